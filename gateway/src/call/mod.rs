@@ -19,4 +19,4 @@ pub use grants::Grants;
 pub use handler::{Handle, Handler};
 pub use outcome::{Failure, Outcome};
 pub use refusal::{Blame, Reason, Refusal};
-pub use reply::{Guard, Reply, Source, Step};
+pub use reply::{Ending, Guard, Reply, Source, Step};

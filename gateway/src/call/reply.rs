@@ -6,7 +6,9 @@ use super::refusal::{Reason, Refusal};
 use crate::protocol::{Object, Revision};
 use smallvec::SmallVec;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 /// One step of a reply.
 #[derive(Debug)]
@@ -24,20 +26,36 @@ pub trait Source: Send {
 
     /// The revision that events and outcome are written in; asked when a step was given.
     fn revision(&self) -> Revision;
+
+    /// How long the upstream had the call; asked when the outcome was given.
+    fn upstream_time(&self) -> Duration {
+        Duration::ZERO
+    }
+}
+
+/// How a reply ended, for whoever watched it.
+pub struct Ending<'a> {
+    /// The outcome, before the client edge takes it.
+    pub outcome: &'a Outcome,
+    /// The upstream that owned the call; `None` where the gateway answered.
+    pub owner: Option<&'a Arc<str>>,
+    /// How long the upstream had it.
+    pub upstream_time: Duration,
 }
 
 /// What a layer wants to know of a reply: attached on its way out, told of the end.
 ///
 /// A guard that is dropped without [`Guard::done`] saw its call cancelled.
 pub trait Guard: Send + Sync {
-    /// The outcome, before the client edge takes it.
-    fn done(&mut self, outcome: &Outcome);
+    /// The call has ended.
+    fn done(&mut self, ending: &Ending<'_>);
 }
 
 /// What comes back on a call.
 pub struct Reply {
     source: Inner,
     revision: Revision,
+    owner: Option<Arc<str>>,
     guards: SmallVec<[Box<dyn Guard>; 2]>,
 }
 
@@ -50,7 +68,7 @@ enum Inner {
 impl Reply {
     /// A reply that has ended already.
     pub fn ready(revision: Revision, outcome: impl Into<Outcome>) -> Self {
-        Self { source: Inner::Ready(outcome.into()), revision, guards: SmallVec::new() }
+        Self { source: Inner::Ready(outcome.into()), revision, owner: None, guards: SmallVec::new() }
     }
 
     /// A reply that is a final result.
@@ -65,7 +83,13 @@ impl Reply {
 
     /// A reply that is read from a source.
     pub fn live(source: impl Source + 'static) -> Self {
-        Self { source: Inner::Live(Box::pin(source)), revision: Revision::NEWEST_MODERN, guards: SmallVec::new() }
+        Self { source: Inner::Live(Box::pin(source)), revision: Revision::NEWEST_MODERN, owner: None, guards: SmallVec::new() }
+    }
+
+    /// Names the upstream that owns the call.
+    pub fn owned_by(mut self, upstream: &Arc<str>) -> Self {
+        self.owner = Some(upstream.clone());
+        self
     }
 
     /// Attaches what a layer wants to know of this reply.
@@ -86,10 +110,14 @@ impl Reply {
 
     /// The next step.
     pub fn poll_step(&mut self, cx: &mut Context<'_>) -> Poll<Step> {
+        let mut upstream_time = Duration::ZERO;
         let step = match &mut self.source {
             Inner::Live(source) => {
                 let step = std::task::ready!(source.as_mut().poll_step(cx));
                 self.revision = source.revision();
+                if let Step::Done(_) = step {
+                    upstream_time = source.upstream_time();
+                }
                 step
             }
             Inner::Ready(_) => match std::mem::replace(&mut self.source, Inner::Ended) {
@@ -103,7 +131,8 @@ impl Reply {
         };
         if let Step::Done(outcome) = &step {
             self.source = Inner::Ended;
-            self.guards.drain(..).for_each(|mut guard| guard.done(outcome));
+            let ending = Ending { outcome, owner: self.owner.as_ref(), upstream_time };
+            self.guards.drain(..).for_each(|mut guard| guard.done(&ending));
         }
         Poll::Ready(step)
     }
