@@ -8,3 +8,7 @@ pub mod call;
 
 pub mod lifecycle;
 pub mod signals;
+
+pub mod router;
+pub mod telemetry;
+pub mod upstream;
