@@ -33,7 +33,7 @@ pub fn write_result<B: BufMut>(
         (false, true) => gain.into(),
         // A stateless peer that left one out meant the default.
         (true, true) => gain.iter().copied().filter(|(key, _)| result.get(*key).is_none()).collect(),
-        (true, false) => LOSE.into(),
+        (true, false) => LOSE[..].into(),
         (false, false) => return out.put_slice(result.raw()),
     };
     let meta = result.get(Key::Meta);
