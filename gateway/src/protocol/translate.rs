@@ -27,20 +27,21 @@ pub fn write_result<B: BufMut>(
     identity: &[u8],
     out: &mut B,
 ) {
-    let gain = if is_cacheable(method) { &GAIN_CACHEABLE[..] } else { &GAIN };
-    let mut edits: SmallVec<[(Key, Edit<'_>); 4]> = match (from.is_modern(), to.is_modern()) {
-        // What a legacy peer put under these names meant something else, or nothing.
-        (false, true) => gain.into(),
-        // A stateless peer that left one out meant the default.
-        (true, true) => gain.iter().copied().filter(|(key, _)| result.get(*key).is_none()).collect(),
-        (true, false) => LOSE[..].into(),
-        (false, false) => return out.put_slice(result.raw()),
-    };
-    let meta = result.get(Key::Meta);
-    let meta = match (to.is_modern(), meta) {
+    if !from.is_modern() && !to.is_modern() {
+        return out.put_slice(result.raw());
+    }
+    let meta = match (to.is_modern(), result.get(Key::Meta)) {
         (true, meta) => Some(with_identity(meta.unwrap_or(b"{}"), identity)),
         (false, Some(meta)) => Some(without_server_info(meta).unwrap_or_default()),
         (false, None) => None,
+    };
+    let gain = if is_cacheable(method) { &GAIN_CACHEABLE[..] } else { &GAIN };
+    let mut edits: SmallVec<[(Key, Edit<'_>); 4]> = match from.is_modern() {
+        _ if !to.is_modern() => LOSE[..].into(),
+        // What a legacy peer put under these names meant something else, or nothing.
+        false => gain.into(),
+        // A stateless peer that left one out meant the default.
+        true => gain.iter().copied().filter(|(key, _)| result.get(*key).is_none()).collect(),
     };
     match &meta {
         Some(meta) if meta.is_empty() => edits.push((Key::Meta, Edit::Drop)),
