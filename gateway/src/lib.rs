@@ -1,2 +1,10 @@
-//! placeholder
-#![allow(missing_docs)]
+//! Trunkline: one MCP endpoint in front of many MCP servers.
+//!
+//! Every client request becomes one `Call`; whatever comes back is one `Reply`; era and transport exist only at the two edges.
+
+pub mod protocol;
+
+pub mod call;
+
+pub mod lifecycle;
+pub mod signals;
