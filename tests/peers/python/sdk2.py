@@ -48,20 +48,13 @@ def refusal(error: BaseException) -> Json:
 
 
 @asynccontextmanager
-async def told_of_changes(client: Client, changes: Changes) -> AsyncIterator[None]:
-    """Sessions are told without asking; a stateless client opens a listen call."""
+async def told_of_changes(client: Client) -> AsyncIterator[None]:
+    """Sessions are told without asking; a stateless client opens a listen call. Either way the message handler hears it."""
     if client.protocol_version < "2026":
         yield
         return
-
-    async def follow(events: Any) -> None:
-        async for _ in events:
-            changes.note()
-
-    async with client.listen(tools_list_changed=True) as events, anyio.create_task_group() as tasks:
-        tasks.start_soon(follow, events)
+    async with client.listen(tools_list_changed=True):
         yield
-        tasks.cancel_scope.cancel()
 
 
 async def tool_names(client: Client) -> list[str]:
@@ -78,7 +71,7 @@ async def list_tools(client: Client, changes: Changes, plan: Json, report: Json)
 
     if not missing():
         return
-    async with told_of_changes(client, changes):
+    async with told_of_changes(client):
         seen = changes.count
         # Once more without a notice: the change may have come before the ear was open.
         report["tools"] = await tool_names(client)
