@@ -44,10 +44,7 @@ pub fn ready() -> Option<&'static Peers> {
         }
         Err(reason) => {
             // Not `eprintln!`: the test runner would swallow it, and a silent skip is a lie.
-            let _ = writeln!(
-                std::io::stderr(),
-                "skipped, other people's programs are missing: {reason}"
-            );
+            let _ = writeln!(std::io::stderr(), "skipped, other people's programs are missing: {reason}");
             None
         }
     }

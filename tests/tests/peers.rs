@@ -10,9 +10,7 @@ use std::time::Duration;
 use errand::{Errand, directly, five_upstreams, reading_only};
 use serde_json::json;
 use tokio::task::JoinSet;
-use trunkline_tests::peers::{
-    self, Connect, Mode, Plan, Report, Sdk, Served, Workplace, none_left, trunkline,
-};
+use trunkline_tests::peers::{self, Connect, Mode, Plan, Report, Sdk, Served, Workplace, none_left, trunkline};
 
 /// How long a client waits for upstreams that are only just starting, on a crowded machine.
 const PATIENCE: Duration = Duration::from_secs(45);
@@ -20,22 +18,13 @@ const PATIENCE: Duration = Duration::from_secs(45);
 fn stdio(place: &Workplace, hosts_file: &Path) -> Connect {
     Connect::Command {
         command: trunkline(),
-        args: ["stdio", "--config"]
-            .map(String::from)
-            .into_iter()
-            .chain([hosts_file.display().to_string()])
-            .collect(),
+        args: ["stdio", "--config"].map(String::from).into_iter().chain([hosts_file.display().to_string()]).collect(),
         env: BTreeMap::from([("HOME".to_owned(), place.home().display().to_string())]),
     }
 }
 
 fn plan(connect: Connect, errand: &Errand) -> Plan {
-    Plan {
-        connect,
-        until: errand.until.clone(),
-        patience: PATIENCE,
-        steps: errand.asks(),
-    }
+    Plan { connect, until: errand.until.clone(), patience: PATIENCE, steps: errand.asks() }
 }
 
 fn judge(sdk: Sdk, revision: &str, report: &Report, errand: &Errand) {
@@ -44,25 +33,14 @@ fn judge(sdk: Sdk, revision: &str, report: &Report, errand: &Errand) {
         faults.push(format!("broke off: {fatal}"));
     }
     if report.revision.as_deref() != Some(revision) {
-        faults.push(format!(
-            "speaks {:?} instead of {revision}",
-            report.revision
-        ));
+        faults.push(format!("speaks {:?} instead of {revision}", report.revision));
     }
-    let missing: Vec<_> = errand
-        .until
-        .iter()
-        .filter(|name| !report.tools.contains(name))
-        .collect();
+    let missing: Vec<_> = errand.until.iter().filter(|name| !report.tools.contains(name)).collect();
     if !missing.is_empty() {
         faults.push(format!("never saw {missing:?}"));
     }
     faults.extend(errand.faults(&report.steps));
-    assert!(
-        faults.is_empty(),
-        "{sdk:?}:\n- {}\n{report}",
-        faults.join("\n- ")
-    );
+    assert!(faults.is_empty(), "{sdk:?}:\n- {}\n{report}", faults.join("\n- "));
 }
 
 /// A first start, a client that connects at once, and the whole errand, over Streamable HTTP.
@@ -71,17 +49,7 @@ async fn over_http(sdk: Sdk) {
     let place = Workplace::new();
     let errand = five_upstreams(&place);
     let served = Served::start(&place, &place.five_upstreams(peers)).await;
-    let report = sdk
-        .run(
-            peers,
-            &plan(
-                Connect::Url {
-                    url: served.url.clone(),
-                },
-                &errand,
-            ),
-        )
-        .await;
+    let report = sdk.run(peers, &plan(Connect::Url { url: served.url.clone() }, &errand)).await;
     judge(sdk, sdk.revision(), &report, &errand);
     served.stop().await;
     none_left(&place.mark()).await;
@@ -131,22 +99,14 @@ every_client! {
 #[tokio::test]
 async fn the_drivers_and_the_upstreams_agree_without_the_gateway() {
     let Some(peers) = peers::ready() else { return };
-    for sdk in [
-        Sdk::TypeScript1,
-        Sdk::TypeScript2(Mode::Auto),
-        Sdk::Python2(Mode::Auto),
-    ] {
+    for sdk in [Sdk::TypeScript1, Sdk::TypeScript2(Mode::Auto), Sdk::Python2(Mode::Auto)] {
         let place = Workplace::new();
         let entries = place.five_entries(peers);
         for (name, errand) in directly(&place) {
             let connect = Connect::entry(&entries[name]);
             let report = sdk.run(peers, &plan(connect, &errand)).await;
             // Those in Python speak both eras, those in TypeScript the handshake alone.
-            let revision = if ["time", "git"].contains(&name) {
-                sdk.revision()
-            } else {
-                "2025-11-25"
-            };
+            let revision = if ["time", "git"].contains(&name) { sdk.revision() } else { "2025-11-25" };
             judge(sdk, revision, &report, &errand);
         }
     }
@@ -159,12 +119,7 @@ async fn all_clients_at_once_on_one_endpoint() {
     let place = Workplace::new();
     let errand = reading_only(&place);
     let served = Served::start(&place, &place.five_upstreams(peers)).await;
-    let plan = plan(
-        Connect::Url {
-            url: served.url.clone(),
-        },
-        &errand,
-    );
+    let plan = plan(Connect::Url { url: served.url.clone() }, &errand);
     let mut clients = JoinSet::new();
     for sdk in Sdk::ALL {
         let plan = plan.clone();
@@ -185,37 +140,21 @@ async fn wrapped_upstreams_work_and_go_with_the_gateway() {
     let place = Workplace::new();
     let folder = peers.node_dir.display().to_string();
     let memory = place.package(peers, "memory", &[]);
-    let script = memory["args"][0]
-        .as_str()
-        .expect("the script is the first argument");
+    let script = memory["args"][0].as_str().expect("the script is the first argument");
     let hosts_file = place.hosts_file(&json!({
         "npx": place.upstream(Path::new("npx"), &["--no-install", "--prefix", &folder, "mcp-server-everything"]),
         "shell": place.upstream(Path::new("sh"), &["-c", &format!("node '{script}'; exit $?")]),
     }));
-    let errand = Errand::of(&["npx__echo", "shell__read_graph"]).call(
-        "npx__echo",
-        json!({ "message": "hi" }),
-        |seen| seen["result"]["content"][0]["text"] == "Echo: hi",
-    );
+    let errand =
+        Errand::of(&["npx__echo", "shell__read_graph"])
+            .call("npx__echo", json!({ "message": "hi" }), |seen| seen["result"]["content"][0]["text"] == "Echo: hi");
     let served = Served::start(&place, &hosts_file).await;
     let sdk = Sdk::TypeScript1;
-    let report = sdk
-        .run(
-            peers,
-            &plan(
-                Connect::Url {
-                    url: served.url.clone(),
-                },
-                &errand,
-            ),
-        )
-        .await;
+    let report = sdk.run(peers, &plan(Connect::Url { url: served.url.clone() }, &errand)).await;
     judge(sdk, sdk.revision(), &report, &errand);
     served.stop().await;
     none_left(&place.mark()).await;
-    let report = sdk
-        .run(peers, &plan(stdio(&place, &hosts_file), &errand))
-        .await;
+    let report = sdk.run(peers, &plan(stdio(&place, &hosts_file), &errand)).await;
     judge(sdk, sdk.revision(), &report, &errand);
     none_left(&place.mark()).await;
 }

@@ -68,10 +68,7 @@ impl Sdk {
         let (program, script) = match self {
             Self::TypeScript1 => (peers.node.clone(), peers.node_dir.join("sdk1.mjs")),
             Self::TypeScript2(_) => (peers.node.clone(), peers.node_dir.join("sdk2.mjs")),
-            Self::Python2(_) => (
-                peers.python_bin.join("python"),
-                peers.python_dir.join("sdk2.py"),
-            ),
+            Self::Python2(_) => (peers.python_bin.join("python"), peers.python_dir.join("sdk2.py")),
         };
         let mut command = Command::new(program);
         command.arg(script);
@@ -94,11 +91,7 @@ impl Sdk {
         };
         let mut command = self.program(peers);
         command.arg(serde_json::to_string(&asked).expect("a plan is JSON"));
-        command
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .kill_on_drop(true);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
         let ended = tokio::time::timeout(LIMIT, command.output()).await;
         let output = match ended {
             Ok(output) => output.expect("the driver can be run"),
@@ -106,10 +99,7 @@ impl Sdk {
         };
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         let mut report: Report = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| {
-            panic!(
-                "{self:?} ended with {} and without a report ({error}); it said:\n{said}",
-                output.status
-            )
+            panic!("{self:?} ended with {} and without a report ({error}); it said:\n{said}", output.status)
         });
         report.said = said;
         report
@@ -143,12 +133,9 @@ impl Connect {
     /// When the entry names none.
     pub fn entry(entry: &Value) -> Self {
         Self::Command {
-            command: serde_json::from_value(entry["command"].clone())
-                .expect("an entry that starts a program"),
-            args: serde_json::from_value(entry["args"].clone())
-                .expect("an entry that starts a program"),
-            env: serde_json::from_value(entry["env"].clone())
-                .expect("an entry that starts a program"),
+            command: serde_json::from_value(entry["command"].clone()).expect("an entry that starts a program"),
+            args: serde_json::from_value(entry["args"].clone()).expect("an entry that starts a program"),
+            env: serde_json::from_value(entry["env"].clone()).expect("an entry that starts a program"),
         }
     }
 }
@@ -199,11 +186,7 @@ pub struct Report {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(
-            f,
-            "revision {:?}, peer {:?}, {} notices of change",
-            self.revision, self.peer, self.changes
-        )?;
+        writeln!(f, "revision {:?}, peer {:?}, {} notices of change", self.revision, self.peer, self.changes)?;
         writeln!(f, "first list: {}", self.first.join(" "))?;
         writeln!(f, "last list: {}", self.tools.join(" "))?;
         if let Some(fatal) = &self.fatal {

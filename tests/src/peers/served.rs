@@ -28,11 +28,7 @@ pub fn trunkline() -> PathBuf {
         path.pop();
     }
     path.push("trunkline");
-    assert!(
-        path.exists(),
-        "{} is missing: build the workspace first",
-        path.display()
-    );
+    assert!(path.exists(), "{} is missing: build the workspace first", path.display());
     path
 }
 
@@ -77,22 +73,11 @@ impl Served {
         let mut readers = JoinSet::new();
         readers.spawn(read(stdout, Arc::clone(&said), found.clone()));
         readers.spawn(read(stderr, Arc::clone(&said), found));
-        let url = tokio::time::timeout(LIMIT, endpoint.recv())
-            .await
-            .ok()
-            .flatten();
+        let url = tokio::time::timeout(LIMIT, endpoint.recv()).await.ok().flatten();
         let Some(url) = url else {
-            panic!(
-                "the gateway printed no endpoint; it said:\n{}",
-                said.lock().expect("not poisoned").join("\n")
-            )
+            panic!("the gateway printed no endpoint; it said:\n{}", said.lock().expect("not poisoned").join("\n"))
         };
-        Self {
-            url,
-            child,
-            said,
-            _readers: readers,
-        }
+        Self { url, child, said, _readers: readers }
     }
 
     /// All that it has printed so far.
@@ -106,35 +91,20 @@ impl Served {
     /// When it does not end, or not with success.
     pub async fn stop(mut self) {
         let pid = self.child.id().expect("it still runs").to_string();
-        let sent = Command::new("kill")
-            .args(["-TERM", &pid])
-            .status()
-            .await
-            .expect("kill runs");
+        let sent = Command::new("kill").args(["-TERM", &pid]).status().await.expect("kill runs");
         assert!(sent.success(), "SIGTERM can be sent");
         match tokio::time::timeout(LIMIT, self.child.wait()).await {
             Ok(status) => {
                 let status = status.expect("the gateway can be waited for");
-                assert!(
-                    status.success(),
-                    "after SIGTERM it ended with {status}; it said:\n{}",
-                    self.said()
-                );
+                assert!(status.success(), "after SIGTERM it ended with {status}; it said:\n{}", self.said());
             }
-            Err(_) => panic!(
-                "still there {LIMIT:?} after SIGTERM; it said:\n{}",
-                self.said()
-            ),
+            Err(_) => panic!("still there {LIMIT:?} after SIGTERM; it said:\n{}", self.said()),
         }
     }
 }
 
 /// Keeps every line, and hands over the first address of an MCP endpoint.
-async fn read(
-    from: impl AsyncRead + Unpin,
-    said: Arc<Mutex<Vec<String>>>,
-    found: mpsc::Sender<String>,
-) {
+async fn read(from: impl AsyncRead + Unpin, said: Arc<Mutex<Vec<String>>>, found: mpsc::Sender<String>) {
     let mut lines = BufReader::new(from).lines();
     while let Ok(Some(line)) = lines.next_line().await {
         if let Some(url) = endpoint(&line) {

@@ -11,28 +11,16 @@ pub fn survivors(mark: &str) -> Vec<String> {
     };
     processes
         .flatten()
-        .filter(|process| {
-            process
-                .file_name()
-                .to_string_lossy()
-                .bytes()
-                .all(|byte| byte.is_ascii_digit())
-        })
+        .filter(|process| process.file_name().to_string_lossy().bytes().all(|byte| byte.is_ascii_digit()))
         .filter(|process| {
             // A process that is gone, or a zombie, has no environment any more.
             let environment = fs::read(process.path().join("environ")).unwrap_or_default();
-            environment
-                .split(|byte| *byte == 0)
-                .any(|variable| variable == needle.as_bytes())
+            environment.split(|byte| *byte == 0).any(|variable| variable == needle.as_bytes())
         })
         .map(|process| {
             let line = fs::read(process.path().join("cmdline")).unwrap_or_default();
             let line = String::from_utf8_lossy(&line).replace('\0', " ");
-            format!(
-                "{} {}",
-                process.file_name().to_string_lossy(),
-                line.trim_end()
-            )
+            format!("{} {}", process.file_name().to_string_lossy(), line.trim_end())
         })
         .collect()
 }
@@ -47,10 +35,7 @@ pub async fn none_left(mark: &str) {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
-    if tokio::time::timeout(Duration::from_secs(5), gone)
-        .await
-        .is_err()
-    {
+    if tokio::time::timeout(Duration::from_secs(5), gone).await.is_err() {
         panic!("left behind:\n  {}", survivors(mark).join("\n  "));
     }
 }

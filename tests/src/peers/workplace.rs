@@ -19,26 +19,15 @@ impl Workplace {
     /// Makes the folder with a file, an empty repository and a home.
     pub fn new() -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
-        let name = format!(
-            "trunkline-peers-{}-{}",
-            std::process::id(),
-            COUNT.fetch_add(1, Ordering::Relaxed)
-        );
+        let name = format!("trunkline-peers-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
         // One upstream compares real paths, and the folder for temporary files may be a link.
-        let temp = std::env::temp_dir()
-            .canonicalize()
-            .expect("there is a folder for temporary files");
-        let place = Self {
-            dir: temp.join(name),
-        };
+        let temp = std::env::temp_dir().canonicalize().expect("there is a folder for temporary files");
+        let place = Self { dir: temp.join(name) };
         for folder in ["files", "home"] {
             fs::create_dir_all(place.dir.join(folder)).expect("a folder for the test");
         }
         fs::write(place.dir.join("files/hello.txt"), "hello\n").expect("a file for the test");
-        let git = Command::new("git")
-            .args(["init", "--quiet"])
-            .arg(place.repository())
-            .status();
+        let git = Command::new("git").args(["init", "--quiet"]).arg(place.repository()).status();
         assert!(git.expect("git runs").success(), "git init works");
         fs::write(place.repository().join("untracked.txt"), "new\n").expect("a file for the test");
         place
@@ -91,21 +80,16 @@ impl Workplace {
     /// Writes a host's file with these entries.
     pub fn hosts_file(&self, upstreams: &Value) -> PathBuf {
         let path = self.dir.join("mcp.json");
-        let text = serde_json::to_string_pretty(&json!({ "mcpServers": upstreams }))
-            .expect("JSON can be written");
+        let text = serde_json::to_string_pretty(&json!({ "mcpServers": upstreams })).expect("JSON can be written");
         fs::write(&path, text).expect("the host's file can be written");
         path
     }
 
     /// The entry of a reference server from npm, started by node itself.
     pub fn package(&self, peers: &Peers, name: &str, args: &[&str]) -> Value {
-        let script = peers.node_dir.join(format!(
-            "node_modules/@modelcontextprotocol/server-{name}/dist/index.js"
-        ));
+        let script = peers.node_dir.join(format!("node_modules/@modelcontextprotocol/server-{name}/dist/index.js"));
         let script = script.display().to_string();
-        let args: Vec<&str> = std::iter::once(script.as_str())
-            .chain(args.iter().copied())
-            .collect();
+        let args: Vec<&str> = std::iter::once(script.as_str()).chain(args.iter().copied()).collect();
         self.upstream(&peers.node, &args)
     }
 

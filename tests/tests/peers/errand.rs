@@ -15,18 +15,11 @@ pub(crate) struct Errand {
 impl Errand {
     /// An errand without steps yet.
     pub(crate) fn of(until: &[&str]) -> Self {
-        Self {
-            until: until.iter().map(|name| (*name).to_owned()).collect(),
-            steps: Vec::new(),
-        }
+        Self { until: until.iter().map(|name| (*name).to_owned()).collect(), steps: Vec::new() }
     }
 
     /// Adds a step.
-    pub(crate) fn step(
-        mut self,
-        ask: Value,
-        check: impl Fn(&Value) -> bool + Send + Sync + 'static,
-    ) -> Self {
+    pub(crate) fn step(mut self, ask: Value, check: impl Fn(&Value) -> bool + Send + Sync + 'static) -> Self {
         self.steps.push((ask, Box::new(check)));
         self
     }
@@ -38,10 +31,7 @@ impl Errand {
         arguments: Value,
         check: impl Fn(&Value) -> bool + Send + Sync + 'static,
     ) -> Self {
-        self.step(
-            json!({ "do": "call", "name": name, "arguments": arguments }),
-            check,
-        )
+        self.step(json!({ "do": "call", "name": name, "arguments": arguments }), check)
     }
 
     /// Takes over the steps of another errand.
@@ -69,24 +59,16 @@ impl Errand {
 }
 
 fn text(seen: &Value) -> &str {
-    seen["result"]["content"][0]["text"]
-        .as_str()
-        .unwrap_or_default()
+    seen["result"]["content"][0]["text"].as_str().unwrap_or_default()
 }
 
 fn holds(list: &Value, key: &str, wanted: &str) -> bool {
-    list.as_array()
-        .is_some_and(|list| list.iter().any(|item| item[key] == wanted))
+    list.as_array().is_some_and(|list| list.iter().any(|item| item[key] == wanted))
 }
 
 /// Progress in order; the last notice may be lost, since one SDK drops what shares a chunk with the reply.
 fn progressed(seen: &Value, steps: usize) -> bool {
-    let seen: Vec<f64> = seen["progress"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .filter_map(Value::as_f64)
-        .collect();
+    let seen: Vec<f64> = seen["progress"].as_array().into_iter().flatten().filter_map(Value::as_f64).collect();
     let wanted: Vec<f64> = (1..=steps).map(|step| step as f64).collect();
     seen.len() + 1 >= steps && wanted.starts_with(&seen)
 }
@@ -144,10 +126,9 @@ fn everything_else(p: &str) -> Errand {
             let text = seen["result"]["messages"][0]["content"]["text"].as_str();
             text.is_some_and(|text| text.contains("Ulm"))
         })
-        .step(
-            json!({ "do": "complete", "ref": prompt, "argument": { "name": "department", "value": "E" } }),
-            |seen| seen["result"]["completion"]["values"] == json!(["Engineering"]),
-        )
+        .step(json!({ "do": "complete", "ref": prompt, "argument": { "name": "department", "value": "E" } }), |seen| {
+            seen["result"]["completion"]["values"] == json!(["Engineering"])
+        })
         .step(
             json!({ "do": "complete", "ref": prompt, "argument": { "name": "name", "value": "A" },
                     "context": { "arguments": { "department": "Engineering" } } }),
@@ -164,30 +145,20 @@ fn everything_else(p: &str) -> Errand {
 fn filesystem(p: &str, place: &Workplace) -> Errand {
     let files = place.files();
     let list = format!("{p}list_directory");
-    Errand::of(&[&list])
-        .call(&list, json!({ "path": files }), |seen| {
-            text(seen) == "[FILE] hello.txt"
-        })
-        .call(
-            &format!("{p}read_text_file"),
-            json!({ "path": files.join("missing.txt") }),
-            |seen| seen["result"]["isError"] == true,
-        )
+    Errand::of(&[&list]).call(&list, json!({ "path": files }), |seen| text(seen) == "[FILE] hello.txt").call(
+        &format!("{p}read_text_file"),
+        json!({ "path": files.join("missing.txt") }),
+        |seen| seen["result"]["isError"] == true,
+    )
 }
 
 /// Reads a graph, as a tool and as a resource.
 fn memory(p: &str) -> Errand {
     let read = format!("{p}read_graph");
     Errand::of(&[&read])
-        .call(&read, json!({}), |seen| {
-            seen["result"]["structuredContent"]["entities"].is_array()
-        })
+        .call(&read, json!({}), |seen| seen["result"]["structuredContent"]["entities"].is_array())
         .step(json!({ "do": "resources" }), |seen| {
-            holds(
-                &seen["result"]["resources"],
-                "uri",
-                "memory://knowledge-graph",
-            )
+            holds(&seen["result"]["resources"], "uri", "memory://knowledge-graph")
         })
 }
 
@@ -195,21 +166,12 @@ fn memory(p: &str) -> Errand {
 fn memory_written(p: &str) -> Errand {
     let entity = json!({ "name": "Ada", "entityType": "person", "observations": ["counts"] });
     Errand::of(&[])
-        .call(
-            &format!("{p}create_entities"),
-            json!({ "entities": [entity] }),
-            |seen| text(seen).contains("Ada"),
-        )
-        .call(&format!("{p}read_graph"), json!({}), |seen| {
-            text(seen).contains("counts")
+        .call(&format!("{p}create_entities"), json!({ "entities": [entity] }), |seen| text(seen).contains("Ada"))
+        .call(&format!("{p}read_graph"), json!({}), |seen| text(seen).contains("counts"))
+        .step(json!({ "do": "read", "uri": "memory://knowledge-graph" }), |seen| {
+            let text = seen["result"]["contents"][0]["text"].as_str();
+            text.is_some_and(|text| text.contains("Ada"))
         })
-        .step(
-            json!({ "do": "read", "uri": "memory://knowledge-graph" }),
-            |seen| {
-                let text = seen["result"]["contents"][0]["text"].as_str();
-                text.is_some_and(|text| text.contains("Ada"))
-            },
-        )
 }
 
 fn time(p: &str) -> Errand {
@@ -222,9 +184,7 @@ fn time(p: &str) -> Errand {
 fn git(p: &str, place: &Workplace) -> Errand {
     let status = format!("{p}git_status");
     let arguments = json!({ "repo_path": place.repository() });
-    Errand::of(&[&status]).call(&status, arguments, |seen| {
-        text(seen).contains("untracked.txt")
-    })
+    Errand::of(&[&status]).call(&status, arguments, |seen| text(seen).contains("untracked.txt"))
 }
 
 /// What can be asked of all five at the same time by many clients.
@@ -234,9 +194,7 @@ pub(crate) fn reading_only(place: &Workplace) -> Errand {
         .and(memory("memory__"))
         .and(time("time__"))
         .and(git("git__", place))
-        .call("everything__no-such-tool", json!({}), |seen| {
-            seen["error"]["code"] == -32602
-        })
+        .call("everything__no-such-tool", json!({}), |seen| seen["error"]["code"] == -32602)
 }
 
 /// The whole errand, through the gateway.

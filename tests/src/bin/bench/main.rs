@@ -3,6 +3,9 @@
 //! `bench` measures, `bench --smoke` shows in a minute that it still runs, `bench --instructions` counts the gateway's
 //! instructions a call under callgrind.
 
+#![allow(clippy::print_stdout, reason = "the report is what this program is for")]
+#![allow(clippy::disallowed_methods, reason = "it measures by the clock, and has no level of tasks")]
+
 mod instructions;
 mod load;
 mod stage;
