@@ -293,9 +293,17 @@ mod tests {
 
     #[test]
     fn setting_knows_where_everything_stands() {
-        for text in [r#"{"a":1, "name" : "x","arguments":{"k":[1]},"_meta":{} }"#, r#"{"_meta":{},"name":""}"#, r#"{"uri":"u"}"#, "{}"] {
+        for text in [
+            r#"{"a":1, "name" : "x","arguments":{"k":[1]},"_meta":{} }"#,
+            r#"{"_meta":{},"name":""}"#,
+            r#"{"uri":"u"}"#,
+            "{}",
+        ] {
             for value in ["\"\"", "\"longer than it was\""] {
-                let (set, walked) = (object(text).set(Key::Name, value.as_bytes()), object(text).with(&[(Key::Name, Edit::Set(value.as_bytes()))]));
+                let (set, walked) = (
+                    object(text).set(Key::Name, value.as_bytes()),
+                    object(text).with(&[(Key::Name, Edit::Set(value.as_bytes()))]),
+                );
                 assert_eq!(set.raw(), &walked);
                 assert_eq!(set.places, Object::parse(walked).unwrap().places, "{text}");
             }

@@ -1,7 +1,7 @@
 //! What one upstream offers.
 
 use crate::call::LogLevel;
-use crate::protocol::headers::ParamHeaders;
+use crate::protocol::ParamHeaders;
 use crate::protocol::{Object, Revision};
 use bytes::Bytes;
 use std::sync::Arc;
