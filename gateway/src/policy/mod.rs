@@ -1,0 +1,2 @@
+//! Placeholder roof: only what this layer may be told.
+pub mod config;
