@@ -1,0 +1,4 @@
+//! x
+use super::failure::Failure;
+/// x
+pub(super) fn run() -> Result<(), Failure> { Ok(()) }
