@@ -1,2 +1,2 @@
-//! Placeholder roof: only what this layer may be told.
+//! A layer of the house.
 pub mod config;

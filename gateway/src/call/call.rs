@@ -1,0 +1,180 @@
+//! One client request, or notification, on its way through the gateway.
+
+use super::caller::Caller;
+use crate::protocol::json;
+use crate::protocol::{Method, Object, Revision};
+use bytes::Bytes;
+use http::{HeaderName, HeaderValue};
+use std::sync::Arc;
+
+/// One client request inside the gateway.
+///
+/// The client's id, progress token and stream are not in it: they belong to the client edge, which knows where the
+/// [`super::Reply`] goes. Its payload is written in the revision of its caller.
+#[derive(Debug, Clone)]
+pub struct Call {
+    /// What is asked.
+    pub method: Method,
+    /// With what, as the client wrote it; its `_meta` is not to be read: see [`Self::meta`].
+    pub params: Object,
+    /// The members of `_meta` that go end to end, as `"key":value` joined by commas.
+    pub meta: Bytes,
+    /// Who asks.
+    pub caller: Arc<Caller>,
+    /// Whether the client wants progress.
+    pub progress: bool,
+    /// The level from which on the client wants log messages of this call.
+    pub log_level: Option<LogLevel>,
+    /// A notification wants no answer: its reply is complete at once.
+    pub is_notification: bool,
+    /// The `Mcp-Param-*` headers of a modern HTTP request, for the router to compare; `None` on other transports.
+    pub param_headers: Option<Box<[(HeaderName, HeaderValue)]>>,
+}
+
+impl Call {
+    /// The revision that the payload is written in.
+    pub fn revision(&self) -> Revision {
+        self.caller.revision
+    }
+}
+
+/// How much a log message matters, least first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum LogLevel {
+    /// Details for developers.
+    Debug,
+    /// What goes on.
+    Info,
+    /// Normal and significant.
+    Notice,
+    /// Something may be wrong.
+    Warning,
+    /// Something failed.
+    Error,
+    /// Something important failed.
+    Critical,
+    /// Act now.
+    Alert,
+    /// Nothing works.
+    Emergency,
+}
+
+impl LogLevel {
+    const NAMES: [(&'static str, Self); 8] = [
+        ("debug", Self::Debug),
+        ("info", Self::Info),
+        ("notice", Self::Notice),
+        ("warning", Self::Warning),
+        ("error", Self::Error),
+        ("critical", Self::Critical),
+        ("alert", Self::Alert),
+        ("emergency", Self::Emergency),
+    ];
+
+    /// The level of a raw JSON string.
+    pub fn parse(raw: &[u8]) -> Option<Self> {
+        let text = json::unquote(raw)?;
+        Self::NAMES.iter().find(|(name, _)| *name == text).map(|(_, level)| *level)
+    }
+
+    /// The name on the wire.
+    pub fn as_str(self) -> &'static str {
+        Self::NAMES[self as usize].0
+    }
+}
+
+/// What a listen call wants to hear of; the parameters of `subscriptions/listen`, and what was honoured of them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ListenFilter {
+    /// Changes of the tool list.
+    pub tools: bool,
+    /// Changes of the prompt list.
+    pub prompts: bool,
+    /// Changes of the resource and template lists.
+    pub resources: bool,
+    /// Changes of these resources.
+    pub uris: Vec<Arc<str>>,
+}
+
+impl ListenFilter {
+    /// All three lists and no resource: what a legacy session hears of unasked.
+    pub fn lists() -> Self {
+        Self { tools: true, prompts: true, resources: true, uris: Vec::new() }
+    }
+
+    /// Reads the parameters of a `subscriptions/listen` request.
+    pub fn parse(params: &Object) -> Option<Self> {
+        let wanted = params.find("notifications")?;
+        let mut filter = Self::default();
+        for member in json::Members::of(wanted).ok()? {
+            let member = member.ok()?;
+            let value = &wanted[member.value..member.end];
+            match json::unquote(&wanted[member.start..member.key_end]).as_deref() {
+                Some("toolsListChanged") => filter.tools = flag(value)?,
+                Some("promptsListChanged") => filter.prompts = flag(value)?,
+                Some("resourcesListChanged") => filter.resources = flag(value)?,
+                Some("resourceSubscriptions") => {
+                    for place in json::elements(value).ok()? {
+                        filter.uris.push(json::unquote(&value[place])?.into());
+                    }
+                }
+                _ => {}
+            }
+        }
+        Some(filter)
+    }
+
+    /// The parameters of a `subscriptions/listen` request, or of its acknowledgement: the raw filter object.
+    pub fn to_json(&self) -> String {
+        let mut parts = Vec::new();
+        for (wanted, name) in [
+            (self.tools, "toolsListChanged"),
+            (self.prompts, "promptsListChanged"),
+            (self.resources, "resourcesListChanged"),
+        ] {
+            if wanted {
+                parts.push(format!("\"{name}\":true"));
+            }
+        }
+        if !self.uris.is_empty() {
+            let uris: Vec<_> = self.uris.iter().map(|uri| json::quote(uri)).collect();
+            parts.push(format!("\"resourceSubscriptions\":[{}]", uris.join(",")));
+        }
+        format!("{{{}}}", parts.join(","))
+    }
+
+    /// As the params object of a listen call of our own.
+    pub fn to_params(&self) -> Object {
+        Object::parse(format!("{{\"notifications\":{}}}", self.to_json()).into()).expect("what we write is an object")
+    }
+}
+
+fn flag(raw: &[u8]) -> Option<bool> {
+    match raw {
+        b"true" => Some(true),
+        b"false" | b"null" => Some(false),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_filter_survives_its_own_writing() {
+        let filter = ListenFilter { uris: vec!["a:\"b".into()], ..ListenFilter::lists() };
+        assert_eq!(ListenFilter::parse(&filter.to_params()), Some(filter));
+        assert_eq!(ListenFilter::parse(&Object::empty()), None);
+    }
+
+    #[test]
+    fn levels_are_in_order_and_named() {
+        for (at, (name, level)) in LogLevel::NAMES.iter().enumerate() {
+            assert_eq!(
+                (*level as usize, level.as_str(), LogLevel::parse(json::quote(name).as_bytes())),
+                (at, *name, Some(*level))
+            );
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! Who makes a call: principal, grants, revision, capabilities.
+
+use super::grants::Grants;
+use crate::protocol::Revision;
+use bytes::Bytes;
+use std::sync::Arc;
+
+/// Whose credential a request bears; what has an owner is bound to it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Principal(Arc<str>);
+
+impl Principal {
+    /// The one of a gateway without `[auth]`, and of its own stdio.
+    pub fn anonymous() -> Self {
+        Self("".into())
+    }
+
+    /// The one of a named credential.
+    pub fn named(name: &str) -> Self {
+        Self(name.into())
+    }
+
+    /// The name; empty for the anonymous one.
+    pub fn name(&self) -> &str {
+        &self.0
+    }
+}
+
+/// Who makes a call, and in which terms.
+#[derive(Debug, Clone)]
+pub struct Caller {
+    /// Whose credential it is.
+    pub principal: Principal,
+    /// What may be seen and used.
+    pub grants: Grants,
+    /// What the caller's payloads are written in.
+    pub revision: Revision,
+    /// The capabilities that the client has declared, raw; of its session, or of this very request.
+    pub capabilities: Bytes,
+    /// The legacy session it comes from; a modern caller has none.
+    pub session: Option<Arc<str>>,
+}

@@ -1,0 +1,129 @@
+//! An error of the gateway's own, before an edge puts it into a protocol's words.
+
+use crate::protocol::error::{self, RpcError};
+use crate::protocol::{Revision, json};
+use std::sync::Arc;
+
+/// Who can mend it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Blame {
+    /// The request is wrong.
+    Caller,
+    /// The upstream failed.
+    Upstream,
+    /// The gateway, or how it is configured, is at fault.
+    Gateway,
+}
+
+/// Why a call is refused; each edge turns it into its own code and status.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reason {
+    /// The frame is not JSON.
+    Parse,
+    /// The frame is not a request that can be taken here.
+    InvalidRequest,
+    /// The method is not known, or not offered by whoever would have to answer.
+    UnknownMethod,
+    /// The parameters do not fit: an unknown name, a bad cursor, a missing member.
+    InvalidParams,
+    /// No such resource; the URI as the caller wrote it.
+    ResourceNotFound(Arc<str>),
+    /// A header and the body disagree.
+    HeaderMismatch,
+    /// The revision that was asked for is not spoken here.
+    UnsupportedRevision(Arc<str>),
+    /// The caller did not declare these capabilities (raw JSON).
+    MissingCapability(Arc<str>),
+    /// No session, or an unknown one.
+    Session,
+    /// The upstream is not there, and nothing was sent.
+    Unavailable,
+    /// A queue is full, and nothing was sent.
+    Busy,
+    /// The time is over.
+    Timeout,
+    /// The call may or may not have run.
+    OutcomeUnknown,
+    /// The upstream answered what the protocol does not allow.
+    BadAnswer,
+    /// The call was cancelled by its caller.
+    Cancelled,
+    /// The gateway is ending, or has a fault.
+    Internal,
+}
+
+/// A refusal: what happened, to which upstream, whether a retry makes sense.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct Refusal {
+    /// Why.
+    pub reason: Reason,
+    /// For a person: what happened and what to do next.
+    pub message: String,
+    /// The upstream it concerns.
+    pub upstream: Option<Arc<str>>,
+    /// Whether the same call may succeed later.
+    pub is_retriable: bool,
+}
+
+impl Refusal {
+    /// A refusal that concerns no upstream and that no retry mends.
+    pub fn new(reason: Reason, message: impl Into<String>) -> Self {
+        Self { reason, message: message.into(), upstream: None, is_retriable: false }
+    }
+
+    /// A refusal on behalf of an upstream.
+    pub fn of_upstream(reason: Reason, upstream: &Arc<str>, message: impl Into<String>) -> Self {
+        let is_retriable = matches!(reason, Reason::Unavailable | Reason::Busy);
+        Self { reason, message: message.into(), upstream: Some(upstream.clone()), is_retriable }
+    }
+
+    /// Who can mend it.
+    pub fn blame(&self) -> Blame {
+        match self.reason {
+            Reason::Unavailable | Reason::Timeout | Reason::OutcomeUnknown | Reason::BadAnswer => Blame::Upstream,
+            Reason::Busy | Reason::Internal => Blame::Gateway,
+            _ => Blame::Caller,
+        }
+    }
+
+    /// The JSON-RPC code in a revision.
+    pub fn code(&self, revision: Revision) -> i64 {
+        match self.reason {
+            Reason::Parse => error::PARSE,
+            Reason::InvalidRequest => error::INVALID_REQUEST,
+            Reason::UnknownMethod => error::METHOD_NOT_FOUND,
+            Reason::InvalidParams => error::INVALID_PARAMS,
+            Reason::ResourceNotFound(_) if revision.is_modern() => error::INVALID_PARAMS,
+            Reason::ResourceNotFound(_) => error::RESOURCE_NOT_FOUND,
+            Reason::HeaderMismatch => error::HEADER_MISMATCH,
+            Reason::UnsupportedRevision(_) if revision.is_modern() => error::UNSUPPORTED_REVISION,
+            Reason::UnsupportedRevision(_) => error::INVALID_PARAMS,
+            Reason::MissingCapability(_) if revision.is_modern() => error::MISSING_CAPABILITY,
+            Reason::Session => error::SESSION,
+            _ => error::INTERNAL,
+        }
+    }
+
+    /// The JSON-RPC error in a revision's words. Errors of an upstream's failing are marked as the gateway's own.
+    pub fn to_rpc(&self, revision: Revision) -> RpcError {
+        RpcError::new(self.code(revision), &self.message, self.data().as_deref())
+    }
+
+    fn data(&self) -> Option<String> {
+        match &self.reason {
+            Reason::ResourceNotFound(uri) => Some(format!("{{\"uri\":{}}}", json::quote(uri))),
+            Reason::UnsupportedRevision(asked) => {
+                Some(format!("{{\"supported\":{},\"requested\":{}}}", Revision::list(None), json::quote(asked)))
+            }
+            Reason::MissingCapability(raw) => Some(format!("{{\"requiredCapabilities\":{raw}}}")),
+            _ => self.upstream.as_ref().map(|upstream| {
+                format!(
+                    "{{\"origin\":\"gateway\",\"upstream\":{},\"retriable\":{}}}",
+                    json::quote(upstream),
+                    self.is_retriable
+                )
+            }),
+        }
+    }
+}

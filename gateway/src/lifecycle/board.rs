@@ -1,0 +1,164 @@
+//! The health board: what every upstream is doing, written by its supervisor, read by whoever shows it.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+/// Where an upstream stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum State {
+    /// It is being started, or its inventory is being read.
+    Starting,
+    /// It answers.
+    Ready,
+    /// It ended or could not be reached; the next attempt is due soon.
+    BackingOff,
+    /// It failed too often; it is tried once a minute.
+    Failed,
+    /// It was told to stop.
+    Stopped,
+}
+
+impl State {
+    /// Every state.
+    pub const ALL: [Self; 5] = [Self::Starting, Self::Ready, Self::BackingOff, Self::Failed, Self::Stopped];
+
+    /// The word for logs, metrics and people.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Starting => "starting",
+            Self::Ready => "ready",
+            Self::BackingOff => "backing_off",
+            Self::Failed => "failed",
+            Self::Stopped => "stopped",
+        }
+    }
+}
+
+/// What is known of one upstream.
+#[derive(Debug, Clone)]
+pub struct Health {
+    /// Its configured name.
+    pub name: Arc<str>,
+    /// `stdio` or `http`.
+    pub transport: &'static str,
+    /// Where it stands.
+    pub state: State,
+    /// Since when.
+    pub since: Instant,
+    /// Why it is not ready, for a person: what happened and what to do.
+    pub cause: Option<String>,
+    /// When the next attempt is due.
+    pub retry_at: Option<Instant>,
+    /// The child's process id.
+    pub pid: Option<u32>,
+    /// How often it was started again.
+    pub restarts: u64,
+    /// The revision that it speaks.
+    pub revision: Option<&'static str>,
+    /// How long the last start took, up to the inventory.
+    pub started_in: Option<Duration>,
+    /// How many tools, resources, templates and prompts it offers, once known.
+    pub items: Option<[usize; 4]>,
+    /// The last lines that it wrote to stderr, oldest first.
+    pub stderr: Vec<String>,
+}
+
+/// All upstreams' health, in configuration order. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Board(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    entries: Mutex<Vec<Health>>,
+    changes: watch::Sender<u64>,
+}
+
+/// One upstream's place on the board.
+#[derive(Debug, Clone)]
+pub struct Seat {
+    board: Board,
+    at: usize,
+}
+
+impl Default for Board {
+    fn default() -> Self {
+        Self(Arc::new(Shared { entries: Mutex::default(), changes: watch::Sender::new(0) }))
+    }
+}
+
+impl Board {
+    /// Takes a place for an upstream, in state starting.
+    pub fn seat(&self, name: &Arc<str>, transport: &'static str) -> Seat {
+        let mut entries = self.lock();
+        entries.push(Health {
+            name: name.clone(),
+            transport,
+            state: State::Starting,
+            since: Instant::now(),
+            cause: None,
+            retry_at: None,
+            pid: None,
+            restarts: 0,
+            revision: None,
+            started_in: None,
+            items: None,
+            stderr: Vec::new(),
+        });
+        Seat { board: self.clone(), at: entries.len() - 1 }
+    }
+
+    /// What is known now.
+    pub fn snapshot(&self) -> Vec<Health> {
+        self.lock().clone()
+    }
+
+    /// Tells of changes: the number grows with each.
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.0.changes.subscribe()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Health>> {
+        self.0.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Seat {
+    /// Changes what is known; `since` moves by itself when the state does.
+    pub fn update(&self, change: impl FnOnce(&mut Health)) {
+        let mut entries = self.board.lock();
+        let health = &mut entries[self.at];
+        let before = health.state;
+        change(health);
+        if health.state != before {
+            health.since = Instant::now();
+        }
+        drop(entries);
+        self.board.0.changes.send_modify(|count| *count += 1);
+    }
+
+    /// What is known now.
+    pub fn health(&self) -> Health {
+        self.board.lock()[self.at].clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn since_moves_with_the_state_and_changes_are_told() {
+        let board = Board::default();
+        let mut changes = board.changes();
+        let seat = board.seat(&"a".into(), "stdio");
+        tokio::time::advance(Duration::from_secs(3)).await;
+        seat.update(|health| health.restarts = 1);
+        assert_eq!(seat.health().since.elapsed(), Duration::from_secs(3));
+        seat.update(|health| health.state = State::Ready);
+        assert_eq!(seat.health().since.elapsed(), Duration::ZERO);
+        assert!(changes.has_changed().unwrap());
+        assert_eq!(*changes.borrow_and_update(), 2);
+    }
+}

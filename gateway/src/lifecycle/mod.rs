@@ -1,0 +1,7 @@
+//! The ground: the task tree, and the board on which every upstream's health stands.
+
+mod board;
+mod tasks;
+
+pub use board::{Board, Health, Seat, State};
+pub use tasks::Tasks;

@@ -1,0 +1,94 @@
+//! The task tree: every task has an owner that waits for it and a token that ends it.
+
+use std::future::Future;
+use tokio_util::sync::{CancellationToken, WaitForCancellationFuture};
+use tokio_util::task::TaskTracker;
+
+/// One level of the task tree. Cheap to clone; clones are the same level.
+#[derive(Debug, Clone, Default)]
+pub struct Tasks {
+    tracker: TaskTracker,
+    token: CancellationToken,
+}
+
+impl Tasks {
+    /// A root.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A level below: it ends when this one does, or by itself; its tasks are counted on its own.
+    pub fn child(&self) -> Self {
+        Self { tracker: TaskTracker::new(), token: self.token.child_token() }
+    }
+
+    /// Starts a task of this level. It is expected to end soon after [`Self::ending`] resolves.
+    #[allow(clippy::disallowed_methods, reason = "the one place where tasks are born")]
+    pub fn spawn<F>(&self, task: F)
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        self.tracker.spawn(task);
+    }
+
+    /// Starts a task that is dropped where it stands when the level ends.
+    pub fn spawn_until_end<F>(&self, task: F)
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let token = self.token.clone();
+        self.spawn(async move {
+            tokio::select! {
+                () = token.cancelled() => {}
+                () = task => {}
+            }
+        });
+    }
+
+    /// Tells this level and all below it to end.
+    pub fn end(&self) {
+        self.token.cancel();
+    }
+
+    /// Whether the level was told to end.
+    pub fn is_ending(&self) -> bool {
+        self.token.is_cancelled()
+    }
+
+    /// Resolves when the level is told to end.
+    pub fn ending(&self) -> WaitForCancellationFuture<'_> {
+        self.token.cancelled()
+    }
+
+    /// Resolves when the level was told to end and all its tasks have.
+    pub async fn ended(&self) {
+        self.tracker.close();
+        self.tracker.wait().await;
+    }
+
+    /// How many tasks of this level run.
+    pub fn len(&self) -> usize {
+        self.tracker.len()
+    }
+
+    /// Whether none runs.
+    pub fn is_empty(&self) -> bool {
+        self.tracker.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_level_ends_with_the_one_above() {
+        let root = Tasks::new();
+        let level = root.child();
+        level.spawn_until_end(std::future::pending());
+        assert_eq!(level.len(), 1);
+        root.end();
+        level.ended().await;
+        assert!(level.is_empty() && level.is_ending());
+    }
+}

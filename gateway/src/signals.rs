@@ -1,0 +1,153 @@
+//! Every metric: its name, its description, its handles. Nothing else names one.
+
+use metrics::{
+    Counter, Gauge, Histogram, Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram,
+};
+use std::sync::Arc;
+
+const REQUESTS: &str = "trunkline_requests_total";
+const DURATION: &str = "trunkline_request_duration_seconds";
+const OVERHEAD: &str = "trunkline_overhead_seconds";
+const INFLIGHT: &str = "trunkline_inflight_requests";
+const UP: &str = "trunkline_upstream_up";
+const STATE: &str = "trunkline_upstream_state";
+const RESTARTS: &str = "trunkline_upstream_restarts_total";
+const START: &str = "trunkline_upstream_start_duration_seconds";
+const STDERR: &str = "trunkline_child_stderr_lines_total";
+const VIOLATIONS: &str = "trunkline_protocol_violations_total";
+const SESSIONS: &str = "trunkline_sessions";
+const EVICTED: &str = "trunkline_sessions_evicted_total";
+const STREAMS: &str = "trunkline_streams";
+const DROPPED: &str = "trunkline_notifications_dropped_total";
+const ITEMS: &str = "trunkline_catalog_items";
+const BUILD: &str = "trunkline_build_info";
+
+/// The upstream label of what the gateway answers itself.
+pub const GATEWAY: &str = "_gateway";
+
+/// Bucket borders of durations that include an upstream's work, in seconds.
+pub const DURATION_BUCKETS: [f64; 15] =
+    [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0];
+/// Bucket borders of the gateway's own share, in seconds.
+pub const OVERHEAD_BUCKETS: [f64; 12] = [1e-5, 2e-5, 5e-5, 1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 1e-2, 2e-2, 5e-2];
+/// The metrics that [`OVERHEAD_BUCKETS`] belong to; all other histograms have [`DURATION_BUCKETS`].
+pub const OVERHEAD_METRICS: [&str; 1] = [OVERHEAD];
+
+/// Says what each metric means; once, after the recorder stands.
+pub fn describe() {
+    describe_counter!(REQUESTS, "Requests of clients, by method, owner and outcome");
+    describe_histogram!(DURATION, Unit::Seconds, "From a request read to its outcome");
+    describe_histogram!(OVERHEAD, Unit::Seconds, "The gateway's own share of a request's duration");
+    describe_gauge!(INFLIGHT, "Requests that an upstream is working on");
+    describe_gauge!(UP, "1 while the upstream is ready");
+    describe_gauge!(STATE, "1 for the state that the upstream is in");
+    describe_counter!(RESTARTS, "Starts after the first one, by reason");
+    describe_histogram!(START, Unit::Seconds, "From the start of an upstream to its inventory");
+    describe_counter!(STDERR, "Lines that a child wrote to stderr");
+    describe_counter!(VIOLATIONS, "What an upstream sent that the protocol does not allow, by kind");
+    describe_gauge!(SESSIONS, "Open sessions of legacy clients, by transport");
+    describe_counter!(EVICTED, "Sessions that were ended by the gateway, by reason");
+    describe_gauge!(STREAMS, "Open streams to clients, by kind");
+    describe_counter!(DROPPED, "Notifications that reached nobody, by reason");
+    describe_gauge!(ITEMS, "What an upstream offers, by kind");
+    describe_gauge!(BUILD, "1, with the version as a label");
+    gauge!(BUILD, "version" => env!("CARGO_PKG_VERSION")).set(1.0);
+}
+
+/// One route's handles: made once per method and owner, not per call.
+#[derive(Clone)]
+pub struct Route {
+    /// By outcome, in the order of [`OUTCOMES`].
+    pub requests: [Counter; OUTCOMES.len()],
+    /// End to end.
+    pub duration: Histogram,
+}
+
+/// How a request can end, as the `outcome` label says it.
+pub const OUTCOMES: [&str; 6] = ["ok", "tool_error", "rpc_error", "timeout", "cancelled", "upstream_unavailable"];
+
+/// The handles of a method and the upstream that owns the call.
+pub fn route(method: &'static str, upstream: &Arc<str>) -> Route {
+    let upstream = upstream.to_string();
+    Route {
+        requests: OUTCOMES.map(
+            |outcome| counter!(REQUESTS, "method" => method, "upstream" => upstream.clone(), "outcome" => outcome),
+        ),
+        duration: histogram!(DURATION, "method" => method, "upstream" => upstream),
+    }
+}
+
+/// The gateway's own share of a method's duration.
+pub fn overhead(method: &'static str) -> Histogram {
+    histogram!(OVERHEAD, "method" => method)
+}
+
+/// The handles of one upstream.
+#[derive(Clone)]
+pub struct Upstream {
+    name: String,
+    /// Requests under way.
+    pub inflight: Gauge,
+    /// 1 while ready.
+    pub up: Gauge,
+    /// From start to inventory.
+    pub start: Histogram,
+    /// Lines on stderr.
+    pub stderr: Counter,
+}
+
+/// The handles of an upstream.
+pub fn upstream(name: &str) -> Upstream {
+    let label = || name.to_owned();
+    Upstream {
+        name: label(),
+        inflight: gauge!(INFLIGHT, "upstream" => label()),
+        up: gauge!(UP, "upstream" => label()),
+        start: histogram!(START, "upstream" => label()),
+        stderr: counter!(STDERR, "upstream" => label()),
+    }
+}
+
+impl Upstream {
+    /// Shows which of all states it is in.
+    pub fn state(&self, state: &'static str, all: impl Iterator<Item = &'static str>) {
+        for other in all {
+            gauge!(STATE, "upstream" => self.name.clone(), "state" => other).set(f64::from(u8::from(other == state)));
+        }
+    }
+
+    /// Counts a start after the first: `exit`, `crash`, `lost`, `start_failed`.
+    pub fn restarts(&self, reason: &'static str) -> Counter {
+        counter!(RESTARTS, "upstream" => self.name.clone(), "reason" => reason)
+    }
+
+    /// Counts what it sent that the protocol does not allow; `kind` comes from the code, never from a peer.
+    pub fn violations(&self, kind: &'static str) -> Counter {
+        counter!(VIOLATIONS, "upstream" => self.name.clone(), "kind" => kind)
+    }
+
+    /// How much of a kind it offers: `tools`, `resources`, `templates`, `prompts`.
+    pub fn items(&self, kind: &'static str, count: usize) {
+        gauge!(ITEMS, "upstream" => self.name.clone(), "kind" => kind).set(count as f64);
+    }
+}
+
+/// Open sessions of a transport: `http`, `stdio`.
+pub fn sessions(transport: &'static str) -> Gauge {
+    gauge!(SESSIONS, "transport" => transport)
+}
+
+/// Sessions that the gateway ended: `idle`, `cap`.
+pub fn evicted(reason: &'static str) -> Counter {
+    counter!(EVICTED, "reason" => reason)
+}
+
+/// Open streams: `sse`, `listen`.
+pub fn streams(kind: &'static str) -> Gauge {
+    gauge!(STREAMS, "kind" => kind)
+}
+
+/// Notifications that reached nobody: `no_stream`, `overflow`, `not_owned`.
+pub fn dropped(reason: &'static str) -> Counter {
+    counter!(DROPPED, "reason" => reason)
+}
