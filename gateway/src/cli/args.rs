@@ -85,7 +85,8 @@ mod tests {
 
     #[test]
     fn files_and_levels_may_stand_on_both_sides_of_the_command() {
-        let typed = ["trunkline", "-c", "a", "--log-level", "info", "serve", "-c", "b", "--config", "c", "--listen", "x"];
+        let typed =
+            ["trunkline", "-c", "a", "--log-level", "info", "serve", "-c", "b", "--config", "c", "--listen", "x"];
         let args = Args::try_parse_from(typed).unwrap();
         let Command::Serve(serve) = args.command else { panic!() };
         let common = args.common.join(serve.common);

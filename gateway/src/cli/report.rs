@@ -106,7 +106,10 @@ mod tests {
     fn the_first_line_names_addresses_that_can_be_reached() {
         let version = env!("CARGO_PKG_VERSION");
         let line = endpoint(address("0.0.0.0:8808"), "/mcp", Some(address("[::1]:9808")));
-        assert_eq!(line, format!("trunkline {version}  http://127.0.0.1:8808/mcp  (probes and metrics http://[::1]:9808)"));
+        assert_eq!(
+            line,
+            format!("trunkline {version}  http://127.0.0.1:8808/mcp  (probes and metrics http://[::1]:9808)")
+        );
         assert_eq!(endpoint(address("127.0.0.1:1"), "/", None), format!("trunkline {version}  http://127.0.0.1:1/"));
     }
 
@@ -117,7 +120,10 @@ mod tests {
         let one = News::Ready { tools: 1, after: Duration::from_secs(2) };
         assert_eq!(upstream("x", "http", 10, one), "  ready    x            http    1 tool     2.0 s");
         let failed = News::Failed { cause: "npx: not found.\u{1b}[2J", retry: Some(Duration::from_millis(3200)) };
-        assert_eq!(upstream("jira", "stdio", 4, failed), "  failed   jira   stdio   npx: not found.\\u{1b}[2J   (retry in 4 s)");
+        assert_eq!(
+            upstream("jira", "stdio", 4, failed),
+            "  failed   jira   stdio   npx: not found.\\u{1b}[2J   (retry in 4 s)"
+        );
         let gone = News::Failed { cause: "x", retry: None };
         assert_eq!(upstream("jira", "stdio", 4, gone), "  failed   jira   stdio   x");
         assert_eq!(summary(73, 2, 4), "73 tools of 2 of 4 upstreams.");
@@ -130,7 +136,8 @@ mod tests {
         let entry = &http["mcpServers"]["trunkline"];
         assert_eq!((&entry["type"], &entry["url"]), (&json!("http"), &json!("http://127.0.0.1:8808/mcp")));
         assert_eq!(entry["headers"]["Authorization"], "Bearer YOUR-TOKEN");
-        let stdio: Value = serde_json::from_str(&paste_stdio(Path::new("/opt/a \"b\"/trunkline"), &["/etc/t.toml"])).unwrap();
+        let stdio: Value =
+            serde_json::from_str(&paste_stdio(Path::new("/opt/a \"b\"/trunkline"), &["/etc/t.toml"])).unwrap();
         let entry = &stdio["mcpServers"]["trunkline"];
         assert_eq!(entry["command"], "/opt/a \"b\"/trunkline");
         assert_eq!(entry["args"], json!(["stdio", "--config", "/etc/t.toml"]));

@@ -52,7 +52,9 @@ impl Era {
             return match (settled, method) {
                 (Some(revision), _) => Ok(Self::Legacy(revision)),
                 (None, "initialize" | "ping") => Ok(Self::Legacy(LEGACY[0])),
-                (None, _) => Err(Refusal::new(-32600, format!("{method} before initialize, and without a revision in _meta"))),
+                (None, _) => {
+                    Err(Refusal::new(-32600, format!("{method} before initialize, and without a revision in _meta")))
+                }
             };
         };
         if asked != MODERN {
@@ -112,7 +114,12 @@ impl Era {
 }
 
 fn capabilities() -> Map<String, Value> {
-    let entries = [("tools", json!({})), ("resources", json!({ "subscribe": true })), ("prompts", json!({})), ("completions", json!({}))];
+    let entries = [
+        ("tools", json!({})),
+        ("resources", json!({ "subscribe": true })),
+        ("prompts", json!({})),
+        ("completions", json!({})),
+    ];
     entries.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 

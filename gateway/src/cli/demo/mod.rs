@@ -56,7 +56,10 @@ async fn read(input: impl AsyncRead + Unpin, lines: mpsc::Sender<Vec<u8>>) -> st
     }
 }
 
-async fn write(mut output: impl AsyncWrite + Unpin, mut frames: mpsc::Receiver<serde_json::Value>) -> std::io::Result<()> {
+async fn write(
+    mut output: impl AsyncWrite + Unpin,
+    mut frames: mpsc::Receiver<serde_json::Value>,
+) -> std::io::Result<()> {
     while let Some(frame) = frames.recv().await {
         let mut line = serde_json::to_vec(&frame)?;
         line.push(b'\n');

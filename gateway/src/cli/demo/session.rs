@@ -213,9 +213,11 @@ impl Session {
     /// The counter grows, and whoever wants to know is told.
     fn tick(&mut self) -> Vec<Value> {
         self.count += 1;
-        let updated = |params: Value| json!({ "jsonrpc": "2.0", "method": "notifications/resources/updated", "params": params });
+        let updated =
+            |params: Value| json!({ "jsonrpc": "2.0", "method": "notifications/resources/updated", "params": params });
         let plain = self.subscribed.then(|| updated(json!({ "uri": COUNTER })));
-        let tagged = self.listens.iter().map(|id| updated(json!({ "uri": COUNTER, "_meta": { SUBSCRIPTION_KEY: id } })));
+        let tagged =
+            self.listens.iter().map(|id| updated(json!({ "uri": COUNTER, "_meta": { SUBSCRIPTION_KEY: id } })));
         plain.into_iter().chain(tagged).collect()
     }
 }

@@ -81,10 +81,16 @@ async fn every_revision_lists_and_calls() {
         assert_eq!(unknown["error"]["code"], if revision < "2026" { -32002 } else { -32602 });
         let greeting = client.ask("resources/read", json!({ "uri": "demo://greeting/Ada", "_meta": meta })).await;
         assert_eq!(greeting["result"]["contents"][0]["text"], "Hello, Ada!");
-        let prompt = client.ask("prompts/get", json!({ "name": "greet", "arguments": { "name": "Ada" }, "_meta": meta })).await;
+        let prompt =
+            client.ask("prompts/get", json!({ "name": "greet", "arguments": { "name": "Ada" }, "_meta": meta })).await;
         assert!(prompt["result"]["messages"][0]["content"]["text"].as_str().unwrap().contains("Ada"));
         let reference = json!({ "type": "ref/prompt", "name": "greet" });
-        let completion = client.ask("completion/complete", json!({ "ref": reference, "argument": { "name": "style", "value": "f" }, "_meta": meta })).await;
+        let completion = client
+            .ask(
+                "completion/complete",
+                json!({ "ref": reference, "argument": { "name": "style", "value": "f" }, "_meta": meta }),
+            )
+            .await;
         assert_eq!(completion["result"]["completion"]["values"], json!(["formal", "friendly"]));
     }
 }
@@ -94,13 +100,20 @@ async fn discovery_says_what_modern_clients_need_and_refusals_are_recognised() {
     let mut client = Client::new();
     let found = client.ask("server/discover", json!({ "_meta": modern() })).await;
     let result = &found["result"];
-    assert_eq!((&result["supportedVersions"], &result["resultType"], &result["cacheScope"]), (&json!(["2026-07-28"]), &json!("complete"), &json!("public")));
+    assert_eq!(
+        (&result["supportedVersions"], &result["resultType"], &result["cacheScope"]),
+        (&json!(["2026-07-28"]), &json!("complete"), &json!("public"))
+    );
     assert_eq!(result["_meta"]["io.modelcontextprotocol/serverInfo"]["name"], "trunkline-demo");
     let mut other = modern();
     other["io.modelcontextprotocol/protocolVersion"] = json!("2030-01-01");
     let refused = client.ask("server/discover", json!({ "_meta": other })).await;
-    assert_eq!((&refused["error"]["code"], &refused["error"]["data"]["supported"]), (&json!(-32022), &json!(["2026-07-28"])));
-    let bare = client.ask("tools/list", json!({ "_meta": { "io.modelcontextprotocol/protocolVersion": "2026-07-28" } })).await;
+    assert_eq!(
+        (&refused["error"]["code"], &refused["error"]["data"]["supported"]),
+        (&json!(-32022), &json!(["2026-07-28"]))
+    );
+    let bare =
+        client.ask("tools/list", json!({ "_meta": { "io.modelcontextprotocol/protocolVersion": "2026-07-28" } })).await;
     assert_eq!(bare["error"]["code"], -32602);
     assert_eq!(client.ask("ping", json!({ "_meta": modern() })).await["error"]["code"], -32601);
     assert_eq!(client.ask("tools/list", json!({})).await["error"]["code"], -32600);
@@ -119,10 +132,15 @@ async fn sleeps_tell_their_progress_run_side_by_side_and_can_be_cancelled() {
         // A call that takes no time does not wait for those that do.
         client.call(json!(4), "echo", json!({ "text": "now" }), meta.clone()).await;
         assert_eq!(client.next().await["id"], 4);
-        client.send(json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": "1" } })).await;
+        client
+            .send(json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": "1" } }))
+            .await;
         for progress in [100, 200, 250] {
             let notice = client.next().await;
-            assert_eq!((&notice["params"]["progressToken"], &notice["params"]["progress"]), (&json!("p"), &json!(progress)));
+            assert_eq!(
+                (&notice["params"]["progressToken"], &notice["params"]["progress"]),
+                (&json!("p"), &json!(progress))
+            );
         }
         assert_eq!(client.next().await["id"], 1);
         assert_eq!(client.next().await["id"], 3);
@@ -143,7 +161,10 @@ async fn the_counter_is_told_to_those_who_want_to_know() {
     let before = count(&mut client).await;
     client.ask("resources/subscribe", json!({ "uri": "demo://counter" })).await;
     let notice = client.next().await;
-    assert_eq!((&notice["method"], &notice["params"]), (&json!("notifications/resources/updated"), &json!({ "uri": "demo://counter" })));
+    assert_eq!(
+        (&notice["method"], &notice["params"]),
+        (&json!("notifications/resources/updated"), &json!({ "uri": "demo://counter" }))
+    );
     assert!(count(&mut client).await > before);
     client.ask("resources/unsubscribe", json!({ "uri": "demo://counter" })).await;
     tokio::time::sleep(std::time::Duration::from_secs(60)).await;
@@ -187,6 +208,10 @@ async fn it_ends_when_its_input_ends_and_bad_lines_do_not_end_it() {
     assert!(started.elapsed() < std::time::Duration::from_secs(1), "a sleep kept it alive");
     let mut out = String::new();
     tokio::io::AsyncReadExt::read_to_string(&mut lines, &mut out).await.unwrap();
-    let codes: Vec<_> = out.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()).map(|frame| frame["error"]["code"].as_i64()).collect();
+    let codes: Vec<_> = out
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap())
+        .map(|frame| frame["error"]["code"].as_i64())
+        .collect();
     assert_eq!(codes, [Some(-32700), Some(-32600), None]);
 }

@@ -28,9 +28,19 @@ pub(super) fn list(era: Era) -> Value {
         tool("echo", "Gives a text back as it is", json!({ "text": { "type": "string" } }), &["text"]),
         tool("add", "Adds two numbers", json!({ "a": number, "b": number }), &["a", "b"]),
         tool("clock", "Tells the time (UTC)", json!({}), &[]),
-        tool("sleep", "Waits, and tells its progress", json!({ "ms": { "type": "integer", "minimum": 0, "maximum": SLEEP_MS } }), &["ms"]),
+        tool(
+            "sleep",
+            "Waits, and tells its progress",
+            json!({ "ms": { "type": "integer", "minimum": 0, "maximum": SLEEP_MS } }),
+            &["ms"],
+        ),
         tool("fail", "Fails, with a message", json!({ "message": { "type": "string" } }), &[]),
-        tool("blob", "Gives so many bytes of text", json!({ "bytes": { "type": "integer", "minimum": 0, "maximum": BLOB_BYTES } }), &["bytes"]),
+        tool(
+            "blob",
+            "Gives so many bytes of text",
+            json!({ "bytes": { "type": "integer", "minimum": 0, "maximum": BLOB_BYTES } }),
+            &["bytes"],
+        ),
     ];
     if era.knows("2025-06-18") {
         tools[1]["outputSchema"] = json!({ "type": "object", "properties": { "sum": number }, "required": ["sum"] });
@@ -93,7 +103,8 @@ pub(super) async fn sleep(time: Duration, token: Option<Value>, era: Era, frames
                 params["message"] = json!(format!("slept {} of {total} ms", slept.as_millis()));
             }
             // If nobody reads any more, the session ends and this future with it.
-            let _ = frames.send(json!({ "jsonrpc": "2.0", "method": "notifications/progress", "params": params })).await;
+            let _ =
+                frames.send(json!({ "jsonrpc": "2.0", "method": "notifications/progress", "params": params })).await;
         }
     }
     said(&format!("slept {total} ms"))
@@ -154,7 +165,7 @@ mod tests {
     #[test]
     fn sums_stay_whole_and_finite() {
         assert_eq!(add(&json!(1), &json!(2)), Some(json!(3)));
-        assert_eq!(add(&json!(i64::MAX), &json!(1)), Some(json!(9.223372036854775808e18)));
+        assert_eq!(add(&json!(i64::MAX), &json!(1)), Some(json!(9_223_372_036_854_775_808_u64 as f64)));
         assert_eq!(add(&json!(0.5), &json!(1)), Some(json!(1.5)));
         assert_eq!(add(&json!(1.7e308), &json!(1.7e308)), None);
         assert_eq!(add(&json!("1"), &json!(1)), None);
