@@ -18,7 +18,7 @@ pub(super) fn run(common: &Common) -> Result<(), Failure> {
     match settings::read(common, Vec::new()) {
         Ok(settings) => {
             let mut warnings = settings.loaded.warnings;
-            warnings.extend(doubts(&settings.loaded.config));
+            warnings.extend(doubts(&settings.files, &settings.loaded.config));
             for warning in &warnings {
                 writeln!(out, "{warning}")?;
             }
@@ -35,7 +35,7 @@ pub(super) fn run(common: &Common) -> Result<(), Failure> {
 /// The last line.
 fn verdict(files: &[PathBuf], upstreams: usize, warnings: &[Fault]) -> String {
     let files: Vec<String> = files.iter().map(|path| path.display().to_string()).collect();
-    let files = if files.is_empty() { "built-in demo".to_owned() } else { files.join(", ") };
+    let files = if files.is_empty() { "no file".to_owned() } else { files.join(", ") };
     let upstreams = if upstreams == 1 { "1 upstream".to_owned() } else { format!("{upstreams} upstreams") };
     match count(warnings).as_str() {
         "" => format!("{files}: {upstreams}, no faults"),
@@ -44,8 +44,11 @@ fn verdict(files: &[PathBuf], upstreams: usize, warnings: &[Fault]) -> String {
 }
 
 /// What may well be meant so, and may well not.
-fn doubts(config: &Config) -> Vec<Fault> {
+fn doubts(files: &[PathBuf], config: &Config) -> Vec<Fault> {
     let mut doubts = Vec::new();
+    if files.is_empty() && matches!(&config.upstreams[..], [demo] if &*demo.name == "demo") {
+        doubts.push(Fault::warning("demo", "there is no configuration file, so the built-in demo is what is served"));
+    }
     if config.upstreams.is_empty() {
         doubts.push(Fault::warning("no-upstreams", "there is no upstream, so clients will see nothing"));
     }
@@ -89,7 +92,7 @@ mod tests {
 
     fn kinds(pairs: &[(&str, &str)]) -> Vec<&'static str> {
         let loaded = load(Inputs { environment: Environment::of(pairs), ..Inputs::default() }).unwrap();
-        doubts(&loaded.config).iter().map(|doubt| doubt.kind).collect()
+        doubts(&[], &loaded.config).iter().map(|doubt| doubt.kind).collect()
     }
 
     #[test]
@@ -111,7 +114,7 @@ mod tests {
     #[test]
     fn the_verdict_counts() {
         let doubt = Fault::warning("x", "x");
-        assert_eq!(verdict(&[], 1, &[]), "built-in demo: 1 upstream, no faults");
+        assert_eq!(verdict(&[], 1, &[]), "no file: 1 upstream, no faults");
         assert_eq!(verdict(&["a".into(), "b".into()], 2, &[doubt]), "a, b: 2 upstreams, no faults, 1 warning");
     }
 }

@@ -31,9 +31,8 @@ fn an_unset_variable_is_marked_where_it_stands() {
     );
 }
 
-#[test]
-fn all_faults_are_found_at_once() {
-    let text = r#"
+/// One fault of every kind that a table can have.
+const MANY: &str = r#"
 [server]
 listen = "8808"
 max_body = "8 stones"
@@ -81,7 +80,10 @@ args = ["x"]
 headers = { Host = "x", "a b" = "c" }
 tools = { allow = [""] }
 "#;
-    let faults = shown(text);
+
+#[test]
+fn all_faults_are_found_at_once() {
+    let faults = shown(MANY);
     for (kind, at) in [
         ("bad-value", "3:10"),
         ("bad-value", "4:12"),
