@@ -27,6 +27,8 @@ pub(super) struct Catalog {
     marked: Vec<Option<Marked>>,
     /// Who lists URIs of a scheme and authority; `None` where several do.
     origins: HashMap<Box<str>, Option<usize>>,
+    /// What nobody can ask for, since an earlier upstream has the same.
+    pub(super) hidden: Vec<(usize, Arc<str>)>,
     discovered: OnceLock<Object>,
 }
 
@@ -72,6 +74,7 @@ impl Catalog {
             templates,
             marked: stock.marked,
             origins,
+            hidden: stock.hidden,
             discovered: OnceLock::new(),
         }
     }

@@ -39,6 +39,7 @@ async fn keep(current: Arc<Current>, listeners: Listeners, changed: Arc<Notify>)
                 let before = current.keep();
                 let next = Catalog::build(&before.members, &before.rules, Some(&before));
                 if !next.is(&before) {
+                    warn_of_hidden(&next, &before);
                     current.swap(Arc::new(next));
                 }
             }
@@ -50,6 +51,24 @@ async fn keep(current: Arc<Current>, listeners: Listeners, changed: Arc<Notify>)
                 joined_until = Instant::now() + JOINED_FOR;
             }
             told = now;
+        }
+    }
+}
+
+/// Says what became hidden: `flat` gives a contested name to the first upstream that has it.
+fn warn_of_hidden(now: &Catalog, before: &Catalog) {
+    for at in 0..now.members.len() {
+        let of = |catalog: &Catalog| catalog.hidden.iter().filter(|(member, _)| *member == at).count();
+        if of(now) > of(before)
+            && let Some((_, first)) = now.hidden.iter().find(|(member, _)| *member == at)
+        {
+            let upstream = &**now.members[at].owner.name();
+            tracing::warn!(
+                upstream,
+                hidden = of(now),
+                first = &**first,
+                "names that an earlier upstream has too are hidden"
+            );
         }
     }
 }

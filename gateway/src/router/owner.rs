@@ -19,7 +19,7 @@ pub trait Owner: Send + Sync + 'static {
     /// What stands before the separator in its public names; empty means that they stay bare.
     fn prefix(&self) -> &str;
 
-    /// Takes a call whose names and URIs are its own.
+    /// Takes a call whose names and URIs are its own; the reply names it as its owner.
     fn call(&self, call: Call) -> Reply;
 
     /// What it offers; `None` while that was never known. Sent only on a real change.

@@ -206,7 +206,7 @@ fn by_reference(catalog: &Arc<Catalog>, mut call: Call) -> Way {
 fn hand_over(catalog: &Arc<Catalog>, member: usize, call: Call) -> Reply {
     let owner = &catalog.members[member].owner;
     if catalog.marked(member).is_none() {
-        return owner.call(call).owned_by(owner.name());
+        return owner.call(call);
     }
     let method = call.method.clone();
     Rewritten::reply(owner.call(call), catalog.clone(), member, method).owned_by(owner.name())

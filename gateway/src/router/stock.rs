@@ -18,11 +18,13 @@ use std::sync::Arc;
 pub(super) struct Stock {
     pub(super) entries: [Vec<Entry>; 4],
     pub(super) marked: Vec<Option<Marked>>,
+    /// What nobody can ask for, since an earlier upstream has the same: whose it is, and its own name.
+    pub(super) hidden: Vec<(usize, Arc<str>)>,
 }
 
 /// Merges inventories in configuration order.
 pub(super) fn take(members: &[Member], known: &[Option<Arc<Inventory>>], naming: &Naming) -> Stock {
-    let mut stock = Stock { entries: Default::default(), marked: Vec::new() };
+    let mut stock = Stock { entries: Default::default(), marked: Vec::new(), hidden: Vec::new() };
     stock.take_uris(members, known, namespace::is_transparent(naming, members.len()));
     for (kind, items) in [(Kind::Tools, tools as fn(&Inventory) -> &[Item]), (Kind::Prompts, prompts)] {
         let parties = members.iter().zip(known).map(|(member, inventory)| Party {
@@ -87,7 +89,10 @@ impl Stock {
         public: Option<String>,
         key: &str,
     ) {
-        let Some(public) = public else { return };
+        let Some(public) = public else {
+            self.hidden.push((member, item.key.clone()));
+            return;
+        };
         let is_same = *public == *item.key;
         let quoted = json::quote(&public);
         let mut definition = match kind {

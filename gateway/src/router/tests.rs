@@ -72,9 +72,9 @@ impl Owner for Scripted {
     fn call(&self, call: Call) -> Reply {
         let text = String::from_utf8(call.params.raw().to_vec()).unwrap();
         self.heard.lock().unwrap().push(format!("{} {text}", call.method.as_str()));
-        (self.answer)(&call).unwrap_or_else(|| {
-            Reply::complete(Revision::V2025_11_25, Object::parse(format!("{{\"own\":{text}}}").into()).unwrap())
-        })
+        let echo = || Object::parse(format!("{{\"own\":{text}}}").into()).unwrap();
+        let reply = (self.answer)(&call).unwrap_or_else(|| Reply::complete(Revision::V2025_11_25, echo()));
+        reply.owned_by(&self.name)
     }
     fn inventory(&self) -> watch::Receiver<Option<Arc<Inventory>>> {
         self.offers.subscribe()
