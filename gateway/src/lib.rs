@@ -6,5 +6,7 @@ pub mod protocol;
 
 pub mod call;
 
+pub mod upstream;
+
 pub mod lifecycle;
 pub mod signals;
