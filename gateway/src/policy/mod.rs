@@ -1,2 +1,3 @@
-//! A layer of the house.
+//! What requests must pass before they are read, as tower layers.
+
 pub mod config;
