@@ -1,7 +1,7 @@
 //! What is remembered of a client's request, and how what comes back on it is written in the client's words.
 
 use super::status;
-use crate::call::{Call, Change, Event, Failure, ListenFilter, LogLevel, Outcome, Refusal};
+use crate::call::{Call, Change, Event, Failure, ListenFilter, LogLevel, Outcome};
 use crate::protocol::error::{self, RpcError};
 use crate::protocol::meta::{SERVER_INFO, SUBSCRIPTION_ID};
 use crate::protocol::object::{Edit, Key};
@@ -101,11 +101,6 @@ impl Asked {
                 }
             }
         }
-    }
-
-    /// The response to a request that did not become a call.
-    pub(super) fn refuse(&self, refusal: &Refusal) -> Answer {
-        self.error(&refusal.to_rpc(self.revision))
     }
 
     /// The graceful end of a listen call.

@@ -43,7 +43,9 @@ pub(super) fn notification(edge: &Edge, session: &Session, method: Method, param
     match method {
         Method::Cancelled => {
             // Of a call that has ended, or never was: that is a race, not a fault.
-            params.get(Key::RequestId).is_some_and(|id| session.open.cancel(id));
+            if let Some(id) = params.get(Key::RequestId) {
+                session.open.cancel(id);
+            }
         }
         // What belongs to this hop alone, or answers questions, of which there are none.
         Method::Initialized | Method::Progress => {}

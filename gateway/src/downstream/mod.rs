@@ -1,7 +1,10 @@
 //! The clients before us: both eras over Streamable HTTP and stdio, each request made into a `Call`.
 
 pub mod config;
+pub mod guard;
 pub mod http;
+pub mod listener;
+pub mod stdio;
 
 mod asked;
 mod batch;
@@ -12,7 +15,9 @@ mod legacy;
 mod modern;
 mod notices;
 mod open;
+mod origin;
 mod peer;
+mod pulse;
 mod replay;
 mod running;
 mod session;

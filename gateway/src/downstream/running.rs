@@ -4,6 +4,9 @@ use super::asked::{Answer, Asked};
 use super::edge::Edge;
 use super::open::OpenCall;
 use crate::call::{Outcome, Refusal, Reply, Step};
+use crate::lifecycle::Tasks;
+use crate::protocol::Method;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
@@ -14,6 +17,8 @@ pub(super) struct Running {
     /// Where a cancellation finds it; `None` where closing the stream is the only way.
     open: Option<OpenCall>,
     edge: Arc<Edge>,
+    /// When a listen call is ended in good order, from our side.
+    ending: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
 }
 
 /// What is read step by step into frames for the client: a call, or a batch of them.
@@ -40,7 +45,7 @@ pub(super) enum Turn {
 
 impl Running {
     pub(super) fn new(edge: &Arc<Edge>, asked: Asked, reply: Reply, open: Option<OpenCall>) -> Self {
-        Self { reply, asked, open, edge: edge.clone() }
+        Self { reply, asked, open, edge: edge.clone(), ending: None }
     }
 
     /// One that ends with a refusal at once.
@@ -49,9 +54,19 @@ impl Running {
         Self::new(edge, asked, reply, None)
     }
 
-    /// The frame that ends a listen call in good order.
-    pub(super) fn listen_end(&self) -> Answer {
-        self.asked.listen_end(&self.edge.identity)
+    /// A listen call, which never ends by itself, is ended in good order when `level` is told to end.
+    pub(super) fn listening_until(mut self, level: &Tasks) -> Self {
+        if self.asked.method == Method::Listen {
+            let level = level.clone();
+            self.ending = Some(Box::pin(async move { level.ending().await }));
+        }
+        self
+    }
+
+    fn poll_ending(&mut self, cx: &mut Context<'_>) -> Poll<Turn> {
+        let Some(ending) = &mut self.ending else { return Poll::Pending };
+        ready!(ending.as_mut().poll(cx));
+        Poll::Ready(Turn::End(self.asked.listen_end(&self.edge.identity)))
     }
 
     fn answer(&self, outcome: Outcome) -> Answer {
@@ -67,7 +82,8 @@ impl Turns for Running {
             return Poll::Ready(Turn::Cancelled);
         }
         loop {
-            match ready!(self.reply.poll_step(cx)) {
+            let Poll::Ready(step) = self.reply.poll_step(cx) else { return self.poll_ending(cx) };
+            match step {
                 Step::Event(event) => {
                     if let Some(frame) = self.asked.event(event, self.reply.revision()) {
                         return Poll::Ready(Turn::Event(frame));

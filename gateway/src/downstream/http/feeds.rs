@@ -6,31 +6,19 @@ use crate::downstream::replay::Reader;
 use crate::downstream::running::{Running, Turn, Turns};
 use crate::downstream::session::{Attached, Session};
 use crate::downstream::streams::event_id;
-use crate::protocol::Method;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
-
-/// Resolves when the face is told to end.
-type Ending = Pin<Box<dyn Future<Output = ()> + Send>>;
-
-fn ending(edge: &Arc<Edge>) -> Ending {
-    let edge = edge.clone();
-    Box::pin(async move { edge.tasks.ending().await })
-}
+use std::task::{Context, Poll};
 
 /// A modern call: the stream is the call, and dropping it cancels.
 pub(super) struct CallFeed {
     first: Option<Vec<u8>>,
     running: Running,
-    /// Listen calls are ended in good order when the face is.
-    ending: Option<Ending>,
 }
 
 impl CallFeed {
-    pub(super) fn new(edge: &Arc<Edge>, running: Running, first: Option<Vec<u8>>) -> Self {
-        let ending = (running.asked.method == Method::Listen).then(|| ending(edge));
-        Self { first, running, ending }
+    pub(super) fn new(running: Running, first: Option<Vec<u8>>) -> Self {
+        Self { first, running }
     }
 }
 
@@ -39,16 +27,11 @@ impl Feed for CallFeed {
         if let Some(first) = self.first.take() {
             return Poll::Ready(Some(Fed::event(first)));
         }
-        match self.running.poll_turn(cx) {
-            Poll::Ready(Turn::Event(frame)) => Poll::Ready(Some(Fed::event(frame))),
-            Poll::Ready(Turn::End(answer)) => Poll::Ready(Some(Fed::end(answer.frame))),
-            Poll::Ready(Turn::Cancelled) => Poll::Ready(None),
-            Poll::Pending => {
-                let Some(ending) = &mut self.ending else { return Poll::Pending };
-                ready!(ending.as_mut().poll(cx));
-                Poll::Ready(Some(Fed::end(self.running.listen_end().frame)))
-            }
-        }
+        self.running.poll_turn(cx).map(|turn| match turn {
+            Turn::Event(frame) => Some(Fed::event(frame)),
+            Turn::End(answer) => Some(Fed::end(answer.frame)),
+            Turn::Cancelled => None,
+        })
     }
 }
 
@@ -82,7 +65,8 @@ impl Feed for ReplayFeed {
 pub(super) struct NoticeFeed {
     session: Arc<Session>,
     reader: u64,
-    ending: Ending,
+    /// Resolves when the face is told to end.
+    ending: Pin<Box<dyn Future<Output = ()> + Send>>,
     _attached: Attached,
 }
 
@@ -90,7 +74,9 @@ impl NoticeFeed {
     /// Takes over from whichever stream read them before.
     pub(super) fn new(edge: &Arc<Edge>, session: &Arc<Session>) -> Self {
         let reader = session.notices.take_over();
-        Self { session: session.clone(), reader, ending: ending(edge), _attached: session.attach() }
+        let edge = edge.clone();
+        let ending = Box::pin(async move { edge.tasks.ending().await });
+        Self { session: session.clone(), reader, ending, _attached: session.attach() }
     }
 
     /// Which of the session's notice streams this is.

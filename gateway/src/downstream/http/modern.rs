@@ -28,7 +28,7 @@ pub(super) async fn request(
 ) -> Response<Body> {
     let id = request.0.clone();
     match modern::request(&endpoint.edge, who, request, Some(headers), None) {
-        Ok(running) => run(endpoint, running, takes_streams(headers)).await,
+        Ok(running) => run(endpoint, running.listening_until(&endpoint.edge.tasks), takes_streams(headers)).await,
         Err(refusal) => respond::refused(Some(&id), &refusal, Revision::NEWEST_MODERN),
     }
 }
@@ -58,7 +58,7 @@ async fn run(endpoint: &Arc<Endpoint>, mut running: Running, takes_streams: bool
         None => None,
     };
     let kind = if is_listen { "listen" } else { "sse" };
-    let feed = CallFeed::new(&endpoint.edge, running, event);
+    let feed = CallFeed::new(running, event);
     respond::stream(Stream::new(feed, Vec::new(), endpoint.config.sse_keepalive, kind))
 }
 
