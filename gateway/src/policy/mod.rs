@@ -1,2 +1,4 @@
-//! A layer of the house.
+//! What requests must pass before they are read, as tower layers.
+
+pub mod authenticate;
 pub mod config;
