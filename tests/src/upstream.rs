@@ -169,6 +169,12 @@ impl Upstream {
         self.events.wait(&format!("process {instance} of {} is gone", self.name), pick).await;
     }
 
+    /// Waits until a call with this nonce has run. What a child tells arrives on its own, maybe after its answer.
+    pub async fn ran(&self, nonce: &str) {
+        let pick = |event: &Event| matches!(&event.what, What::Executed { nonce: ran } if ran == nonce).then_some(());
+        self.events.wait(&format!("{} runs {nonce}", self.name), pick).await;
+    }
+
     /// The nonces of the calls that ran, in order.
     #[must_use]
     pub fn executed(&self) -> Vec<String> {

@@ -62,7 +62,7 @@ direct! {
 mod misbehaviour {
     use trunkline_tests::client::tool;
     use trunkline_tests::judge::{self, Judge};
-    use trunkline_tests::journal::{Order, What};
+    use trunkline_tests::journal::{Event, Order, What};
     use trunkline_tests::script::{Act, Rule};
 
     use super::*;
@@ -101,6 +101,8 @@ mod misbehaviour {
         let (upstream, client) = child(Script::new("up", REVISION).rule(Rule::on_tool("echo", noise))).await;
         client.stdio().keep_lines();
         let open = client.start(tool("echo", "{}")).await;
+        // It runs only after the noise, and the half is written in the same breath.
+        upstream.events.wait("the call runs", |event| matches!(event.what, What::Executed { .. }).then_some(())).await;
         upstream.order(Order::Write("rest\n".into())).await;
         client.stdio().lines.wait("the half", |line| line.ends_with("rest").then_some(())).await;
         assert_eq!(client.stdio().lines.all()[..2], ["Loading…".to_owned(), "\u{fffd}".to_owned()]);
@@ -177,7 +179,7 @@ mod misbehaviour {
         upstream.gone(0).await;
         let again = Client::connect(&Reach::Child(upstream.program()), REVISION).await;
         assert_eq!(again.call("wait", "{\"gate\":\"door\"}").await.text(), "released");
-        let seconds = |event: trunkline_tests::journal::Event| event.instance == 1 && matches!(event.what, What::Waiting { .. });
-        assert!(upstream.events.all().into_iter().any(seconds));
+        let second = |event: &Event| (event.instance == 1 && matches!(event.what, What::Waiting { .. })).then_some(());
+        upstream.events.wait("the second process waits at the open door", second).await;
     }
 }
