@@ -1,6 +1,8 @@
 //! Every metric: its name, its description, its handles. Nothing else names one.
 
-use metrics::{Counter, Gauge, Histogram, Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
+use metrics::{
+    Counter, Gauge, Histogram, Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram,
+};
 use std::sync::Arc;
 
 const REQUESTS: &str = "trunkline_requests_total";
@@ -27,8 +29,7 @@ pub const GATEWAY: &str = "_gateway";
 pub const DURATION_BUCKETS: [f64; 15] =
     [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0];
 /// Bucket borders of the gateway's own share, in seconds.
-pub const OVERHEAD_BUCKETS: [f64; 12] =
-    [1e-5, 2e-5, 5e-5, 1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 1e-2, 2e-2, 5e-2];
+pub const OVERHEAD_BUCKETS: [f64; 12] = [1e-5, 2e-5, 5e-5, 1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 1e-2, 2e-2, 5e-2];
 /// The metrics that [`OVERHEAD_BUCKETS`] belong to; all other histograms have [`DURATION_BUCKETS`].
 pub const OVERHEAD_METRICS: [&str; 1] = [OVERHEAD];
 
@@ -69,7 +70,9 @@ pub const OUTCOMES: [&str; 6] = ["ok", "tool_error", "rpc_error", "timeout", "ca
 pub fn route(method: &'static str, upstream: &Arc<str>) -> Route {
     let upstream = upstream.to_string();
     Route {
-        requests: OUTCOMES.map(|outcome| counter!(REQUESTS, "method" => method, "upstream" => upstream.clone(), "outcome" => outcome)),
+        requests: OUTCOMES.map(
+            |outcome| counter!(REQUESTS, "method" => method, "upstream" => upstream.clone(), "outcome" => outcome),
+        ),
         duration: histogram!(DURATION, "method" => method, "upstream" => upstream),
     }
 }

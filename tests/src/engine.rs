@@ -15,8 +15,8 @@ use crate::revision::Revision;
 use crate::script::{Act, Rule, Script};
 
 mod acts;
-mod checks;
 pub mod change;
+mod checks;
 mod gates;
 mod greeting;
 mod listen;

@@ -36,8 +36,7 @@ fn kept<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Box<RawValu
 impl Frame {
     /// Reads a message; the error says what was wrong with it.
     pub fn parse(bytes: &[u8]) -> Result<Frame, String> {
-        serde_json::from_slice(bytes)
-            .map_err(|error| format!("{error}: {}", shorten(&String::from_utf8_lossy(bytes))))
+        serde_json::from_slice(bytes).map_err(|error| format!("{error}: {}", shorten(&String::from_utf8_lossy(bytes))))
     }
 
     /// The raw id, or an empty text.

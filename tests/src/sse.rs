@@ -82,10 +82,16 @@ mod tests {
 
     #[test]
     fn any_chunk_border_gives_the_same_events() {
-        let text = format!(": hi\n\nid: 7\nretry: 10\ndata:\n\n{}event: x\r\ndata: a\r\ndata: b\r\n\r\n", encode(Some("8"), "{}"));
+        let text = format!(
+            ": hi\n\nid: 7\nretry: 10\ndata:\n\n{}event: x\r\ndata: a\r\ndata: b\r\n\r\n",
+            encode(Some("8"), "{}")
+        );
         let whole = SseDecoder::default().feed(text.as_bytes());
         assert_eq!(whole.len(), 4);
-        assert_eq!(whole[1], SseEvent { id: Some("7".into()), retry: Some(10), data: Some(String::new()), ..SseEvent::default() });
+        assert_eq!(
+            whole[1],
+            SseEvent { id: Some("7".into()), retry: Some(10), data: Some(String::new()), ..SseEvent::default() }
+        );
         assert_eq!(whole[3].data.as_deref(), Some("a\nb"));
         for cut in 0..text.len() {
             let mut decoder = SseDecoder::default();

@@ -61,8 +61,8 @@ direct! {
 
 mod misbehaviour {
     use trunkline_tests::client::tool;
-    use trunkline_tests::judge::{self, Judge};
     use trunkline_tests::journal::{Event, Order, What};
+    use trunkline_tests::judge::{self, Judge};
     use trunkline_tests::script::{Act, Rule};
 
     use super::*;

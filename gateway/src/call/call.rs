@@ -127,9 +127,11 @@ impl ListenFilter {
     /// The parameters of a `subscriptions/listen` request, or of its acknowledgement: the raw filter object.
     pub fn to_json(&self) -> String {
         let mut parts = Vec::new();
-        for (wanted, name) in
-            [(self.tools, "toolsListChanged"), (self.prompts, "promptsListChanged"), (self.resources, "resourcesListChanged")]
-        {
+        for (wanted, name) in [
+            (self.tools, "toolsListChanged"),
+            (self.prompts, "promptsListChanged"),
+            (self.resources, "resourcesListChanged"),
+        ] {
             if wanted {
                 parts.push(format!("\"{name}\":true"));
             }
@@ -169,7 +171,10 @@ mod tests {
     #[test]
     fn levels_are_in_order_and_named() {
         for (at, (name, level)) in LogLevel::NAMES.iter().enumerate() {
-            assert_eq!((*level as usize, level.as_str(), LogLevel::parse(json::quote(name).as_bytes())), (at, *name, Some(*level)));
+            assert_eq!(
+                (*level as usize, level.as_str(), LogLevel::parse(json::quote(name).as_bytes())),
+                (at, *name, Some(*level))
+            );
         }
     }
 }

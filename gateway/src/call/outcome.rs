@@ -1,8 +1,8 @@
 //! How a call ends: with a result, with a stateless upstream's question, or with an error.
 
 use super::refusal::Refusal;
-use crate::protocol::error::RpcError;
 use crate::protocol::Object;
+use crate::protocol::error::RpcError;
 
 /// The one end of a reply.
 #[derive(Debug)]

@@ -1,7 +1,7 @@
 //! An error of the gateway's own, before an edge puts it into a protocol's words.
 
 use crate::protocol::error::{self, RpcError};
-use crate::protocol::{json, Revision};
+use crate::protocol::{Revision, json};
 use std::sync::Arc;
 
 /// Who can mend it.
@@ -118,7 +118,11 @@ impl Refusal {
             }
             Reason::MissingCapability(raw) => Some(format!("{{\"requiredCapabilities\":{raw}}}")),
             _ => self.upstream.as_ref().map(|upstream| {
-                format!("{{\"origin\":\"gateway\",\"upstream\":{},\"retriable\":{}}}", json::quote(upstream), self.is_retriable)
+                format!(
+                    "{{\"origin\":\"gateway\",\"upstream\":{},\"retriable\":{}}}",
+                    json::quote(upstream),
+                    self.is_retriable
+                )
             }),
         }
     }

@@ -83,7 +83,12 @@ impl Reply {
 
     /// A reply that is read from a source.
     pub fn live(source: impl Source + 'static) -> Self {
-        Self { source: Inner::Live(Box::pin(source)), revision: Revision::NEWEST_MODERN, owner: None, guards: SmallVec::new() }
+        Self {
+            source: Inner::Live(Box::pin(source)),
+            revision: Revision::NEWEST_MODERN,
+            owner: None,
+            guards: SmallVec::new(),
+        }
     }
 
     /// Names the upstream that owns the call.
@@ -154,6 +159,9 @@ impl Reply {
 
 impl std::fmt::Debug for Reply {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Reply").field("revision", &self.revision).field("ended", &self.has_ended()).finish_non_exhaustive()
+        f.debug_struct("Reply")
+            .field("revision", &self.revision)
+            .field("ended", &self.has_ended())
+            .finish_non_exhaustive()
     }
 }

@@ -117,7 +117,10 @@ impl Frame {
     /// Takes a batch apart, each part in its own text.
     pub fn split(text: &Bytes) -> Result<Vec<Bytes>, FrameFault> {
         let array = json::document(text)?;
-        Ok(json::elements(&text[array.clone()])?.into_iter().map(|e| text.slice(array.start + e.start..array.start + e.end)).collect())
+        Ok(json::elements(&text[array.clone()])?
+            .into_iter()
+            .map(|e| text.slice(array.start + e.start..array.start + e.end))
+            .collect())
     }
 
     /// Parses one frame; the bytes are kept, not copied.
@@ -156,7 +159,7 @@ impl Parts {
         let end = json::value(text, at)?;
         let raw = text.slice(at..end);
         self.twice |= match name {
-            "jsonrpc" => std::mem::replace(&mut self.version, Some(raw == "\"2.0\"")).is_some(),
+            "jsonrpc" => self.version.replace(raw == "\"2.0\"").is_some(),
             "id" => self.id.replace(raw).is_some(),
             "method" => self.method.replace(raw).is_some(),
             "error" => self.error.replace(raw).is_some(),
@@ -204,7 +207,10 @@ impl Parts {
         }
         match (has_id, id) {
             (true, Some(id)) => Ok(Frame::Request { id, method, params }),
-            (true, None) => Err(FrameFault::invalid(None, format!("`id` must be a string or an integer of at most {ID_BYTES_MAX} bytes"))),
+            (true, None) => Err(FrameFault::invalid(
+                None,
+                format!("`id` must be a string or an integer of at most {ID_BYTES_MAX} bytes"),
+            )),
             (false, _) => Ok(Frame::Notification { method, params }),
         }
     }
@@ -320,7 +326,10 @@ mod tests {
     #[test]
     fn ids_are_strings_or_integers_and_kept_as_written() {
         for id in ["1", "-7", "0", "\"1\"", "\"\"", "9007199254740993", "18446744073709551616", "\"\\u0041\""] {
-            let Ok(Frame::Request { id: seen, .. }) = parse(&format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"x"}}"#)) else { panic!("{id}") };
+            let Ok(Frame::Request { id: seen, .. }) = parse(&format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"x"}}"#))
+            else {
+                panic!("{id}")
+            };
             assert_eq!(seen.raw(), id.as_bytes());
         }
         for id in ["null", "1.5", "1e3", "1.0", "{}", "[]", "true"] {
@@ -333,9 +342,16 @@ mod tests {
     #[test]
     fn what_is_no_frame_says_why() {
         for (text, is_json) in [
-            ("", false), ("{", false), ("[]", true), ("7", true), ("{}", true), (r#"{"jsonrpc":"1.0","id":1,"method":"x"}"#, true),
-            (r#"{"jsonrpc":"2.0","id":1,"method":"x","method":"y"}"#, true), (r#"{"jsonrpc":"2.0","id":1,"method":"x","params":[]}"#, true),
-            (r#"{"jsonrpc":"2.0","id":1,"method":"x","params":{"name":1,"name":2}}"#, true), (r#"{"jsonrpc":"2.0","id":1,"method":"x"} x"#, false),
+            ("", false),
+            ("{", false),
+            ("[]", true),
+            ("7", true),
+            ("{}", true),
+            (r#"{"jsonrpc":"1.0","id":1,"method":"x"}"#, true),
+            (r#"{"jsonrpc":"2.0","id":1,"method":"x","method":"y"}"#, true),
+            (r#"{"jsonrpc":"2.0","id":1,"method":"x","params":[]}"#, true),
+            (r#"{"jsonrpc":"2.0","id":1,"method":"x","params":{"name":1,"name":2}}"#, true),
+            (r#"{"jsonrpc":"2.0","id":1,"method":"x"} x"#, false),
         ] {
             let fault = parse(text).expect_err(text);
             assert_eq!(fault.is_json, is_json, "{text}: {fault}");
@@ -344,7 +360,10 @@ mod tests {
 
     #[test]
     fn responses_are_told_apart() {
-        let body = |text: &str| match parse(text) { Ok(Frame::Response { body, .. }) => body, other => panic!("{other:?}") };
+        let body = |text: &str| match parse(text) {
+            Ok(Frame::Response { body, .. }) => body,
+            other => panic!("{other:?}"),
+        };
         assert!(matches!(body(r#"{"jsonrpc":"2.0","id":1,"result":{}}"#), Body::Result(_)));
         assert!(matches!(body(r#"{"jsonrpc":"2.0","id":1,"result":null}"#), Body::Odd(_)));
         assert!(matches!(body(r#"{"jsonrpc":"2.0","id":null,"error":{"code":1}}"#), Body::Error(_)));

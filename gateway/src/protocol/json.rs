@@ -257,7 +257,9 @@ fn string(bytes: &[u8], at: usize) -> Result<usize, Fault> {
             Some(b'"') => return Ok(at + 1),
             Some(b'\\') => match bytes.get(at + 1) {
                 Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => at += 2,
-                Some(b'u') if bytes.len() >= at + 6 && bytes[at + 2..at + 6].iter().all(u8::is_ascii_hexdigit) => at += 6,
+                Some(b'u') if bytes.len() >= at + 6 && bytes[at + 2..at + 6].iter().all(u8::is_ascii_hexdigit) => {
+                    at += 6
+                }
                 _ => return Err(Fault::Syntax(at)),
             },
             _ => return Err(Fault::Syntax(at)),

@@ -1,1 +1,166 @@
-//! placeholder
+//! Newline-delimited frames: a large buffer, split where the newlines are, bounded.
+
+use bytes::{Bytes, BytesMut};
+
+/// What a reader should have room for before it reads.
+pub const READ_BYTES: usize = 64 * 1024;
+
+/// One line of a stream.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Line {
+    /// A line that may be a frame: trimmed, never blank.
+    Frame(Bytes),
+    /// A line that passed the limit; it is skipped whole, and told of once.
+    TooLong,
+}
+
+/// Splits what is read into lines.
+#[derive(Debug)]
+pub struct Lines {
+    buffer: BytesMut,
+    /// How much of the buffer was searched for a newline already.
+    searched: usize,
+    /// The line that is being read has passed the limit.
+    skipping: bool,
+    max: usize,
+    started: bool,
+}
+
+impl Lines {
+    /// Lines of at most `max` bytes, line end not counted.
+    pub fn new(max: usize) -> Self {
+        Self { buffer: BytesMut::new(), searched: 0, skipping: false, max, started: false }
+    }
+
+    /// Where to read into; has room for [`READ_BYTES`].
+    pub fn buffer(&mut self) -> &mut BytesMut {
+        if self.buffer.is_empty() && self.buffer.capacity() > 16 * READ_BYTES {
+            // A large message came and went: its memory goes too.
+            self.buffer = BytesMut::new();
+        }
+        // Less than a full read is no reason to move what is buffered, until little is left.
+        if self.buffer.capacity() - self.buffer.len() < READ_BYTES / 8 {
+            self.buffer.reserve(READ_BYTES);
+        }
+        &mut self.buffer
+    }
+
+    /// The next whole line of what was read.
+    pub fn next_line(&mut self) -> Option<Line> {
+        loop {
+            let Some(at) = memchr::memchr(b'\n', &self.buffer[self.searched..]) else {
+                self.searched = self.buffer.len();
+                if self.buffer.len() > self.max && !self.skipping {
+                    // One byte may be the carriage return of a line that just fits.
+                    if self.buffer.len() > self.max + 1 || self.buffer.last() != Some(&b'\r') {
+                        self.skipping = true;
+                        self.forget();
+                        return Some(Line::TooLong);
+                    }
+                } else if self.skipping {
+                    self.forget();
+                }
+                return None;
+            };
+            let line = self.buffer.split_to(self.searched + at + 1).freeze();
+            self.searched = 0;
+            if std::mem::take(&mut self.skipping) {
+                continue;
+            }
+            if let Some(line) = self.judge(line) {
+                return Some(line);
+            }
+        }
+    }
+
+    /// What was read after the last newline, at the end of the stream: a line cut short, or whole without its newline.
+    pub fn last(&mut self) -> Option<Line> {
+        let rest = self.buffer.split().freeze();
+        self.searched = 0;
+        if std::mem::take(&mut self.skipping) { None } else { self.judge(rest) }
+    }
+
+    fn judge(&mut self, line: Bytes) -> Option<Line> {
+        let mut text: &[u8] = &line;
+        if !std::mem::replace(&mut self.started, true) {
+            text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
+        }
+        let text = text.strip_suffix(b"\n").unwrap_or(text);
+        let text = text.strip_suffix(b"\r").unwrap_or(text);
+        if text.len() > self.max {
+            return Some(Line::TooLong);
+        }
+        let text = text.trim_ascii();
+        (!text.is_empty()).then(|| Line::Frame(line.slice_ref(text)))
+    }
+
+    fn forget(&mut self) {
+        self.buffer.clear();
+        self.searched = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn drain(lines: &mut Lines) -> Vec<Line> {
+        std::iter::from_fn(|| lines.next_line()).collect()
+    }
+
+    fn frame(text: &str) -> Line {
+        Line::Frame(Bytes::copy_from_slice(text.as_bytes()))
+    }
+
+    #[test]
+    fn byte_order_mark_carriage_returns_and_blank_lines_are_taken() {
+        let mut lines = Lines::new(64);
+        lines.buffer().extend_from_slice(b"\xef\xbb\xbf{}\r\n\r\n  \n [] \n{");
+        assert_eq!(drain(&mut lines), [frame("{}"), frame("[]")]);
+        assert_eq!(lines.last(), Some(frame("{")));
+    }
+
+    #[test]
+    fn the_limit_is_exact_and_a_longer_line_is_told_of_once() {
+        let mut lines = Lines::new(4);
+        lines.buffer().extend_from_slice(b"1234\n1234\r\n12345\nok\n");
+        assert_eq!(drain(&mut lines), [frame("1234"), frame("1234"), Line::TooLong, frame("ok")]);
+        for _ in 0..3 {
+            lines.buffer().extend_from_slice(b"123456");
+            lines.next_line();
+        }
+        assert!(lines.buffer.is_empty());
+        lines.buffer().extend_from_slice(b"7\nok\n");
+        assert_eq!(drain(&mut lines), [frame("ok")]);
+    }
+
+    #[test]
+    fn memory_of_a_large_line_is_given_back() {
+        let mut lines = Lines::new(32 << 20);
+        lines.buffer().extend_from_slice(&vec![b'x'; 20 << 20]);
+        lines.buffer().extend_from_slice(b"\n");
+        assert_eq!(drain(&mut lines).len(), 1);
+        assert!(lines.buffer().capacity() < 2 << 20);
+    }
+
+    proptest! {
+        #[test]
+        fn any_chunk_borders_give_the_same_lines(
+            texts in prop::collection::vec("[a-z ]{0,12}", 0..12), cuts in prop::collection::vec(1..9usize, 1..40),
+        ) {
+            let stream = texts.iter().map(|t| format!("{t}\n")).collect::<String>().into_bytes();
+            let mut whole = Lines::new(8);
+            whole.buffer().extend_from_slice(&stream);
+            let (mut pieces, mut seen, mut at) = (Lines::new(8), Vec::new(), 0);
+            for cut in cuts.iter().cycle() {
+                if at == stream.len() { break }
+                let end = (at + cut).min(stream.len());
+                pieces.buffer().extend_from_slice(&stream[at..end]);
+                seen.extend(drain(&mut pieces));
+                at = end;
+            }
+            prop_assert_eq!(seen, drain(&mut whole));
+        }
+    }
+}

@@ -118,7 +118,8 @@ mod tests {
         assert_eq!(meta.rest, &br#""a/b": 1.0,"traceparent":"00-x""#[..]);
         assert_eq!(write(None, Some(b"9"), &meta.rest), br#"{"progressToken":9,"a/b": 1.0,"traceparent":"00-x"}"#);
         assert_eq!(write(None, None, b""), b"");
-        let envelope = Envelope { revision: Revision::V2026_07_28, capabilities: b"{}", client: b"{}", log_level: None };
+        let envelope =
+            Envelope { revision: Revision::V2026_07_28, capabilities: b"{}", client: b"{}", log_level: None };
         let both = Meta::parse(&write(Some(envelope), None, &meta.rest).into()).unwrap();
         assert_eq!((both.revision.as_deref(), both.rest), (Some(&b"\"2026-07-28\""[..]), meta.rest));
     }

@@ -259,7 +259,7 @@ mod tests {
     fn members_are_set_put_first_and_left_out() {
         let params = object(r#"{ "name" : "a", "x": {"name":1} , "_meta":{"k":2}}"#);
         let edits = [(Key::Name, Edit::Set(b"\"b\"")), (Key::Meta, Edit::Drop), (Key::Uri, Edit::Set(b"7"))];
-        assert_eq!(params.with(&edits), r#"{"uri":7, "name" : "b", "x": {"name":1}}"#);
+        assert_eq!(params.with(&edits), r#"{"uri":7, "name" : "b", "x": {"name":1} }"#);
         assert_eq!(object("{}").with(&[(Key::Meta, Edit::Set(b"1"))]), r#"{"_meta":1}"#);
         assert_eq!(object(r#"{"_meta":1 }"#).with(&[(Key::Meta, Edit::Drop)]), "{}");
     }

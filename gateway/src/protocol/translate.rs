@@ -1,1 +1,223 @@
-//! placeholder
+//! The one translator: a payload of one revision in the words of another. Equal revisions are never looked into.
+
+use super::error::{INVALID_PARAMS, RESOURCE_NOT_FOUND, RpcError, URL_ELICITATION_REQUIRED};
+use super::json;
+use super::meta::SERVER_INFO;
+use super::method::Method;
+use super::object::{Edit, Key, Object};
+use super::revision::Revision;
+use bytes::BufMut;
+use smallvec::SmallVec;
+use std::borrow::Cow;
+
+const GAIN: [(Key, Edit<'static>); 1] = [(Key::ResultType, Edit::Set(b"\"complete\""))];
+const GAIN_CACHEABLE: [(Key, Edit<'static>); 3] = [
+    (Key::ResultType, Edit::Set(b"\"complete\"")),
+    (Key::TtlMs, Edit::Set(b"0")),
+    (Key::CacheScope, Edit::Set(b"\"private\"")),
+];
+const LOSE: [(Key, Edit<'static>); 3] =
+    [(Key::ResultType, Edit::Drop), (Key::TtlMs, Edit::Drop), (Key::CacheScope, Edit::Drop)];
+
+/// Writes a final result for a peer of revision `to`; `identity` is what a stateless peer is told of who answers, raw.
+pub fn write_result<B: BufMut>(
+    method: &Method,
+    result: &Object,
+    (from, to): (Revision, Revision),
+    identity: &[u8],
+    out: &mut B,
+) {
+    if !from.is_modern() && !to.is_modern() {
+        return out.put_slice(result.raw());
+    }
+    let meta = match (to.is_modern(), result.get(Key::Meta)) {
+        (true, meta) => Some(with_identity(meta.unwrap_or(b"{}"), identity)),
+        (false, Some(meta)) => Some(without_server_info(meta).unwrap_or_default()),
+        (false, None) => None,
+    };
+    let gain = if is_cacheable(method) { &GAIN_CACHEABLE[..] } else { &GAIN };
+    let mut edits: SmallVec<[(Key, Edit<'_>); 4]> = match from.is_modern() {
+        _ if !to.is_modern() => LOSE[..].into(),
+        // What a legacy peer put under these names meant something else, or nothing.
+        false => gain.into(),
+        // A stateless peer that left one out meant the default.
+        true => gain.iter().copied().filter(|(key, _)| result.get(*key).is_none()).collect(),
+    };
+    match &meta {
+        Some(meta) if meta.is_empty() => edits.push((Key::Meta, Edit::Drop)),
+        Some(meta) => edits.push((Key::Meta, Edit::Set(meta))),
+        None => {}
+    }
+    result.write(&edits, out);
+}
+
+/// [`write_result`] into an object of its own.
+pub fn result(method: &Method, result: &Object, between: (Revision, Revision), identity: &[u8]) -> Object {
+    let mut out = Vec::with_capacity(result.raw().len() + 128);
+    write_result(method, result, between, identity, &mut out);
+    Object::parse(out.into()).unwrap_or_else(|_| result.clone())
+}
+
+/// A result's `_meta` that names us as who answers, whoever was named before.
+fn with_identity(meta: &[u8], identity: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(meta.len() + identity.len() + 48);
+    out.extend_from_slice(b"{\"");
+    out.extend_from_slice(SERVER_INFO.as_bytes());
+    out.extend_from_slice(b"\":");
+    out.extend_from_slice(identity);
+    if let Some(rest) = without_server_info(meta) {
+        out.push(b',');
+        out.extend_from_slice(&rest[1..]);
+    } else {
+        out.push(b'}');
+    }
+    out
+}
+
+/// A result's `_meta` without the name of who answered, which belongs to one hop; `None` where nothing is left.
+pub fn without_server_info(meta: &[u8]) -> Option<Vec<u8>> {
+    let mut kept = Vec::with_capacity(meta.len());
+    for member in json::Members::of(meta).ok()?.flatten() {
+        if json::unquote(&meta[member.start..member.key_end]).as_deref() != Some(SERVER_INFO) {
+            kept.push(if kept.is_empty() { b'{' } else { b',' });
+            kept.extend_from_slice(&meta[member.start..member.end]);
+        }
+    }
+    kept.push(b'}');
+    (kept.len() > 1).then_some(kept)
+}
+
+/// The results that carry `ttlMs` and `cacheScope`.
+pub fn is_cacheable(method: &Method) -> bool {
+    matches!(
+        method,
+        Method::Discover
+            | Method::ToolsList
+            | Method::ResourcesList
+            | Method::TemplatesList
+            | Method::PromptsList
+            | Method::ResourcesRead
+    )
+}
+
+/// An upstream's error on its way to a peer of revision `to`; `asked` is the URI that was read, in the caller's words.
+pub fn error(error: &RpcError, asked: Option<&str>, from: Revision, to: Revision) -> RpcError {
+    match (from.is_modern(), to.is_modern(), error.code()) {
+        (false, true, Some(RESOURCE_NOT_FOUND | URL_ELICITATION_REQUIRED)) => recode(error, INVALID_PARAMS),
+        (true, false, Some(INVALID_PARAMS)) if asked.is_some() && names(error, asked) => {
+            recode(error, RESOURCE_NOT_FOUND)
+        }
+        _ => error.clone(),
+    }
+}
+
+/// Whether an error's `data.uri` is the URI that was asked for: then it says that the resource is missing.
+fn names(error: &RpcError, asked: Option<&str>) -> bool {
+    error.data().and_then(|data| json::get(data, "uri")).and_then(json::unquote).as_deref() == asked
+}
+
+fn recode(error: &RpcError, code: i64) -> RpcError {
+    let data = error.data().map(|data| String::from_utf8_lossy(data).into_owned());
+    RpcError::new(code, &error.message().unwrap_or_default(), data.as_deref())
+}
+
+/// The parameters of a call on their way to an upstream of revision `to`.
+pub fn params(_method: &Method, params: &Object, from: Revision, to: Revision) -> Object {
+    // What only stateless callers can say means nothing to an upstream that asks live.
+    if from.is_modern()
+        && !to.is_modern()
+        && (params.get(Key::InputResponses).is_some() || params.get(Key::RequestState).is_some())
+    {
+        let edits = [(Key::InputResponses, Edit::Drop), (Key::RequestState, Edit::Drop)];
+        return Object::parse(params.with(&edits)).unwrap_or_else(|_| params.clone());
+    }
+    params.clone()
+}
+
+/// A tool, resource, template or prompt on its way to a peer of revision `to`.
+pub fn definition(raw: &[u8], from: Revision, to: Revision) -> Cow<'_, [u8]> {
+    // `execution` says how a tool runs as a task of 2025-11-25 and misleads every other peer.
+    if from == Revision::V2025_11_25 && to != from && memchr::memmem::find(raw, b"\"execution\"").is_some() {
+        return Cow::Owned(without(raw, "execution"));
+    }
+    Cow::Borrowed(raw)
+}
+
+/// The object without one member.
+fn without(raw: &[u8], key: &str) -> Vec<u8> {
+    let mut kept = Vec::with_capacity(raw.len());
+    for member in json::Members::of(raw).into_iter().flatten().flatten() {
+        if json::unquote(&raw[member.start..member.key_end]).as_deref() != Some(key) {
+            kept.push(if kept.is_empty() { b'{' } else { b',' });
+            kept.extend_from_slice(&raw[member.start..member.end]);
+        }
+    }
+    if kept.is_empty() {
+        kept.push(b'{');
+    }
+    kept.push(b'}');
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use Revision as R;
+    use bytes::Bytes;
+
+    fn object(text: &str) -> Object {
+        Object::parse(Bytes::copy_from_slice(text.as_bytes())).unwrap()
+    }
+
+    fn translated(method: Method, raw: &str, from: Revision, to: Revision) -> Bytes {
+        result(&method, &object(raw), (from, to), b"{\"name\":\"t\"}").raw().clone()
+    }
+
+    #[test]
+    fn legacy_to_legacy_is_byte_for_byte() {
+        let raw = r#"{ "content":[], "resultType":7 }"#;
+        assert_eq!(translated(Method::ToolsCall, raw, R::V2024_11_05, R::V2025_11_25), raw);
+    }
+
+    #[test]
+    fn results_gain_and_lose_what_stateless_revisions_add() {
+        let us = r#""_meta":{"io.modelcontextprotocol/serverInfo":{"name":"t"}"#;
+        assert_eq!(
+            translated(Method::ToolsList, r#"{"tools":[]}"#, R::V2024_11_05, R::V2026_07_28),
+            format!(r#"{{"resultType":"complete","ttlMs":0,"cacheScope":"private",{us}}},"tools":[]}}"#)
+        );
+        let meta =
+            r#"{"resultType":"complete","content":[1e400],"_meta":{"io.modelcontextprotocol/serverInfo":{},"a/b":1}}"#;
+        assert_eq!(
+            translated(Method::ToolsCall, meta, R::V2026_07_28, R::V2025_03_26),
+            r#"{"content":[1e400],"_meta":{"a/b":1}}"#
+        );
+        assert_eq!(
+            translated(Method::ToolsCall, meta, R::V2026_07_28, R::V2026_07_28),
+            format!(r#"{{"resultType":"complete","content":[1e400],{us},"a/b":1}}}}"#)
+        );
+        let only = r#"{"content":[],"_meta":{"io.modelcontextprotocol/serverInfo":{}}}"#;
+        assert_eq!(translated(Method::ToolsCall, only, R::V2026_07_28, R::V2025_03_26), r#"{"content":[]}"#);
+        assert_eq!(
+            translated(Method::ToolsCall, r#"{"resultType":"mine"}"#, R::V2025_06_18, R::V2026_07_28),
+            format!(r#"{{{us}}},"resultType":"complete"}}"#)
+        );
+    }
+
+    #[test]
+    fn a_missing_resource_is_said_in_the_receivers_code() {
+        let legacy = RpcError::new(RESOURCE_NOT_FOUND, "no", Some(r#"{"uri":"a:b"}"#));
+        let modern = error(&legacy, Some("a:b"), R::V2025_11_25, R::V2026_07_28);
+        assert_eq!((modern.code(), modern.data()), (Some(INVALID_PARAMS), Some(&br#"{"uri":"a:b"}"#[..])));
+        assert_eq!(error(&modern, Some("a:b"), R::V2026_07_28, R::V2025_11_25).code(), Some(RESOURCE_NOT_FOUND));
+        assert_eq!(error(&modern, Some("a:c"), R::V2026_07_28, R::V2025_11_25).code(), Some(INVALID_PARAMS));
+        assert_eq!(error(&legacy, None, R::V2025_11_25, R::V2024_11_05), legacy);
+    }
+
+    #[test]
+    fn how_a_task_runs_is_shown_to_its_own_revision_alone() {
+        let raw = br#"{"name":"a","execution":{"taskSupport":"optional"},"x":"execution"}"#;
+        assert_eq!(definition(raw, R::V2025_11_25, R::V2025_06_18), &br#"{"name":"a","x":"execution"}"#[..]);
+        assert_eq!(definition(raw, R::V2025_11_25, R::V2025_11_25), &raw[..]);
+    }
+}

@@ -6,6 +6,5 @@ use std::process::ExitCode;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    eprintln!("there is no gateway yet");
-    ExitCode::FAILURE
+    trunkline::cli::main()
 }

@@ -35,7 +35,8 @@ impl Client {
             }
         };
         for uri in uris {
-            let subscribed = self.request(Request::new("resources/subscribe", &format!("{{\"uri\":{}}}", quote(uri)))).await;
+            let subscribed =
+                self.request(Request::new("resources/subscribe", &format!("{{\"uri\":{}}}", quote(uri)))).await;
             assert_eq!(subscribed.result(), "{}");
         }
         Changes { heard: self.notices.clone(), listen: None, stream }
@@ -52,7 +53,10 @@ impl Client {
         let listen = self.start(Request::new("subscriptions/listen", &params)).await;
         let heard = listen.notices.clone();
         let first = heard.wait("the listen is acknowledged", |frame| Some(frame.clone())).await;
-        assert!(first.is_notice("notifications/subscriptions/acknowledged"), "an acknowledgement comes first: {first:?}");
+        assert!(
+            first.is_notice("notifications/subscriptions/acknowledged"),
+            "an acknowledgement comes first: {first:?}"
+        );
         let tag = first.meta("io.modelcontextprotocol/subscriptionId");
         assert_eq!(tag.map(|raw| raw.get().to_owned()).as_deref(), Some(listen.id.as_str()), "its tag");
         Changes { heard, listen: Some(listen), stream: None }

@@ -27,7 +27,8 @@ fn faults(frame: &Frame, revision: Revision) -> Vec<String> {
     }
     let meta = frame.param("_meta").map(|raw| fields(&raw)).unwrap_or_default();
     if revision.is_modern() {
-        if meta.get("io.modelcontextprotocol/protocolVersion").is_none_or(|raw| raw.get() != format!("\"{revision}\"")) {
+        if meta.get("io.modelcontextprotocol/protocolVersion").is_none_or(|raw| raw.get() != format!("\"{revision}\""))
+        {
             faults.push("_meta does not name the revision".into());
         }
         if meta.get("io.modelcontextprotocol/clientCapabilities").is_none_or(|raw| !raw.get().starts_with('{')) {

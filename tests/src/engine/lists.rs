@@ -18,11 +18,8 @@ pub(crate) fn tools(engine: &Engine, frame: &Frame, revision: Revision) -> Said 
 }
 
 fn tool(script: &Script, name: &str, revision: Revision) -> String {
-    let mut text = format!(
-        "{{\"name\":{},\"description\":{}",
-        quote(name),
-        quote(&format!("{name} of {}", script.name))
-    );
+    let mut text =
+        format!("{{\"name\":{},\"description\":{}", quote(name), quote(&format!("{name} of {}", script.name)));
     if revision >= Revision::R2025_06_18 {
         text.push_str(&format!(",\"title\":{}", quote(&format!("Title of {name}"))));
     }

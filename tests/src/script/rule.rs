@@ -106,8 +106,7 @@ impl Rule {
     /// Whether it is about such a message.
     #[must_use]
     pub fn fits(&self, method: &str, name: Option<&str>) -> bool {
-        (self.method == "*" || self.method == method)
-            && self.name.as_deref().is_none_or(|wanted| name == Some(wanted))
+        (self.method == "*" || self.method == method) && self.name.as_deref().is_none_or(|wanted| name == Some(wanted))
     }
 }
 

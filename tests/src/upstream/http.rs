@@ -73,7 +73,8 @@ pub async fn open(host: Arc<Host>, stop: CancellationToken) -> SocketAddr {
             let (host, stop) = (host.clone(), stop.clone());
             tokio::spawn(async move {
                 let service = service_fn(|request| serve(host.clone(), request));
-                let connection = hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(socket), service);
+                let connection =
+                    hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(socket), service);
                 // A connection that breaks is the peer's affair.
                 tokio::select! { _ = connection => {}, () = stop.cancelled() => {} }
             });

@@ -17,8 +17,10 @@ fn any_json() -> impl Strategy<Value = String> {
     leaf.prop_recursive(5, 64, 6, |inner| {
         prop_oneof![
             prop::collection::vec(inner.clone(), 0..6).prop_map(|v| format!("[{}]", v.join(" ,\n"))),
-            prop::collection::vec((".{0,8}", inner), 0..6)
-                .prop_map(|v| format!("{{{}}}", v.iter().map(|(k, v)| format!("{} :{v}", quote(k))).collect::<Vec<_>>().join(","))),
+            prop::collection::vec((".{0,8}", inner), 0..6).prop_map(|v| format!(
+                "{{{}}}",
+                v.iter().map(|(k, v)| format!("{} :{v}", quote(k))).collect::<Vec<_>>().join(",")
+            )),
         ]
     })
 }

@@ -1,0 +1,7 @@
+//! Whole configurations, from text to values and faults.
+
+mod example;
+mod faults;
+mod imports;
+mod layers;
+mod loading;

@@ -1,0 +1,2 @@
+//! A layer of the house.
+pub mod config;

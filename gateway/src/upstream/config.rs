@@ -1,0 +1,209 @@
+//! What one upstream may be told: checked values, made from the files by `config`.
+
+use std::ffi::OsString;
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// One configured upstream. Every value is checked; nothing here can be wrong any more.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Config {
+    /// The configured name, as it appears in logs, metrics and messages.
+    pub name: Arc<str>,
+    /// The name as a host's file wrote it, where that is not the same.
+    pub title: Option<Arc<str>>,
+    /// What stands before the separator in public names; empty means that names stay bare.
+    pub prefix: Arc<str>,
+    /// How the upstream is reached.
+    pub transport: Transport,
+    /// Whether the era is probed or given.
+    pub era: EraChoice,
+    /// From spawn or dial to the end of the handshake.
+    pub startup_timeout: Duration,
+    /// Bounds everything but calls, prompts and reads; `None` means no bound.
+    pub request_timeout: Option<Duration>,
+    /// Bounds calls, prompts and reads, extended by progress; `None` means no bound.
+    pub call_timeout: Option<Duration>,
+    /// The most that progress can extend a call to; `None` means no bound.
+    pub max_call_time: Option<Duration>,
+    /// When and how often it is started again.
+    pub restart: Restart,
+    /// Which of its tools are offered.
+    pub tools: Filter,
+    /// The largest message that is read from it, in bytes.
+    pub max_message: usize,
+}
+
+/// How an upstream is reached.
+#[derive(Clone, PartialEq)]
+pub enum Transport {
+    /// A child process that speaks on its stdin and stdout.
+    Stdio {
+        /// The program, a path or a name on the child's `PATH`.
+        command: String,
+        /// Its arguments, variables already filled in.
+        args: Vec<String>,
+        /// The whole environment of the child: nothing else is inherited.
+        env: Vec<(OsString, OsString)>,
+        /// Its working directory; `None` means ours.
+        cwd: Option<PathBuf>,
+    },
+    /// A Streamable HTTP endpoint.
+    Http {
+        /// `http` or `https`, without credentials in it.
+        url: http::Uri,
+        /// Sent with every request; the values are marked sensitive.
+        headers: http::HeaderMap,
+    },
+}
+
+impl Transport {
+    /// The word for it in configuration, lines and metrics.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Stdio { .. } => "stdio",
+            Self::Http { .. } => "http",
+        }
+    }
+}
+
+/// Arguments, environment, header values and queries may hold secrets, so they are never shown.
+impl fmt::Debug for Transport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Stdio { command, args, env, cwd } => f
+                .debug_struct("Stdio")
+                .field("command", command)
+                .field("args", &args.len())
+                .field("env", &env.iter().map(|(name, _)| name).collect::<Vec<_>>())
+                .field("cwd", cwd)
+                .finish(),
+            Self::Http { url, headers } => f
+                .debug_struct("Http")
+                .field("host", &url.authority().map(http::uri::Authority::as_str))
+                .field("headers", &headers.keys().collect::<Vec<_>>())
+                .finish_non_exhaustive(),
+        }
+    }
+}
+
+/// Whether the era of an upstream is probed or given.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum EraChoice {
+    /// Probed once per link, and remembered.
+    #[default]
+    Auto,
+    /// Handshake at once.
+    Legacy,
+    /// Never a handshake.
+    Modern,
+}
+
+/// When an upstream is started again, and how often.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Restart {
+    /// After which kind of end.
+    pub policy: RestartPolicy,
+    /// The first delay; each further one doubles.
+    pub backoff_min: Duration,
+    /// The longest delay.
+    pub backoff_max: Duration,
+    /// So long it must be well before the delays start anew.
+    pub healthy_after: Duration,
+    /// So many starts within `window`; after them one a `window`.
+    pub max_restarts: u32,
+    /// The window of `max_restarts`.
+    pub window: Duration,
+    /// From closed stdin to SIGKILL.
+    pub stop_timeout: Duration,
+}
+
+impl Default for Restart {
+    fn default() -> Self {
+        Self {
+            policy: RestartPolicy::Always,
+            backoff_min: Duration::from_millis(250),
+            backoff_max: Duration::from_secs(30),
+            healthy_after: Duration::from_secs(30),
+            max_restarts: 10,
+            window: Duration::from_secs(60),
+            stop_timeout: Duration::from_secs(5),
+        }
+    }
+}
+
+/// After which kind of end an upstream is started again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RestartPolicy {
+    /// After every end that we did not ask for.
+    #[default]
+    Always,
+    /// Not after exit status 0.
+    OnFailure,
+    /// Never.
+    Never,
+}
+
+/// Which names pass: none of `deny`, and one of `allow` unless that is empty.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Filter {
+    /// Names that pass; empty means all.
+    pub allow: Vec<Glob>,
+    /// Names that do not, whatever `allow` says.
+    pub deny: Vec<Glob>,
+}
+
+impl Filter {
+    /// Whether the upstream's own `name` passes.
+    pub fn admits(&self, name: &str) -> bool {
+        let allowed = self.allow.is_empty() || self.allow.iter().any(|glob| glob.matches(name));
+        allowed && !self.deny.iter().any(|glob| glob.matches(name))
+    }
+}
+
+/// A pattern of `*` (any run, also none) and `?` (one character); all else stands for itself.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Glob(Box<[char]>);
+
+impl Glob {
+    /// Takes any text: there is no wrong pattern, only one that matches nothing.
+    pub fn new(pattern: &str) -> Self {
+        let mut chars: Vec<char> = pattern.chars().collect();
+        chars.dedup_by(|a, b| *a == '*' && *b == '*');
+        Self(chars.into_boxed_slice())
+    }
+
+    /// Whether the whole of `name` fits. Only the last `*` is ever tried again, so the time is
+    /// bounded by pattern length times name length, whatever a hostile name looks like.
+    pub fn matches(&self, name: &str) -> bool {
+        let (mut pattern, mut rest) = (&self.0[..], name.chars());
+        let mut star: Option<(&[char], std::str::Chars<'_>)> = None;
+        loop {
+            match (pattern.split_first(), rest.clone().next()) {
+                (Some(('*', after)), _) => {
+                    star = Some((after, rest.clone()));
+                    pattern = after;
+                }
+                (Some((&want, after)), Some(got)) if want == '?' || want == got => {
+                    pattern = after;
+                    rest.next();
+                }
+                (None, None) => return true,
+                (_, got) => {
+                    // A mismatch: the last star takes one character more, if there is one.
+                    let Some((after, mut from)) = star.take() else { return false };
+                    if got.is_none() || from.next().is_none() {
+                        return false;
+                    }
+                    pattern = after;
+                    rest = from.clone();
+                    star = Some((after, from));
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

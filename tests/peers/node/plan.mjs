@@ -1,0 +1,112 @@
+// Carries out a plan with whichever SDK is handed in, and prints one line of JSON: what the client saw.
+//
+// A plan is data, so that every SDK in every language does the same things:
+//   connect   {url} or {command, args, env}
+//   mode      "legacy", "auto" or a revision to be pinned to
+//   until     names of tools that must be listed before the steps begin
+//   patience  milliseconds to wait for those names, altogether
+//   steps     what to do then, one after the other; {do: "together", steps} does several at once
+
+/** Remembers changes, so that one that comes before anybody waits is not lost. */
+class Changes {
+  count = 0;
+  #waiting = new Set();
+
+  note = () => {
+    this.count += 1;
+    for (const wake of this.#waiting) wake();
+    this.#waiting.clear();
+  };
+
+  /** Resolves when more than `seen` changes were noted, or at the deadline. */
+  beyond(seen, deadline) {
+    if (this.count > seen) return Promise.resolve();
+    return new Promise((resolve) => {
+      const timer = setTimeout(resolve, Math.max(0, deadline - Date.now()));
+      this.#waiting.add(() => {
+        clearTimeout(timer);
+        resolve();
+      });
+    });
+  }
+}
+
+const refusal = (error) => ({
+  error: { code: error?.code ?? null, message: String(error?.message ?? error), data: error?.data ?? null },
+});
+
+const names = (tools) => tools.map((tool) => tool.name);
+
+/** Lists tools; where some of `plan.until` are missing, lists again at each notice of a change. */
+async function list(client, changes, plan, report) {
+  const deadline = Date.now() + plan.patience;
+  let seen = changes.count;
+  report.first = report.tools = names(await client.listTools());
+  while (plan.until.some((name) => !report.tools.includes(name)) && Date.now() < deadline) {
+    await changes.beyond(seen, deadline);
+    seen = changes.count;
+    report.tools = names(await client.listTools());
+  }
+  report.changes = changes.count;
+}
+
+async function call(client, step) {
+  const seen = { progress: [] };
+  const options = { onprogress: undefined, signal: undefined };
+  const abort = new AbortController();
+  if (step.progress) options.onprogress = (update) => seen.progress.push(update.progress);
+  if (step.cancel) {
+    options.signal = abort.signal;
+    options.onprogress = (update) => {
+      seen.progress.push(update.progress);
+      abort.abort("no longer wanted");
+    };
+  }
+  try {
+    seen.result = await client.callTool(step.name, step.arguments, options);
+  } catch (error) {
+    Object.assign(seen, refusal(error));
+  }
+  return seen;
+}
+
+const verbs = {
+  call,
+  resources: async (client) => ({ result: await client.listResources() }),
+  templates: async (client) => ({ result: await client.listTemplates() }),
+  prompts: async (client) => ({ result: await client.listPrompts() }),
+  read: async (client, step) => ({ result: await client.read(step.uri) }),
+  prompt: async (client, step) => ({ result: await client.prompt(step.name, step.arguments) }),
+  complete: async (client, step) => ({ result: await client.complete(step.ref, step.argument, step.context) }),
+  together: async (client, step) => ({ steps: await Promise.all(step.steps.map((one) => perform(client, one))) }),
+};
+
+async function perform(client, step) {
+  try {
+    return await verbs[step.do](client, step);
+  } catch (error) {
+    return refusal(error);
+  }
+}
+
+/** Runs the plan given as the first argument. `connect(plan, changed)` resolves to the SDK's client behind a plain face. */
+export async function run(connect) {
+  const plan = JSON.parse(process.argv[2]);
+  const report = { revision: null, peer: null, first: [], tools: [], changes: 0, steps: [], fatal: null };
+  try {
+    const changes = new Changes();
+    const client = await connect(plan, changes.note);
+    try {
+      report.revision = client.revision() ?? null;
+      report.peer = client.peer() ?? null;
+      await list(client, changes, plan, report);
+      for (const step of plan.steps) report.steps.push(await perform(client, step));
+    } finally {
+      await client.close();
+    }
+  } catch (error) {
+    report.fatal = String(error?.stack ?? error);
+  }
+  // The line is the last thing: exit at once, whatever timers a client may have left behind.
+  process.stdout.write(`${JSON.stringify(report)}\n`, () => process.exit(0));
+}

@@ -1,0 +1,44 @@
+// The official TypeScript SDK, 1.x: handshake only.
+import { Client } from "@modelcontextprotocol/sdk/client/index.js";
+import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
+import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
+import { ToolListChangedNotificationSchema } from "@modelcontextprotocol/sdk/types.js";
+import { run } from "./plan.mjs";
+
+/** Over stdio this SDK does not say which revision was agreed upon: it tells its transport, if that wants to know. */
+function listening(transport) {
+  const told = transport.setProtocolVersion?.bind(transport);
+  transport.setProtocolVersion = (version) => {
+    transport.agreed = version;
+    told?.(version);
+  };
+  return transport;
+}
+
+async function connect(plan, changed) {
+  const client = new Client({ name: "typescript-sdk-1", version: "1" }, { capabilities: {} });
+  client.setNotificationHandler(ToolListChangedNotificationSchema, changed);
+  const { url, command, args, env } = plan.connect;
+  const transport = listening(
+    url ? new StreamableHTTPClientTransport(new URL(url)) : new StdioClientTransport({ command, args, env }),
+  );
+  await client.connect(transport);
+  return {
+    revision: () => transport.agreed,
+    peer: () => client.getServerVersion(),
+    listTools: async () => (await client.listTools()).tools,
+    listResources: () => client.listResources(),
+    listTemplates: () => client.listResourceTemplates(),
+    listPrompts: () => client.listPrompts(),
+    callTool: (name, given, options) => client.callTool({ name, arguments: given }, undefined, options),
+    read: (uri) => client.readResource({ uri }),
+    prompt: (name, given) => client.getPrompt({ name, arguments: given }),
+    complete: (ref, argument, context) => client.complete({ ref, argument, context }),
+    close: async () => {
+      await transport.terminateSession?.();
+      await client.close();
+    },
+  };
+}
+
+await run(connect);

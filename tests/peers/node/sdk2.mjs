@@ -1,0 +1,42 @@
+// The official TypeScript SDK, 2.x: handshake, automatic, or pinned to a revision.
+import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
+import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
+import { run } from "./plan.mjs";
+
+const FRESH = { cacheMode: "refresh" };
+
+async function connect(plan, changed) {
+  const mode = ["legacy", "auto"].includes(plan.mode) ? plan.mode : { pin: plan.mode };
+  const client = new Client(
+    { name: "typescript-sdk-2", version: "1" },
+    {
+      capabilities: {},
+      versionNegotiation: { mode },
+      // On a stateless connection this opens a listen call; on a session it hears the notices.
+      listChanged: { tools: { autoRefresh: false, debounceMs: 0, onChanged: changed } },
+    },
+  );
+  const { url, command, args, env } = plan.connect;
+  const transport = url
+    ? new StreamableHTTPClientTransport(new URL(url))
+    : new StdioClientTransport({ command, args, env });
+  await client.connect(transport);
+  return {
+    revision: () => client.getNegotiatedProtocolVersion(),
+    peer: () => client.getServerVersion(),
+    listTools: async () => (await client.listTools(undefined, FRESH)).tools,
+    listResources: () => client.listResources(undefined, FRESH),
+    listTemplates: () => client.listResourceTemplates(undefined, FRESH),
+    listPrompts: () => client.listPrompts(undefined, FRESH),
+    callTool: (name, given, options) => client.callTool({ name, arguments: given }, options),
+    read: (uri) => client.readResource({ uri }, FRESH),
+    prompt: (name, given) => client.getPrompt({ name, arguments: given }),
+    complete: (ref, argument, context) => client.complete({ ref, argument, context }),
+    close: async () => {
+      await transport.terminateSession?.();
+      await client.close();
+    },
+  };
+}
+
+await run(connect);

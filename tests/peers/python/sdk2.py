@@ -1,0 +1,189 @@
+"""Carries out a plan with the official Python SDK, 2.x, and prints one line of JSON: what the client saw.
+
+The plan is the one that node/plan.mjs describes; the keys of the report are the same.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import traceback
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import anyio
+import mcp_types as types
+from mcp import Client, MCPError, StdioServerParameters
+
+Json = dict[str, Any]
+
+
+class Changes:
+    """Remembers changes, so that one that comes before anybody waits is not lost."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._noted = anyio.Event()
+
+    def note(self) -> None:
+        self.count += 1
+        self._noted.set()
+        self._noted = anyio.Event()
+
+    async def beyond(self, seen: int, deadline: float) -> None:
+        with anyio.move_on_at(deadline):
+            while self.count <= seen:
+                await self._noted.wait()
+
+
+def plain(result: Any) -> Json:
+    return result.model_dump(by_alias=True, mode="json", exclude_none=True)
+
+
+def refusal(error: BaseException) -> Json:
+    if isinstance(error, MCPError):
+        return {"error": {"code": error.code, "message": error.message, "data": error.data}}
+    return {"error": {"code": None, "message": f"{type(error).__name__}: {error}", "data": None}}
+
+
+@asynccontextmanager
+async def told_of_changes(client: Client) -> AsyncIterator[None]:
+    """Sessions are told without asking; a stateless client opens a listen call. Either way the message handler hears it."""
+    if client.protocol_version < "2026":
+        yield
+        return
+    async with client.listen(tools_list_changed=True):
+        yield
+
+
+async def tool_names(client: Client) -> list[str]:
+    return [tool.name for tool in (await client.list_tools(cache_mode="refresh")).tools]
+
+
+async def list_tools(client: Client, changes: Changes, plan: Json, report: Json) -> None:
+    """Lists tools; where some of `plan.until` are missing, lists again at each notice of a change."""
+    deadline = anyio.current_time() + plan["patience"] / 1000
+    report["first"] = report["tools"] = await tool_names(client)
+
+    def missing() -> bool:
+        return not set(plan["until"]) <= set(report["tools"])
+
+    if not missing():
+        return
+    async with told_of_changes(client):
+        seen = changes.count
+        # Once more without a notice: the change may have come before the ear was open.
+        report["tools"] = await tool_names(client)
+        while missing() and anyio.current_time() < deadline:
+            await changes.beyond(seen, deadline)
+            seen = changes.count
+            report["tools"] = await tool_names(client)
+    report["changes"] = changes.count
+
+
+async def call(client: Client, step: Json) -> Json:
+    seen: Json = {"progress": []}
+    with anyio.CancelScope() as scope:
+
+        async def progressed(progress: float, total: float | None, message: str | None) -> None:
+            seen["progress"].append(progress)
+            if step.get("cancel"):
+                scope.cancel()
+
+        wants_progress = step.get("progress") or step.get("cancel")
+        try:
+            result = await client.call_tool(
+                step["name"], step["arguments"], progress_callback=progressed if wants_progress else None
+            )
+            seen["result"] = plain(result)
+        except Exception as error:
+            seen.update(refusal(error))
+    if scope.cancelled_caught:
+        seen["error"] = {"code": None, "message": "no longer wanted", "data": None}
+    return seen
+
+
+async def complete(client: Client, step: Json) -> Json:
+    ref = step["ref"]
+    kind = types.PromptReference if ref["type"] == "ref/prompt" else types.ResourceTemplateReference
+    context = (step.get("context") or {}).get("arguments")
+    return {"result": plain(await client.complete(kind.model_validate(ref), step["argument"], context))}
+
+
+async def together(client: Client, step: Json) -> Json:
+    results: list[Json] = [{} for _ in step["steps"]]
+
+    async def one(place: int, inner: Json) -> None:
+        results[place] = await perform(client, inner)
+
+    async with anyio.create_task_group() as tasks:
+        for place, inner in enumerate(step["steps"]):
+            tasks.start_soon(one, place, inner)
+    return {"steps": results}
+
+
+async def resources(client: Client, step: Json) -> Json:
+    return {"result": plain(await client.list_resources(cache_mode="refresh"))}
+
+
+async def templates(client: Client, step: Json) -> Json:
+    return {"result": plain(await client.list_resource_templates(cache_mode="refresh"))}
+
+
+async def prompts(client: Client, step: Json) -> Json:
+    return {"result": plain(await client.list_prompts(cache_mode="refresh"))}
+
+
+async def read(client: Client, step: Json) -> Json:
+    return {"result": plain(await client.read_resource(step["uri"], cache_mode="refresh"))}
+
+
+async def prompt(client: Client, step: Json) -> Json:
+    return {"result": plain(await client.get_prompt(step["name"], step.get("arguments")))}
+
+
+VERBS: dict[str, Callable[[Client, Json], Awaitable[Json]]] = {
+    verb.__name__: verb for verb in (call, complete, together, resources, templates, prompts, read, prompt)
+}
+
+
+async def perform(client: Client, step: Json) -> Json:
+    try:
+        return await VERBS[step["do"]](client, step)
+    except Exception as error:
+        return refusal(error)
+
+
+async def carry_out(plan: Json, report: Json) -> None:
+    changes = Changes()
+
+    async def heard(message: Any) -> None:
+        if getattr(message, "method", None) == "notifications/tools/list_changed":
+            changes.note()
+
+    where = plan["connect"]
+    peer = where.get("url") or StdioServerParameters(
+        command=where["command"], args=where["args"], env=where.get("env")
+    )
+    info = types.Implementation(name="python-sdk-2", version="1")
+    async with Client(peer, mode=plan["mode"], message_handler=heard, client_info=info) as client:
+        report["revision"] = client.protocol_version
+        report["peer"] = plain(client.server_info) if client.server_info else None
+        await list_tools(client, changes, plan, report)
+        for step in plan["steps"]:
+            report["steps"].append(await perform(client, step))
+
+
+def main() -> None:
+    report: Json = {
+        "revision": None, "peer": None, "first": [], "tools": [], "changes": 0, "steps": [], "fatal": None,
+    }
+    try:
+        anyio.run(carry_out, json.loads(sys.argv[1]), report)
+    except BaseException:
+        report["fatal"] = traceback.format_exc()
+    print(json.dumps(report), flush=True)
+
+
+main()

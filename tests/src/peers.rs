@@ -1,0 +1,55 @@
+//! Other people's programs: reference servers as upstreams, official SDKs as clients.
+//!
+//! They are pinned by lock files under `tests/peers/` and installed on demand, once, into ignored folders. A machine
+//! that cannot have them skips these tests and says why; with `TRUNKLINE_REQUIRE_PEERS=1` that is a failure.
+
+mod drive;
+mod install;
+mod served;
+mod survivors;
+mod workplace;
+
+pub use drive::{Connect, Mode, Plan, Report, Sdk};
+pub use served::{Served, trunkline};
+pub use survivors::{none_left, survivors};
+pub use workplace::Workplace;
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::sync::OnceLock;
+
+/// Where the installed programs are.
+#[derive(Debug)]
+pub struct Peers {
+    /// The node binary's name or path.
+    pub node: PathBuf,
+    /// `tests/peers/node`: the drivers, and the packages in `node_modules`.
+    pub node_dir: PathBuf,
+    /// `tests/peers/python`: the driver.
+    pub python_dir: PathBuf,
+    /// The virtual environment's `bin`.
+    pub python_bin: PathBuf,
+}
+
+/// The installed peers, or nothing where this machine cannot have them; then the reason stands on stderr.
+///
+/// # Panics
+/// With `TRUNKLINE_REQUIRE_PEERS=1`, when they cannot be had.
+pub fn ready() -> Option<&'static Peers> {
+    static PEERS: OnceLock<Result<Peers, String>> = OnceLock::new();
+    match PEERS.get_or_init(install::install) {
+        Ok(peers) => Some(peers),
+        Err(reason) if required() => {
+            panic!("TRUNKLINE_REQUIRE_PEERS=1, but other people's programs are missing: {reason}")
+        }
+        Err(reason) => {
+            // Not `eprintln!`: the test runner would swallow it, and a silent skip is a lie.
+            let _ = writeln!(std::io::stderr(), "skipped, other people's programs are missing: {reason}");
+            None
+        }
+    }
+}
+
+fn required() -> bool {
+    std::env::var_os("TRUNKLINE_REQUIRE_PEERS").is_some_and(|value| value == "1")
+}

@@ -1,0 +1,91 @@
+//! Installs the pinned packages, once per checkout, however many test binaries ask at the same time.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::peers::Peers;
+
+const NODE_MAJOR: u32 = 20;
+const PYTHON_MINOR: u32 = 11;
+
+/// Installs what is missing. The error is a sentence for a person.
+pub(crate) fn install() -> Result<Peers, String> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("peers");
+    let (node_dir, python_dir) = (root.join("node"), root.join("python"));
+    check_node()?;
+    check_python()?;
+    run(Command::new("git").arg("--version"))?;
+    once(&node_dir, "package-lock.json", "node_modules", |dir| {
+        run(Command::new("npm").current_dir(dir).args(["ci", "--no-audit", "--no-fund", "--fetch-retries=2"])).map(drop)
+    })?;
+    once(&python_dir, "requirements.txt", ".venv", install_python)?;
+    Ok(Peers { node: PathBuf::from("node"), node_dir, python_bin: python_dir.join(".venv/bin"), python_dir })
+}
+
+fn install_python(dir: &Path) -> Result<(), String> {
+    run(Command::new("python3").current_dir(dir).args(["-m", "venv", "--clear", ".venv"]))?;
+    run(Command::new(dir.join(".venv/bin/python")).current_dir(dir).args([
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--disable-pip-version-check",
+        "--require-hashes",
+        "--only-binary=:all:",
+        "--requirement=requirements.txt",
+    ]))
+    .map(drop)
+}
+
+/// Calls `install` unless `folder` already holds what `pins` asks for. Other processes wait meanwhile.
+fn once(dir: &Path, pins: &str, folder: &str, install: impl FnOnce(&Path) -> Result<(), String>) -> Result<(), String> {
+    let failed = |what: &str, error: std::io::Error| format!("{what} {}: {error}", dir.display());
+    let pins = dir.join(pins);
+    let file = File::open(&pins).map_err(|error| failed("cannot open the pins in", error))?;
+    file.lock().map_err(|error| failed("cannot lock the pins in", error))?;
+    // The path is part of the stamp: a virtual environment does not survive being moved.
+    let wanted = format!(
+        "{}\n{}",
+        dir.display(),
+        fs::read_to_string(&pins).map_err(|error| failed("cannot read the pins in", error))?
+    );
+    let stamp = dir.join(folder).join(".installed");
+    if fs::read_to_string(&stamp).is_ok_and(|found| found == wanted) {
+        return Ok(());
+    }
+    install(dir)?;
+    fs::write(&stamp, wanted).map_err(|error| failed("cannot write the stamp in", error))
+}
+
+fn check_node() -> Result<(), String> {
+    let version = run(Command::new("node").arg("--version"))?;
+    let major = version.trim_start_matches('v').split('.').next().and_then(|major| major.parse::<u32>().ok());
+    match major {
+        Some(major) if major >= NODE_MAJOR => Ok(()),
+        _ => Err(format!("node {NODE_MAJOR} or newer is needed, found {version}")),
+    }
+}
+
+fn check_python() -> Result<(), String> {
+    let version = run(Command::new("python3").args(["-c", "import sys; print('%d.%d' % sys.version_info[:2])"]))?;
+    let minor = version.strip_prefix("3.").and_then(|minor| minor.parse::<u32>().ok());
+    match minor {
+        Some(minor) if PYTHON_MINOR <= minor => Ok(()),
+        _ => Err(format!("python 3.{PYTHON_MINOR} or newer is needed, found {version}")),
+    }
+}
+
+/// Runs a program to its end: its output, or a sentence that names it and quotes the end of its complaints.
+fn run(command: &mut Command) -> Result<String, String> {
+    let program = command.get_program().to_string_lossy().into_owned();
+    let output = command.output().map_err(|error| format!("{program} cannot be run: {error}"))?;
+    if output.status.success() {
+        return Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned());
+    }
+    let complaints = String::from_utf8_lossy(&output.stderr);
+    let lines: Vec<&str> = complaints.lines().collect();
+    let end = lines[lines.len().saturating_sub(15)..].join("\n  ");
+    let what: Vec<_> = command.get_args().map(|arg| arg.to_string_lossy()).collect();
+    Err(format!("`{program} {}` ended with {}\n  {end}", what.join(" "), output.status))
+}

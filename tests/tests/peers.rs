@@ -1,0 +1,160 @@
+//! Official SDK clients of every kind, five reference servers of other people, the gateway between them.
+
+#[path = "peers/errand.rs"]
+mod errand;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+use errand::{Errand, directly, five_upstreams, reading_only};
+use serde_json::json;
+use tokio::task::JoinSet;
+use trunkline_tests::peers::{self, Connect, Mode, Plan, Report, Sdk, Served, Workplace, none_left, trunkline};
+
+/// How long a client waits for upstreams that are only just starting, on a crowded machine.
+const PATIENCE: Duration = Duration::from_secs(45);
+
+fn stdio(place: &Workplace, hosts_file: &Path) -> Connect {
+    Connect::Command {
+        command: trunkline(),
+        args: ["stdio", "--config"].map(String::from).into_iter().chain([hosts_file.display().to_string()]).collect(),
+        env: BTreeMap::from([("HOME".to_owned(), place.home().display().to_string())]),
+    }
+}
+
+fn plan(connect: Connect, errand: &Errand) -> Plan {
+    Plan { connect, until: errand.until.clone(), patience: PATIENCE, steps: errand.asks() }
+}
+
+fn judge(sdk: Sdk, revision: &str, report: &Report, errand: &Errand) {
+    let mut faults = Vec::new();
+    if let Some(fatal) = &report.fatal {
+        faults.push(format!("broke off: {fatal}"));
+    }
+    if report.revision.as_deref() != Some(revision) {
+        faults.push(format!("speaks {:?} instead of {revision}", report.revision));
+    }
+    let missing: Vec<_> = errand.until.iter().filter(|name| !report.tools.contains(name)).collect();
+    if !missing.is_empty() {
+        faults.push(format!("never saw {missing:?}"));
+    }
+    faults.extend(errand.faults(&report.steps));
+    assert!(faults.is_empty(), "{sdk:?}:\n- {}\n{report}", faults.join("\n- "));
+}
+
+/// A first start, a client that connects at once, and the whole errand, over Streamable HTTP.
+async fn over_http(sdk: Sdk) {
+    let Some(peers) = peers::ready() else { return };
+    let place = Workplace::new();
+    let errand = five_upstreams(&place);
+    let served = Served::start(&place, &place.five_upstreams(peers)).await;
+    let report = sdk.run(peers, &plan(Connect::Url { url: served.url.clone() }, &errand)).await;
+    judge(sdk, sdk.revision(), &report, &errand);
+    served.stop().await;
+    none_left(&place.mark()).await;
+}
+
+/// The same, with the gateway as the SDK's own child.
+async fn over_stdio(sdk: Sdk) {
+    let Some(peers) = peers::ready() else { return };
+    let place = Workplace::new();
+    let errand = five_upstreams(&place);
+    let connect = stdio(&place, &place.five_upstreams(peers));
+    let report = sdk.run(peers, &plan(connect, &errand)).await;
+    judge(sdk, sdk.revision(), &report, &errand);
+    none_left(&place.mark()).await;
+}
+
+macro_rules! every_client {
+    ($($name:ident: $sdk:expr;)*) => {
+        mod http {
+            use super::*;
+            $(#[tokio::test]
+            async fn $name() {
+                over_http($sdk).await;
+            })*
+        }
+        mod stdio {
+            use super::*;
+            $(#[tokio::test]
+            async fn $name() {
+                over_stdio($sdk).await;
+            })*
+        }
+    };
+}
+
+every_client! {
+    typescript_1: Sdk::TypeScript1;
+    typescript_2_legacy: Sdk::TypeScript2(Mode::Legacy);
+    typescript_2_auto: Sdk::TypeScript2(Mode::Auto);
+    typescript_2_pinned: Sdk::TypeScript2(Mode::Pinned);
+    python_2_legacy: Sdk::Python2(Mode::Legacy);
+    python_2_auto: Sdk::Python2(Mode::Auto);
+    python_2_pinned: Sdk::Python2(Mode::Pinned);
+}
+
+/// Without us in between: what is red here is not the gateway's fault.
+#[tokio::test]
+async fn the_drivers_and_the_upstreams_agree_without_the_gateway() {
+    let Some(peers) = peers::ready() else { return };
+    for sdk in [Sdk::TypeScript1, Sdk::TypeScript2(Mode::Auto), Sdk::Python2(Mode::Auto)] {
+        let place = Workplace::new();
+        let entries = place.five_entries(peers);
+        for (name, errand) in directly(&place) {
+            let connect = Connect::entry(&entries[name]);
+            let report = sdk.run(peers, &plan(connect, &errand)).await;
+            // Those in Python speak both eras, those in TypeScript the handshake alone.
+            let revision = if ["time", "git"].contains(&name) { sdk.revision() } else { "2025-11-25" };
+            judge(sdk, revision, &report, &errand);
+        }
+    }
+}
+
+/// Sessions and stateless clients side by side on one endpoint, over the same five upstreams.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn all_clients_at_once_on_one_endpoint() {
+    let Some(peers) = peers::ready() else { return };
+    let place = Workplace::new();
+    let errand = reading_only(&place);
+    let served = Served::start(&place, &place.five_upstreams(peers)).await;
+    let plan = plan(Connect::Url { url: served.url.clone() }, &errand);
+    let mut clients = JoinSet::new();
+    for sdk in Sdk::ALL {
+        let plan = plan.clone();
+        clients.spawn(async move { (sdk, sdk.run(peers, &plan).await) });
+    }
+    while let Some(ended) = clients.join_next().await {
+        let (sdk, report) = ended.expect("the client ran");
+        judge(sdk, sdk.revision(), &report, &errand);
+    }
+    served.stop().await;
+    none_left(&place.mark()).await;
+}
+
+/// `npx` puts a shell and a second node between us and the upstream; a wrapper script does much the same.
+#[tokio::test]
+async fn wrapped_upstreams_work_and_go_with_the_gateway() {
+    let Some(peers) = peers::ready() else { return };
+    let place = Workplace::new();
+    let folder = peers.node_dir.display().to_string();
+    let memory = place.package(peers, "memory", &[]);
+    let script = memory["args"][0].as_str().expect("the script is the first argument");
+    let hosts_file = place.hosts_file(&json!({
+        "npx": place.upstream(Path::new("npx"), &["--no-install", "--prefix", &folder, "mcp-server-everything"]),
+        "shell": place.upstream(Path::new("sh"), &["-c", &format!("node '{script}'; exit $?")]),
+    }));
+    let errand =
+        Errand::of(&["npx__echo", "shell__read_graph"])
+            .call("npx__echo", json!({ "message": "hi" }), |seen| seen["result"]["content"][0]["text"] == "Echo: hi");
+    let served = Served::start(&place, &hosts_file).await;
+    let sdk = Sdk::TypeScript1;
+    let report = sdk.run(peers, &plan(Connect::Url { url: served.url.clone() }, &errand)).await;
+    judge(sdk, sdk.revision(), &report, &errand);
+    served.stop().await;
+    none_left(&place.mark()).await;
+    let report = sdk.run(peers, &plan(stdio(&place, &hosts_file), &errand)).await;
+    judge(sdk, sdk.revision(), &report, &errand);
+    none_left(&place.mark()).await;
+}
