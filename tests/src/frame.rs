@@ -66,13 +66,13 @@ impl Frame {
     /// One field of the parameters, as text.
     #[must_use]
     pub fn param_text(&self, name: &str) -> Option<String> {
-        text(&*self.param(name)?)
+        text(&self.param(name)?)
     }
 
     /// One field of the parameters' `_meta`, byte for byte.
     #[must_use]
     pub fn meta(&self, name: &str) -> Option<Box<RawValue>> {
-        fields(&*self.param("_meta")?).remove(name)
+        fields(&self.param("_meta")?).remove(name)
     }
 }
 

@@ -131,8 +131,7 @@ pub fn printable(text: &str) -> String {
 
 fn push_printable(out: &mut String, char: char) {
     // Direction marks and zero-width characters can make one name look like another.
-    let invisible =
-        matches!(char, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}');
+    let invisible = matches!(char, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}');
     if char.is_control() || invisible {
         let _ = write!(out, "{}", char.escape_unicode());
     } else {

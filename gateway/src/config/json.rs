@@ -27,10 +27,7 @@ pub(super) fn parse(text: &str) -> Result<Node, Syntax> {
             return Ok(Node { shape: Shape::Table(vec![("mcpServers".to_owned(), node)]), ..Node::default() });
         }
     }
-    Err(Syntax {
-        at: 0..1,
-        text: "expected an object `mcpServers` or `servers`: JSON is read as a host's file".to_owned(),
-    })
+    Err(Syntax { at: 0..1, text: "expected an object `mcpServers` or `servers`: JSON is read as a host's file".to_owned() })
 }
 
 /// An object in file order; the values are pieces of the text.
@@ -125,9 +122,7 @@ fn without_comments(text: &str) -> String {
         let (length, blank) = match rest[0] {
             b'"' => (string_length(rest), false),
             b'/' if rest.starts_with(b"//") => (memchr::memchr(b'\n', rest).unwrap_or(rest.len()), true),
-            b'/' if rest.starts_with(b"/*") => {
-                (memchr::memmem::find(&rest[2..], b"*/").map_or(rest.len(), |end| end + 4), true)
-            }
+            b'/' if rest.starts_with(b"/*") => (memchr::memmem::find(&rest[2..], b"*/").map_or(rest.len(), |end| end + 4), true),
             _ => (1, false),
         };
         match rest[0] {

@@ -129,8 +129,7 @@ fn check(reading: &Reading) -> Config {
 fn parse_file(path: &Path) -> Result<Source, Fault> {
     let shown = path.display().to_string();
     let text = file::read(path).map_err(|why| {
-        Fault::error("unreadable-file", format!("a configuration file cannot be used: {why}"))
-            .at(Some(Place::Path(shown.clone())))
+        Fault::error("unreadable-file", format!("a configuration file cannot be used: {why}")).at(Some(Place::Path(shown.clone())))
     })?;
     let named_json = path.extension().is_some_and(|extension| extension == "json" || extension == "jsonc");
     let parsed = if named_json || text.trim_start().starts_with('{') {
@@ -138,13 +137,13 @@ fn parse_file(path: &Path) -> Result<Source, Fault> {
     } else {
         toml::parse(&text).map_err(|syntax| (syntax.at, syntax.text))
     };
-    parsed.map(|root| Source { origin: Origin::File(path.to_owned()), text: text.clone(), root }).map_err(
-        |(at, why)| {
+    parsed
+        .map(|root| Source { origin: Origin::File(path.to_owned()), text: text.clone(), root })
+        .map_err(|(at, why)| {
             // A line with a syntax error may be the one with the secret.
             let excerpt = excerpt::excerpt(&text, at, Show::KeysOnly);
             Fault::error("syntax", why).at(Some(Place::File { path: shown, excerpt }))
-        },
-    )
+        })
 }
 
 /// The built-in configuration: one upstream, which is this program.

@@ -42,9 +42,7 @@ impl Reading {
         let figment = sources.iter().fold(Figment::new(), |figment, source| figment.merge(source));
         let (merged, faults) = match figment.extract::<Dict>() {
             Ok(merged) => (merged, faults),
-            Err(error) => {
-                (Dict::new(), faults.into_iter().chain([Fault::error("bad-value", error.to_string())]).collect())
-            }
+            Err(error) => (Dict::new(), faults.into_iter().chain([Fault::error("bad-value", error.to_string())]).collect()),
         };
         Self {
             merged,
@@ -151,9 +149,7 @@ impl Reading {
 impl Lookup for Reading {
     fn variable(&self, name: &str) -> Result<Option<String>, String> {
         let value = self.environment.get(name);
-        value
-            .map(|value| value.to_str().map(str::to_owned).ok_or_else(|| "its value is not UTF-8".to_owned()))
-            .transpose()
+        value.map(|value| value.to_str().map(str::to_owned).ok_or_else(|| "its value is not UTF-8".to_owned())).transpose()
     }
 
     fn file(&self, path: &str) -> Result<String, String> {

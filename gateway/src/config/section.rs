@@ -154,9 +154,7 @@ impl<'a> Section<'a> {
             }
             Value::String(_, text) if !self.reading.is_file(&self.at(key)) => match serde_json::from_str(&text) {
                 Ok(items) => Some(items),
-                Err(_) => {
-                    Some(text.split(',').map(str::trim).filter(|item| !item.is_empty()).map(str::to_owned).collect())
-                }
+                Err(_) => Some(text.split(',').map(str::trim).filter(|item| !item.is_empty()).map(str::to_owned).collect()),
             },
             _ => {
                 self.wrong(key, "expected a list of texts");

@@ -84,8 +84,11 @@ pub(super) fn log(mut section: Section<'_>) -> Log {
 /// `[naming]`.
 pub(super) fn naming(mut section: Section<'_>) -> Naming {
     let default = Naming::default();
-    let strategies =
-        [("prefix", Strategy::Prefix), ("prefix_on_conflict", Strategy::PrefixOnConflict), ("flat", Strategy::Flat)];
+    let strategies = [
+        ("prefix", Strategy::Prefix),
+        ("prefix_on_conflict", Strategy::PrefixOnConflict),
+        ("flat", Strategy::Flat),
+    ];
     let naming = Naming {
         strategy: section.word("strategy", &strategies).unwrap_or(default.strategy),
         separator: section.parse("separator", separator).unwrap_or(default.separator),

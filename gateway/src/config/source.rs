@@ -74,9 +74,10 @@ impl Source {
     /// Where `mark` stands, for a person.
     pub(super) fn place(&self, mark: Range<usize>, show: Show) -> Option<Place> {
         match &self.origin {
-            Origin::File(path) => {
-                Some(Place::File { path: path.display().to_string(), excerpt: excerpt(&self.text, mark, show) })
-            }
+            Origin::File(path) => Some(Place::File {
+                path: path.display().to_string(),
+                excerpt: excerpt(&self.text, mark, show),
+            }),
             Origin::Variable(name) => Some(Place::Variable(name.clone())),
             Origin::Flag(name) => Some(Place::Flag(name)),
             Origin::Builtin => None,

@@ -33,19 +33,8 @@ pub(super) const WORDS: [(&str, Word); 10] = [
 
 /// Headers that the gateway sets itself: a configured one would contradict the message.
 const OWN: [&str; 13] = [
-    "accept",
-    "connection",
-    "content-length",
-    "content-type",
-    "host",
-    "last-event-id",
-    "mcp-method",
-    "mcp-name",
-    "mcp-protocol-version",
-    "mcp-session-id",
-    "te",
-    "transfer-encoding",
-    "upgrade",
+    "accept", "connection", "content-length", "content-type", "host", "last-event-id", "mcp-method", "mcp-name",
+    "mcp-protocol-version", "mcp-session-id", "te", "transfer-encoding", "upgrade",
 ];
 
 /// Reads all keys that say how the upstream is reached. `url_keys` are its names, ours first.
@@ -58,16 +47,13 @@ pub(super) fn transport(
     let word = section.word(word_key, &WORDS);
     let url_key = url_keys.iter().copied().find(|key| section.has(key)).unwrap_or("url");
     let (has_command, has_url) = (section.has("command"), section.has(url_key));
-    let (stdio_only, http_only) =
-        (present(section, &["args", "env", "cwd", "env_inherit"]), present(section, &["headers"]));
+    let (stdio_only, http_only) = (present(section, &["args", "env", "cwd", "env_inherit"]), present(section, &["headers"]));
     let stdio = stdio(section, inherit);
     let http = http(section, url_keys, url_key);
     let (kind, said) = match word {
         Some(Word::NotBuilt(name)) => {
             let text = format!("the transport `{name}` is not built yet");
-            section
-                .reading
-                .fault(Fault::error("unknown-transport", text).at(section.place(word_key)).label("known: stdio, http"));
+            section.reading.fault(Fault::error("unknown-transport", text).at(section.place(word_key)).label("known: stdio, http"));
             return None;
         }
         Some(Word::Stdio) => (Word::Stdio, true),
@@ -96,8 +82,7 @@ fn present(section: &Section<'_>, keys: &[&'static str]) -> Vec<&'static str> {
 }
 
 fn stdio(section: &mut Section<'_>, inherit: &[Glob]) -> Option<Transport> {
-    let no_nul =
-        |text: &str| if text.contains('\0') { Err("a NUL byte cannot be passed on") } else { Ok(text.to_owned()) };
+    let no_nul = |text: &str| if text.contains('\0') { Err("a NUL byte cannot be passed on") } else { Ok(text.to_owned()) };
     let command = section.parse("command", |text| match text.trim() {
         "" => Err("expected a program".to_owned()),
         _ => no_nul(text).map_err(str::to_owned),
