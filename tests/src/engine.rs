@@ -135,7 +135,7 @@ impl Engine {
     /// Whether any rule is about such a method; looking does not count.
     #[must_use]
     pub fn has_rule(&self, method: &str) -> bool {
-        lock(&self.rules).iter().any(|(rule, _)| rule.method == method)
+        lock(&self.rules).iter().any(|(rule, _)| rule.method == method || rule.method == "*")
     }
 
     /// The acts of the first rule that applies to such a message; each look counts.

@@ -64,8 +64,8 @@ pub enum What {
         /// `notification` or `stream`.
         how: String,
     },
-    /// It opened the stream on which changes are told.
-    Listening,
+    /// It opened a stream on which changes are told: what a listen call asked for, nothing for a GET stream.
+    Listening(String),
     /// Its peer broke the protocol.
     Complaint(String),
     /// The answer to [`Order::Report`].

@@ -15,7 +15,7 @@ pub(crate) async fn run(engine: &Engine, frame: &Frame, outlet: &Outlet) -> Said
         params: format!("{{\"notifications\":{filter}}}"),
     };
     outlet.send(Out::Notice(tagged(&acknowledged, frame.id_text()))).await;
-    engine.journal.tell(What::Listening).await;
+    engine.journal.tell(What::Listening(filter.clone())).await;
     while let Ok(change) = changes.recv().await {
         if wanted(&change, &filter) {
             outlet.send(Out::Notice(tagged(&change, frame.id_text()))).await;

@@ -1,13 +1,15 @@
 //! Changes that no call asked for.
 
 use crate::frame::quote;
-use crate::journal::Order;
+use crate::journal::{Event, Order, What};
 use crate::judge;
 use crate::scenario::Case;
+use crate::upstream::Way;
 
 /// A tool that appears is announced, and listed, and can be called.
 pub(crate) async fn list_changed(case: &Case) {
     let changes = case.client.listen(&[]).await;
+    until_told(case, "").await;
     let mark = changes.heard.mark();
     let own = case.client.call(&case.name("touch"), "{}").await.text();
     changes.hears(mark, "notifications/tools/list_changed").await;
@@ -22,6 +24,7 @@ pub(crate) async fn list_changed(case: &Case) {
 pub(crate) async fn updated(case: &Case) {
     let uri = case.uri("changing");
     let changes = case.client.listen(&[&uri]).await;
+    until_told(case, &uri).await;
     let mark = changes.heard.mark();
     for other in [case.uri("text"), uri.clone()] {
         let params = format!("{{\"uri\":{}}}", quote(&other));
@@ -29,4 +32,28 @@ pub(crate) async fn updated(case: &Case) {
     }
     let notice = changes.hears(mark, "notifications/resources/updated").await;
     assert_eq!(notice.param_text("uri").as_deref(), Some(uri.as_str()), "the one that was asked for");
+}
+
+/// Waits until the upstream has somebody to tell: of changed lists, and of updates of a resource if one is named.
+async fn until_told(case: &Case, uri: &str) {
+    let listens = |event: &Event| match &event.what {
+        What::Listening(filter) => filter.contains(uri).then_some(()),
+        _ => None,
+    };
+    let streams = |event: &Event| matches!(event.what, What::Listening(_)).then_some(());
+    let subscribes = |event: &Event| match &event.what {
+        What::Frame { raw, .. } => (raw.contains("resources/subscribe") && raw.contains(uri)).then_some(()),
+        _ => None,
+    };
+    let events = &case.upstream.events;
+    if case.upstream_revision.is_modern() {
+        events.wait(&format!("somebody listens at the upstream, {uri:?} included"), listens).await;
+        return;
+    }
+    if case.upstream.way() == Way::Http {
+        events.wait("somebody opens the upstream's GET stream", streams).await;
+    }
+    if !uri.is_empty() {
+        events.wait(&format!("somebody subscribes to {uri}"), subscribes).await;
+    }
 }

@@ -95,12 +95,18 @@ async fn take(engine: &Arc<Engine>, frame: Frame, agreed: &mut Option<Revision>,
         return; // the answer to a question of ours: it stands in the journal
     };
     let revision = revision_of(engine, &frame, method, agreed, outlet).await;
-    if frame.id.is_none() {
+    if frame.id.is_none() && !engine.has_rule(method) {
         engine.notice(&frame, revision, outlet).await;
         return;
     }
     let (engine, outlet) = (engine.clone(), outlet.clone());
-    tokio::spawn(async move { engine.serve(&frame, revision, &outlet).await });
+    tokio::spawn(async move {
+        match frame.id {
+            Some(_) => engine.serve(&frame, revision, &outlet).await,
+            // A rule may make even this take its time; the end of stdin is noticed all the same.
+            None => engine.notice(&frame, revision, &outlet).await,
+        }
+    });
 }
 
 /// The revision that a frame is read in: its own claim, else what the handshake agreed on.

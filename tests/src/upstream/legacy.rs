@@ -110,7 +110,7 @@ pub(crate) async fn get(host: &Arc<Host>, headers: &Headers) -> Answer {
     tokio::spawn(async move {
         // A comment sends the headers off, so that whoever listens knows that it does.
         let _ = feeder.send(Bytes::from_static(b": listening\n\n")).await;
-        engine.journal.tell(What::Listening).await;
+        engine.journal.tell(What::Listening(String::new())).await;
         loop {
             let change = tokio::select! {
                 change = changes.recv() => change,
