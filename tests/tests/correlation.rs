@@ -2,6 +2,8 @@
 //!
 //! The four tests make 10^5 calls together. Every call carries a nonce that the upstream echoes and counts.
 
+#![allow(clippy::disallowed_methods)] // a test's tasks end with its runtime
+
 use std::sync::Arc;
 
 use trunkline_tests::client::{Client, Reach, tool};

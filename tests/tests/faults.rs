@@ -206,7 +206,9 @@ async fn a_ping_of_the_upstream_is_answered() {
 
 #[tokio::test]
 async fn a_question_that_nobody_can_answer_is_refused_at_once() {
-    for (method, code) in [("roots/list", "-32601"), ("sampling/createMessage", "-32601"), ("elicitation/create", "-32602")] {
+    for (method, code) in
+        [("roots/list", "-32601"), ("sampling/createMessage", "-32601"), ("elicitation/create", "-32602")]
+    {
         let text = format!("{{\"jsonrpc\":\"2.0\",\"id\":\"q-1\",\"method\":\"{method}\",\"params\":{{}}}}\n");
         let rule = Rule::on_tool("echo", vec![Act::Write(text)]);
         let stage = stage(Script::new("frail", LEGACY).rule(rule), "", Revision::R2024_11_05).await;

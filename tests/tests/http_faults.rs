@@ -76,7 +76,8 @@ spoils! {
 
 #[tokio::test]
 async fn an_error_in_a_bad_status_keeps_code_and_text() {
-    let body = "{\"jsonrpc\":\"2.0\",\"id\":$ID,\"error\":{\"code\":4711,\"message\":\"as it was\",\"data\":{\"n\":1e400}}}";
+    let body =
+        "{\"jsonrpc\":\"2.0\",\"id\":$ID,\"error\":{\"code\":4711,\"message\":\"as it was\",\"data\":{\"n\":1e400}}}";
     let act = Act::status(422, "application/json", body);
     let stage = stage(Script::new("frail", LEGACY).rule(Rule::on_tool("tool_error", vec![act]).once())).await;
     let answer = stage.client.call("frail__tool_error", "{}").await;
@@ -160,7 +161,8 @@ async fn the_get_stream_opens_before_calls_and_after_the_handshake() {
     let stage = stage(Script::new("frail", LEGACY)).await;
     let listening = |event: &Event| matches!(event.what, What::Listening(_)).then_some(());
     stage.upstream.events.wait("the GET stream is open", listening).await;
-    let position = |pick: &dyn Fn(&What) -> bool| stage.upstream.events.all().iter().position(|event| pick(&event.what));
+    let position =
+        |pick: &dyn Fn(&What) -> bool| stage.upstream.events.all().iter().position(|event| pick(&event.what));
     let greeted = position(&|what| matches!(what, What::Frame { raw, .. } if raw.contains("\"initialize\"")));
     let visited = position(&|what| matches!(what, What::Visit { method, .. } if method == "GET"));
     assert!(greeted < visited, "the handshake comes first");

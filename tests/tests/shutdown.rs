@@ -168,7 +168,8 @@ async fn what_was_asked_before_the_end_of_stdin_is_answered() {
     let upstream = Upstream::stdio(Script::new("up", REVISION)).await;
     let gateway = StdioGateway::prepare(&Config::new().upstream(&upstream));
     let client = Client::open(&gateway.reach(), REVISION).await;
-    let greeting = "{\"protocolVersion\":\"2025-11-25\",\"capabilities\":{},\"clientInfo\":{\"name\":\"p\",\"version\":\"1\"}}";
+    let greeting =
+        "{\"protocolVersion\":\"2025-11-25\",\"capabilities\":{},\"clientInfo\":{\"name\":\"p\",\"version\":\"1\"}}";
     let greeted = client.start(Request::new("initialize", greeting)).await;
     client.notify("notifications/initialized", "{}").await;
     let listed = client.start(Request::new("tools/list", "{}")).await;

@@ -87,7 +87,9 @@ async fn over_http_the_door_opens_first_and_the_sick_are_named() {
     gateway.says(&["missing", "No such file"]).await;
     for number in 0..HANGING {
         let name = format!("hangs{number}");
-        let says = |line: &String| line.contains(&name) && ["initialize", "startup", "timed out"].iter().any(|w| line.contains(w));
+        let says = |line: &String| {
+            line.contains(&name) && ["initialize", "startup", "timed out"].iter().any(|w| line.contains(w))
+        };
         gateway.stderr.wait(&format!("the log says why {name} is not up"), |line| says(line).then_some(())).await;
     }
     let page = gateway.look_until("/readyz?verbose", "the sick are named", |page| page.contains("No such file")).await;

@@ -2,8 +2,9 @@
 
 use bytes::Bytes;
 use http::HeaderMap;
+use serde_json::value::RawValue;
 
-use crate::frame::{Frame, shorten};
+use crate::frame::{Frame, fields, shorten, text};
 use crate::sse::SseEvent;
 
 /// An answer. Over stdio the status is 200 and there are no headers.
@@ -38,7 +39,6 @@ impl Answer {
     }
 
     /// The raw result.
-    #[must_use]
     pub fn result(&self) -> &str {
         match (&self.frame().result, &self.frame().error) {
             (Some(result), None) => result.get(),
@@ -47,7 +47,6 @@ impl Answer {
     }
 
     /// The result as a tree.
-    #[must_use]
     pub fn value(&self) -> serde_json::Value {
         serde_json::from_str(self.result()).unwrap_or_else(|error| panic!("{error} in {}", self.result()))
     }
@@ -79,12 +78,14 @@ impl Answer {
         self.error_value()["message"].as_str().unwrap_or("").to_owned()
     }
 
-    /// The text of the first content block.
-    #[must_use]
+    /// The text of the first content block; nothing else of the result is decoded.
     pub fn text(&self) -> String {
-        let value = self.value();
-        let text = value["content"][0]["text"].as_str();
-        text.unwrap_or_else(|| panic!("no text content in {}", shorten(self.result()))).to_owned()
+        let first_text = || {
+            let content = fields(self.frame().result.as_deref()?).remove("content")?;
+            let blocks: Vec<Box<RawValue>> = serde_json::from_str(content.get()).ok()?;
+            text(&fields(blocks.first()?).remove("text")?)
+        };
+        first_text().unwrap_or_else(|| panic!("no text content in {}", shorten(self.result())))
     }
 
     /// A header's value.
