@@ -73,13 +73,8 @@ where
     level.ended().await;
 }
 
-async fn connection<S, R>(
-    stream: TcpStream,
-    service: S,
-    patience: Patience,
-    level: Tasks,
-    _place: OwnedSemaphorePermit,
-) where
+async fn connection<S, R>(stream: TcpStream, service: S, patience: Patience, level: Tasks, _place: OwnedSemaphorePermit)
+where
     S: tower::Service<Request<Incoming>, Response = Response<R>> + Clone + Send + 'static,
     S::Future: Send,
     S::Error: Into<Box<dyn std::error::Error + Send + Sync>>,

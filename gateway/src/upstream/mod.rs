@@ -112,13 +112,17 @@ impl Upstream {
             return None;
         }
         let name = call.params.text(Key::Name)?;
-        (!self.0.config.tools.admits(&name)).then(|| Refusal::new(Reason::InvalidParams, format!("Unknown tool: {name}")))
+        (!self.0.config.tools.admits(&name))
+            .then(|| Refusal::new(Reason::InvalidParams, format!("Unknown tool: {name}")))
     }
 
     fn listen(&self, call: &Call) -> Reply {
         match ListenFilter::parse(&call.params) {
             Some(filter) => Reply::live(ListenSource::new(&self.0, filter, call.revision())),
-            None => Reply::refuse(call.revision(), Refusal::new(Reason::InvalidParams, "`notifications` must say what to listen for")),
+            None => Reply::refuse(
+                call.revision(),
+                Refusal::new(Reason::InvalidParams, "`notifications` must say what to listen for"),
+            ),
         }
     }
 
@@ -126,7 +130,12 @@ impl Upstream {
         // A notification is for who is there now: one that is not there yet will not miss it.
         if let Some(peer) = self.0.gate.peer() {
             if let Err(lost) = peer.tell(call) {
-                tracing::debug!(upstream = &*self.0.name, method = call.method.label(), cause = &**lost.text(), "a notification was not sent");
+                tracing::debug!(
+                    upstream = &*self.0.name,
+                    method = call.method.label(),
+                    cause = &**lost.text(),
+                    "a notification was not sent"
+                );
             }
         }
     }

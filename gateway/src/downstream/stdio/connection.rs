@@ -170,7 +170,9 @@ impl Connection {
 
     /// Starts to write the session's notices: not before the client has gone on after the handshake.
     fn tell(&mut self) {
-        let Some(session) = self.session.clone().filter(|_| !std::mem::replace(&mut self.is_told, true)) else { return };
+        let Some(session) = self.session.clone().filter(|_| !std::mem::replace(&mut self.is_told, true)) else {
+            return;
+        };
         let outlet = self.outlet.clone();
         let reader = session.notices.take_over();
         self.listens.spawn_until_end(async move {

@@ -18,4 +18,4 @@ pub(crate) use request::Request;
 pub(crate) use slot::HttpRefusal;
 pub(crate) use slot::{Arrival, Lost};
 pub(crate) use stderr::{Tail, printable};
-pub(crate) use stdio::{Child, Spec, SpawnFault, start};
+pub(crate) use stdio::{Child, SpawnFault, Spec, start};
