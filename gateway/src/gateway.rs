@@ -158,8 +158,7 @@ impl Gateway {
         W: AsyncWrite + Unpin + Send + 'static,
     {
         let (stdin, mut bell) = Doorbell::new(stdin);
-        let serve =
-            stdio::serve(self.handler.clone(), &self.config.server, stdin, stdout, self.levels.faces.clone());
+        let serve = stdio::serve(self.handler.clone(), &self.config.server, stdin, stdout, self.levels.faces.clone());
         let wake = async {
             if bell.rings().await {
                 self.wake();
