@@ -1,11 +1,11 @@
 //! Arrays of frames, which 2025-03-26 has and no other revision: run side by side, answered as one array.
 
+use super::asked::Answer;
 use super::edge::Edge;
 use super::legacy;
 use super::peer;
 use super::running::{Running, Turn, Turns};
 use super::session::Session;
-use super::asked::Answer;
 use crate::call::{Reason, Refusal};
 use crate::protocol::meta::Meta;
 use crate::protocol::{Era, Frame, Id, Method, Object, Revision};
@@ -21,7 +21,7 @@ const FRAMES_MAX: usize = 64;
 pub(super) struct Batch(Vec<Slot>);
 
 enum Slot {
-    Running(Running),
+    Running(Box<Running>),
     Ended(Vec<u8>),
     Cancelled,
 }
@@ -42,7 +42,9 @@ pub(super) fn read(text: &Bytes, revision: Revision) -> Result<Sound, Refusal> {
         Err(fault) => return Err(Refusal::new(Reason::Parse, fault.why)),
     };
     if revision != Revision::V2025_03_26 {
-        return refuse(format!("batches belong to revision 2025-03-26, and this is {revision}; send one frame at a time"));
+        return refuse(format!(
+            "batches belong to revision 2025-03-26, and this is {revision}; send one frame at a time"
+        ));
     }
     if parts.is_empty() || parts.len() > FRAMES_MAX {
         return refuse(format!("a batch holds 1 to {FRAMES_MAX} frames"));
@@ -78,7 +80,7 @@ fn legacy_meta(method: &Method, params: &Object) -> Result<Meta, Refusal> {
 impl Sound {
     /// Begins what is asked; `None` where nothing is to be answered.
     pub(super) fn begin(self, edge: &Arc<Edge>, session: &Arc<Session>) -> Option<Batch> {
-        let calls = self.requests.into_iter().map(|request| Slot::Running(legacy::request(edge, session, request)));
+        let calls = self.requests.into_iter().map(|request| Slot::Running(Box::new(legacy::request(edge, session, request))));
         let calls: Vec<_> = calls.collect();
         for (method, params, meta) in self.notifications {
             legacy::notification(edge, session, method, params, meta);

@@ -119,7 +119,9 @@ fn judge(rules: &Rules, method: &Method, uri: &Uri, headers: &HeaderMap) -> Verd
         _ => return Verdict::Refuse("a request must not name two origins"),
     };
     if !origin::text(origin).is_some_and(|text| rules.admits_origin(text, host)) {
-        return Verdict::Refuse("pages of this origin may not call; if they should, add it to `server.allowed_origins`");
+        return Verdict::Refuse(
+            "pages of this origin may not call; if they should, add it to `server.allowed_origins`",
+        );
     }
     if *method == Method::OPTIONS && headers.contains_key(header::ACCESS_CONTROL_REQUEST_METHOD) {
         return Verdict::Preflight(preflight(origin.clone(), headers));
@@ -183,17 +185,26 @@ mod tests {
         let twice = get().header("origin", "http://localhost").header("origin", "http://localhost");
         assert_eq!(ask(LOOPBACK, twice).await.status(), 403);
         let admitted = ask(LOOPBACK, get().header("origin", "https://app.example")).await;
-        assert_eq!((admitted.status().as_u16(), &admitted.headers()["access-control-allow-origin"]), (200, &HeaderValue::from_static("https://app.example")));
+        assert_eq!(
+            (admitted.status().as_u16(), &admitted.headers()["access-control-allow-origin"]),
+            (200, &HeaderValue::from_static("https://app.example"))
+        );
     }
 
     #[tokio::test]
     async fn preflights_of_known_origins_alone_are_answered() {
         let options = |origin| {
-            Request::options("/mcp").header("host", "localhost:8808").header("origin", origin)
-                .header("access-control-request-method", "POST").header("access-control-request-headers", "mcp-method")
+            Request::options("/mcp")
+                .header("host", "localhost:8808")
+                .header("origin", origin)
+                .header("access-control-request-method", "POST")
+                .header("access-control-request-headers", "mcp-method")
         };
         let answer = ask(LOOPBACK, options("http://localhost:6274")).await;
-        assert_eq!((answer.status().as_u16(), &answer.headers()["access-control-allow-headers"]), (204, &HeaderValue::from_static("mcp-method")));
+        assert_eq!(
+            (answer.status().as_u16(), &answer.headers()["access-control-allow-headers"]),
+            (204, &HeaderValue::from_static("mcp-method"))
+        );
         assert_eq!(ask(LOOPBACK, options("http://evil.example")).await.status(), 403);
     }
 }

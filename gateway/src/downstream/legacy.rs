@@ -74,7 +74,8 @@ fn answer(edge: &Edge, session: &Arc<Session>, call: Call) -> Result<Reply, Refu
         Method::ResourcesSubscribe => {
             let uri = uri(&call)?;
             if session.notices.is_full() {
-                let why = format!("a session may be subscribed to {SUBSCRIPTIONS_MAX} resources; unsubscribe from some");
+                let why =
+                    format!("a session may be subscribed to {SUBSCRIPTIONS_MAX} resources; unsubscribe from some");
                 return Err(Refusal::new(Reason::Busy, why));
             }
             Ok(Reply::live(Subscribing::new(edge, session, uri)))

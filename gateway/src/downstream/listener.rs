@@ -73,13 +73,8 @@ where
     level.ended().await;
 }
 
-async fn connection<S, R>(
-    stream: TcpStream,
-    service: S,
-    patience: Patience,
-    level: Tasks,
-    _place: OwnedSemaphorePermit,
-) where
+async fn connection<S, R>(stream: TcpStream, service: S, patience: Patience, level: Tasks, _place: OwnedSemaphorePermit)
+where
     S: tower::Service<Request<Incoming>, Response = Response<R>> + Clone + Send + 'static,
     S::Future: Send,
     S::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -136,3 +131,6 @@ async fn rest(error: &io::Error) {
     tracing::warn!(%error, "a connection could not be accepted");
     tokio::time::sleep(NO_ROOM).await;
 }
+
+#[cfg(test)]
+mod tests;

@@ -71,7 +71,8 @@ pub(super) fn notification(edge: &Edge, who: &Who, method: Method, params: Objec
 /// The revision that a request names, after its required members were found sound.
 fn claim(meta: &Meta) -> Result<String, Refusal> {
     let claim = meta.revision.as_deref().and_then(json::unquote);
-    let claim = claim.ok_or_else(|| invalid("`_meta` member `io.modelcontextprotocol/protocolVersion` must be a string"))?;
+    let claim =
+        claim.ok_or_else(|| invalid("`_meta` member `io.modelcontextprotocol/protocolVersion` must be a string"))?;
     if !meta.capabilities.as_ref().is_some_and(|raw| raw.starts_with(b"{")) {
         return Err(invalid("`_meta` member `io.modelcontextprotocol/clientCapabilities` must be an object"));
     }

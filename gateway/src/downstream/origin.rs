@@ -15,7 +15,8 @@ pub(super) struct Rules {
 
 impl Rules {
     pub(super) fn new(listen: SocketAddr, hosts: &[String], origins: &[String]) -> Self {
-        let lower = |list: &[String]| list.iter().map(|entry| entry.trim_end_matches('/').to_ascii_lowercase()).collect();
+        let lower =
+            |list: &[String]| list.iter().map(|entry| entry.trim_end_matches('/').to_ascii_lowercase()).collect();
         Self { listen, hosts: lower(hosts), origins: lower(origins) }
     }
 
@@ -100,11 +101,26 @@ mod tests {
     #[test]
     fn a_loopback_address_has_few_names() {
         let rules = rules("127.0.0.1:8808", &["my.box", "other:99"]);
-        for host in ["localhost:8808", "LOCALHOST", "127.0.0.1:8808", "[::1]:8808", "[::1]", "my.box", "My.Box:7", "other:99"] {
+        for host in
+            ["localhost:8808", "LOCALHOST", "127.0.0.1:8808", "[::1]:8808", "[::1]", "my.box", "My.Box:7", "other:99"]
+        {
             assert!(rules.admits_host(host), "{host}");
         }
-        for host in ["evil.example:8808", "localhost:80", "localhost.evil.example", "127.0.0.1.nip.io:8808", "127.0.0.2:8808",
-            "other:98", "", "localhost:", "localhost:x", "a@localhost:8808", "[::1", "0.0.0.0:8808", "localhost:99999"] {
+        for host in [
+            "evil.example:8808",
+            "localhost:80",
+            "localhost.evil.example",
+            "127.0.0.1.nip.io:8808",
+            "127.0.0.2:8808",
+            "other:98",
+            "",
+            "localhost:",
+            "localhost:x",
+            "a@localhost:8808",
+            "[::1",
+            "0.0.0.0:8808",
+            "localhost:99999",
+        ] {
             assert!(!rules.admits_host(host), "{host}");
         }
     }
@@ -119,11 +135,26 @@ mod tests {
     #[test]
     fn pages_of_this_machine_and_listed_ones_may_call() {
         let rules = rules("127.0.0.1:8808", &[]);
-        for origin in ["http://localhost:6274", "http://127.0.0.1:8808", "https://localhost", "http://[::1]:1", "https://app.example"] {
+        for origin in [
+            "http://localhost:6274",
+            "http://127.0.0.1:8808",
+            "https://localhost",
+            "http://[::1]:1",
+            "https://app.example",
+        ] {
             assert!(rules.admits_origin(origin, "localhost:8808"), "{origin}");
         }
-        for origin in ["null", "http://app.example", "http://localhost:evil", "http://evil.example", "file://", "http://localhost.evil.example",
-            "chrome-extension://abc", "https://app.example:444", "http://10.0.0.1"] {
+        for origin in [
+            "null",
+            "http://app.example",
+            "http://localhost:evil",
+            "http://evil.example",
+            "file://",
+            "http://localhost.evil.example",
+            "chrome-extension://abc",
+            "https://app.example:444",
+            "http://10.0.0.1",
+        ] {
             assert!(!rules.admits_origin(origin, "localhost:8808"), "{origin}");
         }
     }

@@ -1,8 +1,8 @@
 //! Legacy or modern: which kind of client speaks, seen from each frame anew.
 
 use crate::call::{Grants, Principal, Reason, Refusal};
-use crate::protocol::object::Key;
 use crate::protocol::meta::Meta;
+use crate::protocol::object::Key;
 use crate::protocol::{Era, Method, Object, Revision, json};
 
 /// Whose request it is, as the layers before found out.
@@ -52,7 +52,10 @@ pub(super) fn see(method: &Method, params: &Object, header: Option<&str>) -> Res
 /// Whether a date names a stateless revision, known or to come.
 pub(super) fn is_modern(date: &str) -> bool {
     let looks_like_date = date.len() == 10
-        && date.bytes().enumerate().all(|(at, byte)| if at == 4 || at == 7 { byte == b'-' } else { byte.is_ascii_digit() });
+        && date
+            .bytes()
+            .enumerate()
+            .all(|(at, byte)| if at == 4 || at == 7 { byte == b'-' } else { byte.is_ascii_digit() });
     looks_like_date && date >= Revision::V2026_07_28.as_str()
 }
 

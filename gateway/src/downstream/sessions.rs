@@ -1,10 +1,10 @@
 //! The table of the legacy clients' sessions: bounded, bound to principals, swept.
 
+use super::config;
 use super::peer::Who;
 use super::session::Session;
 use crate::call::Principal;
 use crate::protocol::Revision;
-use super::config;
 use crate::signals;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;

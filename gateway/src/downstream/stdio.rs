@@ -1,9 +1,9 @@
 //! Our own stdin and stdout: one client, both eras mixed, frames read in order, answers written as they come.
 
 mod connection;
-mod writer;
 #[cfg(test)]
 mod tests;
+mod writer;
 
 use super::config::Config;
 use super::edge::Edge;

@@ -40,7 +40,8 @@ impl Source for Subscribing {
                     return Poll::Ready(Step::Done(Outcome::Error(failure)));
                 }
                 Step::Done(_) => {
-                    let refusal = Refusal::new(Reason::Unavailable, "the subscription ended before it began; try again");
+                    let refusal =
+                        Refusal::new(Reason::Unavailable, "the subscription ended before it began; try again");
                     return Poll::Ready(Step::Done(refusal.into()));
                 }
             };

@@ -26,7 +26,8 @@ struct Known {
 impl AuthenticateLayer {
     /// Knows the tokens of a configuration.
     pub fn new(auth: &Auth) -> Self {
-        let known = auth.tokens.iter().map(|token| Known { digest: token.digest, principal: Principal::named(&token.name) });
+        let known =
+            auth.tokens.iter().map(|token| Known { digest: token.digest, principal: Principal::named(&token.name) });
         Self(known.collect())
     }
 }
@@ -153,7 +154,9 @@ mod tests {
         let inner = service_fn(|request: Request<()>| {
             assert!(!request.headers().contains_key(header::AUTHORIZATION));
             let principal = request.extensions().get::<Principal>().map(|p| p.name().to_owned());
-            std::future::ready(Ok::<_, Infallible>(Response::new(Bytes::from(principal.unwrap_or_else(|| "nobody".into())))))
+            std::future::ready(Ok::<_, Infallible>(Response::new(Bytes::from(
+                principal.unwrap_or_else(|| "nobody".into()),
+            ))))
         });
         let mut request = Request::get("/");
         for value in authorization {
@@ -168,7 +171,8 @@ mod tests {
     async fn only_bearers_of_a_known_token_pass_and_it_goes_no_further() {
         assert_eq!(ask(&["a", "b"], &["Bearer b"]).await, (200, "b".into()));
         assert_eq!(ask(&["a", "b"], &["bearer  a "]).await, (200, "a".into()));
-        for bad in [&[][..], &["Bearer c"], &["Bearer "], &["Basic a"], &["Bearera"], &["Bearer a", "Bearer a"], &["a"]] {
+        for bad in [&[][..], &["Bearer c"], &["Bearer "], &["Basic a"], &["Bearera"], &["Bearer a", "Bearer a"], &["a"]]
+        {
             assert_eq!(ask(&["a", "b"], bad).await.0, 401, "{bad:?}");
         }
         assert_eq!(ask(&[], &["Bearer x"]).await, (200, "nobody".into()));

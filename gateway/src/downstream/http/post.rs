@@ -84,7 +84,9 @@ pub(super) fn takes_streams(headers: &HeaderMap) -> bool {
     let mut accepted = headers.get_all(header::ACCEPT).iter().peekable();
     accepted.peek().is_none()
         || accepted.any(|value| {
-            value.to_str().is_ok_and(|text| ["text/event-stream", "text/*", "*/*"].iter().any(|kind| text.contains(kind)))
+            value
+                .to_str()
+                .is_ok_and(|text| ["text/event-stream", "text/*", "*/*"].iter().any(|kind| text.contains(kind)))
         })
 }
 

@@ -170,7 +170,9 @@ impl Connection {
 
     /// Starts to write the session's notices: not before the client has gone on after the handshake.
     fn tell(&mut self) {
-        let Some(session) = self.session.clone().filter(|_| !std::mem::replace(&mut self.is_told, true)) else { return };
+        let Some(session) = self.session.clone().filter(|_| !std::mem::replace(&mut self.is_told, true)) else {
+            return;
+        };
         let outlet = self.outlet.clone();
         let reader = session.notices.take_over();
         self.listens.spawn_until_end(async move {
@@ -190,7 +192,8 @@ impl Connection {
 
     /// Answers at once what is ready at once; the rest gets a task.
     async fn run(&mut self, mut work: impl Turns) {
-        let first = match work.poll_turn(&mut Context::from_waker(Waker::noop())) {
+        let turn = work.poll_turn(&mut Context::from_waker(Waker::noop()));
+        let first = match turn {
             Poll::Ready(Turn::End(answer)) => return self.write(frame::one_line(answer.frame)).await,
             Poll::Ready(Turn::Cancelled) => return,
             Poll::Ready(Turn::Event(frame)) => Some(frame),
