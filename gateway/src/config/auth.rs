@@ -34,7 +34,9 @@ pub(super) fn auth(mut section: Section<'_>) -> Auth {
         tokens.push(token);
     }
     match mode {
-        Some(Mode::None) if written > 0 => section.wrong("mode", "there are [[auth.tokens]]: write \"token\", or take them out"),
+        Some(Mode::None) if written > 0 => {
+            section.wrong("mode", "there are [[auth.tokens]]: write \"token\", or take them out")
+        }
         Some(Mode::Token) if written == 0 => section.wrong("mode", "there are no [[auth.tokens]]"),
         _ => {}
     }
@@ -45,10 +47,13 @@ pub(super) fn auth(mut section: Section<'_>) -> Auth {
 fn token(mut section: Section<'_>) -> Option<Token> {
     let name = section.parse("name", |text| match text {
         "" => Err("expected a name".to_owned()),
-        text if text.len() > 64 || text.chars().any(char::is_control) => Err("expected up to 64 characters on one line".to_owned()),
+        text if text.len() > 64 || text.chars().any(char::is_control) => {
+            Err("expected up to 64 characters on one line".to_owned())
+        }
         text => Ok(std::sync::Arc::from(text)),
     });
-    let (has_name, has_hash, has_token) = (section.has("name") || name.is_some(), section.has("hash"), section.has("token"));
+    let (has_name, has_hash, has_token) =
+        (section.has("name") || name.is_some(), section.has("hash"), section.has("token"));
     let hash = section.parse("hash", hash);
     // Hashed at once: the token itself is kept nowhere.
     let token = section.parse("token", |text| match text.trim() {
@@ -91,8 +96,11 @@ pub(super) fn open_door(reading: &Reading, listen: SocketAddr, auth: &Auth) {
     }
     let place = reading.place(&["server".to_owned(), "listen".to_owned()], Part::Value);
     reading.fault(
-        Fault::error("open-door", format!("{listen} can be reached from other machines, and nobody is asked for a token"))
-            .at(place)
-            .hint("add [[auth.tokens]], listen on 127.0.0.1, or set auth.allow_unauthenticated = true"),
+        Fault::error(
+            "open-door",
+            format!("{listen} can be reached from other machines, and nobody is asked for a token"),
+        )
+        .at(place)
+        .hint("add [[auth.tokens]], listen on 127.0.0.1, or set auth.allow_unauthenticated = true"),
     );
 }

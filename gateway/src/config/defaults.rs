@@ -25,8 +25,24 @@ pub(super) struct Defaults {
 
 /// What programs need to find themselves, their user and their way out; no secret has such a name.
 pub(super) const INHERITED: [&str; 18] = [
-    "PATH", "HOME", "USER", "LOGNAME", "SHELL", "TERM", "LANG", "LC_*", "TZ", "TMPDIR", "XDG_*", "HTTP_PROXY", "HTTPS_PROXY",
-    "NO_PROXY", "http_proxy", "https_proxy", "no_proxy", "SSL_CERT_FILE",
+    "PATH",
+    "HOME",
+    "USER",
+    "LOGNAME",
+    "SHELL",
+    "TERM",
+    "LANG",
+    "LC_*",
+    "TZ",
+    "TMPDIR",
+    "XDG_*",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "NO_PROXY",
+    "http_proxy",
+    "https_proxy",
+    "no_proxy",
+    "SSL_CERT_FILE",
 ];
 
 impl Default for Defaults {
@@ -79,7 +95,8 @@ pub(super) fn bound(duration: Duration) -> Option<Duration> {
 
 fn restart(mut section: Section<'_>, or: &Restart) -> Restart {
     let touched = section.has("backoff_min") || section.has("backoff_max");
-    let policies = [("always", RestartPolicy::Always), ("on-failure", RestartPolicy::OnFailure), ("never", RestartPolicy::Never)];
+    let policies =
+        [("always", RestartPolicy::Always), ("on-failure", RestartPolicy::OnFailure), ("never", RestartPolicy::Never)];
     let restart = Restart {
         policy: section.word("policy", &policies).unwrap_or(or.policy),
         backoff_min: section.number("backoff_min", some_time).unwrap_or(or.backoff_min),

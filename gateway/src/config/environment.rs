@@ -58,7 +58,9 @@ impl Environment {
         let (mut sources, mut unreadable) = (Vec::new(), Vec::new());
         for (name, value) in named {
             match value.to_str() {
-                Some(value) => sources.push(Source::single(Origin::Variable(name.clone()), &path(&name), value.to_owned())),
+                Some(value) => {
+                    sources.push(Source::single(Origin::Variable(name.clone()), &path(&name), value.to_owned()))
+                }
                 None => unreadable.push(name),
             }
         }
@@ -77,7 +79,9 @@ fn path(variable: &str) -> Vec<String> {
         path.push(match path.as_slice() {
             [section] if section == "upstreams" => part.to_ascii_lowercase().replace('_', "-"),
             [section, _, key] if section == "upstreams" && key == "env" => part.to_owned(),
-            [section, _, key] if section == "upstreams" && key == "headers" => part.to_ascii_lowercase().replace('_', "-"),
+            [section, _, key] if section == "upstreams" && key == "headers" => {
+                part.to_ascii_lowercase().replace('_', "-")
+            }
             _ => part.to_ascii_lowercase(),
         });
     }
@@ -102,9 +106,18 @@ mod tests {
 
     #[test]
     fn only_nested_names_are_overrides() {
-        let env = Environment::of(&[("TRUNKLINE_LOG__LEVEL", "debug"), ("RUST_LOG", "warn"), ("TRUNKLINE_CONFIG", "x"), ("TRUNKLINE_PORT", "1"), ("OTHER__KEY", "1")]);
+        let env = Environment::of(&[
+            ("TRUNKLINE_LOG__LEVEL", "debug"),
+            ("RUST_LOG", "warn"),
+            ("TRUNKLINE_CONFIG", "x"),
+            ("TRUNKLINE_PORT", "1"),
+            ("OTHER__KEY", "1"),
+        ]);
         let names: Vec<_> = env.overrides().0.into_iter().map(|source| source.origin).collect();
-        assert_eq!(names, [Origin::Variable("RUST_LOG".to_owned()), Origin::Variable("TRUNKLINE_LOG__LEVEL".to_owned())]);
+        assert_eq!(
+            names,
+            [Origin::Variable("RUST_LOG".to_owned()), Origin::Variable("TRUNKLINE_LOG__LEVEL".to_owned())]
+        );
     }
 
     #[test]
@@ -112,7 +125,8 @@ mod tests {
         let env = Environment::of(&[("PATH", "/bin"), ("LC_ALL", "C"), ("CANARY", "secret"), ("HOME", "/root")]);
         let globs: Vec<Glob> = ["PATH", "LC_*", "HOME"].into_iter().map(Glob::new).collect();
         let child = env.child(&globs, vec![("HOME".to_owned(), "/tmp".to_owned()), ("KEY".to_owned(), "v".to_owned())]);
-        let pairs: Vec<_> = child.iter().map(|(name, value)| (name.to_str().unwrap(), value.to_str().unwrap())).collect();
+        let pairs: Vec<_> =
+            child.iter().map(|(name, value)| (name.to_str().unwrap(), value.to_str().unwrap())).collect();
         assert_eq!(pairs, [("HOME", "/tmp"), ("KEY", "v"), ("LC_ALL", "C"), ("PATH", "/bin")]);
     }
 }

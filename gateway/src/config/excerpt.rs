@@ -10,7 +10,7 @@ pub struct Excerpt {
     pub line: usize,
     /// From 1, in characters of the file.
     pub column: usize,
-    /// The line: tabs as spaces, control bytes escaped, text in quotes masked where it may be secret.
+    /// The line: tabs as spaces, control bytes escaped, a star for every character that may be secret.
     pub shown: String,
     /// Columns of `shown` before the mark.
     pub indent: usize,
@@ -18,98 +18,64 @@ pub struct Excerpt {
     pub width: usize,
 }
 
-/// What of a line may be shown beside the keys.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Show {
-    /// The marked piece as it is.
-    Marked,
-    /// No text of a value at all.
-    KeysOnly,
-    /// The mark stands inside a longer text, of which nothing else is shown.
-    MarkedAlone,
-}
-
-/// Cuts the line around the beginning of `mark` out of `text`.
-pub(super) fn excerpt(text: &str, mark: Range<usize>, show: Show) -> Excerpt {
+/// Cuts the line around the beginning of `mark` out of `text`. Of what is written there only the pieces
+/// in `open` are shown, since any other may belong to a secret: broken quotes, several lines, a comment.
+pub(super) fn excerpt(text: &str, mark: Range<usize>, open: &[Range<usize>]) -> Excerpt {
     let start = floor(text, mark.start);
     let line_start = text[..start].rfind('\n').map_or(0, |at| at + 1);
     let line_end = text[start..].find('\n').map_or(text.len(), |at| start + at);
     let line = text[line_start..line_end].trim_end_matches('\r');
-    let mark = start - line_start..floor(text, mark.end).clamp(start, line_end) - line_start;
-    let hidden = hidden(line, &mark, show);
+    let heading = is_heading(&text[line_start..start], open, &mark).then_some(line_start..start);
+    let is_open = |at: usize| open.iter().chain(&heading).any(|range| range.contains(&at));
 
     let (mut shown, mut indent, mut width) = (String::new(), 0, 0);
-    for (at, char) in line.char_indices() {
+    for (at, char) in line.char_indices().map(|(at, char)| (line_start + at, char)) {
         let before = shown.chars().count();
         match char {
-            _ if hidden.iter().any(|range| range.contains(&at)) => shown.push('*'),
-            '\t' => shown.push(' '),
-            char => push_printable(&mut shown, char),
+            char if char.is_whitespace() => shown.push(' '),
+            '"' | '\'' | '=' | ':' | ',' | '[' | ']' | '{' | '}' => shown.push(char),
+            char if is_open(at) => push_printable(&mut shown, char),
+            _ => shown.push('*'),
         }
         let columns = shown.chars().count() - before;
-        if at < mark.start {
+        if at < start {
             indent += columns;
         } else if mark.contains(&at) {
             width += columns;
         }
     }
+    let (shown, indent, width) = window(shown.trim_end(), indent, width.max(1));
     Excerpt {
         line: text[..line_start].matches('\n').count() + 1,
         column: text[line_start..start].chars().count() + 1,
-        shown: shown.trim_end().to_owned(),
+        shown,
         indent,
-        width: width.max(1),
+        width,
     }
 }
 
-/// The pieces of a line that are not shown: text in quotes that is not a key, and comments.
-fn hidden(line: &str, mark: &Range<usize>, show: Show) -> Vec<Range<usize>> {
-    if show == Show::MarkedAlone {
-        return vec![0..mark.start, mark.end..line.len()];
+/// At most so many columns, with the beginning of the mark among them: a host's file may be one long line.
+fn window(line: &str, indent: usize, width: usize) -> (String, usize, usize) {
+    const MOST: usize = 110;
+    let chars: Vec<char> = line.chars().collect();
+    let from = if chars.len() > MOST { indent.saturating_sub(MOST / 2) } else { 0 };
+    let to = chars.len().min(from + MOST);
+    let mut shown: String = chars.get(from..to).unwrap_or_default().iter().collect();
+    if to < chars.len() {
+        shown.push('…');
     }
-    let mut hidden = Vec::new();
-    let mut hide = |range: Range<usize>| match show {
-        Show::KeysOnly => hidden.push(range),
-        // Outside of the mark only: a quoted text is either marked whole, or not at all, or around it.
-        _ if mark.start <= range.start && range.end <= mark.end => {}
-        _ => hidden.extend([range.start..range.end.min(mark.start), range.start.max(mark.end)..range.end]),
-    };
-    let mut at = 0;
-    while let Some(found) = line[at..].find(['"', '\'', '#']) {
-        let open = at + found;
-        let quote = line.as_bytes()[open];
-        if quote == b'#' {
-            hide(open + 1..line.len());
-            break;
-        }
-        let close = closing(line, open + 1, quote);
-        let is_key = line.get(close + 1..).is_some_and(|rest| rest.trim_start().starts_with([':', '=']));
-        if !is_key {
-            hide(open + 1..close);
-        }
-        at = (close + 1).min(line.len());
+    if from == 0 {
+        return (shown, indent, width.min(MOST));
     }
-    if show == Show::KeysOnly && hidden.iter().all(|range| !range.contains(&mark.start)) {
-        hidden.extend(bare_value(line, mark));
-    }
-    hidden
+    let indent = indent - from;
+    (format!("…{shown}"), indent + 1, width.min(MOST - indent))
 }
 
-/// A marked value without quotes (a number, say) is hidden too; a marked key is not.
-fn bare_value(line: &str, mark: &Range<usize>) -> Option<Range<usize>> {
-    let is_value = line[..mark.start].trim_end().ends_with([':', '=', ',', '[']);
-    let is_bare = !line[mark.clone()].starts_with(['"', '\'', '[', '{']);
-    (is_value && is_bare).then(|| mark.clone())
-}
-
-/// Where the quote that was opened is closed; the end of the line where it is not.
-fn closing(line: &str, from: usize, quote: u8) -> usize {
-    let bytes = line.as_bytes();
-    let mut at = from;
-    while at < bytes.len() && bytes[at] != quote {
-        at += if bytes[at] == b'\\' && quote == b'"' { 2 } else { 1 };
-    }
-    at.min(bytes.len())
+/// Whether `before`, the line up to a marked key that is shown, is the beginning of `[a.b.key]`.
+fn is_heading(before: &str, open: &[Range<usize>], mark: &Range<usize>) -> bool {
+    let plain = |char: char| char.is_ascii_alphanumeric() || "_-.".contains(char);
+    let names = before.trim_start().strip_prefix('[').map(|rest| rest.strip_prefix('[').unwrap_or(rest));
+    open.contains(mark) && names.is_some_and(|names| names.chars().all(plain))
 }
 
 fn floor(text: &str, at: usize) -> usize {
@@ -131,10 +97,57 @@ pub fn printable(text: &str) -> String {
 
 fn push_printable(out: &mut String, char: char) {
     // Direction marks and zero-width characters can make one name look like another.
-    let invisible = matches!(char, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}');
+    let invisible =
+        matches!(char, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}');
     if char.is_control() || invisible {
         let _ = write!(out, "{}", char.escape_unicode());
     } else {
         out.push(char);
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::single_range_in_vec_init, reason = "one open piece is a list of one range")]
+mod tests {
+    use super::*;
+
+    fn shown(text: &str, mark: Range<usize>, open: &[Range<usize>]) -> (String, usize, usize) {
+        let excerpt = excerpt(text, mark, open);
+        (excerpt.shown, excerpt.indent, excerpt.width)
+    }
+
+    #[test]
+    fn only_open_pieces_are_shown() {
+        let text = "x\nkey = \"secret\" # note\ny";
+        assert_eq!(shown(text, 2..5, &[2..5]), ("key = \"******\" * ****".to_owned(), 0, 3));
+        assert_eq!(shown(text, 8..16, &[2..5]), ("key = \"******\" * ****".to_owned(), 6, 8));
+        assert_eq!(shown(text, 8..16, &[2..5, 8..16]), ("key = \"secret\" * ****".to_owned(), 6, 8));
+        assert_eq!(shown(text, 8..16, &[]), ("*** = \"******\" * ****".to_owned(), 6, 8));
+    }
+
+    #[test]
+    fn a_heading_is_shown_up_to_its_marked_name() {
+        assert_eq!(shown("[[a.b.name]] # note", 6..10, &[6..10]).0, "[[a.b.name]] * ****");
+        assert_eq!(shown("[\"a\", b]", 6..7, &[6..7]).0, "[\"*\", b]");
+        assert_eq!(shown("[a.b]", 3..4, &[]).0, "[***]");
+    }
+
+    #[test]
+    fn a_long_line_is_cut_around_its_mark() {
+        let text = format!("{} key {}", "x".repeat(500), "y".repeat(500));
+        let (line, indent, width) = shown(&text, 501..504, &[501..504]);
+        assert_eq!(line.chars().count(), 112);
+        assert_eq!(line.chars().skip(indent).take(width).collect::<String>(), "key");
+        let (line, indent, width) = shown(&text, 0..1000, &[]);
+        assert_eq!((line.chars().count(), indent, width), (111, 0, 110));
+    }
+
+    #[test]
+    fn places_are_counted_in_characters_and_never_out_of_bounds() {
+        let found = excerpt("é\té = 1", 5..6, &[5..6]);
+        assert_eq!((found.line, found.column, found.shown.as_str()), (1, 4, "* * = *"));
+        for (text, mark) in [("", 0..0), ("", 5..9), ("a\n", 2..3), ("é", 1..1), ("a\r\nb", 1..2)] {
+            assert_eq!(excerpt(text, mark, &[]).width, 1);
+        }
     }
 }

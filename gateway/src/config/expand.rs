@@ -72,7 +72,8 @@ fn reference(inside: &str, dollar: usize, lookup: &impl Lookup) -> Result<String
     if name.is_empty() || name.starts_with(|char: char| char.is_ascii_digit()) {
         return Err(bad(shown, "this is not the name of a variable".to_owned()));
     }
-    let value = lookup.variable(name).map_err(|why| bad(shown.clone(), format!("${{{name}}} cannot be used: {why}")))?;
+    let value =
+        lookup.variable(name).map_err(|why| bad(shown.clone(), format!("${{{name}}} cannot be used: {why}")))?;
     let set = value.as_ref().filter(|value| !value.is_empty());
     if rest.is_empty() {
         value.ok_or_else(|| Problem {

@@ -27,7 +27,10 @@ pub(super) fn parse(text: &str) -> Result<Node, Syntax> {
             return Ok(Node { shape: Shape::Table(vec![("mcpServers".to_owned(), node)]), ..Node::default() });
         }
     }
-    Err(Syntax { at: 0..1, text: "expected an object `mcpServers` or `servers`: JSON is read as a host's file".to_owned() })
+    Err(Syntax {
+        at: 0..1,
+        text: "expected an object `mcpServers` or `servers`: JSON is read as a host's file".to_owned(),
+    })
 }
 
 /// An object in file order; the values are pieces of the text.
@@ -103,13 +106,15 @@ fn span_in(text: &str, piece: &str) -> Range<usize> {
     start..(start + piece.len()).min(text.len())
 }
 
-/// The place of a key: the nearest such text in quotes before its value.
+/// The place of a key: the text in quotes right before its value; an empty one where it is written with
+/// escapes.
 fn key_span(text: &str, key: &str, raw: &RawValue) -> Range<usize> {
-    let value = span_in(text, raw.get());
+    let value = span_in(text, raw.get()).start;
     let quoted = format!("\"{key}\"");
-    match text[..value.start].rfind(&quoted) {
-        Some(start) => start..start + quoted.len(),
-        None => value,
+    let before = text[..value].trim_end().strip_suffix(':').map(str::trim_end);
+    match before.and_then(|before| before.strip_suffix(&quoted)) {
+        Some(rest) => rest.len()..rest.len() + quoted.len(),
+        None => value..value,
     }
 }
 
@@ -122,7 +127,9 @@ fn without_comments(text: &str) -> String {
         let (length, blank) = match rest[0] {
             b'"' => (string_length(rest), false),
             b'/' if rest.starts_with(b"//") => (memchr::memchr(b'\n', rest).unwrap_or(rest.len()), true),
-            b'/' if rest.starts_with(b"/*") => (memchr::memmem::find(&rest[2..], b"*/").map_or(rest.len(), |end| end + 4), true),
+            b'/' if rest.starts_with(b"/*") => {
+                (memchr::memmem::find(&rest[2..], b"*/").map_or(rest.len(), |end| end + 4), true)
+            }
             _ => (1, false),
         };
         match rest[0] {

@@ -24,7 +24,6 @@ use std::path::{Path, PathBuf};
 use crate::{downstream, policy, router, telemetry, upstream};
 
 use environment::Environment;
-use excerpt::Show;
 use fault::{Fault, Faults, Place, Severity};
 use reading::Reading;
 use section::Section;
@@ -78,7 +77,7 @@ pub fn load(inputs: Inputs) -> Result<Loaded, Faults> {
     for path in &inputs.files {
         match parse_file(path) {
             Ok(source) => sources.push(source),
-            Err(fault) => faults.push(fault),
+            Err(fault) => faults.push(*fault),
         }
     }
     let (overrides, unreadable) = inputs.environment.overrides();
@@ -126,10 +125,11 @@ fn check(reading: &Reading) -> Config {
     config
 }
 
-fn parse_file(path: &Path) -> Result<Source, Fault> {
+fn parse_file(path: &Path) -> Result<Source, Box<Fault>> {
     let shown = path.display().to_string();
     let text = file::read(path).map_err(|why| {
-        Fault::error("unreadable-file", format!("a configuration file cannot be used: {why}")).at(Some(Place::Path(shown.clone())))
+        let text = format!("a configuration file cannot be used: {why}");
+        Box::new(Fault::error("unreadable-file", text).at(Some(Place::Path(shown.clone()))))
     })?;
     let named_json = path.extension().is_some_and(|extension| extension == "json" || extension == "jsonc");
     let parsed = if named_json || text.trim_start().starts_with('{') {
@@ -137,13 +137,14 @@ fn parse_file(path: &Path) -> Result<Source, Fault> {
     } else {
         toml::parse(&text).map_err(|syntax| (syntax.at, syntax.text))
     };
-    parsed
-        .map(|root| Source { origin: Origin::File(path.to_owned()), text: text.clone(), root })
-        .map_err(|(at, why)| {
+    match parsed {
+        Ok(root) => Ok(Source { origin: Origin::File(path.to_owned()), text, root }),
+        Err((at, why)) => {
             // A line with a syntax error may be the one with the secret.
-            let excerpt = excerpt::excerpt(&text, at, Show::KeysOnly);
-            Fault::error("syntax", why).at(Some(Place::File { path: shown, excerpt }))
-        })
+            let excerpt = excerpt::excerpt(&text, at, &[]);
+            Err(Box::new(Fault::error("syntax", why).at(Some(Place::File { path: shown, excerpt }))))
+        }
+    }
 }
 
 /// The built-in configuration: one upstream, which is this program.

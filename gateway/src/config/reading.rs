@@ -8,7 +8,6 @@ use figment::Figment;
 use figment::value::{Dict, Num, Value};
 
 use super::environment::Environment;
-use super::excerpt::Show;
 use super::expand::{Lookup, Problem, expand};
 use super::fault::{Fault, Place};
 use super::file;
@@ -42,7 +41,9 @@ impl Reading {
         let figment = sources.iter().fold(Figment::new(), |figment, source| figment.merge(source));
         let (merged, faults) = match figment.extract::<Dict>() {
             Ok(merged) => (merged, faults),
-            Err(error) => (Dict::new(), faults.into_iter().chain([Fault::error("bad-value", error.to_string())]).collect()),
+            Err(error) => {
+                (Dict::new(), faults.into_iter().chain([Fault::error("bad-value", error.to_string())]).collect())
+            }
         };
         Self {
             merged,
@@ -77,10 +78,15 @@ impl Reading {
     /// Where the value at `path` stands: in the highest source that has it.
     pub(super) fn place(&self, path: &[String], part: Part) -> Option<Place> {
         let (source, node) = self.find(path)?;
+        let key = node.key.clone();
         match part {
-            Part::Key => source.place(node.key.clone(), Show::Marked),
-            Part::Value if is_secret(path) => source.place(node.span.clone(), Show::KeysOnly),
-            Part::Value => source.place(node.span.clone(), Show::Marked),
+            Part::Key => source.place(key.clone(), &[key]),
+            Part::Value if node.is_single() && !is_secret(path) => {
+                source.place(node.span.clone(), &[key, node.span.clone()])
+            }
+            // An item of a list has no key but itself.
+            Part::Value if key == node.span => source.place(key, &[]),
+            Part::Value => source.place(node.span.clone(), &[key]),
         }
     }
 
@@ -103,7 +109,7 @@ impl Reading {
             }
             Value::String(_, text) => Some(text.clone()),
             _ => {
-                self.wrong_type(path, "expected a text in quotes");
+                self.wrong_kind(path, "a text in quotes");
                 None
             }
         }
@@ -116,22 +122,25 @@ impl Reading {
             Value::Num(_, Num::F64(number)) => Some(number.to_string()),
             Value::Num(_, number) => number.to_i128().map(|number| number.to_string()),
             Value::Dict(..) | Value::Array(..) => {
-                self.wrong_type(path, "expected a single value");
+                self.wrong_kind(path, "a single value");
                 None
             }
             _ => self.text(path, value),
         }
     }
 
-    fn wrong_type(&self, path: &[String], expected: &str) {
-        let text = format!("`{}` has a value of the wrong kind", path.join("."));
-        self.fault(Fault::error("bad-value", text).at(self.place(path, Part::Value)).label(expected));
+    /// Reports a value of another kind. Only its key is shown: what it holds is anybody's guess.
+    pub(super) fn wrong_kind(&self, path: &[String], expected: &str) {
+        let text = format!("`{}` is not {expected}", path.join("."));
+        self.fault(Fault::error("bad-value", text).at(self.place(path, Part::Key)));
     }
 
     fn report(&self, path: &[String], text: &str, problems: Vec<Problem>) {
         for problem in problems {
             let place = self.find(path).and_then(|(source, node)| {
-                source.place(within(source, node, &text[problem.range.clone()]), Show::MarkedAlone)
+                let mark = within(source, node, &text[problem.range.clone()]);
+                let key = if node.key == node.span { mark.clone() } else { node.key.clone() };
+                source.place(mark.clone(), &[key, mark])
             });
             let fault = Fault::error(problem.kind, problem.text).at(place);
             self.fault(match problem.hint {
@@ -149,7 +158,9 @@ impl Reading {
 impl Lookup for Reading {
     fn variable(&self, name: &str) -> Result<Option<String>, String> {
         let value = self.environment.get(name);
-        value.map(|value| value.to_str().map(str::to_owned).ok_or_else(|| "its value is not UTF-8".to_owned())).transpose()
+        value
+            .map(|value| value.to_str().map(str::to_owned).ok_or_else(|| "its value is not UTF-8".to_owned()))
+            .transpose()
     }
 
     fn file(&self, path: &str) -> Result<String, String> {
@@ -171,6 +182,6 @@ fn within(source: &Source, node: &Node, piece: &str) -> Range<usize> {
     let written = source.text.get(node.span.clone()).unwrap_or_default();
     match written.find(piece) {
         Some(at) => node.span.start + at..node.span.start + at + piece.len(),
-        None => node.span.start..node.span.start + 1,
+        None => node.span.start..node.span.start,
     }
 }

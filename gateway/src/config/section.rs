@@ -31,7 +31,7 @@ impl<'a> Section<'a> {
             None => Dict::new(),
             Some(Value::Dict(_, dict)) => dict,
             Some(_) => {
-                self.wrong(key, "expected a table");
+                self.reading.wrong_kind(&self.at(key), "a table");
                 Dict::new()
             }
         };
@@ -43,13 +43,9 @@ impl<'a> Section<'a> {
         let mut found = Vec::new();
         for (name, value) in self.rest {
             let path: Vec<String> = self.path.iter().cloned().chain([name.clone()]).collect();
-            let rest = match value {
-                Value::Dict(_, dict) => dict,
-                _ => {
-                    let text = format!("`{}` is not a table", path.join("."));
-                    self.reading.fault(Fault::error("bad-value", text).at(self.reading.place(&path, Part::Value)));
-                    continue;
-                }
+            let Value::Dict(_, rest) = value else {
+                self.reading.wrong_kind(&path, "a table");
+                continue;
             };
             found.push((name, Section { reading: self.reading, path, rest, known: Vec::new() }));
         }
@@ -63,7 +59,7 @@ impl<'a> Section<'a> {
             None => return Vec::new(),
             Some(Value::Array(_, items)) => items,
             Some(_) => {
-                self.wrong(key, "expected a list of tables");
+                self.reading.wrong_kind(&self.at(key), "a list of tables");
                 return Vec::new();
             }
         };
@@ -73,10 +69,7 @@ impl<'a> Section<'a> {
             path.push(index.to_string());
             match item {
                 Value::Dict(_, rest) => found.push(Section { reading: self.reading, path, rest, known: Vec::new() }),
-                _ => self.reading.fault(
-                    Fault::error("bad-value", format!("an entry of `{key}` is not a table"))
-                        .at(self.reading.place(&path, Part::Value)),
-                ),
+                _ => self.reading.wrong_kind(&path, "a table"),
             }
         }
         found
@@ -154,10 +147,12 @@ impl<'a> Section<'a> {
             }
             Value::String(_, text) if !self.reading.is_file(&self.at(key)) => match serde_json::from_str(&text) {
                 Ok(items) => Some(items),
-                Err(_) => Some(text.split(',').map(str::trim).filter(|item| !item.is_empty()).map(str::to_owned).collect()),
+                Err(_) => {
+                    Some(text.split(',').map(str::trim).filter(|item| !item.is_empty()).map(str::to_owned).collect())
+                }
             },
             _ => {
-                self.wrong(key, "expected a list of texts");
+                self.reading.wrong_kind(&self.at(key), "a list of texts");
                 None
             }
         }
@@ -181,6 +176,16 @@ impl<'a> Section<'a> {
     pub(super) fn wrong(&self, key: &str, expected: &str) {
         let text = format!("`{}` has a value that cannot be used", self.at(key).join("."));
         self.reading.fault(Fault::error("bad-value", text).at(self.place(key)).label(expected));
+    }
+
+    /// As `wrong`, for one item of a list.
+    pub(super) fn wrong_item(&self, key: &str, index: usize, expected: &str) {
+        let mut path = self.at(key);
+        path.push(index.to_string());
+        // A list that was not written as one has no items with a place.
+        let place = self.reading.place(&path, Part::Value).or_else(|| self.place(key));
+        let text = format!("`{}` has an item that cannot be used", self.at(key).join("."));
+        self.reading.fault(Fault::error("bad-value", text).at(place).label(expected));
     }
 
     /// The place of the value at `key`.

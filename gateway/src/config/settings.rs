@@ -84,11 +84,8 @@ pub(super) fn log(mut section: Section<'_>) -> Log {
 /// `[naming]`.
 pub(super) fn naming(mut section: Section<'_>) -> Naming {
     let default = Naming::default();
-    let strategies = [
-        ("prefix", Strategy::Prefix),
-        ("prefix_on_conflict", Strategy::PrefixOnConflict),
-        ("flat", Strategy::Flat),
-    ];
+    let strategies =
+        [("prefix", Strategy::Prefix), ("prefix_on_conflict", Strategy::PrefixOnConflict), ("flat", Strategy::Flat)];
     let naming = Naming {
         strategy: section.word("strategy", &strategies).unwrap_or(default.strategy),
         separator: section.parse("separator", separator).unwrap_or(default.separator),
@@ -112,10 +109,10 @@ pub(super) fn catalog(mut section: Section<'_>) -> Catalog {
 
 fn checked(section: &mut Section<'_>, key: &'static str, check: fn(&str) -> Result<String, String>) -> Vec<String> {
     let mut found = Vec::new();
-    for text in section.list(key).unwrap_or_default() {
+    for (index, text) in section.list(key).unwrap_or_default().into_iter().enumerate() {
         match check(&text) {
             Ok(text) => found.push(text),
-            Err(expected) => section.wrong(key, &expected),
+            Err(expected) => section.wrong_item(key, index, &expected),
         }
     }
     found

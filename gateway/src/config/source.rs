@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use figment::value::{Dict, Map, Value};
 use figment::{Error, Metadata, Profile, Provider};
 
-use super::excerpt::{Show, excerpt};
+use super::excerpt::excerpt;
 use super::fault::Place;
 
 /// One source: a file, an environment variable, a flag, or what is built in.
@@ -71,13 +71,12 @@ impl Source {
         })
     }
 
-    /// Where `mark` stands, for a person.
-    pub(super) fn place(&self, mark: Range<usize>, show: Show) -> Option<Place> {
+    /// Where `mark` stands, for a person; `open` are the pieces of its line that may be shown.
+    pub(super) fn place(&self, mark: Range<usize>, open: &[Range<usize>]) -> Option<Place> {
         match &self.origin {
-            Origin::File(path) => Some(Place::File {
-                path: path.display().to_string(),
-                excerpt: excerpt(&self.text, mark, show),
-            }),
+            Origin::File(path) => {
+                Some(Place::File { path: path.display().to_string(), excerpt: excerpt(&self.text, mark, open) })
+            }
             Origin::Variable(name) => Some(Place::Variable(name.clone())),
             Origin::Flag(name) => Some(Place::Flag(name)),
             Origin::Builtin => None,
@@ -86,6 +85,11 @@ impl Source {
 }
 
 impl Node {
+    /// Whether this is a single value: one that holds others may hold a secret.
+    pub(super) fn is_single(&self) -> bool {
+        !matches!(self.shape, Shape::List(_) | Shape::Table(_))
+    }
+
     fn value(&self) -> Value {
         match &self.shape {
             Shape::Bool(value) => Value::from(*value),

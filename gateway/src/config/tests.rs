@@ -4,4 +4,5 @@ mod example;
 mod faults;
 mod imports;
 mod layers;
+mod leaks;
 mod loading;

@@ -57,7 +57,9 @@ fn value(value: &Value, key: Range<usize>) -> Node {
         Value::Float(number) => Shape::Float(*number.value()),
         Value::Boolean(flag) => Shape::Bool(*flag.value()),
         Value::Datetime(time) => Shape::Text(time.value().to_string()),
-        Value::Array(items) => Shape::List(items.iter().map(|item| self::value(item, item.span().unwrap_or_default())).collect()),
+        Value::Array(items) => {
+            Shape::List(items.iter().map(|item| self::value(item, item.span().unwrap_or_default())).collect())
+        }
         Value::InlineTable(table) => Shape::Table(entries(table)),
     };
     Node { span: value.span().unwrap_or_else(|| key.clone()), key, shape }

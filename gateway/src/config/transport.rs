@@ -11,14 +11,14 @@ use super::section::Section;
 
 /// What the file asks for; `sse` and `websocket` are known words without anything behind them.
 #[derive(Clone, Copy, PartialEq)]
-pub(super) enum Word {
+enum Word {
     Stdio,
     Http,
     NotBuilt(&'static str),
 }
 
 /// The words that a file may use, our own and those of hosts.
-pub(super) const WORDS: [(&str, Word); 10] = [
+const WORDS: [(&str, Word); 10] = [
     ("stdio", Word::Stdio),
     ("http", Word::Http),
     ("streamable-http", Word::Http),
@@ -33,8 +33,19 @@ pub(super) const WORDS: [(&str, Word); 10] = [
 
 /// Headers that the gateway sets itself: a configured one would contradict the message.
 const OWN: [&str; 13] = [
-    "accept", "connection", "content-length", "content-type", "host", "last-event-id", "mcp-method", "mcp-name",
-    "mcp-protocol-version", "mcp-session-id", "te", "transfer-encoding", "upgrade",
+    "accept",
+    "connection",
+    "content-length",
+    "content-type",
+    "host",
+    "last-event-id",
+    "mcp-method",
+    "mcp-name",
+    "mcp-protocol-version",
+    "mcp-session-id",
+    "te",
+    "transfer-encoding",
+    "upgrade",
 ];
 
 /// Reads all keys that say how the upstream is reached. `url_keys` are its names, ours first.
@@ -44,16 +55,22 @@ pub(super) fn transport(
     url_keys: &[&'static str],
     inherit: &[Glob],
 ) -> Option<Transport> {
-    let word = section.word(word_key, &WORDS);
+    let word = section.parse(word_key, |text| {
+        let known = WORDS.iter().find(|(word, _)| *word == text);
+        known.map(|(_, word)| *word).ok_or_else(|| "expected \"stdio\" or \"http\"".to_owned())
+    });
     let url_key = url_keys.iter().copied().find(|key| section.has(key)).unwrap_or("url");
     let (has_command, has_url) = (section.has("command"), section.has(url_key));
-    let (stdio_only, http_only) = (present(section, &["args", "env", "cwd", "env_inherit"]), present(section, &["headers"]));
+    let (stdio_only, http_only) =
+        (present(section, &["args", "env", "cwd", "env_inherit"]), present(section, &["headers"]));
     let stdio = stdio(section, inherit);
     let http = http(section, url_keys, url_key);
     let (kind, said) = match word {
         Some(Word::NotBuilt(name)) => {
             let text = format!("the transport `{name}` is not built yet");
-            section.reading.fault(Fault::error("unknown-transport", text).at(section.place(word_key)).label("known: stdio, http"));
+            section
+                .reading
+                .fault(Fault::error("unknown-transport", text).at(section.place(word_key)).label("known: stdio, http"));
             return None;
         }
         Some(Word::Stdio) => (Word::Stdio, true),
@@ -82,7 +99,8 @@ fn present(section: &Section<'_>, keys: &[&'static str]) -> Vec<&'static str> {
 }
 
 fn stdio(section: &mut Section<'_>, inherit: &[Glob]) -> Option<Transport> {
-    let no_nul = |text: &str| if text.contains('\0') { Err("a NUL byte cannot be passed on") } else { Ok(text.to_owned()) };
+    let no_nul =
+        |text: &str| if text.contains('\0') { Err("a NUL byte cannot be passed on") } else { Ok(text.to_owned()) };
     let command = section.parse("command", |text| match text.trim() {
         "" => Err("expected a program".to_owned()),
         _ => no_nul(text).map_err(str::to_owned),
@@ -150,9 +168,9 @@ fn url(text: &str) -> Result<Uri, String> {
 /// A list of patterns.
 pub(super) fn globs(section: &mut Section<'_>, key: &'static str) -> Option<Vec<Glob>> {
     let patterns = section.list(key)?;
-    for pattern in &patterns {
+    for (index, pattern) in patterns.iter().enumerate() {
         if pattern.is_empty() || pattern.contains(['[', ']', '{', '}', '\\']) || pattern.contains(char::is_whitespace) {
-            section.wrong(key, "a pattern is made of names, `*` and `?`");
+            section.wrong_item(key, index, "a pattern is made of names, `*` and `?`");
         }
     }
     Some(patterns.iter().map(|pattern| Glob::new(pattern)).collect())

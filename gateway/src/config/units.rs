@@ -55,17 +55,31 @@ mod tests {
 
     #[test]
     fn durations_are_read() {
-        for (text, millis) in [("250ms", 250), ("30s", 30_000), ("10m", 600_000), ("1h", 3_600_000), ("2", 2_000), ("0", 0), ("1.5", 1_500), ("0.1s", 100), (" 5 s ", 5_000)] {
+        for (text, millis) in [
+            ("250ms", 250),
+            ("30s", 30_000),
+            ("10m", 600_000),
+            ("1h", 3_600_000),
+            ("2", 2_000),
+            ("0", 0),
+            ("1.5", 1_500),
+            ("0.1s", 100),
+            (" 5 s ", 5_000),
+        ] {
             assert_eq!(duration(text), Ok(Duration::from_millis(millis)), "{text}");
         }
-        for text in ["", "s", "-1s", "1d", "1 parsec", "1e3", "inf", "NaN", "..", "1.2.3s", "721h", "99999999999999999999h"] {
+        for text in
+            ["", "s", "-1s", "1d", "1 parsec", "1e3", "inf", "NaN", "..", "1.2.3s", "721h", "99999999999999999999h"]
+        {
             assert!(duration(text).is_err(), "{text}");
         }
     }
 
     #[test]
     fn sizes_are_read() {
-        for (text, bytes) in [("8MiB", 8 << 20), ("64kib", 64 << 10), ("1GiB", 1 << 30), ("10MB", 10_000_000), ("512", 512), ("3 B", 3)] {
+        for (text, bytes) in
+            [("8MiB", 8 << 20), ("64kib", 64 << 10), ("1GiB", 1 << 30), ("10MB", 10_000_000), ("512", 512), ("3 B", 3)]
+        {
             assert_eq!(size(text), Ok(bytes), "{text}");
         }
         for text in ["", "MiB", "-1", "1.5MiB", "8 Mi", "99999999999GiB", "18446744073709551616"] {

@@ -30,14 +30,17 @@ pub(super) fn upstreams(own: Section<'_>, imported: Section<'_>, defaults: &Defa
         let (place, before, order) = (section.own_place(), reading.faults_so_far(), section.order());
         let slug = if import { slug(&name) } else { name.clone() };
         if !is_name(&slug) {
-            let fault = Fault::error("bad-name", format!("`{name}` cannot be the name of an upstream")).at(place.clone());
+            let fault =
+                Fault::error("bad-name", format!("`{name}` cannot be the name of an upstream")).at(place.clone());
             reading.fault(fault.label("expected up to 32 of a-z 0-9 -, not at the ends"));
         }
         if let Some(other) = slugs.insert(slug.clone(), name.clone()) {
             let text = format!("the upstreams `{other}` and `{name}` would have the same name, `{slug}`");
             reading.fault(Fault::error("duplicate-name", text).at(place.clone()));
         }
-        let Some(entry) = (if import { host_entry(section, &name, &slug, defaults) } else { own_entry(section, &slug, defaults) }) else {
+        let Some(entry) =
+            (if import { host_entry(section, &name, &slug, defaults) } else { own_entry(section, &slug, defaults) })
+        else {
             continue;
         };
         let prefix = entry.config.as_ref().map(|config| config.prefix.clone()).filter(|prefix| !prefix.is_empty());
@@ -48,7 +51,9 @@ pub(super) fn upstreams(own: Section<'_>, imported: Section<'_>, defaults: &Defa
                     fault.severity = Severity::Warning;
                 }
             });
-        } else if let Some((prefix, other)) = prefix.and_then(|prefix| Some((prefix.clone(), prefixes.insert(prefix, name.clone())?))) {
+        } else if let Some((prefix, other)) =
+            prefix.and_then(|prefix| Some((prefix.clone(), prefixes.insert(prefix, name.clone())?)))
+        {
             let text = format!("the upstreams `{other}` and `{name}` have the same prefix, `{prefix}`");
             reading.fault(Fault::error("duplicate-name", text).at(place));
         }
@@ -63,7 +68,11 @@ fn own_entry(mut section: Section<'_>, name: &str, defaults: &Defaults) -> Optio
     let enabled = section.flag("enabled").unwrap_or(true);
     let prefix = section.parse("prefix", |text| {
         let plain = |char: char| char.is_ascii_alphanumeric() || "_-.".contains(char);
-        if text.len() <= 32 && text.chars().all(plain) { Ok(Arc::from(text)) } else { Err("expected up to 32 of A-Z a-z 0-9 _ - .".to_owned()) }
+        if text.len() <= 32 && text.chars().all(plain) {
+            Ok(Arc::from(text))
+        } else {
+            Err("expected up to 32 of A-Z a-z 0-9 _ - .".to_owned())
+        }
     });
     let transport = transport(&mut section, "transport", &["url"], &defaults.env_inherit);
     let settings = defaults.over(&mut section);

@@ -53,7 +53,12 @@ fn every_key_is_in_it() {
     let asked = reading.asked.borrow();
     // Other hosts' spellings are taken, and not recommended.
     let spellings = ["serverUrl", "httpUrl"];
-    let absent = |key: &&String| !spellings.contains(&key.as_str()) && !text.contains(&format!("{key} = ")) && !text.contains(&format!("{key}]")) && !text.contains(&format!("[{key}."));
+    let absent = |key: &&String| {
+        !spellings.contains(&key.as_str())
+            && !text.contains(&format!("{key} = "))
+            && !text.contains(&format!("{key}]"))
+            && !text.contains(&format!("[{key}."))
+    };
     let missing: Vec<&String> = asked.iter().filter_map(|path| path.last()).filter(absent).collect();
     assert!(missing.is_empty(), "{missing:?}");
     assert!(asked.len() > 60, "{}", asked.len());

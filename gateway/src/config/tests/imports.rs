@@ -19,18 +19,31 @@ const HOST: &str = r#"{
 
 #[test]
 fn entries_are_taken_as_they_are() {
-    let loaded = load_texts(&[("mcp.json", HOST)], &[("KEY", "k"), ("HOME", "/h")]).unwrap_or_else(|faults| panic!("{faults}"));
+    let loaded =
+        load_texts(&[("mcp.json", HOST)], &[("KEY", "k"), ("HOME", "/h")]).unwrap_or_else(|faults| panic!("{faults}"));
     let [files, remote, wind] = &loaded.config.upstreams[..] else { panic!("{:?}", loaded.config.upstreams) };
     assert_eq!((&*files.name, files.title.as_deref(), &*files.prefix), ("my-files", Some("My Files"), "my-files"));
     let Transport::Stdio { command, args, env, cwd } = &files.transport else { panic!() };
-    assert_eq!((command.as_str(), args.join(" "), cwd.as_deref()), ("npx", "-y server /h".to_owned(), Some("/tmp".as_ref())));
+    assert_eq!(
+        (command.as_str(), args.join(" "), cwd.as_deref()),
+        ("npx", "-y server /h".to_owned(), Some("/tmp".as_ref()))
+    );
     assert!(env.contains(&("A".into(), "k".into())) && env.contains(&("N".into(), "1".into())));
     let Transport::Http { headers, .. } = &remote.transport else { panic!() };
     assert_eq!(headers["authorization"], "Bearer k");
-    assert_eq!((remote.title.as_ref(), remote.call_timeout, wind.call_timeout), (None, Some(Duration::from_millis(1500)), None));
+    assert_eq!(
+        (remote.title.as_ref(), remote.call_timeout, wind.call_timeout),
+        (None, Some(Duration::from_millis(1500)), None)
+    );
     assert_eq!(wind.transport.word(), "http");
     let kinds: Vec<_> = loaded.warnings.iter().map(|fault| (fault.kind, fault.text.as_str())).collect();
-    assert_eq!(kinds, [("unused-key", "`autoApprove` of `My Files` is not used here"), ("own-entry", "`gateway` starts Trunkline itself and is left out")]);
+    assert_eq!(
+        kinds,
+        [
+            ("unused-key", "`autoApprove` of `My Files` is not used here"),
+            ("own-entry", "`gateway` starts Trunkline itself and is left out")
+        ]
+    );
 }
 
 #[test]
@@ -43,15 +56,26 @@ fn a_key_named_servers_and_a_file_without_its_ending_do_too() {
 fn what_cannot_be_taken_is_said_with_its_place() {
     let text = "{\"mcpServers\": {\n  \"a b\": {\"type\": \"sse\", \"url\": \"http://x/\"},\n  \"A-B\": {\"command\": 1},\n  \"日本\": {\"command\": \"x\"},\n  \"c\": {\"command\": \"${NO}\"}\n}}";
     let faults = load_texts(&[("mcp.json", text)], &[]).unwrap_err().to_string();
-    for (kind, at) in [("unknown-transport", "2:19"), ("duplicate-name", "3:3"), ("bad-value", "3:22"), ("bad-name", "4:3"), ("unset-variable", "5:21")] {
-        let found = faults.split("error[").any(|fault| fault.starts_with(kind) && fault.contains(&format!("mcp.json:{at}\n")));
+    for (kind, at) in [
+        ("unknown-transport", "2:19"),
+        ("duplicate-name", "3:3"),
+        ("bad-value", "3:11"),
+        ("bad-name", "4:3"),
+        ("unset-variable", "5:21"),
+    ] {
+        let found =
+            faults.split("error[").any(|fault| fault.starts_with(kind) && fault.contains(&format!("mcp.json:{at}\n")));
         assert!(found, "{kind} at {at} is missing in\n{faults}");
     }
 }
 
 #[test]
 fn a_broken_file_is_said_with_its_place() {
-    for (text, at) in [("{\"mcpServers\": {\n \"a\": {\"command\": \"x\" \"args\": []}}}", "2:23"), ("{\"other\": 1}", "1:1"), ("[]", "1:1")] {
+    for (text, at) in [
+        ("{\"mcpServers\": {\n \"a\": {\"command\": \"x\" \"args\": []}}}", "2:23"),
+        ("{\"other\": 1}", "1:1"),
+        ("[]", "1:1"),
+    ] {
         let faults = load_texts(&[("mcp.json", text)], &[]).unwrap_err().to_string();
         assert!(faults.contains("error[syntax]") && faults.contains(&format!("mcp.json:{at}\n")), "{faults}");
     }

@@ -16,7 +16,11 @@ fn files_then_environment_then_flags() {
         folder.write("a.toml", "[server]\nname = \"a\"\npath = \"/a\"\nmax_body = \"1MiB\"\ninstructions = \"a\"\n[server.session]\nmax = 5"),
         folder.write("b.toml", "[server]\npath = \"/b\"\nmax_body = \"2MiB\"\ninstructions = \"b\""),
     ];
-    let environment = Environment::of(&[("TRUNKLINE_SERVER__MAX_BODY", "3MiB"), ("TRUNKLINE_SERVER__INSTRUCTIONS", "${env}"), ("TRUNKLINE_SERVER__ALLOWED_HOSTS", "A.example, b.example:80")]);
+    let environment = Environment::of(&[
+        ("TRUNKLINE_SERVER__MAX_BODY", "3MiB"),
+        ("TRUNKLINE_SERVER__INSTRUCTIONS", "${env}"),
+        ("TRUNKLINE_SERVER__ALLOWED_HOSTS", "A.example, b.example:80"),
+    ]);
     let flags = vec![("--instructions", &["server", "instructions"][..], "${flag}".to_owned())];
     let server = load(Inputs { files, environment, flags, demo: None }).unwrap().config.server;
     assert_eq!((server.name.as_str(), server.path.as_str(), server.max_body), ("a", "/b", 3 << 20));
@@ -59,7 +63,8 @@ fn an_upstream_lies_over_the_defaults() {
 
 #[test]
 fn a_child_gets_a_clean_environment() {
-    let env = [("PATH", "/bin"), ("CANARY", "c"), ("KEY", "k"), ("TRUNKLINE_X", "x"), ("MY_A", "1"), ("SECRET_FILE", "s")];
+    let env =
+        [("PATH", "/bin"), ("CANARY", "c"), ("KEY", "k"), ("TRUNKLINE_X", "x"), ("MY_A", "1"), ("SECRET_FILE", "s")];
     let text = "[upstreams.a]\ncommand = 'x'\nenv = { TOKEN = '${KEY}', PORT = 80 }\n[upstreams.b]\ncommand = 'x'\nenv_inherit = ['MY_*']";
     let upstreams = load_texts(&[("a.toml", text)], &env).unwrap().config.upstreams;
     let names = |index: usize| -> Vec<String> {
@@ -74,7 +79,9 @@ fn a_child_gets_a_clean_environment() {
 fn the_order_is_that_of_the_files() {
     let toml = "upstreams.zebra.command = 'x'\n[upstreams.mouse]\ncommand = 'x'\n[mcpServers.bee]\ncommand = 'x'\n[upstreams.ant]\ncommand = 'x'\n[upstreams.off]\ncommand = 'x'\nenabled = false\n";
     let json = r#"{"mcpServers": {"yak": {"command": "x"}, "auk": {"command": "x"}}}"#;
-    let config = load_texts(&[("m.json", json), ("a.toml", toml)], &[("TRUNKLINE_UPSTREAMS__MOUSE__ARGS", "a,b")]).unwrap().config;
+    let config = load_texts(&[("m.json", json), ("a.toml", toml)], &[("TRUNKLINE_UPSTREAMS__MOUSE__ARGS", "a,b")])
+        .unwrap()
+        .config;
     let names: Vec<&str> = config.upstreams.iter().map(|upstream| &*upstream.name).collect();
     assert_eq!(names, ["yak", "auk", "zebra", "mouse", "bee", "ant"]);
 }
@@ -83,7 +90,9 @@ fn the_order_is_that_of_the_files() {
 fn tokens_are_hashed_at_once() {
     let digest: [u8; 32] = Sha256::digest(b"a token of some length").into();
     let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
-    let text = format!("[auth]\nmode = 'token'\n[[auth.tokens]]\nname = 'a'\nhash = 'sha256:{hex}'\n[[auth.tokens]]\nname = 'b'\ntoken = '${{T}}'");
+    let text = format!(
+        "[auth]\nmode = 'token'\n[[auth.tokens]]\nname = 'a'\nhash = 'sha256:{hex}'\n[[auth.tokens]]\nname = 'b'\ntoken = '${{T}}'"
+    );
     let auth = load_texts(&[("a.toml", &text)], &[("T", "a token of some length\n")]).unwrap().config.auth;
     assert!(auth.tokens.iter().all(|token| token.digest == digest));
     assert!(!format!("{auth:?}").contains("some length"));
@@ -110,19 +119,27 @@ fn a_switched_off_upstream_is_checked_but_may_lack_its_variables() {
 #[test]
 fn without_files_there_is_the_demo_unless_variables_name_upstreams() {
     let names = |env: &[(&str, &str)]| {
-        let inputs = Inputs { environment: Environment::of(env), demo: Some("/opt/a $HOME/trunkline".into()), ..Inputs::default() };
+        let inputs = Inputs {
+            environment: Environment::of(env),
+            demo: Some("/opt/a $HOME/trunkline".into()),
+            ..Inputs::default()
+        };
         let upstreams = load(inputs).unwrap().config.upstreams;
         upstreams.into_iter().map(|upstream| (upstream.name.to_string(), upstream.transport)).collect::<Vec<_>>()
     };
     let demo = names(&[]);
     let Transport::Stdio { command, args, .. } = &demo[0].1 else { panic!() };
-    assert_eq!((demo[0].0.as_str(), command.as_str(), args[0].as_str()), ("demo", "/opt/a $HOME/trunkline", "demo-upstream"));
+    assert_eq!(
+        (demo[0].0.as_str(), command.as_str(), args[0].as_str()),
+        ("demo", "/opt/a $HOME/trunkline", "demo-upstream")
+    );
     assert_eq!(names(&[("TRUNKLINE_UPSTREAMS__X__URL", "http://x/")])[0].0, "x");
 }
 
 #[test]
 fn the_level_can_come_from_rust_log_below_our_own_variable() {
-    let level = |env: &[(&str, &str)]| load_texts(&[("a.toml", "[log]\nlevel = 'error'")], env).unwrap().config.log.level;
+    let level =
+        |env: &[(&str, &str)]| load_texts(&[("a.toml", "[log]\nlevel = 'error'")], env).unwrap().config.log.level;
     assert_eq!(level(&[]), "error");
     assert_eq!(level(&[("RUST_LOG", "warn,trunkline=debug")]), "warn,trunkline=debug");
     assert_eq!(level(&[("RUST_LOG", "warn"), ("TRUNKLINE_LOG__LEVEL", "trace")]), "trace");
