@@ -2,7 +2,7 @@
 
 use crate::call::{Call, LogLevel, Reply};
 use crate::lifecycle::State;
-use crate::upstream::Inventory;
+use crate::upstream::{Inventory, Upstream};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::sync::watch;
@@ -33,6 +33,40 @@ pub trait Owner: Send + Sync + 'static {
 
     /// The most verbose level at which anyone wants its log messages.
     fn want_level(&self, level: Option<LogLevel>);
+}
+
+impl Owner for Upstream {
+    fn name(&self) -> &Arc<str> {
+        Self::name(self)
+    }
+
+    fn title(&self) -> Option<&str> {
+        self.config().title.as_deref()
+    }
+
+    fn prefix(&self) -> &str {
+        &self.config().prefix
+    }
+
+    fn call(&self, call: Call) -> Reply {
+        Self::call(self, call)
+    }
+
+    fn inventory(&self) -> watch::Receiver<Option<Arc<Inventory>>> {
+        Self::inventory(self)
+    }
+
+    fn state(&self) -> State {
+        Self::state(self)
+    }
+
+    fn refresh(&self) {
+        Self::refresh(self);
+    }
+
+    fn want_level(&self, level: Option<LogLevel>) {
+        Self::want_level(self, level);
+    }
 }
 
 /// One upstream's place among all, the same through all snapshots of the catalog.

@@ -42,12 +42,14 @@ use tokio::sync::watch;
 pub struct Upstream(Arc<Standing>);
 
 impl Upstream {
-    /// Starts to keep it alive; its tasks are of this level and end with it.
-    pub fn start(config: Config, seat: Seat, tasks: Tasks, notices: Arc<dyn Fn(Notice) + Send + Sync>) -> Self {
-        let standing = Arc::new(Standing::new(config, seat, notices));
-        let level = tasks.clone();
-        tasks.spawn(supervisor::supervise(standing.clone(), level));
-        Self(standing)
+    /// An upstream that nobody keeps alive yet: it counts as starting, and calls wait.
+    pub fn new(config: Config, seat: Seat, notices: Arc<dyn Fn(Notice) + Send + Sync>) -> Self {
+        Self(Arc::new(Standing::new(config, seat, notices)))
+    }
+
+    /// Starts to keep it alive, once; its tasks are of this level and end with it.
+    pub fn keep_alive(&self, tasks: &Tasks) {
+        tasks.spawn(supervisor::supervise(self.0.clone(), tasks.clone()));
     }
 
     /// Its configured name.
