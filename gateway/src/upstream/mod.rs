@@ -17,6 +17,8 @@ mod notice;
 mod peer;
 mod probe;
 mod reads;
+#[cfg(test)]
+mod rig;
 mod source;
 mod standing;
 mod subscriptions;
@@ -47,6 +49,11 @@ impl Upstream {
         let standing = Arc::new(Standing::new(config, seat, notices));
         let level = tasks.clone();
         tasks.spawn(supervisor::supervise(standing.clone(), level));
+        Self(standing)
+    }
+
+    #[cfg(test)]
+    fn of(standing: Arc<Standing>) -> Self {
         Self(standing)
     }
 

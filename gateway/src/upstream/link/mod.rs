@@ -15,6 +15,10 @@ pub(crate) use exchange::{Exchange, Link};
 pub(crate) use inbox::{Answer, Inbox};
 pub(crate) use request::Request;
 #[cfg(test)]
+pub(crate) use pipe::Pipe;
+#[cfg(test)]
+pub(crate) use pump::{read as read_pipe, write as write_pipe};
+#[cfg(test)]
 pub(crate) use slot::HttpRefusal;
 pub(crate) use slot::{Arrival, Lost};
 pub(crate) use stderr::{Tail, printable};

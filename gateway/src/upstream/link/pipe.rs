@@ -19,7 +19,6 @@ const OUT_SLACK: usize = 64 * 1024;
 
 /// A duplex of frames, as the callers see it; its reader and writer stand in `pump`.
 pub(crate) struct Pipe {
-    pub(super) name: Arc<str>,
     pending: Mutex<Pending>,
     out: Mutex<Out>,
     /// Tells the writer that there is something to write.
@@ -40,9 +39,8 @@ struct Out {
 }
 
 impl Pipe {
-    pub(crate) fn new(name: Arc<str>, inbox: Arc<dyn Inbox>) -> Arc<Self> {
+    pub(crate) fn new(inbox: Arc<dyn Inbox>) -> Arc<Self> {
         Arc::new(Self {
-            name,
             pending: Mutex::default(),
             out: Mutex::default(),
             filled: Notify::new(),
@@ -156,7 +154,7 @@ impl Pipe {
 
     /// How many exchanges are in flight.
     #[cfg(test)]
-    pub(super) fn in_flight(&self) -> usize {
+    pub(crate) fn in_flight(&self) -> usize {
         self.pending().len()
     }
 
