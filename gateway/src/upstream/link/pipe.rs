@@ -5,7 +5,7 @@ use super::pending::Pending;
 use super::request::Request;
 use super::slot::{Arrival, Lost, Slot};
 use crate::protocol::frame::Decimal;
-use crate::protocol::{Method, Object};
+use crate::protocol::{Method, Object, Revision};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::{Context, Poll};
@@ -51,9 +51,9 @@ impl Pipe {
         })
     }
 
-    /// From now on the upstream is known to be stateless.
-    pub(crate) fn speak_modern(&self) {
-        self.modern.store(true, Ordering::Relaxed);
+    /// From now on this revision is spoken.
+    pub(crate) fn speak(&self, revision: Revision) {
+        self.modern.store(revision.is_modern(), Ordering::Relaxed);
     }
 
     /// Sends a request. Frames are written in the order of these calls.
