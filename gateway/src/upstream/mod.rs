@@ -5,6 +5,10 @@ pub mod config;
 mod backoff;
 mod fault;
 mod gate;
+#[cfg(test)]
+mod http_rig;
+#[cfg(test)]
+mod http_tests;
 mod inventory;
 mod judge;
 mod keeping;
