@@ -97,6 +97,11 @@ impl Reply {
         self
     }
 
+    /// The upstream that owns the call; `None` where the gateway answers, or where it is not known yet.
+    pub fn owner(&self) -> Option<&Arc<str>> {
+        self.owner.as_ref()
+    }
+
     /// Attaches what a layer wants to know of this reply.
     pub fn attach(mut self, guard: Box<dyn Guard>) -> Self {
         self.guards.push(guard);

@@ -42,7 +42,8 @@ impl Backoff {
         }
         self.failures = self.failures.saturating_add(1);
         self.forget(now);
-        let spent = self.failures >= self.plan.max_restarts.max(1) || self.starts.len() >= self.plan.max_restarts.max(1) as usize;
+        let spent = self.failures >= self.plan.max_restarts.max(1)
+            || self.starts.len() >= self.plan.max_restarts.max(1) as usize;
         if self.spawns && spent {
             return Next::Slowly(self.plan.window);
         }

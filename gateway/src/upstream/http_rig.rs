@@ -51,7 +51,10 @@ impl Seen {
 
 /// A whole JSON response.
 pub(super) fn json(status: u16, headers: &str, body: &str) -> String {
-    format!("HTTP/1.1 {status} X\r\ncontent-type: application/json\r\n{headers}content-length: {}\r\n\r\n{body}", body.len())
+    format!(
+        "HTTP/1.1 {status} X\r\ncontent-type: application/json\r\n{headers}content-length: {}\r\n\r\n{body}",
+        body.len()
+    )
 }
 
 /// A response without a body.
@@ -120,7 +123,9 @@ impl Host {
                 tokio::time::sleep(std::time::Duration::from_millis(2)).await;
             }
         };
-        tokio::time::timeout(std::time::Duration::from_secs(10), look).await.unwrap_or_else(|_| panic!("never saw {line}: {:?}", self.story()))
+        tokio::time::timeout(std::time::Duration::from_secs(10), look)
+            .await
+            .unwrap_or_else(|_| panic!("never saw {line}: {:?}", self.story()))
     }
 }
 

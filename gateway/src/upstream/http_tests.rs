@@ -33,7 +33,9 @@ fn legacy(seen: &Seen, session: &str) -> Option<String> {
 /// What a well-behaved stateless one answers.
 fn modern(seen: &Seen) -> Option<String> {
     Some(match seen.method().as_str() {
-        "server/discover" => seen.result(r#"{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{}}}"#),
+        "server/discover" => {
+            seen.result(r#"{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{}}}"#)
+        }
         "subscriptions/listen" => {
             let taken = format!(
                 r#"{{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{{"_meta":{{"io.modelcontextprotocol/subscriptionId":{}}},"notifications":{{"toolsListChanged":true}}}}}}"#,
@@ -86,15 +88,26 @@ async fn a_legacy_session_from_its_handshake_to_its_end() {
     let story = ["POST server/discover", "POST initialize", "POST notifications/initialized", "GET", "POST tools/list"];
     assert_eq!(host.story(), story);
     let seen = host.all();
-    assert_eq!((seen[0].header("mcp-protocol-version"), seen[0].header("mcp-method")), ("2026-07-28", "server/discover"));
-    assert_eq!((seen[1].header("mcp-protocol-version"), seen[1].header("mcp-method"), seen[1].header("mcp-session-id")), ("", "", ""));
+    assert_eq!(
+        (seen[0].header("mcp-protocol-version"), seen[0].header("mcp-method")),
+        ("2026-07-28", "server/discover")
+    );
+    assert_eq!(
+        (seen[1].header("mcp-protocol-version"), seen[1].header("mcp-method"), seen[1].header("mcp-session-id")),
+        ("", "", "")
+    );
     for later in &seen[2..] {
         assert_eq!((later.header("mcp-session-id"), later.header("mcp-protocol-version")), ("s1", "2025-06-18"));
     }
-    assert_eq!((seen[3].header("accept"), seen[4].header("accept")), ("text/event-stream", "application/json, text/event-stream"));
+    assert_eq!(
+        (seen[3].header("accept"), seen[4].header("accept")),
+        ("text/event-stream", "application/json, text/event-stream")
+    );
     let mut reply = upstream.call(Call { progress: true, ..tool() });
     assert!(matches!(bounded(reply.next()).await, Step::Event(Event::Progress(_))));
-    assert!(matches!(bounded(outcome(&mut reply)).await, Outcome::Complete(result) if result.raw() == r#"{"x":1e400}"#));
+    assert!(
+        matches!(bounded(outcome(&mut reply)).await, Outcome::Complete(result) if result.raw() == r#"{"x":1e400}"#)
+    );
     tasks.end();
     bounded(upstream.stopped()).await;
     assert_eq!(host.all().last().unwrap().verb, "DELETE");
@@ -154,7 +167,8 @@ async fn a_stateless_upstream_is_told_in_headers_and_told_anew_when_they_are_ref
     assert!(host.count("POST tools/list") > lists);
     let calls: Vec<_> = host.all().into_iter().filter(|seen| seen.method() == "tools/call").collect();
     assert_eq!(calls.len(), 2);
-    let told = ["mcp-protocol-version", "mcp-method", "mcp-name", "mcp-param-region", "mcp-session-id"].map(|name| calls[0].header(name));
+    let told = ["mcp-protocol-version", "mcp-method", "mcp-name", "mcp-param-region", "mcp-session-id"]
+        .map(|name| calls[0].header(name));
     assert_eq!(told, ["2026-07-28", "tools/call", "t", "=?base64?w6Q=?=", ""]);
     assert!(!host.story().iter().any(|line| line == "POST initialize" || line == "GET"));
     tasks.end();
@@ -190,7 +204,9 @@ async fn a_cancelled_call_is_told_to_a_legacy_upstream() {
 async fn a_connection_that_was_closed_behind_our_back_is_replaced_and_nothing_runs_twice() {
     // Every response promises to keep the connection, and none does.
     let host = Host::start(|seen| {
-        Box::pin(async move { legacy(&seen, "s1").unwrap_or_else(|| seen.result("{}")).replace("content-length", "Content-Length") })
+        Box::pin(async move {
+            legacy(&seen, "s1").unwrap_or_else(|| seen.result("{}")).replace("content-length", "Content-Length")
+        })
     })
     .await;
     let (upstream, board, _tasks) = start(host.config());
@@ -212,9 +228,13 @@ async fn an_answer_that_breaks_off_is_unknown_and_one_that_can_be_resumed_is_res
     let host = Host::start(|seen| {
         Box::pin(async move {
             match (seen.verb.as_str(), seen.method().as_str(), seen.header("last-event-id")) {
-                ("GET", _, "e7") => events("id: e8\ndata: {\"jsonrpc\":\"2.0\",\"id\":4,\"result\":{\"resumed\":1}}\n\n"),
+                ("GET", _, "e7") => {
+                    events("id: e8\ndata: {\"jsonrpc\":\"2.0\",\"id\":4,\"result\":{\"resumed\":1}}\n\n")
+                }
                 ("POST", "tools/call", _) if seen.id() == "4" => events("retry: 30\nid: e7\ndata:\n\n"),
-                ("POST", "tools/call", _) => "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nContent-Length: 500\r\n\r\n{".to_owned(),
+                ("POST", "tools/call", _) => {
+                    "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nContent-Length: 500\r\n\r\n{".to_owned()
+                }
                 _ => legacy(&seen, "s1").unwrap(),
             }
         })

@@ -64,7 +64,8 @@ impl Supports {
             resources: has("resources"),
             subscribe: subscribe == Some(b"true"),
             prompts: has("prompts"),
-            completions: has("completions") || (revision == Revision::V2024_11_05 && (has("prompts") || has("resources"))),
+            completions: has("completions")
+                || (revision == Revision::V2024_11_05 && (has("prompts") || has("resources"))),
             logging: has("logging"),
         }
     }
@@ -91,7 +92,10 @@ impl Inventory {
 
 fn are_same(some: &[Item], others: &[Item]) -> bool {
     some.len() == others.len()
-        && some.iter().zip(others).all(|(one, other)| one.key == other.key && one.definition.raw() == other.definition.raw())
+        && some
+            .iter()
+            .zip(others)
+            .all(|(one, other)| one.key == other.key && one.definition.raw() == other.definition.raw())
 }
 
 #[cfg(test)]
@@ -100,7 +104,8 @@ mod tests {
 
     #[test]
     fn capabilities_are_read() {
-        let capabilities = Object::parse(r#"{"tools":{},"resources":{"subscribe":true},"logging":null,"prompts":{}}"#.into()).unwrap();
+        let capabilities =
+            Object::parse(r#"{"tools":{},"resources":{"subscribe":true},"logging":null,"prompts":{}}"#.into()).unwrap();
         let supports = Supports::of(&capabilities, Revision::V2025_06_18);
         let expected = Supports { tools: true, resources: true, subscribe: true, prompts: true, ..Supports::default() };
         assert_eq!(supports, expected);

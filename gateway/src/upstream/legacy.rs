@@ -10,7 +10,10 @@ use crate::protocol::{Method, Object, Revision, json};
 
 /// Asks for the handshake, with the newest revision that has one.
 pub(crate) fn initialize(link: &Link) -> Result<Exchange, Lost> {
-    let params = format!("{{\"protocolVersion\":\"{}\",\"capabilities\":{{}},\"clientInfo\":{IDENTITY}}}", Revision::NEWEST_LEGACY);
+    let params = format!(
+        "{{\"protocolVersion\":\"{}\",\"capabilities\":{{}},\"clientInfo\":{IDENTITY}}}",
+        Revision::NEWEST_LEGACY
+    );
     let params = Object::parse(params.into()).unwrap_or_default();
     link.exchange(&Request::new(&Method::Initialize, &params, None))
 }
@@ -32,10 +35,16 @@ pub(crate) fn read_initialize(answer: &Result<Body, Lost>) -> Result<Offer, Faul
     };
     let revision = match Revision::parse(&date) {
         Some(revision) if !revision.is_modern() => revision,
-        Some(_) => return Err(Fault::passing(format!("it answered `initialize` with revision {date}, which has no handshake"))),
+        Some(_) => {
+            return Err(Fault::passing(format!(
+                "it answered `initialize` with revision {date}, which has no handshake"
+            )));
+        }
         None => {
             let known = Revision::list(None);
-            return Err(Fault::hopeless(format!("it speaks revision `{date}` only, which is not spoken here; known are {known}")));
+            return Err(Fault::hopeless(format!(
+                "it speaks revision `{date}` only, which is not spoken here; known are {known}"
+            )));
         }
     };
     Ok(offer(result, revision))
@@ -78,10 +87,15 @@ mod tests {
     #[test]
     fn every_published_handshake_revision_is_taken_and_no_other() {
         for revision in Revision::ALL {
-            let seen = read(&format!(r#"{{"protocolVersion":"{revision}","capabilities":{{"tools":{{}}}},"instructions":"x"}}"#));
+            let seen = read(&format!(
+                r#"{{"protocolVersion":"{revision}","capabilities":{{"tools":{{}}}},"instructions":"x"}}"#
+            ));
             assert_eq!(seen.is_ok(), !revision.is_modern(), "{revision}");
             if let Ok(offer) = seen {
-                assert_eq!((offer.revision, offer.supports.tools, offer.instructions.as_deref()), (revision, true, Some(&b"\"x\""[..])));
+                assert_eq!(
+                    (offer.revision, offer.supports.tools, offer.instructions.as_deref()),
+                    (revision, true, Some(&b"\"x\""[..]))
+                );
             }
         }
         assert!(read(r#"{"protocolVersion":"2024-10-07"}"#).unwrap_err().text.contains("2024-10-07"));

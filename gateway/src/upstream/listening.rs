@@ -96,7 +96,11 @@ async fn legacy(standing: &Standing, peer: &Peer) {
                 return;
             }
             standing.wants.settled(uri, answer.is_ok());
-            if answer.is_ok() { active.insert(uri.clone()) } else { refused.insert(uri.clone()) };
+            if answer.is_ok() {
+                active.insert(uri.clone())
+            } else {
+                refused.insert(uri.clone())
+            };
         }
         for uri in active.difference(&wanted) {
             let _ = subscribe(standing, peer, &Method::ResourcesUnsubscribe, uri).await;

@@ -21,7 +21,12 @@ const ITEMS_MAX: usize = 10_000;
 const BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// Reads these lists anew and takes the others from `before`.
-pub(crate) async fn read(standing: &Standing, peer: &Peer, kinds: Kinds, before: Option<&Inventory>) -> Result<Inventory, Trouble> {
+pub(crate) async fn read(
+    standing: &Standing,
+    peer: &Peer,
+    kinds: Kinds,
+    before: Option<&Inventory>,
+) -> Result<Inventory, Trouble> {
     let supports = peer.offer.supports;
     let reader = Reader { standing, peer };
     let old = |pick: fn(&Inventory) -> &Vec<Item>| before.map(pick);
@@ -64,7 +69,13 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     /// One list. Only a peer that is gone is an error: whatever else fails, the other lists stand.
-    async fn list(&self, kind: &Kind, is_offered: bool, is_due: bool, before: Option<&Vec<Item>>) -> Result<Vec<Item>, Trouble> {
+    async fn list(
+        &self,
+        kind: &Kind,
+        is_offered: bool,
+        is_due: bool,
+        before: Option<&Vec<Item>>,
+    ) -> Result<Vec<Item>, Trouble> {
         match before {
             _ if !is_offered => return Ok(Vec::new()),
             Some(before) if !is_due => return Ok(before.clone()),
@@ -76,7 +87,11 @@ impl Reader<'_> {
             Err(trouble) if self.peer.is_gone(&trouble) => Err(trouble),
             // An upstream may advertise what it does not have.
             Err(Trouble::Refused(error)) if error.code() == Some(METHOD_NOT_FOUND) => {
-                tracing::debug!(upstream = &*self.standing.name, method = kind.method.as_str(), "the list is advertised and not there");
+                tracing::debug!(
+                    upstream = &*self.standing.name,
+                    method = kind.method.as_str(),
+                    "the list is advertised and not there"
+                );
                 Ok(Vec::new())
             }
             Err(trouble) => {
@@ -144,7 +159,9 @@ impl Items<'_> {
 
     fn item(&mut self, raw: Bytes) {
         let standing = self.reader.standing;
-        let violated = |what: &'static str, key: &str| standing.violated(what, &format_args!("{}: `{key}`", self.kind.method.as_str()));
+        let violated = |what: &'static str, key: &str| {
+            standing.violated(what, &format_args!("{}: `{key}`", self.kind.method.as_str()))
+        };
         let Some((definition, key)) = Object::parse(raw).ok().and_then(|item| {
             let key: Arc<str> = item.find(self.kind.key).and_then(json::unquote)?.as_ref().into();
             Some((item, key))
@@ -164,7 +181,12 @@ impl Items<'_> {
                 Ok(compiled) => headers = compiled.map(Arc::new),
                 // A client that speaks HTTP must not offer such a tool; on other links the annotation means nothing.
                 Err(why) if standing.is_http() && self.reader.peer.revision().is_modern() => {
-                    tracing::warn!(upstream = &*standing.name, tool = &*key, why, "a tool is left out: its header annotations are not valid");
+                    tracing::warn!(
+                        upstream = &*standing.name,
+                        tool = &*key,
+                        why,
+                        "a tool is left out: its header annotations are not valid"
+                    );
                     return;
                 }
                 Err(_) => {}
@@ -174,4 +196,3 @@ impl Items<'_> {
         self.kept.push(Item { key, definition, headers });
     }
 }
-

@@ -48,12 +48,14 @@ use tokio::sync::watch;
 pub struct Upstream(Arc<Standing>);
 
 impl Upstream {
-    /// Starts to keep it alive; its tasks are of this level and end with it.
-    pub fn start(config: Config, seat: Seat, tasks: Tasks, notices: Arc<dyn Fn(Notice) + Send + Sync>) -> Self {
-        let standing = Arc::new(Standing::new(config, seat, notices));
-        let level = tasks.clone();
-        tasks.spawn(supervisor::supervise(standing.clone(), level));
-        Self(standing)
+    /// An upstream that nobody keeps alive yet: it counts as starting, and calls wait.
+    pub fn new(config: Config, seat: Seat, notices: Arc<dyn Fn(Notice) + Send + Sync>) -> Self {
+        Self(Arc::new(Standing::new(config, seat, notices)))
+    }
+
+    /// Starts to keep it alive, once; its tasks are of this level and end with it.
+    pub fn keep_alive(&self, tasks: &Tasks) {
+        tasks.spawn(supervisor::supervise(self.0.clone(), tasks.clone()));
     }
 
     #[cfg(test)]
@@ -121,13 +123,17 @@ impl Upstream {
             return None;
         }
         let name = call.params.text(Key::Name)?;
-        (!self.0.config.tools.admits(&name)).then(|| Refusal::new(Reason::InvalidParams, format!("Unknown tool: {name}")))
+        (!self.0.config.tools.admits(&name))
+            .then(|| Refusal::new(Reason::InvalidParams, format!("Unknown tool: {name}")))
     }
 
     fn listen(&self, call: &Call) -> Reply {
         match ListenFilter::parse(&call.params) {
             Some(filter) => Reply::live(ListenSource::new(&self.0, filter, call.revision())),
-            None => Reply::refuse(call.revision(), Refusal::new(Reason::InvalidParams, "`notifications` must say what to listen for")),
+            None => Reply::refuse(
+                call.revision(),
+                Refusal::new(Reason::InvalidParams, "`notifications` must say what to listen for"),
+            ),
         }
     }
 
@@ -135,7 +141,12 @@ impl Upstream {
         // A notification is for who is there now: one that is not there yet will not miss it.
         if let Some(peer) = self.0.gate.peer() {
             if let Err(lost) = peer.tell(call) {
-                tracing::debug!(upstream = &*self.0.name, method = call.method.label(), cause = &**lost.text(), "a notification was not sent");
+                tracing::debug!(
+                    upstream = &*self.0.name,
+                    method = call.method.label(),
+                    cause = &**lost.text(),
+                    "a notification was not sent"
+                );
             }
         }
     }

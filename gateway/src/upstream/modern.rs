@@ -74,7 +74,10 @@ fn among(dates: &[u8], modern: impl FnOnce(Revision) -> Offer) -> Verdict {
         None if texts.is_empty() => Verdict::Legacy,
         None => {
             let known = Revision::list(None);
-            Verdict::Foreign(Fault::hopeless(format!("it speaks {} only, which is not spoken here; known are {known}", texts.join(", "))))
+            Verdict::Foreign(Fault::hopeless(format!(
+                "it speaks {} only, which is not spoken here; known are {known}",
+                texts.join(", ")
+            )))
         }
     }
 }

@@ -76,9 +76,15 @@ impl Peer {
         Cow::Owned(translate::params(&call.method, &call.params, call.revision(), self.revision()))
     }
 
-    fn request<'a>(&'a self, call: &'a Call, params: &'a Object, headers: Vec<(HeaderName, HeaderValue)>) -> Request<'a> {
+    fn request<'a>(
+        &'a self,
+        call: &'a Call,
+        params: &'a Object,
+        headers: Vec<(HeaderName, HeaderValue)>,
+    ) -> Request<'a> {
         // A stateless caller's questions come back to it, so it may say what it can answer; nobody else's can be passed yet.
-        let passes = self.revision().is_modern() && call.revision().is_modern() && call.caller.capabilities.starts_with(b"{");
+        let passes =
+            self.revision().is_modern() && call.revision().is_modern() && call.caller.capabilities.starts_with(b"{");
         let capabilities = if passes { &call.caller.capabilities } else { NO_CAPABILITIES };
         Request {
             method: &call.method,

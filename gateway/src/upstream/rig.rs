@@ -111,7 +111,8 @@ impl Rig {
         let seat = board.seat(&config.name, "stdio");
         let notices: Arc<Mutex<Vec<Notice>>> = Arc::default();
         let heard = notices.clone();
-        let standing = Arc::new(Standing::new(config, seat, Arc::new(move |notice| heard.lock().unwrap().push(notice))));
+        let standing =
+            Arc::new(Standing::new(config, seat, Arc::new(move |notice| heard.lock().unwrap().push(notice))));
         let tasks = Tasks::new();
         let (near, far) = tokio::io::duplex(64 * 1024);
         let (near_in, near_out) = split(near);

@@ -63,9 +63,25 @@ impl CallSource {
         Self::new(standing, call, Stage::Waiting(turn), limits, revision, now)
     }
 
-    fn new(standing: &Arc<Standing>, call: Call, stage: Stage, limits: Limits, revision: Revision, sent: Instant) -> Self {
+    fn new(
+        standing: &Arc<Standing>,
+        call: Call,
+        stage: Stage,
+        limits: Limits,
+        revision: Revision,
+        sent: Instant,
+    ) -> Self {
         standing.metrics.inflight.increment(1);
-        Self { standing: standing.clone(), call, stage, limits, revision, sent, upstream_time: Duration::ZERO, is_second: false }
+        Self {
+            standing: standing.clone(),
+            call,
+            stage,
+            limits,
+            revision,
+            sent,
+            upstream_time: Duration::ZERO,
+            is_second: false,
+        }
     }
 
     fn done(&mut self, outcome: impl Into<Outcome>) -> Poll<Step> {
@@ -281,8 +297,11 @@ struct Limits {
 impl Limits {
     fn new(standing: &Standing, call: &Call) -> Self {
         let config = &standing.config;
-        let (idle, whole) =
-            if call.method.is_long() { (config.call_timeout, config.max_call_time) } else { (None, config.request_timeout) };
+        let (idle, whole) = if call.method.is_long() {
+            (config.call_timeout, config.max_call_time)
+        } else {
+            (None, config.request_timeout)
+        };
         Self { idle, whole, idle_until: None, whole_until: None, timer: None }
     }
 

@@ -76,7 +76,11 @@ impl Standing {
         if headers.is_empty() || call.method != Method::ToolsCall {
             return Vec::new();
         }
-        let made = call.params.text(Key::Name).and_then(|name| headers.get(&*name)).map(|known| known.make(call.params.get(Key::Arguments)));
+        let made = call
+            .params
+            .text(Key::Name)
+            .and_then(|name| headers.get(&*name))
+            .map(|known| known.make(call.params.get(Key::Arguments)));
         made.unwrap_or_default()
     }
 
@@ -112,7 +116,9 @@ impl Standing {
         let (upstream, cause) = (&*self.name, cause.unwrap_or_default());
         let retry_in = retry_in.map(|delay| format!("{:.1} s", delay.as_secs_f32())).unwrap_or_default();
         match state {
-            State::BackingOff => tracing::warn!(upstream, cause, retry_in, "the upstream is not available and is tried again"),
+            State::BackingOff => {
+                tracing::warn!(upstream, cause, retry_in, "the upstream is not available and is tried again")
+            }
             State::Failed => tracing::error!(upstream, cause, retry_in, "the upstream has failed"),
             State::Starting if before.state == state => {}
             State::Starting => tracing::debug!(upstream, "the upstream is being started"),
@@ -152,14 +158,20 @@ impl Inbox for Standing {
                 (self.notices)(Notice::Log { upstream: self.name.clone(), level, params });
             }
             // Nothing of ours is its to cancel but what it asked, and that was answered at once.
-            _ => tracing::trace!(upstream = &*self.name, method = method.label(), "a notification that nobody waits for"),
+            _ => {
+                tracing::trace!(upstream = &*self.name, method = method.label(), "a notification that nobody waits for")
+            }
         }
     }
 
     fn asked(&self, method: &Method) -> Answer {
         if !matches!(method, Method::Ping) {
             signals::dropped("not_owned").increment(1);
-            tracing::debug!(upstream = &*self.name, method = method.label(), "a request of the upstream was refused: nobody can be asked");
+            tracing::debug!(
+                upstream = &*self.name,
+                method = method.label(),
+                "a request of the upstream was refused: nobody can be asked"
+            );
         }
         legacy::answer(method)
     }
@@ -178,7 +190,13 @@ impl Inbox for Standing {
         *last = now;
         drop(warned);
         let detail = super::link::printable(&detail.to_string().chars().take(500).collect::<String>());
-        tracing::warn!(upstream = &*self.name, kind, detail, more, "the upstream broke the protocol; what it sent was skipped");
+        tracing::warn!(
+            upstream = &*self.name,
+            kind,
+            detail,
+            more,
+            "the upstream broke the protocol; what it sent was skipped"
+        );
     }
 
     fn suspect(&self, cause: &str) {

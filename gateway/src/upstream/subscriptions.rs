@@ -71,7 +71,8 @@ impl Wants {
             inner.listeners[key].waker = Some(cx.waker().clone());
             return Poll::Pending;
         }
-        let (honoured, others): (Vec<_>, Vec<_>) = uris.into_iter().zip(known).partition(|(_, known)| *known == Some(true));
+        let (honoured, others): (Vec<_>, Vec<_>) =
+            uris.into_iter().zip(known).partition(|(_, known)| *known == Some(true));
         let honoured: Vec<_> = honoured.into_iter().map(|(uri, _)| uri).collect();
         inner.listeners[key].uris.clone_from(&honoured);
         others.iter().for_each(|(uri, _)| inner.let_go(uri));
@@ -97,7 +98,11 @@ impl Wants {
     pub(crate) fn updated(&self, uri: &str) {
         let uri: Arc<str> = uri.into();
         let mut inner = self.lock();
-        let concerned = inner.listeners.iter_mut().map(|(_, listener)| listener).filter(|one| one.uris.iter().any(|whole| is_part(&uri, whole)));
+        let concerned = inner
+            .listeners
+            .iter_mut()
+            .map(|(_, listener)| listener)
+            .filter(|one| one.uris.iter().any(|whole| is_part(&uri, whole)));
         let wakers: Vec<_> = concerned.filter_map(|listener| listener.hear(&uri)).collect();
         drop(inner);
         wakers.into_iter().for_each(Waker::wake);

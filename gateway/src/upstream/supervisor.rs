@@ -129,7 +129,11 @@ impl Supervisor {
         }
         self.listen(level, &peer).await;
         level.spawn_until_end(keeping::keep(standing.clone(), peer.clone(), begun));
-        level.spawn_until_end(listening::keep(standing.clone(), peer.clone(), std::mem::replace(&mut self.was_met, true)));
+        level.spawn_until_end(listening::keep(
+            standing.clone(),
+            peer.clone(),
+            std::mem::replace(&mut self.was_met, true),
+        ));
         let met = Instant::now();
         tokio::select! {
             cause = link.closed() => self.gone(&cause, met.elapsed()),
@@ -204,7 +208,8 @@ impl Supervisor {
                     Some(wire) => wire.clone(),
                     None => {
                         let inbox = standing.clone();
-                        let wire = Wire::new(url, headers, standing.config.max_message, inbox, self.tasks.clone()).map_err(Fault::hopeless)?;
+                        let wire = Wire::new(url, headers, standing.config.max_message, inbox, self.tasks.clone())
+                            .map_err(Fault::hopeless)?;
                         self.wire.insert(wire).clone()
                     }
                 };
@@ -247,7 +252,11 @@ impl Supervisor {
             Course::Now => true,
             Course::After { delay, state, cause, reason } => {
                 let shown: Arc<str> = cause.as_str().into();
-                if delay <= SOON { self.standing.gate.close() } else { self.standing.gate.shut(&shown) }
+                if delay <= SOON {
+                    self.standing.gate.close()
+                } else {
+                    self.standing.gate.shut(&shown)
+                }
                 self.standing.moved(state, Some(&cause), tail.as_ref(), Some(delay));
                 tokio::select! {
                     () = sleep(delay) => {}
@@ -270,7 +279,11 @@ impl Supervisor {
         let now = Instant::now();
         let (cause, up, is_clean, kind, reason) = match end {
             End::Unmet(Fault { kind: FaultKind::EndedWhenAsked, text }) if !self.is_not_asked => {
-                tracing::debug!(upstream = &*self.standing.name, cause = text, "it ended when it was asked for its era, and is started again");
+                tracing::debug!(
+                    upstream = &*self.standing.name,
+                    cause = text,
+                    "it ended when it was asked for its era, and is started again"
+                );
                 self.is_not_asked = true;
                 return Course::Now;
             }
@@ -278,7 +291,9 @@ impl Supervisor {
             End::Gone { cause, up, is_clean } => {
                 (cause, Some(up), is_clean, FaultKind::Passing, if is_clean { "exit" } else { "crash" })
             }
-            End::Retired { why: Retired::Session(_) | Retired::Revision(_), up } if up >= SESSION_MIN => return Course::Now,
+            End::Retired { why: Retired::Session(_) | Retired::Revision(_), up } if up >= SESSION_MIN => {
+                return Course::Now;
+            }
             End::Retired { why: Retired::Session(text) | Retired::Revision(text) | Retired::Unreachable(text), up } => {
                 (text.to_string(), Some(up), false, FaultKind::Passing, "lost")
             }
@@ -293,7 +308,9 @@ impl Supervisor {
         }
         let (delay, state) = match (kind, self.backoff.next(now, up, backoff::random())) {
             (FaultKind::Hopeless, _) => (self.backoff.hopeless(), State::Failed),
-            (FaultKind::NotBefore(least), Next::Soon(delay) | Next::Slowly(delay)) => (delay.max(least), State::BackingOff),
+            (FaultKind::NotBefore(least), Next::Soon(delay) | Next::Slowly(delay)) => {
+                (delay.max(least), State::BackingOff)
+            }
             (_, Next::Soon(delay)) => (delay, State::BackingOff),
             (_, Next::Slowly(delay)) => (delay, State::Failed),
         };

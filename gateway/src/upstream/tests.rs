@@ -80,7 +80,13 @@ async fn subscriptions_are_counted_acknowledged_and_let_go() {
     let peer = rig.met(LEGACY, r#"{"resources":{"subscribe":true}}"#);
     rig.tasks.spawn_until_end(listening::keep(rig.standing.clone(), peer, false));
     let upstream = rig.upstream();
-    let listen = |uris: &str| upstream.call(call(LEGACY, Method::Listen, &format!(r#"{{"notifications":{{"resourceSubscriptions":{uris}}}}}"#)));
+    let listen = |uris: &str| {
+        upstream.call(call(
+            LEGACY,
+            Method::Listen,
+            &format!(r#"{{"notifications":{{"resourceSubscriptions":{uris}}}}}"#),
+        ))
+    };
     let mut one = listen(r#"["a:1","a:2"]"#);
     let mut two = listen(r#"["a:1"]"#);
     for _ in 0..2 {
@@ -109,7 +115,8 @@ async fn subscriptions_are_counted_acknowledged_and_let_go() {
 async fn a_stateless_pipe_is_told_all_in_each_request() {
     let mut rig = Rig::new(config());
     rig.met(Revision::V2026_07_28, "{}");
-    let mut reply = rig.upstream().call(Call { meta: r#""x":1"#.into(), ..call(LEGACY, Method::ToolsCall, r#"{"name":"t"}"#) });
+    let mut reply =
+        rig.upstream().call(Call { meta: r#""x":1"#.into(), ..call(LEGACY, Method::ToolsCall, r#"{"name":"t"}"#) });
     let (id, _, params) = rig.far.request().await;
     let meta = crate::protocol::meta::Meta::parse(&params.share(Key::Meta).unwrap()).unwrap();
     assert_eq!((meta.revision.as_deref(), meta.rest), (Some(&br#""2026-07-28""#[..]), r#""x":1"#.into()));
@@ -136,12 +143,22 @@ async fn changes_of_a_stateless_upstream_come_by_one_stream_that_is_replaced_bef
         let id = String::from_utf8_lossy(id.raw()).into_owned();
         format!(r#"{{"_meta":{{"io.modelcontextprotocol/subscriptionId":{id}}},"notifications":{filter}}}"#)
     };
-    rig.far.notify("notifications/subscriptions/acknowledged", &acknowledge(&first, r#"{"toolsListChanged":true}"#)).await;
-    let mut reply = rig.upstream().call(call(LEGACY, Method::Listen, r#"{"notifications":{"resourceSubscriptions":["a:1"]}}"#));
+    rig.far
+        .notify("notifications/subscriptions/acknowledged", &acknowledge(&first, r#"{"toolsListChanged":true}"#))
+        .await;
+    let mut reply =
+        rig.upstream().call(call(LEGACY, Method::Listen, r#"{"notifications":{"resourceSubscriptions":["a:1"]}}"#));
     let (second, _, params) = rig.far.request().await;
     assert_eq!(ListenFilter::parse(&params).unwrap().uris, vec![Arc::from("a:1")]);
-    rig.far.notify("notifications/subscriptions/acknowledged", &acknowledge(&second, r#"{"resourceSubscriptions":["a:1"]}"#)).await;
-    assert!(matches!(reply.next().await, Step::Event(Event::Change(Change::Acknowledged(honoured))) if honoured.uris.len() == 1));
+    rig.far
+        .notify(
+            "notifications/subscriptions/acknowledged",
+            &acknowledge(&second, r#"{"resourceSubscriptions":["a:1"]}"#),
+        )
+        .await;
+    assert!(
+        matches!(reply.next().await, Step::Event(Event::Change(Change::Acknowledged(honoured))) if honoured.uris.len() == 1)
+    );
     let (method, params) = rig.far.notification().await;
     assert_eq!((method, params.get(Key::RequestId)), (Method::Cancelled, Some(&first.raw()[..])));
     rig.far.notify("notifications/resources/updated", r#"{"uri":"a:1"}"#).await;
@@ -165,7 +182,10 @@ fn shell(tool: &str) -> Config {
         done"#
     );
     let env = vec![("PATH".into(), std::env::var_os("PATH").unwrap())];
-    Config { transport: Transport::Stdio { command: "sh".into(), args: vec!["-c".into(), script], env, cwd: None }, ..config() }
+    Config {
+        transport: Transport::Stdio { command: "sh".into(), args: vec!["-c".into(), script], env, cwd: None },
+        ..config()
+    }
 }
 
 const ANSWER: &str = r#"echo '{"jsonrpc":"2.0","id":'$id',"result":{"content":[]}}'"#;
@@ -226,7 +246,12 @@ async fn a_child_that_dies_in_a_call_says_why_and_is_started_again() {
 #[tokio::test]
 async fn what_cannot_be_started_has_failed_at_once_with_the_reason() {
     let missing = Transport::Stdio { command: "/no/such/command".into(), args: Vec::new(), env: Vec::new(), cwd: None };
-    let nowhere = Transport::Stdio { command: "sh".into(), args: Vec::new(), env: Vec::new(), cwd: Some("/no/such/place".into()) };
+    let nowhere = Transport::Stdio {
+        command: "sh".into(),
+        args: Vec::new(),
+        env: Vec::new(),
+        cwd: Some("/no/such/place".into()),
+    };
     for (transport, word) in [(missing, "was not found"), (nowhere, "working directory")] {
         let (upstream, board, tasks) = start(Config { transport, ..config() });
         let mut changes = board.changes();
@@ -237,7 +262,9 @@ async fn what_cannot_be_started_has_failed_at_once_with_the_reason() {
         })
         .await;
         let refused = upstream.call(call(LEGACY, Method::ToolsCall, r#"{"name":"t"}"#)).outcome().await.1;
-        assert!(matches!(refused, Outcome::Error(Failure::Refused(refusal)) if refusal.is_retriable && refusal.message.contains(word)));
+        assert!(
+            matches!(refused, Outcome::Error(Failure::Refused(refusal)) if refusal.is_retriable && refusal.message.contains(word))
+        );
         stop(&upstream, &tasks).await;
     }
 }

@@ -97,7 +97,9 @@ pub(super) async fn collect(mut body: Incoming, max: usize) -> Result<Bytes, Los
     let mut first = Bytes::new();
     let mut more: Option<BytesMut> = None;
     while let Some(frame) = body.frame().await {
-        let frame = frame.map_err(|error| Lost::Unknown(format!("the connection broke within its answer: {}", causes(&error)).into()))?;
+        let frame = frame.map_err(|error| {
+            Lost::Unknown(format!("the connection broke within its answer: {}", causes(&error)).into())
+        })?;
         let Ok(chunk) = frame.into_data() else { continue };
         let known = more.as_ref().map_or(first.len(), BytesMut::len);
         if known + chunk.len() > max {

@@ -48,7 +48,8 @@ impl Dialer {
         let port = url.port_u16().unwrap_or(if is_tls { 443 } else { 80 });
         let tls = match is_tls {
             true => {
-                let name = ServerName::try_from(host.clone()).map_err(|_| format!("`{host}` is no name that a certificate can have"))?;
+                let name = ServerName::try_from(host.clone())
+                    .map_err(|_| format!("`{host}` is no name that a certificate can have"))?;
                 Some((TlsConnector::from(tls_config()?), name))
             }
             false => None,
@@ -65,7 +66,9 @@ impl Dialer {
             None => self.shake(stream).await,
             Some((connector, name)) => {
                 let shaken = timeout(TLS_MAX, connector.connect(name.clone(), stream)).await;
-                match shaken.map_err(|_| format!("the TLS handshake with {} took more than {} s", self.host, TLS_MAX.as_secs()))? {
+                match shaken.map_err(|_| {
+                    format!("the TLS handshake with {} took more than {} s", self.host, TLS_MAX.as_secs())
+                })? {
                     Ok(stream) => self.shake(stream).await,
                     Err(error) => Err(format!("the TLS handshake with {} failed: {error}", self.host)),
                 }
@@ -77,8 +80,10 @@ impl Dialer {
         let place = format!("{}:{}", self.host, self.port);
         let found = timeout(RESOLVE_MAX, lookup_host((self.host.as_str(), self.port))).await;
         let found = found.map_err(|_| format!("the address of {} was not found in time", self.host))?;
-        let addresses: Vec<SocketAddr> =
-            found.map_err(|error| format!("the address of {} was not found: {error}", self.host))?.take(ADDRESSES_MAX).collect();
+        let addresses: Vec<SocketAddr> = found
+            .map_err(|error| format!("the address of {} was not found: {error}", self.host))?
+            .take(ADDRESSES_MAX)
+            .collect();
         let mut why = format!("{} has no address", self.host);
         for address in &addresses {
             // All addresses together take little more than one: the last word is for who is slow, not for who is many.
@@ -114,7 +119,8 @@ fn tls_config() -> Result<Arc<ClientConfig>, String> {
     static CONFIG: OnceLock<Result<Arc<ClientConfig>, String>> = OnceLock::new();
     let make = || {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let verifier = Verifier::new(provider.clone()).map_err(|error| format!("the platform's certificates cannot be read: {error}"))?;
+        let verifier = Verifier::new(provider.clone())
+            .map_err(|error| format!("the platform's certificates cannot be read: {error}"))?;
         let mut config = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .map_err(|error| error.to_string())?

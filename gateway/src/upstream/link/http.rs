@@ -43,10 +43,19 @@ pub(crate) struct Wire {
 
 impl Wire {
     /// Makes ready to dial; nothing is sent yet. What runs aside belongs to the level.
-    pub(crate) fn new(url: &http::Uri, given: &HeaderMap, max: usize, inbox: Arc<dyn Inbox>, tasks: Tasks) -> Result<Arc<Self>, String> {
+    pub(crate) fn new(
+        url: &http::Uri,
+        given: &HeaderMap,
+        max: usize,
+        inbox: Arc<dyn Inbox>,
+        tasks: Tasks,
+    ) -> Result<Arc<Self>, String> {
         let over = CancellationToken::new();
         let dialer = Dialer::new(url, tasks.clone(), over.clone())?;
-        let authority = url.authority().map(|authority| authority.as_str().rsplit('@').next().unwrap_or_default()).unwrap_or_default();
+        let authority = url
+            .authority()
+            .map(|authority| authority.as_str().rsplit('@').next().unwrap_or_default())
+            .unwrap_or_default();
         let mut base = HeaderMap::new();
         base.insert(HOST, HeaderValue::from_str(authority).map_err(|_| "its URL names no host")?);
         base.insert(USER_AGENT, HeaderValue::from_static(concat!("trunkline/", env!("CARGO_PKG_VERSION"))));
@@ -56,8 +65,21 @@ impl Wire {
         }
         base.insert(ACCEPT, BOTH);
         base.insert(CONTENT_TYPE, JSON);
-        let target = url.path_and_query().map_or("/", http::uri::PathAndQuery::as_str).parse().map_err(|_| "its URL has no path")?;
-        Ok(Arc::new(Self { pool: Pool::new(dialer), target, base, max, inbox, exchanges: AtomicUsize::new(0), tasks, over }))
+        let target = url
+            .path_and_query()
+            .map_or("/", http::uri::PathAndQuery::as_str)
+            .parse()
+            .map_err(|_| "its URL has no path")?;
+        Ok(Arc::new(Self {
+            pool: Pool::new(dialer),
+            target,
+            base,
+            max,
+            inbox,
+            exchanges: AtomicUsize::new(0),
+            tasks,
+            over,
+        }))
     }
 
     /// Closes every connection.
@@ -77,7 +99,13 @@ pub(crate) struct Http {
 
 impl Http {
     pub(crate) fn new(wire: Arc<Wire>) -> Arc<Self> {
-        Arc::new(Self { wire, next: AtomicU64::new(1), session: OnceLock::new(), version: OnceLock::new(), modern: AtomicBool::new(false) })
+        Arc::new(Self {
+            wire,
+            next: AtomicU64::new(1),
+            session: OnceLock::new(),
+            version: OnceLock::new(),
+            modern: AtomicBool::new(false),
+        })
     }
 
     /// From now on this revision is spoken.
@@ -110,7 +138,11 @@ impl Http {
         let mut body = Vec::with_capacity(request.params.raw().len() + request.meta.len() + 128);
         request.write(id, &mut body);
         let posted = self.post(body.into(), Some(request));
-        let asks = answer::Asked { id, is_meeting: matches!(request.method, Method::Initialize | Method::Discover), opens: *request.method == Method::Initialize };
+        let asks = answer::Asked {
+            id,
+            is_meeting: matches!(request.method, Method::Initialize | Method::Discover),
+            opens: *request.method == Method::Initialize,
+        };
         let drive = Box::pin(answer::drive(self.clone(), posted, asks, slot.clone()));
         // A handshake may not be cancelled, and a stateless request is by its stream alone.
         let quiet = *request.method == Method::Initialize || request.envelope.is_some();
@@ -129,7 +161,9 @@ impl Http {
         let mut body = Vec::new();
         request.write_notification(&mut body);
         let posted = self.post(body.into(), None);
-        timeout(ASIDE_MAX, answer::told(self, posted)).await.unwrap_or_else(|_| Err(Lost::Unknown("a notification was not taken in time".into())))
+        timeout(ASIDE_MAX, answer::told(self, posted))
+            .await
+            .unwrap_or_else(|_| Err(Lost::Unknown("a notification was not taken in time".into())))
     }
 
     /// Answers a request of the upstream, aside.

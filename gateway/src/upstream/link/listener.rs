@@ -75,7 +75,11 @@ async fn read(http: &Arc<Http>, mut body: Incoming, place: &mut Place) -> bool {
                 continue;
             }
             was_told = true;
-            let parts = if Frame::is_batch(&event.data) { Frame::split(&event.data).unwrap_or_default() } else { vec![event.data] };
+            let parts = if Frame::is_batch(&event.data) {
+                Frame::split(&event.data).unwrap_or_default()
+            } else {
+                vec![event.data]
+            };
             for part in parts {
                 match Frame::parse(&part) {
                     Ok(frame) => stream::unrelated(http, frame),

@@ -41,7 +41,11 @@ impl Pool {
     ///
     /// A connection that proves to have been closed before any byte of the request was taken is replaced; nothing is
     /// ever sent twice. `begun` is called when the request may leave.
-    pub(super) async fn send(&self, mut request: Request<Full<Bytes>>, begun: impl Fn()) -> Result<(Response<Incoming>, Held), Lost> {
+    pub(super) async fn send(
+        &self,
+        mut request: Request<Full<Bytes>>,
+        begun: impl Fn(),
+    ) -> Result<(Response<Incoming>, Held), Lost> {
         let room = self.room.clone().acquire_owned().await.map_err(|_| Lost::Unsent("it is being stopped".into()))?;
         loop {
             let (mut sender, is_new) = match self.take() {

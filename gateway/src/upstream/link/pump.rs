@@ -70,7 +70,9 @@ pub(crate) async fn read(pipe: &Pipe, mut input: impl AsyncRead + Unpin, max: us
         while let Some(line) = lines.next_line() {
             sorter.line(line, max);
             if sorter.good == 0 && sorter.bad >= GARBAGE_MAX {
-                return ReadEnd::NotMcp(format!("it wrote {GARBAGE_MAX} lines to stdout that are not MCP, and none that is"));
+                return ReadEnd::NotMcp(format!(
+                    "it wrote {GARBAGE_MAX} lines to stdout that are not MCP, and none that is"
+                ));
             }
         }
     }
@@ -139,7 +141,9 @@ impl Sorter<'_> {
         let slot = params.get(Key::ProgressToken).and_then(number).and_then(|id| self.pipe.pending().get(id).cloned());
         match slot.map(|slot| slot.push(Arrival::Progress(params))) {
             Some(Kept::Yes) => {}
-            Some(Kept::Instead | Kept::No) => self.inbox().violated("progress_dropped", &"progress that was not asked for, not more, or too much"),
+            Some(Kept::Instead | Kept::No) => {
+                self.inbox().violated("progress_dropped", &"progress that was not asked for, not more, or too much")
+            }
             None => self.inbox().violated("unknown_token", &"progress of a request that is not in flight"),
         }
     }
@@ -147,7 +151,8 @@ impl Sorter<'_> {
     /// On a pipe nothing says which request a log message belongs to: the only one that wants some, else to nobody's.
     fn log(&self, params: Object) {
         let level = params.find("level").and_then(LogLevel::parse).unwrap_or(LogLevel::Info);
-        let slot = self.pipe.pending().only_logger().filter(|slot| slot.logs.is_some_and(|wanted| level >= wanted)).cloned();
+        let slot =
+            self.pipe.pending().only_logger().filter(|slot| slot.logs.is_some_and(|wanted| level >= wanted)).cloned();
         match slot {
             Some(slot) => drop(slot.push(Arrival::Log(level, params))),
             None => self.inbox().notified(Method::Message, params),
@@ -159,7 +164,9 @@ impl Sorter<'_> {
         let slot = id.and_then(|id| self.pipe.pending().get(id).cloned());
         match slot {
             Some(slot) => drop(slot.push(Arrival::Acknowledged(params))),
-            None => self.inbox().violated("unknown_subscription", &"an acknowledgement of a listen call that is not open"),
+            None => {
+                self.inbox().violated("unknown_subscription", &"an acknowledgement of a listen call that is not open")
+            }
         }
     }
 

@@ -40,9 +40,15 @@ fn judge(status: StatusCode, headers: &HeaderMap, body: &Bytes, has_session: boo
         _ => None,
     };
     let text: Arc<str> = describe(status, headers, body, error.as_ref()).into();
-    let said = error.as_ref().and_then(RpcError::message).unwrap_or_else(|| String::from_utf8_lossy(body).into_owned()).to_ascii_lowercase();
+    let said = error
+        .as_ref()
+        .and_then(RpcError::message)
+        .unwrap_or_else(|| String::from_utf8_lossy(body).into_owned())
+        .to_ascii_lowercase();
     let is_session_lost = match status {
-        StatusCode::NOT_FOUND if has_session => error.as_ref().is_none_or(|error| error.code() != Some(METHOD_NOT_FOUND)),
+        StatusCode::NOT_FOUND if has_session => {
+            error.as_ref().is_none_or(|error| error.code() != Some(METHOD_NOT_FOUND))
+        }
         StatusCode::BAD_REQUEST => said.contains("session") || said.contains("not initialized"),
         _ => false,
     };
@@ -81,7 +87,11 @@ fn describe(status: StatusCode, headers: &HeaderMap, body: &Bytes, error: Option
     if !said.is_empty() && !said.starts_with('<') {
         text = format!("{text}: {}", cut(said));
     }
-    for (name, word) in [(WWW_AUTHENTICATE.as_str(), "WWW-Authenticate"), ("mcp-auth-server", "Mcp-Auth-Server"), (LOCATION.as_str(), "Location")] {
+    for (name, word) in [
+        (WWW_AUTHENTICATE.as_str(), "WWW-Authenticate"),
+        ("mcp-auth-server", "Mcp-Auth-Server"),
+        (LOCATION.as_str(), "Location"),
+    ] {
         if let Some(value) = headers.get(name) {
             text = format!("{text} ({word}: {})", cut(&String::from_utf8_lossy(value.as_bytes())));
         }
@@ -107,7 +117,12 @@ mod tests {
     use super::*;
 
     fn word(status: u16, body: &'static str, has_session: bool) -> &'static str {
-        match judge(StatusCode::from_u16(status).unwrap(), &HeaderMap::new(), &Bytes::from_static(body.as_bytes()), has_session) {
+        match judge(
+            StatusCode::from_u16(status).unwrap(),
+            &HeaderMap::new(),
+            &Bytes::from_static(body.as_bytes()),
+            has_session,
+        ) {
             Refused::Error(..) => "error",
             Refused::Session(_) => "session",
             Refused::Status(_) => "status",
@@ -136,7 +151,10 @@ mod tests {
         headers.insert(RETRY_AFTER, "7".parse().unwrap());
         match judge(StatusCode::UNAUTHORIZED, &headers, &Bytes::from_static(b"go away\x1b"), false) {
             Refused::Status(refusal) => {
-                assert_eq!(&*refusal.text, "HTTP 401 Unauthorized: go away\u{fffd} (WWW-Authenticate: Bearer realm=\"x\")");
+                assert_eq!(
+                    &*refusal.text,
+                    "HTTP 401 Unauthorized: go away\u{fffd} (WWW-Authenticate: Bearer realm=\"x\")"
+                );
                 assert_eq!(refusal.retry_after, Some(7));
             }
             other => panic!("{other:?}"),

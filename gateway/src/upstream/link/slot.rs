@@ -129,7 +129,8 @@ impl Slot {
             // A full queue keeps the latest progress, and otherwise loses its oldest log message.
             kept = Kept::Instead;
             let is_progress = matches!(event, Arrival::Progress(_));
-            let at = inner.events.iter().position(|old| matches!(old, Arrival::Progress(_)) == is_progress).unwrap_or(0);
+            let at =
+                inner.events.iter().position(|old| matches!(old, Arrival::Progress(_)) == is_progress).unwrap_or(0);
             inner.events.remove(at);
         }
         inner.events.push_back(event);
@@ -187,7 +188,10 @@ mod tests {
     #[test]
     fn progress_moves_on_or_is_dropped() {
         let slot = Slot::new(true, None);
-        assert_eq!([slot.push(progress(1)), slot.push(progress(1)), slot.push(progress(2))], [Kept::Yes, Kept::No, Kept::Yes]);
+        assert_eq!(
+            [slot.push(progress(1)), slot.push(progress(1)), slot.push(progress(2))],
+            [Kept::Yes, Kept::No, Kept::Yes]
+        );
         assert_eq!(Slot::new(false, None).push(progress(1)), Kept::No);
     }
 

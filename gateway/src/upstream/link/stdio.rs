@@ -57,7 +57,10 @@ pub(crate) struct SpawnFault {
 /// Starts the child. Ending `tasks` stops it, and `tasks.ended()` proves that it and its group are gone.
 pub(crate) fn start(spec: Spec<'_>, inbox: Arc<dyn Inbox>, tasks: &Tasks) -> Result<Child, SpawnFault> {
     if let Some(cwd) = spec.cwd.filter(|cwd| !cwd.is_dir()) {
-        return Err(SpawnFault { text: format!("its working directory `{}` is not there", cwd.display()), is_passing: false });
+        return Err(SpawnFault {
+            text: format!("its working directory `{}` is not there", cwd.display()),
+            is_passing: false,
+        });
     }
     let mut command = Command::new(spec.command);
     command.args(spec.args).env_clear().envs(spec.env.iter().map(|(name, value)| (name, value)));
@@ -104,8 +107,16 @@ pub(crate) fn start(spec: Spec<'_>, inbox: Arc<dyn Inbox>, tasks: &Tasks) -> Res
         }
         drain_ended.send_replace(true);
     });
-    let keeper =
-        Keeper { child, pid, pipe: pipe.clone(), tail: tail.clone(), read_end, drained, status: status.clone(), stop_timeout: spec.stop_timeout };
+    let keeper = Keeper {
+        child,
+        pid,
+        pipe: pipe.clone(),
+        tail: tail.clone(),
+        read_end,
+        drained,
+        status: status.clone(),
+        stop_timeout: spec.stop_timeout,
+    };
     let level = tasks.clone();
     tasks.spawn(async move {
         keeper.keep(level).await;
@@ -117,7 +128,10 @@ pub(crate) fn start(spec: Spec<'_>, inbox: Arc<dyn Inbox>, tasks: &Tasks) -> Res
 fn fault(command: &str, error: &std::io::Error) -> SpawnFault {
     use std::io::ErrorKind;
     let (text, is_passing) = match error.kind() {
-        ErrorKind::NotFound => (format!("the command `{command}` was not found; is it installed, and on the PATH that it is given?"), false),
+        ErrorKind::NotFound => (
+            format!("the command `{command}` was not found; is it installed, and on the PATH that it is given?"),
+            false,
+        ),
         ErrorKind::PermissionDenied => (format!("the command `{command}` may not be run ({error})"), false),
         _ => (format!("the command `{command}` could not be started: {error}"), true),
     };

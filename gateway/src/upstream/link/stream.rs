@@ -5,10 +5,10 @@ use super::http::Http;
 use super::pool::{Held, causes};
 use super::slot::{Arrival, Lost, Slot};
 use crate::call::LogLevel;
+use crate::protocol::Method;
 use crate::protocol::frame::{Body, Frame};
 use crate::protocol::object::Key;
 use crate::protocol::sse::{Decoder, SseEvent};
-use crate::protocol::Method;
 use bytes::Bytes;
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
@@ -75,7 +75,9 @@ pub(super) async fn answer(reading: &Reading<'_>, body: Incoming, held: Held) ->
         idle += 1;
         drop((body, held));
         sleep(place.retry.unwrap_or(RESUME_AFTER)).await;
-        (body, held) = resume(reading.http, &place).await.map_err(|lost| Lost::Unknown(format!("{why}, and {}", lost.text()).into()))?;
+        (body, held) = resume(reading.http, &place)
+            .await
+            .map_err(|lost| Lost::Unknown(format!("{why}, and {}", lost.text()).into()))?;
     }
 }
 
@@ -94,7 +96,9 @@ async fn read(reading: &Reading<'_>, body: &mut Incoming, place: &mut Place, idl
     loop {
         while let Some(event) = decoder.next_event() {
             let Ok(event) = event else {
-                http.wire.inbox.violated("event_too_long", &format_args!("an event of more than {} bytes", http.wire.max));
+                http.wire
+                    .inbox
+                    .violated("event_too_long", &format_args!("an event of more than {} bytes", http.wire.max));
                 continue;
             };
             if place.note(&event) {
@@ -110,7 +114,11 @@ async fn read(reading: &Reading<'_>, body: &mut Incoming, place: &mut Place, idl
         match body.frame().await {
             Some(Ok(frame)) => frame.data_ref().into_iter().for_each(|chunk| decoder.push(chunk)),
             Some(Err(error)) => return Err(format!("the stream broke before the answer: {}", causes(&error))),
-            None => return Err(format!("the stream ended without the answer; no response was received for request id {id}")),
+            None => {
+                return Err(format!(
+                    "the stream ended without the answer; no response was received for request id {id}"
+                ));
+            }
         }
     }
 }
@@ -124,7 +132,8 @@ pub(super) fn is_message(event: &SseEvent) -> bool {
 pub(super) fn beside(http: &Arc<Http>, slot: &Slot, id: u64, frame: Frame) {
     match frame {
         Frame::Notification { method: Method::Progress, params } => {
-            let token = params.get(Key::ProgressToken).and_then(|raw| std::str::from_utf8(raw).ok()?.parse::<u64>().ok());
+            let token =
+                params.get(Key::ProgressToken).and_then(|raw| std::str::from_utf8(raw).ok()?.parse::<u64>().ok());
             match token == Some(id) {
                 true => _ = slot.push(Arrival::Progress(params)),
                 false => http.wire.inbox.violated("unknown_token", &"progress of another request"),

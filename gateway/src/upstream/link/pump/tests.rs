@@ -139,13 +139,24 @@ async fn garbage_is_skipped_and_questions_are_answered_at_once() {
     let mut reply = upstream.call(tool("t"));
     let (id, _, _) = rig.far.request().await;
     rig.far.write("Loading...\n\n{\"half\":\n[]\n").await;
-    for (method, code) in [("ping", None), ("roots/list", Some("-32601")), ("sampling/createMessage", Some("-32601")), ("elicitation/create", Some("-32602")), ("x/y", Some("-32601"))] {
+    for (method, code) in [
+        ("ping", None),
+        ("roots/list", Some("-32601")),
+        ("sampling/createMessage", Some("-32601")),
+        ("elicitation/create", Some("-32602")),
+        ("x/y", Some("-32601")),
+    ] {
         rig.far.write(&format!(r#"{{"jsonrpc":"2.0","id":"q","method":"{method}"}}"#)).await;
         let answer = rig.far.line().await;
         assert!(answer.starts_with(r#"{"jsonrpc":"2.0","id":"q","#), "{answer}");
-        assert!(answer.contains(&code.map_or(r#""result":{}"#.to_owned(), |code| format!(r#""code":{code}"#))), "{answer}");
+        assert!(
+            answer.contains(&code.map_or(r#""result":{}"#.to_owned(), |code| format!(r#""code":{code}"#))),
+            "{answer}"
+        );
     }
-    rig.far.write(&format!(r#"[{{"jsonrpc":"2.0","id":{},"result":{{"batched":1}}}}]"#, String::from_utf8_lossy(id.raw()))).await;
+    rig.far
+        .write(&format!(r#"[{{"jsonrpc":"2.0","id":{},"result":{{"batched":1}}}}]"#, String::from_utf8_lossy(id.raw())))
+        .await;
     assert!(matches!(outcome(&mut reply).await, Outcome::Complete(_)));
 }
 
@@ -156,7 +167,8 @@ async fn an_answer_that_is_not_text_ends_its_call_and_keeps_the_pipe() {
     let upstream = rig.upstream();
     let mut reply = upstream.call(tool("t"));
     let (id, _, _) = rig.far.request().await;
-    let mut text = format!(r#"{{"jsonrpc":"2.0","id":{},"result":{{"x":""#, String::from_utf8_lossy(id.raw())).into_bytes();
+    let mut text =
+        format!(r#"{{"jsonrpc":"2.0","id":{},"result":{{"x":""#, String::from_utf8_lossy(id.raw())).into_bytes();
     text.extend_from_slice(b"\xff\"}}\n");
     rig.far.write_raw(&text).await;
     match outcome(&mut reply).await {

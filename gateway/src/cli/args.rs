@@ -1,0 +1,102 @@
+//! The command line as it is typed.
+
+use std::path::PathBuf;
+
+use clap::{Args as Group, Parser, Subcommand};
+
+/// One MCP endpoint in front of many MCP servers.
+#[derive(Debug, Parser)]
+#[command(name = "trunkline", version, max_term_width = 100, after_help = AFTER_HELP)]
+pub(super) struct Args {
+    #[command(flatten)]
+    pub(super) shared: Shared,
+    #[command(subcommand)]
+    pub(super) command: Command,
+}
+
+/// What may stand before the command and after it. Clap's own global arguments would drop what
+/// stands before where both are given, so both sides are read and joined.
+#[derive(Clone, Debug, Default, Group)]
+pub(super) struct Shared {
+    /// A TOML file, or a host's `mcpServers` JSON file; repeatable, the later over the earlier
+    #[arg(short, long, value_name = "FILE")]
+    pub(super) config: Vec<PathBuf>,
+    /// What is logged to stderr: a level, or directives as in RUST_LOG
+    #[arg(long, value_name = "LEVEL")]
+    pub(super) log_level: Option<String>,
+}
+
+impl Shared {
+    /// These, and then `later`.
+    pub(super) fn join(mut self, later: Self) -> Self {
+        self.config.extend(later.config);
+        Self { log_level: later.log_level.or(self.log_level), ..self }
+    }
+}
+
+/// What is to be done.
+#[derive(Debug, Subcommand)]
+pub(super) enum Command {
+    /// Serve clients over Streamable HTTP
+    Serve(Serve),
+    /// Serve the one client that is on stdin and stdout
+    Stdio(Shared),
+    /// Check the configuration; nothing is started
+    Check(Shared),
+    /// Say which version this is
+    Version,
+    /// A small upstream to try the gateway with
+    #[command(hide = true)]
+    DemoUpstream,
+}
+
+/// What `serve` takes besides.
+#[derive(Debug, Default, Group)]
+pub(super) struct Serve {
+    #[command(flatten)]
+    pub(super) shared: Shared,
+    /// Where clients are served
+    #[arg(long, value_name = "ADDRESS")]
+    pub(super) listen: Option<String>,
+    /// Where probes and metrics are served; "off" for nowhere
+    #[arg(long, value_name = "ADDRESS")]
+    pub(super) admin: Option<String>,
+    /// Listen beyond loopback without asking anybody for a token
+    #[arg(long)]
+    pub(super) allow_unauthenticated: bool,
+}
+
+const AFTER_HELP: &str = "\
+Without --config: $TRUNKLINE_CONFIG, else ./trunkline.toml, else ~/.config/trunkline/config.toml,
+else a built-in demo. Every key can be set as TRUNKLINE_SECTION__KEY.
+
+Exit codes: 0 done, 1 failed, 2 wrong usage, 3 wrong configuration.";
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_sound() {
+        Args::command().debug_assert();
+    }
+
+    #[test]
+    fn files_and_levels_may_stand_on_both_sides_of_the_command() {
+        let typed =
+            ["trunkline", "-c", "a", "--log-level", "info", "serve", "-c", "b", "--config", "c", "--listen", "x"];
+        let args = Args::try_parse_from(typed).unwrap();
+        let Command::Serve(serve) = args.command else { panic!() };
+        let shared = args.shared.join(serve.shared);
+        assert_eq!(shared.config, ["a", "b", "c"].map(PathBuf::from));
+        assert_eq!((shared.log_level.as_deref(), serve.listen.as_deref()), (Some("info"), Some("x")));
+    }
+
+    #[test]
+    fn a_wrong_flag_is_wrong_usage() {
+        let error = Args::try_parse_from(["trunkline", "serve", "--port", "1"]).unwrap_err();
+        assert_eq!(error.exit_code(), 2);
+    }
+}

@@ -1,0 +1,51 @@
+//! How a command can fail, and with which exit code.
+
+use std::process::ExitCode;
+
+use crate::config::fault::Faults;
+
+/// Why a command did not do what was asked.
+#[derive(Debug)]
+pub(super) enum Failure {
+    /// Something failed: exit code 1.
+    Failed(anyhow::Error),
+    /// The configuration is wrong: exit code 3.
+    Config(Faults),
+    /// The configuration is wrong, and that was said already: exit code 3.
+    Said,
+}
+
+impl Failure {
+    /// Says what happened on stderr.
+    pub(super) fn end(self) -> ExitCode {
+        match self {
+            Self::Failed(error) => {
+                eprintln!("error: {error:#}");
+                ExitCode::from(1)
+            }
+            Self::Config(faults) => {
+                eprintln!("{faults}");
+                ExitCode::from(3)
+            }
+            Self::Said => ExitCode::from(3),
+        }
+    }
+}
+
+impl From<anyhow::Error> for Failure {
+    fn from(error: anyhow::Error) -> Self {
+        Self::Failed(error)
+    }
+}
+
+impl From<std::io::Error> for Failure {
+    fn from(error: std::io::Error) -> Self {
+        Self::Failed(error.into())
+    }
+}
+
+impl From<Faults> for Failure {
+    fn from(faults: Faults) -> Self {
+        Self::Config(faults)
+    }
+}

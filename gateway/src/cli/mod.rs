@@ -1,0 +1,37 @@
+//! What a person types, sees and gets back: one file per command.
+
+mod announce;
+mod args;
+mod check;
+mod demo;
+mod failure;
+mod program;
+pub mod report;
+mod runtime;
+mod serve;
+mod settings;
+mod stdio;
+mod version;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use args::{Args, Command};
+
+/// The whole program: reads the command line, does what it says, and says how that went.
+pub fn main() -> ExitCode {
+    // A usage fault ends here, with exit code 2.
+    let args = Args::parse();
+    let done = match args.command {
+        Command::Serve(serve) => serve::run(args.shared, serve),
+        Command::Stdio(shared) => stdio::run(&args.shared.join(shared)),
+        Command::Check(shared) => check::run(&args.shared.join(shared)),
+        Command::Version => version::run(),
+        Command::DemoUpstream => demo::run(),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.end(),
+    }
+}

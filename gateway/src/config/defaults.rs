@@ -1,0 +1,116 @@
+//! `[defaults]`: what holds for every upstream that does not say otherwise.
+
+use std::time::Duration;
+
+use crate::upstream::config::{EraChoice, Glob, Restart, RestartPolicy};
+
+use super::fault::Fault;
+use super::section::Section;
+use super::settings::{bounded_size, some_time};
+use super::transport::globs;
+use super::units::duration;
+
+/// What `[defaults]` and each upstream may say.
+#[derive(Clone, Debug)]
+pub(super) struct Defaults {
+    pub(super) era: EraChoice,
+    pub(super) startup_timeout: Duration,
+    pub(super) request_timeout: Option<Duration>,
+    pub(super) call_timeout: Option<Duration>,
+    pub(super) max_call_time: Option<Duration>,
+    pub(super) max_response: usize,
+    pub(super) restart: Restart,
+    pub(super) env_inherit: Vec<Glob>,
+}
+
+/// What programs need to find themselves, their user and their way out; no secret has such a name.
+pub(super) const INHERITED: [&str; 18] = [
+    "PATH",
+    "HOME",
+    "USER",
+    "LOGNAME",
+    "SHELL",
+    "TERM",
+    "LANG",
+    "LC_*",
+    "TZ",
+    "TMPDIR",
+    "XDG_*",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "NO_PROXY",
+    "http_proxy",
+    "https_proxy",
+    "no_proxy",
+    "SSL_CERT_FILE",
+];
+
+impl Default for Defaults {
+    fn default() -> Self {
+        Self {
+            era: EraChoice::Auto,
+            startup_timeout: Duration::from_secs(60),
+            request_timeout: Some(Duration::from_secs(30)),
+            call_timeout: None,
+            max_call_time: Some(Duration::from_secs(3600)),
+            max_response: 64 << 20,
+            restart: Restart::default(),
+            env_inherit: INHERITED.into_iter().map(Glob::new).collect(),
+        }
+    }
+}
+
+impl Defaults {
+    /// `[defaults]`.
+    pub(super) fn read(mut section: Section<'_>) -> Self {
+        let built_in = Self::default();
+        let mut defaults = built_in.over(&mut section);
+        defaults.env_inherit = globs(&mut section, "env_inherit").unwrap_or(built_in.env_inherit);
+        section.end("[defaults]");
+        defaults
+    }
+
+    /// These, with what `section` says over them. `env_inherit` is the transport's business.
+    pub(super) fn over(&self, section: &mut Section<'_>) -> Self {
+        let times = |section: &mut Section<'_>, key, or| section.number(key, duration).map_or(or, bound);
+        Self {
+            era: section
+                .word("era", &[("auto", EraChoice::Auto), ("legacy", EraChoice::Legacy), ("modern", EraChoice::Modern)])
+                .unwrap_or(self.era),
+            startup_timeout: section.number("startup_timeout", some_time).unwrap_or(self.startup_timeout),
+            request_timeout: times(section, "request_timeout", self.request_timeout),
+            call_timeout: times(section, "call_timeout", self.call_timeout),
+            max_call_time: times(section, "max_call_time", self.max_call_time),
+            max_response: section.number("max_response", bounded_size).unwrap_or(self.max_response),
+            restart: restart(section.table("restart"), &self.restart),
+            env_inherit: self.env_inherit.clone(),
+        }
+    }
+}
+
+/// 0 means that there is no bound.
+pub(super) fn bound(duration: Duration) -> Option<Duration> {
+    (!duration.is_zero()).then_some(duration)
+}
+
+fn restart(mut section: Section<'_>, or: &Restart) -> Restart {
+    let touched = section.has("backoff_min") || section.has("backoff_max");
+    let policies =
+        [("always", RestartPolicy::Always), ("on-failure", RestartPolicy::OnFailure), ("never", RestartPolicy::Never)];
+    let restart = Restart {
+        policy: section.word("policy", &policies).unwrap_or(or.policy),
+        backoff_min: section.number("backoff_min", some_time).unwrap_or(or.backoff_min),
+        backoff_max: section.number("backoff_max", some_time).unwrap_or(or.backoff_max),
+        healthy_after: section.number("healthy_after", duration).unwrap_or(or.healthy_after),
+        max_restarts: section.count("max_restarts", 1, 100_000).map_or(or.max_restarts, |count| count as u32),
+        window: section.number("window", some_time).unwrap_or(or.window),
+        stop_timeout: section.number("stop_timeout", duration).unwrap_or(or.stop_timeout),
+    };
+    // Said once, where it was written, and not for every upstream that inherits it.
+    if touched && restart.backoff_min > restart.backoff_max {
+        let text = "`backoff_min` is longer than `backoff_max`";
+        section.reading.fault(Fault::error("bad-value", text).at(section.own_place()));
+    }
+    section.end("a `restart` table");
+    restart
+}

@@ -1,0 +1,163 @@
+//! Files, environment and flags become one checked `Config`, or a list of all that is wrong with them.
+
+pub mod environment;
+pub mod excerpt;
+pub mod fault;
+pub mod file;
+
+mod auth;
+mod defaults;
+mod expand;
+mod json;
+mod nearest;
+mod reading;
+mod section;
+mod settings;
+mod source;
+mod toml;
+mod transport;
+mod units;
+mod upstreams;
+
+use std::path::{Path, PathBuf};
+
+use crate::{downstream, policy, router, telemetry, upstream};
+
+use environment::Environment;
+use fault::{Fault, Faults, Place, Severity};
+use reading::Reading;
+use section::Section;
+use source::{Node, Origin, Shape, Source};
+
+/// All that the gateway may be told; every value is checked.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Config {
+    /// `[server]`: the face towards clients.
+    pub server: downstream::config::Config,
+    /// `[admin]`: the address of probes and metrics.
+    pub admin: telemetry::config::Admin,
+    /// `[log]`.
+    pub log: telemetry::config::Log,
+    /// `[auth]`: who may call.
+    pub auth: policy::config::Auth,
+    /// `[naming]`: how many names become one set.
+    pub naming: router::config::Naming,
+    /// `[catalog]`: how lists are served.
+    pub catalog: router::config::Catalog,
+    /// The upstreams that are switched on, in the order of the files.
+    pub upstreams: Vec<upstream::config::Config>,
+}
+
+/// What is read.
+#[derive(Clone, Debug, Default)]
+pub struct Inputs {
+    /// Files, the later over the earlier.
+    pub files: Vec<PathBuf>,
+    /// Overrides, values of references, and what children inherit.
+    pub environment: Environment,
+    /// Flags, over all else: its name, the key that it sets, its value.
+    pub flags: Vec<(&'static str, &'static [&'static str], String)>,
+    /// Without any file: the program that is the built-in demo upstream.
+    pub demo: Option<PathBuf>,
+}
+
+/// A configuration without errors.
+#[derive(Clone, Debug)]
+pub struct Loaded {
+    /// The configuration.
+    pub config: Config,
+    /// What is doubtful in it.
+    pub warnings: Vec<Fault>,
+}
+
+/// Reads, merges and checks all of it. Every fault is found, not only the first.
+pub fn load(inputs: Inputs) -> Result<Loaded, Faults> {
+    let mut faults = Vec::new();
+    let mut sources: Vec<Source> = Vec::new();
+    for path in &inputs.files {
+        match parse_file(path) {
+            Ok(source) => sources.push(source),
+            Err(fault) => faults.push(*fault),
+        }
+    }
+    let (overrides, unreadable) = inputs.environment.overrides();
+    for name in unreadable {
+        faults.push(Fault::error("bad-value", "the value is not UTF-8").at(Some(Place::Variable(name))));
+    }
+    sources.extend(overrides);
+    for (flag, key, value) in inputs.flags {
+        let key: Vec<String> = key.iter().map(|part| (*part).to_owned()).collect();
+        sources.push(Source::single(Origin::Flag(flag), &key, value));
+    }
+    let has_upstreams = sources.iter().any(|source| source.node(&["upstreams".to_owned()]).is_some());
+    if let Some(program) = inputs.demo.filter(|_| inputs.files.is_empty() && !has_upstreams) {
+        sources.insert(0, demo(&program));
+    }
+    // After a file that could not be read, much would be missing that is not.
+    if !faults.is_empty() {
+        return Err(Faults(faults));
+    }
+    let reading = Reading::new(sources, inputs.environment, faults);
+    let config = check(&reading);
+    let mut faults = reading.into_faults();
+    faults.sort_by(|a, b| a.order().cmp(&b.order()));
+    if faults.iter().any(|fault| fault.severity == Severity::Error) {
+        return Err(Faults(faults));
+    }
+    Ok(Loaded { config, warnings: faults })
+}
+
+/// Reads every section.
+fn check(reading: &Reading) -> Config {
+    let mut root = Section::root(reading);
+    let defaults = defaults::Defaults::read(root.table("defaults"));
+    let config = Config {
+        server: settings::server(root.table("server")),
+        admin: settings::admin(root.table("admin")),
+        log: settings::log(root.table("log")),
+        auth: auth::auth(root.table("auth")),
+        naming: settings::naming(root.table("naming")),
+        catalog: settings::catalog(root.table("catalog")),
+        upstreams: upstreams::upstreams(root.table("upstreams"), root.table("mcpServers"), &defaults),
+    };
+    root.end("the configuration");
+    auth::open_door(reading, config.server.listen, &config.auth);
+    config
+}
+
+fn parse_file(path: &Path) -> Result<Source, Box<Fault>> {
+    let shown = path.display().to_string();
+    let text = file::read(path).map_err(|why| {
+        let text = format!("a configuration file cannot be used: {why}");
+        Box::new(Fault::error("unreadable-file", text).at(Some(Place::Path(shown.clone()))))
+    })?;
+    let named_json = path.extension().is_some_and(|extension| extension == "json" || extension == "jsonc");
+    let parsed = if named_json || text.trim_start().starts_with('{') {
+        json::parse(&text).map_err(|syntax| (syntax.at, syntax.text))
+    } else {
+        toml::parse(&text).map_err(|syntax| (syntax.at, syntax.text))
+    };
+    match parsed {
+        Ok(root) => Ok(Source { origin: Origin::File(path.to_owned()), text, root }),
+        Err((at, why)) => {
+            // A line with a syntax error may be the one with the secret.
+            let excerpt = excerpt::excerpt(&text, at, &[]);
+            Err(Box::new(Fault::error("syntax", why).at(Some(Place::File { path: shown, excerpt }))))
+        }
+    }
+}
+
+/// The built-in configuration: one upstream, which is this program.
+fn demo(program: &Path) -> Source {
+    let leaf = |shape| Node { shape, ..Node::default() };
+    let entry = vec![
+        ("command".to_owned(), leaf(Shape::Text(program.display().to_string()))),
+        ("args".to_owned(), leaf(Shape::List(vec![leaf(Shape::Text("demo-upstream".to_owned()))]))),
+    ];
+    let table = |name: &str, shape| Shape::Table(vec![(name.to_owned(), leaf(shape))]);
+    let root = leaf(table("upstreams", table("demo", Shape::Table(entry))));
+    Source { origin: Origin::Builtin, text: String::new(), root }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,187 @@
+//! The merged configuration while it is read: values with their places, and the faults found so far.
+
+use std::cell::RefCell;
+use std::ops::Range;
+use std::path::Path;
+
+use figment::Figment;
+use figment::value::{Dict, Num, Value};
+
+use super::environment::Environment;
+use super::expand::{Lookup, Problem, expand};
+use super::fault::{Fault, Place};
+use super::file;
+use super::source::{Node, Origin, Source};
+
+/// All sources, merged; and what was found wrong with them.
+pub(super) struct Reading {
+    pub(super) merged: Dict,
+    pub(super) environment: Environment,
+    /// Low to high.
+    sources: Vec<Source>,
+    faults: RefCell<Vec<Fault>>,
+    /// Every key that was asked for, so that a test can hold the example file to them.
+    #[cfg(test)]
+    pub(super) asked: RefCell<std::collections::BTreeSet<Vec<String>>>,
+}
+
+/// Which part of an entry a fault is about.
+#[derive(Clone, Copy)]
+pub(super) enum Part {
+    Key,
+    Value,
+}
+
+/// Under these names secrets stand, so that no value there is ever shown.
+const SECRET: [&str; 6] = ["args", "env", "headers", "url", "token", "hash"];
+
+impl Reading {
+    /// Merges `sources`, low to high.
+    pub(super) fn new(sources: Vec<Source>, environment: Environment, faults: Vec<Fault>) -> Self {
+        let figment = sources.iter().fold(Figment::new(), |figment, source| figment.merge(source));
+        let (merged, faults) = match figment.extract::<Dict>() {
+            Ok(merged) => (merged, faults),
+            Err(error) => {
+                (Dict::new(), faults.into_iter().chain([Fault::error("bad-value", error.to_string())]).collect())
+            }
+        };
+        Self {
+            merged,
+            environment,
+            sources,
+            faults: RefCell::new(faults),
+            #[cfg(test)]
+            asked: RefCell::default(),
+        }
+    }
+
+    /// Notes a fault.
+    pub(super) fn fault(&self, fault: Fault) {
+        self.faults.borrow_mut().push(fault);
+    }
+
+    /// How many were noted so far.
+    pub(super) fn faults_so_far(&self) -> usize {
+        self.faults.borrow().len()
+    }
+
+    /// Changes those noted after the first `from`.
+    pub(super) fn revise(&self, from: usize, change: impl Fn(&mut Fault)) {
+        self.faults.borrow_mut()[from..].iter_mut().for_each(change);
+    }
+
+    /// All that was noted.
+    pub(super) fn into_faults(self) -> Vec<Fault> {
+        self.faults.into_inner()
+    }
+
+    /// Where the value at `path` stands: in the highest source that has it.
+    pub(super) fn place(&self, path: &[String], part: Part) -> Option<Place> {
+        let (source, node) = self.find(path)?;
+        let key = node.key.clone();
+        match part {
+            Part::Key => source.place(key.clone(), &[key]),
+            Part::Value if node.is_single() && !is_secret(path) => {
+                source.place(node.span.clone(), &[key, node.span.clone()])
+            }
+            // An item of a list has no key but itself.
+            Part::Value if key == node.span => source.place(key, &[]),
+            Part::Value => source.place(node.span.clone(), &[key]),
+        }
+    }
+
+    /// Where `path` stands among others: by its first source, then by its place there.
+    pub(super) fn order(&self, path: &[String]) -> (usize, usize) {
+        let found = self.sources.iter().enumerate().find_map(|(index, source)| Some((index, source.node(path)?)));
+        found.map_or((usize::MAX, 0), |(index, node)| (index, node.key.start))
+    }
+
+    /// Whether the value at `path` was written in a file.
+    pub(super) fn is_file(&self, path: &[String]) -> bool {
+        self.find(path).is_some_and(|(source, _)| matches!(source.origin, Origin::File(_)))
+    }
+
+    /// The text of `value`; references are filled in where a file wrote it.
+    pub(super) fn text(&self, path: &[String], value: &Value) -> Option<String> {
+        match value {
+            Value::String(_, text) if self.is_file(path) => {
+                expand(text, self).map_err(|problems| self.report(path, text, problems)).ok()
+            }
+            Value::String(_, text) => Some(text.clone()),
+            _ => {
+                self.wrong_kind(path, "a text in quotes");
+                None
+            }
+        }
+    }
+
+    /// The text of `value`, which may be a number or a flag too.
+    pub(super) fn scalar(&self, path: &[String], value: &Value) -> Option<String> {
+        match value {
+            Value::Bool(_, flag) => Some(flag.to_string()),
+            Value::Num(_, Num::F64(number)) => Some(number.to_string()),
+            Value::Num(_, number) => number.to_i128().map(|number| number.to_string()),
+            Value::Dict(..) | Value::Array(..) => {
+                self.wrong_kind(path, "a single value");
+                None
+            }
+            _ => self.text(path, value),
+        }
+    }
+
+    /// Reports a value of another kind. Only its key is shown: what it holds is anybody's guess.
+    pub(super) fn wrong_kind(&self, path: &[String], expected: &str) {
+        let text = format!("`{}` is not {expected}", path.join("."));
+        self.fault(Fault::error("bad-value", text).at(self.place(path, Part::Key)));
+    }
+
+    fn report(&self, path: &[String], text: &str, problems: Vec<Problem>) {
+        for problem in problems {
+            let place = self.find(path).and_then(|(source, node)| {
+                let mark = within(source, node, &text[problem.range.clone()]);
+                let key = if node.key == node.span { mark.clone() } else { node.key.clone() };
+                source.place(mark.clone(), &[key, mark])
+            });
+            let fault = Fault::error(problem.kind, problem.text).at(place);
+            self.fault(match problem.hint {
+                Some(hint) => fault.hint(hint),
+                None => fault,
+            });
+        }
+    }
+
+    fn find(&self, path: &[String]) -> Option<(&Source, &Node)> {
+        self.sources.iter().rev().find_map(|source| Some((source, source.node(path)?)))
+    }
+}
+
+impl Lookup for Reading {
+    fn variable(&self, name: &str) -> Result<Option<String>, String> {
+        let value = self.environment.get(name);
+        value
+            .map(|value| value.to_str().map(str::to_owned).ok_or_else(|| "its value is not UTF-8".to_owned()))
+            .transpose()
+    }
+
+    fn file(&self, path: &str) -> Result<String, String> {
+        // The working directory is whatever a host happened to choose.
+        if !Path::new(path).is_absolute() {
+            return Err("the path must be absolute".to_owned());
+        }
+        let text = file::read(Path::new(path))?;
+        Ok(text.trim_end_matches(['\n', '\r']).to_owned())
+    }
+}
+
+fn is_secret(path: &[String]) -> bool {
+    path.iter().any(|name| SECRET.contains(&name.as_str()))
+}
+
+/// The bytes of `piece` in the written form of a value; the whole where escapes hide it.
+fn within(source: &Source, node: &Node, piece: &str) -> Range<usize> {
+    let written = source.text.get(node.span.clone()).unwrap_or_default();
+    match written.find(piece) {
+        Some(at) => node.span.start + at..node.span.start + at + piece.len(),
+        None => node.span.start..node.span.start,
+    }
+}

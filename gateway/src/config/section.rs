@@ -1,0 +1,238 @@
+//! One table of the merged configuration: its keys are taken one by one, and what is left is unknown.
+
+use figment::value::{Dict, Value};
+
+use super::fault::Fault;
+use super::nearest::nearest;
+use super::reading::{Part, Reading};
+
+/// One table; every key that is asked for is a known one.
+pub(super) struct Section<'a> {
+    pub(super) reading: &'a Reading,
+    pub(super) path: Vec<String>,
+    rest: Dict,
+    known: Vec<&'static str>,
+}
+
+impl<'a> Section<'a> {
+    /// The whole.
+    pub(super) fn root(reading: &'a Reading) -> Self {
+        Self { reading, path: Vec::new(), rest: reading.merged.clone(), known: Vec::new() }
+    }
+
+    /// Whether `key` is written anywhere.
+    pub(super) fn has(&self, key: &str) -> bool {
+        self.rest.contains_key(key)
+    }
+
+    /// The table at `key`; an empty one where there is none.
+    pub(super) fn table(&mut self, key: &'static str) -> Section<'a> {
+        let rest = match self.take(key) {
+            None => Dict::new(),
+            Some(Value::Dict(_, dict)) => dict,
+            Some(_) => {
+                self.reading.wrong_kind(&self.at(key), "a table");
+                Dict::new()
+            }
+        };
+        Section { reading: self.reading, path: self.at(key), rest, known: Vec::new() }
+    }
+
+    /// The named tables of this one, in the order of the files.
+    pub(super) fn tables(self) -> Vec<(String, Section<'a>)> {
+        let mut found = Vec::new();
+        for (name, value) in self.rest {
+            let path: Vec<String> = self.path.iter().cloned().chain([name.clone()]).collect();
+            let Value::Dict(_, rest) = value else {
+                self.reading.wrong_kind(&path, "a table");
+                continue;
+            };
+            found.push((name, Section { reading: self.reading, path, rest, known: Vec::new() }));
+        }
+        found.sort_by_key(|(_, section)| section.order());
+        found
+    }
+
+    /// The tables of the list at `key`.
+    pub(super) fn list_of_tables(&mut self, key: &'static str) -> Vec<Section<'a>> {
+        let items = match self.take(key) {
+            None => return Vec::new(),
+            Some(Value::Array(_, items)) => items,
+            Some(_) => {
+                self.reading.wrong_kind(&self.at(key), "a list of tables");
+                return Vec::new();
+            }
+        };
+        let mut found = Vec::new();
+        for (index, item) in items.into_iter().enumerate() {
+            let mut path = self.at(key);
+            path.push(index.to_string());
+            match item {
+                Value::Dict(_, rest) => found.push(Section { reading: self.reading, path, rest, known: Vec::new() }),
+                _ => self.reading.wrong_kind(&path, "a table"),
+            }
+        }
+        found
+    }
+
+    /// The text at `key`, its references filled in.
+    pub(super) fn text(&mut self, key: &'static str) -> Option<String> {
+        let value = self.take(key)?;
+        self.reading.text(&self.at(key), &value)
+    }
+
+    /// What `parse` makes of the text at `key`; its error says what was expected.
+    pub(super) fn parse<T>(&mut self, key: &'static str, parse: impl Fn(&str) -> Result<T, String>) -> Option<T> {
+        let text = self.text(key)?;
+        parse(&text).map_err(|expected| self.wrong(key, &expected)).ok()
+    }
+
+    /// As `parse`, for a value that may be written as a number too.
+    pub(super) fn number<T>(&mut self, key: &'static str, parse: impl Fn(&str) -> Result<T, String>) -> Option<T> {
+        let value = self.take(key)?;
+        let text = self.reading.scalar(&self.at(key), &value)?;
+        parse(&text).map_err(|expected| self.wrong(key, &expected)).ok()
+    }
+
+    /// A whole number between `least` and `most`.
+    pub(super) fn count(&mut self, key: &'static str, least: usize, most: usize) -> Option<usize> {
+        let expected = format!("expected a whole number from {least} to {most}");
+        self.number(key, |text| match text.parse() {
+            Ok(number) if (least..=most).contains(&number) => Ok(number),
+            _ => Err(expected.clone()),
+        })
+    }
+
+    /// Yes or no.
+    pub(super) fn flag(&mut self, key: &'static str) -> Option<bool> {
+        match self.take(key)? {
+            Value::Bool(_, flag) => Some(flag),
+            value => match self.reading.text(&self.at(key), &value)?.as_str() {
+                "true" => Some(true),
+                "false" => Some(false),
+                _ => {
+                    self.wrong(key, "expected true or false");
+                    None
+                }
+            },
+        }
+    }
+
+    /// One of a few words.
+    pub(super) fn word<T: Copy>(&mut self, key: &'static str, words: &[(&'static str, T)]) -> Option<T> {
+        self.parse(key, |text| {
+            let found = words.iter().find(|(word, _)| *word == text);
+            found.map(|(_, meaning)| *meaning).ok_or_else(|| {
+                let all: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
+                match nearest(text, &all) {
+                    Some(word) => format!("did you mean \"{word}\"?"),
+                    None => format!("expected \"{}\"", all.join("\", \"")),
+                }
+            })
+        })
+    }
+
+    /// A list of texts. A variable or flag holds them with commas between, or as a JSON list.
+    pub(super) fn list(&mut self, key: &'static str) -> Option<Vec<String>> {
+        match self.take(key)? {
+            Value::Array(_, items) => {
+                let read = |(index, item): (usize, Value)| {
+                    let mut path = self.at(key);
+                    path.push(index.to_string());
+                    self.reading.text(&path, &item)
+                };
+                // Every item is looked at, so that all faults are found.
+                let texts: Vec<Option<String>> = items.into_iter().enumerate().map(read).collect();
+                texts.into_iter().collect()
+            }
+            Value::String(_, text) if !self.reading.is_file(&self.at(key)) => match serde_json::from_str(&text) {
+                Ok(items) => Some(items),
+                Err(_) => {
+                    Some(text.split(',').map(str::trim).filter(|item| !item.is_empty()).map(str::to_owned).collect())
+                }
+            },
+            _ => {
+                self.reading.wrong_kind(&self.at(key), "a list of texts");
+                None
+            }
+        }
+    }
+
+    /// A table of texts, in the order of the files; numbers and flags count as their text.
+    pub(super) fn pairs(&mut self, key: &'static str) -> Vec<(String, String)> {
+        let section = self.table(key);
+        let mut found = Vec::new();
+        for (name, value) in &section.rest {
+            let path = section.at(name);
+            if let Some(text) = section.reading.scalar(&path, value) {
+                found.push((section.reading.order(&path), name.clone(), text));
+            }
+        }
+        found.sort_by_key(|(order, ..)| *order);
+        found.into_iter().map(|(_, name, text)| (name, text)).collect()
+    }
+
+    /// Reports what is wrong with the value at `key`.
+    pub(super) fn wrong(&self, key: &str, expected: &str) {
+        let text = format!("`{}` has a value that cannot be used", self.at(key).join("."));
+        self.reading.fault(Fault::error("bad-value", text).at(self.place(key)).label(expected));
+    }
+
+    /// As `wrong`, for one item of a list.
+    pub(super) fn wrong_item(&self, key: &str, index: usize, expected: &str) {
+        let mut path = self.at(key);
+        path.push(index.to_string());
+        // A list that was not written as one has no items with a place.
+        let place = self.reading.place(&path, Part::Value).or_else(|| self.place(key));
+        let text = format!("`{}` has an item that cannot be used", self.at(key).join("."));
+        self.reading.fault(Fault::error("bad-value", text).at(place).label(expected));
+    }
+
+    /// The place of the value at `key`.
+    pub(super) fn place(&self, key: &str) -> Option<super::fault::Place> {
+        self.reading.place(&self.at(key), Part::Value)
+    }
+
+    /// The place of this table's own name.
+    pub(super) fn own_place(&self) -> Option<super::fault::Place> {
+        self.reading.place(&self.path, Part::Key)
+    }
+
+    /// Where this table stands among others.
+    pub(super) fn order(&self) -> (usize, usize) {
+        self.reading.order(&self.path)
+    }
+
+    /// Refuses what nobody asked for. `what` names a table of this kind.
+    pub(super) fn end(self, what: &str) {
+        for key in self.rest.keys() {
+            let label = match nearest(key, &self.known) {
+                Some(known) => format!("did you mean `{known}`?"),
+                None => format!("known: {}", self.known.join(", ")),
+            };
+            let text = format!("`{key}` is not a key of {what}");
+            let place = self.reading.place(&self.at(key), Part::Key);
+            self.reading.fault(Fault::error("unknown-key", text).at(place).label(label));
+        }
+    }
+
+    /// As `end`, for a file that is a host's: what is not ours is only named.
+    pub(super) fn end_tolerant(self, what: &str) {
+        for key in self.rest.keys() {
+            let place = self.reading.place(&self.at(key), Part::Key);
+            let text = format!("`{key}` of {what} is not used here");
+            self.reading.fault(Fault::warning("unused-key", text).at(place));
+        }
+    }
+
+    fn take(&mut self, key: &'static str) -> Option<Value> {
+        #[cfg(test)]
+        self.reading.asked.borrow_mut().insert(self.at(key));
+        self.known.push(key);
+        self.rest.remove(key)
+    }
+
+    pub(super) fn at(&self, key: &str) -> Vec<String> {
+        self.path.iter().cloned().chain([key.to_owned()]).collect()
+    }
+}

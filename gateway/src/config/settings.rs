@@ -1,0 +1,188 @@
+//! The sections that say how the gateway itself is: server, admin, log, naming, catalog.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use tracing_subscriber::EnvFilter;
+
+use crate::downstream::config::{Config as Server, Session};
+use crate::router::config::{Catalog, Naming, Strategy};
+use crate::telemetry::config::{Admin, Format, Log};
+
+use super::section::Section;
+use super::units::{duration, size};
+
+/// `[server]`, with its session and its end.
+pub(super) fn server(mut section: Section<'_>) -> Server {
+    let default = Server::default();
+    let server = Server {
+        listen: section.parse("listen", address).unwrap_or(default.listen),
+        path: section.parse("path", path).unwrap_or(default.path),
+        allowed_origins: checked(&mut section, "allowed_origins", origin),
+        allowed_hosts: checked(&mut section, "allowed_hosts", host),
+        max_body: section.number("max_body", bounded_size).unwrap_or(default.max_body),
+        header_read_timeout: section.number("header_read_timeout", some_time).unwrap_or(default.header_read_timeout),
+        sse_keepalive: section.number("sse_keepalive", some_time).unwrap_or(default.sse_keepalive),
+        name: section.parse("name", line).unwrap_or(default.name),
+        instructions: section.text("instructions").unwrap_or(default.instructions),
+        session: session(section.table("session")),
+        shutdown_grace: shutdown(section.table("shutdown")).unwrap_or(default.shutdown_grace),
+    };
+    section.end("[server]");
+    server
+}
+
+fn session(mut section: Section<'_>) -> Session {
+    let default = Session::default();
+    let session = Session {
+        required: section.flag("required").unwrap_or(default.required),
+        idle_timeout: section.number("idle_timeout", some_time).unwrap_or(default.idle_timeout),
+        max: section.count("max", 1, 1_000_000).unwrap_or(default.max),
+        resume_buffer: section.number("resume_buffer", size).unwrap_or(default.resume_buffer),
+    };
+    section.end("[server.session]");
+    session
+}
+
+fn shutdown(mut section: Section<'_>) -> Option<Duration> {
+    let grace = section.number("grace", duration);
+    section.end("[server.shutdown]");
+    grace
+}
+
+/// `[admin]`.
+pub(super) fn admin(mut section: Section<'_>) -> Admin {
+    let listen = section.parse("listen", |text| match text {
+        "" | "off" => Ok(None),
+        text => address(text).map(Some),
+    });
+    section.end("[admin]");
+    listen.map_or_else(Admin::default, |listen| Admin { listen })
+}
+
+/// `[log]`.
+pub(super) fn log(mut section: Section<'_>) -> Log {
+    let default = Log::default();
+    let formats = [("auto", Format::Auto), ("text", Format::Text), ("json", Format::Json)];
+    let levels = [
+        ("off", None),
+        ("error", Some(tracing::Level::ERROR)),
+        ("warn", Some(tracing::Level::WARN)),
+        ("info", Some(tracing::Level::INFO)),
+        ("debug", Some(tracing::Level::DEBUG)),
+        ("trace", Some(tracing::Level::TRACE)),
+    ];
+    let log = Log {
+        level: section.parse("level", filter).unwrap_or(default.level),
+        format: section.word("format", &formats).unwrap_or(default.format),
+        upstream_stderr: section.word("upstream_stderr", &levels).unwrap_or(default.upstream_stderr),
+    };
+    section.end("[log]");
+    log
+}
+
+/// `[naming]`.
+pub(super) fn naming(mut section: Section<'_>) -> Naming {
+    let default = Naming::default();
+    let strategies =
+        [("prefix", Strategy::Prefix), ("prefix_on_conflict", Strategy::PrefixOnConflict), ("flat", Strategy::Flat)];
+    let naming = Naming {
+        strategy: section.word("strategy", &strategies).unwrap_or(default.strategy),
+        separator: section.parse("separator", separator).unwrap_or(default.separator),
+        // Room for a prefix, a hash and something to recognise; tool names end at 128.
+        max_length: section.count("max_length", 16, 128).unwrap_or(default.max_length),
+    };
+    section.end("[naming]");
+    naming
+}
+
+/// `[catalog]`.
+pub(super) fn catalog(mut section: Section<'_>) -> Catalog {
+    let default = Catalog::default();
+    let catalog = Catalog {
+        first_list_wait: section.number("first_list_wait", duration).or(default.first_list_wait),
+        page_size: section.count("page_size", 1, 1_000_000).unwrap_or(default.page_size),
+    };
+    section.end("[catalog]");
+    catalog
+}
+
+fn checked(section: &mut Section<'_>, key: &'static str, check: fn(&str) -> Result<String, String>) -> Vec<String> {
+    let mut found = Vec::new();
+    for (index, text) in section.list(key).unwrap_or_default().into_iter().enumerate() {
+        match check(&text) {
+            Ok(text) => found.push(text),
+            Err(expected) => section.wrong_item(key, index, &expected),
+        }
+    }
+    found
+}
+
+fn address(text: &str) -> Result<SocketAddr, String> {
+    let text = text.replace("localhost:", "127.0.0.1:");
+    text.parse().map_err(|_| "expected an address with a port, such as \"127.0.0.1:8808\" or \"[::1]:8808\"".to_owned())
+}
+
+fn path(text: &str) -> Result<String, String> {
+    let plain = |char: char| char.is_ascii_alphanumeric() || "/-_.~".contains(char);
+    if text.starts_with('/') && !text.contains("//") && text.chars().all(plain) {
+        Ok(text.to_owned())
+    } else {
+        Err("expected a path such as \"/mcp\"".to_owned())
+    }
+}
+
+fn origin(text: &str) -> Result<String, String> {
+    let expected = || "expected an origin such as \"https://app.example.com\" or \"http://localhost:3000\"".to_owned();
+    let (scheme, rest) = text.split_once("://").ok_or_else(expected)?;
+    let plain = !scheme.is_empty() && !rest.is_empty() && !rest.contains(['/', '?', '#', '@', '*', ' ']);
+    if plain { Ok(text.to_ascii_lowercase()) } else { Err(expected()) }
+}
+
+fn host(text: &str) -> Result<String, String> {
+    let plain = !text.is_empty() && !text.contains(['/', '?', '#', '@', '*', ' ']);
+    if plain {
+        Ok(text.to_ascii_lowercase())
+    } else {
+        Err("expected a host name such as \"mcp.example.com\", with a port or without".to_owned())
+    }
+}
+
+fn separator(text: &str) -> Result<String, String> {
+    let plain = |char: char| char.is_ascii_alphanumeric() || "_-.".contains(char);
+    if (1..=8).contains(&text.len()) && text.chars().all(plain) {
+        Ok(text.to_owned())
+    } else {
+        Err("expected one to eight of A-Z a-z 0-9 _ - .".to_owned())
+    }
+}
+
+fn filter(text: &str) -> Result<String, String> {
+    match EnvFilter::builder().parse(text) {
+        Ok(_) if !text.trim().is_empty() => Ok(text.to_owned()),
+        _ => Err("expected a level such as \"info\", or directives such as \"info,trunkline=debug\"".to_owned()),
+    }
+}
+
+fn line(text: &str) -> Result<String, String> {
+    if text.is_empty() || text.len() > 64 || text.chars().any(char::is_control) {
+        return Err("expected one to 64 characters on one line".to_owned());
+    }
+    Ok(text.to_owned())
+}
+
+/// A time-out that cannot be switched off.
+pub(super) fn some_time(text: &str) -> Result<Duration, String> {
+    match duration(text)? {
+        Duration::ZERO => Err("expected more than 0".to_owned()),
+        duration => Ok(duration),
+    }
+}
+
+/// A message size: too small and nothing works, too large and one message is all the memory.
+pub(super) fn bounded_size(text: &str) -> Result<usize, String> {
+    match size(text)? {
+        bytes if (1 << 10..=1 << 30).contains(&bytes) => Ok(bytes),
+        _ => Err("expected from 1KiB to 1GiB".to_owned()),
+    }
+}

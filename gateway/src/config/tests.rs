@@ -1,0 +1,8 @@
+//! Whole configurations, from text to values and faults.
+
+mod example;
+mod faults;
+mod imports;
+mod layers;
+mod leaks;
+mod loading;

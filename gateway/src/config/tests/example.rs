@@ -1,0 +1,65 @@
+//! The example file says what the defaults are, and names every key.
+
+use std::path::Path;
+
+use super::loading::{Folder, load_texts};
+use crate::config::environment::Environment;
+use crate::config::reading::Reading;
+use crate::config::{Config, check, parse_file};
+
+fn example() -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../config.example.toml");
+    std::fs::read_to_string(path).unwrap()
+}
+
+/// The file with its examples, which begin with `#` and no space, switched on.
+fn with_examples() -> String {
+    let on = |line: &str| match line.strip_prefix('#') {
+        Some(rest) if !rest.is_empty() && !rest.starts_with(' ') => rest.to_owned(),
+        _ => line.to_owned(),
+    };
+    example().lines().map(on).collect::<Vec<_>>().join("\n")
+}
+
+const ENV: [(&str, &str); 3] = [("HOME", "/h"), ("TICKETS_TOKEN", "t"), ("TRUNKLINE_LAPTOP_TOKEN", "0123456789abcdef")];
+
+#[test]
+fn the_example_file_equals_the_defaults() {
+    let loaded = load_texts(&[("a.toml", &example())], &[]).unwrap_or_else(|faults| panic!("{faults}"));
+    assert_eq!(loaded.config, Config::default());
+}
+
+#[test]
+fn its_defaults_for_upstreams_are_those_that_are_built_in() {
+    let upstream = "\n[upstreams.x]\ncommand = 'x'\n";
+    let of = |text: &str| load_texts(&[("a.toml", text)], &ENV).unwrap().config.upstreams;
+    assert_eq!(of(&(example() + upstream)), of(upstream));
+}
+
+#[test]
+fn its_examples_are_right() {
+    let loaded = load_texts(&[("a.toml", &with_examples())], &ENV).unwrap_or_else(|faults| panic!("{faults}"));
+    assert_eq!(loaded.warnings, []);
+    assert_eq!(loaded.config.upstreams.len(), 3);
+}
+
+#[test]
+fn every_key_is_in_it() {
+    let folder = Folder::new();
+    let source = parse_file(&folder.write("a.toml", &with_examples())).unwrap();
+    let reading = Reading::new(vec![source], Environment::of(&ENV), Vec::new());
+    check(&reading);
+    let text = with_examples();
+    let asked = reading.asked.borrow();
+    // Other hosts' spellings are taken, and not recommended.
+    let spellings = ["serverUrl", "httpUrl"];
+    let absent = |key: &&String| {
+        !spellings.contains(&key.as_str())
+            && !text.contains(&format!("{key} = "))
+            && !text.contains(&format!("{key}]"))
+            && !text.contains(&format!("[{key}."))
+    };
+    let missing: Vec<&String> = asked.iter().filter_map(|path| path.last()).filter(absent).collect();
+    assert!(missing.is_empty(), "{missing:?}");
+    assert!(asked.len() > 60, "{}", asked.len());
+}

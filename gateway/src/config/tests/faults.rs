@@ -1,0 +1,208 @@
+//! Every fault is found, with its place, and no secret is shown on the way.
+
+use super::loading::{Folder, load_texts, shown};
+use crate::config::environment::Environment;
+use crate::config::{Inputs, load};
+
+#[test]
+fn an_unknown_key_is_shown_with_its_line_and_the_nearest_known() {
+    assert_eq!(
+        shown("[upstreams.a]\ncomand = \"npx\"\nurl = \"http://x/\"\n"),
+        "error[unknown-key]: `comand` is not a key of an upstream\n  \
+           ┌─ a.toml:2:1\n \
+          2│ comand = \"***\"\n  \
+           │ ^^^^^^ did you mean `command`?\n\
+         1 error"
+    );
+}
+
+#[test]
+fn an_unset_variable_is_marked_where_it_stands() {
+    assert_eq!(
+        shown(
+            "[upstreams.a]\nurl = \"http://x/\"\n[upstreams.a.headers]\n  Authorization = \"Bearer ${TOKEN} canary\"\n"
+        ),
+        "error[unset-variable]: ${TOKEN} has no value and no default\n  \
+           ┌─ a.toml:4:27\n \
+          4│   Authorization = \"****** ${TOKEN} ******\"\n  \
+           │                           ^^^^^^^^\n  \
+           = hint: export TOKEN, or write ${TOKEN:-} where it may be empty\n\
+         1 error"
+    );
+}
+
+/// One fault of every kind that a table can have.
+const MANY: &str = r#"
+[server]
+listen = "8808"
+max_body = "8 stones"
+pth = "/mcp"
+
+[server.session]
+max = 0
+
+[naming]
+strategy = "prefx"
+separator = ""
+
+[auth]
+mode = "token"
+
+[log]
+level = "=,="
+
+[defaults]
+request_timeout = "soon"
+env_inherit = ["[A-Z]"]
+
+[defaults.restart]
+backoff_min = "1m"
+
+[serve]
+
+[upstreams.Bad_Name]
+command = "x"
+
+[upstreams.none]
+enabled = true
+
+[upstreams.both]
+command = "x"
+url = "http://x/"
+
+[upstreams.odd]
+transport = "sse"
+url = "http://x/"
+
+[upstreams.mixed]
+url = "ftp://x/"
+args = ["x"]
+headers = { Host = "x", "a b" = "c" }
+tools = { allow = [""] }
+"#;
+
+#[test]
+fn all_faults_are_found_at_once() {
+    let faults = shown(MANY);
+    for (kind, at) in [
+        ("bad-value", "3:10"),
+        ("bad-value", "4:12"),
+        ("unknown-key", "5:1"),
+        ("bad-value", "8:7"),
+        ("bad-value", "11:12"),
+        ("bad-value", "12:13"),
+        ("bad-value", "15:8"),
+        ("bad-value", "18:9"),
+        ("bad-value", "21:19"),
+        ("bad-value", "22:16"),
+        ("bad-value", "24:11"),
+        ("unknown-key", "27:2"),
+        ("bad-name", "29:12"),
+        ("missing-key", "32:12"),
+        ("missing-key", "35:12"),
+        ("unknown-transport", "40:13"),
+        ("bad-value", "44:7"),
+        ("useless-key", "45:8"),
+        ("bad-value", "46:11"),
+        ("bad-value", "47:20"),
+    ] {
+        let found =
+            faults.split("error[").any(|fault| fault.starts_with(kind) && fault.contains(&format!("a.toml:{at}\n")));
+        assert!(found, "{kind} at {at} is missing in\n{faults}");
+    }
+    assert!(faults.ends_with("\n21 errors"), "{faults}");
+}
+
+#[test]
+fn a_syntax_error_shows_its_place_and_no_value() {
+    let faults = shown("[upstreams.a.headers]\nAuthorization = \"Bearer canary\n");
+    assert!(faults.contains("error[syntax]") && faults.contains("a.toml:2:"), "{faults}");
+    assert!(!faults.contains("canary"), "{faults}");
+}
+
+#[test]
+fn no_value_of_a_secret_key_is_ever_shown() {
+    for text in [
+        "[upstreams.a]\ncommand = \"x\"\nargs = \"--key canary\"",
+        "[upstreams.a]\ncommand = \"x\"\nenv = \"canary\"",
+        "[upstreams.a]\ncommand = \"x\"\nenv = { \"A=B\" = \"canary\" }",
+        "[upstreams.a]\nurl = \"ftp://h/?key=canary\"",
+        "[upstreams.a]\nurl = \"http://user:canary@h/\"",
+        "[upstreams.a]\nurl = \"http://h/\"\nheaders = { \"a b\" = 'canary', x = \"canary\" } # canary\nx = 1",
+        "[upstreams.a]\nurl = \"http://h/\"\nheaders = { x = \"canary\\u0000\" }",
+        "[upstreams.a]\nurl = \"http://h/\"\nheaders = { x = \"\"\"\ncanary ${NO} canary\n\"\"\" }",
+        "[upstreams.a]\ncommand = \"x\"\nenv = { A = [\"canary\"] }",
+        "[upstreams]\na = { comand = \"canary\", env = { K = \"canary\" } }",
+        "[[auth.tokens]]\nname = \"n\"\ntoken = \"canary\"",
+        "[[auth.tokens]]\nname = \"n\"\nhash = \"canary\"",
+        "[[auth.tokens]]\nname = \"n\"\ntoken = \"canary-canary-canary\"\nhash = \"sha256:canary\"",
+        "[server]\nlisten = \"${NO:-canary\"",
+    ] {
+        let faults = shown(text);
+        assert!(faults.contains("error["), "{text}");
+        assert!(!faults.contains("canary"), "{text}\n{faults}");
+    }
+}
+
+#[test]
+fn what_a_terminal_would_obey_is_escaped() {
+    let faults = shown("[server]\n\"\u{9b}31m\\u001b[31m\u{202e}\" = 1\n");
+    assert!(faults.contains("unknown-key"), "{faults}");
+    assert!(!faults.contains(['\u{1b}', '\u{9b}', '\u{202e}']), "{faults}");
+}
+
+#[test]
+fn variables_and_flags_are_named() {
+    let environment = Environment::of(&[("TRUNKLINE_SERVER__LISTN", "x"), ("TRUNKLINE_LOG__FORMAT", "jsn")]);
+    let flags = vec![("--listen", &["server", "listen"][..], "nowhere".to_owned())];
+    let faults = load(Inputs { environment, flags, ..Inputs::default() }).unwrap_err().to_string();
+    assert!(faults.contains("`listn` is not a key of [server]\n ┌─ environment variable TRUNKLINE_SERVER__LISTN\n = did you mean `listen`?"), "{faults}");
+    assert!(faults.contains("┌─ environment variable TRUNKLINE_LOG__FORMAT\n = did you mean \"json\"?"), "{faults}");
+    assert!(faults.contains("`server.listen` has a value that cannot be used\n ┌─ flag --listen\n"), "{faults}");
+}
+
+#[test]
+fn only_regular_files_of_a_sane_size_are_read() {
+    let folder = Folder::new();
+    let big = folder.write("big.toml", &"#".repeat((1 << 20) + 1));
+    let bytes = folder.0.join("bytes.toml");
+    std::fs::write(&bytes, [0xff, 0xfe]).unwrap();
+    let files = vec![folder.0.clone(), big, bytes, folder.0.join("none.toml"), "/dev/zero".into()];
+    let faults = load(Inputs { files, ..Inputs::default() }).unwrap_err();
+    let texts: Vec<_> = faults.0.iter().map(|fault| fault.text.rsplit(": ").next().unwrap()).collect();
+    assert_eq!(
+        texts,
+        [
+            "it is not a regular file",
+            "it is larger than 1 MiB",
+            "it is not UTF-8 text",
+            "there is no such file",
+            "it is not a regular file"
+        ]
+    );
+}
+
+#[test]
+fn the_door_stays_shut_beyond_loopback() {
+    let open = "[server]\nlisten = \"0.0.0.0:1\"\n";
+    assert!(shown(open).contains("error[open-door]") && shown(open).contains("a.toml:2:10"));
+    assert!(load_texts(&[("a.toml", &format!("{open}[auth]\nallow_unauthenticated = true"))], &[]).is_ok());
+    assert!(
+        load_texts(&[("a.toml", &format!("{open}[[auth.tokens]]\nname = \"n\"\ntoken = \"0123456789abcdef\""))], &[])
+            .is_ok()
+    );
+    assert!(load_texts(&[("a.toml", "[server]\nlisten = \"[::1]:1\"")], &[]).is_ok());
+}
+
+#[test]
+fn names_and_prefixes_are_unique() {
+    let twice = "[upstreams.a]\ncommand = \"x\"\n[upstreams.b]\ncommand = \"x\"\nprefix = \"a\"\n[mcpServers.B]\ncommand = \"x\"\n";
+    let faults = shown(twice);
+    assert!(
+        faults.contains("the upstreams `a` and `b` have the same prefix, `a`") && faults.contains("a.toml:3:12"),
+        "{faults}"
+    );
+    assert!(faults.contains("the upstreams `b` and `B` would have the same name, `b`"), "{faults}");
+    let bare = "[upstreams.a]\ncommand = \"x\"\nprefix = \"\"\n[upstreams.b]\ncommand = \"x\"\nprefix = \"\"\n";
+    assert!(load_texts(&[("a.toml", bare)], &[]).is_ok());
+}

@@ -1,0 +1,146 @@
+//! What lies over what, and what the values become.
+
+use std::time::Duration;
+
+use sha2::{Digest, Sha256};
+
+use super::loading::{Folder, good, load_texts};
+use crate::config::environment::Environment;
+use crate::config::{Inputs, load};
+use crate::upstream::config::{EraChoice, RestartPolicy, Transport};
+
+#[test]
+fn files_then_environment_then_flags() {
+    let folder = Folder::new();
+    let files = vec![
+        folder.write("a.toml", "[server]\nname = \"a\"\npath = \"/a\"\nmax_body = \"1MiB\"\ninstructions = \"a\"\n[server.session]\nmax = 5"),
+        folder.write("b.toml", "[server]\npath = \"/b\"\nmax_body = \"2MiB\"\ninstructions = \"b\""),
+    ];
+    let environment = Environment::of(&[
+        ("TRUNKLINE_SERVER__MAX_BODY", "3MiB"),
+        ("TRUNKLINE_SERVER__INSTRUCTIONS", "${env}"),
+        ("TRUNKLINE_SERVER__ALLOWED_HOSTS", "A.example, b.example:80"),
+    ]);
+    let flags = vec![("--instructions", &["server", "instructions"][..], "${flag}".to_owned())];
+    let server = load(Inputs { files, environment, flags, demo: None }).unwrap().config.server;
+    assert_eq!((server.name.as_str(), server.path.as_str(), server.max_body), ("a", "/b", 3 << 20));
+    assert_eq!(server.instructions, "${flag}");
+    assert_eq!(server.session.max, 5);
+    assert_eq!(server.allowed_hosts, ["a.example", "b.example:80"]);
+}
+
+#[test]
+fn an_upstream_lies_over_the_defaults() {
+    let text = "
+        [upstreams.a]
+        command = 'x'
+        request_timeout = 0
+        call_timeout = '2m'
+        restart = { max_restarts = 3 }
+        [upstreams.b]
+        url = 'https://h.example/mcp'
+        era = 'modern'
+        prefix = ''
+        headers = { Authorization = 'Bearer t' }
+        tools = { allow = ['read_*'], deny = ['*_x'] }
+        [defaults]
+        request_timeout = '10s'
+        max_call_time = 0
+        max_response = '1MiB'
+        [defaults.restart]
+        policy = 'never'";
+    let upstreams = good(text).config.upstreams;
+    let [a, b] = &upstreams[..] else { panic!() };
+    assert_eq!((a.request_timeout, a.call_timeout, a.max_call_time), (None, Some(Duration::from_secs(120)), None));
+    assert_eq!((a.restart.policy, a.restart.max_restarts, b.restart.max_restarts), (RestartPolicy::Never, 3, 10));
+    assert_eq!((b.request_timeout, b.call_timeout, b.max_message), (Some(Duration::from_secs(10)), None, 1 << 20));
+    assert_eq!((&*a.prefix, &*b.prefix, b.era), ("a", "", EraChoice::Modern));
+    assert!(b.tools.admits("read_y") && !b.tools.admits("read_x") && !b.tools.admits("z"));
+    let Transport::Http { url, headers } = &b.transport else { panic!() };
+    assert_eq!(url.host(), Some("h.example"));
+    assert!(headers["authorization"].is_sensitive());
+}
+
+#[test]
+fn a_child_gets_a_clean_environment() {
+    let env =
+        [("PATH", "/bin"), ("CANARY", "c"), ("KEY", "k"), ("TRUNKLINE_X", "x"), ("MY_A", "1"), ("SECRET_FILE", "s")];
+    let text = "[upstreams.a]\ncommand = 'x'\nenv = { TOKEN = '${KEY}', PORT = 80 }\n[upstreams.b]\ncommand = 'x'\nenv_inherit = ['MY_*']";
+    let upstreams = load_texts(&[("a.toml", text)], &env).unwrap().config.upstreams;
+    let names = |index: usize| -> Vec<String> {
+        let Transport::Stdio { env, .. } = &upstreams[index].transport else { panic!() };
+        env.iter().map(|(name, value)| format!("{}={}", name.to_str().unwrap(), value.to_str().unwrap())).collect()
+    };
+    assert_eq!(names(0), ["PATH=/bin", "PORT=80", "TOKEN=k"]);
+    assert_eq!(names(1), ["MY_A=1"]);
+}
+
+#[test]
+fn the_order_is_that_of_the_files() {
+    let toml = "upstreams.zebra.command = 'x'\n[upstreams.mouse]\ncommand = 'x'\n[mcpServers.bee]\ncommand = 'x'\n[upstreams.ant]\ncommand = 'x'\n[upstreams.off]\ncommand = 'x'\nenabled = false\n";
+    let json = r#"{"mcpServers": {"yak": {"command": "x"}, "auk": {"command": "x"}}}"#;
+    let config = load_texts(&[("m.json", json), ("a.toml", toml)], &[("TRUNKLINE_UPSTREAMS__MOUSE__ARGS", "a,b")])
+        .unwrap()
+        .config;
+    let names: Vec<&str> = config.upstreams.iter().map(|upstream| &*upstream.name).collect();
+    assert_eq!(names, ["yak", "auk", "zebra", "mouse", "bee", "ant"]);
+}
+
+#[test]
+fn tokens_are_hashed_at_once() {
+    let digest: [u8; 32] = Sha256::digest(b"a token of some length").into();
+    let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    let text = format!(
+        "[auth]\nmode = 'token'\n[[auth.tokens]]\nname = 'a'\nhash = 'sha256:{hex}'\n[[auth.tokens]]\nname = 'b'\ntoken = '${{T}}'"
+    );
+    let auth = load_texts(&[("a.toml", &text)], &[("T", "a token of some length\n")]).unwrap().config.auth;
+    assert!(auth.tokens.iter().all(|token| token.digest == digest));
+    assert!(!format!("{auth:?}").contains("some length"));
+}
+
+#[test]
+fn references_reach_files_and_variables_but_not_themselves() {
+    let folder = Folder::new();
+    let secret = folder.write("secret", "of ${HOME}\n");
+    let text = format!("[server]\ninstructions = '${{file:{}}} ${{A}} $$ $A'", secret.display());
+    let config = load_texts(&[("a.toml", &text)], &[("A", "${B}"), ("HOME", "/h")]).unwrap().config;
+    assert_eq!(config.server.instructions, "of ${HOME} ${B} $ $A");
+}
+
+#[test]
+fn a_switched_off_upstream_is_checked_but_may_lack_its_variables() {
+    let off = "[upstreams.a]\nenabled = false\ncommand = '${NOT_SET}'\n";
+    let loaded = good(off);
+    assert!(loaded.config.upstreams.is_empty());
+    assert_eq!(loaded.warnings[0].kind, "unset-variable");
+    assert!(load_texts(&[("a.toml", &format!("{off}colour = 1"))], &[]).is_err());
+}
+
+#[test]
+fn without_files_there_is_the_demo_unless_variables_name_upstreams() {
+    let names = |env: &[(&str, &str)]| {
+        let inputs = Inputs {
+            environment: Environment::of(env),
+            demo: Some("/opt/a $HOME/trunkline".into()),
+            ..Inputs::default()
+        };
+        let upstreams = load(inputs).unwrap().config.upstreams;
+        upstreams.into_iter().map(|upstream| (upstream.name.to_string(), upstream.transport)).collect::<Vec<_>>()
+    };
+    let demo = names(&[]);
+    let Transport::Stdio { command, args, .. } = &demo[0].1 else { panic!() };
+    assert_eq!(
+        (demo[0].0.as_str(), command.as_str(), args[0].as_str()),
+        ("demo", "/opt/a $HOME/trunkline", "demo-upstream")
+    );
+    assert_eq!(names(&[("TRUNKLINE_UPSTREAMS__X__URL", "http://x/")])[0].0, "x");
+}
+
+#[test]
+fn the_level_can_come_from_rust_log_below_our_own_variable() {
+    let level =
+        |env: &[(&str, &str)]| load_texts(&[("a.toml", "[log]\nlevel = 'error'")], env).unwrap().config.log.level;
+    assert_eq!(level(&[]), "error");
+    assert_eq!(level(&[("RUST_LOG", "warn,trunkline=debug")]), "warn,trunkline=debug");
+    assert_eq!(level(&[("RUST_LOG", "warn"), ("TRUNKLINE_LOG__LEVEL", "trace")]), "trace");
+}

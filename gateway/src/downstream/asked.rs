@@ -1,0 +1,181 @@
+//! What is remembered of a client's request, and how what comes back on it is written in the client's words.
+
+use super::status;
+use crate::call::{Call, Change, Event, Failure, ListenFilter, LogLevel, Outcome};
+use crate::protocol::error::{self, RpcError};
+use crate::protocol::meta::{SERVER_INFO, SUBSCRIPTION_ID};
+use crate::protocol::object::{Edit, Key};
+use crate::protocol::{Id, Method, Object, Revision, frame, json, translate};
+use bytes::Bytes;
+use http::StatusCode;
+use std::sync::Arc;
+
+/// The hop's part of a request: everything that the [`Call`] does not carry and the answer needs.
+#[derive(Debug)]
+pub(super) struct Asked {
+    /// Echoed exactly.
+    pub(super) id: Id,
+    pub(super) method: Method,
+    /// The revision that the client reads.
+    pub(super) revision: Revision,
+    /// The URI of a read, in the client's words.
+    uri: Option<Box<str>>,
+    /// The client's own progress token, raw.
+    token: Option<Bytes>,
+    /// The level from which on log messages are passed; `None` means all to a legacy client and none to a modern one.
+    level: Option<LogLevel>,
+}
+
+/// The end of a request: a whole response, and the status it has over HTTP where nothing was sent before.
+#[derive(Debug)]
+pub(super) struct Answer {
+    pub(super) frame: Vec<u8>,
+    pub(super) status: StatusCode,
+}
+
+impl Asked {
+    /// Remembers what a call leaves behind; `token` is the client's.
+    pub(super) fn of(id: Id, call: &Call, token: Option<Bytes>) -> Self {
+        let uri = (call.method == Method::ResourcesRead).then(|| call.params.text(Key::Uri)).flatten();
+        Self {
+            id,
+            method: call.method.clone(),
+            revision: call.revision(),
+            uri: uri.map(|uri| uri.into()),
+            token,
+            level: call.log_level,
+        }
+    }
+
+    /// The hop's part of an `initialize`, which agreed on `revision`.
+    pub(super) fn handshake(id: Id, revision: Revision) -> Self {
+        Self { id, method: Method::Initialize, revision, uri: None, token: None, level: None }
+    }
+
+    /// The notification that an event becomes; `None` where this client did not ask for it.
+    pub(super) fn event(&self, event: Event, from: Revision) -> Option<Vec<u8>> {
+        match event {
+            Event::Progress(params) => self.progress(&params, from),
+            Event::Log(level, params) => {
+                let wanted = self.level.map_or(!self.revision.is_modern(), |least| level >= least);
+                (wanted && self.method != Method::Listen).then(|| notification(&Method::Message, params.raw()))
+            }
+            Event::Change(change) => Some(tagged_change(&change, self.id.raw())),
+            // Nobody can be asked yet: dropping the answer says so.
+            Event::Ask(_) => None,
+        }
+    }
+
+    fn progress(&self, params: &Object, from: Revision) -> Option<Vec<u8>> {
+        let token = self.token.as_ref().filter(|_| self.method != Method::Listen)?;
+        let params = translate::params(&Method::Progress, params, from, self.revision);
+        let mut out = Vec::with_capacity(params.raw().len() + 96);
+        frame::open_notification(&Method::Progress, &mut out);
+        params.write(&[(Key::ProgressToken, Edit::Set(token))], &mut out);
+        frame::close(&mut out);
+        Some(frame::one_line(out))
+    }
+
+    /// The response that an outcome becomes; `owner` is the upstream that had the call.
+    pub(super) fn answer(&self, outcome: Outcome, from: Revision, owner: Option<&Arc<str>>, identity: &[u8]) -> Answer {
+        match outcome {
+            Outcome::Complete(_) if self.method == Method::Listen => self.listen_end(identity),
+            Outcome::Complete(result) => self.result(&result, from, identity),
+            Outcome::InputRequired(result) if self.revision.is_modern() => self.result(&result, from, identity),
+            Outcome::InputRequired(_) => {
+                let upstream = owner.map_or("an upstream", |name| name);
+                self.cannot(&format!(
+                    "The upstream `{upstream}` asks for input, and this client cannot be asked through the gateway."
+                ))
+            }
+            Outcome::Error(Failure::Refused(refusal)) => self.error(&refusal.to_rpc(self.revision)),
+            Outcome::Error(Failure::Upstream(rpc)) => {
+                let rpc = translate::error(&rpc, self.uri.as_deref(), from, self.revision);
+                match rpc.code() {
+                    // No legacy client knows this code.
+                    Some(error::MISSING_CAPABILITY) if !self.revision.is_modern() => {
+                        let what = rpc.message().unwrap_or_default();
+                        self.cannot(&format!("The upstream needs a capability that this client does not have: {what}"))
+                    }
+                    _ => self.error(&rpc),
+                }
+            }
+        }
+    }
+
+    /// The graceful end of a listen call.
+    pub(super) fn listen_end(&self, identity: &[u8]) -> Answer {
+        let mut result = format!("{{\"resultType\":\"complete\",\"_meta\":{{\"{SUBSCRIPTION_ID}\":").into_bytes();
+        result.extend_from_slice(self.id.raw());
+        result.extend_from_slice(format!(",\"{SERVER_INFO}\":").as_bytes());
+        result.extend_from_slice(identity);
+        result.extend_from_slice(b"}}");
+        Answer { frame: frame::result(self.id.raw(), &result).into(), status: StatusCode::OK }
+    }
+
+    fn result(&self, result: &Object, from: Revision, identity: &[u8]) -> Answer {
+        let mut out = Vec::with_capacity(result.raw().len() + self.id.raw().len() + 256);
+        frame::open_result(self.id.raw(), &mut out);
+        translate::write_result(&self.method, result, (from, self.revision), identity, &mut out);
+        frame::close(&mut out);
+        Answer { frame: out, status: StatusCode::OK }
+    }
+
+    /// A tool says it to the model, everything else to the program.
+    fn cannot(&self, why: &str) -> Answer {
+        if self.method != Method::ToolsCall {
+            return self.error(&RpcError::new(error::INTERNAL, why, None));
+        }
+        let result = format!("{{\"content\":[{{\"type\":\"text\",\"text\":{}}}],\"isError\":true}}", json::quote(why));
+        Answer { frame: frame::result(self.id.raw(), result.as_bytes()).into(), status: StatusCode::OK }
+    }
+
+    fn error(&self, rpc: &RpcError) -> Answer {
+        let status = status::of_answer(rpc.code(), self.revision);
+        Answer { frame: frame::error(Some(self.id.raw()), rpc.raw()).into(), status }
+    }
+}
+
+/// A whole notification in one line.
+fn notification(method: &Method, params: &[u8]) -> Vec<u8> {
+    frame::one_line(frame::notification(method, params).into())
+}
+
+/// A change as a legacy client is told it; `None` for what only listen calls hear.
+pub(super) fn plain_change(change: &Change) -> Option<Vec<u8>> {
+    let params = match change {
+        Change::Acknowledged(_) => return None,
+        Change::Updated(uri) => format!("{{\"uri\":{}}}", json::quote(uri)),
+        Change::Tools | Change::Prompts | Change::Resources => "{}".to_owned(),
+    };
+    Some(notification(&change_method(change), params.as_bytes()))
+}
+
+/// A log message with no call of its own.
+pub(super) fn plain_log(params: &Object) -> Vec<u8> {
+    notification(&Method::Message, params.raw())
+}
+
+/// A change as a listen call hears it: tagged with the raw id of that call.
+fn tagged_change(change: &Change, id: &[u8]) -> Vec<u8> {
+    let mut params = format!("{{\"_meta\":{{\"{SUBSCRIPTION_ID}\":").into_bytes();
+    params.extend_from_slice(id);
+    params.push(b'}');
+    match change {
+        Change::Acknowledged(filter) => params.extend(format!(",\"notifications\":{}", filter.to_json()).bytes()),
+        Change::Updated(uri) => params.extend(format!(",\"uri\":{}", json::quote(uri)).bytes()),
+        Change::Tools | Change::Prompts | Change::Resources => {}
+    }
+    params.push(b'}');
+    notification(&change_method(change), &params)
+}
+
+fn change_method(change: &Change) -> Method {
+    match change {
+        Change::Acknowledged(ListenFilter { .. }) => Method::Acknowledged,
+        Change::Tools => Method::ToolsChanged,
+        Change::Prompts => Method::PromptsChanged,
+        Change::Resources => Method::ResourcesChanged,
+        Change::Updated(_) => Method::ResourceUpdated,
+    }
+}

@@ -1,0 +1,68 @@
+//! What the clients' side may be told: checked values, made from the files by `config`.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+/// The face towards clients.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Config {
+    /// Where `serve` listens.
+    pub listen: SocketAddr,
+    /// The path of the Streamable HTTP endpoint; begins with `/`.
+    pub path: String,
+    /// Browser origins that may call, lower case; empty means those derived from `listen`.
+    pub allowed_origins: Vec<String>,
+    /// Host names that may be asked for, lower case; empty means those derived from `listen`.
+    pub allowed_hosts: Vec<String>,
+    /// The largest message that is read from a client, in bytes.
+    pub max_body: usize,
+    /// From the first byte of a request to the end of its headers.
+    pub header_read_timeout: Duration,
+    /// A comment is sent at least so often on every open stream.
+    pub sse_keepalive: Duration,
+    /// `serverInfo.name`.
+    pub name: String,
+    /// Put before the merged instructions of the upstreams.
+    pub instructions: String,
+    /// Sessions of handshake clients.
+    pub session: Session,
+    /// How long calls may go on once the gateway is told to end.
+    pub shutdown_grace: Duration,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            listen: SocketAddr::from(([127, 0, 0, 1], 8808)),
+            path: "/mcp".to_owned(),
+            allowed_origins: Vec::new(),
+            allowed_hosts: Vec::new(),
+            max_body: 16 << 20,
+            header_read_timeout: Duration::from_secs(10),
+            sse_keepalive: Duration::from_secs(15),
+            name: "trunkline".to_owned(),
+            instructions: String::new(),
+            session: Session::default(),
+            shutdown_grace: Duration::from_secs(25),
+        }
+    }
+}
+
+/// Sessions of handshake clients over HTTP.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Session {
+    /// Whether a request without a session id is refused; if not, no id is ever issued.
+    pub required: bool,
+    /// A session without call and stream ends after this.
+    pub idle_timeout: Duration,
+    /// The most sessions at once.
+    pub max: usize,
+    /// Bytes kept per stream for `Last-Event-ID`.
+    pub resume_buffer: usize,
+}
+
+impl Default for Session {
+    fn default() -> Self {
+        Self { required: true, idle_timeout: Duration::from_secs(30 * 60), max: 10_000, resume_buffer: 1 << 20 }
+    }
+}

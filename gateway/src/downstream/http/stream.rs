@@ -1,0 +1,146 @@
+//! A stream of server-sent events to one client connection, with comments that keep it alive.
+
+use crate::protocol::{frame, sse};
+use crate::signals;
+use bytes::Bytes;
+use metrics::Gauge;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::time::{Instant, Sleep};
+
+/// Where a stream's messages come from.
+pub(super) trait Feed: Send {
+    /// The next message; `None` at the end. Not to be called again after it.
+    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Fed>>;
+}
+
+/// One message of a stream.
+pub(super) struct Fed {
+    /// Its event id, where the stream can be resumed.
+    pub(super) id: Option<String>,
+    /// The frame, in one line.
+    pub(super) frame: Bytes,
+    /// Whether nothing follows.
+    pub(super) is_last: bool,
+}
+
+impl Fed {
+    /// A message that more may follow.
+    pub(super) fn event(frame: Vec<u8>) -> Self {
+        Self { id: None, frame: frame.into(), is_last: false }
+    }
+
+    /// The last message.
+    pub(super) fn end(answer: Vec<u8>) -> Self {
+        Self { id: None, frame: frame::one_line(answer).into(), is_last: true }
+    }
+}
+
+/// A stream to one connection. Dropping it drops its feed.
+pub struct Stream {
+    feed: Box<dyn Feed>,
+    /// What stands before the first message.
+    head: Option<Bytes>,
+    /// The last message, while those before it are on their way.
+    last: Option<Fed>,
+    /// A message was given since the connection was last flushed.
+    is_unflushed: bool,
+    is_done: bool,
+    period: Duration,
+    alarm: Pin<Box<Sleep>>,
+    open: Open,
+}
+
+impl Stream {
+    /// A stream with a comment at least every `period`; `kind` is its label in the metrics.
+    pub(super) fn new(feed: impl Feed + 'static, head: Vec<u8>, period: Duration, kind: &'static str) -> Self {
+        Self {
+            feed: Box::new(feed),
+            head: (!head.is_empty()).then(|| head.into()),
+            last: None,
+            is_unflushed: false,
+            is_done: false,
+            period,
+            alarm: Box::pin(tokio::time::sleep(period)),
+            open: Open::new(kind),
+        }
+    }
+
+    /// The next bytes to send.
+    pub(super) fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        if self.is_done {
+            return Poll::Ready(None);
+        }
+        if let Some(head) = self.head.take() {
+            return Poll::Ready(Some(head));
+        }
+        if let Some(last) = self.last.take() {
+            return Poll::Ready(Some(self.give(last)));
+        }
+        match self.feed.poll_next(cx) {
+            // Some clients lose a notice that arrives in one piece with the response: what was given is flushed first.
+            Poll::Ready(Some(last)) if last.is_last && self.is_unflushed => {
+                self.is_unflushed = false;
+                self.last = Some(last);
+                cx.waker().wake_by_ref();
+                Poll::Pending
+            }
+            Poll::Ready(Some(fed)) => Poll::Ready(Some(self.give(fed))),
+            Poll::Ready(None) => {
+                self.is_done = true;
+                Poll::Ready(None)
+            }
+            Poll::Pending => {
+                self.is_unflushed = false;
+                std::task::ready!(self.alarm.as_mut().poll(cx));
+                self.rest();
+                Poll::Ready(Some(Bytes::from_static(sse::KEEP_ALIVE)))
+            }
+        }
+    }
+
+    pub(super) fn is_done(&self) -> bool {
+        self.is_done
+    }
+
+    fn give(&mut self, fed: Fed) -> Bytes {
+        self.is_unflushed = true;
+        self.is_done = fed.is_last;
+        self.rest();
+        let mut out = Vec::new();
+        sse::encode(fed.id.as_deref(), &fed.frame, &mut out);
+        out.into()
+    }
+
+    fn rest(&mut self) {
+        let due = Instant::now() + self.period;
+        self.alarm.as_mut().reset(due);
+    }
+}
+
+impl std::fmt::Debug for Stream {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Stream").field("open", &self.open.kind).field("is_done", &self.is_done).finish_non_exhaustive()
+    }
+}
+
+/// Counts the stream for as long as it lives.
+struct Open {
+    kind: &'static str,
+    gauge: Gauge,
+}
+
+impl Open {
+    fn new(kind: &'static str) -> Self {
+        let gauge = signals::streams(kind);
+        gauge.increment(1.0);
+        Self { kind, gauge }
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.gauge.decrement(1.0);
+    }
+}

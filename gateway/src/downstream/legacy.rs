@@ -1,0 +1,120 @@
+//! Handshake clients: what a frame of a session means, whichever transport it came by.
+
+use super::asked::Asked;
+use super::edge::Edge;
+use super::notices::{SUBSCRIPTIONS_MAX, nothing};
+use super::peer::invalid;
+use super::running::Running;
+use super::session::Session;
+use super::subscribe::Subscribing;
+use crate::call::{Call, LogLevel, Reason, Refusal, Reply};
+use crate::protocol::meta::Meta;
+use crate::protocol::object::Key;
+use crate::protocol::{Id, Method, Object};
+use bytes::Bytes;
+use std::sync::Arc;
+
+/// Makes the call of a session's request; what is refused here is answered like any other call.
+pub(super) fn request(
+    edge: &Arc<Edge>,
+    session: &Arc<Session>,
+    (id, method, params, meta): (Id, Method, Object, Meta),
+) -> Running {
+    session.touch();
+    let token_is_sound = meta.token_is_sound();
+    let call = call(session, method, params, meta.rest, meta.progress_token.is_some());
+    let asked = Asked::of(id, &call, meta.progress_token);
+    let open = match session.open.enter(&asked.id) {
+        Ok(open) => open,
+        Err(refusal) => return Running::refused(edge, asked, refusal),
+    };
+    let reply = if token_is_sound {
+        answer(edge, session, call)
+    } else {
+        Err(invalid("`progressToken` must be a string or an integer"))
+    };
+    let reply = reply.unwrap_or_else(|refusal| Reply::refuse(asked.revision, refusal));
+    Running::new(edge, asked, reply, Some(open))
+}
+
+/// Takes a session's notification.
+pub(super) fn notification(edge: &Edge, session: &Session, method: Method, params: Object, meta: Meta) {
+    session.touch();
+    match method {
+        Method::Cancelled => {
+            // Of a call that has ended, or never was: that is a race, not a fault.
+            if let Some(id) = params.get(Key::RequestId) {
+                session.open.cancel(id);
+            }
+        }
+        // What belongs to this hop alone, or answers questions, of which there are none.
+        Method::Initialized | Method::Progress => {}
+        method => {
+            let call = Call { is_notification: true, ..call(session, method, params, meta.rest, false) };
+            drop(edge.call(call));
+        }
+    }
+}
+
+/// What the edge answers itself, and what goes on to the handler.
+fn answer(edge: &Edge, session: &Arc<Session>, call: Call) -> Result<Reply, Refusal> {
+    let revision = session.revision();
+    let empty = || Reply::complete(revision, nothing());
+    match &call.method {
+        Method::Ping => Ok(empty()),
+        Method::SetLevel => {
+            let level = call.params.find("level").and_then(LogLevel::parse);
+            let why = "`level` must be one of debug, info, notice, warning, error, critical, alert, emergency";
+            session.set_level(edge, level.ok_or_else(|| invalid(why))?);
+            Ok(empty())
+        }
+        Method::ResourcesSubscribe | Method::ResourcesUnsubscribe if !session.lasts => {
+            Err(Refusal::new(Reason::UnknownMethod, "subscriptions need a session, and this gateway issues none"))
+        }
+        Method::ResourcesSubscribe => {
+            let uri = uri(&call)?;
+            if session.notices.is_full() {
+                let why =
+                    format!("a session may be subscribed to {SUBSCRIPTIONS_MAX} resources; unsubscribe from some");
+                return Err(Refusal::new(Reason::Busy, why));
+            }
+            Ok(Reply::live(Subscribing::new(edge, session, uri)))
+        }
+        Method::ResourcesUnsubscribe => {
+            session.notices.forget(&uri(&call)?);
+            Ok(empty())
+        }
+        Method::Initialize => Err(Refusal::new(Reason::InvalidRequest, "this session is initialized already")),
+        method if is_foreign(method) => {
+            let why = format!("`{}` is not a method of revision {revision}", method.as_str());
+            Err(Refusal::new(Reason::UnknownMethod, why))
+        }
+        _ => Ok(edge.call(call)),
+    }
+}
+
+/// Methods that only later revisions have, or only servers may ask.
+fn is_foreign(method: &Method) -> bool {
+    method.is_notification()
+        || matches!(
+            method,
+            Method::Discover | Method::Listen | Method::Sampling | Method::RootsList | Method::Elicitation
+        )
+}
+
+fn uri(call: &Call) -> Result<Arc<str>, Refusal> {
+    call.params.text(Key::Uri).map(Into::into).ok_or_else(|| invalid("`uri` must be a string"))
+}
+
+fn call(session: &Session, method: Method, params: Object, meta: Bytes, progress: bool) -> Call {
+    Call {
+        method,
+        params,
+        meta,
+        caller: session.caller.clone(),
+        progress,
+        log_level: session.level(),
+        is_notification: false,
+        param_headers: None,
+    }
+}

@@ -1,0 +1,27 @@
+//! The clients before us: both eras over Streamable HTTP and stdio, each request made into a `Call`.
+
+pub mod config;
+pub mod guard;
+pub mod http;
+pub mod listener;
+pub mod stdio;
+
+mod asked;
+mod batch;
+mod edge;
+mod handshake;
+mod lasting;
+mod legacy;
+mod modern;
+mod notices;
+mod open;
+mod origin;
+mod peer;
+mod pulse;
+mod replay;
+mod running;
+mod session;
+mod sessions;
+mod status;
+mod streams;
+mod subscribe;

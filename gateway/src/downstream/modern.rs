@@ -1,0 +1,128 @@
+//! Stateless clients: each request carries its own revision and capabilities, and is judged alone.
+
+use super::asked::Asked;
+use super::edge::Edge;
+use super::open::OpenCall;
+use super::peer::{Who, invalid};
+use super::running::Running;
+use crate::call::{Call, Caller, LogLevel, Reason, Refusal};
+use crate::protocol::meta::Meta;
+use crate::protocol::{Id, Method, Object, Revision, headers, json};
+use http::{HeaderMap, HeaderName, HeaderValue};
+use std::sync::Arc;
+
+/// Makes the call of a request. `headers` are those of an HTTP request, which must agree with the body.
+pub(super) fn request(
+    edge: &Arc<Edge>,
+    who: &Who,
+    (id, method, params, meta): (Id, Method, Object, Meta),
+    headers: Option<&HeaderMap>,
+    open: Option<OpenCall>,
+) -> Result<Running, Refusal> {
+    let claim = claim(&meta)?;
+    if let Some(headers) = headers {
+        headers::check(headers, &method, &params, &claim).map_err(|why| Refusal::new(Reason::HeaderMismatch, why))?;
+    }
+    let revision = spoken(&claim)?;
+    if is_foreign(&method) {
+        let why = format!("`{}` is not a method of revision {revision}", method.as_str());
+        return Err(Refusal::new(Reason::UnknownMethod, why));
+    }
+    if !meta.token_is_sound() {
+        return Err(invalid("`progressToken` must be a string or an integer"));
+    }
+    let log_level = level(&meta)?;
+    let progress = meta.progress_token.is_some();
+    let token = meta.progress_token.clone();
+    let call = Call {
+        method,
+        params,
+        caller: caller(who, revision, &meta),
+        meta: meta.rest,
+        progress,
+        log_level,
+        is_notification: false,
+        param_headers: headers.map(param_headers),
+    };
+    let asked = Asked::of(id, &call, token);
+    Ok(Running::new(edge, asked, edge.call(call), open))
+}
+
+/// Hands a notification over.
+pub(super) fn notification(edge: &Edge, who: &Who, method: Method, params: Object, meta: Meta) -> Result<(), Refusal> {
+    let revision = match &meta.revision {
+        Some(_) => spoken(&claim(&meta)?)?,
+        None => Revision::NEWEST_MODERN,
+    };
+    let call = Call {
+        method,
+        params,
+        caller: caller(who, revision, &meta),
+        meta: meta.rest,
+        progress: false,
+        log_level: None,
+        is_notification: true,
+        param_headers: None,
+    };
+    drop(edge.call(call));
+    Ok(())
+}
+
+/// The revision that a request names, after its required members were found sound.
+fn claim(meta: &Meta) -> Result<String, Refusal> {
+    let claim = meta.revision.as_deref().and_then(json::unquote);
+    let claim =
+        claim.ok_or_else(|| invalid("`_meta` member `io.modelcontextprotocol/protocolVersion` must be a string"))?;
+    if !meta.capabilities.as_ref().is_some_and(|raw| raw.starts_with(b"{")) {
+        return Err(invalid("`_meta` member `io.modelcontextprotocol/clientCapabilities` must be an object"));
+    }
+    Ok(claim.into_owned())
+}
+
+fn spoken(claim: &str) -> Result<Revision, Refusal> {
+    Revision::parse(claim).filter(|revision| revision.is_modern()).ok_or_else(|| {
+        let why = "this revision is not spoken statelessly here; `data.supported` lists what is";
+        Refusal::new(Reason::UnsupportedRevision(claim.into()), why)
+    })
+}
+
+/// Methods that only other revisions have, or only servers may ask.
+fn is_foreign(method: &Method) -> bool {
+    method.is_notification()
+        || matches!(
+            method,
+            Method::Initialize
+                | Method::Ping
+                | Method::ResourcesSubscribe
+                | Method::ResourcesUnsubscribe
+                | Method::SetLevel
+                | Method::Sampling
+                | Method::RootsList
+                | Method::Elicitation
+        )
+}
+
+fn level(meta: &Meta) -> Result<Option<LogLevel>, Refusal> {
+    match &meta.log_level {
+        None => Ok(None),
+        Some(raw) => {
+            let why = "`io.modelcontextprotocol/logLevel` must be a level from `debug` to `emergency`";
+            LogLevel::parse(raw).map(Some).ok_or_else(|| invalid(why))
+        }
+    }
+}
+
+fn caller(who: &Who, revision: Revision, meta: &Meta) -> Arc<Caller> {
+    Arc::new(Caller {
+        principal: who.principal.clone(),
+        grants: who.grants.clone(),
+        revision,
+        capabilities: meta.capabilities.clone().unwrap_or_else(|| "{}".into()),
+        session: None,
+    })
+}
+
+fn param_headers(headers: &HeaderMap) -> Box<[(HeaderName, HeaderValue)]> {
+    let named = headers.iter().filter(|(name, _)| name.as_str().starts_with(headers::PARAM_PREFIX));
+    named.map(|(name, value)| (name.clone(), value.clone())).collect()
+}

@@ -1,0 +1,122 @@
+//! One legacy client's state: who it is, its open calls, its notices and its streams.
+
+use super::edge::Edge;
+use super::notices::Notices;
+use super::open::OpenCalls;
+use super::peer::Who;
+use super::streams::Streams;
+use crate::call::{Caller, LogLevel};
+use crate::protocol::Revision;
+use bytes::Bytes;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// A legacy client's state. Over stdio there is one; over HTTP without session ids, one for each request.
+pub(super) struct Session {
+    pub(super) id: Arc<str>,
+    /// Who makes its calls, in the revision that the handshake agreed on.
+    pub(super) caller: Arc<Caller>,
+    pub(super) open: Arc<OpenCalls>,
+    /// What the client is told of unasked.
+    pub(super) notices: Notices,
+    /// The streams that it can resume.
+    pub(super) streams: Streams,
+    /// Whether it outlives the request that it came with.
+    pub(super) lasts: bool,
+    /// Open streams; with one, the session is not idle.
+    attached: AtomicUsize,
+    state: Mutex<State>,
+}
+
+struct State {
+    /// The level from which on the client wants log messages, once it has said so.
+    level: Option<LogLevel>,
+    /// When the last request of the session came or ended.
+    used: Instant,
+}
+
+impl Session {
+    /// A session; `capabilities` are those of the client's handshake, raw, and are copied out of their request.
+    pub(super) fn new(id: Arc<str>, who: Who, revision: Revision, capabilities: &[u8], resume_buffer: usize) -> Self {
+        Self::of(id, who, revision, capabilities, resume_buffer, true)
+    }
+
+    /// The state of a single request of a client without a session.
+    pub(super) fn single(who: Who, revision: Revision) -> Self {
+        Self::of("".into(), who, revision, b"{}", 0, false)
+    }
+
+    fn of(id: Arc<str>, who: Who, revision: Revision, capabilities: &[u8], resume_buffer: usize, lasts: bool) -> Self {
+        let caller = Caller {
+            principal: who.principal,
+            grants: who.grants,
+            revision,
+            capabilities: Bytes::copy_from_slice(capabilities),
+            session: lasts.then(|| id.clone()),
+        };
+        Self {
+            id,
+            caller: Arc::new(caller),
+            open: Arc::default(),
+            notices: Notices::default(),
+            streams: Streams::new(resume_buffer),
+            lasts,
+            attached: AtomicUsize::new(0),
+            state: Mutex::new(State { level: None, used: Instant::now() }),
+        }
+    }
+
+    pub(super) fn revision(&self) -> Revision {
+        self.caller.revision
+    }
+
+    /// The level from which on it wants log messages.
+    pub(super) fn level(&self) -> Option<LogLevel> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).level
+    }
+
+    /// Sets that level and listens anew with it.
+    pub(super) fn set_level(&self, edge: &Edge, level: LogLevel) {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).level = Some(level);
+        if self.lasts {
+            self.notices.listen(edge, &self.caller, Some(level));
+        }
+    }
+
+    /// Notes that the client is there.
+    pub(super) fn touch(&self) {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).used = Instant::now();
+    }
+
+    /// Notes an open stream for as long as the guard lives.
+    pub(super) fn attach(self: &Arc<Self>) -> Attached {
+        self.attached.fetch_add(1, Ordering::Relaxed);
+        Attached(self.clone())
+    }
+
+    /// For how long nothing happened; `None` while a call or a stream is open.
+    pub(super) fn idle(&self) -> Option<Duration> {
+        let is_busy = self.attached.load(Ordering::Relaxed) > 0 || !self.open.is_empty();
+        let used = self.state.lock().unwrap_or_else(PoisonError::into_inner).used;
+        (!is_busy).then(|| used.elapsed())
+    }
+
+    /// Ends everything that belongs to it.
+    pub(super) fn end(&self) {
+        self.open.close();
+        self.notices.close();
+        self.streams.close();
+    }
+}
+
+/// An open stream of a session.
+pub(super) struct Attached(Arc<Session>);
+
+impl Drop for Attached {
+    fn drop(&mut self) {
+        self.0.attached.fetch_sub(1, Ordering::Relaxed);
+        self.0.touch();
+    }
+}

@@ -1,0 +1,241 @@
+//! One stdio client: its frames routed in order, its calls each answered when ready.
+
+use super::writer::Outlet;
+use crate::call::{Reason, Refusal};
+use crate::downstream::asked::Asked;
+use crate::downstream::edge::Edge;
+use crate::downstream::open::OpenCalls;
+use crate::downstream::peer::{self, Who};
+use crate::downstream::running::{Running, Turn, Turns};
+use crate::downstream::session::Session;
+use crate::downstream::{batch, handshake, legacy, modern};
+use crate::lifecycle::Tasks;
+use crate::protocol::meta::Meta;
+use crate::protocol::object::Key;
+use crate::protocol::{Era, Frame, Id, Method, Object, Revision, frame};
+use crate::signals;
+use bytes::Bytes;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+/// How many answers may be under way; the next frame is read when there is room again.
+const UNDER_WAY_MAX: usize = 4096;
+
+/// The client at the other end of stdin and stdout.
+pub(super) struct Connection {
+    edge: Arc<Edge>,
+    outlet: Outlet,
+    /// A task for each call that was not ready at once.
+    calls: Tasks,
+    /// Told to end when the connection does: listen calls end in good order then, and notices stop.
+    listens: Tasks,
+    slots: Arc<Semaphore>,
+    who: Who,
+    /// The open calls of both eras.
+    open: Arc<OpenCalls>,
+    /// Of a client that has shaken hands.
+    session: Option<Arc<Session>>,
+    /// Whether the session's notices are being written.
+    is_told: bool,
+}
+
+impl Connection {
+    pub(super) fn new(edge: Arc<Edge>, outlet: Outlet, calls: Tasks) -> Self {
+        Self {
+            edge,
+            outlet,
+            listens: calls.child(),
+            calls,
+            slots: Arc::new(Semaphore::new(UNDER_WAY_MAX)),
+            who: Who::anonymous(),
+            open: Arc::default(),
+            session: None,
+            is_told: false,
+        }
+    }
+
+    /// Takes one line. Calls are handed over here, in order; what they come to is awaited elsewhere.
+    pub(super) async fn take(&mut self, text: Bytes) {
+        if Frame::is_batch(&text) {
+            return self.batch(&text).await;
+        }
+        match Frame::parse(&text) {
+            Ok(Frame::Request { id, method, params }) => self.request(id, method, params).await,
+            Ok(Frame::Notification { method, params }) => self.notification(method, params),
+            // Nothing was asked, so it answers nothing.
+            Ok(Frame::Response { .. }) => {}
+            Err(fault) => {
+                let reason = if fault.is_json { Reason::InvalidRequest } else { Reason::Parse };
+                self.refuse(fault.id.as_ref(), &Refusal::new(reason, fault.why)).await;
+            }
+        }
+    }
+
+    /// Says that a line was too long to be taken.
+    pub(super) async fn refuse_line(&mut self, max: usize) {
+        let why = format!("a line is longer than {max} bytes, the limit set by `server.max_body`");
+        self.refuse(None, &Refusal::new(Reason::InvalidRequest, why)).await;
+    }
+
+    /// Lets what runs end by itself; listen calls are ended now.
+    pub(super) async fn finish(self) {
+        self.listens.end();
+        drop(self.outlet);
+        self.calls.ended().await;
+        self.listens.ended().await;
+    }
+
+    async fn request(&mut self, id: Id, method: Method, params: Object) {
+        let running = match peer::see(&method, &params, None) {
+            Ok((Era::Modern, meta)) => self.modern(&id, method, params, meta),
+            Ok((Era::Legacy, meta)) => self.legacy(&id, method, params, meta),
+            Err(refusal) => Err(refusal),
+        };
+        match running {
+            Ok(running) => self.run(running.listening_until(&self.listens)).await,
+            Err(refusal) => self.refuse(Some(&id), &refusal).await,
+        }
+    }
+
+    fn modern(&mut self, id: &Id, method: Method, params: Object, meta: Meta) -> Result<Running, Refusal> {
+        let open = self.open.enter(id)?;
+        modern::request(&self.edge, &self.who, (id.clone(), method, params, meta), None, Some(open))
+    }
+
+    fn legacy(&mut self, id: &Id, method: Method, params: Object, meta: Meta) -> Result<Running, Refusal> {
+        match &self.session {
+            Some(session) => {
+                let running = legacy::request(&self.edge, session, (id.clone(), method, params, meta));
+                self.tell();
+                Ok(running)
+            }
+            None if method == Method::Initialize => self.initialize(id, &params, meta.rest),
+            None if method == Method::Ping => {
+                let alone = Arc::new(Session::single(self.who.clone(), Revision::NEWEST_LEGACY));
+                Ok(legacy::request(&self.edge, &alone, (id.clone(), method, params, meta)))
+            }
+            None => {
+                let why = "send `initialize` first, or name a revision in `_meta` as stateless clients do";
+                Err(Refusal::new(Reason::InvalidRequest, why))
+            }
+        }
+    }
+
+    fn initialize(&mut self, id: &Id, params: &Object, meta: Bytes) -> Result<Running, Refusal> {
+        let asks = handshake::read(params).ok_or_else(|| peer::invalid("`protocolVersion` must be a string"))?;
+        let mut session = Session::new("stdio".into(), self.who.clone(), asks.revision, &asks.capabilities, 0);
+        session.open = self.open.clone();
+        session.notices.listen(&self.edge, &session.caller, None);
+        let reply = handshake::answer(&self.edge, &session.caller, meta);
+        let open = self.open.enter(id)?;
+        self.session = Some(Arc::new(session));
+        signals::sessions("stdio").set(1.0);
+        Ok(Running::new(&self.edge, Asked::handshake(id.clone(), asks.revision), reply, Some(open)))
+    }
+
+    fn notification(&mut self, method: Method, params: Object) {
+        // Both eras withdraw calls in the same words, and stateless ones may leave the revision out.
+        if method == Method::Cancelled {
+            if let Some(id) = params.get(Key::RequestId) {
+                self.open.cancel(id);
+            }
+            return;
+        }
+        match (peer::see(&method, &params, None), &self.session) {
+            // What is wrong with a notification cannot be answered.
+            (Err(_), _) | (Ok((Era::Legacy, _)), None) => {}
+            (Ok((Era::Modern, meta)), _) => {
+                let _unanswered = modern::notification(&self.edge, &self.who, method, params, meta);
+            }
+            (Ok((Era::Legacy, meta)), Some(session)) => {
+                legacy::notification(&self.edge, session, method, params, meta);
+                self.tell();
+            }
+        }
+    }
+
+    async fn batch(&mut self, text: &Bytes) {
+        let revision = self.session.as_ref().map_or(Revision::NEWEST_LEGACY, |session| session.revision());
+        match (batch::read(text, revision), &self.session) {
+            (Ok(sound), Some(session)) => {
+                if let Some(batch) = sound.begin(&self.edge, session) {
+                    self.run(batch).await;
+                }
+            }
+            (Ok(_), None) => {}
+            (Err(refusal), _) => self.refuse(None, &refusal).await,
+        }
+    }
+
+    /// Starts to write the session's notices: not before the client has gone on after the handshake.
+    fn tell(&mut self) {
+        let Some(session) = self.session.clone().filter(|_| !std::mem::replace(&mut self.is_told, true)) else {
+            return;
+        };
+        let outlet = self.outlet.clone();
+        let reader = session.notices.take_over();
+        self.listens.spawn_until_end(async move {
+            while let Some(frame) = std::future::poll_fn(|cx| session.notices.poll_next(reader, cx)).await {
+                if outlet.send(frame).await.is_err() {
+                    return;
+                }
+            }
+        });
+    }
+
+    async fn refuse(&mut self, id: Option<&Id>, refusal: &Refusal) {
+        let revision = self.session.as_ref().map_or(Revision::NEWEST_MODERN, |session| session.revision());
+        let text = frame::error(id.map(|id| &id.raw()[..]), refusal.to_rpc(revision).raw());
+        self.write(text.into()).await;
+    }
+
+    /// Answers at once what is ready at once; the rest gets a task.
+    async fn run(&mut self, mut work: impl Turns) {
+        let first = match work.poll_turn(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(Turn::End(answer)) => return self.write(frame::one_line(answer.frame)).await,
+            Poll::Ready(Turn::Cancelled) => return,
+            Poll::Ready(Turn::Event(frame)) => Some(frame),
+            Poll::Pending => None,
+        };
+        let (slot, outlet) = (self.slot().await, self.outlet.clone());
+        self.calls.spawn_until_end(async move {
+            let _slot = slot;
+            drive(&mut work, first, &outlet).await;
+        });
+    }
+
+    /// Queues a frame, and never waits for a host that does not read: it may have more to say, or go.
+    async fn write(&mut self, frame: Vec<u8>) {
+        if let Err(tokio::sync::mpsc::error::TrySendError::Full(frame)) = self.outlet.try_send(frame) {
+            let (slot, outlet) = (self.slot().await, self.outlet.clone());
+            self.calls.spawn_until_end(async move {
+                let _slot = slot;
+                let _unread = outlet.send(frame).await;
+            });
+        }
+    }
+
+    async fn slot(&self) -> Option<OwnedSemaphorePermit> {
+        self.slots.clone().acquire_owned().await.ok()
+    }
+}
+
+/// Writes what a call comes to.
+async fn drive(work: &mut impl Turns, first: Option<Vec<u8>>, outlet: &Outlet) {
+    let mut turn = first.map(Turn::Event);
+    loop {
+        let next = match turn.take() {
+            Some(turn) => turn,
+            None => work.turn().await,
+        };
+        let sent = match next {
+            Turn::Event(frame) => outlet.send(frame).await,
+            Turn::End(answer) => return drop(outlet.send(frame::one_line(answer.frame)).await),
+            Turn::Cancelled => return,
+        };
+        if sent.is_err() {
+            return;
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! How names are merged and lists are served: checked values, made from the files by `config`.
+
+use std::time::Duration;
+
+/// How the names of many upstreams become one set.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Naming {
+    /// When a name gets its upstream's prefix.
+    pub strategy: Strategy,
+    /// What stands between prefix and name.
+    pub separator: String,
+    /// Longer names are cut and end in a stable hash.
+    pub max_length: usize,
+}
+
+impl Default for Naming {
+    fn default() -> Self {
+        Self { strategy: Strategy::Prefix, separator: "__".to_owned(), max_length: 50 }
+    }
+}
+
+/// When a name gets its upstream's prefix.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Strategy {
+    /// Always: names never change because another upstream was added.
+    #[default]
+    Prefix,
+    /// Only where two upstreams have the same name.
+    PrefixOnConflict,
+    /// Never: a contested name belongs to the first upstream in the order of configuration.
+    Flat,
+}
+
+/// How lists are served.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Catalog {
+    /// How long the first list waits for inventories that were never known; `None` means the
+    /// command's own: 2 s for `serve`, 8 s for `stdio`.
+    pub first_list_wait: Option<Duration>,
+    /// Items on one page of a list.
+    pub page_size: usize,
+}
+
+impl Default for Catalog {
+    fn default() -> Self {
+        Self { first_list_wait: None, page_size: 1_000 }
+    }
+}
