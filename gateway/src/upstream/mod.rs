@@ -139,16 +139,9 @@ impl Upstream {
 
     fn tell(&self, call: &Call) {
         // A notification is for who is there now: one that is not there yet will not miss it.
-        if let Some(peer) = self.0.gate.peer() {
-            if let Err(lost) = peer.tell(call) {
-                tracing::debug!(
-                    upstream = &*self.0.name,
-                    method = call.method.label(),
-                    cause = &**lost.text(),
-                    "a notification was not sent"
-                );
-            }
-        }
+        let Some(Err(lost)) = self.0.gate.peer().map(|peer| peer.tell(call)) else { return };
+        let (method, cause) = (call.method.label(), &**lost.text());
+        tracing::debug!(upstream = &*self.0.name, method, cause, "a notification was not sent");
     }
 }
 

@@ -37,10 +37,9 @@ pub(super) async fn drive(http: Arc<Http>, request: Request<Full<Bytes>>, asked:
 
 async fn run(http: &Arc<Http>, request: Request<Full<Bytes>>, asked: Asked, slot: &Arc<Slot>) -> Result<Body, Lost> {
     let (response, held) = http.wire.pool.send(request, || slot.enqueued_at(0)).await?;
-    if asked.opens && response.status().is_success() {
-        if let Some(id) = response.headers().get(headers::MCP_SESSION_ID) {
-            http.open_session(id);
-        }
+    let session = response.headers().get(headers::MCP_SESSION_ID);
+    if let Some(id) = session.filter(|_| asked.opens && response.status().is_success()) {
+        http.open_session(id);
     }
     if !response.status().is_success() {
         return match refused::read(response, http.has_session()).await {

@@ -259,13 +259,11 @@ impl HttpExchange {
     /// The next frame that belongs to it. While frames wait nothing more is read: who is slow slows its own upstream stream.
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Arrival> {
         let mut arrival = self.slot.pop();
-        if arrival.is_none() {
-            if let Some(drive) = &mut self.drive {
-                if drive.as_mut().poll(cx).is_ready() {
-                    self.drive = None;
-                }
-                arrival = self.slot.pop();
+        if let (None, Some(drive)) = (&arrival, &mut self.drive) {
+            if drive.as_mut().poll(cx).is_ready() {
+                self.drive = None;
             }
+            arrival = self.slot.pop();
         }
         match arrival {
             Some(arrival) => {
