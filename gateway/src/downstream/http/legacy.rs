@@ -1,11 +1,12 @@
 //! Handshake clients over HTTP: sessions by header, calls that outlive their connections.
 
 use super::body::Body;
+use super::endpoint::Endpoint;
 use super::feeds::ReplayFeed;
 use super::modern::{first, last};
 use super::post::{takes_streams, version};
+use super::respond;
 use super::stream::Stream;
-use super::{Endpoint, respond};
 use crate::call::{Reason, Refusal};
 use crate::downstream::asked::Asked;
 use crate::downstream::lasting::Lasting;

@@ -1,10 +1,11 @@
 //! Stateless clients over HTTP: the response's stream is the call.
 
 use super::body::Body;
+use super::endpoint::Endpoint;
 use super::feeds::CallFeed;
 use super::post::takes_streams;
+use super::respond;
 use super::stream::Stream;
-use super::{Endpoint, respond};
 use crate::call::Refusal;
 use crate::downstream::modern;
 use crate::downstream::peer::Who;

@@ -1,8 +1,9 @@
 //! POST: one frame, or an array of them, sorted by era and kind.
 
 use super::body::Body;
+use super::endpoint::Endpoint;
 use super::read::{self, Unread};
-use super::{Endpoint, legacy, modern, respond};
+use super::{legacy, modern, respond};
 use crate::call::{Reason, Refusal};
 use crate::downstream::peer::{self, Who};
 use crate::protocol::headers::MCP_PROTOCOL_VERSION;
