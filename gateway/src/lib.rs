@@ -24,6 +24,9 @@ pub mod policy;
 /// What is shown: logs, metrics, health.
 pub mod telemetry;
 
+/// The composition root: all parts, the one visible chain, the drain.
+pub mod gateway;
+
 /// What was asked for: files, environment, flags, checked at once.
 pub mod config;
 

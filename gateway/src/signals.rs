@@ -22,6 +22,9 @@ const DROPPED: &str = "trunkline_notifications_dropped_total";
 const ITEMS: &str = "trunkline_catalog_items";
 const BUILD: &str = "trunkline_build_info";
 
+/// The target of log events that are lines of a child's stderr, at level info.
+pub const CHILD_STDERR: &str = "child_stderr";
+
 /// The upstream label of what the gateway answers itself.
 pub const GATEWAY: &str = "_gateway";
 

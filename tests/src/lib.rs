@@ -1,2 +1,26 @@
-//! placeholder
+//! The harness: scripted upstreams, scripted clients, the gateway under test between them, and the judge.
+//!
+//! Everything here is black-box: raw JSON over pipes and loopback HTTP, no module of the gateway.
+//! Reading order: what is said ([`revision`], [`frame`], [`sse`]), who plays the upstream ([`script`], [`engine`],
+//! [`upstream`]), who plays the client ([`client`]), what stands between ([`gateway`]), and what must hold
+//! ([`scenario`], [`judge`]).
+
+#![allow(clippy::disallowed_methods)] // a test's tasks end with its runtime, its clock is the real one
+
+pub mod client;
+pub mod engine;
+pub mod frame;
+pub mod gateway;
+pub mod journal;
+pub mod judge;
 pub mod peers;
+pub mod process;
+pub mod revision;
+pub mod scenario;
+pub mod scratch;
+pub mod script;
+pub mod sentinel;
+pub mod sse;
+pub mod tape;
+pub mod upstream;
+pub mod within;

@@ -12,6 +12,11 @@ impl Grants {
         Self(None)
     }
 
+    /// These names and no others.
+    pub fn only(names: impl IntoIterator<Item = Box<str>>) -> Self {
+        Self(Some(names.into_iter().collect()))
+    }
+
     /// Whether nothing is kept from the caller, so that lists need no copy of their own.
     pub fn is_all(&self) -> bool {
         self.0.is_none()

@@ -97,7 +97,7 @@ impl Reply {
         self
     }
 
-    /// The upstream that owns the call; `None` where the gateway answers.
+    /// The upstream that owns the call; `None` where the gateway answers, or where it is not known yet.
     pub fn owner(&self) -> Option<&Arc<str>> {
         self.owner.as_ref()
     }

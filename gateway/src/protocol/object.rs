@@ -210,6 +210,25 @@ impl Object {
         out.into()
     }
 
+    /// The object with one member's value replaced by another JSON value; it is copied, but not walked again.
+    pub fn set(&self, key: Key, value: &[u8]) -> Self {
+        let raw = self.with(&[(key, Edit::Set(value))]);
+        let Some(changed) = self.place(key) else {
+            return Self::parse(raw).expect("an object and a value make an object");
+        };
+        let moved = |at: u32| (at as usize + value.len() - (changed.end - changed.value) as usize) as u32;
+        let mut places = self.places;
+        for place in places.iter_mut().filter(|place| place.start >= changed.start && place.end != 0) {
+            let is_it = place.start == changed.start;
+            *place = Place {
+                start: if is_it { place.start } else { moved(place.start) },
+                value: if is_it { place.value } else { moved(place.value) },
+                end: moved(place.end),
+            };
+        }
+        Self { raw, places, twice: self.twice }
+    }
+
     fn place(&self, key: Key) -> Option<Place> {
         Some(self.places[key as usize]).filter(|place| place.end != 0)
     }
@@ -270,6 +289,25 @@ mod tests {
         assert_eq!(params.text(Key::Name).as_deref(), Some("a"));
         assert!(object(r#"{"n\u0061me":"a","name":"b"}"#).is_ambiguous());
         assert!(!object(r#"{"name":"a","arguments":{"name":1,"name":2}}"#).is_ambiguous());
+    }
+
+    #[test]
+    fn setting_knows_where_everything_stands() {
+        for text in [
+            r#"{"a":1, "name" : "x","arguments":{"k":[1]},"_meta":{} }"#,
+            r#"{"_meta":{},"name":""}"#,
+            r#"{"uri":"u"}"#,
+            "{}",
+        ] {
+            for value in ["\"\"", "\"longer than it was\""] {
+                let (set, walked) = (
+                    object(text).set(Key::Name, value.as_bytes()),
+                    object(text).with(&[(Key::Name, Edit::Set(value.as_bytes()))]),
+                );
+                assert_eq!(set.raw(), &walked);
+                assert_eq!(set.places, Object::parse(walked).unwrap().places, "{text}");
+            }
+        }
     }
 
     proptest! {

@@ -1,2 +1,125 @@
-//! A layer of the house.
+//! Answers every call: by itself, by one upstream, or by all of them.
+
+mod catalog;
 pub mod config;
+mod current;
+mod discover;
+mod encoded;
+mod fanout;
+mod hint;
+mod keeper;
+mod kind;
+mod later;
+mod listen;
+mod listeners;
+mod namespace;
+mod owner;
+mod page;
+mod rewrite;
+mod route;
+mod shelf;
+mod splice;
+mod stock;
+mod stopwatch;
+mod template;
+mod uri;
+
+pub use listeners::Listeners;
+pub use owner::Owner;
+
+use crate::call::{Call, Handle, Reason, Refusal, Reply};
+use crate::lifecycle::Tasks;
+use crate::protocol::{Method, Object};
+use catalog::{Catalog, Rules};
+use config::Naming;
+use current::Current;
+use kind::Kind;
+use owner::Member;
+use route::Routes;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What a router is made with, beside its upstreams.
+#[derive(Debug, Clone)]
+pub struct Terms {
+    /// How names are merged.
+    pub naming: Naming,
+    /// Items on one page of a list.
+    pub page_size: usize,
+    /// How long first lists wait for inventories that were never known.
+    pub first_list_wait: Duration,
+    /// Put before the instructions of the upstreams.
+    pub instructions: String,
+}
+
+/// Knows whose everything is. A [`Handle`] that never waits: what must wait does so in its own reply.
+pub struct Router {
+    routes: Routes,
+    listeners: Listeners,
+    first_list_wait: Duration,
+}
+
+impl Router {
+    /// A router over these upstreams, in configuration order; its tasks live in `tasks`.
+    pub fn start(upstreams: Vec<Arc<dyn Owner>>, terms: Terms, listeners: Listeners, tasks: &Tasks) -> Self {
+        let members: Arc<[Member]> = upstreams.into_iter().map(Member::new).collect();
+        let Terms { naming, page_size, first_list_wait, instructions } = terms;
+        let rules = Arc::new(Rules { naming, page_size, instructions });
+        let current = Arc::new(Current::new(Catalog::build(&members, &rules, None)));
+        keeper::start(&current, &listeners, tasks);
+        Self { routes: Routes::new(current), listeners, first_list_wait }
+    }
+
+    fn notify(&self, call: Call) -> Reply {
+        let revision = call.revision();
+        // What the gateway knows ends here: its upstreams have notices of their own to send.
+        if let Method::Other(_) = call.method
+            && self.routes.current.load().bare().is_some()
+        {
+            return self.routes.unknown(call);
+        }
+        Reply::complete(revision, Object::empty())
+    }
+}
+
+impl Handle for Router {
+    fn handle(&self, call: Call) -> Reply {
+        self.listeners.note(&call.caller.principal);
+        if call.is_notification {
+            return self.notify(call);
+        }
+        let current = &self.routes.current;
+        match &call.method {
+            // One upstream.
+            Method::ToolsCall => self.routes.named(Kind::Tools, call),
+            Method::PromptsGet => self.routes.named(Kind::Prompts, call),
+            Method::ResourcesRead => self.routes.read(call),
+            Method::Complete => self.routes.complete(call),
+            Method::Other(_) => self.routes.unknown(call),
+            // All of them.
+            Method::Listen => listen::listen(current, &self.listeners, call),
+            Method::Discover => {
+                Reply::complete(crate::protocol::Revision::NEWEST_MODERN, current.load().discovered().clone())
+            }
+            method => match Kind::listed_by(method) {
+                Some(kind) => fanout::list(current, kind, &call, self.first_list_wait),
+                None => here(&call),
+            },
+        }
+    }
+}
+
+/// What is answered here.
+fn here(call: &Call) -> Reply {
+    let revision = call.revision();
+    match &call.method {
+        Method::Ping if !revision.is_modern() => Reply::complete(revision, Object::empty()),
+        other => {
+            let why = format!("Method not found: {}", other.as_str());
+            Reply::refuse(revision, Refusal::new(Reason::UnknownMethod, why))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,2 +1,10 @@
-//! A layer of the house.
+//! What is recorded of the gateway's work, and where it can be looked at.
+
+pub mod admin;
 pub mod config;
+pub mod logging;
+pub mod metrics;
+pub mod observe;
+
+mod lines;
+mod report;

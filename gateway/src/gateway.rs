@@ -1,0 +1,223 @@
+//! The composition root: builds all parts, holds the one visible chain, ends everything in order.
+
+mod doorbell;
+mod told;
+
+pub use told::Told;
+
+use crate::call::Handler;
+use crate::config::Config;
+use crate::downstream::guard::GuardLayer;
+use crate::downstream::http::Face;
+use crate::downstream::{listener, stdio};
+use crate::lifecycle::{Board, Tasks};
+use crate::policy::authenticate::AuthenticateLayer;
+use crate::router::{Listeners, Owner, Router, Terms};
+use crate::telemetry::metrics::Metrics;
+use crate::telemetry::observe::Observe;
+use crate::telemetry::{admin, logging, metrics};
+use crate::upstream::Upstream;
+use doorbell::Doorbell;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpListener;
+use tower::Layer;
+
+/// How long first lists wait where the configuration does not say: a host asks once and remembers, so it waits longer.
+const FIRST_LIST_WAIT_SERVE: Duration = Duration::from_secs(2);
+const FIRST_LIST_WAIT_STDIO: Duration = Duration::from_secs(8);
+/// After the grace time, so long the faces have to write what is left.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+
+/// Who the clients are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// Many, over HTTP.
+    Serve,
+    /// The one on stdin and stdout.
+    Stdio,
+}
+
+/// Why the gateway could not start.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// An address cannot be listened on.
+    #[error("cannot listen on {address}: {source}; is another gateway running there?")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// Anybody could call.
+    #[error(
+        "{0} can be reached by others and no token is asked for: add [[auth.tokens]], or say --allow-unauthenticated"
+    )]
+    Open(SocketAddr),
+}
+
+/// The levels of the task tree, in the order in which they end.
+#[derive(Default)]
+struct Levels {
+    faces: Tasks,
+    router: Tasks,
+    upstreams: Tasks,
+    /// Probes and metrics: to be seen to the last.
+    ground: Tasks,
+}
+
+/// The whole gateway. Dropping it ends nothing: see [`Gateway::drain`].
+pub struct Gateway {
+    config: Config,
+    board: Board,
+    upstreams: Vec<Upstream>,
+    handler: Handler,
+    listeners: Listeners,
+    metrics: Metrics,
+    levels: Levels,
+}
+
+/// Where it serves, as bound.
+#[derive(Debug, Clone, Copy)]
+pub struct Addresses {
+    /// The face towards clients.
+    pub clients: SocketAddr,
+    /// Probes and metrics.
+    pub admin: Option<SocketAddr>,
+}
+
+impl Gateway {
+    /// Builds all parts; no upstream is started, nothing is listened to.
+    pub fn start(config: Config, mode: Mode) -> Self {
+        logging::start(&config.log);
+        let (board, listeners, levels) = (Board::default(), Listeners::default(), Levels::default());
+        let metrics = metrics::install();
+        metrics.keep_up(&levels.ground);
+        let upstreams: Vec<_> = config
+            .upstreams
+            .iter()
+            .map(|one| {
+                let seat = board.seat(&one.name, one.transport.word());
+                Upstream::new(one.clone(), seat, listeners.notices())
+            })
+            .collect();
+        let owners = upstreams.iter().map(|upstream| Arc::new(upstream.clone()) as Arc<dyn Owner>).collect();
+        let router = Router::start(owners, terms(&config, mode), listeners.clone(), &levels.router);
+        Self { handler: chain(router), config, board, upstreams, listeners, metrics, levels }
+    }
+
+    /// What every upstream is doing.
+    pub fn board(&self) -> &Board {
+        &self.board
+    }
+
+    /// Listens, then starts the upstreams: the door is open before any of them is there.
+    pub async fn serve(&self) -> Result<Addresses, Error> {
+        let server = &self.config.server;
+        let is_open = self.config.auth.tokens.is_empty() && !self.config.auth.allow_unauthenticated;
+        if is_open && !server.listen.ip().is_loopback() {
+            return Err(Error::Open(server.listen));
+        }
+        let (clients, clients_at) = bind(server.listen).await?;
+        let admin = match self.config.admin.listen {
+            Some(address) => Some(bind(address).await?),
+            None => None,
+        };
+        let admin_at = admin.as_ref().map(|(_, address)| *address);
+        if let Some((listener, address)) = admin {
+            self.serve_admin(listener, address);
+        }
+        let guard = GuardLayer::new(clients_at, &server.allowed_hosts, &server.allowed_origins);
+        // From the outside in: who may be asked for and whose pages may ask, who calls, then frames.
+        let face = Face::new(self.handler.clone(), server.clone(), self.levels.faces.clone());
+        let service = guard.layer(AuthenticateLayer::new(&self.config.auth).layer(face));
+        let level = self.levels.faces.clone();
+        self.levels.faces.spawn(listener::serve(clients, service, server.into(), level));
+        self.wake();
+        Ok(Addresses { clients: clients_at, admin: admin_at })
+    }
+
+    fn serve_admin(&self, listener: TcpListener, address: SocketAddr) {
+        let faces = self.levels.faces.clone();
+        let router = admin::router(self.board.clone(), self.metrics.clone(), Arc::new(move || faces.is_ending()));
+        let server = &self.config.server;
+        let service = GuardLayer::new(address, &server.allowed_hosts, &server.allowed_origins).layer(router);
+        // Its connections are short: they need no grace.
+        let patience = listener::Patience { grace: Duration::ZERO, ..server.into() };
+        self.levels.ground.spawn(listener::serve(listener, service, patience, self.levels.ground.clone()));
+    }
+
+    /// Serves the one client on a pair of pipes, to the end of either. The upstreams start with its first request: a host
+    /// may only be looking which era we speak.
+    pub async fn stdio<R, W>(&self, stdin: R, stdout: W) -> io::Result<()>
+    where
+        R: AsyncRead + Unpin + Send,
+        W: AsyncWrite + Unpin + Send + 'static,
+    {
+        let (stdin, mut bell) = Doorbell::new(stdin);
+        let serve = stdio::serve(self.handler.clone(), &self.config.server, stdin, stdout, self.levels.faces.clone());
+        let wake = async {
+            if bell.rings().await {
+                self.wake();
+            }
+            std::future::pending().await
+        };
+        tokio::select! {
+            served = serve => served,
+            () = wake => Ok(()),
+        }
+    }
+
+    fn wake(&self) {
+        self.upstreams.iter().for_each(|upstream| upstream.keep_alive(&self.levels.upstreams));
+    }
+
+    /// Ends everything in order: no longer ready, no longer listening, calls finished or cancelled, upstreams stopped.
+    pub async fn drain(&self) {
+        let grace = self.config.server.shutdown_grace;
+        tracing::info!(grace = ?grace, "draining");
+        self.levels.faces.end();
+        self.listeners.close();
+        // What still runs then is dropped, and so cancelled, with its level.
+        let _in_time = tokio::time::timeout(grace + LAST_WORDS, self.levels.faces.ended()).await;
+        for level in [&self.levels.router, &self.levels.upstreams, &self.levels.ground] {
+            level.end();
+            level.ended().await;
+        }
+        tracing::info!("ended");
+        logging::flush();
+    }
+}
+
+/// The one visible chain, from the outside in.
+fn chain(router: Router) -> Handler {
+    // Outermost, so that it sees whatever becomes of a call.
+    let chain = Observe::default().layer(router);
+    Arc::new(chain)
+}
+
+fn terms(config: &Config, mode: Mode) -> Terms {
+    let wait = match mode {
+        Mode::Serve => FIRST_LIST_WAIT_SERVE,
+        Mode::Stdio => FIRST_LIST_WAIT_STDIO,
+    };
+    Terms {
+        naming: config.naming.clone(),
+        page_size: config.catalog.page_size,
+        first_list_wait: config.catalog.first_list_wait.unwrap_or(wait),
+        instructions: config.server.instructions.clone(),
+    }
+}
+
+async fn bind(address: SocketAddr) -> Result<(TcpListener, SocketAddr), Error> {
+    let failed = |source| Error::Listen { address, source };
+    let listener = TcpListener::bind(address).await.map_err(failed)?;
+    let bound = listener.local_addr().map_err(failed)?;
+    Ok((listener, bound))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,44 @@
+//! The catalog that is in force, and word of each swap.
+
+use super::catalog::Catalog;
+use arc_swap::{ArcSwap, Guard};
+use std::sync::Arc;
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+/// Where the snapshot is read, and swapped whole.
+pub(super) struct Current {
+    catalog: ArcSwap<Catalog>,
+    swaps: watch::Sender<()>,
+}
+
+impl Current {
+    pub(super) fn new(catalog: Catalog) -> Self {
+        Self { catalog: ArcSwap::from_pointee(catalog), swaps: watch::Sender::new(()) }
+    }
+
+    /// The catalog now, for a short look.
+    pub(super) fn load(&self) -> Guard<Arc<Catalog>> {
+        self.catalog.load()
+    }
+
+    /// The catalog now, to keep.
+    pub(super) fn keep(&self) -> Arc<Catalog> {
+        self.catalog.load_full()
+    }
+
+    /// Puts a new one in force.
+    pub(super) fn swap(&self, catalog: Arc<Catalog>) {
+        self.catalog.store(catalog);
+        self.swaps.send_replace(());
+    }
+
+    /// Waits until a catalog is good enough, or until the time is over; gives the catalog then in force.
+    pub(super) async fn until(&self, limit: Instant, is_good: impl Fn(&Catalog) -> bool) -> Arc<Catalog> {
+        let mut swaps = self.swaps.subscribe();
+        let wait = async { while !is_good(&self.load()) && swaps.changed().await.is_ok() {} };
+        // Time over is an answer like any other here: what is known by then is what counts.
+        let _ = tokio::time::timeout_at(limit, wait).await;
+        self.keep()
+    }
+}

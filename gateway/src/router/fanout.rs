@@ -1,0 +1,40 @@
+//! What concerns all upstreams: the four lists.
+
+use super::catalog::Catalog;
+use super::current::Current;
+use super::kind::Kind;
+use super::later::Later;
+use crate::call::{Call, Reply};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// Answers a list from the catalog; waits only for inventories that were never known, and for each of them only once.
+pub(super) fn list(current: &Arc<Current>, kind: Kind, call: &Call, wait: Duration) -> Reply {
+    let catalog = current.load();
+    // An upstream need not announce changes: old inventories are read again behind the answer.
+    for member in catalog.members.iter() {
+        member.owner.refresh();
+    }
+    let now = Instant::now();
+    let coming = catalog.unseen().filter(|at| catalog.members[*at].is_coming());
+    let limits: Vec<_> = coming.map(|at| (at, catalog.members[at].patience(wait))).filter(|(_, l)| *l > now).collect();
+    let Some(limit) = limits.iter().map(|(_, limit)| *limit).max() else {
+        return answer(&catalog, kind, call);
+    };
+    let (current, call) = (current.clone(), call.clone());
+    Later::reply(async move {
+        let is_good = |now: &Catalog| limits.iter().all(|(at, _)| now.known[*at].is_some());
+        answer(&*current.until(limit, is_good).await, kind, &call)
+    })
+}
+
+fn answer(catalog: &Catalog, kind: Kind, call: &Call) -> Reply {
+    let revision = call.revision();
+    let list = catalog.shelf(kind).list(revision, &call.caller.grants);
+    let cursor = call.params.find("cursor");
+    match list.page(cursor) {
+        Ok(page) => Reply::complete(revision, page.clone()),
+        Err(refusal) => Reply::refuse(revision, refusal),
+    }
+}

@@ -1,0 +1,85 @@
+//! Keeps the catalog: on each change of an inventory it is built anew and swapped, and listeners are told.
+
+use super::catalog::Catalog;
+use super::current::Current;
+use super::listeners::Listeners;
+use crate::lifecycle::Tasks;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+/// After listeners were told, further changes are joined for this long.
+const JOINED_FOR: Duration = Duration::from_millis(200);
+
+/// Starts the tasks that keep the catalog in force up to date.
+pub(super) fn start(current: &Arc<Current>, listeners: &Listeners, tasks: &Tasks) {
+    let changed = Arc::new(Notify::new());
+    for member in current.load().members.iter() {
+        let (mut inventory, changed) = (member.inventory.clone(), changed.clone());
+        tasks.spawn_until_end(async move {
+            while inventory.changed().await.is_ok() {
+                changed.notify_one();
+            }
+        });
+    }
+    // An inventory that came between the first catalog and these tasks.
+    changed.notify_one();
+    tasks.spawn_until_end(keep(current.clone(), listeners.clone(), changed));
+    tasks.spawn_until_end(pass_levels(current.clone(), listeners.clone()));
+}
+
+async fn keep(current: Arc<Current>, listeners: Listeners, changed: Arc<Notify>) {
+    let mut told = current.keep();
+    let mut joined_until = Instant::now();
+    loop {
+        let owes = !Arc::ptr_eq(&told, &current.keep());
+        tokio::select! {
+            () = changed.notified() => {
+                let before = current.keep();
+                let next = Catalog::build(&before.members, &before.rules, Some(&before));
+                if !next.is(&before) {
+                    warn_of_hidden(&next, &before);
+                    current.swap(Arc::new(next));
+                }
+            }
+            () = tokio::time::sleep_until(joined_until), if owes => {}
+        }
+        if Instant::now() >= joined_until {
+            let now = current.keep();
+            if listeners.tell(|grants| now.changes(&told, grants).collect()) {
+                joined_until = Instant::now() + JOINED_FOR;
+            }
+            told = now;
+        }
+    }
+}
+
+/// Says what became hidden: `flat` gives a contested name to the first upstream that has it.
+fn warn_of_hidden(now: &Catalog, before: &Catalog) {
+    for at in 0..now.members.len() {
+        let of = |catalog: &Catalog| catalog.hidden.iter().filter(|(member, _)| *member == at).count();
+        if of(now) > of(before)
+            && let Some((_, first)) = now.hidden.iter().find(|(member, _)| *member == at)
+        {
+            let upstream = &**now.members[at].owner.name();
+            tracing::warn!(
+                upstream,
+                hidden = of(now),
+                first = &**first,
+                "names that an earlier upstream has too are hidden"
+            );
+        }
+    }
+}
+
+/// Passes the wanted log level on to all upstreams.
+async fn pass_levels(current: Arc<Current>, listeners: Listeners) {
+    let mut level = listeners.level();
+    while level.changed().await.is_ok() {
+        let wanted = *level.borrow_and_update();
+        for member in current.keep().members.iter() {
+            member.owner.want_level(wanted);
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! The four kinds of things that are listed.
+
+use crate::protocol::Method;
+
+/// One of the four lists.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub(super) enum Kind {
+    Tools,
+    Prompts,
+    Resources,
+    Templates,
+}
+
+impl Kind {
+    pub(super) const ALL: [Self; 4] = [Self::Tools, Self::Prompts, Self::Resources, Self::Templates];
+
+    /// The list that a method asks for.
+    pub(super) fn listed_by(method: &Method) -> Option<Self> {
+        Some(match method {
+            Method::ToolsList => Self::Tools,
+            Method::PromptsList => Self::Prompts,
+            Method::ResourcesList => Self::Resources,
+            Method::TemplatesList => Self::Templates,
+            _ => return None,
+        })
+    }
+
+    /// The member of a list result that holds the items.
+    pub(super) fn member(self) -> &'static str {
+        match self {
+            Self::Tools => "tools",
+            Self::Prompts => "prompts",
+            Self::Resources => "resources",
+            Self::Templates => "resourceTemplates",
+        }
+    }
+
+    /// What one item is called in a message.
+    pub(super) fn noun(self) -> &'static str {
+        match self {
+            Self::Tools => "tool",
+            Self::Prompts => "prompt",
+            Self::Resources | Self::Templates => "resource",
+        }
+    }
+}

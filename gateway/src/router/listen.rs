@@ -1,0 +1,175 @@
+//! The reply of one listen call: what was taken, then the changes, as long as its caller listens.
+
+use super::current::Current;
+use super::listeners::{Heard, Listeners, Registration};
+use super::route::UNSEEN_WAIT;
+use crate::call::{Call, Change, Event, ListenFilter, Outcome, Reason, Refusal, Reply, Source, Step};
+use crate::protocol::{Object, Revision};
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::time::{Instant, Sleep};
+
+/// So long the acknowledgement waits for the upstreams' own; what was not acknowledged by then is not honoured.
+const ACKNOWLEDGED_WITHIN: Duration = Duration::from_secs(10);
+/// So many resources may be listened to in one call.
+const URIS_MAX: usize = 1024;
+
+/// Takes a listen call.
+pub(super) fn listen(current: &Arc<Current>, listeners: &Listeners, call: Call) -> Reply {
+    let revision = call.revision();
+    let Some(filter) = ListenFilter::parse(&call.params) else {
+        let why = "`notifications` must be an object of flags and `resourceSubscriptions`";
+        return Reply::refuse(revision, Refusal::new(Reason::InvalidParams, why));
+    };
+    if filter.uris.len() > URIS_MAX {
+        let why = format!("at most {URIS_MAX} resources can be listened to in one call");
+        return Reply::refuse(revision, Refusal::new(Reason::InvalidParams, why));
+    }
+    let lists = ListenFilter { uris: Vec::new(), ..filter.clone() };
+    let Some(registration) = listeners.register(&call, lists.clone()) else {
+        let why = "too many listen already; try again later";
+        return Reply::refuse(revision, Refusal { is_retriable: true, ..Refusal::new(Reason::Busy, why) });
+    };
+    let has_uris = !filter.uris.is_empty();
+    let opening = has_uris.then(|| Box::pin(open(current.clone(), call, filter.uris)) as Opening);
+    Reply::live(Listening {
+        registration,
+        current: current.clone(),
+        opening,
+        parts: Vec::new(),
+        honoured: Some(lists),
+        limit: has_uris.then(|| Box::pin(tokio::time::sleep(ACKNOWLEDGED_WITHIN))),
+        revision,
+    })
+}
+
+type Opening = Pin<Box<dyn Future<Output = Vec<Part>> + Send>>;
+
+/// The listen call that one upstream has for us.
+struct Part {
+    member: usize,
+    reply: Reply,
+    /// What was asked of it, in own and public words, so that what comes back is told as it was asked for.
+    asked: BTreeMap<Arc<str>, Arc<str>>,
+    is_acknowledged: bool,
+}
+
+struct Listening {
+    registration: Registration,
+    current: Arc<Current>,
+    opening: Option<Opening>,
+    parts: Vec<Part>,
+    /// What will be acknowledged; `None` once it was.
+    honoured: Option<ListenFilter>,
+    /// When the acknowledgement no longer waits for upstreams; `None` where it need not.
+    limit: Option<Pin<Box<Sleep>>>,
+    revision: Revision,
+}
+
+/// Finds the owners of URIs and calls each of them once.
+async fn open(current: Arc<Current>, call: Call, uris: Vec<Arc<str>>) -> Vec<Part> {
+    let grants = &call.caller.grants;
+    let catalog = current.keep();
+    let is_settled = |now: &super::catalog::Catalog| {
+        now.unseen().all(|at| !now.members[at].is_coming())
+            || uris.iter().all(|uri| now.find_uri(uri, grants).is_some())
+    };
+    let catalog = match is_settled(&catalog) {
+        true => catalog,
+        false => current.until(Instant::now() + UNSEEN_WAIT, is_settled).await,
+    };
+    let mut by_member: BTreeMap<usize, BTreeMap<Arc<str>, Arc<str>>> = BTreeMap::new();
+    for uri in &uris {
+        if let Some(found) = catalog.find_uri(uri, grants) {
+            by_member.entry(found.member).or_default().insert(found.own.into(), uri.clone());
+        }
+    }
+    let parts = by_member.into_iter().map(|(member, asked)| {
+        let filter = ListenFilter { uris: asked.keys().cloned().collect(), ..ListenFilter::default() };
+        let call = Call { params: filter.to_params(), log_level: None, ..call.clone() };
+        Part { member, reply: catalog.members[member].owner.call(call), asked, is_acknowledged: false }
+    });
+    parts.collect()
+}
+
+impl Listening {
+    /// Reads the upstreams' replies; gives a change that was acknowledged before.
+    fn poll_parts(&mut self, cx: &mut Context<'_>) -> Option<Change> {
+        let mut at = 0;
+        while at < self.parts.len() {
+            let part = &mut self.parts[at];
+            // Nothing may be told before everything is acknowledged; it waits, coalesced, with the upstream.
+            if part.is_acknowledged && self.honoured.is_some() {
+                at += 1;
+                continue;
+            }
+            match part.reply.poll_step(cx) {
+                Poll::Pending => at += 1,
+                Poll::Ready(Step::Event(Event::Change(Change::Acknowledged(filter)))) => {
+                    part.is_acknowledged = true;
+                    if let Some(honoured) = &mut self.honoured {
+                        let part = &self.parts[at];
+                        honoured.uris.extend(filter.uris.iter().filter_map(|own| part.asked.get(own).cloned()));
+                    }
+                }
+                Poll::Ready(Step::Event(Event::Change(Change::Updated(own)))) => {
+                    let listed = part.asked.get(&own).cloned();
+                    let public = listed.unwrap_or_else(|| self.current.load().publish(part.member, &own));
+                    return Some(Change::Updated(public));
+                }
+                Poll::Ready(Step::Event(_)) => {}
+                // What an upstream no longer honours is simply no longer heard of.
+                Poll::Ready(Step::Done(_)) => drop(self.parts.swap_remove(at)),
+            }
+        }
+        None
+    }
+
+    /// The acknowledgement, once all upstreams have given theirs or the time is over.
+    fn poll_acknowledged(&mut self, cx: &mut Context<'_>) -> Poll<ListenFilter> {
+        let is_complete = self.opening.is_none() && self.parts.iter().all(|part| part.is_acknowledged);
+        if let (false, Some(limit)) = (is_complete, &mut self.limit) {
+            std::task::ready!(limit.as_mut().poll(cx));
+            self.opening = None;
+            self.parts.retain(|part| part.is_acknowledged);
+        }
+        Poll::Ready(self.honoured.take().unwrap_or_default())
+    }
+}
+
+impl Source for Listening {
+    fn poll_step(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Step> {
+        let this = self.get_mut();
+        let change = |change| Poll::Ready(Step::Event(Event::Change(change)));
+        if let Some(opening) = &mut this.opening
+            && let Poll::Ready(parts) = opening.as_mut().poll(cx)
+        {
+            (this.parts, this.opening) = (parts, None);
+        }
+        if this.honoured.is_some() {
+            // An upstream acknowledges first, so what else it told by now it should not have.
+            while this.poll_parts(cx).is_some() {}
+            return this
+                .poll_acknowledged(cx)
+                .map(|honoured| Step::Event(Event::Change(Change::Acknowledged(honoured))));
+        }
+        match this.registration.listener.next(cx.waker()) {
+            Some(Heard::Change(kind)) => return change(kind),
+            Some(Heard::Log(level, params)) => return Poll::Ready(Step::Event(Event::Log(level, params))),
+            Some(Heard::Closed) => return Poll::Ready(Step::Done(Outcome::Complete(Object::empty()))),
+            None => {}
+        }
+        match this.poll_parts(cx) {
+            Some(updated) => change(updated),
+            None => Poll::Pending,
+        }
+    }
+
+    fn revision(&self) -> Revision {
+        self.revision
+    }
+}

@@ -1,0 +1,221 @@
+//! What concerns one upstream: calls by name, by URI, by reference.
+
+use super::catalog::{Catalog, Found};
+use super::current::Current;
+use super::hint;
+use super::kind::Kind;
+use super::later::Later;
+use super::rewrite::Rewritten;
+use super::splice;
+use crate::call::{Call, Reason, Refusal, Reply};
+use crate::protocol::object::Key;
+use crate::protocol::{Object, json};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::Semaphore;
+use tokio::time::Instant;
+
+/// How long a call waits for an upstream that was never seen and may own what is asked for.
+pub(super) const UNSEEN_WAIT: Duration = Duration::from_secs(5);
+/// So many calls may wait so.
+pub(super) const WAITING_MAX: usize = 1024;
+
+/// Routes to one upstream, by the catalog in force.
+pub(super) struct Routes {
+    pub(super) current: Arc<Current>,
+    waiting: Arc<Semaphore>,
+}
+
+/// Where a call leads by one catalog.
+enum Way {
+    /// An answer, or its owner's reply.
+    Ready(Reply),
+    /// Nobody known owns it; upstreams that were never seen may.
+    Unseen(Call, Refusal),
+}
+
+impl Routes {
+    pub(super) fn new(current: Arc<Current>) -> Self {
+        Self { current, waiting: Arc::new(Semaphore::new(WAITING_MAX)) }
+    }
+
+    /// `tools/call` and `prompts/get`.
+    pub(super) fn named(&self, kind: Kind, call: Call) -> Reply {
+        let way = by_name(&self.current.load(), kind, call);
+        self.follow(way, move |catalog, call| by_name(catalog, kind, call))
+    }
+
+    /// `resources/read`.
+    pub(super) fn read(&self, call: Call) -> Reply {
+        let way = by_uri(&self.current.load(), call);
+        self.follow(way, by_uri)
+    }
+
+    /// `completion/complete`.
+    pub(super) fn complete(&self, call: Call) -> Reply {
+        let way = by_reference(&self.current.load(), call);
+        self.follow(way, by_reference)
+    }
+
+    /// What no list names: to the one upstream without a prefix.
+    pub(super) fn unknown(&self, call: Call) -> Reply {
+        let catalog = self.current.load();
+        match catalog.bare() {
+            Some(member) => hand_over(&catalog, member, call),
+            None => {
+                let method = hint::shown(call.method.as_str());
+                refuse(&call, Refusal::new(Reason::UnknownMethod, format!("Method not found: {method}")))
+            }
+        }
+    }
+
+    /// Waits for upstreams that were never seen, where one of them may own it, and looks once more.
+    fn follow<F>(&self, way: Way, again: F) -> Reply
+    where
+        F: Fn(&Arc<Catalog>, Call) -> Way + Send + 'static,
+    {
+        let (call, refusal) = match way {
+            Way::Ready(reply) => return reply,
+            Way::Unseen(call, refusal) => (call, refusal),
+        };
+        let Ok(permit) = self.waiting.clone().try_acquire_owned() else {
+            let why = "Too many calls wait for upstreams that are starting; try again in a few seconds";
+            return refuse(&call, Refusal { is_retriable: true, ..Refusal::new(Reason::Busy, why) });
+        };
+        let current = self.current.clone();
+        let limit = Instant::now() + UNSEEN_WAIT;
+        let mut owners = owners_of(&current.load(), &call);
+        Later::reply(async move {
+            let _permit = permit;
+            owners.retain(|at| current.load().members[*at].is_coming());
+            let catalog = current.until(limit, |now| owners.iter().all(|at| now.known[*at].is_some())).await;
+            match again(&catalog, call.clone()) {
+                Way::Ready(reply) => reply,
+                Way::Unseen(..) => refuse(&call, refusal),
+            }
+        })
+    }
+}
+
+/// The upstreams that were never seen and may own what a call asks for.
+fn owners_of(catalog: &Catalog, call: &Call) -> Vec<usize> {
+    match call.params.text(Key::Name) {
+        Some(name) => catalog.unseen_owners(&name).collect(),
+        None => catalog.unseen().collect(),
+    }
+}
+
+fn by_name(catalog: &Arc<Catalog>, kind: Kind, mut call: Call) -> Way {
+    let Some(name) = call.params.text(Key::Name) else {
+        return Way::Ready(refuse(&call, invalid("`name` must be a string".to_owned())));
+    };
+    let Some(entry) = catalog.find(kind, &name, &call.caller.grants) else {
+        let name = name.into_owned();
+        return no_such_name(catalog, kind, &name, call);
+    };
+    if let (Some(paths), Some(given)) = (&entry.headers, &call.param_headers)
+        && let Err(why) = paths.check(call.params.get(Key::Arguments), given)
+    {
+        return Way::Ready(refuse(&call, Refusal::new(Reason::HeaderMismatch, why)));
+    }
+    if let Some(own) = &entry.own_raw {
+        call.params = call.params.set(Key::Name, own);
+    }
+    Way::Ready(hand_over(catalog, entry.member, call))
+}
+
+/// A name that the catalog does not have. One that the caller may not use takes the very same way.
+fn no_such_name(catalog: &Arc<Catalog>, kind: Kind, name: &str, call: Call) -> Way {
+    let grants = &call.caller.grants;
+    if grants.admits(name) && catalog.is_transparent() {
+        return Way::Ready(hand_over(catalog, 0, call));
+    }
+    let mut why = format!("Unknown {}: {}", kind.noun(), hint::shown(name));
+    if let Some(nearest) = hint::nearest(name, catalog.shelf(kind).view(grants)) {
+        why.push_str(&format!(" (did you mean {nearest}?)"));
+    }
+    if !grants.admits(name) {
+        return Way::Ready(refuse(&call, invalid(why)));
+    }
+    let owners: Vec<_> = catalog.unseen_owners(name).map(|at| &catalog.members[at]).collect();
+    if let [only] = &owners[..] {
+        let (upstream, state) = (only.owner.name(), only.owner.state().as_str());
+        why.push_str(&format!(" (upstream {upstream} may have it, but is {state})"));
+    }
+    match owners.iter().any(|member| member.is_coming()) {
+        true => Way::Unseen(call, invalid(why)),
+        false => Way::Ready(refuse(&call, invalid(why))),
+    }
+}
+
+fn by_uri(catalog: &Arc<Catalog>, mut call: Call) -> Way {
+    let Some(uri) = call.params.text(Key::Uri).map(String::from) else {
+        return Way::Ready(refuse(&call, invalid("`uri` must be a string".to_owned())));
+    };
+    let Some(Found { member, own }) = catalog.find_uri(&uri, &call.caller.grants) else {
+        return no_such_uri(catalog, &uri, call);
+    };
+    if own != uri {
+        call.params = call.params.set(Key::Uri, json::quote(&own).as_bytes());
+    }
+    Way::Ready(hand_over(catalog, member, call))
+}
+
+fn no_such_uri(catalog: &Catalog, uri: &str, call: Call) -> Way {
+    let why = format!("Resource not found: {}", hint::shown(uri));
+    let refusal = Refusal::new(Reason::ResourceNotFound(uri.into()), why);
+    let may_come = catalog.unseen().any(|at| catalog.members[at].is_coming());
+    match may_come && call.caller.grants.admits(uri) {
+        true => Way::Unseen(call, refusal),
+        false => Way::Ready(refuse(&call, refusal)),
+    }
+}
+
+fn by_reference(catalog: &Arc<Catalog>, mut call: Call) -> Way {
+    let raw = call.params.raw();
+    let kind = splice::text(raw, &["ref", "type"]).map(|(kind, _)| kind);
+    let (key, is_prompt) = match kind.as_deref() {
+        Some("ref/prompt") => ("name", true),
+        Some("ref/resource") => ("uri", false),
+        _ => return Way::Ready(refuse(&call, invalid("`ref.type` must be ref/prompt or ref/resource".to_owned()))),
+    };
+    let Some((public, place)) = splice::text(raw, &["ref", key]) else {
+        return Way::Ready(refuse(&call, invalid(format!("`ref.{key}` must be a string"))));
+    };
+    let grants = &call.caller.grants;
+    let listed = if is_prompt { Kind::Prompts } else { Kind::Templates };
+    let found = match catalog.find(listed, &public, grants) {
+        Some(entry) => Some((entry.member, entry.own.to_string())),
+        None if is_prompt => None,
+        None => catalog.find_uri(&public, grants).map(|found| (found.member, found.own.into_owned())),
+    };
+    let Some((member, own)) = found else {
+        return match is_prompt {
+            true => no_such_name(catalog, Kind::Prompts, &public, call),
+            false => no_such_uri(catalog, &public, call),
+        };
+    };
+    if own != public {
+        let changed = splice::replace(call.params.raw(), &[(place, json::quote(&own))]);
+        call.params = Object::parse(changed.into()).expect("a string in place of a string keeps an object one");
+    }
+    Way::Ready(hand_over(catalog, member, call))
+}
+
+/// Gives the call, in its owner's words, to its owner.
+fn hand_over(catalog: &Arc<Catalog>, member: usize, call: Call) -> Reply {
+    let owner = &catalog.members[member].owner;
+    if catalog.marked(member).is_none() {
+        return owner.call(call);
+    }
+    let method = call.method.clone();
+    Rewritten::reply(owner.call(call), catalog.clone(), member, method).owned_by(owner.name())
+}
+
+fn refuse(call: &Call, refusal: Refusal) -> Reply {
+    Reply::refuse(call.revision(), refusal)
+}
+
+fn invalid(why: String) -> Refusal {
+    Refusal::new(Reason::InvalidParams, why)
+}

@@ -1,0 +1,141 @@
+//! Everything of one kind that the gateway offers: looked up by public name, listed from encoded bytes.
+
+use super::encoded::Encoded;
+use super::kind::Kind;
+use crate::call::Grants;
+use crate::protocol::{ParamHeaders, Revision};
+use bytes::Bytes;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+/// So many lists of callers with grants are kept encoded; more are encoded on each request.
+const INTERNED_MAX: usize = 256;
+
+/// One offered thing.
+pub(super) struct Entry {
+    /// What clients call it.
+    pub(super) public: Arc<str>,
+    /// What its upstream calls it.
+    pub(super) own: Arc<str>,
+    /// The raw JSON string to put in place of the public name; `None` where the two are the same.
+    pub(super) own_raw: Option<Bytes>,
+    /// Whose it is: the upstream's place in configuration order.
+    pub(super) member: usize,
+    /// Its definition with the public name in it, as raw JSON of `revision`.
+    pub(super) definition: Bytes,
+    pub(super) revision: Revision,
+    /// Arguments of a tool that travel as headers, too.
+    pub(super) headers: Option<Arc<ParamHeaders>>,
+}
+
+impl Entry {
+    /// Whether clients see the same in both.
+    fn looks_like(&self, other: &Self) -> bool {
+        self.revision == other.revision && self.public == other.public && self.definition == other.definition
+    }
+
+    fn is(&self, other: &Self) -> bool {
+        self.member == other.member && self.own == other.own && self.looks_like(other)
+    }
+}
+
+/// All entries of one kind, in order.
+pub(super) struct Shelf {
+    kind: Kind,
+    entries: Vec<Entry>,
+    index: HashMap<Arc<str>, u32>,
+    page_size: usize,
+    /// The whole list by revision.
+    whole: [OnceLock<Encoded>; Revision::ALL.len()],
+    /// Lists through grants.
+    granted: Mutex<HashMap<(Revision, Grants), Arc<Encoded>>>,
+}
+
+/// An encoded list, wherever it is kept.
+pub(super) enum Listed<'a> {
+    Whole(&'a Encoded),
+    Granted(Arc<Encoded>),
+}
+
+impl std::ops::Deref for Listed<'_> {
+    type Target = Encoded;
+
+    fn deref(&self) -> &Encoded {
+        match self {
+            Self::Whole(encoded) => encoded,
+            Self::Granted(encoded) => encoded,
+        }
+    }
+}
+
+impl Shelf {
+    /// The entries must have distinct public names.
+    pub(super) fn new(kind: Kind, entries: Vec<Entry>, page_size: usize) -> Self {
+        let index = entries.iter().enumerate().map(|(at, entry)| (entry.public.clone(), at as u32)).collect();
+        Self { kind, entries, index, page_size, whole: Default::default(), granted: Mutex::default() }
+    }
+
+    /// The entry of a public name.
+    pub(super) fn find(&self, public: &str) -> Option<&Entry> {
+        self.index.get(public).map(|at| &self.entries[*at as usize])
+    }
+
+    /// All entries, in order.
+    pub(super) fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    /// The list in the words of a revision, as grants let it be seen.
+    pub(super) fn list(&self, revision: Revision, grants: &Grants) -> Listed<'_> {
+        if grants.is_all() {
+            return Listed::Whole(self.whole[revision as usize].get_or_init(|| self.encode(revision, grants)));
+        }
+        let key = (revision, grants.clone());
+        if let Some(kept) = self.interned().get(&key) {
+            return Listed::Granted(kept.clone());
+        }
+        let encoded = Arc::new(self.encode(revision, grants));
+        let mut interned = self.interned();
+        if interned.len() < INTERNED_MAX {
+            interned.insert(key, encoded.clone());
+        }
+        Listed::Granted(encoded)
+    }
+
+    fn encode(&self, revision: Revision, grants: &Grants) -> Encoded {
+        Encoded::new(self.kind, self.view(grants), revision, self.page_size)
+    }
+
+    fn interned(&self) -> std::sync::MutexGuard<'_, HashMap<(Revision, Grants), Arc<Encoded>>> {
+        self.granted.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The entries that grants admit.
+    pub(super) fn view<'a>(&'a self, grants: &'a Grants) -> impl Iterator<Item = &'a Entry> {
+        self.entries.iter().filter(move |entry| grants.admits(&entry.public))
+    }
+
+    /// Whether a caller with these grants sees the same in both.
+    pub(super) fn looks_like(&self, other: &Self, grants: &Grants) -> bool {
+        self.view(grants).eq_by_looks(other.view(grants))
+    }
+
+    /// Whether nothing differs, not even whose something is.
+    pub(super) fn is(&self, other: &Self) -> bool {
+        self.entries.len() == other.entries.len() && self.entries.iter().zip(&other.entries).all(|(a, b)| a.is(b))
+    }
+}
+
+trait EqByLooks<'a>: Iterator<Item = &'a Entry> + Sized {
+    fn eq_by_looks(mut self, mut other: impl Iterator<Item = &'a Entry>) -> bool {
+        loop {
+            match (self.next(), other.next()) {
+                (None, None) => return true,
+                (Some(a), Some(b)) if a.looks_like(b) => {}
+                _ => return false,
+            }
+        }
+    }
+}
+
+impl<'a, I: Iterator<Item = &'a Entry>> EqByLooks<'a> for I {}

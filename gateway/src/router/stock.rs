@@ -1,0 +1,137 @@
+//! Takes stock: turns the inventories into entries with public names and URIs. Pure.
+
+use super::config::Naming;
+use super::kind::Kind;
+use super::namespace::{self, Party};
+use super::owner::Member;
+use super::shelf::Entry;
+use super::splice;
+use super::template::Template;
+use super::uri::{Marked, Tag};
+use crate::protocol::json;
+use crate::protocol::object::{Edit, Key};
+use crate::upstream::{Inventory, Item};
+use std::collections::HashSet;
+use std::sync::Arc;
+
+/// All entries by kind, and which upstreams have marked URIs.
+pub(super) struct Stock {
+    pub(super) entries: [Vec<Entry>; 4],
+    pub(super) marked: Vec<Option<Marked>>,
+    /// What nobody can ask for, since an earlier upstream has the same: whose it is, and its own name.
+    pub(super) hidden: Vec<(usize, Arc<str>)>,
+}
+
+/// Merges inventories in configuration order.
+pub(super) fn take(members: &[Member], known: &[Option<Arc<Inventory>>], naming: &Naming) -> Stock {
+    let mut stock = Stock { entries: Default::default(), marked: Vec::new(), hidden: Vec::new() };
+    stock.take_uris(members, known, namespace::is_transparent(naming, members.len()));
+    for (kind, items) in [(Kind::Tools, tools as fn(&Inventory) -> &[Item]), (Kind::Prompts, prompts)] {
+        let parties = members.iter().zip(known).map(|(member, inventory)| Party {
+            upstream: member.owner.name(),
+            prefix: member.owner.prefix(),
+            names: inventory.iter().flat_map(|inventory| items(inventory)).map(|item| &*item.key).collect(),
+        });
+        let assigned = namespace::assign(naming, &parties.collect::<Vec<_>>());
+        for (at, (inventory, names)) in known.iter().zip(assigned).enumerate() {
+            let Some(inventory) = inventory else { continue };
+            for (item, public) in items(inventory).iter().zip(names) {
+                stock.put(kind, at, inventory, item, public, "name");
+            }
+        }
+    }
+    stock
+}
+
+fn tools(inventory: &Inventory) -> &[Item] {
+    &inventory.tools
+}
+
+fn prompts(inventory: &Inventory) -> &[Item] {
+    &inventory.prompts
+}
+
+impl Stock {
+    fn take_uris(&mut self, members: &[Member], known: &[Option<Arc<Inventory>>], transparent: bool) {
+        let (mut uris, mut templates) = (HashSet::new(), HashSet::new());
+        for (at, inventory) in known.iter().enumerate() {
+            self.marked.push(None);
+            let Some(inventory) = inventory else { continue };
+            let tag = Tag::of(members[at].owner.name());
+            let mut marked = Marked { tag, plain: HashSet::new(), uris: HashSet::new(), templates: Vec::new() };
+            for item in &inventory.resources {
+                let public = marked.name(&item.key, &mut uris, transparent);
+                if let Some(public) = &public {
+                    let kept = if **public == *item.key { &mut marked.plain } else { &mut marked.uris };
+                    kept.insert(item.key.clone());
+                }
+                self.put(Kind::Resources, at, inventory, item, public, "uri");
+            }
+            for item in &inventory.templates {
+                let public = marked.name(&item.key, &mut templates, transparent);
+                if public.as_deref().is_some_and(|public| *public != *item.key) {
+                    marked.templates.push(Template::parse(&item.key));
+                }
+                self.put(Kind::Templates, at, inventory, item, public, "uriTemplate");
+            }
+            if !marked.uris.is_empty() || !marked.templates.is_empty() {
+                self.marked[at] = Some(marked);
+            }
+        }
+    }
+
+    fn put(
+        &mut self,
+        kind: Kind,
+        member: usize,
+        inventory: &Inventory,
+        item: &Item,
+        public: Option<String>,
+        key: &str,
+    ) {
+        let Some(public) = public else {
+            self.hidden.push((member, item.key.clone()));
+            return;
+        };
+        let is_same = *public == *item.key;
+        let quoted = json::quote(&public);
+        let mut definition = match kind {
+            _ if is_same => item.definition.raw().clone(),
+            Kind::Tools | Kind::Prompts => item.definition.with(&[(Key::Name, Edit::Set(quoted.as_bytes()))]),
+            Kind::Resources => item.definition.with(&[(Key::Uri, Edit::Set(quoted.as_bytes()))]),
+            Kind::Templates => match splice::find(item.definition.raw(), &[key]) {
+                Some(place) => splice::replace(item.definition.raw(), &[(place, quoted)]).into(),
+                None => return,
+            },
+        };
+        if let (Kind::Tools, Some(marked)) = (kind, &self.marked[member])
+            && let Some((own, place)) = splice::text(&definition, &["_meta", "ui", "resourceUri"])
+            && let Some(public) = marked.publish(&own)
+        {
+            definition = splice::replace(&definition, &[(place, json::quote(&public))]).into();
+        }
+        let public = if is_same { item.key.clone() } else { public.into() };
+        self.entries[kind as usize].push(Entry {
+            own_raw: (!is_same).then(|| json::quote(&item.key).into()),
+            public,
+            own: item.key.clone(),
+            member,
+            definition,
+            revision: inventory.revision,
+            headers: item.headers.clone(),
+        });
+    }
+}
+
+impl Marked {
+    /// The public form of an own URI: its own where that is free.
+    fn name(&self, own: &Arc<str>, taken: &mut HashSet<Arc<str>>, transparent: bool) -> Option<String> {
+        if taken.insert(own.clone()) {
+            return Some(own.to_string());
+        }
+        if transparent || self.plain.contains(own) || self.uris.contains(own) {
+            return None;
+        }
+        self.tag.mark(own).filter(|public| taken.insert(public.as_str().into()))
+    }
+}

@@ -1,0 +1,176 @@
+//! The router with scripted upstreams: what clients see and what upstreams get.
+
+mod calls;
+mod discovery;
+mod listening;
+mod lists;
+mod uris;
+
+use super::config::Strategy;
+use super::*;
+use crate::call::{Caller, Failure, Grants, LogLevel, Outcome, Principal};
+use crate::lifecycle::State;
+use crate::protocol::{Revision, json};
+use crate::upstream::{Inventory, Item, Supports};
+use bytes::Bytes;
+use std::sync::Mutex;
+use tokio::sync::watch;
+
+/// What an upstream says to a call; `None` leaves it at the echo.
+type Answer = dyn Fn(&Call) -> Option<Reply> + Send + Sync;
+
+/// An upstream that answers `{"own": <the parameters it got>}` and remembers what it was told.
+struct Scripted {
+    name: Arc<str>,
+    prefix: String,
+    offers: watch::Sender<Option<Arc<Inventory>>>,
+    state: Mutex<State>,
+    heard: Mutex<Vec<String>>,
+    answer: Box<Answer>,
+}
+
+impl Scripted {
+    fn new(name: &str, prefix: &str) -> Arc<Self> {
+        Self::answering(name, prefix, |_| None)
+    }
+
+    fn answering(
+        name: &str,
+        prefix: &str,
+        answer: impl Fn(&Call) -> Option<Reply> + Send + Sync + 'static,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            name: name.into(),
+            prefix: prefix.into(),
+            offers: watch::Sender::new(None),
+            state: Mutex::new(State::Starting),
+            heard: Mutex::default(),
+            answer: Box::new(answer),
+        })
+    }
+
+    fn offer(&self, inventory: Inventory) {
+        *self.state.lock().unwrap() = State::Ready;
+        self.offers.send_replace(Some(Arc::new(inventory)));
+    }
+
+    fn heard(&self) -> Vec<String> {
+        std::mem::take(&mut self.heard.lock().unwrap())
+    }
+}
+
+impl Owner for Scripted {
+    fn name(&self) -> &Arc<str> {
+        &self.name
+    }
+    fn title(&self) -> Option<&str> {
+        None
+    }
+    fn prefix(&self) -> &str {
+        &self.prefix
+    }
+    fn call(&self, call: Call) -> Reply {
+        let text = String::from_utf8(call.params.raw().to_vec()).unwrap();
+        self.heard.lock().unwrap().push(format!("{} {text}", call.method.as_str()));
+        let echo = || Object::parse(format!("{{\"own\":{text}}}").into()).unwrap();
+        let reply = (self.answer)(&call).unwrap_or_else(|| Reply::complete(Revision::V2025_11_25, echo()));
+        reply.owned_by(&self.name)
+    }
+    fn inventory(&self) -> watch::Receiver<Option<Arc<Inventory>>> {
+        self.offers.subscribe()
+    }
+    fn state(&self) -> State {
+        *self.state.lock().unwrap()
+    }
+    fn refresh(&self) {}
+    fn want_level(&self, level: Option<LogLevel>) {
+        self.heard.lock().unwrap().push(format!("level {level:?}"));
+    }
+}
+
+fn item(kind: &str, key: &str) -> Item {
+    let definition = format!("{{\"{kind}\":{},\"x\":1e400}}", json::quote(key));
+    Item { key: key.into(), definition: Object::parse(definition.into()).unwrap(), headers: None }
+}
+
+fn inventory(tools: &[&str]) -> Inventory {
+    Inventory {
+        revision: Revision::V2025_11_25,
+        tools: tools.iter().map(|name| item("name", name)).collect(),
+        resources: Vec::new(),
+        templates: Vec::new(),
+        prompts: Vec::new(),
+        capabilities: Object::empty(),
+        instructions: None,
+        supports: Supports { tools: true, ..Supports::default() },
+    }
+}
+
+/// A router over scripted upstreams, and the means to ask it.
+struct Stage {
+    router: Router,
+    listeners: Listeners,
+    #[allow(dead_code, reason = "its drop would end nothing, but it belongs to the stage")]
+    tasks: Tasks,
+}
+
+impl Stage {
+    fn new(strategy: Strategy, upstreams: &[&Arc<Scripted>]) -> Self {
+        Self::paged(strategy, 1_000, upstreams)
+    }
+
+    fn paged(strategy: Strategy, page_size: usize, upstreams: &[&Arc<Scripted>]) -> Self {
+        let naming = Naming { strategy, ..Naming::default() };
+        let terms = Terms { naming, page_size, first_list_wait: Duration::from_secs(2), instructions: String::new() };
+        let (listeners, tasks) = (Listeners::default(), Tasks::new());
+        let owners = upstreams.iter().map(|upstream| (*upstream).clone() as Arc<dyn Owner>).collect();
+        Self { router: Router::start(owners, terms, listeners.clone(), &tasks), listeners, tasks }
+    }
+
+    fn ask(&self, method: Method, params: &str) -> Reply {
+        self.router.handle(call(method, params))
+    }
+}
+
+fn call(method: Method, params: &str) -> Call {
+    Call {
+        method,
+        params: Object::parse(Bytes::copy_from_slice(params.as_bytes())).unwrap(),
+        meta: Bytes::new(),
+        caller: Arc::new(Caller {
+            principal: Principal::anonymous(),
+            grants: Grants::all(),
+            revision: Revision::V2025_06_18,
+            capabilities: Bytes::from_static(b"{}"),
+            session: None,
+        }),
+        progress: false,
+        log_level: None,
+        is_notification: false,
+        param_headers: None,
+    }
+}
+
+/// The result's text, or what went wrong.
+async fn told(reply: Reply) -> String {
+    match reply.outcome().await.1 {
+        Outcome::Complete(result) => String::from_utf8(result.raw().to_vec()).unwrap(),
+        Outcome::Error(Failure::Refused(refusal)) => format!("{:?}: {refusal}", refusal.reason),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// The names in a list result.
+async fn names(reply: Reply) -> Vec<String> {
+    let result = told(reply).await;
+    let tools = json::get(result.as_bytes(), "tools").unwrap_or_else(|| panic!("{result}"));
+    let name = |place: std::ops::Range<usize>| json::unquote(json::get(&tools[place], "name").unwrap()).unwrap().into();
+    json::elements(tools).unwrap().into_iter().map(name).collect()
+}
+
+/// Lets every task run until all wait.
+async fn settle() {
+    for _ in 0..50 {
+        tokio::task::yield_now().await;
+    }
+}

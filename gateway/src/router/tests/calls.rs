@@ -1,0 +1,136 @@
+//! Calls by name: whose they are, and what nobody owns.
+
+use super::*;
+use tokio::time::Instant;
+
+#[tokio::test(start_paused = true)]
+async fn a_call_reaches_its_owner_in_the_owners_words() {
+    let (a, b) = (Scripted::new("a", "a"), Scripted::new("b", "b"));
+    a.offer(inventory(&["x"]));
+    b.offer(inventory(&["x"]));
+    let stage = Stage::new(Strategy::Prefix, &[&a, &b]);
+    let reply = stage.ask(Method::ToolsCall, r#"{"arguments":{"n":-0}, "name": "b__x"}"#);
+    assert_eq!(reply.owner(), Some(&b.name));
+    assert_eq!(told(reply).await, r#"{"own":{"arguments":{"n":-0}, "name": "x"}}"#);
+    assert_eq!(a.heard(), [""; 0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn unknown_and_forbidden_names_answer_alike() {
+    let a = Scripted::new("a", "a");
+    a.offer(inventory(&["echo", "secret"]));
+    let stage = Stage::new(Strategy::Prefix, &[&a]);
+    let caller = Caller { grants: Grants::only(["a__echo".into()]), ..(*call(Method::Ping, "{}").caller).clone() };
+    let ask = |name: &str| {
+        let asked = call(Method::ToolsCall, &format!("{{\"name\":\"{name}\"}}"));
+        told(stage.router.handle(Call { caller: Arc::new(caller.clone()), ..asked }))
+    };
+    assert_eq!(ask("a__secret").await, "InvalidParams: Unknown tool: a__secret");
+    assert_eq!(ask("a__sacred").await, "InvalidParams: Unknown tool: a__sacred");
+    assert_eq!(ask("echo").await, "InvalidParams: Unknown tool: echo (did you mean a__echo?)");
+    assert_eq!(ask("a__ehco").await, "InvalidParams: Unknown tool: a__ehco (did you mean a__echo?)");
+    assert_eq!(a.heard(), [""; 0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_name_of_an_upstream_that_was_never_seen_waits_for_it() {
+    let (a, b) = (Scripted::new("a", "a"), Scripted::new("b", "b"));
+    a.offer(inventory(&["x"]));
+    let stage = Stage::new(Strategy::Prefix, &[&a, &b]);
+    let began = Instant::now();
+    // Nobody else waits behind it, and names that cannot be its own do not wait at all.
+    let waiting = stage.ask(Method::ToolsCall, r#"{"name":"b__x"}"#);
+    assert_eq!(told(stage.ask(Method::ToolsCall, r#"{"name":"a__x"}"#)).await, r#"{"own":{"name":"x"}}"#);
+    assert!(told(stage.ask(Method::ToolsCall, r#"{"name":"a__y"}"#)).await.starts_with("InvalidParams"));
+    b.offer(inventory(&["x"]));
+    assert_eq!(told(waiting).await, r#"{"own":{"name":"x"}}"#);
+    assert_eq!(began.elapsed(), Duration::ZERO);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_wait_for_a_name_ends() {
+    let hung = Scripted::new("hung", "hung");
+    let stage = Stage::new(Strategy::Prefix, &[&hung]);
+    let began = Instant::now();
+    let why = told(stage.ask(Method::ToolsCall, r#"{"name":"hung__x"}"#)).await;
+    assert_eq!(why, "InvalidParams: Unknown tool: hung__x (upstream hung may have it, but is starting)");
+    assert_eq!(began.elapsed().as_secs(), 5);
+    *hung.state.lock().unwrap() = State::Failed;
+    assert!(told(stage.ask(Method::ToolsCall, r#"{"name":"hung__x"}"#)).await.contains("is failed"));
+    assert_eq!(began.elapsed().as_secs(), 5);
+}
+
+#[tokio::test(start_paused = true)]
+async fn headers_that_disagree_with_arguments_are_refused() {
+    let a = Scripted::new("a", "a");
+    let mut offers = inventory(&["x"]);
+    let schema = br#"{"properties":{"r":{"type":"string","x-mcp-header":"R"}}}"#;
+    offers.tools[0].headers = crate::protocol::ParamHeaders::compile(schema).unwrap().map(Arc::new);
+    a.offer(offers);
+    let stage = Stage::new(Strategy::Prefix, &[&a]);
+    let ask = |header: Option<&'static str>| {
+        let headers = header.map(|value| {
+            let name = http::HeaderName::from_static("mcp-param-r");
+            [(name, http::HeaderValue::from_static(value))].into()
+        });
+        let asked = call(Method::ToolsCall, r#"{"name":"a__x","arguments":{"r":"eu"}}"#);
+        told(stage.router.handle(Call { param_headers: headers, ..asked }))
+    };
+    assert!(ask(Some("eu")).await.starts_with("{\"own\""));
+    assert!(ask(None).await.starts_with("{\"own\""), "other transports have no headers");
+    assert!(ask(Some("us")).await.starts_with("HeaderMismatch"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_only_upstream_of_a_flat_gateway_gets_what_no_list_names() {
+    let a = Scripted::new("a", "a");
+    a.offer(inventory(&["a name/with everything"]));
+    let stage = Stage::new(Strategy::Flat, &[&a]);
+    for (method, params) in [
+        (Method::ToolsCall, r#"{"name":"hidden"}"#),
+        (Method::ToolsCall, r#"{"name":"a name/with everything"}"#),
+        (Method::PromptsGet, r#"{"name":"hidden"}"#),
+        (Method::ResourcesRead, r#"{"uri":"x:hidden"}"#),
+        (Method::Other("experimental/x".into()), r#"{"name":1}"#),
+    ] {
+        let text = method.as_str().to_owned();
+        assert_eq!(told(stage.ask(method, params)).await, format!("{{\"own\":{params}}}"));
+        assert_eq!(a.heard(), [format!("{text} {params}")]);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn unknown_methods_and_notifications_end_here_among_many() {
+    let (a, b) = (Scripted::new("a", "a"), Scripted::new("b", "b"));
+    let stage = Stage::new(Strategy::Prefix, &[&a, &b]);
+    let unknown = Method::Other("x/y".into());
+    assert_eq!(told(stage.ask(unknown.clone(), "{}")).await, "UnknownMethod: Method not found: x/y");
+    let notice = Call { is_notification: true, ..call(unknown, "{}") };
+    assert_eq!(told(stage.router.handle(notice)).await, "{}");
+    assert_eq!(told(stage.ask(Method::Ping, "{}")).await, "{}");
+    let mut ping = call(Method::Ping, "{}");
+    ping.caller = Arc::new(Caller { revision: Revision::V2026_07_28, ..(*ping.caller).clone() });
+    assert!(told(stage.router.handle(ping)).await.starts_with("UnknownMethod"));
+    assert_eq!((a.heard(), b.heard()), (vec![], vec![]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn completions_are_asked_of_whoever_has_the_prompt_or_template() {
+    let (a, b) = (Scripted::new("a", "a"), Scripted::new("b", "b"));
+    a.offer(inventory(&[]));
+    b.offer(Inventory {
+        prompts: vec![item("name", "p")],
+        templates: vec![item("uriTemplate", "m:{x}")],
+        ..inventory(&[])
+    });
+    let stage = Stage::new(Strategy::Prefix, &[&a, &b]);
+    let asked = r#"{"ref":{"type":"ref/prompt","name":"b__p"},"argument":{"name":"q","value":""}}"#;
+    let own = r#"{"ref":{"type":"ref/prompt","name":"p"},"argument":{"name":"q","value":""}}"#;
+    assert_eq!(told(stage.ask(Method::Complete, asked)).await, format!("{{\"own\":{own}}}"));
+    for uri in ["m:{x}", "m:1"] {
+        let asked = format!(r#"{{"ref":{{"type":"ref/resource","uri":"{uri}"}}}}"#);
+        assert_eq!(told(stage.ask(Method::Complete, &asked)).await, format!("{{\"own\":{asked}}}"));
+    }
+    let asked = r#"{"ref":{"type":"ref/prompt","name":"b__q"}}"#;
+    assert!(told(stage.ask(Method::Complete, asked)).await.starts_with("InvalidParams: Unknown prompt"));
+}

@@ -1,0 +1,31 @@
+//! What the gateway says of itself.
+
+use super::*;
+
+#[tokio::test(start_paused = true)]
+async fn an_upstream_that_was_never_seen_counts_as_having_everything() {
+    let (a, b) = (Scripted::new("a", "a"), Scripted::new("b", "b"));
+    a.offer(Inventory { instructions: Some(Bytes::from_static(br#""use \"x\"""#)), ..inventory(&["x"]) });
+    let stage = Stage::new(Strategy::Prefix, &[&a, &b]);
+    let before = told(stage.ask(Method::Discover, "{}")).await;
+    assert_eq!(
+        json::get(before.as_bytes(), "capabilities").unwrap(),
+        br#"{"tools":{"listChanged":true},"resources":{"subscribe":true,"listChanged":true},"prompts":{"listChanged":true},"completions":{},"logging":{}}"#
+    );
+    b.offer(Inventory { instructions: Some(Bytes::from_static(b"\"b's\"")), ..inventory(&[]) });
+    settle().await;
+    let after = told(stage.ask(Method::Discover, "{}")).await;
+    assert_eq!(
+        after,
+        r##"{"resultType":"complete","ttlMs":0,"cacheScope":"private","supportedVersions":["2026-07-28"],"capabilities":{"tools":{"listChanged":true}},"instructions":"# a\n\nuse \"x\"\n\n# b\n\nb's"}"##
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_single_flat_upstreams_instructions_pass_verbatim() {
+    let a = Scripted::new("a", "a");
+    a.offer(Inventory { instructions: Some(Bytes::from_static(br#""\u0041 \ud800""#)), ..inventory(&[]) });
+    let stage = Stage::new(Strategy::Flat, &[&a]);
+    let told = told(stage.ask(Method::Discover, "{}")).await;
+    assert_eq!(json::get(told.as_bytes(), "instructions").unwrap(), br#""\u0041 \ud800""#);
+}

@@ -1,0 +1,197 @@
+//! Listen calls: acknowledgement, changes, logs, and that no listener slows another.
+
+use super::*;
+use crate::call::{Change, Event, ListenFilter, Source, Step};
+use crate::upstream::Notice;
+use std::collections::VecDeque;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+/// What a reply tells next, where it tells anything now.
+fn next(reply: &mut Reply) -> Option<Event> {
+    let mut cx = Context::from_waker(std::task::Waker::noop());
+    match reply.poll_step(&mut cx) {
+        Poll::Ready(Step::Event(event)) => Some(event),
+        Poll::Ready(step) => panic!("{step:?}"),
+        Poll::Pending => None,
+    }
+}
+
+fn change(reply: &mut Reply) -> Option<Change> {
+    next(reply).map(|event| match event {
+        Event::Change(change) => change,
+        other => panic!("{other:?}"),
+    })
+}
+
+fn listening(stage: &Stage, filter: &ListenFilter) -> Reply {
+    let params = String::from_utf8(filter.to_params().raw().to_vec()).unwrap();
+    stage.ask(Method::Listen, &params)
+}
+
+fn legacy(level: LogLevel, principal: &str) -> Call {
+    let params = String::from_utf8(ListenFilter::lists().to_params().raw().to_vec()).unwrap();
+    let mut asked = call(Method::Listen, &params);
+    asked.log_level = Some(level);
+    let principal = if principal.is_empty() { Principal::anonymous() } else { Principal::named(principal) };
+    asked.caller = Arc::new(Caller { principal, session: Some("s".into()), ..(*asked.caller).clone() });
+    asked
+}
+
+#[tokio::test(start_paused = true)]
+async fn changes_are_told_to_those_who_asked_after_the_acknowledgement() {
+    let a = Scripted::new("a", "a");
+    a.offer(inventory(&["x"]));
+    let stage = Stage::new(Strategy::Prefix, &[&a]);
+    settle().await;
+    let filter = ListenFilter { tools: true, ..ListenFilter::default() };
+    let (mut wants, mut idle) = (listening(&stage, &filter), listening(&stage, &ListenFilter::default()));
+    assert_eq!(change(&mut wants), Some(Change::Acknowledged(filter)));
+    assert_eq!(change(&mut idle), Some(Change::Acknowledged(ListenFilter::default())));
+    a.offer(Inventory { prompts: vec![item("name", "p")], ..inventory(&["x", "y"]) });
+    settle().await;
+    assert_eq!((change(&mut wants), change(&mut wants), change(&mut idle)), (Some(Change::Tools), None, None));
+    // The same again is no change.
+    tokio::time::advance(Duration::from_secs(1)).await;
+    a.offer(Inventory { prompts: vec![item("name", "p")], ..inventory(&["x", "y"]) });
+    settle().await;
+    assert_eq!(change(&mut wants), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_first_change_is_told_at_once_and_further_ones_are_joined() {
+    let a = Scripted::new("a", "a");
+    a.offer(inventory(&["x"]));
+    let stage = Stage::new(Strategy::Prefix, &[&a]);
+    settle().await;
+    let mut reply = listening(&stage, &ListenFilter::lists());
+    assert!(matches!(change(&mut reply), Some(Change::Acknowledged(_))));
+    a.offer(inventory(&["y"]));
+    settle().await;
+    assert_eq!(change(&mut reply), Some(Change::Tools));
+    for name in ["1", "2", "3"] {
+        a.offer(inventory(&[name]));
+        settle().await;
+        assert_eq!(change(&mut reply), None);
+        assert_eq!(names(stage.ask(Method::ToolsList, "{}")).await, [format!("a__{name}")], "lists are never behind");
+    }
+    tokio::time::advance(Duration::from_millis(201)).await;
+    settle().await;
+    assert_eq!((change(&mut reply), change(&mut reply)), (Some(Change::Tools), None));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_listener_that_never_reads_costs_nobody_anything() {
+    let a = Scripted::new("a", "a");
+    a.offer(inventory(&["0"]));
+    let stage = Stage::new(Strategy::Prefix, &[&a]);
+    settle().await;
+    let deaf: Vec<_> = (0..100).map(|_| listening(&stage, &ListenFilter::lists())).collect();
+    let mut reader = stage.router.handle(legacy(LogLevel::Debug, ""));
+    assert!(matches!(change(&mut reader), Some(Change::Acknowledged(_))));
+    let notices = stage.listeners.notices();
+    for round in 1..200 {
+        a.offer(inventory(&[&round.to_string()]));
+        notices(Notice::Log { upstream: "a".into(), level: LogLevel::Info, params: Object::empty() });
+        settle().await;
+        tokio::time::advance(Duration::from_millis(250)).await;
+        settle().await;
+        assert_eq!(change(&mut reader), Some(Change::Tools));
+        assert!(matches!(next(&mut reader), Some(Event::Log(LogLevel::Info, _))));
+    }
+    for mut reply in deaf {
+        assert!(matches!(change(&mut reply), Some(Change::Acknowledged(_))));
+        assert_eq!((change(&mut reply), change(&mut reply)), (Some(Change::Tools), None));
+    }
+}
+
+/// A listen reply of an upstream.
+struct Fed(Arc<Mutex<VecDeque<Change>>>);
+
+impl Source for Fed {
+    fn poll_step(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Step> {
+        match self.0.lock().unwrap().pop_front() {
+            Some(change) => Poll::Ready(Step::Event(Event::Change(change))),
+            None => Poll::Pending,
+        }
+    }
+    fn revision(&self) -> Revision {
+        Revision::V2025_11_25
+    }
+}
+
+fn fed(name: &str) -> (Arc<Scripted>, Arc<Mutex<VecDeque<Change>>>) {
+    let feed: Arc<Mutex<VecDeque<Change>>> = Arc::default();
+    let given = feed.clone();
+    let upstream = Scripted::answering(name, name, move |_| Some(Reply::live(Fed(given.clone()))));
+    upstream.offer(Inventory { resources: vec![item("uri", "m:1"), item("uri", "m:2")], ..inventory(&[]) });
+    (upstream, feed)
+}
+
+fn uris(uris: &[&str]) -> ListenFilter {
+    ListenFilter { uris: uris.iter().map(|uri| (*uri).into()).collect(), ..ListenFilter::default() }
+}
+
+#[tokio::test(start_paused = true)]
+async fn resources_are_listened_to_with_their_owners() {
+    let ((a, from_a), (b, from_b)) = (fed("a"), fed("b"));
+    let stage = Stage::new(Strategy::Prefix, &[&a, &b]);
+    settle().await;
+    let mut reply = listening(&stage, &uris(&["m:1", "b+m:2", "nobody:x"]));
+    assert_eq!(change(&mut reply), None, "the owners have not acknowledged");
+    assert_eq!(a.heard(), [r#"subscriptions/listen {"notifications":{"resourceSubscriptions":["m:1"]}}"#]);
+    assert_eq!(b.heard(), [r#"subscriptions/listen {"notifications":{"resourceSubscriptions":["m:2"]}}"#]);
+    from_a.lock().unwrap().extend([Change::Acknowledged(uris(&["m:1"])), Change::Updated("m:1".into())]);
+    assert_eq!(change(&mut reply), None, "nothing is told before the acknowledgement");
+    from_b.lock().unwrap().extend([Change::Acknowledged(uris(&["m:2"])), Change::Updated("m:2".into())]);
+    assert_eq!(change(&mut reply), Some(Change::Acknowledged(uris(&["m:1", "b+m:2"]))));
+    assert_eq!(change(&mut reply), Some(Change::Updated("m:1".into())));
+    assert_eq!(change(&mut reply), Some(Change::Updated("b+m:2".into())));
+    assert_eq!(change(&mut reply), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_upstream_that_never_acknowledges_is_left_out() {
+    let (a, _silent) = fed("a");
+    let stage = Stage::new(Strategy::Prefix, &[&a]);
+    settle().await;
+    let filter = ListenFilter { tools: true, ..uris(&["m:1"]) };
+    let mut reply = listening(&stage, &filter);
+    let honoured = ListenFilter { uris: Vec::new(), ..filter };
+    assert!(matches!(reply.next().await, Step::Event(Event::Change(Change::Acknowledged(f))) if f == honoured));
+}
+
+#[tokio::test(start_paused = true)]
+async fn logs_go_to_sessions_at_their_level_while_there_is_one_principal() {
+    let a = Scripted::new("a", "a");
+    a.offer(inventory(&[]));
+    let stage = Stage::new(Strategy::Prefix, &[&a]);
+    settle().await;
+    let mut debug = stage.router.handle(legacy(LogLevel::Debug, "p"));
+    let mut error = stage.router.handle(legacy(LogLevel::Error, "p"));
+    for reply in [&mut debug, &mut error] {
+        assert!(matches!(change(reply), Some(Change::Acknowledged(_))));
+    }
+    settle().await;
+    assert_eq!(a.heard(), ["level Some(Debug)"]);
+    let notices = stage.listeners.notices();
+    let tell = |level| notices(Notice::Log { upstream: "a".into(), level, params: Object::empty() });
+    tell(LogLevel::Info);
+    assert!(matches!(next(&mut debug), Some(Event::Log(LogLevel::Info, _))));
+    assert!(next(&mut error).is_none());
+    drop(debug);
+    settle().await;
+    assert_eq!(a.heard(), ["level Some(Error)"]);
+    let _other = stage.router.handle(legacy(LogLevel::Debug, "q"));
+    tell(LogLevel::Alert);
+    assert!(next(&mut error).is_none(), "it may be of the other's doing");
+}
+
+#[tokio::test(start_paused = true)]
+async fn when_the_gateway_ends_so_do_listen_replies() {
+    let stage = Stage::new(Strategy::Prefix, &[]);
+    let mut reply = listening(&stage, &ListenFilter::lists());
+    assert!(matches!(change(&mut reply), Some(Change::Acknowledged(_))));
+    stage.listeners.close();
+    assert!(matches!(reply.next().await, Step::Done(Outcome::Complete(_))));
+}

@@ -1,0 +1,83 @@
+//! Lists: order, pages, grants, and for whom they wait.
+
+use super::*;
+use tokio::time::Instant;
+
+#[tokio::test(start_paused = true)]
+async fn lists_are_merged_in_configuration_order() {
+    let (a, b) = (Scripted::new("a", "a"), Scripted::new("b", "b"));
+    b.offer(inventory(&["y", "x"]));
+    a.offer(inventory(&["z"]));
+    let stage = Stage::new(Strategy::Prefix, &[&a, &b]);
+    assert_eq!(
+        told(stage.ask(Method::ToolsList, "{}")).await,
+        r#"{"tools":[{"name":"a__z","x":1e400},{"name":"b__y","x":1e400},{"name":"b__x","x":1e400}]}"#
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_waits_for_unseen_upstreams_once() {
+    let (well, hung) = (Scripted::new("well", "well"), Scripted::new("hung", "hung"));
+    let stage = Stage::new(Strategy::Prefix, &[&well, &hung]);
+    let began = Instant::now();
+    let first = stage.ask(Method::ToolsList, "{}");
+    tokio::time::advance(Duration::from_millis(500)).await;
+    well.offer(inventory(&["x"]));
+    let second = stage.ask(Method::ToolsList, "{}");
+    assert_eq!(names(first).await, ["well__x"]);
+    assert_eq!(began.elapsed().as_secs(), 2, "the hung upstream was waited for");
+    assert_eq!(names(second).await, ["well__x"]);
+    assert_eq!(names(stage.ask(Method::ToolsList, "{}")).await, ["well__x"]);
+    assert_eq!(began.elapsed().as_secs(), 2, "nobody waits for it again");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_is_answered_as_soon_as_all_are_known() {
+    let (a, failed) = (Scripted::new("a", "a"), Scripted::new("failed", "failed"));
+    *failed.state.lock().unwrap() = State::Failed;
+    let stage = Stage::new(Strategy::Prefix, &[&a, &failed]);
+    let began = Instant::now();
+    let list = stage.ask(Method::ToolsList, "{}");
+    a.offer(inventory(&["x"]));
+    assert_eq!(names(list).await, ["a__x"]);
+    assert_eq!(began.elapsed(), Duration::ZERO);
+}
+
+#[tokio::test(start_paused = true)]
+async fn pages_lead_through_the_whole_list_and_old_cursors_are_refused() {
+    let a = Scripted::new("a", "");
+    a.offer(inventory(&["1", "2", "3", "4", "5", "6", "7"]));
+    let stage = Stage::paged(Strategy::Prefix, 3, &[&a]);
+    let (mut seen, mut cursor) = (Vec::new(), String::from("null"));
+    let mut last = String::new();
+    while !cursor.is_empty() {
+        let params = format!("{{\"cursor\":{cursor}}}");
+        last = cursor;
+        let page = told(stage.ask(Method::ToolsList, &params)).await;
+        cursor = json::get(page.as_bytes(), "nextCursor")
+            .map(|raw| String::from_utf8(raw.to_vec()).unwrap())
+            .unwrap_or_default();
+        seen.extend(names(stage.ask(Method::ToolsList, &params)).await);
+    }
+    assert_eq!(seen, ["1", "2", "3", "4", "5", "6", "7"]);
+    a.offer(inventory(&["1", "2", "3", "4"]));
+    settle().await;
+    for cursor in [last.as_str(), "\"\"", "7", "\"x\""] {
+        let refused = told(stage.ask(Method::ToolsList, &format!("{{\"cursor\":{cursor}}}"))).await;
+        assert!(refused.starts_with("InvalidParams: Invalid cursor"), "{cursor}: {refused}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stateless_caller_sees_what_its_revision_has_and_only_what_it_may() {
+    let a = Scripted::new("a", "a");
+    a.offer(inventory(&["x", "y"]));
+    let stage = Stage::new(Strategy::Prefix, &[&a]);
+    let grants = Grants::only(["a__y".into()]);
+    let mut asked = call(Method::ToolsList, "{}");
+    asked.caller = Arc::new(Caller { grants, revision: Revision::V2026_07_28, ..(*asked.caller).clone() });
+    assert_eq!(
+        told(stage.router.handle(asked)).await,
+        r#"{"resultType":"complete","ttlMs":0,"cacheScope":"private","tools":[{"name":"a__y","x":1e400}]}"#
+    );
+}

@@ -1,0 +1,77 @@
+//! The log: on stderr only, text for people or JSON for programs, never waited for.
+
+use super::config::{Format, Log};
+use super::lines::Lines;
+use crate::signals;
+use std::io::IsTerminal;
+use std::sync::OnceLock;
+use std::time::Duration;
+use tracing::level_filters::LevelFilter;
+use tracing_subscriber::EnvFilter;
+
+/// So long the end of the process waits for its last lines.
+const FLUSH_WAIT: Duration = Duration::from_millis(250);
+
+static LINES: OnceLock<Lines> = OnceLock::new();
+
+/// Starts the log; once in a process, later calls change nothing.
+pub fn start(config: &Log) {
+    let Ok(lines) = Lines::start(std::io::stderr()) else { return };
+    if LINES.set(lines.clone()).is_err() {
+        return;
+    }
+    let is_text = match config.format {
+        Format::Text => true,
+        Format::Json => false,
+        Format::Auto => std::io::stderr().is_terminal(),
+    };
+    let builder = tracing_subscriber::fmt()
+        .with_env_filter(filter(config))
+        // Colours would be written in the very bytes that make foreign text dangerous.
+        .with_ansi(false)
+        .with_target(false)
+        .with_writer(lines);
+    // Where something else has taken the log already, as in a test, that stays.
+    let _ = match is_text {
+        true => builder.compact().try_init(),
+        false => builder.json().flatten_event(true).with_current_span(false).try_init(),
+    };
+}
+
+/// What is shown. Lines of children are events of their own target, so that they can be shown or not.
+fn filter(config: &Log) -> EnvFilter {
+    let filter = EnvFilter::builder().parse_lossy(&config.level);
+    let most = filter.max_level_hint().unwrap_or(LevelFilter::TRACE);
+    let shown = config.upstream_stderr.is_some_and(|level| LevelFilter::from(level) <= most);
+    let level = if shown { LevelFilter::INFO } else { LevelFilter::OFF };
+    let directive = format!("{}={level}", signals::CHILD_STDERR);
+    filter.add_directive(directive.parse().expect("a target and a level make a directive"))
+}
+
+/// Waits a moment for the last lines; for the end of the process.
+pub fn flush() {
+    if let Some(lines) = LINES.get() {
+        lines.flush(FLUSH_WAIT);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tracing::Level;
+
+    #[test]
+    fn lines_of_children_are_shown_where_their_level_is() {
+        for (general, children, expected) in [
+            ("info", Some(Level::INFO), "info"),
+            ("warn", Some(Level::INFO), "off"),
+            ("warn", Some(Level::WARN), "info"),
+            ("debug", None, "off"),
+        ] {
+            let log = Log { level: general.to_owned(), upstream_stderr: children, ..Log::default() };
+            let filter = filter(&log).to_string();
+            let directive = format!("{}={expected}", signals::CHILD_STDERR);
+            assert!(filter.split(',').any(|part| part == directive), "{general} {children:?}: {filter}");
+        }
+    }
+}

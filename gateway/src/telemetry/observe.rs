@@ -1,0 +1,144 @@
+//! The outermost layer of the chain: counts and times every call.
+
+use crate::call::{Call, Ending, Failure, Guard, Handle, Outcome, Reason, Reply};
+use crate::protocol::Method;
+use crate::protocol::object::Key;
+use crate::signals::{self, OUTCOMES, Route};
+use arc_swap::ArcSwap;
+use metrics::Histogram;
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock};
+use tokio::time::Instant;
+
+/// A layer that counts calls by method, owner and outcome, and times them.
+#[derive(Clone, Default)]
+pub struct Observe(Arc<Routes>);
+
+impl<H: Handle> tower::Layer<H> for Observe {
+    type Service = Observed<H>;
+
+    fn layer(&self, inner: H) -> Observed<H> {
+        Observed { inner, routes: self.0.clone() }
+    }
+}
+
+/// A handler whose calls are counted.
+pub struct Observed<H> {
+    inner: H,
+    routes: Arc<Routes>,
+}
+
+impl<H: Handle> Handle for Observed<H> {
+    fn handle(&self, call: Call) -> Reply {
+        let start = Instant::now();
+        let (method, is_listen) = (call.method.label(), call.method == Method::Listen);
+        let reply = self.inner.handle(call);
+        let route = self.routes.of(method, reply.owner());
+        reply.attach(Box::new(Watch { route: Some(route), start, is_listen }))
+    }
+}
+
+/// One method's and owner's handles.
+struct Handles {
+    route: Route,
+    overhead: Histogram,
+}
+
+/// All handles by owner and method: few, and made once; read without a lock.
+#[derive(Default)]
+struct Routes(ArcSwap<HashMap<Arc<str>, ByMethod>>);
+
+type ByMethod = HashMap<&'static str, Arc<Handles>>;
+
+static GATEWAY: LazyLock<Arc<str>> = LazyLock::new(|| signals::GATEWAY.into());
+
+impl Routes {
+    fn of(&self, method: &'static str, owner: Option<&Arc<str>>) -> Arc<Handles> {
+        let owner = owner.unwrap_or(&GATEWAY);
+        if let Some(handles) = self.0.load().get(owner).and_then(|methods| methods.get(method)) {
+            return handles.clone();
+        }
+        let handles = Arc::new(Handles { route: signals::route(method, owner), overhead: signals::overhead(method) });
+        self.0.rcu(|known| {
+            let mut known = HashMap::clone(known);
+            known.entry(owner.clone()).or_default().insert(method, handles.clone());
+            known
+        });
+        handles
+    }
+}
+
+/// Watches one reply.
+struct Watch {
+    /// `None` once the outcome was seen.
+    route: Option<Arc<Handles>>,
+    start: Instant,
+    is_listen: bool,
+}
+
+impl Guard for Watch {
+    fn done(&mut self, ending: &Ending<'_>) {
+        let Some(handles) = self.route.take() else { return };
+        handles.route.requests[outcome_of(ending.outcome)].increment(1);
+        // A listen call lasts as long as its client likes: that is no duration of ours.
+        if !self.is_listen {
+            let duration = self.start.elapsed();
+            handles.route.duration.record(duration.as_secs_f64());
+            handles.overhead.record(duration.saturating_sub(ending.upstream_time).as_secs_f64());
+        }
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        if let Some(handles) = self.route.take() {
+            // Nobody listens for ever: the end of a listen call is no cancellation.
+            let outcome = if self.is_listen { OK } else { CANCELLED };
+            handles.route.requests[outcome].increment(1);
+            if !self.is_listen {
+                handles.route.duration.record(self.start.elapsed().as_secs_f64());
+            }
+        }
+    }
+}
+
+const OK: usize = place_of("ok");
+const TOOL_ERROR: usize = place_of("tool_error");
+const RPC_ERROR: usize = place_of("rpc_error");
+const TIMEOUT: usize = place_of("timeout");
+const CANCELLED: usize = place_of("cancelled");
+const UPSTREAM_UNAVAILABLE: usize = place_of("upstream_unavailable");
+
+/// Where an outcome's word stands among all; a word that is not there does not compile.
+const fn place_of(word: &str) -> usize {
+    let mut at = 0;
+    while !equal(OUTCOMES[at].as_bytes(), word.as_bytes()) {
+        at += 1;
+    }
+    at
+}
+
+const fn equal(a: &[u8], b: &[u8]) -> bool {
+    let mut at = 0;
+    while at < a.len() && at < b.len() && a[at] == b[at] {
+        at += 1;
+    }
+    at == a.len() && at == b.len()
+}
+
+fn outcome_of(outcome: &Outcome) -> usize {
+    match outcome {
+        Outcome::Complete(result) if result.get(Key::IsError) == Some(b"true") => TOOL_ERROR,
+        Outcome::Complete(_) | Outcome::InputRequired(_) => OK,
+        Outcome::Error(Failure::Upstream(_)) => RPC_ERROR,
+        Outcome::Error(Failure::Refused(refusal)) => match refusal.reason {
+            Reason::Timeout => TIMEOUT,
+            Reason::Cancelled => CANCELLED,
+            Reason::Unavailable | Reason::Busy | Reason::OutcomeUnknown | Reason::BadAnswer => UPSTREAM_UNAVAILABLE,
+            _ => RPC_ERROR,
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests;

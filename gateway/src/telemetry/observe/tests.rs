@@ -1,0 +1,94 @@
+//! What is counted of calls, by a recorder of its own.
+
+use super::*;
+use crate::call::{Caller, Grants, Principal, Refusal, Source, Step};
+use crate::protocol::{Object, Revision};
+use bytes::Bytes;
+use metrics_exporter_prometheus::PrometheusBuilder;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tower::Layer;
+
+fn call(method: Method) -> Call {
+    Call {
+        method,
+        params: Object::empty(),
+        meta: Bytes::new(),
+        caller: Arc::new(Caller {
+            principal: Principal::anonymous(),
+            grants: Grants::all(),
+            revision: Revision::V2025_06_18,
+            capabilities: Bytes::from_static(b"{}"),
+            session: None,
+        }),
+        progress: false,
+        log_level: None,
+        is_notification: false,
+        param_headers: None,
+    }
+}
+
+/// Answers after the upstream had it for 3 ms, or never.
+struct Slow(Option<&'static str>);
+
+impl Source for Slow {
+    fn poll_step(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Step> {
+        match self.0 {
+            Some(text) => Poll::Ready(Step::Done(Outcome::Complete(Object::parse(text.into()).unwrap()))),
+            None => Poll::Pending,
+        }
+    }
+    fn revision(&self) -> Revision {
+        Revision::V2025_06_18
+    }
+    fn upstream_time(&self) -> Duration {
+        Duration::from_millis(3)
+    }
+}
+
+struct Scripted;
+
+impl Handle for Scripted {
+    fn handle(&self, call: Call) -> Reply {
+        let revision = call.revision();
+        match call.method {
+            Method::ToolsCall => Reply::live(Slow(Some(r#"{"isError":true}"#))).owned_by(&"a".into()),
+            Method::PromptsGet => Reply::refuse(revision, Refusal::new(Reason::Timeout, "late")).owned_by(&"a".into()),
+            Method::ToolsList => Reply::complete(revision, Object::empty()),
+            _ => Reply::live(Slow(None)),
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn calls_are_counted_by_method_owner_and_outcome() {
+    let recorder = PrometheusBuilder::new().build_recorder();
+    let handle = recorder.handle();
+    let _local = metrics::set_default_local_recorder(&recorder);
+    let observed = Observe::default().layer(Scripted);
+    let tool = observed.handle(call(Method::ToolsCall));
+    tokio::time::advance(Duration::from_millis(5)).await;
+    tool.outcome().await;
+    for method in [Method::PromptsGet, Method::ToolsList, Method::ToolsList] {
+        observed.handle(call(method)).outcome().await;
+    }
+    for method in [Method::ResourcesRead, Method::Listen, Method::Other("made/up".into())] {
+        drop(observed.handle(call(method)));
+    }
+    let text = handle.render();
+    for line in [
+        r#"trunkline_requests_total{method="tools/call",upstream="a",outcome="tool_error"} 1"#,
+        r#"trunkline_requests_total{method="prompts/get",upstream="a",outcome="timeout"} 1"#,
+        r#"trunkline_requests_total{method="tools/list",upstream="_gateway",outcome="ok"} 2"#,
+        r#"trunkline_requests_total{method="resources/read",upstream="_gateway",outcome="cancelled"} 1"#,
+        r#"trunkline_requests_total{method="subscriptions/listen",upstream="_gateway",outcome="ok"} 1"#,
+        r#"trunkline_requests_total{method="_other",upstream="_gateway",outcome="cancelled"} 1"#,
+        r#"trunkline_request_duration_seconds_sum{method="tools/call",upstream="a"} 0.005"#,
+        r#"trunkline_overhead_seconds_sum{method="tools/call"} 0.002"#,
+    ] {
+        assert!(text.contains(line), "{line} is not in\n{text}");
+    }
+    let never = r#"trunkline_request_duration_seconds_count{method="subscriptions/listen",upstream="_gateway"} 0"#;
+    assert!(text.contains(never), "a listen call has no duration:\n{text}");
+}

@@ -1,0 +1,138 @@
+//! The health board in words: for a person, and as JSON.
+
+use crate::lifecycle::Health;
+use serde::Serialize;
+use std::fmt::Write;
+
+/// Lines of stderr that are shown of each upstream as text.
+const STDERR_LINES: usize = 1;
+
+/// One upstream as a program reads it.
+#[derive(Serialize)]
+struct Row<'a> {
+    name: &'a str,
+    transport: &'a str,
+    state: &'a str,
+    since_seconds: u64,
+    restarts: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cause: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    retry_in_seconds: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pid: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    revision: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    started_in_seconds: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    items: Option<Items>,
+    stderr: &'a [String],
+}
+
+#[derive(Serialize)]
+struct Items {
+    tools: usize,
+    resources: usize,
+    templates: usize,
+    prompts: usize,
+}
+
+#[derive(Serialize)]
+struct Whole<'a> {
+    ready: bool,
+    upstreams: Vec<Row<'a>>,
+}
+
+/// The board as JSON.
+pub(super) fn json(is_ready: bool, board: &[Health]) -> String {
+    let rows = board.iter().map(|health| Row {
+        name: &health.name,
+        transport: health.transport,
+        state: health.state.as_str(),
+        since_seconds: health.since.elapsed().as_secs(),
+        restarts: health.restarts,
+        cause: health.cause.as_deref(),
+        retry_in_seconds: health.retry_at.map(|at| at.saturating_duration_since(tokio::time::Instant::now()).as_secs()),
+        pid: health.pid,
+        revision: health.revision,
+        started_in_seconds: health.started_in.map(|time| time.as_secs_f64()),
+        items: health.items.map(|[tools, resources, templates, prompts]| Items {
+            tools,
+            resources,
+            templates,
+            prompts,
+        }),
+        stderr: &health.stderr,
+    });
+    let whole = Whole { ready: is_ready, upstreams: rows.collect() };
+    serde_json::to_string_pretty(&whole).expect("strings and numbers always have a JSON form")
+}
+
+/// The board as text: a line for each upstream, then why it is not ready.
+pub(super) fn text(is_ready: bool, board: &[Health]) -> String {
+    let mut out = String::from(if is_ready { "ready\n" } else { "draining\n" });
+    let width = board.iter().map(|health| health.name.chars().count()).max().unwrap_or_default();
+    for health in board {
+        line(health, width, &mut out).expect("writing to a string does not fail");
+    }
+    out
+}
+
+fn line(health: &Health, width: usize, out: &mut String) -> std::fmt::Result {
+    let (name, state, since) = (&health.name, health.state.as_str(), health.since.elapsed().as_secs());
+    write!(out, "{name:width$}  {:5}  {state:11}  {since:>6} s", health.transport)?;
+    if let Some([tools, ..]) = health.items {
+        write!(out, "  {tools} tools")?;
+    }
+    if let Some(revision) = health.revision {
+        write!(out, "  {revision}")?;
+    }
+    if health.restarts > 0 {
+        write!(out, "  {} restarts", health.restarts)?;
+    }
+    out.push('\n');
+    if let Some(cause) = &health.cause {
+        writeln!(out, "{:width$}  {}", "", tamed(cause))?;
+    }
+    let skipped = health.stderr.len().saturating_sub(STDERR_LINES);
+    for stderr in health.stderr.iter().skip(skipped) {
+        writeln!(out, "{:width$}  stderr: {}", "", tamed(stderr))?;
+    }
+    Ok(())
+}
+
+/// Foreign text on its way to a terminal.
+fn tamed(text: &str) -> String {
+    text.chars().flat_map(|c| if c.is_control() { c.escape_default().collect() } else { vec![c] }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lifecycle::{Board, State};
+
+    #[tokio::test(start_paused = true)]
+    async fn the_sick_are_named_with_their_cause() {
+        let board = Board::default();
+        board.seat(&"well".into(), "stdio").update(|health| {
+            (health.state, health.items, health.revision) = (State::Ready, Some([3, 0, 0, 1]), Some("2025-11-25"));
+        });
+        board.seat(&"ill".into(), "http").update(|health| {
+            (health.state, health.restarts) = (State::BackingOff, 2);
+            health.cause = Some("refused\u{1b}[2J".into());
+            health.stderr = vec!["first".into(), "last".into()];
+        });
+        tokio::time::advance(std::time::Duration::from_secs(7)).await;
+        assert_eq!(
+            text(true, &board.snapshot()),
+            "ready\nwell  stdio  ready             7 s  3 tools  2025-11-25\n\
+             ill   http   backing_off       7 s  2 restarts\n      refused\\u{1b}[2J\n      stderr: last\n"
+        );
+        let json: serde_json::Value = serde_json::from_str(&json(false, &board.snapshot())).unwrap();
+        assert_eq!(json["ready"], false);
+        assert_eq!(json["upstreams"][0]["items"]["tools"], 3);
+        assert_eq!(json["upstreams"][1]["stderr"][0], "first");
+        assert_eq!(json["upstreams"][1]["since_seconds"], 7);
+    }
+}

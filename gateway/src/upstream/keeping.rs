@@ -1,0 +1,73 @@
+//! Keeps the inventory of a live peer: read when it was met, and again when it may have changed.
+
+use super::inventory::{Inventory, Item};
+use super::lists;
+use super::peer::Peer;
+use super::reads::{Kinds, Pace};
+use super::standing::Standing;
+use crate::lifecycle::State;
+use std::sync::Arc;
+use tokio::time::Instant;
+
+/// Reads for as long as the peer lives. The first read makes the upstream ready.
+pub(crate) async fn keep(standing: Arc<Standing>, peer: Arc<Peer>, begun: Instant) {
+    let mut pace = Pace::new(Instant::now());
+    standing.reads.mark(Kinds::ALL);
+    for round in 0u64.. {
+        if round > 0 {
+            standing.reads.due(&pace).await;
+        }
+        let kinds = standing.reads.begin();
+        let before = standing.inventory.borrow().clone();
+        let read = lists::read(&standing, &peer, kinds, before.as_deref()).await;
+        standing.reads.end();
+        let inventory = match read {
+            Ok(inventory) => inventory,
+            Err(super::fault::Trouble::Lost(lost)) => return standing.noticed(&peer, &lost),
+            Err(_) => return,
+        };
+        let has_changed = before.as_deref().is_none_or(|before| !before.is_same(&inventory));
+        if has_changed {
+            publish(&standing, &peer, inventory);
+        }
+        if round == 0 {
+            ready(&standing, &peer, begun);
+        }
+        pace.read(Instant::now(), has_changed);
+    }
+}
+
+fn publish(standing: &Standing, peer: &Peer, inventory: Inventory) {
+    let counts = inventory.counts();
+    for (kind, count) in ["tools", "resources", "templates", "prompts"].into_iter().zip(counts) {
+        standing.metrics.items(kind, count);
+    }
+    standing.seat.update(|health| health.items = Some(counts));
+    let in_headers = |tool: &Item| Some((tool.key.clone(), tool.headers.clone()?));
+    let headers = if standing.is_http() && peer.revision().is_modern() {
+        inventory.tools.iter().filter_map(in_headers).collect()
+    } else {
+        Default::default()
+    };
+    standing.headers.store(Arc::new(headers));
+    standing.inventory.send_replace(Some(Arc::new(inventory)));
+}
+
+fn ready(standing: &Arc<Standing>, peer: &Arc<Peer>, begun: Instant) {
+    let sender = standing.clone();
+    standing.gate.open(peer, &move |peer, call| sender.send(peer, call));
+    standing.metrics.start.record(begun.elapsed().as_secs_f64());
+    standing.seat.update(|health| health.started_in = Some(begun.elapsed()));
+    standing.moved(State::Ready, None, None, None);
+    let [tools, resources, templates, prompts] = standing.seat.health().items.unwrap_or_default();
+    tracing::info!(
+        upstream = &*standing.name,
+        revision = peer.revision().as_str(),
+        tools,
+        resources,
+        templates,
+        prompts,
+        seconds = begun.elapsed().as_secs_f32(),
+        "the upstream is ready"
+    );
+}

@@ -1,0 +1,104 @@
+//! Speaks to handshake upstreams: `initialize`, and what their questions are answered with.
+
+use super::fault::Fault;
+use super::inventory::Supports;
+use super::link::{Answer, Exchange, Link, Lost, Request};
+use super::peer::{IDENTITY, Offer};
+use crate::protocol::error::{self, RpcError};
+use crate::protocol::frame::Body;
+use crate::protocol::{Method, Object, Revision, json};
+
+/// Asks for the handshake, with the newest revision that has one.
+pub(crate) fn initialize(link: &Link) -> Result<Exchange, Lost> {
+    let params = format!(
+        "{{\"protocolVersion\":\"{}\",\"capabilities\":{{}},\"clientInfo\":{IDENTITY}}}",
+        Revision::NEWEST_LEGACY
+    );
+    let params = Object::parse(params.into()).unwrap_or_default();
+    link.exchange(&Request::new(&Method::Initialize, &params, None))
+}
+
+/// What the answer to the handshake says.
+pub(crate) fn read_initialize(answer: &Result<Body, Lost>) -> Result<Offer, Fault> {
+    let result = match answer {
+        Ok(Body::Result(result)) => result,
+        Ok(Body::Error(raw)) => {
+            let error = RpcError::from_raw(raw.clone());
+            let (code, message) = (error.code().unwrap_or_default(), error.message().unwrap_or_default());
+            return Err(Fault::passing(format!("it refused `initialize` with error {code}: {message}")));
+        }
+        Ok(_) => return Err(Fault::passing("it answered `initialize` with what is not a result")),
+        Err(lost) => return Err(lost.into()),
+    };
+    let Some(date) = result.find("protocolVersion").and_then(json::unquote) else {
+        return Err(Fault::passing("it answered `initialize` without a `protocolVersion`"));
+    };
+    let revision = match Revision::parse(&date) {
+        Some(revision) if !revision.is_modern() => revision,
+        Some(_) => {
+            return Err(Fault::passing(format!(
+                "it answered `initialize` with revision {date}, which has no handshake"
+            )));
+        }
+        None => {
+            let known = Revision::list(None);
+            return Err(Fault::hopeless(format!(
+                "it speaks revision `{date}` only, which is not spoken here; known are {known}"
+            )));
+        }
+    };
+    Ok(offer(result, revision))
+}
+
+/// What an upstream says of itself, in the answer to `initialize` as to `server/discover`.
+pub(crate) fn offer(result: &Object, revision: Revision) -> Offer {
+    let share = |key: &str| result.find(key).map(|raw| result.raw().slice_ref(raw));
+    let capabilities = share("capabilities").and_then(|raw| Object::parse(raw).ok()).unwrap_or_default();
+    let instructions = share("instructions").filter(|raw| raw.starts_with(b"\""));
+    let supports = Supports::of(&capabilities, revision);
+    Offer { revision, capabilities, instructions, supports }
+}
+
+/// Ends the handshake.
+pub(crate) fn initialized(link: &Link) -> Result<(), Lost> {
+    link.notify(&Request::new(&Method::Initialized, &Object::empty(), None))
+}
+
+/// What a request of the upstream is answered with while nobody can be asked: at once, and by kind.
+pub(crate) fn answer(method: &Method) -> Answer {
+    let refuse = |code, message: &str| Answer::Error(RpcError::new(code, message, None).raw().clone());
+    match method {
+        Method::Ping => Answer::Result(bytes::Bytes::from_static(b"{}")),
+        Method::Elicitation => refuse(error::INVALID_PARAMS, "elicitation was not declared by this client"),
+        Method::Sampling => refuse(error::METHOD_NOT_FOUND, "sampling was not declared by this client"),
+        Method::RootsList => refuse(error::METHOD_NOT_FOUND, "roots were not declared by this client"),
+        _ => refuse(error::METHOD_NOT_FOUND, "the method is not known to this client"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(result: &str) -> Result<Offer, Fault> {
+        read_initialize(&Ok(Body::Result(Object::parse(bytes::Bytes::copy_from_slice(result.as_bytes())).unwrap())))
+    }
+
+    #[test]
+    fn every_published_handshake_revision_is_taken_and_no_other() {
+        for revision in Revision::ALL {
+            let seen = read(&format!(
+                r#"{{"protocolVersion":"{revision}","capabilities":{{"tools":{{}}}},"instructions":"x"}}"#
+            ));
+            assert_eq!(seen.is_ok(), !revision.is_modern(), "{revision}");
+            if let Ok(offer) = seen {
+                assert_eq!(
+                    (offer.revision, offer.supports.tools, offer.instructions.as_deref()),
+                    (revision, true, Some(&b"\"x\""[..]))
+                );
+            }
+        }
+        assert!(read(r#"{"protocolVersion":"2024-10-07"}"#).unwrap_err().text.contains("2024-10-07"));
+        assert!(read(r#"{"capabilities":{}}"#).is_err());
+    }
+}

@@ -1,0 +1,153 @@
+//! A child process from its start to its proven end: the leader reaped, and nothing of its group left.
+
+use super::pipe::Pipe;
+use super::pump::ReadEnd;
+use super::stderr::Tail;
+use crate::lifecycle::Tasks;
+use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep, sleep_until, timeout};
+
+/// How long stdin is closed before the group is asked by a signal.
+const EOF_GRACE: Duration = Duration::from_secs(1);
+/// How long what is left of a group has after its leader ended.
+const SWEEP_GRACE: Duration = Duration::from_millis(500);
+/// How long the last words may take to arrive after the end.
+const LAST_WORDS: Duration = Duration::from_millis(40);
+/// How long an exit status may take after stdout was closed.
+const STATUS_WAIT: Duration = Duration::from_millis(200);
+
+/// Keeps one child: sees its end, or brings it about.
+pub(super) struct Keeper {
+    pub(super) child: tokio::process::Child,
+    pub(super) pid: u32,
+    pub(super) pipe: Arc<Pipe>,
+    pub(super) tail: Tail,
+    /// How reading its stdout ended, once it has.
+    pub(super) read_end: watch::Receiver<Option<ReadEnd>>,
+    /// Whether stderr is drained.
+    pub(super) drained: watch::Receiver<bool>,
+    /// Where the exit status goes.
+    pub(super) status: Arc<OnceLock<ExitStatus>>,
+    pub(super) stop_timeout: Duration,
+}
+
+impl Keeper {
+    /// Runs until the child is reaped and its group is gone.
+    pub(super) async fn keep(mut self, tasks: Tasks) {
+        let mut read_end = self.read_end.clone();
+        tokio::select! {
+            status = self.child.wait() => {
+                self.died(status.ok()).await;
+                return self.sweep().await;
+            }
+            () = async { drop(read_end.wait_for(Option::is_some).await) } => {
+                if let Ok(status) = timeout(STATUS_WAIT, self.child.wait()).await {
+                    self.died(status.ok()).await;
+                    return self.sweep().await;
+                }
+                let why = match &*self.read_end.borrow() {
+                    Some(ReadEnd::NotMcp(why)) => why.clone(),
+                    Some(ReadEnd::Failed(why)) => self.with_last_words(why),
+                    _ => self.with_last_words("it closed its stdout"),
+                };
+                self.pipe.close(why);
+            }
+            _ = self.pipe.closed() => {}
+            () = tasks.ending() => self.pipe.close("it was told to stop"),
+        }
+        self.stop().await;
+    }
+
+    /// Stdin is closed already, with the pipe. Then signals, to the whole group, until the leader is reaped.
+    async fn stop(&mut self) {
+        let begun = Instant::now();
+        let eof = EOF_GRACE.min(self.stop_timeout / 2);
+        for (until, signal) in [(eof, Signal::TERM), (self.stop_timeout, Signal::KILL)] {
+            tokio::select! {
+                status = self.child.wait() => {
+                    self.note(status.ok());
+                    return self.sweep().await;
+                }
+                () = sleep_until(begun + until) => self.signal(signal),
+            }
+        }
+        let status = self.child.wait().await;
+        self.note(status.ok());
+        self.sweep().await;
+    }
+
+    /// The leader ended by itself: every call ends now, with what is known of why.
+    async fn died(&mut self, status: Option<ExitStatus>) {
+        self.note(status);
+        let mut read_end = self.read_end.clone();
+        let mut drained = self.drained.clone();
+        // Answers that were written before the end still count; a grandchild may hold the pipe open, so not for long.
+        let _ = timeout(LAST_WORDS, async {
+            let _ = read_end.wait_for(Option::is_some).await;
+            let _ = drained.wait_for(|done| *done).await;
+        })
+        .await;
+        let what = status.map_or_else(|| "it ended".to_owned(), describe);
+        self.pipe.close(self.with_last_words(&what));
+    }
+
+    /// Ends what is left of the group after its leader.
+    async fn sweep(&self) {
+        if !self.has_members() {
+            return;
+        }
+        self.signal(Signal::TERM);
+        let until = Instant::now() + SWEEP_GRACE;
+        while self.has_members() {
+            if Instant::now() >= until {
+                return self.signal(Signal::KILL);
+            }
+            sleep(Duration::from_millis(10)).await;
+        }
+    }
+
+    fn note(&self, status: Option<ExitStatus>) {
+        if let Some(status) = status {
+            let _ = self.status.set(status);
+        }
+    }
+
+    fn has_members(&self) -> bool {
+        self.group().is_some_and(|group| test_kill_process_group(group).is_ok())
+    }
+
+    fn signal(&self, signal: Signal) {
+        if let Some(group) = self.group() {
+            // The group may be gone already, which is what is wanted.
+            let _ = kill_process_group(group, signal);
+        }
+    }
+
+    fn group(&self) -> Option<Pid> {
+        Pid::from_raw(i32::try_from(self.pid).ok()?)
+    }
+
+    fn with_last_words(&self, what: &str) -> String {
+        match self.tail.last() {
+            Some(line) => format!("{what}; its last line on stderr: {line}"),
+            None => what.to_owned(),
+        }
+    }
+}
+
+/// An exit status in words.
+pub(crate) fn describe(status: ExitStatus) -> String {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => format!("it exited with status {code}"),
+        (None, Some(9)) => "it was killed (SIGKILL)".into(),
+        (None, Some(15)) => "it was terminated (SIGTERM)".into(),
+        (None, Some(11)) => "it crashed (SIGSEGV)".into(),
+        (None, Some(6)) => "it aborted (SIGABRT)".into(),
+        (None, signal) => format!("it was ended by signal {}", signal.unwrap_or_default()),
+    }
+}

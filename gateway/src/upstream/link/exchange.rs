@@ -1,0 +1,95 @@
+//! A live connection to an upstream, and one request on it with the frames that belong to it.
+
+use super::pipe::{Pipe, PipeExchange};
+use super::request::Request;
+use super::slot::{Arrival, Lost};
+use crate::protocol::frame::Body;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+/// A live connection. Cheap to clone; a closed set of kinds, so that a plain call costs no box.
+#[derive(Clone)]
+pub(crate) enum Link {
+    /// A duplex of frames.
+    Pipe(Arc<Pipe>),
+}
+
+/// One request on a link. Dropping it before its end withdraws the request, as its link does that.
+pub(crate) enum Exchange {
+    /// On a pipe.
+    Pipe(PipeExchange),
+}
+
+impl Link {
+    /// Sends a request; nothing waits here. Requests reach a pipe's writer in the order of these calls.
+    pub(crate) fn exchange(&self, request: &Request<'_>) -> Result<Exchange, Lost> {
+        match self {
+            Self::Pipe(pipe) => pipe.exchange(request).map(Exchange::Pipe),
+        }
+    }
+
+    /// Sends a notification.
+    pub(crate) fn notify(&self, request: &Request<'_>) -> Result<(), Lost> {
+        match self {
+            Self::Pipe(pipe) => pipe.notify(request),
+        }
+    }
+
+    /// From now on the upstream is known to be stateless.
+    pub(crate) fn speak_modern(&self) {
+        match self {
+            Self::Pipe(pipe) => pipe.speak_modern(),
+        }
+    }
+
+    /// Whether it is a duplex of frames.
+    pub(crate) fn is_pipe(&self) -> bool {
+        matches!(self, Self::Pipe(_))
+    }
+
+    /// Whether it is gone.
+    pub(crate) fn is_closed(&self) -> bool {
+        match self {
+            Self::Pipe(pipe) => pipe.is_closed(),
+        }
+    }
+
+    /// Resolves when the link is gone, with the cause.
+    pub(crate) async fn closed(&self) -> Arc<str> {
+        match self {
+            Self::Pipe(pipe) => pipe.closed().await,
+        }
+    }
+}
+
+impl Exchange {
+    /// The next frame that belongs to it; not polled again after a response or a loss.
+    pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Arrival> {
+        match self {
+            Self::Pipe(exchange) => exchange.poll(cx),
+        }
+    }
+
+    /// The next frame; dropping the future loses nothing.
+    pub(crate) async fn next(&mut self) -> Arrival {
+        std::future::poll_fn(|cx| self.poll(cx)).await
+    }
+
+    /// Reads to the answer and lets everything else pass by.
+    pub(crate) async fn answer(&mut self) -> Result<Body, Lost> {
+        loop {
+            match self.next().await {
+                Arrival::Response(body) => return Ok(body),
+                Arrival::Lost(lost) => return Err(lost),
+                _ => {}
+            }
+        }
+    }
+
+    /// Lets it run on unwatched.
+    pub(crate) fn detach(self) {
+        match self {
+            Self::Pipe(exchange) => exchange.detach(),
+        }
+    }
+}

@@ -1,0 +1,21 @@
+//! Live connections to upstreams: what is sent, what belongs to it, how it ends.
+
+mod child;
+mod exchange;
+mod inbox;
+mod pending;
+mod pipe;
+mod pump;
+mod request;
+mod slot;
+mod stderr;
+mod stdio;
+
+pub(crate) use exchange::{Exchange, Link};
+pub(crate) use inbox::{Answer, Inbox};
+pub(crate) use request::Request;
+#[cfg(test)]
+pub(crate) use slot::HttpRefusal;
+pub(crate) use slot::{Arrival, Lost};
+pub(crate) use stderr::{Tail, printable};
+pub(crate) use stdio::{Child, SpawnFault, Spec, start};

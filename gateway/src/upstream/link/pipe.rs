@@ -1,0 +1,219 @@
+//! Many exchanges over one duplex of frames.
+
+use super::inbox::{Answer, Inbox};
+use super::pending::Pending;
+use super::request::Request;
+use super::slot::{Arrival, Lost, Slot};
+use crate::protocol::frame::Decimal;
+use crate::protocol::{Method, Object};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::task::{Context, Poll};
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+
+/// How much may wait to be written; one frame may pass it, and what must be said (an answer, a withdrawal) by a little.
+const OUT_MAX: usize = 4 * 1024 * 1024;
+/// By how much what must be said may pass it.
+const OUT_SLACK: usize = 64 * 1024;
+
+/// A duplex of frames, as the callers see it; its reader and writer stand in `pump`.
+pub(crate) struct Pipe {
+    pub(super) name: Arc<str>,
+    pending: Mutex<Pending>,
+    out: Mutex<Out>,
+    /// Tells the writer that there is something to write.
+    pub(super) filled: Notify,
+    pub(super) inbox: Arc<dyn Inbox>,
+    /// A stateless upstream is never answered: it may not ask.
+    modern: AtomicBool,
+    closed: CancellationToken,
+    cause: OnceLock<Arc<str>>,
+}
+
+#[derive(Default)]
+struct Out {
+    bytes: Vec<u8>,
+    /// How much was ever handed to the writer.
+    taken: u64,
+    closed: bool,
+}
+
+impl Pipe {
+    pub(crate) fn new(name: Arc<str>, inbox: Arc<dyn Inbox>) -> Arc<Self> {
+        Arc::new(Self {
+            name,
+            pending: Mutex::default(),
+            out: Mutex::default(),
+            filled: Notify::new(),
+            inbox,
+            modern: AtomicBool::new(false),
+            closed: CancellationToken::new(),
+            cause: OnceLock::new(),
+        })
+    }
+
+    /// From now on the upstream is known to be stateless.
+    pub(crate) fn speak_modern(&self) {
+        self.modern.store(true, Ordering::Relaxed);
+    }
+
+    /// Sends a request. Frames are written in the order of these calls.
+    pub(crate) fn exchange(self: &Arc<Self>, request: &Request<'_>) -> Result<PipeExchange, Lost> {
+        let slot = Arc::new(Slot::new(request.progress, request.logs));
+        let Some(id) = self.pending().insert(slot.clone()) else {
+            return Err(self.busy("too many requests are in flight"));
+        };
+        let mut out = self.out();
+        if out.closed || out.bytes.len() > OUT_MAX {
+            let lost = if out.closed { self.unsent() } else { self.busy("it does not read what it is sent") };
+            drop(out);
+            self.pending().remove(id);
+            return Err(lost);
+        }
+        slot.enqueued_at(out.taken + out.bytes.len() as u64);
+        request.write(id, &mut out.bytes);
+        out.bytes.push(b'\n');
+        drop(out);
+        self.filled.notify_one();
+        // A handshake may not be cancelled.
+        let quiet = *request.method == Method::Initialize;
+        Ok(PipeExchange { pipe: self.clone(), id, slot, ended: false, quiet })
+    }
+
+    /// Sends a notification.
+    pub(crate) fn notify(&self, request: &Request<'_>) -> Result<(), Lost> {
+        let mut out = self.out();
+        if out.closed {
+            return Err(self.unsent());
+        }
+        if out.bytes.len() > OUT_MAX + OUT_SLACK {
+            return Err(self.busy("it does not read what it is sent"));
+        }
+        request.write_notification(&mut out.bytes);
+        out.bytes.push(b'\n');
+        drop(out);
+        self.filled.notify_one();
+        Ok(())
+    }
+
+    /// Answers a request of the upstream.
+    pub(super) fn answer(&self, id: &[u8], answer: &Answer) {
+        if self.modern.load(Ordering::Relaxed) {
+            return;
+        }
+        let mut out = self.out();
+        if !out.closed && out.bytes.len() <= OUT_MAX + OUT_SLACK {
+            out.bytes.extend_from_slice(&answer.frame(id));
+            out.bytes.push(b'\n');
+            drop(out);
+            self.filled.notify_one();
+        }
+    }
+
+    /// Hands all that waits to the writer, which gives back an empty buffer; `None` when the pipe is closed.
+    pub(super) fn take(&self, empty: Vec<u8>) -> Option<Vec<u8>> {
+        let mut out = self.out();
+        if out.closed {
+            return None;
+        }
+        out.taken += out.bytes.len() as u64;
+        Some(std::mem::replace(&mut out.bytes, empty))
+    }
+
+    /// Ends the pipe and every exchange on it, at once. The first cause stays.
+    pub(crate) fn close(&self, cause: impl Into<Arc<str>>) {
+        let cause = self.cause.get_or_init(|| cause.into()).clone();
+        let taken = {
+            let mut out = self.out();
+            out.closed = true;
+            out.bytes = Vec::new();
+            out.taken
+        };
+        let slots = self.pending().drain();
+        for slot in slots {
+            let lost = if slot.start() >= taken { Lost::Unsent(cause.clone()) } else { Lost::Unknown(cause.clone()) };
+            slot.finish(Arrival::Lost(lost));
+        }
+        self.closed.cancel();
+    }
+
+    /// Resolves when the pipe is closed.
+    pub(crate) async fn closed(&self) -> Arc<str> {
+        self.closed.cancelled().await;
+        self.cause().unwrap_or_default()
+    }
+
+    /// Why it is closed.
+    pub(crate) fn cause(&self) -> Option<Arc<str>> {
+        self.cause.get().cloned()
+    }
+
+    /// Whether it is closed.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed.is_cancelled()
+    }
+
+    /// How many exchanges are in flight.
+    #[cfg(test)]
+    pub(super) fn in_flight(&self) -> usize {
+        self.pending().len()
+    }
+
+    pub(super) fn pending(&self) -> MutexGuard<'_, Pending> {
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn out(&self) -> MutexGuard<'_, Out> {
+        self.out.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn unsent(&self) -> Lost {
+        Lost::Unsent(self.cause().unwrap_or_else(|| "it has ended".into()))
+    }
+
+    fn busy(&self, why: &str) -> Lost {
+        Lost::Busy(why.into())
+    }
+
+    /// Tells the upstream that an answer is no longer wanted.
+    fn withdraw(&self, id: u64) {
+        let mut text = b"{\"requestId\":".to_vec();
+        text.extend_from_slice(Decimal::of(id).as_bytes());
+        text.push(b'}');
+        let params = Object::parse(text.into()).unwrap_or_default();
+        let _ = self.notify(&Request::new(&Method::Cancelled, &params, None));
+    }
+}
+
+/// One request on a pipe. Dropping it before its end withdraws the request.
+pub(crate) struct PipeExchange {
+    pipe: Arc<Pipe>,
+    id: u64,
+    slot: Arc<Slot>,
+    ended: bool,
+    quiet: bool,
+}
+
+impl PipeExchange {
+    /// The next frame that belongs to it.
+    pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Arrival> {
+        let arrival = self.slot.poll(cx);
+        self.ended |= matches!(arrival, Poll::Ready(Arrival::Response(_) | Arrival::Lost(_)));
+        arrival
+    }
+
+    /// Lets it run on unwatched: its answer is taken and forgotten.
+    pub(crate) fn detach(mut self) {
+        self.ended = true;
+    }
+}
+
+impl Drop for PipeExchange {
+    fn drop(&mut self) {
+        // Where it is not in the table any more its answer has come, and there is nothing to withdraw.
+        if !self.ended && self.pipe.pending().remove(self.id).is_some() && !self.quiet {
+            self.pipe.withdraw(self.id);
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! The reader and the writer of a pipe. The reader never waits for anyone; the writer takes all that is queued at once.
+
+use super::inbox::Inbox;
+use super::pipe::Pipe;
+use super::slot::{Arrival, Kept, Lost};
+use crate::call::LogLevel;
+use crate::protocol::frame::{Body, Frame, FrameFault, Id};
+use crate::protocol::lines::{Line, Lines};
+use crate::protocol::meta::SUBSCRIPTION_ID;
+use crate::protocol::object::Key;
+use crate::protocol::{Method, Object, json};
+use bytes::Bytes;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+
+/// So many lines that are no frames, and none that is: whatever it is, it does not speak MCP.
+const GARBAGE_MAX: u32 = 1000;
+/// A write buffer that grew beyond this is not kept.
+const KEEP_BYTES: usize = 1024 * 1024;
+
+/// Writes what is queued until the pipe closes; the error of a write that failed.
+pub(crate) async fn write(pipe: &Pipe, mut output: impl AsyncWrite + Unpin) -> std::io::Result<()> {
+    let mut buffer = Vec::new();
+    loop {
+        let Some(mut queued) = pipe.take(std::mem::take(&mut buffer)) else { return Ok(()) };
+        if queued.is_empty() {
+            buffer = queued;
+            tokio::select! {
+                () = pipe.filled.notified() => continue,
+                _ = pipe.closed() => return Ok(()),
+            }
+        }
+        tokio::select! {
+            biased;
+            written = async { output.write_all(&queued).await?; output.flush().await } => written?,
+            _ = pipe.closed() => return Ok(()),
+        }
+        queued.clear();
+        if queued.capacity() <= KEEP_BYTES {
+            buffer = queued;
+        }
+    }
+}
+
+/// How reading a pipe ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum ReadEnd {
+    /// The other side closed it.
+    Eof,
+    /// Reading failed.
+    Failed(String),
+    /// What comes is not MCP: nothing more is read.
+    NotMcp(String),
+}
+
+/// Reads until the other side closes; every frame goes where it belongs.
+pub(crate) async fn read(pipe: &Pipe, mut input: impl AsyncRead + Unpin, max: usize) -> ReadEnd {
+    let mut lines = Lines::new(max);
+    let mut sorter = Sorter { pipe, good: 0, bad: 0 };
+    loop {
+        match input.read_buf(lines.buffer()).await {
+            Ok(0) => {
+                if let Some(line) = lines.last() {
+                    sorter.line(line, max);
+                }
+                return ReadEnd::Eof;
+            }
+            Ok(_) => {}
+            Err(error) => return ReadEnd::Failed(format!("its stdout cannot be read: {error}")),
+        }
+        while let Some(line) = lines.next_line() {
+            sorter.line(line, max);
+            if sorter.good == 0 && sorter.bad >= GARBAGE_MAX {
+                return ReadEnd::NotMcp(format!(
+                    "it wrote {GARBAGE_MAX} lines to stdout that are not MCP, and none that is"
+                ));
+            }
+        }
+    }
+}
+
+/// Brings frames to where they belong.
+struct Sorter<'a> {
+    pipe: &'a Pipe,
+    good: u64,
+    bad: u32,
+}
+
+impl Sorter<'_> {
+    fn line(&mut self, line: Line, max: usize) {
+        match line {
+            Line::Frame(text) if Frame::is_batch(&text) => match Frame::split(&text) {
+                Ok(parts) => parts.into_iter().for_each(|part| self.frame(part)),
+                Err(fault) => self.garbage(&text, &fault),
+            },
+            Line::Frame(text) => self.frame(text),
+            Line::TooLong => self.inbox().violated("line_too_long", &format_args!("a line of more than {max} bytes")),
+        }
+    }
+
+    fn frame(&mut self, text: Bytes) {
+        match Frame::parse(&text) {
+            Ok(frame) => {
+                self.good += 1;
+                self.sort(frame);
+            }
+            Err(fault) => self.garbage(&text, &fault),
+        }
+    }
+
+    fn sort(&self, frame: Frame) {
+        match frame {
+            Frame::Response { id: Some(id), body } => self.response(&id, body),
+            Frame::Response { id: None, body } => self.inbox().violated("response_without_id", &summary(&body)),
+            Frame::Notification { method: Method::Progress, params } => self.progress(params),
+            Frame::Notification { method: Method::Message, params } => self.log(params),
+            Frame::Notification { method: Method::Acknowledged, params } => self.acknowledged(params),
+            Frame::Notification { method, params } => self.inbox().notified(method, params),
+            Frame::Request { id, method, .. } => {
+                let answer = self.inbox().asked(&method);
+                self.pipe.answer(id.raw(), &answer);
+            }
+        }
+    }
+
+    fn response(&self, id: &Id, body: Body) {
+        let Some(number) = id.number() else {
+            return self.inbox().violated("unknown_id", &"an answer to an id that was never ours");
+        };
+        let mut pending = self.pipe.pending();
+        let slot = pending.remove(number);
+        let late = pending.was_ours(number);
+        drop(pending);
+        match slot {
+            Some(slot) => drop(slot.finish(Arrival::Response(body))),
+            None if late => self.inbox().violated("late_answer", &"an answer that came late, or twice"),
+            None => self.inbox().violated("unknown_id", &"an answer to an id that was never ours"),
+        }
+    }
+
+    fn progress(&self, params: Object) {
+        let slot = params.get(Key::ProgressToken).and_then(number).and_then(|id| self.pipe.pending().get(id).cloned());
+        match slot.map(|slot| slot.push(Arrival::Progress(params))) {
+            Some(Kept::Yes) => {}
+            Some(Kept::Instead | Kept::No) => {
+                self.inbox().violated("progress_dropped", &"progress that was not asked for, not more, or too much")
+            }
+            None => self.inbox().violated("unknown_token", &"progress of a request that is not in flight"),
+        }
+    }
+
+    /// On a pipe nothing says which request a log message belongs to: the only one that wants some, else to nobody's.
+    fn log(&self, params: Object) {
+        let level = params.find("level").and_then(LogLevel::parse).unwrap_or(LogLevel::Info);
+        let slot =
+            self.pipe.pending().only_logger().filter(|slot| slot.logs.is_some_and(|wanted| level >= wanted)).cloned();
+        match slot {
+            Some(slot) => drop(slot.push(Arrival::Log(level, params))),
+            None => self.inbox().notified(Method::Message, params),
+        }
+    }
+
+    fn acknowledged(&self, params: Object) {
+        let id = params.get(Key::Meta).and_then(|meta| json::get(meta, SUBSCRIPTION_ID)).and_then(number);
+        let slot = id.and_then(|id| self.pipe.pending().get(id).cloned());
+        match slot {
+            Some(slot) => drop(slot.push(Arrival::Acknowledged(params))),
+            None => {
+                self.inbox().violated("unknown_subscription", &"an acknowledgement of a listen call that is not open")
+            }
+        }
+    }
+
+    fn garbage(&mut self, text: &Bytes, fault: &FrameFault) {
+        self.bad = self.bad.saturating_add(1);
+        if self.good == 0 && text.starts_with(b"Content-Length:") {
+            self.inbox().suspect("it frames its messages with Content-Length headers, as language servers do; MCP wants one message a line");
+        }
+        self.inbox().violated("not_a_frame", fault);
+        // A call whose answer cannot be taken ends with the reason, not with its time limit.
+        if let Some(slot) = self.culprit(text, fault) {
+            slot.finish(Arrival::Lost(Lost::Odd(format!("its answer cannot be read: {fault}").into())));
+        }
+    }
+
+    fn culprit(&self, text: &Bytes, fault: &FrameFault) -> Option<std::sync::Arc<super::slot::Slot>> {
+        if json::get(text, "method").is_some() {
+            return None;
+        }
+        let id = fault.id.clone().or_else(|| {
+            std::str::from_utf8(text).is_err().then_some(())?;
+            match Frame::parse(&Bytes::from(String::from_utf8_lossy(text).into_owned())) {
+                Ok(Frame::Response { id, .. }) => id,
+                _ => None,
+            }
+        })?;
+        self.pipe.pending().remove(id.number()?)
+    }
+
+    fn inbox(&self) -> &dyn Inbox {
+        &*self.pipe.inbox
+    }
+}
+
+fn number(raw: &[u8]) -> Option<u64> {
+    std::str::from_utf8(raw).ok()?.parse().ok()
+}
+
+fn summary(body: &Body) -> String {
+    match body {
+        Body::Error(raw) => crate::protocol::error::RpcError::from_raw(raw.clone()).message().unwrap_or_default(),
+        _ => "an answer without an id".into(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,209 @@
+//! Where the frames of one exchange wait for whoever reads it: bounded, no task, no channel.
+
+use crate::call::LogLevel;
+use crate::protocol::frame::Body;
+use crate::protocol::{Object, json};
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+/// How many events wait at most.
+const EVENTS_MAX: usize = 64;
+
+/// A frame that belongs to an exchange, or its end.
+#[derive(Debug)]
+pub(crate) enum Arrival {
+    /// The parameters of a progress notification.
+    Progress(Object),
+    /// The parameters of a log message.
+    Log(LogLevel, Object),
+    /// The parameters of the notice that a listen call was taken.
+    Acknowledged(Object),
+    /// The answer; nothing comes after it.
+    Response(Body),
+    /// There will be no answer; nothing comes after it.
+    Lost(Lost),
+}
+
+/// Why there is no answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Lost {
+    /// Nothing of it was sent, for this reason.
+    Unsent(Arc<str>),
+    /// A queue or a table is full; nothing of it was sent.
+    Busy(Arc<str>),
+    /// It may or may not have run.
+    Unknown(Arc<str>),
+    /// The upstream no longer knows the session: the request did not run.
+    Session(Arc<str>),
+    /// An HTTP status without a JSON-RPC answer.
+    Status(HttpRefusal),
+    /// The upstream answered, but not as the protocol has it.
+    Odd(Arc<str>),
+}
+
+/// An HTTP status that says no.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct HttpRefusal {
+    /// The status code.
+    pub(crate) status: u16,
+    /// What happened, for a person.
+    pub(crate) text: Arc<str>,
+    /// How long the upstream asks us to wait, in seconds.
+    pub(crate) retry_after: Option<u64>,
+}
+
+impl Lost {
+    /// What happened, for a person.
+    pub(crate) fn text(&self) -> &Arc<str> {
+        match self {
+            Self::Unsent(text) | Self::Busy(text) | Self::Unknown(text) | Self::Session(text) | Self::Odd(text) => text,
+            Self::Status(refusal) => &refusal.text,
+        }
+    }
+}
+
+/// The place of one exchange.
+#[derive(Debug)]
+pub(crate) struct Slot {
+    inner: Mutex<Inner>,
+    /// Where its frame starts in all that the link was ever given to write.
+    start: AtomicU64,
+    /// Whether progress was asked for.
+    pub(crate) progress: bool,
+    /// The level from which on log messages were asked for.
+    pub(crate) logs: Option<LogLevel>,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    events: VecDeque<Arrival>,
+    end: Option<Arrival>,
+    ended: bool,
+    waker: Option<Waker>,
+    last_progress: Option<f64>,
+}
+
+/// What became of an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kept {
+    /// It waits.
+    Yes,
+    /// It was not wanted, came too late, or did not move on.
+    No,
+    /// It took the place of an older one.
+    Instead,
+}
+
+impl Slot {
+    pub(crate) fn new(progress: bool, logs: Option<LogLevel>) -> Self {
+        Self { inner: Mutex::default(), start: AtomicU64::new(u64::MAX), progress, logs }
+    }
+
+    /// Notes where the frame starts.
+    pub(crate) fn enqueued_at(&self, start: u64) {
+        self.start.store(start, Ordering::Release);
+    }
+
+    /// Where the frame starts; beyond everything while it was not enqueued.
+    pub(crate) fn start(&self) -> u64 {
+        self.start.load(Ordering::Acquire)
+    }
+
+    /// Takes an event that belongs to the exchange.
+    pub(crate) fn push(&self, event: Arrival) -> Kept {
+        let mut inner = self.lock();
+        if inner.ended {
+            return Kept::No;
+        }
+        if let Arrival::Progress(params) = &event {
+            let value = json::get(params.raw(), "progress").and_then(|raw| std::str::from_utf8(raw).ok()?.parse().ok());
+            if !self.progress || value.is_none() || value <= inner.last_progress {
+                return Kept::No;
+            }
+            inner.last_progress = value;
+        }
+        let mut kept = Kept::Yes;
+        if inner.events.len() >= EVENTS_MAX {
+            // A full queue keeps the latest progress, and otherwise loses its oldest log message.
+            kept = Kept::Instead;
+            let is_progress = matches!(event, Arrival::Progress(_));
+            let at =
+                inner.events.iter().position(|old| matches!(old, Arrival::Progress(_)) == is_progress).unwrap_or(0);
+            inner.events.remove(at);
+        }
+        inner.events.push_back(event);
+        let waker = inner.waker.take();
+        drop(inner);
+        waker.into_iter().for_each(Waker::wake);
+        kept
+    }
+
+    /// Ends the exchange; false where it had ended.
+    pub(crate) fn finish(&self, end: Arrival) -> bool {
+        let mut inner = self.lock();
+        if std::mem::replace(&mut inner.ended, true) {
+            return false;
+        }
+        inner.end = Some(end);
+        let waker = inner.waker.take();
+        drop(inner);
+        waker.into_iter().for_each(Waker::wake);
+        true
+    }
+
+    /// The next frame, where one waits.
+    pub(crate) fn pop(&self) -> Option<Arrival> {
+        let mut inner = self.lock();
+        inner.events.pop_front().or_else(|| inner.end.take())
+    }
+
+    /// The next frame, or a wake-up when it is there.
+    pub(crate) fn poll(&self, cx: &mut Context<'_>) -> Poll<Arrival> {
+        let mut inner = self.lock();
+        if let Some(arrival) = inner.events.pop_front().or_else(|| inner.end.take()) {
+            return Poll::Ready(arrival);
+        }
+        match &mut inner.waker {
+            Some(waker) => waker.clone_from(cx.waker()),
+            none => *none = Some(cx.waker().clone()),
+        }
+        Poll::Pending
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn progress(value: u32) -> Arrival {
+        Arrival::Progress(Object::parse(format!("{{\"progress\":{value}}}").into()).unwrap())
+    }
+
+    #[test]
+    fn progress_moves_on_or_is_dropped() {
+        let slot = Slot::new(true, None);
+        assert_eq!(
+            [slot.push(progress(1)), slot.push(progress(1)), slot.push(progress(2))],
+            [Kept::Yes, Kept::No, Kept::Yes]
+        );
+        assert_eq!(Slot::new(false, None).push(progress(1)), Kept::No);
+    }
+
+    #[test]
+    fn a_full_queue_keeps_the_latest_progress_and_the_end() {
+        let slot = Slot::new(true, None);
+        (0..500).for_each(|value| drop(slot.push(progress(value))));
+        assert!(slot.finish(Arrival::Response(Body::Neither)));
+        assert!(!slot.finish(Arrival::Response(Body::Neither)));
+        let seen: Vec<_> = std::iter::from_fn(|| slot.pop()).collect();
+        assert_eq!(seen.len(), EVENTS_MAX + 1);
+        assert!(matches!(&seen[EVENTS_MAX - 1], Arrival::Progress(params) if params.raw() == "{\"progress\":499}"));
+        assert!(matches!(seen[EVENTS_MAX], Arrival::Response(Body::Neither)));
+    }
+}

@@ -1,0 +1,136 @@
+//! What a child writes to stderr: drained always, its last lines kept, logged within measure.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+/// How many lines are kept.
+const LINES_MAX: usize = 20;
+/// How much of a line is kept.
+const LINE_BYTES: usize = 2048;
+/// How many lines are logged in [`LOG_WINDOW`].
+const LOG_LINES: u32 = 20;
+const LOG_WINDOW: Duration = Duration::from_secs(10);
+
+/// The last lines of a child's stderr. Cheap to clone; clones are the same.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Tail(Arc<Kept>);
+
+#[derive(Debug, Default)]
+struct Kept {
+    lines: Mutex<VecDeque<String>>,
+    grown: Notify,
+}
+
+impl Tail {
+    /// The lines, oldest first.
+    pub(crate) fn lines(&self) -> Vec<String> {
+        self.0.lines.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
+    }
+
+    /// The last line that says something.
+    pub(crate) fn last(&self) -> Option<String> {
+        self.0.lines.lock().unwrap_or_else(PoisonError::into_inner).back().cloned()
+    }
+
+    fn push(&self, line: String) {
+        let mut lines = self.0.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        if lines.len() == LINES_MAX {
+            lines.pop_front();
+        }
+        lines.push_back(line);
+        drop(lines);
+        self.0.grown.notify_one();
+    }
+
+    /// Resolves when there is a line more.
+    pub(crate) async fn grown(&self) {
+        self.0.grown.notified().await;
+    }
+}
+
+/// Drains stderr to its end; `counted` is called for every line.
+pub(crate) async fn drain(upstream: &str, mut input: impl AsyncRead + Unpin, tail: Tail, counted: impl Fn(u64)) {
+    let mut chunk = vec![0; 16 * 1024];
+    let mut line = Vec::new();
+    let mut log = Log { since: Instant::now(), logged: 0, kept_back: 0 };
+    loop {
+        let read = match input.read(&mut chunk).await {
+            Ok(0) | Err(_) => break,
+            Ok(read) => read,
+        };
+        let mut rest = &chunk[..read];
+        while let Some(at) = memchr::memchr(b'\n', rest) {
+            append(&mut line, &rest[..at]);
+            finish(upstream, &mut line, &tail, &mut log);
+            counted(1);
+            rest = &rest[at + 1..];
+        }
+        append(&mut line, rest);
+    }
+    finish(upstream, &mut line, &tail, &mut log);
+}
+
+/// Appends what fits; the rest of a long line is let go.
+fn append(line: &mut Vec<u8>, text: &[u8]) {
+    let room = LINE_BYTES.saturating_sub(line.len());
+    line.extend_from_slice(&text[..text.len().min(room)]);
+}
+
+fn finish(upstream: &str, line: &mut Vec<u8>, tail: &Tail, log: &mut Log) {
+    let text = printable(&String::from_utf8_lossy(line));
+    line.clear();
+    if !text.is_empty() {
+        log.line(upstream, &text);
+        tail.push(text);
+    }
+}
+
+/// A foreign text without what a terminal or a log would act on.
+pub(crate) fn printable(text: &str) -> String {
+    text.trim_end().chars().map(|c| if c.is_control() && c != '\t' { '\u{fffd}' } else { c }).collect()
+}
+
+struct Log {
+    since: Instant,
+    logged: u32,
+    kept_back: u64,
+}
+
+impl Log {
+    fn line(&mut self, upstream: &str, text: &str) {
+        if self.since.elapsed() >= LOG_WINDOW {
+            if self.kept_back > 0 {
+                tracing::info!(upstream, lines = self.kept_back, "more lines on stderr were not logged");
+            }
+            *self = Self { since: Instant::now(), logged: 0, kept_back: 0 };
+        }
+        if self.logged < LOG_LINES {
+            self.logged += 1;
+            tracing::debug!(upstream, stderr = text, "stderr");
+        } else {
+            self.kept_back += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn the_last_lines_are_kept_bounded_and_harmless() {
+        let mut text = (0..30).map(|n| format!("line {n}\n")).collect::<String>();
+        text.push_str(&"x".repeat(3 * LINE_BYTES));
+        text.push_str("\n\u{1b}[31mred\u{7}");
+        let tail = Tail::default();
+        let counted = std::cell::Cell::new(0);
+        drain("a", text.as_bytes(), tail.clone(), |n| counted.set(counted.get() + n)).await;
+        let lines = tail.lines();
+        assert_eq!((lines.len(), lines[0].as_str(), lines[18].len(), counted.get()), (20, "line 12", LINE_BYTES, 31));
+        assert_eq!(tail.last().as_deref(), Some("\u{fffd}[31mred\u{fffd}"));
+    }
+}

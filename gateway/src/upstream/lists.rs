@@ -1,0 +1,198 @@
+//! Reads the lists of one upstream: every page, within limits; a list that fails keeps the rest.
+
+use super::fault::Trouble;
+use super::inventory::{Inventory, Item};
+use super::link::Inbox;
+use super::peer::Peer;
+use super::reads::Kinds;
+use super::standing::Standing;
+use crate::protocol::error::METHOD_NOT_FOUND;
+use crate::protocol::param_headers::ParamHeaders;
+use crate::protocol::{Method, Object, json};
+use bytes::Bytes;
+use std::collections::HashSet;
+use std::sync::Arc;
+
+/// How many pages of one list are read.
+const PAGES_MAX: usize = 1000;
+/// How many items of one list are kept.
+const ITEMS_MAX: usize = 10_000;
+/// How many bytes of one list are read.
+const BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// Reads these lists anew and takes the others from `before`.
+pub(crate) async fn read(
+    standing: &Standing,
+    peer: &Peer,
+    kinds: Kinds,
+    before: Option<&Inventory>,
+) -> Result<Inventory, Trouble> {
+    let supports = peer.offer.supports;
+    let reader = Reader { standing, peer };
+    let old = |pick: fn(&Inventory) -> &Vec<Item>| before.map(pick);
+    let (tools, resources, templates, prompts) = tokio::join!(
+        reader.list(&TOOLS, supports.tools, kinds.has(Kinds::TOOLS), old(|all| &all.tools)),
+        reader.list(&RESOURCES, supports.resources, kinds.has(Kinds::RESOURCES), old(|all| &all.resources)),
+        reader.list(&TEMPLATES, supports.resources, kinds.has(Kinds::RESOURCES), old(|all| &all.templates)),
+        reader.list(&PROMPTS, supports.prompts, kinds.has(Kinds::PROMPTS), old(|all| &all.prompts)),
+    );
+    Ok(Inventory {
+        revision: peer.revision(),
+        tools: tools?,
+        resources: resources?,
+        templates: templates?,
+        prompts: prompts?,
+        capabilities: peer.offer.capabilities.clone(),
+        instructions: peer.offer.instructions.clone(),
+        supports,
+    })
+}
+
+/// One kind of list.
+struct Kind {
+    method: Method,
+    /// The result's member that holds the items.
+    member: &'static str,
+    /// The item's member that names it.
+    key: &'static str,
+}
+
+const TOOLS: Kind = Kind { method: Method::ToolsList, member: "tools", key: "name" };
+const RESOURCES: Kind = Kind { method: Method::ResourcesList, member: "resources", key: "uri" };
+const TEMPLATES: Kind = Kind { method: Method::TemplatesList, member: "resourceTemplates", key: "uriTemplate" };
+const PROMPTS: Kind = Kind { method: Method::PromptsList, member: "prompts", key: "name" };
+
+struct Reader<'a> {
+    standing: &'a Standing,
+    peer: &'a Peer,
+}
+
+impl Reader<'_> {
+    /// One list. Only a peer that is gone is an error: whatever else fails, the other lists stand.
+    async fn list(
+        &self,
+        kind: &Kind,
+        is_offered: bool,
+        is_due: bool,
+        before: Option<&Vec<Item>>,
+    ) -> Result<Vec<Item>, Trouble> {
+        match before {
+            _ if !is_offered => return Ok(Vec::new()),
+            Some(before) if !is_due => return Ok(before.clone()),
+            _ => {}
+        }
+        let mut items = Items { reader: self, kind, seen: HashSet::new(), kept: Vec::new() };
+        match self.pages(kind, &mut items).await {
+            Ok(()) => Ok(items.kept),
+            Err(trouble) if self.peer.is_gone(&trouble) => Err(trouble),
+            // An upstream may advertise what it does not have.
+            Err(Trouble::Refused(error)) if error.code() == Some(METHOD_NOT_FOUND) => {
+                tracing::debug!(
+                    upstream = &*self.standing.name,
+                    method = kind.method.as_str(),
+                    "the list is advertised and not there"
+                );
+                Ok(Vec::new())
+            }
+            Err(trouble) => {
+                let (upstream, method) = (&*self.standing.name, kind.method.as_str());
+                tracing::warn!(upstream, method, %trouble, "a list could not be read; what was known of it stays");
+                Ok(if items.kept.is_empty() { before.cloned().unwrap_or_default() } else { items.kept })
+            }
+        }
+    }
+
+    async fn pages(&self, kind: &Kind, items: &mut Items<'_>) -> Result<(), Trouble> {
+        let mut cursors: HashSet<Bytes> = HashSet::new();
+        let mut params = Object::empty();
+        let mut bytes = 0;
+        for _ in 0..PAGES_MAX {
+            let page = self.peer.ask(&kind.method, &params, self.standing.ask_limit()).await?;
+            bytes += page.raw().len();
+            if !items.take(&page)? || bytes > BYTES_MAX {
+                self.cut(kind, "too many items, or too large");
+                return Ok(());
+            }
+            let Some(cursor) = page.find("nextCursor").filter(|raw| raw.starts_with(b"\"")) else { return Ok(()) };
+            let cursor = page.raw().slice_ref(cursor);
+            let next = [b"{\"cursor\":", &cursor[..], b"}"].concat();
+            params = Object::parse(next.into()).map_err(|_| Trouble::Odd("its cursor cannot be read"))?;
+            if !cursors.insert(cursor) {
+                self.cut(kind, "a cursor came twice");
+                return Ok(());
+            }
+        }
+        self.cut(kind, "too many pages");
+        Ok(())
+    }
+
+    fn cut(&self, kind: &Kind, why: &'static str) {
+        let (upstream, method) = (&*self.standing.name, kind.method.as_str());
+        self.standing.metrics.violations("endless_list").increment(1);
+        tracing::warn!(upstream, method, why, "a list was cut; what was read of it stays");
+    }
+}
+
+/// The items of one list as they are read.
+struct Items<'a> {
+    reader: &'a Reader<'a>,
+    kind: &'a Kind,
+    seen: HashSet<Arc<str>>,
+    kept: Vec<Item>,
+}
+
+impl Items<'_> {
+    /// Takes one page; false when enough is enough.
+    fn take(&mut self, page: &Object) -> Result<bool, Trouble> {
+        let Some(array) = page.find(self.kind.member) else {
+            return Err(Trouble::Odd("its list has no items"));
+        };
+        let array = page.raw().slice_ref(array);
+        for place in json::elements(&array).map_err(|_| Trouble::Odd("its list is not an array"))? {
+            if self.kept.len() >= ITEMS_MAX {
+                return Ok(false);
+            }
+            self.item(array.slice(place));
+        }
+        Ok(true)
+    }
+
+    fn item(&mut self, raw: Bytes) {
+        let standing = self.reader.standing;
+        let violated = |what: &'static str, key: &str| {
+            standing.violated(what, &format_args!("{}: `{key}`", self.kind.method.as_str()))
+        };
+        let Some((definition, key)) = Object::parse(raw).ok().and_then(|item| {
+            let key: Arc<str> = item.find(self.kind.key).and_then(json::unquote)?.as_ref().into();
+            Some((item, key))
+        }) else {
+            return violated("item_without_name", "");
+        };
+        let is_tool = self.kind.method == Method::ToolsList;
+        if is_tool && !standing.config.tools.admits(&key) {
+            return;
+        }
+        if self.seen.contains(&key) {
+            return violated("item_twice", &key);
+        }
+        let mut headers = None;
+        if is_tool {
+            match definition.find("inputSchema").map_or(Ok(None), ParamHeaders::compile) {
+                Ok(compiled) => headers = compiled.map(Arc::new),
+                // A client that speaks HTTP must not offer such a tool; on other links the annotation means nothing.
+                Err(why) if standing.is_http() && self.reader.peer.revision().is_modern() => {
+                    tracing::warn!(
+                        upstream = &*standing.name,
+                        tool = &*key,
+                        why,
+                        "a tool is left out: its header annotations are not valid"
+                    );
+                    return;
+                }
+                Err(_) => {}
+            }
+        }
+        self.seen.insert(key.clone());
+        self.kept.push(Item { key, definition, headers });
+    }
+}

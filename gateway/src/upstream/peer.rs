@@ -1,0 +1,187 @@
+//! Who is at the other end of a link, once that is known: its era, its revision, what it offers.
+
+use super::fault::Trouble;
+use super::inventory::Supports;
+use super::link::{Exchange, Link, Lost, Request};
+use crate::call::{Call, LogLevel};
+use crate::protocol::error::RpcError;
+use crate::protocol::frame::Body;
+use crate::protocol::meta::Envelope;
+use crate::protocol::object::Key;
+use crate::protocol::{Method, Object, Revision, json, translate};
+use bytes::Bytes;
+use http::{HeaderName, HeaderValue};
+use std::borrow::Cow;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+/// Our own name and version, raw: never a client's.
+pub(crate) const IDENTITY: &str = concat!("{\"name\":\"trunkline\",\"version\":\"", env!("CARGO_PKG_VERSION"), "\"}");
+/// What we declare to an upstream on behalf of a caller that declared nothing that can be passed.
+pub(crate) const NO_CAPABILITIES: &[u8] = b"{}";
+
+/// What an upstream said of itself when it was met.
+#[derive(Debug, Clone)]
+pub(crate) struct Offer {
+    /// The revision that is spoken.
+    pub(crate) revision: Revision,
+    /// The capabilities that it declared.
+    pub(crate) capabilities: Object,
+    /// Its instructions, a raw JSON string.
+    pub(crate) instructions: Option<Bytes>,
+    /// What it can be asked.
+    pub(crate) supports: Supports,
+}
+
+/// An upstream that was met on a live link.
+pub(crate) struct Peer {
+    /// The link.
+    pub(crate) link: Link,
+    /// What it said of itself.
+    pub(crate) offer: Offer,
+    /// The level of log messages that it was told, where it is a legacy one.
+    level: Mutex<Option<LogLevel>>,
+}
+
+impl Peer {
+    pub(crate) fn new(link: Link, offer: Offer) -> Self {
+        if offer.revision.is_modern() {
+            link.speak_modern();
+        }
+        Self { link, offer, level: Mutex::new(None) }
+    }
+
+    /// The revision that is spoken.
+    pub(crate) fn revision(&self) -> Revision {
+        self.offer.revision
+    }
+
+    /// Sends a client's call on; nothing waits here.
+    pub(crate) fn send(&self, call: &Call, headers: Vec<(HeaderName, HeaderValue)>) -> Result<Exchange, Lost> {
+        if let Some(level) = call.log_level {
+            self.raise_level(level);
+        }
+        let params = self.translated(call);
+        self.link.exchange(&self.request(call, &params, headers))
+    }
+
+    /// Sends a client's notification on.
+    pub(crate) fn tell(&self, call: &Call) -> Result<(), Lost> {
+        let params = self.translated(call);
+        self.link.notify(&self.request(call, &params, Vec::new()))
+    }
+
+    fn translated<'a>(&self, call: &'a Call) -> Cow<'a, Object> {
+        if call.revision() == self.revision() {
+            return Cow::Borrowed(&call.params);
+        }
+        Cow::Owned(translate::params(&call.method, &call.params, call.revision(), self.revision()))
+    }
+
+    fn request<'a>(
+        &'a self,
+        call: &'a Call,
+        params: &'a Object,
+        headers: Vec<(HeaderName, HeaderValue)>,
+    ) -> Request<'a> {
+        // A stateless caller's questions come back to it, so it may say what it can answer; nobody else's can be passed yet.
+        let passes =
+            self.revision().is_modern() && call.revision().is_modern() && call.caller.capabilities.starts_with(b"{");
+        let capabilities = if passes { &call.caller.capabilities } else { NO_CAPABILITIES };
+        Request {
+            method: &call.method,
+            params,
+            meta: &call.meta,
+            envelope: self.envelope(capabilities, call.log_level),
+            progress: call.progress,
+            logs: call.log_level,
+            headers,
+        }
+    }
+
+    fn envelope<'a>(&self, capabilities: &'a [u8], level: Option<LogLevel>) -> Option<Envelope<'a>> {
+        self.revision().is_modern().then(|| Envelope {
+            revision: self.revision(),
+            capabilities,
+            client: IDENTITY.as_bytes(),
+            log_level: level.map(quoted),
+        })
+    }
+
+    /// A request of our own that wants nothing but the answer.
+    pub(crate) fn start(&self, method: &Method, params: &Object) -> Result<Exchange, Lost> {
+        self.link.exchange(&Request::new(method, params, self.envelope(NO_CAPABILITIES, None)))
+    }
+
+    /// A request of our own, to its result.
+    pub(crate) async fn ask(&self, method: &Method, params: &Object, limit: Duration) -> Result<Object, Trouble> {
+        let mut exchange = self.start(method, params).map_err(Trouble::Lost)?;
+        let body = tokio::time::timeout(limit, exchange.answer()).await.map_err(|_| Trouble::Late(limit))?;
+        result_of(body.map_err(Trouble::Lost)?, self.revision())
+    }
+
+    /// Whether a failed request means that nothing more can be asked of it.
+    pub(crate) fn is_gone(&self, trouble: &Trouble) -> bool {
+        match trouble {
+            Trouble::Lost(Lost::Unsent(_) | Lost::Session(_)) => true,
+            Trouble::Lost(_) => self.link.is_closed(),
+            _ => false,
+        }
+    }
+
+    /// Tells a legacy upstream the level of log messages that is wanted, where that changes anything.
+    pub(crate) fn set_level(&self, level: LogLevel) {
+        if self.revision().is_modern() || !self.offer.supports.logging {
+            return;
+        }
+        let mut told = self.level.lock().unwrap_or_else(PoisonError::into_inner);
+        if *told == Some(level) {
+            return;
+        }
+        let params = Object::parse(format!("{{\"level\":\"{}\"}}", level.as_str()).into()).unwrap_or_default();
+        // Its answer does not matter: a call must not wait for it, and on a pipe it is in force before the call is read.
+        if let Ok(exchange) = self.start(&Method::SetLevel, &params) {
+            exchange.detach();
+            *told = Some(level);
+        }
+    }
+
+    /// As [`Self::set_level`], but never less verbose than before.
+    fn raise_level(&self, level: LogLevel) {
+        let told = *self.level.lock().unwrap_or_else(PoisonError::into_inner);
+        if told.is_none_or(|told| level < told) {
+            self.set_level(level);
+        }
+    }
+}
+
+/// A result of ours, checked as far as we rely on it.
+pub(crate) fn result_of(body: Body, revision: Revision) -> Result<Object, Trouble> {
+    match body {
+        Body::Result(result) => {
+            let kind = result.get(Key::ResultType).filter(|_| revision.is_modern());
+            match kind.map(json::unquote) {
+                None => Ok(result),
+                Some(Some(kind)) if kind == "complete" => Ok(result),
+                Some(_) => Err(Trouble::Odd("its result is of a type that the request cannot have")),
+            }
+        }
+        Body::Error(raw) => Err(Trouble::Refused(RpcError::from_raw(raw))),
+        Body::Odd(_) => Err(Trouble::Odd("its result is not an object")),
+        Body::Neither => Err(Trouble::Odd("its answer has both a result and an error, or neither")),
+    }
+}
+
+/// A level as a raw JSON string.
+fn quoted(level: LogLevel) -> &'static [u8] {
+    match level {
+        LogLevel::Debug => b"\"debug\"",
+        LogLevel::Info => b"\"info\"",
+        LogLevel::Notice => b"\"notice\"",
+        LogLevel::Warning => b"\"warning\"",
+        LogLevel::Error => b"\"error\"",
+        LogLevel::Critical => b"\"critical\"",
+        LogLevel::Alert => b"\"alert\"",
+        LogLevel::Emergency => b"\"emergency\"",
+    }
+}

@@ -1,0 +1,139 @@
+//! Which era an upstream speaks: asked once per link, remembered with an age limit.
+
+use super::config::EraChoice;
+use super::fault::{Fault, FaultKind};
+use super::legacy;
+use super::link::Link;
+use super::modern::{self, Verdict};
+use super::peer::{Offer, Peer};
+use crate::protocol::Era;
+use std::time::Duration;
+use tokio::time::{Instant, timeout};
+
+/// How long a silent pipe is waited for before the handshake is tried on it too.
+const SILENCE: Duration = Duration::from_secs(3);
+/// How long a verdict holds.
+const AGE_MAX: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// What is remembered of an upstream's era; only a valid answer is.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Memory(Option<(Era, Instant)>);
+
+/// How an upstream is met.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Plan {
+    /// It is asked, and believed.
+    Ask,
+    /// Handshake at once.
+    Handshake,
+    /// Never a handshake.
+    Discover,
+}
+
+impl Memory {
+    /// How to meet the upstream now.
+    pub(crate) fn plan(&self, choice: EraChoice, now: Instant) -> Plan {
+        match (choice, self.0) {
+            (EraChoice::Legacy, _) => Plan::Handshake,
+            (EraChoice::Modern, _) => Plan::Discover,
+            (EraChoice::Auto, Some((era, at))) if now.duration_since(at) < AGE_MAX => match era {
+                Era::Legacy => Plan::Handshake,
+                Era::Modern => Plan::Discover,
+            },
+            (EraChoice::Auto, _) => Plan::Ask,
+        }
+    }
+
+    /// The upstream has answered in this era.
+    pub(crate) fn note(&mut self, era: Era, now: Instant) {
+        // The age counts from the first answer: a verdict that only confirms itself would never be questioned.
+        if self.0.is_none_or(|(known, at)| known != era || now.duration_since(at) >= AGE_MAX) {
+            self.0 = Some((era, now));
+        }
+    }
+
+    /// What was remembered has failed.
+    pub(crate) fn forget(&mut self) {
+        self.0 = None;
+    }
+}
+
+/// Meets the upstream on a new link. The caller bounds the time.
+pub(crate) async fn meet(link: &Link, plan: Plan) -> Result<Peer, Fault> {
+    let offer = match plan {
+        Plan::Ask => ask(link).await?,
+        Plan::Handshake => shake(link).await?,
+        Plan::Discover => discover(link).await?,
+    };
+    if !offer.revision.is_modern() {
+        legacy::initialized(link).map_err(|lost| Fault::from(&lost))?;
+    }
+    Ok(Peer::new(link.clone(), offer))
+}
+
+async fn shake(link: &Link) -> Result<Offer, Fault> {
+    let mut exchange = legacy::initialize(link).map_err(|lost| Fault::from(&lost))?;
+    legacy::read_initialize(&exchange.answer().await)
+}
+
+async fn discover(link: &Link) -> Result<Offer, Fault> {
+    let mut exchange = modern::discover(link).map_err(|lost| Fault::from(&lost))?;
+    match modern::read_discover(&exchange.answer().await) {
+        Verdict::Modern(offer) => Ok(offer),
+        Verdict::Legacy => Err(Fault::passing("it does not answer `server/discover`, as a stateless upstream must")),
+        Verdict::Foreign(fault) | Verdict::Nothing(fault) => Err(fault),
+    }
+}
+
+async fn ask(link: &Link) -> Result<Offer, Fault> {
+    let mut asked = modern::discover(link).map_err(|lost| Fault::from(&lost))?;
+    // Only on a pipe is silence an answer: over HTTP a time-out may be anyone's.
+    let silence = if link.is_pipe() { SILENCE } else { Duration::MAX };
+    let answer = match timeout(silence, asked.answer()).await {
+        Ok(answer) => answer,
+        Err(_) => return both(link, asked).await,
+    };
+    match modern::read_discover(&answer) {
+        Verdict::Modern(offer) => Ok(offer),
+        Verdict::Legacy => shake(link).await.map_err(|fault| ended(link, fault)),
+        Verdict::Foreign(fault) => Err(fault),
+        Verdict::Nothing(fault) => Err(ended(link, fault)),
+    }
+}
+
+/// Neither silence nor a refusal is final: the first valid answer of either wins.
+async fn both(link: &Link, mut asked: super::link::Exchange) -> Result<Offer, Fault> {
+    let mut shaken = legacy::initialize(link).map_err(|lost| ended(link, Fault::from(&lost)))?;
+    let (mut no_discovery, mut no_handshake) = (false, None);
+    loop {
+        tokio::select! {
+            answer = asked.answer(), if !no_discovery => match modern::read_discover(&answer) {
+                Verdict::Modern(offer) => {
+                    // A handshake may not be cancelled; its answer is let go.
+                    shaken.detach();
+                    return Ok(offer);
+                }
+                _ => no_discovery = true,
+            },
+            answer = shaken.answer(), if no_handshake.is_none() => match legacy::read_initialize(&answer) {
+                Ok(offer) => {
+                    // Before the handshake's end a legacy upstream is not told of a cancellation either.
+                    asked.detach();
+                    return Ok(offer);
+                }
+                Err(fault) => no_handshake = Some(fault),
+            },
+        }
+        if let (true, Some(fault)) = (no_discovery, &no_handshake) {
+            return Err(ended(link, fault.clone()));
+        }
+    }
+}
+
+/// A child that ended when it was asked is started again and not asked.
+fn ended(link: &Link, fault: Fault) -> Fault {
+    if link.is_closed() { Fault { kind: FaultKind::EndedWhenAsked, ..fault } } else { fault }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,206 @@
+//! What all parts of one upstream share: its configuration, its gate, its inventory, what is wanted of it.
+
+use super::config::{Config, Transport};
+use super::gate::Gate;
+use super::inventory::Inventory;
+use super::legacy;
+use super::link::{Answer, Exchange, Inbox, Lost, Tail};
+use super::notice::Notice;
+use super::peer::Peer;
+use super::reads::{Kinds, Reads};
+use super::subscriptions::Wants;
+use crate::call::{Call, LogLevel};
+use crate::lifecycle::{Seat, State};
+use crate::protocol::object::Key;
+use crate::protocol::param_headers::ParamHeaders;
+use crate::protocol::{Method, Object};
+use crate::signals;
+use arc_swap::ArcSwap;
+use http::{HeaderName, HeaderValue};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::sync::watch;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+/// How often one kind of violation is logged.
+const WARN_EVERY: Duration = Duration::from_secs(10);
+
+/// One upstream, whatever link it has just now.
+pub(crate) struct Standing {
+    pub(crate) name: Arc<str>,
+    pub(crate) config: Config,
+    pub(crate) seat: Seat,
+    pub(crate) metrics: signals::Upstream,
+    pub(crate) gate: Gate,
+    pub(crate) inventory: watch::Sender<Option<Arc<Inventory>>>,
+    pub(crate) reads: Reads,
+    pub(crate) wants: Wants,
+    pub(crate) notices: Arc<dyn Fn(Notice) + Send + Sync>,
+    /// Of the tools that tell arguments in headers.
+    pub(crate) headers: ArcSwap<HashMap<Arc<str>, Arc<ParamHeaders>>>,
+    /// Supervision has ended, and nothing is left behind.
+    pub(crate) stopped: CancellationToken,
+    /// When each kind of violation was last logged, and how many were not.
+    warned: Mutex<HashMap<&'static str, (Instant, u64)>>,
+}
+
+impl Standing {
+    pub(crate) fn new(config: Config, seat: Seat, notices: Arc<dyn Fn(Notice) + Send + Sync>) -> Self {
+        let metrics = signals::upstream(&config.name);
+        Self {
+            name: config.name.clone(),
+            config,
+            seat,
+            metrics,
+            gate: Gate::default(),
+            inventory: watch::Sender::new(None),
+            reads: Reads::default(),
+            wants: Wants::default(),
+            notices,
+            headers: ArcSwap::default(),
+            stopped: CancellationToken::new(),
+            warned: Mutex::default(),
+        }
+    }
+
+    /// Sends a call to a peer.
+    pub(crate) fn send(&self, peer: &Arc<Peer>, call: &Call) -> Result<Exchange, Lost> {
+        peer.send(call, self.headers_of(call))
+    }
+
+    /// The `Mcp-Param-*` headers of a call, which only stateless HTTP upstreams look at.
+    fn headers_of(&self, call: &Call) -> Vec<(HeaderName, HeaderValue)> {
+        let headers = self.headers.load();
+        if headers.is_empty() || call.method != Method::ToolsCall {
+            return Vec::new();
+        }
+        let made = call
+            .params
+            .text(Key::Name)
+            .and_then(|name| headers.get(&*name))
+            .map(|known| known.make(call.params.get(Key::Arguments)));
+        made.unwrap_or_default()
+    }
+
+    /// Whether it is reached by HTTP.
+    pub(crate) fn is_http(&self) -> bool {
+        matches!(self.config.transport, Transport::Http { .. })
+    }
+
+    /// How long a request of our own may take.
+    pub(crate) fn ask_limit(&self) -> Duration {
+        self.config.request_timeout.unwrap_or(Duration::from_secs(60 * 60))
+    }
+
+    /// The state for the board, the metrics and the log: one line a change.
+    pub(crate) fn moved(&self, state: State, cause: Option<&str>, tail: Option<&Tail>, retry_in: Option<Duration>) {
+        let before = self.seat.health();
+        self.seat.update(|health| {
+            health.state = state;
+            health.cause = cause.map(str::to_owned);
+            health.retry_at = retry_in.and_then(|delay| Instant::now().checked_add(delay));
+            if let Some(tail) = tail {
+                health.stderr = tail.lines();
+            }
+            if matches!(state, State::BackingOff | State::Failed | State::Stopped) {
+                health.pid = None;
+            }
+        });
+        self.metrics.up.set(f64::from(u8::from(state == State::Ready)));
+        self.metrics.state(state.as_str(), State::ALL.into_iter().map(State::as_str));
+        if before.state == state && before.cause.as_deref() == cause {
+            return;
+        }
+        let (upstream, cause) = (&*self.name, cause.unwrap_or_default());
+        let retry_in = retry_in.map(|delay| format!("{:.1} s", delay.as_secs_f32())).unwrap_or_default();
+        match state {
+            State::BackingOff => {
+                tracing::warn!(upstream, cause, retry_in, "the upstream is not available and is tried again")
+            }
+            State::Failed => tracing::error!(upstream, cause, retry_in, "the upstream has failed"),
+            State::Starting if before.state == state => {}
+            State::Starting => tracing::debug!(upstream, "the upstream is being started"),
+            State::Stopped => tracing::info!(upstream, cause, "the upstream is stopped"),
+            State::Ready => {}
+        }
+    }
+
+    /// Why it is not ready, in words.
+    pub(crate) fn cause(&self) -> String {
+        let health = self.seat.health();
+        match (health.state, health.cause) {
+            (_, Some(cause)) => cause,
+            (State::Starting, None) => "it is still starting".into(),
+            (state, None) => format!("it is in state {}", state.as_str()),
+        }
+    }
+
+    /// Has the inventory read again, and waits for it.
+    pub(crate) async fn read_again(&self) {
+        self.reads.again(Kinds::TOOLS).await;
+    }
+}
+
+impl Inbox for Standing {
+    fn notified(&self, method: Method, params: Object) {
+        match method {
+            Method::ToolsChanged => self.reads.mark(Kinds::TOOLS),
+            Method::PromptsChanged => self.reads.mark(Kinds::PROMPTS),
+            Method::ResourcesChanged => self.reads.mark(Kinds::RESOURCES),
+            Method::ResourceUpdated => match params.text(Key::Uri) {
+                Some(uri) => self.wants.updated(&uri),
+                None => self.violated("update_without_uri", &"a resource update without a URI"),
+            },
+            Method::Message => {
+                let level = params.find("level").and_then(LogLevel::parse).unwrap_or(LogLevel::Info);
+                (self.notices)(Notice::Log { upstream: self.name.clone(), level, params });
+            }
+            // Nothing of ours is its to cancel but what it asked, and that was answered at once.
+            _ => {
+                tracing::trace!(upstream = &*self.name, method = method.label(), "a notification that nobody waits for")
+            }
+        }
+    }
+
+    fn asked(&self, method: &Method) -> Answer {
+        if !matches!(method, Method::Ping) {
+            signals::dropped("not_owned").increment(1);
+            tracing::debug!(
+                upstream = &*self.name,
+                method = method.label(),
+                "a request of the upstream was refused: nobody can be asked"
+            );
+        }
+        legacy::answer(method)
+    }
+
+    fn violated(&self, kind: &'static str, detail: &dyn std::fmt::Display) {
+        self.metrics.violations(kind).increment(1);
+        let now = Instant::now();
+        let mut warned = self.warned.lock().unwrap_or_else(PoisonError::into_inner);
+        let (last, more) = warned.entry(kind).or_insert((now, 0));
+        let is_first = *last == now;
+        if !is_first && now.duration_since(*last) < WARN_EVERY {
+            *more += 1;
+            return;
+        }
+        let more = std::mem::take(more);
+        *last = now;
+        drop(warned);
+        let detail = super::link::printable(&detail.to_string().chars().take(500).collect::<String>());
+        tracing::warn!(
+            upstream = &*self.name,
+            kind,
+            detail,
+            more,
+            "the upstream broke the protocol; what it sent was skipped"
+        );
+    }
+
+    fn suspect(&self, cause: &str) {
+        self.seat.update(|health| health.cause = Some(cause.to_owned()));
+        tracing::warn!(upstream = &*self.name, cause, "the upstream does not seem to speak MCP");
+    }
+}

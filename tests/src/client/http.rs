@@ -1,0 +1,149 @@
+//! The client's side of Streamable HTTP, and single exchanges with any headers and bytes.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::Bytes;
+use http_body_util::{BodyExt, Full};
+use hyper::{Method, Request, Uri};
+
+use crate::client::answer::Answer;
+use crate::client::pool::Pool;
+use crate::frame::Frame;
+use crate::revision::Revision;
+use crate::sse::SseDecoder;
+use crate::tape::Tape;
+
+/// Name and value pairs.
+pub type Headers = Vec<(String, String)>;
+
+/// A connection to an endpoint, and the session that lives on it.
+pub struct HttpWire {
+    uri: Uri,
+    pool: Pool,
+    revision: Revision,
+    session: Mutex<Headers>,
+    extra: Mutex<Headers>,
+}
+
+impl HttpWire {
+    /// A wire to an endpoint; nothing is sent yet.
+    #[must_use]
+    pub fn new(url: &str, revision: Revision) -> Arc<HttpWire> {
+        let uri: Uri = url.parse().expect("a URL");
+        let pool = Pool::new(uri.authority().expect("a host and port").as_str());
+        Arc::new(HttpWire { uri, pool, revision, session: Mutex::default(), extra: Mutex::default() })
+    }
+
+    /// Keeps what the handshake gave: the session id, and the version to name from now on.
+    pub fn join(&self, greeting: &Answer) {
+        let mut session = self.session.lock().unwrap_or_else(PoisonError::into_inner);
+        session.clear();
+        if let Some(id) = greeting.header("mcp-session-id") {
+            session.push(("mcp-session-id".into(), id.into()));
+        }
+        if self.revision.has_version_header() {
+            session.push(("mcp-protocol-version".into(), self.revision.text().into()));
+        }
+    }
+
+    /// A header for every further request, a token for example.
+    pub fn always(&self, name: &str, value: &str) {
+        self.extra.lock().unwrap_or_else(PoisonError::into_inner).push((name.into(), value.into()));
+    }
+
+    /// The headers of the session.
+    #[must_use]
+    pub fn session(&self) -> Headers {
+        let mut headers = self.session.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        headers.extend(self.extra.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned());
+        headers
+    }
+
+    /// The session's id.
+    #[must_use]
+    pub fn session_id(&self) -> Option<String> {
+        self.session().into_iter().find(|(name, _)| name == "mcp-session-id").map(|(_, value)| value)
+    }
+
+    /// Posts a frame in the session; what comes before the answer goes to the tape.
+    pub async fn post(&self, more: Headers, text: String, notices: &Tape<Frame>) -> Answer {
+        let mut headers = self.session();
+        headers.push(("content-type".into(), "application/json".into()));
+        headers.push(("accept".into(), "application/json, text/event-stream".into()));
+        headers.extend(more);
+        self.exchange(Method::POST, &headers, text.into(), notices).await.unwrap_or_else(|error| failed(&error))
+    }
+
+    /// Sends exactly these headers and bytes.
+    pub async fn exchange(
+        &self,
+        method: Method,
+        headers: &Headers,
+        body: Bytes,
+        notices: &Tape<Frame>,
+    ) -> Result<Answer, String> {
+        let (mut response, connection) = self.pool.send(self.build(method, headers, body)).await?;
+        let mut answer = Answer {
+            status: response.status().as_u16(),
+            headers: std::mem::take(response.headers_mut()),
+            ..Answer::default()
+        };
+        if !answer.is_stream() {
+            answer.body = response.into_body().collect().await.map_err(|error| error.to_string())?.to_bytes();
+            answer.frame = Frame::parse(&answer.body).ok();
+        } else {
+            let mut decoder = SseDecoder::default();
+            let mut body = response.into_body();
+            while let Some(part) = body.frame().await {
+                let part = part.map_err(|error| error.to_string())?;
+                for event in decoder.feed(part.data_ref().map_or(&[], Bytes::as_ref)) {
+                    take(&mut answer, event, notices);
+                }
+            }
+        }
+        self.pool.give(connection);
+        Ok(answer)
+    }
+
+    /// A request for this endpoint.
+    pub(crate) fn build(&self, method: Method, headers: &Headers, body: Bytes) -> Request<Full<Bytes>> {
+        let mut request = Request::builder().method(method).uri(self.uri.path());
+        if !headers.iter().any(|(name, _)| name == "host") {
+            request = request.header("host", self.uri.authority().expect("a host and port").as_str());
+        }
+        for (name, value) in headers {
+            request = request.header(name.as_str(), value.as_str());
+        }
+        request.body(Full::new(body)).expect("a test sends sendable headers")
+    }
+
+    pub(crate) fn pool(&self) -> &Pool {
+        &self.pool
+    }
+}
+
+/// Sorts one event of a stream: the answer, or what came before it.
+fn take(answer: &mut Answer, event: crate::sse::SseEvent, notices: &Tape<Frame>) {
+    if let Some(data) = event.data.as_deref().filter(|data| !data.is_empty()) {
+        match Frame::parse(data.as_bytes()) {
+            Ok(frame) if frame.is_answer() => answer.frame = Some(frame),
+            Ok(frame) => notices.push(frame),
+            Err(fault) => panic!("an event is not a frame: {fault}"),
+        }
+    }
+    answer.events.push(event);
+}
+
+/// The connection broke before an answer: status 0, and the reason as body.
+fn failed(reason: &str) -> Answer {
+    Answer { body: Bytes::from(reason.to_owned()), ..Answer::default() }
+}
+
+/// One exchange on a connection of its own, with exactly these headers (beside `host`) and bytes.
+pub async fn exchange(url: &str, method: &str, headers: &[(&str, &str)], body: &str) -> Answer {
+    let wire = HttpWire::new(url, Revision::MODERN);
+    let headers: Headers = headers.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
+    let method: Method = method.parse().expect("an HTTP method");
+    let exchange = async { wire.exchange(method, &headers, Bytes::from(body.to_owned()), &Tape::default()).await };
+    crate::within::within("an HTTP exchange", exchange).await.unwrap_or_else(|error| failed(&error))
+}

@@ -1,0 +1,191 @@
+//! The client's side of stdio: a child of its own, its frames sorted to whoever waits for them.
+
+use std::collections::{HashMap, VecDeque};
+use std::process::Stdio;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::process::{Child, ChildStdin, ChildStdout, Command};
+use tokio::sync::{Mutex as AsyncMutex, oneshot};
+
+use crate::client::answer::Answer;
+use crate::frame::Frame;
+use crate::process::Program;
+use crate::tape::Tape;
+use crate::within::within;
+
+/// A child and what is expected of it.
+pub struct StdioWire {
+    /// Its process id.
+    pub pid: u32,
+    /// Its lines on stderr.
+    pub stderr: Arc<Tape<String>>,
+    /// Every line on its stdout, where a test asked for them.
+    pub lines: Arc<Tape<String>>,
+    child: AsyncMutex<Child>,
+    stdin: Arc<AsyncMutex<Option<ChildStdin>>>,
+    waiting: Arc<Mutex<Waiting>>,
+}
+
+#[derive(Default)]
+struct Waiting {
+    answers: HashMap<String, VecDeque<oneshot::Sender<Answer>>>,
+    listeners: HashMap<String, Arc<Tape<Frame>>>,
+    tokens: HashMap<String, Arc<Tape<Frame>>>,
+    keeps_lines: bool,
+}
+
+/// Where the reader sorts to.
+struct Sorter {
+    waiting: Arc<Mutex<Waiting>>,
+    notices: Arc<Tape<Frame>>,
+    complaints: Arc<Tape<String>>,
+    lines: Arc<Tape<String>>,
+    stdin: Arc<AsyncMutex<Option<ChildStdin>>>,
+}
+
+impl StdioWire {
+    /// Starts the child, in a process group of its own.
+    #[must_use]
+    pub fn start(program: &Program, notices: Arc<Tape<Frame>>, complaints: Arc<Tape<String>>) -> Arc<StdioWire> {
+        let mut child = Command::new(&program.path)
+            .args(&program.args)
+            .envs(program.env.iter().cloned())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .process_group(0)
+            .kill_on_drop(true)
+            .spawn()
+            .unwrap_or_else(|error| panic!("{} does not start: {error}", program.path.display()));
+        let stdin = Arc::new(AsyncMutex::new(child.stdin.take()));
+        let waiting = Arc::new(Mutex::new(Waiting::default()));
+        let lines = Arc::new(Tape::default());
+        let sorter =
+            Sorter { waiting: waiting.clone(), notices, complaints, lines: lines.clone(), stdin: stdin.clone() };
+        tokio::spawn(sorter.run(child.stdout.take().expect("a pipe was asked for")));
+        let stderr = Arc::new(Tape::default());
+        let (tape, pipe) = (stderr.clone(), child.stderr.take().expect("a pipe was asked for"));
+        tokio::spawn(async move {
+            let mut lines = BufReader::new(pipe).lines();
+            while let Ok(Some(line)) = lines.next_line().await {
+                tape.push(line);
+            }
+        });
+        let pid = child.id().expect("it has just started");
+        Arc::new(StdioWire { pid, stderr, lines, child: AsyncMutex::new(child), stdin, waiting })
+    }
+
+    /// Keeps every line of stdout from now on.
+    pub fn keep_lines(&self) {
+        lock(&self.waiting).keeps_lines = true;
+    }
+
+    /// Says that an answer with this id will come, and progress with this token.
+    pub fn expect(&self, id: &str, token: Option<&str>, sender: oneshot::Sender<Answer>, notices: Arc<Tape<Frame>>) {
+        let mut waiting = lock(&self.waiting);
+        waiting.answers.entry(id.into()).or_default().push_back(sender);
+        if let Some(token) = token {
+            waiting.tokens.insert(token.into(), notices.clone());
+        }
+        waiting.listeners.insert(id.into(), notices);
+    }
+
+    /// Writes a line.
+    pub async fn write(&self, text: &[u8]) {
+        let mut line = Vec::with_capacity(text.len() + 1);
+        line.extend_from_slice(text);
+        line.push(b'\n');
+        self.write_raw(&line).await;
+    }
+
+    /// Writes bytes as they are.
+    pub async fn write_raw(&self, bytes: &[u8]) {
+        let mut stdin = self.stdin.lock().await;
+        let pipe = stdin.as_mut().expect("stdin is open");
+        // A child that has ended does not read; the test learns it from what does not come back.
+        let _ = pipe.write_all(bytes).await;
+    }
+
+    /// Closes the child's stdin.
+    pub async fn close(&self) {
+        self.stdin.lock().await.take();
+    }
+
+    /// Waits until the child has ended.
+    pub async fn ended(&self) -> std::process::ExitStatus {
+        let mut child = self.child.lock().await;
+        within("the child ends", child.wait()).await.expect("a child can be waited for")
+    }
+}
+
+impl Sorter {
+    async fn run(self, stdout: ChildStdout) {
+        let mut stdout = BufReader::with_capacity(1 << 16, stdout);
+        let mut line = Vec::new();
+        while stdout.read_until(b'\n', &mut line).await.unwrap_or(0) > 0 {
+            let bytes = line.trim_ascii_end();
+            if lock(&self.waiting).keeps_lines {
+                self.lines.push(String::from_utf8_lossy(bytes).into_owned());
+            }
+            match Frame::parse(bytes) {
+                Ok(frame) => self.sort(frame).await,
+                Err(fault) if bytes.first() != Some(&b'[') => self.complaints.push(format!("on stdout: {fault}")),
+                Err(_) => {} // an answer to a batch; a test that sends one keeps the lines
+            }
+            line.clear();
+        }
+        // Whoever still waits learns that nothing will come.
+        lock(&self.waiting).answers.clear();
+    }
+
+    async fn sort(&self, frame: Frame) {
+        if frame.is_answer() {
+            let sender = {
+                let mut waiting = lock(&self.waiting);
+                waiting.listeners.remove(frame.id_text());
+                let queue = waiting.answers.get_mut(frame.id_text());
+                queue.and_then(VecDeque::pop_front)
+            };
+            match sender {
+                // Whoever asked may no longer want to know.
+                Some(sender) => {
+                    let _ = sender.send(Answer { status: 200, frame: Some(frame), ..Answer::default() });
+                }
+                None => self.complaints.push(format!("an answer that nobody waits for: {frame:?}")),
+            }
+            return;
+        }
+        if frame.id.is_some() {
+            self.reply(&frame).await;
+        }
+        let tag = frame.meta("io.modelcontextprotocol/subscriptionId");
+        let token = frame.param("progressToken").filter(|_| frame.is_notice("notifications/progress"));
+        let tape = {
+            let waiting = lock(&self.waiting);
+            let listener = tag.and_then(|id| waiting.listeners.get(id.get()).cloned());
+            listener.or_else(|| token.as_ref().and_then(|token| waiting.tokens.get(token.get()).cloned()))
+        };
+        match tape {
+            Some(tape) => tape.push(frame),
+            None if token.is_some() => self.complaints.push(format!("progress that nobody asked for: {frame:?}")),
+            None => self.notices.push(frame),
+        }
+    }
+
+    /// Answers a question of the peer: it is there, and cannot do anything else.
+    async fn reply(&self, frame: &Frame) {
+        let body = match frame.method.as_deref() {
+            Some("ping") => "\"result\":{}",
+            _ => "\"error\":{\"code\":-32601,\"message\":\"Method not found\"}",
+        };
+        let line = format!("{{\"jsonrpc\":\"2.0\",\"id\":{},{body}}}\n", frame.id_text());
+        if let Some(stdin) = self.stdin.lock().await.as_mut() {
+            let _ = stdin.write_all(line.as_bytes()).await;
+        }
+    }
+}
+
+fn lock(waiting: &Mutex<Waiting>) -> MutexGuard<'_, Waiting> {
+    waiting.lock().unwrap_or_else(PoisonError::into_inner)
+}

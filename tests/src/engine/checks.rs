@@ -1,0 +1,41 @@
+//! What a strict upstream would hold against a request, whatever the transport.
+
+use crate::engine::Engine;
+use crate::frame::{Frame, fields};
+use crate::revision::Revision;
+
+const OURS: &str = "io.modelcontextprotocol/";
+
+/// Complains about whatever is wrong with a request.
+pub(crate) async fn frame(engine: &Engine, frame: &Frame, revision: Revision) {
+    if frame.method.as_deref() == Some("server/discover") && !revision.is_modern() {
+        return; // a probe, and it cannot know whom it asks
+    }
+    for fault in faults(frame, revision) {
+        engine.complain(format!("{}: {fault}", frame.method.as_deref().unwrap_or("?"))).await;
+    }
+}
+
+fn faults(frame: &Frame, revision: Revision) -> Vec<String> {
+    let mut faults = Vec::new();
+    if frame.jsonrpc.as_ref().map(|raw| raw.get()) != Some("\"2.0\"") {
+        faults.push("no jsonrpc 2.0".to_owned());
+    }
+    let id = frame.id_text();
+    if !id.starts_with('"') && id.parse::<i64>().is_err() {
+        faults.push(format!("an id is a string or an integer, not {id}"));
+    }
+    let meta = frame.param("_meta").map(|raw| fields(&raw)).unwrap_or_default();
+    if revision.is_modern() {
+        if meta.get("io.modelcontextprotocol/protocolVersion").is_none_or(|raw| raw.get() != format!("\"{revision}\""))
+        {
+            faults.push("_meta does not name the revision".into());
+        }
+        if meta.get("io.modelcontextprotocol/clientCapabilities").is_none_or(|raw| !raw.get().starts_with('{')) {
+            faults.push("_meta has no capabilities".into());
+        }
+    } else if let Some(key) = meta.keys().find(|key| key.starts_with(OURS)) {
+        faults.push(format!("a legacy request with {key}"));
+    }
+    faults
+}

@@ -1,0 +1,167 @@
+//! The gateway under test: configured, started, watched and stopped.
+
+use std::process::{ExitStatus, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU16, Ordering};
+
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::process::{Child, Command};
+use tokio::sync::Mutex;
+
+use crate::client::{Answer, Reach, http};
+use crate::process::{self, Program};
+use crate::scratch::Scratch;
+use crate::tape::Tape;
+use crate::within::within;
+
+pub mod config;
+pub use config::Config;
+
+/// The name of the gateway's program in this package.
+const PROGRAM: &str = "trunkline-under-test";
+
+/// A gateway that serves HTTP.
+pub struct Gateway {
+    /// Its process id.
+    pub pid: u32,
+    /// Its endpoint.
+    pub url: String,
+    /// Its administration address, `http://host:port`.
+    pub admin: String,
+    /// Its lines on stderr.
+    pub stderr: Arc<Tape<String>>,
+    child: Mutex<Child>,
+    _scratch: Scratch,
+}
+
+impl Gateway {
+    /// Starts `serve`, and waits until it has said where its endpoint is.
+    pub async fn serve(config: &Config) -> Gateway {
+        let (port, admin_port) = (free_port(), free_port());
+        let scratch = Scratch::new();
+        let file = scratch.file("trunkline.toml", &config.text(port, admin_port));
+        let mut child = Command::new(process::beside(PROGRAM))
+            .args(["serve", "--config", &file.display().to_string()])
+            .env("HOME", scratch.path())
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .process_group(0)
+            .kill_on_drop(true)
+            .spawn()
+            .expect("the gateway starts");
+        let stderr = Arc::new(Tape::default());
+        let (tape, pipe) = (stderr.clone(), child.stderr.take().expect("a pipe was asked for"));
+        tokio::spawn(async move {
+            let mut lines = BufReader::new(pipe).lines();
+            while let Ok(Some(line)) = lines.next_line().await {
+                tape.push(line);
+            }
+            tape.push("(stderr has ended)".to_owned());
+        });
+        let pid = child.id().expect("it has just started");
+        let gateway = Gateway {
+            pid,
+            url: format!("http://127.0.0.1:{port}/mcp"),
+            admin: format!("http://127.0.0.1:{admin_port}"),
+            stderr,
+            child: Mutex::new(child),
+            _scratch: scratch,
+        };
+        gateway.wait_for_endpoint().await;
+        gateway
+    }
+
+    async fn wait_for_endpoint(&self) {
+        let pick = |line: &String| match line.as_str() {
+            line if line.contains(&self.url) => Some(true),
+            "(stderr has ended)" => Some(false),
+            _ => None,
+        };
+        let open = self.stderr.wait("the gateway prints its endpoint", pick).await;
+        assert!(open, "the gateway ended before it was open:\n{}", self.stderr.all().join("\n"));
+    }
+
+    /// How a client reaches it.
+    #[must_use]
+    pub fn reach(&self) -> Reach {
+        Reach::Url(self.url.clone())
+    }
+
+    /// Reads a page of the administration address.
+    pub async fn look(&self, path: &str) -> Answer {
+        http::exchange(&format!("{}{path}", self.admin), "GET", &[], "").await
+    }
+
+    /// Asks for an administration page until it says what the test waits for.
+    pub async fn look_until(&self, path: &str, what: &str, content: impl Fn(&str) -> bool) -> String {
+        crate::within::until(what, || async {
+            let answer = self.look(path).await;
+            let text = String::from_utf8_lossy(&answer.body).into_owned();
+            content(&text).then_some(text)
+        })
+        .await
+    }
+
+    /// Its children, by process id.
+    #[must_use]
+    pub fn children(&self) -> Vec<u32> {
+        process::children(self.pid)
+    }
+
+    /// Waits for a line on stderr that holds all these texts.
+    pub async fn says(&self, texts: &[&str]) -> String {
+        let pick = |line: &String| texts.iter().all(|text| line.contains(text)).then(|| line.clone());
+        self.stderr.wait(&format!("the gateway says {texts:?}"), pick).await
+    }
+
+    /// Tells it to end, and waits until it has.
+    pub async fn stop(&self) -> ExitStatus {
+        process::signal(self.pid, "TERM");
+        self.ended().await
+    }
+
+    /// Waits until it has ended.
+    pub async fn ended(&self) -> ExitStatus {
+        let mut child = self.child.lock().await;
+        within("the gateway ends", child.wait()).await.expect("a child can be waited for")
+    }
+}
+
+/// A gateway that a client starts on stdio; the files it needs live as long as this does.
+pub struct StdioGateway {
+    /// The program for the client to start.
+    pub program: Program,
+    _scratch: Scratch,
+}
+
+impl StdioGateway {
+    /// Prepares `trunkline stdio`.
+    #[must_use]
+    pub fn prepare(config: &Config) -> StdioGateway {
+        let scratch = Scratch::new();
+        let file = scratch.file("trunkline.toml", &config.text(free_port(), free_port()));
+        let mut program = Program::ours(PROGRAM, &["stdio", "--config", &file.display().to_string()]);
+        program.env.push(("HOME".into(), scratch.path().display().to_string()));
+        StdioGateway { program, _scratch: scratch }
+    }
+
+    /// How a client reaches it.
+    #[must_use]
+    pub fn reach(&self) -> Reach {
+        Reach::Child(self.program.clone())
+    }
+}
+
+/// A port below those that the system gives out itself, different for every caller and test process.
+#[must_use]
+pub fn free_port() -> u16 {
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    loop {
+        let place = u32::from(NEXT.fetch_add(1, Ordering::Relaxed)) + std::process::id().wrapping_mul(97);
+        let port = 18_000 + u16::try_from(place % 12_000).expect("below 12000");
+        if std::net::TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
+    }
+}

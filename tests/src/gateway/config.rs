@@ -1,0 +1,69 @@
+//! A gateway's configuration, put together by a test.
+
+use crate::frame::quote;
+use crate::process::Program;
+use crate::upstream::{Upstream, Way};
+
+/// TOML in the making.
+#[derive(Clone, Debug, Default)]
+pub struct Config {
+    server: String,
+    sections: String,
+}
+
+impl Config {
+    /// Nothing but addresses on loopback.
+    #[must_use]
+    pub fn new() -> Config {
+        Config::default()
+    }
+
+    /// With this upstream, by its own name.
+    #[must_use]
+    pub fn upstream(self, upstream: &Upstream) -> Config {
+        self.upstream_with(upstream, "")
+    }
+
+    /// With this upstream and further keys of its own.
+    #[must_use]
+    pub fn upstream_with(self, upstream: &Upstream, keys: &str) -> Config {
+        match upstream.way() {
+            Way::Stdio => self.program(&upstream.name, &upstream.program(), keys),
+            Way::Http => self.section(&format!("[upstreams.{}]\nurl = \"{}\"\n{keys}", upstream.name, upstream.url())),
+        }
+    }
+
+    /// With any program as an upstream.
+    #[must_use]
+    pub fn program(self, name: &str, program: &Program, keys: &str) -> Config {
+        let args = program.args.iter().map(|arg| quote(arg)).collect::<Vec<_>>().join(", ");
+        let path = quote(&program.path.display().to_string());
+        self.section(&format!("[upstreams.{name}]\ncommand = {path}\nargs = [{args}]\n{keys}"))
+    }
+
+    /// With more keys in `[server]`.
+    #[must_use]
+    pub fn server(mut self, keys: &str) -> Config {
+        self.server.push_str(keys);
+        self.server.push('\n');
+        self
+    }
+
+    /// With a section as it is.
+    #[must_use]
+    pub fn section(mut self, text: &str) -> Config {
+        self.sections.push('\n');
+        self.sections.push_str(text);
+        self.sections.push('\n');
+        self
+    }
+
+    /// The file's text.
+    #[must_use]
+    pub fn text(&self, port: u16, admin_port: u16) -> String {
+        format!(
+            "[server]\nlisten = \"127.0.0.1:{port}\"\n{}\n[admin]\nlisten = \"127.0.0.1:{admin_port}\"\n{}",
+            self.server, self.sections
+        )
+    }
+}

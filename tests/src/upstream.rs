@@ -1,0 +1,208 @@
+//! An upstream in the hand of a test: start it, see what it saw, tell it what to do.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use tokio_util::sync::CancellationToken;
+
+use crate::engine::Engine;
+use crate::journal::{Event, Journal, Order, What};
+use crate::process::Program;
+use crate::scratch::Scratch;
+use crate::script::Script;
+use crate::tape::Tape;
+
+mod body;
+pub mod child;
+pub mod http;
+mod hub;
+mod legacy;
+mod modern;
+mod stream;
+
+use hub::Hub;
+
+/// How a gateway or a client reaches an upstream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// As a child process.
+    Stdio,
+    /// By Streamable HTTP on loopback.
+    Http,
+}
+
+/// A scripted upstream.
+pub struct Upstream {
+    /// Its name in the script, and in a gateway's configuration.
+    pub name: String,
+    /// What happened to it.
+    pub events: Arc<Tape<Event>>,
+    place: Place,
+}
+
+enum Place {
+    Child { file: PathBuf, hub: Hub, _scratch: Scratch },
+    Loopback { address: SocketAddr, host: Arc<http::Host>, stop: CancellationToken },
+}
+
+impl Upstream {
+    /// Makes an upstream for either way.
+    pub async fn start(way: Way, script: Script) -> Upstream {
+        match way {
+            Way::Stdio => Upstream::stdio(script).await,
+            Way::Http => Upstream::http(script).await,
+        }
+    }
+
+    /// Prepares an upstream that runs as a child of whoever starts [`Upstream::program`].
+    pub async fn stdio(mut script: Script) -> Upstream {
+        let events = Arc::new(Tape::default());
+        let hub = Hub::open(events.clone()).await;
+        script.control = Some(hub.address);
+        let scratch = Scratch::new();
+        let text = serde_json::to_string_pretty(&script).expect("a script is plain data");
+        let file = scratch.file("script.json", &text);
+        Upstream { name: script.name, events, place: Place::Child { file, hub, _scratch: scratch } }
+    }
+
+    /// Starts an upstream that is reached by Streamable HTTP.
+    pub async fn http(script: Script) -> Upstream {
+        let events = Arc::new(Tape::default());
+        let name = script.name.clone();
+        let host = http::Host::new(Engine::new(script, Journal::Here(events.clone())));
+        let stop = CancellationToken::new();
+        let address = http::open(host.clone(), stop.clone()).await;
+        events.push(Event { instance: 0, at: crate::journal::now(), what: What::Started { pid: std::process::id() } });
+        Upstream { name, events, place: Place::Loopback { address, host, stop } }
+    }
+
+    /// The program to start for a stdio upstream.
+    #[must_use]
+    pub fn program(&self) -> Program {
+        match &self.place {
+            Place::Child { file, .. } => Program::ours("script-upstream", &[&file.display().to_string()]),
+            Place::Loopback { .. } => panic!("{} is reached by HTTP", self.name),
+        }
+    }
+
+    /// The address of an HTTP upstream.
+    #[must_use]
+    pub fn url(&self) -> String {
+        match &self.place {
+            Place::Loopback { address, .. } => format!("http://{address}/mcp"),
+            Place::Child { .. } => panic!("{} is reached by stdio", self.name),
+        }
+    }
+
+    /// Which way it is reached.
+    #[must_use]
+    pub fn way(&self) -> Way {
+        match &self.place {
+            Place::Child { .. } => Way::Stdio,
+            Place::Loopback { .. } => Way::Http,
+        }
+    }
+
+    /// Tells it what to do. A child that starts later learns of lasting orders too.
+    pub async fn order(&self, order: Order) {
+        match &self.place {
+            Place::Child { hub, .. } => hub.order(order).await,
+            Place::Loopback { host, .. } => host.order(order).await,
+        }
+    }
+
+    /// An HTTP upstream: closes the door and every connection.
+    pub fn stop(&self) {
+        match &self.place {
+            Place::Loopback { stop, .. } => stop.cancel(),
+            Place::Child { .. } => panic!("{} is stopped by its parent", self.name),
+        }
+    }
+
+    /// Waits until a call or rule waits at this gate, and gives the raw id of its request.
+    pub async fn waiting_at(&self, gate: &str) -> String {
+        self.waiting_at_from(0, gate).await
+    }
+
+    /// As [`Upstream::waiting_at`], but only what came after this mark counts.
+    pub async fn waiting_at_from(&self, mark: usize, gate: &str) -> String {
+        let what = format!("{} waits at gate {gate:?}", self.name);
+        let pick = |event: &Event| match &event.what {
+            What::Waiting { gate: at, id } if at == gate => Some(id.clone()),
+            _ => None,
+        };
+        self.events.wait_from(mark, &what, pick).await
+    }
+
+    /// Waits until a frame of this method has arrived, and gives its bytes and headers.
+    pub async fn received(&self, method: &str) -> (String, Vec<(String, String)>) {
+        let wanted = format!("\"{method}\"");
+        let pick = |event: &Event| match &event.what {
+            What::Frame { raw, headers } if raw.contains(&wanted) => Some((raw.clone(), headers.clone())),
+            _ => None,
+        };
+        self.events.wait(&format!("{} receives {method}", self.name), pick).await
+    }
+
+    /// Waits for a cancelled call, and gives its raw id and how it was cancelled.
+    pub async fn cancelled(&self, mark: usize) -> (String, String) {
+        let pick = |event: &Event| match &event.what {
+            What::Cancelled { id, how } => Some((id.clone(), how.clone())),
+            _ => None,
+        };
+        self.events.wait_from(mark, &format!("a call of {} is cancelled", self.name), pick).await
+    }
+
+    /// Waits until its n-th process (from 0) runs, and gives the process id and the time.
+    pub async fn started(&self, instance: usize) -> (u32, u64) {
+        let pick = |event: &Event| match event.what {
+            What::Started { pid } if event.instance == instance => Some((pid, event.at)),
+            _ => None,
+        };
+        self.events.wait(&format!("process {instance} of {} runs", self.name), pick).await
+    }
+
+    /// Waits until its n-th process (from 0) is gone.
+    pub async fn gone(&self, instance: usize) {
+        let pick = |event: &Event| (event.instance == instance && matches!(event.what, What::Gone)).then_some(());
+        self.events.wait(&format!("process {instance} of {} is gone", self.name), pick).await;
+    }
+
+    /// Waits until a call with this nonce has run. What a child tells arrives on its own, maybe after its answer.
+    pub async fn ran(&self, nonce: &str) {
+        let pick = |event: &Event| matches!(&event.what, What::Executed { nonce: ran } if ran == nonce).then_some(());
+        self.events.wait(&format!("{} runs {nonce}", self.name), pick).await;
+    }
+
+    /// The nonces of the calls that ran, in order.
+    #[must_use]
+    pub fn executed(&self) -> Vec<String> {
+        let pick = |event: Event| match event.what {
+            What::Executed { nonce } => Some(nonce),
+            _ => None,
+        };
+        self.events.all().into_iter().filter_map(pick).collect()
+    }
+
+    /// The number of calls that ran and how many of them ran twice, by its own count.
+    pub async fn report(&self) -> (u64, u64) {
+        let mark = self.events.mark();
+        self.order(Order::Report).await;
+        let pick = |event: &Event| match event.what {
+            What::Report { calls, doubled } => Some((calls, doubled)),
+            _ => None,
+        };
+        self.events.wait_from(mark, &format!("{} reports", self.name), pick).await
+    }
+
+    /// What it held against its peer.
+    #[must_use]
+    pub fn complaints(&self) -> Vec<String> {
+        let pick = |event: Event| match event.what {
+            What::Complaint(text) => Some(text),
+            _ => None,
+        };
+        self.events.all().into_iter().filter_map(pick).collect()
+    }
+}

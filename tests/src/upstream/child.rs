@@ -1,0 +1,177 @@
+//! An upstream as a child process: frames on stdin and stdout, the journal on a control connection.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::net::TcpStream;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::{Mutex, mpsc};
+
+use crate::engine::{Engine, Out, Outlet};
+use crate::frame::Frame;
+use crate::journal::{Journal, Order, What};
+use crate::revision::Revision;
+use crate::script::Script;
+
+/// Plays the script of that file until stdin ends.
+pub async fn run(file: &Path) {
+    let text = std::fs::read_to_string(file).expect("the script can be read");
+    let script: Script = serde_json::from_str(&text).expect("the script is a script");
+    let (sender, receiver) = mpsc::channel(1024);
+    let writer = tokio::spawn(write(receiver));
+    let (journal, orders) = connect(&script).await;
+    journal.tell(What::Started { pid: std::process::id() }).await;
+    let engine = Engine::new(script, journal);
+    if let Some(orders) = orders {
+        tokio::spawn(obey(engine.clone(), orders, sender.clone()));
+    }
+    watch_term(&engine);
+    read(&engine, &sender).await;
+    engine.journal.tell(What::Eof).await;
+    if engine.script.deaf_to_eof {
+        std::future::pending::<()>().await;
+    }
+    writer.abort();
+}
+
+async fn connect(script: &Script) -> (Journal, Option<tokio::net::tcp::OwnedReadHalf>) {
+    let Some(address) = script.control else { return (Journal::Off, None) };
+    let socket = TcpStream::connect(address).await.expect("the test takes the journal");
+    let (reader, writer) = socket.into_split();
+    (Journal::There(Arc::new(Mutex::new(writer))), Some(reader))
+}
+
+async fn obey(engine: Arc<Engine>, orders: tokio::net::tcp::OwnedReadHalf, sender: mpsc::Sender<Out>) {
+    let mut lines = BufReader::new(orders).lines();
+    while let Ok(Some(line)) = lines.next_line().await {
+        match serde_json::from_str(&line).expect("a test gives orders") {
+            Order::Exit(status) => std::process::exit(status),
+            Order::Write(text) => Outlet::onto(sender.clone()).send(Out::Raw(text.into_bytes())).await,
+            order => engine.order(order).await,
+        }
+    }
+}
+
+/// SIGTERM is told of; whether it ends the process is the script's business.
+fn watch_term(engine: &Arc<Engine>) {
+    let engine = engine.clone();
+    let mut signals = signal(SignalKind::terminate()).expect("signals can be taken");
+    tokio::spawn(async move {
+        while signals.recv().await.is_some() {
+            engine.journal.tell(What::Term).await;
+            if !engine.script.deaf_to_term {
+                std::process::exit(143);
+            }
+        }
+    });
+}
+
+async fn read(engine: &Arc<Engine>, sender: &mpsc::Sender<Out>) {
+    let outlet = Outlet::onto(sender.clone());
+    let mut agreed = None;
+    let mut stdin = BufReader::with_capacity(1 << 16, tokio::io::stdin());
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        if stdin.read_until(b'\n', &mut line).await.unwrap_or(0) == 0 {
+            return;
+        }
+        let bytes = line.trim_ascii();
+        if bytes.is_empty() {
+            continue;
+        }
+        engine.note(bytes, Vec::new()).await;
+        match Frame::parse(bytes) {
+            Ok(frame) => take(engine, frame, &mut agreed, &outlet).await,
+            Err(fault) => engine.complain(format!("not a frame: {fault}")).await,
+        }
+    }
+}
+
+/// Takes one frame; requests run on side by side.
+async fn take(engine: &Arc<Engine>, frame: Frame, agreed: &mut Option<Revision>, outlet: &Outlet) {
+    let Some(method) = frame.method.as_deref() else {
+        return; // the answer to a question of ours: it stands in the journal
+    };
+    let revision = revision_of(engine, &frame, method, agreed, outlet).await;
+    if frame.id.is_none() && !engine.has_rule(method) {
+        engine.notice(&frame, revision, outlet).await;
+        return;
+    }
+    let (engine, outlet) = (engine.clone(), outlet.clone());
+    tokio::spawn(async move {
+        match frame.id {
+            Some(_) => engine.serve(&frame, revision, &outlet).await,
+            // A rule may make even this take its time; the end of stdin is noticed all the same.
+            None => engine.notice(&frame, revision, &outlet).await,
+        }
+    });
+}
+
+/// The revision that a frame is read in: its own claim, else what the handshake agreed on.
+async fn revision_of(
+    engine: &Arc<Engine>,
+    frame: &Frame,
+    method: &str,
+    agreed: &mut Option<Revision>,
+    outlet: &Outlet,
+) -> Revision {
+    let script = &engine.script;
+    if frame.meta("io.modelcontextprotocol/protocolVersion").is_some() && script.is_modern() {
+        return Revision::MODERN;
+    }
+    if method == "initialize" {
+        let revision = script.negotiate(&frame.param_text("protocolVersion").unwrap_or_default());
+        match (agreed.is_some(), revision) {
+            (false, Some(_)) => tell_changes(engine, outlet),
+            (true, _) if !engine.has_rule("initialize") => engine.complain("a second initialize").await,
+            _ => {}
+        }
+        *agreed = revision;
+    } else if agreed.is_none() && !matches!(method, "ping" | "server/discover") {
+        engine.complain(format!("{method} before initialize")).await;
+    }
+    agreed.or(script.negotiate("")).unwrap_or(Revision::MODERN)
+}
+
+/// From the handshake on changes are told without being asked for.
+fn tell_changes(engine: &Arc<Engine>, outlet: &Outlet) {
+    let mut changes = engine.changes.subscribe();
+    let (engine, outlet) = (engine.clone(), outlet.clone());
+    tokio::spawn(async move {
+        while let Ok(change) = changes.recv().await {
+            if engine.tells(&change) {
+                outlet.send(Out::Notice(change.frame())).await;
+            }
+        }
+    });
+}
+
+/// Writes what is queued in one go.
+async fn write(mut receiver: mpsc::Receiver<Out>) {
+    let mut stdout = tokio::io::stdout();
+    let mut bytes = Vec::new();
+    while let Some(out) = receiver.recv().await {
+        put(out, &mut bytes);
+        while let Ok(out) = receiver.try_recv() {
+            put(out, &mut bytes);
+        }
+        if stdout.write_all(&bytes).await.is_err() || stdout.flush().await.is_err() {
+            return;
+        }
+        bytes.clear();
+    }
+}
+
+fn put(out: Out, bytes: &mut Vec<u8>) {
+    match out {
+        Out::Notice(text) | Out::Answer(text) => {
+            bytes.extend_from_slice(text.as_bytes());
+            bytes.push(b'\n');
+        }
+        Out::Raw(raw) => bytes.extend_from_slice(&raw),
+        // These are for HTTP; half a frame needs nothing more here.
+        Out::Status { .. } | Out::Cut(_) => {}
+    }
+}

@@ -1,0 +1,135 @@
+//! An upstream on loopback: connections, paths, and which era a request belongs to.
+
+use std::collections::HashMap;
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper::{Method, Request};
+use hyper_util::rt::TokioIo;
+use tokio::net::TcpListener;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use crate::engine::{Engine, Out};
+use crate::frame::Frame;
+use crate::journal::Order;
+use crate::revision::Revision;
+use crate::upstream::body::{Answer, refusal, whole};
+use crate::upstream::{legacy, modern};
+
+/// A scripted upstream behind HTTP.
+pub struct Host {
+    pub(crate) engine: Arc<Engine>,
+    sessions: Mutex<HashMap<String, Revision>>,
+    pub(crate) cut: Mutex<HashMap<String, mpsc::Receiver<Out>>>,
+    counter: AtomicU64,
+}
+
+/// What a request's headers say, by lower-case name.
+pub(crate) type Headers = Vec<(String, String)>;
+
+impl Host {
+    /// A host for an engine.
+    #[must_use]
+    pub fn new(engine: Arc<Engine>) -> Arc<Host> {
+        Arc::new(Host { engine, sessions: Mutex::default(), cut: Mutex::default(), counter: AtomicU64::new(1) })
+    }
+
+    /// Does what a test orders.
+    pub async fn order(&self, order: Order) {
+        match order {
+            Order::ForgetSessions => self.sessions().clear(),
+            order => self.engine.order(order).await,
+        }
+    }
+
+    pub(crate) fn sessions(&self) -> MutexGuard<'_, HashMap<String, Revision>> {
+        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The next number, for session and stream ids.
+    pub(crate) fn number(&self) -> u64 {
+        self.counter.fetch_add(1, Ordering::Relaxed)
+    }
+}
+
+/// Opens the door on a free port of loopback.
+pub async fn open(host: Arc<Host>, stop: CancellationToken) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("loopback has a free port");
+    let address = listener.local_addr().expect("a bound socket has an address");
+    tokio::spawn(async move {
+        loop {
+            let socket = tokio::select! {
+                accepted = listener.accept() => accepted.expect("the socket accepts").0,
+                () = stop.cancelled() => return,
+            };
+            socket.set_nodelay(true).expect("a socket takes options");
+            let (host, stop) = (host.clone(), stop.clone());
+            tokio::spawn(async move {
+                let service = service_fn(|request| serve(host.clone(), request));
+                let connection =
+                    hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(socket), service);
+                // A connection that breaks is the peer's affair.
+                tokio::select! { _ = connection => {}, () = stop.cancelled() => {} }
+            });
+        }
+    });
+    address
+}
+
+async fn serve(host: Arc<Host>, request: Request<Incoming>) -> Result<Answer, Infallible> {
+    if request.uri().path() != "/mcp" {
+        return Ok(whole(404, "text/plain", "nothing here"));
+    }
+    let headers: Headers = request
+        .headers()
+        .iter()
+        .map(|(name, value)| (name.as_str().to_owned(), String::from_utf8_lossy(value.as_bytes()).into_owned()))
+        .collect();
+    let method = request.method().clone();
+    Ok(match method {
+        Method::POST => match request.into_body().collect().await {
+            Ok(body) => post(&host, &headers, &body.to_bytes()).await,
+            Err(_) => whole(400, "", ""),
+        },
+        Method::GET if !is_modern_only(&host) => legacy::get(&host, &headers).await,
+        Method::DELETE if !is_modern_only(&host) => legacy::delete(&host, &headers).await,
+        _ => whole(405, "", ""),
+    })
+}
+
+async fn post(host: &Arc<Host>, headers: &Headers, body: &Bytes) -> Answer {
+    host.engine.note(body, headers.clone()).await;
+    let frame = match Frame::parse(body) {
+        Ok(frame) => frame,
+        Err(fault) => {
+            host.engine.complain(format!("not a frame: {fault}")).await;
+            return refusal(400, "null", -32700, "Parse error");
+        }
+    };
+    let accepts = header(headers, "accept").unwrap_or("");
+    if !accepts.contains("application/json") || !accepts.contains("text/event-stream") {
+        host.engine.complain(format!("accepts only {accepts:?}")).await;
+    }
+    let claims = frame.meta("io.modelcontextprotocol/protocolVersion").is_some();
+    if claims && host.engine.script.is_modern() || is_modern_only(host) {
+        modern::post(host, headers, frame).await
+    } else {
+        legacy::post(host, headers, frame, claims).await
+    }
+}
+
+fn is_modern_only(host: &Host) -> bool {
+    host.engine.script.negotiate("").is_none()
+}
+
+/// One header's value.
+pub(crate) fn header<'a>(headers: &'a Headers, name: &str) -> Option<&'a str> {
+    headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+}

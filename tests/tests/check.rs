@@ -1,0 +1,79 @@
+//! What a person is told about a configuration: everything at once, each fault at its place, with what to write instead.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use trunkline_tests::process::beside;
+use trunkline_tests::scratch::Scratch;
+
+fn run(args: &[&str], env: &[(&str, &str)]) -> Output {
+    Command::new(beside("trunkline-under-test"))
+        .args(args)
+        .env_remove("TRUNKLINE_CONFIG")
+        .envs(env.iter().copied())
+        .output()
+        .expect("it starts")
+}
+
+fn check(name: &str, text: &str) -> (bool, String) {
+    let scratch = Scratch::new();
+    let file = scratch.file(name, text);
+    let output = run(&["check", "--config", &file.display().to_string()], &[]);
+    let said = [output.stdout, output.stderr].concat();
+    (output.status.success(), String::from_utf8_lossy(&said).into_owned())
+}
+
+#[test]
+fn all_faults_are_told_at_once_each_at_its_place() {
+    let text =
+        "[server]\nlissten = \"127.0.0.1:1\"\n\n[upstreams.one]\ncomand = \"x\"\n\n[naming]\nstrategy = \"flatt\"\n";
+    let (good, said) = check("bad.toml", text);
+    assert!(!good);
+    for place in ["bad.toml:2:1", "bad.toml:5:1", "bad.toml:8:"] {
+        assert!(said.contains(place), "{place} in\n{said}");
+    }
+    for nearest in ["listen", "command", "flat"] {
+        assert!(said.contains(nearest), "{nearest} in\n{said}");
+    }
+}
+
+#[test]
+fn a_hosts_file_is_taken_as_it_is() {
+    let text = r#"{ "mcpServers": { "My Clock": { "command": "sh", "args": ["-c", "true"] } }, "theme": "dark" }"#;
+    let (good, said) = check("mcp.json", text);
+    assert!(good, "{said}");
+}
+
+#[test]
+fn broken_syntax_is_told_with_its_place() {
+    for (name, text, place) in
+        [("a.toml", "[server\n", "a.toml:1:"), ("b.json", "{\n  \"mcpServers\": [,]\n}", "b.json:2:")]
+    {
+        let (good, said) = check(name, text);
+        assert!(!good && said.contains(place), "{place} in\n{said}");
+    }
+}
+
+#[test]
+fn the_example_is_right() {
+    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../config.example.toml");
+    let output = run(&["check", "--config", &example.display().to_string()], &[]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
+fn the_environment_lies_over_the_file() {
+    let scratch = Scratch::new();
+    let file = scratch.file("a.toml", "[naming]\nstrategy = \"prefix\"\n");
+    let output =
+        run(&["check", "--config", &file.display().to_string()], &[("TRUNKLINE_NAMING__STRATEGY", "sideways")]);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned() + &String::from_utf8_lossy(&output.stdout);
+    assert!(!output.status.success() && said.contains("TRUNKLINE_NAMING__STRATEGY"), "{said}");
+}
+
+#[test]
+fn the_version_is_told() {
+    let output = run(&["version"], &[]);
+    assert!(output.status.success());
+    assert!(String::from_utf8_lossy(&output.stdout).contains(env!("CARGO_PKG_VERSION")));
+}

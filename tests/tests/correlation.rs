@@ -1,0 +1,106 @@
+//! Sixty-four calls at a time, all with the same id, over one shared upstream: none crossed, lost or doubled.
+//!
+//! The four tests make 10^5 calls together. Every call carries a nonce that the upstream echoes and counts.
+
+#![allow(clippy::disallowed_methods)] // a test's tasks end with its runtime
+
+use std::sync::Arc;
+
+use trunkline_tests::client::{Client, Reach, tool};
+use trunkline_tests::gateway::{Config, Gateway, StdioGateway};
+use trunkline_tests::judge::{self, Judge};
+use trunkline_tests::revision::Revision;
+use trunkline_tests::script::Script;
+use trunkline_tests::upstream::{Upstream, Way};
+
+const AT_ONCE: usize = 64;
+const CALLS: usize = 25_000;
+const ID: &str = "1";
+
+/// How an answer can be held against its call.
+#[derive(Clone, Copy)]
+enum Lane {
+    /// Each call has a connection of its own: the answer on it must be its own.
+    Own,
+    /// All calls share a pipe and an id: every nonce must come back once.
+    Shared,
+}
+
+async fn upstream(way: Way) -> Upstream {
+    let script = Script::new("up", Revision::R2025_11_25).with(|script| script.journal_frames = false);
+    Upstream::start(way, script).await
+}
+
+async fn connect(reach: &Reach, revision: Revision) -> Arc<Client> {
+    let client = Client::connect(reach, revision).await;
+    client.tools_until("the upstream's tools are listed", |tools| tools.contains(&"up__echo".to_owned())).await;
+    Arc::new(client)
+}
+
+/// Spreads the calls over the clients, always so many at once, and judges them.
+async fn judge(clients: &[Arc<Client>], upstream: &Upstream, lane: Lane) {
+    let mut workers = Vec::new();
+    for worker in 0..AT_ONCE {
+        let client = clients[worker % clients.len()].clone();
+        let calls = CALLS / AT_ONCE + usize::from(worker < CALLS % AT_ONCE);
+        workers.push(tokio::spawn(work(client, calls, lane)));
+    }
+    let mut judge = Judge::default();
+    for worker in workers {
+        judge.join(worker.await.expect("a worker ends"));
+    }
+    judge.assert_clean(CALLS as u64);
+    assert_eq!(upstream.report().await, (CALLS as u64, 0), "each call ran once");
+    for client in clients {
+        assert_eq!(client.complaints.all(), Vec::<String>::new());
+    }
+}
+
+async fn work(client: Arc<Client>, calls: usize, lane: Lane) -> Judge {
+    let mut judge = Judge::default();
+    for _ in 0..calls {
+        let nonce = judge::nonce();
+        let request = tool("up__echo", &judge::arguments(&nonce)).id(ID);
+        let answer = client.start(request).await.outcome().await;
+        match lane {
+            Lane::Own => judge.hear(ID, &nonce, answer.as_ref()),
+            Lane::Shared => judge.hear_any(ID, answer.as_ref()),
+        }
+    }
+    judge
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn stateless_clients_over_a_child() {
+    let upstream = upstream(Way::Stdio).await;
+    let gateway = Gateway::serve(&Config::new().upstream(&upstream)).await;
+    let client = connect(&gateway.reach(), Revision::MODERN).await;
+    judge(&[client], &upstream, Lane::Own).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_session_over_a_child() {
+    let upstream = upstream(Way::Stdio).await;
+    let gateway = Gateway::serve(&Config::new().upstream(&upstream)).await;
+    let client = connect(&gateway.reach(), Revision::R2025_11_25).await;
+    judge(&[client], &upstream, Lane::Own).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn many_sessions_over_http() {
+    let upstream = upstream(Way::Http).await;
+    let gateway = Gateway::serve(&Config::new().upstream(&upstream)).await;
+    let mut clients = Vec::new();
+    for session in 0..8 {
+        clients.push(connect(&gateway.reach(), Revision::LEGACY[session % 4]).await);
+    }
+    judge(&clients, &upstream, Lane::Own).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_pipe_over_a_child() {
+    let upstream = upstream(Way::Stdio).await;
+    let gateway = StdioGateway::prepare(&Config::new().upstream(&upstream));
+    let client = connect(&gateway.reach(), Revision::R2025_06_18).await;
+    judge(&[client], &upstream, Lane::Shared).await;
+}

@@ -1,0 +1,206 @@
+//! Who may come in: hosts, origins, content types, sizes and tokens, before any revision is known.
+
+use std::process::Command;
+
+use trunkline_tests::client::http::exchange;
+use trunkline_tests::client::{Answer, Client, tool};
+use trunkline_tests::gateway::{Config, Gateway, free_port};
+use trunkline_tests::process;
+use trunkline_tests::revision::Revision;
+use trunkline_tests::scratch::Scratch;
+use trunkline_tests::script::Script;
+use trunkline_tests::upstream::Upstream;
+
+const JSON: (&str, &str) = ("content-type", "application/json");
+const ACCEPT: (&str, &str) = ("accept", "application/json, text/event-stream");
+const GREETING: &str = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}"#;
+const TOKENS: &str = concat!(
+    "[[auth.tokens]]\nname = \"ann\"\ntoken = \"ann-has-a-long-token\"\n",
+    "[[auth.tokens]]\nname = \"bob\"\ntoken = \"bob-has-a-long-token\"\n"
+);
+
+async fn gateway(config: Config) -> (Upstream, Gateway) {
+    let upstream = Upstream::http(Script::new("up", Revision::R2025_11_25)).await;
+    let gateway = Gateway::serve(&config.upstream(&upstream)).await;
+    (upstream, gateway)
+}
+
+async fn greet(url: &str, headers: &[(&str, &str)]) -> Answer {
+    let headers: Vec<_> = [JSON, ACCEPT].iter().chain(headers).copied().collect();
+    exchange(url, "POST", &headers, GREETING).await
+}
+
+#[tokio::test]
+async fn foreign_hosts_are_refused_on_every_route() {
+    let (_upstream, gateway) = gateway(Config::new()).await;
+    for host in ["evil.example", "evil.example:8808", "127.0.0.1.evil.example", "localhost.evil.example"] {
+        assert_eq!(greet(&gateway.url, &[("host", host)]).await.status, 403, "{host}");
+        for (method, url) in [
+            ("GET", gateway.url.clone()),
+            ("DELETE", gateway.url.clone()),
+            ("GET", format!("{}/livez", gateway.admin)),
+            ("GET", format!("{}/metrics", gateway.admin)),
+        ] {
+            assert_eq!(exchange(&url, method, &[("host", host)], "").await.status, 403, "{method} {url} as {host}");
+        }
+    }
+    let port = gateway.url.split(':').nth(2).and_then(|rest| rest.split('/').next()).expect("a port");
+    for host in [format!("localhost:{port}"), format!("127.0.0.1:{port}"), format!("LOCALHOST:{port}")] {
+        assert_eq!(greet(&gateway.url, &[("host", &host)]).await.status, 200, "{host}");
+    }
+}
+
+#[tokio::test]
+async fn foreign_origins_are_refused() {
+    let (_upstream, gateway) = gateway(Config::new()).await;
+    for origin in ["http://evil.example", "null", "https://localhost.evil.example", "http://evil.example:8808"] {
+        let refused = greet(&gateway.url, &[("origin", origin)]).await;
+        assert_eq!(refused.status, 403, "{origin}");
+        assert_eq!(exchange(&gateway.url, "GET", &[("origin", origin)], "").await.status, 403, "GET from {origin}");
+    }
+    let own = gateway.url.trim_end_matches("/mcp").to_owned();
+    for origin in [own.clone(), own.replace("127.0.0.1", "localhost")] {
+        assert_eq!(greet(&gateway.url, &[("origin", &origin)]).await.status, 200, "{origin}");
+    }
+}
+
+#[tokio::test]
+async fn configured_hosts_and_origins_come_in() {
+    let keys = "allowed_hosts = [\"mcp.example.com\"]\nallowed_origins = [\"https://app.example.com\"]";
+    let (_upstream, gateway) = gateway(Config::new().server(keys)).await;
+    let both = [("host", "mcp.example.com"), ("origin", "https://app.example.com")];
+    assert_eq!(greet(&gateway.url, &both).await.status, 200);
+    assert_eq!(greet(&gateway.url, &[("host", "other.example.com")]).await.status, 403);
+    assert_eq!(
+        greet(&gateway.url, &[("host", "mcp.example.com"), ("origin", "http://app.example.com")]).await.status,
+        403
+    );
+}
+
+#[tokio::test]
+async fn other_content_types_are_refused() {
+    let (_upstream, gateway) = gateway(Config::new()).await;
+    for kind in ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", "application/jsonp"] {
+        let answer = exchange(&gateway.url, "POST", &[("content-type", kind), ACCEPT], GREETING).await;
+        assert_eq!(answer.status, 415, "{kind}");
+    }
+    assert_eq!(exchange(&gateway.url, "POST", &[ACCEPT], GREETING).await.status, 415, "none at all");
+    for kind in ["application/json; charset=utf-8", "Application/JSON"] {
+        let answer = exchange(&gateway.url, "POST", &[("content-type", kind), ACCEPT], GREETING).await;
+        assert_eq!(answer.status, 200, "{kind}");
+    }
+}
+
+#[tokio::test]
+async fn bodies_over_the_limit_are_refused_and_those_at_it_are_not() {
+    let (_upstream, gateway) = gateway(Config::new().server("max_body = 2000")).await;
+    let filled = |length: usize| format!("{GREETING}{}", " ".repeat(length - GREETING.len()));
+    assert_eq!(exchange(&gateway.url, "POST", &[JSON, ACCEPT], &filled(2000)).await.status, 200);
+    assert_eq!(exchange(&gateway.url, "POST", &[JSON, ACCEPT], &filled(2001)).await.status, 413);
+}
+
+#[tokio::test]
+async fn other_paths_and_methods_end_at_once() {
+    let (_upstream, gateway) = gateway(Config::new()).await;
+    let root = gateway.url.trim_end_matches("/mcp");
+    for path in [
+        "/",
+        "/mcpx",
+        "/mcp/",
+        "/.well-known/oauth-protected-resource",
+        "/.well-known/oauth-protected-resource/mcp",
+        "/.well-known/oauth-authorization-server",
+        "/.well-known/openid-configuration",
+        "/register",
+    ] {
+        assert_eq!(exchange(&format!("{root}{path}"), "GET", &[], "").await.status, 404, "{path}");
+    }
+    for method in ["PUT", "PATCH"] {
+        assert_eq!(exchange(&gateway.url, method, &[JSON], "{}").await.status, 405, "{method}");
+    }
+    let lonely = exchange(&gateway.url, "GET", &[("accept", "text/event-stream")], "").await.status;
+    assert!((400..500).contains(&lonely), "a GET without a session ends at once: {lonely}");
+}
+
+#[tokio::test]
+async fn tokens_are_asked_for_before_the_revision_is_known() {
+    let (_upstream, gateway) = gateway(Config::new().section(TOKENS)).await;
+    let modern = r#"{"jsonrpc":"2.0","id":1,"method":"server/discover","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}"#;
+    let wrong =
+        [None, Some("Bearer wrong"), Some("Bearer "), Some("Basic YW5uOmE="), Some("bearer-ann-has-a-long-token")];
+    for given in wrong {
+        for (method, body) in [("POST", GREETING), ("POST", modern), ("POST", "nonsense"), ("GET", ""), ("DELETE", "")]
+        {
+            let mut headers = vec![JSON, ACCEPT];
+            headers.extend(given.map(|value| ("authorization", value)));
+            let answer = exchange(&gateway.url, method, &headers, body).await;
+            assert_eq!(answer.status, 401, "{method} with {given:?}");
+            let challenge = answer.header("www-authenticate").unwrap_or_default();
+            assert!(challenge.starts_with("Bearer"), "{challenge:?}");
+        }
+    }
+    let query = format!("{}?access_token=ann-has-a-long-token", gateway.url);
+    assert_eq!(greet(&query, &[]).await.status, 401, "never in the query");
+    assert_eq!(greet(&gateway.url, &[("authorization", "Bearer ann-has-a-long-token")]).await.status, 200);
+}
+
+#[tokio::test]
+async fn a_session_belongs_to_whom_it_was_given() {
+    let (_upstream, gateway) = gateway(Config::new().section(TOKENS)).await;
+    let mut ann = Client::open(&gateway.reach(), Revision::R2025_11_25).await;
+    ann.http().always("authorization", "Bearer ann-has-a-long-token");
+    ann.greet().await;
+    let session = ann.http().session_id().expect("a session id");
+    let ask = async |session: &str| {
+        let headers = [JSON, ACCEPT, ("authorization", "Bearer bob-has-a-long-token"), ("mcp-session-id", session)];
+        exchange(&gateway.url, "POST", &headers, r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#).await
+    };
+    let (foreign, unknown) = (ask(&session).await, ask("no-such-session").await);
+    assert_eq!((foreign.status, &foreign.body), (404, &unknown.body), "not yours is the same as not there");
+    assert_eq!(unknown.status, 404);
+    ann.tools_until("the owner goes on", |tools| tools.contains(&"up__echo".into())).await;
+    assert_eq!(ann.request(tool("up__echo", "{}")).await.text(), "{}");
+}
+
+#[tokio::test]
+async fn a_clients_token_never_reaches_an_upstream() {
+    let (upstream, gateway) = gateway(Config::new().section(TOKENS)).await;
+    let mut ann = Client::open(&gateway.reach(), Revision::R2025_11_25).await;
+    ann.http().always("authorization", "Bearer ann-has-a-long-token");
+    ann.greet().await;
+    ann.tools_until("the upstream is up", |tools| tools.contains(&"up__echo".into())).await;
+    ann.call("up__echo", "{}").await.text();
+    let seen = format!("{:?}", upstream.events.all());
+    assert!(seen.contains("tools/call") && !seen.contains("ann-has-a-long-token"));
+}
+
+#[test]
+fn it_does_not_listen_beyond_loopback_without_tokens() {
+    let scratch = Scratch::new();
+    let text = format!("[server]\nlisten = \"0.0.0.0:{}\"\n[admin]\nlisten = \"off\"\n", free_port());
+    let file = scratch.file("open.toml", &text);
+    let run = Command::new(process::beside("trunkline-under-test"))
+        .args(["serve", "--config", &file.display().to_string()])
+        .env("HOME", scratch.path())
+        .output()
+        .expect("it starts");
+    let said = String::from_utf8_lossy(&run.stderr);
+    assert!(!run.status.success(), "it refuses");
+    assert!(said.contains("allow_unauthenticated") || said.contains("auth.tokens"), "and says what to do: {said}");
+}
+
+#[tokio::test]
+async fn probes_and_metrics_are_on_an_address_of_their_own() {
+    let (_upstream, gateway) = gateway(Config::new()).await;
+    let client = Client::connect(&gateway.reach(), Revision::R2025_11_25).await;
+    client.tools_until("the upstream is up", |tools| tools.contains(&"up__echo".into())).await;
+    client.call("up__echo", "{}").await.text();
+    assert_eq!(gateway.look("/livez").await.status, 200);
+    gateway.look_until("/readyz?verbose", "the upstream is ready", |page| page.contains("up")).await;
+    assert_eq!(gateway.look("/readyz").await.status, 200);
+    let metrics = gateway.look("/metrics").await;
+    assert_eq!(metrics.status, 200);
+    assert!(String::from_utf8_lossy(&metrics.body).contains("trunkline_"), "metrics have the gateway's name");
+    let root = gateway.url.trim_end_matches("/mcp");
+    assert_eq!(exchange(&format!("{root}/metrics"), "GET", &[], "").await.status, 404, "never beside the endpoint");
+}

@@ -1,0 +1,122 @@
+//! The face on stdin and stdout: frames and nothing else, both eras on one pipe.
+
+use trunkline_tests::client::{Client, Request, tool};
+use trunkline_tests::frame::Frame;
+use trunkline_tests::gateway::{Config, StdioGateway};
+use trunkline_tests::revision::Revision;
+use trunkline_tests::script::Script;
+use trunkline_tests::upstream::Upstream;
+
+const NEWEST: Revision = Revision::R2025_11_25;
+
+async fn stage(revision: Revision) -> (Upstream, StdioGateway, Client) {
+    let upstream = Upstream::stdio(Script::new("up", NEWEST)).await;
+    let gateway = StdioGateway::prepare(&Config::new().upstream(&upstream));
+    let client = Client::connect(&gateway.reach(), revision).await;
+    client.tools_until("the upstream is up", |tools| tools.contains(&"up__echo".into())).await;
+    client.stdio().keep_lines();
+    (upstream, gateway, client)
+}
+
+/// Writes a line and gives the answering frame to `id`, taken from the raw lines.
+async fn say(client: &Client, line: &str, id: &str) -> Frame {
+    let mark = client.stdio().lines.mark();
+    client.stdio().write(line.as_bytes()).await;
+    let pick = |line: &String| Frame::parse(line.as_bytes()).ok().filter(|frame| frame.id_text() == id);
+    client.stdio().lines.wait_from(mark, &format!("an answer to {line}"), pick).await
+}
+
+fn code(frame: &Frame) -> i64 {
+    let error: serde_json::Value = serde_json::from_str(frame.error.as_ref().expect("an error").get()).expect("JSON");
+    error["code"].as_i64().expect("a code")
+}
+
+#[tokio::test]
+async fn nonsense_is_answered_and_the_pipe_lives_on() {
+    let (_upstream, _gateway, client) = stage(NEWEST).await;
+    assert_eq!(code(&say(&client, "nonsense", "null").await), -32700);
+    assert_eq!(code(&say(&client, "{\"jsonrpc\":\"2.0\",\"id\":1.5,\"method\":\"ping\"}", "null").await), -32600);
+    assert_eq!(code(&say(&client, "{\"jsonrpc\":\"2.0\",\"id\":\"u\",\"method\":\"no/such\"}", "\"u\"").await), -32601);
+    client.stdio().write_raw(b"\n   \r\n").await;
+    let ping = say(&client, "{\"jsonrpc\":\"2.0\",\"id\":\"p\",\"method\":\"ping\"}\r", "\"p\"").await;
+    assert_eq!(ping.result.expect("a result").get(), "{}");
+    let whole = client.stdio().lines.all();
+    assert!(whole.iter().all(|line| Frame::parse(line.as_bytes()).is_ok()), "frames and nothing else: {whole:?}");
+}
+
+#[tokio::test]
+async fn an_oversize_line_is_refused_and_the_pipe_lives_on() {
+    let (_upstream, _gateway, client) = stage(NEWEST).await;
+    let mut line = b"{\"jsonrpc\":\"2.0\",\"id\":\"big\",\"method\":\"tools/call\",\"params\":{\"x\":\"".to_vec();
+    line.resize(17 << 20, b'x');
+    line.extend_from_slice(b"\"}}\n");
+    client.stdio().write_raw(&line).await;
+    assert_eq!(client.call("up__echo", "{}").await.text(), "{}");
+}
+
+#[tokio::test]
+async fn both_eras_share_one_pipe() {
+    let (upstream, _gateway, client) = stage(NEWEST).await;
+    let discover = Request::new("server/discover", "{}").text(Revision::MODERN, "\"d\"");
+    let found = say(&client, &discover, "\"d\"").await;
+    assert!(found.result.expect("a result").get().contains("2026-07-28"));
+    let modern = tool("up__echo", "{\"era\":\"modern\"}").text(Revision::MODERN, "\"m\"");
+    let answer = say(&client, &modern, "\"m\"").await;
+    assert!(answer.result.expect("a result").get().contains("resultType"));
+    let legacy = client.call("up__echo", "{\"era\":\"legacy\"}").await;
+    assert!(!legacy.result().contains("resultType"));
+    assert_eq!(upstream.complaints(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn stateless_requests_are_checked_here_too() {
+    let (_upstream, _gateway, client) = stage(Revision::MODERN).await;
+    assert_eq!(client.request(Request::new("ping", "{}")).await.code(), -32601);
+    let unknown = Request::new("tools/list", "{}").text(Revision::MODERN, "\"v\"").replace("2026-07-28", "2027-01-01");
+    assert_eq!(code(&say(&client, &unknown, "\"v\"").await), -32022);
+    let lacking = "{\"jsonrpc\":\"2.0\",\"id\":\"l\",\"method\":\"tools/list\",\"params\":{\"_meta\":{\"io.modelcontextprotocol/protocolVersion\":\"2026-07-28\"}}}";
+    assert_eq!(code(&say(&client, lacking, "\"l\"").await), -32602);
+}
+
+#[tokio::test]
+async fn batches_are_answered_at_their_revision() {
+    let (_upstream, _gateway, client) = stage(Revision::R2025_03_26).await;
+    let call = tool("up__echo", "{\"a\":1}").text(Revision::R2025_03_26, "\"c\"");
+    let mark = client.stdio().lines.mark();
+    client.stdio().write(format!("[{{\"jsonrpc\":\"2.0\",\"id\":\"b\",\"method\":\"ping\"}},{call}]").as_bytes()).await;
+    let pick =
+        |line: &String| (line.starts_with('[') && line.contains("\"b\"") && line.contains("\"c\"")).then_some(());
+    client.stdio().lines.wait_from(mark, "one array with both answers", pick).await;
+}
+
+#[tokio::test]
+async fn batches_are_refused_at_other_revisions() {
+    let (_upstream, _gateway, client) = stage(NEWEST).await;
+    let refused = say(&client, "[{\"jsonrpc\":\"2.0\",\"id\":\"b\",\"method\":\"ping\"}]", "null").await;
+    assert_eq!(code(&refused), -32600);
+}
+
+#[tokio::test]
+async fn a_cancelled_call_is_never_answered() {
+    for revision in [NEWEST, Revision::MODERN] {
+        let (upstream, _gateway, client) = stage(revision).await;
+        let open = client.start(tool("up__wait", "{}").id("\"w\"")).await;
+        upstream.waiting_at("wait").await;
+        open.cancel().await;
+        upstream.cancelled(0).await;
+        assert_eq!(client.call("up__echo", "{}").await.text(), "{}");
+        let lines = client.stdio().lines.all();
+        assert!(!lines.iter().any(|line| line.contains("\"id\":\"w\"")), "{lines:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_reader_that_stops_reading_holds_up_nobody_else() {
+    let (upstream, _gateway, client) = stage(NEWEST).await;
+    trunkline_tests::process::signal(upstream.started(0).await.0, "STOP");
+    let stuck = client.start(tool("up__echo", "{}")).await;
+    let listed = client.tools().await;
+    assert!(listed.contains(&"up__echo".into()), "lists are answered while an upstream stands still");
+    trunkline_tests::process::signal(upstream.started(0).await.0, "CONT");
+    assert_eq!(stuck.answer().await.text(), "{}");
+}

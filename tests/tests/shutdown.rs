@@ -1,0 +1,183 @@
+//! However the gateway ends, no child is left.
+
+use std::path::PathBuf;
+
+use trunkline_tests::client::{Client, Request, tool};
+use trunkline_tests::gateway::{Config, Gateway, StdioGateway};
+use trunkline_tests::journal::{Event, Order, What};
+use trunkline_tests::process::{self, Program};
+use trunkline_tests::revision::Revision;
+use trunkline_tests::script::Script;
+use trunkline_tests::upstream::Upstream;
+use trunkline_tests::within::until;
+
+const REVISION: Revision = Revision::R2025_11_25;
+
+/// Children of every temper: plain, under shells that wait or do not, deaf to the end of stdin, deaf to SIGTERM too.
+struct Family {
+    upstreams: Vec<Upstream>,
+    config: Config,
+}
+
+/// The program of an upstream under a shell, which stays its parent.
+fn wrapped(upstream: &Upstream, wrapper: &str) -> Program {
+    let inner = upstream.program();
+    let command = format!("'{}' '{}'", inner.path.display(), inner.args[0]);
+    let args = vec!["-c".to_owned(), wrapper.replace("REAL", &command)];
+    Program { path: PathBuf::from("/bin/sh"), args, env: Vec::new() }
+}
+
+async fn obedient() -> Family {
+    let mut family = Family { upstreams: Vec::new(), config: Config::new() };
+    let plain = Upstream::stdio(Script::new("plain", REVISION)).await;
+    family.config = family.config.upstream(&plain);
+    family.upstreams.push(plain);
+    for (name, wrapper) in [
+        ("waiting-shell", "REAL; exit $?"),
+        ("forking-shell", "exec 3<&0; REAL <&3 & exec 3<&-; wait"),
+        ("shell-in-shell", "sh -c \"REAL; true\"; true"),
+    ] {
+        let upstream = Upstream::stdio(Script::new(name, REVISION)).await;
+        family.config = family.config.program(name, &wrapped(&upstream, wrapper), "");
+        family.upstreams.push(upstream);
+    }
+    family
+}
+
+async fn with_deaf_ones() -> Family {
+    let mut family = obedient().await;
+    for (name, deaf_to_term) in [("deaf-to-eof", false), ("deaf-to-all", true)] {
+        let script = Script::new(name, REVISION).with(|script| {
+            script.deaf_to_eof = true;
+            script.deaf_to_term = deaf_to_term;
+        });
+        let upstream = Upstream::stdio(script).await;
+        family.config = family.config.upstream_with(&upstream, "restart = { stop_timeout = \"1s\" }");
+        family.upstreams.push(upstream);
+    }
+    family
+}
+
+impl Family {
+    /// Waits until every child is up, and gives the process groups that they are in.
+    async fn up(&self, client: &Client) -> Vec<u32> {
+        let all = |tools: &[String]| {
+            self.upstreams.iter().all(|upstream| tools.contains(&format!("{}__echo", upstream.name)))
+        };
+        client.tools_until("all children's tools are listed", all).await;
+        let mut groups = Vec::new();
+        for upstream in &self.upstreams {
+            let (pid, _) = upstream.started(0).await;
+            groups.push(process::group_of(pid).expect("it runs"));
+        }
+        groups
+    }
+}
+
+fn assert_empty(groups: &[u32], own: u32) {
+    for group in groups {
+        assert_ne!(*group, own, "a child has a group of its own");
+        assert_eq!(process::group(*group), Vec::<u32>::new(), "nobody is left in group {group}");
+    }
+}
+
+#[tokio::test]
+async fn sigterm_leaves_nobody() {
+    let family = with_deaf_ones().await;
+    let gateway = Gateway::serve(&family.config).await;
+    let client = Client::connect(&gateway.reach(), REVISION).await;
+    let groups = family.up(&client).await;
+    drop(client);
+    assert!(gateway.stop().await.success(), "it ends as asked");
+    assert_empty(&groups, gateway.pid);
+    let polite = |event: &Event| matches!(event.what, What::Eof).then_some(());
+    family.upstreams[0].events.wait("a plain child is asked by the end of its stdin first", polite).await;
+    let told = |event: &Event| matches!(event.what, What::Term).then_some(());
+    family.upstreams[4].events.wait("one deaf to that is told by SIGTERM", told).await;
+}
+
+#[tokio::test]
+async fn the_end_of_stdin_leaves_nobody() {
+    let family = with_deaf_ones().await;
+    let gateway = StdioGateway::prepare(&family.config);
+    let client = Client::connect(&gateway.reach(), REVISION).await;
+    let groups = family.up(&client).await;
+    client.stdio().close().await;
+    assert!(client.stdio().ended().await.success(), "it ends as asked");
+    assert_empty(&groups, client.stdio().pid);
+}
+
+#[tokio::test]
+async fn sigterm_ends_the_stdio_gateway_too() {
+    let family = obedient().await;
+    let gateway = StdioGateway::prepare(&family.config);
+    let client = Client::connect(&gateway.reach(), REVISION).await;
+    let groups = family.up(&client).await;
+    process::signal(client.stdio().pid, "TERM");
+    client.stdio().ended().await;
+    assert_empty(&groups, client.stdio().pid);
+}
+
+#[tokio::test]
+async fn kill_leaves_nobody_that_ends_with_its_stdin() {
+    let family = obedient().await;
+    let gateway = Gateway::serve(&family.config).await;
+    let client = Client::connect(&gateway.reach(), REVISION).await;
+    let groups = family.up(&client).await;
+    process::signal(gateway.pid, "KILL");
+    gateway.ended().await;
+    for upstream in &family.upstreams {
+        upstream.gone(0).await;
+    }
+    until("their shells are gone too", || async {
+        groups.iter().all(|group| process::group(*group).is_empty()).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_call_in_flight_may_finish() {
+    let upstream = Upstream::stdio(Script::new("up", REVISION)).await;
+    let gateway = Gateway::serve(&Config::new().upstream(&upstream)).await;
+    let client = Client::connect(&gateway.reach(), REVISION).await;
+    client.tools_until("its tools are listed", |tools| tools.contains(&"up__wait".into())).await;
+    let open = client.start(tool("up__wait", "{\"gate\":\"last\"}")).await;
+    upstream.waiting_at("last").await;
+    process::signal(gateway.pid, "TERM");
+    gateway.look_until("/readyz", "readiness is taken back", |page| !page.is_empty()).await;
+    upstream.order(Order::Open("last".into())).await;
+    assert_eq!(open.answer().await.text(), "released");
+    assert!(gateway.ended().await.success());
+}
+
+#[tokio::test]
+async fn a_call_that_never_ends_does_not_hold_up_the_end() {
+    let upstream = Upstream::stdio(Script::new("up", REVISION)).await;
+    let config = Config::new().upstream(&upstream).section("[server.shutdown]\ngrace = \"300ms\"");
+    let gateway = Gateway::serve(&config).await;
+    let client = Client::connect(&gateway.reach(), REVISION).await;
+    client.tools_until("its tools are listed", |tools| tools.contains(&"up__wait".into())).await;
+    let _open = client.start(tool("up__wait", "{}")).await;
+    upstream.waiting_at("wait").await;
+    assert!(gateway.stop().await.success());
+    upstream.gone(0).await;
+}
+
+#[tokio::test]
+async fn what_was_asked_before_the_end_of_stdin_is_answered() {
+    let upstream = Upstream::stdio(Script::new("up", REVISION)).await;
+    let gateway = StdioGateway::prepare(&Config::new().upstream(&upstream));
+    let client = Client::open(&gateway.reach(), REVISION).await;
+    let greeting =
+        "{\"protocolVersion\":\"2025-11-25\",\"capabilities\":{},\"clientInfo\":{\"name\":\"p\",\"version\":\"1\"}}";
+    let greeted = client.start(Request::new("initialize", greeting)).await;
+    client.notify("notifications/initialized", "{}").await;
+    let listed = client.start(Request::new("tools/list", "{}")).await;
+    let called = client.start(tool("up__echo", "{\"a\":1}")).await;
+    client.stdio().close().await;
+    assert!(greeted.answer().await.result().contains("2025-11-25"));
+    assert!(listed.answer().await.result().contains("up__echo"));
+    assert_eq!(called.answer().await.text(), "{\"a\":1}");
+    assert!(client.stdio().ended().await.success());
+    assert_eq!(client.complaints.all(), Vec::<String>::new());
+}

@@ -1,0 +1,180 @@
+//! The door opens before any upstream does; the healthy are listed as they come, the sick are named.
+
+use std::path::PathBuf;
+
+use trunkline_tests::client::{Client, Request};
+use trunkline_tests::gateway::{Config, Gateway, StdioGateway};
+use trunkline_tests::journal::Order;
+use trunkline_tests::process::Program;
+use trunkline_tests::revision::Revision;
+use trunkline_tests::script::{Act, Rule, Script};
+use trunkline_tests::upstream::Upstream;
+
+const REVISION: Revision = Revision::R2025_11_25;
+const HEALTHY: usize = 12;
+const HANGING: usize = 5;
+
+/// Twenty upstreams: twelve that wait for the test in their handshake, five that never answer it, two that exit at
+/// once, one whose program is missing.
+struct Twenty {
+    healthy: Vec<Upstream>,
+    _hanging: Vec<Upstream>,
+    config: Config,
+}
+
+async fn twenty() -> Twenty {
+    let (mut healthy, mut hanging, mut config) = (Vec::new(), Vec::new(), Config::new());
+    for number in 0..HANGING {
+        let hang = Rule::on("initialize", vec![Act::Hang]);
+        let upstream = Upstream::stdio(Script::new(&format!("hangs{number}"), REVISION).rule(hang)).await;
+        config = config.upstream_with(&upstream, "startup_timeout = \"2s\"");
+        hanging.push(upstream);
+    }
+    for number in 0..2 {
+        let args = ["-c".to_owned(), format!("echo 'no licence {number}' >&2; exit 7")];
+        let program = Program { path: PathBuf::from("/bin/sh"), args: args.to_vec(), env: Vec::new() };
+        config = config.program(&format!("exits{number}"), &program, "");
+    }
+    let missing = Program { path: PathBuf::from("/no/such/program"), args: Vec::new(), env: Vec::new() };
+    config = config.program("missing", &missing, "");
+    for number in 0..HEALTHY {
+        let gate = Rule::on("initialize", vec![Act::Gate("door".into())]);
+        let script = Script::new(&format!("healthy{number}"), REVISION).rule(gate);
+        let upstream = Upstream::stdio(script).await;
+        config = config.upstream(&upstream);
+        healthy.push(upstream);
+    }
+    Twenty { healthy, _hanging: hanging, config }
+}
+
+/// The order of events: greeted while every handshake hangs, then listed one by one.
+async fn check_order(client: &Client, healthy: &[Upstream]) {
+    for upstream in healthy {
+        upstream.waiting_at("door").await;
+    }
+    let (first, rest) = healthy.split_first().expect("there are some");
+    first.order(Order::Open("door".into())).await;
+    let listed = client.tools_until("the first one's tools are listed", |tools| has(tools, first)).await;
+    assert!(!rest.iter().any(|upstream| has(&listed, upstream)), "nobody else is up yet: {listed:?}");
+    let answer = client.call(&format!("{}__echo", first.name), "{\"a\":1}").await;
+    assert_eq!(answer.text(), "{\"a\":1}", "it is used while the others still start");
+    for upstream in rest {
+        upstream.order(Order::Open("door".into())).await;
+    }
+    let all = |tools: &[String]| healthy.iter().all(|upstream| has(tools, upstream));
+    client.tools_until("the tools of all healthy ones are listed", all).await;
+}
+
+fn has(tools: &[String], upstream: &Upstream) -> bool {
+    let wanted = format!("{}__echo", upstream.name);
+    tools.contains(&wanted)
+}
+
+#[tokio::test]
+async fn over_http_the_door_opens_first_and_the_sick_are_named() {
+    let twenty = twenty().await;
+    let gateway = Gateway::serve(&twenty.config).await;
+    // Every handshake hangs or is held by the test: whatever is answered now waits for none of them.
+    let client = Client::connect(&gateway.reach(), REVISION).await;
+    let modern = Client::open(&gateway.reach(), Revision::MODERN).await;
+    let discovered = modern.request(Request::new("server/discover", "{}")).await.value();
+    assert_eq!(discovered["capabilities"]["tools"]["listChanged"], true, "{discovered}");
+    check_order(&client, &twenty.healthy).await;
+
+    for number in 0..2 {
+        gateway.says(&[&format!("exits{number}"), &format!("no licence {number}")]).await;
+    }
+    gateway.says(&["missing", "No such file"]).await;
+    for number in 0..HANGING {
+        let name = format!("hangs{number}");
+        let says = |line: &String| {
+            line.contains(&name) && ["initialize", "startup", "timed out"].iter().any(|w| line.contains(w))
+        };
+        gateway.stderr.wait(&format!("the log says why {name} is not up"), |line| says(line).then_some(())).await;
+    }
+    let page = gateway.look_until("/readyz?verbose", "the sick are named", |page| page.contains("No such file")).await;
+    for name in ["exits0", "exits1", "missing", "hangs0", "hangs4", "healthy0", "healthy11"] {
+        assert!(page.contains(name), "{name} in\n{page}");
+    }
+    let line = |name: &str| page.lines().find(|line| line.contains(name)).unwrap_or_default().to_owned();
+    assert!(line("missing").contains("No such file"), "{page}");
+    assert!(line("exits1").contains('7') && line("exits1").contains("no licence 1"), "status and last words: {page}");
+    assert!(line("healthy3").contains("ready"), "{page}");
+}
+
+#[tokio::test]
+async fn over_stdio_the_door_opens_first() {
+    let twenty = twenty().await;
+    let gateway = StdioGateway::prepare(&twenty.config);
+    let client = Client::connect(&gateway.reach(), REVISION).await;
+    check_order(&client, &twenty.healthy).await;
+    let log = &client.stdio().stderr;
+    let names = |line: &String| (line.contains("missing") && line.contains("No such file")).then_some(());
+    log.wait("the log names the missing program", names).await;
+    assert_eq!(client.complaints.all(), Vec::<String>::new(), "stdout carries frames only");
+}
+
+#[tokio::test]
+async fn a_host_that_only_probes_starts_nothing() {
+    let upstream = Upstream::stdio(Script::new("up", REVISION)).await;
+    let gateway = StdioGateway::prepare(&Config::new().upstream(&upstream));
+    let client = Client::open(&gateway.reach(), Revision::MODERN).await;
+    let answer = client.request(Request::new("server/discover", "{}")).await;
+    assert_eq!(answer.value()["resultType"], "complete");
+    client.stdio().close().await;
+    assert!(client.stdio().ended().await.success());
+    assert!(upstream.events.all().is_empty(), "nothing was started: {:?}", upstream.events.all());
+}
+
+#[tokio::test]
+async fn a_list_waits_once_for_those_that_were_never_seen() {
+    let gate = Rule::on("tools/list", vec![Act::Gate("door".into())]);
+    let slow = Upstream::stdio(Script::new("slow", REVISION).rule(gate)).await;
+    let gateway = Gateway::serve(&Config::new().upstream(&slow).section("[catalog]\nfirst_list_wait = \"15s\"")).await;
+    let client = Client::connect(&gateway.reach(), REVISION).await;
+    let list = client.start(Request::new("tools/list", "{}")).await;
+    slow.waiting_at("door").await;
+    slow.order(Order::Open("door".into())).await;
+    assert!(list.answer().await.result().contains("slow__echo"), "the first list has what came meanwhile");
+}
+
+#[tokio::test]
+async fn an_upstream_that_fails_one_list_keeps_the_rest() {
+    let failing = Rule::on("prompts/list", vec![Act::error(-32601, "Method not found")]);
+    let upstream = Upstream::stdio(Script::new("up", REVISION).rule(failing)).await;
+    let gateway = Gateway::serve(&Config::new().upstream(&upstream)).await;
+    let client = Client::connect(&gateway.reach(), REVISION).await;
+    client.tools_until("its tools are listed", |tools| tools.contains(&"up__echo".into())).await;
+    assert_eq!(client.list("prompts/list", "prompts", "name").await, Vec::<String>::new());
+    assert_eq!(client.list("resources/list", "resources", "uri").await, ["script://up/text", "script://up/changing"]);
+}
+
+#[tokio::test]
+async fn all_pages_are_read_and_kept_in_order() {
+    let script = Script::new("up", REVISION).only_tools(&["echo"]).with(|script| {
+        script.more_tools = 25;
+        script.page = 4;
+    });
+    let upstream = Upstream::stdio(script).await;
+    let gateway = Gateway::serve(&Config::new().upstream(&upstream)).await;
+    let client = Client::connect(&gateway.reach(), REVISION).await;
+    let tools = client.tools_until("all tools are listed", |tools| tools.len() == 26).await;
+    let wanted = std::iter::once("up__echo".to_owned()).chain((0..25).map(|number| format!("up__tool_{number}")));
+    assert_eq!(tools, wanted.collect::<Vec<_>>());
+    let capabilities = client.greeting.as_ref().expect("greeted").value()["capabilities"].clone();
+    assert_eq!(capabilities["tools"]["listChanged"], true);
+}
+
+#[tokio::test]
+async fn a_restarted_upstream_keeps_its_place_in_the_list() {
+    let upstream = Upstream::stdio(Script::new("up", REVISION)).await;
+    let keys = "restart = { backoff_min = \"15s\", backoff_max = \"15s\" }";
+    let gateway = Gateway::serve(&Config::new().upstream_with(&upstream, keys)).await;
+    let client = Client::connect(&gateway.reach(), REVISION).await;
+    let before = client.tools_until("its tools are listed", |tools| tools.contains(&"up__echo".into())).await;
+    upstream.order(Order::Exit(3)).await;
+    upstream.gone(0).await;
+    gateway.says(&["up", "3"]).await;
+    assert_eq!(client.tools().await, before, "stale entries are kept while it is away");
+    assert!(!upstream.events.all().iter().any(|event| event.instance == 1), "it has not been started again yet");
+}

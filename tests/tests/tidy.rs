@@ -1,0 +1,193 @@
+//! The house: sizes, first lines, layers, circles, words, and the map in the README.
+
+mod tidy {
+    pub(crate) mod circles;
+    pub(crate) mod imports;
+    pub(crate) mod map;
+    pub(crate) mod scanner;
+    pub(crate) mod source;
+}
+
+use std::collections::BTreeSet;
+
+use tidy::imports;
+use tidy::scanner::{declared_names, functions, words};
+use tidy::source::{Source, below};
+
+const GATEWAY: &str = "gateway/src";
+const FILE: usize = 400;
+const FUNCTION: usize = 70;
+const MEDIAN: usize = 180;
+
+fn everything() -> Vec<Source> {
+    [GATEWAY, "tests/src", "tests/tests"].into_iter().flat_map(below).collect()
+}
+
+fn none(faults: Vec<String>) {
+    assert!(faults.is_empty(), "\n  {}", faults.join("\n  "));
+}
+
+#[test]
+fn no_file_is_long_and_half_are_short() {
+    let lines = |source: &Source| source.text.lines().count();
+    let long = everything().into_iter().filter(|source| lines(source) > FILE);
+    none(long.map(|source| format!("{}: {} lines", source.path, lines(&source))).collect());
+    let mut sizes: Vec<usize> = below(GATEWAY).iter().map(lines).collect();
+    sizes.sort_unstable();
+    assert!(sizes[sizes.len() / 2] <= MEDIAN, "the median file has {} lines", sizes[sizes.len() / 2]);
+}
+
+#[test]
+fn no_function_is_long() {
+    let mut faults = Vec::new();
+    for source in everything() {
+        for (line, name, length) in functions(&source.code) {
+            if length > FUNCTION {
+                faults.push(format!("{}:{line}: `{name}` has {length} lines", source.path));
+            }
+        }
+    }
+    none(faults);
+}
+
+#[test]
+fn every_file_opens_with_what_lives_there() {
+    let opens = |source: &Source| {
+        let mut lines = source.text.lines();
+        let first = lines.next().is_some_and(|line| line.starts_with("//! ") && line.len() > 8);
+        first && !source.text.starts_with("//! placeholder")
+    };
+    none(everything().into_iter().filter(|source| !opens(source)).map(|source| source.path).collect());
+}
+
+/// Which layer may name which; everything may name the ground.
+const LAYERS: [(&str, &[&str]); 12] = [
+    ("protocol", &[]),
+    ("lifecycle", &[]),
+    ("signals", &[]),
+    ("call", &["protocol"]),
+    ("upstream", &["call", "protocol"]),
+    ("downstream", &["call", "protocol"]),
+    ("policy", &["call", "protocol"]),
+    ("telemetry", &["call", "protocol"]),
+    ("router", &["upstream", "call", "protocol"]),
+    ("config", &["upstream", "downstream", "policy", "telemetry", "router"]),
+    ("gateway", &["config", "router", "upstream", "downstream", "policy", "telemetry", "call", "protocol"]),
+    ("cli", &["gateway", "config", "protocol", "upstream", "downstream", "policy", "telemetry", "router", "call"]),
+];
+const GROUND: [&str; 2] = ["lifecycle", "signals"];
+
+#[test]
+fn nothing_points_up_and_layers_meet_at_the_call() {
+    let files = below(GATEWAY);
+    let modules: BTreeSet<Vec<String>> = files.iter().map(Source::module).collect();
+    let mut faults = Vec::new();
+    for source in &files {
+        let Some(layer) = source.module().first().cloned() else { continue };
+        let rule = LAYERS.iter().find(|(name, _)| *name == layer);
+        let Some((_, may)) = rule else {
+            faults.push(format!("{}: {layer} is no layer of the house", source.path));
+            continue;
+        };
+        for named in imports::of(source, &modules) {
+            let other = named[0].as_str();
+            let is_ground = GROUND.contains(&other) && !GROUND.contains(&layer.as_str()) && layer != "protocol";
+            if other != layer && !may.contains(&other) && !is_ground {
+                faults.push(format!("{}: {layer} names {}", source.path, named.join("::")));
+            }
+            let is_layer = !GROUND.contains(&other) && other != layer;
+            if layer == "config" && is_layer && !names_only_config(&source.product, &named) {
+                faults.push(format!("{}: config names more of {other} than its config", source.path));
+            }
+        }
+    }
+    none(faults);
+}
+
+/// Whether a layer is named for its configuration alone: `upstream::config::…`, wherever `upstream` came from.
+fn names_only_config(code: &str, named: &[String]) -> bool {
+    if named.len() > 1 {
+        return named[1] == "config";
+    }
+    let prefix = format!("{}::", named[0]);
+    code.match_indices(&prefix).all(|(at, _)| code[at + prefix.len()..].starts_with("config"))
+}
+
+#[test]
+fn the_protocol_is_pure() {
+    let impure = ["tokio", "hyper", "axum", "std::time", "std::fs", "std::net", "std::env", "SystemTime", "Instant"];
+    let mut faults = Vec::new();
+    for source in below("gateway/src/protocol") {
+        let named = impure.iter().filter(|word| source.product.contains(**word));
+        faults.extend(named.map(|word| format!("{}: {word}", source.path)));
+    }
+    none(faults);
+}
+
+#[test]
+fn nothing_goes_round() {
+    none(tidy::circles::find(&below(GATEWAY)));
+}
+
+#[test]
+fn tasks_are_spawned_in_one_place() {
+    let spawns = |source: &Source| {
+        ["tokio::spawn", "task::spawn(", "thread::spawn"].iter().any(|call| source.product.contains(call))
+    };
+    let elsewhere =
+        below(GATEWAY).into_iter().filter(|source| source.module().first().is_none_or(|layer| layer != "lifecycle"));
+    none(elsewhere.filter(spawns).map(|source| source.path).collect());
+}
+
+#[test]
+fn nothing_is_unwrapped() {
+    let mut faults = Vec::new();
+    for source in below(GATEWAY) {
+        for (number, line) in source.product.lines().enumerate() {
+            if [".unwrap()", "panic!(", "todo!(", "unimplemented!("].iter().any(|word| line.contains(word)) {
+                faults.push(format!("{}:{}: {}", source.path, number + 1, line.trim()));
+            }
+        }
+    }
+    none(faults);
+}
+
+const AVOIDED: [&str; 14] = [
+    "server", "servers", "proxy", "backend", "target", "relay", "manager", "context", "util", "utils", "helper",
+    "helpers", "common", "types",
+];
+/// Where the protocol, or a section of the configuration, has the word.
+const ITS_OWN_WORDS: [&str; 4] = ["server_info", "ServerInfo", "SERVER_INFO", "server"];
+
+#[test]
+fn one_word_means_one_thing() {
+    let mut faults = Vec::new();
+    for source in below(GATEWAY) {
+        let names = source.module().last().cloned().into_iter().chain(declared_names(&source.product));
+        for name in names {
+            let is_section = source.module().first().is_some_and(|layer| layer == "config");
+            let excused =
+                ITS_OWN_WORDS[..3].iter().any(|own| name.contains(own)) || (name == ITS_OWN_WORDS[3] && is_section);
+            if let Some(word) = words(&name).into_iter().find(|word| AVOIDED.contains(&word.as_str()) && !excused) {
+                faults.push(format!("{}: `{name}` says {word}", source.path));
+            }
+        }
+    }
+    none(faults);
+}
+
+#[test]
+fn the_map_is_the_folder() {
+    none(tidy::map::faults());
+}
+
+#[test]
+fn nothing_names_where_it_was_made() {
+    let forbidden = ["/work/", "crates.io-", "registry.npmjs", "pypi.org", "/root/", "TODO", "FIXME", "XXX"];
+    let mut faults = Vec::new();
+    for source in everything().into_iter().filter(|source| source.path != "tests/tests/tidy.rs") {
+        let named = forbidden.iter().filter(|word| source.text.contains(**word));
+        faults.extend(named.map(|word| format!("{}: {word}", source.path)));
+    }
+    none(faults);
+}
