@@ -41,7 +41,7 @@ impl Shown {
             }
         }
         let settled = all.iter().all(|health| self.last.contains_key(&health.name));
-        if settled && !std::mem::replace(&mut self.summary, settled || self.summary) {
+        if settled && !std::mem::replace(&mut self.summary, true) {
             let ready = all.iter().filter(|health| health.state == State::Ready);
             let tools = ready.clone().filter_map(|health| health.items).map(|items| items[0]).sum();
             lines.push(report::summary(tools, ready.count(), all.len()));
@@ -95,7 +95,7 @@ mod tests {
             b.update(|health| health.state = State::Starting);
         }
         b.update(|health| health.state = State::BackingOff);
-        let expected = ["  failed   long   http    refused", "3 tools of 1 of 2 upstreams."];
+        let expected = ["  failed   long   http    refused", "3 tools from 1 of 2 upstreams."];
         assert_eq!(shown.news(&board.snapshot()), expected);
         assert!(shown.news(&board.snapshot()).is_empty());
     }
