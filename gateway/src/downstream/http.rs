@@ -1,8 +1,10 @@
 //! Streamable HTTP: one endpoint for both eras.
 
 mod body;
+mod decide;
 mod endpoint;
 mod feeds;
+mod heads;
 mod legacy;
 mod modern;
 mod ops;

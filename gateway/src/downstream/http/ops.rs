@@ -3,8 +3,8 @@
 use super::body::Body;
 use super::endpoint::Endpoint;
 use super::feeds::{NoticeFeed, ReplayFeed};
-use super::legacy::{named, session, stream_head};
-use super::post::version;
+use super::heads::{named, version};
+use super::legacy::{session, stream_head};
 use super::respond;
 use super::stream::Stream;
 use crate::call::{Reason, Refusal};
