@@ -131,3 +131,6 @@ async fn rest(error: &io::Error) {
     tracing::warn!(%error, "a connection could not be accepted");
     tokio::time::sleep(NO_ROOM).await;
 }
+
+#[cfg(test)]
+mod tests;

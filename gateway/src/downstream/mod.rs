@@ -20,6 +20,8 @@ mod peer;
 mod pulse;
 mod replay;
 mod running;
+#[cfg(test)]
+mod scripted;
 mod session;
 mod sessions;
 mod status;

@@ -210,7 +210,7 @@ mod tests {
         let replay = replay(4);
         assert!(replay.attach(0).is_none() && replay.attach(1).is_none() && replay.attach(5).is_none());
         assert_eq!(read(&mut replay.attach(2).unwrap()), [3, 4]);
-        assert_eq!(read(&mut replay.attach(4).unwrap()), []);
+        assert!(read(&mut replay.attach(4).unwrap()).is_empty());
     }
 
     #[test]

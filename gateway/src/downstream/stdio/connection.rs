@@ -192,7 +192,8 @@ impl Connection {
 
     /// Answers at once what is ready at once; the rest gets a task.
     async fn run(&mut self, mut work: impl Turns) {
-        let first = match work.poll_turn(&mut Context::from_waker(Waker::noop())) {
+        let turn = work.poll_turn(&mut Context::from_waker(Waker::noop()));
+        let first = match turn {
             Poll::Ready(Turn::End(answer)) => return self.write(frame::one_line(answer.frame)).await,
             Poll::Ready(Turn::Cancelled) => return,
             Poll::Ready(Turn::Event(frame)) => Some(frame),

@@ -1,0 +1,118 @@
+//! What is refused before it becomes a call: status and code of each.
+
+use super::{Bench, META, PATH, call, code, initialize, post, principal, text};
+use http::{Request, StatusCode};
+
+fn modern(text: &str) -> String {
+    format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"echo","_meta":{text}}}}}"#)
+}
+
+fn headed() -> http::request::Builder {
+    post().header("mcp-protocol-version", "2026-07-28").header("mcp-method", "tools/call").header("mcp-name", "echo")
+}
+
+#[tokio::test]
+async fn frames_are_refused_with_the_code_that_says_why() {
+    let bench = Bench::new();
+    let unsupported = META.replace("2026-07-28", "2027-01-01");
+    let old = META.replace("2026-07-28", "2025-11-25");
+    let bare = r#"{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}"#;
+    let cases = [
+        (post(), "{".to_owned(), 400, -32700),
+        (post(), "\"x\"".to_owned(), 400, -32600),
+        (post(), "[]".to_owned(), 400, -32600),
+        (post(), r#"{"jsonrpc":"2.0","id":1.5,"method":"x"}"#.to_owned(), 400, -32600),
+        (headed(), modern(bare), 400, -32602),
+        (headed(), modern("7"), 400, -32602),
+        (headed(), call("1", "echo"), 400, -32602),
+        (headed(), initialize("2025-11-25"), 400, -32020),
+        (post(), modern(META), 400, -32020),
+        (headed().header("mcp-name", "echo"), modern(META), 400, -32020),
+        (headed(), modern(META).replace("\"echo\"", "\"other\""), 400, -32020),
+        (headed(), modern(&unsupported), 400, -32020),
+        (
+            post()
+                .header("mcp-protocol-version", "2027-01-01")
+                .header("mcp-method", "tools/call")
+                .header("mcp-name", "echo"),
+            modern(&unsupported),
+            400,
+            -32022,
+        ),
+        (
+            post()
+                .header("mcp-protocol-version", "2025-11-25")
+                .header("mcp-method", "tools/call")
+                .header("mcp-name", "echo"),
+            modern(&old),
+            400,
+            -32022,
+        ),
+        (headed(), modern(&META.replace("\"t\"", "1.5")), 400, -32602),
+        (
+            headed(),
+            modern(&META.replace("\"progressToken\":\"t\"", "\"io.modelcontextprotocol/logLevel\":\"loud\"")),
+            400,
+            -32602,
+        ),
+        (post(), call("1", "echo"), 400, -32600),
+        (post().header("mcp-session-id", "x"), call("1", "echo"), 404, -32000),
+        (post(), r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}"#.to_owned(), 400, -32602),
+    ];
+    for (request, body, status, expected) in cases {
+        assert_eq!(code(bench.send(request, &body).await).await, (status, expected), "{body}");
+    }
+    for method in ["ping", "logging/setLevel", "roots/list", "notifications/x"] {
+        assert_eq!(code(bench.modern(method, "{}").await).await, (404, -32601), "{method}");
+    }
+}
+
+#[tokio::test]
+async fn http_that_is_no_use_here_is_refused_in_its_own_terms() {
+    let bench = Bench::with(crate::protocol::Revision::V2025_11_25, |config| config.max_body = 64);
+    let typed = |kind: &str| Request::post(PATH).header("content-type", kind);
+    for (request, status) in [
+        (Request::post("/"), 404),
+        (Request::get("/.well-known/oauth-protected-resource"), 404),
+        (Request::put(PATH), 405),
+        (Request::options(PATH), 405),
+        (Request::post(PATH), 415),
+        (typed("text/plain"), 415),
+        (typed("application/json-patch+json"), 415),
+        (typed("application/json").header("content-type", "application/json"), 415),
+        (typed("Application/JSON; charset=utf-8"), 400),
+        (Request::get(PATH), 400),
+        (Request::delete(PATH), 400),
+        (Request::get(PATH).header("mcp-protocol-version", "2026-07-28"), 405),
+        (Request::get(PATH).header("mcp-session-id", "x"), 404),
+        (Request::delete(PATH).header("mcp-session-id", "x"), 404),
+        (post().header("content-length", "65"), 413),
+    ] {
+        let seen = format!("{request:?}");
+        let response = bench.send(request, "x").await;
+        assert_eq!(response.status().as_u16(), status, "{seen}");
+        assert_eq!(response.headers().contains_key("allow"), status == 405);
+        assert_eq!(response.headers()["content-type"], "application/json");
+    }
+    let long = bench.send(post(), &"x".repeat(65)).await;
+    assert_eq!(long.status(), StatusCode::PAYLOAD_TOO_LARGE);
+}
+
+#[tokio::test]
+async fn a_foreign_session_looks_like_none() {
+    let bench = Bench::new();
+    let response = bench.send(principal(post(), "a"), &initialize("2025-11-25")).await;
+    let id = response.headers()["mcp-session-id"].to_str().unwrap().to_owned();
+    let ask = |name: &'static str, id: &str| {
+        let request = principal(post(), name).header("mcp-session-id", id);
+        let bench = &bench;
+        async move { bench.send(request, &call("1", "echo")).await }
+    };
+    assert_eq!(ask("a", &id).await.status(), StatusCode::OK);
+    let (foreign, unknown) = (ask("b", &id).await, ask("b", "nothing").await);
+    assert_eq!((foreign.status(), foreign.headers()), (unknown.status(), unknown.headers()));
+    assert_eq!(text(foreign).await, text(unknown).await);
+    let delete = principal(Request::delete(PATH), "b").header("mcp-session-id", &id);
+    assert_eq!(bench.send(delete, "").await.status(), StatusCode::NOT_FOUND);
+    assert_eq!(ask("a", &id).await.status(), StatusCode::OK);
+}

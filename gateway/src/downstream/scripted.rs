@@ -1,0 +1,127 @@
+//! For the tests of this layer: a handler whose replies a test plays by hand.
+
+use crate::call::{Call, Event, Failure, Handle, Outcome, Refusal, Reply, Source, Step};
+use crate::protocol::error::RpcError;
+use crate::protocol::{Method, Object, Revision};
+use bytes::Bytes;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::sync::mpsc;
+
+/// Answers `server/discover` and the tool `echo` at once; everything else waits for the test.
+pub(super) struct Scripted {
+    hands: mpsc::Sender<Hand>,
+    revision: Revision,
+}
+
+/// The test's end of a call.
+pub(super) struct Hand {
+    pub(super) call: Call,
+    steps: mpsc::Sender<Step>,
+}
+
+/// The calls that reached the handler, in their order.
+pub(super) struct Hands(mpsc::Receiver<Hand>);
+
+struct Played {
+    steps: mpsc::Receiver<Step>,
+    revision: Revision,
+}
+
+/// A handler whose upstreams speak `revision`.
+pub(super) fn scripted(revision: Revision) -> (Arc<Scripted>, Hands) {
+    let (hands, taken) = mpsc::channel(4096);
+    (Arc::new(Scripted { hands, revision }), Hands(taken))
+}
+
+pub(super) fn object(text: &str) -> Object {
+    Object::parse(Bytes::copy_from_slice(text.as_bytes())).expect("the test writes an object")
+}
+
+impl Handle for Scripted {
+    fn handle(&self, call: Call) -> Reply {
+        if call.method == Method::Discover {
+            let offer = r#"{"supportedVersions":["2026-07-28"],"capabilities":{"tools":{"listChanged":true},"completions":{}},"instructions":"hi"}"#;
+            return Reply::complete(Revision::NEWEST_MODERN, object(offer));
+        }
+        if call.params.find("name") == Some(b"\"echo\"") {
+            let text = call.params.find("arguments").unwrap_or(b"{}");
+            let result = format!(r#"{{"content":[],"structuredContent":{}}}"#, String::from_utf8_lossy(text));
+            return Reply::complete(self.revision, object(&result));
+        }
+        if call.is_notification {
+            let revision = call.revision();
+            let _full = self.hands.try_send(Hand { call, steps: mpsc::channel(1).0 });
+            return Reply::complete(revision, Object::empty());
+        }
+        let (steps, played) = mpsc::channel(64);
+        self.hands.try_send(Hand { call, steps }).expect("the test takes its calls");
+        Reply::live(Played { steps: played, revision: self.revision }).owned_by(&"up".into())
+    }
+}
+
+impl Source for Played {
+    fn poll_step(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Step> {
+        match self.steps.poll_recv(cx) {
+            Poll::Ready(Some(step)) => Poll::Ready(step),
+            // The test let go of the call: it never ends.
+            Poll::Ready(None) | Poll::Pending => Poll::Pending,
+        }
+    }
+
+    fn revision(&self) -> Revision {
+        self.revision
+    }
+}
+
+impl Hands {
+    /// The next call that the handler was given.
+    pub(super) async fn next(&mut self) -> Hand {
+        tokio::time::timeout(Duration::from_secs(600), self.0.recv())
+            .await
+            .expect("a call comes")
+            .expect("the handler lives")
+    }
+
+    /// Whether no call waits to be taken.
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl Hand {
+    pub(super) fn tell(&self, event: Event) {
+        self.steps.try_send(Step::Event(event)).expect("the call is alive and has room");
+    }
+
+    pub(super) fn progress(&self, done: u32) {
+        self.tell(Event::Progress(object(&format!(r#"{{"progressToken":99,"progress":{done}}}"#))));
+    }
+
+    pub(super) fn end(self, outcome: Outcome) {
+        self.steps.try_send(Step::Done(outcome)).expect("the call is alive and has room");
+    }
+
+    pub(super) fn complete(self, result: &str) {
+        self.end(Outcome::Complete(object(result)));
+    }
+
+    pub(super) fn refuse(self, refusal: Refusal) {
+        self.end(refusal.into());
+    }
+
+    pub(super) fn fail(self, code: i64) {
+        self.end(Outcome::Error(Failure::Upstream(RpcError::new(code, "no", None))));
+    }
+
+    /// Resolves when the call was cancelled.
+    pub(super) async fn cancelled(&self) {
+        tokio::time::timeout(Duration::from_secs(600), self.steps.closed()).await.expect("the call is cancelled");
+    }
+
+    pub(super) fn is_cancelled(&self) -> bool {
+        self.steps.is_closed()
+    }
+}
