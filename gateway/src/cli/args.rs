@@ -9,7 +9,7 @@ use clap::{Args as Group, Parser, Subcommand};
 #[command(name = "trunkline", version, max_term_width = 100, after_help = AFTER_HELP)]
 pub(super) struct Args {
     #[command(flatten)]
-    pub(super) common: Common,
+    pub(super) shared: Shared,
     #[command(subcommand)]
     pub(super) command: Command,
 }
@@ -17,7 +17,7 @@ pub(super) struct Args {
 /// What may stand before the command and after it. Clap's own global arguments would drop what
 /// stands before where both are given, so both sides are read and joined.
 #[derive(Clone, Debug, Default, Group)]
-pub(super) struct Common {
+pub(super) struct Shared {
     /// A TOML file, or a host's `mcpServers` JSON file; repeatable, the later over the earlier
     #[arg(short, long, value_name = "FILE")]
     pub(super) config: Vec<PathBuf>,
@@ -26,7 +26,7 @@ pub(super) struct Common {
     pub(super) log_level: Option<String>,
 }
 
-impl Common {
+impl Shared {
     /// These, and then `later`.
     pub(super) fn join(mut self, later: Self) -> Self {
         self.config.extend(later.config);
@@ -40,9 +40,9 @@ pub(super) enum Command {
     /// Serve clients over Streamable HTTP
     Serve(Serve),
     /// Serve the one client that is on stdin and stdout
-    Stdio(Common),
+    Stdio(Shared),
     /// Check the configuration; nothing is started
-    Check(Common),
+    Check(Shared),
     /// Say which version this is
     Version,
     /// A small upstream to try the gateway with
@@ -54,7 +54,7 @@ pub(super) enum Command {
 #[derive(Debug, Default, Group)]
 pub(super) struct Serve {
     #[command(flatten)]
-    pub(super) common: Common,
+    pub(super) shared: Shared,
     /// Where clients are served
     #[arg(long, value_name = "ADDRESS")]
     pub(super) listen: Option<String>,
@@ -89,9 +89,9 @@ mod tests {
             ["trunkline", "-c", "a", "--log-level", "info", "serve", "-c", "b", "--config", "c", "--listen", "x"];
         let args = Args::try_parse_from(typed).unwrap();
         let Command::Serve(serve) = args.command else { panic!() };
-        let common = args.common.join(serve.common);
-        assert_eq!(common.config, ["a", "b", "c"].map(PathBuf::from));
-        assert_eq!((common.log_level.as_deref(), serve.listen.as_deref()), (Some("info"), Some("x")));
+        let shared = args.shared.join(serve.shared);
+        assert_eq!(shared.config, ["a", "b", "c"].map(PathBuf::from));
+        assert_eq!((shared.log_level.as_deref(), serve.listen.as_deref()), (Some("info"), Some("x")));
     }
 
     #[test]

@@ -8,14 +8,14 @@ use crate::config::fault::{Fault, count};
 use crate::router::config::Strategy;
 use crate::upstream::config::Transport;
 
-use super::args::Common;
+use super::args::Shared;
 use super::failure::Failure;
 use super::{program, settings};
 
 /// Prints all faults, or that there are none.
-pub(super) fn run(common: &Common) -> Result<(), Failure> {
+pub(super) fn run(shared: &Shared) -> Result<(), Failure> {
     let mut out = std::io::stdout().lock();
-    match settings::read(common, Vec::new()) {
+    match settings::read(shared, Vec::new()) {
         Ok(settings) => {
             let mut warnings = settings.loaded.warnings;
             warnings.extend(doubts(&settings.files, &settings.loaded.config));

@@ -1,5 +1,6 @@
 //! What a person types, sees and gets back: one file per command.
 
+mod announce;
 mod args;
 mod check;
 mod demo;
@@ -23,9 +24,9 @@ pub fn main() -> ExitCode {
     // A usage fault ends here, with exit code 2.
     let args = Args::parse();
     let done = match args.command {
-        Command::Serve(serve) => serve::run(args.common, serve),
-        Command::Stdio(common) => stdio::run(&args.common.join(common)),
-        Command::Check(common) => check::run(&args.common.join(common)),
+        Command::Serve(serve) => serve::run(args.shared, serve),
+        Command::Stdio(shared) => stdio::run(&args.shared.join(shared)),
+        Command::Check(shared) => check::run(&args.shared.join(shared)),
         Command::Version => version::run(),
         Command::DemoUpstream => demo::run(),
     };

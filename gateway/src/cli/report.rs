@@ -54,7 +54,7 @@ pub fn upstream(name: &str, transport: &str, width: usize, news: News<'_>) -> St
 pub fn summary(tools: usize, ready: usize, upstreams: usize) -> String {
     let tools = if tools == 1 { "1 tool".to_owned() } else { format!("{tools} tools") };
     let noun = if upstreams == 1 { "upstream" } else { "upstreams" };
-    format!("{tools} of {ready} of {upstreams} {noun}.")
+    format!("{tools} from {ready} of {upstreams} {noun}.")
 }
 
 /// What to put into a host's file, for a gateway that serves HTTP.
@@ -126,8 +126,8 @@ mod tests {
         );
         let gone = News::Failed { cause: "x", retry: None };
         assert_eq!(upstream("jira", "stdio", 4, gone), "  failed   jira   stdio   x");
-        assert_eq!(summary(73, 2, 4), "73 tools of 2 of 4 upstreams.");
-        assert_eq!(summary(1, 1, 1), "1 tool of 1 of 1 upstream.");
+        assert_eq!(summary(73, 2, 4), "73 tools from 2 of 4 upstreams.");
+        assert_eq!(summary(1, 1, 1), "1 tool from 1 of 1 upstream.");
     }
 
     #[test]

@@ -1,22 +1,23 @@
 //! `trunkline serve`: many clients over Streamable HTTP.
 
-use crate::config::Config;
+use std::path::PathBuf;
 
-use super::args::{Common, Serve};
+use crate::config::Config;
+use crate::gateway::{Addresses, Gateway, Mode, Told};
+
+use super::args::{Serve, Shared};
 use super::failure::Failure;
 use super::settings::Flag;
-use super::{report, runtime, settings};
+use super::{announce, report, runtime, settings};
 
 /// Serves until told to end.
-pub(super) fn run(common: Common, mut serve: Serve) -> Result<(), Failure> {
-    let common = common.join(std::mem::take(&mut serve.common));
-    let settings = settings::read(&common, flags(serve))?;
+pub(super) fn run(shared: Shared, mut serve: Serve) -> Result<(), Failure> {
+    let shared = shared.join(std::mem::take(&mut serve.shared));
+    let settings = settings::read(&shared, flags(serve))?;
     for warning in &settings.loaded.warnings {
         eprintln!("{warning}");
     }
-    let config = settings.loaded.config;
-    let paste = report::paste_http(config.server.listen, &config.server.path, !config.auth.tokens.is_empty());
-    runtime::block_on(gateway(config, paste))
+    runtime::block_on(gateway(settings.loaded.config, settings.files))
 }
 
 /// The flags that were given, as overrides.
@@ -28,9 +29,37 @@ fn flags(serve: Serve) -> Vec<Flag> {
     [listen, admin, open].into_iter().flatten().collect()
 }
 
-// seam: the gateway takes the configuration here, and feeds `report` what happens.
-async fn gateway(config: Config, paste: String) -> Result<(), anyhow::Error> {
-    eprintln!("{}", report::endpoint(config.server.listen, &config.server.path, config.admin.listen));
-    eprintln!("{paste}");
-    anyhow::bail!("the gateway is not wired in")
+async fn gateway(config: Config, files: Vec<PathBuf>) -> Result<(), anyhow::Error> {
+    let mut told = Told::new()?;
+    let (path, asks_token) = (config.server.path.clone(), !config.auth.tokens.is_empty());
+    let gateway = Gateway::start(config, Mode::Serve);
+    let bound = gateway.serve().await?;
+    eprintln!("{}", report::endpoint(bound.clients, &path, bound.admin));
+    eprintln!("{}", paste(&bound, &path, asks_token, &files));
+    tokio::select! {
+        () = told.to_end() => {}
+        () = announce::upstreams(gateway.board().clone()) => {}
+    }
+    end(&gateway, &mut told).await
+}
+
+/// What to put into a host: the address for those that can dial one, the command for those that only start programs.
+fn paste(bound: &Addresses, path: &str, asks_token: bool, files: &[PathBuf]) -> String {
+    let by_url = report::paste_http(bound.clients, path, asks_token);
+    let files: Vec<_> = files.iter().map(|file| std::path::absolute(file).unwrap_or_else(|_| file.clone())).collect();
+    match std::env::current_exe() {
+        Ok(program) => format!(
+            "Put this into a host:\n{by_url}\nor, for a host that starts its servers itself:\n{}",
+            report::paste_stdio(&program, &files)
+        ),
+        Err(_) => format!("Put this into a host:\n{by_url}"),
+    }
+}
+
+/// Drains; whoever tells a second time does not want to wait.
+pub(super) async fn end(gateway: &Gateway, told: &mut Told) -> Result<(), anyhow::Error> {
+    tokio::select! {
+        () = gateway.drain() => Ok(()),
+        () = told.to_end() => anyhow::bail!("told twice to end: what was running is cut off"),
+    }
 }

@@ -6,7 +6,7 @@ use crate::config::environment::Environment;
 use crate::config::fault::Faults;
 use crate::config::{Inputs, Loaded, file, load};
 
-use super::args::Common;
+use super::args::Shared;
 
 /// One flag: its name, the key that it sets, its value.
 pub(super) type Flag = (&'static str, &'static [&'static str], String);
@@ -20,10 +20,10 @@ pub(super) struct Settings {
 }
 
 /// Reads what the command line points to.
-pub(super) fn read(common: &Common, flags: Vec<Flag>) -> Result<Settings, Faults> {
+pub(super) fn read(shared: &Shared, flags: Vec<Flag>) -> Result<Settings, Faults> {
     let environment = Environment::of_process();
-    let files = file::find(&common.config, &environment);
-    let level = common.log_level.clone().map(|level| ("--log-level", &["log", "level"][..], level));
+    let files = file::find(&shared.config, &environment);
+    let level = shared.log_level.clone().map(|level| ("--log-level", &["log", "level"][..], level));
     let loaded = load(Inputs {
         files: files.clone(),
         environment,

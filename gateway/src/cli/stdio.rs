@@ -1,21 +1,29 @@
 //! `trunkline stdio`: the one client that is on stdin and stdout.
 
 use crate::config::Config;
+use crate::gateway::{Gateway, Mode, Told};
 
-use super::args::Common;
+use super::args::Shared;
 use super::failure::Failure;
-use super::{runtime, settings};
+use super::{runtime, serve, settings};
 
 /// Serves until stdin ends. Nothing but frames is written to stdout.
-pub(super) fn run(common: &Common) -> Result<(), Failure> {
-    let settings = settings::read(common, Vec::new())?;
+pub(super) fn run(shared: &Shared) -> Result<(), Failure> {
+    let settings = settings::read(shared, Vec::new())?;
     for warning in &settings.loaded.warnings {
         eprintln!("{warning}");
     }
     runtime::block_on(gateway(settings.loaded.config))
 }
 
-// seam: the gateway takes the configuration here.
-async fn gateway(_config: Config) -> Result<(), anyhow::Error> {
-    anyhow::bail!("the gateway is not wired in")
+async fn gateway(config: Config) -> Result<(), anyhow::Error> {
+    let mut told = Told::new()?;
+    let gateway = Gateway::start(config, Mode::Stdio);
+    let served = tokio::select! {
+        served = gateway.stdio(tokio::io::stdin(), tokio::io::stdout()) => served,
+        () = told.to_end() => Ok(()),
+    };
+    serve::end(&gateway, &mut told).await?;
+    // A host that went away while it was written to is no fault of ours.
+    served.or_else(|error| if error.kind() == std::io::ErrorKind::BrokenPipe { Ok(()) } else { Err(error.into()) })
 }

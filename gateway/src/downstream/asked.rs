@@ -179,3 +179,47 @@ fn change_method(change: &Change) -> Method {
         Change::Updated(_) => Method::ResourceUpdated,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked(revision: Revision, level: Option<LogLevel>) -> Asked {
+        let id = Id::from_raw(Bytes::from_static(b"1")).unwrap();
+        Asked { id, method: Method::ToolsCall, revision, uri: None, token: None, level }
+    }
+
+    #[test]
+    fn messages_are_passed_at_and_above_the_level_that_was_asked_for() {
+        use LogLevel::{Debug, Error, Warning};
+        use Revision::{V2025_11_25 as Legacy, V2026_07_28 as Modern};
+        for (revision, asked_for, level, is_passed) in [
+            (Modern, None, Error, false),
+            (Modern, Some(Warning), Warning, true),
+            (Modern, Some(Error), Warning, false),
+            (Legacy, None, Debug, true),
+            (Legacy, Some(Error), Debug, false),
+        ] {
+            let event = Event::Log(level, Object::empty());
+            assert_eq!(asked(revision, asked_for).event(event, revision).is_some(), is_passed);
+        }
+    }
+
+    #[test]
+    fn progress_without_a_token_is_nobodys() {
+        let event = Event::Progress(Object::empty());
+        assert!(asked(Revision::V2025_11_25, None).event(event, Revision::V2025_11_25).is_none());
+    }
+
+    #[test]
+    fn what_a_legacy_client_cannot_know_is_said_in_its_words() {
+        let refuse = |method| {
+            let asked = Asked { method, ..asked(Revision::V2025_06_18, None) };
+            let rpc = RpcError::new(error::MISSING_CAPABILITY, "sampling", None);
+            let outcome = Outcome::Error(Failure::Upstream(rpc));
+            String::from_utf8(asked.answer(outcome, Revision::V2026_07_28, None, b"{}").frame).unwrap()
+        };
+        assert!(refuse(Method::ToolsCall).contains("\"isError\":true"));
+        assert!(refuse(Method::PromptsGet).contains("\"code\":-32603"));
+    }
+}

@@ -80,7 +80,8 @@ fn legacy_meta(method: &Method, params: &Object) -> Result<Meta, Refusal> {
 impl Sound {
     /// Begins what is asked; `None` where nothing is to be answered.
     pub(super) fn begin(self, edge: &Arc<Edge>, session: &Arc<Session>) -> Option<Batch> {
-        let calls = self.requests.into_iter().map(|request| Slot::Running(Box::new(legacy::request(edge, session, request))));
+        let calls =
+            self.requests.into_iter().map(|request| Slot::Running(Box::new(legacy::request(edge, session, request))));
         let calls: Vec<_> = calls.collect();
         for (method, params, meta) in self.notifications {
             legacy::notification(edge, session, method, params, meta);

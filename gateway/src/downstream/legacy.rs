@@ -93,7 +93,7 @@ fn answer(edge: &Edge, session: &Arc<Session>, call: Call) -> Result<Reply, Refu
     }
 }
 
-/// Methods that only later revisions have, or only servers may ask.
+/// Methods that only later revisions have, or only the other side may ask.
 fn is_foreign(method: &Method) -> bool {
     method.is_notification()
         || matches!(

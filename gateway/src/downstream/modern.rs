@@ -86,7 +86,7 @@ fn spoken(claim: &str) -> Result<Revision, Refusal> {
     })
 }
 
-/// Methods that only other revisions have, or only servers may ask.
+/// Methods that only other revisions have, or only the other side may ask.
 fn is_foreign(method: &Method) -> bool {
     method.is_notification()
         || matches!(

@@ -37,7 +37,7 @@ pub(super) fn scripted(revision: Revision) -> (Arc<Scripted>, Hands) {
 }
 
 pub(super) fn object(text: &str) -> Object {
-    Object::parse(Bytes::copy_from_slice(text.as_bytes())).unwrap()
+    Object::parse(Bytes::copy_from_slice(text.as_bytes())).expect("the test writes an object")
 }
 
 impl Handle for Scripted {

@@ -1,11 +1,12 @@
 //! Handshake clients over HTTP: sessions by header, calls that outlive their connections.
 
 use super::body::Body;
+use super::decide::{first, last};
+use super::endpoint::Endpoint;
 use super::feeds::ReplayFeed;
-use super::modern::{first, last};
-use super::post::{takes_streams, version};
+use super::heads::{named, takes_streams, version};
+use super::respond;
 use super::stream::Stream;
-use super::{Endpoint, respond};
 use crate::call::{Reason, Refusal};
 use crate::downstream::asked::Asked;
 use crate::downstream::lasting::Lasting;
@@ -138,16 +139,12 @@ pub(super) fn session(endpoint: &Endpoint, who: &Who, headers: &HeaderMap) -> Re
     }
 }
 
-/// The session id that a request names.
-pub(super) fn named(headers: &HeaderMap) -> Option<&str> {
-    headers.get(MCP_SESSION_ID).map(|value| value.to_str().unwrap_or_default())
-}
-
 /// The head of a stream for a revision that knows how to come back for one that was cut before its first message.
 pub(super) fn stream_head(session: &Session, number: u64, after: u64) -> Vec<u8> {
     let mut head = Vec::new();
     if session.lasts && session.revision() >= Revision::V2025_11_25 {
-        sse::encode_retry(RETRY_MS, &mut head);
+        // Both in one event: some clients do not take an event that sets the delay alone.
+        head.extend_from_slice(format!("retry: {RETRY_MS}\n").as_bytes());
         sse::encode_priming(&event_id(number, after), &mut head);
     }
     head

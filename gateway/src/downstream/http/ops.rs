@@ -1,11 +1,12 @@
 //! GET and DELETE: a session's streams and its end.
 
 use super::body::Body;
+use super::endpoint::Endpoint;
 use super::feeds::{NoticeFeed, ReplayFeed};
-use super::legacy::{named, session, stream_head};
-use super::post::version;
+use super::heads::{named, version};
+use super::legacy::{session, stream_head};
+use super::respond;
 use super::stream::Stream;
-use super::{Endpoint, respond};
 use crate::call::{Reason, Refusal};
 use crate::downstream::peer::{self, Who};
 use crate::downstream::session::Session;

@@ -1,14 +1,15 @@
 //! POST: one frame, or an array of them, sorted by era and kind.
 
 use super::body::Body;
+use super::endpoint::Endpoint;
+use super::heads::{is_json, version};
 use super::read::{self, Unread};
-use super::{Endpoint, legacy, modern, respond};
+use super::{legacy, modern, respond};
 use crate::call::{Reason, Refusal};
 use crate::downstream::peer::{self, Who};
-use crate::protocol::headers::MCP_PROTOCOL_VERSION;
 use crate::protocol::{Era, Frame, Id, Method, Object, Revision};
 use bytes::Bytes;
-use http::{HeaderMap, Response, StatusCode, header};
+use http::{HeaderMap, Response, StatusCode};
 use std::sync::Arc;
 
 /// Answers a POST.
@@ -72,29 +73,6 @@ fn notification(
         Ok(()) => respond::empty(StatusCode::ACCEPTED),
         Err(refusal) => respond::refused(None, &refusal, Revision::NEWEST_MODERN),
     }
-}
-
-/// What `MCP-Protocol-Version` says.
-pub(super) fn version(headers: &HeaderMap) -> Option<&str> {
-    headers.get(MCP_PROTOCOL_VERSION).map(|value| value.to_str().unwrap_or("unreadable"))
-}
-
-/// Whether the client reads streams; one that does not say so is taken to.
-pub(super) fn takes_streams(headers: &HeaderMap) -> bool {
-    let mut accepted = headers.get_all(header::ACCEPT).iter().peekable();
-    accepted.peek().is_none()
-        || accepted.any(|value| {
-            value
-                .to_str()
-                .is_ok_and(|text| ["text/event-stream", "text/*", "*/*"].iter().any(|kind| text.contains(kind)))
-        })
-}
-
-fn is_json(headers: &HeaderMap) -> bool {
-    let mut values = headers.get_all(header::CONTENT_TYPE).iter();
-    let (Some(value), None) = (values.next(), values.next()) else { return false };
-    let kind = value.as_bytes().split(|byte| *byte == b';').next().unwrap_or_default();
-    kind.trim_ascii().eq_ignore_ascii_case(b"application/json")
 }
 
 fn unread_response(unread: &Unread, max: usize) -> Response<Body> {

@@ -141,3 +141,17 @@ async fn the_end_lets_calls_finish_and_closes_idle_connections() {
     assert!(read_to(&mut busy, "\"id\":1").await.starts_with("HTTP/1.1 200"));
     tokio::time::timeout(Duration::from_secs(4), bench.tasks.ended()).await.expect("all tasks end within the grace");
 }
+
+#[tokio::test]
+async fn other_services_are_guarded_too() {
+    let routes = axum::Router::new().route("/livez", axum::routing::get(async || "ok"));
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let (tasks, service) = (Tasks::new(), GuardLayer::new(address, &[], &[]).layer(routes));
+    tasks.spawn(serve(listener, service, patience(), tasks.clone()));
+    for (host, status) in [("localhost", "200"), ("evil.example", "403")] {
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        stream.write_all(format!("GET /livez HTTP/1.1\r\nhost: {host}\r\n\r\n").as_bytes()).await.unwrap();
+        assert!(read_to(&mut stream, "\r\n\r\n").await.starts_with(&format!("HTTP/1.1 {status}")));
+    }
+}

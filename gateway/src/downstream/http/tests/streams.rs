@@ -22,7 +22,7 @@ async fn a_lost_stream_cancels_nothing_and_is_read_on_once() {
     let mut bench = Bench::new();
     let (id, _listen) = bench.session("2025-11-25").await;
     let (mut body, hand) = streaming(&mut bench, &id).await;
-    assert_eq!(piece(&mut body).await.unwrap(), "retry: 1000\n\nid: 1-0\ndata: \n\n");
+    assert_eq!(piece(&mut body).await.unwrap(), "retry: 1000\nid: 1-0\ndata: \n\n");
     let progress = piece(&mut body).await.unwrap();
     assert!(progress.contains("id: 1-1\n") && progress.contains(r#""progressToken":7,"progress":1"#), "{progress}");
     drop(body);
