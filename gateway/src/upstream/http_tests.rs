@@ -51,7 +51,9 @@ fn modern(seen: &Seen) -> Option<String> {
 fn start(config: Config) -> (Upstream, Board, Tasks) {
     let (board, tasks) = (Board::default(), Tasks::new());
     let seat = board.seat(&config.name, "http");
-    (Upstream::start(config, seat, tasks.clone(), Arc::new(|_| ())), board, tasks)
+    let upstream = Upstream::new(config, seat, Arc::new(|_| ()));
+    upstream.keep_alive(&tasks);
+    (upstream, board, tasks)
 }
 
 async fn bounded<T>(future: impl Future<Output = T>) -> T {

@@ -193,7 +193,9 @@ const ANSWER: &str = r#"echo '{"jsonrpc":"2.0","id":'$id',"result":{"content":[]
 fn start(config: Config) -> (Upstream, Board, Tasks) {
     let (board, tasks) = (Board::default(), Tasks::new());
     let seat = board.seat(&config.name, "stdio");
-    (Upstream::start(config, seat, tasks.clone(), Arc::new(|_| ())), board, tasks)
+    let upstream = Upstream::new(config, seat, Arc::new(|_| ()));
+    upstream.keep_alive(&tasks);
+    (upstream, board, tasks)
 }
 
 async fn bounded<T>(future: impl Future<Output = T>) -> T {
