@@ -59,9 +59,9 @@ pub(crate) fn offer(result: &Object, revision: Revision) -> Offer {
     Offer { revision, capabilities, instructions, supports }
 }
 
-/// Ends the handshake.
-pub(crate) fn initialized(link: &Link) -> Result<(), Lost> {
-    link.notify(&Request::new(&Method::Initialized, &Object::empty(), None))
+/// Ends the handshake; what follows comes after it.
+pub(crate) async fn initialized(link: &Link) -> Result<(), Lost> {
+    link.tell(&Request::new(&Method::Initialized, &Object::empty(), None)).await
 }
 
 /// What a request of the upstream is answered with while nobody can be asked: at once, and by kind.

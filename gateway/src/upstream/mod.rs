@@ -5,6 +5,10 @@ pub mod config;
 mod backoff;
 mod fault;
 mod gate;
+#[cfg(test)]
+mod http_rig;
+#[cfg(test)]
+mod http_tests;
 mod inventory;
 mod judge;
 mod keeping;
@@ -17,6 +21,8 @@ mod notice;
 mod peer;
 mod probe;
 mod reads;
+#[cfg(test)]
+mod rig;
 mod source;
 mod standing;
 mod subscriptions;
@@ -50,6 +56,11 @@ impl Upstream {
     /// Starts to keep it alive, once; its tasks are of this level and end with it.
     pub fn keep_alive(&self, tasks: &Tasks) {
         tasks.spawn(supervisor::supervise(self.0.clone(), tasks.clone()));
+    }
+
+    #[cfg(test)]
+    fn of(standing: Arc<Standing>) -> Self {
+        Self(standing)
     }
 
     /// Its configured name.
@@ -128,16 +139,9 @@ impl Upstream {
 
     fn tell(&self, call: &Call) {
         // A notification is for who is there now: one that is not there yet will not miss it.
-        if let Some(peer) = self.0.gate.peer() {
-            if let Err(lost) = peer.tell(call) {
-                tracing::debug!(
-                    upstream = &*self.0.name,
-                    method = call.method.label(),
-                    cause = &**lost.text(),
-                    "a notification was not sent"
-                );
-            }
-        }
+        let Some(Err(lost)) = self.0.gate.peer().map(|peer| peer.tell(call)) else { return };
+        let (method, cause) = (call.method.label(), &**lost.text());
+        tracing::debug!(upstream = &*self.0.name, method, cause, "a notification was not sent");
     }
 }
 

@@ -45,9 +45,7 @@ pub(crate) struct Peer {
 
 impl Peer {
     pub(crate) fn new(link: Link, offer: Offer) -> Self {
-        if offer.revision.is_modern() {
-            link.speak_modern();
-        }
+        link.speak(offer.revision);
         Self { link, offer, level: Mutex::new(None) }
     }
 

@@ -65,10 +65,11 @@ pub(crate) async fn meet(link: &Link, plan: Plan) -> Result<Peer, Fault> {
         Plan::Handshake => shake(link).await?,
         Plan::Discover => discover(link).await?,
     };
-    if !offer.revision.is_modern() {
-        legacy::initialized(link).map_err(|lost| Fault::from(&lost))?;
+    let peer = Peer::new(link.clone(), offer);
+    if !peer.revision().is_modern() {
+        legacy::initialized(link).await.map_err(|lost| Fault::from(&lost))?;
     }
-    Ok(Peer::new(link.clone(), offer))
+    Ok(peer)
 }
 
 async fn shake(link: &Link) -> Result<Offer, Fault> {

@@ -4,19 +4,23 @@ use super::backoff::{self, Backoff, Next};
 use super::config::{RestartPolicy, Transport};
 use super::fault::{Fault, FaultKind};
 use super::gate::Retired;
-use super::link::{self, Child, Link, Spec};
+use super::link::{self, Child, Http, Link, Spec, Wire};
+use super::peer::Peer;
 use super::probe::{self, Memory, Plan};
 use super::standing::Standing;
 use super::{keeping, listening};
 use crate::lifecycle::{State, Tasks};
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
 
 /// A next attempt within this time is worth waiting for.
 const SOON: Duration = Duration::from_secs(5);
 /// A handshake that takes longer than this is worth a word.
 const SLOW: Duration = Duration::from_secs(3);
+/// How long the background stream of a legacy session may take to start.
+const LISTEN_WAIT: Duration = Duration::from_secs(1);
 /// A session that was lost sooner than this is not simply opened anew.
 const SESSION_MIN: Duration = Duration::from_secs(1);
 
@@ -50,6 +54,9 @@ pub(crate) async fn supervise(standing: Arc<Standing>, tasks: Tasks) {
         is_not_asked: false,
         was_met: false,
         child: None,
+        wire: None,
+        http: None,
+        tasks: tasks.clone(),
         standing,
     };
     loop {
@@ -67,6 +74,7 @@ pub(crate) async fn supervise(standing: Arc<Standing>, tasks: Tasks) {
             break;
         }
     }
+    supervisor.leave().await;
     let standing = supervisor.standing;
     standing.gate.shut(&"it was told to stop".into());
     standing.moved(State::Stopped, None, None, None);
@@ -82,6 +90,10 @@ struct Supervisor {
     /// It was met before: what listeners want may have changed unseen.
     was_met: bool,
     child: Option<Child>,
+    wire: Option<Arc<Wire>>,
+    /// The session that is open, to be ended when nobody has lost it.
+    http: Option<Arc<Http>>,
+    tasks: Tasks,
 }
 
 impl Supervisor {
@@ -115,6 +127,7 @@ impl Supervisor {
             let sender = standing.clone();
             standing.gate.open(&peer, &move |peer, call| sender.send(peer, call));
         }
+        self.listen(level, &peer).await;
         level.spawn_until_end(keeping::keep(standing.clone(), peer.clone(), begun));
         level.spawn_until_end(listening::keep(
             standing.clone(),
@@ -128,6 +141,29 @@ impl Supervisor {
                 true => self.gone(&link.closed().await, met.elapsed()),
                 false => End::Retired { why, up: met.elapsed() },
             },
+        }
+    }
+
+    /// Opens the background stream of a legacy session; its start is waited for a little, so that no change is missed.
+    async fn listen(&self, level: &Tasks, peer: &Arc<Peer>) {
+        let (Some(http), false) = (&self.http, peer.revision().is_modern()) else { return };
+        let (started, mut start) = watch::channel(false);
+        let (http, standing, peer) = (http.clone(), self.standing.clone(), peer.clone());
+        level.spawn_until_end(async move {
+            if let Some(lost) = link::listen(http, started).await {
+                standing.noticed(&peer, &lost);
+            }
+        });
+        let _ = timeout(LISTEN_WAIT, start.wait_for(|is_started| *is_started)).await;
+    }
+
+    /// Takes leave of an HTTP upstream, and closes what is open to it.
+    async fn leave(&mut self) {
+        if let Some(http) = self.http.take() {
+            http.farewell().await;
+        }
+        if let Some(wire) = &self.wire {
+            wire.close();
         }
     }
 
@@ -166,12 +202,26 @@ impl Supervisor {
                 self.child = Some(child);
                 Ok(link)
             }
-            Transport::Http { .. } => Err(Fault::hopeless("HTTP upstreams are not spoken to yet")),
+            Transport::Http { url, headers } => {
+                // One set of connections for all sessions: a call that runs outlives a session that was lost.
+                let wire = match &self.wire {
+                    Some(wire) => wire.clone(),
+                    None => {
+                        let inbox = standing.clone();
+                        let wire = Wire::new(url, headers, standing.config.max_message, inbox, self.tasks.clone())
+                            .map_err(Fault::hopeless)?;
+                        self.wire.insert(wire).clone()
+                    }
+                };
+                let http = Http::new(wire);
+                self.http = Some(http.clone());
+                Ok(Link::Http(http))
+            }
         }
     }
 
     /// Finds out who is at the other end.
-    async fn meet(&mut self, link: &Link, plan: Plan) -> Result<super::peer::Peer, Fault> {
+    async fn meet(&mut self, link: &Link, plan: Plan) -> Result<Peer, Fault> {
         let limit = self.standing.config.startup_timeout;
         let mut meeting = std::pin::pin!(timeout(limit, probe::meet(link, plan)));
         let met = tokio::select! {
@@ -197,6 +247,7 @@ impl Supervisor {
     /// Decides what follows, says so, and waits; false when that is the end of all.
     async fn pause(&mut self, end: End, tasks: &Tasks) -> bool {
         let tail = self.child.take().map(|child| child.tail);
+        self.http = None;
         match self.course(end) {
             Course::Now => true,
             Course::After { delay, state, cause, reason } => {

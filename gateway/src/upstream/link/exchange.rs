@@ -1,8 +1,10 @@
 //! A live connection to an upstream, and one request on it with the frames that belong to it.
 
+use super::http::{Http, HttpExchange};
 use super::pipe::{Pipe, PipeExchange};
 use super::request::Request;
 use super::slot::{Arrival, Lost};
+use crate::protocol::Revision;
 use crate::protocol::frame::Body;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -12,12 +14,16 @@ use std::task::{Context, Poll};
 pub(crate) enum Link {
     /// A duplex of frames.
     Pipe(Arc<Pipe>),
+    /// A session over Streamable HTTP.
+    Http(Arc<Http>),
 }
 
 /// One request on a link. Dropping it before its end withdraws the request, as its link does that.
 pub(crate) enum Exchange {
     /// On a pipe.
     Pipe(PipeExchange),
+    /// Over HTTP.
+    Http(HttpExchange),
 }
 
 impl Link {
@@ -25,20 +31,34 @@ impl Link {
     pub(crate) fn exchange(&self, request: &Request<'_>) -> Result<Exchange, Lost> {
         match self {
             Self::Pipe(pipe) => pipe.exchange(request).map(Exchange::Pipe),
+            Self::Http(http) => http.exchange(request).map(Exchange::Http),
         }
     }
 
-    /// Sends a notification.
+    /// Sends a notification; nothing waits here.
     pub(crate) fn notify(&self, request: &Request<'_>) -> Result<(), Lost> {
         match self {
             Self::Pipe(pipe) => pipe.notify(request),
+            Self::Http(http) => {
+                http.notify(request);
+                Ok(())
+            }
         }
     }
 
-    /// From now on the upstream is known to be stateless.
-    pub(crate) fn speak_modern(&self) {
+    /// Sends a notification, and waits until what follows cannot overtake it.
+    pub(crate) async fn tell(&self, request: &Request<'_>) -> Result<(), Lost> {
         match self {
-            Self::Pipe(pipe) => pipe.speak_modern(),
+            Self::Pipe(pipe) => pipe.notify(request),
+            Self::Http(http) => http.tell(request).await,
+        }
+    }
+
+    /// From now on this revision is spoken.
+    pub(crate) fn speak(&self, revision: Revision) {
+        match self {
+            Self::Pipe(pipe) => pipe.speak(revision),
+            Self::Http(http) => http.speak(revision),
         }
     }
 
@@ -51,13 +71,15 @@ impl Link {
     pub(crate) fn is_closed(&self) -> bool {
         match self {
             Self::Pipe(pipe) => pipe.is_closed(),
+            Self::Http(_) => false,
         }
     }
 
-    /// Resolves when the link is gone, with the cause.
+    /// Resolves when the link is gone, with the cause. Whether an HTTP upstream is gone shows only in its use.
     pub(crate) async fn closed(&self) -> Arc<str> {
         match self {
             Self::Pipe(pipe) => pipe.closed().await,
+            Self::Http(_) => std::future::pending().await,
         }
     }
 }
@@ -67,6 +89,7 @@ impl Exchange {
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Arrival> {
         match self {
             Self::Pipe(exchange) => exchange.poll(cx),
+            Self::Http(exchange) => exchange.poll(cx),
         }
     }
 
@@ -90,6 +113,7 @@ impl Exchange {
     pub(crate) fn detach(self) {
         match self {
             Self::Pipe(exchange) => exchange.detach(),
+            Self::Http(exchange) => exchange.detach(),
         }
     }
 }

@@ -76,6 +76,7 @@ impl Pending {
     }
 
     /// How many are in flight.
+    #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
         self.len
     }

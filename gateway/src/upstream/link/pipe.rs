@@ -5,7 +5,7 @@ use super::pending::Pending;
 use super::request::Request;
 use super::slot::{Arrival, Lost, Slot};
 use crate::protocol::frame::Decimal;
-use crate::protocol::{Method, Object};
+use crate::protocol::{Method, Object, Revision};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::{Context, Poll};
@@ -19,7 +19,6 @@ const OUT_SLACK: usize = 64 * 1024;
 
 /// A duplex of frames, as the callers see it; its reader and writer stand in `pump`.
 pub(crate) struct Pipe {
-    pub(super) name: Arc<str>,
     pending: Mutex<Pending>,
     out: Mutex<Out>,
     /// Tells the writer that there is something to write.
@@ -40,9 +39,8 @@ struct Out {
 }
 
 impl Pipe {
-    pub(crate) fn new(name: Arc<str>, inbox: Arc<dyn Inbox>) -> Arc<Self> {
+    pub(crate) fn new(inbox: Arc<dyn Inbox>) -> Arc<Self> {
         Arc::new(Self {
-            name,
             pending: Mutex::default(),
             out: Mutex::default(),
             filled: Notify::new(),
@@ -53,9 +51,9 @@ impl Pipe {
         })
     }
 
-    /// From now on the upstream is known to be stateless.
-    pub(crate) fn speak_modern(&self) {
-        self.modern.store(true, Ordering::Relaxed);
+    /// From now on this revision is spoken.
+    pub(crate) fn speak(&self, revision: Revision) {
+        self.modern.store(revision.is_modern(), Ordering::Relaxed);
     }
 
     /// Sends a request. Frames are written in the order of these calls.
@@ -156,7 +154,7 @@ impl Pipe {
 
     /// How many exchanges are in flight.
     #[cfg(test)]
-    pub(super) fn in_flight(&self) -> usize {
+    pub(crate) fn in_flight(&self) -> usize {
         self.pending().len()
     }
 

@@ -198,7 +198,7 @@ mod tests {
     #[test]
     fn a_full_queue_keeps_the_latest_progress_and_the_end() {
         let slot = Slot::new(true, None);
-        (0..500).for_each(|value| drop(slot.push(progress(value))));
+        (0..500).for_each(|value| _ = slot.push(progress(value)));
         assert!(slot.finish(Arrival::Response(Body::Neither)));
         assert!(!slot.finish(Arrival::Response(Body::Neither)));
         let seen: Vec<_> = std::iter::from_fn(|| slot.pop()).collect();

@@ -1,0 +1,279 @@
+//! HTTP upstreams of both eras, over loopback.
+
+use super::config::{Config, EraChoice};
+use super::http_rig::{Host, Seen, empty, events, json};
+use super::rig::{call, outcome};
+use super::*;
+use crate::call::{Event, Failure, Outcome, Step};
+use crate::lifecycle::Board;
+use crate::protocol::Revision;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+const LEGACY: Revision = Revision::V2025_11_25;
+const SHAKEN: &str = r#"{"protocolVersion":"2025-06-18","capabilities":{"tools":{}}}"#;
+const TOOLS: &str = r#"{"tools":[{"name":"t","inputSchema":{"type":"object","properties":{"r":{"type":"string","x-mcp-header":"Region"}}}}]}"#;
+
+/// What a well-behaved legacy upstream answers; calls are the test's.
+fn legacy(seen: &Seen, session: &str) -> Option<String> {
+    Some(match (seen.verb.as_str(), seen.method().as_str()) {
+        ("POST", "server/discover") => empty(400),
+        ("POST", "initialize") => {
+            let headers = format!("Mcp-Session-Id: {session}\r\n");
+            json(200, &headers, &format!(r#"{{"jsonrpc":"2.0","id":{},"result":{SHAKEN}}}"#, seen.id()))
+        }
+        ("POST", "notifications/initialized" | "notifications/cancelled") => empty(202),
+        ("GET", _) => empty(405),
+        ("DELETE", _) => empty(200),
+        ("POST", "tools/list") => seen.result(TOOLS),
+        _ => return None,
+    })
+}
+
+/// What a well-behaved stateless one answers.
+fn modern(seen: &Seen) -> Option<String> {
+    Some(match seen.method().as_str() {
+        "server/discover" => {
+            seen.result(r#"{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{}}}"#)
+        }
+        "subscriptions/listen" => {
+            let taken = format!(
+                r#"{{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{{"_meta":{{"io.modelcontextprotocol/subscriptionId":{}}},"notifications":{{"toolsListChanged":true}}}}}}"#,
+                seen.id()
+            );
+            events(&format!("data: {taken}\n\n"))
+        }
+        "tools/list" => seen.result(TOOLS),
+        _ => return None,
+    })
+}
+
+fn start(config: Config) -> (Upstream, Board, Tasks) {
+    let (board, tasks) = (Board::default(), Tasks::new());
+    let seat = board.seat(&config.name, "http");
+    let upstream = Upstream::new(config, seat, Arc::new(|_| ()));
+    upstream.keep_alive(&tasks);
+    (upstream, board, tasks)
+}
+
+async fn bounded<T>(future: impl Future<Output = T>) -> T {
+    tokio::time::timeout(Duration::from_secs(20), future).await.expect("it takes too long")
+}
+
+async fn is(board: &Board, state: State) {
+    let mut changes = board.changes();
+    bounded(async {
+        while board.snapshot()[0].state != state {
+            changes.changed().await.unwrap();
+        }
+    })
+    .await;
+}
+
+fn tool() -> Call {
+    call(LEGACY, Method::ToolsCall, r#"{"name":"t","arguments":{"r":"ä"}}"#)
+}
+
+#[tokio::test]
+async fn a_legacy_session_from_its_handshake_to_its_end() {
+    let host = Host::start(|seen| {
+        Box::pin(async move {
+            legacy(&seen, "s1").unwrap_or_else(|| {
+                let progress = format!(r#"{{"jsonrpc":"2.0","method":"notifications/progress","params":{{"progressToken":{},"progress":1}}}}"#, seen.id());
+                events(&format!(": hi\n\nid: 1\ndata:\n\ndata: {progress}\n\n{}", seen.event(r#"{"x":1e400}"#)))
+            })
+        })
+    })
+    .await;
+    let (upstream, board, tasks) = start(host.config());
+    is(&board, State::Ready).await;
+    let story = ["POST server/discover", "POST initialize", "POST notifications/initialized", "GET", "POST tools/list"];
+    assert_eq!(host.story(), story);
+    let seen = host.all();
+    assert_eq!(
+        (seen[0].header("mcp-protocol-version"), seen[0].header("mcp-method")),
+        ("2026-07-28", "server/discover")
+    );
+    assert_eq!(
+        (seen[1].header("mcp-protocol-version"), seen[1].header("mcp-method"), seen[1].header("mcp-session-id")),
+        ("", "", "")
+    );
+    for later in &seen[2..] {
+        assert_eq!((later.header("mcp-session-id"), later.header("mcp-protocol-version")), ("s1", "2025-06-18"));
+    }
+    assert_eq!(
+        (seen[3].header("accept"), seen[4].header("accept")),
+        ("text/event-stream", "application/json, text/event-stream")
+    );
+    let mut reply = upstream.call(Call { progress: true, ..tool() });
+    assert!(matches!(bounded(reply.next()).await, Step::Event(Event::Progress(_))));
+    assert!(
+        matches!(bounded(outcome(&mut reply)).await, Outcome::Complete(result) if result.raw() == r#"{"x":1e400}"#)
+    );
+    tasks.end();
+    bounded(upstream.stopped()).await;
+    assert_eq!(host.all().last().unwrap().verb, "DELETE");
+    assert_eq!(host.all().last().unwrap().header("mcp-session-id"), "s1");
+}
+
+#[tokio::test]
+async fn a_lost_session_is_opened_anew_once_for_all_who_wait() {
+    let opened = Arc::new(AtomicUsize::new(0));
+    let count = opened.clone();
+    let host = Host::start(move |seen| {
+        let count = count.clone();
+        Box::pin(async move {
+            if seen.method() == "initialize" {
+                count.fetch_add(1, Ordering::SeqCst);
+            }
+            let session = format!("s{}", count.load(Ordering::SeqCst));
+            if seen.method() == "tools/call" && seen.header("mcp-session-id") == "s1" {
+                // It outlives the first second, within which a lost session is not simply opened anew.
+                return empty(404);
+            }
+            legacy(&seen, &session).unwrap_or_else(|| seen.result("{}"))
+        })
+    })
+    .await;
+    let (upstream, board, tasks) = start(host.config());
+    is(&board, State::Ready).await;
+    tokio::time::sleep(Duration::from_millis(1100)).await;
+    let replies: Vec<_> = (0..32).map(|_| upstream.call(tool())).collect();
+    for reply in replies {
+        assert!(matches!(bounded(reply.outcome()).await.1, Outcome::Complete(_)));
+    }
+    assert_eq!((opened.load(Ordering::SeqCst), board.snapshot()[0].restarts), (2, 0));
+    tasks.end();
+    bounded(upstream.stopped()).await;
+}
+
+#[tokio::test]
+async fn a_stateless_upstream_is_told_in_headers_and_told_anew_when_they_are_refused() {
+    let refused = Arc::new(AtomicUsize::new(0));
+    let count = refused.clone();
+    let host = Host::start(move |seen| {
+        let count = count.clone();
+        Box::pin(async move {
+            modern(&seen).unwrap_or_else(|| match count.fetch_add(1, Ordering::SeqCst) {
+                0 => seen.error(400, -32020),
+                _ => seen.result(r#"{"resultType":"complete"}"#),
+            })
+        })
+    })
+    .await;
+    let (upstream, board, tasks) = start(host.config());
+    is(&board, State::Ready).await;
+    let lists = host.count("POST tools/list");
+    let mut reply = upstream.call(tool());
+    assert!(matches!(bounded(outcome(&mut reply)).await, Outcome::Complete(_)));
+    assert!(host.count("POST tools/list") > lists);
+    let calls: Vec<_> = host.all().into_iter().filter(|seen| seen.method() == "tools/call").collect();
+    assert_eq!(calls.len(), 2);
+    let told = ["mcp-protocol-version", "mcp-method", "mcp-name", "mcp-param-region", "mcp-session-id"]
+        .map(|name| calls[0].header(name));
+    assert_eq!(told, ["2026-07-28", "tools/call", "t", "=?base64?w6Q=?=", ""]);
+    assert!(!host.story().iter().any(|line| line == "POST initialize" || line == "GET"));
+    tasks.end();
+    bounded(upstream.stopped()).await;
+    assert_eq!(host.count("DELETE"), 0);
+}
+
+#[tokio::test]
+async fn a_cancelled_call_is_told_to_a_legacy_upstream() {
+    let host = Host::start(|seen| {
+        Box::pin(async move {
+            match legacy(&seen, "s1") {
+                Some(answer) => answer,
+                None => std::future::pending().await,
+            }
+        })
+    })
+    .await;
+    let (upstream, board, _tasks) = start(host.config());
+    is(&board, State::Ready).await;
+    let mut reply = upstream.call(tool());
+    tokio::select! {
+        _ = reply.next() => panic!("it is never answered"),
+        _ = host.saw("POST tools/call") => {}
+    }
+    drop(reply);
+    let told = host.saw("POST notifications/cancelled").await;
+    let call = host.saw("POST tools/call").await;
+    assert!(told.body.contains(&format!(r#""requestId":{}"#, call.id())), "{}", told.body);
+}
+
+#[tokio::test]
+async fn a_connection_that_was_closed_behind_our_back_is_replaced_and_nothing_runs_twice() {
+    // Every response promises to keep the connection, and none does.
+    let host = Host::start(|seen| {
+        Box::pin(async move {
+            legacy(&seen, "s1").unwrap_or_else(|| seen.result("{}")).replace("content-length", "Content-Length")
+        })
+    })
+    .await;
+    let (upstream, board, _tasks) = start(host.config());
+    is(&board, State::Ready).await;
+    for _ in 0..20 {
+        let reply = upstream.call(tool());
+        match bounded(reply.outcome()).await.1 {
+            Outcome::Complete(_) => {}
+            // Where a byte may have left, honesty is all that is left.
+            Outcome::Error(Failure::Refused(refusal)) => assert_eq!(refusal.reason, Reason::OutcomeUnknown),
+            other => panic!("{other:?}"),
+        }
+    }
+    assert!(host.count("POST tools/call") <= 20);
+}
+
+#[tokio::test]
+async fn an_answer_that_breaks_off_is_unknown_and_one_that_can_be_resumed_is_resumed() {
+    let host = Host::start(|seen| {
+        Box::pin(async move {
+            match (seen.verb.as_str(), seen.method().as_str(), seen.header("last-event-id")) {
+                ("GET", _, "e7") => {
+                    events("id: e8\ndata: {\"jsonrpc\":\"2.0\",\"id\":4,\"result\":{\"resumed\":1}}\n\n")
+                }
+                ("POST", "tools/call", _) if seen.id() == "4" => events("retry: 30\nid: e7\ndata:\n\n"),
+                ("POST", "tools/call", _) => {
+                    "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nContent-Length: 500\r\n\r\n{".to_owned()
+                }
+                _ => legacy(&seen, "s1").unwrap(),
+            }
+        })
+    })
+    .await;
+    let (upstream, board, _tasks) = start(host.config());
+    is(&board, State::Ready).await;
+    let begun = std::time::Duration::from_secs(1);
+    let mut resumed = upstream.call(tool());
+    match tokio::time::timeout(begun, outcome(&mut resumed)).await.expect("the delay that was asked for is kept") {
+        Outcome::Complete(result) => assert_eq!(result.raw(), r#"{"resumed":1}"#),
+        other => panic!("{other:?}"),
+    }
+    match bounded(upstream.call(tool()).outcome()).await.1 {
+        Outcome::Error(Failure::Refused(refusal)) => assert_eq!(refusal.reason, Reason::OutcomeUnknown),
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(host.count("POST tools/call"), 2);
+}
+
+#[tokio::test]
+async fn what_says_nothing_of_the_era_is_believed_nothing() {
+    for (status, state) in [(401, State::Failed), (403, State::Failed), (503, State::BackingOff)] {
+        let host = Host::start(move |seen| Box::pin(async move { seen.error(status, -32601) })).await;
+        let (_upstream, board, _tasks) = start(host.config());
+        is(&board, state).await;
+        assert_eq!(host.count("POST initialize"), 0);
+        assert!(board.snapshot()[0].cause.as_ref().unwrap().contains(&status.to_string()));
+    }
+}
+
+#[tokio::test]
+async fn nobody_there_is_said_at_once_and_tried_again() {
+    let mut host = Host::start(|seen| Box::pin(async move { legacy(&seen, "s1").unwrap() })).await;
+    let port = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap().port();
+    host.port = port;
+    let (_upstream, board, _tasks) = start(Config { era: EraChoice::Legacy, ..host.config() });
+    is(&board, State::BackingOff).await;
+    assert!(board.snapshot()[0].cause.as_ref().unwrap().contains("cannot connect"));
+}

@@ -1,0 +1,134 @@
+//! Opens connections to an HTTP upstream: addresses, time-outs, TLS with the platform's roots.
+
+use http_body_util::Full;
+use hyper::client::conn::http1::{self, SendRequest};
+use hyper_util::rt::TokioIo;
+use rustls::ClientConfig;
+use rustls::pki_types::ServerName;
+use rustls_platform_verifier::Verifier;
+use std::net::SocketAddr;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpStream, lookup_host};
+use tokio::time::timeout;
+use tokio_rustls::TlsConnector;
+use tokio_util::sync::CancellationToken;
+
+use crate::lifecycle::Tasks;
+use bytes::Bytes;
+
+/// How long finding the addresses may take.
+const RESOLVE_MAX: Duration = Duration::from_secs(3);
+/// How long one address may take to answer.
+const CONNECT_MAX: Duration = Duration::from_secs(3);
+/// How many addresses are tried.
+const ADDRESSES_MAX: usize = 4;
+/// How long the TLS handshake may take.
+const TLS_MAX: Duration = Duration::from_secs(5);
+
+/// What sends requests on one connection.
+pub(super) type Sender = SendRequest<Full<Bytes>>;
+
+/// Opens connections to one host.
+pub(super) struct Dialer {
+    host: String,
+    port: u16,
+    tls: Option<(TlsConnector, ServerName<'static>)>,
+    tasks: Tasks,
+    /// Ends every connection.
+    over: CancellationToken,
+}
+
+impl Dialer {
+    /// For the host of a URL. Connections are tasks of the level, and end with `over`.
+    pub(super) fn new(url: &http::Uri, tasks: Tasks, over: CancellationToken) -> Result<Self, String> {
+        let host = url.host().ok_or("its URL names no host")?.trim_start_matches('[').trim_end_matches(']').to_owned();
+        let is_tls = url.scheme_str() == Some("https");
+        let port = url.port_u16().unwrap_or(if is_tls { 443 } else { 80 });
+        let tls = match is_tls {
+            true => {
+                let name = ServerName::try_from(host.clone())
+                    .map_err(|_| format!("`{host}` is no name that a certificate can have"))?;
+                Some((TlsConnector::from(tls_config()?), name))
+            }
+            false => None,
+        };
+        Ok(Self { host, port, tls, tasks, over })
+    }
+
+    /// A new connection; the text says why there is none.
+    pub(super) async fn dial(&self) -> Result<Sender, String> {
+        let stream = self.connect().await?;
+        // Small frames, asked for one by one: waiting to fill a packet only costs.
+        let _ = stream.set_nodelay(true);
+        match &self.tls {
+            None => self.shake(stream).await,
+            Some((connector, name)) => {
+                let shaken = timeout(TLS_MAX, connector.connect(name.clone(), stream)).await;
+                match shaken.map_err(|_| {
+                    format!("the TLS handshake with {} took more than {} s", self.host, TLS_MAX.as_secs())
+                })? {
+                    Ok(stream) => self.shake(stream).await,
+                    Err(error) => Err(format!("the TLS handshake with {} failed: {error}", self.host)),
+                }
+            }
+        }
+    }
+
+    async fn connect(&self) -> Result<TcpStream, String> {
+        let place = format!("{}:{}", self.host, self.port);
+        let found = timeout(RESOLVE_MAX, lookup_host((self.host.as_str(), self.port))).await;
+        let found = found.map_err(|_| format!("the address of {} was not found in time", self.host))?;
+        let addresses: Vec<SocketAddr> = found
+            .map_err(|error| format!("the address of {} was not found: {error}", self.host))?
+            .take(ADDRESSES_MAX)
+            .collect();
+        let mut why = format!("{} has no address", self.host);
+        for address in &addresses {
+            // All addresses together take little more than one: the last word is for who is slow, not for who is many.
+            let limit = if addresses.len() == 1 { CONNECT_MAX } else { CONNECT_MAX / 2 };
+            match timeout(limit, TcpStream::connect(address)).await {
+                Ok(Ok(stream)) => return Ok(stream),
+                Ok(Err(error)) => why = format!("cannot connect to {place}: {error}"),
+                Err(_) => why = format!("cannot connect to {place}: no answer within {} s", limit.as_secs_f32()),
+            }
+        }
+        Err(why)
+    }
+
+    async fn shake<S>(&self, stream: S) -> Result<Sender, String>
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let (sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(|error| error.to_string())?;
+        let over = self.over.clone();
+        self.tasks.spawn(async move {
+            tokio::select! {
+                // What went wrong is told to whoever waits for a response.
+                ended = connection => if let Err(error) = ended { tracing::debug!(%error, "a connection ended") },
+                () = over.cancelled() => {}
+            }
+        });
+        Ok(sender)
+    }
+}
+
+/// Made once: reading the platform's roots takes a while.
+fn tls_config() -> Result<Arc<ClientConfig>, String> {
+    static CONFIG: OnceLock<Result<Arc<ClientConfig>, String>> = OnceLock::new();
+    let make = || {
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let verifier = Verifier::new(provider.clone())
+            .map_err(|error| format!("the platform's certificates cannot be read: {error}"))?;
+        let mut config = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .map_err(|error| error.to_string())?
+            .dangerous()
+            .with_custom_certificate_verifier(Arc::new(verifier))
+            .with_no_client_auth();
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        Ok(Arc::new(config))
+    };
+    CONFIG.get_or_init(make).clone()
+}

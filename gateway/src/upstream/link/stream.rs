@@ -1,0 +1,164 @@
+//! A stream of events: read as it comes, resumed where that is possible, answered aside.
+
+use super::answer::{self, one};
+use super::http::Http;
+use super::pool::{Held, causes};
+use super::slot::{Arrival, Lost, Slot};
+use crate::call::LogLevel;
+use crate::protocol::Method;
+use crate::protocol::frame::{Body, Frame};
+use crate::protocol::object::Key;
+use crate::protocol::sse::{Decoder, SseEvent};
+use bytes::Bytes;
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::sleep;
+
+/// How often a stream is resumed without anything new on it.
+const RESUMES_MAX: u32 = 5;
+/// How long before it is resumed, where the upstream does not say.
+const RESUME_AFTER: Duration = Duration::from_secs(1);
+/// What an upstream can ask for.
+const RETRY: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(60));
+
+/// One exchange whose answer comes as a stream.
+pub(super) struct Reading<'a> {
+    pub(super) http: &'a Arc<Http>,
+    pub(super) id: u64,
+    pub(super) slot: &'a Arc<Slot>,
+}
+
+/// What a stream has said of how it is resumed.
+#[derive(Debug, Default)]
+pub(super) struct Place {
+    /// The last event id.
+    pub(super) last: Option<Bytes>,
+    /// How long to wait first.
+    pub(super) retry: Option<Duration>,
+}
+
+impl Place {
+    /// Notes what an event sets.
+    pub(super) fn note(&mut self, event: &SseEvent) -> bool {
+        if let Some(retry) = event.retry {
+            self.retry = Some(Duration::from_millis(retry).clamp(RETRY.0, RETRY.1));
+        }
+        match &event.id {
+            Some(id) if Some(id) != self.last.as_ref() => {
+                // An empty id takes the last one back.
+                self.last = Some(id.clone()).filter(|id| !id.is_empty());
+                true
+            }
+            _ => false,
+        }
+    }
+}
+
+/// Reads to the answer.
+pub(super) async fn answer(reading: &Reading<'_>, body: Incoming, held: Held) -> Result<Body, Lost> {
+    let mut place = Place::default();
+    let (mut body, mut held) = (body, held);
+    let mut idle = 0;
+    loop {
+        let why = match read(reading, &mut body, &mut place, &mut idle).await {
+            Ok(answer) => {
+                answer::give_back(reading.http, body, held);
+                return Ok(answer);
+            }
+            Err(why) => why,
+        };
+        if place.last.is_none() || reading.http.is_modern() || idle >= RESUMES_MAX {
+            return Err(Lost::Unknown(why.into()));
+        }
+        idle += 1;
+        drop((body, held));
+        sleep(place.retry.unwrap_or(RESUME_AFTER)).await;
+        (body, held) = resume(reading.http, &place)
+            .await
+            .map_err(|lost| Lost::Unknown(format!("{why}, and {}", lost.text()).into()))?;
+    }
+}
+
+async fn resume(http: &Arc<Http>, place: &Place) -> Result<(Incoming, Held), Lost> {
+    let (response, held) = http.wire.pool.send(http.get(place.last.as_deref()), || ()).await?;
+    if !response.status().is_success() || !answer::is_stream(&response) {
+        return Err(Lost::Unknown(format!("it cannot be resumed: HTTP {}", response.status().as_u16()).into()));
+    }
+    Ok((response.into_body(), held))
+}
+
+/// Reads one stretch of a stream; the text says why it ended without the answer.
+async fn read(reading: &Reading<'_>, body: &mut Incoming, place: &mut Place, idle: &mut u32) -> Result<Body, String> {
+    let Reading { http, id, slot } = reading;
+    let mut decoder = Decoder::new(http.wire.max);
+    loop {
+        while let Some(event) = decoder.next_event() {
+            let Ok(event) = event else {
+                http.wire
+                    .inbox
+                    .violated("event_too_long", &format_args!("an event of more than {} bytes", http.wire.max));
+                continue;
+            };
+            if place.note(&event) {
+                *idle = 0;
+            }
+            if !is_message(&event) {
+                continue;
+            }
+            if let Some(answer) = one(&event.data, *id, &|frame| beside(http, slot, *id, frame)) {
+                return Ok(answer);
+            }
+        }
+        match body.frame().await {
+            Some(Ok(frame)) => frame.data_ref().into_iter().for_each(|chunk| decoder.push(chunk)),
+            Some(Err(error)) => return Err(format!("the stream broke before the answer: {}", causes(&error))),
+            None => {
+                return Err(format!(
+                    "the stream ended without the answer; no response was received for request id {id}"
+                ));
+            }
+        }
+    }
+}
+
+/// Whether an event holds a message; others are for somebody else.
+pub(super) fn is_message(event: &SseEvent) -> bool {
+    !event.data.is_empty() && (event.name.is_empty() || event.name == "message")
+}
+
+/// A frame on the stream of an exchange that is not its answer.
+pub(super) fn beside(http: &Arc<Http>, slot: &Slot, id: u64, frame: Frame) {
+    match frame {
+        Frame::Notification { method: Method::Progress, params } => {
+            let token =
+                params.get(Key::ProgressToken).and_then(|raw| std::str::from_utf8(raw).ok()?.parse::<u64>().ok());
+            match token == Some(id) {
+                true => _ = slot.push(Arrival::Progress(params)),
+                false => http.wire.inbox.violated("unknown_token", &"progress of another request"),
+            }
+        }
+        Frame::Notification { method: Method::Message, params } => {
+            let level = params.find("level").and_then(LogLevel::parse).unwrap_or(LogLevel::Info);
+            match slot.logs {
+                Some(wanted) if level >= wanted => _ = slot.push(Arrival::Log(level, params)),
+                // A session's level is for all of it; a stateless request has its own, and this one asked for less.
+                _ if !http.is_modern() => http.wire.inbox.notified(Method::Message, params),
+                _ => {}
+            }
+        }
+        Frame::Notification { method: Method::Acknowledged, params } => _ = slot.push(Arrival::Acknowledged(params)),
+        other => unrelated(http, other),
+    }
+}
+
+/// A frame that belongs to no exchange.
+pub(super) fn unrelated(http: &Arc<Http>, frame: Frame) {
+    let inbox = &http.wire.inbox;
+    match frame {
+        Frame::Notification { method, params } => inbox.notified(method, params),
+        Frame::Request { id, method, .. } => http.answer(id.raw(), &inbox.asked(&method)),
+        Frame::Response { .. } => inbox.violated("unknown_id", &"an answer to an id that was never ours"),
+    }
+}

@@ -1,0 +1,178 @@
+//! For tests: an upstream in memory, played frame by frame, with the clock paused.
+
+use super::Notice;
+use super::config::{Config, EraChoice, Filter, Restart, Transport};
+use super::legacy;
+use super::link::{Link, Pipe, read_pipe, write_pipe};
+use super::peer::{Offer, Peer};
+use super::standing::Standing;
+use crate::call::{Call, Caller, Grants, Outcome, Principal, Reply, Step};
+use crate::lifecycle::{Board, Tasks};
+use crate::protocol::frame::{Frame, Id};
+use crate::protocol::{Method, Object, Revision};
+use bytes::Bytes;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, ReadHalf, WriteHalf, split};
+
+/// A configuration that nothing is started from.
+pub(super) fn config() -> Config {
+    Config {
+        name: "a".into(),
+        title: None,
+        prefix: "a".into(),
+        transport: Transport::Stdio { command: "false".into(), args: Vec::new(), env: Vec::new(), cwd: None },
+        era: EraChoice::Auto,
+        startup_timeout: Duration::from_secs(60),
+        request_timeout: Some(Duration::from_secs(30)),
+        call_timeout: None,
+        max_call_time: Some(Duration::from_secs(3600)),
+        restart: Restart::default(),
+        tools: Filter::default(),
+        max_message: 1024 * 1024,
+    }
+}
+
+/// The far end of a pipe: the upstream as a test plays it.
+pub(super) struct Far {
+    input: BufReader<ReadHalf<DuplexStream>>,
+    output: WriteHalf<DuplexStream>,
+}
+
+impl Far {
+    /// The next line that was sent to the upstream, raw.
+    pub(super) async fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.input.read_line(&mut line).await.unwrap();
+        line.trim_end().to_owned()
+    }
+
+    /// The next request: its id as it is written, its method, its parameters.
+    pub(super) async fn request(&mut self) -> (Id, Method, Object) {
+        let line = self.line().await;
+        match Frame::parse(&Bytes::from(line.clone())) {
+            Ok(Frame::Request { id, method, params }) => (id, method, params),
+            _ => panic!("not a request: {line}"),
+        }
+    }
+
+    /// The next notification.
+    pub(super) async fn notification(&mut self) -> (Method, Object) {
+        let line = self.line().await;
+        match Frame::parse(&Bytes::from(line.clone())) {
+            Ok(Frame::Notification { method, params }) => (method, params),
+            _ => panic!("not a notification: {line}"),
+        }
+    }
+
+    /// Whether nothing is sent for a while.
+    pub(super) async fn is_quiet(&mut self) -> bool {
+        let mut line = String::new();
+        tokio::time::timeout(Duration::from_millis(100), self.input.read_line(&mut line)).await.is_err()
+    }
+
+    pub(super) async fn write(&mut self, text: &str) {
+        self.output.write_all(text.as_bytes()).await.unwrap();
+        self.output.write_all(b"\n").await.unwrap();
+    }
+
+    pub(super) async fn write_raw(&mut self, bytes: &[u8]) {
+        self.output.write_all(bytes).await.unwrap();
+    }
+
+    pub(super) async fn result(&mut self, id: &Id, result: &str) {
+        let id = String::from_utf8_lossy(id.raw()).into_owned();
+        self.write(&format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#)).await;
+    }
+
+    pub(super) async fn error(&mut self, id: &Id, code: i64) {
+        let id = String::from_utf8_lossy(id.raw()).into_owned();
+        self.write(&format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":{code},"message":"no"}}}}"#)).await;
+    }
+
+    pub(super) async fn notify(&mut self, method: &str, params: &str) {
+        self.write(&format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{params}}}"#)).await;
+    }
+}
+
+/// One upstream in memory.
+pub(super) struct Rig {
+    pub(super) standing: Arc<Standing>,
+    pub(super) pipe: Arc<Pipe>,
+    pub(super) far: Far,
+    pub(super) tasks: Tasks,
+    pub(super) notices: Arc<Mutex<Vec<Notice>>>,
+    pub(super) board: Board,
+}
+
+impl Rig {
+    pub(super) fn new(config: Config) -> Self {
+        let board = Board::default();
+        let seat = board.seat(&config.name, "stdio");
+        let notices: Arc<Mutex<Vec<Notice>>> = Arc::default();
+        let heard = notices.clone();
+        let standing =
+            Arc::new(Standing::new(config, seat, Arc::new(move |notice| heard.lock().unwrap().push(notice))));
+        let tasks = Tasks::new();
+        let (near, far) = tokio::io::duplex(64 * 1024);
+        let (near_in, near_out) = split(near);
+        let (far_in, far_out) = split(far);
+        let pipe = Pipe::new(standing.clone());
+        let (reading, writing) = (pipe.clone(), pipe.clone());
+        let max = standing.config.max_message;
+        tasks.spawn_until_end(async move {
+            let end = read_pipe(&reading, near_in, max).await;
+            reading.close(format!("{end:?}"));
+        });
+        tasks.spawn_until_end(async move { drop(write_pipe(&writing, near_out).await) });
+        let far = Far { input: BufReader::new(far_in), output: far_out };
+        Self { standing, pipe, far, tasks, notices, board }
+    }
+
+    pub(super) fn link(&self) -> Link {
+        Link::Pipe(self.pipe.clone())
+    }
+
+    /// A peer that was met, without the frames of meeting it; the gate stands open.
+    pub(super) fn met(&self, revision: Revision, capabilities: &str) -> Arc<Peer> {
+        let answer = Object::parse(format!("{{\"capabilities\":{capabilities}}}").into()).unwrap();
+        let offer: Offer = legacy::offer(&answer, revision);
+        let peer = Arc::new(Peer::new(self.link(), offer));
+        self.standing.gate.expect(&peer);
+        let standing = self.standing.clone();
+        self.standing.gate.open(&peer, &move |peer, call| standing.send(peer, call));
+        peer
+    }
+
+    pub(super) fn upstream(&self) -> super::Upstream {
+        super::Upstream::of(self.standing.clone())
+    }
+}
+
+/// A call of a client.
+pub(super) fn call(revision: Revision, method: Method, params: &str) -> Call {
+    Call {
+        method,
+        params: Object::parse(Bytes::copy_from_slice(params.as_bytes())).unwrap(),
+        meta: Bytes::new(),
+        caller: Arc::new(Caller {
+            principal: Principal::anonymous(),
+            grants: Grants::all(),
+            revision,
+            capabilities: "{}".into(),
+            session: None,
+        }),
+        progress: false,
+        log_level: None,
+        is_notification: false,
+        param_headers: None,
+    }
+}
+
+/// The next step, which must be the outcome.
+pub(super) async fn outcome(reply: &mut Reply) -> Outcome {
+    match reply.next().await {
+        Step::Done(outcome) => outcome,
+        Step::Event(event) => panic!("not the outcome: {event:?}"),
+    }
+}
