@@ -1,8 +1,12 @@
 //! One upstream as its callers see it: lists, changes, subscriptions, and real children.
 
+mod host;
+mod http;
+pub(super) mod rig;
+
+use self::rig::{Rig, call, config, outcome};
 use super::config::{Config, Filter, Glob, Transport};
 use super::reads::Kinds;
-use super::rig::{Rig, call, config, outcome};
 use super::*;
 use crate::call::{Change, Event, Failure, Outcome, Step};
 use crate::lifecycle::Board;
@@ -193,7 +197,9 @@ const ANSWER: &str = r#"echo '{"jsonrpc":"2.0","id":'$id',"result":{"content":[]
 fn start(config: Config) -> (Upstream, Board, Tasks) {
     let (board, tasks) = (Board::default(), Tasks::new());
     let seat = board.seat(&config.name, "stdio");
-    (Upstream::start(config, seat, tasks.clone(), Arc::new(|_| ())), board, tasks)
+    let upstream = Upstream::new(config, seat, Arc::new(|_| ()));
+    upstream.keep_alive(&tasks);
+    (upstream, board, tasks)
 }
 
 async fn bounded<T>(future: impl Future<Output = T>) -> T {

@@ -1,9 +1,9 @@
 //! HTTP upstreams of both eras, over loopback.
 
-use super::config::{Config, EraChoice};
-use super::http_rig::{Host, Seen, empty, events, json};
+use super::super::config::{Config, EraChoice};
+use super::super::*;
+use super::host::{Host, Seen, empty, events, json};
 use super::rig::{call, outcome};
-use super::*;
 use crate::call::{Event, Failure, Outcome, Step};
 use crate::lifecycle::Board;
 use crate::protocol::Revision;
@@ -51,7 +51,9 @@ fn modern(seen: &Seen) -> Option<String> {
 fn start(config: Config) -> (Upstream, Board, Tasks) {
     let (board, tasks) = (Board::default(), Tasks::new());
     let seat = board.seat(&config.name, "http");
-    (Upstream::start(config, seat, tasks.clone(), Arc::new(|_| ())), board, tasks)
+    let upstream = Upstream::new(config, seat, Arc::new(|_| ()));
+    upstream.keep_alive(&tasks);
+    (upstream, board, tasks)
 }
 
 async fn bounded<T>(future: impl Future<Output = T>) -> T {
