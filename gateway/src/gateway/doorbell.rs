@@ -47,7 +47,7 @@ impl<R> Doorbell<R> {
         let Some(lines) = &mut self.lines else { return };
         lines.buffer().extend_from_slice(bytes);
         let mut heard = None;
-        while let Some(line) = lines.next_line().or_else(|| lines.last().filter(|_| bytes.is_empty())) {
+        while let Some(line) = if bytes.is_empty() { lines.last() } else { lines.next_line() } {
             heard = Some(if is_probe(&line) { Heard::Probe } else { Heard::Caller });
             if heard == Some(Heard::Caller) {
                 break;
@@ -59,7 +59,9 @@ impl<R> Doorbell<R> {
         if matches!(heard, Some(Heard::Caller | Heard::End)) {
             self.lines = None;
         }
-        heard.into_iter().for_each(|heard| drop(self.heard.send_replace(heard)));
+        if let Some(heard) = heard {
+            self.heard.send_replace(heard);
+        }
     }
 }
 
@@ -118,7 +120,7 @@ mod tests {
         for piece in pieces {
             client.write_all(piece).await.unwrap();
         }
-        let _kept = if closes { None } else { Some(client) };
+        let _kept = (!closes).then_some(client);
         let mut out = vec![0; 1 << 16];
         let read = async { while stdin.read(&mut out).await.unwrap() > 0 {} };
         let rang = tokio::select! {

@@ -1,13 +1,14 @@
 //! What the gateway offers: the merged inventories, an immutable snapshot that is swapped whole.
 
 use super::config::Naming;
+use super::entry::Entry;
 use super::kind::Kind;
+use super::namespace;
 use super::owner::Member;
-use super::shelf::{Entry, Shelf};
+use super::shelf::Shelf;
 use super::stock;
 use super::template::Template;
 use super::uri::{Marked, origin};
-use super::{discover, namespace};
 use crate::call::Grants;
 use crate::protocol::Object;
 use crate::upstream::Inventory;
@@ -29,7 +30,8 @@ pub(super) struct Catalog {
     origins: HashMap<Box<str>, Option<usize>>,
     /// What nobody can ask for, since an earlier upstream has the same.
     pub(super) hidden: Vec<(usize, Arc<str>)>,
-    discovered: OnceLock<Object>,
+    /// The result of `server/discover`, once it was asked for.
+    pub(super) discovered: OnceLock<Object>,
 }
 
 /// What a catalog is made by.
@@ -172,10 +174,5 @@ impl Catalog {
             _ => false,
         };
         self.known.len() == before.known.len() && self.known.iter().zip(&before.known).all(same)
-    }
-
-    /// The result of `server/discover`.
-    pub(super) fn discovered(&self) -> &Object {
-        self.discovered.get_or_init(|| discover::result(self))
     }
 }

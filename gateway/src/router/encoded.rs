@@ -1,8 +1,8 @@
 //! A list as one kind of caller sees it, encoded once: answering is a copy of bytes.
 
+use super::entry::Entry;
 use super::kind::Kind;
 use super::page::{CURSOR_BYTES_MAX, Cursor, Version};
-use super::shelf::Entry;
 use crate::call::{Reason, Refusal};
 use crate::protocol::{Object, Revision, json, translate};
 

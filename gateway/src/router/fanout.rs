@@ -33,7 +33,7 @@ fn answer(catalog: &Catalog, kind: Kind, call: &Call) -> Reply {
     let revision = call.revision();
     let list = catalog.shelf(kind).list(revision, &call.caller.grants);
     let cursor = call.params.find("cursor");
-    match list.page(cursor) {
+    match list.encoded().page(cursor) {
         Ok(page) => Reply::complete(revision, page.clone()),
         Err(refusal) => Reply::refuse(revision, refusal),
     }

@@ -1,6 +1,6 @@
 //! What a caller may have meant by an unknown name. Pure.
 
-use super::shelf::Entry;
+use super::entry::Entry;
 
 /// So many edits apart, a name is no longer what was meant.
 const EDITS_MAX: usize = 3;
@@ -15,18 +15,23 @@ pub(super) fn nearest<'a>(unknown: &str, entries: impl Iterator<Item = &'a Entry
         return None;
     }
     let near = entries.filter_map(|entry| {
-        let edits = if *entry.own == *unknown { 0 } else { edits(unknown, &entry.public)? };
+        let edits = if *entry.own == *unknown { 0 } else { edits(unknown, entry)? };
         Some((edits, &*entry.public))
     });
     near.min_by_key(|(edits, _)| *edits).map(|(_, public)| public)
 }
 
-fn edits(a: &str, b: &str) -> Option<usize> {
-    if a.len().abs_diff(b.len()) > EDITS_MAX {
+/// How many slips lead from one name to an entry's. What stands before the own name must be right: it is the same for many.
+fn edits(unknown: &str, entry: &Entry) -> Option<usize> {
+    let (unknown, known) = match entry.public.strip_suffix(&*entry.own) {
+        Some(prefix) => (unknown.strip_prefix(prefix)?, &*entry.own),
+        None => (unknown, &*entry.public),
+    };
+    if unknown.len().abs_diff(known.len()) > EDITS_MAX {
         return None;
     }
-    // Of a short name, most must be right.
-    Some(strsim::levenshtein(a, b)).filter(|edits| *edits <= EDITS_MAX && edits * 2 < a.len())
+    // Most of a short name must be right, too.
+    Some(strsim::osa_distance(unknown, known)).filter(|edits| *edits <= EDITS_MAX && edits * 2 < known.len())
 }
 
 /// A caller's text, short enough for a message.

@@ -5,6 +5,7 @@ pub mod config;
 mod current;
 mod discover;
 mod encoded;
+mod entry;
 mod fanout;
 mod hint;
 mod keeper;
@@ -29,7 +30,7 @@ pub use owner::Owner;
 
 use crate::call::{Call, Handle, Reason, Refusal, Reply};
 use crate::lifecycle::Tasks;
-use crate::protocol::{Method, Object};
+use crate::protocol::{Method, Object, Revision};
 use catalog::{Catalog, Rules};
 use config::Naming;
 use current::Current;
@@ -99,7 +100,9 @@ impl Handle for Router {
             // All of them.
             Method::Listen => listen::listen(current, &self.listeners, call),
             Method::Discover => {
-                Reply::complete(crate::protocol::Revision::NEWEST_MODERN, current.load().discovered().clone())
+                let catalog = current.load();
+                let result = catalog.discovered.get_or_init(|| discover::result(&catalog));
+                Reply::complete(Revision::NEWEST_MODERN, result.clone())
             }
             method => match Kind::listed_by(method) {
                 Some(kind) => fanout::list(current, kind, &call, self.first_list_wait),

@@ -1,43 +1,15 @@
 //! Everything of one kind that the gateway offers: looked up by public name, listed from encoded bytes.
 
 use super::encoded::Encoded;
+use super::entry::Entry;
 use super::kind::Kind;
 use crate::call::Grants;
-use crate::protocol::{ParamHeaders, Revision};
-use bytes::Bytes;
+use crate::protocol::Revision;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// So many lists of callers with grants are kept encoded; more are encoded on each request.
 const INTERNED_MAX: usize = 256;
-
-/// One offered thing.
-pub(super) struct Entry {
-    /// What clients call it.
-    pub(super) public: Arc<str>,
-    /// What its upstream calls it.
-    pub(super) own: Arc<str>,
-    /// The raw JSON string to put in place of the public name; `None` where the two are the same.
-    pub(super) own_raw: Option<Bytes>,
-    /// Whose it is: the upstream's place in configuration order.
-    pub(super) member: usize,
-    /// Its definition with the public name in it, as raw JSON of `revision`.
-    pub(super) definition: Bytes,
-    pub(super) revision: Revision,
-    /// Arguments of a tool that travel as headers, too.
-    pub(super) headers: Option<Arc<ParamHeaders>>,
-}
-
-impl Entry {
-    /// Whether clients see the same in both.
-    fn looks_like(&self, other: &Self) -> bool {
-        self.revision == other.revision && self.public == other.public && self.definition == other.definition
-    }
-
-    fn is(&self, other: &Self) -> bool {
-        self.member == other.member && self.own == other.own && self.looks_like(other)
-    }
-}
 
 /// All entries of one kind, in order.
 pub(super) struct Shelf {
@@ -57,10 +29,9 @@ pub(super) enum Listed<'a> {
     Granted(Arc<Encoded>),
 }
 
-impl std::ops::Deref for Listed<'_> {
-    type Target = Encoded;
-
-    fn deref(&self) -> &Encoded {
+impl Listed<'_> {
+    /// The list itself.
+    pub(super) fn encoded(&self) -> &Encoded {
         match self {
             Self::Whole(encoded) => encoded,
             Self::Granted(encoded) => encoded,

@@ -1,10 +1,10 @@
 //! Takes stock: turns the inventories into entries with public names and URIs. Pure.
 
 use super::config::Naming;
+use super::entry::Entry;
 use super::kind::Kind;
 use super::namespace::{self, Party};
 use super::owner::Member;
-use super::shelf::Entry;
 use super::splice;
 use super::template::Template;
 use super::uri::{Marked, Tag};

@@ -1,11 +1,8 @@
 //! The health board in words: for a person, and as JSON.
 
-use crate::lifecycle::Health;
+use crate::lifecycle::{Health, State};
 use serde::Serialize;
 use std::fmt::Write;
-
-/// Lines of stderr that are shown of each upstream as text.
-const STDERR_LINES: usize = 1;
 
 /// One upstream as a program reads it.
 #[derive(Serialize)]
@@ -69,7 +66,7 @@ pub(super) fn json(is_ready: bool, board: &[Health]) -> String {
     serde_json::to_string_pretty(&whole).expect("strings and numbers always have a JSON form")
 }
 
-/// The board as text: a line for each upstream, then why it is not ready.
+/// The board as text: a line for each upstream, with why it is not ready.
 pub(super) fn text(is_ready: bool, board: &[Health]) -> String {
     let mut out = String::from(if is_ready { "ready\n" } else { "draining\n" });
     let width = board.iter().map(|health| health.name.chars().count()).max().unwrap_or_default();
@@ -91,14 +88,15 @@ fn line(health: &Health, width: usize, out: &mut String) -> std::fmt::Result {
     if health.restarts > 0 {
         write!(out, "  {} restarts", health.restarts)?;
     }
-    out.push('\n');
     if let Some(cause) = &health.cause {
-        writeln!(out, "{:width$}  {}", "", tamed(cause))?;
+        write!(out, "  {}", tamed(cause))?;
     }
-    let skipped = health.stderr.len().saturating_sub(STDERR_LINES);
-    for stderr in health.stderr.iter().skip(skipped) {
-        writeln!(out, "{:width$}  stderr: {}", "", tamed(stderr))?;
+    // The last words of what is not ready, where the cause has not them already.
+    let last = health.stderr.last().filter(|_| health.state != State::Ready);
+    if let Some(last) = last.filter(|last| !health.cause.as_ref().is_some_and(|cause| cause.contains(last.as_str()))) {
+        write!(out, "  (stderr: {})", tamed(last))?;
     }
+    out.push('\n');
     Ok(())
 }
 
@@ -110,7 +108,7 @@ fn tamed(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lifecycle::{Board, State};
+    use crate::lifecycle::Board;
 
     #[tokio::test(start_paused = true)]
     async fn the_sick_are_named_with_their_cause() {
@@ -127,7 +125,7 @@ mod tests {
         assert_eq!(
             text(true, &board.snapshot()),
             "ready\nwell  stdio  ready             7 s  3 tools  2025-11-25\n\
-             ill   http   backing_off       7 s  2 restarts\n      refused\\u{1b}[2J\n      stderr: last\n"
+             ill   http   backing_off       7 s  2 restarts  refused\\u{1b}[2J  (stderr: last)\n"
         );
         let json: serde_json::Value = serde_json::from_str(&json(false, &board.snapshot())).unwrap();
         assert_eq!(json["ready"], false);
