@@ -31,9 +31,12 @@ pub(crate) async fn keep(standing: Arc<Standing>, peer: Arc<Peer>, begun: Instan
             publish(&standing, &peer, inventory);
         }
         if round == 0 {
+            // A first notice is read at once, however soon it comes.
             ready(&standing, &peer, begun);
+            pace = Pace::new(Instant::now());
+        } else {
+            pace.read(Instant::now(), has_changed);
         }
-        pace.read(Instant::now(), has_changed);
     }
 }
 

@@ -1,9 +1,10 @@
 //! Speaks to handshake upstreams: `initialize`, and what their questions are answered with.
 
 use super::fault::Fault;
+use super::identity::IDENTITY;
 use super::inventory::Supports;
 use super::link::{Answer, Exchange, Link, Lost, Request};
-use super::peer::{IDENTITY, Offer};
+use super::peer::Offer;
 use crate::protocol::error::{self, RpcError};
 use crate::protocol::frame::Body;
 use crate::protocol::{Method, Object, Revision, json};

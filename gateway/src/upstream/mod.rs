@@ -5,10 +5,7 @@ pub mod config;
 mod backoff;
 mod fault;
 mod gate;
-#[cfg(test)]
-mod http_rig;
-#[cfg(test)]
-mod http_tests;
+mod identity;
 mod inventory;
 mod judge;
 mod keeping;
@@ -21,8 +18,6 @@ mod notice;
 mod peer;
 mod probe;
 mod reads;
-#[cfg(test)]
-mod rig;
 mod source;
 mod standing;
 mod subscriptions;

@@ -1,12 +1,12 @@
 //! Speaks to stateless upstreams: `server/discover`, and what its answer says of the era.
 
 use super::fault::Fault;
+use super::identity::{self, NO_CAPABILITIES};
 use super::legacy::offer;
 use super::link::{Exchange, Link, Lost, Request};
-use super::peer::{IDENTITY, NO_CAPABILITIES, Offer};
+use super::peer::Offer;
 use crate::protocol::error::{HEADER_MISMATCH, MISSING_CAPABILITY, RpcError, UNSUPPORTED_REVISION};
 use crate::protocol::frame::Body;
-use crate::protocol::meta::Envelope;
 use crate::protocol::{Era, Method, Object, Revision, json};
 
 /// What an answer to `server/discover` says.
@@ -24,12 +24,7 @@ pub(crate) enum Verdict {
 
 /// Asks what the upstream offers, as a stateless client asks.
 pub(crate) fn discover(link: &Link) -> Result<Exchange, Lost> {
-    let envelope = Envelope {
-        revision: Revision::NEWEST_MODERN,
-        capabilities: NO_CAPABILITIES,
-        client: IDENTITY.as_bytes(),
-        log_level: None,
-    };
+    let envelope = identity::envelope(Revision::NEWEST_MODERN, NO_CAPABILITIES, None);
     link.exchange(&Request::new(&Method::Discover, &Object::empty(), Some(envelope)))
 }
 

@@ -1,6 +1,7 @@
 //! Who is at the other end of a link, once that is known: its era, its revision, what it offers.
 
 use super::fault::Trouble;
+use super::identity::{self, NO_CAPABILITIES};
 use super::inventory::Supports;
 use super::link::{Exchange, Link, Lost, Request};
 use crate::call::{Call, LogLevel};
@@ -14,11 +15,6 @@ use http::{HeaderName, HeaderValue};
 use std::borrow::Cow;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
-
-/// Our own name and version, raw: never a client's.
-pub(crate) const IDENTITY: &str = concat!("{\"name\":\"trunkline\",\"version\":\"", env!("CARGO_PKG_VERSION"), "\"}");
-/// What we declare to an upstream on behalf of a caller that declared nothing that can be passed.
-pub(crate) const NO_CAPABILITIES: &[u8] = b"{}";
 
 /// What an upstream said of itself when it was met.
 #[derive(Debug, Clone)]
@@ -98,12 +94,7 @@ impl Peer {
     }
 
     fn envelope<'a>(&self, capabilities: &'a [u8], level: Option<LogLevel>) -> Option<Envelope<'a>> {
-        self.revision().is_modern().then(|| Envelope {
-            revision: self.revision(),
-            capabilities,
-            client: IDENTITY.as_bytes(),
-            log_level: level.map(quoted),
-        })
+        self.revision().is_modern().then(|| identity::envelope(self.revision(), capabilities, level))
     }
 
     /// A request of our own that wants nothing but the answer.
@@ -167,19 +158,5 @@ pub(crate) fn result_of(body: Body, revision: Revision) -> Result<Object, Troubl
         Body::Error(raw) => Err(Trouble::Refused(RpcError::from_raw(raw))),
         Body::Odd(_) => Err(Trouble::Odd("its result is not an object")),
         Body::Neither => Err(Trouble::Odd("its answer has both a result and an error, or neither")),
-    }
-}
-
-/// A level as a raw JSON string.
-fn quoted(level: LogLevel) -> &'static [u8] {
-    match level {
-        LogLevel::Debug => b"\"debug\"",
-        LogLevel::Info => b"\"info\"",
-        LogLevel::Notice => b"\"notice\"",
-        LogLevel::Warning => b"\"warning\"",
-        LogLevel::Error => b"\"error\"",
-        LogLevel::Critical => b"\"critical\"",
-        LogLevel::Alert => b"\"alert\"",
-        LogLevel::Emergency => b"\"emergency\"",
     }
 }

@@ -102,7 +102,7 @@ pub(crate) struct Pace {
 
 impl Pace {
     pub(crate) fn new(now: Instant) -> Self {
-        Self { gap: JOIN, next: now + JOIN }
+        Self { gap: JOIN, next: now }
     }
 
     /// A read has ended.

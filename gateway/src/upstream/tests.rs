@@ -1,8 +1,12 @@
 //! One upstream as its callers see it: lists, changes, subscriptions, and real children.
 
+mod host;
+mod http;
+pub(super) mod rig;
+
+use self::rig::{Rig, call, config, outcome};
 use super::config::{Config, Filter, Glob, Transport};
 use super::reads::Kinds;
-use super::rig::{Rig, call, config, outcome};
 use super::*;
 use crate::call::{Change, Event, Failure, Outcome, Step};
 use crate::lifecycle::Board;

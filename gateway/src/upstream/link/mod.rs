@@ -1,27 +1,20 @@
 //! Live connections to upstreams: what is sent, what belongs to it, how it ends.
 
-mod answer;
 mod child;
-mod dial;
 mod exchange;
 mod http;
 mod inbox;
-mod listener;
 mod pending;
 mod pipe;
-mod pool;
 mod pump;
-mod refused;
 mod request;
 mod slot;
 mod stderr;
 mod stdio;
-mod stream;
 
 pub(crate) use exchange::{Exchange, Link};
-pub(crate) use http::{Http, Wire};
+pub(crate) use http::{Http, Wire, listen};
 pub(crate) use inbox::{Answer, Inbox};
-pub(crate) use listener::listen;
 #[cfg(test)]
 pub(crate) use pipe::Pipe;
 #[cfg(test)]

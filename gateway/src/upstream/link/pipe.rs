@@ -1,5 +1,6 @@
 //! Many exchanges over one duplex of frames.
 
+use super::super::identity::{self, NO_CAPABILITIES};
 use super::inbox::{Answer, Inbox};
 use super::pending::Pending;
 use super::request::Request;
@@ -180,7 +181,10 @@ impl Pipe {
         text.extend_from_slice(Decimal::of(id).as_bytes());
         text.push(b'}');
         let params = Object::parse(text.into()).unwrap_or_default();
-        let _ = self.notify(&Request::new(&Method::Cancelled, &params, None));
+        // A stateless upstream has nothing but the message itself to see its era by.
+        let is_modern = self.modern.load(Ordering::Relaxed);
+        let envelope = is_modern.then(|| identity::envelope(Revision::NEWEST_MODERN, NO_CAPABILITIES, None));
+        let _ = self.notify(&Request::new(&Method::Cancelled, &params, envelope));
     }
 }
 

@@ -1,6 +1,6 @@
 //! The ladder over an in-memory pipe.
 
-use super::super::rig::{Far, Rig, config};
+use super::super::tests::rig::{Far, Rig, config};
 use super::*;
 use crate::protocol::{Method, Revision};
 

@@ -1,6 +1,6 @@
 //! Frames to and fro over an in-memory pipe: what belongs where, what is dropped, how it ends.
 
-use super::super::super::rig::{Rig, call, config, outcome};
+use super::super::super::tests::rig::{Rig, call, config, outcome};
 use super::*;
 use crate::call::{Event, Failure, Outcome, Reason, Step};
 use crate::protocol::Revision;

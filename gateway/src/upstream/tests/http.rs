@@ -1,9 +1,9 @@
 //! HTTP upstreams of both eras, over loopback.
 
-use super::config::{Config, EraChoice};
-use super::http_rig::{Host, Seen, empty, events, json};
+use super::super::config::{Config, EraChoice};
+use super::super::*;
+use super::host::{Host, Seen, empty, events, json};
 use super::rig::{call, outcome};
-use super::*;
 use crate::call::{Event, Failure, Outcome, Step};
 use crate::lifecycle::Board;
 use crate::protocol::Revision;

@@ -1,9 +1,9 @@
 //! The background stream of a legacy session: what the upstream tells unasked.
 
-use super::answer;
-use super::http::Http;
+use super::super::slot::Lost;
+use super::body::is_stream;
 use super::refused::{self, Refused};
-use super::slot::Lost;
+use super::session::Http;
 use super::stream::{self, Place};
 use crate::protocol::frame::Frame;
 use crate::protocol::sse::Decoder;
@@ -42,7 +42,7 @@ pub(crate) async fn listen(http: Arc<Http>, started: watch::Sender<bool>) -> Opt
             Err(lost) => tracing::debug!(cause = &**lost.text(), "a background stream broke"),
         }
         let pause = place.retry.unwrap_or_default().max(delay);
-        sleep(pause.mul_f64(0.75 + super::super::backoff::random() / 2.0)).await;
+        sleep(pause.mul_f64(0.75 + super::super::super::backoff::random() / 2.0)).await;
         delay = (delay * 2).min(REOPEN.1);
     }
 }
@@ -51,7 +51,7 @@ pub(crate) async fn listen(http: Arc<Http>, started: watch::Sender<bool>) -> Opt
 async fn open(http: &Arc<Http>, place: &Place, was_open: bool) -> Result<Option<Incoming>, Lost> {
     let (response, _held) = http.wire.pool.send(http.get(place.last.as_deref()), || ()).await?;
     if response.status().is_success() {
-        return Ok(answer::is_stream(&response).then(|| response.into_body()));
+        return Ok(is_stream(&response).then(|| response.into_body()));
     }
     // Before there was a stream every refusal means that there is none, whatever it says.
     match refused::read(response, http.has_session()).await {

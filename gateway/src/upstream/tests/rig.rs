@@ -1,11 +1,11 @@
 //! For tests: an upstream in memory, played frame by frame, with the clock paused.
 
-use super::Notice;
-use super::config::{Config, EraChoice, Filter, Restart, Transport};
-use super::legacy;
-use super::link::{Link, Pipe, read_pipe, write_pipe};
-use super::peer::{Offer, Peer};
-use super::standing::Standing;
+use super::super::Notice;
+use super::super::config::{Config, EraChoice, Filter, Restart, Transport};
+use super::super::legacy;
+use super::super::link::{Link, Pipe, read_pipe, write_pipe};
+use super::super::peer::{Offer, Peer};
+use super::super::standing::Standing;
 use crate::call::{Call, Caller, Grants, Outcome, Principal, Reply, Step};
 use crate::lifecycle::{Board, Tasks};
 use crate::protocol::frame::{Frame, Id};
@@ -16,7 +16,7 @@ use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, ReadHalf, WriteHalf, split};
 
 /// A configuration that nothing is started from.
-pub(super) fn config() -> Config {
+pub(crate) fn config() -> Config {
     Config {
         name: "a".into(),
         title: None,
@@ -34,21 +34,21 @@ pub(super) fn config() -> Config {
 }
 
 /// The far end of a pipe: the upstream as a test plays it.
-pub(super) struct Far {
+pub(crate) struct Far {
     input: BufReader<ReadHalf<DuplexStream>>,
     output: WriteHalf<DuplexStream>,
 }
 
 impl Far {
     /// The next line that was sent to the upstream, raw.
-    pub(super) async fn line(&mut self) -> String {
+    pub(crate) async fn line(&mut self) -> String {
         let mut line = String::new();
         self.input.read_line(&mut line).await.unwrap();
         line.trim_end().to_owned()
     }
 
     /// The next request: its id as it is written, its method, its parameters.
-    pub(super) async fn request(&mut self) -> (Id, Method, Object) {
+    pub(crate) async fn request(&mut self) -> (Id, Method, Object) {
         let line = self.line().await;
         match Frame::parse(&Bytes::from(line.clone())) {
             Ok(Frame::Request { id, method, params }) => (id, method, params),
@@ -57,7 +57,7 @@ impl Far {
     }
 
     /// The next notification.
-    pub(super) async fn notification(&mut self) -> (Method, Object) {
+    pub(crate) async fn notification(&mut self) -> (Method, Object) {
         let line = self.line().await;
         match Frame::parse(&Bytes::from(line.clone())) {
             Ok(Frame::Notification { method, params }) => (method, params),
@@ -66,47 +66,47 @@ impl Far {
     }
 
     /// Whether nothing is sent for a while.
-    pub(super) async fn is_quiet(&mut self) -> bool {
+    pub(crate) async fn is_quiet(&mut self) -> bool {
         let mut line = String::new();
         tokio::time::timeout(Duration::from_millis(100), self.input.read_line(&mut line)).await.is_err()
     }
 
-    pub(super) async fn write(&mut self, text: &str) {
+    pub(crate) async fn write(&mut self, text: &str) {
         self.output.write_all(text.as_bytes()).await.unwrap();
         self.output.write_all(b"\n").await.unwrap();
     }
 
-    pub(super) async fn write_raw(&mut self, bytes: &[u8]) {
+    pub(crate) async fn write_raw(&mut self, bytes: &[u8]) {
         self.output.write_all(bytes).await.unwrap();
     }
 
-    pub(super) async fn result(&mut self, id: &Id, result: &str) {
+    pub(crate) async fn result(&mut self, id: &Id, result: &str) {
         let id = String::from_utf8_lossy(id.raw()).into_owned();
         self.write(&format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#)).await;
     }
 
-    pub(super) async fn error(&mut self, id: &Id, code: i64) {
+    pub(crate) async fn error(&mut self, id: &Id, code: i64) {
         let id = String::from_utf8_lossy(id.raw()).into_owned();
         self.write(&format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":{code},"message":"no"}}}}"#)).await;
     }
 
-    pub(super) async fn notify(&mut self, method: &str, params: &str) {
+    pub(crate) async fn notify(&mut self, method: &str, params: &str) {
         self.write(&format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{params}}}"#)).await;
     }
 }
 
 /// One upstream in memory.
-pub(super) struct Rig {
-    pub(super) standing: Arc<Standing>,
-    pub(super) pipe: Arc<Pipe>,
-    pub(super) far: Far,
-    pub(super) tasks: Tasks,
-    pub(super) notices: Arc<Mutex<Vec<Notice>>>,
-    pub(super) board: Board,
+pub(crate) struct Rig {
+    pub(crate) standing: Arc<Standing>,
+    pub(crate) pipe: Arc<Pipe>,
+    pub(crate) far: Far,
+    pub(crate) tasks: Tasks,
+    pub(crate) notices: Arc<Mutex<Vec<Notice>>>,
+    pub(crate) board: Board,
 }
 
 impl Rig {
-    pub(super) fn new(config: Config) -> Self {
+    pub(crate) fn new(config: Config) -> Self {
         let board = Board::default();
         let seat = board.seat(&config.name, "stdio");
         let notices: Arc<Mutex<Vec<Notice>>> = Arc::default();
@@ -129,12 +129,12 @@ impl Rig {
         Self { standing, pipe, far, tasks, notices, board }
     }
 
-    pub(super) fn link(&self) -> Link {
+    pub(crate) fn link(&self) -> Link {
         Link::Pipe(self.pipe.clone())
     }
 
     /// A peer that was met, without the frames of meeting it; the gate stands open.
-    pub(super) fn met(&self, revision: Revision, capabilities: &str) -> Arc<Peer> {
+    pub(crate) fn met(&self, revision: Revision, capabilities: &str) -> Arc<Peer> {
         let answer = Object::parse(format!("{{\"capabilities\":{capabilities}}}").into()).unwrap();
         let offer: Offer = legacy::offer(&answer, revision);
         let peer = Arc::new(Peer::new(self.link(), offer));
@@ -144,13 +144,13 @@ impl Rig {
         peer
     }
 
-    pub(super) fn upstream(&self) -> super::Upstream {
-        super::Upstream::of(self.standing.clone())
+    pub(crate) fn upstream(&self) -> super::super::Upstream {
+        super::super::Upstream::of(self.standing.clone())
     }
 }
 
 /// A call of a client.
-pub(super) fn call(revision: Revision, method: Method, params: &str) -> Call {
+pub(crate) fn call(revision: Revision, method: Method, params: &str) -> Call {
     Call {
         method,
         params: Object::parse(Bytes::copy_from_slice(params.as_bytes())).unwrap(),
@@ -170,7 +170,7 @@ pub(super) fn call(revision: Revision, method: Method, params: &str) -> Call {
 }
 
 /// The next step, which must be the outcome.
-pub(super) async fn outcome(reply: &mut Reply) -> Outcome {
+pub(crate) async fn outcome(reply: &mut Reply) -> Outcome {
     match reply.next().await {
         Step::Done(outcome) => outcome,
         Step::Event(event) => panic!("not the outcome: {event:?}"),

@@ -1,7 +1,8 @@
 //! The connections to one HTTP upstream: taken, used for one exchange, put back when its body has ended.
 
+use super::super::slot::Lost;
 use super::dial::{Dialer, Sender};
-use super::slot::Lost;
+
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::Full;

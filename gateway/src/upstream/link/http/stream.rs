@@ -1,25 +1,28 @@
 //! A stream of events: read as it comes, resumed where that is possible, answered aside.
 
-use super::answer::{self, one};
-use super::http::Http;
+use super::super::slot::{Arrival, Lost, Slot};
+use super::body::{is_stream, one};
 use super::pool::{Held, causes};
-use super::slot::{Arrival, Lost, Slot};
+use super::session::Http;
 use crate::call::LogLevel;
 use crate::protocol::Method;
 use crate::protocol::frame::{Body, Frame};
 use crate::protocol::object::Key;
 use crate::protocol::sse::{Decoder, SseEvent};
 use bytes::Bytes;
+use http_body::Body as _;
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 /// How often a stream is resumed without anything new on it.
 const RESUMES_MAX: u32 = 5;
 /// How long before it is resumed, where the upstream does not say.
 const RESUME_AFTER: Duration = Duration::from_secs(1);
+/// How long the rest of an answered stream is read, so that its connection can be used again.
+const DRAIN_MAX: Duration = Duration::from_secs(1);
 /// What an upstream can ask for.
 const RETRY: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(60));
 
@@ -64,7 +67,7 @@ pub(super) async fn answer(reading: &Reading<'_>, body: Incoming, held: Held) ->
     loop {
         let why = match read(reading, &mut body, &mut place, &mut idle).await {
             Ok(answer) => {
-                answer::give_back(reading.http, body, held);
+                give_back(reading.http, body, held);
                 return Ok(answer);
             }
             Err(why) => why,
@@ -83,7 +86,7 @@ pub(super) async fn answer(reading: &Reading<'_>, body: Incoming, held: Held) ->
 
 async fn resume(http: &Arc<Http>, place: &Place) -> Result<(Incoming, Held), Lost> {
     let (response, held) = http.wire.pool.send(http.get(place.last.as_deref()), || ()).await?;
-    if !response.status().is_success() || !answer::is_stream(&response) {
+    if !response.status().is_success() || !is_stream(&response) {
         return Err(Lost::Unknown(format!("it cannot be resumed: HTTP {}", response.status().as_u16()).into()));
     }
     Ok((response.into_body(), held))
@@ -161,4 +164,19 @@ pub(super) fn unrelated(http: &Arc<Http>, frame: Frame) {
         Frame::Request { id, method, .. } => http.answer(id.raw(), &inbox.asked(&method)),
         Frame::Response { .. } => inbox.violated("unknown_id", &"an answer to an id that was never ours"),
     }
+}
+
+/// Puts a connection back whose body may have a last bit to read; what is left is read aside.
+fn give_back(http: &Arc<Http>, mut body: Incoming, held: Held) {
+    if body.is_end_stream() {
+        return http.wire.pool.put(held);
+    }
+    let owner = http.clone();
+    let rest = async move {
+        while let Some(Ok(_)) = body.frame().await {}
+        if body.is_end_stream() {
+            owner.wire.pool.put(held);
+        }
+    };
+    http.wire.tasks.spawn(async move { drop(timeout(DRAIN_MAX, rest).await) });
 }

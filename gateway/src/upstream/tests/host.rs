@@ -1,6 +1,6 @@
 //! For tests: an HTTP upstream on loopback that answers with whatever text a test makes of each request.
 
-use super::config::{Config, Transport};
+use super::super::config::{Config, Transport};
 use super::rig::config;
 use crate::protocol::json;
 use std::collections::HashMap;
@@ -11,46 +11,46 @@ use tokio::net::{TcpListener, TcpStream};
 
 /// One request as the upstream saw it.
 #[derive(Debug, Clone)]
-pub(super) struct Seen {
-    pub(super) verb: String,
-    pub(super) headers: HashMap<String, String>,
-    pub(super) body: String,
+pub(crate) struct Seen {
+    pub(crate) verb: String,
+    pub(crate) headers: HashMap<String, String>,
+    pub(crate) body: String,
 }
 
 impl Seen {
     /// The JSON-RPC method.
-    pub(super) fn method(&self) -> String {
+    pub(crate) fn method(&self) -> String {
         json::get(self.body.as_bytes(), "method").and_then(json::unquote).unwrap_or_default().into_owned()
     }
 
     /// The JSON-RPC id, raw.
-    pub(super) fn id(&self) -> String {
+    pub(crate) fn id(&self) -> String {
         String::from_utf8_lossy(json::get(self.body.as_bytes(), "id").unwrap_or_default()).into_owned()
     }
 
     /// A header, or nothing.
-    pub(super) fn header(&self, name: &str) -> &str {
+    pub(crate) fn header(&self, name: &str) -> &str {
         self.headers.get(name).map_or("", String::as_str)
     }
 
     /// A result as the answer, in JSON.
-    pub(super) fn result(&self, result: &str) -> String {
+    pub(crate) fn result(&self, result: &str) -> String {
         json(200, "", &format!(r#"{{"jsonrpc":"2.0","id":{},"result":{result}}}"#, self.id()))
     }
 
     /// An error as the answer, in JSON.
-    pub(super) fn error(&self, status: u16, code: i64) -> String {
+    pub(crate) fn error(&self, status: u16, code: i64) -> String {
         json(status, "", &format!(r#"{{"jsonrpc":"2.0","id":{},"error":{{"code":{code},"message":"no"}}}}"#, self.id()))
     }
 
     /// An event that holds a result.
-    pub(super) fn event(&self, result: &str) -> String {
+    pub(crate) fn event(&self, result: &str) -> String {
         format!("data: {{\"jsonrpc\":\"2.0\",\"id\":{},\"result\":{result}}}\n\n", self.id())
     }
 }
 
 /// A whole JSON response.
-pub(super) fn json(status: u16, headers: &str, body: &str) -> String {
+pub(crate) fn json(status: u16, headers: &str, body: &str) -> String {
     format!(
         "HTTP/1.1 {status} X\r\ncontent-type: application/json\r\n{headers}content-length: {}\r\n\r\n{body}",
         body.len()
@@ -58,12 +58,12 @@ pub(super) fn json(status: u16, headers: &str, body: &str) -> String {
 }
 
 /// A response without a body.
-pub(super) fn empty(status: u16) -> String {
+pub(crate) fn empty(status: u16) -> String {
     format!("HTTP/1.1 {status} X\r\ncontent-length: 0\r\n\r\n")
 }
 
 /// A stream of events; the connection is closed behind it.
-pub(super) fn events(text: &str) -> String {
+pub(crate) fn events(text: &str) -> String {
     format!("HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n{text}")
 }
 
@@ -71,15 +71,15 @@ type Answer = Pin<Box<dyn Future<Output = String> + Send>>;
 
 /// The upstream, and all that it saw.
 #[derive(Clone)]
-pub(super) struct Host {
-    pub(super) port: u16,
+pub(crate) struct Host {
+    pub(crate) port: u16,
     seen: Arc<Mutex<Vec<Seen>>>,
 }
 
 impl Host {
     /// Starts one; an answer that ends in nothing but `content-length` keeps the connection, an empty one closes it.
     #[allow(clippy::disallowed_methods, reason = "a test's own upstream")]
-    pub(super) async fn start(play: impl Fn(Seen) -> Answer + Send + Sync + 'static) -> Self {
+    pub(crate) async fn start(play: impl Fn(Seen) -> Answer + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let host = Self { port: listener.local_addr().unwrap().port(), seen: Arc::default() };
         let (play, seen) = (Arc::new(play), host.seen.clone());
@@ -93,28 +93,28 @@ impl Host {
     }
 
     /// A configuration that reaches it.
-    pub(super) fn config(&self) -> Config {
+    pub(crate) fn config(&self) -> Config {
         let url = format!("http://127.0.0.1:{}/mcp", self.port).parse().unwrap();
         Config { transport: Transport::Http { url, headers: http::HeaderMap::new() }, ..config() }
     }
 
     /// What it saw, as `VERB method` or `VERB`.
-    pub(super) fn story(&self) -> Vec<String> {
+    pub(crate) fn story(&self) -> Vec<String> {
         self.all().iter().map(|seen| format!("{} {}", seen.verb, seen.method()).trim().to_owned()).collect()
     }
 
     /// How often it saw a line of its story.
-    pub(super) fn count(&self, line: &str) -> usize {
+    pub(crate) fn count(&self, line: &str) -> usize {
         self.story().iter().filter(|seen| *seen == line).count()
     }
 
     /// All that it saw.
-    pub(super) fn all(&self) -> Vec<Seen> {
+    pub(crate) fn all(&self) -> Vec<Seen> {
         self.seen.lock().unwrap().clone()
     }
 
     /// Waits until it has seen a line of its story.
-    pub(super) async fn saw(&self, line: &str) -> Seen {
+    pub(crate) async fn saw(&self, line: &str) -> Seen {
         let look = async {
             loop {
                 if let Some(at) = self.story().iter().position(|seen| seen == line) {

@@ -1,8 +1,8 @@
 //! What an HTTP status that says no means: an error of the upstream's own, a lost session, or just no.
 
-use super::answer::collect;
-use super::slot::{HttpRefusal, Lost};
-use super::stderr::printable;
+use super::super::slot::{HttpRefusal, Lost};
+use super::super::stderr::printable;
+use super::body::collect;
 use crate::protocol::error::{METHOD_NOT_FOUND, RpcError};
 use crate::protocol::frame::{Body, Frame};
 use bytes::Bytes;

@@ -1,0 +1,78 @@
+//! What is sent beside the exchanges: notifications, answers to what the upstream asks, the end of a session.
+
+use super::super::inbox::Answer;
+use super::super::request::Request;
+use super::super::slot::Lost;
+use super::body::collect;
+use super::refused::{self, Refused};
+use super::session::Http;
+use bytes::Bytes;
+use http_body::Body as _;
+use http_body_util::Full;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::timeout;
+
+/// How long what nobody waits for may take.
+pub(super) const ASIDE_MAX: Duration = Duration::from_secs(10);
+
+impl Http {
+    /// Sends a notification aside.
+    pub(crate) fn notify(self: &Arc<Self>, request: &Request<'_>) {
+        let mut body = Vec::new();
+        request.write_notification(&mut body);
+        self.aside(body.into());
+    }
+
+    /// Sends a notification and waits until it was taken.
+    pub(crate) async fn tell(self: &Arc<Self>, request: &Request<'_>) -> Result<(), Lost> {
+        let mut body = Vec::new();
+        request.write_notification(&mut body);
+        let posted = self.post(body.into(), None);
+        timeout(ASIDE_MAX, told(self, posted))
+            .await
+            .unwrap_or_else(|_| Err(Lost::Unknown("a notification was not taken in time".into())))
+    }
+
+    /// Answers a request of the upstream, aside.
+    pub(super) fn answer(self: &Arc<Self>, id: &[u8], answer: &Answer) {
+        if !self.is_modern() {
+            self.aside(answer.frame(id));
+        }
+    }
+
+    fn aside(self: &Arc<Self>, body: Bytes) {
+        let (posted, http) = (self.post(body, None), self.clone());
+        self.wire.tasks.spawn(async move {
+            match timeout(ASIDE_MAX, told(&http, posted)).await {
+                Ok(Ok(())) => {}
+                Ok(Err(lost)) => tracing::debug!(cause = &**lost.text(), "a message to an upstream was not taken"),
+                Err(_) => tracing::debug!("a message to an upstream was not taken in time"),
+            }
+        });
+    }
+
+    /// Ends the session, where there is one: the upstream may forget it.
+    pub(crate) async fn farewell(&self) {
+        if let Some(request) = self.delete() {
+            let _ = timeout(Duration::from_secs(1), self.wire.pool.send(request, || ())).await;
+        }
+    }
+}
+
+/// Sends what wants no answer.
+async fn told(http: &Arc<Http>, request: http::Request<Full<Bytes>>) -> Result<(), Lost> {
+    let (response, held) = http.wire.pool.send(request, || ()).await?;
+    if response.status().is_success() {
+        // Whatever a body says here means nothing; a small one is read so that the connection can be used again.
+        if response.body().is_end_stream() || collect(response.into_body(), 64 * 1024).await.is_ok() {
+            http.wire.pool.put(held);
+        }
+        return Ok(());
+    }
+    Err(match refused::read(response, http.has_session()).await {
+        Refused::Error(raw, status) => refused::status_of(raw, status),
+        Refused::Session(text) => Lost::Session(text),
+        Refused::Status(refusal) => Lost::Status(refusal),
+    })
+}

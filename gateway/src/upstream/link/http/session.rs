@@ -1,0 +1,115 @@
+//! One session with an HTTP upstream: what its requests say in their headers.
+
+use super::super::request::Request;
+use super::wire::Wire;
+use crate::protocol::{Method, Revision, headers};
+use bytes::Bytes;
+use http::HeaderValue;
+use http::header::{ACCEPT, CONTENT_TYPE};
+use http_body_util::Full;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+
+const STREAM: HeaderValue = HeaderValue::from_static("text/event-stream");
+
+/// One session with an HTTP upstream; a stateless one has none, and is spoken to in the same way.
+pub(crate) struct Http {
+    pub(super) wire: Arc<Wire>,
+    next: AtomicU64,
+    session: OnceLock<HeaderValue>,
+    version: OnceLock<HeaderValue>,
+    modern: AtomicBool,
+}
+
+impl Http {
+    pub(crate) fn new(wire: Arc<Wire>) -> Arc<Self> {
+        Arc::new(Self {
+            wire,
+            next: AtomicU64::new(1),
+            session: OnceLock::new(),
+            version: OnceLock::new(),
+            modern: AtomicBool::new(false),
+        })
+    }
+
+    /// From now on this revision is spoken.
+    pub(crate) fn speak(&self, revision: Revision) {
+        let _ = self.version.set(HeaderValue::from_static(revision.as_str()));
+        self.modern.store(revision.is_modern(), Ordering::Relaxed);
+    }
+
+    pub(super) fn is_modern(&self) -> bool {
+        self.modern.load(Ordering::Relaxed)
+    }
+
+    /// Keeps the id of a session that was opened.
+    pub(super) fn open_session(&self, id: &HeaderValue) {
+        let _ = self.session.set(id.clone());
+    }
+
+    pub(super) fn has_session(&self) -> bool {
+        self.session.get().is_some()
+    }
+
+    /// An id that this session has not used yet.
+    pub(super) fn next_id(&self) -> u64 {
+        self.next.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// The end of the session, where there is one to end.
+    pub(super) fn delete(&self) -> Option<http::Request<Full<Bytes>>> {
+        if !self.has_session() || self.is_modern() {
+            return None;
+        }
+        let mut request = self.bare(http::Method::DELETE);
+        request.headers_mut().remove(CONTENT_TYPE);
+        Some(request)
+    }
+
+    /// A GET for a stream, resumed behind the event `last`.
+    pub(super) fn get(&self, last: Option<&[u8]>) -> http::Request<Full<Bytes>> {
+        let mut request = self.bare(http::Method::GET);
+        request.headers_mut().remove(CONTENT_TYPE);
+        request.headers_mut().insert(ACCEPT, STREAM);
+        if let Some(last) = last.and_then(|id| HeaderValue::from_bytes(id).ok()) {
+            request.headers_mut().insert(headers::LAST_EVENT_ID, last);
+        }
+        request
+    }
+
+    /// A POST; `asked` is the request in its body, where it is one.
+    pub(super) fn post(&self, body: Bytes, asked: Option<&Request<'_>>) -> http::Request<Full<Bytes>> {
+        let mut request = self.bare(http::Method::POST);
+        *request.body_mut() = Full::new(body);
+        let map = request.headers_mut();
+        let Some(asked) = asked else { return request };
+        if *asked.method == Method::Initialize {
+            // Nothing is agreed on yet.
+            map.remove(headers::MCP_PROTOCOL_VERSION);
+        }
+        if let Some(envelope) = &asked.envelope {
+            map.insert(headers::MCP_PROTOCOL_VERSION, HeaderValue::from_static(envelope.revision.as_str()));
+            map.insert(headers::MCP_METHOD, headers::encode(asked.method.as_str()));
+            if let Some(name) = headers::name_of(asked.method, asked.params) {
+                map.insert(headers::MCP_NAME, headers::encode(&name));
+            }
+            asked.headers.iter().for_each(|(name, value)| _ = map.insert(name.clone(), value.clone()));
+        }
+        request
+    }
+
+    fn bare(&self, method: http::Method) -> http::Request<Full<Bytes>> {
+        let mut request = http::Request::new(Full::default());
+        *request.method_mut() = method;
+        *request.uri_mut() = self.wire.target.clone();
+        let map = request.headers_mut();
+        map.clone_from(&self.wire.base);
+        if let Some(version) = self.version.get() {
+            map.insert(headers::MCP_PROTOCOL_VERSION, version.clone());
+        }
+        if let Some(session) = self.session.get() {
+            map.insert(headers::MCP_SESSION_ID, session.clone());
+        }
+        request
+    }
+}
