@@ -14,6 +14,7 @@ mod respond;
 mod stream;
 #[cfg(test)]
 mod tests;
+mod work;
 
 pub use body::Body;
 

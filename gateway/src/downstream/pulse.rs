@@ -25,7 +25,7 @@ pub(super) struct Pulse {
     serving: AtomicBool,
     /// Since when a head has been coming in.
     head_since: AtomicU64,
-    /// Since when there has been no request.
+    /// Since when there has been no request, as far as the watch has noticed: it costs a request no look at the clock.
     idle_since: AtomicU64,
     /// Since when the peer has not been reading.
     unread_since: AtomicU64,
@@ -55,6 +55,10 @@ impl Pulse {
     /// Resolves when patience has come to its end. One timer a connection, which a request does not touch.
     pub(super) async fn stalled(&self) {
         loop {
+            let is_idle = !self.serving.load(Ordering::Relaxed);
+            if is_idle && self.idle_since.load(Ordering::Relaxed) == 0 {
+                self.idle_since.store(self.now(), Ordering::Relaxed);
+            }
             let limits = [(&self.head_since, self.head), (&self.idle_since, IDLE), (&self.unread_since, UNREAD)];
             let due = limits.map(|(since, limit)| match since.load(Ordering::Relaxed) {
                 0 => self.now() + limit.as_millis() as u64,
@@ -101,7 +105,6 @@ impl Serving {
 impl Drop for Serving {
     fn drop(&mut self) {
         self.0.serving.store(false, Ordering::Relaxed);
-        self.0.idle_since.store(self.0.now(), Ordering::Relaxed);
     }
 }
 

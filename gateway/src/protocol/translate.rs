@@ -121,33 +121,54 @@ fn recode(error: &RpcError, code: i64) -> RpcError {
     RpcError::new(code, &error.message().unwrap_or_default(), data.as_deref())
 }
 
-/// The parameters of a call on their way to an upstream of revision `to`.
-pub fn params(_method: &Method, params: &Object, from: Revision, to: Revision) -> Object {
-    // What only stateless callers can say means nothing to an upstream that asks live.
-    if from.is_modern()
-        && !to.is_modern()
-        && (params.get(Key::InputResponses).is_some() || params.get(Key::RequestState).is_some())
-    {
-        let edits = [(Key::InputResponses, Edit::Drop), (Key::RequestState, Edit::Drop)];
-        return Object::parse(params.with(&edits)).unwrap_or_else(|_| params.clone());
-    }
-    params.clone()
+/// The parameters of a call, or of a notice on a call's stream, on their way to a peer of revision `to`.
+pub fn params(method: &Method, params: &Object, from: Revision, to: Revision) -> Object {
+    let written = match method {
+        // The oldest revision's progress has no words.
+        Method::Progress if from != to && to == Revision::V2024_11_05 => without(params.raw(), &["message"]),
+        // What only stateless callers can say means nothing to an upstream that asks live.
+        _ if from.is_modern() && !to.is_modern() && is_retry(params) => {
+            params.with(&[(Key::InputResponses, Edit::Drop), (Key::RequestState, Edit::Drop)]).into()
+        }
+        _ => return params.clone(),
+    };
+    Object::parse(written.into()).unwrap_or_else(|_| params.clone())
+}
+
+fn is_retry(params: &Object) -> bool {
+    params.get(Key::InputResponses).is_some() || params.get(Key::RequestState).is_some()
 }
 
 /// A tool, resource, template or prompt on its way to a peer of revision `to`.
 pub fn definition(raw: &[u8], from: Revision, to: Revision) -> Cow<'_, [u8]> {
-    // `execution` says how a tool runs as a task of 2025-11-25 and misleads every other peer.
-    if from == Revision::V2025_11_25 && to != from && memchr::memmem::find(raw, b"\"execution\"").is_some() {
-        return Cow::Owned(without(raw, "execution"));
+    if from == to {
+        return Cow::Borrowed(raw);
+    }
+    // Members that came later than the receiver, or went before it.
+    let (is_tool, mut foreign) = (json::get(raw, "inputSchema").is_some(), Vec::new());
+    if to == Revision::V2024_11_05 && is_tool {
+        foreign.push("annotations");
+    }
+    if to < Revision::V2025_06_18 {
+        foreign.extend(["title", "outputSchema", "_meta"]);
+    }
+    if to < Revision::V2025_11_25 {
+        foreign.push("icons");
+    }
+    if to != Revision::V2025_11_25 {
+        foreign.push("execution");
+    }
+    if foreign.iter().any(|key| json::get(raw, key).is_some()) {
+        return Cow::Owned(without(raw, &foreign));
     }
     Cow::Borrowed(raw)
 }
 
-/// The object without one member.
-fn without(raw: &[u8], key: &str) -> Vec<u8> {
+/// The object without some members.
+fn without(raw: &[u8], keys: &[&str]) -> Vec<u8> {
     let mut kept = Vec::with_capacity(raw.len());
     for member in json::Members::of(raw).into_iter().flatten().flatten() {
-        if json::unquote(&raw[member.start..member.key_end]).as_deref() != Some(key) {
+        if !json::unquote(&raw[member.start..member.key_end]).is_some_and(|key| keys.contains(&&*key)) {
             kept.push(if kept.is_empty() { b'{' } else { b',' });
             kept.extend_from_slice(&raw[member.start..member.end]);
         }
@@ -215,9 +236,24 @@ mod tests {
     }
 
     #[test]
-    fn how_a_task_runs_is_shown_to_its_own_revision_alone() {
-        let raw = br#"{"name":"a","execution":{"taskSupport":"optional"},"x":"execution"}"#;
-        assert_eq!(definition(raw, R::V2025_11_25, R::V2025_06_18), &br#"{"name":"a","x":"execution"}"#[..]);
-        assert_eq!(definition(raw, R::V2025_11_25, R::V2025_11_25), &raw[..]);
+    fn a_definition_has_only_what_its_receiver_knows() {
+        let raw = br#"{"name":"a","title":"A","inputSchema":{},"annotations":{},"icons":[],"execution":{},"x":"execution"}"#;
+        let to = |to| String::from_utf8(definition(raw, R::V2025_11_25, to).into_owned()).unwrap();
+        assert_eq!(to(R::V2025_11_25).as_bytes(), raw);
+        assert_eq!(to(R::V2024_11_05), r#"{"name":"a","inputSchema":{},"x":"execution"}"#);
+        assert_eq!(to(R::V2025_03_26), r#"{"name":"a","inputSchema":{},"annotations":{},"x":"execution"}"#);
+        assert_eq!(to(R::V2025_06_18), r#"{"name":"a","title":"A","inputSchema":{},"annotations":{},"x":"execution"}"#);
+        let to_modern = r#"{"name":"a","title":"A","inputSchema":{},"annotations":{},"icons":[],"x":"execution"}"#;
+        assert_eq!(to(R::V2026_07_28), to_modern);
+        let resource = br#"{"uri":"a:b","annotations":{}}"#;
+        assert_eq!(definition(resource, R::V2025_11_25, R::V2024_11_05), &resource[..]);
+    }
+
+    #[test]
+    fn the_oldest_progress_has_no_words() {
+        let notice = object(r#"{"progressToken":1,"progress":2,"message":"m"}"#);
+        let old = params(&Method::Progress, &notice, R::V2025_11_25, R::V2024_11_05);
+        assert_eq!(old.raw(), r#"{"progressToken":1,"progress":2}"#);
+        assert_eq!(params(&Method::Progress, &notice, R::V2026_07_28, R::V2025_03_26).raw(), notice.raw());
     }
 }

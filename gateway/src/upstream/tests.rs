@@ -254,7 +254,7 @@ async fn what_cannot_be_started_has_failed_at_once_with_the_reason() {
         env: Vec::new(),
         cwd: Some("/no/such/place".into()),
     };
-    for (transport, word) in [(missing, "was not found"), (nowhere, "working directory")] {
+    for (transport, word) in [(missing, "was not found (No such file"), (nowhere, "working directory")] {
         let (upstream, board, tasks) = start(Config { transport, ..config() });
         let mut changes = board.changes();
         bounded(async {

@@ -1,50 +1,35 @@
 //! Handshake clients over HTTP: sessions by header, calls that outlive their connections.
 
-use super::body::Body;
-use super::decide::{first, last};
 use super::endpoint::Endpoint;
-use super::feeds::ReplayFeed;
-use super::heads::{named, takes_streams, version};
-use super::respond;
-use super::stream::Stream;
+use super::heads::{named, version};
+use super::work::Work;
 use crate::call::{Reason, Refusal};
 use crate::downstream::asked::Asked;
 use crate::downstream::lasting::Lasting;
 use crate::downstream::peer::{self, Who};
-use crate::downstream::running::{Running, Turn, Turns};
+use crate::downstream::running::Running;
 use crate::downstream::session::Session;
-use crate::downstream::streams::event_id;
 use crate::downstream::{batch, handshake, legacy};
-use crate::protocol::headers::MCP_SESSION_ID;
 use crate::protocol::meta::Meta;
-use crate::protocol::{Id, Method, Object, Revision, sse};
+use crate::protocol::{Id, Method, Object, Revision};
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Response, StatusCode};
+use http::HeaderMap;
 use std::sync::Arc;
 
-/// How long a client should wait before it comes back for a stream, in milliseconds.
-const RETRY_MS: u64 = 1000;
-
-/// Answers `initialize`.
-pub(super) async fn initialize(
+/// Begins an `initialize`.
+pub(super) fn initialize(
     endpoint: &Arc<Endpoint>,
     who: Who,
     headers: &HeaderMap,
     (id, params, meta): (Id, Object, Meta),
-) -> Response<Body> {
-    let refuse = |refusal: Refusal| respond::refused(Some(&id), &refusal, Revision::NEWEST_LEGACY);
+) -> Result<Work, Refusal> {
     // An id that the client made up is ignored; one of its own sessions means that it asks twice.
     if named(headers).is_some_and(|session| endpoint.sessions.find(session, &who.principal).is_some()) {
-        return refuse(Refusal::new(Reason::InvalidRequest, "this session is initialized already"));
+        return Err(Refusal::new(Reason::InvalidRequest, "this session is initialized already"));
     }
-    let Some(asks) = handshake::read(&params) else {
-        return refuse(peer::invalid("`protocolVersion` must be a string"));
-    };
+    let asks = handshake::read(&params).ok_or_else(|| peer::invalid("`protocolVersion` must be a string"))?;
     let session = if endpoint.config.session.required {
-        match endpoint.sessions.create(who, asks.revision, &asks.capabilities) {
-            Ok(session) => session,
-            Err(_) => return refuse(full()),
-        }
+        endpoint.sessions.create(who, asks.revision, &asks.capabilities).map_err(|_| full())?
     } else {
         Arc::new(Session::single(who, asks.revision))
     };
@@ -52,70 +37,49 @@ pub(super) async fn initialize(
         session.notices.listen(&endpoint.edge, &session.caller, None);
     }
     let reply = handshake::answer(&endpoint.edge, &session.caller, meta.rest);
-    let asked = Asked::handshake(id, asks.revision);
-    let mut running = Running::new(&endpoint.edge, asked, reply, None);
-    let Turn::End(answer) = last(&mut running).await else { return respond::silence() };
-    let mut response = respond::answer(answer);
-    if let Some(value) = HeaderValue::from_str(&session.id).ok().filter(|_| session.lasts) {
-        response.headers_mut().insert(MCP_SESSION_ID, value);
-    }
-    response
+    let running = Running::new(&endpoint.edge, Asked::handshake(id, asks.revision), reply, None);
+    Ok(Work::Handshake(session, running))
 }
 
-/// Answers a request of a session.
-pub(super) async fn request(
+/// Begins a request of a session.
+pub(super) fn request(
     endpoint: &Arc<Endpoint>,
     who: &Who,
     headers: &HeaderMap,
     request: (Id, Method, Object, Meta),
-) -> Response<Body> {
-    let session = match session(endpoint, who, headers) {
-        Ok(session) => session,
-        Err(refusal) => return respond::refused(Some(&request.0), &refusal, Revision::NEWEST_LEGACY),
-    };
+) -> Result<Work, Refusal> {
+    let session = session(endpoint, who, headers)?;
     let running = legacy::request(&endpoint.edge, &session, request);
-    run(endpoint, &session, running, takes_streams(headers)).await
+    Ok(Work::Legacy(session, Lasting::new(&endpoint.edge, running)))
 }
 
 /// Takes a notification of a session.
 pub(super) fn notification(
-    endpoint: &Arc<Endpoint>,
+    endpoint: &Endpoint,
     who: &Who,
     headers: &HeaderMap,
     (method, params, meta): (Method, Object, Meta),
-) -> Response<Body> {
-    match session(endpoint, who, headers) {
-        Ok(session) => {
-            legacy::notification(&endpoint.edge, &session, method, params, meta);
-            respond::empty(StatusCode::ACCEPTED)
-        }
-        Err(refusal) => respond::refused(None, &refusal, Revision::NEWEST_LEGACY),
-    }
+) -> Result<(), Refusal> {
+    let session = session(endpoint, who, headers)?;
+    legacy::notification(&endpoint.edge, &session, method, params, meta);
+    Ok(())
 }
 
 /// Takes a response: nothing was asked, so it answers nothing.
-pub(super) fn response(endpoint: &Arc<Endpoint>, who: &Who, headers: &HeaderMap) -> Response<Body> {
-    match session(endpoint, who, headers) {
-        Ok(session) => {
-            session.touch();
-            respond::empty(StatusCode::ACCEPTED)
-        }
-        Err(refusal) => respond::refused(None, &refusal, Revision::NEWEST_LEGACY),
-    }
+pub(super) fn response(endpoint: &Endpoint, who: &Who, headers: &HeaderMap) -> Result<(), Refusal> {
+    session(endpoint, who, headers).map(|session| session.touch())
 }
 
-/// Answers an array of frames.
-pub(super) async fn batch(endpoint: &Arc<Endpoint>, who: &Who, headers: &HeaderMap, text: &Bytes) -> Response<Body> {
-    let refuse = |refusal: Refusal| respond::refused(None, &refusal, Revision::NEWEST_LEGACY);
-    let session = match session(endpoint, who, headers) {
-        Ok(session) => session,
-        Err(refusal) => return refuse(refusal),
-    };
-    match batch::read(text, session.revision()).map(|sound| sound.begin(&endpoint.edge, &session)) {
-        Ok(Some(batch)) => run(endpoint, &session, batch, takes_streams(headers)).await,
-        Ok(None) => respond::empty(StatusCode::ACCEPTED),
-        Err(refusal) => refuse(refusal),
-    }
+/// Begins an array of frames; `None` where nothing of it wants an answer.
+pub(super) fn batch(
+    endpoint: &Arc<Endpoint>,
+    who: &Who,
+    headers: &HeaderMap,
+    text: &Bytes,
+) -> Result<Option<Work>, Refusal> {
+    let session = session(endpoint, who, headers)?;
+    let batch = batch::read(text, session.revision())?.begin(&endpoint.edge, &session);
+    Ok(batch.map(|batch| Work::Batch(session, Lasting::new(&endpoint.edge, batch))))
 }
 
 /// The session of a request: the one that it names; its own for one request, where none are issued.
@@ -137,39 +101,6 @@ pub(super) fn session(endpoint: &Endpoint, who: &Who, headers: &HeaderMap) -> Re
         )),
         None => Ok(Arc::new(Session::single(who.clone(), revision))),
     }
-}
-
-/// The head of a stream for a revision that knows how to come back for one that was cut before its first message.
-pub(super) fn stream_head(session: &Session, number: u64, after: u64) -> Vec<u8> {
-    let mut head = Vec::new();
-    if session.lasts && session.revision() >= Revision::V2025_11_25 {
-        // Both in one event: some clients do not take an event that sets the delay alone.
-        head.extend_from_slice(format!("retry: {RETRY_MS}\n").as_bytes());
-        sse::encode_priming(&event_id(number, after), &mut head);
-    }
-    head
-}
-
-async fn run<T: Turns>(
-    endpoint: &Arc<Endpoint>,
-    session: &Arc<Session>,
-    work: T,
-    takes_streams: bool,
-) -> Response<Body> {
-    let mut work = Lasting::new(&endpoint.edge, work);
-    let first = if takes_streams { first(&mut work).await } else { Some(last(&mut work).await) };
-    let event = match first {
-        Some(Turn::End(answer)) => return respond::answer(answer),
-        Some(Turn::Cancelled) => return respond::silence(),
-        Some(Turn::Event(frame)) => Some(frame),
-        None => None,
-    };
-    let replay = session.streams.open();
-    let Some(reader) = replay.attach(0) else { return respond::silence() };
-    event.into_iter().for_each(|frame| replay.push(frame.into()));
-    let head = stream_head(session, replay.number, 0);
-    work.write_to(replay);
-    respond::stream(Stream::new(ReplayFeed::new(session, reader), head, endpoint.config.sse_keepalive, "sse"))
 }
 
 fn full() -> Refusal {

@@ -1,9 +1,11 @@
 //! POST: one frame, or an array of them, sorted by era and kind.
 
 use super::body::Body;
+use super::decide::{first, last};
 use super::endpoint::Endpoint;
 use super::heads::{is_json, version};
 use super::read::{self, Unread};
+use super::work::Work;
 use super::{legacy, modern, respond};
 use crate::call::{Reason, Refusal};
 use crate::downstream::peer::{self, Who};
@@ -25,36 +27,55 @@ where
         Ok(text) => text,
         Err(unread) => return unread_response(&unread, config.max_body),
     };
+    // Whatever is read and begun is so without waiting; all that waits is in the work.
+    let mut work = match begin(endpoint, who, headers, text) {
+        Ok(work) => work,
+        Err(answered) => return *answered,
+    };
+    let first = if work.may_stream(headers) { first(&mut work).await } else { Some(last(&mut work).await) };
+    work.respond(endpoint, first)
+}
+
+/// What is to be waited for; else what there is to say at once.
+type Begun = Result<Work, Box<Response<Body>>>;
+
+fn begin(endpoint: &Arc<Endpoint>, who: Who, headers: &HeaderMap, text: Bytes) -> Begun {
     if Frame::is_batch(&text) {
-        return legacy::batch(endpoint, &who, headers, &text).await;
+        return match legacy::batch(endpoint, &who, headers, &text) {
+            Ok(Some(batch)) => Ok(batch),
+            Ok(None) => Err(Box::new(respond::empty(StatusCode::ACCEPTED))),
+            Err(refusal) => refuse(None, &refusal, Era::Legacy),
+        };
     }
-    match Frame::parse(&text) {
-        Ok(Frame::Request { id, method, params }) => request(endpoint, who, headers, id, method, params).await,
+    let answered = match Frame::parse(&text) {
+        Ok(Frame::Request { id, method, params }) => return request(endpoint, who, headers, id, method, params),
         Ok(Frame::Notification { method, params }) => notification(endpoint, &who, headers, method, params),
-        Ok(Frame::Response { .. }) => legacy::response(endpoint, &who, headers),
+        Ok(Frame::Response { .. }) => {
+            legacy::response(endpoint, &who, headers).map_err(|refusal| (refusal, Era::Legacy))
+        }
         Err(fault) => {
             let reason = if fault.is_json { Reason::InvalidRequest } else { Reason::Parse };
-            respond::refused(fault.id.as_ref(), &Refusal::new(reason, fault.why), Revision::NEWEST_MODERN)
+            return refuse(fault.id.as_ref(), &Refusal::new(reason, fault.why), Era::Modern);
         }
+    };
+    match answered {
+        Ok(()) => Err(Box::new(respond::empty(StatusCode::ACCEPTED))),
+        Err((refusal, era)) => refuse(None, &refusal, era),
     }
 }
 
-async fn request(
-    endpoint: &Arc<Endpoint>,
-    who: Who,
-    headers: &HeaderMap,
-    id: Id,
-    method: Method,
-    params: Object,
-) -> Response<Body> {
-    match peer::see(&method, &params, version(headers)) {
-        Ok((Era::Modern, meta)) => modern::request(endpoint, &who, headers, (id, method, params, meta)).await,
-        Ok((Era::Legacy, meta)) if method == Method::Initialize => {
-            legacy::initialize(endpoint, who, headers, (id, params, meta)).await
-        }
-        Ok((Era::Legacy, meta)) => legacy::request(endpoint, &who, headers, (id, method, params, meta)).await,
-        Err(refusal) => respond::refused(Some(&id), &refusal, Revision::NEWEST_MODERN),
-    }
+fn request(endpoint: &Arc<Endpoint>, who: Who, headers: &HeaderMap, id: Id, method: Method, params: Object) -> Begun {
+    let (era, meta) = match peer::see(&method, &params, version(headers)) {
+        Ok(seen) => seen,
+        Err(refusal) => return refuse(Some(&id), &refusal, Era::Modern),
+    };
+    let echo = id.clone();
+    let work = match era {
+        Era::Modern => modern::request(endpoint, &who, headers, (id, method, params, meta)),
+        Era::Legacy if method == Method::Initialize => legacy::initialize(endpoint, who, headers, (id, params, meta)),
+        Era::Legacy => legacy::request(endpoint, &who, headers, (id, method, params, meta)),
+    };
+    work.or_else(|refusal| refuse(Some(&echo), &refusal, era))
 }
 
 fn notification(
@@ -63,16 +84,18 @@ fn notification(
     headers: &HeaderMap,
     method: Method,
     params: Object,
-) -> Response<Body> {
-    let taken = match peer::see(&method, &params, version(headers)) {
-        Ok((Era::Modern, meta)) => modern::notification(endpoint, who, method, params, meta),
-        Ok((Era::Legacy, meta)) => return legacy::notification(endpoint, who, headers, (method, params, meta)),
-        Err(refusal) => Err(refusal),
+) -> Result<(), (Refusal, Era)> {
+    let (era, meta) = peer::see(&method, &params, version(headers)).map_err(|refusal| (refusal, Era::Modern))?;
+    let taken = match era {
+        Era::Modern => modern::notification(endpoint, who, method, params, meta),
+        Era::Legacy => legacy::notification(endpoint, who, headers, (method, params, meta)),
     };
-    match taken {
-        Ok(()) => respond::empty(StatusCode::ACCEPTED),
-        Err(refusal) => respond::refused(None, &refusal, Revision::NEWEST_MODERN),
-    }
+    taken.map_err(|refusal| (refusal, era))
+}
+
+fn refuse(id: Option<&Id>, refusal: &Refusal, era: Era) -> Begun {
+    let revision = if era == Era::Modern { Revision::NEWEST_MODERN } else { Revision::NEWEST_LEGACY };
+    Err(Box::new(respond::refused(id, refusal, revision)))
 }
 
 fn unread_response(unread: &Unread, max: usize) -> Response<Body> {
