@@ -172,7 +172,7 @@ async fn an_answer_with_result_and_error_is_an_error() {
 
 #[tokio::test]
 async fn half_an_answer_and_then_the_end_is_an_error() {
-    spoiled(vec![Act::Half, Act::Exit(0)]).await;
+    spoiled(vec![Act::Write("{\"jsonrpc\":\"2.0\",\"id\":".into()), Act::Exit(0)]).await;
 }
 
 #[tokio::test]

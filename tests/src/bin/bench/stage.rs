@@ -157,9 +157,10 @@ fn await_ready(admin: &str) -> Result<()> {
     let deadline = Instant::now() + Duration::from_secs(120);
     loop {
         let mut text = String::new();
-        let mut socket = std::net::TcpStream::connect(admin)?;
-        write!(socket, "GET /readyz?verbose&format=json HTTP/1.1\r\nhost: {admin}\r\nconnection: close\r\n\r\n")?;
-        socket.read_to_string(&mut text)?;
+        if let Ok(mut socket) = std::net::TcpStream::connect(admin) {
+            write!(socket, "GET /readyz?verbose&format=json HTTP/1.1\r\nhost: {admin}\r\nconnection: close\r\n\r\n")?;
+            socket.read_to_string(&mut text)?;
+        }
         let ready = text.matches("\"ready\"").count();
         if ready > 0 && ["\"starting\"", "\"backing_off\"", "\"failed\""].iter().all(|state| !text.contains(state)) {
             return Ok(());
