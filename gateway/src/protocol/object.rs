@@ -212,10 +212,12 @@ impl Object {
 
     /// The object with one member's value replaced by another JSON value; it is copied, but not walked again.
     pub fn set(&self, key: Key, value: &[u8]) -> Self {
-        let raw = self.with(&[(key, Edit::Set(value))]);
         let Some(changed) = self.place(key) else {
+            let raw = self.with(&[(key, Edit::Set(value))]);
             return Self::parse(raw).expect("an object and a value make an object");
         };
+        let (before, after) = (&self.raw[..changed.value as usize], &self.raw[changed.end as usize..]);
+        let raw = [before, value, after].concat().into();
         let moved = |at: u32| (at as usize + value.len() - (changed.end - changed.value) as usize) as u32;
         let mut places = self.places;
         for place in places.iter_mut().filter(|place| place.start >= changed.start && place.end != 0) {

@@ -44,45 +44,70 @@ pub(super) fn assign(naming: &Naming, parties: &[Party<'_>]) -> Vec<Vec<Option<S
 }
 
 fn settle(naming: &Naming, party: &Party<'_>, taken: &mut HashSet<String>) -> Vec<Option<String>> {
-    let mut public = vec![None; party.names.len()];
     let mut seen = HashSet::new();
-    let unique: Vec<bool> = party.names.iter().map(|name| seen.insert(*name)).collect();
+    let wishes = party.names.iter().map(|name| seen.insert(*name).then(|| Wish::of(naming, party, name)));
+    let wishes: Vec<_> = wishes.collect();
+    let mut public = vec![None; wishes.len()];
     for is_altered in [false, true] {
-        for (at, name) in party.names.iter().enumerate() {
-            let wish = Wish::of(naming, party, name);
-            if unique[at] && wish.is_altered == is_altered {
-                public[at] = wish.forms.into_iter().find(|form| taken.insert(form.clone()));
+        for (at, wish) in wishes.iter().enumerate() {
+            if let Some(wish) = wish.as_ref().filter(|wish| wish.is_altered == is_altered) {
+                public[at] = wish.forms(naming, party).find(|form| taken.insert(form.clone()));
             }
         }
     }
     public
 }
 
-/// What a name would like to be, best first.
-struct Wish {
-    forms: Vec<String>,
+/// What a name would like to be.
+struct Wish<'a> {
+    own: &'a str,
+    best: String,
     is_altered: bool,
 }
 
-impl Wish {
-    fn of(naming: &Naming, party: &Party<'_>, own: &str) -> Self {
-        let prefix = if party.prefix.is_empty() { party.upstream } else { party.prefix };
-        let prefixed = format!("{prefix}{}{own}", naming.separator);
-        let best = if is_bare(naming, party.prefix) { own } else { &prefixed };
-        let legal = legalise(best);
-        let is_altered = legal.len() > naming.max_length || legal != best;
-        let fit = |text: &str| match legalise(text) {
-            legal if legal.len() <= naming.max_length => legal.into_owned(),
-            legal => hashed(naming, &legal, party.upstream, own),
+impl<'a> Wish<'a> {
+    fn of(naming: &Naming, party: &Party<'_>, own: &'a str) -> Self {
+        let asked = match is_bare(naming, party.prefix) {
+            true => Cow::Borrowed(own),
+            false => Cow::Owned(party.prefixed(naming, own)),
         };
-        let mut forms = vec![fit(best)];
-        if naming.strategy != Strategy::Flat {
-            forms.push(fit(&prefixed));
-            forms.push(hashed(naming, &legalise(&prefixed), party.upstream, own));
-        } else if is_altered {
-            forms.push(hashed(naming, &legal, party.upstream, own));
+        let best = party.fit(naming, &asked, own);
+        Self { own, is_altered: best != asked, best }
+    }
+
+    /// The forms that it may take, best first; each is made when the ones before are taken.
+    fn forms(&self, naming: &'a Naming, party: &'a Party<'_>) -> impl Iterator<Item = String> {
+        let is_flat = naming.strategy == Strategy::Flat;
+        let prefixed = move || party.prefixed(naming, self.own);
+        let second = move || (!is_flat).then(|| party.fit(naming, &prefixed(), self.own));
+        let last = move || match is_flat {
+            false => Some(party.hashed(naming, &legalise(&prefixed()), self.own)),
+            // A name that is contested as it is stays hidden: that is what flat means.
+            true => self.is_altered.then(|| party.hashed(naming, &legalise(self.own), self.own)),
+        };
+        let best = std::iter::once_with(|| Some(self.best.clone()));
+        best.chain(std::iter::once_with(second)).chain(std::iter::once_with(last)).flatten()
+    }
+}
+
+impl Party<'_> {
+    fn prefixed(&self, naming: &Naming, own: &str) -> String {
+        let prefix = if self.prefix.is_empty() { self.upstream } else { self.prefix };
+        format!("{prefix}{}{own}", naming.separator)
+    }
+
+    /// The text made legal, and cut where it is too long.
+    fn fit(&self, naming: &Naming, text: &str, own: &str) -> String {
+        match legalise(text) {
+            legal if legal.len() <= naming.max_length => legal.into_owned(),
+            legal => self.hashed(naming, &legal, own),
         }
-        Self { forms, is_altered }
+    }
+
+    /// A legal text cut to its length and ended by the hash of whose name it is.
+    fn hashed(&self, naming: &Naming, legal: &str, own: &str) -> String {
+        let kept = naming.max_length.saturating_sub(HASH_CHARS + 1).min(legal.len());
+        format!("{}_{}", &legal[..kept], hash(self.upstream, own))
     }
 }
 
@@ -93,12 +118,6 @@ fn legalise(text: &str) -> Cow<'_, str> {
         true => Cow::Borrowed(text),
         false => text.chars().map(|c| if is_legal(c) { c } else { '_' }).collect(),
     }
-}
-
-/// A legal text cut to its length and ended by the hash of whose name it is.
-fn hashed(naming: &Naming, legal: &str, upstream: &str, own: &str) -> String {
-    let kept = naming.max_length.saturating_sub(HASH_CHARS + 1).min(legal.len());
-    format!("{}_{}", &legal[..kept], hash(upstream, own))
 }
 
 /// Six base-32 characters that stand for an upstream's own name.

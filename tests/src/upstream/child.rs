@@ -129,6 +129,9 @@ async fn revision_of(
             _ => {}
         }
         *agreed = revision;
+    } else if agreed.is_none() && script.is_modern() && frame.id.is_none() {
+        // A stateless client's notifications bear no claim.
+        return Revision::MODERN;
     } else if agreed.is_none() && !matches!(method, "ping" | "server/discover") {
         engine.complain(format!("{method} before initialize")).await;
     }
