@@ -237,7 +237,8 @@ mod tests {
 
     #[test]
     fn a_definition_has_only_what_its_receiver_knows() {
-        let raw = br#"{"name":"a","title":"A","inputSchema":{},"annotations":{},"icons":[],"execution":{},"x":"execution"}"#;
+        let raw =
+            br#"{"name":"a","title":"A","inputSchema":{},"annotations":{},"icons":[],"execution":{},"x":"execution"}"#;
         let to = |to| String::from_utf8(definition(raw, R::V2025_11_25, to).into_owned()).unwrap();
         assert_eq!(to(R::V2025_11_25).as_bytes(), raw);
         assert_eq!(to(R::V2024_11_05), r#"{"name":"a","inputSchema":{},"x":"execution"}"#);

@@ -73,7 +73,10 @@ pub(crate) async fn keep(standing: Arc<Standing>, peer: Arc<Peer>, was_away: boo
         standing.wants.all_updated();
     }
     if peer.revision().is_modern() {
-        modern(&standing, &peer).await;
+        let trouble = modern(&standing, &peer).await;
+        if let Trouble::Lost(lost) = &trouble {
+            standing.noticed(&peer, lost);
+        }
     } else {
         legacy(&standing, &peer).await;
     }
@@ -119,8 +122,9 @@ async fn subscribe(standing: &Standing, peer: &Peer, method: &Method, uri: &str)
     peer.ask(method, &params, standing.ask_limit()).await.map(drop)
 }
 
-/// One stream of changes for all that is wanted; a change of wants opens the next before this one is let go.
-async fn modern(standing: &Standing, peer: &Peer) {
+/// One stream of changes for all that is wanted; a change of wants opens the next before this one is let go. Returns what
+/// showed that the peer is gone.
+async fn modern(standing: &Standing, peer: &Peer) -> Trouble {
     let mut open: Option<(Exchange, ListenFilter)> = None;
     let mut delay = REOPEN_MIN;
     let mut since = Instant::now();
@@ -132,7 +136,7 @@ async fn modern(standing: &Standing, peer: &Peer) {
                     since = Instant::now();
                     open = exchange.map(|exchange| (exchange, filter));
                 }
-                Err(trouble) if peer.is_gone(&trouble) => return,
+                Err(trouble) if peer.is_gone(&trouble) => return trouble,
                 Err(trouble) => {
                     tracing::debug!(upstream = &*standing.name, %trouble, "the upstream does not tell of changes");
                     filter.uris.iter().for_each(|uri| standing.wants.settled(uri, false));

@@ -3,7 +3,7 @@
 use super::config::EraChoice;
 use super::fault::{Fault, FaultKind};
 use super::legacy;
-use super::link::Link;
+use super::link::{Link, Lost};
 use super::modern::{self, Verdict};
 use super::peer::{Offer, Peer};
 use crate::protocol::Era;
@@ -67,7 +67,12 @@ pub(crate) async fn meet(link: &Link, plan: Plan) -> Result<Peer, Fault> {
     };
     let peer = Peer::new(link.clone(), offer);
     if !peer.revision().is_modern() {
-        legacy::initialized(link).await.map_err(|lost| Fault::from(&lost))?;
+        match legacy::initialized(link).await {
+            Err(lost @ (Lost::Unsent(_) | Lost::Session(_))) => return Err((&lost).into()),
+            // Some refuse the notice and work all the same; whoever does not will say so of the next request.
+            Err(lost) => tracing::debug!(cause = &**lost.text(), "the end of the handshake was not taken"),
+            Ok(()) => {}
+        }
     }
     Ok(peer)
 }

@@ -24,6 +24,8 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+/// What happens to the best: counted, and not worth a word.
+const HARMLESS: [&str; 2] = ["late_answer", "progress_dropped"];
 /// How often one kind of violation is logged.
 const WARN_EVERY: Duration = Duration::from_secs(10);
 
@@ -42,6 +44,8 @@ pub(crate) struct Standing {
     pub(crate) headers: ArcSwap<HashMap<Arc<str>, Arc<ParamHeaders>>>,
     /// Supervision has ended, and nothing is left behind.
     pub(crate) stopped: CancellationToken,
+    /// What is probably wrong with it, as its link sees it.
+    suspicion: Mutex<Option<String>>,
     /// When each kind of violation was last logged, and how many were not.
     warned: Mutex<HashMap<&'static str, (Instant, u64)>>,
 }
@@ -61,6 +65,7 @@ impl Standing {
             notices,
             headers: ArcSwap::default(),
             stopped: CancellationToken::new(),
+            suspicion: Mutex::default(),
             warned: Mutex::default(),
         }
     }
@@ -137,6 +142,11 @@ impl Standing {
         }
     }
 
+    /// What was suspected since this was last asked.
+    pub(crate) fn suspicion(&self) -> Option<String> {
+        self.suspicion.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
     /// Has the inventory read again, and waits for it.
     pub(crate) async fn read_again(&self) {
         self.reads.again(Kinds::TOOLS).await;
@@ -178,6 +188,9 @@ impl Inbox for Standing {
 
     fn violated(&self, kind: &'static str, detail: &dyn std::fmt::Display) {
         self.metrics.violations(kind).increment(1);
+        if HARMLESS.contains(&kind) {
+            return;
+        }
         let now = Instant::now();
         let mut warned = self.warned.lock().unwrap_or_else(PoisonError::into_inner);
         let (last, more) = warned.entry(kind).or_insert((now, 0));
@@ -200,6 +213,10 @@ impl Inbox for Standing {
     }
 
     fn suspect(&self, cause: &str) {
+        let known = self.suspicion.lock().unwrap_or_else(PoisonError::into_inner).replace(cause.to_owned());
+        if known.as_deref() == Some(cause) {
+            return;
+        }
         self.seat.update(|health| health.cause = Some(cause.to_owned()));
         tracing::warn!(upstream = &*self.name, cause, "the upstream does not seem to speak MCP");
     }

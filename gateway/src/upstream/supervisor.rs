@@ -227,15 +227,20 @@ impl Supervisor {
         let met = tokio::select! {
             met = &mut meeting => met,
             () = sleep(SLOW) => {
-                let cause = format!("it has not finished its handshake after {} s", SLOW.as_secs());
+                let cause = format!("it has answered neither `initialize` nor `server/discover` after {} s", SLOW.as_secs());
                 self.standing.seat.update(|health| _ = health.cause.get_or_insert_with(|| cause.clone()));
                 tracing::info!(upstream = &*self.standing.name, cause, "the upstream is slow to start");
                 meeting.await
             }
         };
         let met = met.unwrap_or_else(|_| {
-            let hint = self.standing.seat.health().cause.unwrap_or_default();
-            Err(Fault::passing(format!("it did not finish its handshake within {} s ({hint})", limit.as_secs_f32())))
+            let last = self.child.as_ref().and_then(|child| child.tail.last());
+            let last = last.map(|line| format!("its last line on stderr: {line}"));
+            let hints = [self.standing.suspicion(), last].into_iter().flatten().map(|hint| format!("; {hint}"));
+            let (limit, hints) = (limit.as_secs_f32(), hints.collect::<String>());
+            Err(Fault::passing(format!(
+                "it answered neither `initialize` nor `server/discover` within {limit} s{hints}"
+            )))
         });
         if met.is_err() && plan != Plan::Ask {
             // What was remembered may be what is wrong.

@@ -63,6 +63,14 @@ pub(crate) async fn drain(upstream: &str, mut input: impl AsyncRead + Unpin, tai
             Ok(read) => read,
         };
         let mut rest = &chunk[..read];
+        // Of a flood only what could be kept is looked at.
+        let floods = memchr::memchr_iter(b'\n', rest).count().saturating_sub(LINES_MAX + 1);
+        if let Some(last) = floods.checked_sub(1).and_then(|last| memchr::memchr_iter(b'\n', rest).nth(last)) {
+            rest = &rest[last + 1..];
+            line.clear();
+            log.kept_back += floods as u64;
+            counted(floods as u64);
+        }
         while let Some(at) = memchr::memchr(b'\n', rest) {
             append(&mut line, &rest[..at]);
             finish(upstream, &mut line, &tail, &mut log);

@@ -129,7 +129,9 @@ fn fault(command: &str, error: &std::io::Error) -> SpawnFault {
     use std::io::ErrorKind;
     let (text, is_passing) = match error.kind() {
         ErrorKind::NotFound => (
-            format!("the command `{command}` was not found ({error}); is it installed, and on the PATH that it is given?"),
+            format!(
+                "the command `{command}` was not found ({error}); is it installed, and on the PATH that it is given?"
+            ),
             false,
         ),
         ErrorKind::PermissionDenied => (format!("the command `{command}` may not be run ({error})"), false),
