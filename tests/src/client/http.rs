@@ -107,7 +107,9 @@ impl HttpWire {
 
     /// A request for this endpoint.
     pub(crate) fn build(&self, method: Method, headers: &Headers, body: Bytes) -> Request<Full<Bytes>> {
-        let mut request = Request::builder().method(method).uri(self.uri.path_and_query().map_or("/", http::uri::PathAndQuery::as_str));
+        let mut request = Request::builder()
+            .method(method)
+            .uri(self.uri.path_and_query().map_or("/", http::uri::PathAndQuery::as_str));
         if !headers.iter().any(|(name, _)| name == "host") {
             request = request.header("host", self.uri.authority().expect("a host and port").as_str());
         }

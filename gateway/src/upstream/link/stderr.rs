@@ -118,7 +118,7 @@ impl Log {
         }
         if self.logged < LOG_LINES {
             self.logged += 1;
-            tracing::debug!(upstream, stderr = text, "stderr");
+            tracing::info!(target: crate::signals::CHILD_STDERR, upstream, "{text}");
         } else {
             self.kept_back += 1;
         }
