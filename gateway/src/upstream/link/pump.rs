@@ -14,6 +14,8 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 /// So many lines that are no frames, and none that is: whatever it is, it does not speak MCP.
 const GARBAGE_MAX: u32 = 1000;
+/// So much of a line that is no frame is told on.
+const EXCERPT_BYTES: usize = 80;
 /// A write buffer that grew beyond this is not kept.
 const KEEP_BYTES: usize = 1024 * 1024;
 
@@ -55,11 +57,12 @@ pub(crate) enum ReadEnd {
 /// Reads until the other side closes; every frame goes where it belongs.
 pub(crate) async fn read(pipe: &Pipe, mut input: impl AsyncRead + Unpin, max: usize) -> ReadEnd {
     let mut lines = Lines::new(max);
-    let mut sorter = Sorter { pipe, good: 0, bad: 0 };
+    let mut sorter = Sorter { pipe, good: 0, bad: 0, is_over: false };
     loop {
         match input.read_buf(lines.buffer()).await {
             Ok(0) => {
                 if let Some(line) = lines.last() {
+                    sorter.is_over = true;
                     sorter.line(line, max);
                 }
                 return ReadEnd::Eof;
@@ -83,6 +86,8 @@ struct Sorter<'a> {
     pipe: &'a Pipe,
     good: u64,
     bad: u32,
+    /// What comes now was perhaps cut short by the end of the stream.
+    is_over: bool,
 }
 
 impl Sorter<'_> {
@@ -179,13 +184,16 @@ impl Sorter<'_> {
         if self.good == 0 && text.starts_with(b"Content-Length:") {
             self.inbox().suspect("it frames its messages with Content-Length headers, as language servers do; MCP wants one message a line");
         }
-        self.inbox().violated("not_a_frame", fault);
+        let begins = String::from_utf8_lossy(&text[..text.len().min(EXCERPT_BYTES)]);
+        self.inbox().violated("not_a_frame", &format_args!("{fault}: {begins}"));
         // A call whose answer cannot be taken ends with the reason, not with its time limit.
         self.give_up(answered_id(text, text), &fault.to_string());
     }
 
     /// Ends the call of an answer that cannot be taken.
     fn give_up(&self, id: Option<u64>, why: &str) {
+        // Half an answer says less than why the stream ended, which its call is about to hear.
+        let id = id.filter(|_| !self.is_over);
         if let Some(slot) = id.and_then(|id| self.pipe.pending().remove(id)) {
             slot.finish(Arrival::Lost(Lost::Odd(format!("its answer cannot be read: {why}").into())));
         }

@@ -236,6 +236,11 @@ async fn a_call_whose_answer_is_too_long_or_too_deep_ends() {
             assert_eq!(reason(outcome(&mut reply).await), Reason::BadAnswer);
         }
     }
+    // Some languages write numbers that JSON does not have.
+    let mut reply = upstream.call(tool("nan"));
+    let (id, _, _) = rig.far.request().await;
+    rig.far.result(&id, "{\"x\":NaN}").await;
+    assert_eq!(reason(outcome(&mut reply).await), Reason::BadAnswer);
     // A request that cannot be taken ends no call, whatever its id.
     let mut reply = upstream.call(tool("small"));
     let (id, _, _) = rig.far.request().await;
@@ -243,4 +248,16 @@ async fn a_call_whose_answer_is_too_long_or_too_deep_ends() {
     rig.far.write(&format!("{{\"method\":\"x\",\"params\":{{\"x\":{long}}},\"id\":{raw}}}")).await;
     rig.far.result(&id, "{}").await;
     assert!(matches!(outcome(&mut reply).await, Outcome::Complete(_)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn half_an_answer_is_an_end_and_not_a_wrong_answer() {
+    let mut rig = Rig::new(config());
+    rig.met(LEGACY, "{}");
+    let mut reply = rig.upstream().call(tool("half"));
+    let (id, _, _) = rig.far.request().await;
+    let id = String::from_utf8_lossy(id.raw()).into_owned();
+    rig.far.write_raw(format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"resu").as_bytes()).await;
+    drop(rig.far);
+    assert_eq!(reason(outcome(&mut reply).await), Reason::OutcomeUnknown);
 }
