@@ -1,6 +1,7 @@
 //! Who listens: the registry of live listen replies. What they have to hear waits coalesced with each, never in a queue.
 
 use super::kind::Kind;
+use super::quota::Quota;
 use crate::call::{Call, Change, Grants, ListenFilter, LogLevel, Principal};
 use crate::protocol::Object;
 use crate::signals;
@@ -30,6 +31,7 @@ struct Registry {
     level: watch::Sender<Option<LogLevel>>,
     crowd: Crowd,
     is_closed: AtomicBool,
+    quota: Quota,
 }
 
 /// Whether all who ever called are one principal: only then may it hear what belongs to no call.
@@ -163,8 +165,11 @@ impl Registry {
         let mut listeners = self.everyone();
         listeners.retain(hears);
         if listeners.is_empty() || self.crowd.is_mixed.load(Ordering::Relaxed) {
-            let data = params.find("data").map(String::from_utf8_lossy).unwrap_or_default();
-            tracing::info!(upstream = &**upstream, level = level.as_str(), data = &*data, "log message of an upstream");
+            if let Some(kept_back) = self.quota.take(upstream) {
+                let (level, data) = (level.as_str(), params.find("data").unwrap_or_default());
+                let data = &*String::from_utf8_lossy(data);
+                tracing::info!(upstream = &**upstream, level, data, kept_back, "log message of an upstream");
+            }
             return;
         }
         listeners.iter().for_each(|listener| listener.log(level, params.clone()));

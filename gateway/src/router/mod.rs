@@ -16,6 +16,7 @@ mod listeners;
 mod namespace;
 mod owner;
 mod page;
+mod quota;
 mod rewrite;
 mod route;
 mod shelf;
