@@ -59,6 +59,12 @@ pub(super) fn is_modern(date: &str) -> bool {
     looks_like_date && date >= Revision::V2026_07_28.as_str()
 }
 
+/// A frame that asks nothing and answers nothing: a slip, whose sender may be waiting.
+pub(super) fn meaningless() -> Refusal {
+    let why = "a frame has a `method`, or either a `result` or an `error`";
+    Refusal::new(Reason::InvalidRequest, why)
+}
+
 /// A refusal of parameters.
 pub(super) fn invalid(why: impl Into<String>) -> Refusal {
     Refusal::new(Reason::InvalidParams, why)

@@ -9,7 +9,7 @@ use super::work::Work;
 use super::{legacy, modern, respond};
 use crate::call::{Reason, Refusal};
 use crate::downstream::peer::{self, Who};
-use crate::protocol::{Era, Frame, Id, Method, Object, Revision};
+use crate::protocol::{Era, Frame, Id, Method, Object, Revision, frame};
 use bytes::Bytes;
 use http::{HeaderMap, Response, StatusCode};
 use std::sync::Arc;
@@ -50,6 +50,9 @@ fn begin(endpoint: &Arc<Endpoint>, who: Who, headers: &HeaderMap, text: Bytes) -
     let answered = match Frame::parse(&text) {
         Ok(Frame::Request { id, method, params }) => return request(endpoint, who, headers, id, method, params),
         Ok(Frame::Notification { method, params }) => notification(endpoint, &who, headers, method, params),
+        Ok(Frame::Response { id, body: frame::Body::Neither }) => {
+            return refuse(id.as_ref(), &peer::meaningless(), Era::Modern);
+        }
         Ok(Frame::Response { .. }) => {
             legacy::response(endpoint, &who, headers).map_err(|refusal| (refusal, Era::Legacy))
         }

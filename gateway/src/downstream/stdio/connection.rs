@@ -64,6 +64,9 @@ impl Connection {
             Ok(Frame::Request { id, method, params }) => self.request(id, method, params).await,
             Ok(Frame::Notification { method, params }) => self.notification(method, params),
             // Nothing was asked, so it answers nothing.
+            Ok(Frame::Response { id, body: frame::Body::Neither }) => {
+                self.refuse(id.as_ref(), &peer::meaningless()).await;
+            }
             Ok(Frame::Response { .. }) => {}
             Err(fault) => {
                 let reason = if fault.is_json { Reason::InvalidRequest } else { Reason::Parse };

@@ -99,6 +99,11 @@ async fn what_is_no_frame_is_answered_and_the_loop_goes_on() {
     }
     host.write(&call("1", "echo")).await;
     assert!(host.line().await.starts_with(r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32600,"#));
+    // Neither a request nor an answer: whoever mistyped it is not left waiting.
+    for text in [r#"{"jsonrpc":"2.0","id":1,"Method":"ping"}"#, r#"{"jsonrpc":"2.0","id":1,"result":{},"error":{}}"#] {
+        host.write(text).await;
+        assert!(host.line().await.starts_with(r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32600,"#));
+    }
     host.write("\n  \n").await;
     host.write(r#"{"jsonrpc":"2.0","id":5,"method":"ping"}"#).await;
     assert_eq!(host.line().await, r#"{"jsonrpc":"2.0","id":5,"result":{}}"#);
