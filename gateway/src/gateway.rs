@@ -1,6 +1,7 @@
 //! The composition root: builds all parts, holds the one visible chain, ends everything in order.
 
 mod doorbell;
+mod paced;
 mod told;
 
 pub use told::Told;
@@ -18,6 +19,7 @@ use crate::telemetry::observe::Observe;
 use crate::telemetry::{admin, logging, metrics};
 use crate::upstream::Upstream;
 use doorbell::Doorbell;
+use paced::Paced;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -106,7 +108,8 @@ impl Gateway {
             .collect();
         let owners = upstreams.iter().map(|upstream| Arc::new(upstream.clone()) as Arc<dyn Owner>).collect();
         let router = Router::start(owners, terms(&config, mode), listeners.clone(), &levels.router);
-        Self { handler: chain(router), config, board, upstreams, listeners, metrics, levels }
+        let handler = chain(router, &levels.router);
+        Self { handler, config, board, upstreams, listeners, metrics, levels }
     }
 
     /// What every upstream is doing.
@@ -193,9 +196,13 @@ impl Gateway {
 }
 
 /// The one visible chain, from the outside in.
-fn chain(router: Router) -> Handler {
-    // Outermost, so that it sees whatever becomes of a call.
-    let chain = Observe::default().layer(router);
+fn chain(router: Router, tasks: &Tasks) -> Handler {
+    let chain = tower::ServiceBuilder::new()
+        // Outermost, so that it sees whatever becomes of a call.
+        .layer(Observe::default())
+        // The far timers of each call wake nobody.
+        .layer(Paced::new(tasks))
+        .service(router);
     Arc::new(chain)
 }
 

@@ -2,7 +2,7 @@
 
 use super::config::Config;
 use super::pulse::{Pulse, Watched};
-use crate::lifecycle::Tasks;
+use crate::lifecycle::{Tasks, steadily};
 use bytes::Bytes;
 use http::{Request, Response};
 use hyper::body::Incoming;
@@ -62,7 +62,7 @@ where
             Ok((stream, _)) => match room.clone().try_acquire_owned() {
                 Ok(place) => {
                     let connection = connection(stream, service.clone(), patience, level.clone(), place);
-                    level.spawn(connection);
+                    level.spawn(steadily(connection));
                 }
                 Err(_) => drop(stream.try_write(FULL)),
             },
@@ -108,6 +108,7 @@ where
         .serve_connection(TokioIo::new(Watched::new(stream, pulse.clone())), service);
     let mut connection = pin!(connection);
     let ended = tokio::select! {
+        biased;
         _ended = connection.as_mut() => true,
         () = pulse.stalled() => true,
         () = level.ending() => false,

@@ -146,25 +146,24 @@ impl Parts {
     /// Walks the member's value as its key says and returns where it ends.
     fn take(&mut self, text: &Bytes, member: Member) -> Result<usize, Fault> {
         let at = member.value;
-        let name = json::unquote(&text[member.start..member.key_end]);
-        let name = name.as_deref().unwrap_or_default();
-        if text.get(at) == Some(&b'{') && matches!(name, "params" | "result") {
+        let key = member.key(text).unwrap_or_default();
+        if text.get(at) == Some(&b'{') && matches!(&*key, b"params" | b"result") {
             let (object, end) = Object::walk(text, at)?;
-            self.twice |= match name {
-                "params" => self.params.replace(object).is_some(),
+            self.twice |= match &*key {
+                b"params" => self.params.replace(object).is_some(),
                 _ => self.result.replace(Body::Result(object)).is_some(),
             };
             return Ok(end);
         }
         let end = json::value(text, at)?;
         let raw = text.slice(at..end);
-        self.twice |= match name {
-            "jsonrpc" => self.version.replace(raw == "\"2.0\"").is_some(),
-            "id" => self.id.replace(raw).is_some(),
-            "method" => self.method.replace(raw).is_some(),
-            "error" => self.error.replace(raw).is_some(),
-            "result" => self.result.replace(Body::Odd(raw)).is_some(),
-            "params" => std::mem::replace(&mut self.odd_params, raw != "null"),
+        self.twice |= match &*key {
+            b"jsonrpc" => self.version.replace(raw == "\"2.0\"").is_some(),
+            b"id" => self.id.replace(raw).is_some(),
+            b"method" => self.method.replace(raw).is_some(),
+            b"error" => self.error.replace(raw).is_some(),
+            b"result" => self.result.replace(Body::Odd(raw)).is_some(),
+            b"params" => std::mem::replace(&mut self.odd_params, raw != "null"),
             _ => false,
         };
         Ok(end)

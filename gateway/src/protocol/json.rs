@@ -52,7 +52,7 @@ pub fn value(bytes: &[u8], mut at: usize) -> Result<usize, Fault> {
                 nest.pop();
                 at + 1
             }
-            Some(b'"') => string(bytes, at)?,
+            Some(b'"') => string(bytes, at)?.0,
             _ => scalar(bytes, at)?,
         };
         loop {
@@ -112,6 +112,19 @@ pub struct Member {
     pub value: usize,
     /// One past the value.
     pub end: usize,
+    /// The key is spelled with an escape.
+    pub is_escaped: bool,
+}
+
+impl Member {
+    /// The key as its receiver reads it; `None` where it is no text (a lone surrogate).
+    pub fn key<'a>(&self, bytes: &'a [u8]) -> Option<Cow<'a, [u8]>> {
+        if self.is_escaped {
+            let text = unquote(&bytes[self.start..self.key_end])?;
+            return Some(Cow::Owned(text.into_owned().into_bytes()));
+        }
+        Some(Cow::Borrowed(&bytes[self.start + 1..self.key_end - 1]))
+    }
 }
 
 #[derive(PartialEq)]
@@ -152,13 +165,13 @@ impl<'a> Members<'a> {
             _ => return Err(Fault::Syntax(at)),
         }
         self.state = Walk::Rest;
-        let key_end = string(self.bytes, at)?;
+        let (key_end, is_escaped) = string(self.bytes, at)?;
         let colon = space(self.bytes, key_end);
         if self.bytes.get(colon) != Some(&b':') {
             return Err(Fault::Syntax(colon));
         }
         let value = space(self.bytes, colon + 1);
-        Ok(Some(Member { start: at, key_end, value, end: value }))
+        Ok(Some(Member { start: at, key_end, value, end: value, is_escaped }))
     }
 
     /// Goes on behind a value that the caller has walked.
@@ -219,7 +232,7 @@ pub fn get<'a>(object: &'a [u8], key: &str) -> Option<&'a [u8]> {
     let mut found = None;
     for member in Members::of(object).ok()? {
         let member = member.ok()?;
-        if unquote(&object[member.start..member.key_end])? == key {
+        if member.key(object).as_deref() == Some(key.as_bytes()) {
             found = Some(&object[member.value..member.end]);
         }
     }
@@ -229,7 +242,7 @@ pub fn get<'a>(object: &'a [u8], key: &str) -> Option<&'a [u8]> {
 /// The text of a raw JSON string; `None` where it is none, or holds a lone surrogate.
 pub fn unquote(raw: &[u8]) -> Option<Cow<'_, str>> {
     let inner = raw.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
-    if memchr::memchr(b'\\', inner).is_none() {
+    if !inner.contains(&b'\\') {
         return std::str::from_utf8(inner).ok().map(Cow::Borrowed);
     }
     serde_json::from_slice::<String>(raw).ok().map(Cow::Owned)
@@ -241,29 +254,31 @@ pub fn quote(text: &str) -> String {
 }
 
 fn key(bytes: &[u8], at: usize) -> Result<usize, Fault> {
-    let colon = space(bytes, string(bytes, at)?);
+    let colon = space(bytes, string(bytes, at)?.0);
     if bytes.get(colon) == Some(&b':') { Ok(space(bytes, colon + 1)) } else { Err(Fault::Syntax(colon)) }
 }
 
-/// Validates a string whose opening quote stands at `at`; lone surrogate escapes pass, raw control bytes do not.
-fn string(bytes: &[u8], at: usize) -> Result<usize, Fault> {
+/// Validates a string whose opening quote stands at `at`; lone surrogate escapes pass, raw control bytes do not. Returns
+/// where it ends, and whether it holds an escape.
+fn string(bytes: &[u8], at: usize) -> Result<(usize, bool), Fault> {
     if bytes.get(at) != Some(&b'"') {
         return Err(Fault::Syntax(at));
     }
-    let mut at = at + 1;
+    let (mut at, mut is_escaped) = (at + 1, false);
     loop {
         at = plain(bytes, at);
         match bytes.get(at) {
-            Some(b'"') => return Ok(at + 1),
+            Some(b'"') => return Ok((at + 1, is_escaped)),
             Some(b'\\') => match bytes.get(at + 1) {
                 Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => at += 2,
                 Some(b'u') if bytes.len() >= at + 6 && bytes[at + 2..at + 6].iter().all(u8::is_ascii_hexdigit) => {
-                    at += 6
+                    at += 6;
                 }
                 _ => return Err(Fault::Syntax(at)),
             },
             _ => return Err(Fault::Syntax(at)),
         }
+        is_escaped = true;
     }
 }
 

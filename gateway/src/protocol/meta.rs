@@ -1,6 +1,6 @@
 //! The `_meta` of a request: what belongs to one hop is taken out, everything else goes end to end.
 
-use super::json::{self, Fault, Members};
+use super::json::{Fault, Members};
 use super::revision::Revision;
 use bytes::Bytes;
 
@@ -49,13 +49,13 @@ impl Meta {
         for member in Members::of(raw)? {
             let member = member?;
             let value = || Some(raw.slice(member.value..member.end));
-            match json::unquote(&raw[member.start..member.key_end]).as_deref() {
-                Some("progressToken") => meta.progress_token = value(),
-                Some("io.modelcontextprotocol/protocolVersion") => meta.revision = value(),
-                Some("io.modelcontextprotocol/clientCapabilities") => meta.capabilities = value(),
-                Some("io.modelcontextprotocol/clientInfo") => meta.client = value(),
-                Some("io.modelcontextprotocol/logLevel") => meta.log_level = value(),
-                Some(SUBSCRIPTION_ID | SERVER_INFO) => {}
+            match &*member.key(raw).unwrap_or_default() {
+                b"progressToken" => meta.progress_token = value(),
+                b"io.modelcontextprotocol/protocolVersion" => meta.revision = value(),
+                b"io.modelcontextprotocol/clientCapabilities" => meta.capabilities = value(),
+                b"io.modelcontextprotocol/clientInfo" => meta.client = value(),
+                b"io.modelcontextprotocol/logLevel" => meta.log_level = value(),
+                b"io.modelcontextprotocol/subscriptionId" | b"io.modelcontextprotocol/serverInfo" => {}
                 _ => {
                     if !rest.is_empty() {
                         rest.push(b',');
@@ -84,7 +84,7 @@ pub fn write(envelope: Option<Envelope<'_>>, token: Option<&[u8]>, rest: &[u8]) 
         out.extend_from_slice(value);
     };
     if let Some(envelope) = envelope {
-        member(b"io.modelcontextprotocol/protocolVersion", format!("\"{}\"", envelope.revision).as_bytes());
+        member(b"io.modelcontextprotocol/protocolVersion", envelope.revision.quoted().as_bytes());
         member(b"io.modelcontextprotocol/clientCapabilities", envelope.capabilities);
         member(b"io.modelcontextprotocol/clientInfo", envelope.client);
         if let Some(level) = envelope.log_level {

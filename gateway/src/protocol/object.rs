@@ -103,7 +103,7 @@ impl Object {
         while let Some(member) = members.next_key()? {
             let end = json::value(text, member.value)?;
             members.resume(end);
-            if let Some(key) = recognise(&text[member.start..member.key_end]) {
+            if let Some(key) = member.key(text).and_then(|key| recognise(&key)) {
                 let place = &mut places[key as usize];
                 twice |= place.end != 0;
                 *place = Place {
@@ -243,14 +243,8 @@ fn separate<B: BufMut>(comma: &mut bool, out: &mut B) {
     }
 }
 
-fn recognise(quoted: &[u8]) -> Option<Key> {
-    // An escape may spell a key that we act on; what the receiver would read is what counts.
-    if memchr::memchr(b'\\', quoted).is_some() {
-        let text = json::unquote(quoted)?;
-        return KEYS.iter().find(|(_, name)| *name == text).map(|(key, _)| *key);
-    }
-    let text = &quoted[1..quoted.len() - 1];
-    Some(match text {
+fn recognise(key: &[u8]) -> Option<Key> {
+    Some(match key {
         b"name" => Key::Name,
         b"uri" => Key::Uri,
         b"_meta" => Key::Meta,

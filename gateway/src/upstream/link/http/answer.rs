@@ -40,7 +40,8 @@ async fn run(http: &Arc<Http>, request: Request<Full<Bytes>>, asked: Asked, slot
         http.open_session(id);
     }
     if !response.status().is_success() {
-        return match refused::read(response, http.has_session()).await {
+        // What is rare has a box of its own: the future of a plain call stays small.
+        return match Box::pin(refused::read(response, http.has_session())).await {
             Refused::Error(raw, status) if !(asked.is_meeting && refused::says_nothing(status)) => Ok(Body::Error(raw)),
             Refused::Error(raw, status) => Err(refused::status_of(raw, status)),
             // A stateless upstream has no sessions, and while meeting there is none yet.
@@ -51,7 +52,7 @@ async fn run(http: &Arc<Http>, request: Request<Full<Bytes>>, asked: Asked, slot
     }
     if is_stream(&response) {
         let reading = Reading { http, id: asked.id, slot };
-        return stream::answer(&reading, response.into_body(), held).await;
+        return Box::pin(stream::answer(&reading, response.into_body(), held)).await;
     }
     let kind = response.headers().get(CONTENT_TYPE).map(|kind| String::from_utf8_lossy(kind.as_bytes()).into_owned());
     let status = response.status().as_u16();

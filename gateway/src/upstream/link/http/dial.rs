@@ -15,7 +15,7 @@ use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 use tokio_util::sync::CancellationToken;
 
-use crate::lifecycle::Tasks;
+use crate::lifecycle::{Tasks, steadily};
 use bytes::Bytes;
 
 /// How long finding the addresses may take.
@@ -103,13 +103,14 @@ impl Dialer {
     {
         let (sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(|error| error.to_string())?;
         let over = self.over.clone();
-        self.tasks.spawn(async move {
+        self.tasks.spawn(steadily(async move {
             tokio::select! {
+                biased;
                 // What went wrong is told to whoever waits for a response.
                 ended = connection => if let Err(error) = ended { tracing::debug!(%error, "a connection ended") },
                 () = over.cancelled() => {}
             }
-        });
+        }));
         Ok(sender)
     }
 }

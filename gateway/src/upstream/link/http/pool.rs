@@ -51,7 +51,7 @@ impl Pool {
         loop {
             let (mut sender, is_new) = match self.take() {
                 Some(sender) => (sender, false),
-                None => (self.dialer.dial().await.map_err(|why| Lost::Unsent(why.into()))?, true),
+                None => (Box::pin(self.dialer.dial()).await.map_err(|why| Lost::Unsent(why.into()))?, true),
             };
             if sender.ready().await.is_err() {
                 if is_new {
