@@ -38,8 +38,8 @@ async fn calls_upstreams_and_sessions_are_counted_by_their_names() {
         stateless.call("host__echo", "{}").await.text();
     }
     session.call("child__tool_error", "{}").await.text();
-    stateless.call("host__fail", "{}").await.error();
-    stateless.call("nobody__echo", "{}").await.error();
+    assert_eq!(stateless.call("host__fail", "{}").await.code(), 4242);
+    assert_eq!(stateless.call("nobody__echo", "{}").await.code(), -32602);
     let open = session.start(tool("child__wait", "{\"gate\":\"g\"}")).await;
     child.waiting_at("g").await;
     let calls = "trunkline_requests_total";

@@ -12,6 +12,9 @@ use tracing_subscriber::EnvFilter;
 /// So long the end of the process waits for its last lines.
 const FLUSH_WAIT: Duration = Duration::from_millis(250);
 
+/// What checks certificates, and logs on its own.
+const VERIFIER: &str = "rustls_platform_verifier";
+
 static LINES: OnceLock<Lines> = OnceLock::new();
 
 /// Starts the log; once in a process, later calls change nothing.
@@ -44,8 +47,11 @@ fn filter(config: &Log) -> EnvFilter {
     let most = filter.max_level_hint().unwrap_or(LevelFilter::TRACE);
     let shown = config.upstream_stderr.is_some_and(|level| LevelFilter::from(level) <= most);
     let level = if shown { LevelFilter::INFO } else { LevelFilter::OFF };
-    let directive = format!("{}={level}", signals::CHILD_STDERR);
-    filter.add_directive(directive.parse().expect("a target and a level make a directive"))
+    // The verifier cries about each bad certificate on its own, not knowing whose it is; the upstream's cause says it all.
+    let quiet = format!("{VERIFIER}=off");
+    [format!("{}={level}", signals::CHILD_STDERR), quiet].iter().fold(filter, |filter, directive| {
+        filter.add_directive(directive.parse().expect("a target and a level make a directive"))
+    })
 }
 
 /// Waits a moment for the last lines; for the end of the process.

@@ -2,8 +2,9 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
-use rcgen::{BasicConstraints, Certificate, CertificateParams, IsCa, Issuer, KeyPair};
+use rcgen::{BasicConstraints, Certificate, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 use rustls::ServerConfig;
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -11,25 +12,31 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
 use trunkline_tests::tape::Tape;
 
+static NEXT: AtomicU32 = AtomicU32::new(0);
+
 /// Who signs certificates.
-pub struct Authority {
+pub(crate) struct Authority {
     /// Its own certificate, for a file of roots.
-    pub pem: String,
+    pub(crate) pem: String,
     issuer: Issuer<'static, KeyPair>,
 }
 
 impl Authority {
     /// A new one, that nobody knows yet.
-    pub fn new() -> Authority {
+    pub(crate) fn new() -> Authority {
         let key = KeyPair::generate().expect("a key can be made");
         let mut params = CertificateParams::new(Vec::new()).expect("no names are fine names");
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        // Of its own name: what it did not sign is not even claimed to be its.
+        params
+            .distinguished_name
+            .push(DnType::CommonName, format!("authority {}", NEXT.fetch_add(1, Ordering::Relaxed)));
         let pem = params.self_signed(&key).expect("it signs itself").pem();
         Authority { pem, issuer: Issuer::new(params, key) }
     }
 
     /// A certificate for a host name or address, good until the first day of a year.
-    pub fn certify(&self, name: &str, until: i32) -> Credentials {
+    pub(crate) fn certify(&self, name: &str, until: i32) -> Credentials {
         let key = KeyPair::generate().expect("a key can be made");
         let mut params = CertificateParams::new(vec![name.to_owned()]).expect("a name");
         params.not_after = rcgen::date_time_ymd(until, 1, 1);
@@ -39,23 +46,24 @@ impl Authority {
 }
 
 /// A certificate and its key.
-pub struct Credentials {
+pub(crate) struct Credentials {
     certificate: Certificate,
     key: KeyPair,
 }
 
 impl Credentials {
     /// A certificate that only vouches for itself.
-    pub fn self_signed(name: &str) -> Credentials {
+    pub(crate) fn self_signed(name: &str) -> Credentials {
         let key = KeyPair::generate().expect("a key can be made");
-        let params = CertificateParams::new(vec![name.to_owned()]).expect("a name");
+        let mut params = CertificateParams::new(vec![name.to_owned()]).expect("a name");
+        params.distinguished_name.push(DnType::CommonName, name);
         Credentials { certificate: params.self_signed(&key).expect("it signs itself"), key }
     }
 }
 
 /// What came of a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Visit {
+pub(crate) enum Visit {
     /// The handshake did not end well.
     Refused,
     /// So many bytes of a request were read from it.
@@ -63,7 +71,7 @@ pub enum Visit {
 }
 
 /// A door that speaks TLS and hands the rest on to `inner`; each connection leaves something on the tape.
-pub async fn door(credentials: Credentials, inner: SocketAddr) -> (SocketAddr, Arc<Tape<Visit>>) {
+pub(crate) async fn door(credentials: Credentials, inner: SocketAddr) -> (SocketAddr, Arc<Tape<Visit>>) {
     let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(credentials.key.serialize_der()));
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = ServerConfig::builder_with_provider(provider)
