@@ -47,12 +47,12 @@ pub enum Mode {
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// An address cannot be listened on.
-    #[error("cannot listen on {address}: {source}; is another gateway running there?")]
+    #[error("cannot listen on {address}: {}", hint(cause))]
     Listen {
         /// The address.
         address: SocketAddr,
         /// What the system says.
-        source: io::Error,
+        cause: io::Error,
     },
     /// Anybody could call.
     #[error(
@@ -94,7 +94,7 @@ pub struct Addresses {
 impl Gateway {
     /// Builds all parts; no upstream is started, nothing is listened to.
     pub fn start(config: Config, mode: Mode) -> Self {
-        logging::start(&config.log);
+        logging::start(&config.log, mode == Mode::Serve);
         let (board, listeners, levels) = (Board::default(), Listeners::default(), Levels::default());
         let metrics = metrics::install();
         metrics.keep_up(&levels.ground);
@@ -219,8 +219,21 @@ fn terms(config: &Config, mode: Mode) -> Terms {
     }
 }
 
+/// What can be done about an address that cannot be listened on.
+fn hint(cause: &io::Error) -> String {
+    let hint = match cause.kind() {
+        io::ErrorKind::AddrInUse => {
+            "end what listens there, or choose another with --listen (for probes and metrics: --admin)"
+        }
+        io::ErrorKind::AddrNotAvailable => "this machine has no such address",
+        io::ErrorKind::PermissionDenied => "choose a port from 1024 on",
+        _ => return cause.to_string(),
+    };
+    format!("{cause}; {hint}")
+}
+
 async fn bind(address: SocketAddr) -> Result<(TcpListener, SocketAddr), Error> {
-    let failed = |source| Error::Listen { address, source };
+    let failed = |cause| Error::Listen { address, cause };
     let listener = TcpListener::bind(address).await.map_err(failed)?;
     let bound = listener.local_addr().map_err(failed)?;
     Ok((listener, bound))

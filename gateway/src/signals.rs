@@ -25,6 +25,9 @@ const BUILD: &str = "trunkline_build_info";
 /// The target of log events that are lines of a child's stderr, at level info.
 pub const CHILD_STDERR: &str = "child_stderr";
 
+/// The target of log events that say how an upstream fares, where `serve` shows a person the same in lines of its own.
+pub const UPSTREAM_STATE: &str = "upstream_state";
+
 /// The upstream label of what the gateway answers itself.
 pub const GATEWAY: &str = "_gateway";
 

@@ -36,6 +36,10 @@ impl Shown {
         let mut lines = Vec::new();
         for health in all {
             let Some((key, line)) = describe(health, width) else { continue };
+            // That it is awaited again is no news once more is known.
+            if health.state == State::Starting && self.last.contains_key(&health.name) {
+                continue;
+            }
             if self.last.insert(health.name.clone(), key.clone()).as_ref() != Some(&key) {
                 lines.push(line);
             }
@@ -61,11 +65,14 @@ fn describe(health: &Health, width: usize) -> Option<(String, String)> {
             cause: health.cause.as_deref().unwrap_or("unknown"),
             retry: health.retry_at.map(|at| at.saturating_duration_since(tokio::time::Instant::now())),
         },
-        State::Starting | State::Stopped => return None,
+        State::Starting => News::Waiting { cause: health.cause.as_deref()? },
+        State::Stopped => return None,
     };
     let key = match &news {
         News::Ready { tools, .. } => format!("ready {tools}"),
-        News::Failed { cause, .. } => format!("failed {cause}"),
+        News::Waiting { .. } => "waiting".to_owned(),
+        // Figures (a process id, the name of a log file) make no other failure.
+        News::Failed { cause, .. } => format!("failed {}", cause.replace(|c: char| c.is_ascii_digit(), "")),
     };
     Some((key, report::upstream(&health.name, health.transport, width, news)))
 }
@@ -98,5 +105,21 @@ mod tests {
         let expected = ["  failed   long   http    refused", "3 tools from 1 of 2 upstreams."];
         assert_eq!(shown.news(&board.snapshot()), expected);
         assert!(shown.news(&board.snapshot()).is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_is_slow_is_shown_once_and_the_same_failure_too() {
+        let board = Board::default();
+        let seat = board.seat(&"a".into(), "stdio");
+        let mut shown = Shown::default();
+        let mut step = |state, cause: &str| {
+            seat.update(|health| (health.state, health.cause) = (state, Some(cause.to_owned())));
+            shown.news(&board.snapshot())
+        };
+        let expected = ["  waiting  a   stdio   it is silent", "0 tools from 0 of 1 upstream."];
+        assert_eq!(step(State::Starting, "it is silent"), expected);
+        assert_eq!(step(State::BackingOff, "see 1.log"), ["  failed   a   stdio   see 1.log"]);
+        assert!(step(State::Starting, "it is silent").is_empty());
+        assert!(step(State::BackingOff, "see 22.log").is_empty());
     }
 }

@@ -18,6 +18,11 @@ pub enum News<'a> {
         /// Since it was started.
         after: Duration,
     },
+    /// It is awaited, and something is odd.
+    Waiting {
+        /// What, in words for a person.
+        cause: &'a str,
+    },
     /// It is not, for now or for good.
     Failed {
         /// Why, in words for a person.
@@ -42,6 +47,7 @@ pub fn upstream(name: &str, transport: &str, width: usize, news: News<'_>) -> St
             let after = after.as_secs_f64();
             format!("  ready    {name:width$}   {transport:5}   {tools:8}   {after:.1} s")
         }
+        News::Waiting { cause } => format!("  waiting  {name:width$}   {transport:5}   {}", printable(cause.trim())),
         News::Failed { cause, retry } => {
             let retry = retry.map(|retry| format!("   (retry in {} s)", retry.as_secs_f64().ceil()));
             let cause = printable(cause.trim());

@@ -67,6 +67,6 @@ where
 async fn take(connection: &mut Connection, line: Line, max: usize) {
     match line {
         Line::Frame(text) => connection.take(text).await,
-        Line::TooLong => connection.refuse_line(max).await,
+        Line::TooLong { .. } => connection.refuse_line(max).await,
     }
 }

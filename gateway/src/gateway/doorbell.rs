@@ -68,7 +68,7 @@ impl<R> Doorbell<R> {
 fn is_probe(line: &Line) -> bool {
     match line {
         Line::Frame(text) => matches!(Frame::parse(text), Ok(Frame::Request { method: Method::Discover, .. })),
-        Line::TooLong => false,
+        Line::TooLong { .. } => false,
     }
 }
 

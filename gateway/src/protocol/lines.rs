@@ -10,9 +10,17 @@ pub const READ_BYTES: usize = 64 * 1024;
 pub enum Line {
     /// A line that may be a frame: trimmed, never blank.
     Frame(Bytes),
-    /// A line that passed the limit; it is skipped whole, and told of once.
-    TooLong,
+    /// A line that passed the limit; it is skipped whole, and told of once, with what stood at its ends.
+    TooLong {
+        /// Its first bytes.
+        head: Bytes,
+        /// Its last bytes.
+        tail: Bytes,
+    },
 }
+
+/// How much of either end of a line that is too long is kept: enough for the id of a frame.
+const EDGE_BYTES: usize = 256;
 
 /// Splits what is read into lines.
 #[derive(Debug)]
@@ -20,8 +28,8 @@ pub struct Lines {
     buffer: BytesMut,
     /// How much of the buffer was searched for a newline already.
     searched: usize,
-    /// The line that is being read has passed the limit.
-    skipping: bool,
+    /// The line that is being read has passed the limit: its first bytes, and its last so far.
+    skipping: Option<(Bytes, BytesMut)>,
     max: usize,
     started: bool,
 }
@@ -29,7 +37,7 @@ pub struct Lines {
 impl Lines {
     /// Lines of at most `max` bytes, line end not counted.
     pub fn new(max: usize) -> Self {
-        Self { buffer: BytesMut::new(), searched: 0, skipping: false, max, started: false }
+        Self { buffer: BytesMut::new(), searched: 0, skipping: None, max, started: false }
     }
 
     /// Where to read into; has room for [`READ_BYTES`].
@@ -50,22 +58,19 @@ impl Lines {
         loop {
             let Some(at) = memchr::memchr(b'\n', &self.buffer[self.searched..]) else {
                 self.searched = self.buffer.len();
-                if self.buffer.len() > self.max && !self.skipping {
-                    // One byte may be the carriage return of a line that just fits.
-                    if self.buffer.len() > self.max + 1 || self.buffer.last() != Some(&b'\r') {
-                        self.skipping = true;
-                        self.forget();
-                        return Some(Line::TooLong);
-                    }
-                } else if self.skipping {
-                    self.forget();
+                // One byte may be the carriage return of a line that just fits.
+                let fits = self.buffer.len() <= self.max
+                    || (self.buffer.len() == self.max + 1 && self.buffer.last() == Some(&b'\r'));
+                if self.skipping.is_some() || !fits {
+                    self.skip();
                 }
                 return None;
             };
             let line = self.buffer.split_to(self.searched + at + 1).freeze();
             self.searched = 0;
-            if std::mem::take(&mut self.skipping) {
-                continue;
+            if let Some((head, mut tail)) = self.skipping.take() {
+                keep_end(&mut tail, &line, self.edge());
+                return Some(Line::TooLong { head, tail: tail.freeze() });
             }
             if let Some(line) = self.judge(line) {
                 return Some(line);
@@ -77,7 +82,13 @@ impl Lines {
     pub fn last(&mut self) -> Option<Line> {
         let rest = self.buffer.split().freeze();
         self.searched = 0;
-        if std::mem::take(&mut self.skipping) { None } else { self.judge(rest) }
+        match self.skipping.take() {
+            Some((head, mut tail)) => {
+                keep_end(&mut tail, &rest, self.edge());
+                Some(Line::TooLong { head, tail: tail.freeze() })
+            }
+            None => self.judge(rest),
+        }
     }
 
     fn judge(&mut self, line: Bytes) -> Option<Line> {
@@ -88,16 +99,35 @@ impl Lines {
         let text = text.strip_suffix(b"\n").unwrap_or(text);
         let text = text.strip_suffix(b"\r").unwrap_or(text);
         if text.len() > self.max {
-            return Some(Line::TooLong);
+            let (head, mut tail) = (Bytes::copy_from_slice(&text[..self.edge()]), BytesMut::new());
+            keep_end(&mut tail, text, self.edge());
+            return Some(Line::TooLong { head, tail: tail.freeze() });
         }
         let text = text.trim_ascii();
         (!text.is_empty()).then(|| Line::Frame(line.slice_ref(text)))
     }
 
-    fn forget(&mut self) {
+    /// Forgets what was read of a line that is too long, but for its ends.
+    fn skip(&mut self) {
+        let edge = self.edge();
+        let (_, tail) =
+            self.skipping.get_or_insert_with(|| (Bytes::copy_from_slice(&self.buffer[..edge]), BytesMut::new()));
+        keep_end(tail, &self.buffer, edge);
         self.buffer.clear();
         self.searched = 0;
     }
+
+    /// A line that is too long is longer than this.
+    fn edge(&self) -> usize {
+        EDGE_BYTES.min(self.max)
+    }
+}
+
+/// Keeps the last `edge` bytes of a line of which `more` has come, its end not counted.
+fn keep_end(tail: &mut BytesMut, more: &[u8], edge: usize) {
+    let more = more.strip_suffix(b"\n").unwrap_or(more);
+    tail.extend_from_slice(&more[more.len().saturating_sub(edge)..]);
+    let _before = tail.split_to(tail.len().saturating_sub(edge));
 }
 
 #[cfg(test)]
@@ -113,6 +143,10 @@ mod tests {
         Line::Frame(Bytes::copy_from_slice(text.as_bytes()))
     }
 
+    fn long(head: &'static str, tail: &'static str) -> Line {
+        Line::TooLong { head: Bytes::from(head), tail: Bytes::from(tail) }
+    }
+
     #[test]
     fn byte_order_mark_carriage_returns_and_blank_lines_are_taken() {
         let mut lines = Lines::new(64);
@@ -125,14 +159,16 @@ mod tests {
     fn the_limit_is_exact_and_a_longer_line_is_told_of_once() {
         let mut lines = Lines::new(4);
         lines.buffer().extend_from_slice(b"1234\n1234\r\n12345\nok\n");
-        assert_eq!(drain(&mut lines), [frame("1234"), frame("1234"), Line::TooLong, frame("ok")]);
+        assert_eq!(drain(&mut lines), [frame("1234"), frame("1234"), long("1234", "2345"), frame("ok")]);
         for _ in 0..3 {
             lines.buffer().extend_from_slice(b"123456");
             lines.next_line();
         }
         assert!(lines.buffer.is_empty());
         lines.buffer().extend_from_slice(b"7\nok\n");
-        assert_eq!(drain(&mut lines), [frame("ok")]);
+        assert_eq!(drain(&mut lines), [long("1234", "4567"), frame("ok")]);
+        lines.buffer().extend_from_slice(b"123456");
+        assert_eq!((lines.next_line(), lines.last()), (None, Some(long("1234", "3456"))));
     }
 
     #[test]

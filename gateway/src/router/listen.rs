@@ -30,9 +30,11 @@ pub(super) fn listen(current: &Arc<Current>, listeners: &Listeners, call: Call) 
         return Reply::refuse(revision, Refusal::new(Reason::InvalidParams, why));
     }
     let lists = ListenFilter { uris: Vec::new(), ..filter.clone() };
-    let Some(registration) = listeners.register(&call, lists.clone()) else {
-        let why = "too many listen already; try again later";
-        return Reply::refuse(revision, Refusal { is_retriable: true, ..Refusal::new(Reason::Busy, why) });
+    let registration = match listeners.register(&call, lists.clone()) {
+        Ok(registration) => registration,
+        Err(why) => {
+            return Reply::refuse(revision, Refusal { is_retriable: true, ..Refusal::new(Reason::Busy, why) });
+        }
     };
     let has_uris = !filter.uris.is_empty();
     let opening = has_uris.then(|| Box::pin(open(current.clone(), call, filter.uris)) as Opening);

@@ -16,6 +16,8 @@ use tokio::sync::watch;
 const LOGS_MAX: usize = 64;
 /// So many may listen at once.
 const LISTENERS_MAX: usize = 32 * 1024;
+/// So many of them may be listen calls of one principal; those of handshake sessions are bounded with their sessions.
+const OF_ONE_MAX: usize = 256;
 
 /// All live listen replies. Cheap to clone; made before the upstreams, whose notices it takes.
 #[derive(Clone, Default)]
@@ -40,6 +42,8 @@ struct Crowd {
 /// One listen reply's side of the registry.
 pub(super) struct Listener {
     filter: ListenFilter,
+    /// Whose it is, where no session holds it.
+    principal: Option<Principal>,
     grants: Grants,
     /// From which level on a legacy session hears log messages.
     log_level: Option<LogLevel>,
@@ -97,17 +101,22 @@ impl Listeners {
         }
     }
 
-    /// Takes a place for a listen call; `None` where there are too many.
-    pub(super) fn register(&self, call: &Call, filter: ListenFilter) -> Option<Registration> {
+    /// Takes a place for a listen call, or says of what there are too many.
+    pub(super) fn register(&self, call: &Call, filter: ListenFilter) -> Result<Registration, String> {
         let listener = Arc::new(Listener {
             filter,
+            principal: call.caller.session.is_none().then(|| call.caller.principal.clone()),
             grants: call.caller.grants.clone(),
             log_level: call.log_level.filter(|_| call.caller.session.is_some()),
             pending: Mutex::default(),
         });
         let mut table = self.0.lock();
         if table.len() >= LISTENERS_MAX {
-            return None;
+            return Err("too many listen already".to_owned());
+        }
+        let is_own = |(_, other): &(usize, &Arc<Listener>)| other.principal == listener.principal;
+        if listener.principal.is_some() && table.iter().filter(is_own).count() >= OF_ONE_MAX {
+            return Err(format!("{OF_ONE_MAX} listen calls of this principal are open already; end one first"));
         }
         let key = table.insert(listener.clone());
         drop(table);
@@ -115,7 +124,7 @@ impl Listeners {
         if self.0.is_closed.load(Ordering::Acquire) {
             listener.lock().close();
         }
-        Some(Registration { registry: self.0.clone(), key, listener })
+        Ok(Registration { registry: self.0.clone(), key, listener })
     }
 
     /// Tells every listener of the lists that changed for it; says whether there was anything to tell.

@@ -17,8 +17,9 @@ const VERIFIER: &str = "rustls_platform_verifier";
 
 static LINES: OnceLock<Lines> = OnceLock::new();
 
-/// Starts the log; once in a process, later calls change nothing.
-pub fn start(config: &Log) {
+/// Starts the log; once in a process, later calls change nothing. Where people are shown how the upstreams fare, lines of
+/// text about the same are left out.
+pub fn start(config: &Log, is_shown: bool) {
     let Ok(lines) = Lines::start(std::io::stderr()) else { return };
     if LINES.set(lines.clone()).is_err() {
         return;
@@ -29,7 +30,7 @@ pub fn start(config: &Log) {
         Format::Auto => std::io::stderr().is_terminal(),
     };
     let builder = tracing_subscriber::fmt()
-        .with_env_filter(filter(config))
+        .with_env_filter(filter(config, is_shown && is_text))
         // Colours would be written in the very bytes that make foreign text dangerous.
         .with_ansi(false)
         .with_target(false)
@@ -42,14 +43,17 @@ pub fn start(config: &Log) {
 }
 
 /// What is shown. Lines of children are events of their own target, so that they can be shown or not.
-fn filter(config: &Log) -> EnvFilter {
+fn filter(config: &Log, is_shown: bool) -> EnvFilter {
     let filter = EnvFilter::builder().parse_lossy(&config.level);
     let most = filter.max_level_hint().unwrap_or(LevelFilter::TRACE);
     let shown = config.upstream_stderr.is_some_and(|level| LevelFilter::from(level) <= most);
     let level = if shown { LevelFilter::INFO } else { LevelFilter::OFF };
     // The verifier cries about each bad certificate on its own, not knowing whose it is; the upstream's cause says it all.
     let quiet = format!("{VERIFIER}=off");
-    [format!("{}={level}", signals::CHILD_STDERR), quiet].iter().fold(filter, |filter, directive| {
+    // Who asks for more than the usual is given all of it.
+    let doubled = (is_shown && most <= LevelFilter::INFO).then(|| format!("{}=off", signals::UPSTREAM_STATE));
+    let directives = [format!("{}={level}", signals::CHILD_STDERR), quiet].into_iter().chain(doubled);
+    directives.fold(filter, |filter, directive| {
         filter.add_directive(directive.parse().expect("a target and a level make a directive"))
     })
 }
@@ -75,9 +79,18 @@ mod tests {
             ("debug", None, "off"),
         ] {
             let log = Log { level: general.to_owned(), upstream_stderr: children, ..Log::default() };
-            let filter = filter(&log).to_string();
+            let filter = filter(&log, false).to_string();
             let directive = format!("{}={expected}", signals::CHILD_STDERR);
             assert!(filter.split(',').any(|part| part == directive), "{general} {children:?}: {filter}");
+        }
+    }
+
+    #[test]
+    fn what_people_are_shown_is_not_logged_too_unless_more_is_asked_for() {
+        let off = format!("{}=off", signals::UPSTREAM_STATE);
+        for (level, is_shown, expected) in [("info", true, true), ("info", false, false), ("debug", true, false)] {
+            let filter = filter(&Log { level: level.to_owned(), ..Log::default() }, is_shown).to_string();
+            assert_eq!(filter.split(',').any(|part| part == off), expected, "{level} {is_shown}: {filter}");
         }
     }
 }

@@ -6,6 +6,7 @@ use super::peer::Peer;
 use super::reads::{Kinds, Pace};
 use super::standing::Standing;
 use crate::lifecycle::State;
+use crate::signals;
 use std::sync::Arc;
 use tokio::time::Instant;
 
@@ -64,13 +65,14 @@ fn ready(standing: &Arc<Standing>, peer: &Arc<Peer>, begun: Instant) {
     standing.moved(State::Ready, None, None, None);
     let [tools, resources, templates, prompts] = standing.seat.health().items.unwrap_or_default();
     tracing::info!(
+        target: signals::UPSTREAM_STATE,
         upstream = &*standing.name,
         revision = peer.revision().as_str(),
         tools,
         resources,
         templates,
         prompts,
-        seconds = begun.elapsed().as_secs_f32(),
+        seconds = begun.elapsed().as_millis() as f64 / 1000.0,
         "the upstream is ready"
     );
 }

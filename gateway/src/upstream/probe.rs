@@ -3,10 +3,13 @@
 use super::config::EraChoice;
 use super::fault::{Fault, FaultKind};
 use super::legacy;
-use super::link::{Link, Lost};
+use super::link::{Link, Lost, Request};
 use super::modern::{self, Verdict};
 use super::peer::{Offer, Peer};
-use crate::protocol::Era;
+use crate::protocol::error::{METHOD_NOT_FOUND, RpcError};
+use crate::protocol::frame::Body;
+use crate::protocol::{Era, Method, Object, Revision};
+use bytes::Bytes;
 use std::time::Duration;
 use tokio::time::{Instant, timeout};
 
@@ -79,7 +82,29 @@ pub(crate) async fn meet(link: &Link, plan: Plan) -> Result<Peer, Fault> {
 
 async fn shake(link: &Link) -> Result<Offer, Fault> {
     let mut exchange = legacy::initialize(link).map_err(|lost| Fault::from(&lost))?;
-    legacy::read_initialize(&exchange.answer().await)
+    let answer = exchange.answer().await;
+    match legacy::read_initialize(&answer) {
+        Err(fault) if !link.is_pipe() && is_unknown(&answer) => bare(link).await.ok_or(fault),
+        read => read,
+    }
+}
+
+/// Whether there is no such thing as `initialize` there.
+fn is_unknown(answer: &Result<Body, Lost>) -> bool {
+    match answer {
+        Ok(Body::Error(raw)) => RpcError::from_raw(raw.clone()).code() == Some(METHOD_NOT_FOUND),
+        Err(Lost::Status(refusal)) => matches!(refusal.status, 400 | 404 | 405 | 501),
+        _ => false,
+    }
+}
+
+/// Some HTTP upstreams list and call tools, each by itself, and know nothing else.
+async fn bare(link: &Link) -> Option<Offer> {
+    let mut exchange = link.exchange(&Request::new(&Method::ToolsList, &Object::empty(), None)).ok()?;
+    let Ok(Body::Result(result)) = exchange.answer().await else { return None };
+    result.find("tools").filter(|tools| tools.starts_with(b"["))?;
+    let said = Object::parse(Bytes::from_static(br#"{"capabilities":{"tools":{}}}"#)).ok()?;
+    Some(legacy::offer(&said, Revision::NEWEST_LEGACY))
 }
 
 async fn discover(link: &Link) -> Result<Offer, Fault> {

@@ -44,6 +44,8 @@ pub(crate) struct Standing {
     pub(crate) headers: ArcSwap<HashMap<Arc<str>, Arc<ParamHeaders>>>,
     /// Supervision has ended, and nothing is left behind.
     pub(crate) stopped: CancellationToken,
+    /// Why it was last said not to be there, until it is again.
+    said: Mutex<Option<(State, String)>>,
     /// What is probably wrong with it, as its link sees it.
     suspicion: Mutex<Option<String>>,
     /// When each kind of violation was last logged, and how many were not.
@@ -65,6 +67,7 @@ impl Standing {
             notices,
             headers: ArcSwap::default(),
             stopped: CancellationToken::new(),
+            said: Mutex::default(),
             suspicion: Mutex::default(),
             warned: Mutex::default(),
         }
@@ -119,17 +122,40 @@ impl Standing {
             return;
         }
         let (upstream, cause) = (&*self.name, cause.unwrap_or_default());
+        let is_news = self.is_news(state, cause);
         let retry_in = retry_in.map(|delay| format!("{:.1} s", delay.as_secs_f32())).unwrap_or_default();
         match state {
-            State::BackingOff => {
-                tracing::warn!(upstream, cause, retry_in, "the upstream is not available and is tried again")
+            State::BackingOff | State::Failed if !is_news => {
+                tracing::debug!(target: signals::UPSTREAM_STATE, upstream, cause, retry_in, "the upstream failed again as before")
             }
-            State::Failed => tracing::error!(upstream, cause, retry_in, "the upstream has failed"),
+            State::BackingOff => {
+                let text = "the upstream is not available and is tried again";
+                tracing::warn!(target: signals::UPSTREAM_STATE, upstream, cause, retry_in, "{text}")
+            }
+            State::Failed => {
+                tracing::error!(target: signals::UPSTREAM_STATE, upstream, cause, retry_in, "the upstream has failed")
+            }
             State::Starting if before.state == state => {}
             State::Starting => tracing::debug!(upstream, "the upstream is being started"),
+            State::Stopped if cause.is_empty() => tracing::debug!(upstream, "the upstream is stopped"),
             State::Stopped => tracing::info!(upstream, cause, "the upstream is stopped"),
             State::Ready => {}
         }
+    }
+
+    /// Whether it was not said already, since it was last ready, that it is in this state for this reason. Figures in a
+    /// reason (a process id, the name of a log file) make no other.
+    fn is_news(&self, state: State, cause: &str) -> bool {
+        let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+        match state {
+            State::Ready => *said = None,
+            State::BackingOff | State::Failed => {
+                let now = (state, cause.replace(|c: char| c.is_ascii_digit(), ""));
+                return said.replace(now.clone()) != Some(now);
+            }
+            State::Starting | State::Stopped => {}
+        }
+        true
     }
 
     /// Why it is not ready, in words.
@@ -219,5 +245,26 @@ impl Inbox for Standing {
         }
         self.seat.update(|health| health.cause = Some(cause.to_owned()));
         tracing::warn!(upstream = &*self.name, cause, "the upstream does not seem to speak MCP");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::rig::config;
+    use super::*;
+    use crate::lifecycle::Board;
+
+    #[test]
+    fn the_same_failure_is_said_once_until_it_is_ready_again() {
+        let config = config();
+        let seat = Board::default().seat(&config.name, "stdio");
+        let standing = Standing::new(config, seat, Arc::new(|_| {}));
+        let said = |state, cause: &str| standing.is_news(state, cause);
+        assert!(said(State::BackingOff, "see 17.log"));
+        assert!(!said(State::BackingOff, "see 18.log"));
+        assert!(said(State::BackingOff, "refused"));
+        assert!(said(State::Failed, "refused"));
+        assert!(said(State::Starting, "") && !said(State::Failed, "refused"));
+        assert!(said(State::Ready, "") && said(State::Failed, "refused"));
     }
 }

@@ -10,6 +10,7 @@ use super::probe::{self, Memory, Plan};
 use super::standing::Standing;
 use super::{keeping, listening};
 use crate::lifecycle::{State, Tasks};
+use crate::signals;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
@@ -229,7 +230,7 @@ impl Supervisor {
             () = sleep(SLOW) => {
                 let cause = format!("it has answered neither `initialize` nor `server/discover` after {} s", SLOW.as_secs());
                 self.standing.seat.update(|health| _ = health.cause.get_or_insert_with(|| cause.clone()));
-                tracing::info!(upstream = &*self.standing.name, cause, "the upstream is slow to start");
+                tracing::info!(target: signals::UPSTREAM_STATE, upstream = &*self.standing.name, cause, "the upstream is slow to start");
                 meeting.await
             }
         };

@@ -20,8 +20,11 @@ const QUEUE: usize = 64;
 /// Speaks until stdin ends.
 pub(super) fn run() -> Result<(), Failure> {
     runtime::block_on(async {
-        speak(tokio::io::stdin(), tokio::io::stdout()).await?;
-        Ok(())
+        match speak(tokio::io::stdin(), tokio::io::stdout()).await {
+            // Whoever started it has gone: there is nobody to tell, and nothing is wrong.
+            Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+            spoken => Ok(spoken?),
+        }
     })
 }
 

@@ -10,6 +10,7 @@ use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 use super::era::{Era, Refusal, SUBSCRIPTION_KEY};
 use super::offer::{self, COUNTER, text};
 use super::tools::{self, Call};
+use crate::protocol::json;
 
 /// The counter grows so often.
 const TICK: Duration = Duration::from_secs(2);
@@ -95,7 +96,7 @@ impl Session {
             return Vec::new();
         }
         let Ok(frame) = serde_json::from_slice::<Value>(line) else {
-            return vec![Refusal::new(-32700, "this line is not JSON").frame(&Value::Null)];
+            return vec![unread(line)];
         };
         match (frame["method"].as_str(), frame.get("id")) {
             (Some(method), Some(id)) => match self.request(method, id, &frame["params"]) {
@@ -219,6 +220,16 @@ impl Session {
         let tagged =
             self.listens.iter().map(|id| updated(json!({ "uri": COUNTER, "_meta": { SUBSCRIPTION_KEY: id } })));
         plain.into_iter().chain(tagged).collect()
+    }
+}
+
+/// What is said of a line that cannot be held: to whoever sent it, where that can be told. Numbers such as 1e400 are JSON.
+fn unread(line: &[u8]) -> Value {
+    match json::get(line, "id").and_then(|raw| serde_json::from_slice::<Value>(raw).ok()) {
+        Some(id) => {
+            Refusal::new(-32602, "this line is not JSON, or a number in it is too large for the demo").frame(&id)
+        }
+        None => Refusal::new(-32700, "this line is not JSON").frame(&Value::Null),
     }
 }
 

@@ -215,3 +215,14 @@ async fn it_ends_when_its_input_ends_and_bad_lines_do_not_end_it() {
         .collect();
     assert_eq!(codes, [Some(-32700), Some(-32600), None]);
 }
+
+#[tokio::test(start_paused = true)]
+async fn numbers_that_the_demo_cannot_hold_are_answered_with_their_id() {
+    let mut client = Client::of("2025-11-25").await;
+    let call = r#"{"jsonrpc":"2.0","id":"big","method":"tools/call","params":{"name":"echo","arguments":{"n":1e400}}}"#;
+    client.input.write_all(format!("{call}\n{{\"id\":\n").as_bytes()).await.unwrap();
+    let refused = client.next().await;
+    assert_eq!((&refused["id"], &refused["error"]["code"]), (&json!("big"), &json!(-32602)));
+    let refused = client.next().await;
+    assert_eq!((&refused["id"], &refused["error"]["code"]), (&Value::Null, &json!(-32700)));
+}

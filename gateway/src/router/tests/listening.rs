@@ -195,3 +195,34 @@ async fn when_the_gateway_ends_so_do_listen_replies() {
     stage.listeners.close();
     assert!(matches!(reply.next().await, Step::Done(Outcome::Complete(_))));
 }
+
+#[tokio::test(start_paused = true)]
+async fn one_principal_cannot_take_all_places_to_listen() {
+    let a = Scripted::new("a", "a");
+    let stage = Stage::new(Strategy::Prefix, &[&a]);
+    let named = |name: &str, session: Option<&str>| {
+        let mut asked = call(Method::Listen, r#"{"notifications":{}}"#);
+        let (principal, session) = (Principal::named(name), session.map(Into::into));
+        asked.caller = Arc::new(Caller { principal, session, ..(*asked.caller).clone() });
+        asked
+    };
+    let is_taken = |reply: &mut Reply| {
+        let mut cx = Context::from_waker(std::task::Waker::noop());
+        match reply.poll_step(&mut cx) {
+            Poll::Ready(Step::Event(Event::Change(Change::Acknowledged(_)))) => true,
+            Poll::Ready(Step::Done(Outcome::Error(Failure::Refused(refusal)))) => {
+                assert!(refusal.message.contains("256"), "{}", refusal.message);
+                false
+            }
+            other => panic!("{other:?}"),
+        }
+    };
+    let mut greedy: Vec<_> = (0..256).map(|_| stage.router.handle(named("greedy", None))).collect();
+    assert!(greedy.iter_mut().all(is_taken));
+    assert!(!is_taken(&mut stage.router.handle(named("greedy", None))));
+    assert!(is_taken(&mut stage.router.handle(named("other", None))));
+    // A session's listening is bounded with the session.
+    assert!(is_taken(&mut stage.router.handle(named("greedy", Some("s")))));
+    greedy.pop();
+    assert!(is_taken(&mut stage.router.handle(named("greedy", None))));
+}

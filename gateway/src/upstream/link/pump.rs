@@ -93,7 +93,11 @@ impl Sorter<'_> {
                 Err(fault) => self.garbage(&text, &fault),
             },
             Line::Frame(text) => self.frame(text),
-            Line::TooLong => self.inbox().violated("line_too_long", &format_args!("a line of more than {max} bytes")),
+            Line::TooLong { head, tail } => {
+                let why = format!("a line of more than {max} bytes, the limit set by `max_response`");
+                self.inbox().violated("line_too_long", &why);
+                self.give_up(answered_id(&head, &tail), &why);
+            }
         }
     }
 
@@ -177,28 +181,40 @@ impl Sorter<'_> {
         }
         self.inbox().violated("not_a_frame", fault);
         // A call whose answer cannot be taken ends with the reason, not with its time limit.
-        if let Some(slot) = self.culprit(text, fault) {
-            slot.finish(Arrival::Lost(Lost::Odd(format!("its answer cannot be read: {fault}").into())));
-        }
+        self.give_up(answered_id(text, text), &fault.to_string());
     }
 
-    fn culprit(&self, text: &Bytes, fault: &FrameFault) -> Option<std::sync::Arc<super::slot::Slot>> {
-        if json::get(text, "method").is_some() {
-            return None;
+    /// Ends the call of an answer that cannot be taken.
+    fn give_up(&self, id: Option<u64>, why: &str) {
+        if let Some(slot) = id.and_then(|id| self.pipe.pending().remove(id)) {
+            slot.finish(Arrival::Lost(Lost::Odd(format!("its answer cannot be read: {why}").into())));
         }
-        let id = fault.id.clone().or_else(|| {
-            std::str::from_utf8(text).is_err().then_some(())?;
-            match Frame::parse(&Bytes::from(String::from_utf8_lossy(text).into_owned())) {
-                Ok(Frame::Response { id, .. }) => id,
-                _ => None,
-            }
-        })?;
-        self.pipe.pending().remove(id.number()?)
     }
 
     fn inbox(&self) -> &dyn Inbox {
         &*self.pipe.inbox
     }
+}
+
+/// The id of an answer that cannot be read whole, from its first or its last members; `None` where it is no answer.
+fn answered_id(head: &[u8], tail: &[u8]) -> Option<u64> {
+    let mut members = json::Members::of(head).ok()?;
+    while let Ok(Some(member)) = members.next_key() {
+        match member.key(head).as_deref() {
+            Some(b"method") => return None,
+            Some(b"id") => return number(head[member.value..].split(|byte| !byte.is_ascii_digit()).next()?),
+            _ => {}
+        }
+        match json::value(head, member.value) {
+            Ok(end) => members.resume(end),
+            Err(_) => break,
+        }
+    }
+    let rest = tail.trim_ascii_end().strip_suffix(b"}")?.trim_ascii_end();
+    let digits = rest.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
+    let (before, digits) = rest.split_at(rest.len() - digits);
+    let is_id = before.trim_ascii_end().strip_suffix(b":").is_some_and(|key| key.trim_ascii_end().ends_with(b"\"id\""));
+    is_id.then(|| number(digits)).flatten()
 }
 
 fn number(raw: &[u8]) -> Option<u64> {

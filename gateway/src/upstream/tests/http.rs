@@ -277,3 +277,38 @@ async fn nobody_there_is_said_at_once_and_tried_again() {
     is(&board, State::BackingOff).await;
     assert!(board.snapshot()[0].cause.as_ref().unwrap().contains("cannot connect"));
 }
+
+#[tokio::test]
+async fn an_upstream_without_a_handshake_lists_and_calls_tools() {
+    for refusal in ["404", "405", "-32601"] {
+        let host = Host::start(move |seen| {
+            Box::pin(async move {
+                match (seen.verb.as_str(), seen.method().as_str(), refusal) {
+                    ("POST", "tools/list", _) => seen.result(TOOLS),
+                    ("POST", "tools/call", _) => seen.result(r#"{"content":[]}"#),
+                    ("POST", _, "-32601") => seen.error(200, -32601),
+                    ("POST", _, "404") => empty(404),
+                    _ => empty(405),
+                }
+            })
+        })
+        .await;
+        let (upstream, board, tasks) = start(host.config());
+        is(&board, State::Ready).await;
+        assert_eq!(board.snapshot()[0].items, Some([1, 0, 0, 0]));
+        let mut reply = upstream.call(call(LEGACY, Method::ToolsCall, r#"{"name":"t"}"#));
+        assert!(matches!(bounded(outcome(&mut reply)).await, Outcome::Complete(_)), "{refusal}");
+        tasks.end();
+        bounded(tasks.ended()).await;
+    }
+}
+
+#[tokio::test]
+async fn an_address_that_lists_no_tools_either_is_none() {
+    let host = Host::start(|_| Box::pin(async { empty(404) })).await;
+    let (_upstream, board, tasks) = start(host.config());
+    is(&board, State::BackingOff).await;
+    assert!(board.snapshot()[0].cause.as_deref().is_some_and(|cause| cause.contains("404")));
+    tasks.end();
+    bounded(tasks.ended()).await;
+}

@@ -213,3 +213,34 @@ async fn time_limits_hold_and_progress_extends_a_call() {
     assert_eq!(reason(outcome(&mut completion).await), Reason::Timeout);
     assert_eq!(begun.elapsed().as_secs(), 30);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_call_whose_answer_is_too_long_or_too_deep_ends() {
+    let mut config = config();
+    config.max_message = 4096;
+    let mut rig = Rig::new(config);
+    rig.met(LEGACY, "{}");
+    let upstream = rig.upstream();
+    let (long, deep) = (format!("\"{}\"", "x".repeat(9000)), format!("{}{}", "[".repeat(500), "]".repeat(500)));
+    for value in [&long, &deep] {
+        for order in [true, false] {
+            let mut reply = upstream.call(tool("big"));
+            let (id, _, _) = rig.far.request().await;
+            let (id, result) = (String::from_utf8_lossy(id.raw()).into_owned(), format!("{{\"x\":{value}}}"));
+            rig.far
+                .write(&match order {
+                    true => format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{result}}}"),
+                    false => format!("{{\"result\":{result},\"jsonrpc\":\"2.0\",\"id\": {id} }}"),
+                })
+                .await;
+            assert_eq!(reason(outcome(&mut reply).await), Reason::BadAnswer);
+        }
+    }
+    // A request that cannot be taken ends no call, whatever its id.
+    let mut reply = upstream.call(tool("small"));
+    let (id, _, _) = rig.far.request().await;
+    let raw = String::from_utf8_lossy(id.raw()).into_owned();
+    rig.far.write(&format!("{{\"method\":\"x\",\"params\":{{\"x\":{long}}},\"id\":{raw}}}")).await;
+    rig.far.result(&id, "{}").await;
+    assert!(matches!(outcome(&mut reply).await, Outcome::Complete(_)));
+}
