@@ -43,6 +43,7 @@ impl Gateway {
         let mut child = Command::new(process::beside(PROGRAM))
             .args(["serve", "--config", &file.display().to_string()])
             .env("HOME", scratch.path())
+            .envs(config.environment().iter().cloned())
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
@@ -143,6 +144,7 @@ impl StdioGateway {
         let file = scratch.file("trunkline.toml", &config.text(free_port(), free_port()));
         let mut program = Program::ours(PROGRAM, &["stdio", "--config", &file.display().to_string()]);
         program.env.push(("HOME".into(), scratch.path().display().to_string()));
+        program.env.extend_from_slice(config.environment());
         StdioGateway { program, _scratch: scratch }
     }
 

@@ -66,6 +66,7 @@ async fn killed_in_flight(revision: Revision) {
         assert!(answer.message().contains("frail"), "the upstream is named: {}", answer.error());
         let says = ["signal", "SIGKILL", "killed"].iter().any(|word| answer.message().contains(word));
         assert!(says, "and how it ended: {}", answer.error());
+        assert_ne!(answer.error_value()["data"]["retriable"], true, "it may have run: {}", answer.error());
     }
     let told = now();
     stage.recovered().await;

@@ -7,6 +7,8 @@ use std::net::{IpAddr, SocketAddr};
 #[derive(Debug)]
 pub(super) struct Rules {
     listen: SocketAddr,
+    /// The listen address as most clients write it.
+    usual: String,
     /// `host` or `host:port`, lower case; a `*` admits every host.
     hosts: Vec<String>,
     /// `scheme://host` or `scheme://host:port`, lower case.
@@ -17,12 +19,15 @@ impl Rules {
     pub(super) fn new(listen: SocketAddr, hosts: &[String], origins: &[String]) -> Self {
         let lower =
             |list: &[String]| list.iter().map(|entry| entry.trim_end_matches('/').to_ascii_lowercase()).collect();
-        Self { listen, hosts: lower(hosts), origins: lower(origins) }
+        Self { listen, usual: listen.to_string(), hosts: lower(hosts), origins: lower(origins) }
     }
 
     /// Whether a `Host` may be asked for. A loopback address is known by few names, and a page that was made to resolve
     /// to it still sends its own; other addresses may have any name, unless some were listed.
     pub(super) fn admits_host(&self, host: &str) -> bool {
+        if host == self.usual {
+            return true;
+        }
         let host = host.to_ascii_lowercase();
         let Some((name, port)) = split(&host) else { return false };
         if self.lists_host(&host, name) {

@@ -84,7 +84,7 @@ pub fn write(envelope: Option<Envelope<'_>>, token: Option<&[u8]>, rest: &[u8]) 
         out.extend_from_slice(value);
     };
     if let Some(envelope) = envelope {
-        member(b"io.modelcontextprotocol/protocolVersion", format!("\"{}\"", envelope.revision).as_bytes());
+        member(b"io.modelcontextprotocol/protocolVersion", envelope.revision.quoted().as_bytes());
         member(b"io.modelcontextprotocol/clientCapabilities", envelope.capabilities);
         member(b"io.modelcontextprotocol/clientInfo", envelope.client);
         if let Some(level) = envelope.log_level {

@@ -38,12 +38,17 @@ impl Revision {
 
     /// The date, as peers write it.
     pub fn as_str(self) -> &'static str {
+        &self.quoted()[1..11]
+    }
+
+    /// The date as a JSON string.
+    pub fn quoted(self) -> &'static str {
         match self {
-            Self::V2024_11_05 => "2024-11-05",
-            Self::V2025_03_26 => "2025-03-26",
-            Self::V2025_06_18 => "2025-06-18",
-            Self::V2025_11_25 => "2025-11-25",
-            Self::V2026_07_28 => "2026-07-28",
+            Self::V2024_11_05 => "\"2024-11-05\"",
+            Self::V2025_03_26 => "\"2025-03-26\"",
+            Self::V2025_06_18 => "\"2025-06-18\"",
+            Self::V2025_11_25 => "\"2025-11-25\"",
+            Self::V2026_07_28 => "\"2026-07-28\"",
         }
     }
 

@@ -223,7 +223,8 @@ mod tests {
 
     #[test]
     fn vectors() {
-        let table: [(&[u8], Vec<Result<SseEvent, TooLong>>); 14] = [
+        type Case = (&'static [u8], Vec<Result<SseEvent, TooLong>>);
+        let table: [Case; 14] = [
             (b"data: a\n\n", vec![data("a")]),
             (b"data:a\r\n\r\n", vec![data("a")]),
             (b"data:  a\r\r", vec![data(" a")]),

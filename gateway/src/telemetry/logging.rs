@@ -12,6 +12,9 @@ use tracing_subscriber::EnvFilter;
 /// So long the end of the process waits for its last lines.
 const FLUSH_WAIT: Duration = Duration::from_millis(250);
 
+/// What checks certificates, and logs on its own.
+const VERIFIER: &str = "rustls_platform_verifier";
+
 static LINES: OnceLock<Lines> = OnceLock::new();
 
 /// Starts the log; once in a process, later calls change nothing. Where people are shown how the upstreams fare, lines of
@@ -45,9 +48,11 @@ fn filter(config: &Log, is_shown: bool) -> EnvFilter {
     let most = filter.max_level_hint().unwrap_or(LevelFilter::TRACE);
     let shown = config.upstream_stderr.is_some_and(|level| LevelFilter::from(level) <= most);
     let level = if shown { LevelFilter::INFO } else { LevelFilter::OFF };
+    // The verifier cries about each bad certificate on its own, not knowing whose it is; the upstream's cause says it all.
+    let quiet = format!("{VERIFIER}=off");
     // Who asks for more than the usual is given all of it.
     let doubled = (is_shown && most <= LevelFilter::INFO).then(|| format!("{}=off", signals::UPSTREAM_STATE));
-    let directives = [format!("{}={level}", signals::CHILD_STDERR)].into_iter().chain(doubled);
+    let directives = [format!("{}={level}", signals::CHILD_STDERR), quiet].into_iter().chain(doubled);
     directives.fold(filter, |filter, directive| {
         filter.add_directive(directive.parse().expect("a target and a level make a directive"))
     })

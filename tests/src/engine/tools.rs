@@ -37,7 +37,8 @@ pub(crate) async fn call(engine: &Engine, frame: &Frame, revision: Revision, out
         }
         "log" => {
             let data = arguments.get("data").map_or("null", |raw| raw.get());
-            let params = format!("{{\"level\":\"warning\",\"logger\":\"script\",\"data\":{data}}}");
+            let level = text_of(&arguments, "level").unwrap_or_else(|| "warning".into());
+            let params = format!("{{\"level\":{},\"logger\":\"script\",\"data\":{data}}}", quote(&level));
             let notice = Change { method: "notifications/message".into(), params };
             outlet.send(Out::Notice(notice.frame())).await;
             done(&content("logged", false))

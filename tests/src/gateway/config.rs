@@ -9,6 +9,7 @@ use crate::upstream::{Upstream, Way};
 pub struct Config {
     server: String,
     sections: String,
+    env: Vec<(String, String)>,
 }
 
 impl Config {
@@ -47,6 +48,19 @@ impl Config {
         self.server.push_str(keys);
         self.server.push('\n');
         self
+    }
+
+    /// With a variable in the gateway's own environment.
+    #[must_use]
+    pub fn env(mut self, name: &str, value: &str) -> Config {
+        self.env.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// What is added to the gateway's own environment.
+    #[must_use]
+    pub fn environment(&self) -> &[(String, String)] {
+        &self.env
     }
 
     /// With a section as it is.

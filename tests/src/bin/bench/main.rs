@@ -1,7 +1,7 @@
 //! The benchmark: the upstream directly, nginx before it, the gateway before it, side by side in one run.
 //!
 //! `bench` measures, `bench --smoke` shows in a minute that it still runs, `bench --instructions` counts the gateway's
-//! instructions a call under callgrind.
+//! instructions a call under callgrind, `bench --start` measures only start and recovery.
 
 #![allow(clippy::print_stdout, reason = "the report is what this program is for")]
 #![allow(clippy::disallowed_methods, reason = "it measures by the clock, and has no level of tasks")]
@@ -9,6 +9,7 @@
 mod instructions;
 mod load;
 mod stage;
+mod start;
 
 use anyhow::{Result, ensure};
 use load::{Connection, Dialect, Run, Target, calls};
@@ -25,25 +26,30 @@ struct Scale {
     rounds: usize,
     calls: usize,
     sessions: usize,
+    starts: usize,
 }
 
 fn main() -> Result<()> {
     let flags: Vec<String> = std::env::args().skip(1).collect();
     let has = |flag: &str| flags.iter().any(|given| given == flag);
     let scale = match has("--smoke") {
-        true => Scale { rounds: 1, calls: 4_000, sessions: 100 },
-        false => Scale { rounds: 5, calls: 60_000, sessions: 1_000 },
+        true => Scale { rounds: 1, calls: 4_000, sessions: 100, starts: 3 },
+        false => Scale { rounds: 5, calls: 60_000, sessions: 1_000, starts: 11 },
     };
     let folder = std::env::temp_dir().join(format!("trunkline-bench-{}", std::process::id()));
     std::fs::create_dir_all(&folder)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let done = runtime.block_on(async {
+        if has("--start") {
+            return start::measure(scale.starts, &folder).await;
+        }
         if !has("--instructions") {
             println!("{} cores, median of {} rounds, every answer checked", cores(), scale.rounds);
             over_http(scale, &folder).await?;
             over_stdio(scale, &folder).await?;
             lists(scale, &folder).await?;
             memory(scale, &folder).await?;
+            start::measure(scale.starts, &folder).await?;
         }
         if has("--instructions") || has("--smoke") {
             instructions::measure(&folder).await?;

@@ -31,6 +31,11 @@ impl Process {
         Ok(process)
     }
 
+    /// Its process id.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// CPU time of all its threads so far.
     pub(crate) fn cpu(&self) -> Result<Duration> {
         let mut nanoseconds = 0;

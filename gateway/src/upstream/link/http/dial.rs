@@ -3,8 +3,8 @@
 use http_body_util::Full;
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
-use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
+use rustls::{CertificateError, ClientConfig};
 use rustls_platform_verifier::Verifier;
 use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
@@ -70,7 +70,7 @@ impl Dialer {
                     format!("the TLS handshake with {} took more than {} s", self.host, TLS_MAX.as_secs())
                 })? {
                     Ok(stream) => self.shake(stream).await,
-                    Err(error) => Err(format!("the TLS handshake with {} failed: {error}", self.host)),
+                    Err(error) => Err(format!("the TLS handshake with {} failed: {}", self.host, in_words(&error))),
                 }
             }
         }
@@ -112,6 +112,27 @@ impl Dialer {
             }
         }));
         Ok(sender)
+    }
+}
+
+/// Why a handshake failed, with the library's own word where that is all there is to say.
+fn in_words(error: &std::io::Error) -> String {
+    let fault = match error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
+        Some(rustls::Error::InvalidCertificate(fault)) => fault,
+        _ => return error.to_string(),
+    };
+    match fault {
+        CertificateError::UnknownIssuer => {
+            "its certificate is signed by nobody known here; if it is to be trusted, put its authority's certificate \
+             into the file that SSL_CERT_FILE names"
+                .to_owned()
+        }
+        // It is given in no other form than its name.
+        CertificateError::Other(other) if other.to_string().contains("CaUsedAsEndEntity") => {
+            "its certificate is an authority's, or signed by itself; a certificate for this host, signed by an authority, is needed"
+                .to_owned()
+        }
+        fault => format!("its certificate is not accepted: {fault}"),
     }
 }
 

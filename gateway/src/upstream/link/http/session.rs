@@ -89,7 +89,7 @@ impl Http {
         }
         if let Some(envelope) = &asked.envelope {
             map.insert(headers::MCP_PROTOCOL_VERSION, HeaderValue::from_static(envelope.revision.as_str()));
-            map.insert(headers::MCP_METHOD, headers::encode(asked.method.as_str()));
+            map.insert(headers::MCP_METHOD, headers::method(asked.method));
             if let Some(name) = headers::name_of(asked.method, asked.params) {
                 map.insert(headers::MCP_NAME, headers::encode(&name));
             }

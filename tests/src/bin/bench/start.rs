@@ -1,0 +1,169 @@
+//! Start and recovery: how long a host waits for its first answer, for every healthy tool, and after a crash.
+
+use super::load::{Connection, Dialect, Target};
+use super::stage::{self, Behind, Process};
+use anyhow::{Context, Result, ensure};
+use std::path::Path;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
+use tokio::io::AsyncBufReadExt;
+use trunkline_tests::process;
+
+/// What stands behind the gateway at its start: many healthy ones, and each kind of sick one.
+const HEALTHY: usize = 12;
+const HANGING: usize = 5;
+const EXITING: usize = 2;
+/// Nothing that is measured here may take longer.
+const LIMIT: Duration = Duration::from_secs(30);
+
+const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"bench","version":"1"}}}"#;
+const INITIALIZED: &str = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
+
+/// Prints the medians of several starts and of several crashes.
+pub(crate) async fn measure(rounds: usize, folder: &Path) -> Result<()> {
+    println!("\nstart and recovery, median of {rounds}");
+    // A first list waits for upstreams that were never seen, the hanging ones too: that wait is a setting, and not what
+    // is measured; it is shown once.
+    let (mut greeted, mut listed) = starts("[catalog]\nfirst_list_wait = \"0s\"\n", rounds, folder).await?;
+    let of = HEALTHY + HANGING + EXITING + 1;
+    print(&format!("exec to `initialize` answered, {of} upstreams"), &mut greeted);
+    print(&format!("exec to a list of all {HEALTHY} healthy ones"), &mut listed);
+    let (_, mut waited) = starts("", 1, folder).await?;
+    print("the same with the first list's own wait", &mut waited);
+    let mut back = recovery(rounds, folder).await?;
+    print("kill -9 of a child to the next good call", &mut back);
+    Ok(())
+}
+
+/// Several starts with these settings: the times of the greeting, and of the whole list.
+async fn starts(settings: &str, rounds: usize, folder: &Path) -> Result<(Vec<Duration>, Vec<Duration>)> {
+    let file = folder.join("twenty.toml");
+    std::fs::write(&file, twenty(settings)?)?;
+    let (mut greeted, mut listed) = (Vec::new(), Vec::new());
+    for _ in 0..rounds {
+        let start = tokio::time::timeout(LIMIT, start(&file)).await.context("no list with all healthy tools")??;
+        greeted.push(start.greeted);
+        listed.push(start.listed);
+    }
+    Ok((greeted, listed))
+}
+
+fn print(name: &str, times: &mut [Duration]) {
+    times.sort_unstable();
+    let of = |at: usize| times.get(at).copied().unwrap_or_default().as_secs_f64() * 1e3;
+    println!("  {name:48} {:>8.1} ms  (worst {:.1} ms)", of(times.len() / 2), of(times.len().saturating_sub(1)));
+}
+
+/// Twenty upstreams: five that never answer, two that end at once, one that is missing, twelve that work.
+fn twenty(settings: &str) -> Result<String> {
+    let mut text = format!("[admin]\nlisten = \"{}\"\n[log]\nlevel = \"error\"\n{settings}", stage::free_address()?);
+    for at in 0..HANGING {
+        // It reads and never answers, and ends with its stdin.
+        text += &format!("[upstreams.hangs{at}]\ncommand = \"/bin/sh\"\nargs = [\"-c\", \"cat >/dev/null\"]\n");
+    }
+    for at in 0..EXITING {
+        text += &format!("[upstreams.exits{at}]\ncommand = \"/bin/sh\"\nargs = [\"-c\", \"exit 7\"]\n");
+    }
+    text += "[upstreams.missing]\ncommand = \"/no/such/program\"\n";
+    let program = stage::sibling("bench-upstream")?;
+    for at in 0..HEALTHY {
+        text += &format!("[upstreams.u{at}]\ncommand = \"{}\"\nargs = [\"stdio\", \"4\"]\n", program.display());
+    }
+    Ok(text)
+}
+
+struct Start {
+    greeted: Duration,
+    listed: Duration,
+}
+
+/// One start of `trunkline stdio`, as a host does it.
+async fn start(file: &Path) -> Result<Start> {
+    let program = stage::sibling("trunkline")?;
+    let began = Instant::now();
+    let mut host = Host::start(Command::new(program).args(["stdio", "--config"]).arg(file))?;
+    host.say(INITIALIZE)?;
+    let answer = host.hear().await?;
+    let greeted = began.elapsed();
+    ensure!(answer.contains("\"protocolVersion\":\"2025-06-18\""), "not greeted but told {answer}");
+    host.say(INITIALIZED)?;
+    for id in 1.. {
+        host.say(&format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/list","params":{{}}}}"#))?;
+        let mut list = host.hear().await?;
+        while !list.contains(&format!("\"id\":{id}")) {
+            // A notice that a list has changed.
+            list = host.hear().await?;
+        }
+        if (0..HEALTHY).all(|at| list.contains(&format!("\"u{at}__echo\""))) {
+            return Ok(Start { greeted, listed: began.elapsed() });
+        }
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    unreachable!("the ids do not end")
+}
+
+/// What a host has of the gateway that it started; dropping it closes stdin and waits for the end.
+struct Host {
+    child: Child,
+    stdin: Option<ChildStdin>,
+    lines: tokio::io::Lines<tokio::io::BufReader<tokio::process::ChildStdout>>,
+}
+
+impl Host {
+    fn start(command: &mut Command) -> Result<Host> {
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
+        let stdout: ChildStdout = child.stdout.take().context("a pipe was asked for")?;
+        let lines = tokio::io::BufReader::new(tokio::process::ChildStdout::from_std(stdout)?).lines();
+        Ok(Host { stdin: child.stdin.take(), child, lines })
+    }
+
+    fn say(&mut self, line: &str) -> Result<()> {
+        use std::io::Write;
+        let stdin = self.stdin.as_mut().context("stdin is open")?;
+        Ok(stdin.write_all(format!("{line}\n").as_bytes())?)
+    }
+
+    async fn hear(&mut self) -> Result<String> {
+        self.lines.next_line().await?.context("the gateway has ended")
+    }
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        self.stdin.take();
+        let _ = self.child.wait();
+    }
+}
+
+/// Kills the child of a gateway with SIGKILL, again and again, and calls until a call works.
+async fn recovery(rounds: usize, folder: &Path) -> Result<Vec<Duration>> {
+    let mut times = Vec::new();
+    for _ in 0..rounds {
+        // A gateway of its own each time: crashes in a row are meant to wait longer.
+        let (gateway, address) = stage::gateway(&[Behind::Stdio(1)], folder, &[])?;
+        let target = Target { address, path: "/mcp".into(), tool: "u0__echo".into(), dialect: Dialect::Modern };
+        let mut connection = Connection::open(&target, 0).await?;
+        connection.call(0).await?;
+        let child = only_child(&gateway)?;
+        let began = Instant::now();
+        let killed = Command::new("kill").args(["-KILL", &child.to_string()]).status()?;
+        ensure!(killed.success(), "the child could not be killed");
+        for call in 1.. {
+            // A call that was on its way is told of the end at once; the next one waits for the new child.
+            if connection.call(call).await.is_ok() {
+                times.push(began.elapsed());
+                break;
+            }
+            ensure!(began.elapsed() < LIMIT, "no call worked within {LIMIT:?} of the kill");
+            connection = Connection::open(&target, 0).await?;
+        }
+        ensure!(only_child(&gateway)? != child, "it was the dead child that answered");
+        gateway.stop()?;
+    }
+    Ok(times)
+}
+
+fn only_child(gateway: &Process) -> Result<u32> {
+    let children = process::children(gateway.id());
+    children.into_iter().find(|pid| process::is_alive(*pid)).context("the gateway has no child")
+}

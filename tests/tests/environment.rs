@@ -1,0 +1,103 @@
+//! What children see of the environment, and that no secret is told to the log.
+
+use std::collections::BTreeMap;
+
+use trunkline_tests::client::{Client, Request};
+use trunkline_tests::gateway::{Config, Gateway};
+use trunkline_tests::revision::Revision;
+use trunkline_tests::script::{Act, Rule, Script};
+use trunkline_tests::upstream::Upstream;
+
+const LEGACY: Revision = Revision::R2025_11_25;
+
+/// The environment that a process was started with.
+fn environment(pid: u32) -> BTreeMap<String, String> {
+    let raw = std::fs::read(format!("/proc/{pid}/environ")).expect("a child of ours can be looked at");
+    let text = String::from_utf8_lossy(&raw).into_owned();
+    text.split('\0').filter_map(|pair| pair.split_once('=')).map(|(name, value)| (name.into(), value.into())).collect()
+}
+
+#[tokio::test]
+async fn a_child_gets_what_was_declared_and_nothing_else() {
+    let upstream = Upstream::stdio(Script::new("up", LEGACY)).await;
+    let plain = Upstream::stdio(Script::new("plain", LEGACY)).await;
+    let keys = "env = { DECLARED = \"yes\", RENAMED = \"${TOKEN_OF_UP}\", HOME = \"/elsewhere\" }\nenv_inherit = [\"PATH\", \"WANTED_*\"]";
+    let config = Config::new()
+        .upstream_with(&upstream, keys)
+        .upstream(&plain)
+        .env("CANARY_SECRET", "the canary")
+        .env("AWS_SECRET_ACCESS_KEY", "the canary")
+        .env("LD_PRELOAD_NOT", "the canary")
+        .env("TOKEN_OF_UP", "for up alone")
+        .env("WANTED_NAME", "wanted")
+        .env("LC_ALL", "C.UTF-8");
+    let _gateway = Gateway::serve(&config).await;
+    let declared = environment(upstream.started(0).await.0);
+    let wanted = [("DECLARED", "yes"), ("RENAMED", "for up alone"), ("HOME", "/elsewhere"), ("WANTED_NAME", "wanted")];
+    for (name, value) in wanted {
+        assert_eq!(declared.get(name).map(String::as_str), Some(value), "{name} in {declared:?}");
+    }
+    let names: Vec<&str> = declared.keys().map(String::as_str).collect();
+    assert_eq!(names, ["DECLARED", "HOME", "PATH", "RENAMED", "WANTED_NAME"], "and nothing else");
+    let plain = environment(plain.started(0).await.0);
+    assert_eq!(plain.get("LC_ALL").map(String::as_str), Some("C.UTF-8"), "what programs need: {plain:?}");
+    for (name, value) in &plain {
+        assert!(!value.contains("canary") && value != "for up alone" && value != "wanted", "{name}={value}");
+    }
+}
+
+#[tokio::test]
+async fn no_secret_is_told_to_the_log() {
+    let exit = Rule::on_tool("fail", vec![Act::Exit(9)]).once();
+    let child = Upstream::stdio(Script::new("child", LEGACY).rule(exit)).await;
+    let session = Upstream::http(Script::new("session", LEGACY)).await;
+    let stateless = Upstream::http(Script::new("stateless", Revision::MODERN)).await;
+    let refusing = Rule::on("*", vec![Act::status(401, "text/plain", "who are you?")]);
+    let refusing = Upstream::http(Script::new("refusing", LEGACY).rule(refusing)).await;
+    let headers = "headers = { Authorization = \"Bearer canary-of-a-header\", X-Key = \"${KEY}\" }";
+    let config = Config::new()
+        .upstream_with(&child, "env = { API_KEY = \"canary-of-the-environment\" }")
+        .upstream_with(&session, headers)
+        .upstream_with(&stateless, headers)
+        .upstream_with(&refusing, headers)
+        .section("[[auth.tokens]]\nname = \"one\"\ntoken = \"canary-of-a-client-0123456789abcdef\"")
+        .section("[log]\nlevel = \"trace\"\nformat = \"json\"")
+        .env("KEY", "canary-from-the-environment");
+    let gateway = Gateway::serve(&config).await;
+    for revision in [LEGACY, Revision::MODERN] {
+        let mut client = Client::open(&gateway.reach(), revision).await;
+        client.http().always("authorization", "Bearer canary-of-a-client-0123456789abcdef");
+        if !revision.is_modern() {
+            client.greet().await;
+        }
+        client
+            .tools_until("the tools are listed", |tools| tools.iter().filter(|t| t.contains("echo")).count() == 3)
+            .await;
+        for name in ["child__echo", "session__echo", "stateless__echo"] {
+            assert!(client.call(name, "{\"a\":\"canary-of-arguments\"}").await.frame().error.is_none(), "{name}");
+        }
+        assert!(
+            client
+                .request(Request::new("resources/read", "{\"uri\":\"script://session/text\"}"))
+                .await
+                .frame()
+                .error
+                .is_none()
+        );
+        assert!(client.call("child__fail", "{}").await.message().contains("child"));
+        assert!(client.call("refusing__echo", "{}").await.frame().error.is_some());
+    }
+    let stranger = Client::open(&gateway.reach(), Revision::MODERN).await;
+    stranger.http().always("authorization", "Bearer canary-of-a-stranger");
+    assert_eq!(stranger.request(Request::new("tools/list", "{}")).await.status, 401);
+    let (_, sent) = session.received("tools/call").await;
+    assert!(sent.iter().any(|(_, value)| value.contains("canary-of-a-header")), "the upstream is shown it: {sent:?}");
+    gateway.says(&["refusing", "401"]).await;
+    let page = gateway.look("/readyz?verbose").await;
+    assert!(gateway.stop().await.success());
+    gateway.says(&["(stderr has ended)"]).await;
+    let log = gateway.stderr.all().join("\n") + &String::from_utf8_lossy(&page.body);
+    assert!(log.contains("TRACE") || log.contains("DEBUG") || log.contains("trace"), "it says all it can: {log}");
+    let leak = log.lines().find(|line| line.contains("canary"));
+    assert_eq!(leak, None, "no secret is told");
+}

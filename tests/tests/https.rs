@@ -1,0 +1,118 @@
+//! Upstreams behind TLS: known ones work, and a certificate that is not right is refused before a request is sent.
+
+#![allow(clippy::disallowed_methods)] // a test's tasks end with its runtime
+
+#[path = "https/tls.rs"]
+mod tls;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use tls::{Authority, Credentials, Visit};
+use trunkline_tests::client::{Client, tool};
+use trunkline_tests::gateway::{Config, Gateway};
+use trunkline_tests::revision::Revision;
+use trunkline_tests::scratch::Scratch;
+use trunkline_tests::script::{Answers, Script};
+use trunkline_tests::tape::Tape;
+use trunkline_tests::upstream::Upstream;
+
+const LEGACY: Revision = Revision::R2025_11_25;
+
+/// An upstream behind TLS, and a gateway that knows one authority.
+struct Stage {
+    upstream: Upstream,
+    visits: Arc<Tape<Visit>>,
+    gateway: Gateway,
+    _scratch: Scratch,
+}
+
+fn address_of(upstream: &Upstream) -> SocketAddr {
+    let url: http::Uri = upstream.url().parse().expect("a URL");
+    url.authority().expect("a host and port").as_str().parse().expect("an address")
+}
+
+async fn stage(script: Script, host: &str, known: &Authority, credentials: Credentials) -> Stage {
+    let upstream = Upstream::http(script).await;
+    let (address, visits) = tls::door(credentials, address_of(&upstream)).await;
+    let scratch = Scratch::new();
+    let roots = scratch.file("roots.pem", &known.pem);
+    let config = Config::new()
+        .section(&format!("[upstreams.up]\nurl = \"https://{host}:{}/mcp\"", address.port()))
+        .env("SSL_CERT_FILE", &roots.display().to_string());
+    let gateway = Gateway::serve(&config).await;
+    Stage { upstream, visits, gateway, _scratch: scratch }
+}
+
+async fn works(revision: Revision, host: &str) {
+    let authority = Authority::new();
+    let credentials = authority.certify(host, 2999);
+    let script = Script::new("up", revision).with(|script| script.http.answers = Answers::Sse);
+    let stage = stage(script, host, &authority, credentials).await;
+    for client in [LEGACY, Revision::MODERN] {
+        let client = Client::connect(&stage.gateway.reach(), client).await;
+        client.tools_until("its tools are listed", |tools| tools.contains(&"up__echo".into())).await;
+        assert_eq!(client.call("up__echo", "{\"a\":1}").await.text(), "{\"a\":1}");
+        let call = client.start(tool("up__progress", "{\"steps\":2}").token("\"t\"")).await;
+        call.progress(2).await;
+        assert_eq!(call.answer().await.text(), "progressed");
+    }
+    assert!(stage.visits.find(0, |visit| matches!(visit, Visit::Spoke(_)).then_some(())).is_some(), "by TLS");
+    assert_eq!(stage.upstream.complaints(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_session_upstream_with_a_known_authority_works() {
+    works(LEGACY, "127.0.0.1").await;
+}
+
+#[tokio::test]
+async fn a_stateless_upstream_with_a_known_authority_works() {
+    works(Revision::MODERN, "localhost").await;
+}
+
+/// The reason stands in the log, at `/readyz` and in a caller's error, and not one byte of a request was sent.
+async fn refused(known: &Authority, credentials: Credentials, reason: &str) {
+    let stage = stage(Script::new("up", LEGACY), "127.0.0.1", known, credentials).await;
+    stage.visits.wait("the gateway dials", |visit| Some(visit.clone())).await;
+    let line = stage.gateway.says(&["up", "certificate", reason]).await;
+    assert!(line.contains("127.0.0.1"), "it names the host: {line}");
+    let page = stage.gateway.look("/readyz?verbose").await;
+    let page = String::from_utf8_lossy(&page.body).into_owned();
+    assert!(page.contains("certificate") && page.contains(reason), "{page}");
+    for revision in [LEGACY, Revision::MODERN] {
+        let client = Client::connect(&stage.gateway.reach(), revision).await;
+        assert_eq!(client.tools().await, Vec::<String>::new(), "nothing of it is listed");
+    }
+    // Dialled more than once by now, or not: no connection came to a request.
+    let spoke = stage.visits.find(0, |visit| (*visit != Visit::Refused).then(|| visit.clone()));
+    assert_eq!(spoke, None, "nothing was sent");
+    let frames = stage.upstream.events.all().into_iter().filter(|event| format!("{event:?}").contains("Frame"));
+    assert_eq!(frames.count(), 0);
+    let stray = stage.gateway.stderr.find(0, |line| line.contains("rustls").then(|| line.clone()));
+    assert_eq!(stray, None, "it is told once, with its upstream's name");
+}
+
+#[tokio::test]
+async fn an_unknown_authority_is_refused() {
+    refused(&Authority::new(), Authority::new().certify("127.0.0.1", 2999), "signed by nobody known here").await;
+}
+
+#[tokio::test]
+async fn a_self_signed_certificate_is_refused() {
+    refused(&Authority::new(), Credentials::self_signed("127.0.0.1"), "signed by nobody known here").await;
+}
+
+#[tokio::test]
+async fn a_certificate_for_another_host_is_refused() {
+    let authority = Authority::new();
+    let credentials = authority.certify("elsewhere.example", 2999);
+    refused(&authority, credentials, "not valid for name").await;
+}
+
+#[tokio::test]
+async fn an_expired_certificate_is_refused() {
+    let authority = Authority::new();
+    let credentials = authority.certify("127.0.0.1", 2020);
+    refused(&authority, credentials, "expired").await;
+}

@@ -1,0 +1,94 @@
+//! What the admin address counts, by name and labels, and what it says while the gateway drains.
+
+use trunkline_tests::client::{Client, tool};
+use trunkline_tests::gateway::{Config, Gateway};
+use trunkline_tests::journal::Order;
+use trunkline_tests::process;
+use trunkline_tests::revision::Revision;
+use trunkline_tests::script::Script;
+use trunkline_tests::upstream::Upstream;
+
+const LEGACY: Revision = Revision::R2025_11_25;
+
+/// The value of a series: its name, and each of these labels among its own.
+fn value(page: &str, name: &str, labels: &[(&str, &str)]) -> Option<f64> {
+    page.lines().find_map(|line| {
+        let (series, value) = line.rsplit_once(' ')?;
+        let (own, inside) = series.split_once('{').unwrap_or((series, "}"));
+        let inside: Vec<&str> = inside.trim_end_matches('}').split("\",").collect();
+        let has = |(label, wanted): &(&str, &str)| {
+            inside.iter().any(|pair| pair.trim_end_matches('"') == format!("{label}=\"{wanted}"))
+        };
+        (own == name && labels.iter().all(has)).then(|| value.parse().ok())?
+    })
+}
+
+#[tokio::test]
+async fn calls_upstreams_and_sessions_are_counted_by_their_names() {
+    let child = Upstream::stdio(Script::new("child", LEGACY)).await;
+    let host = Upstream::http(Script::new("host", Revision::MODERN)).await;
+    let gateway = Gateway::serve(&Config::new().upstream(&child).upstream(&host)).await;
+    let session = Client::connect(&gateway.reach(), LEGACY).await;
+    let _ear = session.listen(&[]).await;
+    let both = |tools: &[String]| tools.contains(&"child__echo".into()) && tools.contains(&"host__echo".into());
+    session.tools_until("both are listed", both).await;
+    let stateless = Client::open(&gateway.reach(), Revision::MODERN).await;
+    for _ in 0..3 {
+        session.call("child__echo", "{}").await.text();
+        stateless.call("host__echo", "{}").await.text();
+    }
+    session.call("child__tool_error", "{}").await.text();
+    assert_eq!(stateless.call("host__fail", "{}").await.code(), 4242);
+    assert_eq!(stateless.call("nobody__echo", "{}").await.code(), -32602);
+    let open = session.start(tool("child__wait", "{\"gate\":\"g\"}")).await;
+    child.waiting_at("g").await;
+    let calls = "trunkline_requests_total";
+    let is_under_way = |page: &str| value(page, "trunkline_inflight_requests", &[("upstream", "child")]) == Some(1.0);
+    let page = gateway.look_until("/metrics", "a call is under way", is_under_way).await;
+    let wanted = [
+        (calls, vec![("method", "tools/call"), ("upstream", "child"), ("outcome", "ok")], 3.0),
+        (calls, vec![("method", "tools/call"), ("upstream", "host"), ("outcome", "ok")], 3.0),
+        (calls, vec![("method", "tools/call"), ("upstream", "child"), ("outcome", "tool_error")], 1.0),
+        (calls, vec![("method", "tools/call"), ("upstream", "host"), ("outcome", "rpc_error")], 1.0),
+        ("trunkline_request_duration_seconds_count", vec![("method", "tools/call"), ("upstream", "child")], 4.0),
+        ("trunkline_upstream_up", vec![("upstream", "child")], 1.0),
+        ("trunkline_upstream_state", vec![("upstream", "host"), ("state", "ready")], 1.0),
+        ("trunkline_upstream_state", vec![("upstream", "host"), ("state", "starting")], 0.0),
+        ("trunkline_upstream_start_duration_seconds_count", vec![("upstream", "child")], 1.0),
+        ("trunkline_sessions", vec![("transport", "http")], 1.0),
+        ("trunkline_streams", vec![("kind", "sse")], 1.0),
+        ("trunkline_catalog_items", vec![("upstream", "child"), ("kind", "tools")], 6.0),
+    ];
+    for (name, labels, wanted) in wanted {
+        assert_eq!(value(&page, name, &labels), Some(wanted), "{name} {labels:?} in\n{page}");
+    }
+    let overhead = value(&page, "trunkline_overhead_seconds_count", &[("method", "tools/call")]);
+    assert!(overhead.is_some_and(|count| count >= 8.0), "the gateway's own share: {page}");
+    assert!(value(&page, "trunkline_build_info", &[]).is_some(), "{page}");
+    assert!(!page.contains("nobody"), "a name that a client made up is no label: {page}");
+    child.order(Order::Open("g".into())).await;
+    open.answer().await.text();
+    let (pid, _) = child.started(0).await;
+    process::signal(pid, "KILL");
+    let restarts = [("upstream", "child"), ("reason", "crash")];
+    let is_counted = |page: &str| value(page, "trunkline_upstream_restarts_total", &restarts) == Some(1.0);
+    gateway.look_until("/metrics", "the restart is counted", is_counted).await;
+}
+
+#[tokio::test]
+async fn it_is_not_ready_while_it_drains() {
+    let upstream = Upstream::stdio(Script::new("up", LEGACY)).await;
+    let gateway = Gateway::serve(&Config::new().upstream(&upstream)).await;
+    let client = Client::connect(&gateway.reach(), LEGACY).await;
+    client.tools_until("its tools are listed", |tools| tools.contains(&"up__wait".into())).await;
+    assert_eq!(gateway.look("/readyz").await.status, 200);
+    let open = client.start(tool("up__wait", "{\"gate\":\"g\"}")).await;
+    upstream.waiting_at("g").await;
+    process::signal(gateway.pid, "TERM");
+    gateway.look_until("/readyz", "it says that it drains", |page| page.contains("draining")).await;
+    assert_eq!(gateway.look("/readyz").await.status, 503);
+    assert_eq!(gateway.look("/livez").await.status, 200, "alive all the same");
+    upstream.order(Order::Open("g".into())).await;
+    assert_eq!(open.answer().await.text(), "released", "what runs may finish");
+    assert!(gateway.ended().await.success());
+}
