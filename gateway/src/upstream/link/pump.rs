@@ -210,7 +210,7 @@ fn answered_id(head: &[u8], tail: &[u8]) -> Option<u64> {
     while let Ok(Some(member)) = members.next_key() {
         match member.key(head).as_deref() {
             Some(b"method") => return None,
-            Some(b"id") => return number(head[member.value..].split(|byte| !byte.is_ascii_digit()).next()?),
+            Some(b"id") => return number(&head[member.value..json::value(head, member.value).ok()?]),
             _ => {}
         }
         match json::value(head, member.value) {
