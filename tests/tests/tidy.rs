@@ -183,7 +183,16 @@ fn the_map_is_the_folder() {
 
 #[test]
 fn nothing_names_where_it_was_made() {
-    let forbidden = ["/work/", "crates.io-", "registry.npmjs", "pypi.org", "/root/", "TODO", "FIXME", "XXX"];
+    let forbidden = [
+        "/work/",
+        concat!("crates", ".io-"),
+        concat!("registry.np", "mjs"),
+        concat!("pypi", ".org"),
+        "/root/",
+        "TODO",
+        "FIXME",
+        "XXX",
+    ];
     let mut faults = Vec::new();
     for source in everything().into_iter().filter(|source| source.path != "tests/tests/tidy.rs") {
         let named = forbidden.iter().filter(|word| source.text.contains(**word));
