@@ -1,7 +1,8 @@
 //! A question that an upstream has put live, while its call goes on.
 
-use crate::protocol::{Method, Object};
-use bytes::Bytes;
+use crate::protocol::error::RpcError;
+use crate::protocol::{Method, Object, Revision};
+use std::sync::Arc;
 use tokio::sync::oneshot;
 
 /// A live question of an upstream to the caller of the call it belongs to.
@@ -11,17 +12,30 @@ use tokio::sync::oneshot;
 pub struct Ask {
     /// Unique among the questions of its reply.
     pub key: u64,
+    /// The upstream that asks.
+    pub upstream: Arc<str>,
     /// Elicitation, sampling or roots.
     pub method: Method,
-    /// The question, in the revision of its reply.
+    /// The question, as the upstream wrote it.
     pub request: Object,
+    /// What it is written in.
+    pub revision: Revision,
     /// Takes the answer.
     pub answer: Answer,
 }
 
+/// What a client has answered, in the words of its own revision.
+#[derive(Debug, Clone)]
+pub struct Answered {
+    /// What it is written in.
+    pub revision: Revision,
+    /// The result, or the error that a legacy client has answered with.
+    pub body: Result<Object, RpcError>,
+}
+
 /// The handle that takes one answer.
 #[derive(Debug)]
-pub struct Answer(oneshot::Sender<Bytes>);
+pub struct Answer(oneshot::Sender<Answered>);
 
 /// The question was withdrawn before it was answered.
 #[derive(Debug, thiserror::Error)]
@@ -30,18 +44,28 @@ pub struct NoAnswer;
 
 impl Answer {
     /// A handle, and where its answer arrives.
-    pub fn new() -> (Self, oneshot::Receiver<Bytes>) {
+    pub fn new() -> (Self, oneshot::Receiver<Answered>) {
         let (sender, receiver) = oneshot::channel();
         (Self(sender), receiver)
     }
 
-    /// Hands over the raw result.
-    pub fn give(self, result: Bytes) -> Result<(), NoAnswer> {
-        self.0.send(result).map_err(|_| NoAnswer)
+    /// Hands the answer over.
+    pub fn give(self, answered: Answered) -> Result<(), NoAnswer> {
+        self.0.send(answered).map_err(|_| NoAnswer)
+    }
+
+    /// Whether the upstream has withdrawn the question.
+    pub fn is_closed(&self) -> bool {
+        self.0.is_closed()
     }
 
     /// Resolves when the upstream withdraws the question.
     pub async fn closed(&mut self) {
         self.0.closed().await;
+    }
+
+    /// As [`Self::closed`], polled.
+    pub fn poll_closed(&mut self, cx: &mut std::task::Context<'_>) -> std::task::Poll<()> {
+        self.0.poll_closed(cx)
     }
 }

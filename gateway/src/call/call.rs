@@ -29,6 +29,8 @@ pub struct Call {
     pub is_notification: bool,
     /// The `Mcp-Param-*` headers of a modern HTTP request, for the router to compare; `None` on other transports.
     pub param_headers: Option<Box<[(HeaderName, HeaderValue)]>>,
+    /// The upstream that gave out the state that the call bears: nobody else may have it.
+    pub bound_to: Option<Arc<str>>,
 }
 
 impl Call {

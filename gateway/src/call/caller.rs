@@ -1,9 +1,11 @@
 //! Who makes a call: principal, grants, revision, capabilities.
 
 use super::grants::Grants;
+use super::tenant::Tenant;
 use crate::protocol::Revision;
+use crate::protocol::capability::Capabilities;
 use bytes::Bytes;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// Whose credential a request bears; what has an owner is bound to it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -35,8 +37,22 @@ pub struct Caller {
     pub grants: Grants,
     /// What the caller's payloads are written in.
     pub revision: Revision,
-    /// The capabilities that the client has declared, raw; of its session, or of this very request.
+    /// The capabilities that the client has declared, raw; of its session, or of this very request. Those of a client that
+    /// cannot be asked on this call are without questions.
     pub capabilities: Bytes,
     /// The legacy session it comes from; a modern caller has none.
-    pub session: Option<Arc<str>>,
+    pub tenant: Option<Arc<Tenant>>,
+    /// What it can be asked, once somebody wanted to know.
+    pub can: Can,
+}
+
+/// What a caller can be asked, read when it is first wanted: most calls are never asked anything.
+#[derive(Debug, Clone, Default)]
+pub struct Can(OnceLock<Capabilities>);
+
+impl Caller {
+    /// What it can be asked.
+    pub fn can(&self) -> Capabilities {
+        *self.can.0.get_or_init(|| Capabilities::parse(&self.capabilities, self.revision))
+    }
 }

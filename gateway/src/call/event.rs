@@ -15,7 +15,7 @@ pub enum Event {
     /// Only in the reply of a listen call.
     Change(Change),
     /// A live question.
-    Ask(Ask),
+    Ask(Box<Ask>),
 }
 
 /// What a listen call hears.

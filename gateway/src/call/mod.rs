@@ -10,13 +10,15 @@ mod handler;
 mod outcome;
 mod refusal;
 mod reply;
+mod tenant;
 
-pub use ask::{Answer, Ask, NoAnswer};
+pub use ask::{Answer, Answered, Ask, NoAnswer};
 pub use call::{Call, ListenFilter, LogLevel};
-pub use caller::{Caller, Principal};
+pub use caller::{Caller, Can, Principal};
 pub use event::{Change, Event};
 pub use grants::Grants;
 pub use handler::{Handle, Handler};
 pub use outcome::{Failure, Outcome};
 pub use refusal::{Blame, Reason, Refusal};
 pub use reply::{Ending, Guard, Reply, Source, Step};
+pub use tenant::Tenant;

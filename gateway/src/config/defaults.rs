@@ -18,6 +18,7 @@ pub(super) struct Defaults {
     pub(super) request_timeout: Option<Duration>,
     pub(super) call_timeout: Option<Duration>,
     pub(super) max_call_time: Option<Duration>,
+    pub(super) question_timeout: Duration,
     pub(super) max_response: usize,
     pub(super) restart: Restart,
     pub(super) env_inherit: Vec<Glob>,
@@ -53,6 +54,7 @@ impl Default for Defaults {
             request_timeout: Some(Duration::from_secs(30)),
             call_timeout: None,
             max_call_time: Some(Duration::from_secs(3600)),
+            question_timeout: Duration::from_secs(600),
             max_response: 64 << 20,
             restart: Restart::default(),
             env_inherit: INHERITED.into_iter().map(Glob::new).collect(),
@@ -61,9 +63,9 @@ impl Default for Defaults {
 }
 
 impl Defaults {
-    /// `[defaults]`.
-    pub(super) fn read(mut section: Section<'_>) -> Self {
-        let built_in = Self::default();
+    /// `[defaults]`; `question_timeout` is what `[questions]` says.
+    pub(super) fn read(mut section: Section<'_>, question_timeout: Duration) -> Self {
+        let built_in = Self { question_timeout, ..Self::default() };
         let mut defaults = built_in.over(&mut section);
         defaults.env_inherit = globs(&mut section, "env_inherit").unwrap_or(built_in.env_inherit);
         section.end("[defaults]");
@@ -81,6 +83,7 @@ impl Defaults {
             request_timeout: times(section, "request_timeout", self.request_timeout),
             call_timeout: times(section, "call_timeout", self.call_timeout),
             max_call_time: times(section, "max_call_time", self.max_call_time),
+            question_timeout: section.number("question_timeout", some_time).unwrap_or(self.question_timeout),
             max_response: section.number("max_response", bounded_size).unwrap_or(self.max_response),
             restart: restart(section.table("restart"), &self.restart),
             env_inherit: self.env_inherit.clone(),

@@ -110,9 +110,10 @@ pub fn load(inputs: Inputs) -> Result<Loaded, Faults> {
 /// Reads every section.
 fn check(reading: &Reading) -> Config {
     let mut root = Section::root(reading);
-    let defaults = defaults::Defaults::read(root.table("defaults"));
+    let questions = settings::questions(root.table("questions"));
+    let defaults = defaults::Defaults::read(root.table("defaults"), questions.timeout);
     let config = Config {
-        server: settings::server(root.table("server")),
+        server: downstream::config::Config { questions, ..settings::server(root.table("server")) },
         admin: settings::admin(root.table("admin")),
         log: settings::log(root.table("log")),
         auth: auth::auth(root.table("auth")),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tracing_subscriber::EnvFilter;
 
-use crate::downstream::config::{Config as Server, Session};
+use crate::downstream::config::{Config as Server, Questions, Session};
 use crate::router::config::{Catalog, Naming, Strategy};
 use crate::telemetry::config::{Admin, Format, Log};
 
@@ -27,9 +27,23 @@ pub(super) fn server(mut section: Section<'_>) -> Server {
         instructions: section.text("instructions").unwrap_or(default.instructions),
         session: session(section.table("session")),
         shutdown_grace: shutdown(section.table("shutdown")).unwrap_or(default.shutdown_grace),
+        questions: default.questions,
     };
     section.end("[server]");
     server
+}
+
+/// `[questions]`.
+pub(super) fn questions(mut section: Section<'_>) -> Questions {
+    let default = Questions::default();
+    let questions = Questions {
+        max_open: section.count("max_open", 1, 1_000_000).unwrap_or(default.max_open),
+        max_per_principal: section.count("max_per_principal", 1, 1_000_000).unwrap_or(default.max_per_principal),
+        max_rounds: section.count("max_rounds", 1, 1_000).unwrap_or(default.max_rounds),
+        timeout: section.number("timeout", some_time).unwrap_or(default.timeout),
+    };
+    section.end("[questions]");
+    questions
 }
 
 fn session(mut section: Section<'_>) -> Session {

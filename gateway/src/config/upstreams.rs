@@ -128,6 +128,7 @@ fn config(
         request_timeout: settings.request_timeout,
         call_timeout: settings.call_timeout,
         max_call_time: settings.max_call_time,
+        question_timeout: settings.question_timeout,
         restart: settings.restart,
         tools,
         max_message: settings.max_response,

@@ -28,6 +28,27 @@ pub struct Config {
     pub session: Session,
     /// How long calls may go on once the gateway is told to end.
     pub shutdown_grace: Duration,
+    /// Questions of upstreams to clients.
+    pub questions: Questions,
+}
+
+/// Questions of upstreams to clients, and the calls that wait for their answers.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Questions {
+    /// The most calls that wait for an answer at once, parked or live.
+    pub max_open: usize,
+    /// The most of them for one principal.
+    pub max_per_principal: usize,
+    /// How often a stateless upstream may ask a handshake client during one call.
+    pub max_rounds: usize,
+    /// How long an answer is waited for.
+    pub timeout: Duration,
+}
+
+impl Default for Questions {
+    fn default() -> Self {
+        Self { max_open: 1024, max_per_principal: 64, max_rounds: 10, timeout: Duration::from_secs(600) }
+    }
 }
 
 impl Default for Config {
@@ -44,6 +65,7 @@ impl Default for Config {
             instructions: String::new(),
             session: Session::default(),
             shutdown_grace: Duration::from_secs(25),
+            questions: Questions::default(),
         }
     }
 }

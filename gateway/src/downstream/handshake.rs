@@ -38,6 +38,7 @@ pub(super) fn answer(edge: &Edge, caller: &Arc<Caller>, meta: Bytes) -> Reply {
         log_level: None,
         is_notification: false,
         param_headers: None,
+        bound_to: None,
     };
     let (discover, identity) = (edge.call(call), edge.identity.clone());
     Reply::live(Handshake { discover, revision: caller.revision, identity })

@@ -116,5 +116,6 @@ fn call(session: &Session, method: Method, params: Object, meta: Bytes, progress
         log_level: session.level(),
         is_notification: false,
         param_headers: None,
+        bound_to: None,
     }
 }

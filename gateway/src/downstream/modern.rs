@@ -5,7 +5,7 @@ use super::edge::Edge;
 use super::open::OpenCall;
 use super::peer::{Who, invalid};
 use super::running::Running;
-use crate::call::{Call, Caller, LogLevel, Reason, Refusal};
+use crate::call::{Call, Caller, Can, LogLevel, Reason, Refusal};
 use crate::protocol::meta::Meta;
 use crate::protocol::{Id, Method, Object, Revision, headers, json};
 use http::{HeaderMap, HeaderName, HeaderValue};
@@ -43,6 +43,7 @@ pub(super) fn request(
         log_level,
         is_notification: false,
         param_headers: headers.map(param_headers),
+        bound_to: None,
     };
     let asked = Asked::of(id, &call, token);
     Ok(Running::new(edge, asked, edge.call(call), open))
@@ -63,6 +64,7 @@ pub(super) fn notification(edge: &Edge, who: &Who, method: Method, params: Objec
         log_level: None,
         is_notification: true,
         param_headers: None,
+        bound_to: None,
     };
     drop(edge.call(call));
     Ok(())
@@ -118,7 +120,8 @@ fn caller(who: &Who, revision: Revision, meta: &Meta) -> Arc<Caller> {
         grants: who.grants.clone(),
         revision,
         capabilities: meta.capabilities.clone().unwrap_or_else(|| "{}".into()),
-        session: None,
+        tenant: None,
+        can: Can::default(),
     })
 }
 

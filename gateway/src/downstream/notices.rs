@@ -180,6 +180,7 @@ pub(super) fn listen_call(caller: &Arc<Caller>, filter: &ListenFilter, log_level
         log_level,
         is_notification: false,
         param_headers: None,
+        bound_to: None,
     }
 }
 

@@ -5,7 +5,7 @@ use super::notices::Notices;
 use super::open::OpenCalls;
 use super::peer::Who;
 use super::streams::Streams;
-use crate::call::{Caller, LogLevel};
+use crate::call::{Caller, Can, LogLevel, Tenant};
 use crate::protocol::Revision;
 use bytes::Bytes;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -54,7 +54,8 @@ impl Session {
             grants: who.grants,
             revision,
             capabilities: Bytes::copy_from_slice(capabilities),
-            session: lasts.then(|| id.clone()),
+            tenant: lasts.then(|| Arc::new(Tenant::mute(&id))),
+            can: Can::default(),
         };
         Self {
             id,

@@ -1,8 +1,10 @@
 //! Pure MCP: bytes in, bytes out. No task, no socket, no clock.
 
+pub mod capability;
 pub mod error;
 pub mod frame;
 pub mod headers;
+pub mod input;
 pub mod json;
 pub mod lines;
 pub mod meta;

@@ -130,6 +130,16 @@ pub fn params(method: &Method, params: &Object, from: Revision, to: Revision) ->
     Object::parse(written.into()).unwrap_or_else(|_| params.clone())
 }
 
+/// A question on its way to a peer of revision `to`, live or embedded; `None` where that peer cannot be asked this.
+pub fn question(_method: &Method, params: &Object, _from: Revision, _to: Revision) -> Option<Object> {
+    Some(params.clone())
+}
+
+/// The answer to a question on its way back to a peer of revision `to`; `None` where that peer cannot be told this.
+pub fn answer(_method: &Method, result: &Object, _from: Revision, _to: Revision) -> Option<Object> {
+    Some(result.clone())
+}
+
 fn is_retry(params: &Object) -> bool {
     params.get(Key::InputResponses).is_some() || params.get(Key::RequestState).is_some()
 }

@@ -107,9 +107,9 @@ impl Listeners {
     pub(super) fn register(&self, call: &Call, filter: ListenFilter) -> Result<Registration, String> {
         let listener = Arc::new(Listener {
             filter,
-            principal: call.caller.session.is_none().then(|| call.caller.principal.clone()),
+            principal: call.caller.tenant.is_none().then(|| call.caller.principal.clone()),
             grants: call.caller.grants.clone(),
-            log_level: call.log_level.filter(|_| call.caller.session.is_some()),
+            log_level: call.log_level.filter(|_| call.caller.tenant.is_some()),
             pending: Mutex::default(),
         });
         let mut table = self.0.lock();

@@ -27,6 +27,8 @@ pub struct Config {
     pub call_timeout: Option<Duration>,
     /// The most that progress can extend a call to; `None` means no bound.
     pub max_call_time: Option<Duration>,
+    /// How long an answer to a question of its own is waited for.
+    pub question_timeout: Duration,
     /// When and how often it is started again.
     pub restart: Restart,
     /// Which of its tools are offered.

@@ -34,7 +34,11 @@ fn legacy(level: LogLevel, principal: &str) -> Call {
     let mut asked = call(Method::Listen, &params);
     asked.log_level = Some(level);
     let principal = if principal.is_empty() { Principal::anonymous() } else { Principal::named(principal) };
-    asked.caller = Arc::new(Caller { principal, session: Some("s".into()), ..(*asked.caller).clone() });
+    asked.caller = Arc::new(Caller {
+        principal,
+        tenant: Some(Arc::new(crate::call::Tenant::mute("s"))),
+        ..(*asked.caller).clone()
+    });
     asked
 }
 
@@ -202,8 +206,8 @@ async fn one_principal_cannot_take_all_places_to_listen() {
     let stage = Stage::new(Strategy::Prefix, &[&a]);
     let named = |name: &str, session: Option<&str>| {
         let mut asked = call(Method::Listen, r#"{"notifications":{}}"#);
-        let (principal, session) = (Principal::named(name), session.map(Into::into));
-        asked.caller = Arc::new(Caller { principal, session, ..(*asked.caller).clone() });
+        let (principal, tenant) = (Principal::named(name), session.map(|id| Arc::new(crate::call::Tenant::mute(id))));
+        asked.caller = Arc::new(Caller { principal, tenant, ..(*asked.caller).clone() });
         asked
     };
     let is_taken = |reply: &mut Reply| {

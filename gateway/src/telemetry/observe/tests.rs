@@ -20,12 +20,14 @@ fn call(method: Method) -> Call {
             grants: Grants::all(),
             revision: Revision::V2025_06_18,
             capabilities: Bytes::from_static(b"{}"),
-            session: None,
+            tenant: None,
+            can: crate::call::Can::default(),
         }),
         progress: false,
         log_level: None,
         is_notification: false,
         param_headers: None,
+        bound_to: None,
     }
 }
 

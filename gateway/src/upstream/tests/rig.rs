@@ -27,6 +27,7 @@ pub(crate) fn config() -> Config {
         request_timeout: Some(Duration::from_secs(30)),
         call_timeout: None,
         max_call_time: Some(Duration::from_secs(3600)),
+        question_timeout: Duration::from_secs(600),
         restart: Restart::default(),
         tools: Filter::default(),
         max_message: 1024 * 1024,
@@ -160,12 +161,14 @@ pub(crate) fn call(revision: Revision, method: Method, params: &str) -> Call {
             grants: Grants::all(),
             revision,
             capabilities: "{}".into(),
-            session: None,
+            tenant: None,
+            can: crate::call::Can::default(),
         }),
         progress: false,
         log_level: None,
         is_notification: false,
         param_headers: None,
+        bound_to: None,
     }
 }
 

@@ -41,7 +41,7 @@ async fn a_session_answers_what_is_its_own() {
         (&listen.call.method, ListenFilter::parse(&listen.call.params)),
         (&Method::Listen, Some(ListenFilter::lists()))
     );
-    assert_eq!(listen.call.caller.session.as_deref(), Some(&*id));
+    assert_eq!(listen.call.caller.tenant.as_ref().map(|tenant| &**tenant.id()), Some(&*id));
     assert_eq!(listen.call.caller.capabilities, r#"{"roots":{}}"#);
     let ask = |text: &'static str| {
         let (bench, id) = (&bench, &id);

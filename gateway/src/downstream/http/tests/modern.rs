@@ -30,7 +30,7 @@ async fn a_call_becomes_a_stream_with_its_first_event_and_its_own_token() {
     let mut bench = Bench::new();
     let play = async {
         let hand = bench.hands.next().await;
-        assert!(hand.call.progress && hand.call.caller.session.is_none() && hand.call.param_headers.is_some());
+        assert!(hand.call.progress && hand.call.caller.tenant.is_none() && hand.call.param_headers.is_some());
         hand.tell(Event::Log(LogLevel::Error, object("{}")));
         hand.progress(1);
         hand
