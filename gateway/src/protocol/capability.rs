@@ -18,8 +18,8 @@ impl Capabilities {
     pub const SAMPLING: Self = Self(1 << 2);
     /// Sampling with tools.
     pub const SAMPLING_TOOLS: Self = Self(1 << 3);
-    /// Sampling with the context of other upstreams.
-    pub const SAMPLING_CONTEXT: Self = Self(1 << 4);
+    /// Sampling with what other upstreams know (the `context` part).
+    pub const SAMPLING_OTHERS: Self = Self(1 << 4);
     /// Roots.
     pub const ROOTS: Self = Self(1 << 5);
     /// Pages of tools (`io.modelcontextprotocol/ui`).
@@ -53,7 +53,7 @@ impl Capabilities {
                     found = found
                         .with(Self::SAMPLING)
                         .with_if(Self::SAMPLING_TOOLS, later && has("tools"))
-                        .with_if(Self::SAMPLING_CONTEXT, later && has("context"));
+                        .with_if(Self::SAMPLING_OTHERS, later && has("context"));
                 }
                 Some("roots") => found = found.with(Self::ROOTS),
                 Some("extensions") => {
@@ -100,7 +100,7 @@ impl Capabilities {
             parts.push("\"elicitation\":{}".to_owned());
         }
         if self.has(Self::SAMPLING) {
-            let inner = [(Self::SAMPLING_TOOLS, "\"tools\":{}"), (Self::SAMPLING_CONTEXT, "\"context\":{}")];
+            let inner = [(Self::SAMPLING_TOOLS, "\"tools\":{}"), (Self::SAMPLING_OTHERS, "\"context\":{}")];
             parts.push(format!("\"sampling\":{}", both(if later { &inner } else { &[] })));
         }
         if self.has(Self::ROOTS) {
