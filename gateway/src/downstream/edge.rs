@@ -1,12 +1,17 @@
 //! What every transport towards clients shares: the handler behind it, who we say we are, the task level.
 
+use super::config::{Config, Questions};
+use super::label::Label;
+use super::waiting::Waiting;
 use crate::call::{Call, Handler, Reply};
 use crate::lifecycle::Tasks;
 use crate::protocol::json;
 use bytes::Bytes;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The part of the client edge that is the same for every transport.
+#[allow(dead_code)]
 pub(super) struct Edge {
     /// Answers calls.
     handler: Handler,
@@ -14,14 +19,30 @@ pub(super) struct Edge {
     pub(super) identity: Bytes,
     /// The level that ends with the face.
     pub(super) tasks: Tasks,
+    /// What questions may cost, and how long their answers are waited for.
+    pub(super) questions: Questions,
+    /// Whether questions say who asks.
+    pub(super) label: Label,
+    /// The calls that wait for answers.
+    pub(super) waiting: Arc<Waiting>,
     /// How long calls may go on once the level was told to end.
     grace: Duration,
 }
 
 impl Edge {
-    pub(super) fn new(handler: Handler, name: &str, grace: Duration, tasks: Tasks) -> Self {
-        let identity = format!("{{\"name\":{},\"version\":\"{}\"}}", json::quote(name), env!("CARGO_PKG_VERSION"));
-        Self { handler, identity: identity.into(), tasks, grace }
+    pub(super) fn new(handler: Handler, config: &Config, tasks: Tasks) -> Self {
+        let name = json::quote(&config.name);
+        let identity = format!("{{\"name\":{name},\"version\":\"{}\"}}", env!("CARGO_PKG_VERSION"));
+        let questions = config.questions.clone();
+        Self {
+            handler,
+            identity: identity.into(),
+            tasks,
+            label: Label(questions.names_upstream),
+            waiting: Arc::new(Waiting::new(questions.max_open, questions.max_per_principal)),
+            questions,
+            grace: config.shutdown_grace,
+        }
     }
 
     /// Hands a call over.

@@ -8,8 +8,12 @@ pub mod stdio;
 
 mod asked;
 mod batch;
+#[allow(dead_code)]
+mod dialogue;
 mod edge;
 mod handshake;
+#[allow(dead_code)]
+mod label;
 mod lasting;
 mod legacy;
 mod modern;
@@ -27,3 +31,6 @@ mod sessions;
 mod status;
 mod streams;
 mod subscribe;
+mod turns;
+#[allow(dead_code)]
+mod waiting;
