@@ -2,7 +2,7 @@
 
 use super::config::{Config, Questions};
 use super::label::Label;
-use super::waiting::Waiting;
+use super::quota::Quota;
 use crate::call::{Call, Handler, Reply};
 use crate::lifecycle::Tasks;
 use crate::protocol::json;
@@ -11,7 +11,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// The part of the client edge that is the same for every transport.
-#[allow(dead_code)]
 pub(super) struct Edge {
     /// Answers calls.
     handler: Handler,
@@ -19,12 +18,15 @@ pub(super) struct Edge {
     pub(super) identity: Bytes,
     /// The level that ends with the face.
     pub(super) tasks: Tasks,
-    /// What questions may cost, and how long their answers are waited for.
+    /// What questions to clients are held to.
+    #[allow(dead_code, reason = "read once calls wait for answers")]
     pub(super) questions: Questions,
     /// Whether questions say who asks.
+    #[allow(dead_code, reason = "read once calls wait for answers")]
     pub(super) label: Label,
-    /// The calls that wait for answers.
-    pub(super) waiting: Arc<Waiting>,
+    /// The calls that wait for an answer of their client.
+    #[allow(dead_code, reason = "read once calls wait for answers")]
+    pub(super) quota: Arc<Quota>,
     /// How long calls may go on once the level was told to end.
     grace: Duration,
 }
@@ -32,15 +34,13 @@ pub(super) struct Edge {
 impl Edge {
     pub(super) fn new(handler: Handler, config: &Config, tasks: Tasks) -> Self {
         let name = json::quote(&config.name);
-        let identity = format!("{{\"name\":{name},\"version\":\"{}\"}}", env!("CARGO_PKG_VERSION"));
-        let questions = config.questions.clone();
         Self {
             handler,
-            identity: identity.into(),
+            identity: format!("{{\"name\":{name},\"version\":\"{}\"}}", env!("CARGO_PKG_VERSION")).into(),
             tasks,
-            label: Label(questions.names_upstream),
-            waiting: Arc::new(Waiting::new(questions.max_open, questions.max_per_principal)),
-            questions,
+            questions: config.questions.clone(),
+            label: Label(config.questions.names_upstream),
+            quota: Quota::new(&config.questions),
             grace: config.shutdown_grace,
         }
     }
