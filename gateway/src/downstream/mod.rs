@@ -18,6 +18,8 @@ mod open;
 mod origin;
 mod peer;
 mod pulse;
+#[allow(dead_code, reason = "read once calls wait for answers")]
+mod quota;
 mod replay;
 mod running;
 #[cfg(test)]

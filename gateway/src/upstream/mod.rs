@@ -5,6 +5,7 @@ pub mod config;
 mod backoff;
 mod fault;
 mod gate;
+mod holding;
 mod identity;
 mod inventory;
 mod judge;
@@ -24,14 +25,16 @@ mod subscriptions;
 mod supervisor;
 mod words;
 
+pub use holding::Said;
 pub use inventory::{Inventory, Item, Supports};
 pub use notice::Notice;
 
-use crate::call::{Call, ListenFilter, LogLevel, Reason, Refusal, Reply};
+use crate::call::{Call, ListenFilter, LogLevel, Reason, Refusal, Reply, Tenant};
 use crate::lifecycle::{Seat, State, Tasks};
 use crate::protocol::object::Key;
 use crate::protocol::{Method, Object};
 use config::Config;
+use holding::Holding;
 use listening::ListenSource;
 use source::{CallSource, Sending};
 use standing::Standing;
@@ -46,6 +49,17 @@ impl Upstream {
     /// An upstream that nobody keeps alive yet: it counts as starting, and calls wait.
     pub fn new(config: Config, seat: Seat, notices: Arc<dyn Fn(Notice) + Send + Sync>) -> Self {
         Self(Arc::new(Standing::new(config, seat, notices)))
+    }
+
+    /// The same where the gateway has one client only, which says what it can be asked.
+    pub fn of_one_client(config: Config, seat: Seat, notices: Arc<dyn Fn(Notice) + Send + Sync>, said: Said) -> Self {
+        let holding = Holding::client(&config, said);
+        Self(Arc::new(Standing::new(config, seat, notices).held(holding)))
+    }
+
+    /// The one client of the gateway has this session now.
+    pub fn belongs_to(&self, session: &Arc<Tenant>) {
+        self.0.holding.belongs_to(session);
     }
 
     /// Starts to keep it alive, once; its tasks are of this level and end with it.

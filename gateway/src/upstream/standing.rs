@@ -2,6 +2,7 @@
 
 use super::config::{Config, Transport};
 use super::gate::Gate;
+use super::holding::Holding;
 use super::inventory::Inventory;
 use super::legacy;
 use super::link::{Answer, Exchange, Inbox, Lost, Tail};
@@ -33,6 +34,8 @@ const WARN_EVERY: Duration = Duration::from_secs(10);
 pub(crate) struct Standing {
     pub(crate) name: Arc<str>,
     pub(crate) config: Config,
+    /// Whose it is, and what it may ask.
+    pub(crate) holding: Holding,
     pub(crate) seat: Seat,
     pub(crate) metrics: signals::Upstream,
     pub(crate) gate: Gate,
@@ -57,6 +60,7 @@ impl Standing {
         let metrics = signals::upstream(&config.name);
         Self {
             name: config.name.clone(),
+            holding: Holding::everyone(&config),
             config,
             seat,
             metrics,
@@ -71,6 +75,11 @@ impl Standing {
             suspicion: Mutex::default(),
             warned: Mutex::default(),
         }
+    }
+
+    /// The same, held by somebody.
+    pub(crate) fn held(self, holding: Holding) -> Self {
+        Self { holding, ..self }
     }
 
     /// Sends a call to a peer.
