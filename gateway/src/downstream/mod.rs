@@ -12,6 +12,8 @@ mod batch;
 mod dialogue;
 mod edge;
 mod handshake;
+#[allow(dead_code)]
+mod key;
 #[allow(dead_code, reason = "used once clients are asked")]
 mod label;
 mod lasting;
@@ -28,6 +30,8 @@ mod replay;
 mod running;
 #[cfg(test)]
 mod scripted;
+#[allow(dead_code)]
+mod seal;
 mod session;
 mod sessions;
 mod status;
