@@ -5,15 +5,17 @@ use super::identity::IDENTITY;
 use super::inventory::Supports;
 use super::link::{Answer, Exchange, Link, Lost, Request};
 use super::peer::Offer;
+use crate::protocol::capability::Capabilities;
 use crate::protocol::error::{self, RpcError};
 use crate::protocol::frame::Body;
 use crate::protocol::{Method, Object, Revision, json};
 
-/// Asks for the handshake, with the newest revision that has one.
-pub(crate) fn initialize(link: &Link) -> Result<Exchange, Lost> {
+/// Asks for the handshake, with the newest revision that has one; `can` is what the upstream may ask.
+pub(crate) fn initialize(link: &Link, can: Capabilities) -> Result<Exchange, Lost> {
     let params = format!(
-        "{{\"protocolVersion\":\"{}\",\"capabilities\":{{}},\"clientInfo\":{IDENTITY}}}",
-        Revision::NEWEST_LEGACY
+        "{{\"protocolVersion\":\"{}\",\"capabilities\":{},\"clientInfo\":{IDENTITY}}}",
+        Revision::NEWEST_LEGACY,
+        can.to_json(Revision::NEWEST_LEGACY)
     );
     let params = Object::parse(params.into()).unwrap_or_default();
     link.exchange(&Request::new(&Method::Initialize, &params, None))
@@ -65,14 +67,11 @@ pub(crate) async fn initialized(link: &Link) -> Result<(), Lost> {
     link.tell(&Request::new(&Method::Initialized, &Object::empty(), None)).await
 }
 
-/// What a request of the upstream is answered with while nobody can be asked: at once, and by kind.
+/// What a request of the upstream that asks nobody is answered with, at once.
 pub(crate) fn answer(method: &Method) -> Answer {
     let refuse = |code, message: &str| Answer::Error(RpcError::new(code, message, None).raw().clone());
     match method {
         Method::Ping => Answer::Result(bytes::Bytes::from_static(b"{}")),
-        Method::Elicitation => refuse(error::INVALID_PARAMS, "elicitation was not declared by this client"),
-        Method::Sampling => refuse(error::METHOD_NOT_FOUND, "sampling was not declared by this client"),
-        Method::RootsList => refuse(error::METHOD_NOT_FOUND, "roots were not declared by this client"),
         _ => refuse(error::METHOD_NOT_FOUND, "the method is not known to this client"),
     }
 }
