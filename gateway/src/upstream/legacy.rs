@@ -10,13 +10,12 @@ use crate::protocol::error::{self, RpcError};
 use crate::protocol::frame::Body;
 use crate::protocol::{Method, Object, Revision, json};
 
-/// Asks for the handshake, with the newest revision that has one; `can` is what the upstream may ask.
-pub(crate) fn initialize(link: &Link, can: Capabilities) -> Result<Exchange, Lost> {
-    let params = format!(
-        "{{\"protocolVersion\":\"{}\",\"capabilities\":{},\"clientInfo\":{IDENTITY}}}",
-        Revision::NEWEST_LEGACY,
-        can.to_json(Revision::NEWEST_LEGACY)
-    );
+/// Asks for the handshake, with the newest revision that has one; declares what the upstream may ask.
+pub(crate) fn initialize(link: &Link, declares: Capabilities) -> Result<Exchange, Lost> {
+    let newest = Revision::NEWEST_LEGACY;
+    let capabilities = declares.to_json(newest);
+    let params =
+        format!("{{\"protocolVersion\":\"{newest}\",\"capabilities\":{capabilities},\"clientInfo\":{IDENTITY}}}");
     let params = Object::parse(params.into()).unwrap_or_default();
     link.exchange(&Request::new(&Method::Initialize, &params, None))
 }

@@ -62,11 +62,11 @@ impl Memory {
     }
 }
 
-/// Meets the upstream on a new link; `can` is what a handshake says that it may ask. The caller bounds the time.
-pub(crate) async fn meet(link: &Link, plan: Plan, can: Capabilities) -> Result<Peer, Fault> {
+/// Meets the upstream on a new link; a handshake `declares` what it may ask. The caller bounds the time.
+pub(crate) async fn meet(link: &Link, plan: Plan, declares: Capabilities) -> Result<Peer, Fault> {
     let offer = match plan {
-        Plan::Ask => ask(link, can).await?,
-        Plan::Handshake => shake(link, can).await?,
+        Plan::Ask => ask(link, declares).await?,
+        Plan::Handshake => shake(link, declares).await?,
         Plan::Discover => discover(link).await?,
     };
     let peer = Peer::new(link.clone(), offer);
@@ -81,8 +81,8 @@ pub(crate) async fn meet(link: &Link, plan: Plan, can: Capabilities) -> Result<P
     Ok(peer)
 }
 
-async fn shake(link: &Link, can: Capabilities) -> Result<Offer, Fault> {
-    let mut exchange = legacy::initialize(link, can).map_err(|lost| Fault::from(&lost))?;
+async fn shake(link: &Link, declares: Capabilities) -> Result<Offer, Fault> {
+    let mut exchange = legacy::initialize(link, declares).map_err(|lost| Fault::from(&lost))?;
     let answer = exchange.answer().await;
     match legacy::read_initialize(&answer) {
         Err(fault) if !link.is_pipe() && is_unknown(&answer) => bare(link).await.ok_or(fault),
@@ -117,25 +117,25 @@ async fn discover(link: &Link) -> Result<Offer, Fault> {
     }
 }
 
-async fn ask(link: &Link, can: Capabilities) -> Result<Offer, Fault> {
+async fn ask(link: &Link, declares: Capabilities) -> Result<Offer, Fault> {
     let mut asked = modern::discover(link).map_err(|lost| Fault::from(&lost))?;
     // Only on a pipe is silence an answer: over HTTP a time-out may be anyone's.
     let silence = if link.is_pipe() { SILENCE } else { Duration::MAX };
     let answer = match timeout(silence, asked.answer()).await {
         Ok(answer) => answer,
-        Err(_) => return both(link, asked, can).await,
+        Err(_) => return both(link, asked, declares).await,
     };
     match modern::read_discover(&answer) {
         Verdict::Modern(offer) => Ok(offer),
-        Verdict::Legacy => shake(link, can).await.map_err(|fault| ended(link, fault)),
+        Verdict::Legacy => shake(link, declares).await.map_err(|fault| ended(link, fault)),
         Verdict::Foreign(fault) => Err(fault),
         Verdict::Nothing(fault) => Err(ended(link, fault)),
     }
 }
 
 /// Neither silence nor a refusal is final: the first valid answer of either wins.
-async fn both(link: &Link, mut asked: super::link::Exchange, can: Capabilities) -> Result<Offer, Fault> {
-    let mut shaken = legacy::initialize(link, can).map_err(|lost| ended(link, Fault::from(&lost)))?;
+async fn both(link: &Link, mut asked: super::link::Exchange, declares: Capabilities) -> Result<Offer, Fault> {
+    let mut shaken = legacy::initialize(link, declares).map_err(|lost| ended(link, Fault::from(&lost)))?;
     let (mut no_discovery, mut no_handshake) = (false, None);
     loop {
         tokio::select! {

@@ -3,6 +3,7 @@
 use super::asking::{self, Kind, Refused, Terms};
 use super::config::{Config, Transport};
 use super::gate::Gate;
+use super::holding::{Holder, Holding};
 use super::inventory::Inventory;
 use super::legacy;
 use super::link::{Asked, Asker, Exchange, Inbox, Lost, Tail};
@@ -10,9 +11,8 @@ use super::notice::Notice;
 use super::peer::Peer;
 use super::reads::{Kinds, Reads};
 use super::subscriptions::Wants;
-use crate::call::{Call, LogLevel, Tenant};
+use crate::call::{Call, LogLevel};
 use crate::lifecycle::{Seat, State};
-use crate::protocol::capability::Capabilities;
 use crate::protocol::object::Key;
 use crate::protocol::param_headers::ParamHeaders;
 use crate::protocol::{Method, Object};
@@ -37,6 +37,10 @@ const NOT_OWNED_EVERY: Duration = Duration::from_secs(60);
 pub(crate) struct Standing {
     pub(crate) name: Arc<str>,
     pub(crate) config: Config,
+    /// Whose it is, and what it may ask.
+    pub(crate) holding: Holding,
+    /// Of an instance beside the primary one: that, and its own number.
+    pub(crate) beside: Option<(Arc<Self>, u64)>,
     pub(crate) seat: Seat,
     pub(crate) metrics: signals::Upstream,
     pub(crate) gate: Gate,
@@ -46,8 +50,6 @@ pub(crate) struct Standing {
     pub(crate) notices: Arc<dyn Fn(Notice) + Send + Sync>,
     /// Of the tools that tell arguments in headers.
     pub(crate) headers: ArcSwap<HashMap<Arc<str>, Arc<ParamHeaders>>>,
-    /// The session that has the upstream for itself: every question is its.
-    pub(crate) exclusive: Option<Arc<Tenant>>,
     /// Supervision has ended, and nothing is left behind.
     pub(crate) stopped: CancellationToken,
     /// When it was last said that a question is nobody's.
@@ -65,7 +67,9 @@ impl Standing {
         let metrics = signals::upstream(&config.name);
         Self {
             name: config.name.clone(),
+            holding: Holding::everyone(&config),
             config,
+            beside: None,
             seat,
             metrics,
             gate: Gate::default(),
@@ -74,12 +78,42 @@ impl Standing {
             wants: Wants::default(),
             notices,
             headers: ArcSwap::default(),
-            exclusive: None,
             stopped: CancellationToken::new(),
             not_owned: Mutex::default(),
             said: Mutex::default(),
             suspicion: Mutex::default(),
             warned: Mutex::default(),
+        }
+    }
+
+    /// The same, held by somebody.
+    pub(crate) fn held(self, holding: Holding) -> Self {
+        Self { holding, ..self }
+    }
+
+    /// An instance beside the primary one. What that offers counts as known, until the instance's own was read.
+    pub(crate) fn beside(primary: &Arc<Self>, holding: Holding, seat: Seat, number: u64) -> Self {
+        let standing = Self {
+            holding,
+            beside: Some((primary.clone(), number)),
+            headers: ArcSwap::new(primary.headers.load_full()),
+            ..Self::new(primary.config.clone(), seat, primary.notices.clone())
+        };
+        standing.inventory.send_replace(primary.inventory.borrow().clone());
+        standing.wants.want_level(primary.wants.level());
+        standing
+    }
+
+    /// Its number, where it is an instance beside the primary one.
+    pub(crate) fn number(&self) -> Option<u64> {
+        self.beside.as_ref().map(|(_, number)| *number)
+    }
+
+    /// Lists are to be read again. What one principal's instance tells may be true of the primary one too.
+    fn changed(&self, kinds: Kinds) {
+        self.reads.mark(kinds);
+        if let (Some((primary, _)), Holder::Principal) = (&self.beside, &self.holding.holder) {
+            primary.reads.mark(kinds);
         }
     }
 
@@ -126,29 +160,31 @@ impl Standing {
                 health.pid = None;
             }
         });
-        self.metrics.up.set(f64::from(u8::from(state == State::Ready)));
-        self.metrics.state(state.as_str(), State::ALL.into_iter().map(State::as_str));
+        if self.beside.is_none() {
+            self.metrics.up.set(f64::from(u8::from(state == State::Ready)));
+            self.metrics.state(state.as_str(), State::ALL.into_iter().map(State::as_str));
+        }
         if before.state == state && before.cause.as_deref() == cause {
             return;
         }
-        let (upstream, cause) = (&*self.name, cause.unwrap_or_default());
+        let (upstream, cause, instance) = (&*self.name, cause.unwrap_or_default(), self.number());
         let is_news = self.is_news(state, cause);
         let retry_in = retry_in.map(|delay| format!("{:.1} s", delay.as_secs_f32())).unwrap_or_default();
         match state {
             State::BackingOff | State::Failed if !is_news => {
-                tracing::debug!(target: signals::UPSTREAM_STATE, upstream, cause, retry_in, "the upstream failed again as before")
+                tracing::debug!(target: signals::UPSTREAM_STATE, upstream, instance, cause, retry_in, "the upstream failed again as before")
             }
             State::BackingOff => {
                 let text = "the upstream is not available and is tried again";
-                tracing::warn!(target: signals::UPSTREAM_STATE, upstream, cause, retry_in, "{text}")
+                tracing::warn!(target: signals::UPSTREAM_STATE, upstream, instance, cause, retry_in, "{text}")
             }
             State::Failed => {
-                tracing::error!(target: signals::UPSTREAM_STATE, upstream, cause, retry_in, "the upstream has failed")
+                tracing::error!(target: signals::UPSTREAM_STATE, upstream, instance, cause, retry_in, "the upstream has failed")
             }
             State::Starting if before.state == state => {}
-            State::Starting => tracing::debug!(upstream, "the upstream is being started"),
-            State::Stopped if cause.is_empty() => tracing::debug!(upstream, "the upstream is stopped"),
-            State::Stopped => tracing::info!(upstream, cause, "the upstream is stopped"),
+            State::Starting => tracing::debug!(upstream, instance, "the upstream is being started"),
+            State::Stopped if cause.is_empty() => tracing::debug!(upstream, instance, "the upstream is stopped"),
+            State::Stopped => tracing::info!(upstream, instance, cause, "the upstream is stopped"),
             State::Ready => {}
         }
     }
@@ -202,12 +238,6 @@ impl Standing {
         self.suspicion.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// What a handshake declares that can be asked here.
-    pub(crate) fn declares(&self) -> Capabilities {
-        // Many who share a pipe can be told apart only now and then: what most servers bear to be refused is declared.
-        if self.is_http() { Capabilities::QUESTIONS } else { Capabilities::FORM.with(Capabilities::URL) }
-    }
-
     /// Has the inventory read again, and waits for it.
     pub(crate) async fn read_again(&self) {
         self.reads.again(Kinds::TOOLS).await;
@@ -217,9 +247,9 @@ impl Standing {
 impl Inbox for Standing {
     fn notified(&self, method: Method, params: Object) {
         match method {
-            Method::ToolsChanged => self.reads.mark(Kinds::TOOLS),
-            Method::PromptsChanged => self.reads.mark(Kinds::PROMPTS),
-            Method::ResourcesChanged => self.reads.mark(Kinds::RESOURCES),
+            Method::ToolsChanged => self.changed(Kinds::TOOLS),
+            Method::PromptsChanged => self.changed(Kinds::PROMPTS),
+            Method::ResourcesChanged => self.changed(Kinds::RESOURCES),
             Method::ResourceUpdated => match params.text(Key::Uri) {
                 Some(uri) => self.wants.updated(&uri),
                 None => self.violated("update_without_uri", &"a resource update without a URI"),
@@ -240,11 +270,12 @@ impl Inbox for Standing {
             return self.violated("request", &"a request of a stateless upstream, which may not ask");
         }
         let Some(kind) = Kind::of(&asked.method) else { return asked.answer(&by, &legacy::answer(&asked.method)) };
+        let exclusive = self.holding.session_of_all();
         let terms = Terms {
             upstream: &self.name,
             metrics: &self.metrics,
             limit: self.config.question_timeout,
-            exclusive: self.exclusive.as_ref(),
+            exclusive: exclusive.as_ref(),
         };
         match asking::put(&terms, asked, kind, by) {
             Ok(()) => {}
