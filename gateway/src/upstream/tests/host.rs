@@ -8,7 +8,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::mpsc::{Receiver, Sender, channel};
 
 /// One request as the upstream saw it.
 #[derive(Debug, Clone)]
@@ -17,7 +17,7 @@ pub(crate) struct Seen {
     pub(crate) headers: HashMap<String, String>,
     pub(crate) body: String,
     /// What is written before the answer.
-    early: UnboundedSender<String>,
+    early: Sender<String>,
 }
 
 impl Seen {
@@ -28,7 +28,7 @@ impl Seen {
 
     /// Writes a part of the answer now.
     pub(crate) fn write(&self, text: impl Into<String>) {
-        let _ = self.early.send(text.into());
+        let _ = self.early.try_send(text.into());
     }
 
     /// The JSON-RPC id, raw.
@@ -159,7 +159,7 @@ async fn serve(stream: TcpStream, play: &(impl Fn(Seen) -> Answer + Send + Sync)
     }
 }
 
-async fn request(stream: &mut BufReader<TcpStream>) -> Option<(Seen, UnboundedReceiver<String>)> {
+async fn request(stream: &mut BufReader<TcpStream>) -> Option<(Seen, Receiver<String>)> {
     let mut line = String::new();
     if stream.read_line(&mut line).await.ok()? == 0 {
         return None;
@@ -175,6 +175,6 @@ async fn request(stream: &mut BufReader<TcpStream>) -> Option<(Seen, UnboundedRe
     let length = headers.get("content-length").map_or(0, |length| length.parse().unwrap());
     let mut body = vec![0; length];
     stream.read_exact(&mut body).await.ok()?;
-    let (early, parts) = unbounded_channel();
+    let (early, parts) = channel(64);
     Some((Seen { verb, headers, body: String::from_utf8(body).unwrap(), early }, parts))
 }

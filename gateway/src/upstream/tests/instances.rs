@@ -4,7 +4,7 @@ use super::super::config::{Config, Sharing, Transport};
 use super::rig::call;
 use super::{ANSWER, bounded, config, known, shell, start};
 use crate::call::{Call, Caller, Failure, Outcome, Principal, Reason, Reply, Tenant};
-use crate::lifecycle::{Board, State};
+use crate::lifecycle::Board;
 use crate::protocol::{Method, Revision};
 use std::sync::Arc;
 use std::time::Duration;
