@@ -2,7 +2,9 @@
 
 use super::config::{Config, Questions};
 use super::label::Label;
+use super::parked::Parked;
 use super::quota::Quota;
+use super::states::States;
 use crate::call::{Call, Handler, Reply};
 use crate::lifecycle::Tasks;
 use crate::protocol::json;
@@ -19,14 +21,15 @@ pub(super) struct Edge {
     /// The level that ends with the face.
     pub(super) tasks: Tasks,
     /// What questions to clients are held to.
-    #[allow(dead_code, reason = "read once calls wait for answers")]
     pub(super) questions: Questions,
     /// Whether questions say who asks.
-    #[allow(dead_code, reason = "read once calls wait for answers")]
     pub(super) label: Label,
     /// The calls that wait for an answer of their client.
-    #[allow(dead_code, reason = "read once calls wait for answers")]
     pub(super) quota: Arc<Quota>,
+    /// What waits for the retries of stateless clients.
+    pub(super) parked: Arc<Parked>,
+    /// What they carry for us until then.
+    pub(super) states: States,
     /// How long calls may go on once the level was told to end.
     grace: Duration,
 }
@@ -41,6 +44,8 @@ impl Edge {
             questions: config.questions.clone(),
             label: Label(config.questions.names_upstream),
             quota: Quota::new(&config.questions),
+            parked: Arc::new(Parked::new()),
+            states: States::new(config),
             grace: config.shutdown_grace,
         }
     }

@@ -8,32 +8,34 @@ pub mod stdio;
 
 mod asked;
 mod batch;
-#[allow(dead_code, reason = "used once clients are asked")]
 mod dialogue;
 mod edge;
 mod handshake;
-#[allow(dead_code)]
 mod key;
-#[allow(dead_code, reason = "used once clients are asked")]
 mod label;
 mod lasting;
 mod legacy;
+mod line;
 mod modern;
 mod notices;
 mod open;
 mod origin;
+mod pages;
+mod parked;
+mod passing;
 mod peer;
 mod pulse;
-#[allow(dead_code, reason = "read once calls wait for answers")]
 mod quota;
 mod replay;
+mod retry;
 mod running;
 #[cfg(test)]
 mod scripted;
-#[allow(dead_code)]
 mod seal;
 mod session;
 mod sessions;
+mod stateless;
+mod states;
 mod status;
 mod streams;
 mod subscribe;

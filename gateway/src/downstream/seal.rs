@@ -58,8 +58,6 @@ pub(super) enum Unopened {
     Foreign,
     /// It looks like one, and was altered or sealed with another key.
     Broken,
-    /// It held until a time that is over.
-    Expired,
 }
 
 /// Seals and opens with one key.
@@ -85,19 +83,23 @@ impl Seal {
         text
     }
 
-    /// What was sealed; `now` is counted from 1970.
-    pub(super) fn open(&self, text: &str, now: Duration) -> Result<State, Unopened> {
+    /// What was sealed, whether it still holds or not.
+    pub(super) fn open(&self, text: &str) -> Result<State, Unopened> {
         let rest = text.strip_prefix(PREFIX).ok_or(Unopened::Foreign)?;
         let mut bytes = URL_SAFE_NO_PAD.decode(rest).map_err(|_| Unopened::Broken)?;
         let (nonce, sealed) = bytes.split_at_mut_checked(NONCE_LEN).ok_or(Unopened::Broken)?;
         let nonce = Nonce::try_assume_unique_for_key(nonce).map_err(|_| Unopened::Broken)?;
         let open = self.0.open_in_place(nonce, Aad::from(PREFIX.as_bytes()), sealed).map_err(|_| Unopened::Broken)?;
-        let state = State::read(open).ok_or(Unopened::Broken)?;
-        if now < state.expires { Ok(state) } else { Err(Unopened::Expired) }
+        State::read(open).ok_or(Unopened::Broken)
     }
 }
 
 impl State {
+    /// Whether its time is over; `now` is counted from 1970.
+    pub(super) fn has_expired(&self, now: Duration) -> bool {
+        now >= self.expires
+    }
+
     fn write(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(256);
         out.extend_from_slice(&(self.expires.as_millis() as u64).to_be_bytes());
@@ -177,7 +179,7 @@ mod tests {
                 let state = state(&principal, way);
                 let text = seal().close(&state, nonce);
                 prop_assert!(text.starts_with(PREFIX) && text.bytes().all(|byte| byte.is_ascii_graphic()));
-                prop_assert_eq!(seal().open(&text, NOW), Ok(state));
+                prop_assert_eq!(seal().open(&text), Ok(state));
             }
         }
 
@@ -188,16 +190,16 @@ mod tests {
             let at = at.index(flipped.len());
             flipped[at] ^= 1 << bit;
             let flipped = String::from_utf8(flipped).unwrap();
-            prop_assert!(seal().open(&flipped, NOW).is_err());
-            prop_assert!(seal().open(&text[..at], NOW).is_err());
-            prop_assert_eq!(seal().open(&text, NOW).is_ok(), true);
+            prop_assert!(seal().open(&flipped).is_err());
+            prop_assert!(seal().open(&text[..at]).is_err());
+            prop_assert_eq!(seal().open(&text).is_ok(), true);
         }
 
         #[test]
         fn nothing_is_opened_that_was_not_sealed(text in "\\PC{0,80}", bytes: Vec<u8>) {
-            prop_assert_eq!(seal().open(&text, NOW), Err(Unopened::Foreign));
+            prop_assert_eq!(seal().open(&text), Err(Unopened::Foreign));
             let claimed = format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode(bytes));
-            prop_assert_eq!(seal().open(&claimed, NOW), Err(Unopened::Broken));
+            prop_assert_eq!(seal().open(&claimed), Err(Unopened::Broken));
         }
     }
 
@@ -216,8 +218,9 @@ mod tests {
     fn it_holds_until_its_time_and_for_its_key_alone() {
         let state = state("", Way::Kept { instance: 1, id: 2 });
         let text = seal().close(&state, [3; 12]);
-        let at = |seconds| seal().open(&text, NOW + Duration::from_secs(seconds));
-        assert_eq!((at(59), at(60)), (Ok(state), Err(Unopened::Expired)));
-        assert_eq!(Seal::new(b"another key").open(&text, NOW), Err(Unopened::Broken));
+        let opened = seal().open(&text).unwrap();
+        let is_over = |seconds| opened.has_expired(NOW + Duration::from_secs(seconds));
+        assert_eq!((is_over(59), is_over(60), &opened), (false, true, &state));
+        assert_eq!(Seal::new(b"another key").open(&text), Err(Unopened::Broken));
     }
 }

@@ -2,7 +2,10 @@
 
 mod legacy;
 mod modern;
+mod parked;
+mod passing;
 mod refusals;
+mod stateless;
 mod streams;
 
 use super::{Body, Face};
