@@ -19,6 +19,7 @@ const SESSIONS: &str = "trunkline_sessions";
 const EVICTED: &str = "trunkline_sessions_evicted_total";
 const STREAMS: &str = "trunkline_streams";
 const DROPPED: &str = "trunkline_notifications_dropped_total";
+const UNASKED: &str = "trunkline_unasked_answers_total";
 const ITEMS: &str = "trunkline_catalog_items";
 const BUILD: &str = "trunkline_build_info";
 
@@ -55,6 +56,7 @@ pub fn describe() {
     describe_counter!(EVICTED, "Sessions that were ended by the gateway, by reason");
     describe_gauge!(STREAMS, "Open streams to clients, by kind");
     describe_counter!(DROPPED, "Notifications that reached nobody, by reason");
+    describe_counter!(UNASKED, "Answers of clients to no open question");
     describe_gauge!(ITEMS, "What an upstream offers, by kind");
     describe_gauge!(BUILD, "1, with the version as a label");
     gauge!(BUILD, "version" => env!("CARGO_PKG_VERSION")).set(1.0);
@@ -156,4 +158,9 @@ pub fn streams(kind: &'static str) -> Gauge {
 /// Notifications that reached nobody: `no_stream`, `overflow`, `not_owned`.
 pub fn dropped(reason: &'static str) -> Counter {
     counter!(DROPPED, "reason" => reason)
+}
+
+/// Answers of clients to what was never asked of them, or is no longer.
+pub fn unasked() -> Counter {
+    counter!(UNASKED)
 }
