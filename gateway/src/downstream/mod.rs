@@ -7,6 +7,7 @@ pub mod listener;
 pub mod stdio;
 
 mod asked;
+mod asking;
 mod batch;
 mod edge;
 mod handshake;
@@ -16,11 +17,13 @@ mod modern;
 mod notices;
 mod open;
 mod origin;
+mod outgoing;
 mod peer;
 mod pulse;
 #[allow(dead_code, reason = "read once calls wait for answers")]
 mod quota;
 mod replay;
+mod rounds;
 mod running;
 #[cfg(test)]
 mod scripted;

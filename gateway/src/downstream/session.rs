@@ -134,7 +134,10 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        self.end();
+        if let Some(tenant) = &self.caller.tenant {
+            tenant.end();
+        }
+        self.outgoing.close();
     }
 }
 
