@@ -105,7 +105,8 @@ impl Asking {
             return None;
         }
         // Dropped first: whoever asked withdraws with it.
-        *line.reply = Reply::refuse(line.asked.revision, Refusal::new(Reason::Cancelled, "the client withdrew the call"));
+        *line.reply =
+            Reply::refuse(line.asked.revision, Refusal::new(Reason::Cancelled, "the client withdrew the call"));
         self.rounds.give_up("");
         self.end = None;
         self.next_frame(cx)
@@ -149,7 +150,8 @@ impl Asking {
             return Err(self.rounds.give_up("and the gateway is ending, so it is not asked").unwrap_or_default());
         }
         if !self.wait(line.edge) {
-            let why = "and too many calls wait for answers already (`questions.max_open` and `questions.max_per_principal`)";
+            let why =
+                "and too many calls wait for answers already (`questions.max_open` and `questions.max_per_principal`)";
             return Err(self.rounds.give_up(why).unwrap_or_default());
         }
         let (mut frames, mut unused) = (Vec::new(), VecDeque::new());

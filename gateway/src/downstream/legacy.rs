@@ -41,7 +41,8 @@ pub(super) fn request(
     if mute.is_some() {
         call.caller = session.mute_caller().clone();
     }
-    let asked = Asked { mute, ..Asked::of(id, &call, meta.progress_token) };
+    let mut asked = Asked::of(id, &call, meta.progress_token);
+    asked.mute = mute;
     let dialogue = call.method.is_long().then(|| Box::new(Asking::new(session, call.clone())));
     let open = match session.open.enter(&asked.id) {
         Ok(open) => open,
@@ -63,7 +64,9 @@ pub(super) fn request(
 /// Why nothing can be asked on the stream of a request, as the end of a sentence.
 fn mute(session: &Session, stream: Stream) -> Option<&'static str> {
     match stream {
-        _ if !session.lasts => Some("and a client without a session cannot be asked (`server.session.required = false`)"),
+        _ if !session.lasts => {
+            Some("and a client without a session cannot be asked (`server.session.required = false`)")
+        }
         Stream::Refused => {
             Some("and this client cannot be asked: its request takes no event stream (`Accept: text/event-stream`)")
         }

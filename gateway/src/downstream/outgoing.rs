@@ -1,5 +1,6 @@
 //! The questions that are open at a handshake client: numbered by us, answered by their numbers, withdrawn, bounded.
 
+use super::label::Label;
 use crate::call::{Answer, Answered, Ask};
 use crate::protocol::capability::Capabilities;
 use crate::protocol::error::RpcError;
@@ -20,6 +21,7 @@ const TOLD_MAX: usize = 64;
 pub(super) struct Outgoing {
     /// What the client reads.
     revision: Revision,
+    label: Label,
     inner: Mutex<Inner>,
 }
 
@@ -81,8 +83,8 @@ impl Unput {
 }
 
 impl Outgoing {
-    pub(super) fn new(revision: Revision) -> Self {
-        Self { revision, inner: Mutex::default() }
+    pub(super) fn new(revision: Revision, label: Label) -> Self {
+        Self { revision, label, inner: Mutex::default() }
     }
 
     /// Puts a question on the stream of a call, whose number goes back to [`Self::poll_withdrawn`] or [`Self::leave`].
@@ -199,6 +201,7 @@ impl Outgoing {
     /// A question in the client's words, and the name that a web page's visit was given.
     fn words(&self, ask: &Ask) -> Option<(Object, Option<String>)> {
         let params = translate::question(&ask.method, &ask.request, ask.revision, self.revision)?;
+        let params = self.label.put(&ask.upstream, &ask.method, params);
         let is_page = need::of(&ask.method, &params) == Some(Capabilities::URL);
         if !is_page || params.find("elicitationId").is_some() {
             return Some((params, None));

@@ -230,9 +230,10 @@ impl Question {
         match body {
             Ok(result) => translate::answer(&self.method, &result, revision, to)
                 .ok_or_else(|| "and the client's answer cannot be said in the upstream's revision".to_owned()),
-            Err(refused) => {
-                Err(format!("and the client refused: {}", refused.message().unwrap_or_else(|| "no reason given".into())))
-            }
+            Err(refused) => Err(format!(
+                "and the client refused: {}",
+                refused.message().unwrap_or_else(|| "no reason given".into())
+            )),
         }
     }
 }

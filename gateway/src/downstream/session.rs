@@ -1,6 +1,8 @@
 //! One legacy client's state: who it is, its open calls, its notices and its streams.
 
 use super::edge::Edge;
+use super::handshake::Asks;
+use super::label::Label;
 use super::notices::Notices;
 use super::open::OpenCalls;
 use super::outgoing::Outgoing;
@@ -43,23 +45,25 @@ struct State {
 }
 
 impl Session {
-    /// A session; `capabilities` are those of the client's handshake, raw, and are copied out of their request.
-    pub(super) fn new(id: Arc<str>, who: Who, revision: Revision, capabilities: &[u8], resume_buffer: usize) -> Self {
-        Self::of(id, who, revision, capabilities, resume_buffer, true)
+    /// The session of a client that has shaken hands.
+    pub(super) fn new(id: Arc<str>, who: Who, asks: Asks, label: Label, resume_buffer: usize) -> Self {
+        Self::of(id, who, asks, label, resume_buffer, true)
     }
 
     /// The state of a single request of a client without a session.
     pub(super) fn single(who: Who, revision: Revision) -> Self {
-        Self::of("".into(), who, revision, b"{}", 0, false)
+        let asks = Asks { revision, capabilities: Bytes::from_static(b"{}") };
+        Self::of("".into(), who, asks, Label(false), 0, false)
     }
 
-    fn of(id: Arc<str>, who: Who, revision: Revision, capabilities: &[u8], resume_buffer: usize, lasts: bool) -> Self {
-        let outgoing = Arc::new(Outgoing::new(revision));
+    fn of(id: Arc<str>, who: Who, asks: Asks, label: Label, resume_buffer: usize, lasts: bool) -> Self {
+        let Asks { revision, capabilities } = asks;
+        let outgoing = Arc::new(Outgoing::new(revision, label));
         let caller = Caller {
             principal: who.principal,
             grants: who.grants,
             revision,
-            capabilities: Bytes::copy_from_slice(capabilities),
+            capabilities,
             tenant: lasts.then(|| tenant(&id, &outgoing)),
             can: Can::default(),
         };

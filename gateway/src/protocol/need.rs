@@ -67,7 +67,10 @@ mod tests {
 
     #[test]
     fn who_cannot_be_asked_keeps_everything_else() {
-        assert_eq!(mute(br#"{"roots":{},"a": {"b":1}, "sampling":{},"elicitation":{},"c":2}"#), br#"{"a": {"b":1},"c":2}"#);
+        assert_eq!(
+            mute(br#"{"roots":{},"a": {"b":1}, "sampling":{},"elicitation":{},"c":2}"#),
+            br#"{"a": {"b":1},"c":2}"#
+        );
         assert_eq!(mute(b"{}"), b"{}");
         assert_eq!(mute(br#"{"sampling":{}}"#), b"{}");
     }

@@ -30,16 +30,17 @@ pub(super) fn initialize(
         return Err(Refusal::new(Reason::InvalidRequest, "this session is initialized already"));
     }
     let asks = handshake::read(&params).ok_or_else(|| peer::invalid("`protocolVersion` must be a string"))?;
+    let revision = asks.revision;
     let session = if endpoint.config.session.required {
-        endpoint.sessions.create(who, asks.revision, &asks.capabilities).map_err(|_| full())?
+        endpoint.sessions.create(who, asks).map_err(|_| full())?
     } else {
-        Arc::new(Session::single(who, asks.revision))
+        Arc::new(Session::single(who, revision))
     };
     if session.lasts {
         session.notices.listen(&endpoint.edge, &session.caller, None);
     }
     let reply = handshake::answer(&endpoint.edge, &session.caller, meta.rest);
-    let running = Running::new(&endpoint.edge, Asked::handshake(id, asks.revision), reply, None);
+    let running = Running::new(&endpoint.edge, Asked::handshake(id, revision), reply, None);
     Ok(Work::Handshake(session, running))
 }
 
