@@ -12,6 +12,7 @@ const INFLIGHT: &str = "trunkline_inflight_requests";
 const UP: &str = "trunkline_upstream_up";
 const STATE: &str = "trunkline_upstream_state";
 const RESTARTS: &str = "trunkline_upstream_restarts_total";
+const INSTANCES: &str = "trunkline_upstream_instances";
 const START: &str = "trunkline_upstream_start_duration_seconds";
 const STDERR: &str = "trunkline_child_stderr_lines_total";
 const VIOLATIONS: &str = "trunkline_protocol_violations_total";
@@ -20,6 +21,8 @@ const EVICTED: &str = "trunkline_sessions_evicted_total";
 const STREAMS: &str = "trunkline_streams";
 const DROPPED: &str = "trunkline_notifications_dropped_total";
 const UNASKED: &str = "trunkline_unasked_answers_total";
+const QUESTIONS: &str = "trunkline_questions_total";
+const WAITING: &str = "trunkline_waiting_for_input_seconds";
 const ITEMS: &str = "trunkline_catalog_items";
 const BUILD: &str = "trunkline_build_info";
 
@@ -48,6 +51,7 @@ pub fn describe() {
     describe_gauge!(INFLIGHT, "Requests that an upstream is working on");
     describe_gauge!(UP, "1 while the upstream is ready");
     describe_gauge!(STATE, "1 for the state that the upstream is in");
+    describe_gauge!(INSTANCES, "Instances of an upstream beside the one that is always there");
     describe_counter!(RESTARTS, "Starts after the first one, by reason");
     describe_histogram!(START, Unit::Seconds, "From the start of an upstream to its inventory");
     describe_counter!(STDERR, "Lines that a child wrote to stderr");
@@ -57,6 +61,8 @@ pub fn describe() {
     describe_gauge!(STREAMS, "Open streams to clients, by kind");
     describe_counter!(DROPPED, "Notifications that reached nobody, by reason");
     describe_counter!(UNASKED, "Answers of clients to no open question");
+    describe_counter!(QUESTIONS, "Live questions of an upstream to clients, by kind and what became of them");
+    describe_histogram!(WAITING, Unit::Seconds, "How long a call waited for an answer to a question");
     describe_gauge!(ITEMS, "What an upstream offers, by kind");
     describe_gauge!(BUILD, "1, with the version as a label");
     gauge!(BUILD, "version" => env!("CARGO_PKG_VERSION")).set(1.0);
@@ -98,10 +104,14 @@ pub struct Upstream {
     pub inflight: Gauge,
     /// 1 while ready.
     pub up: Gauge,
+    /// Instances beside the primary one.
+    pub instances: Gauge,
     /// From start to inventory.
     pub start: Histogram,
     /// Lines on stderr.
     pub stderr: Counter,
+    /// How long calls waited for the answers to questions.
+    pub waiting: Histogram,
 }
 
 /// The handles of an upstream.
@@ -110,9 +120,11 @@ pub fn upstream(name: &str) -> Upstream {
     Upstream {
         name: label(),
         inflight: gauge!(INFLIGHT, "upstream" => label()),
+        instances: gauge!(INSTANCES, "upstream" => label()),
         up: gauge!(UP, "upstream" => label()),
         start: histogram!(START, "upstream" => label()),
         stderr: counter!(STDERR, "upstream" => label()),
+        waiting: histogram!(WAITING, "upstream" => label()),
     }
 }
 
@@ -132,6 +144,12 @@ impl Upstream {
     /// Counts what it sent that the protocol does not allow; `kind` comes from the code, never from a peer.
     pub fn violations(&self, kind: &'static str) -> Counter {
         counter!(VIOLATIONS, "upstream" => self.name.clone(), "kind" => kind)
+    }
+
+    /// Counts a live question by its kind (`elicitation`, `sampling`, `roots`) and what became of it: `answered`, `error`,
+    /// `no_answer`, `timeout`, `withdrawn`, `untranslatable`, `refused`, `configured`.
+    pub fn questions(&self, kind: &'static str, outcome: &'static str) -> Counter {
+        counter!(QUESTIONS, "upstream" => self.name.clone(), "kind" => kind, "outcome" => outcome)
     }
 
     /// How much of a kind it offers: `tools`, `resources`, `templates`, `prompts`.

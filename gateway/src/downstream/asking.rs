@@ -1,8 +1,8 @@
 //! The questions of a handshake client's call: put to the client on the call's own stream, and withdrawn there.
 
 use super::asked::Answer;
-use super::dialogue::Line;
 use super::edge::Edge;
+use super::line::Line;
 use super::outgoing::Put;
 use super::quota::Place;
 use super::rounds::{Next, Rounds};

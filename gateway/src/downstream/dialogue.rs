@@ -1,12 +1,10 @@
 //! What becomes of the questions that come up while a call goes on: by the era of the client.
 
-use super::asked::Asked;
 use super::asking::Asking;
-use super::edge::Edge;
+use super::line::Line;
 use super::turns::Turn;
-use crate::call::{Ask, Outcome, Reply};
+use crate::call::{Ask, Outcome};
 use crate::protocol::Revision;
-use std::sync::Arc;
 use std::task::{Context, Poll};
 
 /// How the client of a call is asked.
@@ -15,16 +13,6 @@ pub(super) enum Dialogue {
     Mute,
     /// A handshake client: it is asked live, on the call's own stream.
     Live(Box<Asking>),
-}
-
-/// A call under way, as its dialogue may act on it.
-pub(super) struct Line<'a> {
-    /// Events and the outcome are read from it; a dialogue may put another in its place. It is not read beyond its outcome.
-    pub(super) reply: &'a mut Reply,
-    /// The client's request.
-    pub(super) asked: &'a Asked,
-    /// Where calls are made.
-    pub(super) edge: &'a Arc<Edge>,
 }
 
 impl Dialogue {

@@ -15,6 +15,7 @@ mod handshake;
 mod label;
 mod lasting;
 mod legacy;
+mod line;
 mod modern;
 mod notices;
 mod open;

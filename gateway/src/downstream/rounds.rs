@@ -1,6 +1,6 @@
 //! A stateless upstream that asks a handshake client: its questions put live, and the call made again with the answers.
 
-use super::dialogue::Line;
+use super::line::Line;
 use crate::call::{Answer, Answered, Ask, Call};
 use crate::protocol::capability::Capabilities;
 use crate::protocol::input::{self, Embedded};

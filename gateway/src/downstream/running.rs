@@ -1,8 +1,9 @@
 //! A call under way: its reply read step by step into frames for the client.
 
 use super::asked::{Answer, Asked};
-use super::dialogue::{Dialogue, Line};
+use super::dialogue::Dialogue;
 use super::edge::Edge;
+use super::line::Line;
 use super::open::OpenCall;
 use super::turns::{Turn, Turns};
 use crate::call::{Event, Outcome, Refusal, Reply, Step};

@@ -1,11 +1,12 @@
 //! What all parts of one upstream share: its configuration, its gate, its inventory, what is wanted of it.
 
+use super::asking::{self, Kind, Refused, Terms};
 use super::config::{Config, Transport};
 use super::gate::Gate;
-use super::holding::Holding;
+use super::holding::{Holder, Holding};
 use super::inventory::Inventory;
 use super::legacy;
-use super::link::{Answer, Exchange, Inbox, Lost, Tail};
+use super::link::{Asked, Asker, Exchange, Inbox, Lost, Tail};
 use super::notice::Notice;
 use super::peer::Peer;
 use super::reads::{Kinds, Reads};
@@ -29,6 +30,8 @@ use tokio_util::sync::CancellationToken;
 const HARMLESS: [&str; 2] = ["late_answer", "progress_dropped"];
 /// How often one kind of violation is logged.
 const WARN_EVERY: Duration = Duration::from_secs(10);
+/// How often it is said that a question is nobody's.
+const NOT_OWNED_EVERY: Duration = Duration::from_secs(60);
 
 /// One upstream, whatever link it has just now.
 pub(crate) struct Standing {
@@ -36,6 +39,8 @@ pub(crate) struct Standing {
     pub(crate) config: Config,
     /// Whose it is, and what it may ask.
     pub(crate) holding: Holding,
+    /// Of an instance beside the primary one: that, and its own number.
+    pub(crate) beside: Option<(Arc<Self>, u64)>,
     pub(crate) seat: Seat,
     pub(crate) metrics: signals::Upstream,
     pub(crate) gate: Gate,
@@ -47,6 +52,8 @@ pub(crate) struct Standing {
     pub(crate) headers: ArcSwap<HashMap<Arc<str>, Arc<ParamHeaders>>>,
     /// Supervision has ended, and nothing is left behind.
     pub(crate) stopped: CancellationToken,
+    /// When it was last said that a question is nobody's.
+    not_owned: Mutex<Option<Instant>>,
     /// Why it was last said not to be there, until it is again.
     said: Mutex<Option<(State, String)>>,
     /// What is probably wrong with it, as its link sees it.
@@ -62,6 +69,7 @@ impl Standing {
             name: config.name.clone(),
             holding: Holding::everyone(&config),
             config,
+            beside: None,
             seat,
             metrics,
             gate: Gate::default(),
@@ -71,6 +79,7 @@ impl Standing {
             notices,
             headers: ArcSwap::default(),
             stopped: CancellationToken::new(),
+            not_owned: Mutex::default(),
             said: Mutex::default(),
             suspicion: Mutex::default(),
             warned: Mutex::default(),
@@ -80,6 +89,32 @@ impl Standing {
     /// The same, held by somebody.
     pub(crate) fn held(self, holding: Holding) -> Self {
         Self { holding, ..self }
+    }
+
+    /// An instance beside the primary one. What that offers counts as known, until the instance's own was read.
+    pub(crate) fn beside(primary: &Arc<Self>, holding: Holding, seat: Seat, number: u64) -> Self {
+        let standing = Self {
+            holding,
+            beside: Some((primary.clone(), number)),
+            headers: ArcSwap::new(primary.headers.load_full()),
+            ..Self::new(primary.config.clone(), seat, primary.notices.clone())
+        };
+        standing.inventory.send_replace(primary.inventory.borrow().clone());
+        standing.wants.want_level(primary.wants.level());
+        standing
+    }
+
+    /// Its number, where it is an instance beside the primary one.
+    pub(crate) fn number(&self) -> Option<u64> {
+        self.beside.as_ref().map(|(_, number)| *number)
+    }
+
+    /// Lists are to be read again. What one principal's instance tells may be true of the primary one too.
+    fn changed(&self, kinds: Kinds) {
+        self.reads.mark(kinds);
+        if let (Some((primary, _)), Holder::Principal) = (&self.beside, &self.holding.holder) {
+            primary.reads.mark(kinds);
+        }
     }
 
     /// Sends a call to a peer.
@@ -125,29 +160,31 @@ impl Standing {
                 health.pid = None;
             }
         });
-        self.metrics.up.set(f64::from(u8::from(state == State::Ready)));
-        self.metrics.state(state.as_str(), State::ALL.into_iter().map(State::as_str));
+        if self.beside.is_none() {
+            self.metrics.up.set(f64::from(u8::from(state == State::Ready)));
+            self.metrics.state(state.as_str(), State::ALL.into_iter().map(State::as_str));
+        }
         if before.state == state && before.cause.as_deref() == cause {
             return;
         }
-        let (upstream, cause) = (&*self.name, cause.unwrap_or_default());
+        let (upstream, cause, instance) = (&*self.name, cause.unwrap_or_default(), self.number());
         let is_news = self.is_news(state, cause);
         let retry_in = retry_in.map(|delay| format!("{:.1} s", delay.as_secs_f32())).unwrap_or_default();
         match state {
             State::BackingOff | State::Failed if !is_news => {
-                tracing::debug!(target: signals::UPSTREAM_STATE, upstream, cause, retry_in, "the upstream failed again as before")
+                tracing::debug!(target: signals::UPSTREAM_STATE, upstream, instance, cause, retry_in, "the upstream failed again as before")
             }
             State::BackingOff => {
                 let text = "the upstream is not available and is tried again";
-                tracing::warn!(target: signals::UPSTREAM_STATE, upstream, cause, retry_in, "{text}")
+                tracing::warn!(target: signals::UPSTREAM_STATE, upstream, instance, cause, retry_in, "{text}")
             }
             State::Failed => {
-                tracing::error!(target: signals::UPSTREAM_STATE, upstream, cause, retry_in, "the upstream has failed")
+                tracing::error!(target: signals::UPSTREAM_STATE, upstream, instance, cause, retry_in, "the upstream has failed")
             }
             State::Starting if before.state == state => {}
-            State::Starting => tracing::debug!(upstream, "the upstream is being started"),
-            State::Stopped if cause.is_empty() => tracing::debug!(upstream, "the upstream is stopped"),
-            State::Stopped => tracing::info!(upstream, cause, "the upstream is stopped"),
+            State::Starting => tracing::debug!(upstream, instance, "the upstream is being started"),
+            State::Stopped if cause.is_empty() => tracing::debug!(upstream, instance, "the upstream is stopped"),
+            State::Stopped => tracing::info!(upstream, instance, cause, "the upstream is stopped"),
             State::Ready => {}
         }
     }
@@ -177,6 +214,25 @@ impl Standing {
         }
     }
 
+    /// A question was refused because nobody knows whose it is: counted, and said now and then with what helps.
+    fn not_owned(&self, kind: Kind) {
+        signals::dropped("not_owned").increment(1);
+        let now = Instant::now();
+        let mut last = self.not_owned.lock().unwrap_or_else(PoisonError::into_inner);
+        if last.is_some_and(|last| now.duration_since(last) < NOT_OWNED_EVERY) {
+            return;
+        }
+        *last = Some(now);
+        drop(last);
+        let (upstream, kind) = (&*self.name, kind.label());
+        tracing::warn!(
+            upstream,
+            kind,
+            "a question of the upstream was refused: several clients use it at once, or none, and nothing says whose it is; \
+             `sharing = \"per-session\"` under [upstreams.{upstream}] gives each client an instance of its own"
+        );
+    }
+
     /// What was suspected since this was last asked.
     pub(crate) fn suspicion(&self) -> Option<String> {
         self.suspicion.lock().unwrap_or_else(PoisonError::into_inner).take()
@@ -191,9 +247,9 @@ impl Standing {
 impl Inbox for Standing {
     fn notified(&self, method: Method, params: Object) {
         match method {
-            Method::ToolsChanged => self.reads.mark(Kinds::TOOLS),
-            Method::PromptsChanged => self.reads.mark(Kinds::PROMPTS),
-            Method::ResourcesChanged => self.reads.mark(Kinds::RESOURCES),
+            Method::ToolsChanged => self.changed(Kinds::TOOLS),
+            Method::PromptsChanged => self.changed(Kinds::PROMPTS),
+            Method::ResourcesChanged => self.changed(Kinds::RESOURCES),
             Method::ResourceUpdated => match params.text(Key::Uri) {
                 Some(uri) => self.wants.updated(&uri),
                 None => self.violated("update_without_uri", &"a resource update without a URI"),
@@ -209,16 +265,25 @@ impl Inbox for Standing {
         }
     }
 
-    fn asked(&self, method: &Method) -> Answer {
-        if !matches!(method, Method::Ping) {
-            signals::dropped("not_owned").increment(1);
-            tracing::debug!(
-                upstream = &*self.name,
-                method = method.label(),
-                "a request of the upstream was refused: nobody can be asked"
-            );
+    fn asked(&self, asked: Asked, by: Arc<dyn Asker>) {
+        if by.revision().is_some_and(|revision| revision.is_modern()) {
+            return self.violated("request", &"a request of a stateless upstream, which may not ask");
         }
-        legacy::answer(method)
+        let Some(kind) = Kind::of(&asked.method) else { return asked.answer(&by, &legacy::answer(&asked.method)) };
+        let exclusive = self.holding.session_of_all();
+        let terms = Terms {
+            upstream: &self.name,
+            metrics: &self.metrics,
+            limit: self.config.question_timeout,
+            exclusive: exclusive.as_ref(),
+        };
+        match asking::put(&terms, asked, kind, by) {
+            Ok(()) => {}
+            Err(Refused::NotOwned) => self.not_owned(kind),
+            Err(why) => {
+                tracing::debug!(upstream = &*self.name, kind = kind.label(), ?why, "a question was refused")
+            }
+        }
     }
 
     fn violated(&self, kind: &'static str, detail: &dyn std::fmt::Display) {
