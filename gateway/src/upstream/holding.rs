@@ -1,7 +1,7 @@
 //! Whose an instance of an upstream is, and what it is told that it may ask.
 
 use super::config::{Config, Transport};
-use crate::call::{Principal, Tenant};
+use crate::call::Tenant;
 use crate::protocol::capability::Capabilities;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -17,7 +17,6 @@ const BRIDGED: Capabilities = Capabilities::QUESTIONS.with(Capabilities::APPS);
 pub type Said = watch::Receiver<Option<Capabilities>>;
 
 /// Whose an instance is.
-#[allow(dead_code, reason = "instances beside the primary are next")]
 #[derive(Debug, Clone)]
 pub(crate) enum Holder {
     /// Of all who call: the primary.
@@ -25,12 +24,11 @@ pub(crate) enum Holder {
     /// Of one handshake session.
     Session(Arc<Tenant>),
     /// Of one principal.
-    Principal(Principal),
+    Principal,
 }
 
 /// Whose an instance is, and what it is told.
 pub(crate) struct Holding {
-    #[allow(dead_code, reason = "instances beside the primary are next")]
     pub(crate) holder: Holder,
     /// What a handshake declares where no client has said anything.
     told: Capabilities,
@@ -40,7 +38,6 @@ pub(crate) struct Holding {
     only: Mutex<Option<Arc<Tenant>>>,
 }
 
-#[allow(dead_code, reason = "instances beside the primary are next")]
 impl Holding {
     /// Of all who call.
     pub(crate) fn everyone(config: &Config) -> Self {
@@ -63,8 +60,8 @@ impl Holding {
     }
 
     /// Of one principal.
-    pub(crate) fn principal(principal: &Principal, config: &Config) -> Self {
-        Self { holder: Holder::Principal(principal.clone()), ..Self::everyone(config) }
+    pub(crate) fn principal(config: &Config) -> Self {
+        Self { holder: Holder::Principal, ..Self::everyone(config) }
     }
 
     /// The one session that every question of this instance is for, whether a call of it is open or not.
@@ -73,6 +70,11 @@ impl Holding {
             Holder::Session(tenant) => Some(tenant.clone()),
             _ => self.only.lock().unwrap_or_else(PoisonError::into_inner).clone(),
         }
+    }
+
+    /// Whether it is this session's alone.
+    pub(crate) fn is_of(&self, session: Option<&Arc<Tenant>>) -> bool {
+        session.is_some_and(|session| self.session_of_all().is_some_and(|whose| whose.id() == session.id()))
     }
 
     /// The one client of this gateway has this session now.
@@ -121,7 +123,7 @@ mod tests {
         let only = Holding::client(&config(), watch::channel(None).1);
         assert!(only.session_of_all().is_none());
         only.belongs_to(&tenant);
-        assert!(only.session_of_all().is_some());
-        assert!(Holding::principal(&Principal::named("p"), &config()).session_of_all().is_none());
+        assert!(only.session_of_all().is_some() && only.is_of(Some(&tenant)) && !only.is_of(None));
+        assert!(Holding::principal(&config()).session_of_all().is_none());
     }
 }
