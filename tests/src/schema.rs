@@ -3,9 +3,9 @@
 //! The schemas are not ours to keep: they are taken from the folder that `TRUNKLINE_SCHEMAS` names, one
 //! `REVISION.json` for each. Without it nothing is judged, and that is said once.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::io::Write;
-use std::path::Path;
+use std::path::PathBuf;
 use std::sync::OnceLock;
 
 use serde_json::Value;
@@ -27,10 +27,10 @@ pub enum Reader {
     Upstream,
 }
 
-/// The published schemas.
+/// The published schemas, each read when it is first asked for.
 pub struct Schemas {
-    revisions: HashMap<Revision, Book>,
-    methods: BTreeSet<String>,
+    folder: PathBuf,
+    books: [OnceLock<Book>; 5],
 }
 
 /// The schema of one revision, and which definition is whose.
@@ -42,22 +42,29 @@ struct Book {
     to_upstream: HashMap<String, String>,
 }
 
+static SCHEMAS: OnceLock<Option<Schemas>> = OnceLock::new();
+
 /// The schemas, if they are at hand.
-///
-/// # Panics
-///
-/// When the folder that is named does not hold them.
 pub fn published() -> Option<&'static Schemas> {
-    static SCHEMAS: OnceLock<Option<Schemas>> = OnceLock::new();
     let load = || {
-        let folder = std::env::var_os("TRUNKLINE_SCHEMAS").filter(|folder| !folder.is_empty());
+        let folder = folder();
         if folder.is_none() {
             // Not `eprintln!`: the test runner would swallow it, and a silent skip is a lie.
             let _ = writeln!(std::io::stderr(), "frames are not held against schemas: TRUNKLINE_SCHEMAS is not set");
         }
-        folder.map(|folder| Schemas::read(Path::new(&folder)))
+        folder.map(Schemas::of)
     };
     SCHEMAS.get_or_init(load).as_ref()
+}
+
+/// The folder that the environment names.
+pub(crate) fn folder() -> Option<PathBuf> {
+    std::env::var_os("TRUNKLINE_SCHEMAS").filter(|folder| !folder.is_empty()).map(PathBuf::from)
+}
+
+/// Takes the folder from whoever started this process: its environment need not reach a child.
+pub(crate) fn told(folder: Option<PathBuf>) {
+    SCHEMAS.get_or_init(|| folder.map(Schemas::of));
 }
 
 /// What is wrong with a frame that `reader` got in a revision; `method` is that of the request which an answer is to.
@@ -73,22 +80,28 @@ pub fn faults(frame: &Frame, method: Option<&str>, reader: Reader, revision: Rev
 }
 
 impl Schemas {
-    fn read(folder: &Path) -> Schemas {
-        let mut revisions = HashMap::new();
-        for revision in Revision::ALL {
-            let file = folder.join(format!("{revision}.json"));
+    fn of(folder: PathBuf) -> Schemas {
+        Schemas { folder, books: Default::default() }
+    }
+
+    fn book(&self, revision: Revision) -> &Book {
+        self.books[revision as usize].get_or_init(|| {
+            let file = self.folder.join(format!("{revision}.json"));
             let text = std::fs::read_to_string(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
             let root = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
-            revisions.insert(revision, Book::new(Schema::new(root)));
-        }
-        let known = |book: &Book| book.to_client.keys().chain(book.to_upstream.keys()).cloned().collect::<Vec<_>>();
-        let methods = revisions.values().flat_map(known).collect();
-        Schemas { revisions, methods }
+            Book::new(Schema::new(root))
+        })
+    }
+
+    /// Whether any revision has such a method.
+    fn knows(&self, method: &str) -> bool {
+        let has = |book: &Book| book.to_client.contains_key(method) || book.to_upstream.contains_key(method);
+        Revision::ALL.into_iter().any(|revision| has(self.book(revision)))
     }
 
     fn faults(&self, frame: &Frame, method: Option<&str>, reader: Reader, revision: Revision) -> Vec<String> {
         let Some(value) = tree(frame) else { return Vec::new() };
-        let book = &self.revisions[&revision];
+        let book = self.book(revision);
         let mut faults = book.envelope(frame, &value);
         match (&frame.method, method) {
             (Some(name), _) => {
@@ -96,7 +109,7 @@ impl Schemas {
                 match known.get(name) {
                     Some(definition) => faults.extend(book.schema.faults(definition, &value)),
                     // What no revision has is somebody's own; what another one has is in the wrong place.
-                    None if self.methods.contains(name) => {
+                    None if self.knows(name) => {
                         faults.push(format!("{name} is not for a {reader:?} of this revision"));
                     }
                     None => {}

@@ -31,9 +31,8 @@ impl Schema {
     /// The names of the definitions that another one is a choice of.
     #[must_use]
     pub fn variants(&self, name: &str) -> Vec<String> {
-        let definition = &self.root[self.folder][name];
-        // A choice of one is no choice: such a definition is that other one.
-        let choice = definition["anyOf"].as_array().map_or(std::slice::from_ref(definition), Vec::as_slice);
+        // A choice of one is no choice: such a definition is that one itself.
+        let Some(choice) = self.root[self.folder][name]["anyOf"].as_array() else { return vec![name.to_owned()] };
         let name = |branch: &Value| Some(branch["$ref"].as_str()?.rsplit('/').next()?.to_owned());
         choice.iter().filter_map(name).collect()
     }
