@@ -20,6 +20,7 @@ const SESSIONS: &str = "trunkline_sessions";
 const EVICTED: &str = "trunkline_sessions_evicted_total";
 const STREAMS: &str = "trunkline_streams";
 const DROPPED: &str = "trunkline_notifications_dropped_total";
+const UNASKED: &str = "trunkline_unasked_answers_total";
 const QUESTIONS: &str = "trunkline_questions_total";
 const WAITING: &str = "trunkline_waiting_for_input_seconds";
 const PARKED: &str = "trunkline_parked_calls";
@@ -63,6 +64,7 @@ pub fn describe() {
     describe_counter!(EVICTED, "Sessions that were ended by the gateway, by reason");
     describe_gauge!(STREAMS, "Open streams to clients, by kind");
     describe_counter!(DROPPED, "Notifications that reached nobody, by reason");
+    describe_counter!(UNASKED, "Answers of clients to no open question");
     describe_counter!(QUESTIONS, "Live questions of an upstream to clients, by kind and what became of them");
     describe_histogram!(WAITING, Unit::Seconds, "How long a call waited for an answer to a question");
     describe_gauge!(PARKED, "Calls that wait for the retry of a stateless client");
@@ -200,6 +202,11 @@ pub fn state_refused(reason: &'static str) -> Counter {
 }
 
 /// Questions that were not put to a stateless client: `full`, `undeclared`, `untranslatable`, `unknown`, `ending`.
-pub fn unasked_question(reason: &'static str) -> Counter {
+pub fn not_put(reason: &'static str) -> Counter {
     counter!(NOT_PUT, "reason" => reason)
+}
+
+/// Answers of clients to what was never asked of them, or is no longer.
+pub fn unasked() -> Counter {
+    counter!(UNASKED)
 }

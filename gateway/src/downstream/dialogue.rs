@@ -1,5 +1,6 @@
 //! What becomes of the questions that come up while a call goes on: by the era of the client.
 
+use super::asking::Asking;
 use super::line::Line;
 use super::stateless::Stateless;
 use super::turns::Turn;
@@ -13,6 +14,8 @@ pub(super) enum Dialogue {
     Mute,
     /// A stateless client: its call is parked, and it asks again.
     Stateless(Stateless),
+    /// A handshake client: it is asked live, on the call's own stream.
+    Live(Box<Asking>),
 }
 
 impl Dialogue {
@@ -21,6 +24,7 @@ impl Dialogue {
         match self {
             Self::Mute => drop(ask),
             Self::Stateless(stateless) => stateless.ask(ask, &line),
+            Self::Live(asking) => asking.ask(ask, &line),
         }
     }
 
@@ -29,6 +33,7 @@ impl Dialogue {
         match self {
             Self::Mute => Poll::Pending,
             Self::Stateless(stateless) => stateless.poll(&mut line, cx),
+            Self::Live(asking) => asking.poll(&mut line, cx),
         }
     }
 
@@ -38,6 +43,15 @@ impl Dialogue {
         match self {
             Self::Mute => Some((outcome, line.reply.revision())),
             Self::Stateless(stateless) => Some(stateless.outcome(outcome, &line)),
+            Self::Live(asking) => asking.outcome(outcome, &line),
+        }
+    }
+
+    /// The client has withdrawn the call: what is left to be said to it before nothing more is.
+    pub(super) fn cancel(&mut self, mut line: Line<'_>, cx: &mut Context<'_>) -> Option<Vec<u8>> {
+        match self {
+            Self::Mute | Self::Stateless(_) => None,
+            Self::Live(asking) => asking.cancel(&mut line, cx),
         }
     }
 }

@@ -7,6 +7,7 @@ pub mod listener;
 pub mod stdio;
 
 mod asked;
+mod asking;
 mod batch;
 mod dialogue;
 mod edge;
@@ -23,11 +24,13 @@ mod origin;
 mod pages;
 mod parked;
 mod passing;
+mod outgoing;
 mod peer;
 mod pulse;
 mod quota;
 mod replay;
 mod retry;
+mod rounds;
 mod running;
 #[cfg(test)]
 mod scripted;

@@ -34,7 +34,6 @@ impl Running {
     }
 
     /// A call whose client can be asked.
-    #[allow(dead_code, reason = "for the dialogues to come")]
     pub(super) fn asking(mut self, dialogue: Dialogue) -> Self {
         self.dialogue = dialogue;
         self
@@ -120,7 +119,8 @@ impl Turns for Running {
         if let Some(open) = &self.open
             && open.poll_cancelled(cx).is_ready()
         {
-            return Poll::Ready(Turn::Cancelled);
+            let line = Line { reply: &mut self.reply, asked: &self.asked, edge: &self.edge };
+            return Poll::Ready(self.dialogue.cancel(line, cx).map_or(Turn::Cancelled, Turn::Event));
         }
         loop {
             let line = Line { reply: &mut self.reply, asked: &self.asked, edge: &self.edge };

@@ -59,7 +59,7 @@ impl Stateless {
         let upstream = ask.upstream.clone();
         // A question that is dropped is told its upstream to have no answer.
         if let Err(why) = self.gather(ask, line.edge) {
-            signals::unasked_question(why).increment(1);
+            signals::not_put(why).increment(1);
             tracing::debug!(upstream = &*upstream, why, "a question is not put to its client");
         }
     }

@@ -7,7 +7,7 @@ use crate::downstream::scripted::{Hand, object};
 use crate::protocol::error::RpcError;
 use crate::protocol::object::Key;
 use crate::protocol::{Object, Revision};
-use serde_json::{Value, json};
+use serde_json::json;
 
 const ASKS: &str = r#"{"resultType":"input_required","inputRequests":{"k":{"method":"elicitation/create","params":{"message":"Sure?","requestedSchema":{"type":"object"}}}},"requestState":"s\u0041\/1"}"#;
 const PAGE: &str =
@@ -137,17 +137,13 @@ async fn pages_are_visited_first_and_the_call_is_made_again_once() {
     let retry = request.retry(&second, second.accepts());
     let (last, call) = ended(&mut bench, &retry, complete).await;
     assert_eq!(last.1["result"]["resultType"], "complete");
-    assert_eq!(call.params.raw(), &plain(&call.params), "as it was made first");
+    assert!(!has_retried(&call.params), "it is made as it was first");
     assert_eq!(call.bound_to.as_deref(), Some("up"));
     assert!(retry.send(&bench).await.error().2.contains("already used") && bench.hands.is_empty());
 }
 
-/// The parameters without what a retry adds.
-fn plain(params: &Object) -> String {
-    let mut value: Value = serde_json::from_slice(params.raw()).unwrap();
-    assert!(value.as_object_mut().unwrap().remove("inputResponses").is_none());
-    assert!(value.as_object_mut().unwrap().remove("requestState").is_none());
-    String::from_utf8(params.raw().to_vec()).unwrap()
+fn has_retried(params: &Object) -> bool {
+    params.get(Key::InputResponses).is_some() || params.get(Key::RequestState).is_some()
 }
 
 #[tokio::test(start_paused = true)]
