@@ -64,9 +64,12 @@ impl Lost {
     /// What happened, for a person.
     pub(crate) fn text(&self) -> &Arc<str> {
         match self {
-            Self::Unsent(text) | Self::Busy(text) | Self::Unknown(text) | Self::Session(text) | Self::Odd(text) | Self::Stray(text) => {
-                text
-            }
+            Self::Unsent(text)
+            | Self::Busy(text)
+            | Self::Unknown(text)
+            | Self::Session(text)
+            | Self::Odd(text)
+            | Self::Stray(text) => text,
             Self::Status(refusal) => &refusal.text,
         }
     }

@@ -73,11 +73,11 @@ async fn a_retry_takes_the_call_up_again_round_after_round() {
     sleep(Duration::from_secs(300)).await;
     assert!(!hand.is_cancelled(), "between rounds nothing cancels");
     let (face, retry) = (bench.client.clone(), request.retry(&first, first.accepts()));
-    let (second, roots) = tokio::join!(retry.send(&face), async {
+    let (second, [roots]) = tokio::join!(retry.send(&face), async {
         let answered = answers.remove(0).await.unwrap();
         assert_eq!(answered.revision, Revision::V2026_07_28);
         assert_eq!(answered.body.unwrap().find("action"), Some(&br#""accept""#[..]));
-        hand.ask(Method::RootsList, "{}")
+        [hand.ask(Method::RootsList, "{}")]
     });
     assert!(second.is_input_required() && second.keys() != first.keys() && second.state() != first.state());
     let retry = request.retry(&second, json!({&second.keys()[0]: {"roots": []}}));
@@ -317,9 +317,9 @@ async fn only_what_a_request_declares_is_asked_and_the_retry_declares_anew() {
     assert!(roots.await.is_err());
     assert_eq!(first.keys().len(), 1);
     let retry = request.retry(&first, json!({})).able(json!({"roots": {}}));
-    let (second, _roots) = tokio::join!(retry.send(&face), async {
+    let (second, [_roots]) = tokio::join!(retry.send(&face), async {
         assert!(form.await.is_err(), "it can no longer be asked this");
-        hand.ask(Method::RootsList, "{}")
+        [hand.ask(Method::RootsList, "{}")]
     });
     assert_eq!(second.1["result"]["inputRequests"][&second.keys()[0]]["method"], "roots/list");
 }
