@@ -3,6 +3,7 @@
 pub mod config;
 
 mod backoff;
+mod call_sessions;
 mod fault;
 mod gate;
 mod holding;

@@ -1,5 +1,6 @@
 //! What all parts of one upstream share: its configuration, its gate, its inventory, what is wanted of it.
 
+use super::call_sessions::CallSessions;
 use super::config::{Config, Transport};
 use super::gate::Gate;
 use super::holding::{Holder, Holding};
@@ -41,6 +42,8 @@ pub(crate) struct Standing {
     pub(crate) seat: Seat,
     pub(crate) metrics: signals::Upstream,
     pub(crate) gate: Gate,
+    /// Beside the primary session, where it has sessions.
+    pub(crate) sessions: CallSessions,
     pub(crate) inventory: watch::Sender<Option<Arc<Inventory>>>,
     pub(crate) reads: Reads,
     pub(crate) wants: Wants,
@@ -68,6 +71,7 @@ impl Standing {
             seat,
             metrics,
             gate: Gate::default(),
+            sessions: CallSessions::default(),
             inventory: watch::Sender::new(None),
             reads: Reads::default(),
             wants: Wants::default(),

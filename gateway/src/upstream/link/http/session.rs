@@ -7,7 +7,7 @@ use bytes::Bytes;
 use http::HeaderValue;
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http_body_util::Full;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 const STREAM: HeaderValue = HeaderValue::from_static("text/event-stream");
@@ -16,6 +16,8 @@ const STREAM: HeaderValue = HeaderValue::from_static("text/event-stream");
 pub(crate) struct Http {
     pub(super) wire: Arc<Wire>,
     next: AtomicU64,
+    /// How many exchanges are open in it.
+    pub(super) open: AtomicUsize,
     session: OnceLock<HeaderValue>,
     version: OnceLock<HeaderValue>,
     modern: AtomicBool,
@@ -26,6 +28,7 @@ impl Http {
         Arc::new(Self {
             wire,
             next: AtomicU64::new(1),
+            open: AtomicUsize::new(0),
             session: OnceLock::new(),
             version: OnceLock::new(),
             modern: AtomicBool::new(false),
@@ -47,7 +50,13 @@ impl Http {
         let _ = self.session.set(id.clone());
     }
 
-    pub(super) fn has_session(&self) -> bool {
+    /// Whether any exchange is open in it.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.open.load(Ordering::Relaxed) > 0
+    }
+
+    /// Whether the upstream has given it an id.
+    pub(crate) fn has_session(&self) -> bool {
         self.session.get().is_some()
     }
 
