@@ -1,7 +1,7 @@
 //! One upstream as its callers see it: lists, changes, subscriptions, and real children.
 
 mod call_sessions;
-mod host;
+pub(super) mod host;
 mod http;
 mod instances;
 pub(super) mod rig;
