@@ -2,9 +2,10 @@
 
 use super::status;
 use crate::call::{Call, Change, Event, Failure, ListenFilter, LogLevel, Outcome};
-use crate::protocol::error::{self, RpcError};
+use crate::protocol::error::RpcError;
 use crate::protocol::meta::{SERVER_INFO, SUBSCRIPTION_ID};
 use crate::protocol::object::{Edit, Key};
+use crate::protocol::translate::Told;
 use crate::protocol::{Id, Method, Object, Revision, frame, json, translate};
 use bytes::Bytes;
 use http::StatusCode;
@@ -90,15 +91,7 @@ impl Asked {
             }
             Outcome::Error(Failure::Refused(refusal)) => self.error(&refusal.to_rpc(self.revision)),
             Outcome::Error(Failure::Upstream(rpc)) => {
-                let rpc = translate::error(&rpc, self.uri.as_deref(), from, self.revision);
-                match rpc.code() {
-                    // No legacy client knows this code.
-                    Some(error::MISSING_CAPABILITY) if !self.revision.is_modern() => {
-                        let what = rpc.message().unwrap_or_default();
-                        self.cannot(&format!("The upstream needs a capability that this client does not have: {what}"))
-                    }
-                    _ => self.error(&rpc),
-                }
+                self.told(translate::failure(&self.method, &rpc, self.uri.as_deref(), from, self.revision))
             }
         }
     }
@@ -121,13 +114,17 @@ impl Asked {
         Answer { frame: out, status: StatusCode::OK }
     }
 
-    /// A tool says it to the model, everything else to the program.
     fn cannot(&self, why: &str) -> Answer {
-        if self.method != Method::ToolsCall {
-            return self.error(&RpcError::new(error::INTERNAL, why, None));
+        self.told(translate::cannot(&self.method, why))
+    }
+
+    fn told(&self, told: Told) -> Answer {
+        match told {
+            Told::Error(rpc) => self.error(&rpc),
+            Told::Result(result) => {
+                Answer { frame: frame::result(self.id.raw(), result.raw()).into(), status: StatusCode::OK }
+            }
         }
-        let result = format!("{{\"content\":[{{\"type\":\"text\",\"text\":{}}}],\"isError\":true}}", json::quote(why));
-        Answer { frame: frame::result(self.id.raw(), result.as_bytes()).into(), status: StatusCode::OK }
     }
 
     fn error(&self, rpc: &RpcError) -> Answer {
@@ -183,6 +180,7 @@ fn change_method(change: &Change) -> Method {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::protocol::error;
 
     fn asked(revision: Revision, level: Option<LogLevel>) -> Asked {
         let id = Id::from_raw(Bytes::from_static(b"1")).unwrap();
