@@ -1,9 +1,13 @@
 //! What every transport towards clients shares: the handler behind it, who we say we are, the task level.
 
+use super::config::{Config, Questions};
+use super::label::Label;
+use super::quota::Quota;
 use crate::call::{Call, Handler, Reply};
 use crate::lifecycle::Tasks;
 use crate::protocol::json;
 use bytes::Bytes;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The part of the client edge that is the same for every transport.
@@ -14,14 +18,31 @@ pub(super) struct Edge {
     pub(super) identity: Bytes,
     /// The level that ends with the face.
     pub(super) tasks: Tasks,
+    /// What questions to clients are held to.
+    #[allow(dead_code, reason = "read once calls wait for answers")]
+    pub(super) questions: Questions,
+    /// Whether questions say who asks.
+    #[allow(dead_code, reason = "read once calls wait for answers")]
+    pub(super) label: Label,
+    /// The calls that wait for an answer of their client.
+    #[allow(dead_code, reason = "read once calls wait for answers")]
+    pub(super) quota: Arc<Quota>,
     /// How long calls may go on once the level was told to end.
     grace: Duration,
 }
 
 impl Edge {
-    pub(super) fn new(handler: Handler, name: &str, grace: Duration, tasks: Tasks) -> Self {
-        let identity = format!("{{\"name\":{},\"version\":\"{}\"}}", json::quote(name), env!("CARGO_PKG_VERSION"));
-        Self { handler, identity: identity.into(), tasks, grace }
+    pub(super) fn new(handler: Handler, config: &Config, tasks: Tasks) -> Self {
+        let name = json::quote(&config.name);
+        Self {
+            handler,
+            identity: format!("{{\"name\":{name},\"version\":\"{}\"}}", env!("CARGO_PKG_VERSION")).into(),
+            tasks,
+            questions: config.questions.clone(),
+            label: Label(config.questions.names_upstream),
+            quota: Quota::new(&config.questions),
+            grace: config.shutdown_grace,
+        }
     }
 
     /// Hands a call over.

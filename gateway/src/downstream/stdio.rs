@@ -28,7 +28,7 @@ where
 {
     let level = tasks.child();
     let writer = Writer::start(stdout, &level);
-    let edge = Arc::new(Edge::new(handler, &config.name, config.shutdown_grace, tasks.clone()));
+    let edge = Arc::new(Edge::new(handler, config, tasks.clone()));
     let mut connection = Connection::new(edge, writer.outlet(), level.child());
     let read = tokio::select! {
         read = read(&mut connection, &mut stdin, config.max_body) => Some(read),

@@ -19,7 +19,7 @@ pub(super) struct Endpoint {
 
 impl Endpoint {
     pub(super) fn new(handler: Handler, config: Config, tasks: Tasks) -> Self {
-        let edge = Arc::new(Edge::new(handler, &config.name, config.shutdown_grace, tasks));
+        let edge = Arc::new(Edge::new(handler, &config, tasks));
         let sessions = Sessions::new(config.session.clone());
         Self { edge, config, sessions, anonymous: Who::anonymous() }
     }

@@ -51,7 +51,8 @@ fn can_be_said(message: &[u8], gap: Gap) -> bool {
     let Some(content) = json::get(message, "content") else { return true };
     let blocks: Vec<_> = if content.starts_with(b"[") { edit::each(content).collect() } else { vec![content] };
     let is_of_tools = |block: &&[u8]| edit::text(block, "type").is_some_and(|kind| kind.starts_with("tool_"));
-    let is_too_much = gap.lost.has(Features::BLOCKS) && (blocks.len() != 1 || blocks.iter().any(is_of_tools));
+    let is_one = matches!(blocks[..], [only] if only.starts_with(b"{"));
+    let is_too_much = gap.lost.has(Features::BLOCKS) && (!is_one || blocks.iter().any(is_of_tools));
     let is_unheard = gap.lost.has(Features::AUDIO) && blocks.iter().any(|block| blocks::is_sound(block));
     !is_too_much && !is_unheard
 }

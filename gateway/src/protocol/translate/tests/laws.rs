@@ -115,6 +115,8 @@ fn is_object(raw: &[u8]) -> bool {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
     #[test]
     fn equal_revisions_change_nothing(raw in members(value())) {
         let payload = object(&raw);
