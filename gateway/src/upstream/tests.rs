@@ -1,6 +1,6 @@
 //! One upstream as its callers see it: lists, changes, subscriptions, and real children.
 
-mod host;
+pub(super) mod host;
 mod http;
 mod instances;
 pub(super) mod rig;
