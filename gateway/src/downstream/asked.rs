@@ -2,7 +2,7 @@
 
 use super::status;
 use crate::call::{Call, Change, Event, Failure, ListenFilter, LogLevel, Outcome};
-use crate::protocol::error::RpcError;
+use crate::protocol::error::{self, RpcError};
 use crate::protocol::meta::{SERVER_INFO, SUBSCRIPTION_ID};
 use crate::protocol::object::{Edit, Key};
 use crate::protocol::translate::Told;
@@ -23,6 +23,8 @@ pub(super) struct Asked {
     uri: Option<Box<str>>,
     /// The client's own progress token, raw.
     token: Option<Bytes>,
+    /// Why the client cannot be asked on this request, as the end of a sentence; `None` where it can.
+    pub(super) mute: Option<&'static str>,
     /// The level from which on log messages are passed; `None` means all to a legacy client and none to a modern one.
     level: Option<LogLevel>,
 }
@@ -44,13 +46,14 @@ impl Asked {
             revision: call.revision(),
             uri: uri.map(|uri| uri.into()),
             token,
+            mute: None,
             level: call.log_level,
         }
     }
 
     /// The hop's part of an `initialize`, which agreed on `revision`.
     pub(super) fn handshake(id: Id, revision: Revision) -> Self {
-        Self { id, method: Method::Initialize, revision, uri: None, token: None, level: None }
+        Self { id, method: Method::Initialize, revision, uri: None, token: None, mute: None, level: None }
     }
 
     /// The notification that an event becomes; `None` where this client did not ask for it.
@@ -91,6 +94,13 @@ impl Asked {
             }
             Outcome::Error(Failure::Refused(refusal)) => self.error(&refusal.to_rpc(self.revision)),
             Outcome::Error(Failure::Upstream(rpc)) => {
+                let is_lacking = rpc.code() == Some(error::MISSING_CAPABILITY) && !self.revision.is_modern();
+                if let Some(mute) = self.mute.filter(|_| is_lacking) {
+                    let what = rpc.message().unwrap_or_default();
+                    return self.cannot(&format!(
+                        "The upstream needs a capability that this client does not have: {what}, {mute}"
+                    ));
+                }
                 self.told(translate::failure(&self.method, &rpc, self.uri.as_deref(), from, self.revision))
             }
         }
@@ -114,7 +124,8 @@ impl Asked {
         Answer { frame: out, status: StatusCode::OK }
     }
 
-    fn cannot(&self, why: &str) -> Answer {
+    /// A tool says it to the model, everything else to the program.
+    pub(super) fn cannot(&self, why: &str) -> Answer {
         self.told(translate::cannot(&self.method, why))
     }
 
@@ -180,11 +191,10 @@ fn change_method(change: &Change) -> Method {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::error;
 
     fn asked(revision: Revision, level: Option<LogLevel>) -> Asked {
         let id = Id::from_raw(Bytes::from_static(b"1")).unwrap();
-        Asked { id, method: Method::ToolsCall, revision, uri: None, token: None, level }
+        Asked { id, method: Method::ToolsCall, revision, uri: None, token: None, mute: None, level }
     }
 
     #[test]
