@@ -103,6 +103,10 @@ impl Asked {
                             "The upstream needs a capability that this client does not have: {what}{mute}"
                         ))
                     }
+                    // No client before it does.
+                    Some(error::URL_ELICITATION_REQUIRED) if self.revision < Revision::V2025_11_25 => {
+                        self.cannot(&pages_in_words(&rpc))
+                    }
                     _ => self.error(&rpc),
                 }
             }
@@ -140,6 +144,20 @@ impl Asked {
         let status = status::of_answer(rpc.code(), self.revision);
         Answer { frame: frame::error(Some(self.id.raw()), rpc.raw()).into(), status }
     }
+}
+
+/// The pages that an upstream wants visited first, as a person reads it.
+fn pages_in_words(rpc: &RpcError) -> String {
+    let mut words = rpc.message().unwrap_or_default();
+    let pages = rpc.data().and_then(|data| json::get(data, "elicitations")).unwrap_or(b"[]");
+    for place in json::elements(pages).into_iter().flatten() {
+        let text = |key| json::get(&pages[place.clone()], key).and_then(json::unquote);
+        if let Some(url) = text("url") {
+            let why = text("message").unwrap_or_else(|| "Visit this page first".into());
+            words.push_str(&format!("\n{why}: {url}"));
+        }
+    }
+    words
 }
 
 /// A whole notification in one line.
@@ -215,6 +233,27 @@ mod tests {
     fn progress_without_a_token_is_nobodys() {
         let event = Event::Progress(Object::empty());
         assert!(asked(Revision::V2025_11_25, None).event(event, Revision::V2025_11_25).is_none());
+    }
+
+    #[test]
+    fn pages_to_visit_pass_where_they_are_known_and_are_written_out_elsewhere() {
+        let data = r#"{"elicitations":[{"mode":"url","elicitationId":"e","url":"https://h/?a=1","message":"Sign in"},{"url":"https://i/"}]}"#;
+        let rpc = RpcError::new(error::URL_ELICITATION_REQUIRED, "Not yet", Some(data));
+        let answer = |method, revision| {
+            let asked = Asked { method, ..asked(revision, None) };
+            let outcome = Outcome::Error(Failure::Upstream(rpc.clone()));
+            String::from_utf8(asked.answer(outcome, Revision::V2025_11_25, None, b"{}").frame).unwrap()
+        };
+        assert!(answer(Method::ToolsCall, Revision::V2025_11_25).ends_with(&format!("\"error\":{}}}", text_of(&rpc))));
+        let words = r"Not yet\nSign in: https://h/?a=1\nVisit this page first: https://i/";
+        let told = answer(Method::ToolsCall, Revision::V2025_06_18);
+        assert!(told.contains(words) && told.contains("\"isError\":true"), "{told}");
+        let told = answer(Method::PromptsGet, Revision::V2024_11_05);
+        assert!(told.contains(words) && told.contains("\"code\":-32603"), "{told}");
+    }
+
+    fn text_of(rpc: &RpcError) -> &str {
+        std::str::from_utf8(rpc.raw()).unwrap()
     }
 
     #[test]

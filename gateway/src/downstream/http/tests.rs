@@ -4,6 +4,7 @@ mod legacy;
 mod modern;
 mod questions;
 mod refusals;
+mod rounds;
 mod streams;
 
 use super::{Body, Face};
