@@ -109,7 +109,8 @@ async fn a_refusal_withdraws_the_other_questions_and_ends_the_call() {
     let mut bench = modern();
     let (id, _listen) = able(&mut bench, "2025-11-25").await;
     let mut body = asked(&mut bench, &id, &[ASK, ROOTS]).await.into_body();
-    (frame(&mut body).await, frame(&mut body).await);
+    frame(&mut body).await;
+    frame(&mut body).await;
     answer(&bench, &id, "2", r#""error":{"code":-1,"message":"not today"}"#).await;
     let withdrawn = frame(&mut body).await;
     assert!(withdrawn.contains(r#""requestId":1"#), "{withdrawn}");
@@ -211,7 +212,8 @@ async fn a_cancelled_call_withdraws_its_questions_and_says_nothing_more() {
     let mut bench = modern();
     let (id, _listen) = able(&mut bench, "2025-11-25").await;
     let mut body = asked(&mut bench, &id, &[ASK, ROOTS]).await.into_body();
-    (frame(&mut body).await, frame(&mut body).await);
+    frame(&mut body).await;
+    frame(&mut body).await;
     bench.legacy(&id, r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#).await;
     for id in [1, 2] {
         assert!(frame(&mut body).await.contains(&format!(r#""requestId":{id}"#)));
