@@ -2,9 +2,15 @@
 
 mod legacy;
 mod modern;
+mod parked;
+mod passing;
 mod questions;
 mod refusals;
+<<<<<<< HEAD
 mod rounds;
+=======
+mod stateless;
+>>>>>>> main
 mod streams;
 
 use super::{Body, Face};
