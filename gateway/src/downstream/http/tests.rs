@@ -6,11 +6,8 @@ mod parked;
 mod passing;
 mod questions;
 mod refusals;
-<<<<<<< HEAD
 mod rounds;
-=======
 mod stateless;
->>>>>>> main
 mod streams;
 
 use super::{Body, Face};

@@ -207,7 +207,6 @@ async fn a_host_that_goes_away_ends_everything() {
 }
 
 #[tokio::test(start_paused = true)]
-<<<<<<< HEAD
 async fn questions_are_lines_and_so_are_their_answers() {
     let mut host = Host::start();
     host.handshake().await;
@@ -266,7 +265,9 @@ async fn at_the_end_of_stdin_nobody_is_waited_for_who_could_answer() {
     hand.complete("{}");
     assert!(host.stdout.next_line().await.unwrap().unwrap().contains("\"result\""));
     host.ended.await.unwrap();
-=======
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_parked_call_is_taken_up_again_and_goes_with_the_pipe() {
     let mut host = Host::start();
     let able = |id: &str, more: &str| {
@@ -297,5 +298,4 @@ async fn a_parked_call_is_taken_up_again_and_goes_with_the_pipe() {
         hand.complete(r#"{"content":[]}"#);
         assert!(host.line().await.starts_with(r#"{"jsonrpc":"2.0","id":"again","result":{"resultType":"complete""#));
     }
->>>>>>> main
 }
