@@ -5,6 +5,7 @@ use crate::call::{Call, Change, Event, Failure, ListenFilter, LogLevel, Outcome}
 use crate::protocol::error::{self, RpcError};
 use crate::protocol::meta::{SERVER_INFO, SUBSCRIPTION_ID};
 use crate::protocol::object::{Edit, Key};
+use crate::protocol::translate::Told;
 use crate::protocol::{Id, Method, Object, Revision, frame, json, translate};
 use bytes::Bytes;
 use http::StatusCode;
@@ -93,22 +94,14 @@ impl Asked {
             }
             Outcome::Error(Failure::Refused(refusal)) => self.error(&refusal.to_rpc(self.revision)),
             Outcome::Error(Failure::Upstream(rpc)) => {
-                let rpc = translate::error(&rpc, self.uri.as_deref(), from, self.revision);
-                match rpc.code() {
-                    // No legacy client knows this code.
-                    Some(error::MISSING_CAPABILITY) if !self.revision.is_modern() => {
-                        let what = rpc.message().unwrap_or_default();
-                        let mute = self.mute.map(|mute| format!(", {mute}")).unwrap_or_default();
-                        self.cannot(&format!(
-                            "The upstream needs a capability that this client does not have: {what}{mute}"
-                        ))
-                    }
-                    // No client before it does.
-                    Some(error::URL_ELICITATION_REQUIRED) if self.revision < Revision::V2025_11_25 => {
-                        self.cannot(&pages_in_words(&rpc))
-                    }
-                    _ => self.error(&rpc),
+                let is_lacking = rpc.code() == Some(error::MISSING_CAPABILITY) && !self.revision.is_modern();
+                if let Some(mute) = self.mute.filter(|_| is_lacking) {
+                    let what = rpc.message().unwrap_or_default();
+                    return self.cannot(&format!(
+                        "The upstream needs a capability that this client does not have: {what}, {mute}"
+                    ));
                 }
+                self.told(translate::failure(&self.method, &rpc, self.uri.as_deref(), from, self.revision))
             }
         }
     }
@@ -133,31 +126,22 @@ impl Asked {
 
     /// A tool says it to the model, everything else to the program.
     pub(super) fn cannot(&self, why: &str) -> Answer {
-        if self.method != Method::ToolsCall {
-            return self.error(&RpcError::new(error::INTERNAL, why, None));
+        self.told(translate::cannot(&self.method, why))
+    }
+
+    fn told(&self, told: Told) -> Answer {
+        match told {
+            Told::Error(rpc) => self.error(&rpc),
+            Told::Result(result) => {
+                Answer { frame: frame::result(self.id.raw(), result.raw()).into(), status: StatusCode::OK }
+            }
         }
-        let result = format!("{{\"content\":[{{\"type\":\"text\",\"text\":{}}}],\"isError\":true}}", json::quote(why));
-        Answer { frame: frame::result(self.id.raw(), result.as_bytes()).into(), status: StatusCode::OK }
     }
 
     fn error(&self, rpc: &RpcError) -> Answer {
         let status = status::of_answer(rpc.code(), self.revision);
         Answer { frame: frame::error(Some(self.id.raw()), rpc.raw()).into(), status }
     }
-}
-
-/// The pages that an upstream wants visited first, as a person reads it.
-fn pages_in_words(rpc: &RpcError) -> String {
-    let mut words = rpc.message().unwrap_or_default();
-    let pages = rpc.data().and_then(|data| json::get(data, "elicitations")).unwrap_or(b"[]");
-    for place in json::elements(pages).into_iter().flatten() {
-        let text = |key| json::get(&pages[place.clone()], key).and_then(json::unquote);
-        if let Some(url) = text("url") {
-            let why = text("message").unwrap_or_else(|| "Visit this page first".into());
-            words.push_str(&format!("\n{why}: {url}"));
-        }
-    }
-    words
 }
 
 /// A whole notification in one line.
@@ -237,7 +221,8 @@ mod tests {
 
     #[test]
     fn pages_to_visit_pass_where_they_are_known_and_are_written_out_elsewhere() {
-        let data = r#"{"elicitations":[{"mode":"url","elicitationId":"e","url":"https://h/?a=1","message":"Sign in"},{"url":"https://i/"}]}"#;
+        let data =
+            r#"{"elicitations":[{"mode":"url","elicitationId":"e","url":"https://h/?a=1","message":"Sign in"}]}"#;
         let rpc = RpcError::new(error::URL_ELICITATION_REQUIRED, "Not yet", Some(data));
         let answer = |method, revision| {
             let asked = Asked { method, ..asked(revision, None) };
@@ -245,7 +230,7 @@ mod tests {
             String::from_utf8(asked.answer(outcome, Revision::V2025_11_25, None, b"{}").frame).unwrap()
         };
         assert!(answer(Method::ToolsCall, Revision::V2025_11_25).ends_with(&format!("\"error\":{}}}", text_of(&rpc))));
-        let words = r"Not yet\nSign in: https://h/?a=1\nVisit this page first: https://i/";
+        let words = r"Not yet\nSign in: https://h/?a=1";
         let told = answer(Method::ToolsCall, Revision::V2025_06_18);
         assert!(told.contains(words) && told.contains("\"isError\":true"), "{told}");
         let told = answer(Method::PromptsGet, Revision::V2024_11_05);
