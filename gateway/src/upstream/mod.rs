@@ -13,6 +13,7 @@ mod inventory;
 mod judge;
 mod keeping;
 mod legacy;
+mod limits;
 mod link;
 mod listening;
 mod lists;
