@@ -230,7 +230,7 @@ fn roots_are_file_uris() {
     let child = "[upstreams.a]\ncommand = \"x\"\n";
     for wrong in ["/home/me", "file:/home/me", "file://", "https://h/", "file:///a b", "file:///%g0", "file:///a?b"] {
         let faults = shown(&format!("{child}roots = [\"file:///ok\", \"{wrong}\"]\n"));
-        assert!(faults.contains("error[bad-value]: `upstreams.a.roots` has a value"), "{wrong}: {faults}");
+        assert!(faults.contains("error[bad-value]: `upstreams.a.roots` has an item"), "{wrong}: {faults}");
     }
     let of = |text: &str| load_texts(&[("a.toml", text)], &[]).unwrap().config.upstreams.remove(0).roots;
     assert_eq!(of(child), None);
