@@ -15,8 +15,8 @@ use std::time::Duration;
 
 const LEGACY: Revision = Revision::V2025_11_25;
 const MODERN: Revision = Revision::V2026_07_28;
-/// What a client declares that can be asked everything.
-const ALL: &str = r#"{"elicitation":{"form":{},"url":{}},"sampling":{"tools":{},"context":{}},"roots":{}}"#;
+/// What a client declares that can be asked everything: over HTTP it is called for in the session that the lists are read in.
+const ALL: &str = r#"{"elicitation":{"form":{},"url":{}},"sampling":{"tools":{},"context":{}},"roots":{},"extensions":{"io.modelcontextprotocol/ui":{}}}"#;
 
 const FORM: &str = r#"{"message":"?","requestedSchema":{"type":"object"}}"#;
 
