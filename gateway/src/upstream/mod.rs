@@ -14,6 +14,7 @@ mod inventory;
 mod judge;
 mod keeping;
 mod legacy;
+mod limits;
 mod link;
 mod listening;
 mod lists;
@@ -28,6 +29,7 @@ mod standing;
 mod subscriptions;
 mod supervisor;
 mod taking;
+mod tasks;
 mod words;
 
 pub use holding::Said;
