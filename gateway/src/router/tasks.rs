@@ -46,7 +46,9 @@ pub(super) fn one(catalog: &Arc<Catalog>, mut call: Call) -> Reply {
     let Some((public, place)) = splice::text(raw, &["taskId"]) else {
         return refuse(Reason::InvalidParams, "`taskId` must be a string");
     };
-    let Some((member, own)) = catalog.rules.wrap.open(&public, &call.caller.principal, catalog.members.iter().map(|m| &**m.owner.name())) else {
+    let Some((member, own)) =
+        catalog.rules.wrap.open(&public, &call.caller.principal, catalog.members.iter().map(|m| &**m.owner.name()))
+    else {
         return refuse(Reason::InvalidParams, "Unknown task");
     };
     let own = splice::replace(raw, &[(place, json::quote(&own))]);

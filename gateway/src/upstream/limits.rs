@@ -1,7 +1,8 @@
-//! The time limits of a call.
+//! The time limits of a call: when they run, stand still, and are passed.
 
-use super::config::Config;
+use super::standing::Standing;
 use crate::call::Call;
+use crate::signals;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
@@ -25,7 +26,8 @@ pub(crate) struct Limits {
 }
 
 impl Limits {
-    pub(crate) fn new(config: &Config, call: &Call) -> Self {
+    pub(crate) fn new(standing: &Standing, call: &Call) -> Self {
+        let config = &standing.config;
         let (idle, whole) = if call.method.is_long() {
             (config.call_timeout, config.max_call_time)
         } else {
@@ -49,17 +51,18 @@ impl Limits {
         self.timer = None;
     }
 
-    /// They stand still from now.
-    pub(crate) fn stop(&mut self, now: Instant) {
-        self.stopped.get_or_insert(now);
+    /// They stand still.
+    pub(crate) fn stop(&mut self, since: Instant) {
+        self.stopped.get_or_insert(since);
     }
 
-    /// They go on where they stood still: how long they did.
-    pub(crate) fn go_on(&mut self, now: Instant) -> Option<Duration> {
-        let waited = now.duration_since(self.stopped.take()?);
+    /// They go on, where they stood still.
+    pub(crate) fn go_on(&mut self, now: Instant, metrics: &signals::Upstream) {
+        let Some(since) = self.stopped.take() else { return };
+        let waited = now.duration_since(since);
+        metrics.waiting.record(waited.as_secs_f64());
         self.whole_until = self.whole_until.and_then(|until| until.checked_add(waited));
         self.extend(now);
-        Some(waited)
     }
 
     /// A sign of life.

@@ -9,7 +9,7 @@ use super::standing::Standing;
 use super::words;
 use crate::call::{Call, Event, Outcome, Refusal, Source, Step};
 use crate::protocol::Revision;
-use crate::protocol::error::{HEADER_MISMATCH, RpcError, UNSUPPORTED_REVISION};
+use crate::protocol::error::{HEADER_MISMATCH, RpcError, UNSUPPORTED_REVISION, URL_ELICITATION_REQUIRED};
 use crate::protocol::frame::Body;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -46,7 +46,7 @@ impl CallSource {
     /// A call that was sent.
     pub(crate) fn sent(standing: &Arc<Standing>, call: Call, sent: Sent) -> Self {
         let now = Instant::now();
-        let mut limits = Limits::new(&standing.config, &call);
+        let mut limits = Limits::new(standing, &call);
         limits.begin(now);
         let revision = sent.peer.revision();
         Self::new(standing, call, Stage::Sent(sent), limits, revision, now)
@@ -55,7 +55,7 @@ impl CallSource {
     /// A call that waits for its turn.
     pub(crate) fn waiting(standing: &Arc<Standing>, call: Call, turn: oneshot::Receiver<Turn>) -> Self {
         let now = Instant::now();
-        let mut limits = Limits::new(&standing.config, &call);
+        let mut limits = Limits::new(standing, &call);
         limits.wait(now);
         let revision = call.revision();
         Self::new(standing, call, Stage::Waiting(turn), limits, revision, now)
@@ -131,10 +131,20 @@ impl CallSource {
                 if let Some(next) = self.refused_unrun(&body) {
                     return next;
                 }
+                self.note_pages(&body);
                 let outcome = judge::outcome(&self.standing.name, &self.call, body, self.revision);
                 Some(self.done(outcome))
             }
             Arrival::Lost(lost) => self.lost(lost),
+        }
+    }
+
+    /// A session that must open pages first will hear when they were seen to.
+    fn note_pages(&self, body: &Body) {
+        let (Body::Error(raw), Some(tenant)) = (body, &self.call.caller.tenant) else { return };
+        let error = RpcError::from_raw(raw.clone());
+        if error.code() == Some(URL_ELICITATION_REQUIRED) {
+            self.standing.pages.required(&error, tenant);
         }
     }
 
@@ -203,10 +213,14 @@ impl Source for CallSource {
             let next = match &mut this.stage {
                 Stage::Sent(sent) => match sent.exchange.poll(cx) {
                     Poll::Ready(arrival) => this.arrived(arrival),
-                    Poll::Pending if sent.exchange.is_asked() => return Poll::Pending,
                     Poll::Pending => {
-                        if let Some(waited) = this.limits.go_on(Instant::now()) {
-                            this.standing.metrics.waiting.record(waited.as_secs_f64());
+                        match sent.exchange.asked_since() {
+                            // Its time stands still; the last answer wakes it.
+                            Some(since) => {
+                                this.limits.stop(since);
+                                return Poll::Pending;
+                            }
+                            None => this.limits.go_on(Instant::now(), &this.standing.metrics),
                         }
                         ready!(this.limits.poll(cx));
                         Some(this.expired())

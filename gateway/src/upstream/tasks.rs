@@ -51,7 +51,7 @@ impl Driven {
         let caller = Arc::new(Caller { revision: REVISION, ..(*call.caller).clone() });
         let params = translate::params(&call.method, &call.params, call.revision(), REVISION);
         let call = Call { params, caller, ..call.clone() };
-        let mut limits = Limits::new(&standing.config, &call);
+        let mut limits = Limits::new(standing, &call);
         limits.begin(Instant::now());
         let making = Call { params: as_task(&call.params), ..call.clone() };
         let stage = Stage::Making(standing.take(making));
