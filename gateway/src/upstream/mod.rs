@@ -10,6 +10,7 @@ mod inventory;
 mod judge;
 mod keeping;
 mod legacy;
+mod levels;
 mod link;
 mod listening;
 mod lists;
@@ -20,6 +21,8 @@ mod probe;
 mod reads;
 mod source;
 mod standing;
+mod streaming;
+mod subscribing;
 mod subscriptions;
 mod supervisor;
 mod words;
@@ -85,7 +88,7 @@ impl Upstream {
 
     /// The most verbose level of log messages that any session wants.
     pub fn want_level(&self, level: Option<LogLevel>) {
-        self.0.wants.want_level(level);
+        self.0.levels.want(level);
     }
 
     /// Resolves when it was told to stop and nothing of it is left.

@@ -135,9 +135,14 @@ impl Peer {
         }
     }
 
+    /// The level that it was told.
+    pub(crate) fn level(&self) -> Option<LogLevel> {
+        *self.level.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// As [`Self::set_level`], but never less verbose than before.
     fn raise_level(&self, level: LogLevel) {
-        let told = *self.level.lock().unwrap_or_else(PoisonError::into_inner);
+        let told = self.level();
         if told.is_none_or(|told| level < told) {
             self.set_level(level);
         }

@@ -72,6 +72,7 @@ impl CallSource {
         sent: Instant,
     ) -> Self {
         standing.metrics.inflight.increment(1);
+        call.log_level.into_iter().for_each(|level| standing.levels.hold(level));
         Self {
             standing: standing.clone(),
             call,
@@ -244,6 +245,7 @@ impl Source for CallSource {
 impl Drop for CallSource {
     fn drop(&mut self) {
         self.standing.metrics.inflight.decrement(1);
+        self.call.log_level.into_iter().for_each(|level| self.standing.levels.release(level));
     }
 }
 

@@ -4,6 +4,7 @@ use super::config::{Config, Transport};
 use super::gate::Gate;
 use super::inventory::Inventory;
 use super::legacy;
+use super::levels::Levels;
 use super::link::{Answer, Exchange, Inbox, Lost, Tail};
 use super::notice::Notice;
 use super::peer::Peer;
@@ -39,6 +40,7 @@ pub(crate) struct Standing {
     pub(crate) inventory: watch::Sender<Option<Arc<Inventory>>>,
     pub(crate) reads: Reads,
     pub(crate) wants: Wants,
+    pub(crate) levels: Levels,
     pub(crate) notices: Arc<dyn Fn(Notice) + Send + Sync>,
     /// Of the tools that tell arguments in headers.
     pub(crate) headers: ArcSwap<HashMap<Arc<str>, Arc<ParamHeaders>>>,
@@ -64,6 +66,7 @@ impl Standing {
             inventory: watch::Sender::new(None),
             reads: Reads::default(),
             wants: Wants::default(),
+            levels: Levels::default(),
             notices,
             headers: ArcSwap::default(),
             stopped: CancellationToken::new(),
@@ -198,6 +201,11 @@ impl Inbox for Standing {
                 tracing::trace!(upstream = &*self.name, method = method.label(), "a notification that nobody waits for")
             }
         }
+    }
+
+    fn missed(&self) {
+        self.reads.mark(Kinds::ALL);
+        self.wants.all_missed();
     }
 
     fn asked(&self, method: &Method) -> Answer {

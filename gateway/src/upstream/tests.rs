@@ -1,5 +1,6 @@
 //! One upstream as its callers see it: lists, changes, subscriptions, and real children.
 
+mod changes;
 mod host;
 mod http;
 pub(super) mod rig;

@@ -1,5 +1,6 @@
 //! One stdio client: its frames routed in order, its calls each answered when ready.
 
+use super::parting::Parting;
 use super::writer::Outlet;
 use crate::call::{Reason, Refusal};
 use crate::downstream::asked::Asked;
@@ -96,7 +97,7 @@ impl Connection {
             Err(refusal) => Err(refusal),
         };
         match running {
-            Ok(running) => self.run(running.listening_until(&self.listens)).await,
+            Ok(running) => self.run(Parting::new(running.listening_until(&self.listens))).await,
             Err(refusal) => self.refuse(Some(&id), &refusal).await,
         }
     }

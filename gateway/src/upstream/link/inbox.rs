@@ -8,6 +8,9 @@ pub(crate) trait Inbox: Send + Sync {
     /// A notification.
     fn notified(&self, method: Method, params: Object);
 
+    /// It may have told of changes that were not heard.
+    fn missed(&self) {}
+
     /// A request of the upstream; the answer's raw body, as the `result` or the `error` member would hold it.
     fn asked(&self, method: &Method) -> Answer;
 

@@ -57,6 +57,11 @@ impl Pipe {
         self.modern.store(revision.is_modern(), Ordering::Relaxed);
     }
 
+    /// Whether a stateless revision is spoken.
+    pub(super) fn is_modern(&self) -> bool {
+        self.modern.load(Ordering::Relaxed)
+    }
+
     /// Sends a request. Frames are written in the order of these calls.
     pub(crate) fn exchange(self: &Arc<Self>, request: &Request<'_>) -> Result<PipeExchange, Lost> {
         let slot = Arc::new(Slot::new(request.progress, request.logs));

@@ -123,6 +123,7 @@ impl Sorter<'_> {
             Frame::Notification { method: Method::Progress, params } => self.progress(params),
             Frame::Notification { method: Method::Message, params } => self.log(params),
             Frame::Notification { method: Method::Acknowledged, params } => self.acknowledged(params),
+            Frame::Notification { method: Method::Cancelled, params } if self.pipe.is_modern() => self.ended(&params),
             Frame::Notification { method, params } => self.inbox().notified(method, params),
             Frame::Request { id, method, .. } => {
                 let answer = self.inbox().asked(&method);
@@ -165,6 +166,14 @@ impl Sorter<'_> {
         match slot {
             Some(slot) => drop(slot.push(Arrival::Log(level, params))),
             None => self.inbox().notified(Method::Message, params),
+        }
+    }
+
+    /// A stateless upstream withdraws nothing of its own: it ends a listen call of ours.
+    fn ended(&self, params: &Object) {
+        let id = params.get(Key::RequestId).and_then(number);
+        if let Some(slot) = id.and_then(|id| self.pipe.pending().remove(id)) {
+            slot.finish(Arrival::Lost(Lost::Unknown("it has ended the request".into())));
         }
     }
 
