@@ -18,6 +18,7 @@ use crate::telemetry::metrics::Metrics;
 use crate::telemetry::observe::Observe;
 use crate::telemetry::{admin, logging, metrics};
 use crate::upstream::Upstream;
+use crate::upstream::config::Sharing;
 use doorbell::Doorbell;
 use paced::Paced;
 use std::io;
@@ -103,7 +104,12 @@ impl Gateway {
             .iter()
             .map(|one| {
                 let seat = board.seat(&one.name, one.transport.word());
-                Upstream::new(one.clone(), seat, listeners.notices())
+                let mut one = one.clone();
+                if mode == Mode::Stdio {
+                    // One session and one principal: what there is, is theirs already.
+                    one.sharing = Sharing::Shared;
+                }
+                Upstream::new(one, seat, listeners.notices())
             })
             .collect();
         let owners = upstreams.iter().map(|upstream| Arc::new(upstream.clone()) as Arc<dyn Owner>).collect();

@@ -12,6 +12,7 @@ const INFLIGHT: &str = "trunkline_inflight_requests";
 const UP: &str = "trunkline_upstream_up";
 const STATE: &str = "trunkline_upstream_state";
 const RESTARTS: &str = "trunkline_upstream_restarts_total";
+const INSTANCES: &str = "trunkline_upstream_instances";
 const START: &str = "trunkline_upstream_start_duration_seconds";
 const STDERR: &str = "trunkline_child_stderr_lines_total";
 const VIOLATIONS: &str = "trunkline_protocol_violations_total";
@@ -47,6 +48,7 @@ pub fn describe() {
     describe_gauge!(INFLIGHT, "Requests that an upstream is working on");
     describe_gauge!(UP, "1 while the upstream is ready");
     describe_gauge!(STATE, "1 for the state that the upstream is in");
+    describe_gauge!(INSTANCES, "Instances of an upstream beside the one that is always there");
     describe_counter!(RESTARTS, "Starts after the first one, by reason");
     describe_histogram!(START, Unit::Seconds, "From the start of an upstream to its inventory");
     describe_counter!(STDERR, "Lines that a child wrote to stderr");
@@ -96,6 +98,8 @@ pub struct Upstream {
     pub inflight: Gauge,
     /// 1 while ready.
     pub up: Gauge,
+    /// Instances beside the primary one.
+    pub instances: Gauge,
     /// From start to inventory.
     pub start: Histogram,
     /// Lines on stderr.
@@ -108,6 +112,7 @@ pub fn upstream(name: &str) -> Upstream {
     Upstream {
         name: label(),
         inflight: gauge!(INFLIGHT, "upstream" => label()),
+        instances: gauge!(INSTANCES, "upstream" => label()),
         up: gauge!(UP, "upstream" => label()),
         start: histogram!(START, "upstream" => label()),
         stderr: counter!(STDERR, "upstream" => label()),

@@ -14,6 +14,8 @@ use crate::within::within;
 
 pub mod answer;
 pub mod changes;
+pub mod converse;
+pub mod desk;
 mod headers;
 pub mod http;
 mod pool;
@@ -23,6 +25,7 @@ pub mod stream;
 
 pub use answer::Answer;
 pub use changes::Changes;
+pub use desk::{Desk, Reply};
 use http::HttpWire;
 pub use request::{Request, tool};
 use stdio::StdioWire;
@@ -44,6 +47,8 @@ pub struct Client {
     pub notices: Arc<Tape<Frame>>,
     /// What it held against its peer.
     pub complaints: Arc<Tape<String>>,
+    /// Who answers what it is asked.
+    pub desk: Arc<Desk>,
     /// The result of the handshake, if there was one.
     pub greeting: Option<Answer>,
     wire: Wire,
@@ -69,18 +74,29 @@ pub struct Open<'a> {
 impl Client {
     /// Connects, and says nothing yet.
     pub async fn open(reach: &Reach, revision: Revision) -> Client {
+        Client::open_with(reach, revision, Desk::closed()).await
+    }
+
+    /// Connects, and says nothing yet; the desk answers what it is asked.
+    pub async fn open_with(reach: &Reach, revision: Revision, desk: Desk) -> Client {
         let notices = Arc::new(Tape::default());
         let complaints = Arc::new(Tape::default());
+        let desk = Arc::new(desk.at(revision, complaints.clone()));
         let wire = match reach {
-            Reach::Child(program) => Wire::Stdio(StdioWire::start(program, notices.clone(), complaints.clone())),
-            Reach::Url(url) => Wire::Http(HttpWire::new(url, revision)),
+            Reach::Child(program) => Wire::Stdio(StdioWire::start(program, notices.clone(), desk.clone())),
+            Reach::Url(url) => Wire::Http(HttpWire::with_desk(url, revision, desk.clone())),
         };
-        Client { revision, notices, complaints, greeting: None, wire, next: AtomicU64::new(1) }
+        Client { revision, notices, complaints, desk, greeting: None, wire, next: AtomicU64::new(1) }
     }
 
     /// Connects, and shakes hands where the revision wants it.
     pub async fn connect(reach: &Reach, revision: Revision) -> Client {
-        let mut client = Client::open(reach, revision).await;
+        Client::connect_with(reach, revision, Desk::closed()).await
+    }
+
+    /// Connects, and shakes hands where the revision wants it; the desk answers what it is asked.
+    pub async fn connect_with(reach: &Reach, revision: Revision, desk: Desk) -> Client {
+        let mut client = Client::open_with(reach, revision, desk).await;
         if !revision.is_modern() {
             client.greet().await;
         }
@@ -90,8 +106,9 @@ impl Client {
     /// Shakes hands: `initialize`, the revision agreed on, `initialized`.
     pub async fn greet(&mut self) {
         let params = format!(
-            "{{\"protocolVersion\":\"{}\",\"capabilities\":{{}},\"clientInfo\":{{\"name\":\"scripted\",\"version\":\"1\"}}}}",
-            self.revision
+            "{{\"protocolVersion\":\"{}\",\"capabilities\":{},\"clientInfo\":{{\"name\":\"scripted\",\"version\":\"1\"}}}}",
+            self.revision,
+            self.desk.capabilities()
         );
         let answer = self.request(Request::new("initialize", &params)).await;
         let agreed = answer.value()["protocolVersion"].as_str().map(str::to_owned);
@@ -114,7 +131,10 @@ impl Client {
     }
 
     /// Sends a request; the answer is taken later.
-    pub async fn start(&self, request: Request) -> Open<'_> {
+    pub async fn start(&self, mut request: Request) -> Open<'_> {
+        if request.capabilities.is_empty() {
+            request.capabilities = self.desk.capabilities();
+        }
         let id = request.id.clone().unwrap_or_else(|| self.next.fetch_add(1, Ordering::Relaxed).to_string());
         let notices = Arc::new(Tape::default());
         let text = request.text(self.revision, &id);

@@ -12,12 +12,14 @@ use tokio_util::sync::CancellationToken;
 use crate::frame::Frame;
 use crate::journal::{Journal, Order, What};
 use crate::revision::Revision;
+use crate::script::plan::Plan;
 use crate::script::{Act, Rule, Script};
 
 mod acts;
+mod asks;
 pub mod change;
 mod checks;
-mod gates;
+pub(crate) mod gates;
 mod greeting;
 mod listen;
 mod lists;
@@ -26,6 +28,8 @@ mod read;
 mod said;
 mod tools;
 
+use asks::live::Questions;
+use asks::rounds::States;
 use change::Change;
 use gates::Gates;
 pub use outlet::{Out, Outlet};
@@ -47,6 +51,8 @@ pub struct Engine {
     seen: Mutex<HashSet<String>>,
     calls: AtomicU64,
     doubled: AtomicU64,
+    questions: Questions,
+    states: States,
 }
 
 impl Engine {
@@ -66,6 +72,8 @@ impl Engine {
             seen: Mutex::default(),
             calls: AtomicU64::new(0),
             doubled: AtomicU64::new(0),
+            questions: Questions::default(),
+            states: States::default(),
         })
     }
 
@@ -100,6 +108,16 @@ impl Engine {
         }
     }
 
+    /// Takes the answer to a question of its own; `session` is where it came.
+    pub async fn answered(&self, frame: &Frame, session: &str) {
+        asks::live::answered(self, frame, session).await;
+    }
+
+    /// Keeps what a session declared in its `initialize`.
+    pub fn declare(&self, session: &str, frame: &Frame) {
+        self.questions.declare(session, frame);
+    }
+
     /// Serves one request to its end: by the rules, else in the ordinary way.
     pub async fn serve(&self, frame: &Frame, revision: Revision, outlet: &Outlet) {
         checks::frame(self, frame, revision).await;
@@ -128,8 +146,13 @@ impl Engine {
                 return;
             }
         }
-        let said = self.ordinary(frame, revision, outlet).await;
-        outlet.send(Out::Answer(said.into_frame(frame.id_text()))).await;
+        let said = match asks::of(self, frame) {
+            Some(asking) => asks::run(self, &asking, frame, revision, outlet).await,
+            None => Some(self.ordinary(frame, revision, outlet).await),
+        };
+        if let Some(said) = said {
+            outlet.send(Out::Answer(said.into_frame(frame.id_text()))).await;
+        }
     }
 
     /// Whether any rule is about such a method; looking does not count.
@@ -183,7 +206,12 @@ impl Engine {
             Order::Release(gate) => self.gates.release(&gate, 1),
             Order::Open(gate) => self.gates.release(&gate, gates::EVER),
             Order::AddTool(name) => self.add_tool(name),
-            Order::Notify(method, params) => self.announce(Change { method, params }),
+            Order::Notify(method, params) => self.announce(Change::new(&method, &params)),
+            Order::Ask(plan, who) => {
+                for ask in Plan::parse(&plan).expect("a plan").rounds.concat() {
+                    asks::live::outside(self, ask.kind, &who).await;
+                }
+            }
             Order::Rules(rules) => *lock(&self.rules) = rules.into_iter().map(|rule| (rule, 0)).collect(),
             Order::Report => {
                 let (calls, doubled) = (self.calls.load(Ordering::Relaxed), self.doubled.load(Ordering::Relaxed));
@@ -202,7 +230,7 @@ impl Engine {
     /// Adds an echoing tool, and says so.
     fn add_tool(&self, name: String) {
         lock(&self.added).push(name);
-        self.announce(Change { method: "notifications/tools/list_changed".into(), params: "{}".into() });
+        self.announce(Change::new("notifications/tools/list_changed", "{}"));
     }
 
     fn announce(&self, change: Change) {

@@ -64,6 +64,27 @@ pub enum What {
         /// `notification` or `stream`.
         how: String,
     },
+    /// It asks a question; told before it is sent.
+    Asked {
+        /// The question's raw id; in the stateless era that of the call.
+        id: String,
+        /// Its method.
+        method: String,
+        /// For whom it asks.
+        who: String,
+    },
+    /// An answer to a question of its own came.
+    Answered {
+        /// The question's raw id.
+        id: String,
+        /// `{"answer":…}` or `{"error":…}`.
+        body: String,
+    },
+    /// It withdrew a question.
+    Withdrawn {
+        /// The question's raw id.
+        id: String,
+    },
     /// It opened a stream on which changes are told: what a listen call asked for, nothing for a GET stream.
     Listening(String),
     /// Its peer broke the protocol.
@@ -92,6 +113,8 @@ pub enum Order {
     Open(String),
     /// Sends a notification that belongs to no call: its method and parameters (JSON text).
     Notify(String, String),
+    /// Asks these questions (a plan) outside of any call, for somebody.
+    Ask(String, String),
     /// Adds a tool of this name, and says that the list has changed.
     AddTool(String),
     /// Writes these bytes as they are (stdio).

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::revision::Revision;
 
+pub mod plan;
 pub mod rule;
 pub use rule::{Act, Rule};
 
@@ -27,6 +28,8 @@ pub struct Script {
     pub raw_tools: Vec<String>,
     /// Whether it has resources, one template and prompts beside the tools.
     pub offers_all: bool,
+    /// Whether it has what asks before it answers: the tool `ask`, the prompt `ask`, the resources `script://NAME/ask/PLAN/WHO`.
+    pub asks: bool,
     /// The authority in its resource URIs (`script://AUTHORITY/text`); empty stands for the name.
     pub authority: String,
     /// Its instructions.
@@ -88,6 +91,7 @@ impl Default for Script {
             more_resources: 0,
             raw_tools: Vec::new(),
             offers_all: true,
+            asks: false,
             authority: String::new(),
             instructions: String::new(),
             capabilities: String::new(),
@@ -113,6 +117,14 @@ impl Script {
     #[must_use]
     pub fn rule(mut self, rule: Rule) -> Script {
         self.rules.push(rule);
+        self
+    }
+
+    /// The same, and it asks before it answers: the plan ([`plan::Plan`]) stands in the arguments `plan` and `who`.
+    #[must_use]
+    pub fn asking(mut self) -> Script {
+        self.asks = true;
+        self.tools.push("ask".into());
         self
     }
 

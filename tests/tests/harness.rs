@@ -2,6 +2,9 @@
 //!
 //! What holds here is what the gateway must not lose.
 
+#[path = "harness/asks.rs"]
+mod asks;
+
 use std::sync::Arc;
 
 use trunkline_tests::client::{Client, Reach};

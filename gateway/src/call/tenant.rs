@@ -1,23 +1,33 @@
 //! A legacy session as the inside knows it: whose questions are its, how it is asked, and when it has ended.
 
 use super::ask::Ask;
+use crate::protocol::{Method, Object};
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 /// How a session takes a question that belongs to no open call of it; gives it back where it cannot.
 type Asking = Box<dyn Fn(Box<Ask>) -> Result<(), Box<Ask>> + Send + Sync>;
 
+/// How a session is told something that belongs to no open call of it.
+type Telling = Box<dyn Fn(&Method, &Object) + Send + Sync>;
+
 /// A legacy session as the inside knows it. What belongs to a session alone is compared and found by its id.
 pub struct Tenant {
     id: Arc<str>,
     ended: CancellationToken,
     asking: Asking,
+    telling: Option<Telling>,
 }
 
 impl Tenant {
     /// A session with this id; questions outside of its calls go to `asking`.
     pub fn new(id: Arc<str>, asking: impl Fn(Box<Ask>) -> Result<(), Box<Ask>> + Send + Sync + 'static) -> Self {
-        Self { id, ended: CancellationToken::new(), asking: Box::new(asking) }
+        Self { id, ended: CancellationToken::new(), asking: Box::new(asking), telling: None }
+    }
+
+    /// The session, which is told things through `telling`.
+    pub fn telling(self, telling: impl Fn(&Method, &Object) + Send + Sync + 'static) -> Self {
+        Self { telling: Some(Box::new(telling)), ..self }
     }
 
     /// One that cannot be asked.
@@ -36,6 +46,13 @@ impl Tenant {
             return Err(ask);
         }
         (self.asking)(ask)
+    }
+
+    /// Tells it a notification that belongs to no call: that a page which an upstream had it open was seen to.
+    pub fn tell(&self, method: &Method, params: &Object) {
+        if let Some(telling) = self.telling.as_ref().filter(|_| !self.ended.is_cancelled()) {
+            telling(method, params);
+        }
     }
 
     /// Its client has gone: what was kept for it is given up.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::upstream::config::{EraChoice, Glob, Restart, RestartPolicy};
+use crate::upstream::config::{Capabilities, EraChoice, Glob, OFFERS, Restart, RestartPolicy, Sharing};
 
 use super::fault::Fault;
 use super::section::Section;
@@ -20,6 +20,10 @@ pub(super) struct Defaults {
     pub(super) max_call_time: Option<Duration>,
     pub(super) question_timeout: Duration,
     pub(super) max_response: usize,
+    pub(super) sharing: Sharing,
+    pub(super) max_instances: usize,
+    pub(super) instance_idle: Duration,
+    pub(super) offer: Capabilities,
     pub(super) restart: Restart,
     pub(super) env_inherit: Vec<Glob>,
 }
@@ -46,6 +50,10 @@ pub(super) const INHERITED: [&str; 18] = [
     "SSL_CERT_FILE",
 ];
 
+/// Who may have an instance in common, in words.
+const SHARING: [(&str, Sharing); 3] =
+    [("shared", Sharing::Shared), ("per-session", Sharing::PerSession), ("per-principal", Sharing::PerPrincipal)];
+
 impl Default for Defaults {
     fn default() -> Self {
         Self {
@@ -56,6 +64,10 @@ impl Default for Defaults {
             max_call_time: Some(Duration::from_secs(3600)),
             question_timeout: Duration::from_secs(600),
             max_response: 64 << 20,
+            sharing: Sharing::Shared,
+            max_instances: 32,
+            instance_idle: Duration::from_secs(600),
+            offer: OFFERS[0].1,
             restart: Restart::default(),
             env_inherit: INHERITED.into_iter().map(Glob::new).collect(),
         }
@@ -85,10 +97,26 @@ impl Defaults {
             max_call_time: times(section, "max_call_time", self.max_call_time),
             question_timeout: section.number("question_timeout", some_time).unwrap_or(self.question_timeout),
             max_response: section.number("max_response", bounded_size).unwrap_or(self.max_response),
+            sharing: section.word("sharing", &SHARING).unwrap_or(self.sharing),
+            max_instances: section.count("max_instances", 1, 10_000).unwrap_or(self.max_instances),
+            instance_idle: section.number("instance_idle", some_time).unwrap_or(self.instance_idle),
+            offer: offer(section).unwrap_or(self.offer),
             restart: restart(section.table("restart"), &self.restart),
             env_inherit: self.env_inherit.clone(),
         }
     }
+}
+
+/// `offer`: a list of kinds of questions.
+fn offer(section: &mut Section<'_>) -> Option<Capabilities> {
+    let mut offered = Capabilities::NONE;
+    for (index, kind) in section.list("offer")?.iter().enumerate() {
+        match OFFERS.iter().find(|(word, _)| word == kind) {
+            Some((_, set)) => offered = offered.with(*set),
+            None => section.wrong_item("offer", index, "expected \"elicitation\", \"sampling\" or \"roots\""),
+        }
+    }
+    Some(offered)
 }
 
 /// 0 means that there is no bound.

@@ -112,7 +112,7 @@ fn check(reading: &Reading) -> Config {
     let mut root = Section::root(reading);
     let questions = settings::questions(root.table("questions"));
     let defaults = defaults::Defaults::read(root.table("defaults"), questions.timeout);
-    let config = Config {
+    let mut config = Config {
         server: downstream::config::Config { questions, ..settings::server(root.table("server")) },
         admin: settings::admin(root.table("admin")),
         log: settings::log(root.table("log")),
@@ -122,6 +122,10 @@ fn check(reading: &Reading) -> Config {
         upstreams: upstreams::upstreams(root.table("upstreams"), root.table("mcpServers"), &defaults),
     };
     root.end("the configuration");
+    let timeouts = config.upstreams.iter().map(|one| (one.name.clone(), one.question_timeout));
+    let questions = &mut config.server.questions;
+    questions.timeouts = timeouts.filter(|(_, own)| *own != questions.timeout).collect();
+    questions.names_upstream = !config.naming.is_transparent(config.upstreams.len());
     auth::open_door(reading, config.server.listen, &config.auth);
     config
 }

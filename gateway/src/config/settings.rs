@@ -41,6 +41,7 @@ pub(super) fn questions(mut section: Section<'_>) -> Questions {
         max_per_principal: section.count("max_per_principal", 1, 1_000_000).unwrap_or(default.max_per_principal),
         max_rounds: section.count("max_rounds", 1, 1_000).unwrap_or(default.max_rounds),
         timeout: section.number("timeout", some_time).unwrap_or(default.timeout),
+        ..default
     };
     section.end("[questions]");
     questions

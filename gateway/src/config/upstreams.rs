@@ -75,6 +75,11 @@ fn own_entry(mut section: Section<'_>, name: &str, defaults: &Defaults) -> Optio
         }
     });
     let transport = transport(&mut section, "transport", &["url"], &defaults.env_inherit);
+    if matches!(transport, Some(Transport::Http { .. })) && section.has("offer") {
+        let text = "`offer` has no meaning for an upstream of this transport";
+        let fault = Fault::error("useless-key", text).at(section.place("offer"));
+        section.reading.fault(fault.label("over HTTP each caller's own capabilities are told; remove the key"));
+    }
     let settings = defaults.over(&mut section);
     let mut tools = section.table("tools");
     let filter = Filter {
@@ -129,6 +134,10 @@ fn config(
         call_timeout: settings.call_timeout,
         max_call_time: settings.max_call_time,
         question_timeout: settings.question_timeout,
+        sharing: settings.sharing,
+        max_instances: settings.max_instances,
+        instance_idle: settings.instance_idle,
+        offer: settings.offer,
         restart: settings.restart,
         tools,
         max_message: settings.max_response,

@@ -61,7 +61,7 @@ impl Asked {
                 (wanted && self.method != Method::Listen).then(|| notification(&Method::Message, params.raw()))
             }
             Event::Change(change) => Some(tagged_change(&change, self.id.raw())),
-            // Nobody can be asked yet: dropping the answer says so.
+            // Whoever reads the reply asks, or lets the answer drop.
             Event::Ask(_) => None,
         }
     }

@@ -1,6 +1,7 @@
 //! What the clients' side may be told: checked values, made from the files by `config`.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The face towards clients.
@@ -43,11 +44,30 @@ pub struct Questions {
     pub max_rounds: usize,
     /// How long an answer is waited for.
     pub timeout: Duration,
+    /// Upstreams whose answers are waited for differently.
+    pub timeouts: Vec<(Arc<str>, Duration)>,
+    /// Whether the person is told which upstream asks.
+    pub names_upstream: bool,
+}
+
+impl Questions {
+    /// How long an answer to this upstream is waited for.
+    pub fn timeout_of(&self, upstream: &str) -> Duration {
+        let own = self.timeouts.iter().find(|(name, _)| **name == *upstream);
+        own.map_or(self.timeout, |(_, timeout)| *timeout)
+    }
 }
 
 impl Default for Questions {
     fn default() -> Self {
-        Self { max_open: 1024, max_per_principal: 64, max_rounds: 10, timeout: Duration::from_secs(600) }
+        Self {
+            max_open: 1024,
+            max_per_principal: 64,
+            max_rounds: 10,
+            timeout: Duration::from_secs(600),
+            timeouts: Vec::new(),
+            names_upstream: true,
+        }
     }
 }
 

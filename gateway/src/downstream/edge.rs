@@ -1,6 +1,7 @@
 //! What every transport towards clients shares: the handler behind it, who we say we are, the task level.
 
 use super::config::{Config, Questions};
+use super::label::Label;
 use super::quota::Quota;
 use crate::call::{Call, Handler, Reply};
 use crate::lifecycle::Tasks;
@@ -20,6 +21,9 @@ pub(super) struct Edge {
     /// What questions to clients are held to.
     #[allow(dead_code, reason = "read once calls wait for answers")]
     pub(super) questions: Questions,
+    /// Whether questions say who asks.
+    #[allow(dead_code, reason = "read once calls wait for answers")]
+    pub(super) label: Label,
     /// The calls that wait for an answer of their client.
     #[allow(dead_code, reason = "read once calls wait for answers")]
     pub(super) quota: Arc<Quota>,
@@ -35,6 +39,7 @@ impl Edge {
             identity: format!("{{\"name\":{name},\"version\":\"{}\"}}", env!("CARGO_PKG_VERSION")).into(),
             tasks,
             questions: config.questions.clone(),
+            label: Label(config.questions.names_upstream),
             quota: Quota::new(&config.questions),
             grace: config.shutdown_grace,
         }

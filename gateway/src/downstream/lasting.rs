@@ -2,7 +2,7 @@
 
 use super::edge::Edge;
 use super::replay::Replay;
-use super::running::{Turn, Turns};
+use super::turns::{Turn, Turns};
 use crate::protocol::frame;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};

@@ -8,8 +8,12 @@ pub mod stdio;
 
 mod asked;
 mod batch;
+#[allow(dead_code, reason = "used once clients are asked")]
+mod dialogue;
 mod edge;
 mod handshake;
+#[allow(dead_code, reason = "used once clients are asked")]
+mod label;
 mod lasting;
 mod legacy;
 mod modern;
@@ -29,3 +33,4 @@ mod sessions;
 mod status;
 mod streams;
 mod subscribe;
+mod turns;

@@ -1,11 +1,14 @@
 //! A call under way: its reply read step by step into frames for the client.
 
 use super::asked::{Answer, Asked};
+use super::dialogue::{Dialogue, Line};
 use super::edge::Edge;
 use super::open::OpenCall;
-use crate::call::{Outcome, Refusal, Reply, Step};
+use super::turns::{Turn, Turns};
+use crate::call::{Event, Outcome, Refusal, Reply, Step};
 use crate::lifecycle::Tasks;
 use crate::protocol::Method;
+use crate::protocol::Revision;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -19,33 +22,20 @@ pub(super) struct Running {
     edge: Arc<Edge>,
     /// When a listen call is ended in good order, from our side.
     ending: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
-}
-
-/// What is read step by step into frames for the client: a call, or a batch of them.
-pub(super) trait Turns: Send + 'static {
-    /// The next frame; not to be called again after the end.
-    fn poll_turn(&mut self, cx: &mut Context<'_>) -> Poll<Turn>;
-
-    /// The next frame.
-    fn turn(&mut self) -> impl Future<Output = Turn> + Send + '_ {
-        std::future::poll_fn(|cx| self.poll_turn(cx))
-    }
-}
-
-/// What a call under way comes to.
-#[derive(Debug)]
-pub(super) enum Turn {
-    /// A notification for the client; the call goes on.
-    Event(Vec<u8>),
-    /// The response; nothing follows.
-    End(Answer),
-    /// The client has withdrawn the call: nothing more is sent for it.
-    Cancelled,
+    /// What becomes of the questions that come up.
+    dialogue: Dialogue,
 }
 
 impl Running {
     pub(super) fn new(edge: &Arc<Edge>, asked: Asked, reply: Reply, open: Option<OpenCall>) -> Self {
-        Self { reply, asked, open, edge: edge.clone(), ending: None }
+        Self { reply, asked, open, edge: edge.clone(), ending: None, dialogue: Dialogue::Mute }
+    }
+
+    /// A call whose client can be asked.
+    #[allow(dead_code, reason = "for the dialogues to come")]
+    pub(super) fn asking(mut self, dialogue: Dialogue) -> Self {
+        self.dialogue = dialogue;
+        self
     }
 
     /// One that ends with a refusal at once.
@@ -69,8 +59,26 @@ impl Running {
         Poll::Ready(Turn::End(self.asked.listen_end(&self.edge.identity)))
     }
 
-    fn answer(&self, outcome: Outcome) -> Answer {
-        self.asked.answer(outcome, self.reply.revision(), self.reply.owner(), &self.edge.identity)
+    fn event(&mut self, event: Event) -> Option<Vec<u8>> {
+        match event {
+            Event::Ask(ask) => {
+                let line = Line { reply: &mut self.reply, asked: &self.asked, edge: &self.edge };
+                self.dialogue.ask(ask, line);
+                None
+            }
+            event => self.asked.event(event, self.reply.revision()),
+        }
+    }
+
+    /// The end; nothing where the client is to be asked first.
+    fn outcome(&mut self, outcome: Outcome) -> Option<Turn> {
+        let line = Line { reply: &mut self.reply, asked: &self.asked, edge: &self.edge };
+        let (outcome, from) = self.dialogue.outcome(outcome, line)?;
+        Some(Turn::End(self.answer(outcome, from)))
+    }
+
+    fn answer(&self, outcome: Outcome, from: Revision) -> Answer {
+        self.asked.answer(outcome, from, self.reply.owner(), &self.edge.identity)
     }
 }
 
@@ -82,14 +90,20 @@ impl Turns for Running {
             return Poll::Ready(Turn::Cancelled);
         }
         loop {
+            let line = Line { reply: &mut self.reply, asked: &self.asked, edge: &self.edge };
+            if let Poll::Ready(turn) = self.dialogue.poll(line, cx) {
+                return Poll::Ready(turn);
+            }
+            if self.reply.has_ended() {
+                return Poll::Pending;
+            }
             let Poll::Ready(step) = self.reply.poll_step(cx) else { return self.poll_ending(cx) };
-            match step {
-                Step::Event(event) => {
-                    if let Some(frame) = self.asked.event(event, self.reply.revision()) {
-                        return Poll::Ready(Turn::Event(frame));
-                    }
-                }
-                Step::Done(outcome) => return Poll::Ready(Turn::End(self.answer(outcome))),
+            let turn = match step {
+                Step::Event(event) => self.event(event).map(Turn::Event),
+                Step::Done(outcome) => self.outcome(outcome),
+            };
+            if let Some(turn) = turn {
+                return Poll::Ready(turn);
             }
         }
     }

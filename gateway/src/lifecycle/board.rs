@@ -1,5 +1,6 @@
 //! The health board: what every upstream is doing, written by its supervisor, read by whoever shows it.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;
@@ -63,6 +64,28 @@ pub struct Health {
     pub items: Option<[usize; 4]>,
     /// The last lines that it wrote to stderr, oldest first.
     pub stderr: Vec<String>,
+    /// Its instances beside the primary one, each by its number and whose it is.
+    pub instances: BTreeMap<u64, Health>,
+}
+
+impl Health {
+    fn starting(name: &Arc<str>, transport: &'static str) -> Self {
+        Self {
+            name: name.clone(),
+            transport,
+            state: State::Starting,
+            since: Instant::now(),
+            cause: None,
+            retry_at: None,
+            pid: None,
+            restarts: 0,
+            revision: None,
+            started_in: None,
+            items: None,
+            stderr: Vec::new(),
+            instances: BTreeMap::new(),
+        }
+    }
 }
 
 /// All upstreams' health, in configuration order. Cheap to clone.
@@ -80,6 +103,8 @@ struct Shared {
 pub struct Seat {
     board: Board,
     at: usize,
+    /// Of an instance beside the primary one: its number.
+    instance: Option<u64>,
 }
 
 impl Default for Board {
@@ -92,21 +117,8 @@ impl Board {
     /// Takes a place for an upstream, in state starting.
     pub fn seat(&self, name: &Arc<str>, transport: &'static str) -> Seat {
         let mut entries = self.lock();
-        entries.push(Health {
-            name: name.clone(),
-            transport,
-            state: State::Starting,
-            since: Instant::now(),
-            cause: None,
-            retry_at: None,
-            pid: None,
-            restarts: 0,
-            revision: None,
-            started_in: None,
-            items: None,
-            stderr: Vec::new(),
-        });
-        Seat { board: self.clone(), at: entries.len() - 1 }
+        entries.push(Health::starting(name, transport));
+        Seat { board: self.clone(), at: entries.len() - 1, instance: None }
     }
 
     /// What is known now.
@@ -128,7 +140,7 @@ impl Seat {
     /// Changes what is known; `since` moves by itself when the state does.
     pub fn update(&self, change: impl FnOnce(&mut Health)) {
         let mut entries = self.board.lock();
-        let health = &mut entries[self.at];
+        let Some(health) = self.of(&mut entries) else { return };
         let before = health.state;
         change(health);
         if health.state != before {
@@ -140,13 +152,53 @@ impl Seat {
 
     /// What is known now.
     pub fn health(&self) -> Health {
-        self.board.lock()[self.at].clone()
+        let mut entries = self.board.lock();
+        let gone = || Health { state: State::Stopped, ..Health::starting(&"".into(), "") };
+        self.of(&mut entries).cloned().unwrap_or_else(gone)
+    }
+
+    /// Takes a place for an instance beside this one, under it; `name` says whose it is.
+    pub fn instance(&self, name: &Arc<str>, number: u64) -> Self {
+        let mut entries = self.board.lock();
+        let health = Health::starting(name, entries[self.at].transport);
+        entries[self.at].instances.insert(number, health);
+        Self { board: self.board.clone(), at: self.at, instance: Some(number) }
+    }
+
+    /// Gives an instance's place up.
+    pub fn leave(&self) {
+        if let Some(number) = self.instance {
+            self.board.lock()[self.at].instances.remove(&number);
+            self.board.0.changes.send_modify(|count| *count += 1);
+        }
+    }
+
+    fn of<'a>(&self, entries: &'a mut [Health]) -> Option<&'a mut Health> {
+        let primary = &mut entries[self.at];
+        match &self.instance {
+            None => Some(primary),
+            Some(number) => primary.instances.get_mut(number),
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn an_instance_has_its_place_under_its_upstream_until_it_leaves() {
+        let board = Board::default();
+        let seat = board.seat(&"a".into(), "stdio");
+        let beside = seat.instance(&"laptop".into(), 7);
+        beside.update(|health| health.pid = Some(1));
+        let health = board.snapshot().remove(0);
+        assert_eq!((health.pid, health.instances[&7].pid, &*health.instances[&7].name), (None, Some(1), "laptop"));
+        beside.leave();
+        beside.update(|health| health.pid = Some(2));
+        assert!(board.snapshot()[0].instances.is_empty());
+        assert_eq!((beside.health().state, seat.health().state), (State::Stopped, State::Starting));
+    }
 
     #[tokio::test(start_paused = true)]
     async fn since_moves_with_the_state_and_changes_are_told() {

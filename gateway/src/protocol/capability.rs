@@ -73,7 +73,7 @@ impl Capabilities {
     }
 
     /// Both together.
-    pub fn with(self, other: Self) -> Self {
+    pub const fn with(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 

@@ -93,6 +93,8 @@ methods! {
     ResourceUpdated = "notifications/resources/updated",
     /// The client's roots changed.
     RootsChanged = "notifications/roots/list_changed",
+    /// A page that the person was sent to was seen to, 2025-11-25 only.
+    ElicitationComplete = "notifications/elicitation/complete",
     /// A listen call was taken.
     Acknowledged = "notifications/subscriptions/acknowledged",
 }

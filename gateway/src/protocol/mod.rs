@@ -9,6 +9,7 @@ pub mod json;
 pub mod lines;
 pub mod meta;
 pub mod method;
+pub mod need;
 pub mod object;
 pub mod param_headers;
 pub mod revision;

@@ -131,7 +131,7 @@ impl Catalog {
 
     /// Whether everything passes as it is.
     pub(super) fn is_transparent(&self) -> bool {
-        namespace::is_transparent(&self.rules.naming, self.members.len())
+        self.rules.naming.is_transparent(self.members.len())
     }
 
     /// The one upstream without a prefix: what nobody is known to own goes to it.

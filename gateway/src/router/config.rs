@@ -13,6 +13,13 @@ pub struct Naming {
     pub max_length: usize,
 }
 
+impl Naming {
+    /// Whether names and URIs pass as they are: one upstream, and nothing to tell it apart from.
+    pub fn is_transparent(&self, upstreams: usize) -> bool {
+        upstreams == 1 && self.strategy == Strategy::Flat
+    }
+}
+
 impl Default for Naming {
     fn default() -> Self {
         Self { strategy: Strategy::Prefix, separator: "__".to_owned(), max_length: 50 }

@@ -74,7 +74,12 @@ impl Router {
 
     fn notify(&self, call: Call) -> Reply {
         let revision = call.revision();
-        // What the gateway knows ends here: its upstreams have notices of their own to send.
+        if call.method == Method::RootsChanged {
+            let members = &self.routes.current.keep().members;
+            members.iter().for_each(|member| drop(member.owner.call(call.clone())));
+            return Reply::complete(revision, Object::empty());
+        }
+        // What else the gateway knows ends here: its upstreams have notices of their own to send.
         if let Method::Other(_) = call.method
             && self.routes.current.load().bare().is_some()
         {

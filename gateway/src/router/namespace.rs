@@ -19,11 +19,6 @@ pub(super) struct Party<'a> {
     pub(super) names: Vec<&'a str>,
 }
 
-/// Whether names and URIs pass as they are: one upstream, and nothing to tell it apart from.
-pub(super) fn is_transparent(naming: &Naming, upstreams: usize) -> bool {
-    upstreams == 1 && naming.strategy == Strategy::Flat
-}
-
 /// Whether an upstream's names bear no prefix where nobody contests them.
 pub(super) fn is_bare(naming: &Naming, prefix: &str) -> bool {
     prefix.is_empty() || naming.strategy != Strategy::Prefix
@@ -35,7 +30,7 @@ pub(super) fn is_bare(naming: &Naming, prefix: &str) -> bool {
 /// upstream and on earlier ones only: an upstream that is added at the end changes nobody's names.
 pub(super) fn assign(naming: &Naming, parties: &[Party<'_>]) -> Vec<Vec<Option<String>>> {
     let mut taken = HashSet::new();
-    let transparent = is_transparent(naming, parties.len());
+    let transparent = naming.is_transparent(parties.len());
     let assigned = parties.iter().map(|party| match transparent {
         true => party.names.iter().map(|name| Some((*name).to_owned()).filter(|n| taken.insert(n.clone()))).collect(),
         false => settle(naming, party, &mut taken),

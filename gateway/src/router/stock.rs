@@ -25,7 +25,7 @@ pub(super) struct Stock {
 /// Merges inventories in configuration order.
 pub(super) fn take(members: &[Member], known: &[Option<Arc<Inventory>>], naming: &Naming) -> Stock {
     let mut stock = Stock { entries: Default::default(), marked: Vec::new(), hidden: Vec::new() };
-    stock.take_uris(members, known, namespace::is_transparent(naming, members.len()));
+    stock.take_uris(members, known, naming.is_transparent(members.len()));
     for (kind, items) in [(Kind::Tools, tools as fn(&Inventory) -> &[Item]), (Kind::Prompts, prompts)] {
         let parties = members.iter().zip(known).map(|(member, inventory)| Party {
             upstream: member.owner.name(),

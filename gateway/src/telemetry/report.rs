@@ -25,6 +25,8 @@ struct Row<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     items: Option<Items>,
     stderr: &'a [String],
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    instances: Vec<Row<'a>>,
 }
 
 #[derive(Serialize)]
@@ -43,7 +45,12 @@ struct Whole<'a> {
 
 /// The board as JSON.
 pub(super) fn json(is_ready: bool, board: &[Health]) -> String {
-    let rows = board.iter().map(|health| Row {
+    let whole = Whole { ready: is_ready, upstreams: board.iter().map(row).collect() };
+    serde_json::to_string_pretty(&whole).expect("strings and numbers always have a JSON form")
+}
+
+fn row(health: &Health) -> Row<'_> {
+    Row {
         name: &health.name,
         transport: health.transport,
         state: health.state.as_str(),
@@ -61,9 +68,8 @@ pub(super) fn json(is_ready: bool, board: &[Health]) -> String {
             prompts,
         }),
         stderr: &health.stderr,
-    });
-    let whole = Whole { ready: is_ready, upstreams: rows.collect() };
-    serde_json::to_string_pretty(&whole).expect("strings and numbers always have a JSON form")
+        instances: health.instances.values().map(row).collect(),
+    }
 }
 
 /// The board as text: a line for each upstream, with why it is not ready.
@@ -72,6 +78,11 @@ pub(super) fn text(is_ready: bool, board: &[Health]) -> String {
     let width = board.iter().map(|health| health.name.chars().count()).max().unwrap_or_default();
     for health in board {
         line(health, width, &mut out).expect("writing to a string does not fail");
+        for (number, instance) in &health.instances {
+            out.push_str("  ");
+            let named = Health { name: format!("{number} {}", tamed(&instance.name)).into(), ..instance.clone() };
+            line(&named, 0, &mut out).expect("writing to a string does not fail");
+        }
     }
     out
 }
@@ -84,6 +95,11 @@ fn line(health: &Health, width: usize, out: &mut String) -> std::fmt::Result {
     }
     if let Some(revision) = health.revision {
         write!(out, "  {revision}")?;
+    }
+    match health.instances.len() {
+        0 => {}
+        1 => write!(out, "  1 instance")?,
+        count => write!(out, "  {count} instances")?,
     }
     if health.restarts > 0 {
         write!(out, "  {} restarts", health.restarts)?;
@@ -121,16 +137,22 @@ mod tests {
             health.cause = Some("refused\u{1b}[2J".into());
             health.stderr = vec!["first".into(), "last".into()];
         });
+        let many = board.seat(&"many".into(), "stdio");
+        many.instance(&"session 1".into(), 1).update(|health| health.state = State::Ready);
+        many.instance(&"laptop".into(), 2);
         tokio::time::advance(std::time::Duration::from_secs(7)).await;
         assert_eq!(
             text(true, &board.snapshot()),
             "ready\nwell  stdio  ready             7 s  3 tools  2025-11-25\n\
-             ill   http   backing_off       7 s  2 restarts  refused\\u{1b}[2J  (stderr: last)\n"
+             ill   http   backing_off       7 s  2 restarts  refused\\u{1b}[2J  (stderr: last)\n\
+             many  stdio  starting          7 s  2 instances\n  \
+               1 session 1  stdio  ready             7 s\n  2 laptop  stdio  starting          7 s\n"
         );
         let json: serde_json::Value = serde_json::from_str(&json(false, &board.snapshot())).unwrap();
         assert_eq!(json["ready"], false);
         assert_eq!(json["upstreams"][0]["items"]["tools"], 3);
         assert_eq!(json["upstreams"][1]["stderr"][0], "first");
         assert_eq!(json["upstreams"][1]["since_seconds"], 7);
+        assert_eq!(json["upstreams"][2]["instances"][1]["name"], "laptop");
     }
 }

@@ -1,5 +1,6 @@
 //! What one upstream may be told: checked values, made from the files by `config`.
 
+pub use crate::protocol::capability::Capabilities;
 use std::ffi::OsString;
 use std::fmt;
 use std::path::PathBuf;
@@ -29,6 +30,14 @@ pub struct Config {
     pub max_call_time: Option<Duration>,
     /// How long an answer to a question of its own is waited for.
     pub question_timeout: Duration,
+    /// Who has an instance in common.
+    pub sharing: Sharing,
+    /// So many instances there may be beside the primary one.
+    pub max_instances: usize,
+    /// A principal's instance ends after so long without a call.
+    pub instance_idle: Duration,
+    /// What a child that clients share is told that it may ask.
+    pub offer: Capabilities,
     /// When and how often it is started again.
     pub restart: Restart,
     /// Which of its tools are offered.
@@ -100,6 +109,25 @@ pub enum EraChoice {
     Legacy,
     /// Never a handshake.
     Modern,
+}
+
+/// Kinds of questions, as a child may be told that it can ask them; the first is told where nothing is said.
+pub const OFFERS: [(&str, Capabilities); 3] = [
+    ("elicitation", Capabilities::FORM.with(Capabilities::URL)),
+    ("sampling", Capabilities::SAMPLING.with(Capabilities::SAMPLING_TOOLS)),
+    ("roots", Capabilities::ROOTS),
+];
+
+/// Who has an instance of an upstream in common.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Sharing {
+    /// Everyone has the one there is.
+    #[default]
+    Shared,
+    /// Each handshake session has its own; a stateless client has its principal's.
+    PerSession,
+    /// Each principal has its own.
+    PerPrincipal,
 }
 
 /// When an upstream is started again, and how often.

@@ -43,8 +43,10 @@ pub(crate) async fn keep(standing: Arc<Standing>, peer: Arc<Peer>, begun: Instan
 
 fn publish(standing: &Standing, peer: &Peer, inventory: Inventory) {
     let counts = inventory.counts();
-    for (kind, count) in ["tools", "resources", "templates", "prompts"].into_iter().zip(counts) {
-        standing.metrics.items(kind, count);
+    if standing.beside.is_none() {
+        for (kind, count) in ["tools", "resources", "templates", "prompts"].into_iter().zip(counts) {
+            standing.metrics.items(kind, count);
+        }
     }
     standing.seat.update(|health| health.items = Some(counts));
     let in_headers = |tool: &Item| Some((tool.key.clone(), tool.headers.clone()?));
@@ -67,6 +69,7 @@ fn ready(standing: &Arc<Standing>, peer: &Arc<Peer>, begun: Instant) {
     tracing::info!(
         target: signals::UPSTREAM_STATE,
         upstream = &*standing.name,
+        instance = standing.number(),
         revision = peer.revision().as_str(),
         tools,
         resources,

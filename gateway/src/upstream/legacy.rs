@@ -5,16 +5,17 @@ use super::identity::IDENTITY;
 use super::inventory::Supports;
 use super::link::{Answer, Exchange, Link, Lost, Request};
 use super::peer::Offer;
+use crate::protocol::capability::Capabilities;
 use crate::protocol::error::{self, RpcError};
 use crate::protocol::frame::Body;
 use crate::protocol::{Method, Object, Revision, json};
 
-/// Asks for the handshake, with the newest revision that has one.
-pub(crate) fn initialize(link: &Link) -> Result<Exchange, Lost> {
-    let params = format!(
-        "{{\"protocolVersion\":\"{}\",\"capabilities\":{{}},\"clientInfo\":{IDENTITY}}}",
-        Revision::NEWEST_LEGACY
-    );
+/// Asks for the handshake, with the newest revision that has one; declares what the upstream may ask.
+pub(crate) fn initialize(link: &Link, declares: Capabilities) -> Result<Exchange, Lost> {
+    let newest = Revision::NEWEST_LEGACY;
+    let capabilities = declares.to_json(newest);
+    let params =
+        format!("{{\"protocolVersion\":\"{newest}\",\"capabilities\":{capabilities},\"clientInfo\":{IDENTITY}}}");
     let params = Object::parse(params.into()).unwrap_or_default();
     link.exchange(&Request::new(&Method::Initialize, &params, None))
 }

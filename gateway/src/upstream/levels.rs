@@ -33,6 +33,11 @@ impl Levels {
         self.change(|wanted| wanted.sessions = level);
     }
 
+    /// That level.
+    pub(crate) fn of_sessions(&self) -> Option<LogLevel> {
+        self.lock().sessions
+    }
+
     /// An open call wants this level.
     pub(crate) fn hold(&self, level: LogLevel) {
         self.change(|wanted| wanted.calls[level as usize] += 1);

@@ -5,7 +5,9 @@ pub mod config;
 mod backoff;
 mod fault;
 mod gate;
+mod holding;
 mod identity;
+mod instances;
 mod inventory;
 mod judge;
 mod keeping;
@@ -25,121 +27,123 @@ mod streaming;
 mod subscribing;
 mod subscriptions;
 mod supervisor;
+mod taking;
 mod words;
 
+pub use holding::Said;
 pub use inventory::{Inventory, Item, Supports};
 pub use notice::Notice;
 
-use crate::call::{Call, ListenFilter, LogLevel, Reason, Refusal, Reply};
+use crate::call::{Call, LogLevel, Reply, Tenant};
 use crate::lifecycle::{Seat, State, Tasks};
-use crate::protocol::object::Key;
 use crate::protocol::{Method, Object};
 use config::Config;
-use listening::ListenSource;
-use source::{CallSource, Sending};
+use holding::Holding;
+use instances::Instances;
 use standing::Standing;
 use std::sync::Arc;
 use tokio::sync::watch;
 
 /// One upstream, from its configuration to its proven end. Cheap to clone; clones are the same.
 #[derive(Clone)]
-pub struct Upstream(Arc<Standing>);
+pub struct Upstream {
+    /// Holds the inventory, notices and the log level; where clients share nothing, none of their calls.
+    primary: Arc<Standing>,
+    /// `None` where the primary serves everyone.
+    instances: Option<Arc<Instances>>,
+}
 
 impl Upstream {
     /// An upstream that nobody keeps alive yet: it counts as starting, and calls wait.
     pub fn new(config: Config, seat: Seat, notices: Arc<dyn Fn(Notice) + Send + Sync>) -> Self {
-        Self(Arc::new(Standing::new(config, seat, notices)))
+        Self::of(Standing::new(config, seat, notices).into())
+    }
+
+    /// The same where the gateway has one client only, which says what it can be asked.
+    pub fn of_one_client(config: Config, seat: Seat, notices: Arc<dyn Fn(Notice) + Send + Sync>, said: Said) -> Self {
+        let holding = Holding::client(&config, said);
+        Self::of(Standing::new(config, seat, notices).held(holding).into())
+    }
+
+    /// The one client of the gateway has this session now.
+    pub fn belongs_to(&self, session: &Arc<Tenant>) {
+        self.primary.holding.belongs_to(session);
     }
 
     /// Starts to keep it alive, once; its tasks are of this level and end with it.
     pub fn keep_alive(&self, tasks: &Tasks) {
-        tasks.spawn(supervisor::supervise(self.0.clone(), tasks.clone()));
+        tasks.spawn(supervisor::supervise(self.primary.clone(), tasks.clone()));
+        if let Some(instances) = &self.instances {
+            instances.keep_alive(tasks);
+        }
     }
 
-    #[cfg(test)]
-    fn of(standing: Arc<Standing>) -> Self {
-        Self(standing)
+    fn of(primary: Arc<Standing>) -> Self {
+        Self { instances: Instances::beside(&primary), primary }
     }
 
     /// Its configured name.
     pub fn name(&self) -> &Arc<str> {
-        &self.0.name
+        &self.primary.name
     }
 
     /// Its configuration.
     pub fn config(&self) -> &Config {
-        &self.0.config
+        &self.primary.config
     }
 
     /// Where it stands.
     pub fn state(&self) -> State {
-        self.0.seat.health().state
+        self.primary.seat.health().state
     }
 
     /// What it offers, once that is known; told only when it really changed.
     pub fn inventory(&self) -> watch::Receiver<Option<Arc<Inventory>>> {
-        self.0.inventory.subscribe()
+        self.primary.inventory.subscribe()
     }
 
     /// Somebody looks at the inventory: it is read again where that was last done long ago.
     pub fn refresh(&self) {
-        self.0.reads.refresh();
+        self.primary.reads.refresh();
     }
 
     /// The most verbose level of log messages that any session wants.
     pub fn want_level(&self, level: Option<LogLevel>) {
-        self.0.levels.want(level);
+        let instances = self.instances.iter().flat_map(|instances| instances.all());
+        instances.chain([self.primary.clone()]).for_each(|standing| standing.levels.want(level));
     }
 
     /// Resolves when it was told to stop and nothing of it is left.
     pub async fn stopped(&self) {
-        self.0.stopped.cancelled().await;
+        self.primary.stopped.cancelled().await;
     }
 
     /// Takes a call, its names and URIs already this upstream's own. Nothing waits here: frames keep the order of these calls.
     pub fn call(&self, call: Call) -> Reply {
         let revision = call.revision();
-        if call.is_notification {
-            self.tell(&call);
-            return Reply::complete(revision, Object::empty()).owned_by(&self.0.name);
-        }
-        let reply = match self.judge(&call) {
-            Some(refusal) => Reply::refuse(revision, refusal),
-            None if call.method == Method::Listen => self.listen(&call),
-            None => match self.0.admit(&call) {
-                Ok(Sending::Sent(sent)) => Reply::live(CallSource::sent(&self.0, call, sent)),
-                Ok(Sending::Waiting(turn)) => Reply::live(CallSource::waiting(&self.0, call, turn)),
+        let reply = match &self.instances {
+            _ if call.is_notification => {
+                self.tell(&call);
+                Reply::complete(revision, Object::empty())
+            }
+            None => self.primary.take(call),
+            Some(instances) => match instances.lease(&call) {
+                Ok(None) => self.primary.take(call),
+                Ok(Some(lease)) => lease.standing.take(call).attach(Box::new(lease)),
                 Err(refusal) => Reply::refuse(revision, refusal),
             },
         };
-        reply.owned_by(&self.0.name)
+        reply.owned_by(&self.primary.name)
     }
 
-    /// What may not be called answers as what is not there.
-    fn judge(&self, call: &Call) -> Option<Refusal> {
-        if call.method != Method::ToolsCall {
-            return None;
-        }
-        let name = call.params.text(Key::Name)?;
-        (!self.0.config.tools.admits(&name))
-            .then(|| Refusal::new(Reason::InvalidParams, format!("Unknown tool: {name}")))
-    }
-
-    fn listen(&self, call: &Call) -> Reply {
-        match ListenFilter::parse(&call.params) {
-            Some(filter) => Reply::live(ListenSource::new(&self.0, filter, call.revision())),
-            None => Reply::refuse(
-                call.revision(),
-                Refusal::new(Reason::InvalidParams, "`notifications` must say what to listen for"),
-            ),
-        }
-    }
-
+    /// A notification is for who is there now: one that is not there yet will not miss it.
     fn tell(&self, call: &Call) {
-        // A notification is for who is there now: one that is not there yet will not miss it.
-        let Some(Err(lost)) = self.0.gate.peer().map(|peer| peer.tell(call)) else { return };
-        let (method, cause) = (call.method.label(), &**lost.text());
-        tracing::debug!(upstream = &*self.0.name, method, cause, "a notification was not sent");
+        let own = self.instances.as_ref().and_then(|instances| instances.find(call));
+        let standing = own.as_ref().unwrap_or(&self.primary);
+        // What a client says of its roots concerns what is its own, and nobody else's.
+        if call.method != Method::RootsChanged || standing.holding.is_of(call.caller.tenant.as_ref()) {
+            standing.tell(call);
+        }
     }
 }
 

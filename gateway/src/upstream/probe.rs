@@ -6,6 +6,7 @@ use super::legacy;
 use super::link::{Link, Lost, Request};
 use super::modern::{self, Verdict};
 use super::peer::{Offer, Peer};
+use crate::protocol::capability::Capabilities;
 use crate::protocol::error::{METHOD_NOT_FOUND, RpcError};
 use crate::protocol::frame::Body;
 use crate::protocol::{Era, Method, Object, Revision};
@@ -61,11 +62,11 @@ impl Memory {
     }
 }
 
-/// Meets the upstream on a new link. The caller bounds the time.
-pub(crate) async fn meet(link: &Link, plan: Plan) -> Result<Peer, Fault> {
+/// Meets the upstream on a new link; a handshake `declares` what it may ask. The caller bounds the time.
+pub(crate) async fn meet(link: &Link, plan: Plan, declares: Capabilities) -> Result<Peer, Fault> {
     let offer = match plan {
-        Plan::Ask => ask(link).await?,
-        Plan::Handshake => shake(link).await?,
+        Plan::Ask => ask(link, declares).await?,
+        Plan::Handshake => shake(link, declares).await?,
         Plan::Discover => discover(link).await?,
     };
     let peer = Peer::new(link.clone(), offer);
@@ -80,8 +81,8 @@ pub(crate) async fn meet(link: &Link, plan: Plan) -> Result<Peer, Fault> {
     Ok(peer)
 }
 
-async fn shake(link: &Link) -> Result<Offer, Fault> {
-    let mut exchange = legacy::initialize(link).map_err(|lost| Fault::from(&lost))?;
+async fn shake(link: &Link, declares: Capabilities) -> Result<Offer, Fault> {
+    let mut exchange = legacy::initialize(link, declares).map_err(|lost| Fault::from(&lost))?;
     let answer = exchange.answer().await;
     match legacy::read_initialize(&answer) {
         Err(fault) if !link.is_pipe() && is_unknown(&answer) => bare(link).await.ok_or(fault),
@@ -116,25 +117,25 @@ async fn discover(link: &Link) -> Result<Offer, Fault> {
     }
 }
 
-async fn ask(link: &Link) -> Result<Offer, Fault> {
+async fn ask(link: &Link, declares: Capabilities) -> Result<Offer, Fault> {
     let mut asked = modern::discover(link).map_err(|lost| Fault::from(&lost))?;
     // Only on a pipe is silence an answer: over HTTP a time-out may be anyone's.
     let silence = if link.is_pipe() { SILENCE } else { Duration::MAX };
     let answer = match timeout(silence, asked.answer()).await {
         Ok(answer) => answer,
-        Err(_) => return both(link, asked).await,
+        Err(_) => return both(link, asked, declares).await,
     };
     match modern::read_discover(&answer) {
         Verdict::Modern(offer) => Ok(offer),
-        Verdict::Legacy => shake(link).await.map_err(|fault| ended(link, fault)),
+        Verdict::Legacy => shake(link, declares).await.map_err(|fault| ended(link, fault)),
         Verdict::Foreign(fault) => Err(fault),
         Verdict::Nothing(fault) => Err(ended(link, fault)),
     }
 }
 
 /// Neither silence nor a refusal is final: the first valid answer of either wins.
-async fn both(link: &Link, mut asked: super::link::Exchange) -> Result<Offer, Fault> {
-    let mut shaken = legacy::initialize(link).map_err(|lost| ended(link, Fault::from(&lost)))?;
+async fn both(link: &Link, mut asked: super::link::Exchange, declares: Capabilities) -> Result<Offer, Fault> {
+    let mut shaken = legacy::initialize(link, declares).map_err(|lost| ended(link, Fault::from(&lost)))?;
     let (mut no_discovery, mut no_handshake) = (false, None);
     loop {
         tokio::select! {

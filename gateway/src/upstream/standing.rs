@@ -2,6 +2,7 @@
 
 use super::config::{Config, Transport};
 use super::gate::Gate;
+use super::holding::{Holder, Holding};
 use super::inventory::Inventory;
 use super::legacy;
 use super::levels::Levels;
@@ -34,6 +35,10 @@ const WARN_EVERY: Duration = Duration::from_secs(10);
 pub(crate) struct Standing {
     pub(crate) name: Arc<str>,
     pub(crate) config: Config,
+    /// Whose it is, and what it may ask.
+    pub(crate) holding: Holding,
+    /// Of an instance beside the primary one: that, and its own number.
+    pub(crate) beside: Option<(Arc<Self>, u64)>,
     pub(crate) seat: Seat,
     pub(crate) metrics: signals::Upstream,
     pub(crate) gate: Gate,
@@ -59,7 +64,9 @@ impl Standing {
         let metrics = signals::upstream(&config.name);
         Self {
             name: config.name.clone(),
+            holding: Holding::everyone(&config),
             config,
+            beside: None,
             seat,
             metrics,
             gate: Gate::default(),
@@ -73,6 +80,37 @@ impl Standing {
             said: Mutex::default(),
             suspicion: Mutex::default(),
             warned: Mutex::default(),
+        }
+    }
+
+    /// The same, held by somebody.
+    pub(crate) fn held(self, holding: Holding) -> Self {
+        Self { holding, ..self }
+    }
+
+    /// An instance beside the primary one. What that offers counts as known, until the instance's own was read.
+    pub(crate) fn beside(primary: &Arc<Self>, holding: Holding, seat: Seat, number: u64) -> Self {
+        let standing = Self {
+            holding,
+            beside: Some((primary.clone(), number)),
+            headers: ArcSwap::new(primary.headers.load_full()),
+            ..Self::new(primary.config.clone(), seat, primary.notices.clone())
+        };
+        standing.inventory.send_replace(primary.inventory.borrow().clone());
+        standing.levels.want(primary.levels.of_sessions());
+        standing
+    }
+
+    /// Its number, where it is an instance beside the primary one.
+    pub(crate) fn number(&self) -> Option<u64> {
+        self.beside.as_ref().map(|(_, number)| *number)
+    }
+
+    /// Lists are to be read again. What one principal's instance tells may be true of the primary one too.
+    fn changed(&self, kinds: Kinds) {
+        self.reads.mark(kinds);
+        if let (Some((primary, _)), Holder::Principal) = (&self.beside, &self.holding.holder) {
+            primary.reads.mark(kinds);
         }
     }
 
@@ -119,29 +157,31 @@ impl Standing {
                 health.pid = None;
             }
         });
-        self.metrics.up.set(f64::from(u8::from(state == State::Ready)));
-        self.metrics.state(state.as_str(), State::ALL.into_iter().map(State::as_str));
+        if self.beside.is_none() {
+            self.metrics.up.set(f64::from(u8::from(state == State::Ready)));
+            self.metrics.state(state.as_str(), State::ALL.into_iter().map(State::as_str));
+        }
         if before.state == state && before.cause.as_deref() == cause {
             return;
         }
-        let (upstream, cause) = (&*self.name, cause.unwrap_or_default());
+        let (upstream, cause, instance) = (&*self.name, cause.unwrap_or_default(), self.number());
         let is_news = self.is_news(state, cause);
         let retry_in = retry_in.map(|delay| format!("{:.1} s", delay.as_secs_f32())).unwrap_or_default();
         match state {
             State::BackingOff | State::Failed if !is_news => {
-                tracing::debug!(target: signals::UPSTREAM_STATE, upstream, cause, retry_in, "the upstream failed again as before")
+                tracing::debug!(target: signals::UPSTREAM_STATE, upstream, instance, cause, retry_in, "the upstream failed again as before")
             }
             State::BackingOff => {
                 let text = "the upstream is not available and is tried again";
-                tracing::warn!(target: signals::UPSTREAM_STATE, upstream, cause, retry_in, "{text}")
+                tracing::warn!(target: signals::UPSTREAM_STATE, upstream, instance, cause, retry_in, "{text}")
             }
             State::Failed => {
-                tracing::error!(target: signals::UPSTREAM_STATE, upstream, cause, retry_in, "the upstream has failed")
+                tracing::error!(target: signals::UPSTREAM_STATE, upstream, instance, cause, retry_in, "the upstream has failed")
             }
             State::Starting if before.state == state => {}
-            State::Starting => tracing::debug!(upstream, "the upstream is being started"),
-            State::Stopped if cause.is_empty() => tracing::debug!(upstream, "the upstream is stopped"),
-            State::Stopped => tracing::info!(upstream, cause, "the upstream is stopped"),
+            State::Starting => tracing::debug!(upstream, instance, "the upstream is being started"),
+            State::Stopped if cause.is_empty() => tracing::debug!(upstream, instance, "the upstream is stopped"),
+            State::Stopped => tracing::info!(upstream, instance, cause, "the upstream is stopped"),
             State::Ready => {}
         }
     }
@@ -185,9 +225,9 @@ impl Standing {
 impl Inbox for Standing {
     fn notified(&self, method: Method, params: Object) {
         match method {
-            Method::ToolsChanged => self.reads.mark(Kinds::TOOLS),
-            Method::PromptsChanged => self.reads.mark(Kinds::PROMPTS),
-            Method::ResourcesChanged => self.reads.mark(Kinds::RESOURCES),
+            Method::ToolsChanged => self.changed(Kinds::TOOLS),
+            Method::PromptsChanged => self.changed(Kinds::PROMPTS),
+            Method::ResourcesChanged => self.changed(Kinds::RESOURCES),
             Method::ResourceUpdated => match params.text(Key::Uri) {
                 Some(uri) => self.wants.updated(&uri),
                 None => self.violated("update_without_uri", &"a resource update without a URI"),

@@ -3,15 +3,17 @@
 mod changes;
 mod host;
 mod http;
+mod instances;
 pub(super) mod rig;
 
 use self::rig::{Rig, call, config, outcome};
 use super::config::{Config, Filter, Glob, Transport};
 use super::reads::Kinds;
 use super::*;
-use crate::call::{Change, Event, Failure, Outcome, Step};
+use crate::call::{Change, Event, Failure, ListenFilter, Outcome, Reason, Step};
 use crate::lifecycle::Board;
-use crate::protocol::Revision;
+use crate::protocol::object::Key;
+use crate::protocol::{Method, Revision};
 use std::time::Duration;
 
 const LEGACY: Revision = Revision::V2025_11_25;

@@ -69,6 +69,13 @@ pub(crate) fn full(upstream: &Arc<str>, call: &Call) -> Refusal {
     )
 }
 
+/// A call that would need one instance too many.
+pub(crate) fn crowded(upstream: &Arc<str>, call: &Call, most: usize) -> Refusal {
+    let what = what(call);
+    let why = format!("all its {most} instances are taken; end a session, try again later, or raise `max_instances`");
+    Refusal::of_upstream(Reason::Busy, upstream, format!("{what} was not sent to upstream `{upstream}`: {why}"))
+}
+
 /// A call that took too long.
 pub(crate) fn timeout(upstream: &Arc<str>, call: &Call, limit: Duration) -> Refusal {
     let seconds = limit.as_secs_f32();

@@ -1,12 +1,13 @@
 //! The client's side of Streamable HTTP, and single exchanges with any headers and bytes.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use hyper::{Method, Request, Uri};
 
 use crate::client::answer::Answer;
+use crate::client::desk::Desk;
 use crate::client::pool::Pool;
 use crate::frame::Frame;
 use crate::revision::Revision;
@@ -18,7 +19,9 @@ pub type Headers = Vec<(String, String)>;
 
 /// A connection to an endpoint, and the session that lives on it.
 pub struct HttpWire {
+    me: Weak<HttpWire>,
     uri: Uri,
+    desk: Arc<Desk>,
     pool: Pool,
     revision: Revision,
     session: Mutex<Headers>,
@@ -29,9 +32,23 @@ impl HttpWire {
     /// A wire to an endpoint; nothing is sent yet.
     #[must_use]
     pub fn new(url: &str, revision: Revision) -> Arc<HttpWire> {
+        HttpWire::with_desk(url, revision, Arc::new(Desk::closed()))
+    }
+
+    /// A wire whose questions go to a desk.
+    #[must_use]
+    pub fn with_desk(url: &str, revision: Revision, desk: Arc<Desk>) -> Arc<HttpWire> {
         let uri: Uri = url.parse().expect("a URL");
         let pool = Pool::new(uri.authority().expect("a host and port").as_str());
-        Arc::new(HttpWire { uri, pool, revision, session: Mutex::default(), extra: Mutex::default() })
+        Arc::new_cyclic(|me| HttpWire {
+            me: me.clone(),
+            uri,
+            desk,
+            pool,
+            revision,
+            session: Mutex::default(),
+            extra: Mutex::default(),
+        })
     }
 
     /// Keeps what the handshake gave: the session id, and the version to name from now on.
@@ -97,7 +114,7 @@ impl HttpWire {
             while let Some(part) = body.frame().await {
                 let part = part.map_err(|error| error.to_string())?;
                 for event in decoder.feed(part.data_ref().map_or(&[], Bytes::as_ref)) {
-                    take(&mut answer, event, notices);
+                    self.take(&mut answer, event, notices);
                 }
             }
         }
@@ -119,21 +136,43 @@ impl HttpWire {
         request.body(Full::new(body)).expect("a test sends sendable headers")
     }
 
+    /// Sorts one event of a stream: the answer, or what came before it.
+    fn take(&self, answer: &mut Answer, event: crate::sse::SseEvent, notices: &Tape<Frame>) {
+        if let Some(data) = event.data.as_deref().filter(|data| !data.is_empty()) {
+            match Frame::parse(data.as_bytes()) {
+                Ok(frame) if frame.is_answer() => answer.frame = Some(frame),
+                Ok(frame) => self.sort(frame, notices),
+                Err(fault) => panic!("an event is not a frame: {fault}"),
+            }
+        }
+        answer.events.push(event);
+    }
+
+    /// Has a question answered by a POST of its own; whatever else comes goes to the tape.
+    pub(crate) fn sort(&self, frame: Frame, notices: &Tape<Frame>) {
+        if frame.id.is_none() {
+            self.desk.hear(&frame);
+            notices.push(frame);
+            return;
+        }
+        let asked = self.desk.take(&frame);
+        let Some(wire) = self.me.upgrade() else { return };
+        tokio::spawn(async move {
+            let Some(text) = wire.desk.answer(asked).await else { return };
+            let answer = wire.post(Headers::new(), text, &Tape::default()).await;
+            if answer.status != 202 {
+                wire.desk.complain(format!("an answer of ours got HTTP {}: {answer:?}", answer.status));
+            }
+        });
+    }
+
+    pub(crate) fn me(&self) -> Weak<HttpWire> {
+        self.me.clone()
+    }
+
     pub(crate) fn pool(&self) -> &Pool {
         &self.pool
     }
-}
-
-/// Sorts one event of a stream: the answer, or what came before it.
-fn take(answer: &mut Answer, event: crate::sse::SseEvent, notices: &Tape<Frame>) {
-    if let Some(data) = event.data.as_deref().filter(|data| !data.is_empty()) {
-        match Frame::parse(data.as_bytes()) {
-            Ok(frame) if frame.is_answer() => answer.frame = Some(frame),
-            Ok(frame) => notices.push(frame),
-            Err(fault) => panic!("an event is not a frame: {fault}"),
-        }
-    }
-    answer.events.push(event);
 }
 
 /// The connection broke before an answer: status 0, and the reason as body.

@@ -14,6 +14,8 @@ pub struct Request {
     pub id: Option<String>,
     /// Its raw progress token.
     pub token: Option<String>,
+    /// What it declares in the stateless era: JSON text; empty stands for what the client declares.
+    pub capabilities: String,
     /// Further fields of `_meta`, each `"key":value`.
     pub meta: Vec<String>,
 }
@@ -28,7 +30,14 @@ impl Request {
     /// A request with parameters (JSON text).
     #[must_use]
     pub fn new(method: &str, params: &str) -> Request {
-        Request { method: method.into(), params: params.into(), id: None, token: None, meta: Vec::new() }
+        Request {
+            method: method.into(),
+            params: params.into(),
+            id: None,
+            token: None,
+            capabilities: String::new(),
+            meta: Vec::new(),
+        }
     }
 
     /// The same with this raw id.
@@ -42,6 +51,13 @@ impl Request {
     #[must_use]
     pub fn token(mut self, raw: &str) -> Request {
         self.token = Some(raw.into());
+        self
+    }
+
+    /// The same, declaring these capabilities (JSON text) in place of the client's.
+    #[must_use]
+    pub fn capabilities(mut self, capabilities: &str) -> Request {
+        self.capabilities = capabilities.into();
         self
     }
 
@@ -70,7 +86,8 @@ impl Request {
         let mut meta = Vec::new();
         if revision.is_modern() {
             meta.push(format!("\"io.modelcontextprotocol/protocolVersion\":\"{revision}\""));
-            meta.push("\"io.modelcontextprotocol/clientCapabilities\":{}".to_owned());
+            let declared = if self.capabilities.is_empty() { "{}" } else { &self.capabilities };
+            meta.push(format!("\"io.modelcontextprotocol/clientCapabilities\":{declared}"));
             meta.push("\"io.modelcontextprotocol/clientInfo\":{\"name\":\"scripted\",\"version\":\"1\"}".to_owned());
         }
         if let Some(token) = &self.token {

@@ -9,6 +9,7 @@ use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::sync::{Mutex as AsyncMutex, oneshot};
 
 use crate::client::answer::Answer;
+use crate::client::desk::Desk;
 use crate::frame::Frame;
 use crate::process::Program;
 use crate::tape::Tape;
@@ -39,7 +40,7 @@ struct Waiting {
 struct Sorter {
     waiting: Arc<Mutex<Waiting>>,
     notices: Arc<Tape<Frame>>,
-    complaints: Arc<Tape<String>>,
+    desk: Arc<Desk>,
     lines: Arc<Tape<String>>,
     stdin: Arc<AsyncMutex<Option<ChildStdin>>>,
 }
@@ -47,7 +48,7 @@ struct Sorter {
 impl StdioWire {
     /// Starts the child, in a process group of its own.
     #[must_use]
-    pub fn start(program: &Program, notices: Arc<Tape<Frame>>, complaints: Arc<Tape<String>>) -> Arc<StdioWire> {
+    pub fn start(program: &Program, notices: Arc<Tape<Frame>>, desk: Arc<Desk>) -> Arc<StdioWire> {
         let mut child = Command::new(&program.path)
             .args(&program.args)
             .envs(program.env.iter().cloned())
@@ -61,8 +62,7 @@ impl StdioWire {
         let stdin = Arc::new(AsyncMutex::new(child.stdin.take()));
         let waiting = Arc::new(Mutex::new(Waiting::default()));
         let lines = Arc::new(Tape::default());
-        let sorter =
-            Sorter { waiting: waiting.clone(), notices, complaints, lines: lines.clone(), stdin: stdin.clone() };
+        let sorter = Sorter { waiting: waiting.clone(), notices, desk, lines: lines.clone(), stdin: stdin.clone() };
         tokio::spawn(sorter.run(child.stdout.take().expect("a pipe was asked for")));
         let stderr = Arc::new(Tape::default());
         let (tape, pipe) = (stderr.clone(), child.stderr.take().expect("a pipe was asked for"));
@@ -130,7 +130,7 @@ impl Sorter {
             }
             match Frame::parse(bytes) {
                 Ok(frame) => self.sort(frame).await,
-                Err(fault) if bytes.first() != Some(&b'[') => self.complaints.push(format!("on stdout: {fault}")),
+                Err(fault) if bytes.first() != Some(&b'[') => self.desk.complain(format!("on stdout: {fault}")),
                 Err(_) => {} // an answer to a batch; a test that sends one keeps the lines
             }
             line.clear();
@@ -152,13 +152,15 @@ impl Sorter {
                 Some(sender) => {
                     let _ = sender.send(Answer { status: 200, frame: Some(frame), ..Answer::default() });
                 }
-                None => self.complaints.push(format!("an answer that nobody waits for: {frame:?}")),
+                None => self.desk.complain(format!("an answer that nobody waits for: {frame:?}")),
             }
             return;
         }
         if frame.id.is_some() {
-            self.reply(&frame).await;
+            self.reply(frame);
+            return;
         }
+        self.desk.hear(&frame);
         let tag = frame.meta("io.modelcontextprotocol/subscriptionId");
         let token = frame.param("progressToken").filter(|_| frame.is_notice("notifications/progress"));
         let tape = {
@@ -168,21 +170,21 @@ impl Sorter {
         };
         match tape {
             Some(tape) => tape.push(frame),
-            None if token.is_some() => self.complaints.push(format!("progress that nobody asked for: {frame:?}")),
+            None if token.is_some() => self.desk.complain(format!("progress that nobody asked for: {frame:?}")),
             None => self.notices.push(frame),
         }
     }
 
-    /// Answers a question of the peer: it is there, and cannot do anything else.
-    async fn reply(&self, frame: &Frame) {
-        let body = match frame.method.as_deref() {
-            Some("ping") => "\"result\":{}",
-            _ => "\"error\":{\"code\":-32601,\"message\":\"Method not found\"}",
-        };
-        let line = format!("{{\"jsonrpc\":\"2.0\",\"id\":{},{body}}}\n", frame.id_text());
-        if let Some(stdin) = self.stdin.lock().await.as_mut() {
-            let _ = stdin.write_all(line.as_bytes()).await;
-        }
+    /// Has a question of the peer answered, while frames go on coming.
+    fn reply(&self, frame: Frame) {
+        let (desk, stdin) = (self.desk.clone(), self.stdin.clone());
+        let asked = desk.take(&frame);
+        tokio::spawn(async move {
+            let Some(text) = desk.answer(asked).await else { return };
+            if let Some(stdin) = stdin.lock().await.as_mut() {
+                let _ = stdin.write_all(format!("{text}\n").as_bytes()).await;
+            }
+        });
     }
 }
 

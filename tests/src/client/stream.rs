@@ -1,6 +1,6 @@
 //! A stream of events that stays open: headers first, events as they come.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
 use http::HeaderMap;
@@ -41,7 +41,8 @@ impl EventStream {
         let status = response.status().as_u16();
         let headers = std::mem::take(response.headers_mut());
         let events = Arc::new(Tape::default());
-        let task = tokio::spawn(pump(response.into_body(), connection, events.clone(), notices)).abort_handle();
+        let task = tokio::spawn(pump(wire.me(), response.into_body(), connection, events.clone(), notices));
+        let task = task.abort_handle();
         EventStream { status, headers, events, task }
     }
 
@@ -71,12 +72,21 @@ impl Drop for EventStream {
     }
 }
 
-async fn pump<C>(mut body: Incoming, connection: C, events: Arc<Tape<Option<SseEvent>>>, notices: Arc<Tape<Frame>>) {
+async fn pump<C>(
+    wire: Weak<HttpWire>,
+    mut body: Incoming,
+    connection: C,
+    events: Arc<Tape<Option<SseEvent>>>,
+    notices: Arc<Tape<Frame>>,
+) {
     let mut decoder = SseDecoder::default();
     while let Some(Ok(part)) = body.frame().await {
         for event in decoder.feed(part.data_ref().map_or(&[], Bytes::as_ref)) {
             if let Some(Ok(frame)) = event.data.as_deref().map(|data| Frame::parse(data.as_bytes())) {
-                notices.push(frame);
+                match wire.upgrade() {
+                    Some(wire) if !frame.is_answer() => wire.sort(frame, &notices),
+                    _ => notices.push(frame),
+                }
             }
             events.push(Some(event));
         }

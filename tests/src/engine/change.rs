@@ -1,8 +1,10 @@
-//! A notification that belongs to no call.
+//! What is told outside of any call.
 
-/// Its method and its parameters (JSON text).
+/// A notification, or a question that belongs to no call.
 #[derive(Clone, Debug)]
 pub struct Change {
+    /// The raw id of a question.
+    pub id: Option<String>,
     /// The method.
     pub method: String,
     /// The parameters.
@@ -10,10 +12,17 @@ pub struct Change {
 }
 
 impl Change {
+    /// A notification; `params` is JSON text.
+    #[must_use]
+    pub fn new(method: &str, params: &str) -> Change {
+        Change { id: None, method: method.into(), params: params.into() }
+    }
+
     /// As a frame for a legacy peer.
     #[must_use]
     pub fn frame(&self) -> String {
-        format!("{{\"jsonrpc\":\"2.0\",\"method\":\"{}\",\"params\":{}}}", self.method, self.params)
+        let id = self.id.as_ref().map(|id| format!("\"id\":{id},")).unwrap_or_default();
+        format!("{{\"jsonrpc\":\"2.0\",{id}\"method\":\"{}\",\"params\":{}}}", self.method, self.params)
     }
 
     /// The resource that it says was updated, if it says that.

@@ -10,10 +10,8 @@ use crate::journal::What;
 pub(crate) async fn run(engine: &Engine, frame: &Frame, outlet: &Outlet) -> Said {
     let mut changes = engine.changes.subscribe();
     let filter = frame.param("notifications").map_or_else(|| "{}".to_owned(), |raw| raw.get().to_owned());
-    let acknowledged = Change {
-        method: "notifications/subscriptions/acknowledged".into(),
-        params: format!("{{\"notifications\":{filter}}}"),
-    };
+    let params = format!("{{\"notifications\":{filter}}}");
+    let acknowledged = Change::new("notifications/subscriptions/acknowledged", &params);
     outlet.send(Out::Notice(tagged(&acknowledged, frame.id_text()))).await;
     engine.journal.tell(What::Listening(filter.clone())).await;
     while let Ok(change) = changes.recv().await {
@@ -46,5 +44,5 @@ fn tagged(change: &Change, id: &str) -> String {
     let raw = serde_json::value::RawValue::from_string(change.params.clone()).expect("a change has JSON parameters");
     let mut parts = vec![format!("\"_meta\":{}", tag(id))];
     parts.extend(fields(&raw).iter().map(|(name, value)| format!("\"{name}\":{value}")));
-    Change { method: change.method.clone(), params: format!("{{{}}}", parts.join(",")) }.frame()
+    Change::new(&change.method, &format!("{{{}}}", parts.join(","))).frame()
 }

@@ -49,7 +49,13 @@ pub(crate) fn resources(script: &Script, frame: &Frame, revision: Revision) -> S
 pub(crate) fn templates(script: &Script, frame: &Frame, revision: Revision) -> Said {
     let uri = format!("script://{}/item/{{id}}", script.authority());
     let entry = format!("{{\"uriTemplate\":{},\"name\":{}}}", quote(&uri), quote(&format!("items of {}", script.name)));
-    page(script, frame, revision, "resourceTemplates", &[entry])
+    let mut entries = vec![entry];
+    if script.asks {
+        let uri = format!("script://{}/ask/{{plan}}/{{who}}", script.authority());
+        let name = format!("questions of {}", script.name);
+        entries.push(format!("{{\"uriTemplate\":{},\"name\":{}}}", quote(&uri), quote(&name)));
+    }
+    page(script, frame, revision, "resourceTemplates", &entries)
 }
 
 /// `prompts/list`.
@@ -58,7 +64,11 @@ pub(crate) fn prompts(script: &Script, frame: &Frame, revision: Revision) -> Sai
     let entry = format!(
         "{{\"name\":\"greet\",\"description\":{description},\"arguments\":[{{\"name\":\"who\",\"required\":true}}]}}"
     );
-    page(script, frame, revision, "prompts", &[entry])
+    let mut entries = vec![entry];
+    if script.asks {
+        entries.push("{\"name\":\"ask\",\"arguments\":[{\"name\":\"plan\"},{\"name\":\"who\"}]}".into());
+    }
+    page(script, frame, revision, "prompts", &entries)
 }
 
 fn page(script: &Script, frame: &Frame, revision: Revision, field: &str, entries: &[String]) -> Said {

@@ -7,6 +7,10 @@ use tokio::sync::mpsc;
 pub enum Out {
     /// A notification that belongs to the call.
     Notice(String),
+    /// Questions that belong to the call, in one write.
+    Together(Vec<String>),
+    /// An error that goes with this HTTP status; elsewhere an answer as any other.
+    Refused(u16, String),
     /// The answer; nothing comes after it.
     Answer(String),
     /// Bytes as they are (stdio).
@@ -29,6 +33,7 @@ pub enum Out {
 pub struct Outlet {
     sender: mpsc::Sender<Out>,
     closing_cancels: bool,
+    session: String,
 }
 
 impl Outlet {
@@ -36,13 +41,26 @@ impl Outlet {
     #[must_use]
     pub fn new(closing_cancels: bool) -> (Outlet, mpsc::Receiver<Out>) {
         let (sender, receiver) = mpsc::channel(64);
-        (Outlet { sender, closing_cancels }, receiver)
+        (Outlet { sender, closing_cancels, session: String::new() }, receiver)
     }
 
     /// An outlet onto a channel that is there already.
     #[must_use]
     pub fn onto(sender: mpsc::Sender<Out>) -> Outlet {
-        Outlet { sender, closing_cancels: false }
+        Outlet { sender, closing_cancels: false, session: String::new() }
+    }
+
+    /// The same, into this session.
+    #[must_use]
+    pub fn of(mut self, session: &str) -> Outlet {
+        self.session = session.into();
+        self
+    }
+
+    /// The session it leads into; empty where there is none.
+    #[must_use]
+    pub fn session(&self) -> &str {
+        &self.session
     }
 
     /// Sends; to nobody when the reader has gone.

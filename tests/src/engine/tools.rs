@@ -39,7 +39,7 @@ pub(crate) async fn call(engine: &Engine, frame: &Frame, revision: Revision, out
             let data = arguments.get("data").map_or("null", |raw| raw.get());
             let level = text_of(&arguments, "level").unwrap_or_else(|| "warning".into());
             let params = format!("{{\"level\":{},\"logger\":\"script\",\"data\":{data}}}", quote(&level));
-            let notice = Change { method: "notifications/message".into(), params };
+            let notice = Change::new("notifications/message", &params);
             outlet.send(Out::Notice(notice.frame())).await;
             done(&content("logged", false))
         }
@@ -95,7 +95,7 @@ async fn progress(engine: &Engine, frame: &Frame, arguments: &Arguments, revisio
             let message =
                 if revision.has_progress_message() { format!(",\"message\":\"step {step}\"") } else { String::new() };
             let params = format!("{{\"progressToken\":{token},\"progress\":{step},\"total\":{steps}{message}}}");
-            let notice = Change { method: "notifications/progress".into(), params };
+            let notice = Change::new("notifications/progress", &params);
             outlet.send(Out::Notice(notice.frame())).await;
         }
         if let Some(gate) = &gate {

@@ -92,7 +92,8 @@ async fn read(engine: &Arc<Engine>, sender: &mpsc::Sender<Out>) {
 /// Takes one frame; requests run on side by side.
 async fn take(engine: &Arc<Engine>, frame: Frame, agreed: &mut Option<Revision>, outlet: &Outlet) {
     let Some(method) = frame.method.as_deref() else {
-        return; // the answer to a question of ours: it stands in the journal
+        engine.answered(&frame, "").await;
+        return;
     };
     let revision = revision_of(engine, &frame, method, agreed, outlet).await;
     if frame.id.is_none() && !engine.has_rule(method) {
@@ -128,6 +129,7 @@ async fn revision_of(
             (true, _) if !engine.has_rule("initialize") => engine.complain("a second initialize").await,
             _ => {}
         }
+        engine.declare("", frame);
         *agreed = revision;
     } else if agreed.is_none() && script.is_modern() && frame.id.is_none() {
         // A stateless client's notifications bear no claim.
@@ -169,7 +171,12 @@ async fn write(mut receiver: mpsc::Receiver<Out>) {
 
 fn put(out: Out, bytes: &mut Vec<u8>) {
     match out {
-        Out::Notice(text) | Out::Answer(text) => {
+        Out::Together(texts) => {
+            for text in texts {
+                put(Out::Notice(text), bytes);
+            }
+        }
+        Out::Notice(text) | Out::Answer(text) | Out::Refused(_, text) => {
             bytes.extend_from_slice(text.as_bytes());
             bytes.push(b'\n');
         }

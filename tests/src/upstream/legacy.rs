@@ -39,8 +39,14 @@ pub(crate) async fn post(host: &Arc<Host>, headers: &Headers, frame: Frame, clai
             Err(answer) => return answer,
         }
     };
+    let place = session.as_deref().or(header(headers, "mcp-session-id")).unwrap_or("");
+    if method == "initialize" {
+        engine.declare(place, &frame);
+    }
     let (outlet, receiver) = Outlet::new(false);
+    let outlet = outlet.of(place);
     if frame.method.is_none() {
+        engine.answered(&frame, place).await;
         return whole(202, "", "");
     }
     if frame.id.is_none() {

@@ -24,6 +24,7 @@ pub(crate) async fn answer(host: &Arc<Host>, mut receiver: mpsc::Receiver<Out>, 
         // Cancelled: an empty stream says that nothing will come.
         None => whole(200, "text/event-stream", ""),
         Some(Out::Status { status, kind, body }) => whole(status, &kind, body),
+        Some(Out::Refused(status, text)) => whole(status, "application/json", text),
         Some(Out::Answer(text)) if manner.answers == Answers::Auto => whole(200, "application/json", text),
         Some(first) => {
             let (feeder, answer) = stream();
@@ -84,7 +85,8 @@ async fn pump(first: Out, mut receiver: mpsc::Receiver<Out>, feeder: mpsc::Sende
 async fn send(feeder: &mpsc::Sender<Bytes>, id: Option<&str>, out: Out) -> bool {
     let (text, last) = match out {
         Out::Notice(text) => (sse::encode(id, &text), false),
-        Out::Answer(text) => (sse::encode(id, &text), true),
+        Out::Together(texts) => (texts.iter().map(|text| sse::encode(id, text)).collect(), false),
+        Out::Answer(text) | Out::Refused(_, text) => (sse::encode(id, &text), true),
         Out::Raw(raw) => (format!("data: {}", String::from_utf8_lossy(&raw)), false),
         Out::Cut(_) | Out::Status { .. } => return true,
     };

@@ -3,6 +3,7 @@
 use super::loading::{Folder, load_texts, shown};
 use crate::config::environment::Environment;
 use crate::config::{Inputs, load};
+use crate::upstream::config::Capabilities;
 
 #[test]
 fn an_unknown_key_is_shown_with_its_line_and_the_nearest_known() {
@@ -205,4 +206,21 @@ fn names_and_prefixes_are_unique() {
     assert!(faults.contains("the upstreams `b` and `B` would have the same name, `b`"), "{faults}");
     let bare = "[upstreams.a]\ncommand = \"x\"\nprefix = \"\"\n[upstreams.b]\ncommand = \"x\"\nprefix = \"\"\n";
     assert!(load_texts(&[("a.toml", bare)], &[]).is_ok());
+}
+
+#[test]
+fn what_an_upstream_may_ask_is_said_of_children_only() {
+    let child = "[upstreams.a]\ncommand = \"x\"\n";
+    let faults = shown(&format!("{child}offer = [\"elicitation\", \"rots\"]\nsharing = \"per-client\"\n"));
+    assert!(faults.contains("expected \"elicitation\", \"sampling\" or \"roots\""), "{faults}");
+    assert!(faults.contains("a.toml:3:25"), "{faults}");
+    assert!(faults.contains("`upstreams.a.sharing` has a value that cannot be used"), "{faults}");
+    let faults = shown("[upstreams.a]\nurl = \"http://h.example/\"\noffer = []\n");
+    assert!(faults.contains("error[useless-key]: `offer` has no meaning"), "{faults}");
+    assert!(faults.contains("over HTTP each caller's own capabilities are told; remove the key"), "{faults}");
+    let of =
+        |offer: &str| load_texts(&[("a.toml", &format!("{child}{offer}"))], &[]).unwrap().config.upstreams.remove(0);
+    assert_eq!(of("offer = []").offer, Capabilities::NONE);
+    assert!(of("").offer.has(Capabilities::FORM) && !of("").offer.has(Capabilities::ROOTS));
+    assert!(of("offer = [\"roots\", \"sampling\"]").offer.has(Capabilities::ROOTS.with(Capabilities::SAMPLING)));
 }

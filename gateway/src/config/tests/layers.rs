@@ -62,6 +62,20 @@ fn an_upstream_lies_over_the_defaults() {
 }
 
 #[test]
+fn the_client_edge_knows_how_long_each_upstream_is_answered_and_whether_it_is_named() {
+    let text = |naming: &str, more: &str| {
+        let naming = format!("[naming]\nstrategy = '{naming}'\n");
+        let one = "[upstreams.a]\ncommand = 'x'\nquestion_timeout = '30m'\n";
+        good(&format!("{naming}[questions]\ntimeout = '1m'\n{one}{more}")).config.server.questions
+    };
+    let second = "[upstreams.b]\ncommand = 'x'\n";
+    let (alone, both, prefixed) = (text("flat", ""), text("flat", second), text("prefix", ""));
+    assert_eq!((alone.names_upstream, both.names_upstream, prefixed.names_upstream), (false, true, true));
+    let seconds = |upstream| both.timeout_of(upstream).as_secs();
+    assert_eq!((seconds("a"), seconds("b"), both.timeouts.len()), (1800, 60, 1));
+}
+
+#[test]
 fn a_child_gets_a_clean_environment() {
     let env =
         [("PATH", "/bin"), ("CANARY", "c"), ("KEY", "k"), ("TRUNKLINE_X", "x"), ("MY_A", "1"), ("SECRET_FILE", "s")];

@@ -1,6 +1,6 @@
 //! JSON or a stream: decided late, when it is known what comes first.
 
-use crate::downstream::running::{Turn, Turns};
+use crate::downstream::turns::{Turn, Turns};
 use std::task::Poll;
 use std::time::Duration;
 

@@ -3,9 +3,10 @@
 use super::stream::{Fed, Feed};
 use crate::downstream::edge::Edge;
 use crate::downstream::replay::Reader;
-use crate::downstream::running::{Running, Turn, Turns};
+use crate::downstream::running::Running;
 use crate::downstream::session::{Attached, Session};
 use crate::downstream::streams::event_id;
+use crate::downstream::turns::{Turn, Turns};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};

@@ -1,7 +1,8 @@
 //! How a listen call ends on a connection that others share: it is withdrawn by name before its result says that it is over.
 
 use crate::downstream::asked::Answer;
-use crate::downstream::running::{Running, Turn, Turns};
+use crate::downstream::running::Running;
+use crate::downstream::turns::{Turn, Turns};
 use crate::protocol::{Method, frame};
 use std::task::{Context, Poll};
 

@@ -73,7 +73,7 @@ proptest! {
     ) {
         let mut seen = HashSet::new();
         for name in assigned(strategy, &parties).into_iter().flatten().flatten() {
-            let transparent = is_transparent(&naming(strategy), parties.len());
+            let transparent = naming(strategy).is_transparent(parties.len());
             prop_assert!(transparent || (name.len() <= 20 && legalise(&name) == *name), "{}", name);
             prop_assert!(seen.insert(name));
         }

@@ -11,7 +11,7 @@ const SHAKEN: &str = r#"{"protocolVersion":"2025-06-18","capabilities":{},"serve
 async fn meets<F: Future<Output = Far>>(plan: Plan, play: impl FnOnce(Far) -> F) -> (Result<Revision, Fault>, Far) {
     let rig = Rig::new(config());
     let link = rig.link();
-    let (met, far) = tokio::join!(meet(&link, plan), play(rig.far));
+    let (met, far) = tokio::join!(meet(&link, plan, Capabilities::FORM), play(rig.far));
     (met.map(|peer| peer.revision()), far)
 }
 
@@ -36,6 +36,7 @@ async fn a_refusal_means_a_handshake_at_once() {
         far.error(&id, -32000).await;
         let (id, method, params) = far.request().await;
         assert_eq!((method, params.find("protocolVersion")), (Method::Initialize, Some(&br#""2025-11-25""#[..])));
+        assert_eq!(params.find("capabilities"), Some(&br#"{"elicitation":{"form":{}}}"#[..]));
         far.result(&id, SHAKEN).await;
         far
     })
@@ -84,7 +85,7 @@ async fn an_end_after_the_question_is_told_apart_from_an_end_after_the_handshake
             far.request().await;
             drop(far);
         };
-        let (met, ()) = tokio::join!(meet(&link, plan), end);
+        let (met, ()) = tokio::join!(meet(&link, plan, Capabilities::FORM), end);
         assert_eq!(met.err().unwrap().kind, kind);
     }
 }

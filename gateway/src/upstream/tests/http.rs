@@ -4,9 +4,9 @@ use super::super::config::{Config, EraChoice};
 use super::super::*;
 use super::host::{Host, Seen, empty, events, json};
 use super::rig::{call, outcome};
-use crate::call::{Event, Failure, Outcome, Step};
+use crate::call::{Event, Failure, Outcome, Reason, Step};
 use crate::lifecycle::Board;
-use crate::protocol::Revision;
+use crate::protocol::{Method, Revision};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 

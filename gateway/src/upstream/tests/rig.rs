@@ -1,13 +1,14 @@
 //! For tests: an upstream in memory, played frame by frame, with the clock paused.
 
 use super::super::Notice;
-use super::super::config::{Config, EraChoice, Filter, Restart, Transport};
+use super::super::config::{Config, EraChoice, Filter, Restart, Sharing, Transport};
 use super::super::legacy;
 use super::super::link::{Link, Pipe, read_pipe, write_pipe};
 use super::super::peer::{Offer, Peer};
 use super::super::standing::Standing;
 use crate::call::{Call, Caller, Grants, Outcome, Principal, Reply, Step};
 use crate::lifecycle::{Board, Tasks};
+use crate::protocol::capability::Capabilities;
 use crate::protocol::frame::{Frame, Id};
 use crate::protocol::{Method, Object, Revision};
 use bytes::Bytes;
@@ -28,6 +29,10 @@ pub(crate) fn config() -> Config {
         call_timeout: None,
         max_call_time: Some(Duration::from_secs(3600)),
         question_timeout: Duration::from_secs(600),
+        sharing: Sharing::Shared,
+        max_instances: 32,
+        instance_idle: Duration::from_secs(600),
+        offer: Capabilities::FORM.with(Capabilities::URL),
         restart: Restart::default(),
         tools: Filter::default(),
         max_message: 1024 * 1024,

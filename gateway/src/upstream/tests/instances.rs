@@ -1,0 +1,166 @@
+//! Instances beside the primary one: whose they are, how many there may be, when they end.
+
+use super::super::config::{Config, Sharing, Transport};
+use super::rig::call;
+use super::{ANSWER, bounded, config, known, shell, start};
+use crate::call::{Call, Caller, Failure, Outcome, Principal, Reason, Reply, Tenant};
+use crate::lifecycle::{Board, State};
+use crate::protocol::{Method, Revision};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A call of somebody, in a session or without.
+fn of(principal: &str, tenant: Option<&Arc<Tenant>>) -> Call {
+    let plain = call(Revision::V2025_11_25, Method::ToolsCall, r#"{"name":"t"}"#);
+    let principal = if principal.is_empty() { Principal::anonymous() } else { Principal::named(principal) };
+    let caller = Caller { principal, tenant: tenant.cloned(), ..(*plain.caller).clone() };
+    Call { caller: Arc::new(caller), ..plain }
+}
+
+fn session(id: &str) -> Arc<Tenant> {
+    Arc::new(Tenant::mute(id))
+}
+
+/// An upstream that never comes up: its instances are counted all the same.
+fn absent(sharing: Sharing) -> Config {
+    let transport = Transport::Stdio { command: "/no/such/command".into(), args: vec![], env: vec![], cwd: None };
+    Config { transport, sharing, max_instances: 2, ..config() }
+}
+
+/// Whose instances there are.
+fn whose(board: &Board) -> Vec<String> {
+    board.snapshot()[0].instances.values().map(|health| health.name.to_string()).collect()
+}
+
+async fn until(board: &Board, holds: impl Fn(&Board) -> bool) {
+    let mut changes = board.changes();
+    bounded(async {
+        while !holds(board) {
+            changes.changed().await.unwrap();
+        }
+    })
+    .await;
+}
+
+async fn refusal(reply: Reply) -> (Reason, String) {
+    match bounded(reply.outcome()).await.1 {
+        Outcome::Error(Failure::Refused(refusal)) => (refusal.reason, refusal.message),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn each_session_has_a_child_of_its_own_that_ends_with_it() {
+    let (upstream, board, tasks) = start(Config {
+        sharing: Sharing::PerSession,
+        ..shell(r#"echo '{"jsonrpc":"2.0","id":'$id',"result":{"pid":'$$'}}'"#)
+    });
+    bounded(known(&mut upstream.inventory())).await;
+    let (one, two) = (session("1"), session("2"));
+    let mut pids = Vec::new();
+    for tenant in [&one, &two, &one] {
+        let answer = bounded(upstream.call(of("", Some(tenant))).outcome()).await.1;
+        let Outcome::Complete(result) = answer else { panic!("{answer:?}") };
+        pids.push(String::from_utf8(result.find("pid").unwrap().to_vec()).unwrap());
+    }
+    let primary = board.snapshot()[0].pid.unwrap().to_string();
+    assert!(pids[0] == pids[2] && pids[0] != pids[1] && !pids.contains(&primary), "{pids:?} {primary}");
+    one.end();
+    until(&board, |board| whose(board) == ["session 2"]).await;
+    let group = |pid: &str| rustix::process::Pid::from_raw(pid.parse().unwrap()).unwrap();
+    assert!(rustix::process::test_kill_process_group(group(&pids[0])).is_err(), "nothing of its group is left");
+    assert!(rustix::process::test_kill_process_group(group(&pids[1])).is_ok());
+    // The end of all ends the rest.
+    tasks.end();
+    bounded(tasks.ended()).await;
+    assert!(rustix::process::test_kill_process_group(group(&pids[1])).is_err());
+    assert!(whose(&board).is_empty());
+}
+
+#[tokio::test]
+async fn an_instance_that_dies_is_started_again() {
+    let (upstream, board, tasks) = start(Config {
+        sharing: Sharing::PerPrincipal,
+        ..shell(&format!("case \"$line\" in *boom*) exit 3;; esac; {ANSWER}"))
+    });
+    bounded(known(&mut upstream.inventory())).await;
+    let mut fatal = of("p", None);
+    fatal.params = crate::protocol::Object::parse(r#"{"name":"t","arguments":{"boom":1}}"#.into()).unwrap();
+    assert_eq!(refusal(upstream.call(fatal)).await.0, Reason::OutcomeUnknown);
+    let again = bounded(upstream.call(of("p", None)).outcome()).await.1;
+    assert!(matches!(again, Outcome::Complete(_)), "{again:?}");
+    let health = board.snapshot().remove(0);
+    assert_eq!((health.restarts, health.instances[&1].restarts, health.instances[&1].state), (0, 1, State::Ready));
+    tasks.end();
+    bounded(tasks.ended()).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn callers_without_a_session_have_their_principals_instance() {
+    let (upstream, board, tasks) = start(absent(Sharing::PerSession));
+    let tenant = session("1");
+    let calls = [of("p", None), of("p", None), of("p", Some(&tenant)), of("p", Some(&tenant))];
+    let _replies: Vec<_> = calls.map(|call| upstream.call(call)).into();
+    assert_eq!(whose(&board), ["p", "session 2"]);
+    let (reason, why) = refusal(upstream.call(of("", None))).await;
+    assert!(reason == Reason::Busy && why.contains("all its 2 instances are taken"), "{why}");
+    tasks.end();
+    bounded(tasks.ended()).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_primary_serves_a_principal_that_is_the_only_one() {
+    let (upstream, board, tasks) = start(absent(Sharing::PerPrincipal));
+    let tenant = session("1");
+    let _replies = [of("", None), of("", Some(&tenant))].map(|call| upstream.call(call));
+    assert!(whose(&board).is_empty());
+    let _replies = [of("p", None), of("p", Some(&tenant)), of("q", None)].map(|call| upstream.call(call));
+    assert_eq!(whose(&board), ["p", "q"]);
+    tasks.end();
+    bounded(tasks.ended()).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_instance_of_a_principal_ends_when_it_was_not_called_for_long() {
+    let (upstream, board, tasks) = start(absent(Sharing::PerPrincipal));
+    let idle = upstream.config().instance_idle;
+    // One call waits while its child is started again and again; the other was refused and has ended.
+    let held = upstream.call(of("p", None));
+    drop(upstream.call(of("q", None)));
+    assert_eq!(whose(&board), ["p", "q"]);
+    tokio::time::sleep(idle - Duration::from_secs(1)).await;
+    assert_eq!(whose(&board), ["p", "q"]);
+    drop(upstream.call(of("q", None)));
+    tokio::time::sleep(idle - Duration::from_secs(1)).await;
+    assert_eq!(whose(&board), ["p", "q"]);
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    assert_eq!(whose(&board), ["p"]);
+    drop(held);
+    tokio::time::sleep(idle + Duration::from_secs(1)).await;
+    assert!(whose(&board).is_empty());
+    tasks.end();
+    bounded(tasks.ended()).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn at_the_cap_the_longest_idle_one_makes_room() {
+    let (upstream, board, tasks) = start(absent(Sharing::PerSession));
+    let [one, two, three] = ["1", "2", "3"].map(session);
+    let held = upstream.call(of("", Some(&one)));
+    drop(upstream.call(of("", Some(&two))));
+    assert_eq!(refusal(upstream.call(of("", Some(&three)))).await.0, Reason::Busy);
+    // Not at once: whoever pauses for a moment keeps what is its own.
+    tokio::time::sleep(Duration::from_secs(59)).await;
+    assert_eq!(refusal(upstream.call(of("", Some(&three)))).await.0, Reason::Busy);
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    drop(upstream.call(of("", Some(&three))));
+    until(&board, |board| whose(board) == ["session 1", "session 3"]).await;
+    // A session that ended gives its place back, whatever still has it.
+    one.end();
+    until(&board, |board| whose(board) == ["session 3"]).await;
+    drop(held);
+    drop(upstream.call(of("", Some(&two))));
+    assert_eq!(whose(&board), ["session 3", "session 4"]);
+    tasks.end();
+    bounded(tasks.ended()).await;
+}
