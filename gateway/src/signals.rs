@@ -20,6 +20,8 @@ const SESSIONS: &str = "trunkline_sessions";
 const EVICTED: &str = "trunkline_sessions_evicted_total";
 const STREAMS: &str = "trunkline_streams";
 const DROPPED: &str = "trunkline_notifications_dropped_total";
+const QUESTIONS: &str = "trunkline_questions_total";
+const WAITING: &str = "trunkline_waiting_for_input_seconds";
 const ITEMS: &str = "trunkline_catalog_items";
 const BUILD: &str = "trunkline_build_info";
 
@@ -57,6 +59,8 @@ pub fn describe() {
     describe_counter!(EVICTED, "Sessions that were ended by the gateway, by reason");
     describe_gauge!(STREAMS, "Open streams to clients, by kind");
     describe_counter!(DROPPED, "Notifications that reached nobody, by reason");
+    describe_counter!(QUESTIONS, "Live questions of an upstream to clients, by kind and what became of them");
+    describe_histogram!(WAITING, Unit::Seconds, "How long a call waited for an answer to a question");
     describe_gauge!(ITEMS, "What an upstream offers, by kind");
     describe_gauge!(BUILD, "1, with the version as a label");
     gauge!(BUILD, "version" => env!("CARGO_PKG_VERSION")).set(1.0);
@@ -104,6 +108,8 @@ pub struct Upstream {
     pub start: Histogram,
     /// Lines on stderr.
     pub stderr: Counter,
+    /// How long calls waited for the answers to questions.
+    pub waiting: Histogram,
 }
 
 /// The handles of an upstream.
@@ -116,6 +122,7 @@ pub fn upstream(name: &str) -> Upstream {
         up: gauge!(UP, "upstream" => label()),
         start: histogram!(START, "upstream" => label()),
         stderr: counter!(STDERR, "upstream" => label()),
+        waiting: histogram!(WAITING, "upstream" => label()),
     }
 }
 
@@ -135,6 +142,12 @@ impl Upstream {
     /// Counts what it sent that the protocol does not allow; `kind` comes from the code, never from a peer.
     pub fn violations(&self, kind: &'static str) -> Counter {
         counter!(VIOLATIONS, "upstream" => self.name.clone(), "kind" => kind)
+    }
+
+    /// Counts a live question by its kind (`elicitation`, `sampling`, `roots`) and what became of it: `answered`, `error`,
+    /// `no_answer`, `timeout`, `withdrawn`, `untranslatable`, `refused`, `configured`.
+    pub fn questions(&self, kind: &'static str, outcome: &'static str) -> Counter {
+        counter!(QUESTIONS, "upstream" => self.name.clone(), "kind" => kind, "outcome" => outcome)
     }
 
     /// How much of a kind it offers: `tools`, `resources`, `templates`, `prompts`.

@@ -66,14 +66,11 @@ pub(crate) async fn initialized(link: &Link) -> Result<(), Lost> {
     link.tell(&Request::new(&Method::Initialized, &Object::empty(), None)).await
 }
 
-/// What a request of the upstream is answered with while nobody can be asked: at once, and by kind.
+/// What a request of the upstream that asks nobody is answered with, at once.
 pub(crate) fn answer(method: &Method) -> Answer {
     let refuse = |code, message: &str| Answer::Error(RpcError::new(code, message, None).raw().clone());
     match method {
         Method::Ping => Answer::Result(bytes::Bytes::from_static(b"{}")),
-        Method::Elicitation => refuse(error::INVALID_PARAMS, "elicitation was not declared by this client"),
-        Method::Sampling => refuse(error::METHOD_NOT_FOUND, "sampling was not declared by this client"),
-        Method::RootsList => refuse(error::METHOD_NOT_FOUND, "roots were not declared by this client"),
         _ => refuse(error::METHOD_NOT_FOUND, "the method is not known to this client"),
     }
 }

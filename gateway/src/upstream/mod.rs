@@ -2,6 +2,7 @@
 
 pub mod config;
 
+mod asking;
 mod backoff;
 mod fault;
 mod gate;

@@ -89,6 +89,7 @@ impl Peer {
             envelope: self.envelope(capabilities, call.log_level),
             progress: call.progress,
             logs: call.log_level,
+            caller: call.method.is_long().then_some(&call.caller),
             headers,
         }
     }

@@ -125,6 +125,10 @@ impl CallSource {
                 let wanted = self.call.log_level.is_some_and(|wanted| level >= wanted);
                 wanted.then(|| Poll::Ready(Step::Event(Event::Log(level, params))))
             }
+            Arrival::Ask(ask) => {
+                self.limits.stop(Instant::now());
+                Some(Poll::Ready(Step::Event(Event::Ask(ask))))
+            }
             Arrival::Acknowledged(_) => None,
             Arrival::Response(body) => {
                 if let Some(next) = self.refused_unrun(&body) {
@@ -202,7 +206,11 @@ impl Source for CallSource {
             let next = match &mut this.stage {
                 Stage::Sent(sent) => match sent.exchange.poll(cx) {
                     Poll::Ready(arrival) => this.arrived(arrival),
+                    Poll::Pending if sent.exchange.is_asked() => return Poll::Pending,
                     Poll::Pending => {
+                        if let Some(waited) = this.limits.go_on(Instant::now()) {
+                            this.standing.metrics.waiting.record(waited.as_secs_f64());
+                        }
                         ready!(this.limits.poll(cx));
                         Some(this.expired())
                     }
@@ -292,6 +300,8 @@ struct Limits {
     whole: Option<Duration>,
     idle_until: Option<Instant>,
     whole_until: Option<Instant>,
+    /// Since when they stand still: a person is being asked.
+    stopped: Option<Instant>,
     /// Made when it is first needed, and set anew only when it fires too early.
     timer: Option<Pin<Box<Sleep>>>,
 }
@@ -304,7 +314,7 @@ impl Limits {
         } else {
             (None, config.request_timeout)
         };
-        Self { idle, whole, idle_until: None, whole_until: None, timer: None }
+        Self { idle, whole, idle_until: None, whole_until: None, stopped: None, timer: None }
     }
 
     /// The time runs from now.
@@ -320,6 +330,19 @@ impl Limits {
         self.idle_until = None;
         self.whole_until = Some(now + wait);
         self.timer = None;
+    }
+
+    /// They stand still from now.
+    fn stop(&mut self, now: Instant) {
+        self.stopped.get_or_insert(now);
+    }
+
+    /// They go on where they stood still: how long they did.
+    fn go_on(&mut self, now: Instant) -> Option<Duration> {
+        let waited = now.duration_since(self.stopped.take()?);
+        self.whole_until = self.whole_until.and_then(|until| until.checked_add(waited));
+        self.extend(now);
+        Some(waited)
     }
 
     /// A sign of life.

@@ -1,12 +1,13 @@
 //! What all parts of one upstream share: its configuration, its gate, its inventory, what is wanted of it.
 
+use super::asking::{self, Kind, Refused, Terms};
 use super::config::{Config, Transport};
 use super::gate::Gate;
 use super::holding::{Holder, Holding};
 use super::inventory::Inventory;
 use super::legacy;
 use super::levels::Levels;
-use super::link::{Answer, Exchange, Inbox, Lost, Tail};
+use super::link::{Asked, Asker, Exchange, Inbox, Lost, Tail};
 use super::notice::Notice;
 use super::peer::Peer;
 use super::reads::{Kinds, Reads};
@@ -30,6 +31,8 @@ use tokio_util::sync::CancellationToken;
 const HARMLESS: [&str; 2] = ["late_answer", "progress_dropped"];
 /// How often one kind of violation is logged.
 const WARN_EVERY: Duration = Duration::from_secs(10);
+/// How often it is said that a question is nobody's.
+const NOT_OWNED_EVERY: Duration = Duration::from_secs(60);
 
 /// One upstream, whatever link it has just now.
 pub(crate) struct Standing {
@@ -51,6 +54,8 @@ pub(crate) struct Standing {
     pub(crate) headers: ArcSwap<HashMap<Arc<str>, Arc<ParamHeaders>>>,
     /// Supervision has ended, and nothing is left behind.
     pub(crate) stopped: CancellationToken,
+    /// When it was last said that a question is nobody's.
+    not_owned: Mutex<Option<Instant>>,
     /// Why it was last said not to be there, until it is again.
     said: Mutex<Option<(State, String)>>,
     /// What is probably wrong with it, as its link sees it.
@@ -77,6 +82,7 @@ impl Standing {
             notices,
             headers: ArcSwap::default(),
             stopped: CancellationToken::new(),
+            not_owned: Mutex::default(),
             said: Mutex::default(),
             suspicion: Mutex::default(),
             warned: Mutex::default(),
@@ -211,6 +217,25 @@ impl Standing {
         }
     }
 
+    /// A question was refused because nobody knows whose it is: counted, and said now and then with what helps.
+    fn not_owned(&self, kind: Kind) {
+        signals::dropped("not_owned").increment(1);
+        let now = Instant::now();
+        let mut last = self.not_owned.lock().unwrap_or_else(PoisonError::into_inner);
+        if last.is_some_and(|last| now.duration_since(last) < NOT_OWNED_EVERY) {
+            return;
+        }
+        *last = Some(now);
+        drop(last);
+        let (upstream, kind) = (&*self.name, kind.label());
+        tracing::warn!(
+            upstream,
+            kind,
+            "a question of the upstream was refused: several clients use it at once, or none, and nothing says whose it is; \
+             `sharing = \"per-session\"` under [upstreams.{upstream}] gives each client an instance of its own"
+        );
+    }
+
     /// What was suspected since this was last asked.
     pub(crate) fn suspicion(&self) -> Option<String> {
         self.suspicion.lock().unwrap_or_else(PoisonError::into_inner).take()
@@ -248,16 +273,25 @@ impl Inbox for Standing {
         self.wants.all_missed();
     }
 
-    fn asked(&self, method: &Method) -> Answer {
-        if !matches!(method, Method::Ping) {
-            signals::dropped("not_owned").increment(1);
-            tracing::debug!(
-                upstream = &*self.name,
-                method = method.label(),
-                "a request of the upstream was refused: nobody can be asked"
-            );
+    fn asked(&self, asked: Asked, by: Arc<dyn Asker>) {
+        if by.revision().is_some_and(|revision| revision.is_modern()) {
+            return self.violated("request", &"a request of a stateless upstream, which may not ask");
         }
-        legacy::answer(method)
+        let Some(kind) = Kind::of(&asked.method) else { return asked.answer(&by, &legacy::answer(&asked.method)) };
+        let exclusive = self.holding.session_of_all();
+        let terms = Terms {
+            upstream: &self.name,
+            metrics: &self.metrics,
+            limit: self.config.question_timeout,
+            exclusive: exclusive.as_ref(),
+        };
+        match asking::put(&terms, asked, kind, by) {
+            Ok(()) => {}
+            Err(Refused::NotOwned) => self.not_owned(kind),
+            Err(why) => {
+                tracing::debug!(upstream = &*self.name, kind = kind.label(), ?why, "a question was refused")
+            }
+        }
     }
 
     fn violated(&self, kind: &'static str, detail: &dyn std::fmt::Display) {

@@ -1,7 +1,7 @@
 //! One upstream as its callers see it: lists, changes, subscriptions, and real children.
 
 mod changes;
-mod host;
+pub(super) mod host;
 mod http;
 mod instances;
 pub(super) mod rig;

@@ -109,6 +109,14 @@ impl Exchange {
         }
     }
 
+    /// Whether a question that was put on it is open.
+    pub(crate) fn is_asked(&self) -> bool {
+        match self {
+            Self::Pipe(exchange) => exchange.is_asked(),
+            Self::Http(exchange) => exchange.is_asked(),
+        }
+    }
+
     /// Lets it run on unwatched.
     pub(crate) fn detach(self) {
         match self {

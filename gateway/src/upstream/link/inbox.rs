@@ -1,7 +1,9 @@
 //! Who hears what arrives on a link and belongs to no exchange.
 
-use crate::protocol::{Method, Object};
-use bytes::Bytes;
+use super::asker::{Answer, Asker};
+use super::slot::Slot;
+use crate::protocol::{Id, Method, Object};
+use std::sync::Arc;
 
 /// Takes what belongs to no exchange. Nothing here waits: a link's reader calls it.
 pub(crate) trait Inbox: Send + Sync {
@@ -11,8 +13,8 @@ pub(crate) trait Inbox: Send + Sync {
     /// It may have told of changes that were not heard.
     fn missed(&self) {}
 
-    /// A request of the upstream; the answer's raw body, as the `result` or the `error` member would hold it.
-    fn asked(&self, method: &Method) -> Answer;
+    /// A request of the upstream, whose answer the link is given now or later.
+    fn asked(&self, asked: Asked, by: Arc<dyn Asker>);
 
     /// Something that the protocol does not allow; `kind` is a word of ours.
     fn violated(&self, kind: &'static str, detail: &dyn std::fmt::Display);
@@ -21,21 +23,20 @@ pub(crate) trait Inbox: Send + Sync {
     fn suspect(&self, cause: &str);
 }
 
-/// What a request of the upstream is answered with.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Answer {
-    /// A raw result.
-    Result(Bytes),
-    /// A raw error object.
-    Error(Bytes),
+/// A request of the upstream.
+#[derive(Debug)]
+pub(crate) struct Asked {
+    /// Echoed exactly.
+    pub(crate) id: Id,
+    pub(crate) method: Method,
+    pub(crate) params: Object,
+    /// The exchange on whose own stream it came.
+    pub(crate) on: Option<Arc<Slot>>,
 }
 
-impl Answer {
-    /// The whole response frame.
-    pub(crate) fn frame(&self, id: &[u8]) -> Bytes {
-        match self {
-            Self::Result(raw) => crate::protocol::frame::result(id, raw),
-            Self::Error(raw) => crate::protocol::frame::error(Some(id), raw),
-        }
+impl Asked {
+    /// Answers it now.
+    pub(crate) fn answer(&self, by: &Arc<dyn Asker>, answer: &Answer) {
+        by.clone().answer(&self.id, answer);
     }
 }

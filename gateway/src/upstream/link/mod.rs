@@ -1,6 +1,8 @@
 //! Live connections to upstreams: what is sent, what belongs to it, how it ends.
 
+mod asker;
 mod child;
+mod desk;
 mod exchange;
 mod http;
 mod inbox;
@@ -12,9 +14,11 @@ mod slot;
 mod stderr;
 mod stdio;
 
+pub(crate) use asker::{Answer, Asker};
+pub(crate) use desk::{Question, Whose};
 pub(crate) use exchange::{Exchange, Link};
 pub(crate) use http::{Http, Wire, listen};
-pub(crate) use inbox::{Answer, Inbox};
+pub(crate) use inbox::{Asked, Inbox};
 #[cfg(test)]
 pub(crate) use pipe::Pipe;
 #[cfg(test)]
@@ -22,6 +26,6 @@ pub(crate) use pump::{read as read_pipe, write as write_pipe};
 pub(crate) use request::Request;
 #[cfg(test)]
 pub(crate) use slot::HttpRefusal;
-pub(crate) use slot::{Arrival, Lost};
+pub(crate) use slot::{Arrival, Kept, Lost, Slot};
 pub(crate) use stderr::{Tail, printable};
 pub(crate) use stdio::{Child, SpawnFault, Spec, start};

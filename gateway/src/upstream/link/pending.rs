@@ -69,6 +69,13 @@ impl Pending {
         self.cells.iter().flatten().map(|(_, slot)| slot).find(|slot| slot.logs.is_some())
     }
 
+    /// Those during which a client can be asked, oldest first.
+    pub(crate) fn calls(&self) -> Vec<Arc<Slot>> {
+        let mut found: Vec<_> = self.cells.iter().flatten().filter(|(_, slot)| slot.caller.is_some()).collect();
+        found.sort_unstable_by_key(|(id, _)| *id);
+        found.into_iter().map(|(_, slot)| slot.clone()).collect()
+    }
+
     /// Takes all out.
     pub(crate) fn drain(&mut self) -> Vec<Arc<Slot>> {
         (self.len, self.loggers) = (0, 0);

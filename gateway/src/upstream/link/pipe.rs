@@ -1,13 +1,16 @@
 //! Many exchanges over one duplex of frames.
 
 use super::super::identity::{self, NO_CAPABILITIES};
-use super::inbox::{Answer, Inbox};
+use super::asker::{self, Answer, Asker};
+use super::desk::Desk;
+use super::inbox::Inbox;
 use super::pending::Pending;
 use super::request::Request;
 use super::slot::{Arrival, Lost, Slot};
+use crate::lifecycle::Tasks;
 use crate::protocol::frame::Decimal;
-use crate::protocol::{Method, Object, Revision};
-use std::sync::atomic::{AtomicBool, Ordering};
+use crate::protocol::{Id, Method, Object, Revision};
+use bytes::Bytes;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::{Context, Poll};
 use tokio::sync::Notify;
@@ -25,8 +28,10 @@ pub(crate) struct Pipe {
     /// Tells the writer that there is something to write.
     pub(super) filled: Notify,
     pub(super) inbox: Arc<dyn Inbox>,
-    /// A stateless upstream is never answered: it may not ask.
-    modern: AtomicBool,
+    revision: OnceLock<Revision>,
+    /// What the upstream has asked.
+    pub(super) desk: Desk,
+    tasks: Tasks,
     closed: CancellationToken,
     cause: OnceLock<Arc<str>>,
 }
@@ -40,13 +45,16 @@ struct Out {
 }
 
 impl Pipe {
-    pub(crate) fn new(inbox: Arc<dyn Inbox>) -> Arc<Self> {
+    /// A pipe whose questions wait at this level.
+    pub(crate) fn new(inbox: Arc<dyn Inbox>, tasks: Tasks) -> Arc<Self> {
         Arc::new(Self {
             pending: Mutex::default(),
             out: Mutex::default(),
             filled: Notify::new(),
             inbox,
-            modern: AtomicBool::new(false),
+            revision: OnceLock::new(),
+            desk: Desk::default(),
+            tasks,
             closed: CancellationToken::new(),
             cause: OnceLock::new(),
         })
@@ -54,7 +62,7 @@ impl Pipe {
 
     /// From now on this revision is spoken.
     pub(crate) fn speak(&self, revision: Revision) {
-        self.modern.store(revision.is_modern(), Ordering::Relaxed);
+        let _ = self.revision.set(revision);
     }
 
     /// Whether a stateless revision is spoken.
@@ -64,7 +72,7 @@ impl Pipe {
 
     /// Sends a request. Frames are written in the order of these calls.
     pub(crate) fn exchange(self: &Arc<Self>, request: &Request<'_>) -> Result<PipeExchange, Lost> {
-        let slot = Arc::new(Slot::new(request.progress, request.logs));
+        let slot = Arc::new(Slot::of(request));
         let Some(id) = self.pending().insert(slot.clone()) else {
             return Err(self.busy("too many requests are in flight"));
         };
@@ -101,18 +109,29 @@ impl Pipe {
         Ok(())
     }
 
-    /// Answers a request of the upstream.
-    pub(super) fn answer(&self, id: &[u8], answer: &Answer) {
-        if self.modern.load(Ordering::Relaxed) {
+    /// Writes answers to what the upstream asked. A stateless one is never answered: it may not ask.
+    fn answered(&self, frames: &[Bytes]) {
+        if self.is_modern() || frames.is_empty() {
             return;
         }
         let mut out = self.out();
-        if !out.closed && out.bytes.len() <= OUT_MAX + OUT_SLACK {
-            out.bytes.extend_from_slice(&answer.frame(id));
-            out.bytes.push(b'\n');
-            drop(out);
-            self.filled.notify_one();
+        for frame in frames {
+            if !out.closed && out.bytes.len() <= OUT_MAX + OUT_SLACK {
+                out.bytes.extend_from_slice(frame);
+                out.bytes.push(b'\n');
+            }
         }
+        drop(out);
+        self.filled.notify_one();
+    }
+
+    /// A call is no longer open: what was asked of it alone is answered for it.
+    pub(super) fn left(&self, gone: &Arc<Slot>) {
+        self.answered(&asker::left(self, gone));
+    }
+
+    fn is_modern(&self) -> bool {
+        self.revision.get().is_some_and(|revision| revision.is_modern())
     }
 
     /// Hands all that waits to the writer, which gives back an empty buffer; `None` when the pipe is closed.
@@ -139,6 +158,7 @@ impl Pipe {
             let lost = if slot.start() >= taken { Lost::Unsent(cause.clone()) } else { Lost::Unknown(cause.clone()) };
             slot.finish(Arrival::Lost(lost));
         }
+        self.desk.clear();
         self.closed.cancel();
     }
 
@@ -187,9 +207,30 @@ impl Pipe {
         text.push(b'}');
         let params = Object::parse(text.into()).unwrap_or_default();
         // A stateless upstream has nothing but the message itself to see its era by.
-        let is_modern = self.modern.load(Ordering::Relaxed);
-        let envelope = is_modern.then(|| identity::envelope(Revision::NEWEST_MODERN, NO_CAPABILITIES, None));
+        let envelope = self.is_modern().then(|| identity::envelope(Revision::NEWEST_MODERN, NO_CAPABILITIES, None));
         let _ = self.notify(&Request::new(&Method::Cancelled, &params, envelope));
+    }
+}
+
+impl Asker for Pipe {
+    fn desk(&self) -> &Desk {
+        &self.desk
+    }
+
+    fn calls(&self) -> Vec<Arc<Slot>> {
+        self.pending().calls()
+    }
+
+    fn answer(self: Arc<Self>, id: &Id, answer: &Answer) {
+        self.answered(&[answer.frame(id.raw())]);
+    }
+
+    fn revision(&self) -> Option<Revision> {
+        self.revision.get().copied()
+    }
+
+    fn tasks(&self) -> &Tasks {
+        &self.tasks
     }
 }
 
@@ -210,6 +251,11 @@ impl PipeExchange {
         arrival
     }
 
+    /// Whether a question that was put on it is open.
+    pub(crate) fn is_asked(&self) -> bool {
+        self.slot.is_asked()
+    }
+
     /// Lets it run on unwatched: its answer is taken and forgotten.
     pub(crate) fn detach(mut self) {
         self.ended = true;
@@ -220,6 +266,7 @@ impl Drop for PipeExchange {
     fn drop(&mut self) {
         // Where it is not in the table any more its answer has come, and there is nothing to withdraw.
         if !self.ended && self.pipe.pending().remove(self.id).is_some() && !self.quiet {
+            self.pipe.left(&self.slot);
             self.pipe.withdraw(self.id);
         }
     }

@@ -1,6 +1,7 @@
 //! The reader and the writer of a pipe. The reader never waits for anyone; the writer takes all that is queued at once.
 
-use super::inbox::Inbox;
+use super::asker::Asker;
+use super::inbox::{Asked, Inbox};
 use super::pipe::Pipe;
 use super::slot::{Arrival, Kept, Lost};
 use crate::call::LogLevel;
@@ -10,6 +11,7 @@ use crate::protocol::meta::SUBSCRIPTION_ID;
 use crate::protocol::object::Key;
 use crate::protocol::{Method, Object, json};
 use bytes::Bytes;
+use std::sync::Arc;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 /// So many lines that are no frames, and none that is: whatever it is, it does not speak MCP.
@@ -55,7 +57,7 @@ pub(crate) enum ReadEnd {
 }
 
 /// Reads until the other side closes; every frame goes where it belongs.
-pub(crate) async fn read(pipe: &Pipe, mut input: impl AsyncRead + Unpin, max: usize) -> ReadEnd {
+pub(crate) async fn read(pipe: &Arc<Pipe>, mut input: impl AsyncRead + Unpin, max: usize) -> ReadEnd {
     let mut lines = Lines::new(max);
     let mut sorter = Sorter { pipe, good: 0, bad: 0, is_over: false };
     loop {
@@ -83,7 +85,7 @@ pub(crate) async fn read(pipe: &Pipe, mut input: impl AsyncRead + Unpin, max: us
 
 /// Brings frames to where they belong.
 struct Sorter<'a> {
-    pipe: &'a Pipe,
+    pipe: &'a Arc<Pipe>,
     good: u64,
     bad: u32,
     /// What comes now was perhaps cut short by the end of the stream.
@@ -124,10 +126,10 @@ impl Sorter<'_> {
             Frame::Notification { method: Method::Message, params } => self.log(params),
             Frame::Notification { method: Method::Acknowledged, params } => self.acknowledged(params),
             Frame::Notification { method: Method::Cancelled, params } if self.pipe.is_modern() => self.ended(&params),
+            Frame::Notification { method: Method::Cancelled, params } => self.pipe.desk().withdrawn(&params),
             Frame::Notification { method, params } => self.inbox().notified(method, params),
-            Frame::Request { id, method, .. } => {
-                let answer = self.inbox().asked(&method);
-                self.pipe.answer(id.raw(), &answer);
+            Frame::Request { id, method, params } => {
+                self.inbox().asked(Asked { id, method, params, on: None }, self.pipe.clone());
             }
         }
     }
@@ -141,7 +143,11 @@ impl Sorter<'_> {
         let late = pending.was_ours(number);
         drop(pending);
         match slot {
-            Some(slot) => drop(slot.finish(Arrival::Response(body))),
+            Some(slot) => {
+                // What it asked of this call it no longer needs: that is over before the call is.
+                self.pipe.left(&slot);
+                slot.finish(Arrival::Response(body));
+            }
             None if late => self.inbox().violated("late_answer", &"an answer that came late, or twice"),
             None => self.inbox().violated("unknown_id", &"an answer to an id that was never ours"),
         }
@@ -204,6 +210,7 @@ impl Sorter<'_> {
         // Half an answer says less than why the stream ended, which its call is about to hear.
         let id = id.filter(|_| !self.is_over);
         if let Some(slot) = id.and_then(|id| self.pipe.pending().remove(id)) {
+            self.pipe.left(&slot);
             slot.finish(Arrival::Lost(Lost::Odd(format!("its answer cannot be read: {why}").into())));
         }
     }

@@ -1,11 +1,12 @@
 //! What is sent on a link, and how it becomes a frame.
 
-use crate::call::LogLevel;
+use crate::call::{Caller, LogLevel};
 use crate::protocol::frame::{self, Decimal};
 use crate::protocol::meta::{self, Envelope};
 use crate::protocol::object::{Edit, Key};
 use crate::protocol::{Method, Object};
 use http::{HeaderName, HeaderValue};
+use std::sync::Arc;
 
 /// One request of ours to an upstream; its id is the link's to give.
 #[derive(Debug, Clone)]
@@ -22,6 +23,8 @@ pub(crate) struct Request<'a> {
     pub(crate) progress: bool,
     /// The level from which on log messages are wanted.
     pub(crate) logs: Option<LogLevel>,
+    /// Who makes it, where a client can be asked while it goes on.
+    pub(crate) caller: Option<&'a Arc<Caller>>,
     /// The `Mcp-Param-*` headers, for HTTP.
     pub(crate) headers: Vec<(HeaderName, HeaderValue)>,
 }
@@ -29,7 +32,7 @@ pub(crate) struct Request<'a> {
 impl<'a> Request<'a> {
     /// A request of our own, that wants nothing but the answer.
     pub(crate) fn new(method: &'a Method, params: &'a Object, envelope: Option<Envelope<'a>>) -> Self {
-        Self { method, params, meta: b"", envelope, progress: false, logs: None, headers: Vec::new() }
+        Self { method, params, meta: b"", envelope, progress: false, logs: None, caller: None, headers: Vec::new() }
     }
 
     /// Appends the whole frame, on one line and without its newline. The token of its progress is its id.

@@ -1,12 +1,14 @@
 //! Where the frames of one exchange wait for whoever reads it: bounded, no task, no channel.
 
-use crate::call::LogLevel;
+use super::request::Request;
+use crate::call::{Ask, Caller, LogLevel, Tenant};
 use crate::protocol::frame::Body;
 use crate::protocol::{Object, json};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
+use tokio::sync::OwnedSemaphorePermit;
 
 /// How many events wait at most.
 const EVENTS_MAX: usize = 64;
@@ -20,6 +22,8 @@ pub(crate) enum Arrival {
     Log(LogLevel, Object),
     /// The parameters of the notice that a listen call was taken.
     Acknowledged(Object),
+    /// A question to whoever made the call.
+    Ask(Box<Ask>),
     /// The answer; nothing comes after it.
     Response(Body),
     /// There will be no answer; nothing comes after it.
@@ -74,6 +78,8 @@ pub(crate) struct Slot {
     pub(crate) progress: bool,
     /// The level from which on log messages were asked for.
     pub(crate) logs: Option<LogLevel>,
+    /// Who makes the call, where it is one during which a client can be asked.
+    pub(crate) caller: Option<Arc<Caller>>,
 }
 
 #[derive(Debug, Default)]
@@ -83,6 +89,11 @@ struct Inner {
     ended: bool,
     waker: Option<Waker>,
     last_progress: Option<f64>,
+    /// How many questions that were put on it are open.
+    questions: usize,
+    was_asked: bool,
+    /// Its place among the connections there may be, until it ends or is asked: then it waits for a person.
+    room: Option<OwnedSemaphorePermit>,
 }
 
 /// What became of an event.
@@ -98,7 +109,22 @@ pub(crate) enum Kept {
 
 impl Slot {
     pub(crate) fn new(progress: bool, logs: Option<LogLevel>) -> Self {
-        Self { inner: Mutex::default(), start: AtomicU64::new(u64::MAX), progress, logs }
+        Self { inner: Mutex::default(), start: AtomicU64::new(u64::MAX), progress, logs, caller: None }
+    }
+
+    /// The place of a request.
+    pub(crate) fn of(request: &Request<'_>) -> Self {
+        Self { caller: request.caller.cloned(), ..Self::new(request.progress, request.logs) }
+    }
+
+    /// Whether it is a call of this session.
+    pub(crate) fn is_of(&self, tenant: &Tenant) -> bool {
+        self.tenant().is_some_and(|own| own.id() == tenant.id())
+    }
+
+    /// The session whose call it is.
+    pub(crate) fn tenant(&self) -> Option<&Arc<Tenant>> {
+        self.caller.as_ref()?.tenant.as_ref()
     }
 
     /// Notes where the frame starts.
@@ -125,19 +151,56 @@ impl Slot {
             inner.last_progress = value;
         }
         let mut kept = Kept::Yes;
-        if inner.events.len() >= EVENTS_MAX {
+        let is_question = matches!(event, Arrival::Ask(_));
+        if !is_question && inner.events.len() >= EVENTS_MAX {
             // A full queue keeps the latest progress, and otherwise loses its oldest log message.
             kept = Kept::Instead;
             let is_progress = matches!(event, Arrival::Progress(_));
-            let at =
-                inner.events.iter().position(|old| matches!(old, Arrival::Progress(_)) == is_progress).unwrap_or(0);
-            inner.events.remove(at);
+            let alike = |old: &Arrival| match old {
+                Arrival::Progress(_) => is_progress,
+                Arrival::Ask(_) => false,
+                _ => !is_progress,
+            };
+            let at = inner.events.iter().position(alike);
+            // Questions are never dropped, and fewer than may wait in all.
+            let at = at.or_else(|| inner.events.iter().position(|old| !matches!(old, Arrival::Ask(_))));
+            at.and_then(|at| inner.events.remove(at));
         }
         inner.events.push_back(event);
         let waker = inner.waker.take();
         drop(inner);
         waker.into_iter().for_each(Waker::wake);
         kept
+    }
+
+    /// A question is open on it.
+    pub(crate) fn question_opened(&self) {
+        let mut inner = self.lock();
+        inner.questions += 1;
+        inner.was_asked = true;
+        inner.room = None;
+    }
+
+    /// Keeps the exchange's place among the connections there may be, where it was never asked.
+    pub(crate) fn keep_room(&self, room: Option<OwnedSemaphorePermit>) {
+        let mut inner = self.lock();
+        if !inner.was_asked {
+            inner.room = room;
+        }
+    }
+
+    /// A question is no longer open: whoever waits for the last of them is told.
+    pub(crate) fn question_closed(&self) {
+        let mut inner = self.lock();
+        inner.questions = inner.questions.saturating_sub(1);
+        let waker = if inner.questions == 0 { inner.waker.take() } else { None };
+        drop(inner);
+        waker.into_iter().for_each(Waker::wake);
+    }
+
+    /// Whether any question is open on it.
+    pub(crate) fn is_asked(&self) -> bool {
+        self.lock().questions > 0
     }
 
     /// Ends the exchange; false where it had ended.
@@ -147,6 +210,7 @@ impl Slot {
             return false;
         }
         inner.end = Some(end);
+        inner.room = None;
         let waker = inner.waker.take();
         drop(inner);
         waker.into_iter().for_each(Waker::wake);

@@ -73,7 +73,7 @@ pub(crate) fn start(spec: Spec<'_>, inbox: Arc<dyn Inbox>, tasks: &Tasks) -> Res
     let (Some(pid), Some(stdin), Some(stdout), Some(stderr)) = parts else {
         return Err(SpawnFault { text: "its pipes could not be made".into(), is_passing: true });
     };
-    let pipe = Pipe::new(inbox);
+    let pipe = Pipe::new(inbox, tasks.clone());
     let tail = Tail::default();
     let status = Arc::new(OnceLock::new());
     let (read_ended, read_end) = watch::channel(None);

@@ -8,6 +8,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::mpsc::{Receiver, Sender, channel};
 
 /// One request as the upstream saw it.
 #[derive(Debug, Clone)]
@@ -15,12 +16,19 @@ pub(crate) struct Seen {
     pub(crate) verb: String,
     pub(crate) headers: HashMap<String, String>,
     pub(crate) body: String,
+    /// What is written before the answer.
+    early: Sender<String>,
 }
 
 impl Seen {
     /// The JSON-RPC method.
     pub(crate) fn method(&self) -> String {
         json::get(self.body.as_bytes(), "method").and_then(json::unquote).unwrap_or_default().into_owned()
+    }
+
+    /// Writes a part of the answer now.
+    pub(crate) fn write(&self, text: impl Into<String>) {
+        let _ = self.early.try_send(text.into());
     }
 
     /// The JSON-RPC id, raw.
@@ -131,17 +139,27 @@ impl Host {
 
 async fn serve(stream: TcpStream, play: &(impl Fn(Seen) -> Answer + Send + Sync), seen: &Mutex<Vec<Seen>>) {
     let mut stream = BufReader::new(stream);
-    while let Some(request) = request(&mut stream).await {
+    while let Some((request, mut parts)) = request(&mut stream).await {
         seen.lock().unwrap().push(request.clone());
-        let answer = play(request).await;
+        let mut playing = play(request);
+        let answer = loop {
+            tokio::select! {
+                biased;
+                Some(part) = parts.recv() => stream.write_all(part.as_bytes()).await.unwrap_or_default(),
+                answer = &mut playing => break answer,
+            }
+        };
         let keeps = answer.contains("content-length:");
+        while let Ok(part) = parts.try_recv() {
+            stream.write_all(part.as_bytes()).await.unwrap_or_default();
+        }
         if stream.write_all(answer.as_bytes()).await.is_err() || !keeps {
             return;
         }
     }
 }
 
-async fn request(stream: &mut BufReader<TcpStream>) -> Option<Seen> {
+async fn request(stream: &mut BufReader<TcpStream>) -> Option<(Seen, Receiver<String>)> {
     let mut line = String::new();
     if stream.read_line(&mut line).await.ok()? == 0 {
         return None;
@@ -157,5 +175,6 @@ async fn request(stream: &mut BufReader<TcpStream>) -> Option<Seen> {
     let length = headers.get("content-length").map_or(0, |length| length.parse().unwrap());
     let mut body = vec![0; length];
     stream.read_exact(&mut body).await.ok()?;
-    Some(Seen { verb, headers, body: String::from_utf8(body).unwrap() })
+    let (early, parts) = channel(64);
+    Some((Seen { verb, headers, body: String::from_utf8(body).unwrap(), early }, parts))
 }

@@ -4,7 +4,7 @@ use super::super::config::{Config, Sharing, Transport};
 use super::rig::call;
 use super::{ANSWER, bounded, config, known, shell, start};
 use crate::call::{Call, Caller, Failure, Outcome, Principal, Reason, Reply, Tenant};
-use crate::lifecycle::{Board, State};
+use crate::lifecycle::Board;
 use crate::protocol::{Method, Revision};
 use std::sync::Arc;
 use std::time::Duration;
@@ -90,7 +90,8 @@ async fn an_instance_that_dies_is_started_again() {
     let again = bounded(upstream.call(of("p", None)).outcome()).await.1;
     assert!(matches!(again, Outcome::Complete(_)), "{again:?}");
     let health = board.snapshot().remove(0);
-    assert_eq!((health.restarts, health.instances[&1].restarts, health.instances[&1].state), (0, 1, State::Ready));
+    // Calls need not wait for its lists to be read again, so it may still be starting.
+    assert_eq!((health.restarts, health.instances[&1].restarts), (0, 1));
     tasks.end();
     bounded(tasks.ended()).await;
 }

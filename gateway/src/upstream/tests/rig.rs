@@ -124,7 +124,7 @@ impl Rig {
         let (near, far) = tokio::io::duplex(64 * 1024);
         let (near_in, near_out) = split(near);
         let (far_in, far_out) = split(far);
-        let pipe = Pipe::new(standing.clone());
+        let pipe = Pipe::new(standing.clone(), tasks.clone());
         let (reading, writing) = (pipe.clone(), pipe.clone());
         let max = standing.config.max_message;
         tasks.spawn_until_end(async move {

@@ -34,7 +34,8 @@ pub(super) async fn drive(http: Arc<Http>, request: Request<Full<Bytes>>, asked:
 }
 
 async fn run(http: &Arc<Http>, request: Request<Full<Bytes>>, asked: Asked, slot: &Arc<Slot>) -> Result<Body, Lost> {
-    let (response, held) = http.wire.pool.send(request, || slot.enqueued_at(0)).await?;
+    let (response, mut held) = http.wire.pool.send(request, || slot.enqueued_at(0)).await?;
+    slot.keep_room(held.room());
     let session = response.headers().get(headers::MCP_SESSION_ID);
     if let Some(id) = session.filter(|_| asked.opens && response.status().is_success()) {
         http.open_session(id);

@@ -1,6 +1,5 @@
 //! What is sent beside the exchanges: notifications, answers to what the upstream asks, the end of a session.
 
-use super::super::inbox::Answer;
 use super::super::request::Request;
 use super::super::slot::Lost;
 use super::body::collect;
@@ -21,7 +20,7 @@ impl Http {
     pub(crate) fn notify(self: &Arc<Self>, request: &Request<'_>) {
         let mut body = Vec::new();
         request.write_notification(&mut body);
-        self.aside(body.into());
+        self.aside(vec![body.into()]);
     }
 
     /// Sends a notification and waits until it was taken.
@@ -34,20 +33,16 @@ impl Http {
             .unwrap_or_else(|_| Err(Lost::Unknown("a notification was not taken in time".into())))
     }
 
-    /// Answers a request of the upstream, aside.
-    pub(super) fn answer(self: &Arc<Self>, id: &[u8], answer: &Answer) {
-        if !self.is_modern() {
-            self.aside(answer.frame(id));
-        }
-    }
-
-    fn aside(self: &Arc<Self>, body: Bytes) {
-        let (posted, http) = (self.post(body, None), self.clone());
+    /// Sends frames that want no answer, one after the other, and waits for none of it.
+    pub(super) fn aside(self: &Arc<Self>, frames: Vec<Bytes>) {
+        let (posts, http) = (frames.into_iter().map(|body| self.post(body, None)).collect::<Vec<_>>(), self.clone());
         self.wire.tasks.spawn(async move {
-            match timeout(ASIDE_MAX, told(&http, posted)).await {
-                Ok(Ok(())) => {}
-                Ok(Err(lost)) => tracing::debug!(cause = &**lost.text(), "a message to an upstream was not taken"),
-                Err(_) => tracing::debug!("a message to an upstream was not taken in time"),
+            for posted in posts {
+                match timeout(ASIDE_MAX, told(&http, posted)).await {
+                    Ok(Ok(())) => {}
+                    Ok(Err(lost)) => tracing::debug!(cause = &**lost.text(), "a message to an upstream was not taken"),
+                    Err(_) => tracing::debug!("a message to an upstream was not taken in time"),
+                }
             }
         });
     }
@@ -55,14 +50,14 @@ impl Http {
     /// Ends the session, where there is one: the upstream may forget it.
     pub(crate) async fn farewell(&self) {
         if let Some(request) = self.delete() {
-            let _ = timeout(Duration::from_secs(1), self.wire.pool.send(request, || ())).await;
+            let _ = timeout(Duration::from_secs(1), self.wire.pool.send_aside(request)).await;
         }
     }
 }
 
 /// Sends what wants no answer.
 async fn told(http: &Arc<Http>, request: http::Request<Full<Bytes>>) -> Result<(), Lost> {
-    let (response, held) = http.wire.pool.send(request, || ()).await?;
+    let (response, held) = http.wire.pool.send_aside(request).await?;
     if response.status().is_success() {
         // Whatever a body says here means nothing; a small one is read so that the connection can be used again.
         if response.body().is_end_stream() || collect(response.into_body(), 64 * 1024).await.is_ok() {

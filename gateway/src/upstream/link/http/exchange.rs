@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 use tokio::time::timeout;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 /// How many exchanges may be under way or wait for a connection.
 const EXCHANGES_MAX: usize = 4096;
@@ -24,7 +25,8 @@ impl Http {
             return Err(Lost::Busy("too many requests are in flight".into()));
         }
         let id = self.next_id();
-        let slot = Arc::new(Slot::new(request.progress, request.logs));
+        let slot = Arc::new(Slot::of(request));
+        self.opened(id, &slot);
         let mut body = Vec::with_capacity(request.params.raw().len() + request.meta.len() + 128);
         request.write(id, &mut body);
         let posted = self.post(body.into(), Some(request));
@@ -36,7 +38,7 @@ impl Http {
         let drive = Box::pin(answer::drive(self.clone(), posted, asks, slot.clone()));
         // A handshake may not be cancelled, and a stateless request is by its stream alone.
         let quiet = *request.method == Method::Initialize || request.envelope.is_some();
-        Ok(HttpExchange { http: self.clone(), id, slot, drive: Some(drive), ended: false, quiet })
+        Ok(HttpExchange { http: self.clone(), id, slot, drive: Some(drive), ended: false, quiet, over: None })
     }
 }
 
@@ -48,6 +50,8 @@ pub(crate) struct HttpExchange {
     drive: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
     ended: bool,
     quiet: bool,
+    /// Ends its driving, where that was handed over.
+    over: Option<DropGuard>,
 }
 
 impl HttpExchange {
@@ -60,18 +64,60 @@ impl HttpExchange {
             }
             arrival = self.slot.pop();
         }
+        if arrival.is_none() && self.slot.caller.is_some() {
+            // It can be asked by another stream than its own.
+            arrival = match self.slot.poll(cx) {
+                Poll::Ready(arrival) => Some(arrival),
+                Poll::Pending => None,
+            };
+        }
         match arrival {
             Some(arrival) => {
-                self.ended |= matches!(arrival, Arrival::Response(_) | Arrival::Lost(_));
+                if let Arrival::Ask(_) = arrival {
+                    self.hand_over();
+                }
+                if matches!(arrival, Arrival::Response(_) | Arrival::Lost(_)) {
+                    self.ended = true;
+                    let said = self.http.left(self.id);
+                    if !said.is_empty() {
+                        self.http.aside(said);
+                    }
+                }
                 Poll::Ready(arrival)
             }
             None => Poll::Pending,
         }
     }
 
+    /// While a person is asked nobody may read the reply: its stream is read all the same, since the upstream can withdraw
+    /// the question there, and ask more.
+    fn hand_over(&mut self) {
+        let Some(drive) = self.drive.take() else { return };
+        let over = CancellationToken::new();
+        self.over = Some(over.clone().drop_guard());
+        let (slot, tasks) = (self.slot.clone(), self.http.wire.tasks.clone());
+        self.http.wire.tasks.spawn(async move {
+            tokio::select! {
+                () = drive => {}
+                () = over.cancelled() => {}
+                () = tasks.ending() => {
+                    slot.finish(Arrival::Lost(Lost::Unknown("it is being stopped".into())));
+                }
+            }
+        });
+    }
+
+    /// Whether a question that was put on it is open.
+    pub(crate) fn is_asked(&self) -> bool {
+        self.slot.is_asked()
+    }
+
     /// Lets it run on unwatched.
     pub(crate) fn detach(mut self) {
         self.ended = true;
+        if let Some(over) = self.over.take() {
+            over.disarm();
+        }
         if let Some(drive) = self.drive.take() {
             self.http.wire.tasks.spawn(async move { drop(timeout(ASIDE_MAX, drive).await) });
         }
@@ -81,6 +127,7 @@ impl HttpExchange {
 impl Drop for HttpExchange {
     fn drop(&mut self) {
         self.http.wire.exchanges.fetch_sub(1, Ordering::Relaxed);
+        let mut said = self.http.left(self.id);
         let was_sent = self.slot.start() != u64::MAX;
         if self.ended || self.quiet || !was_sent {
             return;
@@ -89,6 +136,10 @@ impl Drop for HttpExchange {
         text.extend_from_slice(Decimal::of(self.id).as_bytes());
         text.push(b'}');
         let params = Object::parse(text.into()).unwrap_or_default();
-        self.http.notify(&Request::new(&Method::Cancelled, &params, None));
+        let mut cancelled = Vec::new();
+        Request::new(&Method::Cancelled, &params, None).write_notification(&mut cancelled);
+        // Its questions are answered before it is withdrawn.
+        said.push(cancelled.into());
+        self.http.aside(said);
     }
 }

@@ -15,6 +15,8 @@ use tokio::time::Instant;
 
 /// How many connections there may be at once; who comes later waits.
 const CONNECTIONS_MAX: usize = 256;
+/// How many there may be besides, for what is sent beside the exchanges: those may all wait for just that.
+const ASIDE_MAX: usize = 32;
 /// How many wait for their next use.
 const IDLE_MAX: usize = 64;
 /// How long one waits; servers close theirs after a minute or more.
@@ -25,17 +27,23 @@ pub(super) struct Pool {
     dialer: Dialer,
     idle: Mutex<Vec<(Sender, Instant)>>,
     room: Arc<Semaphore>,
+    room_aside: Arc<Semaphore>,
 }
 
 /// A connection in use; dropped, it is closed.
 pub(super) struct Held {
     sender: Sender,
-    _room: OwnedSemaphorePermit,
+    room: Option<OwnedSemaphorePermit>,
 }
 
 impl Pool {
     pub(super) fn new(dialer: Dialer) -> Self {
-        Self { dialer, idle: Mutex::default(), room: Arc::new(Semaphore::new(CONNECTIONS_MAX)) }
+        Self {
+            dialer,
+            idle: Mutex::default(),
+            room: Arc::new(Semaphore::new(CONNECTIONS_MAX)),
+            room_aside: Arc::new(Semaphore::new(ASIDE_MAX)),
+        }
     }
 
     /// Sends a request and waits for the head of its response.
@@ -44,10 +52,24 @@ impl Pool {
     /// ever sent twice. `begun` is called when the request may leave.
     pub(super) async fn send(
         &self,
+        request: Request<Full<Bytes>>,
+        begun: impl Fn(),
+    ) -> Result<(Response<Incoming>, Held), Lost> {
+        self.send_in(&self.room, request, begun).await
+    }
+
+    /// As [`Self::send`], for what is sent beside the exchanges: it never waits for one of them.
+    pub(super) async fn send_aside(&self, request: Request<Full<Bytes>>) -> Result<(Response<Incoming>, Held), Lost> {
+        self.send_in(&self.room_aside, request, || ()).await
+    }
+
+    async fn send_in(
+        &self,
+        room: &Arc<Semaphore>,
         mut request: Request<Full<Bytes>>,
         begun: impl Fn(),
     ) -> Result<(Response<Incoming>, Held), Lost> {
-        let room = self.room.clone().acquire_owned().await.map_err(|_| Lost::Unsent("it is being stopped".into()))?;
+        let room = room.clone().acquire_owned().await.map_err(|_| Lost::Unsent("it is being stopped".into()))?;
         loop {
             let (mut sender, is_new) = match self.take() {
                 Some(sender) => (sender, false),
@@ -61,7 +83,7 @@ impl Pool {
             }
             begun();
             let mut error = match sender.try_send_request(request).await {
-                Ok(response) => return Ok((response, Held { sender, _room: room })),
+                Ok(response) => return Ok((response, Held { sender, room: Some(room) })),
                 Err(error) => error,
             };
             match error.take_message() {
@@ -101,6 +123,13 @@ impl Pool {
 
     fn idle(&self) -> MutexGuard<'_, Vec<(Sender, Instant)>> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Held {
+    /// Its place among the connections there may be, to be kept, or given up sooner than it.
+    pub(super) fn room(&mut self) -> Option<OwnedSemaphorePermit> {
+        self.room.take()
     }
 }
 

@@ -1,14 +1,19 @@
 //! One session with an HTTP upstream: what its requests say in their headers.
 
+use super::super::asker::{self, Answer, Asker};
+use super::super::desk::Desk;
 use super::super::request::Request;
+use super::super::slot::Slot;
 use super::wire::Wire;
-use crate::protocol::{Method, Revision, headers};
+use crate::lifecycle::Tasks;
+use crate::protocol::{Id, Method, Revision, headers};
 use bytes::Bytes;
 use http::HeaderValue;
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http_body_util::Full;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 const STREAM: HeaderValue = HeaderValue::from_static("text/event-stream");
 
@@ -18,7 +23,11 @@ pub(crate) struct Http {
     next: AtomicU64,
     session: OnceLock<HeaderValue>,
     version: OnceLock<HeaderValue>,
-    modern: AtomicBool,
+    revision: OnceLock<Revision>,
+    /// What the upstream has asked in it.
+    pub(super) desk: Desk,
+    /// The calls that are open and during which a client can be asked.
+    calls: Mutex<BTreeMap<u64, Arc<Slot>>>,
 }
 
 impl Http {
@@ -28,18 +37,37 @@ impl Http {
             next: AtomicU64::new(1),
             session: OnceLock::new(),
             version: OnceLock::new(),
-            modern: AtomicBool::new(false),
+            revision: OnceLock::new(),
+            desk: Desk::default(),
+            calls: Mutex::default(),
         })
     }
 
     /// From now on this revision is spoken.
     pub(crate) fn speak(&self, revision: Revision) {
         let _ = self.version.set(HeaderValue::from_static(revision.as_str()));
-        self.modern.store(revision.is_modern(), Ordering::Relaxed);
+        let _ = self.revision.set(revision);
     }
 
     pub(super) fn is_modern(&self) -> bool {
-        self.modern.load(Ordering::Relaxed)
+        self.revision.get().is_some_and(|revision| revision.is_modern())
+    }
+
+    /// A call is open; a stateless upstream never asks during one.
+    pub(super) fn opened(&self, id: u64, slot: &Arc<Slot>) {
+        if slot.caller.is_some() && !self.is_modern() {
+            self.open_calls().insert(id, slot.clone());
+        }
+    }
+
+    /// A call is no longer open: what was asked of it alone is over, and what is said to that.
+    pub(super) fn left(&self, id: u64) -> Vec<Bytes> {
+        let gone = self.open_calls().remove(&id);
+        gone.map(|slot| asker::left(self, &slot)).unwrap_or_default()
+    }
+
+    fn open_calls(&self) -> MutexGuard<'_, BTreeMap<u64, Arc<Slot>>> {
+        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Keeps the id of a session that was opened.
@@ -111,5 +139,29 @@ impl Http {
             map.insert(headers::MCP_SESSION_ID, session.clone());
         }
         request
+    }
+}
+
+impl Asker for Http {
+    fn desk(&self) -> &Desk {
+        &self.desk
+    }
+
+    fn calls(&self) -> Vec<Arc<Slot>> {
+        self.open_calls().values().cloned().collect()
+    }
+
+    fn answer(self: Arc<Self>, id: &Id, answer: &Answer) {
+        if !self.is_modern() {
+            self.aside(vec![answer.frame(id.raw())]);
+        }
+    }
+
+    fn revision(&self) -> Option<Revision> {
+        self.revision.get().copied()
+    }
+
+    fn tasks(&self) -> &Tasks {
+        &self.wire.tasks
     }
 }

@@ -1,5 +1,7 @@
 //! A stream of events: read as it comes, resumed where that is possible, answered aside.
 
+use super::super::asker::Asker;
+use super::super::inbox::Asked;
 use super::super::slot::{Arrival, Lost, Slot};
 use super::body::{is_stream, one};
 use super::pool::{Held, causes};
@@ -81,6 +83,7 @@ pub(super) async fn answer(reading: &Reading<'_>, body: Incoming, held: Held) ->
         (body, held) = resume(reading.http, &place)
             .await
             .map_err(|lost| Lost::Unknown(format!("{why}, and {}", lost.text()).into()))?;
+        reading.slot.keep_room(held.room());
     }
 }
 
@@ -132,7 +135,7 @@ pub(super) fn is_message(event: &SseEvent) -> bool {
 }
 
 /// A frame on the stream of an exchange that is not its answer.
-pub(super) fn beside(http: &Arc<Http>, slot: &Slot, id: u64, frame: Frame) {
+pub(super) fn beside(http: &Arc<Http>, slot: &Arc<Slot>, id: u64, frame: Frame) {
     match frame {
         Frame::Notification { method: Method::Progress, params } => {
             let token =
@@ -152,6 +155,7 @@ pub(super) fn beside(http: &Arc<Http>, slot: &Slot, id: u64, frame: Frame) {
             }
         }
         Frame::Notification { method: Method::Acknowledged, params } => _ = slot.push(Arrival::Acknowledged(params)),
+        Frame::Request { id, method, params } => asked(http, Asked { id, method, params, on: Some(slot.clone()) }),
         other => unrelated(http, other),
     }
 }
@@ -160,10 +164,15 @@ pub(super) fn beside(http: &Arc<Http>, slot: &Slot, id: u64, frame: Frame) {
 pub(super) fn unrelated(http: &Arc<Http>, frame: Frame) {
     let inbox = &http.wire.inbox;
     match frame {
+        Frame::Notification { method: Method::Cancelled, params } => http.desk().withdrawn(&params),
         Frame::Notification { method, params } => inbox.notified(method, params),
-        Frame::Request { id, method, .. } => http.answer(id.raw(), &inbox.asked(&method)),
+        Frame::Request { id, method, params } => asked(http, Asked { id, method, params, on: None }),
         Frame::Response { .. } => inbox.violated("unknown_id", &"an answer to an id that was never ours"),
     }
+}
+
+fn asked(http: &Arc<Http>, asked: Asked) {
+    http.wire.inbox.asked(asked, http.clone());
 }
 
 /// Puts a connection back whose body may have a last bit to read; what is left is read aside.

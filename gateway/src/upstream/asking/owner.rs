@@ -1,0 +1,46 @@
+//! Whose question it is: the stream it came on, the session that has the link for itself, the only one who has calls open.
+
+use super::super::link::{Slot, Whose};
+use crate::call::{Caller, Tenant};
+use std::sync::Arc;
+
+/// Who is asked, and on which of their calls.
+#[derive(Debug, Clone)]
+pub(crate) struct Owner {
+    pub(crate) whose: Whose,
+    /// The call that it is put on; `None` where the session has none open.
+    pub(crate) on: Option<Arc<Slot>>,
+}
+
+impl Owner {
+    /// Who makes the call that it is put on.
+    pub(crate) fn caller(&self) -> Option<&Caller> {
+        self.on.as_ref()?.caller.as_deref()
+    }
+}
+
+/// Finds the owner of a question. `on` is the call on whose stream it came, `exclusive` the session that has the link for
+/// itself, `calls` those that are open on the link, oldest first.
+pub(crate) fn find(on: Option<&Arc<Slot>>, exclusive: Option<&Arc<Tenant>>, calls: &[Arc<Slot>]) -> Option<Owner> {
+    if let Some(slot) = on.filter(|slot| slot.caller.is_some()) {
+        return Some(of_call(slot));
+    }
+    if let Some(tenant) = exclusive {
+        let on = calls.iter().rfind(|slot| slot.is_of(tenant)).cloned();
+        return Some(Owner { whose: Whose::Exclusive(tenant.clone()), on });
+    }
+    let (newest, others) = calls.split_last()?;
+    let is_alone = match newest.tenant() {
+        Some(tenant) => others.iter().all(|slot| slot.is_of(tenant)),
+        None => others.is_empty(),
+    };
+    is_alone.then(|| of_call(newest))
+}
+
+fn of_call(slot: &Arc<Slot>) -> Owner {
+    let whose = match slot.tenant() {
+        Some(tenant) => Whose::Session(tenant.clone()),
+        None => Whose::Call(slot.clone()),
+    };
+    Owner { whose, on: Some(slot.clone()) }
+}
