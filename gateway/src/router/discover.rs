@@ -4,6 +4,8 @@ use super::catalog::Catalog;
 use crate::protocol::{Object, Revision, json};
 use crate::upstream::Supports;
 
+/// The extension whose pages tools name; it passes through us as it is.
+const APPS: &str = "io.modelcontextprotocol/ui";
 /// So much of one upstream's instructions is passed on; more would crowd out the others.
 const INSTRUCTIONS_CHARS_MAX: usize = 16 * 1024;
 /// What an upstream that was never seen counts as having: it may turn out to.
@@ -44,6 +46,9 @@ fn capabilities(catalog: &Catalog) -> String {
     if has(|supports| supports.logging) {
         parts.push("\"logging\":{}".to_owned());
     }
+    if let Some(apps) = each_extension(catalog, APPS).next() {
+        parts.push(format!("\"extensions\":{{\"{APPS}\":{apps}}}"));
+    }
     // What a single upstream has of its own can be reached through us, since unknown methods go to it.
     let only = catalog.known.first().and_then(Option::as_ref).filter(|_| catalog.is_transparent());
     let experimental = only.and_then(|inventory| inventory.capabilities.find("experimental"));
@@ -51,6 +56,12 @@ fn capabilities(catalog: &Catalog) -> String {
         parts.push(format!("\"experimental\":{raw}"));
     }
     format!("{{{}}}", parts.join(","))
+}
+
+/// What the upstreams that declare an extension say of it, raw.
+fn each_extension<'a>(catalog: &'a Catalog, name: &'a str) -> impl Iterator<Item = &'a str> {
+    let declared = catalog.known.iter().flatten().filter_map(|inventory| inventory.capabilities.find("extensions"));
+    declared.filter_map(move |raw| std::str::from_utf8(json::get(raw, name)?).ok())
 }
 
 /// The merged instructions as a raw JSON string: the configured text first, then each upstream's under its heading.

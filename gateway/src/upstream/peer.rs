@@ -3,6 +3,7 @@
 use super::fault::Trouble;
 use super::identity::{self, NO_CAPABILITIES};
 use super::inventory::Supports;
+use super::levels::ORDINARY;
 use super::link::{Exchange, Link, Lost, Request};
 use crate::call::{Call, LogLevel};
 use crate::protocol::error::RpcError;
@@ -88,10 +89,15 @@ impl Peer {
             meta: &call.meta,
             envelope: self.envelope(capabilities, call.log_level),
             progress: call.progress,
-            logs: call.log_level,
+            logs: call.log_level.or_else(|| self.ordinary(call)),
             caller: call.method.is_long().then_some(&call.caller),
             headers,
         }
+    }
+
+    /// What a handshake client hears of its own calls before it has said what it wants: what handshake upstreams tell.
+    fn ordinary(&self, call: &Call) -> Option<LogLevel> {
+        (call.caller.tenant.is_some() && !self.revision().is_modern()).then_some(ORDINARY)
     }
 
     fn envelope<'a>(&self, capabilities: &'a [u8], level: Option<LogLevel>) -> Option<Envelope<'a>> {

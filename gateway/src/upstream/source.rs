@@ -121,10 +121,7 @@ impl CallSource {
                 self.limits.extend(Instant::now());
                 Some(Poll::Ready(Step::Event(Event::Progress(params))))
             }
-            Arrival::Log(level, params) => {
-                let wanted = self.call.log_level.is_some_and(|wanted| level >= wanted);
-                wanted.then(|| Poll::Ready(Step::Event(Event::Log(level, params))))
-            }
+            Arrival::Log(level, params) => Some(Poll::Ready(Step::Event(Event::Log(level, params)))),
             Arrival::Ask(ask) => {
                 self.limits.stop(Instant::now());
                 Some(Poll::Ready(Step::Event(Event::Ask(ask))))

@@ -93,6 +93,9 @@ impl Connection {
 
     async fn request(&mut self, id: Id, method: Method, params: Object) {
         let running = match peer::see(&method, &params, None) {
+            Ok((Era::Legacy, _)) if batch::is_method(&method) && self.session.is_some() => {
+                return self.batch_method(&id, &params).await;
+            }
             Ok((Era::Modern, meta)) => self.modern(&id, method, params, meta),
             Ok((Era::Legacy, meta)) => self.legacy(&id, method, params, meta),
             Err(refusal) => Err(refusal),
@@ -170,6 +173,15 @@ impl Connection {
             }
             (Ok(_), None) => {}
             (Err(refusal), _) => self.refuse(None, &refusal).await,
+        }
+    }
+
+    async fn batch_method(&mut self, id: &Id, params: &Object) {
+        let Some(session) = self.session.clone() else { return };
+        self.tell();
+        match batch::begin(&self.edge, &session, id, params) {
+            Ok(batch) => self.run(batch).await,
+            Err(refusal) => self.refuse(Some(id), &refusal).await,
         }
     }
 

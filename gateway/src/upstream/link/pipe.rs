@@ -65,11 +65,6 @@ impl Pipe {
         let _ = self.revision.set(revision);
     }
 
-    /// Whether a stateless revision is spoken.
-    pub(super) fn is_modern(&self) -> bool {
-        self.modern.load(Ordering::Relaxed)
-    }
-
     /// Sends a request. Frames are written in the order of these calls.
     pub(crate) fn exchange(self: &Arc<Self>, request: &Request<'_>) -> Result<PipeExchange, Lost> {
         let slot = Arc::new(Slot::of(request));
@@ -130,7 +125,8 @@ impl Pipe {
         self.answered(&asker::left(self, gone));
     }
 
-    fn is_modern(&self) -> bool {
+    /// Whether a stateless revision is spoken.
+    pub(super) fn is_modern(&self) -> bool {
         self.revision.get().is_some_and(|revision| revision.is_modern())
     }
 

@@ -164,13 +164,13 @@ impl Sorter<'_> {
         }
     }
 
-    /// On a pipe nothing says which request a log message belongs to: the only one that wants some, else to nobody's.
+    /// On a pipe nothing says which call a log message is of: with one open it is of that one and goes nowhere else.
     fn log(&self, params: Object) {
         let level = params.find("level").and_then(LogLevel::parse).unwrap_or(LogLevel::Info);
-        let slot =
-            self.pipe.pending().only_logger().filter(|slot| slot.logs.is_some_and(|wanted| level >= wanted)).cloned();
+        let slot = self.pipe.pending().only_speaker().cloned();
         match slot {
-            Some(slot) => drop(slot.push(Arrival::Log(level, params))),
+            Some(slot) if slot.wants(level) => drop(slot.push(Arrival::Log(level, params))),
+            Some(_) => {}
             None => self.inbox().notified(Method::Message, params),
         }
     }
