@@ -4,6 +4,7 @@ mod doorbell;
 mod paced;
 mod told;
 
+pub use crate::upstream::{become_program, guard};
 pub use told::Told;
 
 use crate::call::Handler;
@@ -17,8 +18,8 @@ use crate::router::{Listeners, Owner, Router, Terms};
 use crate::telemetry::metrics::Metrics;
 use crate::telemetry::observe::Observe;
 use crate::telemetry::{admin, logging, metrics};
-use crate::upstream::Upstream;
 use crate::upstream::config::Sharing;
+use crate::upstream::{self, Upstream};
 use doorbell::Doorbell;
 use paced::Paced;
 use std::io;
@@ -123,6 +124,14 @@ impl Gateway {
         &self.board
     }
 
+    /// Takes over the care for all processes that this one starts, and for what those leave behind. Only the program itself can:
+    /// it starts children by way of itself.
+    pub fn own_processes(&self) {
+        if let Err(error) = upstream::own_processes(&self.levels.ground) {
+            tracing::warn!(%error, "what upstreams leave behind cannot be adopted: some processes may outlive them");
+        }
+    }
+
     /// Listens, then starts the upstreams: the door is open before any of them is there.
     pub async fn serve(&self) -> Result<Addresses, Error> {
         let server = &self.config.server;
@@ -196,6 +205,7 @@ impl Gateway {
             level.end();
             level.ended().await;
         }
+        upstream::leave_guard().await;
         tracing::info!("ended");
         logging::flush();
     }

@@ -141,7 +141,7 @@ impl Client {
         let (sender, answer) = oneshot::channel();
         let task = match &self.wire {
             Wire::Stdio(wire) => {
-                wire.expect(&id, request.token.as_deref(), sender, notices.clone());
+                wire.expect(&id, &request, sender, notices.clone());
                 wire.write(text.as_bytes()).await;
                 None
             }

@@ -93,6 +93,7 @@ impl Engine {
 
     /// Takes a notification; a rule may act on it.
     pub async fn notice(&self, frame: &Frame, revision: Revision, outlet: &Outlet) {
+        checks::schema(self, frame, None, revision).await;
         for act in self.acts_for(frame.method.as_deref().unwrap_or(""), None) {
             if acts::run(self, &act, frame, revision, outlet).await {
                 return;

@@ -17,6 +17,7 @@ pub mod peers;
 pub mod process;
 pub mod revision;
 pub mod scenario;
+pub mod schema;
 pub mod scratch;
 pub mod script;
 pub mod sentinel;

@@ -6,7 +6,7 @@
 mod drive;
 mod install;
 mod served;
-mod survivors;
+pub mod survivors;
 mod workplace;
 
 pub use drive::{Connect, Mode, Plan, Report, Sdk};

@@ -1,6 +1,7 @@
 //! A script: data that describes an upstream, what it offers and how it misbehaves.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
@@ -48,6 +49,8 @@ pub struct Script {
     pub deaf_to_term: bool,
     /// Whether every frame goes to the journal; off under load.
     pub journal_frames: bool,
+    /// As a child: the folder of the published schemas, if there is one.
+    pub schemas: Option<PathBuf>,
     /// As a child: where the journal is taken and orders are given.
     pub control: Option<SocketAddr>,
 }
@@ -101,6 +104,7 @@ impl Default for Script {
             deaf_to_eof: false,
             deaf_to_term: false,
             journal_frames: true,
+            schemas: None,
             control: None,
         }
     }

@@ -60,6 +60,7 @@ impl Upstream {
         let events = Arc::new(Tape::default());
         let hub = Hub::open(events.clone()).await;
         script.control = Some(hub.address);
+        script.schemas = crate::schema::folder();
         let scratch = Scratch::new();
         let text = serde_json::to_string_pretty(&script).expect("a script is plain data");
         let file = scratch.file("script.json", &text);

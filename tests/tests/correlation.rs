@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use trunkline_tests::client::{Client, Reach, tool};
+use trunkline_tests::client::{Client, Desk, Reach, tool};
 use trunkline_tests::gateway::{Config, Gateway, StdioGateway};
 use trunkline_tests::judge::{self, Judge};
 use trunkline_tests::revision::Revision;
@@ -32,7 +32,7 @@ async fn upstream(way: Way) -> Upstream {
 }
 
 async fn connect(reach: &Reach, revision: Revision) -> Arc<Client> {
-    let client = Client::connect(reach, revision).await;
+    let client = Client::connect_with(reach, revision, Desk::closed().unjudging()).await;
     client.tools_until("the upstream's tools are listed", |tools| tools.contains(&"up__echo".to_owned())).await;
     Arc::new(client)
 }

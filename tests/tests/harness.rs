@@ -4,6 +4,8 @@
 
 #[path = "harness/asks.rs"]
 mod asks;
+#[path = "harness/schemas.rs"]
+mod schemas;
 
 use std::sync::Arc;
 
@@ -118,6 +120,9 @@ mod misbehaviour {
         let client = Client::open(&Reach::Child(upstream.program()), Revision::MODERN).await;
         assert_eq!(client.call("echo", "{}").await.text(), "{}");
         let complaints = upstream.complaints();
+        let (schema, complaints): (Vec<_>, Vec<_>) =
+            complaints.into_iter().partition(|text| text.starts_with("schema"));
+        assert_eq!(schema, Vec::<String>::new());
         assert_eq!(complaints.len(), 2, "too early, and of the other era: {complaints:?}");
     }
 

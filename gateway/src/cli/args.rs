@@ -1,5 +1,6 @@
 //! The command line as it is typed.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args as Group, Parser, Subcommand};
@@ -48,6 +49,27 @@ pub(super) enum Command {
     /// A small upstream to try the gateway with
     #[command(hide = true)]
     DemoUpstream,
+    /// Becomes the program of an upstream
+    #[command(hide = true)]
+    StartUpstream(Start),
+    /// Ends what is left of a gateway's upstreams once it is gone
+    #[command(hide = true)]
+    GuardUpstreams {
+        /// What the marks of its upstreams begin with
+        run: String,
+    },
+}
+
+/// What `start-upstream` takes.
+#[derive(Debug, Group)]
+pub(super) struct Start {
+    /// The gateway's process
+    pub(super) gateway: i32,
+    /// What to become
+    pub(super) program: OsString,
+    /// Its arguments
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    pub(super) args: Vec<OsString>,
 }
 
 /// What `serve` takes besides.

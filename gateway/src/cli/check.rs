@@ -7,10 +7,11 @@ use crate::config::Config;
 use crate::config::fault::{Fault, count};
 use crate::router::config::Strategy;
 use crate::upstream::config::Transport;
+use crate::upstream::missing;
 
 use super::args::Shared;
 use super::failure::Failure;
-use super::{program, settings};
+use super::settings;
 
 /// Prints all faults, or that there are none.
 pub(super) fn run(shared: &Shared) -> Result<(), Failure> {
@@ -68,7 +69,7 @@ fn doubts(files: &[PathBuf], config: &Config) -> Vec<Fault> {
                     let text = format!("upstream `{name}`: the folder {} is not there", cwd.display());
                     doubts.push(Fault::warning("no-folder", text));
                 }
-                if let Some(why) = program::missing(command, env, cwd.as_deref()) {
+                if let Some(why) = missing(command, env, cwd.as_deref()) {
                     doubts.push(Fault::warning("no-command", format!("upstream `{name}`: {why}")));
                 }
             }

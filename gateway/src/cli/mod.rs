@@ -5,7 +5,6 @@ mod args;
 mod check;
 mod demo;
 mod failure;
-mod program;
 pub mod report;
 mod runtime;
 mod serve;
@@ -17,6 +16,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
+use crate::gateway;
 use args::{Args, Command};
 
 /// The whole program: reads the command line, does what it says, and says how that went.
@@ -29,6 +29,8 @@ pub fn main() -> ExitCode {
         Command::Check(shared) => check::run(&args.shared.join(shared)),
         Command::Version => version::run(),
         Command::DemoUpstream => demo::run(),
+        Command::StartUpstream(start) => return gateway::become_program(start.gateway, &start.program, &start.args),
+        Command::GuardUpstreams { run } => return gateway::guard(&run),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -33,6 +33,7 @@ async fn gateway(config: Config, files: Vec<PathBuf>) -> Result<(), anyhow::Erro
     let mut told = Told::new()?;
     let (path, asks_token) = (config.server.path.clone(), !config.auth.tokens.is_empty());
     let gateway = Gateway::start(config, Mode::Serve);
+    gateway.own_processes();
     let bound = gateway.serve().await?;
     eprintln!("{}", report::endpoint(bound.clients, &path, bound.admin));
     eprintln!("{}", paste(&bound, &path, asks_token, &files));

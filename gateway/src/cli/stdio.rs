@@ -19,6 +19,7 @@ pub(super) fn run(shared: &Shared) -> Result<(), Failure> {
 async fn gateway(config: Config) -> Result<(), anyhow::Error> {
     let mut told = Told::new()?;
     let gateway = Gateway::start(config, Mode::Stdio);
+    gateway.own_processes();
     let served = tokio::select! {
         served = gateway.stdio(tokio::io::stdin(), tokio::io::stdout()) => served,
         () = told.to_end() => Ok(()),

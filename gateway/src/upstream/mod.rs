@@ -33,6 +33,7 @@ mod words;
 
 pub use holding::Said;
 pub use inventory::{Inventory, Item, Supports};
+pub use link::{become_program, guard, leave_guard, missing, own_processes};
 pub use notice::Notice;
 
 use crate::call::{Call, LogLevel, Reply, Tenant};

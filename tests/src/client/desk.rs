@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use crate::engine::gates::{EVER, Gates};
 use crate::frame::Frame;
 use crate::revision::Revision;
+use crate::schema::{self, Reader};
 use crate::script::plan::Kind;
 use crate::tape::Tape;
 
@@ -61,6 +62,7 @@ pub struct Desk {
     replies: Mutex<HashMap<&'static str, Reply>>,
     gates: Gates,
     is_choosy: bool,
+    judges: bool,
 }
 
 impl Desk {
@@ -78,6 +80,7 @@ impl Desk {
             replies: Mutex::default(),
             gates: Gates::default(),
             is_choosy: false,
+            judges: true,
         }
     }
 
@@ -103,6 +106,13 @@ impl Desk {
     #[must_use]
     pub fn declaring(mut self, capabilities: &str) -> Desk {
         self.capabilities = Some(capabilities.into());
+        self
+    }
+
+    /// The same, without holding every frame against the schemas: for loads.
+    #[must_use]
+    pub fn unjudging(mut self) -> Desk {
+        self.judges = false;
         self
     }
 
@@ -152,6 +162,14 @@ impl Desk {
     /// Holds something against the peer.
     pub(crate) fn complain(&self, text: String) {
         self.complaints.push(format!("{}: {text}", self.name));
+    }
+
+    /// Holds a frame against the schema of the client's revision.
+    pub(crate) fn judge(&self, frame: &Frame, method: Option<&str>) {
+        if self.judges {
+            let faults = schema::faults(frame, method, Reader::Client, self.revision);
+            faults.into_iter().for_each(|fault| self.complain(fault));
+        }
     }
 
     /// Takes a question down, and says what is wrong with it.

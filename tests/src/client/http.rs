@@ -88,7 +88,13 @@ impl HttpWire {
         headers.push(("content-type".into(), "application/json".into()));
         headers.push(("accept".into(), "application/json, text/event-stream".into()));
         headers.extend(more);
-        self.exchange(Method::POST, &headers, text.into(), notices).await.unwrap_or_else(|error| failed(&error))
+        let method = Frame::parse(text.as_bytes()).ok().and_then(|frame| frame.method);
+        let answer = self.exchange(Method::POST, &headers, text.into(), notices).await;
+        let answer = answer.unwrap_or_else(|error| failed(&error));
+        if let Some(frame) = &answer.frame {
+            self.desk.judge(frame, method.as_deref());
+        }
+        answer
     }
 
     /// Sends exactly these headers and bytes.
@@ -150,6 +156,7 @@ impl HttpWire {
 
     /// Has a question answered by a POST of its own; whatever else comes goes to the tape.
     pub(crate) fn sort(&self, frame: Frame, notices: &Tape<Frame>) {
+        self.desk.judge(&frame, None);
         if frame.id.is_none() {
             self.desk.hear(&frame);
             notices.push(frame);

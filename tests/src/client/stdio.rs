@@ -10,6 +10,7 @@ use tokio::sync::{Mutex as AsyncMutex, oneshot};
 
 use crate::client::answer::Answer;
 use crate::client::desk::Desk;
+use crate::client::request::Request;
 use crate::frame::Frame;
 use crate::process::Program;
 use crate::tape::Tape;
@@ -30,7 +31,7 @@ pub struct StdioWire {
 
 #[derive(Default)]
 struct Waiting {
-    answers: HashMap<String, VecDeque<oneshot::Sender<Answer>>>,
+    answers: HashMap<String, VecDeque<(String, oneshot::Sender<Answer>)>>,
     listeners: HashMap<String, Arc<Tape<Frame>>>,
     tokens: HashMap<String, Arc<Tape<Frame>>>,
     keeps_lines: bool,
@@ -82,11 +83,11 @@ impl StdioWire {
     }
 
     /// Says that an answer with this id will come, and progress with this token.
-    pub fn expect(&self, id: &str, token: Option<&str>, sender: oneshot::Sender<Answer>, notices: Arc<Tape<Frame>>) {
+    pub fn expect(&self, id: &str, request: &Request, sender: oneshot::Sender<Answer>, notices: Arc<Tape<Frame>>) {
         let mut waiting = lock(&self.waiting);
-        waiting.answers.entry(id.into()).or_default().push_back(sender);
-        if let Some(token) = token {
-            waiting.tokens.insert(token.into(), notices.clone());
+        waiting.answers.entry(id.into()).or_default().push_back((request.method.clone(), sender));
+        if let Some(token) = &request.token {
+            waiting.tokens.insert(token.clone(), notices.clone());
         }
         waiting.listeners.insert(id.into(), notices);
     }
@@ -149,13 +150,15 @@ impl Sorter {
             };
             match sender {
                 // Whoever asked may no longer want to know.
-                Some(sender) => {
+                Some((method, sender)) => {
+                    self.desk.judge(&frame, Some(&method));
                     let _ = sender.send(Answer { status: 200, frame: Some(frame), ..Answer::default() });
                 }
                 None => self.desk.complain(format!("an answer that nobody waits for: {frame:?}")),
             }
             return;
         }
+        self.desk.judge(&frame, None);
         if frame.id.is_some() {
             self.reply(frame);
             return;

@@ -3,6 +3,7 @@
 use crate::engine::Engine;
 use crate::frame::{Frame, fields};
 use crate::revision::Revision;
+use crate::schema::{self, Reader};
 
 const OURS: &str = "io.modelcontextprotocol/";
 
@@ -11,8 +12,22 @@ pub(crate) async fn frame(engine: &Engine, frame: &Frame, revision: Revision) {
     if frame.method.as_deref() == Some("server/discover") && !revision.is_modern() {
         return; // a probe, and it cannot know whom it asks
     }
+    schema(engine, frame, None, revision).await;
     for fault in faults(frame, revision) {
         engine.complain(format!("{}: {fault}", frame.method.as_deref().unwrap_or("?"))).await;
+    }
+}
+
+/// Complains about what the revision's schema does not have; `method` is that of the question which is answered.
+pub(crate) async fn schema(engine: &Engine, frame: &Frame, method: Option<&str>, revision: Revision) {
+    if !engine.script.journal_frames {
+        return;
+    }
+    // A handshake names its own revision.
+    let named = frame.param_text("protocolVersion").filter(|_| frame.method.as_deref() == Some("initialize"));
+    let revision = named.and_then(|text| Revision::parse(&text)).unwrap_or(revision);
+    for fault in schema::faults(frame, method, Reader::Upstream, revision) {
+        engine.complain(fault).await;
     }
 }
 

@@ -12,12 +12,14 @@ use crate::engine::{Engine, Out, Outlet};
 use crate::frame::Frame;
 use crate::journal::{Journal, Order, What};
 use crate::revision::Revision;
+use crate::schema;
 use crate::script::Script;
 
 /// Plays the script of that file until stdin ends.
 pub async fn run(file: &Path) {
     let text = std::fs::read_to_string(file).expect("the script can be read");
     let script: Script = serde_json::from_str(&text).expect("the script is a script");
+    schema::told(script.schemas.clone());
     let (sender, receiver) = mpsc::channel(1024);
     let writer = tokio::spawn(write(receiver));
     let (journal, orders) = connect(&script).await;

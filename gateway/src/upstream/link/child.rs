@@ -1,8 +1,12 @@
-//! A child process from its start to its proven end: the leader reaped, and nothing of its group left.
+//! A child process from its start to its proven end: the leader reaped, and nothing left of its group, nor of those who bear its
+//! mark.
 
+use super::mark::Mark;
+use super::nursery::nursery;
 use super::pipe::Pipe;
 use super::pump::ReadEnd;
 use super::stderr::Tail;
+use super::sweep;
 use crate::lifecycle::Tasks;
 use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
 use std::os::unix::process::ExitStatusExt;
@@ -25,6 +29,10 @@ const STATUS_WAIT: Duration = Duration::from_millis(200);
 pub(super) struct Keeper {
     pub(super) child: tokio::process::Child,
     pub(super) pid: u32,
+    /// What its whole tree bears.
+    pub(super) mark: Mark,
+    /// The upstream whose it is.
+    pub(super) name: Arc<str>,
     pub(super) pipe: Arc<Pipe>,
     pub(super) tail: Tail,
     /// How reading its stdout ended, once it has.
@@ -96,22 +104,30 @@ impl Keeper {
         self.pipe.close(self.with_last_words(&what));
     }
 
-    /// Ends what is left of the group after its leader.
+    /// Ends what is left after the leader: of its group, also who has cleared its environment, and of those who bear the mark,
+    /// also who has left the group.
     async fn sweep(&self) {
-        if !self.has_members() {
-            return;
-        }
-        self.signal(Signal::TERM);
-        let until = Instant::now() + SWEEP_GRACE;
-        while self.has_members() {
-            if Instant::now() >= until {
-                return self.signal(Signal::KILL);
+        let group = async {
+            if !self.has_members() {
+                return;
             }
-            sleep(Duration::from_millis(10)).await;
+            self.signal(Signal::TERM);
+            let until = Instant::now() + SWEEP_GRACE;
+            while self.has_members() {
+                if Instant::now() >= until {
+                    return self.signal(Signal::KILL);
+                }
+                sleep(Duration::from_millis(10)).await;
+            }
+        };
+        let ((), left) = tokio::join!(group, sweep::end_marked(self.mark.text()));
+        if !left.is_empty() {
+            tracing::error!(upstream = &*self.name, pids = ?left, "processes of the upstream cannot be ended");
         }
     }
 
     fn note(&self, status: Option<ExitStatus>) {
+        nursery().ended(self.pid);
         if let Some(status) = status {
             let _ = self.status.set(status);
         }

@@ -4,15 +4,27 @@ mod asker;
 mod child;
 mod desk;
 mod exchange;
+mod guard;
 mod http;
 mod inbox;
+mod linux;
+mod mark;
+mod nursery;
 mod pending;
 mod pipe;
+mod program;
 mod pump;
 mod request;
 mod slot;
+mod starter;
 mod stderr;
 mod stdio;
+mod sweep;
+
+pub use guard::guard;
+pub use nursery::{leave_guard, own_processes};
+pub use program::missing;
+pub use starter::become_program;
 
 pub(crate) use asker::{Answer, Asker};
 pub(crate) use desk::{Question, Whose};

@@ -2,16 +2,18 @@
 
 use super::child::Keeper;
 use super::inbox::Inbox;
+use super::mark::Mark;
+use super::nursery::{Start, nursery};
 use super::pipe::Pipe;
+use super::program;
 use super::pump::{self, ReadEnd};
 use super::stderr::{self, Tail};
 use crate::lifecycle::Tasks;
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::process::{ExitStatus, Stdio};
+use std::process::ExitStatus;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
-use tokio::process::Command;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -62,13 +64,12 @@ pub(crate) fn start(spec: Spec<'_>, inbox: Arc<dyn Inbox>, tasks: &Tasks) -> Res
             is_passing: false,
         });
     }
-    let mut command = Command::new(spec.command);
-    command.args(spec.args).env_clear().envs(spec.env.iter().map(|(name, value)| (name, value)));
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0).kill_on_drop(true);
-    if let Some(cwd) = spec.cwd {
-        command.current_dir(cwd);
+    if let Some(error) = program::refusal(spec.command, spec.env, spec.cwd.map(PathBuf::as_path)) {
+        return Err(fault(spec.command, &error));
     }
-    let mut child = command.spawn().map_err(|error| fault(spec.command, &error))?;
+    let mark = Mark::new();
+    let start = Start { command: spec.command, args: spec.args, env: spec.env, cwd: spec.cwd, mark: &mark };
+    let mut child = nursery().start(&start).map_err(|error| fault(spec.command, &error))?;
     let parts = (child.id(), child.stdin.take(), child.stdout.take(), child.stderr.take());
     let (Some(pid), Some(stdin), Some(stdout), Some(stderr)) = parts else {
         return Err(SpawnFault { text: "its pipes could not be made".into(), is_passing: true });
@@ -110,6 +111,8 @@ pub(crate) fn start(spec: Spec<'_>, inbox: Arc<dyn Inbox>, tasks: &Tasks) -> Res
     let keeper = Keeper {
         child,
         pid,
+        mark,
+        name: spec.name.clone(),
         pipe: pipe.clone(),
         tail: tail.clone(),
         read_end,

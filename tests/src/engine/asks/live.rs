@@ -9,7 +9,7 @@ use tokio::sync::oneshot;
 use crate::engine::asks::{Asking, outcome, progress, words};
 use crate::engine::change::Change;
 use crate::engine::said::Said;
-use crate::engine::{Engine, Out, Outlet, lock};
+use crate::engine::{Engine, Out, Outlet, checks, lock};
 use crate::frame::Frame;
 use crate::journal::What;
 use crate::revision::Revision;
@@ -27,6 +27,8 @@ pub(crate) struct Questions {
 
 struct Entry {
     session: Option<String>,
+    method: &'static str,
+    revision: Revision,
     sender: oneshot::Sender<String>,
 }
 
@@ -75,6 +77,7 @@ pub(crate) async fn answered(engine: &Engine, frame: &Frame, session: &str) {
     engine.journal.tell(What::Answered { id: id.clone(), body: format!("{{{body}}}") }).await;
     match entry {
         Some(entry) => {
+            checks::schema(engine, frame, Some(entry.method), entry.revision).await;
             if entry.session.as_deref().is_some_and(|asked| asked != session) {
                 engine.complain(format!("{session} answers {id}, which {:?} was asked", entry.session)).await;
             }
@@ -92,7 +95,7 @@ pub(crate) async fn outside(engine: &Engine, kind: Kind, who: &str) {
     let id = engine.questions.id();
     let revision = engine.script.negotiate("").unwrap_or(Revision::R2025_11_25);
     let (sender, _) = oneshot::channel();
-    lock(&engine.questions.open).insert(id.clone(), Entry { session: None, sender });
+    lock(&engine.questions.open).insert(id.clone(), Entry { session: None, method: kind.method(), revision, sender });
     engine.journal.tell(What::Asked { id: id.clone(), method: kind.method().into(), who: who.into() }).await;
     let params = words::params(kind, revision, who, &mark(engine, &id));
     engine.announce(Change { id: Some(id), ..Change::new(kind.method(), &params) });
@@ -122,7 +125,7 @@ pub(crate) async fn run(
                     waiting.push(Err(outcome(kind.word(), "undeclared", "true")));
                 }
                 kind => {
-                    let pending = open(engine, *ask, outlet);
+                    let pending = open(engine, *ask, revision, outlet);
                     let mark = mark(engine, &pending.id);
                     let params = words::params(kind, revision, &asking.who, &mark);
                     let method = kind.method();
@@ -155,11 +158,11 @@ pub(crate) async fn run(
     Ok(rounds)
 }
 
-fn open<'a>(engine: &'a Engine, ask: Ask, outlet: &Outlet) -> Pending<'a> {
+fn open<'a>(engine: &'a Engine, ask: Ask, revision: Revision, outlet: &Outlet) -> Pending<'a> {
     let (sender, answer) = oneshot::channel();
     let id = engine.questions.id();
     let session = Some(outlet.session().to_owned());
-    lock(&engine.questions.open).insert(id.clone(), Entry { session, sender });
+    lock(&engine.questions.open).insert(id.clone(), Entry { session, method: ask.kind.method(), revision, sender });
     Pending { questions: &engine.questions, id, ask, answer }
 }
 

@@ -1,0 +1,90 @@
+//! What is particular to Linux: who bears a mark, adopting and reaping strangers, dying with a parent.
+
+use super::mark;
+use nix::errno::Errno;
+use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid, waitpid};
+use nix::unistd::Pid as NixPid;
+use rustix::process::{
+    Pid, PidfdFlags, Signal, getpid, getppid, pidfd_open, pidfd_send_signal, set_child_subreaper,
+    set_parent_process_death_signal,
+};
+use std::fs;
+use std::io;
+
+/// The program that this process runs, also where its file was replaced meanwhile.
+pub(super) const OWN_PROGRAM: &str = "/proc/self/exe";
+
+/// The living processes that bear a mark with this text, ourselves aside.
+pub(super) fn marked(text: &str) -> Vec<i32> {
+    let own = getpid().as_raw_nonzero().get();
+    let numbers = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let pids = numbers.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+    // What is gone, or only waits to be reaped, has no environment any more.
+    pids.filter(|pid| *pid != own && is_marked(*pid, text)).collect()
+}
+
+fn is_marked(pid: i32, text: &str) -> bool {
+    fs::read(format!("/proc/{pid}/environ")).is_ok_and(|environment| mark::bears(&environment, text))
+}
+
+/// Signals a process that bears the mark. It is held by a handle while it is looked at again, so that no other process that was
+/// given its number meanwhile is hit.
+pub(super) fn signal_marked(pid: i32, text: &str, signal: Signal) {
+    let Some(handle) = Pid::from_raw(pid).and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok()) else { return };
+    if is_marked(pid, text) {
+        // It may have ended by itself, which is what is wanted.
+        let _ = pidfd_send_signal(&handle, signal);
+    }
+}
+
+/// From now on what our descendants leave behind comes to us instead of to the system's first process.
+pub(super) fn adopt_strangers() -> io::Result<()> {
+    Ok(set_child_subreaper(Some(getpid()))?)
+}
+
+/// What waits to be reaped.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Dead {
+    /// Nobody.
+    Nobody,
+    /// One that somebody here waits for.
+    Ours,
+    /// A stranger, who is reaped now.
+    Stranger(i32),
+}
+
+/// Reaps one stranger; `is_ours` tells whom somebody here waits for, and whose status must not be taken from them.
+pub(super) fn reap(is_ours: impl Fn(i32) -> bool) -> Dead {
+    let peek = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
+    let dead = match waitid(Id::All, peek) {
+        Ok(WaitStatus::Exited(pid, _) | WaitStatus::Signaled(pid, ..)) => pid,
+        Ok(_) | Err(Errno::ECHILD) => return Dead::Nobody,
+        Err(_) => return Dead::Nobody,
+    };
+    if is_ours(dead.as_raw()) {
+        return Dead::Ours;
+    }
+    let _ = waitpid(NixPid::from_raw(dead.as_raw()), Some(WaitPidFlag::WNOHANG));
+    Dead::Stranger(dead.as_raw())
+}
+
+/// Has this process told to end when the thread that started it does, which is when that process ends. An error where it has
+/// ended already.
+pub(super) fn end_with(parent: i32) -> io::Result<()> {
+    set_parent_process_death_signal(Some(Signal::TERM))?;
+    // Whoever died in between will not signal any more.
+    match getppid().map(|pid| pid.as_raw_nonzero().get()) {
+        Some(now) if now == parent => Ok(()),
+        _ => Err(io::Error::other("the gateway has ended")),
+    }
+}
+
+/// Closes whatever is open beyond stdin, stdout and stderr: what was handed down to us is not for those that we start.
+pub(super) fn close_inherited() {
+    let open = fs::read_dir("/proc/self/fd").into_iter().flatten().flatten();
+    let numbers: Vec<i32> = open.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
+    for number in numbers.into_iter().filter(|number| *number > 2) {
+        // One of them was the listing itself, and is closed by now.
+        let _ = nix::unistd::close(number);
+    }
+}

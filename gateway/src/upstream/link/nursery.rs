@@ -1,0 +1,189 @@
+//! Where children are started: from one thread that never ends, known by their numbers until somebody has seen their end, and
+//! watched over by the guard.
+
+use super::guard::GUARD;
+use super::linux::{self, Dead};
+use super::mark::{self, Mark};
+use super::starter::START;
+use crate::lifecycle::Tasks;
+use std::collections::HashSet;
+use std::ffi::OsString;
+use std::io;
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+use tokio::process::{Child, Command};
+use tokio::runtime::Handle;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::time::sleep;
+
+/// How long one of ours that is dead has until somebody looks at it, before strangers behind it are looked for again.
+const RETRY: (Duration, Duration) = (Duration::from_millis(5), Duration::from_secs(1));
+/// How long the guard has to end once it is no longer needed.
+const GUARD_END: Duration = Duration::from_secs(2);
+/// How many starts wait for the one thread; more wait for these.
+const QUEUE: usize = 64;
+
+/// What is to be started, and its environment, whole.
+pub(super) struct Start<'a> {
+    pub(super) command: &'a str,
+    pub(super) args: &'a [String],
+    pub(super) env: &'a [(OsString, OsString)],
+    pub(super) cwd: Option<&'a PathBuf>,
+    pub(super) mark: &'a Mark,
+}
+
+/// The processes that this one has started.
+#[derive(Default)]
+pub(super) struct Nursery {
+    ours: Mutex<HashSet<i32>>,
+    /// Whether children are started by way of our own program, and guarded.
+    thread: OnceLock<SyncSender<Job>>,
+    guard: Mutex<Option<Child>>,
+}
+
+struct Job {
+    command: Command,
+    runtime: Handle,
+    started: SyncSender<io::Result<Child>>,
+}
+
+/// The one of this process.
+pub(super) fn nursery() -> &'static Nursery {
+    static NURSERY: OnceLock<Nursery> = OnceLock::new();
+    NURSERY.get_or_init(Nursery::default)
+}
+
+/// Takes over the care for all that this process starts, and for what that leaves behind. Only the program itself does: it starts
+/// children by way of itself.
+pub fn own_processes(tasks: &Tasks) -> io::Result<()> {
+    linux::adopt_strangers()?;
+    let (jobs, queue) = sync_channel(QUEUE);
+    std::thread::Builder::new().name("nursery".into()).spawn(move || start_all(&queue))?;
+    let _ = nursery().thread.set(jobs);
+    let children = signal(SignalKind::child())?;
+    tasks.spawn_until_end(reap(children));
+    Ok(())
+}
+
+/// Ends the guard, where there is one: nothing is left that it would have to look for.
+pub async fn leave_guard() {
+    let guard = nursery().guard.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let Some(mut guard) = guard else { return };
+    drop(guard.stdin.take());
+    if tokio::time::timeout(GUARD_END, guard.wait()).await.is_err() {
+        let _ = guard.kill().await;
+    }
+}
+
+impl Nursery {
+    /// Starts a child in a process group of its own, with pipes to it.
+    pub(super) fn start(&self, start: &Start<'_>) -> io::Result<Child> {
+        let mut command = match self.thread.get() {
+            Some(_) => {
+                let mut command = Command::new(linux::OWN_PROGRAM);
+                command.arg(START).arg(std::process::id().to_string()).arg("--").arg(start.command);
+                command
+            }
+            None => Command::new(start.command),
+        };
+        command.args(start.args).env_clear();
+        command.envs(start.env.iter().filter(|(name, _)| !mark::is_variable(name)).map(|(name, value)| (name, value)));
+        command.env(mark::VARIABLE, start.mark.value());
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0).kill_on_drop(true);
+        if let Some(cwd) = start.cwd {
+            command.current_dir(cwd);
+        }
+        if self.thread.get().is_some() {
+            self.keep_guard();
+        }
+        self.spawn(command)
+    }
+
+    /// Somebody has seen the end of a child of ours.
+    pub(super) fn ended(&self, pid: u32) {
+        self.ours().remove(&pid.cast_signed());
+    }
+
+    /// Starts the guard with the first child, and again where it has ended.
+    fn keep_guard(&self) {
+        let mut guard = self.guard.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(running) = &mut *guard
+            && matches!(running.try_wait(), Ok(None))
+        {
+            return;
+        }
+        let mut command = Command::new(linux::OWN_PROGRAM);
+        command.args([GUARD, mark::run()]).env_clear().process_group(0).current_dir("/");
+        command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+        match self.spawn(command) {
+            Ok(started) => {
+                if let Some(before) = guard.replace(started).and_then(|before| before.id()) {
+                    self.ended(before);
+                }
+            }
+            Err(error) => {
+                tracing::warn!(%error, "no guard could be started: should this process be killed, children may be left")
+            }
+        }
+    }
+
+    fn spawn(&self, command: Command) -> io::Result<Child> {
+        let Some(thread) = self.thread.get() else { return self.spawn_here(command) };
+        let (started, start) = sync_channel(1);
+        let job = Job { command, runtime: Handle::current(), started };
+        let gone = || io::Error::other("the thread that starts children is gone");
+        thread.send(job).map_err(|_| gone())?;
+        start.recv().map_err(|_| gone())?
+    }
+
+    /// No stranger is reaped between a start and its being known.
+    fn spawn_here(&self, mut command: Command) -> io::Result<Child> {
+        let mut ours = self.ours();
+        let child = command.spawn()?;
+        ours.extend(child.id().map(u32::cast_signed));
+        Ok(child)
+    }
+
+    fn ours(&self) -> MutexGuard<'_, HashSet<i32>> {
+        self.ours.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A child is told when the thread that started it ends, so this one never does.
+fn start_all(queue: &Receiver<Job>) {
+    while let Ok(Job { command, runtime, started }) = queue.recv() {
+        let _entered = runtime.enter();
+        let _unheard = started.send(nursery().spawn_here(command));
+    }
+}
+
+/// Reaps what was left to us by those that we started.
+async fn reap(mut children: tokio::signal::unix::Signal) {
+    let mut retry = RETRY.0;
+    loop {
+        let dead = {
+            let ours = nursery().ours();
+            linux::reap(|pid| ours.contains(&pid))
+        };
+        match dead {
+            Dead::Stranger(pid) => {
+                retry = RETRY.0;
+                tracing::debug!(pid, "a process that was left to us has ended");
+            }
+            Dead::Ours => {
+                // Whoever waits for it comes soon; strangers may stand behind it.
+                sleep(retry).await;
+                retry = (retry * 2).min(RETRY.1);
+            }
+            Dead::Nobody => {
+                retry = RETRY.0;
+                if children.recv().await.is_none() {
+                    return;
+                }
+            }
+        }
+    }
+}
