@@ -96,7 +96,9 @@ async fn a_log_message_goes_to_the_only_call_that_can_have_made_it() {
     assert_eq!(rig.notices.lock().unwrap().len(), 1, "of two calls it is nobody's");
     drop(silent);
     rig.far.notify("notifications/message", r#"{"level":"warning","data":4}"#).await;
-    assert!(matches!(one.next().await, Step::Event(Event::Log(LogLevel::Warning, params)) if params.find("data") == Some(b"4")));
+    assert!(
+        matches!(one.next().await, Step::Event(Event::Log(LogLevel::Warning, params)) if params.find("data") == Some(b"4"))
+    );
 }
 
 #[tokio::test(start_paused = true)]
