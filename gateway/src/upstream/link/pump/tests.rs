@@ -90,6 +90,7 @@ async fn a_log_message_goes_to_the_only_call_that_can_have_made_it() {
     assert!(matches!(one.next().await, Step::Event(Event::Log(LogLevel::Warning, _))));
     // What it does not want is still of its making: nobody else hears it.
     rig.far.notify("notifications/message", r#"{"level":"debug","data":2}"#).await;
+    tokio::time::sleep(std::time::Duration::from_millis(1)).await;
     let silent = upstream.call(tool("silent"));
     rig.far.notify("notifications/message", r#"{"level":"warning","data":3}"#).await;
     tokio::time::sleep(std::time::Duration::from_millis(1)).await;
