@@ -3,13 +3,18 @@
 
 use super::asked::Answer;
 use super::edge::Edge;
+<<<<<<< HEAD
 use super::legacy;
 use super::open::OpenCall;
+=======
+use super::legacy::{self, Stream};
+>>>>>>> main
 use super::peer;
 use super::running::Running;
 use super::session::Session;
 use super::turns::{Turn, Turns};
 use crate::call::{Reason, Refusal};
+use crate::protocol::frame::Body;
 use crate::protocol::meta::Meta;
 use crate::protocol::{Era, Frame, Id, Method, Object, Revision, frame, json};
 use bytes::Bytes;
@@ -47,6 +52,7 @@ enum Slot {
 pub(super) struct Sound {
     requests: Vec<(Id, Method, Object, Meta)>,
     notifications: Vec<(Method, Object, Meta)>,
+    responses: Vec<(Option<Id>, Body)>,
 }
 
 /// Whether a request is a batch by its method.
@@ -114,7 +120,7 @@ pub(super) fn read(text: &Bytes, revision: Revision) -> Result<Sound, Refusal> {
     if parts.is_empty() || parts.len() > FRAMES_MAX {
         return refuse(format!("a batch holds 1 to {FRAMES_MAX} frames"));
     }
-    let mut sound = Sound { requests: Vec::new(), notifications: Vec::new() };
+    let mut sound = Sound { requests: Vec::new(), notifications: Vec::new(), responses: Vec::new() };
     for part in &parts {
         match Frame::parse(part) {
             Ok(Frame::Request { method: Method::Initialize, .. }) => {
@@ -128,7 +134,7 @@ pub(super) fn read(text: &Bytes, revision: Revision) -> Result<Sound, Refusal> {
                 let meta = legacy_meta(&method, &params)?;
                 sound.notifications.push((method, params, meta));
             }
-            Ok(Frame::Response { .. }) => {}
+            Ok(Frame::Response { id, body }) => sound.responses.push((id, body)),
             Err(fault) => return refuse(format!("a frame of the batch is none: {}", fault.why)),
         }
     }
@@ -144,12 +150,25 @@ fn legacy_meta(method: &Method, params: &Object) -> Result<Meta, Refusal> {
 
 impl Sound {
     /// Begins what is asked; `None` where nothing is to be answered.
+<<<<<<< HEAD
     pub(super) fn begin(self, edge: &Arc<Edge>, session: &Arc<Session>) -> Option<Batch> {
         let slots: Vec<_> = self.requests.into_iter().map(|request| slot(edge, session, request)).collect();
         for (method, params, meta) in self.notifications {
             legacy::notification(edge, session, method, params, meta);
         }
         (!slots.is_empty()).then_some(Batch { slots, shape: Shape::Array })
+=======
+    pub(super) fn begin(self, edge: &Arc<Edge>, session: &Arc<Session>, stream: Stream) -> Option<Batch> {
+        let begin = |request| Slot::Running(Box::new(legacy::request(edge, session, stream, request)));
+        let calls: Vec<_> = self.requests.into_iter().map(begin).collect();
+        for (method, params, meta) in self.notifications {
+            legacy::notification(edge, session, method, params, meta);
+        }
+        for (id, body) in self.responses {
+            legacy::response(session, id.as_ref(), body);
+        }
+        (!calls.is_empty()).then_some(Batch(calls))
+>>>>>>> main
     }
 }
 

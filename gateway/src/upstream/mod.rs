@@ -4,6 +4,7 @@ pub mod config;
 
 mod asking;
 mod backoff;
+mod call_sessions;
 mod fault;
 mod gate;
 mod holding;
@@ -19,6 +20,7 @@ mod listening;
 mod lists;
 mod modern;
 mod notice;
+mod opening;
 mod peer;
 mod probe;
 mod reads;

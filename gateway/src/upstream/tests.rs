@@ -1,6 +1,10 @@
 //! One upstream as its callers see it: lists, changes, subscriptions, and real children.
 
+<<<<<<< HEAD
 mod changes;
+=======
+mod call_sessions;
+>>>>>>> main
 pub(super) mod host;
 mod http;
 mod instances;
