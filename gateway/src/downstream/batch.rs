@@ -3,12 +3,8 @@
 
 use super::asked::Answer;
 use super::edge::Edge;
-<<<<<<< HEAD
-use super::legacy;
-use super::open::OpenCall;
-=======
 use super::legacy::{self, Stream};
->>>>>>> main
+use super::open::OpenCall;
 use super::peer;
 use super::running::Running;
 use super::session::Session;
@@ -61,7 +57,12 @@ pub(super) fn is_method(method: &Method) -> bool {
 }
 
 /// Begins the requests of a `batch`, each as if it had come alone.
-pub(super) fn begin(edge: &Arc<Edge>, session: &Arc<Session>, id: &Id, params: &Object) -> Result<Batch, Refusal> {
+pub(super) fn begin(
+    edge: &Arc<Edge>,
+    session: &Arc<Session>,
+    stream: Stream,
+    (id, params): (&Id, &Object),
+) -> Result<Batch, Refusal> {
     let invalid = |why: String| Refusal::new(Reason::InvalidParams, why);
     let list = params.find("requests").map(|raw| params.raw().slice_ref(raw));
     let places = list.as_ref().and_then(|list| json::elements(list).ok());
@@ -89,7 +90,7 @@ pub(super) fn begin(edge: &Arc<Edge>, session: &Arc<Session>, id: &Id, params: &
         }
     }
     let open = session.open.enter(id)?;
-    let slots = requests.into_iter().map(|request| slot(edge, session, request)).collect();
+    let slots = requests.into_iter().map(|request| slot(edge, session, stream, request)).collect();
     Ok(Batch { slots, shape: Shape::Method(id.clone(), open) })
 }
 
@@ -100,8 +101,8 @@ fn tagged(element: Bytes) -> Bytes {
     }
 }
 
-fn slot(edge: &Arc<Edge>, session: &Arc<Session>, request: (Id, Method, Object, Meta)) -> Slot {
-    Slot::Running(Box::new(legacy::request(edge, session, request)))
+fn slot(edge: &Arc<Edge>, session: &Arc<Session>, stream: Stream, request: (Id, Method, Object, Meta)) -> Slot {
+    Slot::Running(Box::new(legacy::request(edge, session, stream, request)))
 }
 
 /// Looks through an array; one bad frame makes all of it bad.
@@ -150,25 +151,15 @@ fn legacy_meta(method: &Method, params: &Object) -> Result<Meta, Refusal> {
 
 impl Sound {
     /// Begins what is asked; `None` where nothing is to be answered.
-<<<<<<< HEAD
-    pub(super) fn begin(self, edge: &Arc<Edge>, session: &Arc<Session>) -> Option<Batch> {
-        let slots: Vec<_> = self.requests.into_iter().map(|request| slot(edge, session, request)).collect();
-        for (method, params, meta) in self.notifications {
-            legacy::notification(edge, session, method, params, meta);
-        }
-        (!slots.is_empty()).then_some(Batch { slots, shape: Shape::Array })
-=======
     pub(super) fn begin(self, edge: &Arc<Edge>, session: &Arc<Session>, stream: Stream) -> Option<Batch> {
-        let begin = |request| Slot::Running(Box::new(legacy::request(edge, session, stream, request)));
-        let calls: Vec<_> = self.requests.into_iter().map(begin).collect();
+        let slots: Vec<_> = self.requests.into_iter().map(|request| slot(edge, session, stream, request)).collect();
         for (method, params, meta) in self.notifications {
             legacy::notification(edge, session, method, params, meta);
         }
         for (id, body) in self.responses {
             legacy::response(session, id.as_ref(), body);
         }
-        (!calls.is_empty()).then_some(Batch(calls))
->>>>>>> main
+        (!slots.is_empty()).then_some(Batch { slots, shape: Shape::Array })
     }
 }
 

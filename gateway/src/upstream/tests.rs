@@ -1,10 +1,7 @@
 //! One upstream as its callers see it: lists, changes, subscriptions, and real children.
 
-<<<<<<< HEAD
-mod changes;
-=======
 mod call_sessions;
->>>>>>> main
+mod changes;
 pub(super) mod host;
 mod http;
 mod instances;

@@ -52,9 +52,8 @@ pub(super) fn request(
     request: (Id, Method, Object, Meta),
 ) -> Result<Work, Refusal> {
     let session = session(endpoint, who, headers)?;
-<<<<<<< HEAD
     if batch::is_method(&request.1) {
-        return Ok(match batch::begin(&endpoint.edge, &session, &request.0, &request.2) {
+        return Ok(match batch::begin(&endpoint.edge, &session, stream(headers), (&request.0, &request.2)) {
             Ok(batch) => Work::Batch(session, Lasting::new(&endpoint.edge, batch)),
             Err(refusal) => {
                 let asked = Asked::handshake(request.0, session.revision());
@@ -63,10 +62,7 @@ pub(super) fn request(
             }
         });
     }
-    let running = legacy::request(&endpoint.edge, &session, request);
-=======
     let running = legacy::request(&endpoint.edge, &session, stream(headers), request);
->>>>>>> main
     Ok(Work::Legacy(session, Lasting::new(&endpoint.edge, running)))
 }
 

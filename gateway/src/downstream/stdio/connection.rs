@@ -191,7 +191,7 @@ impl Connection {
     async fn batch_method(&mut self, id: &Id, params: &Object) {
         let Some(session) = self.session.clone() else { return };
         self.tell();
-        match batch::begin(&self.edge, &session, id, params) {
+        match batch::begin(&self.edge, &session, Stream::Taken, (id, params)) {
             Ok(batch) => self.run(batch).await,
             Err(refusal) => self.refuse(Some(id), &refusal).await,
         }
