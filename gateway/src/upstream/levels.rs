@@ -4,7 +4,7 @@ use super::peer::Peer;
 use crate::call::LogLevel;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tokio::sync::Notify;
+use tokio::sync::watch;
 use tokio::time::sleep;
 
 /// So long nobody has wanted more before an upstream is told to say less: a client that asks on every call costs no more.
@@ -16,7 +16,8 @@ pub(crate) const ORDINARY: LogLevel = LogLevel::Info;
 #[derive(Debug, Default)]
 pub(crate) struct Levels {
     wanted: Mutex<Wanted>,
-    changed: Notify,
+    /// The most verbose of them, for whoever keeps a session told.
+    most: watch::Sender<Option<LogLevel>>,
 }
 
 #[derive(Debug, Default)]
@@ -49,18 +50,16 @@ impl Levels {
     }
 
     /// The most verbose level that anybody wants now.
+    #[cfg(test)]
     pub(crate) fn wanted(&self) -> Option<LogLevel> {
         self.lock().most()
     }
 
     fn change(&self, change: impl FnOnce(&mut Wanted)) {
         let mut wanted = self.lock();
-        let before = wanted.most();
         change(&mut wanted);
-        if wanted.most() != before {
-            drop(wanted);
-            self.changed.notify_one();
-        }
+        let most = wanted.most();
+        self.most.send_if_modified(|told| std::mem::replace(told, most) != most);
     }
 
     fn lock(&self) -> MutexGuard<'_, Wanted> {
@@ -75,10 +74,11 @@ impl Wanted {
     }
 }
 
-/// Keeps a peer told: more at once, less when that was all that was wanted for a while.
+/// Keeps one session of an upstream told: more at once, less when that was all that was wanted for a while.
 pub(crate) async fn keep(levels: &Levels, peer: &Peer) {
+    let mut most = levels.most.subscribe();
     loop {
-        let (wanted, told) = (levels.wanted(), peer.level());
+        let (wanted, told) = (*most.borrow_and_update(), peer.level());
         match (wanted, told) {
             (Some(wanted), told) if told.is_none_or(|told| wanted < told) => peer.set_level(wanted),
             (None, None) => {}
@@ -87,13 +87,15 @@ pub(crate) async fn keep(levels: &Levels, peer: &Peer) {
                 if told != Some(less) {
                     tokio::select! {
                         () = sleep(QUIET_AFTER) => peer.set_level(less),
-                        () = levels.changed.notified() => {}
+                        _ = most.changed() => {}
                     }
                     continue;
                 }
             }
         }
-        levels.changed.notified().await;
+        if most.changed().await.is_err() {
+            return;
+        }
     }
 }
 
