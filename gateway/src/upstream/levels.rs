@@ -1,6 +1,6 @@
 //! How verbose a handshake upstream has to be: as verbose as anyone wants just now, and no longer than that.
 
-use super::peer::Peer;
+use super::peer::{ORDINARY, Peer};
 use crate::call::LogLevel;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -9,8 +9,6 @@ use tokio::time::sleep;
 
 /// So long nobody has wanted more before an upstream is told to say less: a client that asks on every call costs no more.
 const QUIET_AFTER: Duration = Duration::from_secs(5);
-/// What an upstream is told once nobody says any more what is wanted.
-pub(crate) const ORDINARY: LogLevel = LogLevel::Info;
 
 /// The levels that are wanted of one upstream.
 #[derive(Debug, Default)]

@@ -3,7 +3,6 @@
 use super::fault::Trouble;
 use super::identity::{self, NO_CAPABILITIES};
 use super::inventory::Supports;
-use super::levels::ORDINARY;
 use super::link::{Exchange, Link, Lost, Request};
 use crate::call::{Call, LogLevel};
 use crate::protocol::error::RpcError;
@@ -16,6 +15,9 @@ use http::{HeaderName, HeaderValue};
 use std::borrow::Cow;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
+
+/// What an upstream is told once nobody says any more what is wanted.
+pub(crate) const ORDINARY: LogLevel = LogLevel::Info;
 
 /// What an upstream said of itself when it was met.
 #[derive(Debug, Clone)]
