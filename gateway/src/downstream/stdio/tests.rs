@@ -71,7 +71,8 @@ async fn both_eras_are_served_on_one_pipe() {
     assert!(host.line().await.contains("supportedVersions"));
     host.handshake().await;
     host.write(&call("\"x\"", "echo")).await;
-    assert_eq!(host.line().await, r#"{"jsonrpc":"2.0","id":"x","result":{"content":[],"structuredContent":{}}}"#);
+    let words = r#"{"jsonrpc":"2.0","id":"x","result":{"content":[{"type":"text","text":"{}"}]}}"#;
+    assert_eq!(host.line().await, words);
     host.write(&modern("1", "tools/call", r#","name":"echo""#)).await;
     assert!(host.line().await.contains("serverInfo"));
     host.write(&modern("1", "ping", "")).await;
@@ -120,10 +121,10 @@ async fn calls_run_side_by_side_and_a_cancelled_one_says_nothing_more() {
     let (first, second, third) = (host.hands.next().await, host.hands.next().await, host.hands.next().await);
     host.write(r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}"#).await;
     second.cancelled().await;
-    third.complete("{\n\"n\":3}");
-    first.complete(r#"{"n":1}"#);
-    assert_eq!(host.line().await, r#"{"jsonrpc":"2.0","id":3,"result":{ "n":3}}"#);
-    assert_eq!(host.line().await, r#"{"jsonrpc":"2.0","id":1,"result":{"n":1}}"#);
+    third.complete("{\n\"content\":[],\"n\":3}");
+    first.complete(r#"{"content":[],"n":1}"#);
+    assert_eq!(host.line().await, r#"{"jsonrpc":"2.0","id":3,"result":{ "content":[],"n":3}}"#);
+    assert_eq!(host.line().await, r#"{"jsonrpc":"2.0","id":1,"result":{"content":[],"n":1}}"#);
 }
 
 #[tokio::test(start_paused = true)]
