@@ -220,6 +220,28 @@ mod tests {
     }
 
     #[test]
+    fn pages_to_visit_pass_where_they_are_known_and_are_written_out_elsewhere() {
+        let data =
+            r#"{"elicitations":[{"mode":"url","elicitationId":"e","url":"https://h/?a=1","message":"Sign in"}]}"#;
+        let rpc = RpcError::new(error::URL_ELICITATION_REQUIRED, "Not yet", Some(data));
+        let answer = |method, revision| {
+            let asked = Asked { method, ..asked(revision, None) };
+            let outcome = Outcome::Error(Failure::Upstream(rpc.clone()));
+            String::from_utf8(asked.answer(outcome, Revision::V2025_11_25, None, b"{}").frame).unwrap()
+        };
+        assert!(answer(Method::ToolsCall, Revision::V2025_11_25).ends_with(&format!("\"error\":{}}}", text_of(&rpc))));
+        let words = r"Not yet\nSign in: https://h/?a=1";
+        let told = answer(Method::ToolsCall, Revision::V2025_06_18);
+        assert!(told.contains(words) && told.contains("\"isError\":true"), "{told}");
+        let told = answer(Method::PromptsGet, Revision::V2024_11_05);
+        assert!(told.contains(words) && told.contains("\"code\":-32603"), "{told}");
+    }
+
+    fn text_of(rpc: &RpcError) -> &str {
+        std::str::from_utf8(rpc.raw()).unwrap()
+    }
+
+    #[test]
     fn what_a_legacy_client_cannot_know_is_said_in_its_words() {
         let refuse = |method| {
             let asked = Asked { method, ..asked(Revision::V2025_06_18, None) };

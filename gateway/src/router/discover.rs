@@ -1,16 +1,22 @@
 //! What the gateway says of itself: the union of what its upstreams can, and their instructions.
 
 use super::catalog::Catalog;
+use super::extensions;
 use crate::protocol::{Object, Revision, json};
 use crate::upstream::Supports;
 
-/// The extension whose pages tools name; it passes through us as it is.
-const APPS: &str = "io.modelcontextprotocol/ui";
 /// So much of one upstream's instructions is passed on; more would crowd out the others.
 const INSTRUCTIONS_CHARS_MAX: usize = 16 * 1024;
 /// What an upstream that was never seen counts as having: it may turn out to.
-const ALL: Supports =
-    Supports { tools: true, resources: true, subscribe: true, prompts: true, completions: true, logging: true };
+const ALL: Supports = Supports {
+    tools: true,
+    resources: true,
+    subscribe: true,
+    prompts: true,
+    completions: true,
+    logging: true,
+    tasks: false,
+};
 
 /// The result of `server/discover`, in the words of the newest revision.
 pub(super) fn result(catalog: &Catalog) -> Object {
@@ -46,22 +52,8 @@ fn capabilities(catalog: &Catalog) -> String {
     if has(|supports| supports.logging) {
         parts.push("\"logging\":{}".to_owned());
     }
-    if let Some(apps) = each_extension(catalog, APPS).next() {
-        parts.push(format!("\"extensions\":{{\"{APPS}\":{apps}}}"));
-    }
-    // What a single upstream has of its own can be reached through us, since unknown methods go to it.
-    let only = catalog.known.first().and_then(Option::as_ref).filter(|_| catalog.is_transparent());
-    let experimental = only.and_then(|inventory| inventory.capabilities.find("experimental"));
-    if let Some(raw) = experimental.and_then(|raw| std::str::from_utf8(raw).ok()) {
-        parts.push(format!("\"experimental\":{raw}"));
-    }
+    parts.extend(extensions::capabilities(catalog));
     format!("{{{}}}", parts.join(","))
-}
-
-/// What the upstreams that declare an extension say of it, raw.
-fn each_extension<'a>(catalog: &'a Catalog, name: &'a str) -> impl Iterator<Item = &'a str> {
-    let declared = catalog.known.iter().flatten().filter_map(|inventory| inventory.capabilities.find("extensions"));
-    declared.filter_map(move |raw| std::str::from_utf8(json::get(raw, name)?).ok())
 }
 
 /// The merged instructions as a raw JSON string: the configured text first, then each upstream's under its heading.

@@ -15,6 +15,7 @@ mod judge;
 mod keeping;
 mod legacy;
 mod levels;
+mod limits;
 mod link;
 mod listening;
 mod lists;
@@ -31,6 +32,7 @@ mod subscribing;
 mod subscriptions;
 mod supervisor;
 mod taking;
+mod tasks;
 mod words;
 
 pub use holding::Said;
