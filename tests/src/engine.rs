@@ -18,6 +18,7 @@ use crate::script::{Act, Rule, Script};
 mod acts;
 mod asks;
 pub mod change;
+mod chatter;
 mod checks;
 pub(crate) mod gates;
 mod greeting;
@@ -31,6 +32,7 @@ mod tools;
 use asks::live::Questions;
 use asks::rounds::States;
 use change::Change;
+use chatter::Levels;
 use gates::Gates;
 pub use outlet::{Out, Outlet};
 use said::Said;
@@ -53,6 +55,7 @@ pub struct Engine {
     doubled: AtomicU64,
     questions: Questions,
     states: States,
+    levels: Levels,
 }
 
 impl Engine {
@@ -74,6 +77,7 @@ impl Engine {
             doubled: AtomicU64::new(0),
             questions: Questions::default(),
             states: States::default(),
+            levels: Levels::default(),
         })
     }
 
@@ -180,7 +184,11 @@ impl Engine {
             "initialize" => greeting::initialize(script, frame),
             "server/discover" if revision.is_modern() => greeting::discover(script),
             "subscriptions/listen" if revision.is_modern() => listen::run(self, frame, outlet).await,
-            "ping" | "logging/setLevel" if !revision.is_modern() => Said::result("{}"),
+            "ping" if !revision.is_modern() => Said::result("{}"),
+            "logging/setLevel" if !revision.is_modern() => {
+                self.levels.set(outlet.session(), frame);
+                Said::result("{}")
+            }
             "tools/list" => lists::tools(self, frame, revision),
             "tools/call" => tools::call(self, frame, revision, outlet).await,
             "resources/list" if script.offers_all => lists::resources(script, frame, revision),
