@@ -20,6 +20,7 @@ const SESSIONS: &str = "trunkline_sessions";
 const EVICTED: &str = "trunkline_sessions_evicted_total";
 const STREAMS: &str = "trunkline_streams";
 const DROPPED: &str = "trunkline_notifications_dropped_total";
+const UNASKED: &str = "trunkline_unasked_answers_total";
 const QUESTIONS: &str = "trunkline_questions_total";
 const WAITING: &str = "trunkline_waiting_for_input_seconds";
 const ITEMS: &str = "trunkline_catalog_items";
@@ -59,6 +60,7 @@ pub fn describe() {
     describe_counter!(EVICTED, "Sessions that were ended by the gateway, by reason");
     describe_gauge!(STREAMS, "Open streams to clients, by kind");
     describe_counter!(DROPPED, "Notifications that reached nobody, by reason");
+    describe_counter!(UNASKED, "Answers of clients to no open question");
     describe_counter!(QUESTIONS, "Live questions of an upstream to clients, by kind and what became of them");
     describe_histogram!(WAITING, Unit::Seconds, "How long a call waited for an answer to a question");
     describe_gauge!(ITEMS, "What an upstream offers, by kind");
@@ -174,4 +176,9 @@ pub fn streams(kind: &'static str) -> Gauge {
 /// Notifications that reached nobody: `no_stream`, `overflow`, `not_owned`.
 pub fn dropped(reason: &'static str) -> Counter {
     counter!(DROPPED, "reason" => reason)
+}
+
+/// Answers of clients to what was never asked of them, or is no longer.
+pub fn unasked() -> Counter {
+    counter!(UNASKED)
 }

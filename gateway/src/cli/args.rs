@@ -44,6 +44,10 @@ pub(super) enum Command {
     Stdio(Shared),
     /// Check the configuration; nothing is started
     Check(Shared),
+    /// List the upstreams of a running gateway
+    Ls(Look),
+    /// Say all that a running gateway knows of one upstream
+    Status(Status),
     /// Say which version this is
     Version,
     /// A small upstream to try the gateway with
@@ -86,6 +90,42 @@ pub(super) struct Serve {
     /// Listen beyond loopback without asking anybody for a token
     #[arg(long)]
     pub(super) allow_unauthenticated: bool,
+}
+
+/// What `ls` takes besides.
+#[derive(Debug, Default, Group)]
+pub(super) struct Look {
+    #[command(flatten)]
+    pub(super) shared: Shared,
+    /// The admin address of the gateway; unset: as the configuration says
+    #[arg(long, value_name = "ADDRESS")]
+    pub(super) admin: Option<String>,
+    /// As JSON, for programs
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+impl Look {
+    /// With what stood before the command.
+    pub(super) fn after(self, before: Shared) -> Self {
+        Self { shared: before.join(self.shared), ..self }
+    }
+}
+
+/// What `status` takes besides.
+#[derive(Debug, Default, Group)]
+pub(super) struct Status {
+    /// The upstream
+    pub(super) name: String,
+    #[command(flatten)]
+    pub(super) look: Look,
+}
+
+impl Status {
+    /// With what stood before the command.
+    pub(super) fn after(self, before: Shared) -> Self {
+        Self { look: self.look.after(before), ..self }
+    }
 }
 
 const AFTER_HELP: &str = "\

@@ -5,10 +5,13 @@ mod args;
 mod check;
 mod demo;
 mod failure;
+mod look;
+mod ls;
 pub mod report;
 mod runtime;
 mod serve;
 mod settings;
+mod status;
 mod stdio;
 mod version;
 
@@ -27,6 +30,8 @@ pub fn main() -> ExitCode {
         Command::Serve(serve) => serve::run(args.shared, serve),
         Command::Stdio(shared) => stdio::run(&args.shared.join(shared)),
         Command::Check(shared) => check::run(&args.shared.join(shared)),
+        Command::Ls(look) => ls::run(&look.after(args.shared)),
+        Command::Status(status) => status::run(&status.after(args.shared)),
         Command::Version => version::run(),
         Command::DemoUpstream => demo::run(),
         Command::StartUpstream(start) => return gateway::become_program(start.gateway, &start.program, &start.args),

@@ -22,6 +22,8 @@ pub(super) struct Asked {
     uri: Option<Box<str>>,
     /// The client's own progress token, raw.
     token: Option<Bytes>,
+    /// Why the client cannot be asked on this request, as the end of a sentence; `None` where it can.
+    pub(super) mute: Option<&'static str>,
     /// The level from which on log messages are passed; `None` means all to a legacy client and none to a modern one.
     level: Option<LogLevel>,
 }
@@ -43,13 +45,14 @@ impl Asked {
             revision: call.revision(),
             uri: uri.map(|uri| uri.into()),
             token,
+            mute: None,
             level: call.log_level,
         }
     }
 
     /// The hop's part of an `initialize`, which agreed on `revision`.
     pub(super) fn handshake(id: Id, revision: Revision) -> Self {
-        Self { id, method: Method::Initialize, revision, uri: None, token: None, level: None }
+        Self { id, method: Method::Initialize, revision, uri: None, token: None, mute: None, level: None }
     }
 
     /// The notification that an event becomes; `None` where this client did not ask for it.
@@ -95,7 +98,10 @@ impl Asked {
                     // No legacy client knows this code.
                     Some(error::MISSING_CAPABILITY) if !self.revision.is_modern() => {
                         let what = rpc.message().unwrap_or_default();
-                        self.cannot(&format!("The upstream needs a capability that this client does not have: {what}"))
+                        let mute = self.mute.map(|mute| format!(", {mute}")).unwrap_or_default();
+                        self.cannot(&format!(
+                            "The upstream needs a capability that this client does not have: {what}{mute}"
+                        ))
                     }
                     _ => self.error(&rpc),
                 }
@@ -122,7 +128,7 @@ impl Asked {
     }
 
     /// A tool says it to the model, everything else to the program.
-    fn cannot(&self, why: &str) -> Answer {
+    pub(super) fn cannot(&self, why: &str) -> Answer {
         if self.method != Method::ToolsCall {
             return self.error(&RpcError::new(error::INTERNAL, why, None));
         }
@@ -186,7 +192,7 @@ mod tests {
 
     fn asked(revision: Revision, level: Option<LogLevel>) -> Asked {
         let id = Id::from_raw(Bytes::from_static(b"1")).unwrap();
-        Asked { id, method: Method::ToolsCall, revision, uri: None, token: None, level }
+        Asked { id, method: Method::ToolsCall, revision, uri: None, token: None, mute: None, level }
     }
 
     #[test]

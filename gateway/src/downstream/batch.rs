@@ -2,12 +2,13 @@
 
 use super::asked::Answer;
 use super::edge::Edge;
-use super::legacy;
+use super::legacy::{self, Stream};
 use super::peer;
 use super::running::Running;
 use super::session::Session;
 use super::turns::{Turn, Turns};
 use crate::call::{Reason, Refusal};
+use crate::protocol::frame::Body;
 use crate::protocol::meta::Meta;
 use crate::protocol::{Era, Frame, Id, Method, Object, Revision};
 use bytes::Bytes;
@@ -32,6 +33,7 @@ enum Slot {
 pub(super) struct Sound {
     requests: Vec<(Id, Method, Object, Meta)>,
     notifications: Vec<(Method, Object, Meta)>,
+    responses: Vec<(Option<Id>, Body)>,
 }
 
 /// Looks through an array; one bad frame makes all of it bad.
@@ -50,7 +52,7 @@ pub(super) fn read(text: &Bytes, revision: Revision) -> Result<Sound, Refusal> {
     if parts.is_empty() || parts.len() > FRAMES_MAX {
         return refuse(format!("a batch holds 1 to {FRAMES_MAX} frames"));
     }
-    let mut sound = Sound { requests: Vec::new(), notifications: Vec::new() };
+    let mut sound = Sound { requests: Vec::new(), notifications: Vec::new(), responses: Vec::new() };
     for part in &parts {
         match Frame::parse(part) {
             Ok(Frame::Request { method: Method::Initialize, .. }) => {
@@ -64,7 +66,7 @@ pub(super) fn read(text: &Bytes, revision: Revision) -> Result<Sound, Refusal> {
                 let meta = legacy_meta(&method, &params)?;
                 sound.notifications.push((method, params, meta));
             }
-            Ok(Frame::Response { .. }) => {}
+            Ok(Frame::Response { id, body }) => sound.responses.push((id, body)),
             Err(fault) => return refuse(format!("a frame of the batch is none: {}", fault.why)),
         }
     }
@@ -80,12 +82,14 @@ fn legacy_meta(method: &Method, params: &Object) -> Result<Meta, Refusal> {
 
 impl Sound {
     /// Begins what is asked; `None` where nothing is to be answered.
-    pub(super) fn begin(self, edge: &Arc<Edge>, session: &Arc<Session>) -> Option<Batch> {
-        let calls =
-            self.requests.into_iter().map(|request| Slot::Running(Box::new(legacy::request(edge, session, request))));
-        let calls: Vec<_> = calls.collect();
+    pub(super) fn begin(self, edge: &Arc<Edge>, session: &Arc<Session>, stream: Stream) -> Option<Batch> {
+        let begin = |request| Slot::Running(Box::new(legacy::request(edge, session, stream, request)));
+        let calls: Vec<_> = self.requests.into_iter().map(begin).collect();
         for (method, params, meta) in self.notifications {
             legacy::notification(edge, session, method, params, meta);
+        }
+        for (id, body) in self.responses {
+            legacy::response(session, id.as_ref(), body);
         }
         (!calls.is_empty()).then_some(Batch(calls))
     }

@@ -1,41 +1,34 @@
 //! What becomes of the questions that come up while a call goes on: by the era of the client.
 
-use super::asked::Asked;
-use super::edge::Edge;
+use super::asking::Asking;
+use super::line::Line;
 use super::turns::Turn;
-use crate::call::{Ask, Outcome, Reply};
+use crate::call::{Ask, Outcome};
 use crate::protocol::Revision;
-use std::sync::Arc;
 use std::task::{Context, Poll};
 
 /// How the client of a call is asked.
 pub(super) enum Dialogue {
     /// It cannot be: every question is dropped, and whoever asks hears that there is no answer.
     Mute,
-}
-
-/// A call under way, as its dialogue may act on it.
-pub(super) struct Line<'a> {
-    /// Events and the outcome are read from it; a dialogue may put another in its place. It is not read beyond its outcome.
-    pub(super) reply: &'a mut Reply,
-    /// The client's request.
-    pub(super) asked: &'a Asked,
-    /// Where calls are made.
-    pub(super) edge: &'a Arc<Edge>,
+    /// A handshake client: it is asked live, on the call's own stream.
+    Live(Box<Asking>),
 }
 
 impl Dialogue {
     /// Takes a live question; what is to be said of it to the client comes with [`Self::poll`].
-    pub(super) fn ask(&mut self, ask: Box<Ask>, _line: Line<'_>) {
+    pub(super) fn ask(&mut self, ask: Box<Ask>, line: Line<'_>) {
         match self {
             Self::Mute => drop(ask),
+            Self::Live(asking) => asking.ask(ask, &line),
         }
     }
 
     /// What is due; asked before each look at the reply. It may put another reply in place and be pending.
-    pub(super) fn poll(&mut self, _line: Line<'_>, _cx: &mut Context<'_>) -> Poll<Turn> {
+    pub(super) fn poll(&mut self, mut line: Line<'_>, cx: &mut Context<'_>) -> Poll<Turn> {
         match self {
             Self::Mute => Poll::Pending,
+            Self::Live(asking) => asking.poll(&mut line, cx),
         }
     }
 
@@ -44,6 +37,15 @@ impl Dialogue {
     pub(super) fn outcome(&mut self, outcome: Outcome, line: Line<'_>) -> Option<(Outcome, Revision)> {
         match self {
             Self::Mute => Some((outcome, line.reply.revision())),
+            Self::Live(asking) => asking.outcome(outcome, &line),
+        }
+    }
+
+    /// The client has withdrawn the call: what is left to be said to it before nothing more is.
+    pub(super) fn cancel(&mut self, mut line: Line<'_>, cx: &mut Context<'_>) -> Option<Vec<u8>> {
+        match self {
+            Self::Mute => None,
+            Self::Live(asking) => asking.cancel(&mut line, cx),
         }
     }
 }

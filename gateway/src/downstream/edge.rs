@@ -19,13 +19,10 @@ pub(super) struct Edge {
     /// The level that ends with the face.
     pub(super) tasks: Tasks,
     /// What questions to clients are held to.
-    #[allow(dead_code, reason = "read once calls wait for answers")]
     pub(super) questions: Questions,
     /// Whether questions say who asks.
-    #[allow(dead_code, reason = "read once calls wait for answers")]
     pub(super) label: Label,
     /// The calls that wait for an answer of their client.
-    #[allow(dead_code, reason = "read once calls wait for answers")]
     pub(super) quota: Arc<Quota>,
     /// How long calls may go on once the level was told to end.
     grace: Duration,

@@ -1,6 +1,8 @@
 //! Handshake clients: what a frame of a session means, whichever transport it came by.
 
 use super::asked::Asked;
+use super::asking::Asking;
+use super::dialogue::Dialogue;
 use super::edge::Edge;
 use super::notices::{SUBSCRIPTIONS_MAX, nothing};
 use super::peer::invalid;
@@ -8,22 +10,40 @@ use super::running::Running;
 use super::session::Session;
 use super::subscribe::Subscribing;
 use crate::call::{Call, LogLevel, Reason, Refusal, Reply};
+use crate::protocol::frame::Body;
+use crate::protocol::input;
 use crate::protocol::meta::Meta;
 use crate::protocol::object::Key;
 use crate::protocol::{Id, Method, Object};
 use bytes::Bytes;
 use std::sync::Arc;
 
+/// What a request's transport leaves of the ways to its client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stream {
+    /// Questions can be put on the request's own stream.
+    Taken,
+    /// The client reads a single answer, and nothing before it.
+    Refused,
+}
+
 /// Makes the call of a session's request; what is refused here is answered like any other call.
 pub(super) fn request(
     edge: &Arc<Edge>,
     session: &Arc<Session>,
+    stream: Stream,
     (id, method, params, meta): (Id, Method, Object, Meta),
 ) -> Running {
     session.touch();
     let token_is_sound = meta.token_is_sound();
-    let call = call(session, method, params, meta.rest, meta.progress_token.is_some());
-    let asked = Asked::of(id, &call, meta.progress_token);
+    let mute = mute(session, stream);
+    let mut call = call(session, method, own(params), meta.rest, meta.progress_token.is_some());
+    if mute.is_some() {
+        call.caller = session.mute_caller().clone();
+    }
+    let mut asked = Asked::of(id, &call, meta.progress_token);
+    asked.mute = mute;
+    let dialogue = call.method.is_long().then(|| Box::new(Asking::new(session, call.clone())));
     let open = match session.open.enter(&asked.id) {
         Ok(open) => open,
         Err(refusal) => return Running::refused(edge, asked, refusal),
@@ -34,7 +54,38 @@ pub(super) fn request(
         Err(invalid("`progressToken` must be a string or an integer"))
     };
     let reply = reply.unwrap_or_else(|refusal| Reply::refuse(asked.revision, refusal));
-    Running::new(edge, asked, reply, Some(open))
+    let running = Running::new(edge, asked, reply, Some(open));
+    match dialogue {
+        Some(asking) => running.asking(Dialogue::Live(asking)),
+        None => running,
+    }
+}
+
+/// Why nothing can be asked on the stream of a request, as the end of a sentence.
+fn mute(session: &Session, stream: Stream) -> Option<&'static str> {
+    match stream {
+        _ if !session.lasts => {
+            Some("and a client without a session cannot be asked (`server.session.required = false`)")
+        }
+        Stream::Refused => {
+            Some("and this client cannot be asked: its request takes no event stream (`Accept: text/event-stream`)")
+        }
+        Stream::Taken => None,
+    }
+}
+
+/// Parameters without what only stateless clients can say: it would be taken for an answer to a question.
+fn own(params: Object) -> Object {
+    if params.get(Key::InputResponses).is_none() && params.get(Key::RequestState).is_none() {
+        return params;
+    }
+    input::retry(&params, &[], None)
+}
+
+/// Takes a response: an answer to a question of ours, or nobody's.
+pub(super) fn response(session: &Session, id: Option<&Id>, body: Body) {
+    session.touch();
+    session.outgoing.answer(id, body);
 }
 
 /// Takes a session's notification.
@@ -47,7 +98,7 @@ pub(super) fn notification(edge: &Edge, session: &Session, method: Method, param
                 session.open.cancel(id);
             }
         }
-        // What belongs to this hop alone, or answers questions, of which there are none.
+        // What belongs to this hop alone.
         Method::Initialized | Method::Progress => {}
         method => {
             let call = Call { is_notification: true, ..call(session, method, params, meta.rest, false) };

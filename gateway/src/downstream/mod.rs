@@ -7,24 +7,25 @@ pub mod listener;
 pub mod stdio;
 
 mod asked;
+mod asking;
 mod batch;
-#[allow(dead_code, reason = "used once clients are asked")]
 mod dialogue;
 mod edge;
 mod handshake;
-#[allow(dead_code, reason = "used once clients are asked")]
 mod label;
 mod lasting;
 mod legacy;
+mod line;
 mod modern;
 mod notices;
 mod open;
 mod origin;
+mod outgoing;
 mod peer;
 mod pulse;
-#[allow(dead_code, reason = "read once calls wait for answers")]
 mod quota;
 mod replay;
+mod rounds;
 mod running;
 #[cfg(test)]
 mod scripted;

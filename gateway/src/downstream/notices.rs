@@ -2,6 +2,7 @@
 
 use super::asked::{plain_change, plain_log};
 use super::edge::Edge;
+use super::outgoing::Outgoing;
 use crate::call::{Call, Caller, Change, Event, ListenFilter, LogLevel, Reply, Step};
 use crate::protocol::{Method, Object};
 use bytes::Bytes;
@@ -15,8 +16,11 @@ pub(super) const SUBSCRIPTIONS_MAX: usize = 512;
 const WAITING_MAX: usize = 64;
 
 /// A session's listen replies. A change that nobody reads stays joined with its like in its reply, so this takes no task.
-#[derive(Default)]
-pub(super) struct Notices(Mutex<Inner>);
+pub(super) struct Notices {
+    inner: Mutex<Inner>,
+    /// Questions that belong to no call go the same way.
+    outgoing: Arc<Outgoing>,
+}
 
 #[derive(Default)]
 struct Inner {
@@ -33,6 +37,10 @@ struct Inner {
 }
 
 impl Notices {
+    pub(super) fn new(outgoing: &Arc<Outgoing>) -> Self {
+        Self { inner: Mutex::default(), outgoing: outgoing.clone() }
+    }
+
     /// Opens the listen call for the lists, anew where there was one.
     pub(super) fn listen(&self, edge: &Edge, caller: &Arc<Caller>, level: Option<LogLevel>) {
         let reply = edge.call(listen_call(caller, &ListenFilter::lists(), level));
@@ -91,6 +99,9 @@ impl Notices {
         if inner.closed || inner.reader != reader {
             return Poll::Ready(None);
         }
+        if let Poll::Ready(frame) = self.outgoing.poll_frame(cx) {
+            return Poll::Ready(Some(frame));
+        }
         if let Some(frame) = inner.poll_replies(cx) {
             return Poll::Ready(Some(frame));
         }
@@ -109,7 +120,7 @@ impl Notices {
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

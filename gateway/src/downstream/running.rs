@@ -1,8 +1,9 @@
 //! A call under way: its reply read step by step into frames for the client.
 
 use super::asked::{Answer, Asked};
-use super::dialogue::{Dialogue, Line};
+use super::dialogue::Dialogue;
 use super::edge::Edge;
+use super::line::Line;
 use super::open::OpenCall;
 use super::turns::{Turn, Turns};
 use crate::call::{Event, Outcome, Refusal, Reply, Step};
@@ -32,7 +33,6 @@ impl Running {
     }
 
     /// A call whose client can be asked.
-    #[allow(dead_code, reason = "for the dialogues to come")]
     pub(super) fn asking(mut self, dialogue: Dialogue) -> Self {
         self.dialogue = dialogue;
         self
@@ -87,7 +87,8 @@ impl Turns for Running {
         if let Some(open) = &self.open
             && open.poll_cancelled(cx).is_ready()
         {
-            return Poll::Ready(Turn::Cancelled);
+            let line = Line { reply: &mut self.reply, asked: &self.asked, edge: &self.edge };
+            return Poll::Ready(self.dialogue.cancel(line, cx).map_or(Turn::Cancelled, Turn::Event));
         }
         loop {
             let line = Line { reply: &mut self.reply, asked: &self.asked, edge: &self.edge };

@@ -1,6 +1,6 @@
 //! For the tests of this layer: a handler whose replies a test plays by hand.
 
-use crate::call::{Call, Event, Failure, Handle, Outcome, Refusal, Reply, Source, Step};
+use crate::call::{Answer, Answered, Ask, Call, Event, Failure, Handle, Outcome, Refusal, Reply, Source, Step};
 use crate::protocol::error::RpcError;
 use crate::protocol::{Method, Object, Revision};
 use bytes::Bytes;
@@ -8,7 +8,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 
 /// Answers `server/discover` and the tool `echo` at once; everything else waits for the test.
 pub(super) struct Scripted {
@@ -38,6 +38,13 @@ pub(super) fn scripted(revision: Revision) -> (Arc<Scripted>, Hands) {
 
 pub(super) fn object(text: &str) -> Object {
     Object::parse(Bytes::copy_from_slice(text.as_bytes())).expect("the test writes an object")
+}
+
+/// A question of the upstream `up`, and where its answer arrives.
+pub(super) fn question(method: Method, params: &str) -> (Box<Ask>, oneshot::Receiver<Answered>) {
+    let (answer, incoming) = Answer::new();
+    let (request, revision) = (object(params), Revision::V2025_11_25);
+    (Box::new(Ask { key: 1, upstream: "up".into(), method, request, revision, answer }), incoming)
 }
 
 impl Handle for Scripted {
@@ -98,6 +105,13 @@ impl Hand {
 
     pub(super) fn progress(&self, done: u32) {
         self.tell(Event::Progress(object(&format!(r#"{{"progressToken":99,"progress":{done}}}"#))));
+    }
+
+    /// Puts a live question; where its answer arrives.
+    pub(super) fn ask(&self, method: Method, params: &str) -> oneshot::Receiver<Answered> {
+        let (ask, answer) = question(method, params);
+        self.tell(Event::Ask(ask));
+        answer
     }
 
     pub(super) fn end(self, outcome: Outcome) {

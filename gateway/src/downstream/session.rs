@@ -1,15 +1,18 @@
 //! One legacy client's state: who it is, its open calls, its notices and its streams.
 
 use super::edge::Edge;
+use super::handshake::Asks;
+use super::label::Label;
 use super::notices::Notices;
 use super::open::OpenCalls;
+use super::outgoing::Outgoing;
 use super::peer::Who;
 use super::streams::Streams;
 use crate::call::{Caller, Can, LogLevel, Tenant};
-use crate::protocol::Revision;
+use crate::protocol::{Revision, need};
 use bytes::Bytes;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -18,7 +21,11 @@ pub(super) struct Session {
     pub(super) id: Arc<str>,
     /// Who makes its calls, in the revision that the handshake agreed on.
     pub(super) caller: Arc<Caller>,
+    /// The same for requests on whose stream it cannot be asked, once there was one.
+    mute: OnceLock<Arc<Caller>>,
     pub(super) open: Arc<OpenCalls>,
+    /// What it is asked.
+    pub(super) outgoing: Arc<Outgoing>,
     /// What the client is told of unasked.
     pub(super) notices: Notices,
     /// The streams that it can resume.
@@ -38,30 +45,35 @@ struct State {
 }
 
 impl Session {
-    /// A session; `capabilities` are those of the client's handshake, raw, and are copied out of their request.
-    pub(super) fn new(id: Arc<str>, who: Who, revision: Revision, capabilities: &[u8], resume_buffer: usize) -> Self {
-        Self::of(id, who, revision, capabilities, resume_buffer, true)
+    /// The session of a client that has shaken hands.
+    pub(super) fn new(id: Arc<str>, who: Who, asks: Asks, label: Label, resume_buffer: usize) -> Self {
+        Self::of(id, who, asks, label, resume_buffer, true)
     }
 
     /// The state of a single request of a client without a session.
     pub(super) fn single(who: Who, revision: Revision) -> Self {
-        Self::of("".into(), who, revision, b"{}", 0, false)
+        let asks = Asks { revision, capabilities: Bytes::from_static(b"{}") };
+        Self::of("".into(), who, asks, Label(false), 0, false)
     }
 
-    fn of(id: Arc<str>, who: Who, revision: Revision, capabilities: &[u8], resume_buffer: usize, lasts: bool) -> Self {
+    fn of(id: Arc<str>, who: Who, asks: Asks, label: Label, resume_buffer: usize, lasts: bool) -> Self {
+        let Asks { revision, capabilities } = asks;
+        let outgoing = Arc::new(Outgoing::new(revision, label));
         let caller = Caller {
             principal: who.principal,
             grants: who.grants,
             revision,
-            capabilities: Bytes::copy_from_slice(capabilities),
-            tenant: lasts.then(|| Arc::new(Tenant::mute(&id))),
+            capabilities,
+            tenant: lasts.then(|| tenant(&id, &outgoing)),
             can: Can::default(),
         };
         Self {
             id,
             caller: Arc::new(caller),
+            mute: OnceLock::new(),
             open: Arc::default(),
-            notices: Notices::default(),
+            notices: Notices::new(&outgoing),
+            outgoing,
             streams: Streams::new(resume_buffer),
             lasts,
             attached: AtomicUsize::new(0),
@@ -71,6 +83,14 @@ impl Session {
 
     pub(super) fn revision(&self) -> Revision {
         self.caller.revision
+    }
+
+    /// Who makes a call on whose stream it cannot be asked.
+    pub(super) fn mute_caller(&self) -> &Arc<Caller> {
+        self.mute.get_or_init(|| {
+            let capabilities = need::mute(&self.caller.capabilities).into();
+            Arc::new(Caller { capabilities, can: Can::default(), ..Caller::clone(&self.caller) })
+        })
     }
 
     /// The level from which on it wants log messages.
@@ -97,19 +117,39 @@ impl Session {
         Attached(self.clone())
     }
 
-    /// For how long nothing happened; `None` while a call or a stream is open.
+    /// For how long nothing happened; `None` while a call, a stream or a question is open.
     pub(super) fn idle(&self) -> Option<Duration> {
-        let is_busy = self.attached.load(Ordering::Relaxed) > 0 || !self.open.is_empty();
+        let is_busy = self.attached.load(Ordering::Relaxed) > 0 || !self.open.is_empty() || !self.outgoing.is_empty();
         let used = self.state.lock().unwrap_or_else(PoisonError::into_inner).used;
         (!is_busy).then(|| used.elapsed())
     }
 
     /// Ends everything that belongs to it.
     pub(super) fn end(&self) {
+        if let Some(tenant) = &self.caller.tenant {
+            tenant.end();
+        }
         self.open.close();
+        self.outgoing.close();
         self.notices.close();
         self.streams.close();
     }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        if let Some(tenant) = &self.caller.tenant {
+            tenant.end();
+        }
+        self.outgoing.close();
+    }
+}
+
+/// The session as the inside knows it.
+fn tenant(id: &Arc<str>, outgoing: &Arc<Outgoing>) -> Arc<Tenant> {
+    let (asked, told) = (outgoing.clone(), outgoing.clone());
+    let tenant = Tenant::new(id.clone(), move |ask| asked.queue(ask));
+    Arc::new(tenant.telling(move |method, params| told.tell(method, params)))
 }
 
 /// An open stream of a session.

@@ -1,10 +1,11 @@
 //! The table of the legacy clients' sessions: bounded, bound to principals, swept.
 
 use super::config;
+use super::handshake::Asks;
+use super::label::Label;
 use super::peer::Who;
 use super::session::Session;
 use crate::call::Principal;
-use crate::protocol::Revision;
 use crate::signals;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -22,6 +23,7 @@ pub(super) struct Sessions {
     table: DashMap<Arc<str>, Arc<Session>>,
     count: AtomicUsize,
     config: config::Session,
+    label: Label,
     gauge: Gauge,
 }
 
@@ -30,19 +32,19 @@ pub(super) struct Sessions {
 pub(super) struct Full;
 
 impl Sessions {
-    pub(super) fn new(config: config::Session) -> Self {
+    pub(super) fn new(config: config::Session, label: Label) -> Self {
         let (table, count) = (DashMap::new(), AtomicUsize::new(0));
-        Self { table, count, config, gauge: signals::sessions("http") }
+        Self { table, count, config, label, gauge: signals::sessions("http") }
     }
 
     /// Opens a session with an id that cannot be guessed.
-    pub(super) fn create(&self, who: Who, revision: Revision, capabilities: &[u8]) -> Result<Arc<Session>, Full> {
+    pub(super) fn create(&self, who: Who, asks: Asks) -> Result<Arc<Session>, Full> {
         if self.count.fetch_add(1, Ordering::Relaxed) >= self.config.max && !self.spare() {
             self.count.fetch_sub(1, Ordering::Relaxed);
             return Err(Full);
         }
         let id: Arc<str> = new_id().into();
-        let session = Arc::new(Session::new(id.clone(), who, revision, capabilities, self.config.resume_buffer));
+        let session = Arc::new(Session::new(id.clone(), who, asks, self.label, self.config.resume_buffer));
         self.table.insert(id, session.clone());
         self.show();
         Ok(session)

@@ -44,9 +44,36 @@ pub fn words(need: Capabilities) -> &'static str {
     }
 }
 
+/// The raw capabilities of a client that cannot be asked: without what questions need.
+pub fn mute(capabilities: &[u8]) -> Vec<u8> {
+    let mut kept = Vec::with_capacity(capabilities.len());
+    for member in json::Members::of(capabilities).into_iter().flatten().flatten() {
+        let name = json::unquote(&capabilities[member.start..member.key_end]);
+        if !matches!(name.as_deref(), Some("elicitation" | "sampling" | "roots")) {
+            kept.push(if kept.is_empty() { b'{' } else { b',' });
+            kept.extend_from_slice(&capabilities[member.start..member.end]);
+        }
+    }
+    if kept.is_empty() {
+        kept.push(b'{');
+    }
+    kept.push(b'}');
+    kept
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn who_cannot_be_asked_keeps_everything_else() {
+        assert_eq!(
+            mute(br#"{"roots":{},"a": {"b":1}, "sampling":{},"elicitation":{},"c":2}"#),
+            br#"{"a": {"b":1},"c":2}"#
+        );
+        assert_eq!(mute(b"{}"), b"{}");
+        assert_eq!(mute(br#"{"sampling":{}}"#), b"{}");
+    }
 
     #[test]
     fn each_question_needs_what_it_uses() {

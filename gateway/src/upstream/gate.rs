@@ -43,8 +43,11 @@ pub(crate) enum Retired {
     Revision(Arc<str>),
 }
 
-/// Sends a waiting call to a peer.
-pub(crate) type Send = dyn Fn(&Arc<Peer>, &Call) -> Result<Exchange, Lost> + std::marker::Send + Sync;
+/// Who waits for a turn.
+pub(crate) type Waiting = oneshot::Sender<Turn>;
+
+/// Hands a waiting call to a peer, or to another gate.
+pub(crate) type Hand<'a> = dyn Fn(&Arc<Peer>, Call, Waiting) + Send + Sync + 'a;
 
 /// The gate of one upstream.
 pub(crate) struct Gate {
@@ -56,7 +59,7 @@ pub(crate) struct Gate {
 struct Door {
     /// The peer that is being made ready, or is live.
     current: Option<Arc<Peer>>,
-    queue: VecDeque<(Call, oneshot::Sender<Turn>)>,
+    queue: VecDeque<(Call, Waiting)>,
     /// Why no call may wait; `None` while the peer is expected soon.
     shut: Option<Arc<str>>,
     why: Option<Retired>,
@@ -107,17 +110,37 @@ impl Gate {
     }
 
     /// Opens for the peer that is expected: what waits goes first, in its order. A peer that was given up is not opened for.
-    pub(crate) fn open(&self, peer: &Arc<Peer>, send: &Send) {
+    pub(crate) fn open(&self, peer: &Arc<Peer>, hand: &Hand<'_>) {
         let mut door = self.door();
         if !door.has(peer) || self.open.load().is_some() {
             return;
         }
         for (call, turn) in door.queue.drain(..).filter(|(_, turn)| !turn.is_closed()) {
-            let sent = send(peer, &call).map(|exchange| Sent { peer: peer.clone(), exchange });
-            // Who no longer waits drops the exchange, and that withdraws it.
-            let _ = turn.send(sent);
+            hand(peer, call, turn);
         }
         self.open.store(Some(peer.clone()));
+    }
+
+    /// Has a call that waited at another gate wait here, or go on at once.
+    pub(crate) fn queue(&self, call: Call, turn: Waiting, hand: &Hand<'_>) {
+        let mut door = self.door();
+        if let Some(peer) = self.open.load_full() {
+            return hand(&peer, call, turn);
+        }
+        let refused = match &door.shut {
+            Some(cause) => Lost::Unsent(cause.clone()),
+            None if door.queue.len() >= QUEUE_MAX => Lost::Busy("too many calls wait for it to start".into()),
+            None => return door.queue.push_back((call, turn)),
+        };
+        let _ = turn.send(Err(refused));
+    }
+
+    /// Shuts, and gives out what waits.
+    pub(crate) fn clear(&self, cause: &Arc<str>) -> Vec<(Call, Waiting)> {
+        let mut door = self.door();
+        self.open.store(None);
+        (door.current, door.shut, door.why) = (None, Some(cause.clone()), None);
+        door.queue.drain(..).collect()
     }
 
     /// Closes; calls that come now wait, since a peer is expected soon.
@@ -129,10 +152,7 @@ impl Gate {
 
     /// Shuts: calls are refused with the cause, those that wait too.
     pub(crate) fn shut(&self, cause: &Arc<str>) {
-        let mut door = self.door();
-        self.open.store(None);
-        (door.current, door.shut, door.why) = (None, Some(cause.clone()), None);
-        for (_, turn) in door.queue.drain(..) {
+        for (_, turn) in self.clear(cause) {
             let _ = turn.send(Err(Lost::Unsent(cause.clone())));
         }
     }

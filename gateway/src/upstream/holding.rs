@@ -11,7 +11,7 @@ use tokio::time::timeout;
 /// How long the one client of a gateway may take to say what it can be asked.
 const SAID_WITHIN: Duration = Duration::from_millis(250);
 /// All that can be passed on from a handshake upstream.
-const BRIDGED: Capabilities = Capabilities::QUESTIONS.with(Capabilities::APPS);
+pub(crate) const BRIDGED: Capabilities = Capabilities::QUESTIONS.with(Capabilities::APPS);
 
 /// What the one client of a gateway has said that it can be asked, once it has.
 pub type Said = watch::Receiver<Option<Capabilities>>;

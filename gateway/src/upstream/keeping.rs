@@ -60,8 +60,7 @@ fn publish(standing: &Standing, peer: &Peer, inventory: Inventory) {
 }
 
 fn ready(standing: &Arc<Standing>, peer: &Arc<Peer>, begun: Instant) {
-    let sender = standing.clone();
-    standing.gate.open(peer, &move |peer, call| sender.send(peer, call));
+    standing.open_gate(peer);
     standing.metrics.start.record(begun.elapsed().as_secs_f64());
     standing.seat.update(|health| health.started_in = Some(begun.elapsed()));
     standing.moved(State::Ready, None, None, None);

@@ -4,6 +4,7 @@ pub mod config;
 
 mod asking;
 mod backoff;
+mod call_sessions;
 mod fault;
 mod gate;
 mod holding;
@@ -18,6 +19,7 @@ mod listening;
 mod lists;
 mod modern;
 mod notice;
+mod opening;
 mod peer;
 mod probe;
 mod reads;

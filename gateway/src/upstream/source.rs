@@ -263,10 +263,20 @@ pub(crate) enum Sending {
 
 impl Standing {
     /// Sends a call, or has it wait, or refuses it; nothing waits here.
-    pub(crate) fn admit(&self, call: &Call) -> Result<Sending, Refusal> {
+    pub(crate) fn admit(self: &Arc<Self>, call: &Call) -> Result<Sending, Refusal> {
         // A peer that turns out to be gone is given up, and the call waits for the next one: nothing of it was sent.
         for _ in 0..2 {
-            match self.gate.admit(call) {
+            let mut admission = self.gate.admit(call);
+            if let Admission::Now(primary) = &admission
+                && let Some(session) = self.session_of(primary, call)
+            {
+                admission = match session.gate.admit(call) {
+                    // It has just been given up: there is another one by now, or the primary is for all.
+                    Admission::Shut(_) => continue,
+                    admission => admission,
+                };
+            }
+            match admission {
                 Admission::Now(peer) => match self.send(&peer, call) {
                     Ok(exchange) => return Ok(Sending::Sent(Sent { peer, exchange })),
                     Err(lost @ Lost::Unsent(_)) => self.noticed(&peer, &lost),
@@ -282,11 +292,13 @@ impl Standing {
 
     /// What a loss says of the peer itself.
     pub(crate) fn noticed(&self, peer: &Arc<Peer>, lost: &Lost) {
-        match lost {
-            Lost::Session(why) => self.gate.retire(peer, Retired::Session(why.clone())),
-            Lost::Unsent(why) => self.gate.retire(peer, Retired::Unreachable(why.clone())),
-            _ => {}
-        }
+        let why = match lost {
+            Lost::Session(why) => Retired::Session(why.clone()),
+            Lost::Unsent(why) => Retired::Unreachable(why.clone()),
+            _ => return,
+        };
+        self.sessions.retire(peer, &why);
+        self.gate.retire(peer, why);
     }
 }
 

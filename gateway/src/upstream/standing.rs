@@ -1,6 +1,7 @@
 //! What all parts of one upstream share: its configuration, its gate, its inventory, what is wanted of it.
 
 use super::asking::{self, Kind, Refused, Terms};
+use super::call_sessions::CallSessions;
 use super::config::{Config, Transport};
 use super::gate::Gate;
 use super::holding::{Holder, Holding};
@@ -44,6 +45,8 @@ pub(crate) struct Standing {
     pub(crate) seat: Seat,
     pub(crate) metrics: signals::Upstream,
     pub(crate) gate: Gate,
+    /// Beside the primary session, where it has sessions.
+    pub(crate) sessions: CallSessions,
     pub(crate) inventory: watch::Sender<Option<Arc<Inventory>>>,
     pub(crate) reads: Reads,
     pub(crate) wants: Wants,
@@ -73,6 +76,7 @@ impl Standing {
             seat,
             metrics,
             gate: Gate::default(),
+            sessions: CallSessions::default(),
             inventory: watch::Sender::new(None),
             reads: Reads::default(),
             wants: Wants::default(),

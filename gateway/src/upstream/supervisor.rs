@@ -57,6 +57,7 @@ pub(crate) async fn supervise(standing: Arc<Standing>, tasks: Tasks) {
         child: None,
         wire: None,
         http: None,
+        sessions: tasks.child(),
         tasks: tasks.clone(),
         standing,
     };
@@ -94,6 +95,8 @@ struct Supervisor {
     wire: Option<Arc<Wire>>,
     /// The session that is open, to be ended when nobody has lost it.
     http: Option<Arc<Http>>,
+    /// Where further sessions of it live.
+    sessions: Tasks,
     tasks: Tasks,
 }
 
@@ -122,11 +125,11 @@ impl Supervisor {
         self.memory.note(peer.revision().era(), Instant::now());
         let pid = self.child.as_ref().map(|child| child.pid);
         standing.seat.update(|health| (health.pid, health.revision) = (pid, Some(peer.revision().as_str())));
+        standing.sessions.renew();
         standing.gate.expect(&peer);
         if standing.inventory.borrow().is_some() {
             // What it offers is known from its last life: calls need not wait for the lists.
-            let sender = standing.clone();
-            standing.gate.open(&peer, &move |peer, call| sender.send(peer, call));
+            standing.open_gate(&peer);
         }
         self.listen(level, &peer).await;
         level.spawn_until_end(keeping::keep(standing.clone(), peer.clone(), begun));
@@ -160,6 +163,8 @@ impl Supervisor {
 
     /// Takes leave of an HTTP upstream, and closes what is open to it.
     async fn leave(&mut self) {
+        self.sessions.end();
+        self.sessions.ended().await;
         if let Some(http) = self.http.take() {
             http.farewell().await;
         }
@@ -211,6 +216,7 @@ impl Supervisor {
                         let inbox = standing.clone();
                         let wire = Wire::new(url, headers, standing.config.max_message, inbox, self.tasks.clone())
                             .map_err(Fault::hopeless)?;
+                        standing.sessions.reach(&wire, &self.sessions);
                         self.wire.insert(wire).clone()
                     }
                 };

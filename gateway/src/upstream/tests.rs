@@ -1,5 +1,6 @@
 //! One upstream as its callers see it: lists, changes, subscriptions, and real children.
 
+mod call_sessions;
 pub(super) mod host;
 mod http;
 mod instances;

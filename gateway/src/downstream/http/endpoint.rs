@@ -20,7 +20,7 @@ pub(super) struct Endpoint {
 impl Endpoint {
     pub(super) fn new(handler: Handler, config: Config, tasks: Tasks) -> Self {
         let edge = Arc::new(Edge::new(handler, &config, tasks));
-        let sessions = Sessions::new(config.session.clone());
+        let sessions = Sessions::new(config.session.clone(), edge.label);
         Self { edge, config, sessions, anonymous: Who::anonymous() }
     }
 

@@ -1,15 +1,17 @@
 //! Handshake clients over HTTP: sessions by header, calls that outlive their connections.
 
 use super::endpoint::Endpoint;
-use super::heads::{named, version};
+use super::heads::{named, takes_streams, version};
 use super::work::Work;
 use crate::call::{Reason, Refusal};
 use crate::downstream::asked::Asked;
 use crate::downstream::lasting::Lasting;
+use crate::downstream::legacy::Stream;
 use crate::downstream::peer::{self, Who};
 use crate::downstream::running::Running;
 use crate::downstream::session::Session;
 use crate::downstream::{batch, handshake, legacy};
+use crate::protocol::frame::Body;
 use crate::protocol::meta::Meta;
 use crate::protocol::{Id, Method, Object, Revision};
 use bytes::Bytes;
@@ -28,16 +30,17 @@ pub(super) fn initialize(
         return Err(Refusal::new(Reason::InvalidRequest, "this session is initialized already"));
     }
     let asks = handshake::read(&params).ok_or_else(|| peer::invalid("`protocolVersion` must be a string"))?;
+    let revision = asks.revision;
     let session = if endpoint.config.session.required {
-        endpoint.sessions.create(who, asks.revision, &asks.capabilities).map_err(|_| full())?
+        endpoint.sessions.create(who, asks).map_err(|_| full())?
     } else {
-        Arc::new(Session::single(who, asks.revision))
+        Arc::new(Session::single(who, revision))
     };
     if session.lasts {
         session.notices.listen(&endpoint.edge, &session.caller, None);
     }
     let reply = handshake::answer(&endpoint.edge, &session.caller, meta.rest);
-    let running = Running::new(&endpoint.edge, Asked::handshake(id, asks.revision), reply, None);
+    let running = Running::new(&endpoint.edge, Asked::handshake(id, revision), reply, None);
     Ok(Work::Handshake(session, running))
 }
 
@@ -49,7 +52,7 @@ pub(super) fn request(
     request: (Id, Method, Object, Meta),
 ) -> Result<Work, Refusal> {
     let session = session(endpoint, who, headers)?;
-    let running = legacy::request(&endpoint.edge, &session, request);
+    let running = legacy::request(&endpoint.edge, &session, stream(headers), request);
     Ok(Work::Legacy(session, Lasting::new(&endpoint.edge, running)))
 }
 
@@ -65,9 +68,19 @@ pub(super) fn notification(
     Ok(())
 }
 
-/// Takes a response: nothing was asked, so it answers nothing.
-pub(super) fn response(endpoint: &Endpoint, who: &Who, headers: &HeaderMap) -> Result<(), Refusal> {
-    session(endpoint, who, headers).map(|session| session.touch())
+/// Takes a response of a session.
+pub(super) fn response(
+    endpoint: &Endpoint,
+    who: &Who,
+    headers: &HeaderMap,
+    (id, body): (Option<Id>, Body),
+) -> Result<(), Refusal> {
+    session(endpoint, who, headers).map(|session| legacy::response(&session, id.as_ref(), body))
+}
+
+/// Whether a request's client can be asked on its stream.
+fn stream(headers: &HeaderMap) -> Stream {
+    if takes_streams(headers) { Stream::Taken } else { Stream::Refused }
 }
 
 /// Begins an array of frames; `None` where nothing of it wants an answer.
@@ -78,7 +91,7 @@ pub(super) fn batch(
     text: &Bytes,
 ) -> Result<Option<Work>, Refusal> {
     let session = session(endpoint, who, headers)?;
-    let batch = batch::read(text, session.revision())?.begin(&endpoint.edge, &session);
+    let batch = batch::read(text, session.revision())?.begin(&endpoint.edge, &session, stream(headers));
     Ok(batch.map(|batch| Work::Batch(session, Lasting::new(&endpoint.edge, batch))))
 }
 

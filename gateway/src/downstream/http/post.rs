@@ -51,10 +51,12 @@ fn begin(endpoint: &Arc<Endpoint>, who: Who, headers: &HeaderMap, text: Bytes) -
         Ok(Frame::Request { id, method, params }) => return request(endpoint, who, headers, id, method, params),
         Ok(Frame::Notification { method, params }) => notification(endpoint, &who, headers, method, params),
         Ok(Frame::Response { id, body: frame::Body::Neither }) => {
+            // Where it was meant to answer a question, nothing better will come.
+            let _unasked = legacy::response(endpoint, &who, headers, (id.clone(), frame::Body::Neither));
             return refuse(id.as_ref(), &peer::meaningless(), Era::Modern);
         }
-        Ok(Frame::Response { .. }) => {
-            legacy::response(endpoint, &who, headers).map_err(|refusal| (refusal, Era::Legacy))
+        Ok(Frame::Response { id, body }) => {
+            legacy::response(endpoint, &who, headers, (id, body)).map_err(|refusal| (refusal, Era::Legacy))
         }
         Err(fault) => {
             let reason = if fault.is_json { Reason::InvalidRequest } else { Reason::Parse };

@@ -2,6 +2,7 @@
 
 mod legacy;
 mod modern;
+mod questions;
 mod refusals;
 mod streams;
 
@@ -81,6 +82,13 @@ impl Client {
     async fn handshake(&self, revision: &str) -> String {
         let response = self.send(post(), &initialize(revision)).await;
         assert_eq!(response.status(), StatusCode::OK);
+        response.headers()["mcp-session-id"].to_str().unwrap().to_owned()
+    }
+
+    /// Shakes hands as a client that can be asked this; the session's id.
+    async fn able(&self, revision: &str, capabilities: &str) -> String {
+        let frame = initialize(revision).replace(r#"{"roots":{}}"#, capabilities);
+        let response = self.send(post(), &frame).await;
         response.headers()["mcp-session-id"].to_str().unwrap().to_owned()
     }
 

@@ -4,6 +4,7 @@ use super::writer::Outlet;
 use crate::call::{Reason, Refusal};
 use crate::downstream::asked::Asked;
 use crate::downstream::edge::Edge;
+use crate::downstream::legacy::Stream;
 use crate::downstream::open::OpenCalls;
 use crate::downstream::peer::{self, Who};
 use crate::downstream::running::Running;
@@ -64,11 +65,12 @@ impl Connection {
         match Frame::parse(&text) {
             Ok(Frame::Request { id, method, params }) => self.request(id, method, params).await,
             Ok(Frame::Notification { method, params }) => self.notification(method, params),
-            // Nothing was asked, so it answers nothing.
             Ok(Frame::Response { id, body: frame::Body::Neither }) => {
+                // Where it was meant to answer a question, nothing better will come.
+                self.response(id.as_ref(), frame::Body::Neither);
                 self.refuse(id.as_ref(), &peer::meaningless()).await;
             }
-            Ok(Frame::Response { .. }) => {}
+            Ok(Frame::Response { id, body }) => self.response(id.as_ref(), body),
             Err(fault) => {
                 let reason = if fault.is_json { Reason::InvalidRequest } else { Reason::Parse };
                 self.refuse(fault.id.as_ref(), &Refusal::new(reason, fault.why)).await;
@@ -82,12 +84,21 @@ impl Connection {
         self.refuse(None, &Refusal::new(Reason::InvalidRequest, why)).await;
     }
 
-    /// Lets what runs end by itself; listen calls are ended now.
+    /// Lets what runs end by itself; listen calls are ended now, and nobody is asked any more.
     pub(super) async fn finish(self) {
+        if let Some(session) = &self.session {
+            session.outgoing.close();
+        }
         self.listens.end();
         drop(self.outlet);
         self.calls.ended().await;
         self.listens.ended().await;
+    }
+
+    fn response(&self, id: Option<&Id>, body: frame::Body) {
+        if let Some(session) = &self.session {
+            legacy::response(session, id, body);
+        }
     }
 
     async fn request(&mut self, id: Id, method: Method, params: Object) {
@@ -110,14 +121,14 @@ impl Connection {
     fn legacy(&mut self, id: &Id, method: Method, params: Object, meta: Meta) -> Result<Running, Refusal> {
         match &self.session {
             Some(session) => {
-                let running = legacy::request(&self.edge, session, (id.clone(), method, params, meta));
+                let running = legacy::request(&self.edge, session, Stream::Taken, (id.clone(), method, params, meta));
                 self.tell();
                 Ok(running)
             }
             None if method == Method::Initialize => self.initialize(id, &params, meta.rest),
             None if method == Method::Ping => {
                 let alone = Arc::new(Session::single(self.who.clone(), Revision::NEWEST_LEGACY));
-                Ok(legacy::request(&self.edge, &alone, (id.clone(), method, params, meta)))
+                Ok(legacy::request(&self.edge, &alone, Stream::Taken, (id.clone(), method, params, meta)))
             }
             None => {
                 let why = "send `initialize` first, or name a revision in `_meta` as stateless clients do";
@@ -128,14 +139,15 @@ impl Connection {
 
     fn initialize(&mut self, id: &Id, params: &Object, meta: Bytes) -> Result<Running, Refusal> {
         let asks = handshake::read(params).ok_or_else(|| peer::invalid("`protocolVersion` must be a string"))?;
-        let mut session = Session::new("stdio".into(), self.who.clone(), asks.revision, &asks.capabilities, 0);
+        let revision = asks.revision;
+        let mut session = Session::new("stdio".into(), self.who.clone(), asks, self.edge.label, 0);
         session.open = self.open.clone();
         session.notices.listen(&self.edge, &session.caller, None);
         let reply = handshake::answer(&self.edge, &session.caller, meta);
         let open = self.open.enter(id)?;
         self.session = Some(Arc::new(session));
         signals::sessions("stdio").set(1.0);
-        Ok(Running::new(&self.edge, Asked::handshake(id.clone(), asks.revision), reply, Some(open)))
+        Ok(Running::new(&self.edge, Asked::handshake(id.clone(), revision), reply, Some(open)))
     }
 
     fn notification(&mut self, method: Method, params: Object) {
@@ -163,7 +175,7 @@ impl Connection {
         let revision = self.session.as_ref().map_or(Revision::NEWEST_LEGACY, |session| session.revision());
         match (batch::read(text, revision), &self.session) {
             (Ok(sound), Some(session)) => {
-                if let Some(batch) = sound.begin(&self.edge, session) {
+                if let Some(batch) = sound.begin(&self.edge, session, Stream::Taken) {
                     self.run(batch).await;
                 }
             }

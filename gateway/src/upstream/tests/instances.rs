@@ -90,7 +90,6 @@ async fn an_instance_that_dies_is_started_again() {
     let again = bounded(upstream.call(of("p", None)).outcome()).await.1;
     assert!(matches!(again, Outcome::Complete(_)), "{again:?}");
     let health = board.snapshot().remove(0);
-    // Calls need not wait for its lists to be read again, so it may still be starting.
     assert_eq!((health.restarts, health.instances[&1].restarts), (0, 1));
     tasks.end();
     bounded(tasks.ended()).await;

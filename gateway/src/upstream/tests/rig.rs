@@ -145,8 +145,7 @@ impl Rig {
         let offer: Offer = legacy::offer(&answer, revision);
         let peer = Arc::new(Peer::new(self.link(), offer));
         self.standing.gate.expect(&peer);
-        let standing = self.standing.clone();
-        self.standing.gate.open(&peer, &move |peer, call| standing.send(peer, call));
+        self.standing.open_gate(&peer);
         peer
     }
 

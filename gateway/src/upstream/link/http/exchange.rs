@@ -24,6 +24,7 @@ impl Http {
             self.wire.exchanges.fetch_sub(1, Ordering::Relaxed);
             return Err(Lost::Busy("too many requests are in flight".into()));
         }
+        self.open.fetch_add(1, Ordering::Relaxed);
         let id = self.next_id();
         let slot = Arc::new(Slot::of(request));
         self.opened(id, &slot);
@@ -127,6 +128,7 @@ impl HttpExchange {
 impl Drop for HttpExchange {
     fn drop(&mut self) {
         self.http.wire.exchanges.fetch_sub(1, Ordering::Relaxed);
+        self.http.open.fetch_sub(1, Ordering::Relaxed);
         let mut said = self.http.left(self.id);
         let was_sent = self.slot.start() != u64::MAX;
         if self.ended || self.quiet || !was_sent {

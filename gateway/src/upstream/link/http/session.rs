@@ -12,7 +12,7 @@ use http::HeaderValue;
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http_body_util::Full;
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 const STREAM: HeaderValue = HeaderValue::from_static("text/event-stream");
@@ -21,6 +21,8 @@ const STREAM: HeaderValue = HeaderValue::from_static("text/event-stream");
 pub(crate) struct Http {
     pub(super) wire: Arc<Wire>,
     next: AtomicU64,
+    /// How many exchanges are open in it.
+    pub(super) open: AtomicUsize,
     session: OnceLock<HeaderValue>,
     version: OnceLock<HeaderValue>,
     revision: OnceLock<Revision>,
@@ -35,6 +37,7 @@ impl Http {
         Arc::new(Self {
             wire,
             next: AtomicU64::new(1),
+            open: AtomicUsize::new(0),
             session: OnceLock::new(),
             version: OnceLock::new(),
             revision: OnceLock::new(),
@@ -75,7 +78,13 @@ impl Http {
         let _ = self.session.set(id.clone());
     }
 
-    pub(super) fn has_session(&self) -> bool {
+    /// Whether any exchange is open in it.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.open.load(Ordering::Relaxed) > 0
+    }
+
+    /// Whether the upstream has given it an id.
+    pub(crate) fn has_session(&self) -> bool {
         self.session.get().is_some()
     }
 

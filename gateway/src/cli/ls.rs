@@ -1,0 +1,84 @@
+//! `trunkline ls`: every upstream of a running gateway, a line each.
+
+use std::io::Write;
+
+use crate::config::excerpt::printable;
+
+use super::args::Look;
+use super::failure::Failure;
+use super::look::{self, Row, Whole};
+
+/// Prints the table, or the page as it is.
+pub(super) fn run(look: &Look) -> Result<(), Failure> {
+    let page = look::page(look)?;
+    let whole = look::parse(&page)?;
+    let mut out = std::io::stdout().lock();
+    if look.json {
+        writeln!(out, "{page}")?;
+    } else {
+        write!(out, "{}", table(&whole))?;
+    }
+    Ok(())
+}
+
+const HEADINGS: [&str; 7] = ["NAME", "STATE", "SINCE", "TOOLS", "REVISION", "RESTARTS", "WHAT"];
+
+fn table(whole: &Whole) -> String {
+    if whole.upstreams.is_empty() {
+        return "no upstreams are configured\n".to_owned();
+    }
+    let mut lines = vec![HEADINGS.map(str::to_owned)];
+    lines.extend(whole.upstreams.iter().map(cells));
+    let width = |column: usize| lines.iter().map(|line| line[column].chars().count()).max().unwrap_or_default();
+    let widths: [usize; HEADINGS.len()] = std::array::from_fn(width);
+    let mut out = String::new();
+    for line in &lines {
+        let padded: Vec<_> = line.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}")).collect();
+        out.push_str(padded.join("  ").trim_end());
+        out.push('\n');
+    }
+    if !whole.ready {
+        out.push_str("The gateway is draining: it takes no more calls.\n");
+    }
+    out
+}
+
+fn cells(row: &Row) -> [String; HEADINGS.len()] {
+    let tools = row.items.as_ref().map_or_else(|| "-".to_owned(), |items| items.tools.to_string());
+    let mut what = row.cause.as_deref().map(|cause| printable(cause.trim())).unwrap_or_default();
+    if !row.instances.is_empty() {
+        let instances = look::counted(row.instances.len(), "instance");
+        what = if what.is_empty() { instances } else { format!("{instances}; {what}") };
+    }
+    [
+        printable(&row.name),
+        row.state.clone(),
+        look::time(row.since_seconds),
+        tools,
+        row.revision.clone().unwrap_or_else(|| "-".to_owned()),
+        row.restarts.to_string(),
+        what,
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_each_in_columns() {
+        let whole: Whole = serde_json::from_str(
+            r#"{"ready":true,"upstreams":[
+                {"name":"files","transport":"stdio","state":"ready","since_seconds":61,"restarts":0,"revision":"2025-11-25",
+                 "items":{"tools":3,"resources":0,"templates":0,"prompts":0},"stderr":[]},
+                {"name":"x","transport":"http","state":"backing_off","since_seconds":2,"restarts":4,"cause":"refused\u001b[2J"}]}"#,
+        )
+        .unwrap();
+        assert_eq!(
+            table(&whole),
+            "NAME   STATE        SINCE      TOOLS  REVISION    RESTARTS  WHAT\n\
+             files  ready        1 min 1 s  3      2025-11-25  0\n\
+             x      backing_off  2 s        -      -           4         refused\\u{1b}[2J\n"
+        );
+    }
+}

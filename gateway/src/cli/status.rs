@@ -1,0 +1,104 @@
+//! `trunkline status NAME`: all that a running gateway knows of one upstream.
+
+use std::io::Write;
+
+use anyhow::Context;
+
+use crate::config::excerpt::printable;
+
+use super::args::Status;
+use super::failure::Failure;
+use super::look::{self, Row, Whole};
+
+/// Prints what is known of the upstream.
+pub(super) fn run(status: &Status) -> Result<(), Failure> {
+    let page = look::page(&status.look)?;
+    let whole = look::parse(&page)?;
+    let Some(row) = whole.upstreams.iter().find(|row| row.name == status.name) else {
+        return Err(anyhow::anyhow!("{}", unknown(&status.name, &whole)).into());
+    };
+    let mut out = std::io::stdout().lock();
+    if status.look.json {
+        let page: serde_json::Value = serde_json::from_str(&page).context("the page is not JSON")?;
+        let rows = page["upstreams"].as_array().into_iter().flatten();
+        let raw = rows.into_iter().find(|row| row["name"] == *status.name).unwrap_or(&serde_json::Value::Null);
+        writeln!(out, "{}", serde_json::to_string_pretty(raw).context("JSON can be written")?)?;
+    } else {
+        write!(out, "{}", sheet(row))?;
+    }
+    Ok(())
+}
+
+fn unknown(name: &str, whole: &Whole) -> String {
+    let names: Vec<_> = whole.upstreams.iter().map(|row| printable(&row.name)).collect();
+    match names.is_empty() {
+        true => format!("the gateway has no upstream `{name}`, nor any other"),
+        false => format!("the gateway has no upstream `{name}`; it has {}", names.join(", ")),
+    }
+}
+
+fn sheet(row: &Row) -> String {
+    let mut out = String::new();
+    let mut say = |what: &str, how: String| out.push_str(&format!("{what:10}{how}\n"));
+    say("name", printable(&row.name));
+    say("transport", row.transport.clone());
+    say("state", format!("{} for {}", row.state, look::time(row.since_seconds)));
+    if let Some(cause) = &row.cause {
+        say("cause", printable(cause.trim()).to_string());
+    }
+    if let Some(seconds) = row.retry_in_seconds {
+        say("retry", format!("in {}", look::time(seconds)));
+    }
+    if let (Some(revision), Some(era)) = (&row.revision, row.era()) {
+        say("revision", format!("{revision} ({era})"));
+    }
+    if let Some(pid) = row.pid {
+        say("pid", pid.to_string());
+    }
+    say("restarts", row.restarts.to_string());
+    if let Some(seconds) = row.started_in_seconds {
+        say("start", format!("took {seconds:.2} s"));
+    }
+    if let Some(items) = &row.items {
+        let counts = [
+            (items.tools, "tool"),
+            (items.resources, "resource"),
+            (items.templates, "template"),
+            (items.prompts, "prompt"),
+        ];
+        say("offers", counts.map(|(count, noun)| look::counted(count, noun)).join(", "));
+    }
+    for instance in &row.instances {
+        let since = look::time(instance.since_seconds);
+        say("instance", format!("{}: {} for {since}", printable(&instance.name), instance.state));
+    }
+    for line in &row.stderr {
+        say("stderr", printable(line).to_string());
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_that_is_known_stands_on_the_sheet() {
+        let row: Row = serde_json::from_str(
+            r#"{"name":"files","transport":"stdio","state":"failed","since_seconds":5,"restarts":2,"cause":"it exited",
+                "retry_in_seconds":60,"pid":7,"revision":"2026-07-28","started_in_seconds":0.123,"stderr":["one","two"],
+                "items":{"tools":1,"resources":2,"templates":0,"prompts":0},
+                "instances":[{"name":"laptop","transport":"stdio","state":"ready","since_seconds":1,"restarts":0}]}"#,
+        )
+        .unwrap();
+        assert_eq!(
+            sheet(&row),
+            "name      files\ntransport stdio\nstate     failed for 5 s\ncause     it exited\nretry     in 1 min 0 s\n\
+             revision  2026-07-28 (stateless)\npid       7\nrestarts  2\nstart     took 0.12 s\n\
+             offers    1 tool, 2 resources, 0 templates, 0 prompts\ninstance  laptop: ready for 1 s\n\
+             stderr    one\nstderr    two\n"
+        );
+        let whole = Whole { ready: true, upstreams: vec![row] };
+        assert_eq!(unknown("x", &whole), "the gateway has no upstream `x`; it has files");
+    }
+}

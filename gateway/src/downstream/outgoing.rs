@@ -1,0 +1,290 @@
+//! The questions that are open at a handshake client: numbered by us, answered by their numbers, withdrawn, bounded.
+
+use super::label::Label;
+use crate::call::{Answer, Answered, Ask};
+use crate::protocol::capability::Capabilities;
+use crate::protocol::error::RpcError;
+use crate::protocol::frame::{self, Body};
+use crate::protocol::{Id, Method, Object, Revision, need, translate};
+use crate::signals;
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+/// The most questions that may be open at one client.
+const OPEN_MAX: usize = 256;
+/// The most notices that wait for a stream.
+const TOLD_MAX: usize = 64;
+
+/// A session's questions. They outlive the calls on whose streams they were put.
+#[derive(Debug)]
+pub(super) struct Outgoing {
+    /// What the client reads.
+    revision: Revision,
+    label: Label,
+    inner: Mutex<Inner>,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    open: BTreeMap<u64, Open>,
+    /// The number of the newest question; numbers are never given twice.
+    newest: u64,
+    /// Frames for the stream of the notices that are no questions.
+    told: VecDeque<Vec<u8>>,
+    /// Whoever reads the notices.
+    reader: Option<Waker>,
+    closed: bool,
+}
+
+#[derive(Debug)]
+struct Open {
+    answer: Answer,
+    place: Place,
+}
+
+/// Where a question stands.
+#[derive(Debug)]
+enum Place {
+    /// On the stream of a call, which watches for its withdrawal.
+    Call,
+    /// It waits for a stream of the notices.
+    Unsent(Vec<u8>),
+    /// On the stream of the notices, or on that of a call which has ended: withdrawn among the notices.
+    Notices,
+}
+
+/// A question as it was put: its number, and the frame to be sent.
+#[derive(Debug)]
+pub(super) struct Put {
+    pub(super) id: u64,
+    pub(super) frame: Vec<u8>,
+    /// What the client will know a web page's visit by, where we had to give it a name.
+    pub(super) visit: Option<String>,
+}
+
+/// Why a question cannot be put.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Unput {
+    /// Too many are open, or the client has gone.
+    Full,
+    /// It cannot be said in the client's revision.
+    Unsayable,
+}
+
+impl Unput {
+    /// The end of a sentence that says what was asked for.
+    pub(super) fn why(self) -> &'static str {
+        match self {
+            Self::Full => "and too many questions are open at this client already",
+            Self::Unsayable => "which cannot be asked in this client's revision",
+        }
+    }
+}
+
+impl Outgoing {
+    pub(super) fn new(revision: Revision, label: Label) -> Self {
+        Self { revision, label, inner: Mutex::default() }
+    }
+
+    /// Puts a question on the stream of a call, whose number goes back to [`Self::poll_withdrawn`] or [`Self::leave`].
+    pub(super) fn put(&self, ask: Ask) -> Result<Put, Unput> {
+        let (params, visit) = self.words(&ask).ok_or(Unput::Unsayable)?;
+        let mut inner = self.lock();
+        let id = inner.number().ok_or(Unput::Full)?;
+        inner.open.insert(id, Open { answer: ask.answer, place: Place::Call });
+        Ok(Put { id, frame: request(id, &ask.method, &params), visit })
+    }
+
+    /// Puts a question that belongs to no call; gives it back where it cannot be put.
+    pub(super) fn queue(&self, ask: Box<Ask>) -> Result<(), Box<Ask>> {
+        let Some((params, _)) = self.words(&ask) else { return Err(ask) };
+        let mut inner = self.lock();
+        let Some(id) = inner.number() else { return Err(ask) };
+        let place = Place::Unsent(request(id, &ask.method, &params));
+        inner.open.insert(id, Open { answer: ask.answer, place });
+        inner.wake();
+        Ok(())
+    }
+
+    /// Tells the client something that belongs to no call, where its revision knows it.
+    pub(super) fn tell(&self, method: &Method, params: &Object) {
+        let mut inner = self.lock();
+        if inner.closed || (*method == Method::ElicitationComplete && self.revision != Revision::V2025_11_25) {
+            return;
+        }
+        if inner.told.len() >= TOLD_MAX {
+            signals::dropped("overflow").increment(1);
+            return;
+        }
+        inner.told.push_back(frame::one_line(frame::notification(method, params.raw()).into()));
+        inner.wake();
+    }
+
+    /// Hands a client's response to whoever asked. One to no open question is nobody's.
+    pub(super) fn answer(&self, id: Option<&Id>, body: Body) {
+        let open = id.and_then(Id::number).and_then(|id| self.lock().open.remove(&id));
+        let Some(Open { answer, .. }) = open else { return signals::unasked().increment(1) };
+        let body = match body {
+            Body::Result(result) => Ok(result),
+            Body::Error(raw) => Err(RpcError::from_raw(raw)),
+            // Dropped without a word: there is no answer.
+            Body::Odd(_) | Body::Neither => return,
+        };
+        // Withdrawn this very moment: that is a race, not a fault.
+        let _too_late = answer.give(Answered { revision: self.revision, body });
+    }
+
+    /// The withdrawals of a call's questions that are due; those that are over leave `ids`.
+    pub(super) fn poll_withdrawn(&self, ids: &mut Vec<u64>, due: &mut VecDeque<Vec<u8>>, cx: &mut Context<'_>) {
+        let mut inner = self.lock();
+        ids.retain(|id| match inner.open.get_mut(id).map(|open| open.answer.poll_closed(cx)) {
+            Some(Poll::Pending) => true,
+            Some(Poll::Ready(())) => {
+                inner.open.remove(id);
+                due.push_back(withdrawal(*id));
+                false
+            }
+            None => false,
+        });
+    }
+
+    /// Gives a call's questions up, without an answer.
+    pub(super) fn withdraw(&self, ids: &mut Vec<u64>, due: &mut VecDeque<Vec<u8>>) {
+        let mut inner = self.lock();
+        for id in ids.drain(..) {
+            if inner.open.remove(&id).is_some() {
+                due.push_back(withdrawal(id));
+            }
+        }
+    }
+
+    /// The call of these questions has ended, and they go on without it.
+    pub(super) fn leave(&self, ids: &[u64]) {
+        if ids.is_empty() {
+            return;
+        }
+        let mut inner = self.lock();
+        for id in ids {
+            if let Some(open) = inner.open.get_mut(id) {
+                open.place = Place::Notices;
+            }
+        }
+        inner.wake();
+    }
+
+    /// The next frame for the stream of the notices.
+    pub(super) fn poll_frame(&self, cx: &mut Context<'_>) -> Poll<Vec<u8>> {
+        let mut inner = self.lock();
+        if let Some(frame) = inner.next(cx).or_else(|| inner.told.pop_front()) {
+            return Poll::Ready(frame);
+        }
+        inner.reader = Some(cx.waker().clone());
+        Poll::Pending
+    }
+
+    /// Whether nobody waits for an answer of the client.
+    pub(super) fn is_empty(&self) -> bool {
+        self.lock().open.values().all(|open| open.answer.is_closed())
+    }
+
+    /// The client has gone: nothing will be answered, and nothing more asked.
+    pub(super) fn close(&self) {
+        let mut inner = self.lock();
+        inner.closed = true;
+        inner.told.clear();
+        let open = std::mem::take(&mut inner.open);
+        drop(inner);
+        drop(open);
+    }
+
+    /// A question in the client's words, and the name that a web page's visit was given.
+    fn words(&self, ask: &Ask) -> Option<(Object, Option<String>)> {
+        let params = translate::question(&ask.method, &ask.request, ask.revision, self.revision)?;
+        let params = self.label.put(&ask.upstream, &ask.method, params);
+        let is_page = need::of(&ask.method, &params) == Some(Capabilities::URL);
+        if !is_page || params.find("elicitationId").is_some() {
+            return Some((params, None));
+        }
+        let name = new_name();
+        let named = [format!("{{\"elicitationId\":\"{name}\",").as_bytes(), &params.raw()[1..]].concat();
+        Some((Object::parse(named.into()).ok()?, Some(name)))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Inner {
+    /// A number for another question; `None` where there is no room.
+    fn number(&mut self) -> Option<u64> {
+        if self.open.len() >= OPEN_MAX {
+            self.prune();
+        }
+        if self.closed || self.open.len() >= OPEN_MAX {
+            return None;
+        }
+        self.newest += 1;
+        Some(self.newest)
+    }
+
+    /// Forgets what was withdrawn and has nobody who would tell the client so.
+    fn prune(&mut self) {
+        self.open.retain(|_, open| matches!(open.place, Place::Call) || !open.answer.is_closed());
+    }
+
+    /// What is due on the stream of the notices: questions in their order, and withdrawals.
+    fn next(&mut self, cx: &mut Context<'_>) -> Option<Vec<u8>> {
+        let mut due = None;
+        let mut gone = Vec::new();
+        for (id, open) in &mut self.open {
+            let is_withdrawn = !matches!(open.place, Place::Call) && open.answer.poll_closed(cx).is_ready();
+            match &mut open.place {
+                Place::Call => {}
+                Place::Unsent(_) if is_withdrawn => gone.push(*id),
+                Place::Unsent(frame) => {
+                    due = Some(std::mem::take(frame));
+                    open.place = Place::Notices;
+                    break;
+                }
+                Place::Notices if is_withdrawn => {
+                    due = Some(withdrawal(*id));
+                    gone.push(*id);
+                    break;
+                }
+                Place::Notices => {}
+            }
+        }
+        for id in gone {
+            self.open.remove(&id);
+        }
+        due
+    }
+
+    fn wake(&mut self) {
+        if let Some(reader) = self.reader.take() {
+            reader.wake();
+        }
+    }
+}
+
+fn request(id: u64, method: &Method, params: &Object) -> Vec<u8> {
+    let mut out = Vec::with_capacity(params.raw().len() + 96);
+    frame::open_request(id, method, &mut out);
+    out.extend_from_slice(params.raw());
+    frame::close(&mut out);
+    frame::one_line(out)
+}
+
+fn withdrawal(id: u64) -> Vec<u8> {
+    let params = format!("{{\"requestId\":{id},\"reason\":\"nobody waits for this answer any more\"}}");
+    frame::notification(&Method::Cancelled, params.as_bytes()).into()
+}
+
+/// 128 random bits: such names are meant to be unique everywhere.
+fn new_name() -> String {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes).expect("the system's random source does not fail once it has worked");
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
