@@ -23,6 +23,10 @@ const DROPPED: &str = "trunkline_notifications_dropped_total";
 const UNASKED: &str = "trunkline_unasked_answers_total";
 const QUESTIONS: &str = "trunkline_questions_total";
 const WAITING: &str = "trunkline_waiting_for_input_seconds";
+const PARKED: &str = "trunkline_parked_calls";
+const UNPARKED: &str = "trunkline_parked_calls_ended_total";
+const STATES_REFUSED: &str = "trunkline_request_states_refused_total";
+const NOT_PUT: &str = "trunkline_questions_not_put_total";
 const ITEMS: &str = "trunkline_catalog_items";
 const BUILD: &str = "trunkline_build_info";
 
@@ -63,6 +67,10 @@ pub fn describe() {
     describe_counter!(UNASKED, "Answers of clients to no open question");
     describe_counter!(QUESTIONS, "Live questions of an upstream to clients, by kind and what became of them");
     describe_histogram!(WAITING, Unit::Seconds, "How long a call waited for an answer to a question");
+    describe_gauge!(PARKED, "Calls that wait for the retry of a stateless client");
+    describe_counter!(UNPARKED, "Calls that waited for a retry and do no longer, by reason");
+    describe_counter!(STATES_REFUSED, "Retries whose requestState leads nowhere, by reason");
+    describe_counter!(NOT_PUT, "Questions of upstreams that were not put to a stateless client, by reason");
     describe_gauge!(ITEMS, "What an upstream offers, by kind");
     describe_gauge!(BUILD, "1, with the version as a label");
     gauge!(BUILD, "version" => env!("CARGO_PKG_VERSION")).set(1.0);
@@ -176,6 +184,26 @@ pub fn streams(kind: &'static str) -> Gauge {
 /// Notifications that reached nobody: `no_stream`, `overflow`, `not_owned`.
 pub fn dropped(reason: &'static str) -> Counter {
     counter!(DROPPED, "reason" => reason)
+}
+
+/// Calls that wait for the retry of a stateless client.
+pub fn parked() -> Gauge {
+    gauge!(PARKED)
+}
+
+/// Calls that waited for a retry and do no longer: `retried`, `expired`, `closed`.
+pub fn unparked(reason: &'static str) -> Counter {
+    counter!(UNPARKED, "reason" => reason)
+}
+
+/// Retries whose state leads nowhere: `unknown`, `other_call`, `expired`, `lost`, `used`.
+pub fn state_refused(reason: &'static str) -> Counter {
+    counter!(STATES_REFUSED, "reason" => reason)
+}
+
+/// Questions that were not put to a stateless client: `full`, `undeclared`, `untranslatable`, `unknown`, `ending`.
+pub fn not_put(reason: &'static str) -> Counter {
+    counter!(NOT_PUT, "reason" => reason)
 }
 
 /// Answers of clients to what was never asked of them, or is no longer.

@@ -8,6 +8,7 @@
 #![allow(clippy::disallowed_methods)] // a test's tasks end with its runtime, its clock is the real one
 
 pub mod client;
+pub mod conformance;
 pub mod engine;
 pub mod frame;
 pub mod gateway;

@@ -4,7 +4,7 @@
 //! that cannot have them skips these tests and says why; with `TRUNKLINE_REQUIRE_PEERS=1` that is a failure.
 
 mod drive;
-mod install;
+pub(crate) mod install;
 mod served;
 pub mod survivors;
 mod workplace;
@@ -37,8 +37,16 @@ pub struct Peers {
 /// With `TRUNKLINE_REQUIRE_PEERS=1`, when they cannot be had.
 pub fn ready() -> Option<&'static Peers> {
     static PEERS: OnceLock<Result<Peers, String>> = OnceLock::new();
-    match PEERS.get_or_init(install::install) {
-        Ok(peers) => Some(peers),
+    or_skip(PEERS.get_or_init(install::install))
+}
+
+/// What was installed, or nothing; then the reason stands on stderr.
+///
+/// # Panics
+/// With `TRUNKLINE_REQUIRE_PEERS=1`, when it is not there.
+pub(crate) fn or_skip<T>(installed: &Result<T, String>) -> Option<&T> {
+    match installed {
+        Ok(installed) => Some(installed),
         Err(reason) if required() => {
             panic!("TRUNKLINE_REQUIRE_PEERS=1, but other people's programs are missing: {reason}")
         }

@@ -107,14 +107,16 @@ impl Refusal {
 
     /// The JSON-RPC error in a revision's words. Errors of an upstream's failing are marked as the gateway's own.
     pub fn to_rpc(&self, revision: Revision) -> RpcError {
-        RpcError::new(self.code(revision), &self.message, self.data().as_deref())
+        RpcError::new(self.code(revision), &self.message, self.data(revision).as_deref())
     }
 
-    fn data(&self) -> Option<String> {
+    fn data(&self, revision: Revision) -> Option<String> {
         match &self.reason {
             Reason::ResourceNotFound(uri) => Some(format!("{{\"uri\":{}}}", json::quote(uri))),
             Reason::UnsupportedRevision(asked) => {
-                Some(format!("{{\"supported\":{},\"requested\":{}}}", Revision::list(None), json::quote(asked)))
+                // A stateless client is told what discovery tells it: the others need a handshake.
+                let spoken = Revision::list(revision.is_modern().then(|| revision.era()));
+                Some(format!("{{\"supported\":{spoken},\"requested\":{}}}", json::quote(asked)))
             }
             Reason::MissingCapability(raw) => Some(format!("{{\"requiredCapabilities\":{raw}}}")),
             _ => self.upstream.as_ref().map(|upstream| {

@@ -27,6 +27,11 @@ pub trait Source: Send {
     /// The revision that events and outcome are written in; asked when a step was given.
     fn revision(&self) -> Revision;
 
+    /// The upstream that owns the call, where that was not known at first; asked when a step was given.
+    fn owner(&self) -> Option<&Arc<str>> {
+        None
+    }
+
     /// How long the upstream had the call; asked when the outcome was given.
     fn upstream_time(&self) -> Duration {
         Duration::ZERO
@@ -125,6 +130,9 @@ impl Reply {
             Inner::Live(source) => {
                 let step = std::task::ready!(source.as_mut().poll_step(cx));
                 self.revision = source.revision();
+                if self.owner.is_none() {
+                    self.owner = source.owner().cloned();
+                }
                 if let Step::Done(_) = step {
                     upstream_time = source.upstream_time();
                 }

@@ -1,6 +1,7 @@
 //! The environment of the process: a snapshot, what children inherit of it, and the overrides in it.
 
 use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
 
 use crate::upstream::config::Glob;
 
@@ -24,6 +25,13 @@ impl Environment {
     /// The value of `name`.
     pub fn get(&self, name: &str) -> Option<&OsStr> {
         self.0.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_os_str())
+    }
+
+    /// Where the state of programs is kept, and ours in it, as the XDG base directory specification has it.
+    pub(super) fn state_folder(&self) -> Option<PathBuf> {
+        let absolute = |name: &str| self.get(name).map(Path::new).filter(|path| path.is_absolute());
+        let state = absolute("XDG_STATE_HOME").map(Path::to_path_buf);
+        Some(state.or_else(|| absolute("HOME").map(|home| home.join(".local/state")))?.join("trunkline"))
     }
 
     /// What a child gets: the names that fit a pattern, then `declared` over them; sorted, so that
@@ -118,6 +126,16 @@ mod tests {
             names,
             [Origin::Variable("RUST_LOG".to_owned()), Origin::Variable("TRUNKLINE_LOG__LEVEL".to_owned())]
         );
+    }
+
+    #[test]
+    fn state_is_kept_where_the_specification_says() {
+        let of = |pairs: &[(&str, &str)]| Environment::of(pairs).state_folder().map(|path| path.display().to_string());
+        let home = ("HOME", "/h");
+        assert_eq!(of(&[home, ("XDG_STATE_HOME", "/s")]).as_deref(), Some("/s/trunkline"));
+        assert_eq!(of(&[home, ("XDG_STATE_HOME", "")]).as_deref(), Some("/h/.local/state/trunkline"));
+        assert_eq!(of(&[home, ("XDG_STATE_HOME", "s")]), of(&[home]));
+        assert_eq!(of(&[("HOME", "")]), None);
     }
 
     #[test]

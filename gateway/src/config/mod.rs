@@ -122,6 +122,7 @@ fn check(reading: &Reading) -> Config {
         upstreams: upstreams::upstreams(root.table("upstreams"), root.table("mcpServers"), &defaults),
     };
     root.end("the configuration");
+    config.server.state_folder = reading.environment.state_folder();
     let timeouts = config.upstreams.iter().map(|one| (one.name.clone(), one.question_timeout));
     let questions = &mut config.server.questions;
     questions.timeouts = timeouts.filter(|(_, own)| *own != questions.timeout).collect();

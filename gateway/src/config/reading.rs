@@ -33,7 +33,7 @@ pub(super) enum Part {
 }
 
 /// Under these names secrets stand, so that no value there is ever shown.
-const SECRET: [&str; 6] = ["args", "env", "headers", "url", "token", "hash"];
+const SECRET: [&str; 7] = ["args", "env", "headers", "url", "token", "hash", "signing_key"];
 
 impl Reading {
     /// Merges `sources`, low to high.

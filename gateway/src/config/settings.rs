@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tracing_subscriber::EnvFilter;
 
-use crate::downstream::config::{Config as Server, Questions, Session};
+use crate::downstream::config::{Config as Server, Questions, Session, SigningKey};
 use crate::router::config::{Catalog, Naming, Strategy};
 use crate::telemetry::config::{Admin, Format, Log};
 
@@ -27,7 +27,7 @@ pub(super) fn server(mut section: Section<'_>) -> Server {
         instructions: section.text("instructions").unwrap_or(default.instructions),
         session: session(section.table("session")),
         shutdown_grace: shutdown(section.table("shutdown")).unwrap_or(default.shutdown_grace),
-        questions: default.questions,
+        ..default
     };
     section.end("[server]");
     server
@@ -54,6 +54,10 @@ fn session(mut section: Section<'_>) -> Session {
         idle_timeout: section.number("idle_timeout", some_time).unwrap_or(default.idle_timeout),
         max: section.count("max", 1, 1_000_000).unwrap_or(default.max),
         resume_buffer: section.number("resume_buffer", size).unwrap_or(default.resume_buffer),
+        signing_key: section.parse("signing_key", |text| {
+            let expected = format!("expected at least {} characters", SigningKey::BYTES_MIN);
+            SigningKey::new(text.trim()).ok_or(expected)
+        }),
     };
     section.end("[server.session]");
     session

@@ -1,6 +1,7 @@
 //! What the clients' side may be told: checked values, made from the files by `config`.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -31,6 +32,8 @@ pub struct Config {
     pub shutdown_grace: Duration,
     /// Questions of upstreams to clients.
     pub questions: Questions,
+    /// Where what must outlast the process is kept; `None` where the environment does not say.
+    pub state_folder: Option<PathBuf>,
 }
 
 /// Questions of upstreams to clients, and the calls that wait for their answers.
@@ -86,6 +89,7 @@ impl Default for Config {
             session: Session::default(),
             shutdown_grace: Duration::from_secs(25),
             questions: Questions::default(),
+            state_folder: None,
         }
     }
 }
@@ -101,10 +105,43 @@ pub struct Session {
     pub max: usize,
     /// Bytes kept per stream for `Last-Event-ID`.
     pub resume_buffer: usize,
+    /// What seals the state that clients carry for us; `None`: made once, and kept in the folder of our state.
+    pub signing_key: Option<SigningKey>,
+}
+
+/// A secret that is never shown.
+#[derive(Clone, PartialEq)]
+pub struct SigningKey(Arc<str>);
+
+impl SigningKey {
+    /// The shortest that is taken, in bytes.
+    pub const BYTES_MIN: usize = 32;
+
+    /// A key of a text; `None` where it is too short.
+    pub fn new(text: impl Into<Arc<str>>) -> Option<Self> {
+        Some(Self(text.into())).filter(|key| key.0.len() >= Self::BYTES_MIN)
+    }
+
+    /// The secret.
+    pub(super) fn as_bytes(&self) -> &[u8] {
+        self.0.as_bytes()
+    }
+}
+
+impl std::fmt::Debug for SigningKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("SigningKey(…)")
+    }
 }
 
 impl Default for Session {
     fn default() -> Self {
-        Self { required: true, idle_timeout: Duration::from_secs(30 * 60), max: 10_000, resume_buffer: 1 << 20 }
+        Self {
+            required: true,
+            idle_timeout: Duration::from_secs(30 * 60),
+            max: 10_000,
+            resume_buffer: 1 << 20,
+            signing_key: None,
+        }
     }
 }

@@ -2,6 +2,7 @@
 
 use super::asking::Asking;
 use super::line::Line;
+use super::stateless::Stateless;
 use super::turns::Turn;
 use crate::call::{Ask, Outcome};
 use crate::protocol::Revision;
@@ -11,6 +12,8 @@ use std::task::{Context, Poll};
 pub(super) enum Dialogue {
     /// It cannot be: every question is dropped, and whoever asks hears that there is no answer.
     Mute,
+    /// A stateless client: its call is parked, and it asks again.
+    Stateless(Stateless),
     /// A handshake client: it is asked live, on the call's own stream.
     Live(Box<Asking>),
 }
@@ -20,6 +23,7 @@ impl Dialogue {
     pub(super) fn ask(&mut self, ask: Box<Ask>, line: Line<'_>) {
         match self {
             Self::Mute => drop(ask),
+            Self::Stateless(stateless) => stateless.ask(ask, &line),
             Self::Live(asking) => asking.ask(ask, &line),
         }
     }
@@ -28,6 +32,7 @@ impl Dialogue {
     pub(super) fn poll(&mut self, mut line: Line<'_>, cx: &mut Context<'_>) -> Poll<Turn> {
         match self {
             Self::Mute => Poll::Pending,
+            Self::Stateless(stateless) => stateless.poll(&mut line, cx),
             Self::Live(asking) => asking.poll(&mut line, cx),
         }
     }
@@ -37,6 +42,7 @@ impl Dialogue {
     pub(super) fn outcome(&mut self, outcome: Outcome, line: Line<'_>) -> Option<(Outcome, Revision)> {
         match self {
             Self::Mute => Some((outcome, line.reply.revision())),
+            Self::Stateless(stateless) => Some(stateless.outcome(outcome, &line)),
             Self::Live(asking) => asking.outcome(outcome, &line),
         }
     }
@@ -44,7 +50,7 @@ impl Dialogue {
     /// The client has withdrawn the call: what is left to be said to it before nothing more is.
     pub(super) fn cancel(&mut self, mut line: Line<'_>, cx: &mut Context<'_>) -> Option<Vec<u8>> {
         match self {
-            Self::Mute => None,
+            Self::Mute | Self::Stateless(_) => None,
             Self::Live(asking) => asking.cancel(&mut line, cx),
         }
     }

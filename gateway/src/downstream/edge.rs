@@ -2,7 +2,9 @@
 
 use super::config::{Config, Questions};
 use super::label::Label;
+use super::parked::Parked;
 use super::quota::Quota;
+use super::states::States;
 use crate::call::{Call, Handler, Reply};
 use crate::lifecycle::Tasks;
 use crate::protocol::json;
@@ -24,6 +26,10 @@ pub(super) struct Edge {
     pub(super) label: Label,
     /// The calls that wait for an answer of their client.
     pub(super) quota: Arc<Quota>,
+    /// What waits for the retries of stateless clients.
+    pub(super) parked: Arc<Parked>,
+    /// What they carry for us until then.
+    pub(super) states: States,
     /// How long calls may go on once the level was told to end.
     grace: Duration,
 }
@@ -38,6 +44,8 @@ impl Edge {
             questions: config.questions.clone(),
             label: Label(config.questions.names_upstream),
             quota: Quota::new(&config.questions),
+            parked: Arc::new(Parked::new()),
+            states: States::new(config),
             grace: config.shutdown_grace,
         }
     }

@@ -44,6 +44,12 @@ impl Face {
                 swept.sessions.sweep();
             }
         });
+        let closed = endpoint.clone();
+        endpoint.edge.tasks.spawn(async move {
+            closed.edge.tasks.ending().await;
+            // First of all: nobody can come back for them.
+            closed.edge.parked.close();
+        });
         Self(endpoint)
     }
 }

@@ -20,7 +20,6 @@ impl Label {
     }
 
     /// As [`Self::put`], for all questions that are embedded in an `input_required` result.
-    #[allow(dead_code, reason = "used once embedded questions pass through")]
     pub(super) fn put_all(self, upstream: &str, result: Object) -> Object {
         if !self.0 {
             return result;
@@ -37,7 +36,6 @@ fn message(params: &[u8]) -> Option<usize> {
 }
 
 /// Where the messages of all elicitations in a result begin.
-#[allow(dead_code, reason = "used once embedded questions pass through")]
 fn embedded(result: &[u8]) -> Option<Vec<usize>> {
     let requests = place(result, "inputRequests")?;
     let end = json::value(result, requests).ok()?;

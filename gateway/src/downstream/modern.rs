@@ -4,9 +4,11 @@ use super::asked::Asked;
 use super::edge::Edge;
 use super::open::OpenCall;
 use super::peer::{Who, invalid};
+use super::retry;
 use super::running::Running;
 use crate::call::{Call, Caller, Can, LogLevel, Reason, Refusal};
 use crate::protocol::meta::Meta;
+use crate::protocol::object::Key;
 use crate::protocol::{Id, Method, Object, Revision, headers, json};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use std::sync::Arc;
@@ -46,7 +48,10 @@ pub(super) fn request(
         bound_to: None,
     };
     let asked = Asked::of(id, &call, token);
-    Ok(Running::new(edge, asked, edge.call(call), open))
+    Ok(match call.method.is_long() && call.params.get(Key::RequestState).is_some() {
+        true => retry::begin(edge, asked, call, open),
+        false => Running::stateless(edge, asked, call, open),
+    })
 }
 
 /// Hands a notification over.

@@ -5,8 +5,9 @@ use super::dialogue::Dialogue;
 use super::edge::Edge;
 use super::line::Line;
 use super::open::OpenCall;
+use super::stateless::Stateless;
 use super::turns::{Turn, Turns};
-use crate::call::{Event, Outcome, Refusal, Reply, Step};
+use crate::call::{Call, Event, Outcome, Refusal, Reply, Step};
 use crate::lifecycle::Tasks;
 use crate::protocol::Method;
 use crate::protocol::Revision;
@@ -36,6 +37,37 @@ impl Running {
     pub(super) fn asking(mut self, dialogue: Dialogue) -> Self {
         self.dialogue = dialogue;
         self
+    }
+
+    /// A stateless client's call.
+    pub(super) fn stateless(edge: &Arc<Edge>, asked: Asked, call: Call, open: Option<OpenCall>) -> Self {
+        if !call.method.is_long() {
+            return Self::new(edge, asked, edge.call(call), open);
+        }
+        let dialogue = Stateless::new(&call);
+        Self::made(edge, asked, call, open, dialogue)
+    }
+
+    /// A call whose client is asked in this way; the call may differ from what the client wrote.
+    pub(super) fn made(
+        edge: &Arc<Edge>,
+        asked: Asked,
+        call: Call,
+        open: Option<OpenCall>,
+        dialogue: Stateless,
+    ) -> Self {
+        Self::resumed(edge, asked, edge.call(call), open, dialogue)
+    }
+
+    /// A call that is under way already.
+    pub(super) fn resumed(
+        edge: &Arc<Edge>,
+        asked: Asked,
+        reply: Reply,
+        open: Option<OpenCall>,
+        dialogue: Stateless,
+    ) -> Self {
+        Self { dialogue: Dialogue::Stateless(dialogue), ..Self::new(edge, asked, reply, open) }
     }
 
     /// One that ends with a refusal at once.

@@ -6,6 +6,7 @@ use crate::protocol::{Method, Object, Revision};
 use bytes::Bytes;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
@@ -42,9 +43,11 @@ pub(super) fn object(text: &str) -> Object {
 
 /// A question of the upstream `up`, and where its answer arrives.
 pub(super) fn question(method: Method, params: &str) -> (Box<Ask>, oneshot::Receiver<Answered>) {
+    static KEYS: AtomicU64 = AtomicU64::new(1);
     let (answer, incoming) = Answer::new();
     let (request, revision) = (object(params), Revision::V2025_11_25);
-    (Box::new(Ask { key: 1, upstream: "up".into(), method, request, revision, answer }), incoming)
+    let key = KEYS.fetch_add(1, Ordering::Relaxed);
+    (Box::new(Ask { key, upstream: "up".into(), method, request, revision, answer }), incoming)
 }
 
 impl Handle for Scripted {

@@ -29,12 +29,14 @@ where
     let level = tasks.child();
     let writer = Writer::start(stdout, &level);
     let edge = Arc::new(Edge::new(handler, config, tasks.clone()));
-    let mut connection = Connection::new(edge, writer.outlet(), level.child());
+    let mut connection = Connection::new(edge.clone(), writer.outlet(), level.child());
     let read = tokio::select! {
         read = read(&mut connection, &mut stdin, config.max_body) => Some(read),
         () = tasks.ending() => None,
         () = writer.broken() => None,
     };
+    // Nobody else can come back for what is parked.
+    edge.parked.close();
     let grace = if read.is_some() { AFTER_EOF } else { config.shutdown_grace };
     let end = async {
         connection.finish().await;

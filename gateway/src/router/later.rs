@@ -5,6 +5,7 @@ use crate::call::{Reply, Source, Step};
 use crate::protocol::Revision;
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::time::Instant;
@@ -48,6 +49,13 @@ impl Source for Later {
         match &self.part {
             Part::Reading(reply, _) => reply.revision(),
             Part::Waiting(_) => Revision::NEWEST_MODERN,
+        }
+    }
+
+    fn owner(&self) -> Option<&Arc<str>> {
+        match &self.part {
+            Part::Reading(reply, _) => reply.owner(),
+            Part::Waiting(_) => None,
         }
     }
 

@@ -205,6 +205,10 @@ fn by_reference(catalog: &Arc<Catalog>, mut call: Call) -> Way {
 /// Gives the call, in its owner's words, to its owner.
 fn hand_over(catalog: &Arc<Catalog>, member: usize, call: Call) -> Reply {
     let owner = &catalog.members[member].owner;
+    if call.bound_to.as_ref().is_some_and(|upstream| upstream != owner.name()) {
+        let why = "`requestState` is unknown to whoever has this name now: another upstream gave it out";
+        return refuse(&call, invalid(why.to_owned()));
+    }
     if catalog.marked(member).is_none() {
         return owner.call(call);
     }

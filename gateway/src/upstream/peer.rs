@@ -52,6 +52,10 @@ impl Peer {
 
     /// Sends a client's call on; nothing waits here.
     pub(crate) fn send(&self, call: &Call, headers: Vec<(HeaderName, HeaderValue)>) -> Result<Exchange, Lost> {
+        if self.is_stray(call) {
+            let why = "`requestState` is unknown, or is missing beside `inputResponses`: nothing waits for this retry";
+            return Err(Lost::Stray(why.into()));
+        }
         if let Some(level) = call.log_level {
             self.raise_level(level);
         }
@@ -63,6 +67,16 @@ impl Peer {
     pub(crate) fn tell(&self, call: &Call) -> Result<(), Lost> {
         let params = self.translated(call);
         self.link.notify(&self.request(call, &params, Vec::new()))
+    }
+
+    /// Whether a stateless client goes on with a call of which a handshake upstream knows nothing: what waits for answers to
+    /// its questions is found by the client edge. It must not run as a call of its own, for the second time.
+    fn is_stray(&self, call: &Call) -> bool {
+        let is_retry = || {
+            let params = &call.params;
+            params.get(Key::RequestState).is_some() || params.get(Key::InputResponses).is_some()
+        };
+        call.revision().is_modern() && !self.revision().is_modern() && call.method.is_long() && is_retry()
     }
 
     fn translated<'a>(&self, call: &'a Call) -> Cow<'a, Object> {

@@ -39,6 +39,7 @@ pub(crate) fn lost(upstream: &Arc<str>, call: &Call, lost: &Lost) -> Refusal {
         Lost::Odd(cause) => {
             (Reason::BadAnswer, format!("upstream `{upstream}` answered {what} against the protocol: {cause}"))
         }
+        Lost::Stray(cause) => return Refusal::new(Reason::InvalidParams, format!("{what} was not sent: {cause}")),
         Lost::Status(refusal) => {
             // Who was busy or failed inside may have run it; who refused has not.
             let reason = match refusal.status {

@@ -16,11 +16,16 @@ pub(crate) fn install() -> Result<Peers, String> {
     check_node()?;
     check_python()?;
     run(Command::new("git").arg("--version"))?;
-    once(&node_dir, "package-lock.json", "node_modules", |dir| {
-        run(Command::new("npm").current_dir(dir).args(["ci", "--no-audit", "--no-fund", "--fetch-retries=2"])).map(drop)
-    })?;
+    packages(&node_dir)?;
     once(&python_dir, "requirements.txt", ".venv", install_python)?;
     Ok(Peers { node: PathBuf::from("node"), node_dir, python_bin: python_dir.join(".venv/bin"), python_dir })
+}
+
+/// Installs what a folder's lock file pins.
+pub(crate) fn packages(dir: &Path) -> Result<(), String> {
+    once(dir, "package-lock.json", "node_modules", |dir| {
+        run(Command::new("npm").current_dir(dir).args(["ci", "--no-audit", "--no-fund", "--fetch-retries=2"])).map(drop)
+    })
 }
 
 fn install_python(dir: &Path) -> Result<(), String> {
@@ -58,12 +63,17 @@ fn once(dir: &Path, pins: &str, folder: &str, install: impl FnOnce(&Path) -> Res
     fs::write(&stamp, wanted).map_err(|error| failed("cannot write the stamp in", error))
 }
 
-fn check_node() -> Result<(), String> {
+/// The major version of the node that is found on the path.
+pub(crate) fn node_major() -> Result<u32, String> {
     let version = run(Command::new("node").arg("--version"))?;
     let major = version.trim_start_matches('v').split('.').next().and_then(|major| major.parse::<u32>().ok());
-    match major {
-        Some(major) if major >= NODE_MAJOR => Ok(()),
-        _ => Err(format!("node {NODE_MAJOR} or newer is needed, found {version}")),
+    major.ok_or_else(|| format!("node says that its version is {version}"))
+}
+
+fn check_node() -> Result<(), String> {
+    match node_major()? {
+        major if major >= NODE_MAJOR => Ok(()),
+        major => Err(format!("node {NODE_MAJOR} or newer is needed, found {major}")),
     }
 }
 

@@ -21,7 +21,12 @@ fn with_examples() -> String {
     example().lines().map(on).collect::<Vec<_>>().join("\n")
 }
 
-const ENV: [(&str, &str); 3] = [("HOME", "/h"), ("TICKETS_TOKEN", "t"), ("TRUNKLINE_LAPTOP_TOKEN", "0123456789abcdef")];
+const ENV: [(&str, &str); 4] = [
+    ("HOME", "/h"),
+    ("TICKETS_TOKEN", "t"),
+    ("TRUNKLINE_LAPTOP_TOKEN", "0123456789abcdef"),
+    ("TRUNKLINE_SIGNING_KEY", "0123456789abcdef0123456789abcdef"),
+];
 
 #[test]
 fn the_example_file_equals_the_defaults() {

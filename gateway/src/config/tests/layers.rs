@@ -76,6 +76,16 @@ fn the_client_edge_knows_how_long_each_upstream_is_answered_and_whether_it_is_na
 }
 
 #[test]
+fn the_signing_key_is_long_and_shown_nowhere() {
+    let text = |key: &str| format!("[server.session]\nsigning_key = '{key}'\n");
+    let key = "canary0123456789canary0123456789";
+    let config = good(&text(key)).config;
+    assert!(config.server.session.signing_key.is_some() && !format!("{config:?}").contains("canary"));
+    let faults = load_texts(&[("a.toml", &text(&key[1..]))], &[]).unwrap_err().to_string();
+    assert!(faults.contains("expected at least 32 characters") && !faults.contains("canary"), "{faults}");
+}
+
+#[test]
 fn a_child_gets_a_clean_environment() {
     let env =
         [("PATH", "/bin"), ("CANARY", "c"), ("KEY", "k"), ("TRUNKLINE_X", "x"), ("MY_A", "1"), ("SECRET_FILE", "s")];

@@ -22,6 +22,8 @@ canary ${NO} canary"""
 [[auth.tokens]]
 name = "n"
 token = "canary-canary-canary"
+[server.session]
+signing_key = "canary ${NO} canary"
 "#;
 
 const JSON: &str = r#"{"mcpServers": {

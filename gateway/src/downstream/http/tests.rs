@@ -2,8 +2,11 @@
 
 mod legacy;
 mod modern;
+mod parked;
+mod passing;
 mod questions;
 mod refusals;
+mod stateless;
 mod streams;
 
 use super::{Body, Face};

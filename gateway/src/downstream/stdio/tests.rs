@@ -5,7 +5,7 @@ use crate::call::{Change, Event, ListenFilter};
 use crate::downstream::config::Config;
 use crate::downstream::scripted::{Hands, scripted};
 use crate::lifecycle::Tasks;
-use crate::protocol::Revision;
+use crate::protocol::{Method, Revision};
 use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, Lines};
 use tokio::sync::oneshot;
@@ -204,4 +204,37 @@ async fn a_host_that_goes_away_ends_everything() {
     drop(host.stdout);
     hand.complete("{}");
     host.ended.await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_parked_call_is_taken_up_again_and_goes_with_the_pipe() {
+    let mut host = Host::start();
+    let able = |id: &str, more: &str| {
+        let frame = modern(id, "tools/call", &format!(r#","name":"x"{more}"#));
+        frame.replace(r#"clientCapabilities":{}"#, r#"clientCapabilities":{"roots":{}}"#)
+    };
+    for (id, ends) in [("1", false), ("2", true)] {
+        host.write(&able(id, "")).await;
+        let hand = host.hands.next().await;
+        let roots = hand.ask(Method::RootsList, "{}");
+        let got: serde_json::Value = serde_json::from_str(&host.line().await).unwrap();
+        let result = &got["result"];
+        assert_eq!((got["id"].to_string(), &result["resultType"]), (id.to_owned(), &"input_required".into()));
+        // A cancellation between rounds finds nothing to cancel.
+        host.write(r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#).await;
+        if ends {
+            let began = tokio::time::Instant::now();
+            drop(host.stdin);
+            assert!(roots.await.is_err());
+            hand.cancelled().await;
+            assert_eq!(began.elapsed(), Duration::ZERO);
+            return host.ended.await.unwrap();
+        }
+        let key = result["inputRequests"].as_object().unwrap().keys().next().unwrap();
+        let more = format!(r#","requestState":{},"inputResponses":{{"{key}":{{"roots":[]}}}}"#, result["requestState"]);
+        host.write(&able("\"again\"", &more)).await;
+        assert!(roots.await.is_ok());
+        hand.complete(r#"{"content":[]}"#);
+        assert!(host.line().await.starts_with(r#"{"jsonrpc":"2.0","id":"again","result":{"resultType":"complete""#));
+    }
 }

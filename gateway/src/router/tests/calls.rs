@@ -134,3 +134,29 @@ async fn completions_are_asked_of_whoever_has_the_prompt_or_template() {
     let asked = r#"{"ref":{"type":"ref/prompt","name":"b__q"}}"#;
     assert!(told(stage.ask(Method::Complete, asked)).await.starts_with("InvalidParams: Unknown prompt"));
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_bears_the_state_of_another_upstream_goes_nowhere() {
+    let (a, b) = (Scripted::new("a", "a"), Scripted::new("b", "b"));
+    a.offer(inventory(&["x"]));
+    b.offer(inventory(&["x"]));
+    let stage = Stage::new(Strategy::Prefix, &[&a, &b]);
+    let bound = |upstream: &str| {
+        let asked = call(Method::ToolsCall, r#"{"name":"b__x","requestState":"s"}"#);
+        told(stage.router.handle(Call { bound_to: Some(upstream.into()), ..asked }))
+    };
+    assert!(bound("a").await.starts_with("InvalidParams: `requestState` is unknown"));
+    assert!(b.heard().is_empty());
+    assert_eq!(bound("b").await, r#"{"own":{"name":"x","requestState":"s"}}"#);
+}
+
+#[tokio::test(start_paused = true)]
+async fn whose_a_call_is_that_waited_is_known_with_its_answer() {
+    let a = Scripted::new("a", "a");
+    let stage = Stage::new(Strategy::Prefix, &[&a]);
+    let mut reply = stage.ask(Method::ToolsCall, r#"{"name":"a__x"}"#);
+    assert_eq!(reply.owner(), None);
+    a.offer(inventory(&["x"]));
+    reply.next().await;
+    assert_eq!(reply.owner(), Some(&a.name));
+}

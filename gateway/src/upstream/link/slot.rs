@@ -45,6 +45,8 @@ pub(crate) enum Lost {
     Status(HttpRefusal),
     /// The upstream answered, but not as the protocol has it.
     Odd(Arc<str>),
+    /// It goes on with a call that this upstream knows nothing of; nothing of it was sent.
+    Stray(Arc<str>),
 }
 
 /// An HTTP status that says no.
@@ -62,7 +64,12 @@ impl Lost {
     /// What happened, for a person.
     pub(crate) fn text(&self) -> &Arc<str> {
         match self {
-            Self::Unsent(text) | Self::Busy(text) | Self::Unknown(text) | Self::Session(text) | Self::Odd(text) => text,
+            Self::Unsent(text)
+            | Self::Busy(text)
+            | Self::Unknown(text)
+            | Self::Session(text)
+            | Self::Odd(text)
+            | Self::Stray(text) => text,
             Self::Status(refusal) => &refusal.text,
         }
     }

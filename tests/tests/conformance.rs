@@ -1,0 +1,18 @@
+//! The official conformance suite through the gateway, compared check by check with the same server reached directly.
+
+#[path = "conformance/accepted.rs"]
+mod accepted;
+#[path = "conformance/servers.rs"]
+mod servers;
+#[path = "conformance/table.rs"]
+mod table;
+
+use trunkline_tests::conformance::Suite;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_check_is_worse_through_the_gateway_than_directly() {
+    let Some(suite) = Suite::ready() else { return };
+    let verdict = servers::judge(suite).await;
+    table::print(&verdict);
+    assert!(verdict.faults().is_empty(), "worse through the gateway:\n{}", verdict.faults().join("\n"));
+}

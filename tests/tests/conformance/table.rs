@@ -1,0 +1,50 @@
+//! What came of the suite, for people.
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+
+use trunkline_tests::conformance::{Behind, Leg};
+
+use crate::accepted::ACCEPTED;
+use crate::servers::Verdict;
+
+/// Prints the table and the notes; past the test runner, which would swallow them.
+pub(crate) fn print(verdict: &Verdict) {
+    let mut text = String::from("\nconformance, server scenarios: passed checks directly and through the gateway\n");
+    let _ = write!(text, "{:32}{:>10}", "", "directly");
+    for behind in Behind::ALL {
+        let _ = write!(text, "{behind:>17}");
+    }
+    text.push('\n');
+    for leg in Leg::SERVERS {
+        let passed = |place| verdict.passed.get(&(leg, place)).copied().unwrap_or_default();
+        let _ = write!(text, "{leg:32}{:>10}", passed(None));
+        for behind in Behind::ALL {
+            let _ = write!(text, "{:>17}", passed(Some(behind)));
+        }
+        text.push('\n');
+    }
+    again(&mut text, verdict);
+    accepted(&mut text, verdict);
+    let _ = std::io::stderr().write_all(text.as_bytes());
+}
+
+/// Scenarios that were looked at more than once.
+fn again(text: &mut String, verdict: &Verdict) {
+    for suspicion in &verdict.suspicions {
+        let place = suspicion.place.map_or("directly".to_owned(), |behind| behind.to_string());
+        let end = if suspicion.differences.is_empty() { "not worse again" } else { "worse each time" };
+        let (leg, scenario, looks) = (suspicion.leg, &suspicion.scenario, suspicion.looks);
+        let _ = writeln!(text, "looked at {looks} times: {place}, {leg}, {scenario}: {end}");
+    }
+}
+
+/// Accepted differences by line, and the lines that nothing needed.
+fn accepted(text: &mut String, verdict: &Verdict) {
+    for (at, line) in ACCEPTED.iter().enumerate() {
+        match verdict.accepted.iter().filter(|(seen, ..)| *seen == at).count() {
+            0 => drop(writeln!(text, "note: no longer needed: {}", line.name())),
+            times => drop(writeln!(text, "accepted, {times} times: {}: {}", line.name(), line.why)),
+        }
+    }
+}
