@@ -15,7 +15,7 @@ use trunkline_tests::gateway::{Config, Gateway};
 use trunkline_tests::journal::{Event, Order, What};
 use trunkline_tests::revision::Revision;
 use trunkline_tests::script::Script;
-use trunkline_tests::upstream::{Upstream, Way};
+use trunkline_tests::upstream::Upstream;
 use trunkline_tests::within::within_limit;
 
 const CLIENTS: [(&str, Revision); 6] = [

@@ -21,7 +21,7 @@ const PRINCIPALS: usize = 17;
 const EACH: usize = 60;
 const CALLS: usize = PRINCIPALS * EACH;
 /// How long a question waits for its answer: long enough to park and retry all of them on a crowded machine.
-const ANSWER_WITHIN: u64 = 45;
+const ANSWER_WITHIN: u64 = 30;
 const PATIENCE: Duration = Duration::from_secs(240);
 /// Requests that are under way at once, parked ones aside.
 const AT_ONCE: usize = 48;
