@@ -1,6 +1,7 @@
 //! The composition root: builds all parts, holds the one visible chain, ends everything in order.
 
 mod doorbell;
+mod one_client;
 mod paced;
 mod told;
 
@@ -18,9 +19,10 @@ use crate::router::{Listeners, Owner, Router, Terms};
 use crate::telemetry::metrics::Metrics;
 use crate::telemetry::observe::Observe;
 use crate::telemetry::{admin, logging, metrics};
-use crate::upstream::config::Sharing;
+use crate::upstream::config::{Capabilities, Sharing};
 use crate::upstream::{self, Upstream};
 use doorbell::Doorbell;
+use one_client::OneClient;
 use paced::Paced;
 use std::io;
 use std::net::SocketAddr;
@@ -28,6 +30,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
+use tokio::sync::watch;
 use tower::Layer;
 
 /// How long first lists wait where the configuration does not say: a host asks once and remembers, so it waits longer.
@@ -82,6 +85,8 @@ pub struct Gateway {
     listeners: Listeners,
     metrics: Metrics,
     levels: Levels,
+    /// What the one client on stdin has said that it can be asked.
+    said: watch::Sender<Option<Capabilities>>,
 }
 
 /// Where it serves, as bound.
@@ -100,23 +105,29 @@ impl Gateway {
         let (board, listeners, levels) = (Board::default(), Listeners::default(), Levels::default());
         let metrics = metrics::install();
         metrics.keep_up(&levels.ground);
+        let said = watch::Sender::new(None);
         let upstreams: Vec<_> = config
             .upstreams
             .iter()
             .map(|one| {
                 let seat = board.seat(&one.name, one.transport.word());
-                let mut one = one.clone();
-                if mode == Mode::Stdio {
+                match mode {
+                    Mode::Serve => Upstream::new(one.clone(), seat, listeners.notices()),
                     // One session and one principal: what there is, is theirs already.
-                    one.sharing = Sharing::Shared;
+                    Mode::Stdio => {
+                        let one = upstream::config::Config { sharing: Sharing::Shared, ..one.clone() };
+                        Upstream::of_one_client(one, seat, listeners.notices(), said.subscribe())
+                    }
                 }
-                Upstream::new(one, seat, listeners.notices())
             })
             .collect();
         let owners = upstreams.iter().map(|upstream| Arc::new(upstream.clone()) as Arc<dyn Owner>).collect();
         let router = Router::start(owners, terms(&config, mode), listeners.clone(), &levels.router);
-        let handler = chain(router, &levels.router);
-        Self { handler, config, board, upstreams, listeners, metrics, levels }
+        let handler = match (chain(router, &levels.router), mode) {
+            (handler, Mode::Serve) => handler,
+            (handler, Mode::Stdio) => OneClient::around(handler, &upstreams),
+        };
+        Self { handler, config, board, upstreams, listeners, metrics, levels, said }
     }
 
     /// What every upstream is doing.
@@ -175,7 +186,7 @@ impl Gateway {
         R: AsyncRead + Unpin + Send,
         W: AsyncWrite + Unpin + Send + 'static,
     {
-        let (stdin, mut bell) = Doorbell::new(stdin);
+        let (stdin, mut bell) = Doorbell::new(stdin, self.said.clone());
         let serve = stdio::serve(self.handler.clone(), &self.config.server, stdin, stdout, self.levels.faces.clone());
         let wake = async {
             if bell.rings().await {

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::lifecycle::{Board, Health, State};
+use crate::telemetry::logging::say;
 
 use super::report::{self, News};
 
@@ -22,7 +23,7 @@ pub(super) async fn upstreams(board: Board) {
     loop {
         changes.borrow_and_update();
         for line in shown.news(&board.snapshot()) {
-            eprintln!("{line}");
+            say(&line);
         }
         if changes.changed().await.is_err() {
             return;

@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use crate::config::fault::Faults;
+use crate::telemetry::logging::say;
 
 /// Why a command did not do what was asked.
 #[derive(Debug)]
@@ -20,11 +21,11 @@ impl Failure {
     pub(super) fn end(self) -> ExitCode {
         match self {
             Self::Failed(error) => {
-                eprintln!("error: {error:#}");
+                say(&format!("error: {error:#}"));
                 ExitCode::from(1)
             }
             Self::Config(faults) => {
-                eprintln!("{faults}");
+                say(&faults.to_string());
                 ExitCode::from(3)
             }
             Self::Said => ExitCode::from(3),

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use crate::config::Config;
 use crate::gateway::{Addresses, Gateway, Mode, Told};
+use crate::telemetry::logging::say;
 
 use super::args::{Serve, Shared};
 use super::failure::Failure;
@@ -15,7 +16,7 @@ pub(super) fn run(shared: Shared, mut serve: Serve) -> Result<(), Failure> {
     let shared = shared.join(std::mem::take(&mut serve.shared));
     let settings = settings::read(&shared, flags(serve))?;
     for warning in &settings.loaded.warnings {
-        eprintln!("{warning}");
+        say(&warning.to_string());
     }
     runtime::block_on(gateway(settings.loaded.config, settings.files))
 }
@@ -35,8 +36,8 @@ async fn gateway(config: Config, files: Vec<PathBuf>) -> Result<(), anyhow::Erro
     let gateway = Gateway::start(config, Mode::Serve);
     gateway.own_processes();
     let bound = gateway.serve().await?;
-    eprintln!("{}", report::endpoint(bound.clients, &path, bound.admin));
-    eprintln!("{}", paste(&bound, &path, asks_token, &files));
+    say(&report::endpoint(bound.clients, &path, bound.admin));
+    say(&paste(&bound, &path, asks_token, &files));
     tokio::select! {
         () = told.to_end() => {}
         () = announce::upstreams(gateway.board().clone()) => {}

@@ -2,6 +2,7 @@
 
 use crate::config::Config;
 use crate::gateway::{Gateway, Mode, Told};
+use crate::telemetry::logging::say;
 
 use super::args::Shared;
 use super::failure::Failure;
@@ -11,7 +12,7 @@ use super::{runtime, serve, settings};
 pub(super) fn run(shared: &Shared) -> Result<(), Failure> {
     let settings = settings::read(shared, Vec::new())?;
     for warning in &settings.loaded.warnings {
-        eprintln!("{warning}");
+        say(&warning.to_string());
     }
     runtime::block_on(gateway(settings.loaded.config))
 }

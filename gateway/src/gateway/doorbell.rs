@@ -1,15 +1,21 @@
-//! Listens at stdin for the first frame that means it: hosts start a throw-away process to see which era we speak.
+//! Listens at stdin for the first frame that means it, since hosts start a throw-away process to see which era we speak; and for
+//! what the client says that it can be asked.
 
+use crate::protocol::capability::Capabilities;
 use crate::protocol::lines::{Line, Lines};
-use crate::protocol::{Frame, Method};
+use crate::protocol::meta::Meta;
+use crate::protocol::object::Key;
+use crate::protocol::{Frame, Method, Object, Revision, json};
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::io::{AsyncRead, ReadBuf};
 use tokio::sync::watch;
+use tokio::time::Instant;
 
-/// A client that only wanted to know the era has closed stdin within this.
+/// A client that only wanted to know the era has closed stdin within this; one that means it has said by then what it can be
+/// asked.
 const PROBED_WITHIN: Duration = Duration::from_millis(250);
 /// A longer first frame is no probe.
 const PROBE_BYTES_MAX: usize = 64 * 1024;
@@ -30,6 +36,10 @@ enum Heard {
 pub(super) struct Doorbell<R> {
     stdin: R,
     heard: watch::Sender<Heard>,
+    /// What the client can be asked, once it has said so.
+    said: watch::Sender<Option<Capabilities>>,
+    /// When the first frame came that needs upstreams.
+    called: Option<Instant>,
     /// `None` once there is nothing more to find out.
     lines: Option<Lines>,
 }
@@ -38,9 +48,9 @@ pub(super) struct Doorbell<R> {
 pub(super) struct Bell(watch::Receiver<Heard>);
 
 impl<R> Doorbell<R> {
-    pub(super) fn new(stdin: R) -> (Self, Bell) {
+    pub(super) fn new(stdin: R, said: watch::Sender<Option<Capabilities>>) -> (Self, Bell) {
         let (heard, bell) = watch::channel(Heard::Nothing);
-        (Self { stdin, heard, lines: Some(Lines::new(PROBE_BYTES_MAX)) }, Bell(bell))
+        (Self { stdin, heard, said, called: None, lines: Some(Lines::new(PROBE_BYTES_MAX)) }, Bell(bell))
     }
 
     fn hear(&mut self, bytes: &[u8]) {
@@ -48,28 +58,52 @@ impl<R> Doorbell<R> {
         lines.buffer().extend_from_slice(bytes);
         let mut heard = None;
         while let Some(line) = if bytes.is_empty() { lines.last() } else { lines.next_line() } {
-            heard = Some(if is_probe(&line) { Heard::Probe } else { Heard::Caller });
-            if heard == Some(Heard::Caller) {
-                break;
+            let (is_probe, can) = match &line {
+                Line::Frame(text) => read(Frame::parse(text).ok()),
+                Line::TooLong { .. } => (false, None),
+            };
+            if let Some(can) = can.filter(|_| self.said.borrow().is_none()) {
+                self.said.send_replace(Some(can));
             }
+            if !is_probe {
+                self.called.get_or_insert_with(Instant::now);
+            }
+            heard = Some(if self.called.is_some() { Heard::Caller } else { Heard::Probe });
         }
-        if bytes.is_empty() && heard != Some(Heard::Caller) {
+        if bytes.is_empty() && self.called.is_none() {
             heard = Some(Heard::End);
         }
-        if matches!(heard, Some(Heard::Caller | Heard::End)) {
+        let is_late = self.called.is_some_and(|called| called.elapsed() >= PROBED_WITHIN);
+        if heard == Some(Heard::End) || is_late || (self.called.is_some() && self.said.borrow().is_some()) {
             self.lines = None;
         }
         if let Some(heard) = heard {
-            self.heard.send_replace(heard);
+            self.heard.send_if_modified(|known| std::mem::replace(known, heard) != heard);
         }
     }
 }
 
-fn is_probe(line: &Line) -> bool {
-    match line {
-        Line::Frame(text) => matches!(Frame::parse(text), Ok(Frame::Request { method: Method::Discover, .. })),
-        Line::TooLong { .. } => false,
+/// Whether a frame only asks for our era, and what the client says in it that it can be asked.
+fn read(frame: Option<Frame>) -> (bool, Option<Capabilities>) {
+    match frame {
+        Some(Frame::Request { method: Method::Initialize, params, .. }) => {
+            let asked = params.find("protocolVersion").and_then(json::unquote);
+            let revision = asked.map_or(Revision::NEWEST_LEGACY, |asked| Revision::negotiate(&asked));
+            (false, params.find("capabilities").map(|raw| Capabilities::parse(raw, revision)))
+        }
+        // Who only looks may not have said yet all that it can do.
+        Some(Frame::Request { method: Method::Discover, params, .. }) => {
+            (true, in_meta(&params).filter(|can| *can != Capabilities::NONE))
+        }
+        Some(Frame::Request { params, .. } | Frame::Notification { params, .. }) => (false, in_meta(&params)),
+        _ => (false, None),
     }
+}
+
+/// What a stateless client says in every request.
+fn in_meta(params: &Object) -> Option<Capabilities> {
+    let meta = Meta::parse(&params.share(Key::Meta)?).ok()?;
+    Some(Capabilities::parse(&meta.capabilities?, Revision::NEWEST_MODERN))
 }
 
 impl<R: AsyncRead + Unpin> AsyncRead for Doorbell<R> {
@@ -115,7 +149,7 @@ mod tests {
     /// What rings when a client writes these pieces, and then closes stdin or not.
     async fn rings(pieces: &[&[u8]], closes: bool) -> (bool, Duration) {
         let (mut client, stdin) = tokio::io::duplex(1 << 16);
-        let (mut stdin, mut bell) = Doorbell::new(stdin);
+        let (mut stdin, mut bell) = Doorbell::new(stdin, watch::Sender::new(None));
         let began = tokio::time::Instant::now();
         for piece in pieces {
             client.write_all(piece).await.unwrap();
@@ -144,5 +178,52 @@ mod tests {
         assert_eq!(rings(&[DISCOVER, &LIST[..9], &LIST[9..]], true).await, (true, Duration::ZERO));
         assert_eq!(rings(&[&LIST[..LIST.len() - 1]], true).await, (true, Duration::ZERO), "the last line needs no end");
         assert_eq!(rings(&[b"nonsense\n"], true).await, (true, Duration::ZERO));
+    }
+
+    /// What a client has said that it can be asked, once these pieces were read, so long after one another.
+    async fn said(pieces: &[String], pause: Duration) -> Option<Capabilities> {
+        let (mut client, stdin) = tokio::io::duplex(1 << 16);
+        let said = watch::Sender::new(None);
+        let (mut stdin, _bell) = Doorbell::new(stdin, said.clone());
+        let mut out = vec![0; 1 << 16];
+        for piece in pieces {
+            client.write_all(piece.as_bytes()).await.unwrap();
+            assert_eq!(stdin.read(&mut out).await.unwrap(), piece.len());
+            tokio::time::sleep(pause).await;
+        }
+        *said.borrow()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_first_frame_that_says_what_the_client_can_be_asked_counts() {
+        let frame = |method: &str, params: &str| {
+            format!("{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"{method}\",\"params\":{params}}}\n")
+        };
+        let modern = |method: &str, can: &str| {
+            let meta = format!("{{\"_meta\":{{\"io.modelcontextprotocol/clientCapabilities\":{can}}}}}");
+            frame(method, &meta)
+        };
+        let initialize = |date: &str, can: &str| {
+            frame("initialize", &format!("{{\"protocolVersion\":\"{date}\",\"capabilities\":{can}}}"))
+        };
+        let (roots, elicits) = ("{\"roots\":{}}", "{\"elicitation\":{\"url\":{}}}");
+        let soon = Duration::from_millis(1);
+        assert_eq!(said(&[initialize("2025-11-25", roots)], soon).await, Some(Capabilities::ROOTS));
+        assert_eq!(said(&[initialize("2025-06-18", elicits)], soon).await, Some(Capabilities::FORM));
+        assert_eq!(
+            said(&[initialize("2025-11-25", "{}"), modern("tools/list", roots)], soon).await,
+            Some(Capabilities::NONE)
+        );
+        assert_eq!(said(&[modern("tools/list", elicits)], soon).await, Some(Capabilities::URL));
+        assert_eq!(
+            said(&[modern("server/discover", roots), modern("tools/list", elicits)], soon).await,
+            Some(Capabilities::ROOTS)
+        );
+        // Who only looks may not have said yet all that it can do.
+        let looks = [modern("server/discover", "{}"), initialize("2025-11-25", roots)];
+        assert_eq!(said(&looks, Duration::from_secs(1)).await, Some(Capabilities::ROOTS));
+        let late = [frame("ping", "{}"), modern("tools/list", roots)];
+        assert_eq!(said(&late, soon).await, Some(Capabilities::ROOTS));
+        assert_eq!(said(&[late[0].clone(), frame("ping", "{}"), late[1].clone()], PROBED_WITHIN).await, None);
     }
 }

@@ -35,6 +35,11 @@ impl Lines {
         Ok(Self { sender, dropped })
     }
 
+    /// Hands a line in that is not of the log.
+    pub(super) fn line(&self, text: &str) {
+        self.put(format!("{}\n", tame(text.as_bytes())).into_bytes());
+    }
+
     fn put(&self, line: Vec<u8>) {
         if let Err(TrySendError::Full(_)) = self.sender.try_send(Message::Line(line)) {
             self.dropped.fetch_add(1, Ordering::Relaxed);

@@ -3,7 +3,7 @@
 use super::config::{Format, Log};
 use super::lines::Lines;
 use crate::signals;
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write};
 use std::sync::OnceLock;
 use std::time::Duration;
 use tracing::level_filters::LevelFilter;
@@ -56,6 +56,15 @@ fn filter(config: &Log, is_shown: bool) -> EnvFilter {
     directives.fold(filter, |filter, directive| {
         filter.add_directive(directive.parse().expect("a target and a level make a directive"))
     })
+}
+
+/// Shows a person something on stderr, between the lines of the log where there is one. Never waits for whoever reads, and does
+/// without where nobody can: a process that serves must not end for want of a reader.
+pub fn say(text: &str) {
+    match LINES.get() {
+        Some(lines) => text.lines().for_each(|line| lines.line(line)),
+        None => drop(writeln!(std::io::stderr(), "{text}")),
+    }
 }
 
 /// Waits a moment for the last lines; for the end of the process.

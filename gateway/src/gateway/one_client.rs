@@ -1,0 +1,33 @@
+//! `trunkline stdio` has one client: its session, as soon as it has one, is the session of every upstream.
+
+use crate::call::{Call, Handle, Handler, Reply};
+use crate::upstream::Upstream;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Looks at the calls of the one client.
+pub(super) struct OneClient {
+    inner: Handler,
+    upstreams: Vec<Upstream>,
+    /// The session that upstreams were told of.
+    session: Mutex<Option<Arc<str>>>,
+}
+
+impl OneClient {
+    /// Around everything that answers it.
+    pub(super) fn around(inner: Handler, upstreams: &[Upstream]) -> Handler {
+        Arc::new(Self { inner, upstreams: upstreams.to_vec(), session: Mutex::default() })
+    }
+}
+
+impl Handle for OneClient {
+    fn handle(&self, call: Call) -> Reply {
+        if let Some(tenant) = &call.caller.tenant {
+            let mut session = self.session.lock().unwrap_or_else(PoisonError::into_inner);
+            if session.as_ref() != Some(tenant.id()) {
+                *session = Some(tenant.id().clone());
+                self.upstreams.iter().for_each(|upstream| upstream.belongs_to(tenant));
+            }
+        }
+        self.inner.handle(call)
+    }
+}

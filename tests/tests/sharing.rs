@@ -1,0 +1,196 @@
+//! Who shares an upstream with whom: instances of sessions and principals, sessions for what callers can be asked, and what a
+//! child is told.
+
+use trunkline_tests::client::http::exchange;
+use trunkline_tests::client::{Client, Desk, tool};
+use trunkline_tests::frame::Frame;
+use trunkline_tests::gateway::{Config, Gateway, StdioGateway};
+use trunkline_tests::journal::{Event, What};
+use trunkline_tests::process;
+use trunkline_tests::revision::Revision;
+use trunkline_tests::script::Script;
+use trunkline_tests::upstream::{Upstream, Way};
+
+const LEGACY: Revision = Revision::R2025_11_25;
+const TOKENS: &str = concat!(
+    "[[auth.tokens]]\nname = \"ann\"\ntoken = \"ann-has-a-long-token\"\n",
+    "[[auth.tokens]]\nname = \"bob\"\ntoken = \"bob-has-a-long-token\"\n"
+);
+
+/// A gateway with tokens before one child that is kept as `keys` say.
+async fn stage(keys: &str) -> (Upstream, Gateway) {
+    let upstream = Upstream::stdio(Script::new("up", LEGACY)).await;
+    let gateway = Gateway::serve(&Config::new().upstream_with(&upstream, keys).section(TOKENS)).await;
+    upstream.started(0).await;
+    (upstream, gateway)
+}
+
+/// A client that bears this token.
+async fn client(gateway: &Gateway, token: &str, revision: Revision) -> Client {
+    let mut client = Client::open(&gateway.reach(), revision).await;
+    client.http().always("authorization", &format!("Bearer {token}-has-a-long-token"));
+    if !revision.is_modern() {
+        client.greet().await;
+    }
+    client
+}
+
+/// The number of the process that runs a client's call.
+async fn process_of(upstream: &Upstream, client: &Client, nonce: &str) -> usize {
+    let answer = client.call("up__echo", &format!("{{\"nonce\":\"{nonce}\"}}")).await;
+    assert!(answer.text().contains(nonce), "{answer:?}");
+    let pick =
+        |event: &Event| matches!(&event.what, What::Executed { nonce: ran } if ran == nonce).then_some(event.instance);
+    upstream.events.wait(&format!("{nonce} runs"), pick).await
+}
+
+async fn leave(gateway: &Gateway, client: &Client) {
+    let headers = client.http().session();
+    let headers: Vec<_> = headers.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+    assert!(exchange(&gateway.url, "DELETE", &headers, "").await.status < 300);
+}
+
+#[tokio::test]
+async fn each_session_has_a_child_of_its_own_until_it_ends() {
+    let (upstream, gateway) = stage("sharing = \"per-session\"").await;
+    let (one, two) = (client(&gateway, "ann", LEGACY).await, client(&gateway, "ann", LEGACY).await);
+    assert_eq!(process_of(&upstream, &one, "a").await, 1, "beside the primary one");
+    assert_eq!(process_of(&upstream, &two, "b").await, 2);
+    assert_eq!(process_of(&upstream, &one, "c").await, 1);
+    let shown = gateway.look("/readyz?verbose").await;
+    let shown = String::from_utf8_lossy(&shown.body).into_owned();
+    assert!(shown.contains("2 instances") && shown.contains("1 session 1") && shown.contains("2 session 2"), "{shown}");
+    let count = "trunkline_upstream_instances{upstream=\"up\"} 2";
+    gateway.look_until("/metrics", "two instances are counted", |page| page.contains(count)).await;
+    let (first, _) = upstream.started(1).await;
+    leave(&gateway, &one).await;
+    upstream.gone(1).await;
+    gateway.look_until("/readyz?verbose", "one instance is left", |page| page.contains("1 instance\n")).await;
+    assert!(!process::is_alive(first));
+    assert_eq!(process_of(&upstream, &two, "d").await, 2, "the other one lives on");
+    let (second, _) = upstream.started(2).await;
+    gateway.stop().await;
+    assert!(!process::is_alive(second), "the end of the gateway is the end of all");
+}
+
+#[tokio::test]
+async fn each_principal_has_a_child_that_its_clients_of_both_eras_share() {
+    let (upstream, gateway) = stage("sharing = \"per-principal\"").await;
+    let ann = [LEGACY, Revision::MODERN, Revision::MODERN];
+    for (at, revision) in ann.into_iter().enumerate() {
+        let client = client(&gateway, "ann", revision).await;
+        assert_eq!(process_of(&upstream, &client, &format!("a{at}")).await, 1);
+    }
+    let bob = client(&gateway, "bob", Revision::MODERN).await;
+    assert_eq!(process_of(&upstream, &bob, "b").await, 2);
+    let shown = gateway.look("/readyz?verbose").await;
+    let shown = String::from_utf8_lossy(&shown.body).into_owned();
+    assert!(shown.contains("1 ann") && shown.contains("2 bob"), "{shown}");
+}
+
+#[tokio::test]
+async fn stateless_clients_of_one_principal_share_what_sessions_do_not() {
+    let (upstream, gateway) = stage("sharing = \"per-session\"").await;
+    let session = client(&gateway, "ann", LEGACY).await;
+    assert_eq!(process_of(&upstream, &session, "a").await, 1);
+    for nonce in ["b", "c"] {
+        let client = client(&gateway, "ann", Revision::MODERN).await;
+        assert_eq!(process_of(&upstream, &client, nonce).await, 2);
+    }
+}
+
+#[tokio::test]
+async fn at_the_cap_a_call_is_refused_with_what_to_do() {
+    let (upstream, gateway) = stage("sharing = \"per-session\"\nmax_instances = 1").await;
+    let (one, two) = (client(&gateway, "ann", LEGACY).await, client(&gateway, "bob", LEGACY).await);
+    assert_eq!(process_of(&upstream, &one, "a").await, 1);
+    let refused = two.call("up__echo", "{}").await;
+    let said = refused.message();
+    assert!(said.contains("all its 1 instances are taken") && said.contains("max_instances"), "{said}");
+    assert_eq!(refused.error_value()["data"]["retriable"], true);
+    leave(&gateway, &one).await;
+    upstream.gone(1).await;
+    assert_eq!(process_of(&upstream, &two, "b").await, 2);
+}
+
+#[tokio::test]
+async fn a_principals_child_ends_when_it_was_not_called_for_long() {
+    let (upstream, gateway) = stage("sharing = \"per-principal\"\ninstance_idle = \"200ms\"").await;
+    let ann = client(&gateway, "ann", LEGACY).await;
+    // While a call is open it is not idle, however long that takes.
+    let open = ann.start(tool("up__wait", "{}")).await;
+    upstream.waiting_at("wait").await;
+    upstream.order(trunkline_tests::journal::Order::Open("wait".into())).await;
+    open.answer().await;
+    upstream.gone(1).await;
+    assert_eq!(process_of(&upstream, &ann, "b").await, 2, "it is started again when it is needed");
+}
+
+/// What handshakes have declared, by process or session, in their order.
+fn declared(upstream: &Upstream) -> Vec<serde_json::Value> {
+    let pick = |event: Event| match event.what {
+        What::Frame { raw, .. } => {
+            Frame::parse(raw.as_bytes()).ok().filter(|frame| frame.method.as_deref() == Some("initialize")).map(|_| raw)
+        }
+        _ => None,
+    };
+    let opened = upstream.events.all().into_iter().filter_map(pick);
+    let read =
+        |raw: String| serde_json::from_str::<serde_json::Value>(&raw).expect("JSON")["params"]["capabilities"].clone();
+    opened.map(read).collect()
+}
+
+#[tokio::test]
+async fn a_child_is_told_what_may_be_asked_of_whom_it_serves() {
+    let (upstream, gateway) = stage("sharing = \"per-session\"\noffer = [\"roots\"]").await;
+    let desk = Desk::closed().declaring("{\"elicitation\":{\"url\":{}}}");
+    let mut one = Client::open_with(&gateway.reach(), LEGACY, desk).await;
+    one.http().always("authorization", "Bearer ann-has-a-long-token");
+    one.greet().await;
+    assert_eq!(process_of(&upstream, &one, "a").await, 1);
+    let modern = client(&gateway, "ann", Revision::MODERN).await;
+    assert_eq!(process_of(&upstream, &modern, "b").await, 2);
+    let offered = serde_json::json!({"roots": {"listChanged": true}});
+    assert_eq!(declared(&upstream), [offered.clone(), serde_json::json!({"elicitation": {"url": {}}}), offered]);
+}
+
+#[tokio::test]
+async fn a_child_of_the_one_client_is_told_what_that_can_be_asked() {
+    for revision in [LEGACY, Revision::MODERN] {
+        let upstream = Upstream::stdio(Script::new("up", LEGACY)).await;
+        let gateway = StdioGateway::prepare(&Config::new().upstream_with(&upstream, "sharing = \"per-session\""));
+        let desk = Desk::closed().declaring("{\"roots\":{},\"sampling\":{}}");
+        let client = Client::connect_with(&gateway.reach(), revision, desk).await;
+        assert_eq!(process_of(&upstream, &client, "a").await, 0, "{revision}: there is one client, and one child");
+        let expected = serde_json::json!({"sampling": {}, "roots": {"listChanged": true}});
+        assert_eq!(declared(&upstream), [expected], "{revision}");
+    }
+}
+
+#[tokio::test]
+async fn over_http_each_set_of_capabilities_is_declared_in_a_session_of_its_own() {
+    let upstream = Upstream::start(Way::Http, Script::new("up", LEGACY)).await;
+    let gateway = Gateway::serve(&Config::new().upstream(&upstream)).await;
+    let mut sessions = Vec::new();
+    for (at, set) in ["{\"roots\":{}}", "{\"elicitation\":{\"form\":{}}}", "{\"roots\":{}}"].into_iter().enumerate() {
+        let revision = if at == 2 { Revision::MODERN } else { LEGACY };
+        let client = Client::connect_with(&gateway.reach(), revision, Desk::closed().declaring(set)).await;
+        client.tools_until("the tool is listed", |tools| tools.contains(&"up__echo".into())).await;
+        let nonce = format!("n{at}");
+        assert!(client.call("up__echo", &format!("{{\"nonce\":\"{nonce}\"}}")).await.text().contains(&nonce));
+        let pick = |event: &Event| match &event.what {
+            What::Frame { raw, headers } if raw.contains(&nonce) => {
+                headers.iter().find(|(name, _)| name == "mcp-session-id").map(|(_, value)| value.clone())
+            }
+            _ => None,
+        };
+        sessions.push(upstream.events.wait("the call arrives in a session", pick).await);
+    }
+    assert!(sessions[0] == sessions[2] && sessions[0] != sessions[1], "{sessions:?}");
+    let declared = declared(&upstream);
+    assert_eq!(declared.len(), 3, "the primary one, and one for each set: {declared:?}");
+    assert_eq!(
+        declared[1..],
+        [serde_json::json!({"roots": {"listChanged": true}}), serde_json::json!({"elicitation": {"form": {}}})]
+    );
+}
