@@ -1,5 +1,6 @@
 //! `[defaults]`: what holds for every upstream that does not say otherwise.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::upstream::config::{Capabilities, EraChoice, Glob, OFFERS, Restart, RestartPolicy, Sharing};
@@ -24,6 +25,7 @@ pub(super) struct Defaults {
     pub(super) max_instances: usize,
     pub(super) instance_idle: Duration,
     pub(super) offer: Capabilities,
+    pub(super) roots: Option<Arc<[Box<str>]>>,
     pub(super) restart: Restart,
     pub(super) env_inherit: Vec<Glob>,
 }
@@ -68,6 +70,7 @@ impl Default for Defaults {
             max_instances: 32,
             instance_idle: Duration::from_secs(600),
             offer: OFFERS[0].1,
+            roots: None,
             restart: Restart::default(),
             env_inherit: INHERITED.into_iter().map(Glob::new).collect(),
         }
@@ -101,10 +104,33 @@ impl Defaults {
             max_instances: section.count("max_instances", 1, 10_000).unwrap_or(self.max_instances),
             instance_idle: section.number("instance_idle", some_time).unwrap_or(self.instance_idle),
             offer: offer(section).unwrap_or(self.offer),
+            roots: roots(section).or_else(|| self.roots.clone()),
             restart: restart(section.table("restart"), &self.restart),
             env_inherit: self.env_inherit.clone(),
         }
     }
+}
+
+/// `roots`: a list of file URIs.
+fn roots(section: &mut Section<'_>) -> Option<Arc<[Box<str>]>> {
+    let roots = section.list("roots")?;
+    for (index, root) in roots.iter().enumerate() {
+        if !is_file_uri(root) {
+            section.wrong_item("roots", index, "expected the URI of a folder, as \"file:///home/me/projects\"");
+        }
+    }
+    Some(roots.into_iter().map(String::into_boxed_str).collect())
+}
+
+/// Whether it is a `file` URI as they are written: what is no character of a URI stands behind `%`.
+fn is_file_uri(text: &str) -> bool {
+    let Some((_host, path)) = text.strip_prefix("file://").and_then(|rest| Some(rest.split_at(rest.find('/')?))) else {
+        return false;
+    };
+    let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=:@/%".contains(byte);
+    let coded =
+        |at: usize| path.as_bytes().get(at + 1..at + 3).is_some_and(|two| two.iter().all(u8::is_ascii_hexdigit));
+    text.as_bytes()[7..].iter().all(plain) && path.match_indices('%').all(|(at, _)| coded(at))
 }
 
 /// `offer`: a list of kinds of questions.

@@ -138,6 +138,7 @@ fn config(
         max_instances: settings.max_instances,
         instance_idle: settings.instance_idle,
         offer: settings.offer,
+        roots: settings.roots,
         restart: settings.restart,
         tools,
         max_message: settings.max_response,

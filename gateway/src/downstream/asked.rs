@@ -5,6 +5,7 @@ use crate::call::{Call, Change, Event, Failure, ListenFilter, LogLevel, Outcome}
 use crate::protocol::error::{self, RpcError};
 use crate::protocol::meta::{SERVER_INFO, SUBSCRIPTION_ID};
 use crate::protocol::object::{Edit, Key};
+use crate::protocol::translate::Told;
 use crate::protocol::{Id, Method, Object, Revision, frame, json, translate};
 use bytes::Bytes;
 use http::StatusCode;
@@ -93,18 +94,14 @@ impl Asked {
             }
             Outcome::Error(Failure::Refused(refusal)) => self.error(&refusal.to_rpc(self.revision)),
             Outcome::Error(Failure::Upstream(rpc)) => {
-                let rpc = translate::error(&rpc, self.uri.as_deref(), from, self.revision);
-                match rpc.code() {
-                    // No legacy client knows this code.
-                    Some(error::MISSING_CAPABILITY) if !self.revision.is_modern() => {
-                        let what = rpc.message().unwrap_or_default();
-                        let mute = self.mute.map(|mute| format!(", {mute}")).unwrap_or_default();
-                        self.cannot(&format!(
-                            "The upstream needs a capability that this client does not have: {what}{mute}"
-                        ))
-                    }
-                    _ => self.error(&rpc),
+                let is_lacking = rpc.code() == Some(error::MISSING_CAPABILITY) && !self.revision.is_modern();
+                if let Some(mute) = self.mute.filter(|_| is_lacking) {
+                    let what = rpc.message().unwrap_or_default();
+                    return self.cannot(&format!(
+                        "The upstream needs a capability that this client does not have: {what}, {mute}"
+                    ));
                 }
+                self.told(translate::failure(&self.method, &rpc, self.uri.as_deref(), from, self.revision))
             }
         }
     }
@@ -129,11 +126,16 @@ impl Asked {
 
     /// A tool says it to the model, everything else to the program.
     pub(super) fn cannot(&self, why: &str) -> Answer {
-        if self.method != Method::ToolsCall {
-            return self.error(&RpcError::new(error::INTERNAL, why, None));
+        self.told(translate::cannot(&self.method, why))
+    }
+
+    fn told(&self, told: Told) -> Answer {
+        match told {
+            Told::Error(rpc) => self.error(&rpc),
+            Told::Result(result) => {
+                Answer { frame: frame::result(self.id.raw(), result.raw()).into(), status: StatusCode::OK }
+            }
         }
-        let result = format!("{{\"content\":[{{\"type\":\"text\",\"text\":{}}}],\"isError\":true}}", json::quote(why));
-        Answer { frame: frame::result(self.id.raw(), result.as_bytes()).into(), status: StatusCode::OK }
     }
 
     fn error(&self, rpc: &RpcError) -> Answer {
@@ -215,6 +217,28 @@ mod tests {
     fn progress_without_a_token_is_nobodys() {
         let event = Event::Progress(Object::empty());
         assert!(asked(Revision::V2025_11_25, None).event(event, Revision::V2025_11_25).is_none());
+    }
+
+    #[test]
+    fn pages_to_visit_pass_where_they_are_known_and_are_written_out_elsewhere() {
+        let data =
+            r#"{"elicitations":[{"mode":"url","elicitationId":"e","url":"https://h/?a=1","message":"Sign in"}]}"#;
+        let rpc = RpcError::new(error::URL_ELICITATION_REQUIRED, "Not yet", Some(data));
+        let answer = |method, revision| {
+            let asked = Asked { method, ..asked(revision, None) };
+            let outcome = Outcome::Error(Failure::Upstream(rpc.clone()));
+            String::from_utf8(asked.answer(outcome, Revision::V2025_11_25, None, b"{}").frame).unwrap()
+        };
+        assert!(answer(Method::ToolsCall, Revision::V2025_11_25).ends_with(&format!("\"error\":{}}}", text_of(&rpc))));
+        let words = r"Not yet\nSign in: https://h/?a=1";
+        let told = answer(Method::ToolsCall, Revision::V2025_06_18);
+        assert!(told.contains(words) && told.contains("\"isError\":true"), "{told}");
+        let told = answer(Method::PromptsGet, Revision::V2024_11_05);
+        assert!(told.contains(words) && told.contains("\"code\":-32603"), "{told}");
+    }
+
+    fn text_of(rpc: &RpcError) -> &str {
+        std::str::from_utf8(rpc.raw()).unwrap()
     }
 
     #[test]

@@ -2,8 +2,7 @@
 
 use super::edge::Edge;
 use crate::call::{Call, Caller, Outcome, Reply, Source, Step};
-use crate::protocol::json::{self, Members};
-use crate::protocol::{Method, Object, Revision};
+use crate::protocol::{Method, Object, Revision, json, translate};
 use bytes::Bytes;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -73,7 +72,7 @@ impl Source for Handshake {
 /// The result of `initialize`, made from the result of `server/discover`.
 fn initialized(offer: &Object, revision: Revision, identity: &[u8]) -> Object {
     let mut out = format!("{{\"protocolVersion\":\"{revision}\",\"capabilities\":").into_bytes();
-    capabilities(offer.find("capabilities").unwrap_or(b"{}"), revision, &mut out);
+    out.extend_from_slice(&translate::capabilities(offer.find("capabilities").unwrap_or(b"{}"), revision));
     out.extend_from_slice(b",\"serverInfo\":");
     out.extend_from_slice(identity);
     if let Some(instructions) = offer.find("instructions").filter(|raw| raw.starts_with(b"\"")) {
@@ -82,27 +81,6 @@ fn initialized(offer: &Object, revision: Revision, identity: &[u8]) -> Object {
     }
     out.push(b'}');
     Object::parse(out.into()).unwrap_or_default()
-}
-
-/// Capabilities without what the revision does not know.
-fn capabilities(offered: &[u8], revision: Revision, out: &mut Vec<u8>) {
-    out.push(b'{');
-    let mut comma = false;
-    for member in Members::of(offered).into_iter().flatten().flatten() {
-        let name = json::unquote(&offered[member.start..member.key_end]);
-        let is_unknown = match name.as_deref() {
-            Some("extensions") => true,
-            Some("completions") => revision < Revision::V2025_03_26,
-            _ => false,
-        };
-        if !is_unknown {
-            if std::mem::replace(&mut comma, true) {
-                out.push(b',');
-            }
-            out.extend_from_slice(&offered[member.start..member.end]);
-        }
-    }
-    out.push(b'}');
 }
 
 #[cfg(test)]

@@ -23,6 +23,10 @@ pub enum Key {
     ResultType,
     /// `isError`.
     IsError,
+    /// `content`: of a tool's result.
+    Content,
+    /// `structuredContent`.
+    StructuredContent,
     /// `ttlMs`.
     TtlMs,
     /// `cacheScope`.
@@ -33,7 +37,7 @@ pub enum Key {
     RequestId,
 }
 
-const KEYS: [(Key, &str); 12] = [
+const KEYS: [(Key, &str); 14] = [
     (Key::Name, "name"),
     (Key::Uri, "uri"),
     (Key::Meta, "_meta"),
@@ -42,6 +46,8 @@ const KEYS: [(Key, &str); 12] = [
     (Key::InputResponses, "inputResponses"),
     (Key::ResultType, "resultType"),
     (Key::IsError, "isError"),
+    (Key::Content, "content"),
+    (Key::StructuredContent, "structuredContent"),
     (Key::TtlMs, "ttlMs"),
     (Key::CacheScope, "cacheScope"),
     (Key::ProgressToken, "progressToken"),
@@ -253,6 +259,8 @@ fn recognise(key: &[u8]) -> Option<Key> {
         b"inputResponses" => Key::InputResponses,
         b"resultType" => Key::ResultType,
         b"isError" => Key::IsError,
+        b"content" => Key::Content,
+        b"structuredContent" => Key::StructuredContent,
         b"ttlMs" => Key::TtlMs,
         b"cacheScope" => Key::CacheScope,
         b"progressToken" => Key::ProgressToken,

@@ -38,6 +38,8 @@ pub struct Config {
     pub instance_idle: Duration,
     /// What a child that clients share is told that it may ask.
     pub offer: Capabilities,
+    /// What a handshake upstream that asks for roots is told, in place of a client's; `None` means that clients are asked.
+    pub roots: Option<Arc<[Box<str>]>>,
     /// When and how often it is started again.
     pub restart: Restart,
     /// Which of its tools are offered.

@@ -14,6 +14,7 @@ mod inventory;
 mod judge;
 mod keeping;
 mod legacy;
+mod limits;
 mod link;
 mod listening;
 mod lists;

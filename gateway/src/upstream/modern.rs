@@ -13,7 +13,7 @@ use crate::protocol::{Era, Method, Object, Revision, json};
 #[derive(Debug)]
 pub(crate) enum Verdict {
     /// It is stateless, and offers this.
-    Modern(Offer),
+    Modern(Box<Offer>),
     /// It shakes hands.
     Legacy,
     /// It is stateless, but of no revision that we speak.
@@ -41,9 +41,11 @@ pub(crate) fn read_discover(answer: &Result<Body, Lost>) -> Verdict {
             match error.code() {
                 Some(UNSUPPORTED_REVISION) => match error.data().and_then(|data| json::get(data, "supported")) {
                     Some(dates) => among(dates, undiscovered),
-                    None => Verdict::Modern(undiscovered(Revision::NEWEST_MODERN)),
+                    None => Verdict::Modern(Box::new(undiscovered(Revision::NEWEST_MODERN))),
                 },
-                Some(HEADER_MISMATCH | MISSING_CAPABILITY) => Verdict::Modern(undiscovered(Revision::NEWEST_MODERN)),
+                Some(HEADER_MISMATCH | MISSING_CAPABILITY) => {
+                    Verdict::Modern(Box::new(undiscovered(Revision::NEWEST_MODERN)))
+                }
                 _ => Verdict::Legacy,
             }
         }
@@ -64,7 +66,7 @@ fn among(dates: &[u8], modern: impl FnOnce(Revision) -> Offer) -> Verdict {
     let texts: Vec<_> = places.into_iter().filter_map(|place| json::unquote(&dates[place])).collect();
     let common = texts.iter().filter_map(|date| Revision::parse(date)).max();
     match common.map(|revision| (revision, revision.era())) {
-        Some((revision, Era::Modern)) => Verdict::Modern(modern(revision)),
+        Some((revision, Era::Modern)) => Verdict::Modern(Box::new(modern(revision))),
         Some((_, Era::Legacy)) => Verdict::Legacy,
         None if texts.is_empty() => Verdict::Legacy,
         None => {

@@ -44,7 +44,9 @@ impl Standing {
         if primary.revision().is_modern() || !http.has_session() || matches!(self.holding.holder, Holder::Session(_)) {
             return None;
         }
-        let set = call.caller.can().and(BRIDGED);
+        // Where the roots are configured, no client needs to have any.
+        let roots = if self.config.roots.is_some() { Capabilities::ROOTS } else { Capabilities::NONE };
+        let set = call.caller.can().with(roots).and(BRIDGED);
         if set == BRIDGED {
             return None;
         }

@@ -5,6 +5,7 @@ use super::identity::{self, NO_CAPABILITIES};
 use super::inventory::Supports;
 use super::link::{Exchange, Link, Lost, Request};
 use crate::call::{Call, LogLevel};
+use crate::protocol::capability::Capabilities;
 use crate::protocol::error::RpcError;
 use crate::protocol::frame::Body;
 use crate::protocol::meta::Envelope;
@@ -59,14 +60,14 @@ impl Peer {
         if let Some(level) = call.log_level {
             self.raise_level(level);
         }
-        let params = self.translated(call);
-        self.link.exchange(&self.request(call, &params, headers))
+        let (params, capabilities) = (self.translated(call), self.capabilities_of(call));
+        self.link.exchange(&self.request(call, &params, &capabilities, headers))
     }
 
     /// Sends a client's notification on.
     pub(crate) fn tell(&self, call: &Call) -> Result<(), Lost> {
-        let params = self.translated(call);
-        self.link.notify(&self.request(call, &params, Vec::new()))
+        let (params, capabilities) = (self.translated(call), self.capabilities_of(call));
+        self.link.notify(&self.request(call, &params, &capabilities, Vec::new()))
     }
 
     /// Whether a stateless client goes on with a call of which a handshake upstream knows nothing: what waits for answers to
@@ -86,16 +87,27 @@ impl Peer {
         Cow::Owned(translate::params(&call.method, &call.params, call.revision(), self.revision()))
     }
 
+    /// What a stateless upstream is told that this call's client can be asked. A stateless one says so itself; for a session
+    /// it is what its own revision has, in the words of this one.
+    fn capabilities_of<'a>(&self, call: &'a Call) -> Cow<'a, [u8]> {
+        let raw = &call.caller.capabilities;
+        if !self.revision().is_modern() || !raw.starts_with(b"{") {
+            return Cow::Borrowed(NO_CAPABILITIES);
+        }
+        match call.revision().is_modern() {
+            true => Cow::Borrowed(raw),
+            false if call.caller.can() == Capabilities::NONE => Cow::Borrowed(NO_CAPABILITIES),
+            false => Cow::Owned(call.caller.can().to_json(self.revision()).into_bytes()),
+        }
+    }
+
     fn request<'a>(
         &'a self,
         call: &'a Call,
         params: &'a Object,
+        capabilities: &'a [u8],
         headers: Vec<(HeaderName, HeaderValue)>,
     ) -> Request<'a> {
-        // A stateless caller's questions come back to it, so it may say what it can answer; nobody else's can be passed yet.
-        let passes =
-            self.revision().is_modern() && call.revision().is_modern() && call.caller.capabilities.starts_with(b"{");
-        let capabilities = if passes { &call.caller.capabilities } else { NO_CAPABILITIES };
         Request {
             method: &call.method,
             params,

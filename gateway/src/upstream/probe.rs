@@ -111,7 +111,7 @@ async fn bare(link: &Link) -> Option<Offer> {
 async fn discover(link: &Link) -> Result<Offer, Fault> {
     let mut exchange = modern::discover(link).map_err(|lost| Fault::from(&lost))?;
     match modern::read_discover(&exchange.answer().await) {
-        Verdict::Modern(offer) => Ok(offer),
+        Verdict::Modern(offer) => Ok(*offer),
         Verdict::Legacy => Err(Fault::passing("it does not answer `server/discover`, as a stateless upstream must")),
         Verdict::Foreign(fault) | Verdict::Nothing(fault) => Err(fault),
     }
@@ -126,7 +126,7 @@ async fn ask(link: &Link, declares: Capabilities) -> Result<Offer, Fault> {
         Err(_) => return both(link, asked, declares).await,
     };
     match modern::read_discover(&answer) {
-        Verdict::Modern(offer) => Ok(offer),
+        Verdict::Modern(offer) => Ok(*offer),
         Verdict::Legacy => shake(link, declares).await.map_err(|fault| ended(link, fault)),
         Verdict::Foreign(fault) => Err(fault),
         Verdict::Nothing(fault) => Err(ended(link, fault)),
@@ -143,7 +143,7 @@ async fn both(link: &Link, mut asked: super::link::Exchange, declares: Capabilit
                 Verdict::Modern(offer) => {
                     // A handshake may not be cancelled; its answer is let go.
                     shaken.detach();
-                    return Ok(offer);
+                    return Ok(*offer);
                 }
                 _ => no_discovery = true,
             },

@@ -2,23 +2,21 @@
 
 use super::gate::{Admission, Retired, Sent, Turn};
 use super::judge;
+use super::limits::Limits;
 use super::link::{Arrival, Lost};
 use super::peer::Peer;
 use super::standing::Standing;
 use super::words;
 use crate::call::{Call, Event, Outcome, Refusal, Source, Step};
 use crate::protocol::Revision;
-use crate::protocol::error::{HEADER_MISMATCH, RpcError, UNSUPPORTED_REVISION};
+use crate::protocol::error::{HEADER_MISMATCH, RpcError, UNSUPPORTED_REVISION, URL_ELICITATION_REQUIRED};
 use crate::protocol::frame::Body;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::sync::oneshot;
-use tokio::time::{Instant, Sleep};
-
-/// How long a call waits for an upstream that starts.
-const START_WAIT: Duration = Duration::from_secs(5);
+use tokio::time::Instant;
 
 /// A call on its way.
 pub(crate) struct CallSource {
@@ -133,10 +131,20 @@ impl CallSource {
                 if let Some(next) = self.refused_unrun(&body) {
                     return next;
                 }
+                self.note_pages(&body);
                 let outcome = judge::outcome(&self.standing.name, &self.call, body, self.revision);
                 Some(self.done(outcome))
             }
             Arrival::Lost(lost) => self.lost(lost),
+        }
+    }
+
+    /// A session that must open pages first will hear when they were seen to.
+    fn note_pages(&self, body: &Body) {
+        let (Body::Error(raw), Some(tenant)) = (body, &self.call.caller.tenant) else { return };
+        let error = RpcError::from_raw(raw.clone());
+        if error.code() == Some(URL_ELICITATION_REQUIRED) {
+            self.standing.pages.required(&error, tenant);
         }
     }
 
@@ -205,10 +213,14 @@ impl Source for CallSource {
             let next = match &mut this.stage {
                 Stage::Sent(sent) => match sent.exchange.poll(cx) {
                     Poll::Ready(arrival) => this.arrived(arrival),
-                    Poll::Pending if sent.exchange.is_asked() => return Poll::Pending,
                     Poll::Pending => {
-                        if let Some(waited) = this.limits.go_on(Instant::now()) {
-                            this.standing.metrics.waiting.record(waited.as_secs_f64());
+                        match sent.exchange.asked_since() {
+                            // Its time stands still; the last answer wakes it.
+                            Some(since) => {
+                                this.limits.stop(since);
+                                return Poll::Pending;
+                            }
+                            None => this.limits.go_on(Instant::now(), &this.standing.metrics),
                         }
                         ready!(this.limits.poll(cx));
                         Some(this.expired())
@@ -299,86 +311,5 @@ impl Standing {
         };
         self.sessions.retire(peer, &why);
         self.gate.retire(peer, why);
-    }
-}
-
-/// The time limits of a call: one that progress extends, and one that nothing does.
-struct Limits {
-    /// Between two signs of life.
-    idle: Option<Duration>,
-    /// In all.
-    whole: Option<Duration>,
-    idle_until: Option<Instant>,
-    whole_until: Option<Instant>,
-    /// Since when they stand still: a person is being asked.
-    stopped: Option<Instant>,
-    /// Made when it is first needed, and set anew only when it fires too early.
-    timer: Option<Pin<Box<Sleep>>>,
-}
-
-impl Limits {
-    fn new(standing: &Standing, call: &Call) -> Self {
-        let config = &standing.config;
-        let (idle, whole) = if call.method.is_long() {
-            (config.call_timeout, config.max_call_time)
-        } else {
-            (None, config.request_timeout)
-        };
-        Self { idle, whole, idle_until: None, whole_until: None, stopped: None, timer: None }
-    }
-
-    /// The time runs from now.
-    fn begin(&mut self, now: Instant) {
-        self.idle_until = self.idle.and_then(|idle| now.checked_add(idle));
-        self.whole_until = self.whole.and_then(|whole| now.checked_add(whole));
-        self.timer = None;
-    }
-
-    /// Nothing is sent yet: it waits for the upstream.
-    fn wait(&mut self, now: Instant) {
-        let wait = [Some(START_WAIT), self.idle, self.whole].into_iter().flatten().min().unwrap_or(START_WAIT);
-        self.idle_until = None;
-        self.whole_until = Some(now + wait);
-        self.timer = None;
-    }
-
-    /// They stand still from now.
-    fn stop(&mut self, now: Instant) {
-        self.stopped.get_or_insert(now);
-    }
-
-    /// They go on where they stood still: how long they did.
-    fn go_on(&mut self, now: Instant) -> Option<Duration> {
-        let waited = now.duration_since(self.stopped.take()?);
-        self.whole_until = self.whole_until.and_then(|until| until.checked_add(waited));
-        self.extend(now);
-        Some(waited)
-    }
-
-    /// A sign of life.
-    fn extend(&mut self, now: Instant) {
-        self.idle_until = self.idle.and_then(|idle| now.checked_add(idle));
-    }
-
-    /// The limit that was passed.
-    fn limit(&self) -> Duration {
-        match (self.idle_until, self.whole_until) {
-            (Some(idle), Some(whole)) if whole < idle => self.whole.unwrap_or_default(),
-            (Some(_), _) => self.idle.unwrap_or_default(),
-            _ => self.whole.unwrap_or_default(),
-        }
-    }
-
-    /// Resolves when the time is over.
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let Some(until) = [self.idle_until, self.whole_until].into_iter().flatten().min() else { return Poll::Pending };
-        let timer = self.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(until)));
-        loop {
-            ready!(timer.as_mut().poll(cx));
-            if timer.deadline() >= until {
-                return Poll::Ready(());
-            }
-            timer.as_mut().reset(until);
-        }
     }
 }

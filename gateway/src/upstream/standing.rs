@@ -1,8 +1,8 @@
 //! What all parts of one upstream share: its configuration, its gate, its inventory, what is wanted of it.
 
-use super::asking::{self, Kind, Refused, Terms};
+use super::asking::{self, Kind, Pages, Refused, Terms};
 use super::call_sessions::CallSessions;
-use super::config::{Config, Transport};
+use super::config::{Config, Sharing, Transport};
 use super::gate::Gate;
 use super::holding::{Holder, Holding};
 use super::inventory::Inventory;
@@ -14,6 +14,7 @@ use super::reads::{Kinds, Reads};
 use super::subscriptions::Wants;
 use crate::call::{Call, LogLevel};
 use crate::lifecycle::{Seat, State};
+use crate::protocol::capability::Capabilities;
 use crate::protocol::object::Key;
 use crate::protocol::param_headers::ParamHeaders;
 use crate::protocol::{Method, Object};
@@ -50,6 +51,8 @@ pub(crate) struct Standing {
     pub(crate) inventory: watch::Sender<Option<Arc<Inventory>>>,
     pub(crate) reads: Reads,
     pub(crate) wants: Wants,
+    /// Which of its pages are open, and with whom.
+    pub(crate) pages: Pages,
     pub(crate) notices: Arc<dyn Fn(Notice) + Send + Sync>,
     /// Of the tools that tell arguments in headers.
     pub(crate) headers: ArcSwap<HashMap<Arc<str>, Arc<ParamHeaders>>>,
@@ -80,6 +83,7 @@ impl Standing {
             inventory: watch::Sender::new(None),
             reads: Reads::default(),
             wants: Wants::default(),
+            pages: Pages::default(),
             notices,
             headers: ArcSwap::default(),
             stopped: CancellationToken::new(),
@@ -228,18 +232,28 @@ impl Standing {
         }
         *last = Some(now);
         drop(last);
-        let (upstream, kind) = (&*self.name, kind.label());
-        tracing::warn!(
-            upstream,
-            kind,
-            "a question of the upstream was refused: several clients use it at once, or none, and nothing says whose it is; \
-             `sharing = \"per-session\"` under [upstreams.{upstream}] gives each client an instance of its own"
-        );
+        let (upstream, kind, why) =
+            (&*self.name, kind.label(), "a question of the upstream was refused: nothing says whose it is");
+        match self.config.sharing {
+            Sharing::Shared => tracing::warn!(
+                upstream,
+                kind,
+                "{why}, since several clients or none have calls open there; `sharing = \"per-session\"` under \
+                 [upstreams.{upstream}] gives each client an instance of its own"
+            ),
+            _ => tracing::warn!(upstream, kind, "{why}, since several calls or none are open there"),
+        }
     }
 
     /// What was suspected since this was last asked.
     pub(crate) fn suspicion(&self) -> Option<String> {
         self.suspicion.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// What a handshake says that may be asked here: by whoever holds it, and of the configuration.
+    pub(crate) async fn declares(&self) -> Capabilities {
+        let declares = self.holding.declares().await;
+        if self.config.roots.is_some() { declares.with(Capabilities::ROOTS) } else { declares }
     }
 
     /// Has the inventory read again, and waits for it.
@@ -262,7 +276,7 @@ impl Inbox for Standing {
                 let level = params.find("level").and_then(LogLevel::parse).unwrap_or(LogLevel::Info);
                 (self.notices)(Notice::Log { upstream: self.name.clone(), level, params });
             }
-            // Nothing of ours is its to cancel but what it asked, and that was answered at once.
+            Method::ElicitationComplete => self.pages.complete(&params),
             _ => {
                 tracing::trace!(upstream = &*self.name, method = method.label(), "a notification that nobody waits for")
             }
@@ -274,12 +288,17 @@ impl Inbox for Standing {
             return self.violated("request", &"a request of a stateless upstream, which may not ask");
         }
         let Some(kind) = Kind::of(&asked.method) else { return asked.answer(&by, &legacy::answer(&asked.method)) };
+        if let (Kind::Roots, Some(roots)) = (kind, &self.config.roots) {
+            self.metrics.questions(kind.label(), "configured").increment(1);
+            return asked.answer(&by, &asking::configured(roots));
+        }
         let exclusive = self.holding.session_of_all();
         let terms = Terms {
             upstream: &self.name,
             metrics: &self.metrics,
             limit: self.config.question_timeout,
             exclusive: exclusive.as_ref(),
+            pages: &self.pages,
         };
         match asking::put(&terms, asked, kind, by) {
             Ok(()) => {}

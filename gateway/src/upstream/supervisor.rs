@@ -230,7 +230,7 @@ impl Supervisor {
     /// Finds out who is at the other end.
     async fn meet(&mut self, link: &Link, plan: Plan) -> Result<Peer, Fault> {
         let limit = self.standing.config.startup_timeout;
-        let declares = self.standing.holding.declares().await;
+        let declares = self.standing.declares().await;
         let mut meeting = std::pin::pin!(timeout(limit, probe::meet(link, plan, declares)));
         let met = tokio::select! {
             met = &mut meeting => met,

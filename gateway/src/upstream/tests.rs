@@ -128,6 +128,7 @@ async fn a_stateless_pipe_is_told_all_in_each_request() {
     let meta = crate::protocol::meta::Meta::parse(&params.share(Key::Meta).unwrap()).unwrap();
     assert_eq!((meta.revision.as_deref(), meta.rest), (Some(&br#""2026-07-28""#[..]), r#""x":1"#.into()));
     assert!(meta.client.unwrap().starts_with(br#"{"name":"trunkline""#));
+    assert_eq!(meta.capabilities.as_deref(), Some(&b"{}"[..]));
     rig.far.result(&id, r#"{"resultType":"input_required","requestState":"s"}"#).await;
     assert!(matches!(outcome(&mut reply).await, Outcome::InputRequired(_)));
     assert_eq!(reply.revision(), Revision::V2026_07_28);

@@ -224,3 +224,17 @@ fn what_an_upstream_may_ask_is_said_of_children_only() {
     assert!(of("").offer.has(Capabilities::FORM) && !of("").offer.has(Capabilities::ROOTS));
     assert!(of("offer = [\"roots\", \"sampling\"]").offer.has(Capabilities::ROOTS.with(Capabilities::SAMPLING)));
 }
+
+#[test]
+fn roots_are_file_uris() {
+    let child = "[upstreams.a]\ncommand = \"x\"\n";
+    for wrong in ["/home/me", "file:/home/me", "file://", "https://h/", "file:///a b", "file:///%g0", "file:///a?b"] {
+        let faults = shown(&format!("{child}roots = [\"file:///ok\", \"{wrong}\"]\n"));
+        assert!(faults.contains("error[bad-value]: `upstreams.a.roots` has an item"), "{wrong}: {faults}");
+    }
+    let of = |text: &str| load_texts(&[("a.toml", text)], &[]).unwrap().config.upstreams.remove(0).roots;
+    assert_eq!(of(child), None);
+    assert_eq!(of(&format!("{child}roots = []\n")).as_deref(), Some(&[][..]));
+    let inherited = of(&format!("{child}[defaults]\nroots = [\"file:///a%20b\", \"file://h/c\"]\n")).unwrap();
+    assert_eq!(inherited.iter().map(|root| &**root).collect::<Vec<_>>(), ["file:///a%20b", "file://h/c"]);
+}

@@ -6,6 +6,7 @@ mod parked;
 mod passing;
 mod questions;
 mod refusals;
+mod rounds;
 mod stateless;
 mod streams;
 

@@ -3,7 +3,7 @@
 use super::serve;
 use crate::call::{Change, Event, ListenFilter};
 use crate::downstream::config::Config;
-use crate::downstream::scripted::{Hands, scripted};
+use crate::downstream::scripted::{Hands, question, scripted};
 use crate::lifecycle::Tasks;
 use crate::protocol::{Method, Revision};
 use std::time::Duration;
@@ -48,7 +48,7 @@ impl Host {
     }
 
     async fn handshake(&mut self) {
-        self.write(r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-03-26","capabilities":{}}}"#).await;
+        self.write(r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-03-26","capabilities":{"roots":{}}}}"#).await;
         assert!(self.line().await.contains(r#""protocolVersion":"2025-03-26""#));
         self.write(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#).await;
     }
@@ -71,7 +71,8 @@ async fn both_eras_are_served_on_one_pipe() {
     assert!(host.line().await.contains("supportedVersions"));
     host.handshake().await;
     host.write(&call("\"x\"", "echo")).await;
-    assert_eq!(host.line().await, r#"{"jsonrpc":"2.0","id":"x","result":{"content":[],"structuredContent":{}}}"#);
+    let words = r#"{"jsonrpc":"2.0","id":"x","result":{"content":[{"type":"text","text":"{}"}]}}"#;
+    assert_eq!(host.line().await, words);
     host.write(&modern("1", "tools/call", r#","name":"echo""#)).await;
     assert!(host.line().await.contains("serverInfo"));
     host.write(&modern("1", "ping", "")).await;
@@ -120,10 +121,10 @@ async fn calls_run_side_by_side_and_a_cancelled_one_says_nothing_more() {
     let (first, second, third) = (host.hands.next().await, host.hands.next().await, host.hands.next().await);
     host.write(r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}"#).await;
     second.cancelled().await;
-    third.complete("{\n\"n\":3}");
-    first.complete(r#"{"n":1}"#);
-    assert_eq!(host.line().await, r#"{"jsonrpc":"2.0","id":3,"result":{ "n":3}}"#);
-    assert_eq!(host.line().await, r#"{"jsonrpc":"2.0","id":1,"result":{"n":1}}"#);
+    third.complete("{\n\"content\":[],\"n\":3}");
+    first.complete(r#"{"content":[],"n":1}"#);
+    assert_eq!(host.line().await, r#"{"jsonrpc":"2.0","id":3,"result":{ "content":[],"n":3}}"#);
+    assert_eq!(host.line().await, r#"{"jsonrpc":"2.0","id":1,"result":{"content":[],"n":1}}"#);
 }
 
 #[tokio::test(start_paused = true)]
@@ -203,6 +204,67 @@ async fn a_host_that_goes_away_ends_everything() {
     let hand = host.hands.next().await;
     drop(host.stdout);
     hand.complete("{}");
+    host.ended.await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn questions_are_lines_and_so_are_their_answers() {
+    let mut host = Host::start();
+    host.handshake().await;
+    let _listen = host.hands.next().await;
+    host.write(&call("7", "x")).await;
+    let hand = host.hands.next().await;
+    let (one, two, three) =
+        (hand.ask(Method::RootsList, "{}"), hand.ask(Method::RootsList, "{}"), hand.ask(Method::Sampling, "{\n}"));
+    assert_eq!(host.line().await, r#"{"jsonrpc":"2.0","id":1,"method":"roots/list","params":{}}"#);
+    assert!(host.line().await.contains("\"id\":2"));
+    assert!(host.line().await.contains("\"id\":3,\"method\":\"sampling/createMessage\",\"params\":{ }"));
+    drop(three);
+    assert!(host.line().await.contains("\"requestId\":3"));
+    host.write(r#"[{"jsonrpc":"2.0","id":2,"result":{"roots":[]}},{"jsonrpc":"2.0","id":9,"result":{}}]"#).await;
+    assert!(two.await.unwrap().body.is_ok());
+    host.write(r#"{"jsonrpc":"2.0","id":1,"result":{},"error":{}}"#).await;
+    assert!(one.await.is_err());
+    assert!(host.line().await.contains("-32600"));
+    hand.complete("{}");
+    assert!(host.line().await.starts_with(r#"{"jsonrpc":"2.0","id":7,"result""#));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_question_of_no_call_is_a_line_once_the_handshake_is_over() {
+    let mut host = Host::start();
+    host.write(r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"roots":{}}}}"#).await;
+    let tenant = host.hands.next().await.call.caller.tenant.clone().unwrap();
+    let (ask, answer) = question(Method::RootsList, "{}");
+    tenant.ask(ask).unwrap();
+    assert!(host.line().await.contains("\"id\":0"));
+    host.write(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#).await;
+    assert!(host.line().await.contains("\"method\":\"roots/list\""));
+    host.write(r#"{"jsonrpc":"2.0","id":1,"result":{"roots":[]}}"#).await;
+    assert!(answer.await.is_ok());
+    let params = crate::downstream::scripted::object(r#"{"elicitationId":"e"}"#);
+    tenant.tell(&Method::ElicitationComplete, &params);
+    let told = r#"{"jsonrpc":"2.0","method":"notifications/elicitation/complete","params":{"elicitationId":"e"}}"#;
+    assert_eq!(host.line().await, told);
+    drop(host.stdin);
+    host.ended.await.unwrap();
+    tenant.ended().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn at_the_end_of_stdin_nobody_is_waited_for_who_could_answer() {
+    let mut host = Host::start();
+    host.handshake().await;
+    let _listen = host.hands.next().await;
+    host.write(&call("1", "x")).await;
+    let hand = host.hands.next().await;
+    let one = hand.ask(Method::RootsList, "{}");
+    assert!(host.line().await.contains("roots/list"));
+    drop(host.stdin);
+    assert!(one.await.is_err());
+    assert!(hand.ask(Method::RootsList, "{}").await.is_err());
+    hand.complete("{}");
+    assert!(host.stdout.next_line().await.unwrap().unwrap().contains("\"result\""));
     host.ended.await.unwrap();
 }
 

@@ -80,6 +80,12 @@ impl Kind {
     }
 }
 
+/// What `roots/list` is answered with where the roots are configured.
+pub(crate) fn configured(roots: &[Box<str>]) -> Answer {
+    let roots: Vec<_> = roots.iter().map(|uri| format!("{{\"uri\":{}}}", json::quote(uri))).collect();
+    Answer::Result(format!("{{\"roots\":[{}]}}", roots.join(",")).into())
+}
+
 /// Whether what other upstreams know is wanted too. Before clients could declare that, it was theirs to ignore.
 fn wants_others(params: &Object, revision: Revision) -> bool {
     let wanted = params.find("includeContext").and_then(json::unquote);

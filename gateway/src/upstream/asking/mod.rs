@@ -2,9 +2,11 @@
 
 mod kind;
 mod owner;
+mod pages;
 mod question;
 
-pub(crate) use kind::Kind;
+pub(crate) use kind::{Kind, configured};
+pub(crate) use pages::Pages;
 pub(crate) use question::{Refused, Terms, put};
 
 #[cfg(test)]

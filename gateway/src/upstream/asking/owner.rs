@@ -8,14 +8,14 @@ use std::sync::Arc;
 #[derive(Debug, Clone)]
 pub(crate) struct Owner {
     pub(crate) whose: Whose,
-    /// The call that it is put on; `None` where the session has none open.
-    pub(crate) on: Option<Arc<Slot>>,
+    /// The calls that it may belong to; it is put on the last of them. Empty where the session has none open.
+    pub(crate) on: Vec<Arc<Slot>>,
 }
 
 impl Owner {
     /// Who makes the call that it is put on.
     pub(crate) fn caller(&self) -> Option<&Caller> {
-        self.on.as_ref()?.caller.as_deref()
+        self.on.last()?.caller.as_deref()
     }
 }
 
@@ -23,10 +23,10 @@ impl Owner {
 /// itself, `calls` those that are open on the link, oldest first.
 pub(crate) fn find(on: Option<&Arc<Slot>>, exclusive: Option<&Arc<Tenant>>, calls: &[Arc<Slot>]) -> Option<Owner> {
     if let Some(slot) = on.filter(|slot| slot.caller.is_some()) {
-        return Some(of_call(slot));
+        return Some(of(slot, vec![slot.clone()]));
     }
     if let Some(tenant) = exclusive {
-        let on = calls.iter().rfind(|slot| slot.is_of(tenant)).cloned();
+        let on = calls.iter().filter(|slot| slot.is_of(tenant)).cloned().collect();
         return Some(Owner { whose: Whose::Exclusive(tenant.clone()), on });
     }
     let (newest, others) = calls.split_last()?;
@@ -34,13 +34,13 @@ pub(crate) fn find(on: Option<&Arc<Slot>>, exclusive: Option<&Arc<Tenant>>, call
         Some(tenant) => others.iter().all(|slot| slot.is_of(tenant)),
         None => others.is_empty(),
     };
-    is_alone.then(|| of_call(newest))
+    is_alone.then(|| of(newest, calls.to_vec()))
 }
 
-fn of_call(slot: &Arc<Slot>) -> Owner {
+fn of(slot: &Arc<Slot>, on: Vec<Arc<Slot>>) -> Owner {
     let whose = match slot.tenant() {
         Some(tenant) => Whose::Session(tenant.clone()),
         None => Whose::Call(slot.clone()),
     };
-    Owner { whose, on: Some(slot.clone()) }
+    Owner { whose, on }
 }

@@ -3,6 +3,7 @@
 use super::super::link::{Answer as Said, Arrival, Asked, Asker, Kept, Question, Slot, Whose};
 use super::kind::Kind;
 use super::owner::{self, Owner};
+use super::pages::Pages;
 use crate::call::{Answer, Answered, Ask, Tenant};
 use crate::protocol::{Method, Revision, translate};
 use crate::signals;
@@ -21,6 +22,8 @@ pub(crate) struct Terms<'a> {
     pub(crate) limit: Duration,
     /// The session that has the link for itself.
     pub(crate) exclusive: Option<&'a Arc<Tenant>>,
+    /// Where it is remembered who was to open a page.
+    pub(crate) pages: &'a Pages,
 }
 
 /// Why a question is not put.
@@ -81,6 +84,9 @@ pub(crate) fn put(terms: &Terms<'_>, asked: Asked, kind: Kind, by: Arc<dyn Asker
         by.desk().settle(key);
         return refuse("whoever could be asked has gone", Refused::Gone);
     }
+    if let (Kind::Elicitation, Some(tenant)) = (kind, owner.whose.tenant()) {
+        terms.pages.asked(&asked.params, tenant);
+    }
     let waiting = Waiting { key, kind, method: asked.method, revision, metrics: terms.metrics.clone() };
     let limit = terms.limit;
     by.tasks().spawn_until_end({
@@ -100,7 +106,7 @@ fn unable(lacking: &str, revision: Revision) -> String {
 /// Brings a question to its owner; false where the owner has gone meanwhile.
 fn hand_over(owner: &Owner, ask: Box<Ask>, by: &Arc<dyn Asker>) -> bool {
     let is_open = |slot: &Arc<Slot>| by.calls().iter().any(|open| Arc::ptr_eq(open, slot));
-    match (&owner.on, &owner.whose) {
+    match (owner.on.last(), &owner.whose) {
         // A call that ends now either finds the question on the desk, or is found to have gone here.
         (Some(slot), _) => slot.push(Arrival::Ask(ask)) == Kept::Yes && is_open(slot),
         (None, Whose::Exclusive(tenant)) => tenant.ask(ask).is_ok(),
@@ -151,6 +157,7 @@ impl Waiting {
                 Some(result) => (Said::Result(result.raw().clone()), "answered"),
                 None => (self.kind.silence(), "untranslatable"),
             },
+            Err(error) if error.code().is_none() => (self.kind.silence(), "untranslatable"),
             Err(error) => (Said::Error(error.raw().clone()), "error"),
         }
     }

@@ -1,18 +1,24 @@
 //! Questions over an in-memory pipe and over loopback: whose they are, how they end, what the upstream is told.
 
 mod http;
+mod pages;
 mod pipe;
+mod time;
+mod whose;
 
-use super::super::tests::rig::call;
+use super::super::config::Config;
+use super::super::tests::rig::{Far, Rig, call};
 use crate::call::{Answer, Answered, Ask, Call, Caller, Event, Reply, Step, Tenant};
-use crate::protocol::{Method, Object, Revision};
+use crate::protocol::{Id, Method, Object, Revision};
 use std::sync::Arc;
 use std::time::Duration;
 
 const LEGACY: Revision = Revision::V2025_11_25;
 const MODERN: Revision = Revision::V2026_07_28;
-/// What a client declares that can be asked everything.
-const ALL: &str = r#"{"elicitation":{"form":{},"url":{}},"sampling":{"tools":{},"context":{}},"roots":{}}"#;
+/// What a client declares that can be asked everything: over HTTP it is called for in the session that the lists are read in.
+const ALL: &str = r#"{"elicitation":{"form":{},"url":{}},"sampling":{"tools":{},"context":{}},"roots":{},"extensions":{"io.modelcontextprotocol/ui":{}}}"#;
+
+const FORM: &str = r#"{"message":"?","requestedSchema":{"type":"object"}}"#;
 
 fn object(text: &str) -> Object {
     Object::parse(bytes::Bytes::copy_from_slice(text.as_bytes())).unwrap()
@@ -39,6 +45,27 @@ async fn question(reply: &mut Reply) -> Box<Ask> {
         Step::Event(Event::Ask(ask)) => ask,
         other => panic!("not a question: {other:?}"),
     }
+}
+
+async fn asks(far: &mut Far, id: &str, method: &str, params: &str) {
+    far.write(&format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#)).await;
+}
+
+async fn elicits(far: &mut Far, id: &str) {
+    asks(far, id, "elicitation/create", FORM).await;
+}
+
+/// An upstream in memory that was met.
+fn rig(config: Config) -> Rig {
+    let rig = Rig::new(config);
+    rig.met(LEGACY, "{}");
+    rig
+}
+
+/// A call that the upstream has read, and the id it has there.
+async fn started(rig: &mut Rig, call: Call) -> (Reply, Id) {
+    let reply = rig.upstream().call(call);
+    (reply, rig.far.request().await.0)
 }
 
 fn give(answer: Answer, revision: Revision, result: &str) {

@@ -33,8 +33,8 @@ pub(crate) struct Question {
     /// The upstream's, echoed exactly.
     pub(crate) id: Id,
     pub(crate) whose: Whose,
-    /// The exchange that it was put on.
-    pub(crate) on: Option<Arc<Slot>>,
+    /// The exchanges that it may belong to, whose time stands still meanwhile; it was put on the last of them.
+    pub(crate) on: Vec<Arc<Slot>>,
     /// The whole response where there is no answer.
     pub(crate) silence: Bytes,
     /// Ends its wait.
@@ -44,9 +44,7 @@ pub(crate) struct Question {
 impl Drop for Question {
     fn drop(&mut self) {
         self.over.cancel();
-        if let Some(slot) = &self.on {
-            slot.question_closed();
-        }
+        self.on.iter().for_each(|slot| slot.question_closed());
     }
 }
 
@@ -66,9 +64,7 @@ impl Desk {
         if like_it >= ON_ONE_MAX || questions.len() >= ON_ALL_MAX {
             return Err(question);
         }
-        if let Some(slot) = &question.on {
-            slot.question_opened();
-        }
+        question.on.iter().for_each(|slot| slot.question_opened());
         questions.push(question);
         self.open.store(questions.len(), Ordering::SeqCst);
         Ok(())
@@ -121,9 +117,11 @@ impl Desk {
 impl Question {
     /// Whether both were put on one exchange, or on one session that has no call.
     fn shares_its_place(&self, other: &Self) -> bool {
-        match (&self.on, &other.on) {
+        match (self.on.last(), other.on.last()) {
             (Some(one), Some(two)) => Arc::ptr_eq(one, two),
-            (None, None) => self.whose.tenant().map(Tenant::id) == other.whose.tenant().map(Tenant::id),
+            (None, None) => {
+                self.whose.tenant().map(|tenant| tenant.id()) == other.whose.tenant().map(|tenant| tenant.id())
+            }
             _ => false,
         }
     }
@@ -131,7 +129,7 @@ impl Question {
 
 impl Whose {
     /// The session whose it is.
-    pub(crate) fn tenant(&self) -> Option<&Tenant> {
+    pub(crate) fn tenant(&self) -> Option<&Arc<Tenant>> {
         match self {
             Self::Call(_) => None,
             Self::Session(tenant) | Self::Exclusive(tenant) => Some(tenant),

@@ -8,6 +8,7 @@ use crate::protocol::Revision;
 use crate::protocol::frame::Body;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use tokio::time::Instant;
 
 /// A live connection. Cheap to clone; a closed set of kinds, so that a plain call costs no box.
 #[derive(Clone)]
@@ -109,11 +110,11 @@ impl Exchange {
         }
     }
 
-    /// Whether a question that was put on it is open.
-    pub(crate) fn is_asked(&self) -> bool {
+    /// Since when a question is open on it.
+    pub(crate) fn asked_since(&self) -> Option<Instant> {
         match self {
-            Self::Pipe(exchange) => exchange.is_asked(),
-            Self::Http(exchange) => exchange.is_asked(),
+            Self::Pipe(exchange) => exchange.asked_since(),
+            Self::Http(exchange) => exchange.asked_since(),
         }
     }
 

@@ -14,6 +14,7 @@ use bytes::Bytes;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::{Context, Poll};
 use tokio::sync::Notify;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 /// How much may wait to be written; one frame may pass it, and what must be said (an answer, a withdrawal) by a little.
@@ -246,9 +247,9 @@ impl PipeExchange {
         arrival
     }
 
-    /// Whether a question that was put on it is open.
-    pub(crate) fn is_asked(&self) -> bool {
-        self.slot.is_asked()
+    /// Since when a question is open on it.
+    pub(crate) fn asked_since(&self) -> Option<Instant> {
+        self.slot.asked_since()
     }
 
     /// Lets it run on unwatched: its answer is taken and forgotten.

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::Instant;
 
 /// How many events wait at most.
 const EVENTS_MAX: usize = 64;
@@ -98,6 +99,8 @@ struct Inner {
     last_progress: Option<f64>,
     /// How many questions that were put on it are open.
     questions: usize,
+    /// Since when any is.
+    asked_since: Option<Instant>,
     was_asked: bool,
     /// Its place among the connections there may be, until it ends or is asked: then it waits for a person.
     room: Option<OwnedSemaphorePermit>,
@@ -180,12 +183,16 @@ impl Slot {
         kept
     }
 
-    /// A question is open on it.
+    /// A question is open on it, or may be its: whoever keeps its time is told.
     pub(crate) fn question_opened(&self) {
         let mut inner = self.lock();
         inner.questions += 1;
+        inner.asked_since.get_or_insert_with(Instant::now);
         inner.was_asked = true;
         inner.room = None;
+        let waker = inner.waker.take();
+        drop(inner);
+        waker.into_iter().for_each(Waker::wake);
     }
 
     /// Keeps the exchange's place among the connections there may be, where it was never asked.
@@ -200,14 +207,18 @@ impl Slot {
     pub(crate) fn question_closed(&self) {
         let mut inner = self.lock();
         inner.questions = inner.questions.saturating_sub(1);
-        let waker = if inner.questions == 0 { inner.waker.take() } else { None };
+        let mut waker = None;
+        if inner.questions == 0 {
+            inner.asked_since = None;
+            waker = inner.waker.take();
+        }
         drop(inner);
         waker.into_iter().for_each(Waker::wake);
     }
 
-    /// Whether any question is open on it.
-    pub(crate) fn is_asked(&self) -> bool {
-        self.lock().questions > 0
+    /// Since when a question is open on it.
+    pub(crate) fn asked_since(&self) -> Option<Instant> {
+        self.lock().asked_since
     }
 
     /// Ends the exchange; false where it had ended.

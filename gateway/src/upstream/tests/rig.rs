@@ -2,6 +2,7 @@
 
 use super::super::Notice;
 use super::super::config::{Config, EraChoice, Filter, Restart, Sharing, Transport};
+use super::super::holding::Holding;
 use super::super::legacy;
 use super::super::link::{Link, Pipe, read_pipe, write_pipe};
 use super::super::peer::{Offer, Peer};
@@ -33,6 +34,7 @@ pub(crate) fn config() -> Config {
         max_instances: 32,
         instance_idle: Duration::from_secs(600),
         offer: Capabilities::FORM.with(Capabilities::URL),
+        roots: None,
         restart: Restart::default(),
         tools: Filter::default(),
         max_message: 1024 * 1024,
@@ -113,12 +115,18 @@ pub(crate) struct Rig {
 
 impl Rig {
     pub(crate) fn new(config: Config) -> Self {
+        let holding = Holding::everyone(&config);
+        Self::held(config, holding)
+    }
+
+    pub(crate) fn held(config: Config, holding: Holding) -> Self {
         let board = Board::default();
         let seat = board.seat(&config.name, "stdio");
         let notices: Arc<Mutex<Vec<Notice>>> = Arc::default();
         let heard = notices.clone();
         let standing =
-            Arc::new(Standing::new(config, seat, Arc::new(move |notice| heard.lock().unwrap().push(notice))));
+            Standing::new(config, seat, Arc::new(move |notice| heard.lock().unwrap().push(notice))).held(holding);
+        let standing = Arc::new(standing);
         let tasks = Tasks::new();
         let (near, far) = tokio::io::duplex(64 * 1024);
         let (near_in, near_out) = split(near);

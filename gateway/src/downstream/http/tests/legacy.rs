@@ -180,7 +180,8 @@ async fn batches_belong_to_one_revision() {
         r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#,
         call("\"b\"", "echo")
     );
-    let result = r#""result":{"content":[],"structuredContent":{}}}"#;
+    // That revision has no structured results: they are said in words.
+    let result = r#""result":{"content":[{"type":"text","text":"{}"}]}}"#;
     let expected = format!(r#"[{{"jsonrpc":"2.0","id":1,{result},{{"jsonrpc":"2.0","id":"b",{result}]"#);
     assert_eq!(text_of(bench.legacy(&id, &two).await).await, (200, expected));
     let told = bench.legacy(&id, r#"[{"jsonrpc":"2.0","method":"notifications/initialized"}]"#).await;

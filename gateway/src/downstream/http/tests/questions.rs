@@ -9,11 +9,11 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot::Receiver;
 
-const ALL: &str = r#"{"elicitation":{"form":{},"url":{}},"sampling":{"tools":{}},"roots":{}}"#;
-const FORM: &str = r#"{"message":"Sure?","requestedSchema":{"type":"object","properties":{}}}"#;
+pub(super) const ALL: &str = r#"{"elicitation":{"form":{},"url":{}},"sampling":{"tools":{}},"roots":{}}"#;
+pub(super) const FORM: &str = r#"{"message":"Sure?","requestedSchema":{"type":"object","properties":{}}}"#;
 
 /// A session that can be asked everything, and its listen call.
-async fn able(bench: &mut Bench, revision: &str) -> (String, Hand) {
+pub(super) async fn able(bench: &mut Bench, revision: &str) -> (String, Hand) {
     let id = bench.able(revision, ALL).await;
     (id, bench.hands.next().await)
 }
@@ -32,7 +32,7 @@ async fn asked(bench: &mut Bench, session: &str, method: Method) -> (super::Body
 }
 
 /// The next frame of a stream, past what is no frame.
-async fn frame(body: &mut super::Body) -> String {
+pub(super) async fn frame(body: &mut super::Body) -> String {
     for _ in 0..1000 {
         let piece = piece(body).await.expect("the stream goes on");
         if let Some((_, frame)) = piece.split_once("data: {") {
@@ -42,7 +42,7 @@ async fn frame(body: &mut super::Body) -> String {
     panic!("nothing but comments comes");
 }
 
-async fn answer(client: &Client, session: &str, id: &str, body: &str) -> StatusCode {
+pub(super) async fn answer(client: &Client, session: &str, id: &str, body: &str) -> StatusCode {
     let frame = format!(r#"{{"jsonrpc":"2.0","id":{id},{body}}}"#);
     client.legacy(session, &frame).await.status()
 }

@@ -1,19 +1,10 @@
-//! On a pipe, where nothing says which call a question belongs to.
+//! On a pipe: to and fro, and every way in which a question ends.
 
-use super::super::super::tests::rig::{Far, Rig, config, outcome};
+use super::super::super::tests::rig::{config, outcome};
 use super::*;
-use crate::call::{Outcome, Tenant};
+use crate::call::{Failure, Outcome, Reason};
 use crate::protocol::error::RpcError;
-
-const FORM: &str = r#"{"message":"?","requestedSchema":{"type":"object"}}"#;
-
-async fn asks(far: &mut Far, id: &str, method: &str, params: &str) {
-    far.write(&format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#)).await;
-}
-
-async fn elicits(far: &mut Far, id: &str) {
-    asks(far, id, "elicitation/create", FORM).await;
-}
+use crate::protocol::object::Key;
 
 #[tokio::test(start_paused = true)]
 async fn a_question_comes_in_the_reply_and_its_answer_goes_back_under_its_own_id() {
@@ -56,76 +47,123 @@ async fn no_answer_is_said_by_kind_and_a_clients_error_is_passed_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn it_is_whose_calls_alone_are_open() {
-    let (one, two) = (session("1"), session("2"));
-    let of = |tenant: &Arc<Tenant>| tool(LEGACY, ALL, Some(tenant));
-    for (calls, whose) in [
-        (vec![], None),
-        (vec![modern()], Some(0)),
-        (vec![modern(), modern()], None),
-        (vec![of(&one)], Some(0)),
-        (vec![of(&one), of(&one)], Some(1)),
-        (vec![of(&one), of(&two)], None),
-        (vec![of(&one), modern()], None),
-        (vec![modern(), of(&one)], None),
-    ] {
-        let mut rig = Rig::new(config());
-        rig.met(LEGACY, "{}");
-        let mut replies: Vec<_> = calls.into_iter().map(|call| rig.upstream().call(call)).collect();
-        for _ in &replies {
-            rig.far.request().await;
-        }
-        for (method, code) in
-            [("elicitation/create", -32602), ("sampling/createMessage", -32601), ("roots/list", -32601)]
-        {
-            asks(&mut rig.far, "1", method, "{}").await;
-            match whose {
-                Some(at) => {
-                    give(question(&mut replies[at]).await.answer, LEGACY, "{}");
-                    assert_eq!(rig.far.line().await, r#"{"jsonrpc":"2.0","id":1,"result":{}}"#);
-                }
-                None => {
-                    let line = rig.far.line().await;
-                    assert!(line.contains(&format!("\"code\":{code},")), "{line}");
-                }
-            }
-        }
-    }
+async fn what_the_upstream_withdraws_is_closed_and_not_answered() {
+    let mut rig = rig(config());
+    let (mut reply, _) = started(&mut rig, modern()).await;
+    elicits(&mut rig.far, "\"a\"").await;
+    elicits(&mut rig.far, "\"b\"").await;
+    let (mut one, two) = (question(&mut reply).await, question(&mut reply).await);
+    rig.far.notify("notifications/cancelled", r#"{"requestId":"a"}"#).await;
+    rig.far.notify("notifications/cancelled", r#"{"requestId":"unknown"}"#).await;
+    within(one.answer.closed()).await;
+    drop(one);
+    assert!(rig.far.is_quiet().await);
+    assert!(!two.answer.is_closed());
+    give(two.answer, MODERN, "{}");
+    assert_eq!(rig.far.line().await, r#"{"jsonrpc":"2.0","id":"b","result":{}}"#);
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_cannot_be_asked_is_not() {
-    for (can, method, params, refused) in [
-        (r#"{"elicitation":{"url":{}}}"#, "elicitation/create", "{}", Some("elicitation by form")),
-        (r#"{"elicitation":{}}"#, "elicitation/create", r#"{"mode":"form"}"#, None),
-        (r#"{"elicitation":{}}"#, "elicitation/create", r#"{"mode":"url"}"#, Some("elicitation by URL")),
-        (ALL, "elicitation/create", r#"{"mode":"voice"}"#, Some("elicitation of that mode")),
-        (ALL, "elicitation/create", r#"{"mode":7}"#, Some("elicitation of that mode")),
-        ("{}", "sampling/createMessage", "{}", Some("sampling")),
-        (r#"{"sampling":{}}"#, "sampling/createMessage", r#"{"tools":null,"includeContext":"none"}"#, None),
-        (r#"{"sampling":{}}"#, "sampling/createMessage", r#"{"tools":[]}"#, Some("sampling with tools")),
-        (
-            r#"{"sampling":{}}"#,
-            "sampling/createMessage",
-            r#"{"includeContext":"thisServer"}"#,
-            Some("sampling with context"),
-        ),
-        (r#"{"sampling":{}}"#, "roots/list", "{}", Some("roots")),
-        (r#"{"roots":{}}"#, "roots/list", "{}", None),
+async fn a_question_that_nobody_answers_in_time_is_over_on_both_sides() {
+    let mut rig = rig(Config { question_timeout: Duration::from_secs(90), ..config() });
+    let (mut reply, _) = started(&mut rig, modern()).await;
+    let begun = tokio::time::Instant::now();
+    asks(&mut rig.far, "1", "sampling/createMessage", "{}").await;
+    let mut ask = question(&mut reply).await;
+    let said = rig.far.line().await;
+    assert!(said.contains(r#""id":1,"error":{"code":-1,"#), "{said}");
+    assert_eq!(begun.elapsed().as_secs(), 90);
+    within(ask.answer.closed()).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_withdrawn_calls_questions_are_answered_before_it_is_withdrawn() {
+    let mut rig = rig(config());
+    let (mut reply, id) = started(&mut rig, modern()).await;
+    elicits(&mut rig.far, "1").await;
+    let mut delivered = question(&mut reply).await;
+    elicits(&mut rig.far, "2").await;
+    rig.far.notify("notifications/message", r#"{"level":"info","data":1}"#).await;
+    while rig.notices.lock().unwrap().is_empty() {
+        tokio::task::yield_now().await;
+    }
+    drop(reply);
+    for id in ["1", "2"] {
+        assert_eq!(rig.far.line().await, format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"action":"cancel"}}}}"#));
+    }
+    let (method, params) = rig.far.notification().await;
+    assert_eq!((method, params.get(Key::RequestId)), (Method::Cancelled, Some(&id.raw()[..])));
+    within(delivered.answer.closed()).await;
+    assert!(rig.far.is_quiet().await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_ends_takes_its_questions_along() {
+    let mut rig = rig(config());
+    let (mut reply, id) = started(&mut rig, modern()).await;
+    elicits(&mut rig.far, "1").await;
+    let mut ask = question(&mut reply).await;
+    rig.far.result(&id, "{}").await;
+    assert!(rig.far.line().await.contains(r#""id":1,"result":{"action":"cancel"}"#));
+    within(ask.answer.closed()).await;
+    assert!(matches!(outcome(&mut reply).await, Outcome::Complete(_)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_upstream_that_dies_takes_its_questions_along() {
+    let mut rig = rig(config());
+    let (mut reply, _) = started(&mut rig, modern()).await;
+    elicits(&mut rig.far, "1").await;
+    let mut ask = question(&mut reply).await;
+    drop(rig.far);
+    within(ask.answer.closed()).await;
+    let Outcome::Error(Failure::Refused(refusal)) = outcome(&mut reply).await else { panic!() };
+    assert_eq!(refusal.reason, Reason::OutcomeUnknown);
+}
+
+#[tokio::test(start_paused = true)]
+async fn so_many_questions_and_no_more() {
+    let mut rig = rig(config());
+    let (mut reply, _) = started(&mut rig, Call { progress: true, ..modern() }).await;
+    for id in 0..17 {
+        elicits(&mut rig.far, &id.to_string()).await;
+    }
+    let line = rig.far.line().await;
+    assert!(line.contains(r#""id":16,"error":{"code":-32602,"message":"too many"#), "{line}");
+    // None of those that wait is lost to what comes after it.
+    for value in 0..200 {
+        rig.far.notify("notifications/progress", &format!(r#"{{"progressToken":1,"progress":{value}}}"#)).await;
+    }
+    let mut open = Vec::new();
+    for _ in 0..16 {
+        open.push(question(&mut reply).await);
+    }
+    give(open.remove(0).answer, MODERN, "{}");
+    assert!(rig.far.line().await.contains(r#""id":0,"result":{}"#));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stateless_upstream_that_asks_live_is_not_answered() {
+    let mut rig = Rig::new(config());
+    rig.met(MODERN, "{}");
+    let (mut reply, id) = started(&mut rig, modern()).await;
+    elicits(&mut rig.far, "1").await;
+    asks(&mut rig.far, "2", "ping", "{}").await;
+    assert!(rig.far.is_quiet().await);
+    rig.far.result(&id, r#"{"resultType":"complete"}"#).await;
+    assert!(matches!(outcome(&mut reply).await, Outcome::Complete(_)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_client_answers_may_be_anything() {
+    let mut rig = rig(config());
+    let (mut reply, _) = started(&mut rig, modern()).await;
+    for (body, said) in [
+        (Err(RpcError::from_raw("7".into())), r#""result":{"action":"cancel"}"#),
+        (Err(RpcError::from_raw("{\n\"code\":1}".into())), r#""error":{ "code":1}"#),
     ] {
-        let mut rig = Rig::new(config());
-        rig.met(LEGACY, "{}");
-        let mut reply = rig.upstream().call(tool(MODERN, can, None));
-        rig.far.request().await;
-        asks(&mut rig.far, "1", method, params).await;
-        match refused {
-            None => drop(question(&mut reply).await),
-            Some(what) => {
-                let line = rig.far.line().await;
-                let code = if method.starts_with("elicitation") { -32602 } else { -32601 };
-                let error = format!(r#""error":{{"code":{code},"message":"the client did not declare {what} for"#);
-                assert!(line.contains(&error), "{line}");
-            }
-        }
+        elicits(&mut rig.far, "1").await;
+        question(&mut reply).await.answer.give(Answered { revision: LEGACY, body }).unwrap();
+        assert_eq!(rig.far.line().await, format!(r#"{{"jsonrpc":"2.0","id":1,{said}}}"#));
     }
 }

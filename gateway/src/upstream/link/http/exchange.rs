@@ -11,7 +11,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 /// How many exchanges may be under way or wait for a connection.
@@ -108,9 +108,9 @@ impl HttpExchange {
         });
     }
 
-    /// Whether a question that was put on it is open.
-    pub(crate) fn is_asked(&self) -> bool {
-        self.slot.is_asked()
+    /// Since when a question is open on it.
+    pub(crate) fn asked_since(&self) -> Option<Instant> {
+        self.slot.asked_since()
     }
 
     /// Lets it run on unwatched.
