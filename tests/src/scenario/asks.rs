@@ -127,6 +127,8 @@ pub(crate) async fn withdrawn(case: &Case) {
     let (desk, upstream) = (&case.client.desk, &case.upstream);
     let (asked, gone, mark, gate) = (desk.asked.mark(), desk.withdrawn.mark(), upstream.events.mark(), judge::nonce());
     desk.now(Kind::Roots, Reply::Gate(gate.clone(), Box::new(Reply::Accept)));
+    // Where the call ends with it, the withdrawal comes among the notices.
+    let _ear = case.client.listen(&[]).await;
     let (talk, ()) = tokio::join!(case.client.converse(ask(case, "roots~")), async {
         let question = desk.asked(asked).await;
         upstream.order(Order::Release("withdraw".into())).await;
@@ -155,7 +157,12 @@ pub(crate) async fn cancelled(case: &Case) {
     desk.asked(asked).await;
     open.cancel().await;
     if !case.upstream_revision.is_modern() {
-        case.upstream.cancelled(mark).await;
+        // Its question is answered for it first, so that the call may be over before the cancel comes.
+        let hears = |event: &Event| match &event.what {
+            What::Frame { raw, .. } => raw.contains("notifications/cancelled").then_some(()),
+            _ => None,
+        };
+        case.upstream.events.wait_from(mark, "the upstream hears of the cancel", hears).await;
     }
     desk.now(Kind::Roots, Reply::Accept);
     let told = report(&case.client.converse(ask(case, "roots")).await);
