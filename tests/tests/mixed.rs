@@ -9,14 +9,14 @@ use std::time::Duration;
 
 use serde_json::Value;
 use tokio::task::JoinSet;
-use trunkline_tests::client::{Client, Desk, Request, tool};
+use trunkline_tests::client::{Changes, Client, Desk, Request, tool};
 use trunkline_tests::frame::Frame;
 use trunkline_tests::gateway::{Config, Gateway};
 use trunkline_tests::journal::{Event, Order, What};
 use trunkline_tests::revision::Revision;
 use trunkline_tests::script::Script;
 use trunkline_tests::upstream::Upstream;
-use trunkline_tests::within::within_limit;
+use trunkline_tests::within::{until, within_limit};
 
 const CLIENTS: [(&str, Revision); 6] = [
     ("ada", Revision::R2026_07_28),
@@ -105,10 +105,7 @@ async fn errand(client: &Client, name: &str, number: usize, upstream: &Upstream,
             settled(name, outcome, owner);
         }
         log(client, name, &own("chatter")).await;
-        let mark = ear.heard.mark();
-        let params = format!("{{\"uri\":\"{uri}\"}}");
-        upstream.order(Order::Notify("notifications/resources/updated".into(), params)).await;
-        ear.hears(mark, "notifications/resources/updated").await;
+        updated(&ear, upstream, &uri).await;
     }
     for frame in ear.heard.all().iter().filter(|frame| frame.is_notice("notifications/resources/updated")) {
         let about = frame.param_text("uri").unwrap_or_default();
@@ -126,6 +123,17 @@ async fn subscribed(upstream: &Upstream, uri: &str) {
         _ => None,
     };
     upstream.events.wait(&format!("{} is asked for updates of {uri}", upstream.name), knows).await;
+}
+
+/// The resource changes until the client has heard of it: while others subscribe the upstream's stream is changed for another.
+async fn updated(ear: &Changes<'_>, upstream: &Upstream, uri: &str) {
+    const UPDATED: &str = "notifications/resources/updated";
+    let mark = ear.heard.mark();
+    until(&format!("the client hears that {uri} has changed"), || async {
+        upstream.order(Order::Notify(UPDATED.into(), format!("{{\"uri\":\"{uri}\"}}"))).await;
+        ear.heard.find(mark, |frame| frame.is_notice(UPDATED).then_some(()))
+    })
+    .await;
 }
 
 /// Of two calls one is cancelled, and the other one goes on.
