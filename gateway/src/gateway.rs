@@ -243,7 +243,19 @@ fn terms(config: &Config, mode: Mode) -> Terms {
         page_size: config.catalog.page_size,
         first_list_wait: config.catalog.first_list_wait.unwrap_or(wait),
         instructions: config.server.instructions.clone(),
+        unknown: config.extensions,
+        secret: secret(config),
     }
+}
+
+/// What the ids of tasks are wrapped with: the configured key, else what nobody can guess as long as this process lives.
+fn secret(config: &Config) -> Vec<u8> {
+    if let Some(key) = &config.server.session.signing_key {
+        return key.as_bytes().to_vec();
+    }
+    let mut secret = vec![0; 32];
+    getrandom::fill(&mut secret).expect("the system gives random bytes");
+    secret
 }
 
 /// What can be done about an address that cannot be listened on.

@@ -44,6 +44,8 @@ pub struct Config {
     pub naming: router::config::Naming,
     /// `[catalog]`: how lists are served.
     pub catalog: router::config::Catalog,
+    /// `[extensions]`: what becomes of extensions that the gateway does not know.
+    pub extensions: router::config::Unknown,
     /// The upstreams that are switched on, in the order of the files.
     pub upstreams: Vec<upstream::config::Config>,
 }
@@ -119,6 +121,7 @@ fn check(reading: &Reading) -> Config {
         auth: auth::auth(root.table("auth")),
         naming: settings::naming(root.table("naming")),
         catalog: settings::catalog(root.table("catalog")),
+        extensions: settings::extensions(root.table("extensions")),
         upstreams: upstreams::upstreams(root.table("upstreams"), root.table("mcpServers"), &defaults),
     };
     root.end("the configuration");

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tracing_subscriber::EnvFilter;
 
 use crate::downstream::config::{Config as Server, Questions, Session, SigningKey};
-use crate::router::config::{Catalog, Naming, Strategy};
+use crate::router::config::{Catalog, Naming, Strategy, Unknown};
 use crate::telemetry::config::{Admin, Format, Log};
 
 use super::section::Section;
@@ -113,6 +113,14 @@ pub(super) fn naming(mut section: Section<'_>) -> Naming {
     };
     section.end("[naming]");
     naming
+}
+
+/// `[extensions]`.
+pub(super) fn extensions(mut section: Section<'_>) -> Unknown {
+    let words = [("pass", Unknown::Pass), ("strip", Unknown::Strip), ("refuse", Unknown::Refuse)];
+    let unknown = section.word("unknown", &words).unwrap_or_default();
+    section.end("[extensions]");
+    unknown
 }
 
 /// `[catalog]`.

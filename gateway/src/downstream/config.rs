@@ -123,7 +123,7 @@ impl SigningKey {
     }
 
     /// The secret.
-    pub(super) fn as_bytes(&self) -> &[u8] {
+    pub fn as_bytes(&self) -> &[u8] {
         self.0.as_bytes()
     }
 }

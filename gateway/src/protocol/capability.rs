@@ -58,8 +58,8 @@ impl Capabilities {
                 Some("roots") => found = found.with(Self::ROOTS),
                 Some("extensions") => {
                     found = found
-                        .with_if(Self::APPS, has("io.modelcontextprotocol/ui"))
-                        .with_if(Self::TASKS, revision.is_modern() && has("io.modelcontextprotocol/tasks"));
+                        .with_if(Self::APPS, has(EXTENSION_APPS))
+                        .with_if(Self::TASKS, revision.is_modern() && has(EXTENSION_TASKS));
                 }
                 _ => {}
             }
@@ -117,6 +117,47 @@ impl Capabilities {
     }
 }
 
+/// The extension that is tasks.
+pub const EXTENSION_TASKS: &str = "io.modelcontextprotocol/tasks";
+/// The extension that is pages of tools.
+pub const EXTENSION_APPS: &str = "io.modelcontextprotocol/ui";
+
+/// Whether the gateway knows an extension by name.
+pub fn is_known(extension: &str) -> bool {
+    matches!(extension, EXTENSION_TASKS | EXTENSION_APPS)
+}
+
+/// Whether a client declares extensions that the gateway does not know.
+pub fn has_unknown_extensions(raw: &[u8]) -> bool {
+    raw != b"{}" && json::get(raw, "extensions").is_some_and(|all| names(all).any(|name| !is_known(&name)))
+}
+
+/// What a client declares, without extensions that the gateway does not know.
+pub fn without_unknown_extensions(raw: &[u8]) -> bytes::Bytes {
+    let (mut out, mut comma) = (b"{".to_vec(), false);
+    for member in json::Members::of(raw).into_iter().flatten().flatten() {
+        out.extend_from_slice(if std::mem::replace(&mut comma, true) { b"," } else { b"" });
+        let value = &raw[member.value..member.end];
+        if json::unquote(&raw[member.start..member.key_end]).as_deref() != Some("extensions") {
+            out.extend_from_slice(&raw[member.start..member.end]);
+            continue;
+        }
+        let known =
+            json::Members::of(value).into_iter().flatten().flatten().filter(|member| {
+                json::unquote(&value[member.start..member.key_end]).is_some_and(|name| is_known(&name))
+            });
+        let kept: Vec<_> = known.map(|member| &value[member.start..member.end]).collect();
+        out.extend_from_slice(&[&b"\"extensions\":{"[..], &kept.join(&b','), b"}"].concat());
+    }
+    out.push(b'}');
+    out.into()
+}
+
+fn names(extensions: &[u8]) -> impl Iterator<Item = std::borrow::Cow<'_, str>> {
+    let members = json::Members::of(extensions).into_iter().flatten().flatten();
+    members.filter_map(|member| json::unquote(&extensions[member.start..member.key_end]))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -132,6 +173,15 @@ mod tests {
             }
             assert_eq!(Capabilities::parse(set.to_json(R::V2026_07_28).as_bytes(), R::V2026_07_28), set, "{bits:b}");
         }
+    }
+
+    #[test]
+    fn unknown_extensions_can_be_left_out() {
+        let raw = br#"{"roots":{},"extensions":{"a/b":{},"io.modelcontextprotocol/ui":{}},"x":1}"#;
+        assert!(has_unknown_extensions(raw));
+        let rest = without_unknown_extensions(raw);
+        assert_eq!(rest, r#"{"roots":{},"extensions":{"io.modelcontextprotocol/ui":{}},"x":1}"#);
+        assert!(!has_unknown_extensions(&rest) && !has_unknown_extensions(b"{}"));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The `Mcp-*` headers of modern HTTP: made from a frame, and checked against a frame.
 
+use super::json;
 use super::method::Method;
 use super::object::{Key, Object};
 use base64::Engine;
@@ -58,6 +59,7 @@ pub fn name_of<'a>(method: &Method, params: &'a Object) -> Option<Cow<'a, str>> 
     match method {
         Method::ToolsCall | Method::PromptsGet => params.text(Key::Name),
         Method::ResourcesRead => params.text(Key::Uri),
+        Method::TasksGet | Method::TasksUpdate | Method::TasksCancel => params.find("taskId").and_then(json::unquote),
         _ => None,
     }
 }

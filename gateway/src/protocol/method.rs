@@ -75,6 +75,16 @@ methods! {
     RootsList = "roots/list",
     /// A question for the person.
     Elicitation = "elicitation/create",
+    /// How a task stands.
+    TasksGet = "tasks/get",
+    /// A task's result, 2025-11-25 only.
+    TasksResult = "tasks/result",
+    /// All tasks, 2025-11-25 only.
+    TasksList = "tasks/list",
+    /// A task is withdrawn.
+    TasksCancel = "tasks/cancel",
+    /// A task's questions are answered, modern only.
+    TasksUpdate = "tasks/update",
     /// The handshake's end.
     Initialized = "notifications/initialized",
     /// A request is withdrawn.
@@ -107,6 +117,6 @@ impl Method {
 
     /// Whether the call may take as long as its client waits: `request_timeout` does not bound it.
     pub fn is_long(&self) -> bool {
-        matches!(self, Self::ToolsCall | Self::PromptsGet | Self::ResourcesRead)
+        matches!(self, Self::ToolsCall | Self::PromptsGet | Self::ResourcesRead | Self::TasksResult)
     }
 }

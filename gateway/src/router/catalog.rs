@@ -1,6 +1,6 @@
 //! What the gateway offers: the merged inventories, an immutable snapshot that is swapped whole.
 
-use super::config::Naming;
+use super::config::{Naming, Unknown};
 use super::entry::Entry;
 use super::kind::Kind;
 use super::namespace;
@@ -9,6 +9,7 @@ use super::shelf::Shelf;
 use super::stock;
 use super::template::Template;
 use super::uri::{Marked, origin};
+use super::wrap::Wrap;
 use crate::call::Grants;
 use crate::protocol::Object;
 use crate::upstream::Inventory;
@@ -40,6 +41,8 @@ pub(super) struct Rules {
     pub(super) page_size: usize,
     /// Put before the instructions of the upstreams.
     pub(super) instructions: String,
+    pub(super) unknown: Unknown,
+    pub(super) wrap: Wrap,
 }
 
 /// Whose a URI is, and what it is called there.

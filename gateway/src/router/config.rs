@@ -38,6 +38,18 @@ pub enum Strategy {
     Flat,
 }
 
+/// What becomes of extensions that the gateway does not know.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Unknown {
+    /// They pass, where one upstream has them.
+    #[default]
+    Pass,
+    /// Nobody is told of them.
+    Strip,
+    /// Who declares one is refused.
+    Refuse,
+}
+
 /// How lists are served.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Catalog {

@@ -1,14 +1,22 @@
 //! What the gateway says of itself: the union of what its upstreams can, and their instructions.
 
 use super::catalog::Catalog;
+use super::extensions;
 use crate::protocol::{Object, Revision, json};
 use crate::upstream::Supports;
 
 /// So much of one upstream's instructions is passed on; more would crowd out the others.
 const INSTRUCTIONS_CHARS_MAX: usize = 16 * 1024;
 /// What an upstream that was never seen counts as having: it may turn out to.
-const ALL: Supports =
-    Supports { tools: true, resources: true, subscribe: true, prompts: true, completions: true, logging: true };
+const ALL: Supports = Supports {
+    tools: true,
+    resources: true,
+    subscribe: true,
+    prompts: true,
+    completions: true,
+    logging: true,
+    tasks: false,
+};
 
 /// The result of `server/discover`, in the words of the newest revision.
 pub(super) fn result(catalog: &Catalog) -> Object {
@@ -44,12 +52,7 @@ fn capabilities(catalog: &Catalog) -> String {
     if has(|supports| supports.logging) {
         parts.push("\"logging\":{}".to_owned());
     }
-    // What a single upstream has of its own can be reached through us, since unknown methods go to it.
-    let only = catalog.known.first().and_then(Option::as_ref).filter(|_| catalog.is_transparent());
-    let experimental = only.and_then(|inventory| inventory.capabilities.find("experimental"));
-    if let Some(raw) = experimental.and_then(|raw| std::str::from_utf8(raw).ok()) {
-        parts.push(format!("\"experimental\":{raw}"));
-    }
+    parts.extend(extensions::capabilities(catalog));
     format!("{{{}}}", parts.join(","))
 }
 

@@ -6,6 +6,7 @@ mod current;
 mod discover;
 mod encoded;
 mod entry;
+mod extensions;
 mod fanout;
 mod hint;
 mod keeper;
@@ -23,8 +24,10 @@ mod shelf;
 mod splice;
 mod stock;
 mod stopwatch;
+mod tasks;
 mod template;
 mod uri;
+mod wrap;
 
 pub use listeners::Listeners;
 pub use owner::Owner;
@@ -40,6 +43,7 @@ use owner::Member;
 use route::Routes;
 use std::sync::Arc;
 use std::time::Duration;
+use wrap::Wrap;
 
 /// What a router is made with, beside its upstreams.
 #[derive(Debug, Clone)]
@@ -52,6 +56,10 @@ pub struct Terms {
     pub first_list_wait: Duration,
     /// Put before the instructions of the upstreams.
     pub instructions: String,
+    /// What becomes of extensions that the gateway does not know.
+    pub unknown: config::Unknown,
+    /// What the ids of tasks are wrapped with.
+    pub secret: Vec<u8>,
 }
 
 /// Knows whose everything is. A [`Handle`] that never waits: what must wait does so in its own reply.
@@ -59,17 +67,19 @@ pub struct Router {
     routes: Routes,
     listeners: Listeners,
     first_list_wait: Duration,
+    unknown: config::Unknown,
 }
 
 impl Router {
     /// A router over these upstreams, in configuration order; its tasks live in `tasks`.
     pub fn start(upstreams: Vec<Arc<dyn Owner>>, terms: Terms, listeners: Listeners, tasks: &Tasks) -> Self {
         let members: Arc<[Member]> = upstreams.into_iter().map(Member::new).collect();
-        let Terms { naming, page_size, first_list_wait, instructions } = terms;
-        let rules = Arc::new(Rules { naming, page_size, instructions });
+        let Terms { naming, page_size, first_list_wait, instructions, unknown, secret } = terms;
+        let wrap = Wrap::new(&secret);
+        let rules = Arc::new(Rules { naming, page_size, instructions, unknown, wrap });
         let current = Arc::new(Current::new(Catalog::build(&members, &rules, None)));
         keeper::start(&current, &listeners, tasks);
-        Self { routes: Routes::new(current), listeners, first_list_wait }
+        Self { routes: Routes::new(current), listeners, first_list_wait, unknown }
     }
 
     fn notify(&self, call: Call) -> Reply {
@@ -96,12 +106,20 @@ impl Handle for Router {
             return self.notify(call);
         }
         let current = &self.routes.current;
+        let revision = call.revision();
+        let call = match extensions::admit(call, self.unknown) {
+            Ok(call) => call,
+            Err(refusal) => return Reply::refuse(revision, refusal),
+        };
         match &call.method {
             // One upstream.
             Method::ToolsCall => self.routes.named(Kind::Tools, call),
             Method::PromptsGet => self.routes.named(Kind::Prompts, call),
             Method::ResourcesRead => self.routes.read(call),
             Method::Complete => self.routes.complete(call),
+            Method::TasksGet | Method::TasksResult | Method::TasksCancel | Method::TasksUpdate => {
+                tasks::one(&current.load(), call)
+            }
             Method::Other(_) => self.routes.unknown(call),
             // All of them.
             Method::Listen => listen::listen(current, &self.listeners, call),

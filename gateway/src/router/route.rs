@@ -2,11 +2,13 @@
 
 use super::catalog::{Catalog, Found};
 use super::current::Current;
+use super::extensions;
 use super::hint;
 use super::kind::Kind;
 use super::later::Later;
 use super::rewrite::Rewritten;
 use super::splice;
+use super::tasks::{self, Wrapped};
 use crate::call::{Call, Reason, Refusal, Reply};
 use crate::protocol::object::Key;
 use crate::protocol::{Object, json};
@@ -60,7 +62,7 @@ impl Routes {
     /// What no list names: to the one upstream without a prefix.
     pub(super) fn unknown(&self, call: Call) -> Reply {
         let catalog = self.current.load();
-        match catalog.bare() {
+        match catalog.bare().or_else(|| extensions::owner(&catalog, &call.method)) {
             Some(member) => hand_over(&catalog, member, call),
             None => {
                 let method = hint::shown(call.method.as_str());
@@ -209,6 +211,16 @@ fn hand_over(catalog: &Arc<Catalog>, member: usize, call: Call) -> Reply {
         let why = "`requestState` is unknown to whoever has this name now: another upstream gave it out";
         return refuse(&call, invalid(why.to_owned()));
     }
+    if tasks::may_make(catalog, member, &call) {
+        let principal = call.caller.principal.clone();
+        return Wrapped::reply(rewritten(catalog, member, call), catalog, member, principal).owned_by(owner.name());
+    }
+    rewritten(catalog, member, call)
+}
+
+/// The owner's reply, with its URIs as clients know them.
+fn rewritten(catalog: &Arc<Catalog>, member: usize, call: Call) -> Reply {
+    let owner = &catalog.members[member].owner;
     if catalog.marked(member).is_none() {
         return owner.call(call);
     }

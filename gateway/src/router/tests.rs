@@ -4,6 +4,7 @@ mod calls;
 mod discovery;
 mod listening;
 mod lists;
+mod tasks;
 mod uris;
 
 use super::config::Strategy;
@@ -121,7 +122,14 @@ impl Stage {
 
     fn paged(strategy: Strategy, page_size: usize, upstreams: &[&Arc<Scripted>]) -> Self {
         let naming = Naming { strategy, ..Naming::default() };
-        let terms = Terms { naming, page_size, first_list_wait: Duration::from_secs(2), instructions: String::new() };
+        let terms = Terms {
+            naming,
+            page_size,
+            first_list_wait: Duration::from_secs(2),
+            instructions: String::new(),
+            unknown: config::Unknown::Pass,
+            secret: vec![7; 32],
+        };
         let (listeners, tasks) = (Listeners::default(), Tasks::new());
         let owners = upstreams.iter().map(|upstream| (*upstream).clone() as Arc<dyn Owner>).collect();
         Self { router: Router::start(owners, terms, listeners.clone(), &tasks), listeners, tasks }

@@ -1,5 +1,6 @@
 //! What one upstream offers.
 
+use crate::protocol::capability::EXTENSION_TASKS;
 use crate::protocol::param_headers::ParamHeaders;
 use crate::protocol::{Object, Revision, json};
 use bytes::Bytes;
@@ -52,12 +53,18 @@ pub struct Supports {
     pub completions: bool,
     /// Log messages.
     pub logging: bool,
+    /// Tasks, in the form of its revision.
+    pub tasks: bool,
 }
 
 impl Supports {
     /// What declared capabilities mean. Before 2025-03-26 completion had no capability of its own.
     pub(crate) fn of(capabilities: &Object, revision: Revision) -> Self {
         let has = |name: &str| capabilities.find(name).is_some_and(|value| value.starts_with(b"{"));
+        let path = |keys: &[&str]| {
+            let start = Some(&capabilities.raw()[..]);
+            keys.iter().fold(start, |at, key| json::get(at?, key)).is_some_and(|value| value.starts_with(b"{"))
+        };
         let subscribe = capabilities.find("resources").and_then(|resources| json::get(resources, "subscribe"));
         Self {
             tools: has("tools"),
@@ -67,7 +74,19 @@ impl Supports {
             completions: has("completions")
                 || (revision == Revision::V2024_11_05 && (has("prompts") || has("resources"))),
             logging: has("logging"),
+            tasks: match revision {
+                Revision::V2025_11_25 => path(&["tasks", "requests", "tools", "call"]),
+                revision => revision.is_modern() && path(&["extensions", EXTENSION_TASKS]),
+            },
         }
+    }
+}
+
+impl Item {
+    /// Whether it is a tool that must be called as a task.
+    pub(crate) fn runs_as_a_task(&self) -> bool {
+        let support = self.definition.find("execution").and_then(|raw| json::get(raw, "taskSupport"));
+        support.and_then(json::unquote).as_deref() == Some("required")
     }
 }
 

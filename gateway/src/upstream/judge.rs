@@ -2,6 +2,7 @@
 
 use super::words;
 use crate::call::{Call, Failure, Outcome};
+use crate::protocol::capability::has_unknown_extensions;
 use crate::protocol::error::{HEADER_MISMATCH, RpcError, UNSUPPORTED_REVISION};
 use crate::protocol::frame::Body;
 use crate::protocol::object::Key;
@@ -43,6 +44,12 @@ fn modern(upstream: &Arc<str>, call: &Call, result: Object) -> Outcome {
         Some("input_required") if call.method.is_long() => Outcome::InputRequired(result),
         // Only who declared the extension on this very call can be given a task.
         Some("task") if memchr::memmem::find(&call.caller.capabilities, TASKS).is_some() => Outcome::Complete(result),
+        // Who speaks an extension that the gateway does not know reads its results too.
+        Some(kind)
+            if !["input_required", "task"].contains(&kind) && has_unknown_extensions(&call.caller.capabilities) =>
+        {
+            Outcome::Complete(result)
+        }
         _ => words::bad_answer(upstream, call, "the result is of a type that is not known").into(),
     }
 }

@@ -6,6 +6,7 @@ use super::peer::Peer;
 use super::reads::{Kinds, Pace};
 use super::standing::Standing;
 use crate::lifecycle::State;
+use crate::protocol::Revision;
 use crate::signals;
 use std::sync::Arc;
 use tokio::time::Instant;
@@ -56,6 +57,12 @@ fn publish(standing: &Standing, peer: &Peer, inventory: Inventory) {
         Default::default()
     };
     standing.headers.store(Arc::new(headers));
+    let as_tasks = if inventory.revision == Revision::V2025_11_25 && inventory.supports.tasks {
+        inventory.tools.iter().filter(|tool| tool.runs_as_a_task()).map(|tool| tool.key.clone()).collect()
+    } else {
+        Default::default()
+    };
+    standing.as_tasks.store(Arc::new(as_tasks));
     standing.inventory.send_replace(Some(Arc::new(inventory)));
 }
 

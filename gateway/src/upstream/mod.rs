@@ -29,6 +29,7 @@ mod standing;
 mod subscriptions;
 mod supervisor;
 mod taking;
+mod tasks;
 mod words;
 
 pub use holding::Said;

@@ -21,7 +21,7 @@ use crate::protocol::{Method, Object};
 use crate::signals;
 use arc_swap::ArcSwap;
 use http::{HeaderName, HeaderValue};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;
@@ -56,6 +56,8 @@ pub(crate) struct Standing {
     pub(crate) notices: Arc<dyn Fn(Notice) + Send + Sync>,
     /// Of the tools that tell arguments in headers.
     pub(crate) headers: ArcSwap<HashMap<Arc<str>, Arc<ParamHeaders>>>,
+    /// The tools that run as tasks only.
+    pub(crate) as_tasks: ArcSwap<HashSet<Arc<str>>>,
     /// Supervision has ended, and nothing is left behind.
     pub(crate) stopped: CancellationToken,
     /// When it was last said that a question is nobody's.
@@ -86,6 +88,7 @@ impl Standing {
             pages: Pages::default(),
             notices,
             headers: ArcSwap::default(),
+            as_tasks: ArcSwap::default(),
             stopped: CancellationToken::new(),
             not_owned: Mutex::default(),
             said: Mutex::default(),
@@ -105,6 +108,7 @@ impl Standing {
             holding,
             beside: Some((primary.clone(), number)),
             headers: ArcSwap::new(primary.headers.load_full()),
+            as_tasks: ArcSwap::new(primary.as_tasks.load_full()),
             ..Self::new(primary.config.clone(), seat, primary.notices.clone())
         };
         standing.inventory.send_replace(primary.inventory.borrow().clone());

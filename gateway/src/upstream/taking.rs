@@ -4,6 +4,7 @@ use super::listening::ListenSource;
 use super::peer::Peer;
 use super::source::{CallSource, Sending};
 use super::standing::Standing;
+use super::tasks::Driven;
 use crate::call::{Call, ListenFilter, Reason, Refusal, Reply};
 use crate::protocol::Method;
 use crate::protocol::object::Key;
@@ -16,6 +17,7 @@ impl Standing {
         match self.judge(&call) {
             Some(refusal) => Reply::refuse(revision, refusal),
             None if call.method == Method::Listen => self.listen(&call),
+            None if self.must_drive(&call) => Reply::live(Driven::start(self, &call)),
             None => match self.admit(&call) {
                 Ok(Sending::Sent(sent)) => Reply::live(CallSource::sent(self, call, sent)),
                 Ok(Sending::Waiting(turn)) => Reply::live(CallSource::waiting(self, call, turn)),

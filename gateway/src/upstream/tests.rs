@@ -5,6 +5,7 @@ pub(super) mod host;
 mod http;
 mod instances;
 pub(super) mod rig;
+mod tasks;
 
 use self::rig::{Rig, call, config, outcome};
 use super::config::{Config, Filter, Glob, Transport};

@@ -1,11 +1,9 @@
 //! What the gateway says it can do, in the words of one revision.
 
 use super::edit::{self, Fate};
+use crate::protocol::capability::EXTENSION_TASKS;
 use crate::protocol::revision::{Features, Revision};
 use std::borrow::Cow;
-
-/// The extension that is tasks.
-const TASKS: &str = "io.modelcontextprotocol/tasks";
 
 /// Capabilities without what a peer of revision `to` does not know.
 pub fn capabilities(offered: &[u8], to: Revision) -> Cow<'_, [u8]> {
@@ -15,7 +13,7 @@ pub fn capabilities(offered: &[u8], to: Revision) -> Cow<'_, [u8]> {
         "extensions" if to.is_modern() => Fate::Stays,
         // Hosts of that revision read there who serves pages; its tasks have another form.
         "extensions" if to == Revision::NEWEST_LEGACY => {
-            match edit::members(value, |key, _| Fate::gone_if(key == TASKS)) {
+            match edit::members(value, |key, _| Fate::gone_if(key == EXTENSION_TASKS)) {
                 Some(rest) if rest == b"{}" => Fate::Goes,
                 rest => Fate::of(rest),
             }

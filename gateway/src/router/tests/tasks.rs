@@ -1,0 +1,134 @@
+//! Tasks and extensions: wrapped ids, who may have them, and what passes beyond the protocol.
+
+use super::*;
+use crate::call::Can;
+
+const EXTENSION: &str = r#"{"extensions":{"io.modelcontextprotocol/tasks":{}}}"#;
+
+/// A call of a client with these capabilities.
+fn of(principal: &str, revision: Revision, capabilities: &'static str, method: Method, params: &str) -> Call {
+    let plain = call(method, params);
+    let caller = Caller {
+        principal: Principal::named(principal),
+        revision,
+        capabilities: capabilities.into(),
+        can: Can::default(),
+        ..(*plain.caller).clone()
+    };
+    Call { caller: Arc::new(caller), ..plain }
+}
+
+/// An upstream that makes a task of every call and knows how each stands.
+fn tasked(name: &str, revision: Revision) -> Arc<Scripted> {
+    let result = |text: String| Object::parse(text.into()).unwrap();
+    let upstream = Scripted::answering(name, name, move |call| {
+        let made = match revision.is_modern() {
+            true => r#"{"resultType":"task","taskId":"own","status":"working"}"#.to_owned(),
+            false => r#"{"task":{"taskId":"own","status":"working"}}"#.to_owned(),
+        };
+        let stands = format!(
+            r#"{{"taskId":{},"status":"working"}}"#,
+            json::quote(&call.params.find("taskId").and_then(json::unquote).unwrap_or_default())
+        );
+        let told = if call.method == Method::ToolsCall { made } else { stands };
+        Some(Reply::complete(revision, result(told)))
+    });
+    let supports = Supports { tools: true, tasks: true, ..Supports::default() };
+    upstream.offer(Inventory { revision, supports, ..inventory(&["t"]) });
+    upstream
+}
+
+fn id_in(result: &str) -> String {
+    let raw = result.as_bytes();
+    let id = json::get(raw, "taskId").or_else(|| json::get(json::get(raw, "task")?, "taskId"));
+    json::unquote(id.unwrap_or_else(|| panic!("{result}"))).unwrap().into_owned()
+}
+
+#[tokio::test(start_paused = true)]
+async fn ids_of_tasks_lead_back_to_their_upstream_and_to_nobody_else() {
+    use Revision::{V2025_11_25 as Legacy, V2026_07_28 as Modern};
+    for (revision, capabilities) in [(Legacy, "{}"), (Modern, EXTENSION)] {
+        let (one, other) = (tasked("a", revision), tasked("b", revision));
+        let stage = Stage::new(Strategy::Prefix, &[&one, &other]);
+        settle().await;
+        let ask = |principal: &str, method, params: &str| {
+            told(stage.router.handle(of(principal, revision, capabilities, method, params)))
+        };
+        let public = id_in(&ask("p", Method::ToolsCall, r#"{"name":"b__t","task":{}}"#).await);
+        assert_ne!(public, "own");
+        assert_eq!(id_in(&ask("p", Method::ToolsCall, r#"{"name":"b__t","task":{}}"#).await), public, "the same text");
+        let elsewhere = id_in(&ask("p", Method::ToolsCall, r#"{"name":"a__t","task":{}}"#).await);
+        assert_ne!(elsewhere, public);
+        drop((one.heard(), other.heard()));
+        let params = format!(r#"{{"taskId":"{public}"}}"#);
+        for method in [Method::TasksGet, Method::TasksCancel] {
+            assert_eq!(id_in(&ask("p", method.clone(), &params).await), public);
+            assert_eq!(other.heard(), [format!(r#"{} {{"taskId":"own"}}"#, method.as_str())]);
+        }
+        assert!(one.heard().is_empty());
+        let (foreign, nothing) =
+            (ask("q", Method::TasksGet, &params).await, ask("p", Method::TasksGet, r#"{"taskId":"own"}"#).await);
+        assert_eq!(foreign, nothing, "not yours is not there");
+        assert!(foreign.starts_with("InvalidParams"), "{foreign}");
+        assert!(other.heard().is_empty() && one.heard().is_empty());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_form_of_tasks_has_its_own_methods() {
+    let upstream = tasked("a", Revision::V2026_07_28);
+    let stage = Stage::new(Strategy::Prefix, &[&upstream]);
+    settle().await;
+    let ask = |revision, capabilities, method| {
+        told(stage.router.handle(of("p", revision, capabilities, method, r#"{"taskId":"x"}"#)))
+    };
+    let (legacy, modern) = (Revision::V2025_11_25, Revision::V2026_07_28);
+    for (revision, capabilities, method, expected) in [
+        (modern, "{}", Method::TasksGet, "MissingCapability"),
+        (modern, EXTENSION, Method::TasksGet, "InvalidParams"),
+        (modern, EXTENSION, Method::TasksResult, "UnknownMethod"),
+        (modern, EXTENSION, Method::TasksList, "UnknownMethod"),
+        (legacy, "{}", Method::TasksUpdate, "UnknownMethod"),
+        (legacy, "{}", Method::TasksResult, "InvalidParams"),
+        (Revision::V2025_06_18, "{}", Method::TasksGet, "UnknownMethod"),
+    ] {
+        let said = ask(revision, capabilities, method.clone()).await;
+        assert!(said.starts_with(expected), "{revision} {method:?}: {said}");
+    }
+}
+
+fn offering(name: &str, capabilities: &str) -> Arc<Scripted> {
+    let upstream = Scripted::new(name, name);
+    let capabilities = Object::parse(Bytes::copy_from_slice(capabilities.as_bytes())).unwrap();
+    upstream.offer(Inventory { revision: Revision::V2026_07_28, capabilities, ..inventory(&["t"]) });
+    upstream
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_one_upstream_has_beyond_the_protocol_passes() {
+    let one = offering("a", r#"{"extensions":{"v/one":{"k":1},"v/both":{}},"experimental":{"e":{}}}"#);
+    let other = offering("b", r#"{"extensions":{"v/both":{},"io.modelcontextprotocol/ui":{}}}"#);
+    let stage = Stage::new(Strategy::Prefix, &[&one, &other]);
+    settle().await;
+    let said = told(stage.ask(Method::Discover, "{}")).await;
+    assert!(said.contains(r#""extensions":{"io.modelcontextprotocol/ui":{},"v/one":{"k":1}}"#), "{said}");
+    assert!(said.contains(r#""experimental":{"e":{}}"#) && !said.contains("v/both"), "{said}");
+    drop((one.heard(), other.heard()));
+    told(stage.ask(Method::parse("experimental/x"), "{}")).await;
+    assert_eq!(one.heard(), ["experimental/x {}"]);
+    // What two upstreams have is nobody's; what one has is its own.
+    told(stage.ask(Method::parse("v/call"), "{}")).await;
+    assert_eq!((one.heard(), other.heard()), (vec!["v/call {}".to_owned()], Vec::new()));
+}
+
+#[test]
+fn unknown_extensions_are_stripped_or_refused_where_that_is_said() {
+    use super::super::config::Unknown;
+    use super::super::extensions::admit;
+    let declared = r#"{"extensions":{"v/one":{},"io.modelcontextprotocol/ui":{}}}"#;
+    let ask = || of("p", Revision::V2026_07_28, declared, Method::ToolsCall, "{}");
+    assert_eq!(admit(ask(), Unknown::Pass).unwrap().caller.capabilities, declared);
+    let stripped = admit(ask(), Unknown::Strip).unwrap();
+    assert_eq!(stripped.caller.capabilities, r#"{"extensions":{"io.modelcontextprotocol/ui":{}}}"#);
+    assert_eq!(admit(ask(), Unknown::Refuse).unwrap_err().reason, Reason::InvalidParams);
+}
