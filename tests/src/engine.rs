@@ -47,7 +47,8 @@ pub struct Engine {
     pub changes: broadcast::Sender<Change>,
     gates: Gates,
     rules: Mutex<Vec<(Rule, usize)>>,
-    open: Mutex<Vec<(String, CancellationToken)>>,
+    /// By session and id: ids of two sessions have nothing to do with one another.
+    open: Mutex<Vec<((String, String), CancellationToken)>>,
     added: Mutex<Vec<String>>,
     subscribed: Mutex<HashSet<String>>,
     seen: Mutex<HashSet<String>>,
@@ -105,7 +106,8 @@ impl Engine {
         }
         if frame.method.as_deref() == Some("notifications/cancelled") {
             let id = frame.param("requestId").map_or_else(String::new, |raw| raw.get().to_owned());
-            let found = lock(&self.open).iter().rev().find(|(open, _)| *open == id).map(|(_, token)| token.clone());
+            let meant = (outlet.session().to_owned(), id);
+            let found = lock(&self.open).iter().rev().find(|(open, _)| *open == meant).map(|(_, token)| token.clone());
             // A cancel for a call that is over is ordinary: the two race.
             if let Some(token) = found {
                 token.cancel();
@@ -128,7 +130,8 @@ impl Engine {
         checks::frame(self, frame, revision).await;
         let id = frame.id_text().to_owned();
         let token = CancellationToken::new();
-        lock(&self.open).push((id.clone(), token.clone()));
+        let key = (outlet.session().to_owned(), id.clone());
+        lock(&self.open).push((key.clone(), token.clone()));
         tokio::select! {
             biased;
             () = token.cancelled() => self.cancelled(&id, "notification").await,
@@ -136,7 +139,7 @@ impl Engine {
             () = self.act(frame, revision, outlet) => {}
         }
         let mut open = lock(&self.open);
-        if let Some(at) = open.iter().rposition(|(open, _)| *open == id) {
+        if let Some(at) = open.iter().rposition(|(open, _)| *open == key) {
             open.remove(at);
         }
     }
