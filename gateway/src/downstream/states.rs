@@ -1,8 +1,8 @@
 //! The state that stateless clients carry for us between two requests: given out sealed, and read again.
 
 use super::config::{Config, SigningKey};
-use super::key;
 use super::seal::{Bond, Seal, State, Unopened, Way};
+use super::{key, seal};
 use crate::call::{Call, Caller};
 use crate::protocol::{Method, canonical};
 use bytes::Bytes;
@@ -40,6 +40,10 @@ impl States {
 
     /// What a text says, if it was given out here, and whether it still holds.
     pub(super) fn read(&self, text: &str) -> Result<(State, bool), Unopened> {
+        // What is an upstream's own needs no key.
+        if !text.starts_with(seal::PREFIX) {
+            return Err(Unopened::Foreign);
+        }
         let state = self.seal().open(text)?;
         let holds = !state.has_expired(self.since_1970(Instant::now()));
         Ok((state, holds))
@@ -71,5 +75,19 @@ impl Origin {
     pub(super) fn bond(&self) -> Bond {
         let digest = canonical::digest(&self.params);
         Bond { principal: self.caller.principal.clone(), method: self.method.clone(), digest }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_key_is_made_for_the_states_of_others() {
+        let states = States::new(&Config::default());
+        assert_eq!(states.read("an upstream's").err(), Some(Unopened::Foreign));
+        assert!(states.seal.get().is_none());
+        assert_eq!(states.read("trunkline-1.x").err(), Some(Unopened::Broken));
+        assert!(states.seal.get().is_some());
     }
 }

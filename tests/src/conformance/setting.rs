@@ -94,7 +94,9 @@ impl Setting {
             Transport::Stdio => {
                 let (node, script) = (suite.node.display().to_string(), suite.script("fixture.mjs"));
                 let command = quote(&node);
-                (None, format!("command = {command}\nargs = [{}, \"stdio\", \"{era}\"]", quote(&script)))
+                // One session for everybody: it is told of all kinds of question, or it would not ask some of them.
+                let offer = "offer = [\"elicitation\", \"sampling\", \"roots\"]";
+                (None, format!("command = {command}\nargs = [{}, \"stdio\", \"{era}\"]\n{offer}", quote(&script)))
             }
         };
         let config =

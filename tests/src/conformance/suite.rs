@@ -9,9 +9,10 @@ use std::time::Duration;
 use tokio::process::Command;
 use tokio::sync::Semaphore;
 
-use super::check::{Checks, read};
+use super::check::{Check, Checks, read};
 use crate::peers::install::{node_major, packages};
 use crate::peers::or_skip;
+use crate::process::beside;
 use crate::scratch::Scratch;
 
 /// The suite needs this node; an older one of the system is passed over.
@@ -98,7 +99,26 @@ impl Suite {
         if let Some(revision) = leg.revision {
             args.extend(["--spec-version", revision]);
         }
-        self.run(leg.edition, &args, "server-").await
+        self.run(leg.edition, &args, "server-").await.checks
+    }
+
+    /// The scenarios for clients at a revision, but for those that are about authorization.
+    pub async fn scenarios_for_clients(&self, edition: Edition, revision: &str) -> Vec<String> {
+        let list = self.program(edition).args(["list", "--client", "--spec-version", revision]).output();
+        let list =
+            tokio::time::timeout(LIMIT, list).await.expect("a list takes a moment").expect("node can be started");
+        let names = String::from_utf8_lossy(&list.stdout).into_owned();
+        let named = names.lines().filter_map(|line| line.trim().strip_prefix("- ")?.split(' ').next());
+        named.filter(|name| !name.starts_with("auth/")).map(str::to_owned).collect()
+    }
+
+    /// Runs a scenario for clients: the official SDK that speaks the revision, through a gateway to the suite's mock.
+    pub async fn connect(&self, edition: Edition, revision: &str, scenario: &str) -> (bool, Vec<Check>) {
+        let command = format!("{} {}", self.node.display(), self.script("through.mjs"));
+        let timeout = LIMIT.as_millis().to_string();
+        let args = ["client", "--command", &command, "--scenario", scenario, "--spec-version", revision];
+        let mut ran = self.run(edition, &[&args[..], &["--timeout", &timeout]].concat(), "").await;
+        (ran.ended_well, ran.checks.remove(scenario).unwrap_or_default())
     }
 
     /// Waits for one of the few places at the machine.
@@ -106,27 +126,41 @@ impl Suite {
         TURNS.acquire().await.expect("nobody closes it")
     }
 
-    async fn run(&self, edition: Edition, args: &[&str], prefix: &str) -> Checks {
-        let results = Scratch::new();
+    fn program(&self, edition: Edition) -> Command {
         let package = match edition {
             Edition::Newest => "conformance-newest",
             Edition::Latest => "conformance-latest",
         };
-        let mut child = Command::new(&self.node)
-            .arg(self.dir.join("node_modules").join(package).join("dist/index.js"))
+        let mut command = Command::new(&self.node);
+        command.arg(self.dir.join("node_modules").join(package).join("dist/index.js"));
+        command.env("TRUNKLINE", beside("trunkline-under-test"));
+        command.stdin(Stdio::null()).kill_on_drop(true);
+        command
+    }
+
+    async fn run(&self, edition: Edition, args: &[&str], prefix: &str) -> Ran {
+        let results = Scratch::new();
+        let mut child = self
+            .program(edition)
             .args(args)
             .arg("--output-dir")
             .arg(results.path())
-            .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
-            .kill_on_drop(true)
             .spawn()
             .expect("node can be started");
-        // It ends with a fault when a check fails, and what it came to until it was stopped counts.
-        let _ = tokio::time::timeout(LIMIT, child.wait()).await;
-        read(results.path(), prefix)
+        // What it came to until it was stopped counts.
+        let ended = tokio::time::timeout(LIMIT, child.wait()).await;
+        let ended_well = matches!(ended, Ok(Ok(status)) if status.success());
+        Ran { ended_well, checks: read(results.path(), prefix) }
     }
+}
+
+/// What a run left behind.
+struct Ran {
+    /// It ends badly where a check fails.
+    ended_well: bool,
+    checks: Checks,
 }
 
 fn install() -> Result<Suite, String> {

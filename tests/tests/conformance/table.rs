@@ -6,6 +6,7 @@ use std::io::Write as _;
 use trunkline_tests::conformance::{Behind, Leg};
 
 use crate::accepted::ACCEPTED;
+use crate::clients::Run;
 use crate::servers::Verdict;
 
 /// Prints the table and the notes; past the test runner, which would swallow them.
@@ -47,4 +48,16 @@ fn accepted(text: &mut String, verdict: &Verdict) {
             times => drop(writeln!(text, "accepted, {times} times: {}: {}", line.name(), line.why)),
         }
     }
+}
+
+/// Prints how each scenario for clients went.
+pub(crate) fn print_clients(runs: &[Run]) {
+    let mut text = String::from("\nconformance, client scenarios: passed checks with the gateway in between\n");
+    for run in runs {
+        let end = if run.has_passed { "passed" } else { "NOT PASSED" };
+        let again = if run.looks > 1 { format!(", tried {} times", run.looks) } else { String::new() };
+        let edition = format!("{:?}", run.edition).to_lowercase();
+        let _ = writeln!(text, "{edition}, {} {:38}{:>4}  {end}{again}", run.revision, run.scenario, run.passed());
+    }
+    let _ = std::io::stderr().write_all(text.as_bytes());
 }
