@@ -18,6 +18,7 @@ use crate::script::{Act, Rule, Script};
 mod acts;
 mod asks;
 pub mod change;
+mod chatter;
 mod checks;
 pub(crate) mod gates;
 mod greeting;
@@ -31,6 +32,7 @@ mod tools;
 use asks::live::Questions;
 use asks::rounds::States;
 use change::Change;
+use chatter::Levels;
 use gates::Gates;
 pub use outlet::{Out, Outlet};
 use said::Said;
@@ -45,7 +47,8 @@ pub struct Engine {
     pub changes: broadcast::Sender<Change>,
     gates: Gates,
     rules: Mutex<Vec<(Rule, usize)>>,
-    open: Mutex<Vec<(String, CancellationToken)>>,
+    /// By session and id: ids of two sessions have nothing to do with one another.
+    open: Mutex<Vec<((String, String), CancellationToken)>>,
     added: Mutex<Vec<String>>,
     subscribed: Mutex<HashSet<String>>,
     seen: Mutex<HashSet<String>>,
@@ -53,6 +56,7 @@ pub struct Engine {
     doubled: AtomicU64,
     questions: Questions,
     states: States,
+    levels: Levels,
 }
 
 impl Engine {
@@ -74,6 +78,7 @@ impl Engine {
             doubled: AtomicU64::new(0),
             questions: Questions::default(),
             states: States::default(),
+            levels: Levels::default(),
         })
     }
 
@@ -101,7 +106,8 @@ impl Engine {
         }
         if frame.method.as_deref() == Some("notifications/cancelled") {
             let id = frame.param("requestId").map_or_else(String::new, |raw| raw.get().to_owned());
-            let found = lock(&self.open).iter().rev().find(|(open, _)| *open == id).map(|(_, token)| token.clone());
+            let meant = (outlet.session().to_owned(), id);
+            let found = lock(&self.open).iter().rev().find(|(open, _)| *open == meant).map(|(_, token)| token.clone());
             // A cancel for a call that is over is ordinary: the two race.
             if let Some(token) = found {
                 token.cancel();
@@ -124,7 +130,8 @@ impl Engine {
         checks::frame(self, frame, revision).await;
         let id = frame.id_text().to_owned();
         let token = CancellationToken::new();
-        lock(&self.open).push((id.clone(), token.clone()));
+        let key = (outlet.session().to_owned(), id.clone());
+        lock(&self.open).push((key.clone(), token.clone()));
         tokio::select! {
             biased;
             () = token.cancelled() => self.cancelled(&id, "notification").await,
@@ -132,7 +139,7 @@ impl Engine {
             () = self.act(frame, revision, outlet) => {}
         }
         let mut open = lock(&self.open);
-        if let Some(at) = open.iter().rposition(|(open, _)| *open == id) {
+        if let Some(at) = open.iter().rposition(|(open, _)| *open == key) {
             open.remove(at);
         }
     }
@@ -180,7 +187,11 @@ impl Engine {
             "initialize" => greeting::initialize(script, frame),
             "server/discover" if revision.is_modern() => greeting::discover(script),
             "subscriptions/listen" if revision.is_modern() => listen::run(self, frame, outlet).await,
-            "ping" | "logging/setLevel" if !revision.is_modern() => Said::result("{}"),
+            "ping" if !revision.is_modern() => Said::result("{}"),
+            "logging/setLevel" if !revision.is_modern() => {
+                self.levels.set(outlet.session(), frame);
+                Said::result("{}")
+            }
             "tools/list" => lists::tools(self, frame, revision),
             "tools/call" => tools::call(self, frame, revision, outlet).await,
             "resources/list" if script.offers_all => lists::resources(script, frame, revision),

@@ -3,6 +3,7 @@
 use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering};
+use std::time::Duration;
 
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
@@ -96,7 +97,18 @@ impl Gateway {
 
     /// Asks for an administration page until it says what the test waits for.
     pub async fn look_until(&self, path: &str, what: &str, content: impl Fn(&str) -> bool) -> String {
-        crate::within::until(what, || async {
+        self.look_until_within(crate::within::LIMIT, path, what, content).await
+    }
+
+    /// As [`Gateway::look_until`], for what takes its time.
+    pub async fn look_until_within(
+        &self,
+        limit: Duration,
+        path: &str,
+        what: &str,
+        content: impl Fn(&str) -> bool,
+    ) -> String {
+        crate::within::until_within(limit, what, || async {
             let answer = self.look(path).await;
             let text = String::from_utf8_lossy(&answer.body).into_owned();
             content(&text).then_some(text)

@@ -8,9 +8,12 @@ use crate::client::Client;
 use crate::revision::Revision;
 use crate::upstream::Upstream;
 
+mod asks;
 mod calls;
 mod changes;
+mod contents;
 mod lists;
+mod logs;
 mod streams;
 
 /// A client and the upstream that it means to reach.
@@ -21,6 +24,8 @@ pub struct Case {
     pub upstream: Arc<Upstream>,
     /// The revision the upstream speaks.
     pub upstream_revision: Revision,
+    /// Whether the client is the only one: then an upstream is told what that one can be asked.
+    pub is_alone: bool,
     /// What the client finds in front of the upstream's names.
     pub prefix: String,
     /// Another upstream with a waiting call, that must not be disturbed.
@@ -41,7 +46,7 @@ impl Case {
     }
 }
 
-/// Runs every scenario and panics with the rows that failed.
+/// Runs the scenarios of a list and panics with those that failed.
 pub async fn run_all(case: Case) {
     let case = Arc::new(case);
     let mut failed = Vec::new();
@@ -64,12 +69,30 @@ pub async fn run_all(case: Case) {
         "error" => calls::error,
         "list changed" => changes::list_changed,
         "updated" => changes::updated,
+        "a form is asked" => asks::form,
+        "a URL is asked" => asks::url,
+        "a model is asked" => asks::sampling,
+        "a model with tools is asked" => asks::sampling_tools,
+        "roots are asked" => asks::roots,
+        "two questions at once" => asks::two_at_once,
+        "two rounds" => asks::two_rounds,
+        "a state alone" => asks::state_alone,
+        "declined" => asks::declined,
+        "refused" => asks::refused,
+        "withdrawn" => asks::withdrawn,
+        "cancelled while asked" => asks::cancelled,
+        "progress while asked" => asks::progress,
+        "a prompt asks" => asks::prompt,
+        "a resource asks" => asks::resource,
+        "consent by URL" => asks::required,
+        "structured contents" => contents::structured,
+        "log levels" => logs::levels,
     }
     failed.extend(case.upstream.complaints().into_iter().map(|text| format!("the upstream complains: {text}")));
     failed.extend(case.client.complaints.all().into_iter().map(|text| format!("the client complains: {text}")));
     assert!(
         failed.is_empty(),
-        "client {} → upstream {}: {} of 10 rows failed\n  {}",
+        "client {} → upstream {}: {} rows failed\n  {}",
         case.client.revision,
         case.upstream_revision,
         failed.len(),

@@ -125,10 +125,11 @@ impl Script {
     }
 
     /// The same, and it asks before it answers: the plan ([`plan::Plan`]) stands in the arguments `plan` and `who`.
+    /// `chatter` logs at every level that is wanted, for `who`; `structured` gives `value` back as structured content.
     #[must_use]
     pub fn asking(mut self) -> Script {
         self.asks = true;
-        self.tools.push("ask".into());
+        self.tools.extend(["ask", "chatter", "structured"].map(String::from));
         self
     }
 

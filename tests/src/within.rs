@@ -4,7 +4,7 @@ use std::future::Future;
 use std::time::Duration;
 
 /// How long a step may take on a crowded machine before the test says that it did not happen.
-pub const LIMIT: Duration = Duration::from_secs(20);
+pub const LIMIT: Duration = Duration::from_secs(40);
 
 /// Waits for a future, and panics with a clear text when it takes longer than [`LIMIT`].
 pub async fn within<T>(what: &str, future: impl Future<Output = T>) -> T {
@@ -20,8 +20,17 @@ pub async fn within_limit<T>(limit: Duration, what: &str, future: impl Future<Ou
 }
 
 /// Asks again and again until `check` says yes; for state that no event announces (`/proc`, an admin page).
-pub async fn until<T, F: Future<Output = Option<T>>>(what: &str, mut check: impl FnMut() -> F) -> T {
-    within(what, async {
+pub async fn until<T, F: Future<Output = Option<T>>>(what: &str, check: impl FnMut() -> F) -> T {
+    until_within(LIMIT, what, check).await
+}
+
+/// As [`until`], for what takes its time.
+pub async fn until_within<T, F: Future<Output = Option<T>>>(
+    limit: Duration,
+    what: &str,
+    mut check: impl FnMut() -> F,
+) -> T {
+    within_limit(limit, what, async {
         loop {
             if let Some(value) = check().await {
                 return value;

@@ -9,7 +9,7 @@ mod schemas;
 
 use std::sync::Arc;
 
-use trunkline_tests::client::{Client, Reach};
+use trunkline_tests::client::{Client, Desk, Reach};
 use trunkline_tests::revision::Revision;
 use trunkline_tests::scenario::{self, Case};
 use trunkline_tests::script::{Answers, Script};
@@ -17,16 +17,17 @@ use trunkline_tests::upstream::{Upstream, Way};
 
 /// Every scenario, directly.
 async fn check(way: Way, revision: Revision, change: impl FnOnce(&mut Script)) {
-    let upstream = Upstream::start(way, Script::new("up", revision).with(change)).await;
+    let upstream = Upstream::start(way, Script::new("up", revision).asking().with(change)).await;
     let reach = match way {
         Way::Stdio => Reach::Child(upstream.program()),
         Way::Http => Reach::Url(upstream.url()),
     };
-    let client = Client::connect(&reach, revision).await;
+    let client = Client::connect_with(&reach, revision, Desk::willing("ada")).await;
     scenario::run_all(Case {
         client,
         upstream: Arc::new(upstream),
         upstream_revision: revision,
+        is_alone: true,
         prefix: String::new(),
         bystander: None,
     })

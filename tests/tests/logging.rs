@@ -181,6 +181,35 @@ async fn a_session_hears_its_calls_from_its_level_on() {
 }
 
 #[tokio::test]
+async fn a_session_that_never_named_a_level_hears_what_its_own_calls_say() {
+    for way in [Way::Stdio, Way::Http] {
+        let (_upstream, gateway) = stage(way, LEGACY).await;
+        let (client, other) = (join(&gateway, LEGACY).await, join(&gateway, LEGACY).await);
+        let ear = other.listen(&[]).await;
+        assert_eq!(logs_of(&client, None, "info").await, ["info for nobody"], "{way:?}");
+        assert_eq!(logs_of(&client, None, "debug").await, Vec::<String>::new(), "{way:?}");
+        assert_eq!(heard(ear.heard.all()), Vec::<String>::new(), "{way:?}");
+    }
+}
+
+/// On a pipe nothing says whose a message is: with several calls open it is nobody's.
+#[tokio::test]
+async fn a_message_goes_to_no_call_while_another_may_have_made_it() {
+    let (upstream, gateway) = stage(Way::Stdio, LEGACY).await;
+    let (verbose, silent) = (join(&gateway, Revision::MODERN).await, join(&gateway, Revision::MODERN).await);
+    let wait = tool("up__wait", "{\"gate\":\"open\"}").meta(LEVEL, "\"debug\"");
+    let call = verbose.start(wait).await;
+    upstream.waiting_at("open").await;
+    assert_eq!(logs_of(&silent, None, "error").await, Vec::<String>::new(), "it asked for none");
+    assert_eq!(logs_of(&silent, Some("info"), "error").await, Vec::<String>::new(), "it may be of either");
+    upstream.order(Order::Release("open".into())).await;
+    let notices = call.notices.clone();
+    assert_eq!(call.answer().await.text(), "released");
+    assert_eq!(heard(notices.all()), Vec::<String>::new());
+    assert_eq!(logs_of(&silent, Some("info"), "error").await, ["error for info"], "alone it is heard again");
+}
+
+#[tokio::test]
 async fn a_level_that_does_not_exist_is_refused() {
     let (upstream, gateway) = stage(Way::Stdio, LEGACY).await;
     let client = join(&gateway, LEGACY).await;

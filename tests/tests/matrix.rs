@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use trunkline_tests::client::{Client, Reach};
+use trunkline_tests::client::{Client, Desk, Reach};
 use trunkline_tests::gateway::{Config, Gateway, StdioGateway};
 use trunkline_tests::revision::Revision;
 use trunkline_tests::scenario::{self, Case};
@@ -13,9 +13,13 @@ use trunkline_tests::upstream::{Upstream, Way};
 
 /// One cell: a gateway of its own between one client and one upstream, with a bystander that must not be disturbed.
 async fn check(client: Revision, client_way: Way, upstream_revision: Revision, upstream_way: Way) {
-    let upstream = Upstream::start(upstream_way, Script::new("up", upstream_revision)).await;
+    let upstream = Upstream::start(upstream_way, Script::new("up", upstream_revision).asking()).await;
+    let offer = match upstream_way {
+        Way::Stdio => "offer = [\"elicitation\", \"sampling\", \"roots\"]",
+        Way::Http => "",
+    };
     let bystander = Upstream::http(Script::new("by", Revision::R2025_11_25)).await;
-    let config = Config::new().upstream(&upstream).upstream(&bystander);
+    let config = Config::new().upstream_with(&upstream, offer).upstream(&bystander);
     match client_way {
         Way::Http => {
             let gateway = Gateway::serve(&config).await;
@@ -29,13 +33,14 @@ async fn check(client: Revision, client_way: Way, upstream_revision: Revision, u
 }
 
 async fn run(reach: &Reach, revision: Revision, upstream: Upstream, upstream_revision: Revision, bystander: Upstream) {
-    let client = Client::connect(reach, revision).await;
+    let client = Client::connect_with(reach, revision, Desk::willing("ada")).await;
     let both = |tools: &[String]| ["up__echo", "by__echo"].iter().all(|name| tools.iter().any(|tool| tool == name));
     client.tools_until("the tools of both upstreams are listed", both).await;
     scenario::run_all(Case {
         client,
         upstream: Arc::new(upstream),
         upstream_revision,
+        is_alone: matches!(reach, Reach::Child(_)),
         prefix: "up__".into(),
         bystander: Some(Arc::new(bystander)),
     })

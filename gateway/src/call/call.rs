@@ -79,6 +79,14 @@ impl LogLevel {
         Self::NAMES.iter().find(|(name, _)| *name == text).map(|(_, level)| *level)
     }
 
+    /// How many there are.
+    pub const COUNT: usize = Self::NAMES.len();
+
+    /// All of them, the least first.
+    pub fn all() -> impl Iterator<Item = Self> {
+        Self::NAMES.iter().map(|(_, level)| *level)
+    }
+
     /// The name on the wire.
     pub fn as_str(self) -> &'static str {
         Self::NAMES[self as usize].0

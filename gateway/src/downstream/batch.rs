@@ -1,8 +1,10 @@
-//! Arrays of frames, which 2025-03-26 has and no other revision: run side by side, answered as one array.
+//! Batches: arrays of frames, which 2025-03-26 has and no other revision, and the method `batch`, which no revision has.
+//! Run side by side, answered in the shape in which they came. Nothing else needs this file.
 
 use super::asked::Answer;
 use super::edge::Edge;
 use super::legacy::{self, Stream};
+use super::open::OpenCall;
 use super::peer;
 use super::running::Running;
 use super::session::Session;
@@ -10,7 +12,7 @@ use super::turns::{Turn, Turns};
 use crate::call::{Reason, Refusal};
 use crate::protocol::frame::Body;
 use crate::protocol::meta::Meta;
-use crate::protocol::{Era, Frame, Id, Method, Object, Revision};
+use crate::protocol::{Era, Frame, Id, Method, Object, Revision, frame, json};
 use bytes::Bytes;
 use http::StatusCode;
 use std::sync::Arc;
@@ -20,7 +22,20 @@ use std::task::{Context, Poll};
 const FRAMES_MAX: usize = 64;
 
 /// A batch under way.
-pub(super) struct Batch(Vec<Slot>);
+pub(super) struct Batch {
+    slots: Vec<Slot>,
+    shape: Shape,
+}
+
+/// How a batch came, and so how it is answered.
+enum Shape {
+    Array,
+    /// As the parameters of a request; a cancellation of that one is of all.
+    Method(Id, OpenCall),
+}
+
+/// The name of the method.
+const METHOD: &str = "batch";
 
 enum Slot {
     Running(Box<Running>),
@@ -34,6 +49,60 @@ pub(super) struct Sound {
     requests: Vec<(Id, Method, Object, Meta)>,
     notifications: Vec<(Method, Object, Meta)>,
     responses: Vec<(Option<Id>, Body)>,
+}
+
+/// Whether a request is a batch by its method.
+pub(super) fn is_method(method: &Method) -> bool {
+    matches!(method, Method::Other(name) if **name == *METHOD)
+}
+
+/// Begins the requests of a `batch`, each as if it had come alone.
+pub(super) fn begin(
+    edge: &Arc<Edge>,
+    session: &Arc<Session>,
+    stream: Stream,
+    (id, params): (&Id, &Object),
+) -> Result<Batch, Refusal> {
+    let invalid = |why: String| Refusal::new(Reason::InvalidParams, why);
+    let list = params.find("requests").map(|raw| params.raw().slice_ref(raw));
+    let places = list.as_ref().and_then(|list| json::elements(list).ok());
+    let (Some(list), Some(places)) = (list, places) else {
+        return Err(invalid("`requests` must be an array of requests".to_owned()));
+    };
+    if places.is_empty() || places.len() > FRAMES_MAX {
+        return Err(invalid(format!("a batch holds 1 to {FRAMES_MAX} requests")));
+    }
+    let mut requests = Vec::new();
+    for place in places {
+        // Those who use this form leave the version tag out.
+        match Frame::parse(&tagged(list.slice(place))) {
+            Ok(Frame::Request { method: Method::Initialize, .. }) => {
+                return Err(invalid("`initialize` must not be part of a batch".to_owned()));
+            }
+            Ok(Frame::Request { method, .. }) if is_method(&method) => {
+                return Err(invalid("a batch must not be part of a batch".to_owned()));
+            }
+            Ok(Frame::Request { id, method, params }) => {
+                let meta = legacy_meta(&method, &params)?;
+                requests.push((id, method, params, meta));
+            }
+            _ => return Err(invalid("an element of `requests` is no request with an id and a method".to_owned())),
+        }
+    }
+    let open = session.open.enter(id)?;
+    let slots = requests.into_iter().map(|request| slot(edge, session, stream, request)).collect();
+    Ok(Batch { slots, shape: Shape::Method(id.clone(), open) })
+}
+
+fn tagged(element: Bytes) -> Bytes {
+    match element.strip_prefix(b"{") {
+        Some(rest) if json::get(&element, "jsonrpc").is_none() => [b"{\"jsonrpc\":\"2.0\",", rest].concat().into(),
+        _ => element,
+    }
+}
+
+fn slot(edge: &Arc<Edge>, session: &Arc<Session>, stream: Stream, request: (Id, Method, Object, Meta)) -> Slot {
+    Slot::Running(Box::new(legacy::request(edge, session, stream, request)))
 }
 
 /// Looks through an array; one bad frame makes all of it bad.
@@ -83,22 +152,26 @@ fn legacy_meta(method: &Method, params: &Object) -> Result<Meta, Refusal> {
 impl Sound {
     /// Begins what is asked; `None` where nothing is to be answered.
     pub(super) fn begin(self, edge: &Arc<Edge>, session: &Arc<Session>, stream: Stream) -> Option<Batch> {
-        let begin = |request| Slot::Running(Box::new(legacy::request(edge, session, stream, request)));
-        let calls: Vec<_> = self.requests.into_iter().map(begin).collect();
+        let slots: Vec<_> = self.requests.into_iter().map(|request| slot(edge, session, stream, request)).collect();
         for (method, params, meta) in self.notifications {
             legacy::notification(edge, session, method, params, meta);
         }
         for (id, body) in self.responses {
             legacy::response(session, id.as_ref(), body);
         }
-        (!calls.is_empty()).then_some(Batch(calls))
+        (!slots.is_empty()).then_some(Batch { slots, shape: Shape::Array })
     }
 }
 
 impl Turns for Batch {
     fn poll_turn(&mut self, cx: &mut Context<'_>) -> Poll<Turn> {
+        if let Shape::Method(_, open) = &self.shape
+            && open.poll_cancelled(cx).is_ready()
+        {
+            return Poll::Ready(Turn::Cancelled);
+        }
         let mut is_waiting = false;
-        for slot in &mut self.0 {
+        for slot in &mut self.slots {
             let Slot::Running(running) = slot else { continue };
             match running.poll_turn(cx) {
                 Poll::Ready(Turn::Event(frame)) => return Poll::Ready(Turn::Event(frame)),
@@ -114,16 +187,25 @@ impl Turns for Batch {
 impl Batch {
     fn end(&mut self) -> Turn {
         let mut array = Vec::new();
-        for slot in &self.0 {
+        for slot in &self.slots {
             if let Slot::Ended(frame) = slot {
                 array.push(if array.is_empty() { b'[' } else { b',' });
                 array.extend_from_slice(frame);
             }
         }
+        let Shape::Method(id, _) = &self.shape else {
+            if array.is_empty() {
+                return Turn::Cancelled;
+            }
+            array.push(b']');
+            return Turn::End(Answer { frame: array, status: StatusCode::OK });
+        };
         if array.is_empty() {
-            return Turn::Cancelled;
+            array.push(b'[');
         }
-        array.push(b']');
-        Turn::End(Answer { frame: array, status: StatusCode::OK })
+        let mut result = b"{\"responses\":".to_vec();
+        result.extend_from_slice(&array);
+        result.extend_from_slice(b"]}");
+        Turn::End(Answer { frame: frame::result(id.raw(), &result).into(), status: StatusCode::OK })
     }
 }

@@ -1,6 +1,7 @@
 //! Our own stdin and stdout: one client, both eras mixed, frames read in order, answers written as they come.
 
 mod connection;
+mod parting;
 #[cfg(test)]
 mod tests;
 mod writer;

@@ -27,6 +27,8 @@ pub(super) struct Catalog {
     shelves: [Arc<Shelf>; 4],
     templates: Vec<Template>,
     marked: Vec<Option<Marked>>,
+    /// Whose pages are that tools name and no list does, and what they are called there.
+    pages: HashMap<Arc<str>, (usize, Arc<str>)>,
     /// Who lists URIs of a scheme and authority; `None` where several do.
     origins: HashMap<Box<str>, Option<usize>>,
     /// What nobody can ask for, since an earlier upstream has the same.
@@ -78,6 +80,7 @@ impl Catalog {
             shelves,
             templates,
             marked: stock.marked,
+            pages: stock.pages,
             origins,
             hidden: stock.hidden,
             discovered: OnceLock::new(),
@@ -98,6 +101,9 @@ impl Catalog {
     pub(super) fn find_uri<'a>(&'a self, uri: &'a str, grants: &Grants) -> Option<Found<'a>> {
         if let Some(entry) = self.shelf(Kind::Resources).find(uri) {
             return grants.admits(uri).then_some(Found { member: entry.member, own: Cow::Borrowed(&*entry.own) });
+        }
+        if let Some((member, own)) = self.pages.get(uri) {
+            return grants.admits(uri).then_some(Found { member: *member, own: Cow::Borrowed(&**own) });
         }
         let templates = self.shelf(Kind::Templates).entries().iter().zip(&self.templates);
         let mut matching = templates.filter(|(_, template)| template.matches(uri)).map(|(entry, _)| entry);

@@ -1,5 +1,6 @@
 //! The reply of one listen call: what was taken, then the changes, as long as its caller listens.
 
+use super::catalog::Catalog;
 use super::current::Current;
 use super::listeners::{Heard, Listeners, Registration};
 use super::route::UNSEEN_WAIT;
@@ -60,6 +61,21 @@ struct Part {
     is_acknowledged: bool,
 }
 
+impl Part {
+    /// What an own URI is called outside: as it was asked for, as it is listed, or as a part of what was asked for.
+    fn public(&self, own: &Arc<str>, catalog: &Catalog) -> Arc<str> {
+        if let Some(public) = self.asked.get(own) {
+            return public.clone();
+        }
+        let listed = catalog.publish(self.member, own);
+        let whole = |(asked, public): (&Arc<str>, &Arc<str>)| Some((public.clone(), own.strip_prefix(&**asked)?));
+        match self.asked.iter().filter_map(whole).min_by_key(|(_, rest)| rest.len()) {
+            Some((whole, rest)) if listed == *own => format!("{whole}{rest}").into(),
+            _ => listed,
+        }
+    }
+}
+
 struct Listening {
     registration: Registration,
     current: Arc<Current>,
@@ -76,7 +92,7 @@ struct Listening {
 async fn open(current: Arc<Current>, call: Call, uris: Vec<Arc<str>>) -> Vec<Part> {
     let grants = &call.caller.grants;
     let catalog = current.keep();
-    let is_settled = |now: &super::catalog::Catalog| {
+    let is_settled = |now: &Catalog| {
         now.unseen().all(|at| !now.members[at].is_coming())
             || uris.iter().all(|uri| now.find_uri(uri, grants).is_some())
     };
@@ -119,9 +135,7 @@ impl Listening {
                     }
                 }
                 Poll::Ready(Step::Event(Event::Change(Change::Updated(own)))) => {
-                    let listed = part.asked.get(&own).cloned();
-                    let public = listed.unwrap_or_else(|| self.current.load().publish(part.member, &own));
-                    return Some(Change::Updated(public));
+                    return Some(Change::Updated(part.public(&own, &self.current.load())));
                 }
                 Poll::Ready(Step::Event(_)) => {}
                 // What an upstream no longer honours is simply no longer heard of.

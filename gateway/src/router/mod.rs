@@ -1,5 +1,6 @@
 //! Answers every call: by itself, by one upstream, or by all of them.
 
+mod app;
 mod catalog;
 pub mod config;
 mod current;

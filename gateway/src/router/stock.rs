@@ -1,5 +1,6 @@
 //! Takes stock: turns the inventories into entries with public names and URIs. Pure.
 
+use super::app;
 use super::config::Naming;
 use super::entry::Entry;
 use super::kind::Kind;
@@ -11,20 +12,23 @@ use super::uri::{Marked, Tag};
 use crate::protocol::json;
 use crate::protocol::object::{Edit, Key};
 use crate::upstream::{Inventory, Item};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// All entries by kind, and which upstreams have marked URIs.
 pub(super) struct Stock {
     pub(super) entries: [Vec<Entry>; 4],
     pub(super) marked: Vec<Option<Marked>>,
+    /// Whose pages are that tools name and no list does, by public URI, and what they are called there.
+    pub(super) pages: HashMap<Arc<str>, (usize, Arc<str>)>,
     /// What nobody can ask for, since an earlier upstream has the same: whose it is, and its own name.
     pub(super) hidden: Vec<(usize, Arc<str>)>,
 }
 
 /// Merges inventories in configuration order.
 pub(super) fn take(members: &[Member], known: &[Option<Arc<Inventory>>], naming: &Naming) -> Stock {
-    let mut stock = Stock { entries: Default::default(), marked: Vec::new(), hidden: Vec::new() };
+    let mut stock =
+        Stock { entries: Default::default(), marked: Vec::new(), pages: HashMap::new(), hidden: Vec::new() };
     stock.take_uris(members, known, naming.is_transparent(members.len()));
     for (kind, items) in [(Kind::Tools, tools as fn(&Inventory) -> &[Item]), (Kind::Prompts, prompts)] {
         let parties = members.iter().zip(known).map(|(member, inventory)| Party {
@@ -67,6 +71,18 @@ impl Stock {
                 }
                 self.put(Kind::Resources, at, inventory, item, public, "uri");
             }
+            for (own, _) in inventory.tools.iter().flat_map(|tool| app::pages(tool.definition.raw())) {
+                let own: Arc<str> = own.into();
+                if marked.plain.contains(&own) || marked.uris.contains(&own) {
+                    continue;
+                }
+                // A page may be read by name alone: it need not be listed.
+                if let Some(public) = marked.name(&own, &mut uris, transparent) {
+                    let kept = if *public == *own { &mut marked.plain } else { &mut marked.uris };
+                    kept.insert(own.clone());
+                    self.pages.insert(public.into(), (at, own));
+                }
+            }
             for item in &inventory.templates {
                 let public = marked.name(&item.key, &mut templates, transparent);
                 if public.as_deref().is_some_and(|public| *public != *item.key) {
@@ -104,11 +120,12 @@ impl Stock {
                 None => return,
             },
         };
-        if let (Kind::Tools, Some(marked)) = (kind, &self.marked[member])
-            && let Some((own, place)) = splice::text(&definition, &["_meta", "ui", "resourceUri"])
-            && let Some(public) = marked.publish(&own)
-        {
-            definition = splice::replace(&definition, &[(place, json::quote(&public))]).into();
+        if let (Kind::Tools, Some(marked)) = (kind, &self.marked[member]) {
+            let public = |(own, place): (String, _)| Some((place, json::quote(&marked.publish(&own)?)));
+            let changes: Vec<_> = app::pages(&definition).into_iter().filter_map(public).collect();
+            if !changes.is_empty() {
+                definition = splice::replace(&definition, &changes).into();
+            }
         }
         let public = if is_same { item.key.clone() } else { public.into() };
         self.entries[kind as usize].push(Entry {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::time::Duration;
+use tokio::time::Instant;
 
 /// So many lines wait for a slow reader; then the newest are counted and dropped.
 const LINES_MAX: usize = 4096;
@@ -46,12 +47,20 @@ impl Lines {
         }
     }
 
-    /// Waits until what was handed in is written, but not longer than this.
+    /// Waits until what was handed in is written, but not longer than this; also where just now there is no room to ask for it.
     pub(super) fn flush(&self, limit: Duration) {
+        let until = Instant::now() + limit;
         let (sender, receiver) = sync_channel(1);
-        if self.sender.try_send(Message::Flushed(sender)).is_ok() {
-            let _ = receiver.recv_timeout(limit);
+        let mut asking = Message::Flushed(sender);
+        loop {
+            match self.sender.try_send(asking) {
+                Ok(()) => break,
+                Err(TrySendError::Full(back)) if Instant::now() < until => asking = back,
+                Err(_) => return,
+            }
+            std::thread::yield_now();
         }
+        let _ = receiver.recv_timeout(until.saturating_duration_since(Instant::now()));
     }
 }
 

@@ -14,6 +14,7 @@ mod inventory;
 mod judge;
 mod keeping;
 mod legacy;
+mod levels;
 mod limits;
 mod link;
 mod listening;
@@ -26,6 +27,8 @@ mod probe;
 mod reads;
 mod source;
 mod standing;
+mod streaming;
+mod subscribing;
 mod subscriptions;
 mod supervisor;
 mod taking;
@@ -113,7 +116,7 @@ impl Upstream {
     /// The most verbose level of log messages that any session wants.
     pub fn want_level(&self, level: Option<LogLevel>) {
         let instances = self.instances.iter().flat_map(|instances| instances.all());
-        instances.chain([self.primary.clone()]).for_each(|standing| standing.wants.want_level(level));
+        instances.chain([self.primary.clone()]).for_each(|standing| standing.levels.want(level));
     }
 
     /// Resolves when it was told to stop and nothing of it is left.

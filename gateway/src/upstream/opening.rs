@@ -4,6 +4,7 @@ use super::call_sessions::{CallSession, Found, IDLE};
 use super::gate::{Sent, Waiting};
 use super::holding::{BRIDGED, Holder};
 use super::legacy;
+use super::levels;
 use super::link::{self, Http, Link, Lost, Wire};
 use super::peer::Peer;
 use super::reads::Kinds;
@@ -169,9 +170,8 @@ async fn live(
     life: &Tasks,
 ) -> End {
     session.gate.expect(peer);
-    if let Some(level) = standing.wants.level() {
-        peer.set_level(level);
-    }
+    let (leveled, of) = (peer.clone(), standing.clone());
+    life.spawn_until_end(async move { levels::keep(&of.levels, &leveled).await });
     // Older servers ask on this stream, whatever call they do it for, and tell of changed lists.
     let (started, mut start) = watch::channel(false);
     let (listener, owner, listened) = (http.clone(), standing.clone(), peer.clone());

@@ -17,6 +17,9 @@ use std::borrow::Cow;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+/// What an upstream is told once nobody says any more what is wanted.
+pub(crate) const ORDINARY: LogLevel = LogLevel::Info;
+
 /// What an upstream said of itself when it was met.
 #[derive(Debug, Clone)]
 pub(crate) struct Offer {
@@ -114,10 +117,15 @@ impl Peer {
             meta: &call.meta,
             envelope: self.envelope(capabilities, call.log_level),
             progress: call.progress,
-            logs: call.log_level,
+            logs: call.log_level.or_else(|| self.ordinary(call)),
             caller: call.method.is_long().then_some(&call.caller),
             headers,
         }
+    }
+
+    /// What a handshake client hears of its own calls before it has said what it wants: what handshake upstreams tell.
+    fn ordinary(&self, call: &Call) -> Option<LogLevel> {
+        (call.caller.tenant.is_some() && !self.revision().is_modern()).then_some(ORDINARY)
     }
 
     fn envelope<'a>(&self, capabilities: &'a [u8], level: Option<LogLevel>) -> Option<Envelope<'a>> {
@@ -162,9 +170,14 @@ impl Peer {
         }
     }
 
+    /// The level that it was told.
+    pub(crate) fn level(&self) -> Option<LogLevel> {
+        *self.level.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// As [`Self::set_level`], but never less verbose than before.
     fn raise_level(&self, level: LogLevel) {
-        let told = *self.level.lock().unwrap_or_else(PoisonError::into_inner);
+        let told = self.level();
         if told.is_none_or(|told| level < told) {
             self.set_level(level);
         }

@@ -70,6 +70,7 @@ impl CallSource {
         sent: Instant,
     ) -> Self {
         standing.metrics.inflight.increment(1);
+        call.log_level.into_iter().for_each(|level| standing.levels.hold(level));
         Self {
             standing: standing.clone(),
             call,
@@ -118,10 +119,7 @@ impl CallSource {
                 self.limits.extend(Instant::now());
                 Some(Poll::Ready(Step::Event(Event::Progress(params))))
             }
-            Arrival::Log(level, params) => {
-                let wanted = self.call.log_level.is_some_and(|wanted| level >= wanted);
-                wanted.then(|| Poll::Ready(Step::Event(Event::Log(level, params))))
-            }
+            Arrival::Log(level, params) => Some(Poll::Ready(Step::Event(Event::Log(level, params)))),
             Arrival::Ask(ask) => {
                 self.limits.stop(Instant::now());
                 Some(Poll::Ready(Step::Event(Event::Ask(ask))))
@@ -264,6 +262,7 @@ impl Source for CallSource {
 impl Drop for CallSource {
     fn drop(&mut self) {
         self.standing.metrics.inflight.decrement(1);
+        self.call.log_level.into_iter().for_each(|level| self.standing.levels.release(level));
     }
 }
 

@@ -7,6 +7,7 @@ use super::gate::Gate;
 use super::holding::{Holder, Holding};
 use super::inventory::Inventory;
 use super::legacy;
+use super::levels::Levels;
 use super::link::{Asked, Asker, Exchange, Inbox, Lost, Tail};
 use super::notice::Notice;
 use super::peer::Peer;
@@ -51,6 +52,7 @@ pub(crate) struct Standing {
     pub(crate) inventory: watch::Sender<Option<Arc<Inventory>>>,
     pub(crate) reads: Reads,
     pub(crate) wants: Wants,
+    pub(crate) levels: Levels,
     /// Which of its pages are open, and with whom.
     pub(crate) pages: Pages,
     pub(crate) notices: Arc<dyn Fn(Notice) + Send + Sync>,
@@ -85,6 +87,7 @@ impl Standing {
             inventory: watch::Sender::new(None),
             reads: Reads::default(),
             wants: Wants::default(),
+            levels: Levels::default(),
             pages: Pages::default(),
             notices,
             headers: ArcSwap::default(),
@@ -112,7 +115,7 @@ impl Standing {
             ..Self::new(primary.config.clone(), seat, primary.notices.clone())
         };
         standing.inventory.send_replace(primary.inventory.borrow().clone());
-        standing.wants.want_level(primary.wants.level());
+        standing.levels.want(primary.levels.of_sessions());
         standing
     }
 
@@ -285,6 +288,11 @@ impl Inbox for Standing {
                 tracing::trace!(upstream = &*self.name, method = method.label(), "a notification that nobody waits for")
             }
         }
+    }
+
+    fn missed(&self) {
+        self.reads.mark(Kinds::ALL);
+        self.wants.all_missed();
     }
 
     fn asked(&self, asked: Asked, by: Arc<dyn Asker>) {

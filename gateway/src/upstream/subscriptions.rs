@@ -1,6 +1,5 @@
-//! What is wanted of an upstream beyond calls: resource subscriptions, counted, and the log level. Survives the link.
+//! The resource subscriptions that are wanted of an upstream, counted. Survives the link.
 
-use crate::call::LogLevel;
 use slab::Slab;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,7 +20,6 @@ pub(crate) struct Wants {
 struct Inner {
     listeners: Slab<Listener>,
     uris: HashMap<Arc<str>, Wanted>,
-    level: Option<LogLevel>,
 }
 
 /// One resource that somebody wants to hear of.
@@ -108,22 +106,26 @@ impl Wants {
         wakers.into_iter().for_each(Waker::wake);
     }
 
-    /// The upstream was away: whatever changed meanwhile was missed, so all that is wanted counts as changed.
-    pub(crate) fn all_updated(&self) {
+    /// A resource may have changed unseen: whoever wants it hears that it has.
+    pub(crate) fn missed(&self, uri: &Arc<str>) {
         let mut inner = self.lock();
-        let mut wakers = Vec::new();
-        for (_, listener) in &mut inner.listeners {
-            wakers.extend(listener.uris.clone().iter().filter_map(|uri| listener.hear(uri)));
-        }
+        let concerned = inner.listeners.iter_mut().map(|(_, listener)| listener).filter(|one| one.uris.contains(uri));
+        let wakers: Vec<_> = concerned.filter_map(|listener| listener.hear(uri)).collect();
         drop(inner);
         wakers.into_iter().for_each(Waker::wake);
+    }
+
+    /// Nobody told of changes for a while: all that is wanted may have changed unseen.
+    pub(crate) fn all_missed(&self) {
+        self.wanted().iter().for_each(|uri| self.missed(uri));
     }
 
     /// The upstream has said whether it honours a subscription.
     pub(crate) fn settled(&self, uri: &str, honoured: bool) {
         let mut inner = self.lock();
-        if let Some(wanted) = inner.uris.get_mut(uri) {
-            wanted.honoured = Some(honoured);
+        match inner.uris.get_mut(uri) {
+            Some(wanted) if wanted.honoured != Some(honoured) => wanted.honoured = Some(honoured),
+            _ => return,
         }
         let wakers: Vec<_> = inner.listeners.iter_mut().filter_map(|(_, listener)| listener.waker.take()).collect();
         drop(inner);
@@ -133,17 +135,6 @@ impl Wants {
     /// All resources that somebody wants to hear of, in order.
     pub(crate) fn wanted(&self) -> BTreeSet<Arc<str>> {
         self.lock().uris.keys().cloned().collect()
-    }
-
-    /// The most verbose level of log messages that anybody wants.
-    pub(crate) fn level(&self) -> Option<LogLevel> {
-        self.lock().level
-    }
-
-    /// Sets that level.
-    pub(crate) fn want_level(&self, level: Option<LogLevel>) {
-        self.lock().level = level;
-        self.changed.notify_one();
     }
 
     /// Resolves when something of this has changed.
@@ -218,7 +209,7 @@ mod tests {
         }
         assert_eq!(poll(|cx| wants.poll_updated(key, cx)), Poll::Ready("file:///a/b".into()));
         assert!(poll(|cx| wants.poll_updated(key, cx)).is_pending());
-        wants.all_updated();
+        wants.all_missed();
         assert_eq!(poll(|cx| wants.poll_updated(key, cx)), Poll::Ready("file:///a".into()));
     }
 }

@@ -1,6 +1,7 @@
 //! One upstream as its callers see it: lists, changes, subscriptions, and real children.
 
 mod call_sessions;
+mod changes;
 pub(super) mod host;
 mod http;
 mod instances;

@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 
 use crate::engine::change::Change;
 use crate::engine::said::Said;
-use crate::engine::{Engine, Out, Outlet, lock};
+use crate::engine::{Engine, Out, Outlet, chatter, lock};
 use crate::frame::{Frame, fields, quote, text};
 use crate::journal::What;
 use crate::revision::Revision;
@@ -42,6 +42,15 @@ pub(crate) async fn call(engine: &Engine, frame: &Frame, revision: Revision, out
             let notice = Change::new("notifications/message", &params);
             outlet.send(Out::Notice(notice.frame())).await;
             done(&content("logged", false))
+        }
+        "chatter" => {
+            let who = text_of(&arguments, "who").unwrap_or_default();
+            chatter::say(engine, frame, revision, &who, outlet).await;
+            done(&content("said", false))
+        }
+        "structured" => {
+            let value = arguments.get("value").map_or("{}", |raw| raw.get());
+            done(&structured(value, revision))
         }
         "fail" => {
             let code = arguments.get("code").and_then(|raw| raw.get().parse().ok()).unwrap_or(4242);
@@ -79,6 +88,14 @@ fn echo(raw: &str, revision: Revision) -> String {
     let structured =
         if revision.has_structured_content() { format!(",\"structuredContent\":{raw}") } else { String::new() };
     format!("{{\"content\":[{{\"type\":\"text\",\"text\":{}}}]{structured}}}", quote(raw))
+}
+
+/// A value where the revision has a place for it, and no text beside it.
+fn structured(value: &str, revision: Revision) -> String {
+    if !revision.has_structured_content() || !revision.is_modern() && !value.starts_with('{') {
+        return content(value, false);
+    }
+    format!("{{\"content\":[],\"structuredContent\":{value}}}")
 }
 
 fn content(text: &str, is_error: bool) -> String {

@@ -52,6 +52,16 @@ pub(super) fn request(
     request: (Id, Method, Object, Meta),
 ) -> Result<Work, Refusal> {
     let session = session(endpoint, who, headers)?;
+    if batch::is_method(&request.1) {
+        return Ok(match batch::begin(&endpoint.edge, &session, stream(headers), (&request.0, &request.2)) {
+            Ok(batch) => Work::Batch(session, Lasting::new(&endpoint.edge, batch)),
+            Err(refusal) => {
+                let asked = Asked::handshake(request.0, session.revision());
+                let refused = Running::refused(&endpoint.edge, asked, refusal);
+                Work::Legacy(session, Lasting::new(&endpoint.edge, refused))
+            }
+        });
+    }
     let running = legacy::request(&endpoint.edge, &session, stream(headers), request);
     Ok(Work::Legacy(session, Lasting::new(&endpoint.edge, running)))
 }

@@ -1,5 +1,6 @@
 //! One stdio client: its frames routed in order, its calls each answered when ready.
 
+use super::parting::Parting;
 use super::writer::Outlet;
 use crate::call::{Reason, Refusal};
 use crate::downstream::asked::Asked;
@@ -103,12 +104,15 @@ impl Connection {
 
     async fn request(&mut self, id: Id, method: Method, params: Object) {
         let running = match peer::see(&method, &params, None) {
+            Ok((Era::Legacy, _)) if batch::is_method(&method) && self.session.is_some() => {
+                return self.batch_method(&id, &params).await;
+            }
             Ok((Era::Modern, meta)) => self.modern(&id, method, params, meta),
             Ok((Era::Legacy, meta)) => self.legacy(&id, method, params, meta),
             Err(refusal) => Err(refusal),
         };
         match running {
-            Ok(running) => self.run(running.listening_until(&self.listens)).await,
+            Ok(running) => self.run(Parting::new(running.listening_until(&self.listens))).await,
             Err(refusal) => self.refuse(Some(&id), &refusal).await,
         }
     }
@@ -181,6 +185,15 @@ impl Connection {
             }
             (Ok(_), None) => {}
             (Err(refusal), _) => self.refuse(None, &refusal).await,
+        }
+    }
+
+    async fn batch_method(&mut self, id: &Id, params: &Object) {
+        let Some(session) = self.session.clone() else { return };
+        self.tell();
+        match batch::begin(&self.edge, &session, Stream::Taken, (id, params)) {
+            Ok(batch) => self.run(batch).await,
+            Err(refusal) => self.refuse(Some(id), &refusal).await,
         }
     }
 

@@ -154,6 +154,9 @@ async fn listens_are_tagged_cancelled_by_id_and_end_with_the_pipe() {
     host.write(r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#).await;
     first.cancelled().await;
     drop(host.stdin);
+    // On a pipe that others share the end is announced by name.
+    let farewell = host.stdout.next_line().await.unwrap().unwrap();
+    assert!(farewell.contains(r#""method":"notifications/cancelled","params":{"requestId":"1","#), "{farewell}");
     let last = host.stdout.next_line().await.unwrap().unwrap();
     assert!(last.starts_with(r#"{"jsonrpc":"2.0","id":"1","result":{"resultType":"complete","#), "{last}");
     assert_eq!(host.stdout.next_line().await.unwrap(), None);

@@ -155,6 +155,26 @@ async fn resources_are_listened_to_with_their_owners() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_part_of_what_was_asked_for_is_called_after_the_whole() {
+    let ((a, _), (b, from_b)) = (fed("a"), fed("b"));
+    let stage = Stage::new(Strategy::Prefix, &[&a, &b]);
+    settle().await;
+    let mut reply = listening(&stage, &uris(&["b+m:1"]));
+    from_b.lock().unwrap().extend([
+        Change::Acknowledged(uris(&["m:1"])),
+        Change::Updated("m:1/part".into()),
+        Change::Updated("m:2".into()),
+    ]);
+    assert_eq!(change(&mut reply), Some(Change::Acknowledged(uris(&["b+m:1"]))));
+    assert_eq!(change(&mut reply), Some(Change::Updated("b+m:1/part".into())));
+    assert_eq!(
+        change(&mut reply),
+        Some(Change::Updated("b+m:2".into())),
+        "what is listed by a name of its own keeps it"
+    );
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_upstream_that_never_acknowledges_is_left_out() {
     let (a, _silent) = fed("a");
     let stage = Stage::new(Strategy::Prefix, &[&a]);

@@ -10,6 +10,9 @@ pub(crate) trait Inbox: Send + Sync {
     /// A notification.
     fn notified(&self, method: Method, params: Object);
 
+    /// It may have told of changes that were not heard.
+    fn missed(&self) {}
+
     /// A request of the upstream, whose answer the link is given now or later.
     fn asked(&self, asked: Asked, by: Arc<dyn Asker>);
 

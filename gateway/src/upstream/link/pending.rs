@@ -12,12 +12,13 @@ pub(crate) struct Pending {
     cells: Vec<Option<(u64, Arc<Slot>)>>,
     len: usize,
     next: u64,
-    loggers: usize,
+    /// How many of them are of clients, as far as log messages may be theirs.
+    speakers: usize,
 }
 
 impl Default for Pending {
     fn default() -> Self {
-        Self { cells: (0..64).map(|_| None).collect(), len: 0, next: 1, loggers: 0 }
+        Self { cells: (0..64).map(|_| None).collect(), len: 0, next: 1, speakers: 0 }
     }
 }
 
@@ -36,7 +37,7 @@ impl Pending {
         let id = self.next;
         self.next += 1;
         self.len += 1;
-        self.loggers += usize::from(slot.logs.is_some());
+        self.speakers += usize::from(slot.speaks());
         let cell = self.cell(id);
         self.cells[cell] = Some((id, slot));
         Some(id)
@@ -52,7 +53,7 @@ impl Pending {
         let cell = self.cell(id);
         let (_, slot) = self.cells[cell].take_if(|(owner, _)| *owner == id)?;
         self.len -= 1;
-        self.loggers -= usize::from(slot.logs.is_some());
+        self.speakers -= usize::from(slot.speaks());
         Some(slot)
     }
 
@@ -61,12 +62,12 @@ impl Pending {
         (1..self.next).contains(&id)
     }
 
-    /// The one exchange in flight that wants log messages; `None` where there is none, or more than one.
-    pub(crate) fn only_logger(&self) -> Option<&Arc<Slot>> {
-        if self.loggers != 1 {
+    /// The one exchange in flight that a log message can be of; `None` where there is none, or more than one.
+    pub(crate) fn only_speaker(&self) -> Option<&Arc<Slot>> {
+        if self.speakers != 1 {
             return None;
         }
-        self.cells.iter().flatten().map(|(_, slot)| slot).find(|slot| slot.logs.is_some())
+        self.cells.iter().flatten().map(|(_, slot)| slot).find(|slot| slot.speaks())
     }
 
     /// Those during which a client can be asked, oldest first.
@@ -78,7 +79,7 @@ impl Pending {
 
     /// Takes all out.
     pub(crate) fn drain(&mut self) -> Vec<Arc<Slot>> {
-        (self.len, self.loggers) = (0, 0);
+        (self.len, self.speakers) = (0, 0);
         self.cells.iter_mut().filter_map(Option::take).map(|(_, slot)| slot).collect()
     }
 

@@ -126,7 +126,8 @@ impl Pipe {
         self.answered(&asker::left(self, gone));
     }
 
-    fn is_modern(&self) -> bool {
+    /// Whether a stateless revision is spoken.
+    pub(super) fn is_modern(&self) -> bool {
         self.revision.get().is_some_and(|revision| revision.is_modern())
     }
 

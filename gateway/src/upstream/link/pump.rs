@@ -125,6 +125,7 @@ impl Sorter<'_> {
             Frame::Notification { method: Method::Progress, params } => self.progress(params),
             Frame::Notification { method: Method::Message, params } => self.log(params),
             Frame::Notification { method: Method::Acknowledged, params } => self.acknowledged(params),
+            Frame::Notification { method: Method::Cancelled, params } if self.pipe.is_modern() => self.ended(&params),
             Frame::Notification { method: Method::Cancelled, params } => self.pipe.desk().withdrawn(&params),
             Frame::Notification { method, params } => self.inbox().notified(method, params),
             Frame::Request { id, method, params } => {
@@ -163,14 +164,22 @@ impl Sorter<'_> {
         }
     }
 
-    /// On a pipe nothing says which request a log message belongs to: the only one that wants some, else to nobody's.
+    /// On a pipe nothing says which call a log message is of: with one open it is of that one and goes nowhere else.
     fn log(&self, params: Object) {
         let level = params.find("level").and_then(LogLevel::parse).unwrap_or(LogLevel::Info);
-        let slot =
-            self.pipe.pending().only_logger().filter(|slot| slot.logs.is_some_and(|wanted| level >= wanted)).cloned();
+        let slot = self.pipe.pending().only_speaker().cloned();
         match slot {
-            Some(slot) => drop(slot.push(Arrival::Log(level, params))),
+            Some(slot) if slot.wants(level) => drop(slot.push(Arrival::Log(level, params))),
+            Some(_) => {}
             None => self.inbox().notified(Method::Message, params),
+        }
+    }
+
+    /// A stateless upstream withdraws nothing of its own: it ends a listen call of ours.
+    fn ended(&self, params: &Object) {
+        let id = params.get(Key::RequestId).and_then(number);
+        if let Some(slot) = id.and_then(|id| self.pipe.pending().remove(id)) {
+            slot.finish(Arrival::Lost(Lost::Unknown("it has ended the request".into())));
         }
     }
 

@@ -127,6 +127,16 @@ impl Slot {
         Self { caller: request.caller.cloned(), ..Self::new(request.progress, request.logs) }
     }
 
+    /// Whether a log message may be of its making, wanted or not.
+    pub(crate) fn speaks(&self) -> bool {
+        self.caller.is_some() || self.logs.is_some()
+    }
+
+    /// Whether a log message of this level is wanted.
+    pub(crate) fn wants(&self, level: LogLevel) -> bool {
+        self.logs.is_some_and(|wanted| level >= wanted)
+    }
+
     /// Whether it is a call of this session.
     pub(crate) fn is_of(&self, tenant: &Tenant) -> bool {
         self.tenant().is_some_and(|own| own.id() == tenant.id())

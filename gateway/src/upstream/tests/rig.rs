@@ -51,7 +51,8 @@ impl Far {
     /// The next line that was sent to the upstream, raw.
     pub(crate) async fn line(&mut self) -> String {
         let mut line = String::new();
-        self.input.read_line(&mut line).await.unwrap();
+        let read = self.input.read_line(&mut line);
+        tokio::time::timeout(Duration::from_secs(3600), read).await.expect("a line comes").unwrap();
         line.trim_end().to_owned()
     }
 

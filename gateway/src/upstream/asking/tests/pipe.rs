@@ -83,8 +83,8 @@ async fn a_withdrawn_calls_questions_are_answered_before_it_is_withdrawn() {
     elicits(&mut rig.far, "1").await;
     let mut delivered = question(&mut reply).await;
     elicits(&mut rig.far, "2").await;
-    rig.far.notify("notifications/message", r#"{"level":"info","data":1}"#).await;
-    while rig.notices.lock().unwrap().is_empty() {
+    rig.far.notify("notifications/tools/list_changed", "{}").await;
+    while rig.standing.reads.begin() != crate::upstream::reads::Kinds::TOOLS {
         tokio::task::yield_now().await;
     }
     drop(reply);

@@ -26,7 +26,10 @@ pub(crate) async fn listen(http: Arc<Http>, started: watch::Sender<bool>) -> Opt
     loop {
         match open(&http, &place, was_open).await {
             Ok(Some(body)) => {
-                was_open = true;
+                // What happened between two streams is told again only where it can be asked for by its number.
+                if std::mem::replace(&mut was_open, true) && place.last.is_none() {
+                    http.wire.inbox.missed();
+                }
                 started.send_replace(true);
                 // A stream that opens and says nothing is no reason to hurry.
                 if read(&http, body, &mut place).await {

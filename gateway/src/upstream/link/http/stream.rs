@@ -147,11 +147,11 @@ pub(super) fn beside(http: &Arc<Http>, slot: &Arc<Slot>, id: u64, frame: Frame) 
         }
         Frame::Notification { method: Method::Message, params } => {
             let level = params.find("level").and_then(LogLevel::parse).unwrap_or(LogLevel::Info);
-            match slot.logs {
-                Some(wanted) if level >= wanted => _ = slot.push(Arrival::Log(level, params)),
-                // A session's level is for all of it; a stateless request has its own, and this one asked for less.
-                _ if !http.is_modern() => http.wire.inbox.notified(Method::Message, params),
-                _ => {}
+            // What comes on a call's own stream is of that call: where it wants less, it goes nowhere else.
+            match slot.speaks() {
+                true if slot.wants(level) => _ = slot.push(Arrival::Log(level, params)),
+                true => {}
+                false => http.wire.inbox.notified(Method::Message, params),
             }
         }
         Frame::Notification { method: Method::Acknowledged, params } => _ = slot.push(Arrival::Acknowledged(params)),

@@ -77,22 +77,29 @@ async fn progress_goes_to_its_call_before_the_outcome() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_log_message_goes_to_the_only_call_that_wants_some() {
+async fn a_log_message_goes_to_the_only_call_that_can_have_made_it() {
     let mut rig = Rig::new(config());
     rig.met(LEGACY, r#"{"logging":{}}"#);
     let upstream = rig.upstream();
     let wanting = || crate::call::Call { log_level: Some(LogLevel::Info), ..tool("t") };
-    let (mut one, _other) = (upstream.call(wanting()), upstream.call(tool("silent")));
+    let mut one = upstream.call(wanting());
     // The level is told before the call that wants it.
     let (_, method, _) = rig.far.request().await;
     assert_eq!(method, Method::SetLevel);
     rig.far.notify("notifications/message", r#"{"level":"warning","data":1}"#).await;
     assert!(matches!(one.next().await, Step::Event(Event::Log(LogLevel::Warning, _))));
-    let _two = upstream.call(wanting());
-    rig.far.notify("notifications/message", r#"{"level":"warning","data":2}"#).await;
-    rig.far.notify("notifications/message", r#"{"level":"debug","data":3}"#).await;
+    // What it does not want is still of its making: nobody else hears it.
+    rig.far.notify("notifications/message", r#"{"level":"debug","data":2}"#).await;
     tokio::time::sleep(std::time::Duration::from_millis(1)).await;
-    assert_eq!(rig.notices.lock().unwrap().len(), 2);
+    let silent = upstream.call(tool("silent"));
+    rig.far.notify("notifications/message", r#"{"level":"warning","data":3}"#).await;
+    tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+    assert_eq!(rig.notices.lock().unwrap().len(), 1, "of two calls it is nobody's");
+    drop(silent);
+    rig.far.notify("notifications/message", r#"{"level":"warning","data":4}"#).await;
+    assert!(
+        matches!(one.next().await, Step::Event(Event::Log(LogLevel::Warning, params)) if params.find("data") == Some(b"4"))
+    );
 }
 
 #[tokio::test(start_paused = true)]

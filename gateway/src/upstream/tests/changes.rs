@@ -1,0 +1,184 @@
+//! What is wanted of an upstream beyond calls, kept through whatever happens to it: subscriptions, streams of changes, levels.
+
+use super::rig::{Far, Rig, call, config};
+use super::*;
+use crate::call::{Change, Event, Step};
+use crate::protocol::{Id, Revision};
+
+const MODERN: Revision = Revision::V2026_07_28;
+const SUBSCRIBES: &str = r#"{"resources":{"subscribe":true}}"#;
+
+fn listen(rig: &Rig, uris: &str) -> Reply {
+    let params = format!(r#"{{"notifications":{{"resourceSubscriptions":{uris}}}}}"#);
+    rig.upstream().call(call(LEGACY, Method::Listen, &params))
+}
+
+async fn change(reply: &mut Reply) -> Change {
+    match tokio::time::timeout(Duration::from_secs(3600), reply.next()).await.expect("a change comes") {
+        Step::Event(Event::Change(change)) => change,
+        other => panic!("{other:?}"),
+    }
+}
+
+async fn honoured(reply: &mut Reply) -> Vec<String> {
+    match change(reply).await {
+        Change::Acknowledged(filter) => filter.uris.iter().map(ToString::to_string).collect(),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// The next request, which must be this one about this resource.
+async fn asked(far: &mut Far, method: Method, uri: &str) -> Id {
+    let (id, asked, params) = far.request().await;
+    assert_eq!((asked, params.text(Key::Uri).as_deref()), (method, Some(uri)));
+    id
+}
+
+/// Takes the listen call that a stateless upstream is asked for; all of it is honoured.
+async fn take(far: &mut Far) -> (Id, Vec<String>) {
+    let (id, method, params) = far.request().await;
+    assert_eq!(method, Method::Listen);
+    let raw = String::from_utf8_lossy(id.raw()).into_owned();
+    let filter = ListenFilter::parse(&params).unwrap();
+    let tag = format!(r#"{{"io.modelcontextprotocol/subscriptionId":{raw}}}"#);
+    let params = format!(r#"{{"_meta":{tag},"notifications":{}}}"#, filter.to_json());
+    far.notify("notifications/subscriptions/acknowledged", &params).await;
+    (id, filter.uris.iter().map(ToString::to_string).collect())
+}
+
+fn keep(rig: &Rig, revision: Revision, was_away: bool) -> Tasks {
+    let peer = rig.met(revision, SUBSCRIBES);
+    let life = rig.tasks.child();
+    life.spawn_until_end(listening::keep(rig.standing.clone(), peer, was_away));
+    life
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_comes_right_after_the_last_one_left_is_acknowledged() {
+    for revision in [LEGACY, MODERN] {
+        let mut rig = Rig::new(config());
+        let _life = keep(&rig, revision, false);
+        if revision.is_modern() {
+            take(&mut rig.far).await;
+        }
+        let mut first = listen(&rig, r#"["a:1"]"#);
+        if revision.is_modern() {
+            assert_eq!(take(&mut rig.far).await.1, ["a:1"]);
+        } else {
+            let id = asked(&mut rig.far, Method::ResourcesSubscribe, "a:1").await;
+            rig.far.result(&id, "{}").await;
+        }
+        assert_eq!(honoured(&mut first).await, ["a:1"]);
+        drop(first);
+        let mut second = listen(&rig, r#"["a:1"]"#);
+        assert_eq!(honoured(&mut second).await, ["a:1"], "{revision}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_subscription_that_is_not_answered_holds_up_no_other() {
+    let mut rig = Rig::new(config());
+    let _life = keep(&rig, LEGACY, false);
+    let mut stuck = listen(&rig, r#"["a:1"]"#);
+    asked(&mut rig.far, Method::ResourcesSubscribe, "a:1").await;
+    let mut other = listen(&rig, r#"["a:2"]"#);
+    let id = asked(&mut rig.far, Method::ResourcesSubscribe, "a:2").await;
+    rig.far.result(&id, "{}").await;
+    assert_eq!(honoured(&mut other).await, ["a:2"]);
+    assert_eq!(honoured(&mut stuck).await, Vec::<String>::new(), "what is not known in time is not honoured");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_missed_is_told_once_it_is_heard_again() {
+    let mut rig = Rig::new(config());
+    let life = keep(&rig, LEGACY, false);
+    let mut reply = listen(&rig, r#"["a:1"]"#);
+    let id = asked(&mut rig.far, Method::ResourcesSubscribe, "a:1").await;
+    rig.far.result(&id, "{}").await;
+    assert_eq!(honoured(&mut reply).await, ["a:1"]);
+    life.end();
+    life.ended().await;
+    let _next = keep(&rig, LEGACY, true);
+    let id = asked(&mut rig.far, Method::ResourcesSubscribe, "a:1").await;
+    let early = tokio::time::timeout(Duration::from_millis(100), reply.next()).await;
+    assert!(early.is_err(), "a change now would be missed after all: {early:?}");
+    rig.far.result(&id, "{}").await;
+    assert_eq!(change(&mut reply).await, Change::Updated("a:1".into()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_of_changes_that_ends_is_opened_again_and_what_was_missed_is_told() {
+    for by_result in [true, false] {
+        let mut rig = Rig::new(config());
+        let _life = keep(&rig, MODERN, false);
+        take(&mut rig.far).await;
+        let mut reply = listen(&rig, r#"["a:1"]"#);
+        let (stream, _) = take(&mut rig.far).await;
+        assert_eq!(honoured(&mut reply).await, ["a:1"]);
+        assert_eq!(rig.far.notification().await.0, Method::Cancelled, "the older stream is let go");
+        rig.standing.reads.begin();
+        if by_result {
+            rig.far.result(&stream, r#"{"resultType":"complete"}"#).await;
+        } else {
+            let id = String::from_utf8_lossy(stream.raw()).into_owned();
+            rig.far.notify("notifications/cancelled", &format!(r#"{{"requestId":{id}}}"#)).await;
+        }
+        assert_eq!(take(&mut rig.far).await.1, ["a:1"], "by result: {by_result}");
+        assert_eq!(change(&mut reply).await, Change::Updated("a:1".into()));
+        assert_eq!(rig.standing.reads.begin(), Kinds::ALL);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refused_stream_takes_nothing_from_who_listens_already() {
+    let mut rig = Rig::new(config());
+    let _life = keep(&rig, MODERN, false);
+    take(&mut rig.far).await;
+    let mut good = listen(&rig, r#"["a:1"]"#);
+    take(&mut rig.far).await;
+    assert_eq!(honoured(&mut good).await, ["a:1"]);
+    assert_eq!(rig.far.notification().await.0, Method::Cancelled);
+    let mut bad = listen(&rig, r#"["b:0"]"#);
+    let (id, _, _) = rig.far.request().await;
+    rig.far.error(&id, -32602).await;
+    assert_eq!(honoured(&mut bad).await, Vec::<String>::new());
+    let mut late = listen(&rig, r#"["a:1"]"#);
+    assert_eq!(honoured(&mut late).await, ["a:1"]);
+    rig.far.notify("notifications/resources/updated", r#"{"uri":"a:1"}"#).await;
+    for reply in [&mut good, &mut late] {
+        assert_eq!(change(reply).await, Change::Updated("a:1".into()));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_upstream_says_less_again_when_nobody_wants_more() {
+    let mut rig = Rig::new(config());
+    let peer = rig.met(LEGACY, r#"{"tools":{},"logging":{}}"#);
+    rig.tasks.spawn_until_end(listening::keep(rig.standing.clone(), peer, false));
+    let upstream = rig.upstream();
+    let told = |params: Object| params.find("level").map(|raw| String::from_utf8_lossy(raw).into_owned());
+    upstream.want_level(Some(LogLevel::Error));
+    let (id, _, params) = rig.far.request().await;
+    assert_eq!(told(params).as_deref(), Some("\"error\""));
+    rig.far.result(&id, "{}").await;
+    for _ in 0..3 {
+        // One call after the other that wants details: it is told once.
+        let verbose = Call { log_level: Some(LogLevel::Debug), ..call(LEGACY, Method::ToolsCall, r#"{"name":"t"}"#) };
+        let reply = upstream.call(verbose);
+        let (mut id, mut method, params) = rig.far.request().await;
+        if method == Method::SetLevel {
+            assert_eq!(told(params).as_deref(), Some("\"debug\""));
+            (id, method, _) = rig.far.request().await;
+        }
+        assert_eq!(method, Method::ToolsCall);
+        rig.far.result(&id, "{}").await;
+        reply.outcome().await;
+        tokio::time::sleep(Duration::from_secs(2)).await;
+    }
+    let (_, method, params) = rig.far.request().await;
+    assert_eq!((method, told(params).as_deref()), (Method::SetLevel, Some("\"error\"")));
+    upstream.want_level(None);
+    let (_, method, params) = rig.far.request().await;
+    assert_eq!((method, told(params).as_deref()), (Method::SetLevel, Some("\"info\"")));
+    assert!(rig.far.is_quiet().await);
+}
