@@ -3,6 +3,7 @@
 pub mod config;
 pub mod guard;
 pub mod http;
+pub mod key;
 pub mod listener;
 pub mod stdio;
 
@@ -12,7 +13,6 @@ mod batch;
 mod dialogue;
 mod edge;
 mod handshake;
-mod key;
 mod label;
 mod lasting;
 mod legacy;

@@ -32,6 +32,8 @@ mod subscribing;
 mod subscriptions;
 mod supervisor;
 mod taking;
+mod task_asks;
+mod task_form;
 mod tasks;
 mod words;
 
