@@ -15,6 +15,7 @@ mod contents;
 mod lists;
 mod logs;
 mod streams;
+mod tasks;
 
 /// A client and the upstream that it means to reach.
 pub struct Case {
@@ -96,6 +97,12 @@ rows! {
     "consent by URL", ["pages that are needed first (`-32042`)"] => asks::required,
     "structured contents", ["structured contents", "structured contents that are no object"] => contents::structured,
     "log levels", ["log messages"] => logs::levels,
+    "a task of its caller's own", ["tasks of one form"] => tasks::same_form,
+    "a task asks", ["tasks of one form"] => tasks::asks,
+    "a task is withdrawn", ["tasks of one form"] => tasks::withdrawn,
+    "a task behind a plain call", ["plain calls of what runs as a task only"] => tasks::plain,
+    "a plain call of a task is cancelled", ["a plain call of a task that is cancelled"] => tasks::plain_cancelled,
+    "no such task", ["lists of tasks, and methods of the other form"] => tasks::refused,
 }
 
 /// Runs all scenarios and panics with those that failed.

@@ -17,7 +17,7 @@ use trunkline_tests::upstream::{Upstream, Way};
 
 /// Every scenario, directly.
 async fn check(way: Way, revision: Revision, change: impl FnOnce(&mut Script)) {
-    let upstream = Upstream::start(way, Script::new("up", revision).asking().with(change)).await;
+    let upstream = Upstream::start(way, Script::new("up", revision).asking().tasked().with(change)).await;
     let reach = match way {
         Way::Stdio => Reach::Child(upstream.program()),
         Way::Http => Reach::Url(upstream.url()),

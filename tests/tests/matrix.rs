@@ -16,7 +16,7 @@ use trunkline_tests::upstream::{Upstream, Way};
 
 /// One cell: a gateway of its own between one client and one upstream, with a bystander that must not be disturbed.
 async fn check(client: Revision, client_way: Way, upstream_revision: Revision, upstream_way: Way) {
-    let upstream = Upstream::start(upstream_way, Script::new("up", upstream_revision).asking()).await;
+    let upstream = Upstream::start(upstream_way, Script::new("up", upstream_revision).asking().tasked()).await;
     let offer = match upstream_way {
         Way::Stdio => "offer = [\"elicitation\", \"sampling\", \"roots\"]",
         Way::Http => "",
