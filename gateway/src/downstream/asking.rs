@@ -4,7 +4,7 @@ use super::asked::Answer;
 use super::edge::Edge;
 use super::line::Line;
 use super::outgoing::Put;
-use super::quota::Place;
+use super::quota::{FULL, Place};
 use super::rounds::{Next, Rounds};
 use super::session::Session;
 use super::turns::Turn;
@@ -51,8 +51,11 @@ impl Asking {
 
     /// Takes a live question. One that cannot be put is dropped: whoever asks hears that there is no answer.
     pub(super) fn ask(&mut self, ask: Box<Ask>, line: &Line<'_>) {
-        if line.asked.mute.is_some() || line.edge.tasks.is_ending() || !self.wait(line.edge) {
+        if line.asked.mute.is_some() || line.edge.tasks.is_ending() {
             return;
+        }
+        if !self.wait(line.edge) {
+            return ask.answer.refuse(ask.revision, FULL);
         }
         if let Ok(Put { id, frame, .. }) = self.session.outgoing.put(*ask) {
             self.open.push(id);

@@ -236,7 +236,8 @@ async fn only_so_many_calls_of_a_principal_wait_at_once() {
     let (face, frame) = (bench.client.clone(), call("2", "x"));
     let (response, ()) = tokio::join!(face.legacy(&id, &frame), async {
         let hand = bench.hands.next().await;
-        assert!(hand.ask(Method::Elicitation, FORM).await.is_err(), "the second call finds no room");
+        let answered = hand.ask(Method::Elicitation, FORM).await.expect("it is refused in words");
+        assert!(answered.body.unwrap_err().message().unwrap().contains("questions.max_open"));
         hand.complete("{}");
     });
     assert!(text(response).await.contains("result"));
