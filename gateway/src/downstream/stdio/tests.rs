@@ -54,6 +54,11 @@ impl Host {
     }
 }
 
+/// What happens now or, on a clock that stands still, never.
+async fn soon<T>(happens: impl Future<Output = T>) -> T {
+    tokio::time::timeout(Duration::from_secs(600), happens).await.expect("it happens")
+}
+
 fn call(id: &str, name: &str) -> String {
     format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"{name}"}}}}"#)
 }
@@ -302,4 +307,51 @@ async fn a_parked_call_is_taken_up_again_and_goes_with_the_pipe() {
         hand.complete(r#"{"content":[]}"#);
         assert!(host.line().await.starts_with(r#"{"jsonrpc":"2.0","id":"again","result":{"resultType":"complete""#));
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn when_told_to_end_questions_are_withdrawn_and_what_runs_may_finish() {
+    let mut host = Host::with(Config { shutdown_grace: Duration::from_secs(5), ..Config::default() }, 1 << 20);
+    host.handshake().await;
+    let tenant = host.hands.next().await.call.caller.tenant.clone().unwrap();
+    for id in ["1", "2", "3"] {
+        host.write(&call(id, "x")).await;
+    }
+    let (asking, running, endless) = (host.hands.next().await, host.hands.next().await, host.hands.next().await);
+    let one = asking.ask(Method::RootsList, "{}");
+    assert!(host.line().await.contains("roots/list"));
+    let (ask, outside) = question(Method::RootsList, "{}");
+    tenant.ask(ask).unwrap();
+    assert!(host.line().await.contains("roots/list"));
+    let began = tokio::time::Instant::now();
+    host.tasks.end();
+    assert!(soon(one).await.is_err() && soon(outside).await.is_err());
+    let mut withdrawn = [host.line().await, host.line().await];
+    withdrawn.sort();
+    for (line, id) in withdrawn.iter().zip([1, 2]) {
+        assert!(line.contains("notifications/cancelled") && line.contains(&format!("\"requestId\":{id},")), "{line}");
+    }
+    assert!(soon(asking.ask(Method::RootsList, "{}")).await.is_err(), "nobody is asked any more");
+    asking.complete("{}");
+    assert!(host.line().await.contains("\"id\":1,\"result\""));
+    tokio::time::sleep(Duration::from_secs(4)).await;
+    running.complete("{}");
+    assert!(host.line().await.contains("\"id\":2,\"result\""));
+    endless.cancelled().await;
+    soon(host.ended).await.unwrap();
+    assert_eq!(began.elapsed(), Duration::from_secs(5));
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_drops_the_serving_leaves_nothing_running() {
+    let (mut stdin, theirs) = tokio::io::duplex(1 << 20);
+    let (ours, _stdout) = tokio::io::duplex(1 << 20);
+    let (handler, mut hands) = scripted(Revision::V2025_11_25);
+    stdin.write_all(format!("{}\n", modern("1", "tools/call", r#","name":"x""#)).as_bytes()).await.unwrap();
+    let config = Config::default();
+    let hand = tokio::select! {
+        _ = serve(handler, &config, theirs, ours, Tasks::new()) => panic!("it serves on"),
+        hand = hands.next() => hand,
+    };
+    hand.cancelled().await;
 }
