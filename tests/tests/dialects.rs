@@ -1,6 +1,8 @@
 //! What other systems say beside the published revisions: their codes, their batches, their texts and their chunks.
 
-use trunkline_tests::client::{Client, Request, tool};
+use serde_json::json;
+use trunkline_tests::client::http::exchange;
+use trunkline_tests::client::{Client, Reach, Request, tool};
 use trunkline_tests::gateway::{Config, Gateway, StdioGateway};
 use trunkline_tests::journal::{Event, Order, What};
 use trunkline_tests::revision::Revision;
@@ -126,39 +128,68 @@ async fn c7_a_text_is_content_and_content_a_text() {
     assert_eq!(answer.value()["text"], answer.text(), "{}", answer.result());
 }
 
+/// An answer that announces its result in chunks, two chunks of it, a gate, and what comes then.
+fn in_chunks(way: Way, then: Act) -> Rule {
+    let end = if way == Way::Http { "\n\n" } else { "\n" };
+    let head = format!("{{\"jsonrpc\":\"2.0\",\"id\":$ID,\"result\":{{\"stream\":true,\"streamId\":\"s1\"}}}}{end}");
+    let acts = vec![
+        Act::Write(head),
+        Act::Write(chunk(way, "one ", false)),
+        Act::Write(chunk(way, "two ", false)),
+        Act::Gate("then".into()),
+        then,
+        Act::Cut,
+        Act::Hang,
+    ];
+    Rule::on_tool("echo", acts)
+}
+
+fn chunk(way: Way, content: &str, is_final: bool) -> String {
+    let end = if way == Way::Http { "\n\n" } else { "\n" };
+    format!(
+        "{{\"jsonrpc\":\"2.0\",\"method\":\"notifications/stream/chunk\",\"params\":{{\"streamId\":\"s1\",\
+         \"chunk\":{{\"type\":\"text\",\"content\":\"{content}\",\"final\":{is_final}}}}}}}{end}"
+    )
+}
+
 /// C8: chunks that follow an answer are told as progress where that was asked for, and end as one result.
 #[tokio::test]
 async fn c8_chunks_become_one_result_and_progress() {
-    let chunk = |content: &str, is_final: bool| {
-        format!(
-            "{{\"jsonrpc\":\"2.0\",\"method\":\"notifications/stream/chunk\",\"params\":{{\"streamId\":\"s1\",\
-             \"chunk\":{{\"type\":\"text\",\"content\":\"{content}\",\"final\":{is_final}}}}}}}\n"
-        )
-    };
-    let head = "{\"jsonrpc\":\"2.0\",\"id\":$ID,\"result\":{\"stream\":true,\"streamId\":\"s1\"}}\n";
-    let acts = vec![
-        Act::Write(head.into()),
-        Act::Write(chunk("one ", false)),
-        Act::Write(chunk("two ", false)),
-        Act::Gate("last".into()),
-        Act::Write(chunk("three", true)),
-        Act::Hang,
-    ];
-    let script = Script::new("up", LEGACY).rule(Rule::on_tool("echo", acts));
-    let upstream = Upstream::start(Way::Stdio, script).await;
-    let gateway = Gateway::serve(&Config::new().upstream(&upstream)).await;
-    for revision in [LEGACY, MODERN] {
-        let client = join(&gateway, revision).await;
-        let call = client.start(tool("up__echo", "{}").token("\"t\"")).await;
-        assert_eq!(call.progress(1).await["message"], "one ");
-        assert_eq!(call.progress(2).await["message"], "two ");
-        upstream.order(Order::Release("last".into())).await;
-        assert_eq!(call.answer().await.text(), "one two three", "{revision}");
-        let silent = client.start(tool("up__echo", "{}")).await;
-        upstream.order(Order::Release("last".into())).await;
-        let notices = silent.notices.clone();
-        assert_eq!(silent.answer().await.text(), "one two three");
-        assert!(notices.all().is_empty(), "progress that was not asked for");
+    for way in [Way::Stdio, Way::Http] {
+        let rule = in_chunks(way, Act::Write(chunk(way, "three", true)));
+        let upstream = Upstream::start(way, Script::new("up", LEGACY).rule(rule)).await;
+        let gateway = Gateway::serve(&Config::new().upstream(&upstream)).await;
+        for revision in [LEGACY, MODERN] {
+            let client = join(&gateway, revision).await;
+            let call = client.start(tool("up__echo", "{}").token("\"t\"")).await;
+            assert_eq!(call.progress(1).await["message"], "one ");
+            assert_eq!(call.progress(2).await["message"], "two ");
+            upstream.order(Order::Release("then".into())).await;
+            assert_eq!(call.answer().await.text(), "one two three", "{way:?} {revision}");
+            let mark = upstream.events.mark();
+            let silent = client.start(tool("up__echo", "{}")).await;
+            upstream.waiting_at_from(mark, "then").await;
+            upstream.order(Order::Release("then".into())).await;
+            let notices = silent.notices.clone();
+            assert_eq!(silent.answer().await.text(), "one two three");
+            assert!(notices.all().is_empty(), "progress that was not asked for");
+        }
+    }
+}
+
+/// C8: an upstream that ends between two chunks has not answered.
+#[tokio::test]
+async fn c8_an_upstream_that_ends_between_chunks_ends_the_call_with_an_error() {
+    for (way, end) in [(Way::Stdio, Act::Exit(3)), (Way::Http, Act::Cut)] {
+        let upstream = Upstream::start(way, Script::new("up", LEGACY).rule(in_chunks(way, end))).await;
+        let gateway = Gateway::serve(&Config::new().upstream(&upstream)).await;
+        let client = join(&gateway, MODERN).await;
+        let call = client.start(tool("up__echo", "{}").token("0")).await;
+        call.progress(2).await;
+        upstream.order(Order::Release("then".into())).await;
+        let answer = call.answer().await;
+        assert!(answer.message().contains("`up`"), "{way:?} {}", answer.error());
+        assert!(answer.message().contains("not known"), "{way:?} {}", answer.error());
     }
 }
 
@@ -170,12 +201,9 @@ async fn batch(client: &Client) {
         {\"id\":\"a\",\"method\":\"made/up\"}]}";
     let answer = client.request(Request::new("batch", requests)).await.value();
     let responses = answer["responses"].as_array().expect("responses").clone();
-    assert_eq!(
-        responses.iter().map(|one| one["id"].clone()).collect::<Vec<_>>(),
-        ["a".into(), 7.into(), serde_json::json!("a")]
-    );
+    assert_eq!(responses.iter().map(|one| one["id"].clone()).collect::<Vec<_>>(), [json!("a"), json!(7), json!("a")]);
     assert_eq!(responses[0]["result"]["content"][0]["text"], "{\"n\":1}");
-    assert_eq!((&responses[1]["result"], &responses[2]["error"]["code"]), (&serde_json::json!({}), &(-32601).into()));
+    assert_eq!((&responses[1]["result"], &responses[2]["error"]["code"]), (&json!({}), &json!(-32601)));
     let many = vec!["{\"id\":1,\"method\":\"ping\"}"; 65].join(",");
     for wrong in
         ["{}", "{\"requests\":[]}", "{\"requests\":[{\"method\":\"ping\"}]}", &format!("{{\"requests\":[{many}]}}")]
@@ -194,4 +222,150 @@ async fn c9_a_batch_by_its_method_is_answered_in_its_shape() {
     let client = Client::connect(&stdio.reach(), OLDEST).await;
     client.tools_until("the upstream is there", |tools| tools.contains(&"up__echo".into())).await;
     batch(&client).await;
+}
+
+/// C9: a batch by its method that is cancelled takes all that it holds along.
+#[tokio::test]
+async fn c9_a_cancelled_batch_is_cancelled_whole() {
+    let upstream = Upstream::http(Script::new("up", LEGACY)).await;
+    let stdio = StdioGateway::prepare(&Config::new().upstream(&upstream));
+    let client = Client::connect(&stdio.reach(), LEGACY).await;
+    client.tools_until("the upstream is there", |tools| tools.contains(&"up__wait".into())).await;
+    let wait = |id: u8| {
+        format!(
+            "{{\"id\":{id},\"method\":\"tools/call\",\"params\":{{\"name\":\"up__wait\",\"arguments\":{{\"gate\":\"g{id}\"}}}}}}"
+        )
+    };
+    let open = client.start(Request::new("batch", &format!("{{\"requests\":[{},{}]}}", wait(1), wait(2)))).await;
+    let ids = [upstream.waiting_at("g1").await, upstream.waiting_at("g2").await];
+    open.cancel().await;
+    for id in ids {
+        let pick = |event: &Event| matches!(&event.what, What::Cancelled { id: of, .. } if *of == id).then_some(());
+        upstream.events.wait("both calls are cancelled", pick).await;
+    }
+}
+
+const ARRAYS: Revision = Revision::R2025_03_26;
+
+fn array(gate: &str) -> String {
+    format!(
+        "[{{\"jsonrpc\":\"2.0\",\"id\":\"a\",\"method\":\"tools/call\",\"params\":{{\"name\":\"up__wait\",\"arguments\":{{\"gate\":\"{gate}\"}}}}}},\
+         {{\"jsonrpc\":\"2.0\",\"method\":\"notifications/made/up\"}},\
+         {{\"jsonrpc\":\"2.0\",\"id\":\"b\",\"method\":\"tools/call\",\"params\":{{\"name\":\"up__wait\",\"arguments\":{{\"gate\":\"{gate}\"}}}}}},\
+         {{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"ping\"}}]"
+    )
+}
+
+fn many() -> String {
+    format!("[{}]", vec!["{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}"; 65].join(","))
+}
+
+/// The ids of an array of answers.
+fn ids(text: &str) -> Vec<serde_json::Value> {
+    let frames: Vec<serde_json::Value> = serde_json::from_str(text).expect("an array");
+    frames.iter().map(|frame| frame["id"].clone()).collect()
+}
+
+/// C9: arrays over HTTP, answered as one array; a cancelled element has no answer; caps.
+#[tokio::test]
+async fn c9_an_array_over_http_is_answered_by_an_array() {
+    let upstream = Upstream::http(Script::new("up", LEGACY)).await;
+    let gateway = Gateway::serve(&Config::new().upstream(&upstream)).await;
+    let client = join(&gateway, ARRAYS).await;
+    let (Reach::Url(url), Some(session)) = (gateway.reach(), client.http().session_id()) else {
+        panic!("a session over HTTP");
+    };
+    let headers =
+        [("content-type", "application/json"), ("accept", "application/json"), ("mcp-session-id", session.as_str())];
+    let (whole, cancelled) = (array("whole"), array("cancelled"));
+    let order = async {
+        upstream.waiting_at("whole").await;
+        upstream.order(Order::Open("whole".into())).await;
+    };
+    let (answer, ()) = tokio::join!(exchange(&url, "POST", &headers, &whole), order);
+    assert_eq!(ids(std::str::from_utf8(&answer.body).unwrap()), [json!("a"), json!("b"), json!(7)], "{answer:?}");
+    let cancel = async {
+        upstream.waiting_at("cancelled").await;
+        let mark = upstream.events.mark();
+        client.notify("notifications/cancelled", "{\"requestId\":\"a\"}").await;
+        upstream.cancelled(mark).await;
+        upstream.order(Order::Open("cancelled".into())).await;
+    };
+    let (answer, ()) = tokio::join!(exchange(&url, "POST", &headers, &cancelled), cancel);
+    assert_eq!(ids(std::str::from_utf8(&answer.body).unwrap()), [json!("b"), json!(7)], "{answer:?}");
+    let silent = "[{\"jsonrpc\":\"2.0\",\"method\":\"notifications/made/up\"}]";
+    assert_eq!(exchange(&url, "POST", &headers, silent).await.status, 202);
+    for wrong in ["[]", &many(), "[7]"] {
+        let answer = exchange(&url, "POST", &headers, wrong).await;
+        assert_eq!((answer.status, answer.code()), (400, -32600), "{wrong:.60}");
+    }
+}
+
+/// C9: the same over stdio; who speaks another revision is refused.
+#[tokio::test]
+async fn c9_an_array_over_stdio_is_answered_by_an_array() {
+    let upstream = Upstream::http(Script::new("up", LEGACY)).await;
+    let config = Config::new().upstream(&upstream);
+    let stdio = StdioGateway::prepare(&config);
+    let client = Client::connect(&stdio.reach(), ARRAYS).await;
+    client.tools_until("the upstream is there", |tools| tools.contains(&"up__wait".into())).await;
+    let wire = client.stdio();
+    wire.keep_lines();
+    wire.write(array("g").as_bytes()).await;
+    upstream.waiting_at("g").await;
+    upstream.order(Order::Open("g".into())).await;
+    let line = wire.lines.wait("an array of answers", |line| line.starts_with('[').then(|| line.clone())).await;
+    assert_eq!(ids(&line), [json!("a"), json!("b"), json!(7)], "{line}");
+    let refused = |line: &String| line.contains("-32600").then_some(());
+    wire.write(many().as_bytes()).await;
+    wire.lines.wait("too many are refused", refused).await;
+    let stdio = StdioGateway::prepare(&config);
+    let other = Client::connect(&stdio.reach(), LEGACY).await;
+    other.stdio().keep_lines();
+    other.stdio().write(array("g").as_bytes()).await;
+    other.stdio().lines.wait("no arrays in this revision", refused).await;
+}
+
+/// C2: what the upstreams declare and how they are to be used, in one answer.
+#[tokio::test]
+async fn c2_capabilities_and_instructions_of_all_are_merged() {
+    let plain =
+        Script::new("plain", LEGACY).only_tools(&["echo"]).with(|script| script.instructions = "Plainly é.".into());
+    let up = Script::new("up", OLDEST).with(|script| script.instructions = "Up it goes.".into());
+    let (plain, up) = (Upstream::stdio(plain).await, Upstream::http(up).await);
+    let gateway = Gateway::serve(&Config::new().upstream(&plain).upstream(&up)).await;
+    for revision in [OLDEST, LEGACY] {
+        let first = join(&gateway, revision).await;
+        first.tools_until("both are there", |tools| tools.contains(&"plain__echo".into())).await;
+        let client = Client::connect(&gateway.reach(), revision).await;
+        let greeting = client.greeting.expect("a handshake").value();
+        let capabilities = &greeting["capabilities"];
+        assert_eq!(capabilities["resources"], json!({"subscribe": true, "listChanged": true}), "{greeting}");
+        assert!(capabilities["tools"].is_object() && capabilities["prompts"].is_object(), "{greeting}");
+        assert!(capabilities["logging"].is_object(), "{greeting}");
+        let instructions = greeting["instructions"].as_str().expect("instructions");
+        assert!(instructions.contains("Plainly é.") && instructions.contains("Up it goes."), "{greeting}");
+    }
+}
+
+/// C10: experimental capabilities are shown where one upstream has them, and its methods reach it and are answered.
+#[tokio::test]
+async fn c10_what_is_experimental_reaches_the_one_that_has_it() {
+    let lab = Script::new("up", LEGACY)
+        .with(|script| script.capabilities = "{\"tools\":{},\"experimental\":{\"lab\":{\"n\":1e2}}}".into())
+        .rule(Rule::on("experimental/run", vec![Act::Result("{\"ran\":1e2}".into())]));
+    let (up, other) = (Upstream::http(lab).await, Upstream::stdio(Script::new("other", LEGACY)).await);
+    let gateway = Gateway::serve(&Config::new().upstream(&up).upstream(&other)).await;
+    for revision in [OLDEST, LEGACY, MODERN] {
+        let client = join(&gateway, revision).await;
+        client.tools_until("both are there", |tools| tools.contains(&"other__echo".into())).await;
+        let answer = client.request(Request::new("experimental/run", "{\"how\":2e2}")).await;
+        assert!(answer.result().contains("\"ran\":1e2"), "{revision} {}", answer.result());
+        if !revision.is_modern() {
+            let client = Client::connect(&gateway.reach(), revision).await;
+            let greeting = client.greeting.expect("a handshake");
+            assert!(greeting.result().contains("\"experimental\":{\"lab\":{\"n\":1e2}}"), "{}", greeting.result());
+        }
+    }
+    assert!(up.received("experimental/run").await.0.contains("\"how\":2e2"));
 }
