@@ -90,7 +90,11 @@ impl Stage {
     fn stdio(&self) -> Connect {
         Connect::Command {
             command: trunkline(),
-            args: ["stdio", "--config"].map(String::from).into_iter().chain([self.config.display().to_string()]).collect(),
+            args: ["stdio", "--config"]
+                .map(String::from)
+                .into_iter()
+                .chain([self.config.display().to_string()])
+                .collect(),
             env: BTreeMap::from([("HOME".to_owned(), self.place.home().display().to_string())]),
         }
     }
