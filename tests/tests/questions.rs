@@ -9,6 +9,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
+use tokio::task::JoinSet;
 use trunkline_tests::gateway::free_port;
 use trunkline_tests::peers::{
     self, Answers, Connect, Mode, Peers, Plan, Report, Sdk, Served, Workplace, none_left, trunkline,
@@ -33,6 +34,7 @@ struct Stage {
 struct Web {
     port: u16,
     _child: Child,
+    _reader: JoinSet<()>,
 }
 
 impl Web {
@@ -60,8 +62,9 @@ impl Web {
         };
         assert!(within_limit(PATIENCE, "the reference server listens", listening).await, "it ended before it listened");
         // Whatever else it says is read, so that it never waits for us.
-        tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
-        Web { port, _child: child }
+        let mut reader = JoinSet::new();
+        reader.spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
+        Web { port, _child: child, _reader: reader }
     }
 }
 
