@@ -117,6 +117,23 @@ async fn a_question_that_is_withdrawn_is_withdrawn_on_the_calls_stream() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_questions_of_a_withdrawn_call_are_withdrawn_on_its_stream() {
+    let mut bench = Bench::new();
+    let (id, _listen) = able(&mut bench, "2025-11-25").await;
+    let (mut body, hand, one) = asked(&mut bench, &id, Method::Elicitation).await;
+    frame(&mut body).await;
+    let cancel = r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#;
+    assert_eq!(bench.client.legacy(&id, cancel).await.status(), StatusCode::ACCEPTED);
+    hand.cancelled().await;
+    // Whoever asked lets go of the answer a little later.
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    drop(one);
+    let withdrawn = frame(&mut body).await;
+    assert!(withdrawn.contains(r#""notifications/cancelled","params":{"requestId":1"#), "{withdrawn}");
+    assert!(piece(&mut body).await.is_none());
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_question_outlives_its_call_and_is_withdrawn_among_the_notices() {
     let mut bench = Bench::new();
     let (id, _listen) = able(&mut bench, "2025-11-25").await;
