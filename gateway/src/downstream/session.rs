@@ -9,6 +9,7 @@ use super::outgoing::Outgoing;
 use super::peer::Who;
 use super::streams::Streams;
 use crate::call::{Caller, Can, LogLevel, Tenant};
+use crate::protocol::capability::Capabilities;
 use crate::protocol::{Revision, need};
 use bytes::Bytes;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -32,6 +33,8 @@ pub(super) struct Session {
     pub(super) streams: Streams,
     /// Whether it outlives the request that it came with.
     pub(super) lasts: bool,
+    /// Whether its client speaks the dialect of 2024-10-07.
+    pub(super) is_dialect: bool,
     /// Open streams; with one, the session is not idle.
     attached: AtomicUsize,
     state: Mutex<State>,
@@ -52,19 +55,19 @@ impl Session {
 
     /// The state of a single request of a client without a session.
     pub(super) fn single(who: Who, revision: Revision) -> Self {
-        let asks = Asks { revision, capabilities: Bytes::from_static(b"{}") };
+        let asks = Asks { revision, is_dialect: false, capabilities: Bytes::from_static(b"{}") };
         Self::of("".into(), who, asks, Label(false), 0, false)
     }
 
     fn of(id: Arc<str>, who: Who, asks: Asks, label: Label, resume_buffer: usize, lasts: bool) -> Self {
-        let Asks { revision, capabilities } = asks;
+        let Asks { revision, is_dialect, capabilities } = asks;
         let outgoing = Arc::new(Outgoing::new(revision, label));
         let caller = Caller {
             principal: who.principal,
             grants: who.grants,
             revision,
+            tenant: lasts.then(|| tenant(&id, &outgoing, Capabilities::parse(&capabilities, revision))),
             capabilities,
-            tenant: lasts.then(|| tenant(&id, &outgoing)),
             can: Can::default(),
         };
         Self {
@@ -76,6 +79,7 @@ impl Session {
             outgoing,
             streams: Streams::new(resume_buffer),
             lasts,
+            is_dialect,
             attached: AtomicUsize::new(0),
             state: Mutex::new(State { level: None, used: Instant::now() }),
         }
@@ -146,9 +150,9 @@ impl Drop for Session {
 }
 
 /// The session as the inside knows it.
-fn tenant(id: &Arc<str>, outgoing: &Arc<Outgoing>) -> Arc<Tenant> {
+fn tenant(id: &Arc<str>, outgoing: &Arc<Outgoing>, can: Capabilities) -> Arc<Tenant> {
     let (asked, told) = (outgoing.clone(), outgoing.clone());
-    let tenant = Tenant::new(id.clone(), move |ask| asked.queue(ask));
+    let tenant = Tenant::new(id.clone(), move |ask| asked.queue(ask)).able(can);
     Arc::new(tenant.telling(move |method, params| told.tell(method, params)))
 }
 
