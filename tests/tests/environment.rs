@@ -38,7 +38,11 @@ async fn a_child_gets_what_was_declared_and_nothing_else() {
         assert_eq!(declared.get(name).map(String::as_str), Some(value), "{name} in {declared:?}");
     }
     let names: Vec<&str> = declared.keys().map(String::as_str).collect();
-    assert_eq!(names, ["DECLARED", "HOME", "PATH", "RENAMED", "WANTED_NAME"], "and nothing else");
+    assert_eq!(
+        names,
+        ["DECLARED", "HOME", "PATH", "RENAMED", "TRUNKLINE_MARK", "WANTED_NAME"],
+        "and its mark, nothing else"
+    );
     let plain = environment(plain.started(0).await.0);
     assert_eq!(plain.get("LC_ALL").map(String::as_str), Some("C.UTF-8"), "what programs need: {plain:?}");
     for (name, value) in &plain {

@@ -100,6 +100,36 @@ async fn stateless_clients_of_one_principal_share_what_sessions_do_not() {
 }
 
 #[tokio::test]
+async fn each_session_sees_what_its_own_child_offers() {
+    let (upstream, gateway) = stage("sharing = \"per-session\"").await;
+    let (one, two) = (client(&gateway, "ann", LEGACY).await, client(&gateway, "ann", LEGACY).await);
+    let modern = client(&gateway, "ann", Revision::MODERN).await;
+    let all = modern.tools_until("the tools are listed", |tools| tools.contains(&"up__touch".into())).await;
+    let (hears, deaf) = (one.listen(&[]).await, modern.listen(&[]).await);
+    let added = ["up__touched_0", "up__touched_1"].map(str::to_owned);
+    assert_eq!(one.call("up__touch", "{}").await.text(), "touched_0");
+    hears.hears(0, "notifications/tools/list_changed").await;
+    let now = one.tools_until("its own tool is listed", |tools| tools.contains(&added[0])).await;
+    assert!(all.iter().all(|tool| now.contains(tool)) && now.len() == all.len() + 1, "{now:?}");
+    for _ in 0..2 {
+        two.call("up__touch", "{}").await;
+    }
+    two.tools_until("both tools are listed", |tools| added.iter().all(|tool| tools.contains(tool))).await;
+    assert_eq!(one.tools().await, now, "what another session's child offers is not its business");
+    assert_eq!(modern.tools().await, all, "who has no session sees what the primary one offers");
+    // Calls lead where the lists say.
+    assert!(two.call(&added[1], "{\"nonce\":\"n\"}").await.text().contains('n'));
+    assert!(one.call(&added[1], "{}").await.message().contains("Unknown tool"));
+    assert!(modern.call(&added[0], "{}").await.message().contains("Unknown tool"));
+    let told =
+        |heard: &[Frame]| heard.iter().filter(|frame| frame.is_notice("notifications/tools/list_changed")).count();
+    assert_eq!(told(&deaf.heard.all()), 0, "nothing has changed for it");
+    leave(&gateway, &two).await;
+    upstream.gone(2).await;
+    assert_eq!(one.tools().await, now);
+}
+
+#[tokio::test]
 async fn at_the_cap_a_call_is_refused_with_what_to_do() {
     let (upstream, gateway) = stage("sharing = \"per-session\"\nmax_instances = 1").await;
     let (one, two) = (client(&gateway, "ann", LEGACY).await, client(&gateway, "bob", LEGACY).await);

@@ -1,8 +1,10 @@
 //! A legacy session as the inside knows it: whose questions are its, how it is asked, and when it has ended.
 
 use super::ask::Ask;
+use crate::protocol::capability::Capabilities;
 use crate::protocol::{Method, Object};
 use std::sync::Arc;
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 /// How a session takes a question that belongs to no open call of it; gives it back where it cannot.
@@ -17,17 +19,32 @@ pub struct Tenant {
     ended: CancellationToken,
     asking: Asking,
     telling: Option<Telling>,
+    can: Capabilities,
+    /// Counts the instances of upstreams that it got to itself.
+    instances: watch::Sender<u64>,
 }
 
 impl Tenant {
     /// A session with this id; questions outside of its calls go to `asking`.
     pub fn new(id: Arc<str>, asking: impl Fn(Box<Ask>) -> Result<(), Box<Ask>> + Send + Sync + 'static) -> Self {
-        Self { id, ended: CancellationToken::new(), asking: Box::new(asking), telling: None }
+        Self {
+            id,
+            ended: CancellationToken::new(),
+            asking: Box::new(asking),
+            telling: None,
+            can: Capabilities::NONE,
+            instances: watch::Sender::new(0),
+        }
     }
 
     /// The session, which is told things through `telling`.
     pub fn telling(self, telling: impl Fn(&Method, &Object) + Send + Sync + 'static) -> Self {
         Self { telling: Some(Box::new(telling)), ..self }
+    }
+
+    /// The session, which has declared in its handshake that it can be asked this.
+    pub fn able(self, can: Capabilities) -> Self {
+        Self { can, ..self }
     }
 
     /// One that cannot be asked.
@@ -38,6 +55,21 @@ impl Tenant {
     /// Its id, which is secret: it is never shown.
     pub fn id(&self) -> &Arc<str> {
         &self.id
+    }
+
+    /// What it has declared that it can be asked, whatever a single call of it may say.
+    pub fn can(&self) -> Capabilities {
+        self.can
+    }
+
+    /// It got an instance of an upstream to itself.
+    pub fn got_instance(&self) {
+        self.instances.send_modify(|count| *count += 1);
+    }
+
+    /// Word of each instance that it gets.
+    pub fn instances(&self) -> watch::Receiver<u64> {
+        self.instances.subscribe()
     }
 
     /// Puts a question to it that belongs to no call; gives it back where the session cannot be asked.
@@ -58,6 +90,11 @@ impl Tenant {
     /// Its client has gone: what was kept for it is given up.
     pub fn end(&self) {
         self.ended.cancel();
+    }
+
+    /// Whether it has ended.
+    pub fn has_ended(&self) -> bool {
+        self.ended.is_cancelled()
     }
 
     /// Resolves when it has ended.

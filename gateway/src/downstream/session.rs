@@ -9,6 +9,7 @@ use super::outgoing::Outgoing;
 use super::peer::Who;
 use super::streams::Streams;
 use crate::call::{Caller, Can, LogLevel, Tenant};
+use crate::protocol::capability::Capabilities;
 use crate::protocol::{Revision, need};
 use bytes::Bytes;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -63,8 +64,8 @@ impl Session {
             principal: who.principal,
             grants: who.grants,
             revision,
+            tenant: lasts.then(|| tenant(&id, &outgoing, Capabilities::parse(&capabilities, revision))),
             capabilities,
-            tenant: lasts.then(|| tenant(&id, &outgoing)),
             can: Can::default(),
         };
         Self {
@@ -146,9 +147,9 @@ impl Drop for Session {
 }
 
 /// The session as the inside knows it.
-fn tenant(id: &Arc<str>, outgoing: &Arc<Outgoing>) -> Arc<Tenant> {
+fn tenant(id: &Arc<str>, outgoing: &Arc<Outgoing>, can: Capabilities) -> Arc<Tenant> {
     let (asked, told) = (outgoing.clone(), outgoing.clone());
-    let tenant = Tenant::new(id.clone(), move |ask| asked.queue(ask));
+    let tenant = Tenant::new(id.clone(), move |ask| asked.queue(ask)).able(can);
     Arc::new(tenant.telling(move |method, params| told.tell(method, params)))
 }
 

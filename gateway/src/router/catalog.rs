@@ -56,7 +56,17 @@ pub(super) struct Found<'a> {
 impl Catalog {
     /// Merges what is known now; what did not change is taken over with its encoded lists.
     pub(super) fn build(members: &Arc<[Member]>, rules: &Arc<Rules>, before: Option<&Self>) -> Self {
-        let known: Vec<_> = members.iter().map(|member| member.inventory.borrow().clone()).collect();
+        let known = members.iter().map(|member| member.inventory.borrow().clone()).collect();
+        Self::of(known, members, rules, before)
+    }
+
+    /// Merges what each of them offers; what is as it was before is taken over with its encoded lists.
+    pub(super) fn of(
+        known: Vec<Option<Arc<Inventory>>>,
+        members: &Arc<[Member]>,
+        rules: &Arc<Rules>,
+        before: Option<&Self>,
+    ) -> Self {
         let stock = stock::take(members, &known, &rules.naming);
         let mut origins = HashMap::new();
         for entry in &stock.entries[Kind::Resources as usize] {

@@ -13,8 +13,8 @@ pub(super) struct Current {
 }
 
 impl Current {
-    pub(super) fn new(catalog: Catalog) -> Self {
-        Self { catalog: ArcSwap::from_pointee(catalog), swaps: watch::Sender::new(()) }
+    pub(super) fn new(catalog: impl Into<Arc<Catalog>>) -> Self {
+        Self { catalog: ArcSwap::new(catalog.into()), swaps: watch::Sender::new(()) }
     }
 
     /// The catalog now, for a short look.
@@ -33,9 +33,14 @@ impl Current {
         self.swaps.send_replace(());
     }
 
+    /// Word of each swap from now on.
+    pub(super) fn swaps(&self) -> watch::Receiver<()> {
+        self.swaps.subscribe()
+    }
+
     /// Waits until a catalog is good enough, or until the time is over; gives the catalog then in force.
     pub(super) async fn until(&self, limit: Instant, is_good: impl Fn(&Catalog) -> bool) -> Arc<Catalog> {
-        let mut swaps = self.swaps.subscribe();
+        let mut swaps = self.swaps();
         let wait = async { while !is_good(&self.load()) && swaps.changed().await.is_ok() {} };
         // Time over is an answer like any other here: what is known by then is what counts.
         let _ = tokio::time::timeout_at(limit, wait).await;

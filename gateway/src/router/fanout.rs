@@ -14,7 +14,7 @@ pub(super) fn list(current: &Arc<Current>, kind: Kind, call: &Call, wait: Durati
     let catalog = current.load();
     // An upstream need not announce changes: old inventories are read again behind the answer.
     for member in catalog.members.iter() {
-        member.owner.refresh();
+        member.owner.refresh(call);
     }
     let now = Instant::now();
     let coming = catalog.unseen().filter(|at| catalog.members[*at].is_coming());

@@ -2,7 +2,9 @@
 
 use super::catalog::Catalog;
 use super::current::Current;
+use super::kind::Kind;
 use super::listeners::Listeners;
+use crate::call::Grants;
 use crate::lifecycle::Tasks;
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,10 +32,8 @@ pub(super) fn start(current: &Arc<Current>, listeners: &Listeners, tasks: &Tasks
 }
 
 async fn keep(current: Arc<Current>, listeners: Listeners, changed: Arc<Notify>) {
-    let mut told = current.keep();
-    let mut joined_until = Instant::now();
+    let mut told = Told::of(&current);
     loop {
-        let owes = !Arc::ptr_eq(&told, &current.keep());
         tokio::select! {
             () = changed.notified() => {
                 let before = current.keep();
@@ -43,15 +43,42 @@ async fn keep(current: Arc<Current>, listeners: Listeners, changed: Arc<Notify>)
                     current.swap(Arc::new(next));
                 }
             }
-            () = tokio::time::sleep_until(joined_until), if owes => {}
+            () = told.due(&current) => {}
         }
-        if Instant::now() >= joined_until {
-            let now = current.keep();
-            if listeners.tell(|grants| now.changes(&told, grants).collect()) {
-                joined_until = Instant::now() + JOINED_FOR;
-            }
-            told = now;
+        told.tell(&current, |changes| listeners.tell(changes));
+    }
+}
+
+/// The catalog that listeners were last told of.
+pub(super) struct Told {
+    catalog: Arc<Catalog>,
+    joined_until: Instant,
+}
+
+impl Told {
+    /// Nothing has changed yet.
+    pub(super) fn of(current: &Current) -> Self {
+        Self { catalog: current.keep(), joined_until: Instant::now() }
+    }
+
+    /// Resolves when something that was not told yet is to be; never, where all was.
+    pub(super) async fn due(&self, current: &Current) {
+        match Arc::ptr_eq(&self.catalog, &current.keep()) {
+            true => std::future::pending().await,
+            false => tokio::time::sleep_until(self.joined_until).await,
         }
+    }
+
+    /// Tells what changed, unless that is to be joined with what may follow. `tell` says whether anyone's view is another.
+    pub(super) fn tell(&mut self, current: &Current, tell: impl FnOnce(&dyn Fn(&Grants) -> Vec<Kind>) -> bool) {
+        if Instant::now() < self.joined_until {
+            return;
+        }
+        let (now, before) = (current.keep(), &self.catalog);
+        if tell(&|grants| now.changes(before, grants).collect()) {
+            self.joined_until = Instant::now() + JOINED_FOR;
+        }
+        self.catalog = now;
     }
 }
 

@@ -19,8 +19,8 @@ const ACKNOWLEDGED_WITHIN: Duration = Duration::from_secs(10);
 /// So many resources may be listened to in one call.
 const URIS_MAX: usize = 1024;
 
-/// Takes a listen call.
-pub(super) fn listen(current: &Arc<Current>, listeners: &Listeners, call: Call) -> Reply {
+/// Takes a listen call; `has_view` says that the catalog is its session's own.
+pub(super) fn listen(current: &Arc<Current>, listeners: &Listeners, call: Call, has_view: bool) -> Reply {
     let revision = call.revision();
     let Some(filter) = ListenFilter::parse(&call.params) else {
         let why = "`notifications` must be an object of flags and `resourceSubscriptions`";
@@ -31,7 +31,7 @@ pub(super) fn listen(current: &Arc<Current>, listeners: &Listeners, call: Call) 
         return Reply::refuse(revision, Refusal::new(Reason::InvalidParams, why));
     }
     let lists = ListenFilter { uris: Vec::new(), ..filter.clone() };
-    let registration = match listeners.register(&call, lists.clone()) {
+    let registration = match listeners.register(&call, lists.clone(), has_view) {
         Ok(registration) => registration,
         Err(why) => {
             return Reply::refuse(revision, Refusal { is_retriable: true, ..Refusal::new(Reason::Busy, why) });

@@ -5,7 +5,7 @@ use super::quota::Quota;
 use crate::call::{Call, Change, Grants, ListenFilter, LogLevel, Principal};
 use crate::protocol::Object;
 use crate::signals;
-use crate::upstream::Notice;
+use crate::upstream::{Audience, Notice};
 use slab::Slab;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -44,8 +44,11 @@ struct Crowd {
 /// One listen reply's side of the registry.
 pub(super) struct Listener {
     filter: ListenFilter,
-    /// Whose it is, where no session holds it.
-    principal: Option<Principal>,
+    principal: Principal,
+    /// The session that holds it.
+    session: Option<Arc<str>>,
+    /// Whether that sees a catalog of its own.
+    has_view: bool,
     grants: Grants,
     /// From which level on a legacy session hears log messages.
     log_level: Option<LogLevel>,
@@ -83,14 +86,14 @@ impl Listeners {
     pub fn notices(&self) -> Arc<dyn Fn(Notice) + Send + Sync> {
         let registry = self.0.clone();
         Arc::new(move |notice| match notice {
-            Notice::Log { upstream, level, params } => registry.log(&upstream, level, params),
+            Notice::Log { upstream, whose, level, params } => registry.log(&upstream, &whose, level, params),
         })
     }
 
     /// Ends all listen replies, those to come too.
     pub fn close(&self) {
         self.0.is_closed.store(true, Ordering::Release);
-        for listener in self.0.everyone() {
+        for listener in self.0.those(|_| true) {
             listener.lock().close();
         }
     }
@@ -104,10 +107,12 @@ impl Listeners {
     }
 
     /// Takes a place for a listen call, or says of what there are too many.
-    pub(super) fn register(&self, call: &Call, filter: ListenFilter) -> Result<Registration, String> {
+    pub(super) fn register(&self, call: &Call, filter: ListenFilter, has_view: bool) -> Result<Registration, String> {
         let listener = Arc::new(Listener {
             filter,
-            principal: call.caller.tenant.is_none().then(|| call.caller.principal.clone()),
+            principal: call.caller.principal.clone(),
+            session: call.caller.tenant.as_ref().map(|tenant| tenant.id().clone()),
+            has_view,
             grants: call.caller.grants.clone(),
             log_level: call.log_level.filter(|_| call.caller.tenant.is_some()),
             pending: Mutex::default(),
@@ -116,8 +121,9 @@ impl Listeners {
         if table.len() >= LISTENERS_MAX {
             return Err("too many listen already".to_owned());
         }
-        let is_own = |(_, other): &(usize, &Arc<Listener>)| other.principal == listener.principal;
-        if listener.principal.is_some() && table.iter().filter(is_own).count() >= OF_ONE_MAX {
+        let is_own =
+            |(_, other): &(usize, &Arc<Listener>)| other.session.is_none() && other.principal == listener.principal;
+        if listener.session.is_none() && table.iter().filter(is_own).count() >= OF_ONE_MAX {
             return Err(format!("{OF_ONE_MAX} listen calls of this principal are open already; end one first"));
         }
         let key = table.insert(listener.clone());
@@ -129,18 +135,14 @@ impl Listeners {
         Ok(Registration { registry: self.0.clone(), key, listener })
     }
 
-    /// Tells every listener of the lists that changed for it; says whether there was anything to tell.
+    /// Tells every listener without a view of its own of the lists that changed for it; says whether there was anything to tell.
     pub(super) fn tell(&self, changes: impl Fn(&Grants) -> Vec<Kind>) -> bool {
-        let mut by_grants: Vec<(Grants, Vec<Kind>)> = vec![(Grants::all(), changes(&Grants::all()))];
-        for listener in self.0.everyone() {
-            let known = by_grants.iter().position(|(grants, _)| *grants == listener.grants);
-            let at = known.unwrap_or_else(|| {
-                by_grants.push((listener.grants.clone(), changes(&listener.grants)));
-                by_grants.len() - 1
-            });
-            by_grants[at].1.iter().for_each(|kind| listener.tell(*kind));
-        }
-        by_grants.iter().any(|(_, kinds)| !kinds.is_empty())
+        tell(self.0.those(|listener| !listener.has_view), changes)
+    }
+
+    /// The same for the listeners of a session that has a view of its own.
+    pub(super) fn tell_session(&self, session: &str, changes: impl Fn(&Grants) -> Vec<Kind>) -> bool {
+        tell(self.0.those(|listener| listener.has_view && listener.session.as_deref() == Some(session)), changes)
     }
 
     /// The most verbose level that is wanted, as it changes.
@@ -149,22 +151,40 @@ impl Listeners {
     }
 }
 
+/// Tells these listeners.
+fn tell(listeners: Vec<Arc<Listener>>, changes: impl Fn(&Grants) -> Vec<Kind>) -> bool {
+    let mut by_grants: Vec<(Grants, Vec<Kind>)> = vec![(Grants::all(), changes(&Grants::all()))];
+    for listener in listeners {
+        let known = by_grants.iter().position(|(grants, _)| *grants == listener.grants);
+        let at = known.unwrap_or_else(|| {
+            by_grants.push((listener.grants.clone(), changes(&listener.grants)));
+            by_grants.len() - 1
+        });
+        by_grants[at].1.iter().for_each(|kind| listener.tell(*kind));
+    }
+    by_grants.iter().any(|(_, kinds)| !kinds.is_empty())
+}
+
 impl Registry {
     fn lock(&self) -> MutexGuard<'_, Slab<Arc<Listener>>> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Everyone now: the table is not held while they are told.
-    fn everyone(&self) -> Vec<Arc<Listener>> {
-        self.lock().iter().map(|(_, listener)| listener.clone()).collect()
+    /// Some of them now: the table is not held while they are told.
+    fn those(&self, which: impl Fn(&Listener) -> bool) -> Vec<Arc<Listener>> {
+        self.lock().iter().filter(|(_, listener)| which(listener)).map(|(_, listener)| listener.clone()).collect()
     }
 
-    /// A log message that belongs to no call.
-    fn log(&self, upstream: &Arc<str>, level: LogLevel, params: Object) {
-        let hears = |listener: &Arc<Listener>| listener.log_level.is_some_and(|wanted| level >= wanted);
-        let mut listeners = self.everyone();
-        listeners.retain(hears);
-        if listeners.is_empty() || self.crowd.is_mixed.load(Ordering::Relaxed) {
+    /// A log message that belongs to no call: for whom it comes from an instance of, else for the only one who calls at all.
+    fn log(&self, upstream: &Arc<str>, whose: &Audience, level: LogLevel, params: Object) {
+        let is_for = |listener: &Listener| match whose {
+            Audience::Everyone => !self.crowd.is_mixed.load(Ordering::Relaxed),
+            Audience::Session(id) => listener.session.as_ref() == Some(id),
+            Audience::Principal(principal) => listener.principal == *principal,
+        };
+        let hears = |listener: &Listener| listener.log_level.is_some_and(|wanted| level >= wanted) && is_for(listener);
+        let listeners = self.those(hears);
+        if listeners.is_empty() {
             if let Some(kept_back) = self.quota.take(upstream) {
                 let (level, data) = (level.as_str(), params.find("data").unwrap_or_default());
                 let data = &*String::from_utf8_lossy(data);

@@ -28,6 +28,7 @@ mod stopwatch;
 mod tasks;
 mod template;
 mod uri;
+mod views;
 mod wrap;
 
 pub use listeners::Listeners;
@@ -44,6 +45,7 @@ use owner::Member;
 use route::Routes;
 use std::sync::Arc;
 use std::time::Duration;
+use views::Views;
 use wrap::Wrap;
 
 /// What a router is made with, beside its upstreams.
@@ -65,6 +67,9 @@ pub struct Terms {
 
 /// Knows whose everything is. A [`Handle`] that never waits: what must wait does so in its own reply.
 pub struct Router {
+    current: Arc<Current>,
+    /// What sessions see in its place that have instances to themselves.
+    views: Views,
     routes: Routes,
     listeners: Listeners,
     first_list_wait: Duration,
@@ -80,21 +85,22 @@ impl Router {
         let rules = Arc::new(Rules { naming, page_size, instructions, unknown, wrap });
         let current = Arc::new(Current::new(Catalog::build(&members, &rules, None)));
         keeper::start(&current, &listeners, tasks);
-        Self { routes: Routes::new(current), listeners, first_list_wait, unknown }
+        let views = Views::new(&current, &listeners, tasks);
+        Self { current, views, routes: Routes::new(), listeners, first_list_wait, unknown }
     }
 
     fn notify(&self, call: Call) -> Reply {
         let revision = call.revision();
         if call.method == Method::RootsChanged {
-            let members = &self.routes.current.keep().members;
+            let members = &self.current.keep().members;
             members.iter().for_each(|member| drop(member.owner.call(call.clone())));
             return Reply::complete(revision, Object::empty());
         }
         // What else the gateway knows ends here: its upstreams have notices of their own to send.
         if let Method::Other(_) = call.method
-            && self.routes.current.load().bare().is_some()
+            && self.current.load().bare().is_some()
         {
-            return self.routes.unknown(call);
+            return Routes::unknown(&self.current, call);
         }
         Reply::complete(revision, Object::empty())
     }
@@ -106,7 +112,8 @@ impl Handle for Router {
         if call.is_notification {
             return self.notify(call);
         }
-        let current = &self.routes.current;
+        let own = self.views.of(&call.caller);
+        let current = own.as_ref().unwrap_or(&self.current);
         let revision = call.revision();
         let call = match extensions::admit(call, self.unknown) {
             Ok(call) => call,
@@ -114,16 +121,16 @@ impl Handle for Router {
         };
         match &call.method {
             // One upstream.
-            Method::ToolsCall => self.routes.named(Kind::Tools, call),
-            Method::PromptsGet => self.routes.named(Kind::Prompts, call),
-            Method::ResourcesRead => self.routes.read(call),
-            Method::Complete => self.routes.complete(call),
+            Method::ToolsCall => self.routes.named(current, Kind::Tools, call),
+            Method::PromptsGet => self.routes.named(current, Kind::Prompts, call),
+            Method::ResourcesRead => self.routes.read(current, call),
+            Method::Complete => self.routes.complete(current, call),
             Method::TasksGet | Method::TasksResult | Method::TasksCancel | Method::TasksUpdate => {
                 tasks::one(&current.load(), call)
             }
-            Method::Other(_) => self.routes.unknown(call),
+            Method::Other(_) => Routes::unknown(current, call),
             // All of them.
-            Method::Listen => listen::listen(current, &self.listeners, call),
+            Method::Listen => listen::listen(current, &self.listeners, call, own.is_some()),
             Method::Discover => {
                 let catalog = current.load();
                 let result = catalog.discovered.get_or_init(|| discover::result(&catalog));

@@ -1,7 +1,8 @@
 //! An upstream as the router sees it: who owns names, takes calls and tells what it offers.
 
-use crate::call::{Call, LogLevel, Reply};
+use crate::call::{Call, LogLevel, Reply, Tenant};
 use crate::lifecycle::State;
+use crate::upstream::config::Sharing;
 use crate::upstream::{Inventory, Upstream};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -28,8 +29,14 @@ pub trait Owner: Send + Sync + 'static {
     /// Where it stands.
     fn state(&self) -> State;
 
-    /// Reads the inventory again in the background, where it is old.
-    fn refresh(&self);
+    /// Reads the inventory again in the background, where it is old; that of the caller's own instance too.
+    fn refresh(&self, call: &Call);
+
+    /// Whether each handshake session has an instance of it to itself, whose lists it sees.
+    fn is_per_session(&self) -> bool;
+
+    /// What the instance of a session offers; `None` while it has none. What it was told of instances says when to ask again.
+    fn inventory_of(&self, session: &Arc<Tenant>) -> Option<watch::Receiver<Option<Arc<Inventory>>>>;
 
     /// The most verbose level at which anyone wants its log messages.
     fn want_level(&self, level: Option<LogLevel>);
@@ -60,8 +67,16 @@ impl Owner for Upstream {
         Self::state(self)
     }
 
-    fn refresh(&self) {
-        Self::refresh(self);
+    fn refresh(&self, call: &Call) {
+        Self::refresh(self, call);
+    }
+
+    fn is_per_session(&self) -> bool {
+        self.config().sharing == Sharing::PerSession
+    }
+
+    fn inventory_of(&self, session: &Arc<Tenant>) -> Option<watch::Receiver<Option<Arc<Inventory>>>> {
+        Self::inventory_of(self, session)
     }
 
     fn want_level(&self, level: Option<LogLevel>) {

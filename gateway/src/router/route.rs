@@ -22,9 +22,8 @@ pub(super) const UNSEEN_WAIT: Duration = Duration::from_secs(5);
 /// So many calls may wait so.
 pub(super) const WAITING_MAX: usize = 1024;
 
-/// Routes to one upstream, by the catalog in force.
+/// Routes to one upstream, by the catalog that is in force for the caller.
 pub(super) struct Routes {
-    pub(super) current: Arc<Current>,
     waiting: Arc<Semaphore>,
 }
 
@@ -37,31 +36,31 @@ enum Way {
 }
 
 impl Routes {
-    pub(super) fn new(current: Arc<Current>) -> Self {
-        Self { current, waiting: Arc::new(Semaphore::new(WAITING_MAX)) }
+    pub(super) fn new() -> Self {
+        Self { waiting: Arc::new(Semaphore::new(WAITING_MAX)) }
     }
 
     /// `tools/call` and `prompts/get`.
-    pub(super) fn named(&self, kind: Kind, call: Call) -> Reply {
-        let way = by_name(&self.current.load(), kind, call);
-        self.follow(way, move |catalog, call| by_name(catalog, kind, call))
+    pub(super) fn named(&self, current: &Arc<Current>, kind: Kind, call: Call) -> Reply {
+        let way = by_name(&current.load(), kind, call);
+        self.follow(current, way, move |catalog, call| by_name(catalog, kind, call))
     }
 
     /// `resources/read`.
-    pub(super) fn read(&self, call: Call) -> Reply {
-        let way = by_uri(&self.current.load(), call);
-        self.follow(way, by_uri)
+    pub(super) fn read(&self, current: &Arc<Current>, call: Call) -> Reply {
+        let way = by_uri(&current.load(), call);
+        self.follow(current, way, by_uri)
     }
 
     /// `completion/complete`.
-    pub(super) fn complete(&self, call: Call) -> Reply {
-        let way = by_reference(&self.current.load(), call);
-        self.follow(way, by_reference)
+    pub(super) fn complete(&self, current: &Arc<Current>, call: Call) -> Reply {
+        let way = by_reference(&current.load(), call);
+        self.follow(current, way, by_reference)
     }
 
     /// What no list names: to the one upstream without a prefix.
-    pub(super) fn unknown(&self, call: Call) -> Reply {
-        let catalog = self.current.load();
+    pub(super) fn unknown(current: &Current, call: Call) -> Reply {
+        let catalog = current.load();
         match catalog.bare().or_else(|| extensions::owner(&catalog, &call.method)) {
             Some(member) => hand_over(&catalog, member, call),
             None => {
@@ -72,7 +71,7 @@ impl Routes {
     }
 
     /// Waits for upstreams that were never seen, where one of them may own it, and looks once more.
-    fn follow<F>(&self, way: Way, again: F) -> Reply
+    fn follow<F>(&self, current: &Arc<Current>, way: Way, again: F) -> Reply
     where
         F: Fn(&Arc<Catalog>, Call) -> Way + Send + 'static,
     {
@@ -84,7 +83,7 @@ impl Routes {
             let why = "Too many calls wait for upstreams that are starting; try again in a few seconds";
             return refuse(&call, Refusal { is_retriable: true, ..Refusal::new(Reason::Busy, why) });
         };
-        let current = self.current.clone();
+        let current = current.clone();
         let limit = Instant::now() + UNSEEN_WAIT;
         let mut owners = owners_of(&current.load(), &call);
         Later::reply(async move {

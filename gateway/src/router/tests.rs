@@ -6,28 +6,35 @@ mod listening;
 mod lists;
 mod tasks;
 mod uris;
+mod views;
 
 use super::config::Strategy;
 use super::*;
-use crate::call::{Caller, Failure, Grants, LogLevel, Outcome, Principal};
+use crate::call::{Caller, Failure, Grants, LogLevel, Outcome, Principal, Tenant};
 use crate::lifecycle::State;
 use crate::protocol::{Revision, json};
 use crate::upstream::{Inventory, Item, Supports};
 use bytes::Bytes;
+use std::collections::HashMap;
 use std::sync::Mutex;
 use tokio::sync::watch;
 
 /// What an upstream says to a call; `None` leaves it at the echo.
 type Answer = dyn Fn(&Call) -> Option<Reply> + Send + Sync;
 
+/// What an upstream offers.
+type Offers = watch::Sender<Option<Arc<Inventory>>>;
+
 /// An upstream that answers `{"own": <the parameters it got>}` and remembers what it was told.
 struct Scripted {
     name: Arc<str>,
     prefix: String,
-    offers: watch::Sender<Option<Arc<Inventory>>>,
+    offers: Offers,
     state: Mutex<State>,
     heard: Mutex<Vec<String>>,
     answer: Box<Answer>,
+    /// What its instances offer, by session; `None` where there are none.
+    own: Option<Mutex<HashMap<Arc<str>, Offers>>>,
 }
 
 impl Scripted {
@@ -40,19 +47,39 @@ impl Scripted {
         prefix: &str,
         answer: impl Fn(&Call) -> Option<Reply> + Send + Sync + 'static,
     ) -> Arc<Self> {
-        Arc::new(Self {
+        Arc::new(Self::plain(name, prefix, answer))
+    }
+
+    /// One of which each session has an instance to itself.
+    fn per_session(name: &str, prefix: &str) -> Arc<Self> {
+        Arc::new(Self { own: Some(Mutex::default()), ..Self::plain(name, prefix, |_| None) })
+    }
+
+    fn plain(name: &str, prefix: &str, answer: impl Fn(&Call) -> Option<Reply> + Send + Sync + 'static) -> Self {
+        Self {
             name: name.into(),
             prefix: prefix.into(),
             offers: watch::Sender::new(None),
             state: Mutex::new(State::Starting),
             heard: Mutex::default(),
             answer: Box::new(answer),
-        })
+            own: None,
+        }
     }
 
     fn offer(&self, inventory: Inventory) {
         *self.state.lock().unwrap() = State::Ready;
         self.offers.send_replace(Some(Arc::new(inventory)));
+    }
+
+    /// The instance of a session offers this; it is made, where there is none.
+    fn offer_to(&self, tenant: &Arc<Tenant>, inventory: Inventory) {
+        let mut own = self.own.as_ref().unwrap().lock().unwrap();
+        let offers = own.entry(tenant.id().clone()).or_insert_with(|| {
+            tenant.got_instance();
+            watch::Sender::new(self.offers.borrow().clone())
+        });
+        offers.send_replace(Some(Arc::new(inventory)));
     }
 
     fn heard(&self) -> Vec<String> {
@@ -83,7 +110,13 @@ impl Owner for Scripted {
     fn state(&self) -> State {
         *self.state.lock().unwrap()
     }
-    fn refresh(&self) {}
+    fn refresh(&self, _: &Call) {}
+    fn is_per_session(&self) -> bool {
+        self.own.is_some()
+    }
+    fn inventory_of(&self, session: &Arc<Tenant>) -> Option<watch::Receiver<Option<Arc<Inventory>>>> {
+        Some(self.own.as_ref()?.lock().unwrap().get(session.id())?.subscribe())
+    }
     fn want_level(&self, level: Option<LogLevel>) {
         self.heard.lock().unwrap().push(format!("level {level:?}"));
     }

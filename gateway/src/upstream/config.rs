@@ -57,7 +57,7 @@ pub enum Transport {
         command: String,
         /// Its arguments, variables already filled in.
         args: Vec<String>,
-        /// The whole environment of the child: nothing else is inherited.
+        /// The whole environment of the child, but for its mark: nothing else is inherited.
         env: Vec<(OsString, OsString)>,
         /// Its working directory; `None` means ours.
         cwd: Option<PathBuf>,

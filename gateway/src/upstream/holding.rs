@@ -1,7 +1,8 @@
 //! Whose an instance of an upstream is, and what it is told that it may ask.
 
 use super::config::{Config, Transport};
-use crate::call::Tenant;
+use super::notice::Audience;
+use crate::call::{Principal, Tenant};
 use crate::protocol::capability::Capabilities;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -24,7 +25,7 @@ pub(crate) enum Holder {
     /// Of one handshake session.
     Session(Arc<Tenant>),
     /// Of one principal.
-    Principal,
+    Principal(Principal),
 }
 
 /// Whose an instance is, and what it is told.
@@ -53,15 +54,15 @@ impl Holding {
         Self { said: Some(said), ..Self::everyone(config) }
     }
 
-    /// Of one session, which can be asked this.
-    pub(crate) fn session(tenant: &Arc<Tenant>, can: Capabilities) -> Self {
+    /// Of one session. A handshake declares what the session does: the call that it begins with may say less.
+    pub(crate) fn session(tenant: &Arc<Tenant>) -> Self {
         let holder = Holder::Session(tenant.clone());
-        Self { holder, told: can.and(BRIDGED), said: None, only: Mutex::default() }
+        Self { holder, told: tenant.can().and(BRIDGED), said: None, only: Mutex::default() }
     }
 
     /// Of one principal.
-    pub(crate) fn principal(config: &Config) -> Self {
-        Self { holder: Holder::Principal, ..Self::everyone(config) }
+    pub(crate) fn principal(config: &Config, whose: &Principal) -> Self {
+        Self { holder: Holder::Principal(whose.clone()), ..Self::everyone(config) }
     }
 
     /// The one session that every question of this instance is for, whether a call of it is open or not.
@@ -69,6 +70,15 @@ impl Holding {
         match &self.holder {
             Holder::Session(tenant) => Some(tenant.clone()),
             _ => self.only.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+        }
+    }
+
+    /// For whom what it tells is that belongs to no call.
+    pub(crate) fn audience(&self) -> Audience {
+        match (&self.holder, self.session_of_all()) {
+            (_, Some(tenant)) => Audience::Session(tenant.id().clone()),
+            (Holder::Principal(whose), None) => Audience::Principal(whose.clone()),
+            _ => Audience::Everyone,
         }
     }
 
@@ -116,7 +126,7 @@ mod tests {
     #[test]
     fn questions_are_for_a_session_only_where_it_has_the_instance_alone() {
         let tenant = Arc::new(Tenant::mute("s"));
-        assert!(Holding::session(&tenant, Capabilities::ROOTS).session_of_all().is_some());
+        assert!(Holding::session(&tenant).session_of_all().is_some());
         let shared = Holding::everyone(&config());
         shared.belongs_to(&tenant);
         assert!(shared.session_of_all().is_none());
@@ -124,6 +134,15 @@ mod tests {
         assert!(only.session_of_all().is_none());
         only.belongs_to(&tenant);
         assert!(only.session_of_all().is_some() && only.is_of(Some(&tenant)) && !only.is_of(None));
-        assert!(Holding::principal(&config()).session_of_all().is_none());
+        let ann = Principal::named("ann");
+        assert!(Holding::principal(&config(), &ann).session_of_all().is_none());
+        assert_eq!(Holding::principal(&config(), &ann).audience(), Audience::Principal(ann));
+        assert_eq!((shared.audience(), only.audience()), (Audience::Everyone, Audience::Session("s".into())));
+    }
+
+    #[tokio::test]
+    async fn an_instance_of_a_session_is_told_what_that_has_declared() {
+        let tenant = Tenant::mute("s").able(Capabilities::ROOTS.with(Capabilities::TASKS));
+        assert_eq!(Holding::session(&Arc::new(tenant)).declares().await, Capabilities::ROOTS);
     }
 }

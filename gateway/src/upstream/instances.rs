@@ -4,7 +4,7 @@ use super::config::Sharing;
 use super::holding::{Holder, Holding};
 use super::standing::Standing;
 use super::{supervisor, words};
-use crate::call::{Call, Caller, Ending, Guard, Principal, Refusal};
+use crate::call::{Call, Caller, Ending, Guard, Principal, Refusal, Tenant};
 use crate::lifecycle::Tasks;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -73,6 +73,9 @@ impl Instances {
             self.start(&table, &key, instance.level.as_ref(), &instance);
             table.open.insert(key.clone(), instance);
             self.primary.metrics.instances.set(table.open.len() as f64);
+            if let (Key::Session(_), Some(tenant)) = (&key, &call.caller.tenant) {
+                tenant.got_instance();
+            }
         }
         let instance = table.open.get_mut(&key).expect("it was put there where it was not");
         instance.calls += 1;
@@ -83,6 +86,11 @@ impl Instances {
     pub(crate) fn find(&self, call: &Call) -> Option<Arc<Standing>> {
         let key = self.key(call)?;
         self.lock().open.get(&key).map(|instance| instance.standing.clone())
+    }
+
+    /// The instance that a session has to itself.
+    pub(crate) fn of_session(&self, tenant: &Arc<Tenant>) -> Option<Arc<Standing>> {
+        self.lock().open.get(&Key::Session(tenant.id().clone())).map(|instance| instance.standing.clone())
     }
 
     /// All there are.
@@ -128,9 +136,9 @@ impl Instances {
         let (sharing, caller) = (self.primary.config.sharing, &call.caller);
         let (holding, whose) = match &caller.tenant {
             Some(tenant) if sharing == Sharing::PerSession => {
-                (Holding::session(tenant, caller.can()), format!("session {}", table.count))
+                (Holding::session(tenant), format!("session {}", table.count))
             }
-            _ => (Holding::principal(&self.primary.config), shown(&caller.principal)),
+            _ => (Holding::principal(&self.primary.config, &caller.principal), shown(&caller.principal)),
         };
         let seat = self.primary.seat.instance(&whose.into(), table.count);
         let standing = Arc::new(Standing::beside(&self.primary, holding, seat, table.count));

@@ -40,7 +40,7 @@ mod words;
 pub use holding::Said;
 pub use inventory::{Inventory, Item, Supports};
 pub use link::{become_program, guard, leave_guard, missing, own_processes};
-pub use notice::Notice;
+pub use notice::{Audience, Notice};
 
 use crate::call::{Call, LogLevel, Reply, Tenant};
 use crate::lifecycle::{Seat, State, Tasks};
@@ -110,9 +110,18 @@ impl Upstream {
         self.primary.inventory.subscribe()
     }
 
+    /// What the instance of a session offers, which counts as what the primary one does until it was read; `None` while
+    /// there is none.
+    pub fn inventory_of(&self, session: &Arc<Tenant>) -> Option<watch::Receiver<Option<Arc<Inventory>>>> {
+        Some(self.instances.as_ref()?.of_session(session)?.inventory.subscribe())
+    }
+
     /// Somebody looks at the inventory: it is read again where that was last done long ago.
-    pub fn refresh(&self) {
+    pub fn refresh(&self, call: &Call) {
         self.primary.reads.refresh();
+        if let Some(own) = self.instances.as_ref().and_then(|instances| instances.find(call)) {
+            own.reads.refresh();
+        }
     }
 
     /// The most verbose level of log messages that any session wants.

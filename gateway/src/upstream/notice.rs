@@ -1,6 +1,6 @@
 //! What an upstream tells that belongs to no call.
 
-use crate::call::LogLevel;
+use crate::call::{LogLevel, Principal};
 use crate::protocol::Object;
 use std::sync::Arc;
 
@@ -11,9 +11,22 @@ pub enum Notice {
     Log {
         /// Who tells it.
         upstream: Arc<str>,
+        /// For whom it is.
+        whose: Audience,
         /// How much it matters.
         level: LogLevel,
         /// The parameters of the notification, as they came.
         params: Object,
     },
+}
+
+/// For whom something is that belongs to no call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Audience {
+    /// Nobody in particular.
+    Everyone,
+    /// The handshake session with this id.
+    Session(Arc<str>),
+    /// All clients of one principal.
+    Principal(Principal),
 }

@@ -127,7 +127,7 @@ impl Standing {
     /// Lists are to be read again. What one principal's instance tells may be true of the primary one too.
     fn changed(&self, kinds: Kinds) {
         self.reads.mark(kinds);
-        if let (Some((primary, _)), Holder::Principal) = (&self.beside, &self.holding.holder) {
+        if let (Some((primary, _)), Holder::Principal(_)) = (&self.beside, &self.holding.holder) {
             primary.reads.mark(kinds);
         }
     }
@@ -281,7 +281,8 @@ impl Inbox for Standing {
             },
             Method::Message => {
                 let level = params.find("level").and_then(LogLevel::parse).unwrap_or(LogLevel::Info);
-                (self.notices)(Notice::Log { upstream: self.name.clone(), level, params });
+                let (upstream, whose) = (self.name.clone(), self.holding.audience());
+                (self.notices)(Notice::Log { upstream, whose, level, params });
             }
             Method::ElicitationComplete => self.pages.complete(&params),
             _ => {

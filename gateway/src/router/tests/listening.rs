@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::call::{Change, Event, ListenFilter, Source, Step};
-use crate::upstream::Notice;
+use crate::upstream::{Audience, Notice};
 use std::collections::VecDeque;
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -96,7 +96,12 @@ async fn a_listener_that_never_reads_costs_nobody_anything() {
     let notices = stage.listeners.notices();
     for round in 1..200 {
         a.offer(inventory(&[&round.to_string()]));
-        notices(Notice::Log { upstream: "a".into(), level: LogLevel::Info, params: Object::empty() });
+        notices(Notice::Log {
+            upstream: "a".into(),
+            whose: Audience::Everyone,
+            level: LogLevel::Info,
+            params: Object::empty(),
+        });
         settle().await;
         tokio::time::advance(Duration::from_millis(250)).await;
         settle().await;
@@ -199,7 +204,9 @@ async fn logs_go_to_sessions_at_their_level_while_there_is_one_principal() {
     settle().await;
     assert_eq!(a.heard(), ["level Some(Debug)"]);
     let notices = stage.listeners.notices();
-    let tell = |level| notices(Notice::Log { upstream: "a".into(), level, params: Object::empty() });
+    let tell = |level| {
+        notices(Notice::Log { upstream: "a".into(), whose: Audience::Everyone, level, params: Object::empty() })
+    };
     tell(LogLevel::Info);
     assert!(matches!(next(&mut debug), Some(Event::Log(LogLevel::Info, _))));
     assert!(next(&mut error).is_none());
@@ -209,6 +216,28 @@ async fn logs_go_to_sessions_at_their_level_while_there_is_one_principal() {
     let _other = stage.router.handle(legacy(LogLevel::Debug, "q"));
     tell(LogLevel::Alert);
     assert!(next(&mut error).is_none(), "it may be of the other's doing");
+}
+
+#[tokio::test(start_paused = true)]
+async fn logs_of_an_instance_go_to_whose_it_is() {
+    let stage = Stage::new(Strategy::Prefix, &[]);
+    let listens = |principal: &str, id: &str| {
+        let asked = legacy(LogLevel::Info, principal);
+        let tenant = Some(Arc::new(Tenant::mute(id)));
+        let caller = Caller { tenant, ..(*asked.caller).clone() };
+        let mut reply = stage.router.handle(Call { caller: Arc::new(caller), ..asked });
+        assert!(matches!(change(&mut reply), Some(Change::Acknowledged(_))));
+        reply
+    };
+    let mut sessions = [listens("p", "1"), listens("p", "2"), listens("q", "3")];
+    let mut hear = |whose, level| {
+        stage.listeners.notices()(Notice::Log { upstream: "a".into(), whose, level, params: Object::empty() });
+        sessions.each_mut().map(|reply| matches!(next(reply), Some(Event::Log(..))))
+    };
+    assert_eq!(hear(Audience::Session("2".into()), LogLevel::Info), [false, true, false]);
+    assert_eq!(hear(Audience::Session("2".into()), LogLevel::Debug), [false; 3], "its level counts");
+    assert_eq!(hear(Audience::Principal(Principal::named("p")), LogLevel::Info), [true, true, false]);
+    assert_eq!(hear(Audience::Everyone, LogLevel::Alert), [false; 3], "it may be of anyone's doing");
 }
 
 #[tokio::test(start_paused = true)]

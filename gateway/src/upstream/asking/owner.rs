@@ -1,7 +1,9 @@
 //! Whose question it is: the stream it came on, the session that has the link for itself, the only one who has calls open.
 
 use super::super::link::{Slot, Whose};
-use crate::call::{Caller, Tenant};
+use crate::call::Tenant;
+use crate::protocol::Revision;
+use crate::protocol::capability::Capabilities;
 use std::sync::Arc;
 
 /// Who is asked, and on which of their calls.
@@ -13,9 +15,13 @@ pub(crate) struct Owner {
 }
 
 impl Owner {
-    /// Who makes the call that it is put on.
-    pub(crate) fn caller(&self) -> Option<&Caller> {
-        self.on.last()?.caller.as_deref()
+    /// What can be asked on the call that it is put on, and in which revision; without a call, what the session has
+    /// declared, seen as one that speaks `revision`.
+    pub(crate) fn able(&self, revision: Revision) -> (Capabilities, Revision) {
+        match self.on.last().and_then(|slot| slot.caller.as_deref()) {
+            Some(caller) => (caller.can(), caller.revision),
+            None => (self.whose.tenant().map_or(Capabilities::NONE, |tenant| tenant.can()), revision),
+        }
     }
 }
 

@@ -52,10 +52,9 @@ pub(crate) fn put(terms: &Terms<'_>, asked: Asked, kind: Kind, by: Arc<dyn Asker
     let Some(owner) = owner::find(asked.on.as_ref(), terms.exclusive, &by.calls()) else {
         return refuse("whose question this is cannot be told, so nobody was asked", Refused::NotOwned);
     };
-    if let Some(caller) = owner.caller()
-        && let Some(lacking) = kind.lacks(&asked.params, caller.can(), caller.revision)
-    {
-        return refuse(&unable(lacking, caller.revision), Refused::Unable);
+    let (can, of) = owner.able(revision);
+    if let Some(lacking) = kind.lacks(&asked.params, can, of) {
+        return refuse(&unable(lacking, of), Refused::Unable);
     }
     static KEYS: AtomicU64 = AtomicU64::new(1);
     let key = KEYS.fetch_add(1, Ordering::Relaxed);

@@ -3,6 +3,7 @@
 use super::{Bench, Client, call, piece, post, principal, text};
 use crate::call::{Answered, Principal, Tenant};
 use crate::downstream::scripted::{Hand, question};
+use crate::protocol::capability::Capabilities;
 use crate::protocol::{Method, Revision};
 use http::{Request, StatusCode};
 use std::sync::Arc;
@@ -216,7 +217,8 @@ async fn who_reads_no_streams_comes_without_questions() {
     let (response, ()) = tokio::join!(face.send(request, &frame), async {
         let hand = bench.hands.next().await;
         assert_eq!(hand.call.caller.capabilities, "{}");
-        assert!(hand.call.caller.tenant.is_some());
+        let (call, session) = (hand.call.caller.can(), tenant(&hand).can());
+        assert!(!call.has(Capabilities::FORM) && session.has(Capabilities::FORM), "its session has declared more");
         assert!(hand.ask(Method::Elicitation, FORM).await.is_err());
         hand.complete("{}");
     });

@@ -125,11 +125,12 @@ async fn only_calls_prompts_and_reads_count_and_parked_ones_do() {
 async fn who_has_an_upstream_alone_is_asked_without_a_call_too() {
     let asked: Arc<Mutex<Vec<Box<Ask>>>> = Arc::default();
     let taking = asked.clone();
-    let tenant = Arc::new(Tenant::new("1".into(), move |ask| {
+    let tenant = Tenant::new("1".into(), move |ask| {
         taking.lock().unwrap().push(ask);
         Ok(())
-    }));
-    let mut rig = Rig::held(config(), Holding::session(&tenant, Capabilities::QUESTIONS));
+    });
+    let tenant = Arc::new(tenant.able(Capabilities::ROOTS));
+    let mut rig = Rig::held(config(), Holding::session(&tenant));
     rig.met(LEGACY, "{}");
     for id in 0..17 {
         asks(&mut rig.far, &id.to_string(), "roots/list", "{}").await;
@@ -148,8 +149,13 @@ async fn who_has_an_upstream_alone_is_asked_without_a_call_too() {
     assert!(rig.far.is_quiet().await);
     give(ask.answer, LEGACY, "{}");
     assert_eq!(rig.far.line().await, r#"{"jsonrpc":"2.0","id":50,"result":{}}"#);
+    // What the session did not declare is refused without a call too.
+    elicits(&mut rig.far, "51").await;
+    assert!(rig.far.line().await.contains(r#""id":51,"error":{"code":-32602,"#));
+    assert!(asked.lock().unwrap().iter().all(|ask| ask.method == Method::RootsList));
     // A session that cannot be asked is not waited for.
-    let mut mute = Rig::held(config(), Holding::session(&session("2"), Capabilities::QUESTIONS));
+    let silent = Tenant::mute("2").able(Capabilities::ROOTS);
+    let mut mute = Rig::held(config(), Holding::session(&Arc::new(silent)));
     mute.met(LEGACY, "{}");
     asks(&mut mute.far, "1", "roots/list", "{}").await;
     assert!(mute.far.line().await.contains(r#""error":{"code":-32601,"#));
