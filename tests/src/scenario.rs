@@ -46,48 +46,62 @@ impl Case {
     }
 }
 
-/// Runs the scenarios of a list and panics with those that failed.
+macro_rules! rows {
+    ($($name:literal, $proves:expr => $scenario:path),* $(,)?) => {
+        /// Every row, with those of the README's tables that it proves.
+        pub const ROWS: &[(&str, &[&str])] = &[$(($name, &$proves)),*];
+
+        /// Runs every row; gives those that failed.
+        async fn run_rows(case: &Arc<Case>) -> Vec<String> {
+            let mut failed = Vec::new();
+            $(
+                let running = tokio::spawn({ let case = case.clone(); async move { $scenario(&case).await } });
+                if let Err(error) = running.await {
+                    failed.push(format!("{}: {}", $name, panic_text(error)));
+                }
+            )*
+            failed
+        }
+    };
+}
+
+rows! {
+    "list", ["lists"] => lists::list,
+    "call", ["calls"] => calls::call,
+    "read", ["reads and prompts"] => lists::read,
+    "prompt", ["reads and prompts"] => lists::prompt,
+    "completion", ["completions"] => lists::completion,
+    "progress", ["progress", "words of progress for 2024-11-05"] => streams::progress,
+    "cancel", ["cancellation"] => streams::cancel,
+    "error", ["errors"] => calls::error,
+    "list changed", ["changed lists"] => changes::list_changed,
+    "updated", ["subscriptions"] => changes::updated,
+    "unsubscribed", ["subscriptions that end"] => changes::unsubscribed,
+    "a form is asked", ["forms", "a question that the client's revision has not"] => asks::form,
+    "a URL is asked", ["pages to visit", "a question that the client's revision has not"] => asks::url,
+    "a model is asked", ["models"] => asks::sampling,
+    "a model with tools is asked", ["models with tools", "a question that the client's revision has not"] => asks::sampling_tools,
+    "roots are asked", ["roots"] => asks::roots,
+    "two questions at once", ["questions at once"] => asks::two_at_once,
+    "two rounds", ["rounds"] => asks::two_rounds,
+    "a state alone", ["rounds without a question"] => asks::state_alone,
+    "declined", ["a no for an answer"] => asks::declined,
+    "refused", ["an error for an answer"] => asks::refused,
+    "withdrawn", ["questions that are withdrawn"] => asks::withdrawn,
+    "altered", ["a state that was altered, is another's or was used"] => asks::altered,
+    "cancelled while asked", ["cancellation while asked"] => asks::cancelled,
+    "progress while asked", ["progress"] => asks::progress,
+    "a prompt asks", ["who may ask"] => asks::prompt,
+    "a resource asks", ["who may ask"] => asks::resource,
+    "consent by URL", ["pages that are needed first (`-32042`)"] => asks::required,
+    "structured contents", ["structured contents", "structured contents that are no object"] => contents::structured,
+    "log levels", ["log messages"] => logs::levels,
+}
+
+/// Runs all scenarios and panics with those that failed.
 pub async fn run_all(case: Case) {
     let case = Arc::new(case);
-    let mut failed = Vec::new();
-    macro_rules! run {
-        ($($name:literal => $scenario:path),* $(,)?) => {$(
-            let running = tokio::spawn({ let case = case.clone(); async move { $scenario(&case).await } });
-            if let Err(error) = running.await {
-                failed.push(format!("{}: {}", $name, panic_text(error)));
-            }
-        )*};
-    }
-    run! {
-        "list" => lists::list,
-        "call" => calls::call,
-        "read" => lists::read,
-        "prompt" => lists::prompt,
-        "completion" => lists::completion,
-        "progress" => streams::progress,
-        "cancel" => streams::cancel,
-        "error" => calls::error,
-        "list changed" => changes::list_changed,
-        "updated" => changes::updated,
-        "a form is asked" => asks::form,
-        "a URL is asked" => asks::url,
-        "a model is asked" => asks::sampling,
-        "a model with tools is asked" => asks::sampling_tools,
-        "roots are asked" => asks::roots,
-        "two questions at once" => asks::two_at_once,
-        "two rounds" => asks::two_rounds,
-        "a state alone" => asks::state_alone,
-        "declined" => asks::declined,
-        "refused" => asks::refused,
-        "withdrawn" => asks::withdrawn,
-        "cancelled while asked" => asks::cancelled,
-        "progress while asked" => asks::progress,
-        "a prompt asks" => asks::prompt,
-        "a resource asks" => asks::resource,
-        "consent by URL" => asks::required,
-        "structured contents" => contents::structured,
-        "log levels" => logs::levels,
-    }
+    let mut failed = run_rows(&case).await;
     failed.extend(case.upstream.complaints().into_iter().map(|text| format!("the upstream complains: {text}")));
     failed.extend(case.client.complaints.all().into_iter().map(|text| format!("the client complains: {text}")));
     assert!(

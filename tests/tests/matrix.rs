@@ -2,6 +2,9 @@
 //!
 //! 2024-11-05 has no Streamable HTTP by the book; clients and upstreams that agree on it there are served all the same.
 
+#[path = "matrix/readme.rs"]
+mod readme;
+
 use std::sync::Arc;
 
 use trunkline_tests::client::{Client, Desk, Reach};

@@ -220,6 +220,23 @@ async fn the_next_session_is_subscribed_to_again() {
 }
 
 #[tokio::test]
+async fn a_call_that_finds_its_own_session_gone_has_the_subscriptions_restored() {
+    let upstream = Upstream::http(Script::new("up", LEGACY)).await;
+    let gateway = Gateway::serve(&Config::new().upstream(&upstream)).await;
+    let client = Client::connect(&gateway.reach(), MODERN).await;
+    ready(&client).await;
+    let open = listen(&client, "1", &of(&[URI])).await;
+    acknowledged(&open).await;
+    // It can be asked nothing, so its calls are made in a session beside the one that is subscribed.
+    client.call("up__echo", "{}").await.text();
+    let mark = open.notices.mark();
+    upstream.order(Order::ForgetSessions).await;
+    client.call("up__echo", "{}").await.text();
+    hears(&open.notices, mark, UPDATED).await;
+    assert_eq!(asked(&upstream, "resources/subscribe").len(), 2);
+}
+
+#[tokio::test]
 async fn a_part_of_a_resource_concerns_who_wants_the_whole() {
     let upstream = Upstream::stdio(Script::new("up", LEGACY)).await;
     let gateway = Gateway::serve(&Config::new().upstream(&upstream)).await;

@@ -204,6 +204,19 @@ impl Outgoing {
         self.lock().open.values().all(|open| open.answer.is_closed())
     }
 
+    /// Asks nothing more, and gives up what no open call watches; what to tell the client of that.
+    pub(super) fn retire(&self) -> Vec<Vec<u8>> {
+        let mut inner = self.lock();
+        inner.closed = true;
+        let open = std::mem::take(&mut inner.open);
+        let (kept, given_up): (BTreeMap<_, _>, BTreeMap<_, _>) =
+            open.into_iter().partition(|(_, open)| matches!(open.place, Place::Call));
+        inner.open = kept;
+        drop(inner);
+        let sent = given_up.iter().filter(|(_, open)| matches!(open.place, Place::Notices));
+        sent.map(|(id, _)| withdrawal(*id)).collect()
+    }
+
     /// The client has gone: nothing will be answered, and nothing more asked.
     pub(super) fn close(&self) {
         let mut inner = self.lock();

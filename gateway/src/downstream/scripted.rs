@@ -53,6 +53,11 @@ pub(super) fn question(method: Method, params: &str) -> (Box<Ask>, oneshot::Rece
     (Box::new(Ask { key, upstream: "up".into(), method, request, revision, answer }), incoming)
 }
 
+/// What happens in time or, as a test's clock goes on by itself, never.
+pub(super) async fn soon<T>(happens: impl Future<Output = T>) -> T {
+    tokio::time::timeout(Duration::from_secs(600), happens).await.expect("it happens")
+}
+
 impl Handle for Scripted {
     fn handle(&self, call: Call) -> Reply {
         if call.method == Method::Discover {
@@ -95,10 +100,7 @@ impl Source for Played {
 impl Hands {
     /// The next call that the handler was given.
     pub(super) async fn next(&mut self) -> Hand {
-        tokio::time::timeout(Duration::from_secs(600), self.0.recv())
-            .await
-            .expect("a call comes")
-            .expect("the handler lives")
+        soon(self.0.recv()).await.expect("the handler lives")
     }
 
     /// Whether no call waits to be taken.
@@ -147,7 +149,7 @@ impl Hand {
 
     /// Resolves when the call was cancelled.
     pub(super) async fn cancelled(&self) {
-        tokio::time::timeout(Duration::from_secs(600), self.steps.closed()).await.expect("the call is cancelled");
+        soon(self.steps.closed()).await;
     }
 
     pub(super) fn is_cancelled(&self) -> bool {

@@ -5,6 +5,8 @@ pub mod config;
 mod asking;
 mod backoff;
 mod call_sessions;
+mod chunks;
+mod dialect;
 mod fading;
 mod fault;
 mod gate;

@@ -2,6 +2,7 @@
 
 use super::asking::{self, Kind, Pages, Refused, Terms};
 use super::call_sessions::CallSessions;
+use super::chunks::{self, Chunks};
 use super::config::{Config, Sharing, Transport};
 use super::gate::Gate;
 use super::holding::{Holder, Holding};
@@ -53,6 +54,7 @@ pub(crate) struct Standing {
     pub(crate) reads: Reads,
     pub(crate) wants: Wants,
     pub(crate) levels: Levels,
+    pub(crate) chunks: Arc<Chunks>,
     /// Which of its pages are open, and with whom.
     pub(crate) pages: Pages,
     pub(crate) notices: Arc<dyn Fn(Notice) + Send + Sync>,
@@ -88,6 +90,7 @@ impl Standing {
             reads: Reads::default(),
             wants: Wants::default(),
             levels: Levels::default(),
+            chunks: Arc::default(),
             pages: Pages::default(),
             notices,
             headers: ArcSwap::default(),
@@ -284,6 +287,11 @@ impl Inbox for Standing {
                 let (upstream, whose) = (self.name.clone(), self.holding.audience());
                 (self.notices)(Notice::Log { upstream, whose, level, params });
             }
+            method if chunks::is_chunk(&method) => {
+                if !self.chunks.arrived(&params) {
+                    self.violated("odd_chunk", &"a chunk that belongs to no result");
+                }
+            }
             Method::ElicitationComplete => self.pages.complete(&params),
             _ => {
                 tracing::trace!(upstream = &*self.name, method = method.label(), "a notification that nobody waits for")
@@ -320,6 +328,10 @@ impl Inbox for Standing {
                 tracing::debug!(upstream = &*self.name, kind = kind.label(), ?why, "a question was refused")
             }
         }
+    }
+
+    fn unfinished(&self, id: &[u8]) {
+        self.chunks.unfinished(id);
     }
 
     fn violated(&self, kind: &'static str, detail: &dyn std::fmt::Display) {

@@ -4,7 +4,7 @@
 
 use serde_json::{Value, json};
 
-use crate::client::converse::Conversation;
+use crate::client::converse::{Conversation, again};
 use crate::client::{Reply, Request, tool};
 use crate::frame::quote;
 use crate::journal::{Event, Order, What};
@@ -143,6 +143,29 @@ pub(crate) async fn withdrawn(case: &Case) {
     desk.now(Kind::Roots, Reply::Accept);
     let told = report(&talk);
     assert_eq!(told["rounds"][0][0]["withdrawn"], true, "{told}");
+}
+
+/// An altered state is refused and harms nothing: the genuine one is taken after it, and the tool ran once.
+pub(crate) async fn altered(case: &Case) {
+    if !case.client.revision.is_modern() || case.upstream_revision.is_modern() {
+        return;
+    }
+    let nonce = judge::nonce();
+    let arguments = format!("{{\"plan\":\"roots\",\"who\":\"ada\",\"nonce\":\"{nonce}\"}}");
+    let request = tool(&case.name("ask"), &arguments);
+    let parked = case.client.request(request.clone()).await;
+    let responses = case.client.desk.respond(&parked).await.expect("a willing desk answers");
+    let genuine = again(&request, &parked, &responses);
+    let state = parked.value()["requestState"].as_str().expect("a parked call has a state").to_owned();
+    let middle = state.len() / 2;
+    let other = if state[middle..].starts_with('A') { "B" } else { "A" };
+    let bent = format!("{}{other}{}", &state[..middle], &state[middle + 1..]);
+    let altered = Request { params: genuine.params.replace(&state, &bent), ..genuine.clone() };
+    assert_eq!(case.client.request(altered).await.code(), -32602, "an altered state");
+    let answer = case.client.request(genuine).await;
+    answered(Kind::Roots, &report(&Conversation { answer, rounds: 1 })["rounds"][0][0]);
+    case.upstream.ran(&nonce).await;
+    assert_eq!(case.upstream.executed().into_iter().filter(|ran| *ran == nonce).count(), 1, "it ran once");
 }
 
 /// A cancel ends a call that waits for an answer; where the upstream has an open call it hears of it.

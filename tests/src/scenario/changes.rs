@@ -1,5 +1,6 @@
 //! Changes that no call asked for.
 
+use crate::client::Request;
 use crate::frame::quote;
 use crate::journal::{Event, Order, What};
 use crate::judge;
@@ -38,6 +39,51 @@ pub(crate) async fn updated(case: &Case) {
     }
     let notice = changes.hears(mark, "notifications/resources/updated").await;
     assert_eq!(notice.param_text("uri").as_deref(), Some(uri.as_str()), "the one that was asked for");
+}
+
+/// What is no longer wanted is let go at the upstream too, and told no more; what else is wanted goes on.
+pub(crate) async fn unsubscribed(case: &Case) {
+    let (kept, gone) = (case.uri("changing"), case.uri("item/gone"));
+    let staying = case.client.listen(&[&kept]).await;
+    until_told(case, &kept).await;
+    // A session hears all on one stream; a listen call has one of its own.
+    let leaving = if case.client.revision.is_modern() {
+        Some(case.client.listen(&[&gone]).await)
+    } else {
+        let params = format!("{{\"uri\":{}}}", quote(&gone));
+        assert_eq!(case.client.request(Request::new("resources/subscribe", &params)).await.result(), "{}");
+        None
+    };
+    until_told(case, &gone).await;
+    let mark = case.upstream.events.mark();
+    match leaving.as_ref().and_then(|changes| changes.listen.as_ref()) {
+        Some(listen) => listen.cancel().await,
+        None => {
+            let params = format!("{{\"uri\":{}}}", quote(&gone));
+            assert_eq!(case.client.request(Request::new("resources/unsubscribe", &params)).await.result(), "{}");
+        }
+    }
+    // Without anything between, closing the listen call is all that the upstream hears.
+    let closed = leaving.as_ref().and_then(|ear| ear.listen.as_ref()).filter(|_| case.prefix.is_empty());
+    let lets_go = |event: &Event| match &event.what {
+        What::Frame { raw, .. } => (raw.contains("resources/unsubscribe") && raw.contains(&gone)).then_some(()),
+        What::Listening(filter) => (filter.contains(&kept) && !filter.contains(&gone)).then_some(()),
+        What::Cancelled { id, .. } => closed.filter(|listen| listen.id == *id).map(|_| ()),
+        _ => None,
+    };
+    case.upstream.events.wait_from(mark, "the upstream hears that one is no longer wanted", lets_go).await;
+    let tapes: Vec<_> = [Some(&staying), leaving.as_ref()].into_iter().flatten().map(|ear| ear.heard.clone()).collect();
+    let marks: Vec<_> = tapes.iter().map(|tape| tape.mark()).collect();
+    for uri in [&gone, &kept] {
+        let params = format!("{{\"uri\":{}}}", quote(uri));
+        case.upstream.order(Order::Notify("notifications/resources/updated".into(), params)).await;
+    }
+    let notice = staying.hears(marks[0], "notifications/resources/updated").await;
+    assert_eq!(notice.param_text("uri").as_deref(), Some(kept.as_str()), "the one that is still wanted");
+    for (tape, mark) in tapes.iter().zip(marks) {
+        let told = tape.all().into_iter().skip(mark).filter_map(|frame| frame.param_text("uri"));
+        assert_eq!(told.filter(|uri| *uri == gone).count(), 0, "nobody is told of what nobody wants");
+    }
 }
 
 /// Waits until the upstream has somebody to tell: of changed lists, and of updates of a resource if one is named.
