@@ -85,10 +85,18 @@ impl Connection {
         self.refuse(None, &Refusal::new(Reason::InvalidRequest, why)).await;
     }
 
-    /// Lets what runs end by itself; listen calls are ended now, and nobody is asked any more.
-    pub(super) async fn finish(self) {
-        if let Some(session) = &self.session {
-            session.outgoing.close();
+    /// Lets what runs end by itself; listen calls are ended now, and nobody is asked any more. A client that is still there
+    /// is told so.
+    pub(super) async fn finish(mut self, is_there: bool) {
+        if let Some(session) = self.session.clone() {
+            if is_there {
+                // What was asked on behalf of an open call is withdrawn by that call.
+                for frame in session.outgoing.retire() {
+                    self.write(frame).await;
+                }
+            } else {
+                session.outgoing.close();
+            }
         }
         self.listens.end();
         drop(self.outlet);
