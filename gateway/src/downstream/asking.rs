@@ -100,7 +100,9 @@ impl Asking {
             }
             return None;
         }
-        // Questions of the upstream's live beyond the call; their withdrawal comes among the notices.
+        // What is withdrawn already is withdrawn on the call's own stream, the only one that a client may read. Other questions of
+        // the upstream's live beyond the call; their withdrawal comes among the notices.
+        self.session.outgoing.withdraw_closed(&mut self.open, &mut self.due);
         self.leave();
         self.due.extend(self.rounds.farewell());
         if self.due.is_empty() {

@@ -154,6 +154,19 @@ async fn a_question_outlives_its_call_and_is_withdrawn_among_the_notices() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_question_that_is_withdrawn_as_its_call_ends_is_withdrawn_on_the_calls_stream() {
+    let mut bench = Bench::new();
+    let (id, _listen) = able(&mut bench, "2025-11-25").await;
+    let (mut body, hand, one) = asked(&mut bench, &id, Method::Elicitation).await;
+    frame(&mut body).await;
+    hand.complete_withdrawing(r#"{"content":[]}"#, one);
+    let withdrawn = frame(&mut body).await;
+    assert!(withdrawn.contains(r#""notifications/cancelled","params":{"requestId":1"#), "{withdrawn}");
+    assert!(frame(&mut body).await.contains(r#""result""#));
+    assert_eq!(piece(&mut body).await, None);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_lost_stream_shows_its_questions_again() {
     let mut bench = Bench::new();
     let (id, _listen) = able(&mut bench, "2025-11-25").await;
