@@ -179,13 +179,15 @@ impl Gateway {
         self.levels.ground.spawn(listener::serve(listener, service, patience, self.levels.ground.clone()));
     }
 
-    /// Serves the one client on a pair of pipes, to the end of either. The upstreams start with its first request: a host
-    /// may only be looking which era we speak.
+    /// Serves the one client on a pair of pipes, to the end of either or until [`Self::drain`], which needs this to go on
+    /// meanwhile. The upstreams start with its first request: a host may only be looking which era we speak.
     pub async fn stdio<R, W>(&self, stdin: R, stdout: W) -> io::Result<()>
     where
         R: AsyncRead + Unpin + Send,
         W: AsyncWrite + Unpin + Send + 'static,
     {
+        // The drain waits for it.
+        let _held = self.levels.faces.hold();
         let (stdin, mut bell) = Doorbell::new(stdin, self.said.clone());
         let serve = stdio::serve(self.handler.clone(), &self.config.server, stdin, stdout, self.levels.faces.clone());
         let wake = async {

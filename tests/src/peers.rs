@@ -9,7 +9,7 @@ mod served;
 pub mod survivors;
 mod workplace;
 
-pub use drive::{Connect, Mode, Plan, Report, Sdk};
+pub use drive::{Answers, Connect, Mode, Plan, Report, Sdk};
 pub use served::{Served, trunkline};
 pub use survivors::{none_left, survivors};
 pub use workplace::Workplace;

@@ -3,7 +3,9 @@
 use serde_json::{Value, json};
 use trunkline_tests::client::converse::Conversation;
 use trunkline_tests::client::{Client, Desk, Reach, Reply, Request, tool};
+use trunkline_tests::frame::Frame;
 use trunkline_tests::gateway::{Config, Gateway, StdioGateway};
+use trunkline_tests::journal::Order;
 use trunkline_tests::revision::Revision;
 use trunkline_tests::script::Script;
 use trunkline_tests::script::plan::Kind;
@@ -113,4 +115,60 @@ async fn a_client_that_declared_nothing_is_never_asked() {
         assert_eq!(stage.client.complaints.all(), Vec::<String>::new());
     })
     .await;
+}
+
+const COMPLETE: &str = "notifications/elicitation/complete";
+
+/// The parameters of a notice that a page was seen to.
+fn completed(frame: &Frame) -> Option<Value> {
+    let params = serde_json::from_str(frame.params.as_ref()?.get()).ok()?;
+    frame.is_notice(COMPLETE).then_some(params)
+}
+
+#[tokio::test]
+async fn that_a_page_was_seen_to_is_told_to_the_session_that_opened_it_and_to_nobody_else() {
+    for way in [Way::Stdio, Way::Http] {
+        let upstream = Upstream::start(way, Script::new("up", Revision::R2025_11_25).asking()).await;
+        let gateway = Gateway::serve(&Config::new().upstream(&upstream)).await;
+        let ada = Client::connect_with(&gateway.reach(), Revision::R2025_11_25, Desk::willing("ada")).await;
+        let bob = Client::connect_with(&gateway.reach(), Revision::R2025_11_25, Desk::willing("bob")).await;
+        ada.tools_until("the upstream is up", |tools| tools.contains(&"up__ask".into())).await;
+        let (_hers, _his) = (ada.listen(&[]).await, bob.listen(&[]).await);
+        let told = report(&ada.converse(ask("url")).await);
+        assert_eq!(told["rounds"][0][0]["answer"], json!({"action": "accept"}), "{told}");
+        let page = ada.desk.asked(0).await.params["elicitationId"].clone();
+        // One that nobody was asked to open, then hers, twice: it is over with the first.
+        for id in [&json!("elicitation-of-nobody"), &page, &page] {
+            upstream.order(Order::Notify(COMPLETE.into(), json!({"elicitationId": id}).to_string())).await;
+        }
+        ada.notices.wait("she is told", completed).await;
+        let marks = [&ada, &bob].map(|client| client.notices.all().len());
+        upstream.order(Order::AddTool("last".into())).await;
+        for (client, mark) in [&ada, &bob].into_iter().zip(marks) {
+            client.tools_until("what came after it", |tools| tools.contains(&"up__last".into())).await;
+            let last = |frame: &Frame| frame.is_notice("notifications/tools/list_changed").then_some(());
+            client.notices.wait_from(mark, "the change is told", last).await;
+        }
+        let heard = |client: &Client| client.notices.all().iter().filter_map(completed).collect::<Vec<_>>();
+        assert_eq!(heard(&ada), [json!({"elicitationId": page})], "{way:?}");
+        assert_eq!(heard(&bob), Vec::<Value>::new(), "{way:?}");
+        for client in [&ada, &bob] {
+            assert_eq!(client.complaints.all(), Vec::<String>::new());
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_stateless_upstreams_page_is_complete_with_its_call() {
+    for over_stdio in [true, false] {
+        let stage = Stage::set(Way::Http, Revision::R2026_07_28, over_stdio, Desk::willing("ada")).await;
+        let open = stage.client.start(ask("url")).await;
+        let page = stage.client.desk.asked(0).await.params["elicitationId"].clone();
+        assert!(page.as_str().is_some_and(|page| page.len() >= 16), "it gets a name: {page}");
+        let notices = if over_stdio { stage.client.notices.clone() } else { open.notices.clone() };
+        open.answer().await;
+        let told: Vec<_> = notices.all().iter().filter_map(completed).collect();
+        assert_eq!(told, [json!({"elicitationId": page})]);
+        stage.content();
+    }
 }

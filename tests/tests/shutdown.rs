@@ -2,12 +2,14 @@
 
 use std::path::PathBuf;
 
-use trunkline_tests::client::{Client, Request, tool};
+use trunkline_tests::client::converse::asks;
+use trunkline_tests::client::{Client, Desk, Reply, Request, tool};
 use trunkline_tests::gateway::{Config, Gateway, StdioGateway};
 use trunkline_tests::journal::{Event, Order, What};
 use trunkline_tests::process::{self, Program};
 use trunkline_tests::revision::Revision;
 use trunkline_tests::script::Script;
+use trunkline_tests::script::plan::Kind;
 use trunkline_tests::upstream::Upstream;
 use trunkline_tests::within::until;
 
@@ -180,4 +182,60 @@ async fn what_was_asked_before_the_end_of_stdin_is_answered() {
     assert_eq!(called.answer().await.text(), "{\"a\":1}");
     assert!(client.stdio().ended().await.success());
     assert_eq!(client.complaints.all(), Vec::<String>::new());
+}
+
+/// Behind `trunkline stdio`: a grace time so long that only what is given up at once can end in time.
+async fn patient(asking: Revision, client: Revision, desk: Desk) -> (Upstream, StdioGateway, Client) {
+    let upstream = Upstream::stdio(Script::new("up", asking).asking()).await;
+    let config = Config::new().upstream(&upstream).section("[server.shutdown]\ngrace = \"10m\"");
+    let gateway = StdioGateway::prepare(&config);
+    let client = Client::connect_with(&gateway.reach(), client, desk).await;
+    client.tools_until("its tools are listed", |tools| tools.contains(&"up__ask".into())).await;
+    (upstream, gateway, client)
+}
+
+fn form() -> Request {
+    tool("up__ask", "{\"plan\":\"form\",\"who\":\"ada\"}")
+}
+
+#[tokio::test]
+async fn sigterm_withdraws_the_questions_of_a_stdio_client_and_answers_its_calls() {
+    for asking in [REVISION, Revision::MODERN] {
+        let desk = Desk::willing("ada").reply(Kind::Form, Reply::Silence);
+        let (upstream, _gateway, client) = patient(asking, REVISION, desk).await;
+        let group = process::group_of(upstream.started(0).await.0).expect("it runs");
+        let asked = client.start(form()).await;
+        let question = client.desk.asked(0).await;
+        let running = client.start(tool("up__wait", "{\"gate\":\"last\"}")).await;
+        upstream.waiting_at("last").await;
+        process::signal(client.stdio().pid, "TERM");
+        let answer = asked.answer().await;
+        if asking.is_modern() {
+            assert_eq!(answer.value()["isError"], true, "{answer:?}");
+            assert!(answer.text().contains("`up`") && answer.text().contains("the gateway is ending"), "{answer:?}");
+        } else {
+            assert!(answer.text().contains("{\"action\":\"cancel\"}"), "its upstream answers for itself: {answer:?}");
+        }
+        assert_eq!(client.desk.withdrawn.all(), [question.id]);
+        upstream.order(Order::Open("last".into())).await;
+        assert_eq!(running.answer().await.text(), "released");
+        assert!(client.stdio().ended().await.success(), "it ends as asked");
+        assert_empty(&[group], client.stdio().pid);
+        assert_eq!(client.complaints.all(), Vec::<String>::new());
+    }
+}
+
+#[tokio::test]
+async fn sigterm_drops_what_a_stdio_client_has_left_parked() {
+    let (upstream, _gateway, client) = patient(REVISION, Revision::MODERN, Desk::willing("ada")).await;
+    let answer = client.request(form()).await;
+    assert!(asks(&answer), "{answer:?}");
+    process::signal(client.stdio().pid, "TERM");
+    assert!(client.stdio().ended().await.success(), "it ends as asked");
+    let told = |event: &Event| match &event.what {
+        What::Frame { raw, .. } => raw.contains("\"action\":\"cancel\"").then_some(()),
+        _ => None,
+    };
+    upstream.events.wait("the upstream is told that there is no answer", told).await;
+    upstream.gone(0).await;
 }

@@ -42,7 +42,7 @@ async fn gateway(config: Config, files: Vec<PathBuf>) -> Result<(), anyhow::Erro
         () = told.to_end() => {}
         () = announce::upstreams(gateway.board().clone()) => {}
     }
-    end(&gateway, &mut told).await
+    end(gateway.drain(), &mut told).await
 }
 
 /// What to put into a host: the address for those that can dial one, the command for those that only start programs.
@@ -58,10 +58,10 @@ fn paste(bound: &Addresses, path: &str, asks_token: bool, files: &[PathBuf]) -> 
     }
 }
 
-/// Drains; whoever tells a second time does not want to wait.
-pub(super) async fn end(gateway: &Gateway, told: &mut Told) -> Result<(), anyhow::Error> {
+/// Waits for the drain; whoever tells a second time does not want to wait.
+pub(super) async fn end<T>(drain: impl Future<Output = T>, told: &mut Told) -> Result<T, anyhow::Error> {
     tokio::select! {
-        () = gateway.drain() => Ok(()),
+        drained = drain => Ok(drained),
         () = told.to_end() => anyhow::bail!("told twice to end: what was running is cut off"),
     }
 }

@@ -21,11 +21,19 @@ async fn gateway(config: Config) -> Result<(), anyhow::Error> {
     let mut told = Told::new()?;
     let gateway = Gateway::start(config, Mode::Stdio);
     gateway.own_processes();
+    let mut serving = std::pin::pin!(gateway.stdio(tokio::io::stdin(), tokio::io::stdout()));
     let served = tokio::select! {
-        served = gateway.stdio(tokio::io::stdin(), tokio::io::stdout()) => served,
-        () = told.to_end() => Ok(()),
+        served = &mut serving => Some(served),
+        () = told.to_end() => None,
     };
-    serve::end(&gateway, &mut told).await?;
+    // What still runs is finished, and its answers are written, while the gateway drains.
+    let rest = async {
+        match served {
+            Some(served) => served,
+            None => serving.await,
+        }
+    };
+    let ((), served) = serve::end(async { tokio::join!(gateway.drain(), rest) }, &mut told).await?;
     // A host that went away while it was written to is no fault of ours.
     served.or_else(|error| if error.kind() == std::io::ErrorKind::BrokenPipe { Ok(()) } else { Err(error.into()) })
 }

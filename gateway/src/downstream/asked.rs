@@ -1,5 +1,6 @@
 //! What is remembered of a client's request, and how what comes back on it is written in the client's words.
 
+use super::dialect;
 use super::status;
 use crate::call::{Call, Change, Event, Failure, ListenFilter, LogLevel, Outcome};
 use crate::protocol::error::{self, RpcError};
@@ -27,6 +28,8 @@ pub(super) struct Asked {
     pub(super) mute: Option<&'static str>,
     /// The level from which on log messages are passed; `None` means all to a legacy client and none to a modern one.
     level: Option<LogLevel>,
+    /// Whether results are told in the dialect of 2024-10-07.
+    is_dialect: bool,
 }
 
 /// The end of a request: a whole response, and the status it has over HTTP where nothing was sent before.
@@ -48,12 +51,19 @@ impl Asked {
             token,
             mute: None,
             level: call.log_level,
+            is_dialect: false,
         }
     }
 
     /// The hop's part of an `initialize`, which agreed on `revision`.
     pub(super) fn handshake(id: Id, revision: Revision) -> Self {
-        Self { id, method: Method::Initialize, revision, uri: None, token: None, mute: None, level: None }
+        let method = Method::Initialize;
+        Self { id, method, revision, uri: None, token: None, mute: None, level: None, is_dialect: false }
+    }
+
+    /// The same for a client that speaks the dialect of 2024-10-07, or not.
+    pub(super) fn in_dialect(self, is_dialect: bool) -> Self {
+        Self { is_dialect, ..self }
     }
 
     /// The notification that an event becomes; `None` where this client did not ask for it.
@@ -117,6 +127,8 @@ impl Asked {
     }
 
     fn result(&self, result: &Object, from: Revision, identity: &[u8]) -> Answer {
+        let dressed = self.is_dialect.then(|| dialect::dress(&self.method, result));
+        let result = dressed.as_ref().unwrap_or(result);
         let mut out = Vec::with_capacity(result.raw().len() + self.id.raw().len() + 256);
         frame::open_result(self.id.raw(), &mut out);
         translate::write_result(&self.method, result, (from, self.revision), identity, &mut out);
@@ -194,7 +206,7 @@ mod tests {
 
     fn asked(revision: Revision, level: Option<LogLevel>) -> Asked {
         let id = Id::from_raw(Bytes::from_static(b"1")).unwrap();
-        Asked { id, method: Method::ToolsCall, revision, uri: None, token: None, mute: None, level }
+        Asked { id, method: Method::ToolsCall, revision, uri: None, token: None, mute: None, level, is_dialect: false }
     }
 
     #[test]

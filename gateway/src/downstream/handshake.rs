@@ -1,5 +1,6 @@
 //! The handshake of legacy clients: `initialize` answered from what the gateway offers, in the client's revision.
 
+use super::dialect;
 use super::edge::Edge;
 use crate::call::{Call, Caller, Outcome, Reply, Source, Step};
 use crate::protocol::{Method, Object, Revision, json, translate};
@@ -12,6 +13,8 @@ use std::task::{Context, Poll, ready};
 pub(super) struct Asks {
     /// What we will speak.
     pub(super) revision: Revision,
+    /// Whether the client speaks the dialect of it.
+    pub(super) is_dialect: bool,
     /// What the client can be asked, raw.
     pub(super) capabilities: Bytes,
 }
@@ -21,7 +24,8 @@ pub(super) fn read(params: &Object) -> Option<Asks> {
     let asked = params.find("protocolVersion").and_then(json::unquote)?;
     let capabilities = params.find("capabilities").filter(|raw| raw.starts_with(b"{"));
     Some(Asks {
-        revision: Revision::negotiate(&asked),
+        revision: dialect::of(&asked).unwrap_or_else(|| Revision::negotiate(&asked)),
+        is_dialect: dialect::of(&asked).is_some(),
         capabilities: Bytes::copy_from_slice(capabilities.unwrap_or(b"{}")),
     })
 }

@@ -41,7 +41,7 @@ pub(super) fn request(
     if mute.is_some() {
         call.caller = session.mute_caller().clone();
     }
-    let mut asked = Asked::of(id, &call, meta.progress_token);
+    let mut asked = Asked::of(id, &call, meta.progress_token).in_dialect(session.is_dialect);
     asked.mute = mute;
     let dialogue = call.method.is_long().then(|| Box::new(Asking::new(session, call.clone())));
     let open = match session.open.enter(&asked.id) {

@@ -10,6 +10,7 @@ pub mod stdio;
 mod asked;
 mod asking;
 mod batch;
+mod dialect;
 mod dialogue;
 mod edge;
 mod handshake;

@@ -149,6 +149,22 @@ impl Outgoing {
         });
     }
 
+    /// The withdrawals of a call's questions that nobody waits for any more; those are over and leave `ids`.
+    pub(super) fn withdraw_closed(&self, ids: &mut Vec<u64>, due: &mut VecDeque<Vec<u8>>) {
+        if ids.is_empty() {
+            return;
+        }
+        let mut inner = self.lock();
+        ids.retain(|id| {
+            let is_closed = inner.open.get(id).is_some_and(|open| open.answer.is_closed());
+            if is_closed {
+                inner.open.remove(id);
+                due.push_back(withdrawal(*id));
+            }
+            !is_closed
+        });
+    }
+
     /// Gives a call's questions up, without an answer.
     pub(super) fn withdraw(&self, ids: &mut Vec<u64>, due: &mut VecDeque<Vec<u8>>) {
         let mut inner = self.lock();
@@ -186,6 +202,19 @@ impl Outgoing {
     /// Whether nobody waits for an answer of the client.
     pub(super) fn is_empty(&self) -> bool {
         self.lock().open.values().all(|open| open.answer.is_closed())
+    }
+
+    /// Asks nothing more, and gives up what no open call watches; what to tell the client of that.
+    pub(super) fn retire(&self) -> Vec<Vec<u8>> {
+        let mut inner = self.lock();
+        inner.closed = true;
+        let open = std::mem::take(&mut inner.open);
+        let (kept, given_up): (BTreeMap<_, _>, BTreeMap<_, _>) =
+            open.into_iter().partition(|(_, open)| matches!(open.place, Place::Call));
+        inner.open = kept;
+        drop(inner);
+        let sent = given_up.iter().filter(|(_, open)| matches!(open.place, Place::Notices));
+        sent.map(|(id, _)| withdrawal(*id)).collect()
     }
 
     /// The client has gone: nothing will be answered, and nothing more asked.

@@ -20,14 +20,17 @@ pub(super) struct Scripted {
 /// The test's end of a call.
 pub(super) struct Hand {
     pub(super) call: Call,
-    steps: mpsc::Sender<Step>,
+    steps: mpsc::Sender<(Step, Withdrawn)>,
 }
+
+/// A question that is withdrawn as a step is taken.
+type Withdrawn = Option<oneshot::Receiver<Answered>>;
 
 /// The calls that reached the handler, in their order.
 pub(super) struct Hands(mpsc::Receiver<Hand>);
 
 struct Played {
-    steps: mpsc::Receiver<Step>,
+    steps: mpsc::Receiver<(Step, Withdrawn)>,
     revision: Revision,
 }
 
@@ -48,6 +51,11 @@ pub(super) fn question(method: Method, params: &str) -> (Box<Ask>, oneshot::Rece
     let (request, revision) = (object(params), Revision::V2025_11_25);
     let key = KEYS.fetch_add(1, Ordering::Relaxed);
     (Box::new(Ask { key, upstream: "up".into(), method, request, revision, answer }), incoming)
+}
+
+/// What happens in time or, as a test's clock goes on by itself, never.
+pub(super) async fn soon<T>(happens: impl Future<Output = T>) -> T {
+    tokio::time::timeout(Duration::from_secs(600), happens).await.expect("it happens")
 }
 
 impl Handle for Scripted {
@@ -75,7 +83,10 @@ impl Handle for Scripted {
 impl Source for Played {
     fn poll_step(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Step> {
         match self.steps.poll_recv(cx) {
-            Poll::Ready(Some(step)) => Poll::Ready(step),
+            Poll::Ready(Some((step, withdrawn))) => {
+                drop(withdrawn);
+                Poll::Ready(step)
+            }
             // The test let go of the call: it never ends.
             Poll::Ready(None) | Poll::Pending => Poll::Pending,
         }
@@ -89,10 +100,7 @@ impl Source for Played {
 impl Hands {
     /// The next call that the handler was given.
     pub(super) async fn next(&mut self) -> Hand {
-        tokio::time::timeout(Duration::from_secs(600), self.0.recv())
-            .await
-            .expect("a call comes")
-            .expect("the handler lives")
+        soon(self.0.recv()).await.expect("the handler lives")
     }
 
     /// Whether no call waits to be taken.
@@ -103,7 +111,7 @@ impl Hands {
 
 impl Hand {
     pub(super) fn tell(&self, event: Event) {
-        self.steps.try_send(Step::Event(event)).expect("the call is alive and has room");
+        self.steps.try_send((Step::Event(event), None)).expect("the call is alive and has room");
     }
 
     pub(super) fn progress(&self, done: u32) {
@@ -118,7 +126,13 @@ impl Hand {
     }
 
     pub(super) fn end(self, outcome: Outcome) {
-        self.steps.try_send(Step::Done(outcome)).expect("the call is alive and has room");
+        self.steps.try_send((Step::Done(outcome), None)).expect("the call is alive and has room");
+    }
+
+    /// Ends it, and withdraws a question in the same breath.
+    pub(super) fn complete_withdrawing(self, result: &str, question: oneshot::Receiver<Answered>) {
+        let step = Step::Done(Outcome::Complete(object(result)));
+        self.steps.try_send((step, Some(question))).expect("the call is alive and has room");
     }
 
     pub(super) fn complete(self, result: &str) {
@@ -135,7 +149,7 @@ impl Hand {
 
     /// Resolves when the call was cancelled.
     pub(super) async fn cancelled(&self) {
-        tokio::time::timeout(Duration::from_secs(600), self.steps.closed()).await.expect("the call is cancelled");
+        soon(self.steps.closed()).await;
     }
 
     pub(super) fn is_cancelled(&self) -> bool {

@@ -33,6 +33,8 @@ pub(super) struct Session {
     pub(super) streams: Streams,
     /// Whether it outlives the request that it came with.
     pub(super) lasts: bool,
+    /// Whether its client speaks the dialect of 2024-10-07.
+    pub(super) is_dialect: bool,
     /// Open streams; with one, the session is not idle.
     attached: AtomicUsize,
     state: Mutex<State>,
@@ -53,12 +55,12 @@ impl Session {
 
     /// The state of a single request of a client without a session.
     pub(super) fn single(who: Who, revision: Revision) -> Self {
-        let asks = Asks { revision, capabilities: Bytes::from_static(b"{}") };
+        let asks = Asks { revision, is_dialect: false, capabilities: Bytes::from_static(b"{}") };
         Self::of("".into(), who, asks, Label(false), 0, false)
     }
 
     fn of(id: Arc<str>, who: Who, asks: Asks, label: Label, resume_buffer: usize, lasts: bool) -> Self {
-        let Asks { revision, capabilities } = asks;
+        let Asks { revision, is_dialect, capabilities } = asks;
         let outgoing = Arc::new(Outgoing::new(revision, label));
         let caller = Caller {
             principal: who.principal,
@@ -77,6 +79,7 @@ impl Session {
             outgoing,
             streams: Streams::new(resume_buffer),
             lasts,
+            is_dialect,
             attached: AtomicUsize::new(0),
             state: Mutex::new(State { level: None, used: Instant::now() }),
         }

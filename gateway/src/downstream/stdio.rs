@@ -21,13 +21,16 @@ use writer::Writer;
 /// How long what runs at the end of stdin has to finish and be written.
 const AFTER_EOF: Duration = Duration::from_secs(2);
 
-/// Serves the one client at the other end, until it closes either pipe or `tasks` is told to end.
+/// Serves the one client at the other end, until it closes either pipe or `tasks` is told to end. Then what runs may finish
+/// for a while, and what is answered is written.
 pub async fn serve<R, W>(handler: Handler, config: &Config, mut stdin: R, stdout: W, tasks: Tasks) -> io::Result<()>
 where
     R: AsyncRead + Unpin + Send,
     W: AsyncWrite + Unpin + Send + 'static,
 {
-    let level = tasks.child();
+    // Not below `tasks`: what runs is not to be dropped as soon as that is told to end.
+    let level = Tasks::new();
+    let _guard = level.guard();
     let writer = Writer::start(stdout, &level);
     let edge = Arc::new(Edge::new(handler, config, tasks.clone()));
     let mut connection = Connection::new(edge.clone(), writer.outlet(), level.child());
@@ -38,9 +41,10 @@ where
     };
     // Nobody else can come back for what is parked.
     edge.parked.close();
-    let grace = if read.is_some() { AFTER_EOF } else { config.shutdown_grace };
+    // A client that has closed its pipe answers nothing more; one that is still there is told what is withdrawn.
+    let (grace, is_there) = if read.is_some() { (AFTER_EOF, false) } else { (config.shutdown_grace, true) };
     let end = async {
-        connection.finish().await;
+        connection.finish(is_there).await;
         writer.finish().await;
     };
     // What is still running or unwritten after that is dropped with its level.

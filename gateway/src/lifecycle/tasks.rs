@@ -1,8 +1,9 @@
 //! The task tree: every task has an owner that waits for it and a token that ends it.
 
 use std::future::Future;
-use tokio_util::sync::{CancellationToken, WaitForCancellationFuture};
+use tokio_util::sync::{CancellationToken, DropGuard, WaitForCancellationFuture};
 use tokio_util::task::TaskTracker;
+use tokio_util::task::task_tracker::TaskTrackerToken;
 
 /// One level of the task tree. Cheap to clone; clones are the same level.
 #[derive(Debug, Clone, Default)]
@@ -43,6 +44,16 @@ impl Tasks {
                 () = task => {}
             }
         });
+    }
+
+    /// Counts as a task of this level for as long as it is kept: for work that somebody else drives.
+    pub fn hold(&self) -> TaskTrackerToken {
+        self.tracker.token()
+    }
+
+    /// Ends this level when it is dropped.
+    pub fn guard(&self) -> DropGuard {
+        self.token.clone().drop_guard()
     }
 
     /// Tells this level and all below it to end.
@@ -90,5 +101,17 @@ mod tests {
         root.end();
         level.ended().await;
         assert!(level.is_empty() && level.is_ending());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_held_is_waited_for_and_a_guard_ends_its_level() {
+        let level = Tasks::new();
+        let held = level.hold();
+        drop(level.guard());
+        assert!(level.is_ending());
+        let early = tokio::time::timeout(std::time::Duration::from_secs(1), level.ended()).await;
+        assert!(early.is_err());
+        drop(held);
+        level.ended().await;
     }
 }

@@ -239,6 +239,17 @@ pub fn get<'a>(object: &'a [u8], key: &str) -> Option<&'a [u8]> {
     found
 }
 
+/// Appends the members of an object but these, each behind a comma.
+pub fn others(object: &[u8], left_out: &[&str], out: &mut Vec<u8>) {
+    for member in Members::of(object).into_iter().flatten().flatten() {
+        let key = member.key(object);
+        if !left_out.iter().any(|name| key.as_deref() == Some(name.as_bytes())) {
+            out.push(b',');
+            out.extend_from_slice(&object[member.start..member.end]);
+        }
+    }
+}
+
 /// The text of a raw JSON string; `None` where it is none, or holds a lone surrogate.
 pub fn unquote(raw: &[u8]) -> Option<Cow<'_, str>> {
     let inner = raw.strip_prefix(b"\"")?.strip_suffix(b"\"")?;

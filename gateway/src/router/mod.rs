@@ -134,7 +134,9 @@ impl Handle for Router {
             Method::Listen => listen::listen(current, &self.listeners, call, own.is_some()),
             Method::Discover => {
                 let catalog = current.load();
-                let result = catalog.discovered.get_or_init(|| discover::result(&catalog));
+                let era = call.revision().era();
+                let kept = &catalog.discovered[usize::from(call.revision().is_modern())];
+                let result = kept.get_or_init(|| discover::result(&catalog, era));
                 Reply::complete(Revision::NEWEST_MODERN, result.clone())
             }
             method => match Kind::listed_by(method) {

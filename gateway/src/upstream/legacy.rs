@@ -1,5 +1,6 @@
 //! Speaks to handshake upstreams: `initialize`, and what their questions are answered with.
 
+use super::dialect;
 use super::fault::Fault;
 use super::identity::IDENTITY;
 use super::inventory::Supports;
@@ -35,7 +36,7 @@ pub(crate) fn read_initialize(answer: &Result<Body, Lost>) -> Result<Offer, Faul
     let Some(date) = result.find("protocolVersion").and_then(json::unquote) else {
         return Err(Fault::passing("it answered `initialize` without a `protocolVersion`"));
     };
-    let revision = match Revision::parse(&date) {
+    let revision = match Revision::parse(&date).or_else(|| dialect::of(&date)) {
         Some(revision) if !revision.is_modern() => revision,
         Some(_) => {
             return Err(Fault::passing(format!(
@@ -49,7 +50,7 @@ pub(crate) fn read_initialize(answer: &Result<Body, Lost>) -> Result<Offer, Faul
             )));
         }
     };
-    Ok(offer(result, revision))
+    Ok(Offer { is_dialect: dialect::of(&date).is_some(), ..offer(result, revision) })
 }
 
 /// What an upstream says of itself, in the answer to `initialize` as to `server/discover`.
@@ -58,7 +59,7 @@ pub(crate) fn offer(result: &Object, revision: Revision) -> Offer {
     let capabilities = share("capabilities").and_then(|raw| Object::parse(raw).ok()).unwrap_or_default();
     let instructions = share("instructions").filter(|raw| raw.starts_with(b"\""));
     let supports = Supports::of(&capabilities, revision);
-    Offer { revision, capabilities, instructions, supports }
+    Offer { revision, capabilities, instructions, supports, is_dialect: false }
 }
 
 /// Ends the handshake; what follows comes after it.
@@ -97,7 +98,9 @@ mod tests {
                 );
             }
         }
-        assert!(read(r#"{"protocolVersion":"2024-10-07"}"#).unwrap_err().text.contains("2024-10-07"));
+        let dialect = read(r#"{"protocolVersion":"2024-10-07","capabilities":{}}"#).unwrap();
+        assert_eq!((dialect.revision, dialect.is_dialect), (Revision::V2024_11_05, true));
+        assert!(read(r#"{"protocolVersion":"2024-09-01"}"#).unwrap_err().text.contains("2024-09-01"));
         assert!(read(r#"{"capabilities":{}}"#).is_err());
     }
 }

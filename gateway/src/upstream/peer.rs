@@ -31,6 +31,8 @@ pub(crate) struct Offer {
     pub(crate) instructions: Option<Bytes>,
     /// What it can be asked.
     pub(crate) supports: Supports,
+    /// Whether it speaks the dialect of 2024-10-07.
+    pub(crate) is_dialect: bool,
 }
 
 /// An upstream that was met on a live link.

@@ -1,5 +1,7 @@
 //! What a call's reply is read from: the frames of its exchange, within its time limits.
 
+use super::chunks::{Fold, Folding};
+use super::dialect;
 use super::gate::{Admission, Retired, Sending, Sent, Turn};
 use super::judge;
 use super::limits::Limits;
@@ -15,6 +17,7 @@ use crate::protocol::error::{
 };
 use crate::protocol::frame::Body;
 use crate::protocol::{Method, Revision};
+use bytes::Bytes;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -34,6 +37,8 @@ pub(crate) struct CallSource {
     upstream_time: Duration,
     /// Whether it was sent a second time, because the first proved not to have run.
     is_second: bool,
+    /// What its upstream last told of its progress, raw.
+    progressed: Option<Bytes>,
 }
 
 enum Stage {
@@ -45,6 +50,8 @@ enum Stage {
     Sent(Sent),
     /// It runs as a task only, of which its caller knows nothing.
     Driven(Pin<Box<Driven>>),
+    /// It was answered, and its result comes in chunks.
+    Folding(Box<Folding>),
     Over,
 }
 
@@ -86,11 +93,12 @@ impl CallSource {
             sent,
             upstream_time: Duration::ZERO,
             is_second: false,
+            progressed: None,
         }
     }
 
     fn done(&mut self, outcome: impl Into<Outcome>) -> Poll<Step> {
-        if let Stage::Sent(_) = self.stage {
+        if let Stage::Sent(_) | Stage::Folding(_) = self.stage {
             self.upstream_time = self.sent.elapsed();
         }
         self.stage = Stage::Over;
@@ -123,6 +131,7 @@ impl CallSource {
         match arrival {
             Arrival::Progress(params) => {
                 self.limits.extend(Instant::now());
+                self.progressed = params.find("progress").map(|raw| params.raw().slice_ref(raw));
                 Some(Poll::Ready(Step::Event(Event::Progress(params))))
             }
             Arrival::Log(level, params) => Some(Poll::Ready(Step::Event(Event::Log(level, params)))),
@@ -136,7 +145,12 @@ impl CallSource {
                     return next;
                 }
                 self.note_pages(&body);
+                if let Some(folding) = self.announced(&body) {
+                    self.stage = Stage::Folding(Box::new(folding));
+                    return None;
+                }
                 let outcome = judge::outcome(&self.standing.name, &self.call, body, self.revision);
+                let outcome = self.in_content(outcome);
                 Some(self.done(outcome))
             }
             Arrival::Lost(lost) => self.lost(lost),
@@ -149,6 +163,45 @@ impl CallSource {
         let error = RpcError::from_raw(raw.clone());
         if error.code() == Some(URL_ELICITATION_REQUIRED) {
             self.standing.pages.required(&error, tenant);
+        }
+    }
+
+    /// Where an answer says that the result comes in chunks.
+    fn announced(&self, body: &Body) -> Option<Folding> {
+        let Stage::Sent(Sent { peer, .. }) = &self.stage else { return None };
+        if peer.revision().is_modern() || self.call.method != Method::ToolsCall {
+            return None;
+        }
+        let link = peer.link.clone();
+        let begun_at = self.progressed.as_ref().and_then(|raw| std::str::from_utf8(raw).ok()?.parse().ok());
+        let begun_at = begun_at.map_or(0, |reached: f64| reached.max(0.0).ceil() as u64);
+        self.standing.chunks.announced(body, begun_at, async move { link.closed().await })
+    }
+
+    /// What comes of reading the chunks.
+    fn folded(&mut self, fold: Fold) -> Poll<Step> {
+        match fold {
+            Fold::Progress(params) => {
+                self.limits.extend(Instant::now());
+                Poll::Ready(Step::Event(Event::Progress(params)))
+            }
+            Fold::Whole(result) => self.done(Outcome::Complete(result)),
+            Fold::Broken(why) => {
+                let refusal = words::lost(&self.standing.name, &self.call, &Lost::Unknown(why));
+                self.refuse(refusal)
+            }
+        }
+    }
+
+    /// The outcome in the words of a revision, where it came in a dialect.
+    fn in_content(&self, outcome: Outcome) -> Outcome {
+        match (outcome, &self.stage) {
+            (Outcome::Complete(result), Stage::Sent(sent))
+                if sent.peer.offer.is_dialect && self.call.method == Method::ToolsCall =>
+            {
+                Outcome::Complete(dialect::with_content(result))
+            }
+            (outcome, _) => outcome,
         }
     }
 
@@ -214,7 +267,7 @@ impl CallSource {
 
     fn expired(&mut self) -> Poll<Step> {
         let refusal = match &self.stage {
-            Stage::Sent(_) => words::timeout(&self.standing.name, &self.call, self.limits.limit()),
+            Stage::Sent(_) | Stage::Folding(_) => words::timeout(&self.standing.name, &self.call, self.limits.limit()),
             _ => words::unavailable(&self.standing.name, &self.call, &self.standing.cause()),
         };
         // Dropping the exchange tells the upstream.
@@ -248,6 +301,13 @@ impl Source for CallSource {
                         let refusal = words::unavailable(&this.standing.name, &this.call, &this.standing.cause());
                         Some(this.refuse(refusal))
                     }
+                    Poll::Pending => {
+                        ready!(this.limits.poll(cx));
+                        Some(this.expired())
+                    }
+                },
+                Stage::Folding(folding) => match folding.poll(cx) {
+                    Poll::Ready(fold) => Some(this.folded(fold)),
                     Poll::Pending => {
                         ready!(this.limits.poll(cx));
                         Some(this.expired())

@@ -2,6 +2,7 @@
 
 use super::asking::{self, Kind, Pages, Refused, Terms};
 use super::call_sessions::CallSessions;
+use super::chunks::{self, Chunks};
 use super::config::{Config, Sharing, Transport};
 use super::gate::Gate;
 use super::holding::{Holder, Holding};
@@ -18,7 +19,7 @@ use crate::lifecycle::{Seat, State};
 use crate::protocol::capability::Capabilities;
 use crate::protocol::object::Key;
 use crate::protocol::param_headers::ParamHeaders;
-use crate::protocol::{Method, Object};
+use crate::protocol::{Method, Object, meta};
 use crate::signals;
 use arc_swap::ArcSwap;
 use http::{HeaderName, HeaderValue};
@@ -53,6 +54,7 @@ pub(crate) struct Standing {
     pub(crate) reads: Reads,
     pub(crate) wants: Wants,
     pub(crate) levels: Levels,
+    pub(crate) chunks: Arc<Chunks>,
     /// Which of its pages are open, and with whom.
     pub(crate) pages: Pages,
     pub(crate) notices: Arc<dyn Fn(Notice) + Send + Sync>,
@@ -88,6 +90,7 @@ impl Standing {
             reads: Reads::default(),
             wants: Wants::default(),
             levels: Levels::default(),
+            chunks: Arc::default(),
             pages: Pages::default(),
             notices,
             headers: ArcSwap::default(),
@@ -276,13 +279,18 @@ impl Inbox for Standing {
             Method::PromptsChanged => self.changed(Kinds::PROMPTS),
             Method::ResourcesChanged => self.changed(Kinds::RESOURCES),
             Method::ResourceUpdated => match params.text(Key::Uri) {
-                Some(uri) => self.wants.updated(&uri),
+                Some(uri) => self.wants.updated(&uri, meta::subscription(&params)),
                 None => self.violated("update_without_uri", &"a resource update without a URI"),
             },
             Method::Message => {
                 let level = params.find("level").and_then(LogLevel::parse).unwrap_or(LogLevel::Info);
                 let (upstream, whose) = (self.name.clone(), self.holding.audience());
                 (self.notices)(Notice::Log { upstream, whose, level, params });
+            }
+            method if chunks::is_chunk(&method) => {
+                if !self.chunks.arrived(&params) {
+                    self.violated("odd_chunk", &"a chunk that belongs to no result");
+                }
             }
             Method::ElicitationComplete => self.pages.complete(&params),
             _ => {
@@ -320,6 +328,10 @@ impl Inbox for Standing {
                 tracing::debug!(upstream = &*self.name, kind = kind.label(), ?why, "a question was refused")
             }
         }
+    }
+
+    fn unfinished(&self, id: &[u8]) {
+        self.chunks.unfinished(id);
     }
 
     fn violated(&self, kind: &'static str, detail: &dyn std::fmt::Display) {

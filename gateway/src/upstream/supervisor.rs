@@ -204,6 +204,7 @@ impl Supervisor {
                         sleep(Duration::from_secs(1)).await;
                     }
                 });
+                standing.chunks.forget();
                 let link = Link::Pipe(child.pipe.clone());
                 self.child = Some(child);
                 Ok(link)

@@ -5,6 +5,7 @@
 //   mode      "legacy", "auto" or a revision to be pinned to
 //   until     names of tools that must be listed before the steps begin
 //   patience  milliseconds to wait for those names, altogether
+//   answers   what is done with questions: "accept" or "decline"; null: none are taken
 //   steps     what to do then, one after the other; {do: "together", steps} does several at once
 
 /** Remembers changes, so that one that comes before anybody waits is not lost. */
@@ -70,6 +71,42 @@ async function call(client, step) {
   return seen;
 }
 
+/** What a client declares that takes questions. */
+export const CAPABILITIES = { elicitation: { form: {} }, sampling: {}, roots: {} };
+
+const refused = () => {
+  throw Object.assign(new Error("not today"), { code: -1 });
+};
+
+const ANSWERS = {
+  accept: {
+    "elicitation/create": () => ({ action: "accept", content: { name: "Ada" } }),
+    "sampling/createMessage": () => ({
+      role: "assistant",
+      content: { type: "text", text: "Ada says so" },
+      model: "ada",
+      stopReason: "endTurn",
+    }),
+    "roots/list": () => ({ roots: [{ uri: "file:///home/ada", name: "Ada" }] }),
+  },
+  decline: {
+    "elicitation/create": () => ({ action: "decline" }),
+    "sampling/createMessage": refused,
+    "roots/list": () => ({ roots: [] }),
+  },
+};
+
+/** Pairs of a method and what answers it; each question is noted by its method. */
+function handlers(plan, report) {
+  return Object.entries(ANSWERS[plan.answers] ?? {}).map(([method, answer]) => [
+    method,
+    async () => {
+      report.asked.push(method);
+      return answer();
+    },
+  ]);
+}
+
 const verbs = {
   call,
   resources: async (client) => ({ result: await client.listResources() }),
@@ -89,13 +126,16 @@ async function perform(client, step) {
   }
 }
 
-/** Runs the plan given as the first argument. `connect(plan, changed)` resolves to the SDK's client behind a plain face. */
+/**
+ * Runs the plan given as the first argument. `connect(plan, changed, handlers)` resolves to the SDK's client behind a plain
+ * face; without handlers it declares that it takes no questions.
+ */
 export async function run(connect) {
   const plan = JSON.parse(process.argv[2]);
-  const report = { revision: null, peer: null, first: [], tools: [], changes: 0, steps: [], fatal: null };
+  const report = { revision: null, peer: null, first: [], tools: [], changes: 0, asked: [], steps: [], fatal: null };
   try {
     const changes = new Changes();
-    const client = await connect(plan, changes.note);
+    const client = await connect(plan, changes.note, handlers(plan, report));
     try {
       report.revision = client.revision() ?? null;
       report.peer = client.peer() ?? null;

@@ -2,8 +2,19 @@
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
-import { ToolListChangedNotificationSchema } from "@modelcontextprotocol/sdk/types.js";
-import { run } from "./plan.mjs";
+import {
+  CreateMessageRequestSchema,
+  ElicitRequestSchema,
+  ListRootsRequestSchema,
+  ToolListChangedNotificationSchema,
+} from "@modelcontextprotocol/sdk/types.js";
+import { CAPABILITIES, run } from "./plan.mjs";
+
+const SCHEMAS = {
+  "elicitation/create": ElicitRequestSchema,
+  "sampling/createMessage": CreateMessageRequestSchema,
+  "roots/list": ListRootsRequestSchema,
+};
 
 /** Over stdio this SDK does not say which revision was agreed upon: it tells its transport, if that wants to know. */
 function listening(transport) {
@@ -15,8 +26,10 @@ function listening(transport) {
   return transport;
 }
 
-async function connect(plan, changed) {
-  const client = new Client({ name: "typescript-sdk-1", version: "1" }, { capabilities: {} });
+async function connect(plan, changed, handlers) {
+  const capabilities = handlers.length > 0 ? CAPABILITIES : {};
+  const client = new Client({ name: "typescript-sdk-1", version: "1" }, { capabilities });
+  for (const [method, answer] of handlers) client.setRequestHandler(SCHEMAS[method], answer);
   client.setNotificationHandler(ToolListChangedNotificationSchema, changed);
   const { url, command, args, env } = plan.connect;
   const transport = listening(

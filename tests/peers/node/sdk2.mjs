@@ -1,21 +1,22 @@
 // The official TypeScript SDK, 2.x: handshake, automatic, or pinned to a revision.
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
-import { run } from "./plan.mjs";
+import { CAPABILITIES, run } from "./plan.mjs";
 
 const FRESH = { cacheMode: "refresh" };
 
-async function connect(plan, changed) {
+async function connect(plan, changed, handlers) {
   const mode = ["legacy", "auto"].includes(plan.mode) ? plan.mode : { pin: plan.mode };
   const client = new Client(
     { name: "typescript-sdk-2", version: "1" },
     {
-      capabilities: {},
+      capabilities: handlers.length > 0 ? CAPABILITIES : {},
       versionNegotiation: { mode },
       // On a stateless connection this opens a listen call; on a session it hears the notices.
       listChanged: { tools: { autoRefresh: false, debounceMs: 0, onChanged: changed } },
     },
   );
+  for (const [method, answer] of handlers) client.setRequestHandler(method, answer);
   const { url, command, args, env } = plan.connect;
   const transport = url
     ? new StreamableHTTPClientTransport(new URL(url))

@@ -155,6 +155,32 @@ async def perform(client: Client, step: Json) -> Json:
         return refusal(error)
 
 
+def callbacks(plan: Json, report: Json) -> Json:
+    """What answers questions, as arguments of the client; each question is noted by its method."""
+    if plan.get("answers") is None:
+        return {}
+    accepts = plan["answers"] == "accept"
+
+    async def elicited(context: Any, params: Any) -> types.ElicitResult:
+        report["asked"].append("elicitation/create")
+        if not accepts:
+            return types.ElicitResult(action="decline")
+        return types.ElicitResult(action="accept", content={"name": "Ada"})
+
+    async def sampled(context: Any, params: Any) -> types.CreateMessageResult | types.ErrorData:
+        report["asked"].append("sampling/createMessage")
+        if not accepts:
+            return types.ErrorData(code=-1, message="not today")
+        says = types.TextContent(type="text", text="Ada says so")
+        return types.CreateMessageResult(role="assistant", content=says, model="ada", stop_reason="endTurn")
+
+    async def rooted(context: Any) -> types.ListRootsResult:
+        report["asked"].append("roots/list")
+        return types.ListRootsResult(roots=[types.Root(uri="file:///home/ada", name="Ada")] if accepts else [])
+
+    return {"elicitation_callback": elicited, "sampling_callback": sampled, "list_roots_callback": rooted}
+
+
 async def carry_out(plan: Json, report: Json) -> None:
     changes = Changes()
 
@@ -167,7 +193,8 @@ async def carry_out(plan: Json, report: Json) -> None:
         command=where["command"], args=where["args"], env=where.get("env")
     )
     info = types.Implementation(name="python-sdk-2", version="1")
-    async with Client(peer, mode=plan["mode"], message_handler=heard, client_info=info) as client:
+    answering = callbacks(plan, report)
+    async with Client(peer, mode=plan["mode"], message_handler=heard, client_info=info, **answering) as client:
         report["revision"] = client.protocol_version
         report["peer"] = plain(client.server_info) if client.server_info else None
         await list_tools(client, changes, plan, report)
@@ -177,7 +204,8 @@ async def carry_out(plan: Json, report: Json) -> None:
 
 def main() -> None:
     report: Json = {
-        "revision": None, "peer": None, "first": [], "tools": [], "changes": 0, "steps": [], "fatal": None,
+        "revision": None, "peer": None, "first": [], "tools": [], "changes": 0, "asked": [], "steps": [],
+        "fatal": None,
     }
     try:
         anyio.run(carry_out, json.loads(sys.argv[1]), report)

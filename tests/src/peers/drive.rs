@@ -150,8 +150,20 @@ pub struct Plan {
     /// How long to wait for them.
     #[serde(skip)]
     pub patience: Duration,
+    /// What is done with questions; nothing: the client declares that it takes none.
+    pub answers: Option<Answers>,
     /// The steps.
     pub steps: Vec<Value>,
+}
+
+/// What a client does with the questions that it is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Answers {
+    /// Gives what is asked for, in the name of Ada.
+    Accept,
+    /// Declines forms, refuses to sample, has no roots.
+    Decline,
 }
 
 #[derive(Serialize)]
@@ -175,6 +187,8 @@ pub struct Report {
     pub tools: Vec<String>,
     /// How often the list was said to have changed.
     pub changes: u64,
+    /// The methods of the questions that came, in their order.
+    pub asked: Vec<String>,
     /// What came of each step: `result` or `error`, and `progress`; or `steps`.
     pub steps: Vec<Value>,
     /// Why the plan broke off.
@@ -189,6 +203,7 @@ impl fmt::Display for Report {
         writeln!(f, "revision {:?}, peer {:?}, {} notices of change", self.revision, self.peer, self.changes)?;
         writeln!(f, "first list: {}", self.first.join(" "))?;
         writeln!(f, "last list: {}", self.tools.join(" "))?;
+        writeln!(f, "was asked: {}", self.asked.join(" "))?;
         if let Some(fatal) = &self.fatal {
             writeln!(f, "broke off: {fatal}")?;
         }

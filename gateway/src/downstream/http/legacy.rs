@@ -10,7 +10,7 @@ use crate::downstream::legacy::Stream;
 use crate::downstream::peer::{self, Who};
 use crate::downstream::running::Running;
 use crate::downstream::session::Session;
-use crate::downstream::{batch, handshake, legacy};
+use crate::downstream::{batch, dialect, handshake, legacy};
 use crate::protocol::frame::Body;
 use crate::protocol::meta::Meta;
 use crate::protocol::{Id, Method, Object, Revision};
@@ -30,7 +30,7 @@ pub(super) fn initialize(
         return Err(Refusal::new(Reason::InvalidRequest, "this session is initialized already"));
     }
     let asks = handshake::read(&params).ok_or_else(|| peer::invalid("`protocolVersion` must be a string"))?;
-    let revision = asks.revision;
+    let (revision, is_dialect) = (asks.revision, asks.is_dialect);
     let session = if endpoint.config.session.required {
         endpoint.sessions.create(who, asks).map_err(|_| full())?
     } else {
@@ -40,7 +40,8 @@ pub(super) fn initialize(
         session.notices.listen(&endpoint.edge, &session.caller, None);
     }
     let reply = handshake::answer(&endpoint.edge, &session.caller, meta.rest);
-    let running = Running::new(&endpoint.edge, Asked::handshake(id, revision), reply, None);
+    let asked = Asked::handshake(id, revision).in_dialect(is_dialect);
+    let running = Running::new(&endpoint.edge, asked, reply, None);
     Ok(Work::Handshake(session, running))
 }
 
@@ -109,10 +110,14 @@ pub(super) fn batch(
 pub(super) fn session(endpoint: &Endpoint, who: &Who, headers: &HeaderMap) -> Result<Arc<Session>, Refusal> {
     let revision = match version(headers) {
         None => Revision::HEADERLESS,
-        Some(text) => Revision::parse(text).filter(|revision| !revision.is_modern()).ok_or_else(|| {
-            let why = format!("the header `mcp-protocol-version` names a revision that has no sessions here: {text:?}");
-            Refusal::new(Reason::UnsupportedRevision(text.into()), why)
-        })?,
+        Some(text) => Revision::parse(text)
+            .or_else(|| dialect::of(text))
+            .filter(|revision| !revision.is_modern())
+            .ok_or_else(|| {
+                let why =
+                    format!("the header `mcp-protocol-version` names a revision that has no sessions here: {text:?}");
+                Refusal::new(Reason::UnsupportedRevision(text.into()), why)
+            })?,
     };
     match named(headers) {
         Some(id) => endpoint.sessions.find(id, &who.principal).ok_or_else(|| {

@@ -13,7 +13,7 @@ mod streams;
 use super::{Body, Face};
 use crate::call::Principal;
 use crate::downstream::config::Config;
-use crate::downstream::scripted::{Hand, Hands, scripted};
+use crate::downstream::scripted::{Hand, Hands, scripted, soon};
 use crate::lifecycle::Tasks;
 use crate::protocol::{Revision, json};
 use bytes::Bytes;
@@ -135,12 +135,13 @@ fn principal(request: http::request::Builder, name: &str) -> http::request::Buil
 }
 
 async fn text(response: Response<Body>) -> String {
-    String::from_utf8(response.into_body().collect().await.unwrap().to_bytes().to_vec()).unwrap()
+    let whole = soon(response.into_body().collect()).await.unwrap();
+    String::from_utf8(whole.to_bytes().to_vec()).unwrap()
 }
 
 /// The next piece of a stream; `None` at its end.
 async fn piece(body: &mut Body) -> Option<String> {
-    let frame = body.frame().await?.unwrap();
+    let frame = soon(body.frame()).await?.unwrap();
     Some(String::from_utf8(frame.into_data().unwrap().to_vec()).unwrap())
 }
 

@@ -85,10 +85,18 @@ impl Connection {
         self.refuse(None, &Refusal::new(Reason::InvalidRequest, why)).await;
     }
 
-    /// Lets what runs end by itself; listen calls are ended now, and nobody is asked any more.
-    pub(super) async fn finish(self) {
-        if let Some(session) = &self.session {
-            session.outgoing.close();
+    /// Lets what runs end by itself; listen calls are ended now, and nobody is asked any more. A client that is still there
+    /// is told so.
+    pub(super) async fn finish(mut self, is_there: bool) {
+        if let Some(session) = self.session.clone() {
+            if is_there {
+                // What was asked on behalf of an open call is withdrawn by that call.
+                for frame in session.outgoing.retire() {
+                    self.write(frame).await;
+                }
+            } else {
+                session.outgoing.close();
+            }
         }
         self.listens.end();
         drop(self.outlet);
@@ -143,7 +151,7 @@ impl Connection {
 
     fn initialize(&mut self, id: &Id, params: &Object, meta: Bytes) -> Result<Running, Refusal> {
         let asks = handshake::read(params).ok_or_else(|| peer::invalid("`protocolVersion` must be a string"))?;
-        let revision = asks.revision;
+        let asked = Asked::handshake(id.clone(), asks.revision).in_dialect(asks.is_dialect);
         let mut session = Session::new("stdio".into(), self.who.clone(), asks, self.edge.label, 0);
         session.open = self.open.clone();
         session.notices.listen(&self.edge, &session.caller, None);
@@ -151,7 +159,7 @@ impl Connection {
         let open = self.open.enter(id)?;
         self.session = Some(Arc::new(session));
         signals::sessions("stdio").set(1.0);
-        Ok(Running::new(&self.edge, Asked::handshake(id.clone(), revision), reply, Some(open)))
+        Ok(Running::new(&self.edge, asked, reply, Some(open)))
     }
 
     fn notification(&mut self, method: Method, params: Object) {

@@ -3,7 +3,7 @@
 use super::serve;
 use crate::call::{Change, Event, ListenFilter};
 use crate::downstream::config::Config;
-use crate::downstream::scripted::{Hands, question, scripted};
+use crate::downstream::scripted::{Hands, question, scripted, soon};
 use crate::lifecycle::Tasks;
 use crate::protocol::{Method, Revision};
 use std::time::Duration;
@@ -43,8 +43,7 @@ impl Host {
     }
 
     async fn line(&mut self) -> String {
-        let line = tokio::time::timeout(Duration::from_secs(600), self.stdout.next_line()).await;
-        line.expect("a line comes").unwrap().expect("stdout is open")
+        soon(self.stdout.next_line()).await.unwrap().expect("stdout is open")
     }
 
     async fn handshake(&mut self) {
@@ -155,12 +154,12 @@ async fn listens_are_tagged_cancelled_by_id_and_end_with_the_pipe() {
     first.cancelled().await;
     drop(host.stdin);
     // On a pipe that others share the end is announced by name.
-    let farewell = host.stdout.next_line().await.unwrap().unwrap();
+    let farewell = soon(host.stdout.next_line()).await.unwrap().unwrap();
     assert!(farewell.contains(r#""method":"notifications/cancelled","params":{"requestId":"1","#), "{farewell}");
-    let last = host.stdout.next_line().await.unwrap().unwrap();
+    let last = soon(host.stdout.next_line()).await.unwrap().unwrap();
     assert!(last.starts_with(r#"{"jsonrpc":"2.0","id":"1","result":{"resultType":"complete","#), "{last}");
-    assert_eq!(host.stdout.next_line().await.unwrap(), None);
-    host.ended.await.unwrap();
+    assert_eq!(soon(host.stdout.next_line()).await.unwrap(), None);
+    soon(host.ended).await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
@@ -174,11 +173,11 @@ async fn at_the_end_of_stdin_what_runs_has_two_seconds() {
     host.stdin.write_all(call("3", "echo").as_bytes()).await.unwrap();
     drop(host.stdin);
     let began = tokio::time::Instant::now();
-    assert!(host.stdout.next_line().await.unwrap().unwrap().contains("\"id\":3"));
+    assert!(soon(host.stdout.next_line()).await.unwrap().unwrap().contains("\"id\":3"));
     first.complete("{}");
-    assert!(host.stdout.next_line().await.unwrap().unwrap().contains("\"id\":1"));
+    assert!(soon(host.stdout.next_line()).await.unwrap().unwrap().contains("\"id\":1"));
     second.cancelled().await;
-    host.ended.await.unwrap();
+    soon(host.ended).await.unwrap();
     assert_eq!(began.elapsed(), Duration::from_secs(2));
 }
 
@@ -195,7 +194,7 @@ async fn a_host_that_does_not_read_blocks_nobody_and_is_left_in_the_end() {
     (0..40).for_each(|done| hand.progress(done));
     hand.complete("{}");
     host.tasks.end();
-    host.ended.await.unwrap();
+    soon(host.ended).await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
@@ -207,7 +206,7 @@ async fn a_host_that_goes_away_ends_everything() {
     let hand = host.hands.next().await;
     drop(host.stdout);
     hand.complete("{}");
-    host.ended.await.unwrap();
+    soon(host.ended).await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
@@ -225,9 +224,9 @@ async fn questions_are_lines_and_so_are_their_answers() {
     drop(three);
     assert!(host.line().await.contains("\"requestId\":3"));
     host.write(r#"[{"jsonrpc":"2.0","id":2,"result":{"roots":[]}},{"jsonrpc":"2.0","id":9,"result":{}}]"#).await;
-    assert!(two.await.unwrap().body.is_ok());
+    assert!(soon(two).await.unwrap().body.is_ok());
     host.write(r#"{"jsonrpc":"2.0","id":1,"result":{},"error":{}}"#).await;
-    assert!(one.await.is_err());
+    assert!(soon(one).await.is_err());
     assert!(host.line().await.contains("-32600"));
     hand.complete("{}");
     assert!(host.line().await.starts_with(r#"{"jsonrpc":"2.0","id":7,"result""#));
@@ -244,14 +243,14 @@ async fn a_question_of_no_call_is_a_line_once_the_handshake_is_over() {
     host.write(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#).await;
     assert!(host.line().await.contains("\"method\":\"roots/list\""));
     host.write(r#"{"jsonrpc":"2.0","id":1,"result":{"roots":[]}}"#).await;
-    assert!(answer.await.is_ok());
+    assert!(soon(answer).await.is_ok());
     let params = crate::downstream::scripted::object(r#"{"elicitationId":"e"}"#);
     tenant.tell(&Method::ElicitationComplete, &params);
     let told = r#"{"jsonrpc":"2.0","method":"notifications/elicitation/complete","params":{"elicitationId":"e"}}"#;
     assert_eq!(host.line().await, told);
     drop(host.stdin);
-    host.ended.await.unwrap();
-    tenant.ended().await;
+    soon(host.ended).await.unwrap();
+    soon(tenant.ended()).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -264,11 +263,11 @@ async fn at_the_end_of_stdin_nobody_is_waited_for_who_could_answer() {
     let one = hand.ask(Method::RootsList, "{}");
     assert!(host.line().await.contains("roots/list"));
     drop(host.stdin);
-    assert!(one.await.is_err());
-    assert!(hand.ask(Method::RootsList, "{}").await.is_err());
+    assert!(soon(one).await.is_err());
+    assert!(soon(hand.ask(Method::RootsList, "{}")).await.is_err());
     hand.complete("{}");
-    assert!(host.stdout.next_line().await.unwrap().unwrap().contains("\"result\""));
-    host.ended.await.unwrap();
+    assert!(soon(host.stdout.next_line()).await.unwrap().unwrap().contains("\"result\""));
+    soon(host.ended).await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
@@ -290,16 +289,63 @@ async fn a_parked_call_is_taken_up_again_and_goes_with_the_pipe() {
         if ends {
             let began = tokio::time::Instant::now();
             drop(host.stdin);
-            assert!(roots.await.is_err());
+            assert!(soon(roots).await.is_err());
             hand.cancelled().await;
             assert_eq!(began.elapsed(), Duration::ZERO);
-            return host.ended.await.unwrap();
+            return soon(host.ended).await.unwrap();
         }
         let key = result["inputRequests"].as_object().unwrap().keys().next().unwrap();
         let more = format!(r#","requestState":{},"inputResponses":{{"{key}":{{"roots":[]}}}}"#, result["requestState"]);
         host.write(&able("\"again\"", &more)).await;
-        assert!(roots.await.is_ok());
+        assert!(soon(roots).await.is_ok());
         hand.complete(r#"{"content":[]}"#);
         assert!(host.line().await.starts_with(r#"{"jsonrpc":"2.0","id":"again","result":{"resultType":"complete""#));
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn when_told_to_end_questions_are_withdrawn_and_what_runs_may_finish() {
+    let mut host = Host::with(Config { shutdown_grace: Duration::from_secs(5), ..Config::default() }, 1 << 20);
+    host.handshake().await;
+    let tenant = host.hands.next().await.call.caller.tenant.clone().unwrap();
+    for id in ["1", "2", "3"] {
+        host.write(&call(id, "x")).await;
+    }
+    let (asking, running, endless) = (host.hands.next().await, host.hands.next().await, host.hands.next().await);
+    let one = asking.ask(Method::RootsList, "{}");
+    assert!(host.line().await.contains("roots/list"));
+    let (ask, outside) = question(Method::RootsList, "{}");
+    tenant.ask(ask).unwrap();
+    assert!(host.line().await.contains("roots/list"));
+    let began = tokio::time::Instant::now();
+    host.tasks.end();
+    assert!(soon(one).await.is_err() && soon(outside).await.is_err());
+    let mut withdrawn = [host.line().await, host.line().await];
+    withdrawn.sort();
+    for (line, id) in withdrawn.iter().zip([1, 2]) {
+        assert!(line.contains("notifications/cancelled") && line.contains(&format!("\"requestId\":{id},")), "{line}");
+    }
+    assert!(soon(asking.ask(Method::RootsList, "{}")).await.is_err(), "nobody is asked any more");
+    asking.complete("{}");
+    assert!(host.line().await.contains("\"id\":1,\"result\""));
+    tokio::time::sleep(Duration::from_secs(4)).await;
+    running.complete("{}");
+    assert!(host.line().await.contains("\"id\":2,\"result\""));
+    endless.cancelled().await;
+    soon(host.ended).await.unwrap();
+    assert_eq!(began.elapsed(), Duration::from_secs(5));
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_drops_the_serving_leaves_nothing_running() {
+    let (mut stdin, theirs) = tokio::io::duplex(1 << 20);
+    let (ours, _stdout) = tokio::io::duplex(1 << 20);
+    let (handler, mut hands) = scripted(Revision::V2025_11_25);
+    stdin.write_all(format!("{}\n", modern("1", "tools/call", r#","name":"x""#)).as_bytes()).await.unwrap();
+    let config = Config::default();
+    let hand = tokio::select! {
+        _ = serve(handler, &config, theirs, ours, Tasks::new()) => panic!("it serves on"),
+        hand = hands.next() => hand,
+    };
+    hand.cancelled().await;
 }

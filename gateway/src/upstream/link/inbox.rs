@@ -13,6 +13,9 @@ pub(crate) trait Inbox: Send + Sync {
     /// It may have told of changes that were not heard.
     fn missed(&self) {}
 
+    /// Nothing more comes of a result that is told in chunks and has this name, raw.
+    fn unfinished(&self, _id: &[u8]) {}
+
     /// A request of the upstream, whose answer the link is given now or later.
     fn asked(&self, asked: Asked, by: Arc<dyn Asker>);
 

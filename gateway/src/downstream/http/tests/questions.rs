@@ -2,7 +2,7 @@
 
 use super::{Bench, Client, call, piece, post, principal, text};
 use crate::call::{Answered, Principal, Tenant};
-use crate::downstream::scripted::{Hand, question};
+use crate::downstream::scripted::{Hand, question, soon};
 use crate::protocol::capability::Capabilities;
 use crate::protocol::{Method, Revision};
 use http::{Request, StatusCode};
@@ -62,10 +62,10 @@ async fn a_question_goes_out_on_the_calls_own_stream_and_its_answer_comes_back()
     let other = hand.ask(Method::RootsList, "{}");
     assert_eq!(frame(&mut body).await, r#"{"jsonrpc":"2.0","id":2,"method":"roots/list","params":{}}"#);
     assert_eq!(answer(&bench, &id, "2", r#""result":{ "roots":[]}"#).await, StatusCode::ACCEPTED);
-    let given = other.await.unwrap();
+    let given = soon(other).await.unwrap();
     assert_eq!((given.revision, given.body.unwrap().raw().clone()), (Revision::V2025_11_25, r#"{ "roots":[]}"#.into()));
     assert_eq!(answer(&bench, &id, "1", r#""error":{"code":-1,"message":"no"}"#).await, StatusCode::ACCEPTED);
-    assert_eq!(one.await.unwrap().body.unwrap_err().code(), Some(-1));
+    assert_eq!(soon(one).await.unwrap().body.unwrap_err().code(), Some(-1));
     hand.complete(r#"{"content":[]}"#);
     assert!(frame(&mut body).await.contains(r#""id":1,"result""#));
     assert_eq!(piece(&mut body).await, None);
@@ -79,7 +79,7 @@ async fn an_answer_that_is_none_ends_the_waiting() {
         let (mut body, _hand, one) = asked(&mut bench, &id, Method::Elicitation).await;
         let asked: serde_json::Value = serde_json::from_str(&frame(&mut body).await).unwrap();
         answer(&bench, &id, &asked["id"].to_string(), odd).await;
-        assert!(one.await.is_err(), "{odd}");
+        assert!(soon(one).await.is_err(), "{odd}");
     }
 }
 
@@ -99,7 +99,7 @@ async fn only_the_session_that_was_asked_can_answer() {
     assert_eq!(bench.send(stranger, &frame).await.status(), StatusCode::NOT_FOUND);
     assert!(is_open(&mut one));
     assert_eq!(answer(&bench, &id, "1", result).await, StatusCode::ACCEPTED);
-    assert!(one.await.is_ok());
+    assert!(soon(one).await.is_ok());
     assert_eq!(answer(&bench, &id, "1", result).await, StatusCode::ACCEPTED, "a second answer is nobody's");
 }
 
@@ -117,6 +117,23 @@ async fn a_question_that_is_withdrawn_is_withdrawn_on_the_calls_stream() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_questions_of_a_withdrawn_call_are_withdrawn_on_its_stream() {
+    let mut bench = Bench::new();
+    let (id, _listen) = able(&mut bench, "2025-11-25").await;
+    let (mut body, hand, one) = asked(&mut bench, &id, Method::Elicitation).await;
+    frame(&mut body).await;
+    let cancel = r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#;
+    assert_eq!(bench.client.legacy(&id, cancel).await.status(), StatusCode::ACCEPTED);
+    hand.cancelled().await;
+    // Whoever asked lets go of the answer a little later.
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    drop(one);
+    let withdrawn = frame(&mut body).await;
+    assert!(withdrawn.contains(r#""notifications/cancelled","params":{"requestId":1"#), "{withdrawn}");
+    assert!(piece(&mut body).await.is_none());
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_question_outlives_its_call_and_is_withdrawn_among_the_notices() {
     let mut bench = Bench::new();
     let (id, _listen) = able(&mut bench, "2025-11-25").await;
@@ -127,13 +144,26 @@ async fn a_question_outlives_its_call_and_is_withdrawn_among_the_notices() {
     drop(first);
     tokio::time::sleep(Duration::from_secs(3600)).await;
     assert_eq!(answer(&bench, &id, "1", r#""result":{"action":"accept"}"#).await, StatusCode::ACCEPTED);
-    assert!(one.await.is_ok(), "a session with an open question is not idle");
+    assert!(soon(one).await.is_ok(), "a session with an open question is not idle");
     let (mut second, hand, two) = asked(&mut bench, &id, Method::Elicitation).await;
     hand.complete(r#"{"content":[]}"#);
     while piece(&mut second).await.is_some() {}
     drop(two);
     let mut notices = bench.get(&id, None).await.into_body();
     assert!(frame(&mut notices).await.contains(r#""requestId":2"#));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_question_that_is_withdrawn_as_its_call_ends_is_withdrawn_on_the_calls_stream() {
+    let mut bench = Bench::new();
+    let (id, _listen) = able(&mut bench, "2025-11-25").await;
+    let (mut body, hand, one) = asked(&mut bench, &id, Method::Elicitation).await;
+    frame(&mut body).await;
+    hand.complete_withdrawing(r#"{"content":[]}"#, one);
+    let withdrawn = frame(&mut body).await;
+    assert!(withdrawn.contains(r#""notifications/cancelled","params":{"requestId":1"#), "{withdrawn}");
+    assert!(frame(&mut body).await.contains(r#""result""#));
+    assert_eq!(piece(&mut body).await, None);
 }
 
 #[tokio::test(start_paused = true)]
@@ -147,7 +177,7 @@ async fn a_lost_stream_shows_its_questions_again() {
     let mut resumed = bench.get(&id, Some("1-0")).await.into_body();
     assert!(frame(&mut resumed).await.contains(r#""id":1,"method":"elicitation/create""#));
     answer(&bench, &id, "1", r#""result":{"action":"decline"}"#).await;
-    assert!(one.await.is_ok());
+    assert!(soon(one).await.is_ok());
     hand.complete("{}");
     assert!(frame(&mut resumed).await.contains(r#""result""#));
 }
@@ -160,9 +190,9 @@ async fn the_end_of_a_session_leaves_no_question_open() {
     frame(&mut body).await;
     let tenant = tenant(&hand);
     bench.send(Request::delete(super::PATH).header("mcp-session-id", &id), "").await;
-    assert!(one.await.is_err());
+    assert!(soon(one).await.is_err());
     hand.cancelled().await;
-    tenant.ended().await;
+    soon(tenant.ended()).await;
     assert!(tenant.ask(question(Method::RootsList, "{}").0).is_err());
 }
 
@@ -180,7 +210,7 @@ async fn a_question_of_no_call_waits_for_a_stream_of_the_notices() {
     let mut notices = bench.get(&id, None).await.into_body();
     assert!(frame(&mut notices).await.contains(r#""id":1,"method":"roots/list""#));
     answer(&bench, &id, "1", r#""result":{"roots":[]}"#).await;
-    assert!(one.await.is_ok());
+    assert!(soon(one).await.is_ok());
     let (ask, two) = question(Method::Sampling, "{}");
     tenant.ask(ask).unwrap();
     assert!(frame(&mut notices).await.contains(r#""id":3,"method":"sampling/createMessage""#), "nobody waited for 2");
@@ -206,7 +236,7 @@ async fn who_reads_no_streams_comes_without_questions() {
         assert_eq!(hand.call.caller.capabilities, "{}");
         let (call, session) = (hand.call.caller.can(), tenant(&hand).can());
         assert!(!call.has(Capabilities::FORM) && session.has(Capabilities::FORM), "its session has declared more");
-        assert!(hand.ask(Method::Elicitation, FORM).await.is_err());
+        assert!(soon(hand.ask(Method::Elicitation, FORM)).await.is_err());
         hand.complete("{}");
     });
     assert_eq!(response.headers()["content-type"], "application/json");
@@ -220,9 +250,9 @@ async fn at_the_end_of_the_face_questions_are_withdrawn_first_and_calls_end_with
     let (mut body, hand, one) = asked(&mut bench, &id, Method::Elicitation).await;
     frame(&mut body).await;
     bench.tasks.end();
-    assert!(one.await.is_err());
+    assert!(soon(one).await.is_err());
     assert!(frame(&mut body).await.contains("notifications/cancelled"));
-    assert!(hand.ask(Method::Elicitation, FORM).await.is_err(), "nobody is asked any more");
+    assert!(soon(hand.ask(Method::Elicitation, FORM)).await.is_err(), "nobody is asked any more");
     hand.complete("{}");
     assert!(frame(&mut body).await.contains(r#""result""#));
 }
@@ -236,13 +266,14 @@ async fn only_so_many_calls_of_a_principal_wait_at_once() {
     let (face, frame) = (bench.client.clone(), call("2", "x"));
     let (response, ()) = tokio::join!(face.legacy(&id, &frame), async {
         let hand = bench.hands.next().await;
-        assert!(hand.ask(Method::Elicitation, FORM).await.is_err(), "the second call finds no room");
+        let answered = soon(hand.ask(Method::Elicitation, FORM)).await.expect("it is refused in words");
+        assert!(answered.body.unwrap_err().message().unwrap().contains("questions.max_open"));
         hand.complete("{}");
     });
     assert!(text(response).await.contains("result"));
     answer(&bench, &id, "1", r#""result":{}"#).await;
     answer(&bench, &id, "2", r#""result":{}"#).await;
-    assert!(one.await.is_ok() && more.await.is_ok());
+    assert!(soon(one).await.is_ok() && soon(more).await.is_ok());
     hand.progress(1);
     tokio::time::sleep(Duration::from_secs(1)).await;
     let (_body, _hand, mut three) = asked(&mut bench, &id, Method::Elicitation).await;

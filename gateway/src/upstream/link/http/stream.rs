@@ -1,5 +1,6 @@
 //! A stream of events: read as it comes, resumed where that is possible, answered aside.
 
+use super::super::super::chunks;
 use super::super::asker::Asker;
 use super::super::inbox::Asked;
 use super::super::slot::{Arrival, Lost, Slot};
@@ -25,6 +26,8 @@ const RESUMES_MAX: u32 = 5;
 const RESUME_AFTER: Duration = Duration::from_secs(1);
 /// How long the rest of an answered stream is read, so that its connection can be used again.
 const DRAIN_MAX: Duration = Duration::from_secs(1);
+/// How long chunks of a result that an answer announced may go on there.
+const CHUNKS_MAX: Duration = Duration::from_secs(60 * 60);
 /// What an upstream can ask for.
 const RETRY: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(60));
 
@@ -68,8 +71,8 @@ pub(super) async fn answer(reading: &Reading<'_>, body: Incoming, held: Held) ->
     let mut idle = 0;
     loop {
         let why = match read(reading, &mut body, &mut place, &mut idle).await {
-            Ok(answer) => {
-                give_back(reading.http, body, held);
+            Ok((answer, rest)) => {
+                give_back(reading.http, (body, rest), held, &answer);
                 return Ok(answer);
             }
             Err(why) => why,
@@ -96,7 +99,12 @@ async fn resume(http: &Arc<Http>, place: &Place) -> Result<(Incoming, Held), Los
 }
 
 /// Reads one stretch of a stream; the text says why it ended without the answer.
-async fn read(reading: &Reading<'_>, body: &mut Incoming, place: &mut Place, idle: &mut u32) -> Result<Body, String> {
+async fn read(
+    reading: &Reading<'_>,
+    body: &mut Incoming,
+    place: &mut Place,
+    idle: &mut u32,
+) -> Result<(Body, Decoder), String> {
     let Reading { http, id, slot } = reading;
     let mut decoder = Decoder::new(http.wire.max);
     loop {
@@ -114,7 +122,7 @@ async fn read(reading: &Reading<'_>, body: &mut Incoming, place: &mut Place, idl
                 continue;
             }
             if let Some(answer) = one(&event.data, *id, &|frame| beside(http, slot, *id, frame)) {
-                return Ok(answer);
+                return Ok((answer, decoder));
             }
         }
         match body.frame().await {
@@ -176,7 +184,11 @@ fn asked(http: &Arc<Http>, asked: Asked) {
 }
 
 /// Puts a connection back whose body may have a last bit to read; what is left is read aside.
-fn give_back(http: &Arc<Http>, mut body: Incoming, held: Held) {
+fn give_back(http: &Arc<Http>, (mut body, rest): (Incoming, Decoder), held: Held, answer: &Body) {
+    if let Some(id) = chunks::announced_id(answer) {
+        let read = chunked(http.clone(), (body, rest), held, id);
+        return http.wire.tasks.spawn_until_end(async move { drop(timeout(CHUNKS_MAX, read).await) });
+    }
     if body.is_end_stream() {
         return http.wire.pool.put(held);
     }
@@ -188,4 +200,31 @@ fn give_back(http: &Arc<Http>, mut body: Incoming, held: Held) {
         }
     };
     http.wire.tasks.spawn(async move { drop(timeout(DRAIN_MAX, rest).await) });
+}
+
+/// Reads on behind an answer whose result comes in chunks: on this stream, or on another one.
+async fn chunked(http: Arc<Http>, (mut body, mut decoder): (Incoming, Decoder), held: Held, id: Bytes) {
+    let (mut is_here, mut is_whole) = (false, false);
+    let is_broken = loop {
+        while let Some(event) = decoder.next_event() {
+            let Some(event) = event.ok().filter(is_message) else { continue };
+            let Ok(Frame::Notification { method, params }) = Frame::parse(&event.data) else { continue };
+            if chunks::is_chunk(&method) {
+                let part = chunks::part_of(&params).filter(|(of, _)| **of == *id);
+                is_here |= part.is_some();
+                is_whole |= part.is_some_and(|(_, is_final)| is_final);
+                http.wire.inbox.notified(method, params);
+            }
+        }
+        match body.frame().await {
+            Some(Ok(frame)) => frame.data_ref().into_iter().for_each(|chunk| decoder.push(chunk)),
+            end => break end.is_some(),
+        }
+    };
+    if !is_whole && (is_here || is_broken) {
+        http.wire.inbox.unfinished(&id);
+    }
+    if body.is_end_stream() {
+        http.wire.pool.put(held);
+    }
 }
