@@ -186,6 +186,9 @@ impl Standing {
             return;
         }
         let (upstream, cause, instance) = (&*self.name, cause.unwrap_or_default(), self.number());
+        if before.state == State::Ready && state != State::Ready {
+            (self.notices)(Notice::Gone { upstream: self.name.clone(), whose: self.holding.audience() });
+        }
         let is_news = self.is_news(state, cause);
         let retry_in = retry_in.map(|delay| format!("{:.1} s", delay.as_secs_f32())).unwrap_or_default();
         match state {
@@ -291,6 +294,10 @@ impl Inbox for Standing {
                 if !self.chunks.arrived(&params) {
                     self.violated("odd_chunk", &"a chunk that belongs to no result");
                 }
+            }
+            Method::TaskStatus => {
+                let (upstream, whose) = (self.name.clone(), self.holding.audience());
+                (self.notices)(Notice::Task { upstream, whose, params });
             }
             Method::ElicitationComplete => self.pages.complete(&params),
             _ => {
