@@ -3,8 +3,7 @@
 use serde_json::Value;
 use trunkline_tests::client::{Answer, Client, Desk, Request, tool};
 use trunkline_tests::gateway::{Config, Gateway};
-use trunkline_tests::journal::Order;
-use trunkline_tests::journal::What;
+use trunkline_tests::journal::{Order, What};
 use trunkline_tests::revision::Revision;
 use trunkline_tests::script::Script;
 use trunkline_tests::upstream::{Upstream, Way};
