@@ -137,6 +137,8 @@ async fn the_primary_serves_a_principal_that_is_the_only_one() {
     assert!(whose(&board).is_empty());
     let _replies = [of("p", None), of("p", Some(&tenant)), of("q", None)].map(|call| upstream.call(call));
     assert_eq!(whose(&board), ["p", "q"]);
+    let (_, why) = refusal(upstream.call(of("r", None))).await;
+    assert!(why.contains("ends after `instance_idle`") && !why.contains("session"), "{why}");
     tasks.end();
     bounded(tasks.ended()).await;
 }
