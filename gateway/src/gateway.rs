@@ -12,10 +12,10 @@ use crate::call::Handler;
 use crate::config::Config;
 use crate::downstream::guard::GuardLayer;
 use crate::downstream::http::Face;
-use crate::downstream::{listener, stdio};
+use crate::downstream::{key, listener, stdio};
 use crate::lifecycle::{Board, Tasks};
 use crate::policy::authenticate::AuthenticateLayer;
-use crate::router::{Listeners, Owner, Router, Terms};
+use crate::router::{Listeners, Owner, Router, Secret, Terms};
 use crate::telemetry::metrics::Metrics;
 use crate::telemetry::observe::Observe;
 use crate::telemetry::{admin, logging, metrics};
@@ -250,14 +250,10 @@ fn terms(config: &Config, mode: Mode) -> Terms {
     }
 }
 
-/// What the ids of tasks are wrapped with: the configured key, else what nobody can guess as long as this process lives.
-fn secret(config: &Config) -> Vec<u8> {
-    if let Some(key) = &config.server.session.signing_key {
-        return key.as_bytes().to_vec();
-    }
-    let mut secret = vec![0; 32];
-    getrandom::fill(&mut secret).expect("the system gives random bytes");
-    secret
+/// What the ids of tasks are wrapped with: the key that seals what clients carry, so that they too survive a restart.
+fn secret(config: &Config) -> Secret {
+    let (configured, folder) = (config.server.session.signing_key.clone(), config.server.state_folder.clone());
+    Secret::found_by(move || key::find(configured.as_ref(), folder.as_deref()))
 }
 
 /// What can be done about an address that cannot be listened on.

@@ -27,6 +27,7 @@ mod lists;
 pub mod outlet;
 mod read;
 mod said;
+mod tasks;
 mod tools;
 
 use asks::live::Questions;
@@ -57,6 +58,7 @@ pub struct Engine {
     questions: Questions,
     states: States,
     levels: Levels,
+    tasks: tasks::Tasks,
 }
 
 impl Engine {
@@ -79,6 +81,7 @@ impl Engine {
             questions: Questions::default(),
             states: States::default(),
             levels: Levels::default(),
+            tasks: tasks::Tasks::default(),
         })
     }
 
@@ -156,6 +159,7 @@ impl Engine {
         }
         let said = match asks::of(self, frame) {
             Some(asking) => asks::run(self, &asking, frame, revision, outlet).await,
+            None if tasks::concerns(self, frame) => tasks::run(self, frame, revision, outlet).await,
             None => Some(self.ordinary(frame, revision, outlet).await),
         };
         if let Some(said) = said {

@@ -104,6 +104,10 @@ impl Schemas {
         let book = self.book(revision);
         let mut faults = book.envelope(frame, &value);
         match (&frame.method, method) {
+            // The extension has tasks of its own form, and no published schema.
+            (Some(name), _) if revision.is_modern() && name.starts_with("tasks/") => {}
+            (None, Some(name)) if revision.is_modern() && name.starts_with("tasks/") => {}
+            (None, _) if revision.is_modern() && value["result"]["resultType"] == "task" => {}
             (Some(name), _) => {
                 let known = if reader == Reader::Client { &book.to_client } else { &book.to_upstream };
                 match known.get(name) {

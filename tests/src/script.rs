@@ -31,6 +31,8 @@ pub struct Script {
     pub offers_all: bool,
     /// Whether it has what asks before it answers: the tool `ask`, the prompt `ask`, the resources `script://NAME/ask/PLAN/WHO`.
     pub asks: bool,
+    /// Whether it has the tool `task`, which runs as a task only.
+    pub tasks: bool,
     /// The authority in its resource URIs (`script://AUTHORITY/text`); empty stands for the name.
     pub authority: String,
     /// Its instructions.
@@ -95,6 +97,7 @@ impl Default for Script {
             raw_tools: Vec::new(),
             offers_all: true,
             asks: false,
+            tasks: false,
             authority: String::new(),
             instructions: String::new(),
             capabilities: String::new(),
@@ -130,6 +133,14 @@ impl Script {
     pub fn asking(mut self) -> Script {
         self.asks = true;
         self.tools.extend(["ask", "chatter", "structured"].map(String::from));
+        self
+    }
+
+    /// The same, with the tool `task`, which runs as a task only.
+    #[must_use]
+    pub fn tasked(mut self) -> Script {
+        self.tasks = true;
+        self.tools.push("task".into());
         self
     }
 

@@ -67,8 +67,9 @@ async fn two_listens_on_one_pipe_each_hear_what_they_asked_for() {
         let gateway = StdioGateway::prepare(&Config::new().upstream(&upstream));
         let client = Client::connect(&gateway.reach(), MODERN).await;
         ready(&client).await;
-        let lists = listen(&client, "7", "\"toolsListChanged\":true,\"promptsListChanged\":false").await;
-        let one = listen(&client, "\"7\"", &of(&[URI, "nobody://x"])).await;
+        // Ids that no other request of the client has.
+        let lists = listen(&client, "7007", "\"toolsListChanged\":true,\"promptsListChanged\":false").await;
+        let one = listen(&client, "\"7007\"", &of(&[URI, "nobody://x"])).await;
         assert_eq!(acknowledged(&lists).await, serde_json::json!({"toolsListChanged": true}));
         let honoured = serde_json::json!({"resourceSubscriptions": [URI]});
         assert_eq!(acknowledged(&one).await, honoured, "what nobody has is not honoured");
@@ -121,11 +122,11 @@ async fn over_http_a_listen_ends_with_its_result() {
     let upstream = Upstream::http(Script::new("up", MODERN)).await;
     let gateway = Gateway::serve(&Config::new().upstream(&upstream)).await;
     let client = Client::connect(&gateway.reach(), MODERN).await;
-    let open = listen(&client, "41", "\"toolsListChanged\":true").await;
+    let open = listen(&client, "4141", "\"toolsListChanged\":true").await;
     acknowledged(&open).await;
     let tape = open.notices.clone();
     let (_, end) = tokio::join!(gateway.stop(), open.answer());
-    assert_eq!((end.id(), &end.value()["_meta"][TAG]), ("41", &serde_json::json!(41)));
+    assert_eq!((end.id(), &end.value()["_meta"][TAG]), ("4141", &serde_json::json!(4141)));
     assert!(!methods(&tape).iter().any(|method| method == "notifications/cancelled"), "the stream itself ends");
 }
 

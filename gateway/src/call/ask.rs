@@ -1,6 +1,6 @@
 //! A question that an upstream has put live, while its call goes on.
 
-use crate::protocol::error::RpcError;
+use crate::protocol::error::{self, RpcError};
 use crate::protocol::{Method, Object, Revision};
 use std::sync::Arc;
 use tokio::sync::oneshot;
@@ -52,6 +52,13 @@ impl Answer {
     /// Hands the answer over.
     pub fn give(self, answered: Answered) -> Result<(), NoAnswer> {
         self.0.send(answered).map_err(|_| NoAnswer)
+    }
+
+    /// Refuses the question in the client's place, which is not the same as a person who does not answer; `revision` is the
+    /// upstream's.
+    pub fn refuse(self, revision: Revision, why: &str) {
+        // Whoever has withdrawn it does not need to know.
+        let _ = self.give(Answered { revision, body: Err(RpcError::new(error::INTERNAL, why, None)) });
     }
 
     /// Whether the upstream has withdrawn the question.

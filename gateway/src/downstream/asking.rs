@@ -4,7 +4,7 @@ use super::asked::Answer;
 use super::edge::Edge;
 use super::line::Line;
 use super::outgoing::Put;
-use super::quota::Place;
+use super::quota::{FULL, Place};
 use super::rounds::{Next, Rounds};
 use super::session::Session;
 use super::turns::Turn;
@@ -14,6 +14,11 @@ use std::collections::VecDeque;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::time::{Sleep, sleep};
+
+/// How long the stream of a withdrawn call waits for the withdrawals of its questions.
+const PARTING: Duration = Duration::from_secs(1);
 
 /// What a handshake client's call has open at its client.
 pub(super) struct Asking {
@@ -27,6 +32,8 @@ pub(super) struct Asking {
     rounds: Rounds,
     /// Held while a question is open.
     waiting: Option<Waiting>,
+    /// The client has withdrawn the call: so long whoever asked has to withdraw its questions.
+    parting: Option<Pin<Box<Sleep>>>,
 }
 
 /// What is held while the client is asked.
@@ -46,13 +53,17 @@ impl Asking {
             end: None,
             rounds: Rounds::new(call),
             waiting: None,
+            parting: None,
         }
     }
 
     /// Takes a live question. One that cannot be put is dropped: whoever asks hears that there is no answer.
     pub(super) fn ask(&mut self, ask: Box<Ask>, line: &Line<'_>) {
-        if line.asked.mute.is_some() || line.edge.tasks.is_ending() || !self.wait(line.edge) {
+        if line.asked.mute.is_some() || line.edge.tasks.is_ending() {
             return;
+        }
+        if !self.wait(line.edge) {
+            return ask.answer.refuse(ask.revision, FULL);
         }
         if let Ok(Put { id, frame, .. }) = self.session.outgoing.put(*ask) {
             self.open.push(id);
@@ -89,7 +100,9 @@ impl Asking {
             }
             return None;
         }
-        // Questions of the upstream's live beyond the call; their withdrawal comes among the notices.
+        // What is withdrawn already is withdrawn on the call's own stream, the only one that a client may read. Other questions of
+        // the upstream's live beyond the call; their withdrawal comes among the notices.
+        self.session.outgoing.withdraw_closed(&mut self.open, &mut self.due);
         self.leave();
         self.due.extend(self.rounds.farewell());
         if self.due.is_empty() {
@@ -99,17 +112,32 @@ impl Asking {
         None
     }
 
-    /// The client has withdrawn the call: what is left to be said of its questions.
-    pub(super) fn cancel(&mut self, line: &mut Line<'_>, cx: &mut Context<'_>) -> Option<Vec<u8>> {
+    /// The client has withdrawn the call: what is left to be said of its questions; nothing once nothing is.
+    pub(super) fn poll_cancel(&mut self, line: &mut Line<'_>, cx: &mut Context<'_>) -> Poll<Option<Vec<u8>>> {
         if self.is_quiet() {
-            return None;
+            return Poll::Ready(None);
         }
-        // Dropped first: whoever asked withdraws with it.
-        *line.reply =
-            Reply::refuse(line.asked.revision, Refusal::new(Reason::Cancelled, "the client withdrew the call"));
-        self.rounds.give_up("");
-        self.end = None;
-        self.next_frame(cx)
+        let parting = match &mut self.parting {
+            Some(parting) => parting,
+            first => {
+                // Dropped first: whoever asked withdraws with it, though not in the same moment.
+                *line.reply =
+                    Reply::refuse(line.asked.revision, Refusal::new(Reason::Cancelled, "the client withdrew the call"));
+                self.rounds.give_up("");
+                self.end = None;
+                first.insert(Box::pin(sleep(PARTING)))
+            }
+        };
+        let is_over = parting.as_mut().poll(cx).is_ready();
+        if let Some(frame) = self.next_frame(cx) {
+            return Poll::Ready(Some(frame));
+        }
+        if self.open.is_empty() || is_over {
+            // What another call of the session keeps open stays with the session.
+            self.leave();
+            return Poll::Ready(None);
+        }
+        Poll::Pending
     }
 
     /// Whether nothing was asked, or all of it is over.

@@ -47,11 +47,11 @@ impl Dialogue {
         }
     }
 
-    /// The client has withdrawn the call: what is left to be said to it before nothing more is.
-    pub(super) fn cancel(&mut self, mut line: Line<'_>, cx: &mut Context<'_>) -> Option<Vec<u8>> {
+    /// The client has withdrawn the call: what is left to be said to it; nothing once nothing is.
+    pub(super) fn poll_cancel(&mut self, mut line: Line<'_>, cx: &mut Context<'_>) -> Poll<Option<Vec<u8>>> {
         match self {
-            Self::Mute | Self::Stateless(_) => None,
-            Self::Live(asking) => asking.cancel(&mut line, cx),
+            Self::Mute | Self::Stateless(_) => Poll::Ready(None),
+            Self::Live(asking) => asking.poll_cancel(&mut line, cx),
         }
     }
 }

@@ -14,7 +14,7 @@ const FILE: &str = "signing-key";
 const SECRET_BYTES: usize = 32;
 
 /// The secret: the configured one, else that of `folder`, else one that ends with this process.
-pub(super) fn find(configured: Option<&SigningKey>, folder: Option<&Path>) -> Vec<u8> {
+pub fn find(configured: Option<&SigningKey>, folder: Option<&Path>) -> Vec<u8> {
     if let Some(key) = configured {
         return key.as_bytes().to_vec();
     }

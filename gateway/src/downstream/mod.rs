@@ -3,6 +3,7 @@
 pub mod config;
 pub mod guard;
 pub mod http;
+pub mod key;
 pub mod listener;
 pub mod stdio;
 
@@ -13,7 +14,6 @@ mod dialect;
 mod dialogue;
 mod edge;
 mod handshake;
-mod key;
 mod label;
 mod lasting;
 mod legacy;

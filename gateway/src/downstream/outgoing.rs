@@ -149,6 +149,22 @@ impl Outgoing {
         });
     }
 
+    /// The withdrawals of a call's questions that nobody waits for any more; those are over and leave `ids`.
+    pub(super) fn withdraw_closed(&self, ids: &mut Vec<u64>, due: &mut VecDeque<Vec<u8>>) {
+        if ids.is_empty() {
+            return;
+        }
+        let mut inner = self.lock();
+        ids.retain(|id| {
+            let is_closed = inner.open.get(id).is_some_and(|open| open.answer.is_closed());
+            if is_closed {
+                inner.open.remove(id);
+                due.push_back(withdrawal(*id));
+            }
+            !is_closed
+        });
+    }
+
     /// Gives a call's questions up, without an answer.
     pub(super) fn withdraw(&self, ids: &mut Vec<u64>, due: &mut VecDeque<Vec<u8>>) {
         let mut inner = self.lock();

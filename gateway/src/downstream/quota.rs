@@ -4,6 +4,14 @@ use super::config::Questions;
 use crate::call::Principal;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// How often it is said that there is no place.
+const SAY_EVERY: Duration = Duration::from_secs(60);
+
+/// What an upstream is told whose question finds no place.
+pub(super) const FULL: &str = "too many calls wait for an answer already, so nobody was asked (`questions.max_open`, `questions.max_per_principal`)";
 
 /// The calls that wait for an answer, parked or live, counted.
 #[derive(Debug)]
@@ -11,6 +19,8 @@ pub(super) struct Quota {
     max: usize,
     max_per_principal: usize,
     waiting: Mutex<Waiting>,
+    /// When it was last said that there is no place.
+    said: Mutex<Option<Instant>>,
 }
 
 #[derive(Debug, Default)]
@@ -30,7 +40,7 @@ pub(super) struct Place {
 impl Quota {
     pub(super) fn new(config: &Questions) -> Arc<Self> {
         let Questions { max_open: max, max_per_principal, .. } = *config;
-        Arc::new(Self { max, max_per_principal, waiting: Mutex::default() })
+        Arc::new(Self { max, max_per_principal, waiting: Mutex::default(), said: Mutex::default() })
     }
 
     /// Counts a call of this principal; `None` where that would be too many.
@@ -38,11 +48,25 @@ impl Quota {
         let mut waiting = self.lock();
         let own = waiting.by_principal.get(principal).copied().unwrap_or_default();
         if waiting.all >= self.max || own >= self.max_per_principal {
+            drop(waiting);
+            self.say();
             return None;
         }
         waiting.all += 1;
         waiting.by_principal.insert(principal.clone(), own + 1);
         Some(Place { quota: self.clone(), principal: principal.clone() })
+    }
+
+    /// Says that there is no place, once in a while.
+    fn say(&self) {
+        let now = Instant::now();
+        let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+        if said.is_some_and(|last| now.duration_since(last) < SAY_EVERY) {
+            return;
+        }
+        *said = Some(now);
+        drop(said);
+        tracing::warn!(max_open = self.max, max_per_principal = self.max_per_principal, "{FULL}");
     }
 
     fn lock(&self) -> MutexGuard<'_, Waiting> {

@@ -131,7 +131,7 @@ impl Turns for Running {
             && open.poll_cancelled(cx).is_ready()
         {
             let line = Line { reply: &mut self.reply, asked: &self.asked, edge: &self.edge };
-            return Poll::Ready(self.dialogue.cancel(line, cx).map_or(Turn::Cancelled, Turn::Event));
+            return self.dialogue.poll_cancel(line, cx).map(|left| left.map_or(Turn::Cancelled, Turn::Event));
         }
         loop {
             let line = Line { reply: &mut self.reply, asked: &self.asked, edge: &self.edge };

@@ -20,14 +20,17 @@ pub(super) struct Scripted {
 /// The test's end of a call.
 pub(super) struct Hand {
     pub(super) call: Call,
-    steps: mpsc::Sender<Step>,
+    steps: mpsc::Sender<(Step, Withdrawn)>,
 }
+
+/// A question that is withdrawn as a step is taken.
+type Withdrawn = Option<oneshot::Receiver<Answered>>;
 
 /// The calls that reached the handler, in their order.
 pub(super) struct Hands(mpsc::Receiver<Hand>);
 
 struct Played {
-    steps: mpsc::Receiver<Step>,
+    steps: mpsc::Receiver<(Step, Withdrawn)>,
     revision: Revision,
 }
 
@@ -80,7 +83,10 @@ impl Handle for Scripted {
 impl Source for Played {
     fn poll_step(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Step> {
         match self.steps.poll_recv(cx) {
-            Poll::Ready(Some(step)) => Poll::Ready(step),
+            Poll::Ready(Some((step, withdrawn))) => {
+                drop(withdrawn);
+                Poll::Ready(step)
+            }
             // The test let go of the call: it never ends.
             Poll::Ready(None) | Poll::Pending => Poll::Pending,
         }
@@ -105,7 +111,7 @@ impl Hands {
 
 impl Hand {
     pub(super) fn tell(&self, event: Event) {
-        self.steps.try_send(Step::Event(event)).expect("the call is alive and has room");
+        self.steps.try_send((Step::Event(event), None)).expect("the call is alive and has room");
     }
 
     pub(super) fn progress(&self, done: u32) {
@@ -120,7 +126,13 @@ impl Hand {
     }
 
     pub(super) fn end(self, outcome: Outcome) {
-        self.steps.try_send(Step::Done(outcome)).expect("the call is alive and has room");
+        self.steps.try_send((Step::Done(outcome), None)).expect("the call is alive and has room");
+    }
+
+    /// Ends it, and withdraws a question in the same breath.
+    pub(super) fn complete_withdrawing(self, result: &str, question: oneshot::Receiver<Answered>) {
+        let step = Step::Done(Outcome::Complete(object(result)));
+        self.steps.try_send((step, Some(question))).expect("the call is alive and has room");
     }
 
     pub(super) fn complete(self, result: &str) {

@@ -3,7 +3,7 @@
 use super::edge::Edge;
 use super::line::Line;
 use super::parked::{Kept, Open, Work};
-use super::quota::Place;
+use super::quota::{FULL, Place};
 use super::states::Origin;
 use super::turns::Turn;
 use super::{pages, passing};
@@ -72,16 +72,21 @@ impl Stateless {
         }
         let params = translate::question(&ask.method, &ask.request, ask.revision, caller.revision);
         let params = edge.label.put(&ask.upstream, &ask.method, params.ok_or("untranslatable")?);
-        let Ask { key, method, answer, .. } = *ask;
+        let Ask { key, method, answer, revision, .. } = *ask;
+        let is_full = self.gathered.as_ref().is_some_and(|gathered| gathered.open.len() >= OPEN_MAX);
+        let place = match &self.gathered {
+            None if edge.parked.is_closed() => return Err("ending"),
+            None => edge.quota.enter(&caller.principal),
+            Some(_) => None,
+        };
+        if is_full || (place.is_none() && self.gathered.is_none()) {
+            answer.refuse(revision, FULL);
+            return Err("full");
+        }
         let open = Open { key: format!("q{key}"), need, method, params, since: Instant::now(), answer };
         match &mut self.gathered {
-            Some(gathered) if gathered.open.len() >= OPEN_MAX => return Err("full"),
             Some(gathered) => gathered.add(open),
-            None if edge.parked.is_closed() => return Err("ending"),
-            None => {
-                let place = edge.quota.enter(&caller.principal).ok_or("full")?;
-                self.gathered = Some(Box::new(Gathered::new(vec![open], place)));
-            }
+            None => self.gathered = place.map(|place| Box::new(Gathered::new(vec![open], place))),
         }
         Ok(())
     }

@@ -1,6 +1,7 @@
 //! The `_meta` of a request: what belongs to one hop is taken out, everything else goes end to end.
 
-use super::json::{Fault, Members};
+use super::json::{self, Fault, Members};
+use super::object::{Key, Object};
 use super::revision::Revision;
 use bytes::Bytes;
 
@@ -39,6 +40,13 @@ pub struct Envelope<'a> {
     pub client: &'a [u8],
     /// The level at which the caller wants log messages, raw.
     pub log_level: Option<&'a [u8]>,
+}
+
+/// The listen call that a notification says it belongs to, where its id is one of ours.
+#[must_use]
+pub fn subscription(params: &Object) -> Option<u64> {
+    let raw = json::get(params.get(Key::Meta)?, SUBSCRIPTION_ID)?;
+    std::str::from_utf8(raw).ok()?.parse().ok()
 }
 
 impl Meta {

@@ -33,8 +33,8 @@ pub(super) struct Catalog {
     origins: HashMap<Box<str>, Option<usize>>,
     /// What nobody can ask for, since an earlier upstream has the same.
     pub(super) hidden: Vec<(usize, Arc<str>)>,
-    /// The result of `server/discover`, once it was asked for.
-    pub(super) discovered: OnceLock<Object>,
+    /// What the gateway says of itself to handshake clients and to stateless ones, once it was asked for.
+    pub(super) discovered: [OnceLock<Object>; 2],
 }
 
 /// What a catalog is made by.
@@ -93,7 +93,7 @@ impl Catalog {
             pages: stock.pages,
             origins,
             hidden: stock.hidden,
-            discovered: OnceLock::new(),
+            discovered: Default::default(),
         }
     }
 

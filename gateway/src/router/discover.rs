@@ -2,7 +2,7 @@
 
 use super::catalog::Catalog;
 use super::extensions;
-use crate::protocol::{Object, Revision, json};
+use crate::protocol::{Era, Object, Revision, json};
 use crate::upstream::Supports;
 
 /// So much of one upstream's instructions is passed on; more would crowd out the others.
@@ -18,11 +18,11 @@ const ALL: Supports = Supports {
     tasks: false,
 };
 
-/// The result of `server/discover`, in the words of the newest revision.
-pub(super) fn result(catalog: &Catalog) -> Object {
+/// The result of `server/discover`, in the words of the newest revision; for handshake clients with what only theirs have.
+pub(super) fn result(catalog: &Catalog, era: Era) -> Object {
     let mut members = vec![
         format!("\"supportedVersions\":{}", Revision::list(Some(Revision::NEWEST_MODERN.era()))),
-        format!("\"capabilities\":{}", capabilities(catalog)),
+        format!("\"capabilities\":{}", capabilities(catalog, era)),
     ];
     members.extend(instructions(catalog).map(|raw| format!("\"instructions\":{raw}")));
     let text = format!("{{\"resultType\":\"complete\",\"ttlMs\":0,\"cacheScope\":\"private\",{}}}", members.join(","));
@@ -32,7 +32,7 @@ pub(super) fn result(catalog: &Catalog) -> Object {
     })
 }
 
-fn capabilities(catalog: &Catalog) -> String {
+fn capabilities(catalog: &Catalog, era: Era) -> String {
     let each = catalog.known.iter().map(|known| known.as_ref().map_or(ALL, |inventory| inventory.supports));
     let has = |what: fn(&Supports) -> bool| each.clone().any(|supports| what(&supports));
     let mut parts = Vec::new();
@@ -52,7 +52,7 @@ fn capabilities(catalog: &Catalog) -> String {
     if has(|supports| supports.logging) {
         parts.push("\"logging\":{}".to_owned());
     }
-    parts.extend(extensions::capabilities(catalog));
+    parts.extend(extensions::capabilities(catalog, era));
     format!("{{{}}}", parts.join(","))
 }
 

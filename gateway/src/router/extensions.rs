@@ -4,7 +4,7 @@ use super::catalog::Catalog;
 use super::config::Unknown;
 use crate::call::{Call, Caller, Can, Reason, Refusal};
 use crate::protocol::capability::{self, EXTENSION_APPS, EXTENSION_TASKS};
-use crate::protocol::{Method, json};
+use crate::protocol::{Era, Method, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -22,8 +22,8 @@ fn owned(catalog: &Catalog, capability: &str) -> Vec<(String, usize, String)> {
     all.into_iter().filter_map(|(key, only)| only.map(|(at, value)| (key, at, value))).collect()
 }
 
-/// The gateway's `extensions` and `experimental`, each as a whole member of its capabilities.
-pub(super) fn capabilities(catalog: &Catalog) -> Vec<String> {
+/// The gateway's `extensions` and `experimental`, and for handshake clients its `tasks`: each a whole member of its capabilities.
+pub(super) fn capabilities(catalog: &Catalog, era: Era) -> Vec<String> {
     let known = || catalog.known.iter().flatten();
     let passes = catalog.rules.unknown == Unknown::Pass;
     let mut extensions = Vec::new();
@@ -45,7 +45,7 @@ pub(super) fn capabilities(catalog: &Catalog) -> Vec<String> {
     if !experimental.is_empty() {
         parts.push(format!("\"experimental\":{{{}}}", experimental.join(",")));
     }
-    if known().any(|known| known.supports.tasks && !known.revision.is_modern()) {
+    if era == Era::Legacy && known().any(|known| known.supports.tasks && !known.revision.is_modern()) {
         parts.push("\"tasks\":{\"cancel\":{},\"requests\":{\"tools\":{\"call\":{}}}}".to_owned());
     }
     parts

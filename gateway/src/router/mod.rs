@@ -33,6 +33,7 @@ mod wrap;
 
 pub use listeners::Listeners;
 pub use owner::Owner;
+pub use wrap::Secret;
 
 use crate::call::{Call, Handle, Reason, Refusal, Reply};
 use crate::lifecycle::Tasks;
@@ -62,7 +63,7 @@ pub struct Terms {
     /// What becomes of extensions that the gateway does not know.
     pub unknown: config::Unknown,
     /// What the ids of tasks are wrapped with.
-    pub secret: Vec<u8>,
+    pub secret: Secret,
 }
 
 /// Knows whose everything is. A [`Handle`] that never waits: what must wait does so in its own reply.
@@ -81,7 +82,7 @@ impl Router {
     pub fn start(upstreams: Vec<Arc<dyn Owner>>, terms: Terms, listeners: Listeners, tasks: &Tasks) -> Self {
         let members: Arc<[Member]> = upstreams.into_iter().map(Member::new).collect();
         let Terms { naming, page_size, first_list_wait, instructions, unknown, secret } = terms;
-        let wrap = Wrap::new(&secret);
+        let wrap = Wrap::new(secret);
         let rules = Arc::new(Rules { naming, page_size, instructions, unknown, wrap });
         let current = Arc::new(Current::new(Catalog::build(&members, &rules, None)));
         keeper::start(&current, &listeners, tasks);
@@ -133,7 +134,9 @@ impl Handle for Router {
             Method::Listen => listen::listen(current, &self.listeners, call, own.is_some()),
             Method::Discover => {
                 let catalog = current.load();
-                let result = catalog.discovered.get_or_init(|| discover::result(&catalog));
+                let era = call.revision().era();
+                let kept = &catalog.discovered[usize::from(call.revision().is_modern())];
+                let result = kept.get_or_init(|| discover::result(&catalog, era));
                 Reply::complete(Revision::NEWEST_MODERN, result.clone())
             }
             method => match Kind::listed_by(method) {

@@ -161,7 +161,7 @@ impl Stage {
             first_list_wait: Duration::from_secs(2),
             instructions: String::new(),
             unknown: config::Unknown::Pass,
-            secret: vec![7; 32],
+            secret: Secret::found_by(|| vec![7; 32]),
         };
         let (listeners, tasks) = (Listeners::default(), Tasks::new());
         let owners = upstreams.iter().map(|upstream| (*upstream).clone() as Arc<dyn Owner>).collect();

@@ -38,7 +38,7 @@ impl Lines {
 
     /// Hands a line in that is not of the log.
     pub(super) fn line(&self, text: &str) {
-        self.put(format!("{}\n", tame(text.as_bytes())).into_bytes());
+        self.put(tame(text.as_bytes()).into_bytes());
     }
 
     fn put(&self, line: Vec<u8>) {

@@ -20,6 +20,14 @@ pub(crate) struct Sent {
 /// A waiting call's turn: it was sent, or it could not be.
 pub(crate) type Turn = Result<Sent, Lost>;
 
+/// What became of a call that was taken.
+pub(crate) enum Sending {
+    /// It was sent.
+    Sent(Sent),
+    /// It waits for its turn.
+    Waiting(oneshot::Receiver<Turn>),
+}
+
 /// What the gate does with a call.
 pub(crate) enum Admission {
     /// The peer is live.

@@ -2,15 +2,19 @@
 
 use super::chunks::{Fold, Folding};
 use super::dialect;
-use super::gate::{Admission, Retired, Sent, Turn};
+use super::gate::{Admission, Retired, Sending, Sent, Turn};
 use super::judge;
 use super::limits::Limits;
 use super::link::{Arrival, Lost};
 use super::peer::Peer;
 use super::standing::Standing;
-use super::words;
+use super::tasks::Driven;
+use super::{task_form, words};
 use crate::call::{Call, Event, Outcome, Refusal, Source, Step};
-use crate::protocol::error::{HEADER_MISMATCH, RpcError, UNSUPPORTED_REVISION, URL_ELICITATION_REQUIRED};
+use crate::protocol::capability::Capabilities;
+use crate::protocol::error::{
+    HEADER_MISMATCH, MISSING_CAPABILITY, RpcError, UNSUPPORTED_REVISION, URL_ELICITATION_REQUIRED,
+};
 use crate::protocol::frame::Body;
 use crate::protocol::{Method, Revision};
 use bytes::Bytes;
@@ -44,6 +48,8 @@ enum Stage {
     Rereading(Pin<Box<dyn Future<Output = ()> + Send>>),
     /// It was sent.
     Sent(Sent),
+    /// It runs as a task only, of which its caller knows nothing.
+    Driven(Pin<Box<Driven>>),
     /// It was answered, and its result comes in chunks.
     Folding(Box<Folding>),
     Over,
@@ -205,7 +211,14 @@ impl CallSource {
         if self.is_second || !self.revision.is_modern() {
             return None;
         }
-        match RpcError::from_raw(raw.clone()).code() {
+        let error = RpcError::from_raw(raw.clone());
+        match error.code() {
+            Some(MISSING_CAPABILITY) if self.could_be_driven() && task_form::wants_tasks(&error) => {
+                // It counts itself.
+                self.standing.metrics.inflight.decrement(1);
+                self.stage = Stage::Driven(Box::pin(Driven::declared(&self.standing, &self.call, self.revision)));
+                Some(None)
+            }
             Some(HEADER_MISMATCH) => {
                 let standing = self.standing.clone();
                 self.is_second = true;
@@ -219,6 +232,11 @@ impl CallSource {
             }
             _ => None,
         }
+    }
+
+    /// Whether it may be called as a task on behalf of a caller that knows none.
+    fn could_be_driven(&self) -> bool {
+        self.call.method == Method::ToolsCall && !self.call.caller.can().has(Capabilities::TASKS)
     }
 
     /// There is no answer.
@@ -302,6 +320,7 @@ impl Source for CallSource {
                         Some(this.expired())
                     }
                 },
+                Stage::Driven(driven) => return driven.as_mut().poll_step(cx),
                 Stage::Over => Some(this.expired()),
             };
             if let Some(step) = next {
@@ -321,15 +340,11 @@ impl Source for CallSource {
 
 impl Drop for CallSource {
     fn drop(&mut self) {
-        self.standing.metrics.inflight.decrement(1);
+        if !matches!(self.stage, Stage::Driven(_)) {
+            self.standing.metrics.inflight.decrement(1);
+        }
         self.call.log_level.into_iter().for_each(|level| self.standing.levels.release(level));
     }
-}
-
-/// What becomes of a call at the gate.
-pub(crate) enum Sending {
-    Sent(Sent),
-    Waiting(oneshot::Receiver<Turn>),
 }
 
 impl Standing {

@@ -19,7 +19,7 @@ use crate::lifecycle::{Seat, State};
 use crate::protocol::capability::Capabilities;
 use crate::protocol::object::Key;
 use crate::protocol::param_headers::ParamHeaders;
-use crate::protocol::{Method, Object};
+use crate::protocol::{Method, Object, meta};
 use crate::signals;
 use arc_swap::ArcSwap;
 use http::{HeaderName, HeaderValue};
@@ -279,7 +279,7 @@ impl Inbox for Standing {
             Method::PromptsChanged => self.changed(Kinds::PROMPTS),
             Method::ResourcesChanged => self.changed(Kinds::RESOURCES),
             Method::ResourceUpdated => match params.text(Key::Uri) {
-                Some(uri) => self.wants.updated(&uri),
+                Some(uri) => self.wants.updated(&uri, meta::subscription(&params)),
                 None => self.violated("update_without_uri", &"a resource update without a URI"),
             },
             Method::Message => {

@@ -1,6 +1,7 @@
 //! Has a stateless upstream tell of all that is wanted, by one stream; a change of wants opens the next before it is let go.
 
 use super::backoff;
+use super::fading::Fading;
 use super::fault::Trouble;
 use super::link::{Arrival, Exchange, Lost};
 use super::peer::{self, Peer};
@@ -28,6 +29,8 @@ struct Keeping<'a> {
     standing: &'a Standing,
     peer: &'a Peer,
     open: Option<Open>,
+    /// The older ones, which are heard for a while more.
+    fading: Fading<'a>,
     /// What it would not open a stream for.
     refused: Option<ListenFilter>,
     delay: Duration,
@@ -47,7 +50,8 @@ enum Happened {
 /// Keeps a stream open for as long as the peer lives; returns what showed that it is gone.
 pub(crate) async fn keep(standing: &Standing, peer: &Peer, was_away: bool) -> Trouble {
     let (open, refused) = (None, None);
-    let mut keeping = Keeping { standing, peer, open, refused, delay: REOPEN_MIN, next: None, owes: was_away };
+    let fading = Fading::new(standing);
+    let mut keeping = Keeping { standing, peer, open, fading, refused, delay: REOPEN_MIN, next: None, owes: was_away };
     loop {
         if let Err(gone) = keeping.settle().await {
             return gone;
@@ -75,16 +79,34 @@ impl Keeping<'_> {
             return Ok(());
         }
         self.next = None;
-        match listen(self.standing, self.peer, &filter).await {
+        match self.listen(&filter).await {
             Ok(open) => {
                 filter.uris.iter().for_each(|uri| self.standing.wants.settled(uri, open.honoured.uris.contains(uri)));
-                (self.open, self.refused) = (Some(open), None);
+                if let Some(older) = self.open.replace(open) {
+                    self.fading.add(older.exchange);
+                }
+                self.refused = None;
                 self.make_good();
             }
             Err(trouble) if self.peer.is_gone(&trouble) => return Err(trouble),
             Err(trouble) => self.failed(filter, &trouble),
         }
         Ok(())
+    }
+
+    /// Opens a stream; what older ones tell is heard meanwhile.
+    async fn listen(&mut self, filter: &ListenFilter) -> Result<Open, Trouble> {
+        let mut next = std::pin::pin!(listen(self.standing, self.peer, filter));
+        loop {
+            let ended = ended(&mut self.open);
+            tokio::select! {
+                opened = &mut next => return opened,
+                () = ended => {}
+                never = self.fading.heard() => match never {},
+            }
+            // Between its end and the beginning of the next nobody tells.
+            (self.open, self.owes) = (None, true);
+        }
     }
 
     /// It did not open a stream: what an older stream tells of goes on.
@@ -110,12 +132,6 @@ impl Keeping<'_> {
 
     async fn happens(&mut self) -> Happened {
         let next = self.next;
-        let ended = async {
-            match &mut self.open {
-                Some(open) => drop(open.exchange.answer().await),
-                None => std::future::pending().await,
-            }
-        };
         let due = async {
             match next {
                 Some(next) => sleep_until(next).await,
@@ -124,7 +140,8 @@ impl Keeping<'_> {
         };
         tokio::select! {
             () = self.standing.wants.changed() => Happened::Wants,
-            () = ended => Happened::Ended,
+            () = ended(&mut self.open) => Happened::Ended,
+            never = self.fading.heard() => match never {},
             () = due => Happened::Due,
         }
     }
@@ -151,6 +168,14 @@ impl Keeping<'_> {
             self.standing.reads.mark(Kinds::ALL);
             self.standing.wants.all_missed();
         }
+    }
+}
+
+/// Reads an open stream to its end.
+async fn ended(open: &mut Option<Open>) {
+    match open {
+        Some(open) => drop(open.exchange.answer().await),
+        None => std::future::pending().await,
     }
 }
 

@@ -1,5 +1,6 @@
 //! The resource subscriptions that are wanted of an upstream, counted. Survives the link.
 
+use super::overlap::Overlap;
 use slab::Slab;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -20,6 +21,8 @@ pub(crate) struct Wants {
 struct Inner {
     listeners: Slab<Listener>,
     uris: HashMap<Arc<str>, Wanted>,
+    /// What streams tell that were replaced.
+    overlap: Overlap,
 }
 
 /// One resource that somebody wants to hear of.
@@ -92,16 +95,29 @@ impl Wants {
         Poll::Pending
     }
 
-    /// The upstream tells that a resource changed: whoever wants it hears, or wants what it is a part of.
-    pub(crate) fn updated(&self, uri: &str) {
+    /// The upstream tells that a resource changed, on this stream where it says so: whoever wants it hears, or wants what it
+    /// is a part of.
+    pub(crate) fn updated(&self, uri: &str, on: Option<u64>) {
         let uri: Arc<str> = uri.into();
         let mut inner = self.lock();
-        let concerned = inner
-            .listeners
-            .iter_mut()
-            .map(|(_, listener)| listener)
-            .filter(|one| one.uris.iter().any(|whole| is_part(&uri, whole)));
-        let wakers: Vec<_> = concerned.filter_map(|listener| listener.hear(&uri)).collect();
+        let wakers = match inner.overlap.is_told(&uri, on) {
+            true => inner.tell(&uri),
+            false => Vec::new(),
+        };
+        drop(inner);
+        wakers.into_iter().for_each(Waker::wake);
+    }
+
+    /// A stream of changes was replaced, and is heard for a while more.
+    pub(crate) fn fades(&self, id: u64) {
+        self.lock().overlap.begin(id);
+    }
+
+    /// And no longer is: what came on it alone is told.
+    pub(crate) fn faded(&self, id: u64) {
+        let mut inner = self.lock();
+        let held = inner.overlap.end(id);
+        let wakers: Vec<_> = held.iter().flat_map(|uri| inner.tell(uri)).collect();
         drop(inner);
         wakers.into_iter().for_each(Waker::wake);
     }
@@ -148,6 +164,16 @@ impl Wants {
 }
 
 impl Inner {
+    /// Whoever wants it, or what it is a part of, hears that it changed.
+    fn tell(&mut self, uri: &Arc<str>) -> Vec<Waker> {
+        let concerned = self
+            .listeners
+            .iter_mut()
+            .map(|(_, listener)| listener)
+            .filter(|one| one.uris.iter().any(|whole| is_part(uri, whole)));
+        concerned.filter_map(|listener| listener.hear(uri)).collect()
+    }
+
     fn let_go(&mut self, uri: &Arc<str>) {
         if let Some(wanted) = self.uris.get_mut(uri) {
             wanted.count -= 1;
@@ -205,7 +231,7 @@ mod tests {
         let wants = Wants::default();
         let key = wants.listen(vec!["file:///a".into()]);
         for uri in ["file:///ab", "file:///a/b", "file:///a/b", "file:///"] {
-            wants.updated(uri);
+            wants.updated(uri, None);
         }
         assert_eq!(poll(|cx| wants.poll_updated(key, cx)), Poll::Ready("file:///a/b".into()));
         assert!(poll(|cx| wants.poll_updated(key, cx)).is_pending());

@@ -1,8 +1,9 @@
 //! How an instance takes a call: judged, then sent, or waiting for its turn, or refused.
 
+use super::gate::Sending;
 use super::listening::ListenSource;
 use super::peer::Peer;
-use super::source::{CallSource, Sending};
+use super::source::CallSource;
 use super::standing::Standing;
 use super::tasks::Driven;
 use crate::call::{Call, ListenFilter, Reason, Refusal, Reply};

@@ -1,10 +1,13 @@
 //! Drives a task to its end where the caller knows none: made, asked after, its result fetched; withdrawn with its call.
 
+use super::gate::Sending;
 use super::limits::Limits;
 use super::standing::Standing;
-use super::words;
-use crate::call::{Call, Caller, Outcome, Refusal, Reply, Source, Step};
-use crate::protocol::object::{Edit, Key};
+use super::task_asks::{Next, TaskAsks};
+use super::{task_form, words};
+use crate::call::{Call, Caller, Can, Event, Failure, Outcome, Reason, Refusal, Reply, Source, Step};
+use crate::protocol::error::RpcError;
+use crate::protocol::object::Key;
 use crate::protocol::{Method, Object, Revision, json, translate};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -12,15 +15,8 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::time::{Instant, Sleep};
 
-/// The one revision whose tools may have to be called as tasks.
+/// The one revision in which a tool says itself that it must be called as a task.
 const REVISION: Revision = Revision::V2025_11_25;
-/// How often a task is asked after where the upstream does not say, and within which bounds it may.
-const POLL: Duration = Duration::from_secs(1);
-const POLL_MIN: Duration = Duration::from_millis(50);
-const POLL_MAX: Duration = Duration::from_secs(60);
-/// The `_meta` key that ties a message to its task.
-const RELATED: &str = "io.modelcontextprotocol/related-task";
-
 /// A plain call of a tool that runs as a task only.
 pub(crate) struct Driven {
     standing: Arc<Standing>,
@@ -31,6 +27,9 @@ pub(crate) struct Driven {
     task: Option<Object>,
     /// What it was last said to be.
     said: Option<Object>,
+    /// Who made the call, as it came: whom the task may ask.
+    asker: Arc<Caller>,
+    asks: TaskAsks,
     limits: Limits,
     revision: Revision,
 }
@@ -40,22 +39,56 @@ enum Stage {
     Resting(Pin<Box<Sleep>>),
     Looking(Reply),
     Fetching(Reply),
+    /// The caller has questions to answer.
+    Asking,
+    /// The answers are on their way.
+    Telling(Reply),
     Over,
 }
 
 impl Driven {
-    /// Calls the tool as a task.
+    /// Calls a tool as a task that says that it must be called so.
     pub(crate) fn start(standing: &Arc<Standing>, call: &Call) -> Self {
         // What the caller can be asked was said in its own revision.
         call.caller.can();
-        let caller = Arc::new(Caller { revision: REVISION, ..(*call.caller).clone() });
-        let params = translate::params(&call.method, &call.params, call.revision(), REVISION);
-        let call = Call { params, caller, ..call.clone() };
+        let caller = Caller { revision: REVISION, ..(*call.caller).clone() };
+        let mut driven = Self::new(standing, call, caller);
+        let making = Call { params: task_form::as_task(&driven.call.params), ..driven.call.clone() };
+        driven.stage = Stage::Making(standing.take(making));
+        driven
+    }
+
+    /// Calls a tool of a stateless upstream once more, which has refused to run as anything but a task.
+    pub(crate) fn declared(standing: &Arc<Standing>, call: &Call, revision: Revision) -> Self {
+        let capabilities = match call.revision().is_modern() {
+            true => task_form::declaring(&call.caller.capabilities),
+            false => task_form::declaring(call.caller.can().to_json(revision).as_bytes()),
+        };
+        let caller = Caller { revision, capabilities, can: Can::default(), ..(*call.caller).clone() };
+        let mut driven = Self::new(standing, call, caller);
+        driven.stage = Stage::Making(standing.take(driven.call.clone()));
+        driven
+    }
+
+    /// What drives a call in the words of `caller`, nothing sent yet.
+    fn new(standing: &Arc<Standing>, call: &Call, caller: Caller) -> Self {
+        let revision = caller.revision;
+        let params = translate::params(&call.method, &call.params, call.revision(), revision);
+        let asker = call.caller.clone();
+        let call = Call { params, caller: Arc::new(caller), ..call.clone() };
         let mut limits = Limits::new(standing, &call);
         limits.begin(Instant::now());
-        let making = Call { params: as_task(&call.params), ..call.clone() };
-        let stage = Stage::Making(standing.take(making));
-        Self { standing: standing.clone(), call, stage, task: None, said: None, limits, revision: REVISION }
+        Self {
+            standing: standing.clone(),
+            call,
+            stage: Stage::Over,
+            task: None,
+            said: None,
+            asker,
+            asks: TaskAsks::default(),
+            limits,
+            revision,
+        }
     }
 
     fn done(&mut self, outcome: impl Into<Outcome>) -> Poll<Step> {
@@ -66,17 +99,14 @@ impl Driven {
 
     /// The answer to the call: a task, or, from who does not keep to its word, the result.
     fn made(&mut self, result: Object) -> Option<Poll<Step>> {
-        let Some(task) = result.find("task").filter(|task| task.starts_with(b"{")) else {
-            return Some(self.done(Outcome::Complete(result)));
-        };
-        let Some(id) = json::get(task, "taskId").filter(|id| id.starts_with(b"\"")) else {
-            let refusal = words::bad_answer(&self.standing.name, &self.call, "its task has no id");
-            return Some(self.done(refusal));
-        };
-        let named = [&b"{\"taskId\":"[..], id, b"}"].concat();
-        self.task = Object::parse(named.into()).ok();
-        let task = Object::parse(result.raw().slice_ref(task)).ok()?;
-        self.look(&task)
+        match task_form::made(&result, self.revision) {
+            None => Some(self.done(Outcome::Complete(result))),
+            Some(Err(why)) => Some(self.odd(why)),
+            Some(Ok((task, named))) => {
+                self.task = Some(named);
+                self.look(&task)
+            }
+        }
     }
 
     /// What a task is said to be decides what comes next.
@@ -86,23 +116,85 @@ impl Driven {
             self.said = Some(task.clone());
         }
         let status = task.find("status").and_then(json::unquote);
-        self.stage = match status.as_deref() {
+        match (status.as_deref(), self.revision.is_modern()) {
+            (Some("working"), _) => self.rest(),
             // Its questions come on the stream of its result.
-            Some("completed" | "failed" | "cancelled" | "input_required") => {
-                Stage::Fetching(self.ask(Method::TasksResult))
+            (Some("completed" | "failed" | "cancelled" | "input_required"), false) => {
+                self.stage = Stage::Fetching(self.ask(Method::TasksResult));
             }
-            Some("working") => Stage::Resting(Box::pin(tokio::time::sleep(pause(task)))),
-            _ => {
-                let refusal = words::bad_answer(&self.standing.name, &self.call, "its task has no known status");
-                return Some(self.done(refusal));
-            }
-        };
+            (Some("input_required"), true) => return self.asked(task),
+            (Some(status @ ("completed" | "failed" | "cancelled")), true) => return self.over(task, status),
+            _ => return Some(self.odd("its task has no known status")),
+        }
         None
+    }
+
+    /// The task is left alone for a while.
+    fn rest(&mut self) {
+        self.stage = Stage::Resting(Box::pin(tokio::time::sleep(task_form::pause(self.said.as_ref()))));
+    }
+
+    /// A task of a stateless upstream has questions. That it had their answers it may learn later.
+    fn asked(&mut self, task: &Object) -> Option<Poll<Step>> {
+        match self.asks.take(task, &self.standing, &self.asker) {
+            Ok(true) => {
+                self.limits.stop(Instant::now());
+                self.stage = Stage::Asking;
+            }
+            // What the first answer says of a task may leave out what it asks.
+            Ok(false) => self.rest(),
+            Err(why) => return Some(self.unanswered(&why)),
+        }
+        None
+    }
+
+    /// A task of a stateless upstream has come to its end.
+    fn over(&mut self, task: &Object, status: &str) -> Option<Poll<Step>> {
+        let member = |key: &str| task.find(key).map(|raw| task.raw().slice_ref(raw));
+        Some(match status {
+            "completed" => match member("result").and_then(|raw| Object::parse(raw).ok()) {
+                Some(result) => self.done(Outcome::Complete(task_form::unrelated(result))),
+                // The answer to the call has no room for it.
+                None if matches!(self.stage, Stage::Making(_)) => {
+                    self.stage = Stage::Looking(self.ask(Method::TasksGet));
+                    return None;
+                }
+                None => self.odd("its task has ended without a result"),
+            },
+            "failed" => match member("error") {
+                Some(raw) => self.done(Outcome::Error(Failure::Upstream(RpcError::from_raw(raw)))),
+                None => self.odd("its task has failed without an error"),
+            },
+            _ => {
+                let (upstream, what) = (&self.standing.name, words::what(&self.call));
+                let why = format!("upstream `{upstream}` cancelled {what}; what of it has run is not known");
+                let refusal = Refusal::of_upstream(Reason::OutcomeUnknown, upstream, why);
+                self.done(refusal)
+            }
+        })
+    }
+
+    fn odd(&mut self, why: &str) -> Poll<Step> {
+        let refusal = words::bad_answer(&self.standing.name, &self.call, why);
+        self.withdraw();
+        self.done(refusal)
+    }
+
+    /// A question has no answer, and a stateless upstream cannot be told so.
+    fn unanswered(&mut self, why: &str) -> Poll<Step> {
+        let (upstream, what) = (&self.standing.name, words::what(&self.call));
+        let why = format!("{what} was given up: questions of upstream `{upstream}` {why}");
+        let refusal = Refusal::of_upstream(Reason::OutcomeUnknown, upstream, why);
+        self.withdraw();
+        self.done(refusal)
     }
 
     /// A request of the same caller about the task.
     fn ask(&self, method: Method) -> Reply {
-        let params = self.task.clone().unwrap_or_default();
+        self.say(method, self.task.clone().unwrap_or_default())
+    }
+
+    fn say(&self, method: Method, params: Object) -> Reply {
         self.standing.take(Call { method, params, progress: false, param_headers: None, ..self.call.clone() })
     }
 
@@ -114,9 +206,13 @@ impl Driven {
 
     /// Nobody waits for the task any longer.
     fn withdraw(&mut self) {
-        let (Some(task), Some(peer)) = (self.task.take(), self.standing.gate.peer()) else { return };
-        if let Ok(exchange) = peer.start(&Method::TasksCancel, &task) {
-            exchange.detach();
+        let Some(params) = self.task.take() else { return };
+        self.stage = Stage::Over;
+        // In the session in which it was made.
+        let cancel =
+            Call { method: Method::TasksCancel, params, progress: false, param_headers: None, ..self.call.clone() };
+        if let Ok(Sending::Sent(sent)) = self.standing.admit(&cancel) {
+            sent.exchange.detach();
         }
     }
 
@@ -125,7 +221,11 @@ impl Driven {
         match (&self.stage, outcome) {
             (Stage::Making(_), Outcome::Complete(result)) => self.made(result),
             (Stage::Looking(_), Outcome::Complete(task)) => self.look(&task),
-            (_, Outcome::Complete(result)) => Some(self.done(Outcome::Complete(unrelated(result)))),
+            (Stage::Telling(_), Outcome::Complete(_)) => {
+                self.rest();
+                None
+            }
+            (_, Outcome::Complete(result)) => Some(self.done(Outcome::Complete(task_form::unrelated(result)))),
             (_, outcome) => Some(self.done(outcome)),
         }
     }
@@ -138,7 +238,20 @@ impl Source for Driven {
             // Whoever makes it or fetches its result has time limits of its own.
             let is_bounded = matches!(this.stage, Stage::Making(_) | Stage::Fetching(_));
             let step = match &mut this.stage {
-                Stage::Making(reply) | Stage::Looking(reply) | Stage::Fetching(reply) => reply.poll_step(cx),
+                Stage::Making(reply) | Stage::Looking(reply) | Stage::Fetching(reply) | Stage::Telling(reply) => {
+                    reply.poll_step(cx)
+                }
+                Stage::Asking => match ready!(this.asks.poll(cx)) {
+                    Next::Put(ask) => return Poll::Ready(Step::Event(Event::Ask(ask))),
+                    Next::Never(why) => return this.unanswered(&why),
+                    Next::Answered(answers) => {
+                        this.limits.go_on(Instant::now(), &this.standing.metrics);
+                        let task = this.task.clone().unwrap_or_default();
+                        let update = this.say(Method::TasksUpdate, task_form::update(&task, &answers));
+                        this.stage = Stage::Telling(update);
+                        continue;
+                    }
+                },
                 Stage::Resting(sleep) => match sleep.as_mut().poll(cx) {
                     Poll::Ready(()) => {
                         this.stage = Stage::Looking(this.ask(Method::TasksGet));
@@ -177,36 +290,6 @@ impl Drop for Driven {
     fn drop(&mut self) {
         self.withdraw();
     }
-}
-
-/// The parameters of a call that is made as a task.
-fn as_task(params: &Object) -> Object {
-    let raw = params.raw();
-    let rest = raw[1..].trim_ascii_start();
-    let comma: &[u8] = if rest == b"}" { b"" } else { b"," };
-    let written = [&b"{\"task\":{}"[..], comma, rest].concat();
-    Object::parse(written.into()).unwrap_or_else(|_| params.clone())
-}
-
-/// How long a task is left alone.
-fn pause(task: &Object) -> Duration {
-    let said = task.find("pollInterval").and_then(|raw| std::str::from_utf8(raw).ok()?.parse().ok());
-    said.map_or(POLL, Duration::from_millis).clamp(POLL_MIN, POLL_MAX)
-}
-
-/// The result without the name of the task, which its caller knows nothing of.
-fn unrelated(result: Object) -> Object {
-    let Some(meta) = result.get(Key::Meta).filter(|meta| json::get(meta, RELATED).is_some()) else { return result };
-    let kept: Vec<_> = json::Members::of(meta)
-        .into_iter()
-        .flatten()
-        .flatten()
-        .filter(|member| json::unquote(&meta[member.start..member.key_end]).as_deref() != Some(RELATED))
-        .map(|member| &meta[member.start..member.end])
-        .collect();
-    let rest = [&b"{"[..], &kept.join(&b','), b"}"].concat();
-    let edit = if kept.is_empty() { Edit::Drop } else { Edit::Set(&rest) };
-    Object::parse(result.with(&[(Key::Meta, edit)])).unwrap_or(result)
 }
 
 impl Standing {

@@ -19,6 +19,7 @@ pub(crate) fn of_request(request: &Request, revision: Revision) -> Vec<(String, 
     let field = match request.method.as_str() {
         "tools/call" | "prompts/get" => "name",
         "resources/read" => "uri",
+        "tasks/get" | "tasks/update" | "tasks/cancel" => "taskId",
         _ => return headers,
     };
     let params = RawValue::from_string(request.params.clone()).map(|raw| fields(&raw)).unwrap_or_default();

@@ -6,14 +6,14 @@
 use serde_json::value::RawValue;
 
 use crate::engine::said::Said;
-use crate::engine::{Engine, Out, Outlet};
-use crate::frame::{Frame, fields, quote, text};
+use crate::engine::{Engine, Out, Outlet, tasks};
+use crate::frame::{Frame, fields, quote, text, with_meta};
 use crate::revision::Revision;
 use crate::script::plan::Plan;
 
 pub(crate) mod live;
 pub(crate) mod rounds;
-mod words;
+pub(crate) mod words;
 
 /// What is to be asked on behalf of a request.
 pub(crate) struct Asking {
@@ -24,6 +24,21 @@ pub(crate) struct Asking {
     pub(crate) nonce: String,
     /// Whether progress is told while questions are open.
     pub(crate) progress: bool,
+    /// The task on whose behalf it is asked.
+    pub(crate) task: Option<String>,
+}
+
+impl Asking {
+    /// The parameters of a question, which name the task that it is asked for.
+    fn tied(&self, params: String) -> String {
+        match &self.task {
+            Some(task) => {
+                let related = format!("\"{}\":{{\"taskId\":{}}}", tasks::RELATED, quote(task));
+                with_meta(&params, &[related])
+            }
+            None => params,
+        }
+    }
 }
 
 /// What is asked on behalf of this request, if anything is.
@@ -35,7 +50,13 @@ pub(crate) fn of(engine: &Engine, frame: &Frame) -> Option<Asking> {
         let uri = frame.param_text("uri")?;
         let path = uri.strip_prefix(&format!("script://{}/ask/", engine.script.authority()))?;
         let (plan, who) = path.split_once('/')?;
-        return Some(Asking { plan: Plan::parse(plan)?, who: who.into(), nonce: who.into(), progress: false });
+        return Some(Asking {
+            plan: Plan::parse(plan)?,
+            who: who.into(),
+            nonce: who.into(),
+            progress: false,
+            task: None,
+        });
     }
     let asks = matches!(frame.method.as_deref(), Some("tools/call" | "prompts/get"));
     if !asks || frame.param_text("name").as_deref() != Some("ask") {
@@ -47,7 +68,7 @@ pub(crate) fn of(engine: &Engine, frame: &Frame) -> Option<Asking> {
     let id = frame.id_text().replace(['"', ' ', '\\'], "");
     let nonce = said("nonce").unwrap_or_else(|| format!("{who}-{id}"));
     let progress = arguments.contains_key("progress");
-    Some(Asking { plan: Plan::parse(&said("plan")?)?, who, nonce, progress })
+    Some(Asking { plan: Plan::parse(&said("plan")?)?, who, nonce, progress, task: None })
 }
 
 /// Asks, and answers with what came back.

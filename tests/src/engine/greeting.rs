@@ -5,6 +5,9 @@ use crate::frame::{Frame, quote};
 use crate::revision::Revision;
 use crate::script::Script;
 
+const LEGACY_TASKS: &str = "\"tasks\":{\"cancel\":{},\"requests\":{\"tools\":{\"call\":{}}}}";
+const TASKS: &str = "\"extensions\":{\"io.modelcontextprotocol/tasks\":{}}";
+
 /// Answers `initialize`.
 pub(crate) fn initialize(script: &Script, frame: &Frame) -> Said {
     let asked = frame.param_text("protocolVersion").unwrap_or_default();
@@ -53,6 +56,11 @@ fn capabilities(script: &Script, revision: Revision) -> String {
         if revision >= Revision::R2025_03_26 {
             parts.push("\"completions\":{}");
         }
+    }
+    match revision {
+        Revision::R2025_11_25 if script.tasks => parts.push(LEGACY_TASKS),
+        Revision::R2026_07_28 if script.tasks => parts.push(TASKS),
+        _ => {}
     }
     format!("{{{}}}", parts.join(","))
 }

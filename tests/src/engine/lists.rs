@@ -26,6 +26,9 @@ fn tool(script: &Script, name: &str, revision: Revision) -> String {
     if revision >= Revision::R2025_03_26 {
         text.push_str(",\"annotations\":{\"openWorldHint\":false}");
     }
+    if name == "task" && revision == Revision::R2025_11_25 {
+        text.push_str(",\"execution\":{\"taskSupport\":\"required\"}");
+    }
     text.push_str(",\"inputSchema\":{\"type\":\"object\",\"properties\":{\"nonce\":{\"type\":\"string\"}}}}");
     text
 }

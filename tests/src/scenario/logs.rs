@@ -3,7 +3,6 @@
 use crate::client::{Request, tool};
 use crate::judge;
 use crate::scenario::Case;
-use crate::within::until;
 
 /// The messages of a call come to its client, from the level on that it set; a stateless client sets it for each call.
 pub(crate) async fn levels(case: &Case) {
@@ -24,13 +23,7 @@ async fn heard(case: &Case, level: &str, expected: usize) {
         let set = Request::new("logging/setLevel", &format!("{{\"level\":\"{level}\"}}"));
         assert_eq!(client.request(set).await.result(), "{}");
     }
-    // An upstream's level is its session's, and follows in its own time.
-    until(&format!("a call says what is of {level} and above"), || async {
-        let count = said(case, level).await;
-        assert!(count <= expected, "{count} messages at {level}");
-        (count == expected).then_some(())
-    })
-    .await;
+    assert_eq!(said(case, level).await, expected, "messages of {level} and above");
 }
 
 /// The number of messages that a call brings.

@@ -50,6 +50,7 @@ fn disagreement(headers: &Headers, frame: &Frame) -> Option<String> {
     let field = match method {
         "tools/call" | "prompts/get" => "name",
         "resources/read" => "uri",
+        "tasks/get" | "tasks/update" | "tasks/cancel" => "taskId",
         _ => return None,
     };
     let wanted = frame.param_text(field);

@@ -29,3 +29,18 @@ async fn a_single_flat_upstreams_instructions_pass_verbatim() {
     let told = told(stage.ask(Method::Discover, "{}")).await;
     assert_eq!(json::get(told.as_bytes(), "instructions").unwrap(), br#""\u0041 \ud800""#);
 }
+
+#[tokio::test(start_paused = true)]
+async fn stateless_clients_are_not_told_of_the_older_tasks() {
+    let a = Scripted::new("a", "a");
+    let supports = Supports { tasks: true, ..inventory(&[]).supports };
+    a.offer(Inventory { supports, revision: Revision::V2025_11_25, ..inventory(&[]) });
+    let stage = Stage::new(Strategy::Prefix, &[&a]);
+    let told_at = async |revision| {
+        let mut asked = call(Method::Discover, "{}");
+        asked.caller = Arc::new(Caller { revision, ..(*asked.caller).clone() });
+        told(stage.router.handle(asked)).await
+    };
+    assert!(told_at(Revision::V2025_11_25).await.contains("\"tasks\":"));
+    assert!(!told_at(Revision::V2026_07_28).await.contains("\"tasks\":"));
+}

@@ -7,7 +7,7 @@ mod question;
 
 pub(crate) use kind::{Kind, configured};
 pub(crate) use pages::Pages;
-pub(crate) use question::{Refused, Terms, put};
+pub(crate) use question::{Refused, Terms, next_key, put};
 
 #[cfg(test)]
 mod tests;

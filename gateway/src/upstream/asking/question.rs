@@ -56,8 +56,7 @@ pub(crate) fn put(terms: &Terms<'_>, asked: Asked, kind: Kind, by: Arc<dyn Asker
     if let Some(lacking) = kind.lacks(&asked.params, can, of) {
         return refuse(&unable(lacking, of), Refused::Unable);
     }
-    static KEYS: AtomicU64 = AtomicU64::new(1);
-    let key = KEYS.fetch_add(1, Ordering::Relaxed);
+    let key = next_key();
     let over = CancellationToken::new();
     let question = Question {
         key,
@@ -93,6 +92,12 @@ pub(crate) fn put(terms: &Terms<'_>, asked: Asked, kind: Kind, by: Arc<dyn Asker
         async move { waiting.wait(by, answered, over, limit).await }
     });
     Ok(())
+}
+
+/// A key that no other question has.
+pub(crate) fn next_key() -> u64 {
+    static KEYS: AtomicU64 = AtomicU64::new(1);
+    KEYS.fetch_add(1, Ordering::Relaxed)
 }
 
 fn unable(lacking: &str, revision: Revision) -> String {

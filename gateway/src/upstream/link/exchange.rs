@@ -110,6 +110,14 @@ impl Exchange {
         }
     }
 
+    /// Its number; a later one has a higher number.
+    pub(crate) fn id(&self) -> u64 {
+        match self {
+            Self::Pipe(exchange) => exchange.id(),
+            Self::Http(exchange) => exchange.id(),
+        }
+    }
+
     /// Since when a question is open on it.
     pub(crate) fn asked_since(&self) -> Option<Instant> {
         match self {

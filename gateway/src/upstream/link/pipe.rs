@@ -248,6 +248,10 @@ impl PipeExchange {
         arrival
     }
 
+    pub(crate) fn id(&self) -> u64 {
+        self.id
+    }
+
     /// Since when a question is open on it.
     pub(crate) fn asked_since(&self) -> Option<Instant> {
         self.slot.asked_since()

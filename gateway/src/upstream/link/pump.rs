@@ -7,9 +7,8 @@ use super::slot::{Arrival, Kept, Lost};
 use crate::call::LogLevel;
 use crate::protocol::frame::{Body, Frame, FrameFault, Id};
 use crate::protocol::lines::{Line, Lines};
-use crate::protocol::meta::SUBSCRIPTION_ID;
 use crate::protocol::object::Key;
-use crate::protocol::{Method, Object, json};
+use crate::protocol::{Method, Object, json, meta};
 use bytes::Bytes;
 use std::sync::Arc;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
@@ -184,7 +183,7 @@ impl Sorter<'_> {
     }
 
     fn acknowledged(&self, params: Object) {
-        let id = params.get(Key::Meta).and_then(|meta| json::get(meta, SUBSCRIPTION_ID)).and_then(number);
+        let id = meta::subscription(&params);
         let slot = id.and_then(|id| self.pipe.pending().get(id).cloned());
         match slot {
             Some(slot) => drop(slot.push(Arrival::Acknowledged(params))),

@@ -1,9 +1,12 @@
 //! What is wanted of an upstream beyond calls, kept through whatever happens to it: subscriptions, streams of changes, levels.
 
+use super::host::{Host, Seen, events};
 use super::rig::{Far, Rig, call, config};
 use super::*;
 use crate::call::{Change, Event, Step};
+use crate::lifecycle::Board;
 use crate::protocol::{Id, Revision};
+use std::sync::Mutex;
 
 const MODERN: Revision = Revision::V2026_07_28;
 const SUBSCRIBES: &str = r#"{"resources":{"subscribe":true}}"#;
@@ -127,6 +130,78 @@ async fn a_stream_of_changes_that_ends_is_opened_again_and_what_was_missed_is_to
         assert_eq!(change(&mut reply).await, Change::Updated("a:1".into()));
         assert_eq!(rig.standing.reads.begin(), Kinds::ALL);
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_comes_on_a_stream_that_was_replaced_is_told_once() {
+    let mut rig = Rig::new(config());
+    let _life = keep(&rig, MODERN, false);
+    take(&mut rig.far).await;
+    let mut reply = listen(&rig, r#"["a:1","a:2"]"#);
+    let (older, _) = take(&mut rig.far).await;
+    honoured(&mut reply).await;
+    let mut other = listen(&rig, r#"["b:1"]"#);
+    let (newer, _) = take(&mut rig.far).await;
+    honoured(&mut other).await;
+    for (uri, on) in [("a:1", &newer), ("a:1", &older), ("a:2", &older)] {
+        let on = String::from_utf8_lossy(on.raw()).into_owned();
+        let tag = format!(r#"{{"io.modelcontextprotocol/subscriptionId":{on}}}"#);
+        rig.far.notify("notifications/resources/updated", &format!(r#"{{"_meta":{tag},"uri":"{uri}"}}"#)).await;
+    }
+    assert_eq!(change(&mut reply).await, Change::Updated("a:1".into()));
+    assert_eq!(change(&mut reply).await, Change::Updated("a:2".into()), "the newer stream was too late for it");
+    let more = tokio::time::timeout(Duration::from_secs(60), reply.next()).await;
+    assert!(more.is_err(), "{more:?}");
+}
+
+#[tokio::test]
+async fn an_update_is_heard_while_its_stream_is_replaced_by_one_with_more() {
+    // Streams of a host have connections of their own: each is read by itself.
+    let streams: Arc<Mutex<Vec<Seen>>> = Arc::default();
+    let opened = streams.clone();
+    let host = Host::start(move |seen| {
+        let opened = opened.clone();
+        Box::pin(async move {
+            match seen.method().as_str() {
+                "server/discover" => {
+                    return seen.result(&format!(
+                        r#"{{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{SUBSCRIBES}}}"#
+                    ));
+                }
+                "subscriptions/listen" => {}
+                _ => return seen.result(r#"{"resultType":"complete","resources":[],"resourceTemplates":[]}"#),
+            }
+            let event = |method: &str, params: String| {
+                format!("data: {{\"jsonrpc\":\"2.0\",\"method\":\"notifications/{method}\",\"params\":{params}}}\n\n")
+            };
+            if seen.body.contains("a:2") {
+                // What is on its way when the next stream is asked for.
+                let older = opened.lock().unwrap().last().cloned().expect("a stream with a:1");
+                older.write(event("resources/updated", r#"{"uri":"a:1"}"#.into()));
+            }
+            let tag = format!(r#"{{"io.modelcontextprotocol/subscriptionId":{}}}"#, seen.id());
+            let honoured = r#"{"resourceSubscriptions":["a:1","a:2"]}"#;
+            seen.write(events(""));
+            seen.write(event("subscriptions/acknowledged", format!(r#"{{"_meta":{tag},"notifications":{honoured}}}"#)));
+            opened.lock().unwrap().push(seen);
+            std::future::pending().await
+        })
+    })
+    .await;
+    let (board, tasks) = (Board::default(), Tasks::new());
+    let upstream = Upstream::new(host.config(), board.seat(&"a".into(), "http"), Arc::new(|_| ()));
+    upstream.keep_alive(&tasks);
+    let ask = |uri: &str| {
+        let params = format!(r#"{{"notifications":{{"resourceSubscriptions":["{uri}"]}}}}"#);
+        upstream.call(call(LEGACY, Method::Listen, &params))
+    };
+    let mut first = ask("a:1");
+    assert_eq!(honoured(&mut first).await, ["a:1"]);
+    let mut second = ask("a:2");
+    assert_eq!(honoured(&mut second).await, ["a:2"]);
+    let told = tokio::time::timeout(Duration::from_secs(20), change(&mut first)).await;
+    assert_eq!(told.expect("the update is heard"), Change::Updated("a:1".into()));
+    tasks.end();
 }
 
 #[tokio::test(start_paused = true)]

@@ -23,7 +23,8 @@ fn ask(rig: &Rig, revision: Revision, params: &str) -> Reply {
 
 /// The next request of a method, with this parameter.
 async fn next(far: &mut Far, method: Method, key: &str, value: &str) -> Id {
-    let (id, asked, params) = far.request().await;
+    let request = tokio::time::timeout(Duration::from_secs(60), far.request());
+    let (id, asked, params) = request.await.unwrap_or_else(|_| panic!("no {method:?}"));
     assert_eq!(asked, method);
     assert_eq!(params.find(key), Some(value.as_bytes()), "{:?}", params.raw());
     id

@@ -127,7 +127,7 @@ pub(crate) async fn run(
                 kind => {
                     let pending = open(engine, *ask, revision, outlet);
                     let mark = mark(engine, &pending.id);
-                    let params = words::params(kind, revision, &asking.who, &mark);
+                    let params = asking.tied(words::params(kind, revision, &asking.who, &mark));
                     let method = kind.method();
                     texts.push(format!(
                         "{{\"jsonrpc\":\"2.0\",\"id\":{},\"method\":\"{method}\",\"params\":{params}}}",

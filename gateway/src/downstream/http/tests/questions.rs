@@ -117,6 +117,23 @@ async fn a_question_that_is_withdrawn_is_withdrawn_on_the_calls_stream() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_questions_of_a_withdrawn_call_are_withdrawn_on_its_stream() {
+    let mut bench = Bench::new();
+    let (id, _listen) = able(&mut bench, "2025-11-25").await;
+    let (mut body, hand, one) = asked(&mut bench, &id, Method::Elicitation).await;
+    frame(&mut body).await;
+    let cancel = r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#;
+    assert_eq!(bench.client.legacy(&id, cancel).await.status(), StatusCode::ACCEPTED);
+    hand.cancelled().await;
+    // Whoever asked lets go of the answer a little later.
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    drop(one);
+    let withdrawn = frame(&mut body).await;
+    assert!(withdrawn.contains(r#""notifications/cancelled","params":{"requestId":1"#), "{withdrawn}");
+    assert!(piece(&mut body).await.is_none());
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_question_outlives_its_call_and_is_withdrawn_among_the_notices() {
     let mut bench = Bench::new();
     let (id, _listen) = able(&mut bench, "2025-11-25").await;
@@ -134,6 +151,19 @@ async fn a_question_outlives_its_call_and_is_withdrawn_among_the_notices() {
     drop(two);
     let mut notices = bench.get(&id, None).await.into_body();
     assert!(frame(&mut notices).await.contains(r#""requestId":2"#));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_question_that_is_withdrawn_as_its_call_ends_is_withdrawn_on_the_calls_stream() {
+    let mut bench = Bench::new();
+    let (id, _listen) = able(&mut bench, "2025-11-25").await;
+    let (mut body, hand, one) = asked(&mut bench, &id, Method::Elicitation).await;
+    frame(&mut body).await;
+    hand.complete_withdrawing(r#"{"content":[]}"#, one);
+    let withdrawn = frame(&mut body).await;
+    assert!(withdrawn.contains(r#""notifications/cancelled","params":{"requestId":1"#), "{withdrawn}");
+    assert!(frame(&mut body).await.contains(r#""result""#));
+    assert_eq!(piece(&mut body).await, None);
 }
 
 #[tokio::test(start_paused = true)]
@@ -236,7 +266,8 @@ async fn only_so_many_calls_of_a_principal_wait_at_once() {
     let (face, frame) = (bench.client.clone(), call("2", "x"));
     let (response, ()) = tokio::join!(face.legacy(&id, &frame), async {
         let hand = bench.hands.next().await;
-        assert!(soon(hand.ask(Method::Elicitation, FORM)).await.is_err(), "the second call finds no room");
+        let answered = soon(hand.ask(Method::Elicitation, FORM)).await.expect("it is refused in words");
+        assert!(answered.body.unwrap_err().message().unwrap().contains("questions.max_open"));
         hand.complete("{}");
     });
     assert!(text(response).await.contains("result"));

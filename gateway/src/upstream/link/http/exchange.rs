@@ -36,7 +36,7 @@ impl Http {
             is_meeting: matches!(request.method, Method::Initialize | Method::Discover),
             opens: *request.method == Method::Initialize,
         };
-        let drive = Box::pin(answer::drive(self.clone(), posted, asks, slot.clone()));
+        let drive = self.levels.behind(request, answer::drive(self.clone(), posted, asks, slot.clone()));
         // A handshake may not be cancelled, and a stateless request is by its stream alone.
         let quiet = *request.method == Method::Initialize || request.envelope.is_some();
         Ok(HttpExchange { http: self.clone(), id, slot, drive: Some(drive), ended: false, quiet, over: None })
@@ -106,6 +106,10 @@ impl HttpExchange {
                 }
             }
         });
+    }
+
+    pub(crate) fn id(&self) -> u64 {
+        self.id
     }
 
     /// Since when a question is open on it.

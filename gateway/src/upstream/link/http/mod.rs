@@ -10,6 +10,7 @@ mod pool;
 mod refused;
 mod session;
 mod stream;
+mod turnstile;
 mod wire;
 
 pub(crate) use exchange::HttpExchange;

@@ -4,6 +4,7 @@ use super::super::asker::{self, Answer, Asker};
 use super::super::desk::Desk;
 use super::super::request::Request;
 use super::super::slot::Slot;
+use super::turnstile::Turnstile;
 use super::wire::Wire;
 use crate::lifecycle::Tasks;
 use crate::protocol::{Id, Method, Revision, headers};
@@ -30,6 +31,8 @@ pub(crate) struct Http {
     pub(super) desk: Desk,
     /// The calls that are open and during which a client can be asked.
     calls: Mutex<BTreeMap<u64, Arc<Slot>>>,
+    /// Keeps calls behind the level that they want.
+    pub(super) levels: Turnstile,
 }
 
 impl Http {
@@ -43,6 +46,7 @@ impl Http {
             revision: OnceLock::new(),
             desk: Desk::default(),
             calls: Mutex::default(),
+            levels: Turnstile::default(),
         })
     }
 

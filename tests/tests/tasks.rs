@@ -1,0 +1,210 @@
+//! Tasks through the gateway: in the form of both sides, and run to their end for callers that know none.
+
+use serde_json::Value;
+use trunkline_tests::client::{Answer, Client, Desk, Request, tool};
+use trunkline_tests::gateway::{Config, Gateway};
+use trunkline_tests::journal::What;
+use trunkline_tests::revision::Revision;
+use trunkline_tests::script::Script;
+use trunkline_tests::upstream::{Upstream, Way};
+use trunkline_tests::within::until;
+
+const EXTENSION: &str = "{\"extensions\":{\"io.modelcontextprotocol/tasks\":{}}}";
+const WAYS: [Way; 2] = [Way::Stdio, Way::Http];
+
+/// An upstream with a tool that runs as a task only, and the gateway before it.
+struct Stage {
+    upstream: Upstream,
+    gateway: Gateway,
+}
+
+impl Stage {
+    async fn set(way: Way, revision: Revision) -> Stage {
+        Stage::set_with(way, revision, Config::new()).await
+    }
+
+    async fn set_with(way: Way, revision: Revision, config: Config) -> Stage {
+        let upstream = Upstream::start(way, Script::new("up", revision).tasked()).await;
+        let gateway = Gateway::serve(&config.upstream(&upstream)).await;
+        Stage { upstream, gateway }
+    }
+
+    async fn client(&self, revision: Revision, desk: Desk) -> Client {
+        let client = Client::connect_with(&self.gateway.reach(), revision, desk).await;
+        client.tools_until("the upstream is up", |tools| tools.contains(&"up__task".into())).await;
+        client
+    }
+
+    /// Waits until the upstream's task was withdrawn.
+    async fn withdrawn(&self) -> String {
+        let pick = |event: &trunkline_tests::journal::Event| match &event.what {
+            What::Cancelled { id, how } if how == "task" => Some(id.clone()),
+            _ => None,
+        };
+        self.upstream.events.wait("the task is withdrawn", pick).await
+    }
+
+    fn content(&self, clients: &[&Client]) {
+        assert_eq!(self.upstream.complaints(), Vec::<String>::new());
+        for client in clients {
+            assert_eq!(client.complaints.all(), Vec::<String>::new());
+        }
+    }
+}
+
+/// A call that asks for a task, in the form of a revision.
+fn as_task(revision: Revision, arguments: &str) -> Request {
+    match revision.is_modern() {
+        true => tool("up__task", arguments).capabilities(EXTENSION),
+        false => {
+            let params = format!("{{\"name\":\"up__task\",\"arguments\":{arguments},\"task\":{{\"ttl\":60000}}}}");
+            Request::new("tools/call", &params)
+        }
+    }
+}
+
+fn about(revision: Revision, method: &str, id: &str) -> Request {
+    let request = Request::new(method, &format!("{{\"taskId\":\"{id}\"}}"));
+    if revision.is_modern() { request.capabilities(EXTENSION) } else { request }
+}
+
+fn id_in(answer: &Answer) -> String {
+    let told = answer.value();
+    let id = told["taskId"].as_str().or_else(|| told["task"]["taskId"].as_str());
+    id.unwrap_or_else(|| panic!("no task in {told}")).to_owned()
+}
+
+/// Asks how a task stands until it stands so.
+async fn until_status(client: &Client, id: &str, status: &str) -> Value {
+    until(&format!("the task is {status}"), || async {
+        let told = client.request(about(client.revision, "tasks/get", id)).await.value();
+        assert_eq!(told["taskId"], id, "{told}");
+        (told["status"] == status).then_some(told)
+    })
+    .await
+}
+
+#[tokio::test]
+async fn the_same_form_on_both_sides_passes_with_wrapped_ids() {
+    for way in WAYS {
+        for revision in [Revision::R2025_11_25, Revision::R2026_07_28] {
+            let stage = Stage::set(way, revision).await;
+            let client = stage.client(revision, Desk::willing("ada").declaring("{}")).await;
+            let made = client.request(as_task(revision, "{\"polls\":1}")).await;
+            let id = id_in(&made);
+            assert!(!id.contains("own"), "{way:?} {revision} {id}");
+            let told = until_status(&client, &id, "completed").await;
+            let result = match revision.is_modern() {
+                true => told["result"].clone(),
+                false => client.request(about(revision, "tasks/result", &id)).await.value(),
+            };
+            assert_eq!(result["content"][0]["text"], "task done", "{result}");
+            if !revision.is_modern() {
+                assert_eq!(result["_meta"]["io.modelcontextprotocol/related-task"]["taskId"], id.as_str(), "{result}");
+            }
+            let (raw, headers) = stage.upstream.received("tasks/get").await;
+            assert!(raw.contains("\"taskId\":\"own-0\""), "{raw}");
+            if revision.is_modern() && way == Way::Http {
+                assert!(headers.contains(&("mcp-name".into(), "own-0".into())), "{headers:?}");
+            }
+            stage.content(&[&client]);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_task_is_withdrawn_by_its_owner() {
+    for revision in [Revision::R2025_11_25, Revision::R2026_07_28] {
+        let stage = Stage::set(Way::Http, revision).await;
+        let client = stage.client(revision, Desk::willing("ada").declaring("{}")).await;
+        let id = id_in(&client.request(as_task(revision, "{\"polls\":1000000}")).await);
+        until_status(&client, &id, "working").await;
+        client.request(about(revision, "tasks/cancel", &id)).await.value();
+        assert_eq!(stage.withdrawn().await, "own-0");
+        until_status(&client, &id, "cancelled").await;
+        stage.content(&[&client]);
+    }
+}
+
+#[tokio::test]
+async fn a_task_of_another_principal_is_not_there() {
+    let token = |name: &str| format!("{name}-has-a-long-token");
+    for revision in [Revision::R2025_11_25, Revision::R2026_07_28] {
+        let tokens = ["ann", "bob"]
+            .map(|name| format!("[[auth.tokens]]\nname = \"{name}\"\ntoken = \"{}\"\n", token(name)))
+            .concat();
+        let stage = Stage::set_with(Way::Http, revision, Config::new().section(&tokens)).await;
+        let mut clients = Vec::new();
+        for name in ["ann", "bob"] {
+            let desk = Desk::willing(name).declaring("{}");
+            let mut client = Client::open_with(&stage.gateway.reach(), revision, desk).await;
+            client.http().always("authorization", &format!("Bearer {}", token(name)));
+            if !revision.is_modern() {
+                client.greet().await;
+            }
+            client.tools_until("the upstream is up", |tools| tools.contains(&"up__task".into())).await;
+            clients.push(client);
+        }
+        let (ann, bob) = (&clients[0], &clients[1]);
+        let id = id_in(&ann.request(as_task(revision, "{\"polls\":1000000}")).await);
+        until_status(ann, &id, "working").await;
+        for method in ["tasks/get", "tasks/cancel"] {
+            let foreign = bob.request(about(revision, method, &id)).await;
+            let nothing = ann.request(about(revision, method, "nothing")).await;
+            assert_eq!(foreign.error(), nothing.error(), "{method}");
+            assert_eq!(foreign.code(), -32602);
+        }
+        until_status(ann, &id, "working").await;
+        stage.content(&[ann, bob]);
+    }
+}
+
+#[tokio::test]
+async fn a_plain_call_of_a_task_is_run_to_its_end() {
+    for way in WAYS {
+        for asking in [Revision::R2025_11_25, Revision::R2026_07_28] {
+            let stage = Stage::set(way, asking).await;
+            for revision in Revision::ALL {
+                let client = stage.client(revision, Desk::willing("ada")).await;
+                let answer = client.call("up__task", &format!("{{\"nonce\":\"{revision}\"}}")).await;
+                assert_eq!(answer.text(), "task done", "{way:?} {revision} of {asking}");
+                assert!(!answer.result().contains("related-task"), "{}", answer.result());
+                stage.content(&[&client]);
+            }
+            stage.upstream.ran("2026-07-28").await;
+            assert_eq!(stage.upstream.executed().len(), Revision::ALL.len());
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_plain_call_that_is_cancelled_withdraws_its_task() {
+    for asking in [Revision::R2025_11_25, Revision::R2026_07_28] {
+        for revision in [Revision::R2025_06_18, Revision::R2026_07_28] {
+            let stage = Stage::set(Way::Http, asking).await;
+            let client = stage.client(revision, Desk::willing("ada")).await;
+            let open = client.start(tool("up__task", "{\"polls\":1000000}")).await;
+            stage.upstream.received("tasks/get").await;
+            open.cancel().await;
+            assert_eq!(stage.withdrawn().await, "own-0", "{revision} of {asking}");
+            stage.content(&[&client]);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_task_that_asks_asks_whoever_made_the_plain_call() {
+    for way in WAYS {
+        for asking in [Revision::R2025_11_25, Revision::R2026_07_28] {
+            let stage = Stage::set(way, asking).await;
+            for revision in [Revision::R2025_06_18, Revision::R2025_11_25, Revision::R2026_07_28] {
+                let client = stage.client(revision, Desk::willing("ada")).await;
+                let asks = tool("up__task", "{\"plan\":\"form\",\"who\":\"ada\"}");
+                let told = client.converse(asks).await.answer;
+                assert!(told.text().contains("\"from\":\"ada\""), "{way:?} {revision} of {asking}: {}", told.result());
+                assert_eq!(client.desk.asked.all().len(), 1);
+                stage.content(&[&client]);
+            }
+        }
+    }
+}
