@@ -124,7 +124,7 @@ async fn callers_without_a_session_have_their_principals_instance() {
     let _replies: Vec<_> = calls.map(|call| upstream.call(call)).into();
     assert_eq!(whose(&board), ["p", "session 2"]);
     let (reason, why) = refusal(upstream.call(of("", None))).await;
-    assert!(reason == Reason::Busy && why.contains("all its 2 instances are taken"), "{why}");
+    assert!(reason == Reason::Busy && why.contains("all its 2 instances are taken; end a session"), "{why}");
     tasks.end();
     bounded(tasks.ended()).await;
 }
