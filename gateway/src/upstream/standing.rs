@@ -14,6 +14,7 @@ use super::notice::Notice;
 use super::peer::Peer;
 use super::reads::{Kinds, Reads};
 use super::subscriptions::Wants;
+use super::words;
 use crate::call::{Call, LogLevel};
 use crate::lifecycle::{Seat, State};
 use crate::protocol::capability::Capabilities;
@@ -245,17 +246,10 @@ impl Standing {
         }
         *last = Some(now);
         drop(last);
-        let (upstream, kind, why) =
-            (&*self.name, kind.label(), "a question of the upstream was refused: nothing says whose it is");
-        match self.config.sharing {
-            Sharing::Shared => tracing::warn!(
-                upstream,
-                kind,
-                "{why}, since several clients or none have calls open there; `sharing = \"per-session\"` under \
-                 [upstreams.{upstream}] gives each client an instance of its own"
-            ),
-            _ => tracing::warn!(upstream, kind, "{why}, since several calls or none are open there"),
-        }
+        // What already has an instance for each, or is one client's alone, gains nothing from `sharing`.
+        let can_share_less = self.config.sharing == Sharing::Shared && self.holding.is_of_many();
+        let why = words::not_owned(&self.name, kind, can_share_less);
+        tracing::warn!(upstream = &*self.name, kind = kind.label(), "{why}");
     }
 
     /// What was suspected since this was last asked.
