@@ -190,7 +190,7 @@ async fn a_restart_loses_what_was_parked_and_runs_nothing() {
     let (_, retry) = first_round(&client(&before).await, &ask("form", "a")).await;
     before.stop().await;
     let after = gateway(&upstream, "", sections).await;
-    refused(&client(&after).await, &retry, "is lost").await;
+    refused(&client(&after).await, &retry, "another instance of the gateway").await;
     assert_eq!(upstream.executed(), ["a"]);
 }
 

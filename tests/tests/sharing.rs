@@ -136,7 +136,7 @@ async fn at_the_cap_a_call_is_refused_with_what_to_do() {
     assert_eq!(process_of(&upstream, &one, "a").await, 1);
     let refused = two.call("up__echo", "{}").await;
     let said = refused.message();
-    assert!(said.contains("all its 1 instances are taken") && said.contains("max_instances"), "{said}");
+    assert!(said.contains("its one instance is taken") && said.contains("max_instances"), "{said}");
     assert_eq!(refused.error_value()["data"]["retriable"], true);
     leave(&gateway, &one).await;
     upstream.gone(1).await;

@@ -3,7 +3,7 @@
 use serde_json::Value;
 use trunkline_tests::client::{Answer, Client, Desk, Request, tool};
 use trunkline_tests::gateway::{Config, Gateway};
-use trunkline_tests::journal::What;
+use trunkline_tests::journal::{Order, What};
 use trunkline_tests::revision::Revision;
 use trunkline_tests::script::Script;
 use trunkline_tests::upstream::{Upstream, Way};
@@ -35,6 +35,18 @@ impl Stage {
         client
     }
 
+    /// A client of one of two principals.
+    async fn named(&self, name: &str, revision: Revision) -> Client {
+        let desk = Desk::willing(name).declaring("{}");
+        let mut client = Client::open_with(&self.gateway.reach(), revision, desk).await;
+        client.http().always("authorization", &format!("Bearer {}", token(name)));
+        if !revision.is_modern() {
+            client.greet().await;
+        }
+        client.tools_until("the upstream is up", |tools| tools.contains(&"up__task".into())).await;
+        client
+    }
+
     /// Waits until the upstream's task was withdrawn.
     async fn withdrawn(&self) -> String {
         let pick = |event: &trunkline_tests::journal::Event| match &event.what {
@@ -50,6 +62,17 @@ impl Stage {
             assert_eq!(client.complaints.all(), Vec::<String>::new());
         }
     }
+}
+
+fn token(name: &str) -> String {
+    format!("{name}-has-a-long-token")
+}
+
+/// A gateway that knows two principals.
+fn of_two() -> Config {
+    let tokens =
+        ["ann", "bob"].map(|name| format!("[[auth.tokens]]\nname = \"{name}\"\ntoken = \"{}\"\n", token(name)));
+    Config::new().section(&tokens.concat())
 }
 
 /// A call that asks for a task, in the form of a revision.
@@ -128,24 +151,9 @@ async fn a_task_is_withdrawn_by_its_owner() {
 
 #[tokio::test]
 async fn a_task_of_another_principal_is_not_there() {
-    let token = |name: &str| format!("{name}-has-a-long-token");
     for revision in [Revision::R2025_11_25, Revision::R2026_07_28] {
-        let tokens = ["ann", "bob"]
-            .map(|name| format!("[[auth.tokens]]\nname = \"{name}\"\ntoken = \"{}\"\n", token(name)))
-            .concat();
-        let stage = Stage::set_with(Way::Http, revision, Config::new().section(&tokens)).await;
-        let mut clients = Vec::new();
-        for name in ["ann", "bob"] {
-            let desk = Desk::willing(name).declaring("{}");
-            let mut client = Client::open_with(&stage.gateway.reach(), revision, desk).await;
-            client.http().always("authorization", &format!("Bearer {}", token(name)));
-            if !revision.is_modern() {
-                client.greet().await;
-            }
-            client.tools_until("the upstream is up", |tools| tools.contains(&"up__task".into())).await;
-            clients.push(client);
-        }
-        let (ann, bob) = (&clients[0], &clients[1]);
+        let stage = Stage::set_with(Way::Http, revision, of_two()).await;
+        let (ann, bob) = (&stage.named("ann", revision).await, &stage.named("bob", revision).await);
         let id = id_in(&ann.request(as_task(revision, "{\"polls\":1000000}")).await);
         until_status(ann, &id, "working").await;
         for method in ["tasks/get", "tasks/cancel"] {
@@ -156,6 +164,34 @@ async fn a_task_of_another_principal_is_not_there() {
         }
         until_status(ann, &id, "working").await;
         stage.content(&[ann, bob]);
+    }
+}
+
+#[tokio::test]
+async fn how_a_task_stands_is_told_to_the_session_that_was_given_it_alone() {
+    const STATUS: &str = "notifications/tasks/status";
+    let revision = Revision::R2025_11_25;
+    for way in WAYS {
+        let stage = Stage::set_with(way, revision, of_two()).await;
+        let ann = stage.named("ann", revision).await;
+        let others = [stage.named("ann", revision).await, stage.named("bob", revision).await];
+        let ear = ann.listen(&[]).await;
+        let ears = [others[0].listen(&[]).await, others[1].listen(&[]).await];
+        let id = id_in(&ann.request(as_task(revision, "{\"polls\":1000000}")).await);
+        let theirs = id_in(&others[1].request(as_task(revision, "{\"polls\":1000000}")).await);
+        ann.request(about(revision, "tasks/cancel", &id)).await.value();
+        let told = ear.hears(0, STATUS).await;
+        assert_eq!(told.param_text("taskId"), Some(id), "{way:?} {told:?}");
+        assert_eq!(told.param_text("status").as_deref(), Some("cancelled"), "{way:?} {told:?}");
+        // What would have come to the others came before this.
+        stage.upstream.order(Order::AddTool("later".into())).await;
+        for ear in &ears {
+            ear.hears(0, "notifications/tools/list_changed").await;
+            assert!(!ear.heard.all().iter().any(|frame| frame.is_notice(STATUS)), "{way:?} {:?}", ear.heard.all());
+        }
+        others[1].request(about(revision, "tasks/cancel", &theirs)).await.value();
+        assert_eq!(ears[1].hears(0, STATUS).await.param_text("taskId"), Some(theirs), "{way:?}");
+        stage.content(&[&ann, &others[0], &others[1]]);
     }
 }
 

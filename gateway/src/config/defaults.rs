@@ -113,7 +113,7 @@ impl Defaults {
 
 /// `roots`: a list of file URIs.
 fn roots(section: &mut Section<'_>) -> Option<Arc<[Box<str>]>> {
-    let roots = section.list("roots")?;
+    let roots = section.list("roots", "[\"file:///home/me/projects\"]")?;
     for (index, root) in roots.iter().enumerate() {
         if !is_file_uri(root) {
             section.wrong_item("roots", index, "expected the URI of a folder, as \"file:///home/me/projects\"");
@@ -136,7 +136,7 @@ fn is_file_uri(text: &str) -> bool {
 /// `offer`: a list of kinds of questions.
 fn offer(section: &mut Section<'_>) -> Option<Capabilities> {
     let mut offered = Capabilities::NONE;
-    for (index, kind) in section.list("offer")?.iter().enumerate() {
+    for (index, kind) in section.list("offer", "[\"elicitation\"]")?.iter().enumerate() {
         match OFFERS.iter().find(|(word, _)| word == kind) {
             Some((_, set)) => offered = offered.with(*set),
             None => section.wrong_item("offer", index, "expected \"elicitation\", \"sampling\" or \"roots\""),

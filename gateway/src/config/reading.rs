@@ -11,7 +11,7 @@ use super::environment::Environment;
 use super::expand::{Lookup, Problem, expand};
 use super::fault::{Fault, Place};
 use super::file;
-use super::source::{Node, Origin, Source};
+use super::source::{Node, Origin, Shape, Source};
 
 /// All sources, merged; and what was found wrong with them.
 pub(super) struct Reading {
@@ -78,14 +78,12 @@ impl Reading {
     /// Where the value at `path` stands: in the highest source that has it.
     pub(super) fn place(&self, path: &[String], part: Part) -> Option<Place> {
         let (source, node) = self.find(path)?;
-        let key = node.key.clone();
+        let key = list_of(source, path, node).map_or(&node.key, |list| &list.key).clone();
         match part {
-            Part::Key => source.place(key.clone(), &[key]),
+            Part::Key => source.place(node.key.clone(), &[key]),
             Part::Value if node.is_single() && !is_secret(path) => {
                 source.place(node.span.clone(), &[key, node.span.clone()])
             }
-            // An item of a list has no key but itself.
-            Part::Value if key == node.span => source.place(key, &[]),
             Part::Value => source.place(node.span.clone(), &[key]),
         }
     }
@@ -135,11 +133,17 @@ impl Reading {
         self.fault(Fault::error("bad-value", text).at(self.place(path, Part::Key)));
     }
 
+    /// As `wrong_kind`, with what to write; the value is shown where it is no secret.
+    pub(super) fn wrong_value(&self, path: &[String], expected: &str, label: &str) {
+        let text = format!("`{}` is not {expected}", path.join("."));
+        self.fault(Fault::error("bad-value", text).at(self.place(path, Part::Value)).label(label));
+    }
+
     fn report(&self, path: &[String], text: &str, problems: Vec<Problem>) {
         for problem in problems {
             let place = self.find(path).and_then(|(source, node)| {
                 let mark = within(source, node, &text[problem.range.clone()]);
-                let key = if node.key == node.span { mark.clone() } else { node.key.clone() };
+                let key = list_of(source, path, node).map_or(&node.key, |list| &list.key).clone();
                 source.place(mark.clone(), &[key, mark])
             });
             let fault = Fault::error(problem.kind, problem.text).at(place);
@@ -171,6 +175,13 @@ impl Lookup for Reading {
         let text = file::read(Path::new(path))?;
         Ok(text.trim_end_matches(['\n', '\r']).to_owned())
     }
+}
+
+/// The list that an item stands in, by whose key it is known; `None` for a whole table, which has a heading.
+fn list_of<'a>(source: &'a Source, path: &[String], node: &Node) -> Option<&'a Node> {
+    let (_, above) = path.split_last()?;
+    let is_heading = matches!(node.shape, Shape::Table(_)) && !is_secret(path);
+    source.node(above).filter(|list| matches!(list.shape, Shape::List(_)) && !is_heading)
 }
 
 fn is_secret(path: &[String]) -> bool {

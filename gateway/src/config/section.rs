@@ -83,7 +83,15 @@ impl<'a> Section<'a> {
 
     /// What `parse` makes of the text at `key`; its error says what was expected.
     pub(super) fn parse<T>(&mut self, key: &'static str, parse: impl Fn(&str) -> Result<T, String>) -> Option<T> {
-        let text = self.text(key)?;
+        let value = self.take(key)?;
+        // What is no text is told what an empty one would be.
+        if !matches!(value, Value::String(..))
+            && let Err(expected) = parse("")
+        {
+            self.reading.wrong_value(&self.at(key), "a text in quotes", &expected);
+            return None;
+        }
+        let text = self.reading.text(&self.at(key), &value)?;
         parse(&text).map_err(|expected| self.wrong(key, &expected)).ok()
     }
 
@@ -107,6 +115,10 @@ impl<'a> Section<'a> {
     pub(super) fn flag(&mut self, key: &'static str) -> Option<bool> {
         match self.take(key)? {
             Value::Bool(_, flag) => Some(flag),
+            value if !matches!(value, Value::String(..)) => {
+                self.reading.wrong_value(&self.at(key), "a flag", "expected true or false");
+                None
+            }
             value => match self.reading.text(&self.at(key), &value)?.as_str() {
                 "true" => Some(true),
                 "false" => Some(false),
@@ -132,13 +144,18 @@ impl<'a> Section<'a> {
         })
     }
 
-    /// A list of texts. A variable or flag holds them with commas between, or as a JSON list.
-    pub(super) fn list(&mut self, key: &'static str) -> Option<Vec<String>> {
+    /// A list of texts, such as `example`. A variable or flag holds them with commas between, or as a JSON list.
+    pub(super) fn list(&mut self, key: &'static str, example: &str) -> Option<Vec<String>> {
+        let expected = format!("expected a list such as {example}");
         match self.take(key)? {
             Value::Array(_, items) => {
                 let read = |(index, item): (usize, Value)| {
                     let mut path = self.at(key);
                     path.push(index.to_string());
+                    if !matches!(item, Value::String(..)) {
+                        self.reading.wrong_value(&path, "a text in quotes", &expected);
+                        return None;
+                    }
                     self.reading.text(&path, &item)
                 };
                 // Every item is looked at, so that all faults are found.
@@ -152,7 +169,7 @@ impl<'a> Section<'a> {
                 }
             },
             _ => {
-                self.reading.wrong_kind(&self.at(key), "a list of texts");
+                self.reading.wrong_value(&self.at(key), "a list of texts", &expected);
                 None
             }
         }

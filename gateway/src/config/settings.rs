@@ -18,8 +18,8 @@ pub(super) fn server(mut section: Section<'_>) -> Server {
     let server = Server {
         listen: section.parse("listen", address).unwrap_or(default.listen),
         path: section.parse("path", path).unwrap_or(default.path),
-        allowed_origins: checked(&mut section, "allowed_origins", origin),
-        allowed_hosts: checked(&mut section, "allowed_hosts", host),
+        allowed_origins: checked(&mut section, ("allowed_origins", "[\"https://app.example.com\"]"), origin),
+        allowed_hosts: checked(&mut section, ("allowed_hosts", "[\"mcp.example.com\"]"), host),
         max_body: section.number("max_body", bounded_size).unwrap_or(default.max_body),
         header_read_timeout: section.number("header_read_timeout", some_time).unwrap_or(default.header_read_timeout),
         sse_keepalive: section.number("sse_keepalive", some_time).unwrap_or(default.sse_keepalive),
@@ -134,9 +134,13 @@ pub(super) fn catalog(mut section: Section<'_>) -> Catalog {
     catalog
 }
 
-fn checked(section: &mut Section<'_>, key: &'static str, check: fn(&str) -> Result<String, String>) -> Vec<String> {
+fn checked(
+    section: &mut Section<'_>,
+    (key, example): (&'static str, &str),
+    check: fn(&str) -> Result<String, String>,
+) -> Vec<String> {
     let mut found = Vec::new();
-    for (index, text) in section.list(key).unwrap_or_default().into_iter().enumerate() {
+    for (index, text) in section.list(key, example).unwrap_or_default().into_iter().enumerate() {
         match check(&text) {
             Ok(text) => found.push(text),
             Err(expected) => section.wrong_item(key, index, &expected),

@@ -105,7 +105,7 @@ fn stdio(section: &mut Section<'_>, inherit: &[Glob]) -> Option<Transport> {
         "" => Err("expected a program".to_owned()),
         _ => no_nul(text).map_err(str::to_owned),
     });
-    let args = section.list("args").unwrap_or_default();
+    let args = section.list("args", "[\"--verbose\"]").unwrap_or_default();
     if args.iter().any(|arg| arg.contains('\0')) {
         section.wrong("args", "a NUL byte cannot be passed on");
     }
@@ -167,7 +167,7 @@ fn url(text: &str) -> Result<Uri, String> {
 
 /// A list of patterns.
 pub(super) fn globs(section: &mut Section<'_>, key: &'static str) -> Option<Vec<Glob>> {
-    let patterns = section.list(key)?;
+    let patterns = section.list(key, "[\"NAME\", \"PREFIX_*\"]")?;
     for (index, pattern) in patterns.iter().enumerate() {
         if pattern.is_empty() || pattern.contains(['[', ']', '{', '}', '\\']) || pattern.contains(char::is_whitespace) {
             section.wrong_item(key, index, "a pattern is made of names, `*` and `?`");

@@ -105,6 +105,26 @@ fn slot(edge: &Arc<Edge>, session: &Arc<Session>, stream: Stream, request: (Id, 
     Slot::Running(Box::new(legacy::request(edge, session, stream, request)))
 }
 
+/// Whether an array can be a session's at all, whatever that session is: it can be read, and nothing in it or before it
+/// names a stateless revision.
+pub(super) fn belongs(text: &Bytes, header: Option<&str>) -> Result<(), Refusal> {
+    let parts = Frame::split(text).map_err(|fault| {
+        let reason = if fault.is_json { Reason::InvalidRequest } else { Reason::Parse };
+        Refusal::new(reason, fault.why)
+    })?;
+    let is_modern = |part: &Bytes| match Frame::parse(part) {
+        Ok(Frame::Request { method, params, .. } | Frame::Notification { method, params }) => {
+            matches!(peer::see(&method, &params, None), Ok((Era::Modern, _)))
+        }
+        _ => false,
+    };
+    if header.is_some_and(peer::is_modern) || parts.iter().take(FRAMES_MAX).any(is_modern) {
+        let why = "stateless revisions have no arrays of frames; send one frame at a time";
+        return Err(Refusal::new(Reason::InvalidRequest, why));
+    }
+    Ok(())
+}
+
 /// Looks through an array; one bad frame makes all of it bad.
 pub(super) fn read(text: &Bytes, revision: Revision) -> Result<Sound, Refusal> {
     let refuse = |why: String| Err(Refusal::new(Reason::InvalidRequest, why));

@@ -1,5 +1,6 @@
 //! Says in a question which upstream asks it: the person sees many programs through one gateway.
 
+use crate::protocol::error::{RpcError, URL_ELICITATION_REQUIRED};
 use crate::protocol::{Method, Object, json};
 use bytes::Bytes;
 
@@ -19,6 +20,15 @@ impl Label {
         }
     }
 
+    /// As [`Self::put`], for all pages that an error wants visited first.
+    pub(super) fn put_pages(self, upstream: &str, error: RpcError) -> RpcError {
+        if !self.0 || error.code() != Some(URL_ELICITATION_REQUIRED) {
+            return error;
+        }
+        let places = required(error.raw()).unwrap_or_default();
+        if places.is_empty() { error } else { RpcError::from_raw(labelled(error.raw(), &places, upstream)) }
+    }
+
     /// As [`Self::put`], for all questions that are embedded in an `input_required` result.
     pub(super) fn put_all(self, upstream: &str, result: Object) -> Object {
         if !self.0 {
@@ -33,6 +43,15 @@ impl Label {
 /// Where the text of `message` begins.
 fn message(params: &[u8]) -> Option<usize> {
     place(params, "message").filter(|at| params[*at] == b'"').map(|at| at + 1)
+}
+
+/// Where the messages of all pages in an error begin.
+fn required(error: &[u8]) -> Option<Vec<usize>> {
+    let data = place(error, "data")?;
+    let pages = data + place(&error[data..json::value(error, data).ok()?], "elicitations")?;
+    let raw = &error[pages..json::value(error, pages).ok()?];
+    let items = json::elements(raw).ok()?;
+    Some(items.into_iter().filter_map(|item| Some(pages + item.start + message(&raw[item])?)).collect())
 }
 
 /// Where the messages of all elicitations in a result begin.
@@ -106,6 +125,17 @@ mod tests {
             assert_eq!(put(&method, text), text);
         }
         assert_eq!(Label(false).put("a", &Method::Elicitation, object(form)).raw(), form);
+    }
+
+    #[test]
+    fn pages_in_an_error_say_so_each_and_nothing_else_changes() {
+        let raw = r#"{ "code":-32042, "message":"m", "data":{"message":"n","elicitations": [{"url":"u","message":"a"},7,{"message":7},{"message":"b"}]}}"#;
+        let put = |label, raw: &'static str| Label(label).put_pages("up", RpcError::from_raw(raw.into())).raw().clone();
+        assert_eq!(put(true, raw), raw.replace("\"a\"", "\"[up] a\"").replace("\"b\"", "\"[up] b\""));
+        assert_eq!(put(false, raw), raw);
+        for raw in [r#"{"code":-1,"data":{"elicitations":[{"message":"a"}]}}"#, r#"{"code":-32042,"data":[]}"#] {
+            assert_eq!(put(true, raw), raw);
+        }
     }
 
     #[test]

@@ -21,7 +21,10 @@ pub(super) fn pass(edge: &Edge, origin: &Origin, upstream: &Arc<str>, result: Ob
         let why = format!("upstream {upstream} asks for input in a way that the protocol does not have: {why}");
         Outcome::from(Refusal::of_upstream(Reason::BadAnswer, upstream, why))
     };
-    let Some(questions) = input::questions(&result) else { return bad("`inputRequests` cannot be read") };
+    let questions = match input::questions(&result) {
+        Ok(questions) => questions,
+        Err(why) => return bad(why),
+    };
     if questions.is_empty() && result.get(Key::RequestState).is_none() {
         return bad("there is neither a question nor a `requestState`");
     }

@@ -42,8 +42,9 @@ const EXPIRED: Refused =
     ("expired", "`requestState` has expired: the call that it belongs to was given up; it is not made again by itself");
 const LOST: Refused = (
     "lost",
-    "`requestState` is lost: the gateway was started anew since, and the call that it belongs to has ended with it; \
-     whether it had an effect is unknown, and it is not made again by itself",
+    "`requestState` was given out by another instance of the gateway, which holds the call: retries must reach that \
+     one; if it has ended, the call has ended with it, whether it had an effect is unknown, and it is not made again \
+     by itself",
 );
 const USED: Refused = ("used", "`requestState` was already used: each is good for one retry");
 

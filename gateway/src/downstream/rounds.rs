@@ -82,10 +82,13 @@ impl Rounds {
         let upstream = line.reply.owner().cloned();
         let who = name(upstream.as_ref());
         let state = result.share(Key::RequestState);
-        let found = input::questions(result).filter(|found| state.is_some() || !found.is_empty());
-        let Some(found) = found.filter(|found| found.len() <= QUESTIONS_MAX) else {
-            return Err(format!("{who} asks for input in a way that cannot be read."));
-        };
+        let found = input::questions(result).and_then(|found| match found.len() {
+            0 if state.is_none() => Err("there is neither a question nor a `requestState`"),
+            0..=QUESTIONS_MAX => Ok(found),
+            _ => Err("it asks too many questions at once"),
+        });
+        let found =
+            found.map_err(|why| format!("{who} asks for input in a way that the protocol does not have: {why}."))?;
         let max = line.edge.questions.max_rounds;
         if self.count >= max {
             return Err(format!(

@@ -7,7 +7,7 @@ use super::line::Line;
 use super::open::OpenCall;
 use super::stateless::Stateless;
 use super::turns::{Turn, Turns};
-use crate::call::{Call, Event, Outcome, Refusal, Reply, Step};
+use crate::call::{Call, Event, Failure, Outcome, Refusal, Reply, Step};
 use crate::lifecycle::Tasks;
 use crate::protocol::Method;
 use crate::protocol::Revision;
@@ -104,9 +104,20 @@ impl Running {
 
     /// The end; nothing where the client is to be asked first.
     fn outcome(&mut self, outcome: Outcome) -> Option<Turn> {
+        let outcome = self.labelled(outcome);
         let line = Line { reply: &mut self.reply, asked: &self.asked, edge: &self.edge };
         let (outcome, from) = self.dialogue.outcome(outcome, line)?;
         Some(Turn::End(self.answer(outcome, from)))
+    }
+
+    /// Pages that are needed first say who needs them; a stateless client is told of them in questions, which say so too.
+    fn labelled(&self, outcome: Outcome) -> Outcome {
+        match (outcome, self.reply.owner()) {
+            (Outcome::Error(Failure::Upstream(error)), Some(owner)) if !self.asked.revision.is_modern() => {
+                Outcome::Error(Failure::Upstream(self.edge.label.put_pages(owner, error)))
+            }
+            (outcome, _) => outcome,
+        }
     }
 
     fn answer(&self, outcome: Outcome, from: Revision) -> Answer {

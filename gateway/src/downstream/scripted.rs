@@ -1,6 +1,6 @@
 //! For the tests of this layer: a handler whose replies a test plays by hand.
 
-use crate::call::{Answer, Answered, Ask, Call, Event, Failure, Handle, Outcome, Refusal, Reply, Source, Step};
+use crate::call::{Answer, Answered, Ask, Call, Event, Failure, Handle, Outcome, Reason, Refusal, Reply, Source, Step};
 use crate::protocol::error::RpcError;
 use crate::protocol::{Method, Object, Revision};
 use bytes::Bytes;
@@ -10,6 +10,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
+
+/// A client that declares this is refused at `server/discover`.
+pub(super) const UNWANTED: &str = r#"{"extensions":{"un/wanted":{}}}"#;
 
 /// Answers `server/discover` and the tool `echo` at once; everything else waits for the test.
 pub(super) struct Scripted {
@@ -60,6 +63,10 @@ pub(super) async fn soon<T>(happens: impl Future<Output = T>) -> T {
 
 impl Handle for Scripted {
     fn handle(&self, call: Call) -> Reply {
+        if call.method == Method::Discover && call.caller.capabilities.as_ref() == UNWANTED.as_bytes() {
+            let why = "the test does not want this client";
+            return Reply::refuse(Revision::NEWEST_MODERN, Refusal::new(Reason::InvalidParams, why));
+        }
         if call.method == Method::Discover {
             let offer = r#"{"supportedVersions":["2026-07-28"],"capabilities":{"tools":{"listChanged":true},"completions":{}},"instructions":"hi"}"#;
             return Reply::complete(Revision::NEWEST_MODERN, object(offer));

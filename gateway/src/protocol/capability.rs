@@ -127,9 +127,10 @@ pub fn is_known(extension: &str) -> bool {
     matches!(extension, EXTENSION_TASKS | EXTENSION_APPS)
 }
 
-/// Whether a client declares extensions that the gateway does not know.
-pub fn has_unknown_extensions(raw: &[u8]) -> bool {
-    raw != b"{}" && json::get(raw, "extensions").is_some_and(|all| names(all).any(|name| !is_known(&name)))
+/// The extensions that a client declares and the gateway does not know.
+pub fn unknown_extensions(raw: &[u8]) -> impl Iterator<Item = std::borrow::Cow<'_, str>> {
+    let all = if raw == b"{}" { None } else { json::get(raw, "extensions") };
+    all.into_iter().flat_map(names).filter(|name| !is_known(name))
 }
 
 /// What a client declares, without extensions that the gateway does not know.
@@ -178,10 +179,10 @@ mod tests {
     #[test]
     fn unknown_extensions_can_be_left_out() {
         let raw = br#"{"roots":{},"extensions":{"a/b":{},"io.modelcontextprotocol/ui":{}},"x":1}"#;
-        assert!(has_unknown_extensions(raw));
+        assert!(unknown_extensions(raw).eq(["a/b"]));
         let rest = without_unknown_extensions(raw);
         assert_eq!(rest, r#"{"roots":{},"extensions":{"io.modelcontextprotocol/ui":{}},"x":1}"#);
-        assert!(!has_unknown_extensions(&rest) && !has_unknown_extensions(b"{}"));
+        assert!(unknown_extensions(&rest).chain(unknown_extensions(b"{}")).next().is_none());
     }
 
     #[test]

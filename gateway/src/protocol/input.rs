@@ -15,9 +15,19 @@ pub struct Embedded {
     pub params: Object,
 }
 
-/// The questions of an `input_required` result; `None` where they are not as the protocol has them.
-pub fn questions(result: &Object) -> Option<Vec<Embedded>> {
-    let Some(raw) = result.find("inputRequests") else { return Some(Vec::new()) };
+/// The questions of an `input_required` result; else what in it is not as the protocol has it.
+pub fn questions(result: &Object) -> Result<Vec<Embedded>, &'static str> {
+    if result.get(Key::RequestState).is_some_and(|state| json::unquote(state).is_none()) {
+        return Err("`requestState` is no text");
+    }
+    let Some(raw) = result.find("inputRequests") else { return Ok(Vec::new()) };
+    let found = embedded(result, raw).ok_or("`inputRequests` cannot be read")?;
+    let says = |question: &Embedded| matches!(question.method, Method::Elicitation | Method::Sampling);
+    let is_bare = |question: &Embedded| says(question) && question.params.raw() == "{}";
+    if found.iter().any(is_bare) { Err("a question has no `params`, or empty ones") } else { Ok(found) }
+}
+
+fn embedded(result: &Object, raw: &[u8]) -> Option<Vec<Embedded>> {
     let mut found = Vec::new();
     for member in json::Members::of(raw).ok()? {
         let member = member.ok()?;
@@ -101,8 +111,14 @@ mod tests {
         for (one, other) in read.iter().zip(&asked) {
             assert_eq!((&one.key, &one.method, one.params.raw()), (&other.key, &other.method, other.params.raw()));
         }
-        assert_eq!(questions(&object(r#"{"requestState":"x"}"#)).map(|all| all.len()), Some(0));
-        assert!(questions(&object(r#"{"inputRequests":{"a":7}}"#)).is_none());
+        assert_eq!(questions(&object(r#"{"requestState":"x"}"#)).map(|all| all.len()), Ok(0));
+        for (odd, why) in [
+            (r#"{"inputRequests":{"a":7}}"#, "`inputRequests` cannot be read"),
+            (r#"{"inputRequests":{"a":{"method":"elicitation/create"}}}"#, "a question has no `params`, or empty ones"),
+            (r#"{"inputRequests":{},"requestState":5}"#, "`requestState` is no text"),
+        ] {
+            assert_eq!(questions(&object(odd)).err(), Some(why), "{odd}");
+        }
     }
 
     #[test]

@@ -85,6 +85,8 @@ methods! {
     TasksCancel = "tasks/cancel",
     /// A task's questions are answered, modern only.
     TasksUpdate = "tasks/update",
+    /// How a task stands now, 2025-11-25 only.
+    TaskStatus = "notifications/tasks/status",
     /// The handshake's end.
     Initialized = "notifications/initialized",
     /// A request is withdrawn.

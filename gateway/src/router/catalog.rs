@@ -6,6 +6,7 @@ use super::kind::Kind;
 use super::namespace;
 use super::owner::Member;
 use super::shelf::Shelf;
+use super::statuses::Statuses;
 use super::stock;
 use super::template::Template;
 use super::uri::{Marked, origin};
@@ -45,6 +46,8 @@ pub(super) struct Rules {
     pub(super) instructions: String,
     pub(super) unknown: Unknown,
     pub(super) wrap: Wrap,
+    /// Who is told how tasks stand.
+    pub(super) statuses: Arc<Statuses>,
 }
 
 /// Whose a URI is, and what it is called there.

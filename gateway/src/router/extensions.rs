@@ -72,11 +72,14 @@ pub(super) fn owner(catalog: &Catalog, method: &Method) -> Option<usize> {
 
 /// The call as upstreams may see it: without the extensions that are not passed, or not at all.
 pub(super) fn admit(call: Call, unknown: Unknown) -> Result<Call, Refusal> {
-    if unknown == Unknown::Pass || !capability::has_unknown_extensions(&call.caller.capabilities) {
+    if unknown == Unknown::Pass || capability::unknown_extensions(&call.caller.capabilities).next().is_none() {
         return Ok(call);
     }
     if unknown == Unknown::Refuse {
-        let why = "the request declares an extension that this gateway refuses ([extensions] unknown = \"refuse\")";
+        let names = capability::unknown_extensions(&call.caller.capabilities).collect::<Vec<_>>().join("`, `");
+        let why = format!(
+            "this gateway refuses extensions that it does not know ([extensions] unknown = \"refuse\"): `{names}`"
+        );
         return Err(Refusal::new(Reason::InvalidParams, why));
     }
     let capabilities = capability::without_unknown_extensions(&call.caller.capabilities);

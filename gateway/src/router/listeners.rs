@@ -2,6 +2,7 @@
 
 use super::kind::Kind;
 use super::quota::Quota;
+use super::statuses::Statuses;
 use crate::call::{Call, Change, Grants, ListenFilter, LogLevel, Principal};
 use crate::protocol::Object;
 use crate::signals;
@@ -32,6 +33,7 @@ struct Registry {
     crowd: Crowd,
     is_closed: AtomicBool,
     quota: Quota,
+    statuses: Arc<Statuses>,
 }
 
 /// Whether all who ever called are one principal: only then may it hear what belongs to no call.
@@ -87,7 +89,14 @@ impl Listeners {
         let registry = self.0.clone();
         Arc::new(move |notice| match notice {
             Notice::Log { upstream, whose, level, params } => registry.log(&upstream, &whose, level, params),
+            Notice::Task { upstream, whose, params } => registry.statuses.told(&upstream, &whose, &params),
+            Notice::Gone { upstream, whose } => registry.statuses.gone(&upstream, &whose),
         })
+    }
+
+    /// Who is told how tasks stand.
+    pub(super) fn statuses(&self) -> &Arc<Statuses> {
+        &self.0.statuses
     }
 
     /// Ends all listen replies, those to come too.

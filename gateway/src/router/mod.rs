@@ -23,6 +23,7 @@ mod rewrite;
 mod route;
 mod shelf;
 mod splice;
+mod statuses;
 mod stock;
 mod stopwatch;
 mod tasks;
@@ -83,7 +84,8 @@ impl Router {
         let members: Arc<[Member]> = upstreams.into_iter().map(Member::new).collect();
         let Terms { naming, page_size, first_list_wait, instructions, unknown, secret } = terms;
         let wrap = Wrap::new(secret);
-        let rules = Arc::new(Rules { naming, page_size, instructions, unknown, wrap });
+        let statuses = listeners.statuses().clone();
+        let rules = Arc::new(Rules { naming, page_size, instructions, unknown, wrap, statuses });
         let current = Arc::new(Current::new(Catalog::build(&members, &rules, None)));
         keeper::start(&current, &listeners, tasks);
         let views = Views::new(&current, &listeners, tasks);

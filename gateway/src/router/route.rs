@@ -211,8 +211,8 @@ fn hand_over(catalog: &Arc<Catalog>, member: usize, call: Call) -> Reply {
         return refuse(&call, invalid(why.to_owned()));
     }
     if tasks::may_make(catalog, member, &call) {
-        let principal = call.caller.principal.clone();
-        return Wrapped::reply(rewritten(catalog, member, call), catalog, member, principal).owned_by(owner.name());
+        let caller = call.caller.clone();
+        return Wrapped::reply(rewritten(catalog, member, call), catalog, member, caller).owned_by(owner.name());
     }
     rewritten(catalog, member, call)
 }

@@ -2,8 +2,9 @@
 
 use super::catalog::Catalog;
 use super::splice;
+use super::statuses::RELATED;
 use super::stopwatch::Stopwatch;
-use crate::call::{Call, Caller, Event, Outcome, Principal, Reason, Refusal, Reply, Source, Step};
+use crate::call::{Call, Caller, Event, Outcome, Reason, Refusal, Reply, Source, Step};
 use crate::protocol::capability::Capabilities;
 use crate::protocol::object::Key;
 use crate::protocol::{Method, Object, Revision, json};
@@ -15,8 +16,7 @@ use std::time::Duration;
 
 /// What a stateless caller must declare who wants to know of tasks.
 const REQUIRED: &str = r#"{"extensions":{"io.modelcontextprotocol/tasks":{}}}"#;
-/// The `_meta` key that ties a message to its task.
-const RELATED: &str = "io.modelcontextprotocol/related-task";
+
 /// Whether a caller could be given a task by this upstream: both know the same form of tasks, and it was asked for.
 pub(super) fn may_make(catalog: &Catalog, member: usize, call: &Call) -> bool {
     let Some(known) = catalog.known[member].as_ref().filter(|known| known.supports.tasks) else { return false };
@@ -54,7 +54,7 @@ pub(super) fn one(catalog: &Arc<Catalog>, mut call: Call) -> Reply {
     let own = splice::replace(raw, &[(place, json::quote(&own))]);
     call.params = Object::parse(own.into()).expect("a string in place of a string keeps an object one");
     let (caller, owner) = (call.caller.clone(), &catalog.members[member].owner);
-    Wrapped::reply(owner.call(call), catalog, member, caller.principal.clone()).owned_by(owner.name())
+    Wrapped::reply(owner.call(call), catalog, member, caller).owned_by(owner.name())
 }
 
 /// Whether a revision has this method of tasks.
@@ -72,23 +72,36 @@ pub(super) struct Wrapped {
     watch: Stopwatch,
     catalog: Arc<Catalog>,
     member: usize,
-    principal: Principal,
+    caller: Arc<Caller>,
 }
 
 impl Wrapped {
     /// The reply of a member, seen from outside.
-    pub(super) fn reply(reply: Reply, catalog: &Arc<Catalog>, member: usize, principal: Principal) -> Reply {
+    pub(super) fn reply(reply: Reply, catalog: &Arc<Catalog>, member: usize, caller: Arc<Caller>) -> Reply {
         let (reply, watch) = Stopwatch::on(reply);
-        Reply::live(Self { reply, watch, catalog: catalog.clone(), member, principal })
+        Reply::live(Self { reply, watch, catalog: catalog.clone(), member, caller })
+    }
+
+    /// The public id of a task.
+    fn close(&self, own: &str) -> String {
+        let upstream = self.catalog.members[self.member].owner.name();
+        self.catalog.rules.wrap.close(upstream, &self.caller.principal, own)
+    }
+
+    /// Where this is the answer that gives a task in the handshake's form, its caller is told how that stands.
+    fn note(&self, result: &Object) {
+        let Some((own, _)) = splice::text(result.raw(), &["task", "taskId"]) else { return };
+        if result.get(Key::Content).is_none() {
+            let upstream = self.catalog.members[self.member].owner.name();
+            self.catalog.rules.statuses.given(upstream, &self.caller, &own, &self.close(&own));
+        }
     }
 
     fn publish(&self, object: Object) -> Object {
         let raw = object.raw();
         let change = |place: Range<usize>| {
             let own = json::unquote(&raw[place.clone()])?;
-            let public =
-                self.catalog.rules.wrap.close(self.catalog.members[self.member].owner.name(), &self.principal, &own);
-            Some((place, json::quote(&public)))
+            Some((place, json::quote(&self.close(&own))))
         };
         let mut changes: Vec<_> = places(&object).into_iter().filter_map(change).collect();
         changes.sort_by_key(|(place, _)| place.start);
@@ -115,7 +128,10 @@ impl Source for Wrapped {
     fn poll_step(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Step> {
         let step = self.reply.poll_step(cx);
         step.map(|step| match step {
-            Step::Done(Outcome::Complete(result)) => Step::Done(Outcome::Complete(self.publish(result))),
+            Step::Done(Outcome::Complete(result)) => {
+                self.note(&result);
+                Step::Done(Outcome::Complete(self.publish(result)))
+            }
             Step::Event(Event::Ask(mut ask)) => {
                 ask.request = self.publish(std::mem::take(&mut ask.request));
                 Step::Event(Event::Ask(ask))

@@ -65,6 +65,11 @@ impl Holding {
         Self { holder: Holder::Principal(whose.clone()), ..Self::everyone(config) }
     }
 
+    /// Whether several clients may have it in common.
+    pub(crate) fn is_of_many(&self) -> bool {
+        matches!(self.holder, Holder::Everyone) && self.said.is_none()
+    }
+
     /// The one session that every question of this instance is for, whether a call of it is open or not.
     pub(crate) fn session_of_all(&self) -> Option<Arc<Tenant>> {
         match &self.holder {

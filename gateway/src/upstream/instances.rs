@@ -67,7 +67,8 @@ impl Instances {
         let mut table = self.lock();
         if !table.open.contains_key(&key) {
             if table.open.len() >= self.primary.config.max_instances && !self.make_room(&mut table) {
-                return Err(words::crowded(&self.primary.name, call, self.primary.config.max_instances));
+                let config = &self.primary.config;
+                return Err(words::crowded(&self.primary.name, call, config.max_instances, config.sharing));
             }
             let instance = self.make(&mut table, call);
             self.start(&table, &key, instance.level.as_ref(), &instance);

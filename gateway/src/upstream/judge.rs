@@ -2,7 +2,7 @@
 
 use super::words;
 use crate::call::{Call, Failure, Outcome};
-use crate::protocol::capability::has_unknown_extensions;
+use crate::protocol::capability::unknown_extensions;
 use crate::protocol::error::{HEADER_MISMATCH, RpcError, UNSUPPORTED_REVISION};
 use crate::protocol::frame::Body;
 use crate::protocol::object::Key;
@@ -46,7 +46,8 @@ fn modern(upstream: &Arc<str>, call: &Call, result: Object) -> Outcome {
         Some("task") if memchr::memmem::find(&call.caller.capabilities, TASKS).is_some() => Outcome::Complete(result),
         // Who speaks an extension that the gateway does not know reads its results too.
         Some(kind)
-            if !["input_required", "task"].contains(&kind) && has_unknown_extensions(&call.caller.capabilities) =>
+            if !["input_required", "task"].contains(&kind)
+                && unknown_extensions(&call.caller.capabilities).next().is_some() =>
         {
             Outcome::Complete(result)
         }

@@ -18,6 +18,22 @@ pub enum Notice {
         /// The parameters of the notification, as they came.
         params: Object,
     },
+    /// How a task stands.
+    Task {
+        /// Who tells it.
+        upstream: Arc<str>,
+        /// For whom it can be.
+        whose: Audience,
+        /// The parameters of the notification, as they came.
+        params: Object,
+    },
+    /// Who told things is gone: what comes next knows nothing of it.
+    Gone {
+        /// Who told them.
+        upstream: Arc<str>,
+        /// For whom they were.
+        whose: Audience,
+    },
 }
 
 /// For whom something is that belongs to no call.

@@ -14,6 +14,7 @@ use super::notice::Notice;
 use super::peer::Peer;
 use super::reads::{Kinds, Reads};
 use super::subscriptions::Wants;
+use super::words;
 use crate::call::{Call, LogLevel};
 use crate::lifecycle::{Seat, State};
 use crate::protocol::capability::Capabilities;
@@ -186,6 +187,9 @@ impl Standing {
             return;
         }
         let (upstream, cause, instance) = (&*self.name, cause.unwrap_or_default(), self.number());
+        if before.state == State::Ready && state != State::Ready {
+            (self.notices)(Notice::Gone { upstream: self.name.clone(), whose: self.holding.audience() });
+        }
         let is_news = self.is_news(state, cause);
         let retry_in = retry_in.map(|delay| format!("{:.1} s", delay.as_secs_f32())).unwrap_or_default();
         match state {
@@ -242,17 +246,10 @@ impl Standing {
         }
         *last = Some(now);
         drop(last);
-        let (upstream, kind, why) =
-            (&*self.name, kind.label(), "a question of the upstream was refused: nothing says whose it is");
-        match self.config.sharing {
-            Sharing::Shared => tracing::warn!(
-                upstream,
-                kind,
-                "{why}, since several clients or none have calls open there; `sharing = \"per-session\"` under \
-                 [upstreams.{upstream}] gives each client an instance of its own"
-            ),
-            _ => tracing::warn!(upstream, kind, "{why}, since several calls or none are open there"),
-        }
+        // What already has an instance for each, or is one client's alone, gains nothing from `sharing`.
+        let can_share_less = self.config.sharing == Sharing::Shared && self.holding.is_of_many();
+        let why = words::not_owned(&self.name, kind, can_share_less);
+        tracing::warn!(upstream = &*self.name, kind = kind.label(), "{why}");
     }
 
     /// What was suspected since this was last asked.
@@ -291,6 +288,10 @@ impl Inbox for Standing {
                 if !self.chunks.arrived(&params) {
                     self.violated("odd_chunk", &"a chunk that belongs to no result");
                 }
+            }
+            Method::TaskStatus => {
+                let (upstream, whose) = (self.name.clone(), self.holding.audience());
+                (self.notices)(Notice::Task { upstream, whose, params });
             }
             Method::ElicitationComplete => self.pages.complete(&params),
             _ => {

@@ -48,7 +48,7 @@ pub(crate) enum Next {
 impl TaskAsks {
     /// Takes down what a task asks now; says whether anything of it is new, else why it cannot be asked.
     pub(crate) fn take(&mut self, task: &Object, standing: &Standing, caller: &Caller) -> Result<bool, String> {
-        let questions = input::questions(task).ok_or("of its task cannot be read")?;
+        let questions = input::questions(task).map_err(|_| "of its task cannot be read")?;
         let new: Vec<_> = questions.into_iter().filter(|question| !self.known.contains(&question.key)).collect();
         if new.len() > OPEN_MAX || self.known.len() + new.len() > KNOWN_MAX {
             return Err("of its task are too many".into());

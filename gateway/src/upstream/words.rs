@@ -1,5 +1,7 @@
 //! What a caller is told when an upstream fails: what happened, to which upstream, what to do next.
 
+use super::asking::Kind;
+use super::config::Sharing;
 use super::link::Lost;
 use crate::call::{Call, Reason, Refusal};
 use crate::protocol::object::Key;
@@ -71,10 +73,32 @@ pub(crate) fn full(upstream: &Arc<str>, call: &Call) -> Refusal {
 }
 
 /// A call that would need one instance too many.
-pub(crate) fn crowded(upstream: &Arc<str>, call: &Call, most: usize) -> Refusal {
+pub(crate) fn crowded(upstream: &Arc<str>, call: &Call, most: usize, sharing: Sharing) -> Refusal {
     let what = what(call);
-    let why = format!("all its {most} instances are taken; end a session, try again later, or raise `max_instances`");
+    let taken =
+        if most == 1 { "its one instance is taken".to_owned() } else { format!("all its {most} instances are taken") };
+    let why = match sharing {
+        Sharing::PerSession => format!("{taken}; end a session, try again later, or raise `max_instances`"),
+        _ => format!("{taken}; try again later (an instance ends after `instance_idle`), or raise `max_instances`"),
+    };
     Refusal::of_upstream(Reason::Busy, upstream, format!("{what} was not sent to upstream `{upstream}`: {why}"))
+}
+
+/// A question that is nobody's: why it was refused, and what helps.
+pub(crate) fn not_owned(upstream: &str, kind: Kind, can_share_less: bool) -> String {
+    let who = if can_share_less { "several clients or none" } else { "several calls or none" };
+    let have = if can_share_less { "have calls open" } else { "are open" };
+    let why = format!("a question of the upstream was refused: nothing says whose it is, since {who} {have} there");
+    match kind {
+        // Upstreams ask for roots right after the handshake, when nobody's call is open whatever `sharing` says.
+        Kind::Roots => {
+            format!("{why}; `roots = [\"file:///…\"]` under [upstreams.{upstream}] answers it in place of the clients")
+        }
+        _ if can_share_less => format!(
+            "{why}; `sharing = \"per-session\"` under [upstreams.{upstream}] gives each client an instance of its own"
+        ),
+        _ => why,
+    }
 }
 
 /// A call that took too long.
@@ -97,4 +121,21 @@ pub(crate) fn bad_answer(upstream: &Arc<str>, call: &Call, why: &str) -> Refusal
         upstream,
         format!("upstream `{upstream}` answered {} against the protocol: {why}", what(call)),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_question_that_is_nobodys_is_said_with_what_helps() {
+        let roots = [true, false].map(|can_share_less| not_owned("es", Kind::Roots, can_share_less));
+        for said in roots {
+            assert!(said.contains("`roots = [\"file:///…\"]` under [upstreams.es]"), "{said}");
+            assert!(!said.contains("sharing"), "{said}");
+        }
+        let (shared, own) = (not_owned("es", Kind::Elicitation, true), not_owned("es", Kind::Elicitation, false));
+        assert!(shared.contains("`sharing = \"per-session\"` under [upstreams.es]"), "{shared}");
+        assert!(!own.contains("sharing") && !own.contains("roots"), "{own}");
+    }
 }

@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use std::sync::Mutex;
 
 use crate::engine::asks::{self, Asking, words};
+use crate::engine::change::Change;
 use crate::engine::said::Said;
 use crate::engine::{Engine, Out, Outlet, lock};
 use crate::frame::{Frame, fields, quote, text};
@@ -99,7 +100,7 @@ pub(crate) async fn run(engine: &Engine, frame: &Frame, revision: Revision, outl
     }
     Some(match method {
         "tasks/get" => get(engine, &task, revision),
-        "tasks/cancel" => cancel(engine, &task, revision).await,
+        "tasks/cancel" => cancel(engine, &task, revision, outlet).await,
         "tasks/result" if !revision.is_modern() => result(engine, task, frame, revision, outlet).await,
         "tasks/update" if revision.is_modern() => update(engine, &task, frame),
         other => Said::error(-32601, &format!("Method not found: {other}"), None),
@@ -151,16 +152,18 @@ fn get(engine: &Engine, task: &Task, revision: Revision) -> Said {
     Said::result(format!("{{\"resultType\":\"complete\",{}{more}}}", task.fields(revision)))
 }
 
-async fn cancel(engine: &Engine, task: &Task, revision: Revision) -> Said {
+/// In the handshake's form it tells of the end too.
+async fn cancel(engine: &Engine, task: &Task, revision: Revision, outlet: &Outlet) -> Said {
     let told = crate::journal::What::Cancelled { id: task.id.clone(), how: "task".into() };
     engine.journal.tell(told).await;
-    let mut tasks = lock(&engine.tasks.0);
-    let kept = tasks.entry(task.id.clone()).or_insert_with(|| task.clone());
-    kept.is_cancelled = true;
-    match revision.is_modern() {
-        true => Said::result("{\"resultType\":\"complete\"}"),
-        false => Said::result(format!("{{{}}}", kept.fields(revision))),
+    let task = Task { is_cancelled: true, ..task.clone() };
+    lock(&engine.tasks.0).insert(task.id.clone(), task.clone());
+    if revision.is_modern() {
+        return Said::result("{\"resultType\":\"complete\"}");
     }
+    let stands = format!("{{{}}}", task.fields(revision));
+    outlet.send(Out::Notice(Change::new("notifications/tasks/status", &stands).frame())).await;
+    Said::result(stands)
 }
 
 /// Asks what it has to ask on the stream of its result, then gives that.

@@ -238,3 +238,34 @@ fn roots_are_file_uris() {
     let inherited = of(&format!("{child}[defaults]\nroots = [\"file:///a%20b\", \"file://h/c\"]\n")).unwrap();
     assert_eq!(inherited.iter().map(|root| &**root).collect::<Vec<_>>(), ["file:///a%20b", "file://h/c"]);
 }
+
+#[test]
+fn a_value_of_another_kind_is_shown_with_what_to_write() {
+    let child = "[upstreams.a]\ncommand = \"x\"\n";
+    for (line, said) in [
+        ("sharing = 1", "expected \"shared\", "),
+        ("era = true", "expected \"auto\", \"legacy\", \"modern\""),
+        ("offer = \"elicitation\"", "expected a list such as [\"elicitation\"]"),
+        ("offer = [1]", "expected a list such as [\"elicitation\"]"),
+        ("roots = \"file:///x\"", "expected a list such as [\"file:///home/me/projects\"]"),
+        ("enabled = 5", "expected true or false"),
+        ("roots = [\"/home\"]", "expected the URI of a folder"),
+        ("offer = [\"elicit\"]", "expected \"elicitation\""),
+    ] {
+        let faults = shown(&format!("{child}{line}\n"));
+        assert!(faults.contains(said) && faults.contains(&format!("3│ {line}\n")), "{line}: {faults}");
+    }
+    let faults = shown("[extensions]\nunknown = true\n[server.session]\nsigning_key = 51\n");
+    assert!(faults.contains("unknown = true\n") && faults.contains("\"pass\", \"strip\", \"refuse\""), "{faults}");
+    assert!(faults.contains("signing_key = **\n") && faults.contains("expected at least"), "{faults}");
+    // What may be secret stays hidden in a list too, whatever kind it is; the key does not.
+    for (line, hidden) in [
+        ("args = [\"canary ${NO}\"]", "args = [\"****** ${NO}\"]"),
+        ("args = [[\"canary\"]]", "args = [[\"******\"]]"),
+        ("args = [{ x = \"canary\" }]", "args = [{ * = \"******\" }]"),
+        ("args = \"canary\"", "args = \"******\""),
+    ] {
+        let faults = shown(&format!("{child}{line}\n"));
+        assert!(faults.contains(hidden) && !faults.contains("canary"), "{line}: {faults}");
+    }
+}

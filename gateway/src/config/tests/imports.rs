@@ -59,7 +59,7 @@ fn what_cannot_be_taken_is_said_with_its_place() {
     for (kind, at) in [
         ("unknown-transport", "2:19"),
         ("duplicate-name", "3:3"),
-        ("bad-value", "3:11"),
+        ("bad-value", "3:22"),
         ("bad-name", "4:3"),
         ("unset-variable", "5:21"),
     ] {

@@ -8,6 +8,7 @@ use super::read::{self, Unread};
 use super::work::Work;
 use super::{legacy, modern, respond};
 use crate::call::{Reason, Refusal};
+use crate::downstream::batch;
 use crate::downstream::peer::{self, Who};
 use crate::protocol::{Era, Frame, Id, Method, Object, Revision, frame};
 use bytes::Bytes;
@@ -41,6 +42,9 @@ type Begun = Result<Work, Box<Response<Body>>>;
 
 fn begin(endpoint: &Arc<Endpoint>, who: Who, headers: &HeaderMap, text: Bytes) -> Begun {
     if Frame::is_batch(&text) {
+        if let Err(refusal) = batch::belongs(&text, version(headers)) {
+            return refuse(None, &refusal, Era::Modern);
+        }
         return match legacy::batch(endpoint, &who, headers, &text) {
             Ok(Some(batch)) => Ok(batch),
             Ok(None) => Err(Box::new(respond::empty(StatusCode::ACCEPTED))),

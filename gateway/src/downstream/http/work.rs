@@ -14,7 +14,7 @@ use crate::downstream::session::Session;
 use crate::downstream::streams::event_id;
 use crate::downstream::turns::{Turn, Turns};
 use crate::protocol::headers::MCP_SESSION_ID;
-use crate::protocol::{Method, Revision, sse};
+use crate::protocol::{Method, Revision, json, sse};
 use http::{HeaderMap, HeaderValue, Response};
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -47,7 +47,7 @@ impl Work {
     /// The response, once it is known what comes first; `None` where nothing came in time.
     pub(super) fn respond(self, endpoint: &Endpoint, first: Option<Turn>) -> Response<Body> {
         let event = match first {
-            Some(Turn::End(answer)) => return self.answered(answer),
+            Some(Turn::End(answer)) => return self.answered(endpoint, answer),
             Some(Turn::Cancelled) => return respond::silence(),
             Some(Turn::Event(frame)) => Some(frame),
             None => None,
@@ -65,13 +65,18 @@ impl Work {
         }
     }
 
-    fn answered(self, answer: Answer) -> Response<Body> {
+    fn answered(self, endpoint: &Endpoint, answer: Answer) -> Response<Body> {
+        let is_refused = json::get(&answer.frame, "result").is_none();
         let mut response = respond::answer(answer);
         if let Self::Handshake(session, _) = self
             && session.lasts
-            && let Ok(id) = HeaderValue::from_str(&session.id)
         {
-            response.headers_mut().insert(MCP_SESSION_ID, id);
+            if is_refused {
+                // The client will not come back for it.
+                endpoint.sessions.remove(&session.id);
+            } else if let Ok(id) = HeaderValue::from_str(&session.id) {
+                response.headers_mut().insert(MCP_SESSION_ID, id);
+            }
         }
         response
     }

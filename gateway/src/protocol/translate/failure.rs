@@ -31,7 +31,7 @@ pub fn failure(method: &Method, error: &RpcError, asked: Option<&str>, from: Rev
             &error.message().unwrap_or_default(),
             Some(r#"{"requiredCapabilities":{"elicitation":{"url":{}}}}"#),
         )),
-        (false, false, Some(URL_ELICITATION_REQUIRED)) if !knows_pages => cannot(method, &pages(error)),
+        (_, false, Some(URL_ELICITATION_REQUIRED)) if !knows_pages => cannot(method, &pages(error)),
         (true, false, Some(MISSING_CAPABILITY)) => {
             let what = error.message().unwrap_or_default();
             cannot(method, &format!("The upstream needs a capability that this client does not have: {what}"))

@@ -28,15 +28,33 @@ pub(super) fn question(params: &Object, gap: Gap, from: Revision, to: Revision) 
 
 /// The answer in the words of revision `to`; `None` where it cannot be told so.
 pub(super) fn answer(result: &Object, gap: Gap) -> Option<Vec<u8>> {
-    if !can_be_said(result.raw(), gap) {
+    let joined = if gap.lost.has(Features::BLOCKS) { joined(result) } else { None };
+    if joined.is_none() && !can_be_said(result.raw(), gap) {
         return None;
     }
-    let told = edit::members(result.raw(), |key, value| match key {
+    let told = edit::members(result.raw(), |key, value| match (key, &joined) {
+        ("content", Some(text)) => Fate::Becomes(blocks::words(text)),
+        _ => part(key, value, gap),
+    });
+    Some(told.unwrap_or_else(|| result.raw().to_vec()))
+}
+
+fn part(key: &str, value: &[u8], gap: Gap) -> Fate {
+    match key {
         "content" => content(value, gap),
         "_meta" => hop::meta(value, gap),
         _ => Fate::Stays,
-    });
-    Some(told.unwrap_or_else(|| result.raw().to_vec()))
+    }
+}
+
+/// Several blocks that are text alone, as one text.
+fn joined(result: &Object) -> Option<String> {
+    let blocks: Vec<_> = edit::each(result.find("content").filter(|raw| raw.starts_with(b"["))?).collect();
+    let text = |block: &&[u8]| {
+        edit::text(block, "text").filter(|_| edit::text(block, "type").is_some_and(|kind| kind == "text"))
+    };
+    let texts: Option<Vec<_>> = blocks.iter().map(text).collect();
+    texts.filter(|texts| texts.len() > 1).map(|texts| texts.join("\n"))
 }
 
 fn changed(tool: &[u8], from: Revision, to: Revision) -> Option<Vec<u8>> {

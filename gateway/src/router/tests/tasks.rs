@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::call::Can;
+use crate::upstream::{Audience, Notice};
 
 const EXTENSION: &str = r#"{"extensions":{"io.modelcontextprotocol/tasks":{}}}"#;
 
@@ -74,6 +75,65 @@ async fn ids_of_tasks_lead_back_to_their_upstream_and_to_nobody_else() {
     }
 }
 
+/// A session of a principal, and what it is told.
+fn session(id: &str) -> (Arc<Tenant>, Arc<Mutex<Vec<String>>>) {
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let hears = told.clone();
+    let tenant = Tenant::mute(id).telling(move |method, params| {
+        hears.lock().unwrap().push(format!("{} {}", method.as_str(), String::from_utf8_lossy(params.raw())));
+    });
+    (Arc::new(tenant), told)
+}
+
+#[tokio::test(start_paused = true)]
+async fn how_a_task_stands_is_told_to_whoever_was_given_it_until_it_is_over() {
+    let legacy = Revision::V2025_11_25;
+    let (one, other) = (tasked("a", legacy), tasked("b", legacy));
+    let stage = Stage::new(Strategy::Prefix, &[&one, &other]);
+    settle().await;
+    let give = async |principal: &str, tenant: &Arc<Tenant>| {
+        let asked = of(principal, legacy, "{}", Method::ToolsCall, r#"{"name":"b__t","task":{}}"#);
+        let caller = Caller { tenant: Some(tenant.clone()), ..(*asked.caller).clone() };
+        id_in(&told(stage.router.handle(Call { caller: Arc::new(caller), ..asked })).await)
+    };
+    let notices = stage.listeners.notices();
+    let say = |upstream: &str, whose: &Audience, status: &str| {
+        let related = r#"{"io.modelcontextprotocol/related-task":{"taskId":"own"}}"#;
+        let params = format!(r#"{{"_meta":{related},"taskId":"own","status":"{status}"}}"#);
+        let params = Object::parse(params.into()).unwrap();
+        notices(Notice::Task { upstream: upstream.into(), whose: whose.clone(), params });
+    };
+    let ((mine, hears), (yours, overhears)) = (session("1"), session("2"));
+    let heard = || std::mem::take(&mut *hears.lock().unwrap());
+    let everyone = Audience::Everyone;
+    let id = give("p", &mine).await;
+    assert_eq!(give("p", &mine).await, id, "given twice it is told once");
+    say("a", &everyone, "working");
+    say("b", &Audience::Session("2".into()), "working");
+    say("b", &Audience::Principal(Principal::named("q")), "working");
+    assert!(heard().is_empty(), "of others");
+    for whose in [&everyone, &Audience::Session("1".into()), &Audience::Principal(Principal::named("p"))] {
+        say("b", whose, "working");
+        let related = format!(r#"{{"io.modelcontextprotocol/related-task":{{"taskId":"{id}"}}}}"#);
+        let expected = format!(r#"{{"_meta":{related},"taskId":"{id}","status":"working"}}"#);
+        assert_eq!(heard(), [format!("notifications/tasks/status {expected}")]);
+    }
+    // Two of one id: nothing says whose it is, but where the instance is one's own.
+    give("q", &yours).await;
+    say("b", &everyone, "working");
+    assert!(heard().is_empty());
+    say("b", &Audience::Session("1".into()), "completed");
+    say("b", &Audience::Session("1".into()), "working");
+    assert_eq!(heard().len(), 1, "until it is over");
+    assert!(overhears.lock().unwrap().is_empty());
+    notices(Notice::Gone { upstream: "a".into(), whose: everyone.clone() });
+    say("b", &everyone, "working");
+    assert_eq!(overhears.lock().unwrap().len(), 1);
+    notices(Notice::Gone { upstream: "b".into(), whose: everyone.clone() });
+    say("b", &everyone, "working");
+    assert_eq!(overhears.lock().unwrap().len(), 1, "the next process gives out ids anew");
+}
+
 #[tokio::test(start_paused = true)]
 async fn each_form_of_tasks_has_its_own_methods() {
     let upstream = tasked("a", Revision::V2026_07_28);
@@ -130,5 +190,6 @@ fn unknown_extensions_are_stripped_or_refused_where_that_is_said() {
     assert_eq!(admit(ask(), Unknown::Pass).unwrap().caller.capabilities, declared);
     let stripped = admit(ask(), Unknown::Strip).unwrap();
     assert_eq!(stripped.caller.capabilities, r#"{"extensions":{"io.modelcontextprotocol/ui":{}}}"#);
-    assert_eq!(admit(ask(), Unknown::Refuse).unwrap_err().reason, Reason::InvalidParams);
+    let refused = admit(ask(), Unknown::Refuse).unwrap_err();
+    assert!(refused.reason == Reason::InvalidParams && refused.message.contains("`v/one`"), "{refused:?}");
 }

@@ -71,11 +71,16 @@ impl Kind {
 
     /// What is said where nobody answers.
     pub(crate) fn silence(self) -> Answer {
-        let error = |code, message| Answer::Error(RpcError::new(code, message, None).raw().clone());
+        self.without("the client gave no answer")
+    }
+
+    /// What is said where there is no answer that the upstream can be told; a person's question is closed without one.
+    pub(crate) fn without(self, why: &str) -> Answer {
+        let error = |code| Answer::Error(RpcError::new(code, why, None).raw().clone());
         match self {
             Self::Elicitation => Answer::Result(Bytes::from_static(b"{\"action\":\"cancel\"}")),
-            Self::Sampling => error(REJECTED, "the client gave no answer"),
-            Self::Roots => error(INTERNAL, "the client gave no answer"),
+            Self::Sampling => error(REJECTED),
+            Self::Roots => error(INTERNAL),
         }
     }
 }

@@ -159,9 +159,15 @@ impl Waiting {
         match answered.body {
             Ok(result) => match translate::answer(&self.method, &result, answered.revision, self.revision) {
                 Some(result) => (Said::Result(result.raw().clone()), "answered"),
-                None => (self.kind.silence(), "untranslatable"),
+                None => {
+                    let revision = self.revision.as_str();
+                    let why = format!("the client answered, but its answer cannot be said in revision {revision}");
+                    (self.kind.without(&why), "untranslatable")
+                }
             },
-            Err(error) if error.code().is_none() => (self.kind.silence(), "untranslatable"),
+            Err(error) if error.code().is_none() => {
+                (self.kind.without("the client answered with an error that cannot be read"), "untranslatable")
+            }
             Err(error) => (Said::Error(error.raw().clone()), "error"),
         }
     }

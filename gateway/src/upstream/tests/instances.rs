@@ -124,7 +124,7 @@ async fn callers_without_a_session_have_their_principals_instance() {
     let _replies: Vec<_> = calls.map(|call| upstream.call(call)).into();
     assert_eq!(whose(&board), ["p", "session 2"]);
     let (reason, why) = refusal(upstream.call(of("", None))).await;
-    assert!(reason == Reason::Busy && why.contains("all its 2 instances are taken"), "{why}");
+    assert!(reason == Reason::Busy && why.contains("all its 2 instances are taken; end a session"), "{why}");
     tasks.end();
     bounded(tasks.ended()).await;
 }
@@ -137,6 +137,8 @@ async fn the_primary_serves_a_principal_that_is_the_only_one() {
     assert!(whose(&board).is_empty());
     let _replies = [of("p", None), of("p", Some(&tenant)), of("q", None)].map(|call| upstream.call(call));
     assert_eq!(whose(&board), ["p", "q"]);
+    let (_, why) = refusal(upstream.call(of("r", None))).await;
+    assert!(why.contains("ends after `instance_idle`") && !why.contains("session"), "{why}");
     tasks.end();
     bounded(tasks.ended()).await;
 }

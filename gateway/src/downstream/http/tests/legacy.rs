@@ -2,7 +2,7 @@
 
 use super::{Bench, call, code, initialize, post, text};
 use crate::call::{Change, Event, ListenFilter, Outcome, Reason, Refusal};
-use crate::downstream::scripted::object;
+use crate::downstream::scripted::{UNWANTED, object};
 use crate::protocol::{Method, Revision};
 use http::{Request, StatusCode};
 use std::time::Duration;
@@ -228,6 +228,17 @@ async fn without_sessions_each_request_stands_alone() {
     let bad = post().header("mcp-protocol-version", "2025-01-01");
     assert_eq!(code(bench.send(bad, &call("1", "echo")).await).await, (400, -32602));
     assert_eq!(bench.send(Request::get(super::PATH), "").await.status(), StatusCode::BAD_REQUEST);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refused_handshake_leaves_no_session_behind() {
+    let bench = Bench::with(Revision::V2025_11_25, |config| config.session.max = 1);
+    let unwanted = initialize("2025-11-25").replace(r#"{"roots":{}}"#, UNWANTED);
+    let refused = bench.send(post(), &unwanted).await;
+    assert!(!refused.headers().contains_key("mcp-session-id"));
+    assert!(text(refused).await.contains("-32602"));
+    // There is room for one.
+    bench.handshake("2025-11-25").await;
 }
 
 async fn text_of(response: http::Response<super::Body>) -> (u16, String) {

@@ -206,14 +206,15 @@ async fn of_two_retries_at_once_one_wins() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn after_a_restart_the_state_is_lost_and_nothing_is_run() {
+async fn a_state_of_another_instance_says_so_and_nothing_is_run() {
     let keyed = |config: &mut Config| config.session.signing_key = SigningKey::new("k".repeat(32));
     let mut before = Bench::with(Revision::V2025_11_25, keyed);
     let request = Request::new();
     let (got, _hand, _answers) = request.asked(&mut before, &ONE).await;
     let mut after = Bench::with(Revision::V2025_11_25, keyed);
     let (_, code, message) = request.retry(&got, got.accepts()).send(&after).await.error();
-    assert_eq!((code, message.contains("is lost")), (-32602, true), "{message}");
+    let words = ["another instance of the gateway", "retries must reach that one", "if it has ended", "not made again"];
+    assert_eq!((code, words.map(|word| message.contains(word))), (-32602, [true; 4]), "{message}");
     assert!(after.hands.is_empty());
     // With another key it cannot even be read.
     after = Bench::new();

@@ -1,7 +1,7 @@
 //! Questions that need nothing kept: a stateless upstream's, which pass, and pages to be visited before a call.
 
-use super::Bench;
 use super::stateless::{Got, Request};
+use super::{Bench, call, text};
 use crate::call::{Call, Failure, Outcome};
 use crate::downstream::scripted::{Hand, object};
 use crate::protocol::error::RpcError;
@@ -182,4 +182,32 @@ async fn pages_that_nobody_visits_are_forgotten() {
     assert!(request.retry(&got, got.accepts()).send(&bench).await.error().2.contains("expired"));
     assert!(bench.hands.is_empty());
     assert!(ended(&mut bench, &request, pages).await.0.is_input_required(), "the place is free again");
+}
+
+#[tokio::test(start_paused = true)]
+async fn pages_that_are_needed_first_name_their_upstream_to_handshake_clients_too() {
+    let (passed, told) = (r#""message":"[up] Sign in"}]}"#, r#"\n[up] Sign in: https://h/1?x=1"}],"isError":true"#);
+    for (from, to, words) in [
+        (Revision::V2025_11_25, "2025-11-25", passed),
+        (Revision::V2025_11_25, "2025-06-18", told),
+        (Revision::V2026_07_28, "2025-06-18", told),
+        (Revision::V2026_07_28, "2024-11-05", told),
+    ] {
+        let mut bench = Bench::with(from, |_| {});
+        let (id, _listen) = bench.session(to).await;
+        let (face, frame) = (bench.client.clone(), call("1", "x"));
+        let (response, ()) = tokio::join!(face.legacy(&id, &frame), async { pages(bench.hands.next().await) });
+        let got = text(response).await;
+        assert!(got.contains(words), "{to}: {got}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_state_that_is_no_text_goes_to_nobody() {
+    for state in ["5", "{}", "null"] {
+        let mut bench = modern();
+        let (got, _) = ended(&mut bench, &Request::new(), asks(&ASKS.replace(r#""s\u0041\/1""#, state))).await;
+        let (_, code, message) = got.error();
+        assert_eq!((code, message.contains("`requestState` is no text")), (-32603, true), "{message}");
+    }
 }

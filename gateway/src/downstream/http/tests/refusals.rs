@@ -12,6 +12,16 @@ fn headed() -> http::request::Builder {
 }
 
 #[tokio::test]
+async fn an_array_with_a_stateless_frame_is_refused_for_what_it_is() {
+    let bench = Bench::new();
+    let array = format!("[{}]", modern(META));
+    for request in [headed(), post(), post().header("mcp-session-id", "x")] {
+        let said = text(bench.send(request, &array).await).await;
+        assert!(said.contains("-32600") && said.contains("one frame at a time"), "{said}");
+    }
+}
+
+#[tokio::test]
 async fn frames_are_refused_with_the_code_that_says_why() {
     let bench = Bench::new();
     let unsupported = META.replace("2026-07-28", "2027-01-01");
@@ -21,6 +31,10 @@ async fn frames_are_refused_with_the_code_that_says_why() {
         (post(), "{".to_owned(), 400, -32700),
         (post(), "\"x\"".to_owned(), 400, -32600),
         (post(), "[]".to_owned(), 400, -32600),
+        (post(), "[[[".to_owned(), 400, -32700),
+        (headed(), "[[[".to_owned(), 400, -32700),
+        (headed(), format!("[{}]", call("1", "echo")), 400, -32600),
+        (headed(), format!("[{}]", modern(META)), 400, -32600),
         (post(), r#"{"jsonrpc":"2.0","id":1.5,"method":"x"}"#.to_owned(), 400, -32600),
         (headed(), modern(bare), 400, -32602),
         (headed(), modern("7"), 400, -32602),

@@ -279,3 +279,17 @@ async fn what_only_stateless_clients_can_say_is_not_passed_for_a_handshake_clien
     });
     assert!(text(response).await.contains("result"));
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_state_that_is_no_text_ends_the_call_which_is_not_made_again() {
+    let mut bench = modern();
+    let (id, _listen) = able(&mut bench, "2025-11-25").await;
+    let (face, frame) = (bench.client.clone(), call("1", "x"));
+    let (response, ()) = tokio::join!(face.legacy(&id, &frame), async {
+        bench.hands.next().await.end(Outcome::InputRequired(object(r#"{"requestState":5}"#)));
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        assert!(bench.hands.is_empty(), "the call is made again");
+    });
+    let got = text(response).await;
+    assert!(got.contains("`requestState` is no text") && got.contains(r#""isError":true"#), "{got}");
+}

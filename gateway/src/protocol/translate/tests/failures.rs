@@ -40,5 +40,10 @@ fn a_page_to_visit_is_said_as_each_revision_can() {
         Told::Error(error) => panic!("{error:?}"),
     }
     assert_eq!(told(Method::PromptsGet, &error, None, R::V2025_11_25, R::V2025_06_18).code(), Some(INTERNAL));
+    // A stateless upstream must not say this; where it does, nobody who knows it not is to read it either.
+    for old in [R::V2024_11_05, R::V2025_06_18] {
+        assert!(matches!(failure(&Method::ToolsCall, &error, None, R::V2026_07_28, old), Told::Result(_)));
+        assert_eq!(told(Method::PromptsGet, &error, None, R::V2026_07_28, old).code(), Some(INTERNAL));
+    }
     assert_eq!(told(Method::ToolsCall, &error, None, R::V2025_11_25, R::V2025_11_25), error);
 }

@@ -116,6 +116,14 @@ fn a_models_answer_is_one_block_for_those_that_have_one() {
         r#"{"role":"assistant","content":{"type":"text","text":"a"},"model":"m"}"#
     );
     assert_eq!(answered(Method::Sampling, one, R::V2026_07_28, R::V2025_11_25).unwrap(), one);
+    let two =
+        r#"{"role":"assistant","content":[{"type":"text","text":"a\u0041"},{"type":"text","text":"\"b"}],"model":"m"}"#;
+    assert_eq!(
+        answered(Method::Sampling, two, R::V2025_11_25, R::V2025_06_18).unwrap(),
+        r#"{"role":"assistant","content":{"type":"text","text":"aA\n\"b"},"model":"m"}"#
+    );
+    let mixed = r#"{"content":[{"type":"text","text":"a"},{"type":"image","data":"","mimeType":"image/png"}]}"#;
+    assert_eq!(answered(Method::Sampling, mixed, R::V2025_11_25, R::V2025_06_18), None);
     let none = r#"{"role":"assistant","content":[],"model":"m"}"#;
     assert_eq!(answered(Method::Sampling, none, R::V2025_11_25, R::V2025_06_18), None);
 }

@@ -47,6 +47,29 @@ async fn no_answer_is_said_by_kind_and_a_clients_error_is_passed_on() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_answer_that_cannot_be_said_is_not_called_silence() {
+    let mut rig = Rig::new(config());
+    rig.met(Revision::V2025_06_18, "{}");
+    let mut reply = rig.upstream().call(modern());
+    rig.far.request().await;
+    asks(&mut rig.far, "7", "sampling/createMessage", "{}").await;
+    let image = r#"{"type":"image","data":"","mimeType":"image/png"}"#;
+    let answer = question(&mut reply).await.answer;
+    give(answer, MODERN, &format!(r#"{{"role":"assistant","model":"m","content":[{image},{image}]}}"#));
+    let line = rig.far.line().await;
+    let said = r#"{"code":-1,"message":"the client answered, but its answer cannot be said in revision 2025-06-18""#;
+    assert!(line.contains(said), "{line}");
+    for (method, code) in [("sampling/createMessage", "-1"), ("roots/list", "-32603")] {
+        asks(&mut rig.far, "8", method, "{}").await;
+        let error = RpcError::from_raw(r#"{"code":"x"}"#.into());
+        question(&mut reply).await.answer.give(Answered { revision: MODERN, body: Err(error) }).unwrap();
+        let line = rig.far.line().await;
+        let said = format!(r#"{{"code":{code},"message":"the client answered with an error that cannot be read""#);
+        assert!(line.contains(&said), "{line}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_the_upstream_withdraws_is_closed_and_not_answered() {
     let mut rig = rig(config());
     let (mut reply, _) = started(&mut rig, modern()).await;
