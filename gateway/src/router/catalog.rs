@@ -20,6 +20,8 @@ use std::sync::{Arc, OnceLock};
 
 /// The merged inventories. Deterministic: configuration order, then each upstream's own.
 pub(super) struct Catalog {
+    /// How many catalogs were in force before this one.
+    pub(super) version: u64,
     /// All upstreams, known or not, in configuration order.
     pub(super) members: Arc<[Member]>,
     /// What each of them offers; `None` while that was never known.
@@ -87,6 +89,7 @@ impl Catalog {
             same.cloned().unwrap_or_else(|| Arc::new(shelf))
         });
         Self {
+            version: before.map_or(0, |before| before.version + 1),
             members: members.clone(),
             known,
             rules: rules.clone(),

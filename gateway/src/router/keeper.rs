@@ -45,7 +45,7 @@ async fn keep(current: Arc<Current>, listeners: Listeners, changed: Arc<Notify>)
             }
             () = told.due(&current) => {}
         }
-        told.tell(&current, |changes| listeners.tell(changes));
+        told.tell(&current, |version, changes| listeners.tell(version, changes));
     }
 }
 
@@ -70,12 +70,12 @@ impl Told {
     }
 
     /// Tells what changed, unless that is to be joined with what may follow. `tell` says whether anyone's view is another.
-    pub(super) fn tell(&mut self, current: &Current, tell: impl FnOnce(&dyn Fn(&Grants) -> Vec<Kind>) -> bool) {
+    pub(super) fn tell(&mut self, current: &Current, tell: impl FnOnce(u64, &dyn Fn(&Grants) -> Vec<Kind>) -> bool) {
         if Instant::now() < self.joined_until {
             return;
         }
         let (now, before) = (current.keep(), &self.catalog);
-        if tell(&|grants| now.changes(before, grants).collect()) {
+        if tell(now.version, &|grants| now.changes(before, grants).collect()) {
             self.joined_until = Instant::now() + JOINED_FOR;
         }
         self.catalog = now;

@@ -37,6 +37,7 @@ pub(super) fn listen(current: &Arc<Current>, listeners: &Listeners, call: Call, 
             return Reply::refuse(revision, Refusal { is_retriable: true, ..Refusal::new(Reason::Busy, why) });
         }
     };
+    registration.saw(current.load().version);
     let has_uris = !filter.uris.is_empty();
     let opening = has_uris.then(|| Box::pin(open(current.clone(), call, filter.uris)) as Opening);
     Reply::live(Listening {

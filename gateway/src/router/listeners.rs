@@ -9,7 +9,7 @@ use crate::signals;
 use crate::upstream::{Audience, Notice};
 use slab::Slab;
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::Waker;
 use tokio::sync::watch;
@@ -51,6 +51,8 @@ pub(super) struct Listener {
     session: Option<Arc<str>>,
     /// Whether that sees a catalog of its own.
     has_view: bool,
+    /// The version of the catalog that was in force when it had its place: of that one, and those before, it need not be told.
+    seen: AtomicU64,
     grants: Grants,
     /// From which level on a legacy session hears log messages.
     log_level: Option<LogLevel>,
@@ -81,6 +83,13 @@ pub(super) struct Registration {
     registry: Arc<Registry>,
     key: usize,
     pub(super) listener: Arc<Listener>,
+}
+
+impl Registration {
+    /// The catalog of this version is in force: what changed before is no news to whoever listens from now on.
+    pub(super) fn saw(&self, version: u64) {
+        self.listener.seen.store(version, Ordering::Release);
+    }
 }
 
 impl Listeners {
@@ -122,6 +131,7 @@ impl Listeners {
             principal: call.caller.principal.clone(),
             session: call.caller.tenant.as_ref().map(|tenant| tenant.id().clone()),
             has_view,
+            seen: AtomicU64::new(0),
             grants: call.caller.grants.clone(),
             log_level: call.log_level.filter(|_| call.caller.tenant.is_some()),
             pending: Mutex::default(),
@@ -144,9 +154,11 @@ impl Listeners {
         Ok(Registration { registry: self.0.clone(), key, listener })
     }
 
-    /// Tells every listener without a view of its own of the lists that changed for it; says whether there was anything to tell.
-    pub(super) fn tell(&self, changes: impl Fn(&Grants) -> Vec<Kind>) -> bool {
-        tell(self.0.those(|listener| !listener.has_view), changes)
+    /// Tells every listener without a view of its own of the lists that changed for it up to a version of the catalog; says
+    /// whether there was anything to tell.
+    pub(super) fn tell(&self, version: u64, changes: impl Fn(&Grants) -> Vec<Kind>) -> bool {
+        let is_news = |listener: &Listener| listener.seen.load(Ordering::Acquire) < version;
+        tell(self.0.those(|listener| !listener.has_view && is_news(listener)), changes)
     }
 
     /// The same for the listeners of a session that has a view of its own.

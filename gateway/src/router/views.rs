@@ -93,7 +93,7 @@ impl Shared {
             if !next.is(&before) {
                 view.swap(next);
             }
-            told.tell(view, |changes| self.listeners.tell_session(tenant.id(), changes));
+            told.tell(view, |_, changes| self.listeners.tell_session(tenant.id(), changes));
             tokio::select! {
                 // Neither ends before this does: both are held here.
                 _ = instances.changed() => {}

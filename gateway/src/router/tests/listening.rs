@@ -279,3 +279,17 @@ async fn one_principal_cannot_take_all_places_to_listen() {
     greedy.pop();
     assert!(is_taken(&mut stage.router.handle(named("greedy", None))));
 }
+
+#[tokio::test(start_paused = true)]
+async fn who_begins_to_listen_is_not_told_of_what_had_changed_before() {
+    let listeners = Listeners::default();
+    let asked = call(Method::Listen, "{}");
+    let registration = listeners.register(&asked, ListenFilter::lists(), false).unwrap();
+    registration.saw(5);
+    let tools = |_: &Grants| vec![Kind::Tools];
+    let waker = std::task::Waker::noop();
+    listeners.tell(5, tools);
+    assert!(registration.listener.next(waker).is_none());
+    listeners.tell(6, tools);
+    assert!(registration.listener.next(waker).is_some());
+}
