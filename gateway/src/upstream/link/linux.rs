@@ -10,9 +10,14 @@ use rustix::process::{
 };
 use std::fs;
 use std::io;
+use std::path::PathBuf;
 
-/// The program that this process runs, also where its file was replaced meanwhile.
-pub(super) const OWN_PROGRAM: &str = "/proc/self/exe";
+/// The program that this process runs: by its name where that is still there, since under a debugger or a profiler the link
+/// leads to that one's program; else by the link, which outlives the file.
+pub(super) fn own_program() -> PathBuf {
+    let named = std::env::current_exe().ok().filter(|path| path.exists());
+    named.unwrap_or_else(|| PathBuf::from("/proc/self/exe"))
+}
 
 /// The living processes that bear a mark with this text, ourselves aside.
 pub(super) fn marked(text: &str) -> Vec<i32> {

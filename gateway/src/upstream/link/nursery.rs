@@ -83,7 +83,7 @@ impl Nursery {
     pub(super) fn start(&self, start: &Start<'_>) -> io::Result<Child> {
         let mut command = match self.thread.get() {
             Some(_) => {
-                let mut command = Command::new(linux::OWN_PROGRAM);
+                let mut command = Command::new(linux::own_program());
                 command.arg(START).arg(std::process::id().to_string()).arg("--").arg(start.command);
                 command
             }
@@ -115,7 +115,7 @@ impl Nursery {
         {
             return;
         }
-        let mut command = Command::new(linux::OWN_PROGRAM);
+        let mut command = Command::new(linux::own_program());
         command.args([GUARD, mark::run()]).env_clear().process_group(0).current_dir("/");
         command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
         match self.spawn(command) {
