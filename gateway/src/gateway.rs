@@ -15,12 +15,14 @@ use crate::downstream::http::Face;
 use crate::downstream::{key, listener, stdio};
 use crate::lifecycle::{Board, Tasks};
 use crate::policy::authenticate::AuthenticateLayer;
+use crate::protocol::beyond::Declared;
+use crate::router::config::Unknown;
 use crate::router::{Listeners, Owner, Router, Secret, Terms};
 use crate::telemetry::metrics::Metrics;
 use crate::telemetry::observe::Observe;
 use crate::telemetry::{admin, logging, metrics};
-use crate::upstream::config::{Capabilities, Sharing};
-use crate::upstream::{self, Upstream};
+use crate::upstream::config::Sharing;
+use crate::upstream::{self, Starts, Store, Upstream};
 use doorbell::Doorbell;
 use one_client::OneClient;
 use paced::Paced;
@@ -85,8 +87,8 @@ pub struct Gateway {
     listeners: Listeners,
     metrics: Metrics,
     levels: Levels,
-    /// What the one client on stdin has said that it can be asked.
-    said: watch::Sender<Option<Capabilities>>,
+    /// What the one client on stdin has declared.
+    said: watch::Sender<Option<Declared>>,
 }
 
 /// Where it serves, as bound.
@@ -121,6 +123,10 @@ impl Gateway {
                 }
             })
             .collect();
+        if let Some(store) = Store::at(&config.cache) {
+            // Before anybody can ask: the first answer has what was offered last.
+            upstreams.iter().for_each(|upstream| upstream.kept_in(&store));
+        }
         let owners = upstreams.iter().map(|upstream| Arc::new(upstream.clone()) as Arc<dyn Owner>).collect();
         let router = Router::start(owners, terms(&config, mode), listeners.clone(), &levels.router);
         let handler = match (chain(router, &levels.router), mode) {
@@ -171,7 +177,8 @@ impl Gateway {
 
     fn serve_admin(&self, listener: TcpListener, address: SocketAddr) {
         let faces = self.levels.faces.clone();
-        let router = admin::router(self.board.clone(), self.metrics.clone(), Arc::new(move || faces.is_ending()));
+        let is_draining = Arc::new(move || faces.is_ending());
+        let router = admin::router(self.board.clone(), self.metrics.clone(), is_draining, address.ip().is_loopback());
         let server = &self.config.server;
         let service = GuardLayer::new(address, &server.allowed_hosts, &server.allowed_origins).layer(router);
         // Its connections are short: they need no grace.
@@ -188,7 +195,7 @@ impl Gateway {
     {
         // The drain waits for it.
         let _held = self.levels.faces.hold();
-        let (stdin, mut bell) = Doorbell::new(stdin, self.said.clone());
+        let (stdin, mut bell) = Doorbell::new(stdin, self.said.clone(), self.config.extensions == Unknown::Pass);
         let serve = stdio::serve(self.handler.clone(), &self.config.server, stdin, stdout, self.levels.faces.clone());
         let wake = async {
             if bell.rings().await {
@@ -203,7 +210,11 @@ impl Gateway {
     }
 
     fn wake(&self) {
-        self.upstreams.iter().for_each(|upstream| upstream.keep_alive(&self.levels.upstreams));
+        let starts = Starts::of_this_machine();
+        for upstream in &self.upstreams {
+            upstream.share_starts(&starts);
+            upstream.keep_alive(&self.levels.upstreams);
+        }
     }
 
     /// Ends everything in order: no longer ready, no longer listening, calls finished or cancelled, upstreams stopped.

@@ -3,7 +3,8 @@
 use metrics::{
     Counter, Gauge, Histogram, Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram,
 };
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
 
 const REQUESTS: &str = "trunkline_requests_total";
 const DURATION: &str = "trunkline_request_duration_seconds";
@@ -13,6 +14,8 @@ const UP: &str = "trunkline_upstream_up";
 const STATE: &str = "trunkline_upstream_state";
 const RESTARTS: &str = "trunkline_upstream_restarts_total";
 const INSTANCES: &str = "trunkline_upstream_instances";
+const QUEUED: &str = "trunkline_upstream_queued_calls";
+const BUSY: &str = "trunkline_upstream_busy_total";
 const START: &str = "trunkline_upstream_start_duration_seconds";
 const STDERR: &str = "trunkline_child_stderr_lines_total";
 const VIOLATIONS: &str = "trunkline_protocol_violations_total";
@@ -28,6 +31,8 @@ const UNPARKED: &str = "trunkline_parked_calls_ended_total";
 const STATES_REFUSED: &str = "trunkline_request_states_refused_total";
 const NOT_PUT: &str = "trunkline_questions_not_put_total";
 const ITEMS: &str = "trunkline_catalog_items";
+const PENDING: &str = "trunkline_pending_requests";
+const TASKS: &str = "trunkline_tasks";
 const BUILD: &str = "trunkline_build_info";
 
 /// The target of log events that are lines of a child's stderr, at level info.
@@ -53,6 +58,8 @@ pub fn describe() {
     describe_histogram!(DURATION, Unit::Seconds, "From a request read to its outcome");
     describe_histogram!(OVERHEAD, Unit::Seconds, "The gateway's own share of a request's duration");
     describe_gauge!(INFLIGHT, "Requests that an upstream is working on");
+    describe_gauge!(QUEUED, "Calls that wait to be sent to an upstream");
+    describe_counter!(BUSY, "Calls that were refused because too many waited");
     describe_gauge!(UP, "1 while the upstream is ready");
     describe_gauge!(STATE, "1 for the state that the upstream is in");
     describe_gauge!(INSTANCES, "Instances of an upstream beside the one that is always there");
@@ -72,6 +79,11 @@ pub fn describe() {
     describe_counter!(STATES_REFUSED, "Retries whose requestState leads nowhere, by reason");
     describe_counter!(NOT_PUT, "Questions of upstreams that were not put to a stateless client, by reason");
     describe_gauge!(ITEMS, "What an upstream offers, by kind");
+    describe_gauge!(
+        PENDING,
+        "Requests on the pipes to an upstream whose answer is still to come, withdrawn ones not counted"
+    );
+    describe_gauge!(TASKS, "Tasks of the gateway that have not ended");
     describe_gauge!(BUILD, "1, with the version as a label");
     gauge!(BUILD, "version" => env!("CARGO_PKG_VERSION")).set(1.0);
 }
@@ -110,6 +122,10 @@ pub struct Upstream {
     name: String,
     /// Requests under way.
     pub inflight: Gauge,
+    /// Calls that wait to be sent.
+    pub queued: Gauge,
+    /// Calls that were refused because too many waited.
+    pub busy: Counter,
     /// 1 while ready.
     pub up: Gauge,
     /// Instances beside the primary one.
@@ -128,6 +144,8 @@ pub fn upstream(name: &str) -> Upstream {
     Upstream {
         name: label(),
         inflight: gauge!(INFLIGHT, "upstream" => label()),
+        queued: gauge!(QUEUED, "upstream" => label()),
+        busy: counter!(BUSY, "upstream" => label()),
         instances: gauge!(INSTANCES, "upstream" => label()),
         up: gauge!(UP, "upstream" => label()),
         start: histogram!(START, "upstream" => label()),
@@ -144,7 +162,7 @@ impl Upstream {
         }
     }
 
-    /// Counts a start after the first: `exit`, `crash`, `lost`, `start_failed`.
+    /// Counts a start after the first: `exit`, `crash`, `lost`, `hang`, `start_failed`.
     pub fn restarts(&self, reason: &'static str) -> Counter {
         counter!(RESTARTS, "upstream" => self.name.clone(), "reason" => reason)
     }
@@ -209,4 +227,31 @@ pub fn not_put(reason: &'static str) -> Counter {
 /// Answers of clients to what was never asked of them, or is no longer.
 pub fn unasked() -> Counter {
     counter!(UNASKED)
+}
+
+/// Asked how many requests wait on a pipe; `None` once the pipe is gone.
+type Waiting = Box<dyn Fn() -> Option<usize> + Send>;
+
+/// The pipes that there are, by upstream.
+static PIPES: Mutex<Vec<(String, Waiting)>> = Mutex::new(Vec::new());
+
+/// Counts what waits on a pipe: when the metrics are read, so that a request costs nothing for it.
+pub fn pending(upstream: &str, waiting: impl Fn() -> Option<usize> + Send + 'static) {
+    let mut pipes = PIPES.lock().unwrap_or_else(PoisonError::into_inner);
+    pipes.retain(|(_, waiting)| waiting().is_some());
+    pipes.push((upstream.to_owned(), Box::new(waiting)));
+}
+
+/// Brings up to date what is counted only when it is read.
+pub fn refresh(tasks: usize) {
+    gauge!(TASKS).set(tasks as f64);
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+    PIPES.lock().unwrap_or_else(PoisonError::into_inner).retain(|(upstream, waiting)| {
+        let waits = waiting();
+        *counts.entry(upstream.clone()).or_default() += waits.unwrap_or_default();
+        waits.is_some()
+    });
+    for (upstream, count) in counts {
+        gauge!(PENDING, "upstream" => upstream).set(count as f64);
+    }
 }

@@ -234,6 +234,12 @@ impl Open<'_> {
         within(&format!("the outcome of request {}", self.id), self.answer).await.ok()
     }
 
+    /// Waits so long for the answer. What came is given, `None` where the connection ended without one; nothing at all where
+    /// the time is up.
+    pub async fn settled(self, limit: std::time::Duration) -> Option<Option<Answer>> {
+        tokio::time::timeout(limit, self.answer).await.ok().map(Result::ok)
+    }
+
     /// Cancels the call the way that its revision and transport have for it.
     pub async fn cancel(&self) {
         match &self.task {

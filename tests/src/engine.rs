@@ -15,7 +15,7 @@ use crate::revision::Revision;
 use crate::script::plan::Plan;
 use crate::script::{Act, Rule, Script};
 
-mod acts;
+pub(crate) mod acts;
 mod asks;
 pub mod change;
 mod chatter;
@@ -233,7 +233,7 @@ impl Engine {
                 let (calls, doubled) = (self.calls.load(Ordering::Relaxed), self.doubled.load(Ordering::Relaxed));
                 self.journal.tell(What::Report { calls, doubled }).await;
             }
-            Order::Write(_) | Order::ForgetSessions | Order::Exit(_) => {}
+            Order::Write(_) | Order::ForgetSessions | Order::Exit(_) | Order::Begin => {}
         }
     }
 
@@ -260,7 +260,7 @@ impl Engine {
         if !lock(&self.seen).insert(nonce.clone()) {
             self.doubled.fetch_add(1, Ordering::Relaxed);
         }
-        if self.script.journal_frames {
+        if self.script.journal_frames || self.script.journal_calls {
             self.journal.tell(What::Executed { nonce }).await;
         }
     }

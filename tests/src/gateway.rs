@@ -1,5 +1,6 @@
 //! The gateway under test: configured, started, watched and stopped.
 
+use std::path::PathBuf;
 use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering};
@@ -21,6 +22,9 @@ pub use config::Config;
 /// The name of the gateway's program in this package.
 const PROGRAM: &str = "trunkline-under-test";
 
+/// So many pairs of ports are tried: other test processes look for theirs at the same time.
+const PORTS_TRIED: usize = 5;
+
 /// A gateway that serves HTTP.
 pub struct Gateway {
     /// Its process id.
@@ -38,12 +42,32 @@ pub struct Gateway {
 impl Gateway {
     /// Starts `serve`, and waits until it has said where its endpoint is.
     pub async fn serve(config: &Config) -> Gateway {
+        Gateway::serve_under(&[], config).await
+    }
+
+    /// The same, by way of another program, which is given ours to run. The process id is then that program's.
+    pub async fn serve_under(wrapper: &[&str], config: &Config) -> Gateway {
+        for _ in 0..PORTS_TRIED {
+            let gateway = Gateway::begin(wrapper, config);
+            if gateway.opens().await {
+                return gateway;
+            }
+        }
+        panic!("others were quicker on all of {PORTS_TRIED} pairs of ports");
+    }
+
+    fn begin(wrapper: &[&str], config: &Config) -> Gateway {
         let (port, admin_port) = (free_port(), free_port());
         let scratch = Scratch::new();
-        let file = scratch.file("trunkline.toml", &config.text(port, admin_port));
-        let mut child = Command::new(process::beside(PROGRAM))
+        let file = written(&scratch, config, port, admin_port);
+        let program = process::beside(PROGRAM).display().to_string();
+        let line: Vec<&str> = wrapper.iter().copied().chain([program.as_str()]).collect();
+        let mut child = Command::new(line[0])
+            .args(&line[1..])
             .args(["serve", "--config", &file.display().to_string()])
             .env("HOME", scratch.path())
+            // Runs are independent: no gateway finds what another has kept, unless a test says so.
+            .env("XDG_CACHE_HOME", scratch.path().join("cache"))
             .envs(config.environment().iter().cloned())
             .stdin(Stdio::null())
             .stdout(Stdio::null())
@@ -62,26 +86,30 @@ impl Gateway {
             tape.push("(stderr has ended)".to_owned());
         });
         let pid = child.id().expect("it has just started");
-        let gateway = Gateway {
+        Gateway {
             pid,
             url: format!("http://127.0.0.1:{port}/mcp"),
             admin: format!("http://127.0.0.1:{admin_port}"),
             stderr,
             child: Mutex::new(child),
             _scratch: scratch,
-        };
-        gateway.wait_for_endpoint().await;
-        gateway
+        }
     }
 
-    async fn wait_for_endpoint(&self) {
+    /// Waits for its endpoint; says whether there is one, or somebody else has taken its port since that was found free.
+    async fn opens(&self) -> bool {
         let pick = |line: &String| match line.as_str() {
             line if line.contains(&self.url) => Some(true),
             "(stderr has ended)" => Some(false),
             _ => None,
         };
         let open = self.stderr.wait("the gateway prints its endpoint", pick).await;
-        assert!(open, "the gateway ended before it was open:\n{}", self.stderr.all().join("\n"));
+        if !open {
+            let status = self.ended().await;
+            let said = self.stderr.all().join("\n");
+            assert!(said.contains("Address already in use"), "the gateway ended before it was open: {status}\n{said}");
+        }
+        open
     }
 
     /// How a client reaches it.
@@ -153,9 +181,10 @@ impl StdioGateway {
     #[must_use]
     pub fn prepare(config: &Config) -> StdioGateway {
         let scratch = Scratch::new();
-        let file = scratch.file("trunkline.toml", &config.text(free_port(), free_port()));
+        let file = written(&scratch, config, free_port(), free_port());
         let mut program = Program::ours(PROGRAM, &["stdio", "--config", &file.display().to_string()]);
         program.env.push(("HOME".into(), scratch.path().display().to_string()));
+        program.env.push(("XDG_CACHE_HOME".into(), scratch.path().join("cache").display().to_string()));
         program.env.extend_from_slice(config.environment());
         StdioGateway { program, _scratch: scratch }
     }
@@ -165,6 +194,13 @@ impl StdioGateway {
     pub fn reach(&self) -> Reach {
         Reach::Child(self.program.clone())
     }
+}
+
+/// The configuration as a file; in it `$PORT` stands for the endpoint's port, and `$FILE` for the file's own path.
+fn written(scratch: &Scratch, config: &Config, port: u16, admin_port: u16) -> PathBuf {
+    let path = scratch.path().join("trunkline.toml").display().to_string();
+    let text = config.text(port, admin_port).replace("$PORT", &port.to_string()).replace("$FILE", &path);
+    scratch.file("trunkline.toml", &text)
 }
 
 /// A port below those that the system gives out itself, different for every caller and test process.

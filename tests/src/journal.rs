@@ -127,6 +127,8 @@ pub enum Order {
     Exit(i32),
     /// Asks for an [`What::Report`].
     Report,
+    /// A child: begins to read; it has all lasting orders by then. Given by the harness.
+    Begin,
 }
 
 /// Where events go.

@@ -1,4 +1,7 @@
-//! The judge: whether every call got its own answer, once.
+//! The judge: whether every call got its own answer, once; and of a whole run, whether the seven invariants hold.
+
+pub mod history;
+pub mod invariants;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -3,17 +3,21 @@
 //! Everything here is black-box: raw JSON over pipes and loopback HTTP, no module of the gateway.
 //! Reading order: what is said ([`revision`], [`frame`], [`sse`]), who plays the upstream ([`script`], [`engine`],
 //! [`upstream`]), who plays the client ([`client`]), what stands between ([`gateway`]), and what must hold
-//! ([`scenario`], [`judge`]).
+//! ([`scenario`], [`judge`]). What breaks on purpose: [`seed`], [`cable`], [`machine`].
 
 #![allow(clippy::disallowed_methods)] // a test's tasks end with its runtime, its clock is the real one
 
+pub mod cable;
 pub mod client;
+pub mod confine;
 pub mod conformance;
 pub mod engine;
 pub mod frame;
 pub mod gateway;
 pub mod journal;
 pub mod judge;
+pub mod machine;
+pub mod network;
 pub mod peers;
 pub mod process;
 pub mod revision;
@@ -21,7 +25,9 @@ pub mod scenario;
 pub mod schema;
 pub mod scratch;
 pub mod script;
+pub mod seed;
 pub mod sentinel;
+pub mod shell;
 pub mod sse;
 pub mod tape;
 pub mod upstream;

@@ -3,6 +3,9 @@
 use std::path::PathBuf;
 use std::process::Command;
 
+/// How many ticks of the system's books make a second.
+const TICKS: f64 = 100.0;
+
 /// A program to start.
 #[derive(Clone, Debug)]
 pub struct Program {
@@ -31,7 +34,14 @@ pub fn beside(name: &str) -> PathBuf {
         directory.pop();
     }
     let path = directory.join(name);
-    assert!(path.exists(), "{} has not been built: run the tests with `cargo test -p trunkline-tests`", path.display());
+    // A test has had its package's programs built; a program that is run by itself has not.
+    let what_to_do =
+        match std::env::current_exe().is_ok_and(|own| own.parent().is_some_and(|own| own.ends_with("deps"))) {
+            true => "run the tests with `cargo test -p trunkline-tests`",
+            false if cfg!(debug_assertions) => "run `cargo build --workspace --bins`",
+            false => "run `cargo build --release --workspace --bins`",
+        };
+    assert!(path.exists(), "{} has not been built: {what_to_do}", path.display());
     path
 }
 
@@ -45,6 +55,18 @@ pub fn is_alive(pid: u32) -> bool {
 #[must_use]
 pub fn children(pid: u32) -> Vec<u32> {
     all().into_iter().filter(|other| stat(*other).is_some_and(|stat| stat.parent == pid)).collect()
+}
+
+/// The children of this process that have ended and were not reaped.
+#[must_use]
+pub fn zombies(pid: u32) -> Vec<u32> {
+    children(pid).into_iter().filter(|child| !is_alive(*child)).collect()
+}
+
+/// How many threads a process has.
+#[must_use]
+pub fn threads(pid: u32) -> usize {
+    std::fs::read_dir(format!("/proc/{pid}/task")).map_or(0, Iterator::count)
 }
 
 /// The living processes of a process group.
@@ -64,6 +86,25 @@ pub fn group_of(pid: u32) -> Option<u32> {
 pub fn signal(pid: u32, name: &str) {
     let status = Command::new("kill").arg(format!("-{name}")).arg(pid.to_string()).status();
     assert!(status.is_ok_and(|status| status.success()), "no signal {name} could be sent to {pid}");
+}
+
+/// How many seconds of processor time a process has had.
+#[must_use]
+pub fn seconds_at_work(pid: u32) -> f64 {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let behind = text.rsplit_once(')').map_or("", |(_, behind)| behind);
+    behind.split_whitespace().skip(11).take(2).filter_map(|ticks| ticks.parse::<f64>().ok()).sum::<f64>() / TICKS
+}
+
+/// How many seconds the machine's processors were at work, and how many there were altogether.
+#[must_use]
+pub fn machine_at_work() -> (f64, f64) {
+    let text = std::fs::read_to_string("/proc/stat").unwrap_or_default();
+    let line = text.lines().next().unwrap_or_default();
+    // The time of guests stands in that of users already.
+    let ticks: Vec<f64> = line.split_whitespace().skip(1).take(8).filter_map(|ticks| ticks.parse().ok()).collect();
+    let (all, idle): (f64, f64) = (ticks.iter().sum(), ticks.iter().skip(3).take(2).sum());
+    ((all - idle) / TICKS, all / TICKS)
 }
 
 /// Resident memory of a process in KiB.

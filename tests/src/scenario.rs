@@ -100,16 +100,18 @@ rows! {
     "a task of its caller's own", ["tasks of one form"] => tasks::same_form,
     "a task asks", ["tasks of one form"] => tasks::asks,
     "a task is withdrawn", ["tasks of one form"] => tasks::withdrawn,
+    "a task is told of", ["tasks of one form"] => tasks::told,
+    "tasks are listed", ["lists of tasks"] => tasks::listed,
     "a task behind a plain call", ["plain calls of what runs as a task only"] => tasks::plain,
     "a plain call of a task is cancelled", ["a plain call of a task that is cancelled"] => tasks::plain_cancelled,
-    "no such task", ["lists of tasks, and methods of the other form"] => tasks::refused,
+    "no such task", ["tasks of the other form"] => tasks::refused,
 }
 
 /// Runs all scenarios and panics with those that failed.
 pub async fn run_all(case: Case) {
     let case = Arc::new(case);
     let mut failed = run_rows(&case).await;
-    failed.extend(case.upstream.complaints().into_iter().map(|text| format!("the upstream complains: {text}")));
+    failed.extend(case.upstream.complaints().await.into_iter().map(|text| format!("the upstream complains: {text}")));
     failed.extend(case.client.complaints.all().into_iter().map(|text| format!("the client complains: {text}")));
     assert!(
         failed.is_empty(),

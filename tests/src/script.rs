@@ -51,6 +51,8 @@ pub struct Script {
     pub deaf_to_term: bool,
     /// Whether every frame goes to the journal; off under load.
     pub journal_frames: bool,
+    /// Whether every call that runs goes to the journal even where frames do not.
+    pub journal_calls: bool,
     /// As a child: the folder of the published schemas, if there is one.
     pub schemas: Option<PathBuf>,
     /// As a child: where the journal is taken and orders are given.
@@ -107,6 +109,7 @@ impl Default for Script {
             deaf_to_eof: false,
             deaf_to_term: false,
             journal_frames: true,
+            journal_calls: false,
             schemas: None,
             control: None,
         }

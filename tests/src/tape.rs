@@ -36,6 +36,11 @@ impl<T: Clone> Tape<T> {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// Everything up to now, which is forgotten: marks taken before mean nothing any more.
+    pub fn take(&self) -> Vec<T> {
+        std::mem::take(&mut *self.entries.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
     /// How many entries there are: a mark to wait from.
     #[must_use]
     pub fn mark(&self) -> usize {

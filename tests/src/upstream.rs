@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
@@ -31,6 +32,9 @@ pub enum Way {
     /// By Streamable HTTP on loopback.
     Http,
 }
+
+/// How long an order may take to be obeyed on a crowded machine.
+const MOMENT: Duration = Duration::from_secs(10);
 
 /// A scripted upstream.
 pub struct Upstream {
@@ -96,6 +100,28 @@ impl Upstream {
         }
     }
 
+    /// The sessions of an HTTP upstream, in order.
+    #[must_use]
+    pub fn sessions(&self) -> Vec<String> {
+        match &self.place {
+            Place::Loopback { host, .. } => {
+                let mut all: Vec<String> = host.sessions().keys().cloned().collect();
+                all.sort();
+                all
+            }
+            Place::Child { .. } => panic!("{} is reached by stdio", self.name),
+        }
+    }
+
+    /// Where an HTTP upstream listens.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        match &self.place {
+            Place::Loopback { address, .. } => *address,
+            Place::Child { .. } => panic!("{} is reached by stdio", self.name),
+        }
+    }
+
     /// Which way it is reached.
     #[must_use]
     pub fn way(&self) -> Way {
@@ -108,9 +134,40 @@ impl Upstream {
     /// Tells it what to do. A child that starts later learns of lasting orders too.
     pub async fn order(&self, order: Order) {
         match &self.place {
-            Place::Child { hub, .. } => hub.order(order).await,
+            Place::Child { hub, .. } => drop(hub.order(order).await),
             Place::Loopback { host, .. } => host.order(order).await,
         }
+    }
+
+    /// Waits until everything that it saw and did up to now stands among the events, also what its dead processes told. What a
+    /// child tells arrives on its own, maybe after an answer that it gave later: a test that counts events waits for this first.
+    /// No living child may be stopped by a signal: it tells nothing.
+    pub async fn caught_up(&self) {
+        let Place::Child { hub, .. } = &self.place else { return };
+        let mark = self.events.mark();
+        for instance in hub.order(Order::Report).await {
+            // The report comes after all that was told before it; a child that is gone has told all there is.
+            let is_last = |what: &What| matches!(what, What::Report { .. } | What::Gone);
+            let pick = |event: &Event| (event.instance == instance && is_last(&event.what)).then_some(());
+            self.events.wait_from(mark, &format!("process {instance} of {} has told all", self.name), pick).await;
+        }
+    }
+
+    /// Everything that it saw and did up to now: [`Upstream::caught_up`], and then its events. Who counts them, or looks for what must
+    /// not be among them, takes these.
+    pub async fn seen(&self) -> Vec<Event> {
+        self.caught_up().await;
+        self.events.all()
+    }
+
+    /// As [`Upstream::order`], and waits until it is obeyed, a moment long where nobody may be alive to obey.
+    pub async fn order_now(&self, order: Order) {
+        let mark = self.events.mark();
+        self.order(order).await;
+        self.order(Order::Report).await;
+        let pick = |event: &Event| matches!(event.what, What::Report { .. }).then_some(());
+        let obeyed = self.events.wait_from(mark, "an order is obeyed", pick);
+        let _ = tokio::time::timeout(MOMENT, obeyed).await;
     }
 
     /// An HTTP upstream: closes the door and every connection.
@@ -134,6 +191,16 @@ impl Upstream {
             _ => None,
         };
         self.events.wait_from(mark, &what, pick).await
+    }
+
+    /// Waits until so many calls have come to a gate.
+    pub async fn waiting(&self, count: usize) {
+        let mut waiting = 0;
+        let enough = |event: &Event| {
+            waiting += usize::from(matches!(event.what, What::Waiting { .. }));
+            (waiting >= count).then_some(())
+        };
+        self.events.wait(&format!("{count} calls of {} wait", self.name), enough).await;
     }
 
     /// Waits until a frame of this method has arrived, and gives its bytes and headers.
@@ -176,14 +243,13 @@ impl Upstream {
         self.events.wait(&format!("{} runs {nonce}", self.name), pick).await;
     }
 
-    /// The nonces of the calls that ran, in order.
-    #[must_use]
-    pub fn executed(&self) -> Vec<String> {
+    /// The nonces of the calls that ran up to now, in order.
+    pub async fn executed(&self) -> Vec<String> {
         let pick = |event: Event| match event.what {
             What::Executed { nonce } => Some(nonce),
             _ => None,
         };
-        self.events.all().into_iter().filter_map(pick).collect()
+        self.seen().await.into_iter().filter_map(pick).collect()
     }
 
     /// The number of calls that ran and how many of them ran twice, by its own count.
@@ -197,13 +263,12 @@ impl Upstream {
         self.events.wait_from(mark, &format!("{} reports", self.name), pick).await
     }
 
-    /// What it held against its peer.
-    #[must_use]
-    pub fn complaints(&self) -> Vec<String> {
+    /// What it held against its peer up to now.
+    pub async fn complaints(&self) -> Vec<String> {
         let pick = |event: Event| match event.what {
             What::Complaint(text) => Some(text),
             _ => None,
         };
-        self.events.all().into_iter().filter_map(pick).collect()
+        self.seen().await.into_iter().filter_map(pick).collect()
     }
 }

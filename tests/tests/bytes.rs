@@ -62,7 +62,7 @@ async fn echo(client_way: Way, client: Revision, upstream_way: Way, upstream: Re
         let wanted = format!("\"structuredContent\":{arguments}");
         assert!(answer.result().contains(&wanted), "back: {}", shorten(&arguments));
     }
-    assert_eq!(upstream.complaints(), Vec::<String>::new());
+    assert_eq!(upstream.complaints().await, Vec::<String>::new());
 }
 
 #[tokio::test]

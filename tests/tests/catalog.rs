@@ -10,9 +10,9 @@ use trunkline_tests::upstream::{Upstream, Way};
 const LEGACY: Revision = Revision::R2025_11_25;
 const CHANGED: &str = "notifications/tools/list_changed";
 
-fn reads(upstream: &Upstream) -> usize {
+async fn reads(upstream: &Upstream) -> usize {
     let is_read = |event: &Event| matches!(&event.what, What::Frame { raw, .. } if raw.contains("\"tools/list\""));
-    upstream.events.all().iter().filter(|event| is_read(event)).count()
+    upstream.seen().await.iter().filter(|event| is_read(event)).count()
 }
 
 async fn only_a_real_change(way: Way, revision: Revision) {
@@ -29,12 +29,12 @@ async fn only_a_real_change(way: Way, revision: Revision) {
     }
     let ears = [session.listen(&[]).await, stateless.listen(&[]).await];
     let marks = ears.each_ref().map(|ear| ear.heard.mark());
-    let (before, mark) = (reads(&upstream), upstream.events.mark());
+    let (before, mark) = (reads(&upstream).await, upstream.events.mark());
     upstream.order(Order::Notify(CHANGED.into(), "{}".into())).await;
     let read =
         |event: &Event| matches!(&event.what, What::Frame { raw, .. } if raw.contains("\"tools/list\"")).then_some(());
     upstream.events.wait_from(mark, "the list is read again", read).await;
-    assert!(reads(&upstream) > before);
+    assert!(reads(&upstream).await > before);
     upstream.order(Order::AddTool("later".into())).await;
     for (ear, mark) in ears.iter().zip(marks) {
         ear.hears(mark, CHANGED).await;

@@ -40,8 +40,8 @@ async fn a_child_gets_what_was_declared_and_nothing_else() {
     let names: Vec<&str> = declared.keys().map(String::as_str).collect();
     assert_eq!(
         names,
-        ["DECLARED", "HOME", "PATH", "RENAMED", "TRUNKLINE_MARK", "WANTED_NAME"],
-        "and its mark, nothing else"
+        ["DECLARED", "HOME", "PATH", "RENAMED", "TRUNKLINE_MARK", "TRUNKLINE_VIA", "WANTED_NAME"],
+        "its mark and the chain that it stands in, nothing else"
     );
     let plain = environment(plain.started(0).await.0);
     assert_eq!(plain.get("LC_ALL").map(String::as_str), Some("C.UTF-8"), "what programs need: {plain:?}");

@@ -170,7 +170,7 @@ async fn a_clients_token_never_reaches_an_upstream() {
     ann.greet().await;
     ann.tools_until("the upstream is up", |tools| tools.contains(&"up__echo".into())).await;
     ann.call("up__echo", "{}").await.text();
-    let seen = format!("{:?}", upstream.events.all());
+    let seen = format!("{:?}", upstream.seen().await);
     assert!(seen.contains("tools/call") && !seen.contains("ann-has-a-long-token"));
 }
 

@@ -1,11 +1,16 @@
 //! The stateless face over HTTP: status and code for every refusal, and what every result carries.
 
+use std::sync::Arc;
+
+use hyper::Method;
 use trunkline_tests::client::http::exchange;
+use trunkline_tests::client::stream::EventStream;
 use trunkline_tests::client::{Answer, Client, Request, tool};
 use trunkline_tests::gateway::{Config, Gateway};
 use trunkline_tests::journal::{Event, Order, What};
 use trunkline_tests::revision::Revision;
 use trunkline_tests::script::Script;
+use trunkline_tests::tape::Tape;
 use trunkline_tests::upstream::Upstream;
 
 const VERSION: &str = "2026-07-28";
@@ -227,12 +232,21 @@ async fn a_lasting_stream_is_kept_alive() {
     let gateway = Gateway::serve(&Config::new().upstream(&upstream).server("sse_keepalive = \"200ms\"")).await;
     let client = Client::connect(&gateway.reach(), Revision::MODERN).await;
     client.tools_until("the upstream is up", |tools| tools.contains(&"up__wait".into())).await;
-    let open = client.start(tool("up__wait", "{\"gate\":\"g\"}")).await;
-    upstream.waiting_at("g").await;
-    // The stream opens at the latest two seconds after the call; comments come on it from then on.
-    tokio::time::sleep(std::time::Duration::from_millis(3_000)).await;
+    let call = tool("up__wait", "{\"gate\":\"g\"}").capabilities("{}").text(Revision::MODERN, "1");
+    let headers = [
+        ("content-type", "application/json"),
+        ("accept", "application/json, text/event-stream"),
+        ("mcp-protocol-version", VERSION),
+        ("mcp-method", "tools/call"),
+        ("mcp-name", "up__wait"),
+    ];
+    let headers = headers.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
+    // The stream opens some time after the call, before there is anything to tell.
+    let open = EventStream::open(client.http(), Method::POST, &headers, &call, Arc::new(Tape::default())).await;
+    for _ in 0..2 {
+        let mark = open.events.mark();
+        open.events.wait_from(mark, "a comment", |event| event.as_ref()?.comment.clone()).await;
+    }
     upstream.order(Order::Open("g".into())).await;
-    let answer = open.answer().await;
-    let comments = answer.events.iter().filter(|event| event.comment.is_some()).count();
-    assert!(comments >= 2, "comments in {:?}", answer.events);
+    open.frame("the answer", |frame| frame.is_answer().then_some(())).await;
 }

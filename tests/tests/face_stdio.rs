@@ -37,6 +37,10 @@ async fn nonsense_is_answered_and_the_pipe_lives_on() {
     assert_eq!(code(&say(&client, "nonsense", "null").await), -32700);
     assert_eq!(code(&say(&client, "{\"jsonrpc\":\"2.0\",\"id\":1.5,\"method\":\"ping\"}", "null").await), -32600);
     assert_eq!(code(&say(&client, "{\"jsonrpc\":\"2.0\",\"id\":\"u\",\"method\":\"no/such\"}", "\"u\"").await), -32601);
+    for version in ["", "\"jsonrpc\":\"1.0\",", "\"jsonrpc\":2.0,"] {
+        let answer = say(&client, &format!("{{{version}\"id\":\"v\",\"method\":\"ping\"}}"), "\"v\"").await;
+        assert_eq!(code(&answer), -32600, "{version}");
+    }
     client.stdio().write_raw(b"\n   \r\n").await;
     let ping = say(&client, "{\"jsonrpc\":\"2.0\",\"id\":\"p\",\"method\":\"ping\"}\r", "\"p\"").await;
     assert_eq!(ping.result.expect("a result").get(), "{}");
@@ -65,7 +69,7 @@ async fn both_eras_share_one_pipe() {
     assert!(answer.result.expect("a result").get().contains("resultType"));
     let legacy = client.call("up__echo", "{\"era\":\"legacy\"}").await;
     assert!(!legacy.result().contains("resultType"));
-    assert_eq!(upstream.complaints(), Vec::<String>::new());
+    assert_eq!(upstream.complaints().await, Vec::<String>::new());
 }
 
 #[tokio::test]

@@ -1,8 +1,8 @@
 //! Child processes that die or talk nonsense: clear errors, no call twice, and the next call works.
 
-use trunkline_tests::client::{Answer, Client, tool};
+use trunkline_tests::client::{Answer, Client, Desk, tool};
 use trunkline_tests::gateway::{Config, Gateway};
-use trunkline_tests::journal::{Event, What, now};
+use trunkline_tests::journal::{Event, Order, What, now};
 use trunkline_tests::judge::{self, Judge};
 use trunkline_tests::process;
 use trunkline_tests::revision::Revision;
@@ -40,7 +40,7 @@ impl Stage {
     async fn recovered(&self) {
         let answer = self.echo().await;
         assert!(answer.frame().result.is_some(), "the next call works, not {}", answer.error());
-        let mut ran = self.upstream.executed();
+        let mut ran = self.upstream.executed().await;
         ran.sort();
         let calls = ran.len();
         ran.dedup();
@@ -72,7 +72,7 @@ async fn killed_in_flight(revision: Revision) {
     stage.recovered().await;
     let (_, restarted) = stage.upstream.started(1).await;
     assert!(told < restarted, "all errors came before the new process: {told} < {restarted}");
-    assert_eq!(stage.upstream.executed().len(), 33, "32 calls and the next one");
+    assert_eq!(stage.upstream.executed().await.len(), 33, "32 calls and the next one");
     assert!(!process::is_alive(pid) && !stage.gateway.children().contains(&pid), "the dead child is reaped");
     stage.gateway.says(&["frail"]).await;
 }
@@ -92,7 +92,7 @@ async fn an_exit_in_a_call_names_status_and_last_words() {
     let exit = Rule::on_tool("echo", vec![Act::Exit(42)]).once();
     let stage = stage(Script::new("frail", LEGACY).rule(exit), "", LEGACY).await;
     let error = stage.echo().await.message();
-    assert!(error.contains("frail") && error.contains("42"), "{error}");
+    assert!(error.contains("frail__echo") && error.contains("42"), "by the name that was called: {error}");
     // The rule counts anew in the new process; what is asked there is another tool.
     let answer = stage.client.call("frail__tool_error", "{}").await;
     assert_eq!(answer.text(), "the tool says no");
@@ -151,7 +151,7 @@ async fn a_second_answer_is_dropped() {
 /// A call that gets no good answer ends with an error of its own, and only that one.
 async fn spoiled(acts: Vec<Act>) -> Answer {
     let rule = Rule::on_tool("tool_error", acts).once();
-    let keys = "call_timeout = \"1s\"";
+    let keys = "tools = { override = { tool_error = { call_timeout = \"1s\" } } }";
     let stage = stage(Script::new("frail", LEGACY).rule(rule), keys, LEGACY).await;
     let answer = stage.client.call("frail__tool_error", "{}").await;
     assert!(answer.message().contains("frail"), "the upstream is named: {}", answer.error());
@@ -216,5 +216,25 @@ async fn a_question_that_nobody_can_answer_is_refused_at_once() {
         stage.echo().await;
         let (raw, _) = stage.upstream.received("q-1").await;
         assert!(raw.contains(code), "{method} is refused with {code}: {raw}");
+    }
+}
+
+#[tokio::test]
+async fn a_question_while_a_list_is_read_is_refused_at_once() {
+    let acts = |method: &str| {
+        let question = format!("{{\"jsonrpc\":\"2.0\",\"id\":\"q-1\",\"method\":\"{method}\",\"params\":{{}}}}\n");
+        vec![Act::Write(question), Act::Gate("list".into())]
+    };
+    for method in ["roots/list", "sampling/createMessage", "elicitation/create"] {
+        let upstream = Upstream::stdio(Script::new("frail", LEGACY).rule(Rule::on("tools/list", acts(method)))).await;
+        let gateway = Gateway::serve(&Config::new().upstream(&upstream)).await;
+        // Whoever is there could answer, and is not asked: it is not its list that is read.
+        let client = Client::connect_with(&gateway.reach(), LEGACY, Desk::willing("ada")).await;
+        upstream.waiting_at("list").await;
+        let (raw, _) = upstream.received("q-1").await;
+        assert!(raw.contains("\"error\""), "{method}: {raw}");
+        upstream.order(Order::Open("list".into())).await;
+        client.tools_until("the list is there", |tools| tools.contains(&"frail__echo".into())).await;
+        assert!(client.desk.asked.all().is_empty(), "{method}");
     }
 }

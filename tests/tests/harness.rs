@@ -120,7 +120,7 @@ mod misbehaviour {
         let upstream = Upstream::stdio(Script::new("up", REVISION)).await;
         let client = Client::open(&Reach::Child(upstream.program()), Revision::MODERN).await;
         assert_eq!(client.call("echo", "{}").await.text(), "{}");
-        let complaints = upstream.complaints();
+        let complaints = upstream.complaints().await;
         let (schema, complaints): (Vec<_>, Vec<_>) =
             complaints.into_iter().partition(|text| text.starts_with("schema"));
         assert_eq!(schema, Vec::<String>::new());

@@ -100,11 +100,11 @@ async fn a_lost_session_is_made_again_once_for_all_calls() {
         let answer = call.answer().await;
         // An unknown session proves that the call did not run: it is sent again, once.
         assert_eq!(judge::echoed(&answer).as_ref(), Some(&nonce));
-        assert_eq!(stage.upstream.executed().iter().filter(|ran| **ran == nonce).count(), 1);
+        assert_eq!(stage.upstream.executed().await.iter().filter(|ran| **ran == nonce).count(), 1);
     }
     let greeted = count(&stage.upstream, mark, "\"initialize\"");
     assert!((1..=2).contains(&greeted), "one handshake for the session of calls, one for the primary, not {greeted}");
-    assert_eq!(stage.upstream.complaints(), Vec::<String>::new());
+    assert_eq!(stage.upstream.complaints().await, Vec::<String>::new());
 }
 
 #[tokio::test]
@@ -134,7 +134,7 @@ async fn an_upstream_without_a_get_stream_works() {
 async fn an_upstream_without_sessions_works() {
     let stage = stage(Script::new("frail", LEGACY).with(|script| script.http.sessions = false)).await;
     assert_eq!(stage.client.call("frail__echo", "{}").await.text(), "{}");
-    assert_eq!(stage.upstream.complaints(), Vec::<String>::new());
+    assert_eq!(stage.upstream.complaints().await, Vec::<String>::new());
 }
 
 #[tokio::test]

@@ -58,7 +58,7 @@ async fn works(revision: Revision, host: &str) {
         assert_eq!(call.answer().await.text(), "progressed");
     }
     assert!(stage.visits.find(0, |visit| matches!(visit, Visit::Spoke(_)).then_some(())).is_some(), "by TLS");
-    assert_eq!(stage.upstream.complaints(), Vec::<String>::new());
+    assert_eq!(stage.upstream.complaints().await, Vec::<String>::new());
 }
 
 #[tokio::test]
@@ -87,7 +87,7 @@ async fn refused(known: &Authority, credentials: Credentials, reason: &str) {
     // Dialled more than once by now, or not: no connection came to a request.
     let spoke = stage.visits.find(0, |visit| (*visit != Visit::Refused).then(|| visit.clone()));
     assert_eq!(spoke, None, "nothing was sent");
-    let frames = stage.upstream.events.all().into_iter().filter(|event| format!("{event:?}").contains("Frame"));
+    let frames = stage.upstream.seen().await.into_iter().filter(|event| format!("{event:?}").contains("Frame"));
     assert_eq!(frames.count(), 0);
     let stray = stage.gateway.stderr.find(0, |line| line.contains("rustls").then(|| line.clone()));
     assert_eq!(stray, None, "it is told once, with its upstream's name");

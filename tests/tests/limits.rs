@@ -1,4 +1,4 @@
-//! What the gateway does without: nobody who reads its stderr.
+//! What the gateway does without: nobody who reads its stderr, few open files, no home, no temporary folder.
 
 use std::io::Write;
 use std::process::Stdio;
@@ -20,8 +20,16 @@ async fn silent(stderr: Stdio, shell: &str) -> (Child, Upstream, String, Scratch
     let file = scratch.file("trunkline.toml", &Config::new().upstream(&up).text(port, admin));
     let mut command = Command::new("/bin/sh");
     let program = beside("trunkline-under-test");
-    command.arg("-c").arg(format!("exec '{}' serve --config '{}' {shell}", program.display(), file.display()));
-    command.env("HOME", scratch.path()).stdin(Stdio::null()).stdout(Stdio::null()).stderr(stderr).kill_on_drop(true);
+    // What follows the program may close its function and say how that is run.
+    let ending = if shell.contains('}') { "" } else { "; }; run" };
+    let line = format!(
+        "EXEC=; run() {{ exec $EXEC '{}' serve --config '{}' {shell}{ending}",
+        program.display(),
+        file.display()
+    );
+    command.arg("-c").arg(line);
+    command.env("HOME", scratch.path()).env("XDG_CACHE_HOME", scratch.path());
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(stderr).kill_on_drop(true);
     let child = command.spawn().expect("it starts");
     until("it is alive", || async {
         tokio::net::TcpStream::connect(("127.0.0.1", admin)).await.ok()?;
@@ -64,4 +72,31 @@ async fn a_full_stderr_stops_nothing() {
     until("the pipe is full", || async { (!filler.is_finished()).then_some(()) }).await;
     let _ = writer.flush();
     serves_and_ends(silent(writer.into(), "").await).await;
+}
+
+#[tokio::test]
+async fn few_open_files_stop_nothing_for_long() {
+    let (mut child, up, url, scratch) = silent(Stdio::null(), "2>/dev/null; }; ulimit -n 40; run").await;
+    let client = Client::connect(&Reach::Url(url.clone()), Revision::R2025_11_25).await;
+    client.tools_until("its child runs", |tools| tools.contains(&"up__echo".into())).await;
+    drop(client);
+    let address = url.trim_start_matches("http://").trim_end_matches("/mcp").to_owned();
+    let mut held = Vec::new();
+    for _ in 0..80 {
+        held.push(tokio::net::TcpStream::connect(&address).await.expect("the system takes it"));
+    }
+    let pid = child.id().expect("it runs");
+    until("it has no room for more", || async { (36..=44).contains(&process::open_files(pid)).then_some(()) }).await;
+    assert!(child.try_wait().expect("it can be asked").is_none(), "it lives");
+    drop(held);
+    serves_and_ends((child, up, url, scratch)).await;
+}
+
+#[tokio::test]
+async fn no_home_and_no_temporary_folder_stop_nothing() {
+    let without = "env -i PATH=/usr/bin:/bin TMPDIR=/no/such/folder";
+    serves_and_ends(silent(Stdio::null(), &format!("2>/dev/null; }}; EXEC='{without}'; run")).await).await;
+    let nowhere =
+        "env -i PATH=/usr/bin:/bin HOME=/proc/no-such-home XDG_CACHE_HOME=/proc/nowhere XDG_STATE_HOME=/proc/nowhere";
+    serves_and_ends(silent(Stdio::null(), &format!("2>/dev/null; }}; EXEC='{nowhere}'; run")).await).await;
 }

@@ -78,8 +78,8 @@ async fn stage(pipe: Revision, web: Revision, keys: &str, owner: Owner) {
         ended.expect("a client's errand");
     }
     for (upstream, _) in &stage.upstreams {
-        assert_eq!(upstream.complaints(), Vec::<String>::new());
-        answers_are_of_whom_was_asked(upstream);
+        assert_eq!(upstream.complaints().await, Vec::<String>::new());
+        answers_are_of_whom_was_asked(upstream).await;
     }
 }
 
@@ -182,9 +182,9 @@ fn of_nobody_else<'a>(name: &str, frames: impl Iterator<Item = &'a Frame>) {
 }
 
 /// Every live question was answered by the one for whom it was.
-fn answers_are_of_whom_was_asked(upstream: &Upstream) {
+async fn answers_are_of_whom_was_asked(upstream: &Upstream) {
     let mut asked = HashMap::new();
-    for event in upstream.events.all() {
+    for event in upstream.seen().await {
         match event.what {
             What::Asked { id, who, .. } => {
                 asked.insert((event.instance, id), who);

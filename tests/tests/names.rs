@@ -215,3 +215,60 @@ async fn instructions_of_all_upstreams_are_joined() {
     let said = again.greeting.as_ref().expect("greeted").value()["instructions"].to_string();
     assert!(said.contains("Instructions of one.") && said.contains("Instructions of two."), "{said}");
 }
+
+/// Names that an upstream may give its tools, though nobody else would.
+fn odd_names() -> Vec<String> {
+    let long = |end: char| format!("{}{end}", "l".repeat(299));
+    let mut names = [
+        "with spaces",
+        "Echo",
+        "ECHO",
+        "écho",
+        "日本語",
+        "a/b.c:d",
+        "up__echo",
+        "__",
+        " ",
+        "🙂",
+        "e\u{301}cho",
+        "<&'\"\\>",
+    ]
+    .map(String::from)
+    .to_vec();
+    names.extend([long('1'), long('2')]);
+    names
+}
+
+#[tokio::test]
+async fn odd_names_of_one_upstream_each_lead_to_their_own_tool() {
+    let odd = odd_names();
+    let defined = |name: &str, text: &str| {
+        format!("{{\"name\":{},\"description\":{},\"inputSchema\":{{\"type\":\"object\"}}}}", quote(name), quote(text))
+    };
+    let script = script("up").only_tools(&["echo"]).with(|script| {
+        script.raw_tools = odd.iter().map(|name| defined(name, &format!("own {name}"))).collect();
+        script.raw_tools.push(defined("echo", "the twin"));
+    });
+    let upstream = Upstream::stdio(script).await;
+    let gateway = Gateway::serve(&Config::new().upstream(&upstream)).await;
+    let client = Client::connect(&gateway.reach(), REVISION).await;
+    let public = client.tools_until("all are listed", |tools| tools.len() == odd.len() + 1).await;
+    let distinct: std::collections::BTreeSet<_> = public.iter().collect();
+    assert_eq!(distinct.len(), public.len(), "no two are alike: {public:?}");
+    let is_legal = |name: &&String| {
+        name.len() <= 64 && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte))
+    };
+    assert!(public.iter().all(|name| is_legal(&name)), "{public:?}");
+    let listed = client.request(Request::new("tools/list", "{}")).await.value();
+    for tool in listed["tools"].as_array().expect("a list") {
+        let (name, description) =
+            (tool["name"].as_str().expect("a name"), tool["description"].as_str().expect("a text"));
+        let own = description.strip_prefix("own ").unwrap_or("echo");
+        let nonce = trunkline_tests::judge::nonce();
+        client.call(name, &trunkline_tests::judge::arguments(&nonce)).await;
+        let (raw, _) = upstream.received(&nonce).await;
+        assert!(raw.contains(&format!("\"name\":{}", quote(own))), "{name} leads to {own:?}: {raw}");
+    }
+    assert_eq!(listed["tools"][0]["description"], "echo of up", "of two twins the first is kept");
+    gateway.says(&["item_twice", "echo"]).await;
+}

@@ -60,8 +60,8 @@ async fn refused(client: &Client, retry: &Request, why: &str) {
     assert!(answer.message().contains(why), "{why}: {}", answer.message());
 }
 
-fn content(upstream: &Upstream, client: &Client) {
-    assert_eq!(upstream.complaints(), Vec::<String>::new());
+async fn content(upstream: &Upstream, client: &Client) {
+    assert_eq!(upstream.complaints().await, Vec::<String>::new());
     assert_eq!(client.complaints.all(), Vec::<String>::new());
 }
 
@@ -81,8 +81,8 @@ async fn calls_are_answered_round_by_round() {
         let message = client.desk.asked(0).await.params["message"].clone();
         assert!(message.as_str().is_some_and(|message| message.starts_with("[up] ")), "{message}");
         upstream.ran("a").await;
-        assert_eq!(upstream.executed(), ["a"]);
-        content(&upstream, &client);
+        assert_eq!(upstream.executed().await, ["a"]);
+        content(&upstream, &client).await;
     }
 }
 
@@ -94,8 +94,8 @@ async fn a_client_on_stdio_is_asked_too() {
     ready(&client).await;
     let talk = client.converse(ask("form,form", "a")).await;
     assert_eq!((talk.rounds, told(&talk)["rounds"].as_array().map(Vec::len)), (2, Some(2)));
-    assert_eq!(upstream.executed(), ["a"]);
-    content(&upstream, &client);
+    assert_eq!(upstream.executed().await, ["a"]);
+    content(&upstream, &client).await;
 }
 
 #[tokio::test]
@@ -106,7 +106,7 @@ async fn pages_are_visited_and_the_call_is_made_again() {
         let client = client(&gateway).await;
         let talk = client.converse(ask("required", "a")).await;
         assert_eq!((talk.rounds, told(&talk)["rounds"].clone()), (1, json!([[]])), "{talk:?}");
-        content(&upstream, &client);
+        content(&upstream, &client).await;
     }
 }
 
@@ -136,8 +136,8 @@ async fn what_is_altered_foreign_or_used_is_refused_and_harms_nothing() {
     assert_eq!(ada.request(retry.clone()).await.value()["isError"], Value::Null);
     refused(&ada, &retry, "already used").await;
     upstream.ran("a").await;
-    assert_eq!(upstream.executed(), ["a"]);
-    content(&upstream, &ada);
+    assert_eq!(upstream.executed().await, ["a"]);
+    content(&upstream, &ada).await;
 }
 
 #[tokio::test]
@@ -151,7 +151,7 @@ async fn an_abandoned_call_ends_at_the_upstream() {
         let given_up = "trunkline_parked_calls_ended_total{reason=\"expired\"} 1";
         gateway.look_until("/metrics", "the call is given up", |page| page.contains(given_up)).await;
         refused(&client, &retry, "expired").await;
-        assert_eq!(upstream.executed(), ["a"]);
+        assert_eq!(upstream.executed().await, ["a"]);
     }
 }
 
@@ -164,7 +164,7 @@ async fn a_call_whose_upstream_dies_is_lost_and_not_made_again() {
     process::signal(upstream.started(0).await.0, "KILL");
     upstream.started(1).await;
     refused(&client, &retry, "leads nowhere").await;
-    assert_eq!(upstream.executed(), ["a"]);
+    assert_eq!(upstream.executed().await, ["a"]);
     // The next call is none the worse for it.
     assert_eq!(client.converse(ask("form", "b")).await.rounds, 1);
 }
@@ -178,7 +178,7 @@ async fn when_the_gateway_ends_parked_calls_do_not_hold_it_up() {
         first_round(&client, &ask("form", "a")).await;
         assert!(gateway.stop().await.success());
         hears_of_no_answer(&upstream).await;
-        assert_eq!(upstream.executed(), ["a"]);
+        assert_eq!(upstream.executed().await, ["a"]);
     }
 }
 
@@ -191,7 +191,7 @@ async fn a_restart_loses_what_was_parked_and_runs_nothing() {
     before.stop().await;
     let after = gateway(&upstream, "", sections).await;
     refused(&client(&after).await, &retry, "another instance of the gateway").await;
-    assert_eq!(upstream.executed(), ["a"]);
+    assert_eq!(upstream.executed().await, ["a"]);
 }
 
 #[tokio::test]
@@ -205,8 +205,8 @@ async fn a_retry_that_nothing_waits_for_never_reaches_a_handshake_upstream() {
             let params = request.params.replacen('{', &format!("{{{more},"), 1);
             refused(&client, &Request { params, ..request.clone() }, "nothing waits for this retry").await;
         }
-        assert_eq!(upstream.executed(), [""; 0]);
-        content(&upstream, &client);
+        assert_eq!(upstream.executed().await, [""; 0]);
+        content(&upstream, &client).await;
     }
 }
 

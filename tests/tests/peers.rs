@@ -10,7 +10,13 @@ use std::time::Duration;
 use errand::{Errand, directly, five_upstreams, reading_only};
 use serde_json::json;
 use tokio::task::JoinSet;
-use trunkline_tests::peers::{self, Connect, Mode, Plan, Report, Sdk, Served, Workplace, none_left, trunkline};
+use trunkline_tests::client::{Client, Reach};
+use trunkline_tests::peers::{
+    self, Connect, Mode, Plan, Report, Sdk, Served, Workplace, none_left, survivors, trunkline,
+};
+use trunkline_tests::process::Program;
+use trunkline_tests::revision::Revision;
+use trunkline_tests::within::until_within;
 
 /// How long a client waits for upstreams that are only just starting, on a crowded machine.
 const PATIENCE: Duration = Duration::from_secs(45);
@@ -19,7 +25,10 @@ fn stdio(place: &Workplace, hosts_file: &Path) -> Connect {
     Connect::Command {
         command: trunkline(),
         args: ["stdio", "--config"].map(String::from).into_iter().chain([hosts_file.display().to_string()]).collect(),
-        env: BTreeMap::from([("HOME".to_owned(), place.home().display().to_string())]),
+        env: BTreeMap::from([
+            ("HOME".to_owned(), place.home().display().to_string()),
+            ("TRUNKLINE_CATALOG__CACHE".to_owned(), "false".to_owned()),
+        ]),
     }
 }
 
@@ -156,5 +165,50 @@ async fn wrapped_upstreams_work_and_go_with_the_gateway() {
     none_left(&place.mark()).await;
     let report = sdk.run(peers, &plan(stdio(&place, &hosts_file), &errand)).await;
     judge(sdk, sdk.revision(), &report, &errand);
+    none_left(&place.mark()).await;
+}
+
+/// Each is two programs of node and a shell, and they start at once.
+const NPX_PATIENCE: Duration = Duration::from_secs(150);
+
+/// As many of those that `npx` starts as one machine bears at once.
+fn under_npx(place: &Workplace, peers: &peers::Peers, count: usize) -> std::path::PathBuf {
+    let folder = peers.node_dir.display().to_string();
+    let entry = || place.upstream(Path::new("npx"), &["--no-install", "--prefix", &folder, "mcp-server-memory"]);
+    place.hosts_file(&(0..count).map(|number| (format!("npx{number}"), entry())).collect())
+}
+
+/// Connects, and waits until all of them are there, each with the processes between it and the gateway.
+async fn all_up(reach: &Reach, place: &Workplace, count: usize) -> Client {
+    let client = Client::connect(reach, Revision::R2025_11_25).await;
+    let all = |tools: &[String]| (0..count).all(|number| tools.contains(&format!("npx{number}__read_graph")));
+    let listed = || async { all(&client.tools().await).then_some(()) };
+    until_within(NPX_PATIENCE, "all of them are up", listed).await;
+    assert!(survivors(&place.mark()).len() > count, "there is somebody between");
+    client
+}
+
+/// Seven, seven and six.
+#[tokio::test]
+async fn twenty_of_npx_go_with_the_gateway_however_it_ends() {
+    let Some(peers) = peers::ready() else { return };
+    let place = Workplace::new();
+    let served = Served::start(&place, &under_npx(&place, peers, 7)).await;
+    drop(all_up(&Reach::Url(served.url.clone()), &place, 7).await);
+    served.stop().await;
+    assert_eq!(survivors(&place.mark()), Vec::<String>::new(), "after SIGTERM");
+
+    let place = Workplace::new();
+    let Connect::Command { command, args, env } = stdio(&place, &under_npx(&place, peers, 7)) else { unreachable!() };
+    let program = Program { path: command, args, env: env.into_iter().collect() };
+    let client = all_up(&Reach::Child(program), &place, 7).await;
+    client.stdio().close().await;
+    assert!(client.stdio().ended().await.success(), "it ends as asked");
+    assert_eq!(survivors(&place.mark()), Vec::<String>::new(), "after the end of stdin");
+
+    let place = Workplace::new();
+    let served = Served::start(&place, &under_npx(&place, peers, 6)).await;
+    drop(all_up(&Reach::Url(served.url.clone()), &place, 6).await);
+    served.kill().await;
     none_left(&place.mark()).await;
 }

@@ -15,7 +15,7 @@ async fn works(upstream: &Upstream, keys: &str) {
     let client = Client::connect(&gateway.reach(), Revision::R2025_11_25).await;
     client.tools_until("the upstream's tools are listed", |tools| tools.contains(&"up__echo".into())).await;
     assert_eq!(client.call("up__echo", "{\"a\":1}").await.text(), "{\"a\":1}");
-    assert_eq!(upstream.complaints(), Vec::<String>::new());
+    assert_eq!(upstream.complaints().await, Vec::<String>::new());
 }
 
 async fn refuses(way: Way, acts: Vec<Act>) {
@@ -24,10 +24,10 @@ async fn refuses(way: Way, acts: Vec<Act>) {
 }
 
 /// How often the upstream received this method.
-fn count(upstream: &Upstream, method: &str) -> usize {
+async fn count(upstream: &Upstream, method: &str) -> usize {
     let wanted = format!("\"{method}\"");
     let fits = |event: &&Event| matches!(&event.what, What::Frame { raw, .. } if raw.contains(&wanted));
-    upstream.events.all().iter().filter(fits).count()
+    upstream.seen().await.iter().filter(fits).count()
 }
 
 macro_rules! refusals {
@@ -69,7 +69,7 @@ async fn an_exit_after_the_probe_means_a_handshake_in_the_next_process() {
     let script = Script::new("up", LEGACY).rule(Rule::on("server/discover", vec![Act::Exit(1)]));
     let upstream = Upstream::stdio(script).await;
     works(&upstream, "restart = { backoff_min = \"15s\", backoff_max = \"15s\" }").await;
-    assert_eq!(count(&upstream, "server/discover"), 1, "the second process is not probed");
+    assert_eq!(count(&upstream, "server/discover").await, 1, "the second process is not probed");
     upstream.started(1).await;
 }
 
@@ -82,7 +82,7 @@ async fn a_late_answer_to_the_probe_does_no_harm() {
     client.tools_until("silence leads to a handshake", |tools| tools.contains(&"up__echo".into())).await;
     upstream.order(Order::Open("late".into())).await;
     assert_eq!(client.call("up__echo", "{}").await.text(), "{}");
-    assert_eq!(count(&upstream, "initialize"), 1);
+    assert_eq!(count(&upstream, "initialize").await, 1);
 }
 
 #[tokio::test]
@@ -99,7 +99,7 @@ async fn a_modern_error_means_modern() {
         let script = Script::new("up", Revision::MODERN).rule(Rule::on("server/discover", vec![act]).once());
         let upstream = Upstream::start(way, script).await;
         works(&upstream, "").await;
-        assert_eq!(count(&upstream, "initialize"), 0, "a modern upstream is never asked to shake hands");
+        assert_eq!(count(&upstream, "initialize").await, 0, "a modern upstream is never asked to shake hands");
     }
 }
 
@@ -108,7 +108,7 @@ async fn an_outage_says_nothing_about_the_era() {
     let down = Rule::on("*", vec![Act::status(503, "text/plain", "try later")]);
     let upstream = Upstream::http(Script::new("up", Revision::MODERN).rule(Rule { times: 1, ..down })).await;
     works(&upstream, "").await;
-    assert_eq!(count(&upstream, "initialize"), 0, "503 is no reason to shake hands");
+    assert_eq!(count(&upstream, "initialize").await, 0, "503 is no reason to shake hands");
 }
 
 #[tokio::test]
@@ -116,7 +116,7 @@ async fn the_configured_era_is_not_probed() {
     for way in [Way::Stdio, Way::Http] {
         let upstream = Upstream::start(way, Script::new("up", LEGACY)).await;
         works(&upstream, "era = \"legacy\"").await;
-        assert_eq!(count(&upstream, "server/discover"), 0);
+        assert_eq!(count(&upstream, "server/discover").await, 0);
     }
 }
 
@@ -126,6 +126,6 @@ async fn an_upstream_of_both_eras_is_used_as_a_modern_one() {
         let script = Script::new("up", LEGACY).with(|script| script.revisions.push(Revision::MODERN));
         let upstream = Upstream::start(way, script).await;
         works(&upstream, "").await;
-        assert_eq!(count(&upstream, "initialize"), 0);
+        assert_eq!(count(&upstream, "initialize").await, 0);
     }
 }

@@ -66,7 +66,45 @@ async fn a_call_that_is_cancelled_before_its_upstream_is_there_is_never_sent() {
             client.tools_until("the upstream is there", |tools| tools.contains(&"up__echo".into())).await;
             client.call("up__echo", "{\"nonce\":\"stays\"}").await.text();
             upstream.ran("stays").await;
-            assert_eq!(upstream.executed(), ["stays"], "{way:?} {revision}");
+            assert_eq!(upstream.executed().await, ["stays"], "{way:?} {revision}");
         }
     }
+}
+
+#[tokio::test]
+async fn clients_with_the_same_token_and_id_hear_each_their_own() {
+    for way in [Way::Stdio, Way::Http] {
+        for asked in [LEGACY, MODERN] {
+            let upstream = Upstream::start(way, Script::new("up", asked)).await;
+            let gateway = Gateway::serve(&Config::new().upstream(&upstream)).await;
+            let mut clients = Vec::new();
+            for revision in [LEGACY, LEGACY, MODERN, MODERN] {
+                let client = Client::connect(&gateway.reach(), revision).await;
+                client.tools_until("the upstream is there", |tools| tools.contains(&"up__progress".into())).await;
+                clients.push(client);
+            }
+            // Each has a number of steps of its own, by which its progress is known.
+            let mut calls = Vec::new();
+            for (number, client) in clients.iter().enumerate() {
+                let arguments = format!("{{\"steps\":{},\"gate\":\"step\"}}", number + 2);
+                let mark = upstream.events.mark();
+                calls.push(client.start(tool("up__progress", &arguments).id("\"1\"").token("\"same\"")).await);
+                upstream.waiting_at_from(mark, "step").await;
+            }
+            upstream.order(Order::Open("step".into())).await;
+            for (number, call) in calls.into_iter().enumerate() {
+                let (notices, steps) = (call.notices.clone(), number + 2);
+                assert_eq!(call.answer().await.text(), "progressed");
+                let said: Vec<String> = notices.all().iter().map(told).collect();
+                let wanted: Vec<String> = (1..=steps).map(|step| format!("\"same\" {step}/{steps}")).collect();
+                assert_eq!(said, wanted, "{way:?} {asked}, client {number}");
+            }
+        }
+    }
+}
+
+/// A notice of progress in short.
+fn told(notice: &trunkline_tests::frame::Frame) -> String {
+    let raw = |key: &str| notice.param(key).map_or_else(String::new, |raw| raw.get().to_owned());
+    format!("{} {}/{}", raw("progressToken"), raw("progress"), raw("total"))
 }

@@ -98,7 +98,10 @@ impl Stage {
                 .into_iter()
                 .chain([self.config.display().to_string()])
                 .collect(),
-            env: BTreeMap::from([("HOME".to_owned(), self.place.home().display().to_string())]),
+            env: BTreeMap::from([
+                ("HOME".to_owned(), self.place.home().display().to_string()),
+                ("TRUNKLINE_CATALOG__CACHE".to_owned(), "false".to_owned()),
+            ]),
         }
     }
 }

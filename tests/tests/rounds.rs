@@ -41,8 +41,8 @@ impl Stage {
         self.client.converse(ask(plan)).await
     }
 
-    fn content(&self) {
-        assert_eq!(self.upstream.complaints(), Vec::<String>::new());
+    async fn content(&self) {
+        assert_eq!(self.upstream.complaints().await, Vec::<String>::new());
         assert_eq!(self.client.complaints.all(), Vec::<String>::new());
     }
 }
@@ -77,7 +77,7 @@ async fn every_kind_is_asked_side_by_side_and_in_rounds() {
             let answer = &one["answer"];
             assert!(answer.to_string().contains("ada") || *answer == json!({"action": "accept"}), "{told}");
         }
-        stage.content();
+        stage.content().await;
     })
     .await;
 }
@@ -97,7 +97,7 @@ async fn what_is_declined_or_refused_is_said_to_whoever_can_hear_it() {
         } else {
             assert_eq!(report(&refused)["rounds"][0][0]["error"]["code"], -1);
         }
-        stage.content();
+        stage.content().await;
     })
     .await;
 }
@@ -169,6 +169,6 @@ async fn a_stateless_upstreams_page_is_complete_with_its_call() {
         open.answer().await;
         let told: Vec<_> = notices.all().iter().filter_map(completed).collect();
         assert_eq!(told, [json!({"elicitationId": page})]);
-        stage.content();
+        stage.content().await;
     }
 }

@@ -156,15 +156,18 @@ async fn a_principals_child_ends_when_it_was_not_called_for_long() {
     assert_eq!(process_of(&upstream, &ann, "b").await, 2, "it is started again when it is needed");
 }
 
-/// What handshakes have declared, by process or session, in their order.
-fn declared(upstream: &Upstream) -> Vec<serde_json::Value> {
+/// What handshakes have declared up to now, by process or session, in their order.
+async fn declared(upstream: &Upstream) -> Vec<serde_json::Value> {
     let pick = |event: Event| match event.what {
         What::Frame { raw, .. } => {
             Frame::parse(raw.as_bytes()).ok().filter(|frame| frame.method.as_deref() == Some("initialize")).map(|_| raw)
         }
         _ => None,
     };
-    let opened = upstream.events.all().into_iter().filter_map(pick);
+    let mut events = upstream.seen().await;
+    // Each process tells on its own, and may be heard after the next one.
+    events.sort_by_key(|event| event.instance);
+    let opened = events.into_iter().filter_map(pick);
     let read =
         |raw: String| serde_json::from_str::<serde_json::Value>(&raw).expect("JSON")["params"]["capabilities"].clone();
     opened.map(read).collect()
@@ -181,7 +184,7 @@ async fn a_child_is_told_what_may_be_asked_of_whom_it_serves() {
     let modern = client(&gateway, "ann", Revision::MODERN).await;
     assert_eq!(process_of(&upstream, &modern, "b").await, 2);
     let offered = serde_json::json!({"roots": {"listChanged": true}});
-    assert_eq!(declared(&upstream), [offered.clone(), serde_json::json!({"elicitation": {"url": {}}}), offered]);
+    assert_eq!(declared(&upstream).await, [offered.clone(), serde_json::json!({"elicitation": {"url": {}}}), offered]);
 }
 
 #[tokio::test]
@@ -193,7 +196,7 @@ async fn a_child_of_the_one_client_is_told_what_that_can_be_asked() {
         let client = Client::connect_with(&gateway.reach(), revision, desk).await;
         assert_eq!(process_of(&upstream, &client, "a").await, 0, "{revision}: there is one client, and one child");
         let expected = serde_json::json!({"sampling": {}, "roots": {"listChanged": true}});
-        assert_eq!(declared(&upstream), [expected], "{revision}");
+        assert_eq!(declared(&upstream).await, [expected], "{revision}");
     }
 }
 
@@ -217,7 +220,7 @@ async fn over_http_each_set_of_capabilities_is_declared_in_a_session_of_its_own(
         sessions.push(upstream.events.wait("the call arrives in a session", pick).await);
     }
     assert!(sessions[0] == sessions[2] && sessions[0] != sessions[1], "{sessions:?}");
-    let declared = declared(&upstream);
+    let declared = declared(&upstream).await;
     assert_eq!(declared.len(), 3, "the primary one, and one for each set: {declared:?}");
     assert_eq!(
         declared[1..],

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use tokio::net::TcpStream;
 use trunkline_tests::client::converse::asks;
 use trunkline_tests::client::{Client, Desk, Reply, Request, tool};
 use trunkline_tests::gateway::{Config, Gateway, StdioGateway};
@@ -137,18 +138,60 @@ async fn kill_leaves_nobody_that_ends_with_its_stdin() {
     .await;
 }
 
-#[tokio::test]
-async fn a_call_in_flight_may_finish() {
+/// A child whose tools are listed by way of a gateway.
+async fn ready() -> (Upstream, Gateway, Client) {
     let upstream = Upstream::stdio(Script::new("up", REVISION)).await;
     let gateway = Gateway::serve(&Config::new().upstream(&upstream)).await;
     let client = Client::connect(&gateway.reach(), REVISION).await;
     client.tools_until("its tools are listed", |tools| tools.contains(&"up__wait".into())).await;
+    (upstream, gateway, client)
+}
+
+#[tokio::test]
+async fn a_call_in_flight_may_finish() {
+    let (upstream, gateway, client) = ready().await;
     let open = client.start(tool("up__wait", "{\"gate\":\"last\"}")).await;
     upstream.waiting_at("last").await;
     process::signal(gateway.pid, "TERM");
     gateway.look_until("/readyz", "readiness is taken back", |page| !page.is_empty()).await;
     upstream.order(Order::Open("last".into())).await;
     assert_eq!(open.answer().await.text(), "released");
+    assert!(gateway.ended().await.success());
+}
+
+#[tokio::test]
+async fn at_sigint_too_what_runs_may_finish_and_nobody_comes_in_any_more() {
+    let (upstream, gateway, client) = ready().await;
+    let open = client.start(tool("up__wait", "{\"gate\":\"last\"}")).await;
+    upstream.waiting_at("last").await;
+    process::signal(gateway.pid, "INT");
+    let address = gateway.url.trim_start_matches("http://").trim_end_matches("/mcp");
+    until("nobody is let in", || async { TcpStream::connect(address).await.is_err().then_some(()) }).await;
+    upstream.order(Order::Open("last".into())).await;
+    assert_eq!(open.answer().await.text(), "released");
+    assert!(gateway.ended().await.success());
+}
+
+#[tokio::test]
+async fn a_hundred_calls_in_flight_all_have_their_answers() {
+    let upstream = Upstream::stdio(Script::new("up", REVISION)).await;
+    let gateway = Gateway::serve(&Config::new().upstream(&upstream)).await;
+    let sessions = Client::connect(&gateway.reach(), REVISION).await;
+    let stateless = Client::connect(&gateway.reach(), Revision::MODERN).await;
+    sessions.tools_until("its tools are listed", |tools| tools.contains(&"up__wait".into())).await;
+    let mut open = Vec::new();
+    for number in 0..50 {
+        for client in [&sessions, &stateless] {
+            open.push(client.start(tool("up__wait", &format!("{{\"gate\":\"last\",\"nonce\":\"{number}\"}}"))).await);
+        }
+    }
+    upstream.waiting(100).await;
+    process::signal(gateway.pid, "TERM");
+    gateway.look_until("/readyz", "readiness is taken back", |page| !page.is_empty()).await;
+    upstream.order(Order::Open("last".into())).await;
+    for call in open {
+        assert_eq!(call.answer().await.text(), "released");
+    }
     assert!(gateway.ended().await.success());
 }
 
@@ -175,11 +218,14 @@ async fn what_was_asked_before_the_end_of_stdin_is_answered() {
     let greeted = client.start(Request::new("initialize", greeting)).await;
     client.notify("notifications/initialized", "{}").await;
     let listed = client.start(Request::new("tools/list", "{}")).await;
-    let called = client.start(tool("up__echo", "{\"a\":1}")).await;
+    let called = client.start(tool("up__wait", "{\"gate\":\"last\"}")).await;
+    // There is little time after the end, and starting a child may take all of it.
+    upstream.waiting_at("last").await;
     client.stdio().close().await;
+    upstream.order(Order::Open("last".into())).await;
     assert!(greeted.answer().await.result().contains("2025-11-25"));
     assert!(listed.answer().await.result().contains("up__echo"));
-    assert_eq!(called.answer().await.text(), "{\"a\":1}");
+    assert_eq!(called.answer().await.text(), "released");
     assert!(client.stdio().ended().await.success());
     assert_eq!(client.complaints.all(), Vec::<String>::new());
 }

@@ -4,15 +4,31 @@ use std::path::PathBuf;
 
 use trunkline_tests::client::{Client, Request};
 use trunkline_tests::gateway::{Config, Gateway, StdioGateway};
-use trunkline_tests::journal::Order;
-use trunkline_tests::process::Program;
+use trunkline_tests::journal::{Event, Order};
+use trunkline_tests::process::{Program, beside};
 use trunkline_tests::revision::Revision;
+use trunkline_tests::scratch::Scratch;
 use trunkline_tests::script::{Act, Rule, Script};
 use trunkline_tests::upstream::Upstream;
+use trunkline_tests::within::within;
 
 const REVISION: Revision = Revision::R2025_11_25;
 const HEALTHY: usize = 12;
 const HANGING: usize = 5;
+
+/// What it says last is not lost with the process, however busy the machine is.
+#[tokio::test]
+async fn where_somebody_else_listens_it_says_so_before_it_ends() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("loopback has a free port");
+    let address = taken.local_addr().expect("a bound socket has an address").to_string();
+    for _ in 0..20 {
+        let mut command = tokio::process::Command::new(beside("trunkline-under-test"));
+        command.args(["serve", "--listen", "127.0.0.1:0", "--admin", &address]).env("HOME", "/nonexistent");
+        let output = within("it ends", command.kill_on_drop(true).output()).await.expect("it runs");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.code() == Some(1) && said.contains(&format!("cannot listen on {address}")), "{output:?}");
+    }
+}
 
 /// Twenty upstreams: twelve that wait for the test in their handshake, five that never answer it, two that exit at
 /// once, one whose program is missing.
@@ -118,12 +134,18 @@ async fn over_stdio_the_door_opens_first() {
 async fn a_host_that_only_probes_starts_nothing() {
     let upstream = Upstream::stdio(Script::new("up", REVISION)).await;
     let gateway = StdioGateway::prepare(&Config::new().upstream(&upstream));
-    let client = Client::open(&gateway.reach(), Revision::MODERN).await;
-    let answer = client.request(Request::new("server/discover", "{}")).await;
-    assert_eq!(answer.value()["resultType"], "complete");
-    client.stdio().close().await;
-    assert!(client.stdio().ended().await.success());
-    assert!(upstream.events.all().is_empty(), "nothing was started: {:?}", upstream.events.all());
+    // From a file, so that the end of stdin comes right behind the question, however busy the machine is.
+    let scratch = Scratch::new();
+    let question = Request::new("server/discover", "{}").capabilities("{}").text(Revision::MODERN, "1");
+    let stdin = std::fs::File::open(scratch.file("question", &format!("{question}\n"))).expect("it was written");
+    let Program { path, args, env } = &gateway.program;
+    let mut command = tokio::process::Command::new(path);
+    command.args(args).envs(env.iter().cloned()).stdin(stdin).kill_on_drop(true);
+    let output = within("it ends", command.output()).await.expect("it runs");
+    assert!(output.status.success(), "{output:?}");
+    assert!(String::from_utf8_lossy(&output.stdout).contains("\"resultType\":\"complete\""), "{output:?}");
+    let seen = upstream.seen().await;
+    assert!(seen.is_empty(), "nothing was started: {seen:?}");
 }
 
 #[tokio::test]
@@ -177,4 +199,23 @@ async fn a_restarted_upstream_keeps_its_place_in_the_list() {
     gateway.says(&["up", "3"]).await;
     assert_eq!(client.tools().await, before, "stale entries are kept while it is away");
     assert!(!upstream.events.all().iter().any(|event| event.instance == 1), "it has not been started again yet");
+}
+
+#[tokio::test]
+async fn a_slow_first_answer_is_waited_for_and_its_tools_are_told_of() {
+    let gate = Rule::on("initialize", vec![Act::Gate("door".into())]);
+    let slow = Upstream::stdio(Script::new("slow", REVISION).rule(gate)).await;
+    let config = Config::new().upstream(&slow).section("[catalog]\nfirst_list_wait = 0");
+    let gateway = Gateway::serve(&config).await;
+    slow.waiting_at("door").await;
+    let client = Client::connect(&gateway.reach(), REVISION).await;
+    let ear = client.listen(&[]).await;
+    assert_eq!(client.tools().await, Vec::<String>::new());
+    let page = gateway.look("/readyz?verbose").await;
+    assert!(String::from_utf8_lossy(&page.body).contains("starting"), "it says why");
+    slow.order(Order::Open("door".into())).await;
+    ear.hears(0, "notifications/tools/list_changed").await;
+    assert!(client.tools().await.contains(&"slow__echo".into()));
+    let is_second = |event: &Event| (event.instance > 0).then_some(());
+    assert!(slow.events.find(0, is_second).is_none(), "it was not started anew");
 }

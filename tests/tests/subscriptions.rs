@@ -5,7 +5,7 @@ use std::sync::Arc;
 use trunkline_tests::client::{Client, Open, Request};
 use trunkline_tests::frame::{Frame, quote};
 use trunkline_tests::gateway::{Config, Gateway, StdioGateway};
-use trunkline_tests::journal::{Event, Order, What};
+use trunkline_tests::journal::{self, Event, Order, What};
 use trunkline_tests::revision::Revision;
 use trunkline_tests::script::Script;
 use trunkline_tests::tape::Tape;
@@ -48,12 +48,12 @@ async fn update(upstream: &Upstream, uri: &str) {
     upstream.order(Order::Notify(UPDATED.into(), format!("{{\"uri\":{}}}", quote(uri)))).await;
 }
 
-/// How often the upstream was sent such a request about the resource, and by which of its processes.
-fn asked(upstream: &Upstream, method: &str) -> Vec<usize> {
+/// The requests of this method about the resource that the upstream was sent up to now.
+async fn asked(upstream: &Upstream, method: &str) -> Vec<Event> {
     let text = format!("\"{method}\"");
     let is_one =
         |event: &Event| matches!(&event.what, What::Frame { raw, .. } if raw.contains(&text) && raw.contains(URI));
-    upstream.events.all().into_iter().filter(is_one).map(|event| event.instance).collect()
+    upstream.seen().await.into_iter().filter(is_one).collect()
 }
 
 async fn ready(client: &Client) {
@@ -140,9 +140,9 @@ async fn counted(way: Way) {
     ready(&session).await;
     let (one, two) = (listen(&first, "1", &of(&[URI])).await, listen(&second, "1", &of(&[URI])).await);
     let three = session.listen(&[URI]).await;
-    acknowledged(&one).await;
-    acknowledged(&two).await;
-    assert_eq!(asked(&upstream, "resources/subscribe").len(), 1, "{way:?}");
+    let honoured = serde_json::json!({"resourceSubscriptions": [URI]});
+    assert_eq!([acknowledged(&one).await, acknowledged(&two).await], [honoured.clone(), honoured], "{way:?}");
+    assert_eq!(asked(&upstream, "resources/subscribe").await.len(), 1, "{way:?}");
     let tapes: [&Arc<Tape<Frame>>; 3] = [&one.notices, &two.notices, &three.heard];
     let marks = tapes.map(|tape| tape.mark());
     update(&upstream, URI).await;
@@ -154,16 +154,14 @@ async fn counted(way: Way) {
     let mark = three.heard.mark();
     update(&upstream, URI).await;
     hears(&three.heard, mark, UPDATED).await;
-    assert_eq!(asked(&upstream, "resources/unsubscribe").len(), 0, "one of three still listens: {way:?}");
+    assert_eq!(asked(&upstream, "resources/unsubscribe").await.len(), 0, "one of three still listens: {way:?}");
     let gone = session.request(Request::new("resources/unsubscribe", &format!("{{\"uri\":{}}}", quote(URI)))).await;
     assert_eq!(gone.result(), "{}");
     upstream.received("resources/unsubscribe").await;
     let again = session.request(Request::new("resources/subscribe", &format!("{{\"uri\":{}}}", quote(URI)))).await;
     assert_eq!(again.result(), "{}", "what was let go can be had again");
-    // What a child tells of itself arrives on its own.
-    let is_twice = || async { (asked(&upstream, "resources/subscribe").len() == 2).then_some(()) };
-    trunkline_tests::within::until("it is asked for again", is_twice).await;
-    assert_eq!(asked(&upstream, "resources/unsubscribe").len(), 1);
+    assert_eq!(asked(&upstream, "resources/subscribe").await.len(), 2, "it is asked for again: {way:?}");
+    assert_eq!(asked(&upstream, "resources/unsubscribe").await.len(), 1, "{way:?}");
 }
 
 #[tokio::test]
@@ -189,13 +187,17 @@ async fn the_next_process_is_subscribed_to_again_and_what_was_missed_is_told() {
         acknowledged(&one).await;
         let tapes: [&Arc<Tape<Frame>>; 2] = [&one.notices, &two.heard];
         let marks = tapes.map(|tape| tape.mark());
+        let mut heard = None;
         upstream.order(Order::Exit(3)).await;
         for (tape, mark) in tapes.into_iter().zip(marks) {
             let told = hears(tape, mark, UPDATED).await;
             assert_eq!(told.param_text("uri").as_deref(), Some(URI), "{revision}");
+            heard.get_or_insert_with(journal::now);
         }
         let method = if revision.is_modern() { "subscriptions/listen" } else { "resources/subscribe" };
-        assert!(asked(&upstream, method).contains(&1), "it was asked for before it was told: {revision}");
+        let is_before = |event: &Event| event.instance == 1 && Some(event.at) <= heard;
+        let asked = asked(&upstream, method).await;
+        assert!(asked.iter().any(is_before), "it was asked for before it was told: {revision}: {heard:?} {asked:?}");
         let marks = tapes.map(|tape| tape.mark());
         update(&upstream, URI).await;
         for (tape, mark) in tapes.into_iter().zip(marks) {
@@ -217,7 +219,7 @@ async fn the_next_session_is_subscribed_to_again() {
     // Its lists are asked for, and that shows that the session is gone.
     upstream.order(Order::AddTool("later".into())).await;
     hears(&open.notices, mark, UPDATED).await;
-    assert_eq!(asked(&upstream, "resources/subscribe").len(), 2);
+    assert_eq!(asked(&upstream, "resources/subscribe").await.len(), 2);
 }
 
 #[tokio::test]
@@ -234,7 +236,7 @@ async fn a_call_that_finds_its_own_session_gone_has_the_subscriptions_restored()
     upstream.order(Order::ForgetSessions).await;
     client.call("up__echo", "{}").await.text();
     hears(&open.notices, mark, UPDATED).await;
-    assert_eq!(asked(&upstream, "resources/subscribe").len(), 2);
+    assert_eq!(asked(&upstream, "resources/subscribe").await.len(), 2);
 }
 
 #[tokio::test]

@@ -40,6 +40,9 @@ async fn calls_upstreams_and_sessions_are_counted_by_their_names() {
     session.call("child__tool_error", "{}").await.text();
     assert_eq!(stateless.call("host__fail", "{}").await.code(), 4242);
     assert_eq!(stateless.call("nobody__echo", "{}").await.code(), -32602);
+    // A call that takes longer may have a stream of its own.
+    let page = String::from_utf8_lossy(&gateway.look("/metrics").await.body).into_owned();
+    assert_eq!(value(&page, "trunkline_streams", &[("kind", "sse")]), Some(1.0), "{page}");
     let open = session.start(tool("child__wait", "{\"gate\":\"g\"}")).await;
     child.waiting_at("g").await;
     let calls = "trunkline_requests_total";
@@ -56,7 +59,6 @@ async fn calls_upstreams_and_sessions_are_counted_by_their_names() {
         ("trunkline_upstream_state", vec![("upstream", "host"), ("state", "starting")], 0.0),
         ("trunkline_upstream_start_duration_seconds_count", vec![("upstream", "child")], 1.0),
         ("trunkline_sessions", vec![("transport", "http")], 1.0),
-        ("trunkline_streams", vec![("kind", "sse")], 1.0),
         ("trunkline_catalog_items", vec![("upstream", "child"), ("kind", "tools")], 6.0),
     ];
     for (name, labels, wanted) in wanted {
@@ -91,4 +93,44 @@ async fn it_is_not_ready_while_it_drains() {
     upstream.order(Order::Open("g".into())).await;
     assert_eq!(open.answer().await.text(), "released", "what runs may finish");
     assert!(gateway.ended().await.success());
+}
+
+#[tokio::test]
+async fn whoever_looks_is_answered_while_calls_pile_up() {
+    let upstream = Upstream::stdio(Script::new("up", LEGACY)).await;
+    let gateway = Gateway::serve(&Config::new().upstream(&upstream)).await;
+    let client = Client::connect(&gateway.reach(), LEGACY).await;
+    client.tools_until("its tools are listed", |tools| tools.contains(&"up__wait".into())).await;
+    let mut open = Vec::new();
+    for _ in 0..200 {
+        open.push(client.start(tool("up__wait", "{\"gate\":\"g\"}")).await);
+    }
+    upstream.waiting(200).await;
+    // Further ones come and go meanwhile, as fast as they can.
+    let flood = || async {
+        let one = Client::connect(&gateway.reach(), Revision::MODERN).await;
+        loop {
+            assert_eq!(one.call("up__echo", "{\"a\":1}").await.text(), "{\"a\":1}");
+        }
+    };
+    let looks = async {
+        for _ in 0..25 {
+            for path in ["/livez", "/readyz", "/readyz?verbose", "/metrics"] {
+                let answer = gateway.look(path).await;
+                assert_eq!(answer.status, 200, "{path}");
+            }
+        }
+    };
+    let floods = async { tokio::join!(flood(), flood(), flood(), flood(), flood(), flood(), flood(), flood()) };
+    tokio::select! {
+        () = looks => {}
+        _ = floods => unreachable!("they come for ever"),
+    }
+    let page = String::from_utf8_lossy(&gateway.look("/metrics").await.body).into_owned();
+    let under_way = value(&page, "trunkline_inflight_requests", &[("upstream", "up")]);
+    assert!(under_way >= Some(200.0), "all of them still wait: {under_way:?}");
+    upstream.order(Order::Open("g".into())).await;
+    for call in open {
+        assert_eq!(call.answer().await.text(), "released");
+    }
 }

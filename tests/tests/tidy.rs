@@ -1,7 +1,8 @@
-//! The house: sizes, first lines, layers, circles, words, and the map in the README.
+//! The house: sizes, first lines, layers, circles, words, the map in the README, and which test stands for which fault.
 
 mod tidy {
     pub(crate) mod circles;
+    pub(crate) mod faults;
     pub(crate) mod imports;
     pub(crate) mod map;
     pub(crate) mod scanner;
@@ -179,6 +180,11 @@ fn one_word_means_one_thing() {
 #[test]
 fn the_map_is_the_folder() {
     none(tidy::map::faults());
+}
+
+#[test]
+fn every_fault_has_its_test() {
+    none(tidy::faults::faults());
 }
 
 #[test]

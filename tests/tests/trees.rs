@@ -135,25 +135,32 @@ async fn a_direct_child_goes_with_the_gateway_also_without_the_guard() {
     let family = one("death", "exec sleep 1000").await;
     let gateway = Gateway::serve(&family.config).await;
     until("the child is there", || async { (!survivors(&family.mark).is_empty()).then_some(()) }).await;
-    process::signal(guard_of(gateway.pid).await, "KILL");
+    // Stopped, and not killed: it would be replaced.
+    let guard = guard_of(gateway.pid).await;
+    process::signal(guard, "STOP");
     process::signal(gateway.pid, "KILL");
     gateway.ended().await;
     until("it was told by the system", || async { survivors(&family.mark).is_empty().then_some(()) }).await;
+    process::signal(guard, "KILL");
 }
 
 #[tokio::test]
-async fn the_guard_is_replaced_with_the_next_child() {
-    let family = one("guard", "exec REAL").await;
+async fn a_guard_that_is_killed_is_replaced_and_the_next_one_ends_them_all() {
+    let family = one("guard", "(trap '' TERM; setsid sleep 1000) & exec REAL").await;
     let gateway = Gateway::serve(&family.config).await;
     let client = Client::connect(&gateway.reach(), REVISION).await;
     client.tools_until("it is up", |tools| tools.contains(&"up__echo".into())).await;
+    straggler(&family.mark).await;
     let guard = guard_of(gateway.pid).await;
+    // Who ends by name all that is called like the gateway does not end it too.
+    let name = || async { std::fs::read_to_string(format!("/proc/{guard}/comm")).ok() };
+    until("it has a name of its own", || async { name().await.filter(|name| name == "upstream-guard\n") }).await;
     process::signal(guard, "KILL");
-    process::signal(family.upstreams[0].started(0).await.0, "KILL");
-    family.upstreams[0].started(1).await;
-    assert_ne!(guard_of(gateway.pid).await, guard);
-    assert!(gateway.stop().await.success());
-    none_left(&family.mark).await;
+    until("there is another", || async { (guard_of(gateway.pid).await != guard).then_some(()) }).await;
+    assert_eq!(client.call("up__echo", "{\"a\":1}").await.text(), "{\"a\":1}");
+    process::signal(gateway.pid, "KILL");
+    gateway.ended().await;
+    until("the next guard has ended them all", || async { survivors(&family.mark).is_empty().then_some(()) }).await;
 }
 
 #[tokio::test]

@@ -29,6 +29,8 @@ pub struct Call {
     pub is_notification: bool,
     /// The `Mcp-Param-*` headers of a modern HTTP request, for the router to compare; `None` on other transports.
     pub param_headers: Option<Box<[(HeaderName, HeaderValue)]>>,
+    /// What the client calls what it asks for, where its owner calls it something else.
+    pub public: Option<Arc<str>>,
     /// The upstream that gave out the state that the call bears: nobody else may have it.
     pub bound_to: Option<Arc<str>>,
 }
@@ -104,12 +106,14 @@ pub struct ListenFilter {
     pub resources: bool,
     /// Changes of these resources.
     pub uris: Vec<Arc<str>>,
+    /// How these tasks stand: of the extension `io.modelcontextprotocol/tasks`.
+    pub tasks: Vec<Arc<str>>,
 }
 
 impl ListenFilter {
     /// All three lists and no resource: what a legacy session hears of unasked.
     pub fn lists() -> Self {
-        Self { tools: true, prompts: true, resources: true, uris: Vec::new() }
+        Self { tools: true, prompts: true, resources: true, ..Self::default() }
     }
 
     /// Reads the parameters of a `subscriptions/listen` request.
@@ -123,11 +127,8 @@ impl ListenFilter {
                 Some("toolsListChanged") => filter.tools = flag(value)?,
                 Some("promptsListChanged") => filter.prompts = flag(value)?,
                 Some("resourcesListChanged") => filter.resources = flag(value)?,
-                Some("resourceSubscriptions") => {
-                    for place in json::elements(value).ok()? {
-                        filter.uris.push(json::unquote(&value[place])?.into());
-                    }
-                }
+                Some("resourceSubscriptions") => filter.uris = texts(value)?,
+                Some("taskIds") => filter.tasks = texts(value)?,
                 _ => {}
             }
         }
@@ -146,9 +147,11 @@ impl ListenFilter {
                 parts.push(format!("\"{name}\":true"));
             }
         }
-        if !self.uris.is_empty() {
-            let uris: Vec<_> = self.uris.iter().map(|uri| json::quote(uri)).collect();
-            parts.push(format!("\"resourceSubscriptions\":[{}]", uris.join(",")));
+        for (wanted, name) in [(&self.uris, "resourceSubscriptions"), (&self.tasks, "taskIds")] {
+            if !wanted.is_empty() {
+                let texts: Vec<_> = wanted.iter().map(|text| json::quote(text)).collect();
+                parts.push(format!("\"{name}\":[{}]", texts.join(",")));
+            }
         }
         format!("{{{}}}", parts.join(","))
     }
@@ -157,6 +160,10 @@ impl ListenFilter {
     pub fn to_params(&self) -> Object {
         Object::parse(format!("{{\"notifications\":{}}}", self.to_json()).into()).expect("what we write is an object")
     }
+}
+
+fn texts(raw: &[u8]) -> Option<Vec<Arc<str>>> {
+    json::elements(raw).ok()?.into_iter().map(|place| Some(json::unquote(&raw[place])?.into())).collect()
 }
 
 fn flag(raw: &[u8]) -> Option<bool> {
@@ -173,7 +180,7 @@ mod tests {
 
     #[test]
     fn a_filter_survives_its_own_writing() {
-        let filter = ListenFilter { uris: vec!["a:\"b".into()], ..ListenFilter::lists() };
+        let filter = ListenFilter { uris: vec!["a:\"b".into()], tasks: vec!["t".into()], ..ListenFilter::lists() };
         assert_eq!(ListenFilter::parse(&filter.to_params()), Some(filter));
         assert_eq!(ListenFilter::parse(&Object::empty()), None);
     }

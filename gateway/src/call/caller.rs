@@ -3,6 +3,7 @@
 use super::grants::Grants;
 use super::tenant::Tenant;
 use crate::protocol::Revision;
+use crate::protocol::beyond::{Beyond, Declared};
 use crate::protocol::capability::Capabilities;
 use bytes::Bytes;
 use std::sync::{Arc, OnceLock};
@@ -42,17 +43,26 @@ pub struct Caller {
     pub capabilities: Bytes,
     /// The legacy session it comes from; a modern caller has none.
     pub tenant: Option<Arc<Tenant>>,
-    /// What it can be asked, once somebody wanted to know.
+    /// What it has declared, once somebody wanted to know.
     pub can: Can,
 }
 
-/// What a caller can be asked, read when it is first wanted: most calls are never asked anything.
+/// What a caller has declared, read when it is first wanted: most calls are never asked anything.
 #[derive(Debug, Clone, Default)]
-pub struct Can(OnceLock<Capabilities>);
+pub struct Can(OnceLock<Declared>);
 
 impl Caller {
     /// What it can be asked.
     pub fn can(&self) -> Capabilities {
-        *self.can.0.get_or_init(|| Capabilities::parse(&self.capabilities, self.revision))
+        self.declared().can
+    }
+
+    /// What it has declared beyond the protocol.
+    pub fn beyond(&self) -> &Beyond {
+        &self.declared().beyond
+    }
+
+    fn declared(&self) -> &Declared {
+        self.can.0.get_or_init(|| Declared::parse(&self.capabilities, self.revision))
     }
 }

@@ -31,4 +31,7 @@ pub enum Change {
     Resources,
     /// A resource changed: its public URI.
     Updated(Arc<str>),
+    /// A task stands otherwise than before: the parameters of the notification, under its public id. The `_meta` member that
+    /// ties them to a listen call is the upstream hop's and is replaced at the exit.
+    Task(Object),
 }

@@ -47,7 +47,7 @@ impl Shown {
         }
         let settled = all.iter().all(|health| self.last.contains_key(&health.name));
         if settled && !std::mem::replace(&mut self.summary, true) {
-            let ready = all.iter().filter(|health| health.state == State::Ready);
+            let ready = all.iter().filter(|health| health.state.is_up());
             let tools = ready.clone().filter_map(|health| health.items).map(|items| items[0]).sum();
             lines.push(report::summary(tools, ready.count(), all.len()));
         }
@@ -62,16 +62,21 @@ fn describe(health: &Health, width: usize) -> Option<(String, String)> {
             tools: health.items.map_or(0, |items| items[0]),
             after: health.started_in.unwrap_or_default(),
         },
+        State::Degraded => News::Degraded { cause: health.cause.as_deref()? },
         State::BackingOff | State::Failed => News::Failed {
             cause: health.cause.as_deref().unwrap_or("unknown"),
             retry: health.retry_at.map(|at| at.saturating_duration_since(tokio::time::Instant::now())),
         },
         State::Starting => News::Waiting { cause: health.cause.as_deref()? },
-        State::Stopped => return None,
+        State::Idle => News::Resting { until: "started when it is needed" },
+        // At the end all are stopped, and nobody asks why.
+        State::Stopped => News::Resting { until: health.cause.as_deref()? },
     };
     let key = match &news {
         News::Ready { tools, .. } => format!("ready {tools}"),
         News::Waiting { .. } => "waiting".to_owned(),
+        News::Resting { until } => format!("resting {until}"),
+        News::Degraded { cause } => format!("degraded {cause}"),
         // Figures (a process id, the name of a log file) make no other failure.
         News::Failed { cause, .. } => format!("failed {}", cause.replace(|c: char| c.is_ascii_digit(), "")),
     };

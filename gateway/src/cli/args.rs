@@ -48,6 +48,12 @@ pub(super) enum Command {
     Ls(Look),
     /// Say all that a running gateway knows of one upstream
     Status(Status),
+    /// Start an upstream of a running gateway
+    Start(Status),
+    /// Stop an upstream of a running gateway, until it is started by hand
+    Stop(Status),
+    /// Stop an upstream of a running gateway, and start it again
+    Restart(Status),
     /// Say which version this is
     Version,
     /// A small upstream to try the gateway with
@@ -112,7 +118,7 @@ impl Look {
     }
 }
 
-/// What `status` takes besides.
+/// What `status` takes besides, and whatever else is about one upstream.
 #[derive(Debug, Default, Group)]
 pub(super) struct Status {
     /// The upstream

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use crate::config::fault::Faults;
-use crate::telemetry::logging::say;
+use crate::telemetry::logging::{flush, say};
 
 /// Why a command did not do what was asked.
 #[derive(Debug)]
@@ -17,9 +17,9 @@ pub(super) enum Failure {
 }
 
 impl Failure {
-    /// Says what happened on stderr.
+    /// Says what happened on stderr, and waits a moment until it is written: the process ends with this.
     pub(super) fn end(self) -> ExitCode {
-        match self {
+        let code = match self {
             Self::Failed(error) => {
                 say(&format!("error: {error:#}"));
                 ExitCode::from(1)
@@ -29,7 +29,9 @@ impl Failure {
                 ExitCode::from(3)
             }
             Self::Said => ExitCode::from(3),
-        }
+        };
+        flush();
+        code
     }
 }
 

@@ -7,6 +7,7 @@ mod demo;
 mod failure;
 mod look;
 mod ls;
+mod order;
 pub mod report;
 mod runtime;
 mod serve;
@@ -20,6 +21,7 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use crate::gateway;
+use crate::lifecycle::Order;
 use args::{Args, Command};
 
 /// The whole program: reads the command line, does what it says, and says how that went.
@@ -32,6 +34,9 @@ pub fn main() -> ExitCode {
         Command::Check(shared) => check::run(&args.shared.join(shared)),
         Command::Ls(look) => ls::run(&look.after(args.shared)),
         Command::Status(status) => status::run(&status.after(args.shared)),
+        Command::Start(upstream) => order::run(Order::Start, &upstream.after(args.shared)),
+        Command::Stop(upstream) => order::run(Order::Stop, &upstream.after(args.shared)),
+        Command::Restart(upstream) => order::run(Order::Restart, &upstream.after(args.shared)),
         Command::Version => version::run(),
         Command::DemoUpstream => demo::run(),
         Command::StartUpstream(start) => return gateway::become_program(start.gateway, &start.program, &start.args),

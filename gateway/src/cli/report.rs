@@ -23,6 +23,16 @@ pub enum News<'a> {
         /// What, in words for a person.
         cause: &'a str,
     },
+    /// It does not run, and nothing is wrong with it.
+    Resting {
+        /// What it waits for, in words for a person.
+        until: &'a str,
+    },
+    /// It is usable, and something ails it.
+    Degraded {
+        /// What, in words for a person.
+        cause: &'a str,
+    },
     /// It is not, for now or for good.
     Failed {
         /// Why, in words for a person.
@@ -48,6 +58,8 @@ pub fn upstream(name: &str, transport: &str, width: usize, news: News<'_>) -> St
             format!("  ready    {name:width$}   {transport:5}   {tools:8}   {after:.1} s")
         }
         News::Waiting { cause } => format!("  waiting  {name:width$}   {transport:5}   {}", printable(cause.trim())),
+        News::Resting { until } => format!("  resting  {name:width$}   {transport:5}   {}", printable(until)),
+        News::Degraded { cause } => format!("  degraded {name:width$}   {transport:5}   {}", printable(cause.trim())),
         News::Failed { cause, retry } => {
             let retry = retry.map(|retry| format!("   (retry in {} s)", retry.as_secs_f64().ceil()));
             let cause = printable(cause.trim());
@@ -130,6 +142,8 @@ mod tests {
             upstream("jira", "stdio", 4, failed),
             "  failed   jira   stdio   npx: not found.\\u{1b}[2J   (retry in 4 s)"
         );
+        let idle = News::Resting { until: "started when it is needed" };
+        assert_eq!(upstream("jira", "http", 4, idle), "  resting  jira   http    started when it is needed");
         let gone = News::Failed { cause: "x", retry: None };
         assert_eq!(upstream("jira", "stdio", 4, gone), "  failed   jira   stdio   x");
         assert_eq!(summary(73, 2, 4), "73 tools from 2 of 4 upstreams.");

@@ -15,6 +15,7 @@ use super::{announce, report, runtime, settings};
 pub(super) fn run(shared: Shared, mut serve: Serve) -> Result<(), Failure> {
     let shared = shared.join(std::mem::take(&mut serve.shared));
     let settings = settings::read(&shared, flags(serve))?;
+    settings.begin()?;
     for warning in &settings.loaded.warnings {
         say(&warning.to_string());
     }

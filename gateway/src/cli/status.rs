@@ -68,6 +68,12 @@ fn sheet(row: &Row) -> String {
         ];
         say("offers", counts.map(|(count, noun)| look::counted(count, noun)).join(", "));
     }
+    for remark in &row.remarks {
+        say("remark", printable(remark).to_string());
+    }
+    if let Some(calls) = &row.calls {
+        say("calls", format!("{} in flight, {} queued", calls.in_flight, calls.queued));
+    }
     for instance in &row.instances {
         let since = look::time(instance.since_seconds);
         say("instance", format!("{}: {} for {since}", printable(&instance.name), instance.state));
@@ -86,16 +92,16 @@ mod tests {
     fn all_that_is_known_stands_on_the_sheet() {
         let row: Row = serde_json::from_str(
             r#"{"name":"files","transport":"stdio","state":"failed","since_seconds":5,"restarts":2,"cause":"it exited",
-                "retry_in_seconds":60,"pid":7,"revision":"2026-07-28","started_in_seconds":0.123,"stderr":["one","two"],
+                "retry_in_seconds":60,"pid":7,"remarks":["its list is cut"],"revision":"2026-07-28","started_in_seconds":0.123,"stderr":["one","two"],
                 "items":{"tools":1,"resources":2,"templates":0,"prompts":0},
-                "instances":[{"name":"laptop","transport":"stdio","state":"ready","since_seconds":1,"restarts":0}]}"#,
+                "calls":{"in_flight":3,"queued":1},"instances":[{"name":"laptop","transport":"stdio","state":"ready","since_seconds":1,"restarts":0}]}"#,
         )
         .unwrap();
         assert_eq!(
             sheet(&row),
             "name      files\ntransport stdio\nstate     failed for 5 s\ncause     it exited\nretry     in 1 min 0 s\n\
              revision  2026-07-28 (stateless)\npid       7\nrestarts  2\nstart     took 0.12 s\n\
-             offers    1 tool, 2 resources, 0 templates, 0 prompts\ninstance  laptop: ready for 1 s\n\
+             offers    1 tool, 2 resources, 0 templates, 0 prompts\nremark    its list is cut\ncalls     3 in flight, 1 queued\ninstance  laptop: ready for 1 s\n\
              stderr    one\nstderr    two\n"
         );
         let whole = Whole { ready: true, upstreams: vec![row] };

@@ -11,6 +11,7 @@ use super::{runtime, serve, settings};
 /// Serves until stdin ends. Nothing but frames is written to stdout.
 pub(super) fn run(shared: &Shared) -> Result<(), Failure> {
     let settings = settings::read(shared, Vec::new())?;
+    settings.begin()?;
     for warning in &settings.loaded.warnings {
         say(&warning.to_string());
     }

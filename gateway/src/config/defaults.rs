@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::upstream::config::{Capabilities, EraChoice, Glob, OFFERS, Restart, RestartPolicy, Sharing};
+use crate::upstream::config::{
+    Breaker, Capabilities, Checks, EraChoice, Glob, OFFERS, Restart, RestartPolicy, Sharing, Start,
+};
 
 use super::fault::Fault;
 use super::section::Section;
@@ -14,11 +16,15 @@ use super::units::duration;
 /// What `[defaults]` and each upstream may say.
 #[derive(Clone, Debug)]
 pub(super) struct Defaults {
+    pub(super) start: Start,
+    pub(super) idle_stop: Option<Duration>,
     pub(super) era: EraChoice,
     pub(super) startup_timeout: Duration,
     pub(super) request_timeout: Option<Duration>,
     pub(super) call_timeout: Option<Duration>,
     pub(super) max_call_time: Option<Duration>,
+    pub(super) max_concurrency: Option<usize>,
+    pub(super) queue: usize,
     pub(super) question_timeout: Duration,
     pub(super) max_response: usize,
     pub(super) sharing: Sharing,
@@ -27,6 +33,9 @@ pub(super) struct Defaults {
     pub(super) offer: Capabilities,
     pub(super) roots: Option<Arc<[Box<str>]>>,
     pub(super) restart: Restart,
+    pub(super) health: Checks,
+    pub(super) hang_restart: bool,
+    pub(super) breaker: Option<Breaker>,
     pub(super) env_inherit: Vec<Glob>,
 }
 
@@ -52,18 +61,28 @@ pub(super) const INHERITED: [&str; 18] = [
     "SSL_CERT_FILE",
 ];
 
+/// So many requests there are to one upstream at most, whatever is configured; no more need wait.
+const CONCURRENCY_MAX: usize = 4096;
+
 /// Who may have an instance in common, in words.
 const SHARING: [(&str, Sharing); 3] =
     [("shared", Sharing::Shared), ("per-session", Sharing::PerSession), ("per-principal", Sharing::PerPrincipal)];
 
+/// When an upstream is started, in words.
+const STARTS: [(&str, Start); 3] = [("eager", Start::Eager), ("lazy", Start::Lazy), ("manual", Start::Manual)];
+
 impl Default for Defaults {
     fn default() -> Self {
         Self {
+            start: Start::Eager,
+            idle_stop: None,
             era: EraChoice::Auto,
             startup_timeout: Duration::from_secs(60),
             request_timeout: Some(Duration::from_secs(30)),
             call_timeout: None,
             max_call_time: Some(Duration::from_secs(3600)),
+            max_concurrency: None,
+            queue: 256,
             question_timeout: Duration::from_secs(600),
             max_response: 64 << 20,
             sharing: Sharing::Shared,
@@ -72,6 +91,9 @@ impl Default for Defaults {
             offer: OFFERS[0].1,
             roots: None,
             restart: Restart::default(),
+            health: Checks::default(),
+            hang_restart: false,
+            breaker: Some(Breaker::default()),
             env_inherit: INHERITED.into_iter().map(Glob::new).collect(),
         }
     }
@@ -91,6 +113,8 @@ impl Defaults {
     pub(super) fn over(&self, section: &mut Section<'_>) -> Self {
         let times = |section: &mut Section<'_>, key, or| section.number(key, duration).map_or(or, bound);
         Self {
+            start: section.word("start", &STARTS).unwrap_or(self.start),
+            idle_stop: times(section, "idle_stop", self.idle_stop),
             era: section
                 .word("era", &[("auto", EraChoice::Auto), ("legacy", EraChoice::Legacy), ("modern", EraChoice::Modern)])
                 .unwrap_or(self.era),
@@ -98,6 +122,10 @@ impl Defaults {
             request_timeout: times(section, "request_timeout", self.request_timeout),
             call_timeout: times(section, "call_timeout", self.call_timeout),
             max_call_time: times(section, "max_call_time", self.max_call_time),
+            max_concurrency: section
+                .count("max_concurrency", 0, CONCURRENCY_MAX)
+                .map_or(self.max_concurrency, |most| (most > 0).then_some(most)),
+            queue: section.count("queue", 0, CONCURRENCY_MAX).unwrap_or(self.queue),
             question_timeout: section.number("question_timeout", some_time).unwrap_or(self.question_timeout),
             max_response: section.number("max_response", bounded_size).unwrap_or(self.max_response),
             sharing: section.word("sharing", &SHARING).unwrap_or(self.sharing),
@@ -106,6 +134,9 @@ impl Defaults {
             offer: offer(section).unwrap_or(self.offer),
             roots: roots(section).or_else(|| self.roots.clone()),
             restart: restart(section.table("restart"), &self.restart),
+            health: health(section.table("health"), &self.health),
+            hang_restart: section.flag("hang_restart").unwrap_or(self.hang_restart),
+            breaker: breaker(section.table("breaker"), self.breaker.as_ref()),
             env_inherit: self.env_inherit.clone(),
         }
     }
@@ -170,4 +201,25 @@ fn restart(mut section: Section<'_>, or: &Restart) -> Restart {
     }
     section.end("a `restart` table");
     restart
+}
+
+fn health(mut section: Section<'_>, or: &Checks) -> Checks {
+    let health = Checks {
+        interval: section.number("interval", duration).map_or(or.interval, bound),
+        timeout: section.number("timeout", some_time).unwrap_or(or.timeout),
+        unhealthy_after: section.count("unhealthy_after", 1, 1000).map_or(or.unhealthy_after, |count| count as u32),
+    };
+    section.end("a `health` table");
+    health
+}
+
+/// 0 failures mean that there is none.
+fn breaker(mut section: Section<'_>, or: Option<&Breaker>) -> Option<Breaker> {
+    let built_in = Breaker::default();
+    let failures = section.count("failures", 0, 100_000).map(|count| count as u32);
+    let open_for = section.number("open_for", some_time);
+    section.end("a `breaker` table");
+    let failures = failures.unwrap_or_else(|| or.map_or(0, |or| or.failures));
+    let open_for = open_for.unwrap_or_else(|| or.unwrap_or(&built_in).open_for);
+    (failures > 0).then_some(Breaker { failures, open_for })
 }

@@ -29,9 +29,18 @@ impl Environment {
 
     /// Where the state of programs is kept, and ours in it, as the XDG base directory specification has it.
     pub(super) fn state_folder(&self) -> Option<PathBuf> {
+        self.folder("XDG_STATE_HOME", ".local/state")
+    }
+
+    /// And where what can be made anew is kept.
+    pub(super) fn cache_folder(&self) -> Option<PathBuf> {
+        self.folder("XDG_CACHE_HOME", ".cache")
+    }
+
+    fn folder(&self, variable: &str, in_home: &str) -> Option<PathBuf> {
         let absolute = |name: &str| self.get(name).map(Path::new).filter(|path| path.is_absolute());
-        let state = absolute("XDG_STATE_HOME").map(Path::to_path_buf);
-        Some(state.or_else(|| absolute("HOME").map(|home| home.join(".local/state")))?.join("trunkline"))
+        let named = absolute(variable).map(Path::to_path_buf);
+        Some(named.or_else(|| absolute("HOME").map(|home| home.join(in_home)))?.join("trunkline"))
     }
 
     /// What a child gets: the names that fit a pattern, then `declared` over them; sorted, so that
@@ -136,6 +145,10 @@ mod tests {
         assert_eq!(of(&[home, ("XDG_STATE_HOME", "")]).as_deref(), Some("/h/.local/state/trunkline"));
         assert_eq!(of(&[home, ("XDG_STATE_HOME", "s")]), of(&[home]));
         assert_eq!(of(&[("HOME", "")]), None);
+        let cache =
+            |pairs: &[(&str, &str)]| Environment::of(pairs).cache_folder().map(|path| path.display().to_string());
+        assert_eq!(cache(&[home]).as_deref(), Some("/h/.cache/trunkline"));
+        assert_eq!(cache(&[home, ("XDG_CACHE_HOME", "/c")]).as_deref(), Some("/c/trunkline"));
     }
 
     #[test]

@@ -44,6 +44,8 @@ pub struct Config {
     pub naming: router::config::Naming,
     /// `[catalog]`: how lists are served.
     pub catalog: router::config::Catalog,
+    /// `[catalog]`: whether what upstreams offer is kept for the next start.
+    pub cache: upstream::config::Cache,
     /// `[extensions]`: what becomes of extensions that the gateway does not know.
     pub extensions: router::config::Unknown,
     /// The upstreams that are switched on, in the order of the files.
@@ -74,7 +76,37 @@ pub struct Loaded {
 
 /// Reads, merges and checks all of it. Every fault is found, not only the first.
 pub fn load(inputs: Inputs) -> Result<Loaded, Faults> {
-    let mut faults = Vec::new();
+    let (reading, is_demo) = read(inputs)?;
+    let mut config = check(&reading);
+    if is_demo {
+        // Whoever only tries it finds nothing of it later.
+        config.cache = upstream::config::Cache::Off;
+    }
+    let warnings = sorted(reading)?;
+    Ok(Loaded { config, warnings })
+}
+
+/// Reads `[admin]` alone: who looks at a running gateway need not be able to start it.
+pub fn admin_of(inputs: Inputs) -> Result<telemetry::config::Admin, Faults> {
+    let (reading, _) = read(inputs)?;
+    let admin = settings::admin(Section::root(&reading).table("admin"));
+    sorted(reading)?;
+    Ok(admin)
+}
+
+/// The warnings, where there is no error among what was found.
+fn sorted(reading: Reading) -> Result<Vec<Fault>, Faults> {
+    let mut faults = reading.into_faults();
+    faults.sort_by(|a, b| a.order().cmp(&b.order()));
+    match faults.iter().any(|fault| fault.severity == Severity::Error) {
+        true => Err(Faults(faults)),
+        false => Ok(faults),
+    }
+}
+
+/// Reads and merges all sources; whether that is the built-in demo.
+fn read(inputs: Inputs) -> Result<(Reading, bool), Faults> {
+    let (mut faults, mut warnings) = (Vec::new(), Vec::new());
     let mut sources: Vec<Source> = Vec::new();
     for path in &inputs.files {
         match parse_file(path) {
@@ -86,27 +118,26 @@ pub fn load(inputs: Inputs) -> Result<Loaded, Faults> {
     for name in unreadable {
         faults.push(Fault::error("bad-value", "the value is not UTF-8").at(Some(Place::Variable(name))));
     }
-    sources.extend(overrides);
+    for source in overrides {
+        match settings::misunderstood(&source) {
+            // It is there for other programs too: none of them ends because of it.
+            Some(warning) => warnings.push(warning),
+            None => sources.push(source),
+        }
+    }
     for (flag, key, value) in inputs.flags {
         let key: Vec<String> = key.iter().map(|part| (*part).to_owned()).collect();
         sources.push(Source::single(Origin::Flag(flag), &key, value));
     }
     let has_upstreams = sources.iter().any(|source| source.node(&["upstreams".to_owned()]).is_some());
-    if let Some(program) = inputs.demo.filter(|_| inputs.files.is_empty() && !has_upstreams) {
-        sources.insert(0, demo(&program));
-    }
+    let demo_of = inputs.demo.filter(|_| inputs.files.is_empty() && !has_upstreams);
+    let is_demo = demo_of.is_some();
+    sources.splice(0..0, demo_of.map(|program| demo(&program)));
     // After a file that could not be read, much would be missing that is not.
     if !faults.is_empty() {
         return Err(Faults(faults));
     }
-    let reading = Reading::new(sources, inputs.environment, faults);
-    let config = check(&reading);
-    let mut faults = reading.into_faults();
-    faults.sort_by(|a, b| a.order().cmp(&b.order()));
-    if faults.iter().any(|fault| fault.severity == Severity::Error) {
-        return Err(Faults(faults));
-    }
-    Ok(Loaded { config, warnings: faults })
+    Ok((Reading::new(sources, inputs.environment, warnings), is_demo))
 }
 
 /// Reads every section.
@@ -114,13 +145,15 @@ fn check(reading: &Reading) -> Config {
     let mut root = Section::root(reading);
     let questions = settings::questions(root.table("questions"));
     let defaults = defaults::Defaults::read(root.table("defaults"), questions.timeout);
+    let (catalog, cache) = settings::catalog(root.table("catalog"));
     let mut config = Config {
         server: downstream::config::Config { questions, ..settings::server(root.table("server")) },
         admin: settings::admin(root.table("admin")),
         log: settings::log(root.table("log")),
         auth: auth::auth(root.table("auth")),
         naming: settings::naming(root.table("naming")),
-        catalog: settings::catalog(root.table("catalog")),
+        catalog,
+        cache,
         extensions: settings::extensions(root.table("extensions")),
         upstreams: upstreams::upstreams(root.table("upstreams"), root.table("mcpServers"), &defaults),
     };
@@ -142,15 +175,16 @@ fn parse_file(path: &Path) -> Result<Source, Box<Fault>> {
     })?;
     let named_json = path.extension().is_some_and(|extension| extension == "json" || extension == "jsonc");
     let parsed = if named_json || text.trim_start().starts_with('{') {
-        json::parse(&text).map_err(|syntax| (syntax.at, syntax.text))
+        json::parse(&text).map_err(|syntax| (syntax.at, syntax.text, false))
     } else {
-        toml::parse(&text).map_err(|syntax| (syntax.at, syntax.text))
+        toml::parse(&text).map_err(|syntax| (syntax.at, syntax.text, syntax.is_name))
     };
     match parsed {
         Ok(root) => Ok(Source { origin: Origin::File(path.to_owned()), text, root }),
-        Err((at, why)) => {
-            // A line with a syntax error may be the one with the secret.
-            let excerpt = excerpt::excerpt(&text, at, &[]);
+        Err((at, why, is_name)) => {
+            // A line with a syntax error may be the one with the secret; the name of a key that stands twice is none.
+            let open = is_name.then(|| at.clone());
+            let excerpt = excerpt::excerpt(&text, at, open.as_slice());
             Err(Box::new(Fault::error("syntax", why).at(Some(Place::File { path: shown, excerpt }))))
         }
     }

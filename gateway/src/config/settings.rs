@@ -1,6 +1,7 @@
 //! The sections that say how the gateway itself is: server, admin, log, naming, catalog.
 
 use std::net::SocketAddr;
+use std::path::Path;
 use std::time::Duration;
 
 use tracing_subscriber::EnvFilter;
@@ -8,8 +9,11 @@ use tracing_subscriber::EnvFilter;
 use crate::downstream::config::{Config as Server, Questions, Session, SigningKey};
 use crate::router::config::{Catalog, Naming, Strategy, Unknown};
 use crate::telemetry::config::{Admin, Format, Log};
+use crate::upstream::config::Cache;
 
+use super::fault::{Fault, Place};
 use super::section::Section;
+use super::source::{Origin, Shape, Source};
 use super::units::{duration, size};
 
 /// `[server]`, with its session and its end.
@@ -100,6 +104,18 @@ pub(super) fn log(mut section: Section<'_>) -> Log {
     log
 }
 
+/// Where `RUST_LOG` is no filter: that, as a warning. What it has would lie over `[log] level`.
+pub(super) fn misunderstood(source: &Source) -> Option<Fault> {
+    let place = match &source.origin {
+        Origin::Variable(name) if name == "RUST_LOG" => Place::Variable(name.clone()),
+        _ => return None,
+    };
+    let Shape::Text(text) = &source.node(&["log".to_owned(), "level".to_owned()])?.shape else { return None };
+    let expected = filter(text).err()?;
+    let fault = Fault::warning("bad-value", "RUST_LOG is not understood, and is left out of account");
+    Some(fault.at(Some(place)).label(expected))
+}
+
 /// `[naming]`.
 pub(super) fn naming(mut section: Section<'_>) -> Naming {
     let default = Naming::default();
@@ -124,14 +140,24 @@ pub(super) fn extensions(mut section: Section<'_>) -> Unknown {
 }
 
 /// `[catalog]`.
-pub(super) fn catalog(mut section: Section<'_>) -> Catalog {
+pub(super) fn catalog(mut section: Section<'_>) -> (Catalog, Cache) {
     let default = Catalog::default();
+    let is_kept = section.flag("cache").unwrap_or(true);
+    let own = section.parse("cache_dir", |text| match Path::new(text) {
+        path if path.is_absolute() => Ok(path.to_owned()),
+        _ => Err("expected an absolute path, such as \"/var/cache/trunkline\"".to_owned()),
+    });
+    let cache = match own.or_else(|| section.reading.environment.cache_folder()) {
+        _ if !is_kept => Cache::Off,
+        Some(folder) => Cache::Folder(folder),
+        None => Cache::Nowhere,
+    };
     let catalog = Catalog {
         first_list_wait: section.number("first_list_wait", duration).or(default.first_list_wait),
         page_size: section.count("page_size", 1, 1_000_000).unwrap_or(default.page_size),
     };
     section.end("[catalog]");
-    catalog
+    (catalog, cache)
 }
 
 fn checked(

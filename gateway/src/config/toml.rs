@@ -10,15 +10,46 @@ use super::source::{Node, Shape};
 pub(super) struct Syntax {
     pub(super) at: Range<usize>,
     pub(super) text: String,
+    /// Whether what stands there is the name of a key, and no part of a value.
+    pub(super) is_name: bool,
 }
+
+/// A longer name is not told.
+const NAME_MAX: usize = 64;
 
 /// Parses `text`; keys keep their order.
 pub(super) fn parse(text: &str) -> Result<Node, Syntax> {
-    let document = Document::parse(text).map_err(|error| Syntax {
-        at: error.span().unwrap_or(0..0),
-        text: error.message().lines().collect::<Vec<_>>().join(", "),
+    let document = Document::parse(text).map_err(|error| {
+        let at = error.span().unwrap_or(0..0);
+        match error.message() == "duplicate key" {
+            true => double(text, at),
+            false => Syntax { at, text: error.message().lines().collect::<Vec<_>>().join(", "), is_name: false },
+        }
     })?;
     Ok(table(document.as_table(), 0..0))
+}
+
+/// A key or a table that stands twice: which, and in which table.
+fn double(text: &str, at: Range<usize>) -> Syntax {
+    let is_plain = |name: &str, more: &str| {
+        (1..=NAME_MAX).contains(&name.len())
+            && name.chars().all(|char| char.is_ascii_alphanumeric() || "-_.".contains(char) || more.contains(char))
+    };
+    let name = text.get(at.clone()).unwrap_or_default().trim();
+    let before = text.get(..at.start).unwrap_or_default();
+    let line = before.rsplit('\n').next().unwrap_or_default().trim_start();
+    if !is_plain(name, "") {
+        return Syntax { at, text: "a key stands twice".to_owned(), is_name: false };
+    }
+    if line.starts_with('[') {
+        let whole = format!("{}{name}]", line.trim_start_matches('['));
+        let whole = whole.strip_suffix(']').filter(|whole| is_plain(whole, "")).unwrap_or(name);
+        return Syntax { at, text: format!("the table [{whole}] stands twice; join the two"), is_name: true };
+    }
+    let heading = before.lines().rev().map(str::trim).find(|line| line.starts_with('['));
+    let heading = heading.map(|line| line.split_inclusive(']').next().unwrap_or(line));
+    let place = heading.filter(|heading| is_plain(heading, "[]")).map(|heading| format!(" in {heading}"));
+    Syntax { at, text: format!("the key `{name}` stands twice{}", place.unwrap_or_default()), is_name: true }
 }
 
 fn table(table: &Table, key: Range<usize>) -> Node {

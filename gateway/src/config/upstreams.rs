@@ -3,12 +3,13 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::upstream::config::{Config, Filter, Transport};
+use crate::upstream::config::{Config, Filter, Times, Transport};
 
 use super::defaults::{Defaults, bound};
 use super::fault::{Fault, Severity};
 use super::section::Section;
 use super::transport::{globs, transport};
+use super::units::duration;
 
 /// What both kinds of entry end in.
 struct Entry {
@@ -80,16 +81,39 @@ fn own_entry(mut section: Section<'_>, name: &str, defaults: &Defaults) -> Optio
         let fault = Fault::error("useless-key", text).at(section.place("offer"));
         section.reading.fault(fault.label("over HTTP each caller's own capabilities are told; remove the key"));
     }
+    let foreign = match &transport {
+        Some(Transport::Http { .. }) => Some(("hang_restart", "only a child can be started again; remove the key")),
+        Some(Transport::Stdio { .. }) => Some(("breaker", "a child that fails is started again; remove the key")),
+        None => None,
+    };
+    if let Some((key, label)) = foreign.filter(|(key, _)| section.has(key)) {
+        let text = format!("`{key}` has no meaning for an upstream of this transport");
+        let fault = Fault::error("useless-key", text).at(section.place(key));
+        section.reading.fault(fault.label(label));
+    }
     let settings = defaults.over(&mut section);
     let mut tools = section.table("tools");
     let filter = Filter {
         allow: globs(&mut tools, "allow").unwrap_or_default(),
         deny: globs(&mut tools, "deny").unwrap_or_default(),
     };
+    let tool_times =
+        tools.table("override").tables().into_iter().map(|(name, section)| (name.into(), times(section))).collect();
     tools.end("a `tools` table");
     section.end("an upstream");
     let config = transport.map(|transport| config(name, None, prefix, transport, settings, filter));
+    let config = config.map(|config| Config { tool_times, ..config });
     Some(Entry { order: (0, 0), enabled, config })
+}
+
+/// `[upstreams.NAME.tools.override.TOOL]`.
+fn times(mut section: Section<'_>) -> Times {
+    let times = Times {
+        call_timeout: section.number("call_timeout", duration).map(bound),
+        max_call_time: section.number("max_call_time", duration).map(bound),
+    };
+    section.end("what is said of one tool");
+    times
 }
 
 /// An entry of a host's file: taken as it is, what is the host's own is only named.
@@ -128,11 +152,16 @@ fn config(
         name,
         title,
         transport,
+        start: settings.start,
+        idle_stop: settings.idle_stop,
         era: settings.era,
         startup_timeout: settings.startup_timeout,
         request_timeout: settings.request_timeout,
         call_timeout: settings.call_timeout,
         max_call_time: settings.max_call_time,
+        tool_times: HashMap::new(),
+        max_concurrency: settings.max_concurrency,
+        queue: settings.queue,
         question_timeout: settings.question_timeout,
         sharing: settings.sharing,
         max_instances: settings.max_instances,
@@ -140,6 +169,9 @@ fn config(
         offer: settings.offer,
         roots: settings.roots,
         restart: settings.restart,
+        health: settings.health,
+        hang_restart: settings.hang_restart,
+        breaker: settings.breaker,
         tools,
         max_message: settings.max_response,
     }

@@ -4,7 +4,7 @@ use super::dialect;
 use super::status;
 use crate::call::{Call, Change, Event, Failure, ListenFilter, LogLevel, Outcome};
 use crate::protocol::error::{self, RpcError};
-use crate::protocol::meta::{SERVER_INFO, SUBSCRIPTION_ID};
+use crate::protocol::meta::{Meta, SERVER_INFO, SUBSCRIPTION_ID};
 use crate::protocol::object::{Edit, Key};
 use crate::protocol::translate::Told;
 use crate::protocol::{Id, Method, Object, Revision, frame, json, translate};
@@ -53,6 +53,16 @@ impl Asked {
             level: call.log_level,
             is_dialect: false,
         }
+    }
+
+    /// The client's progress token, raw, where this answer gives a task in the handshake's form; and what that is called.
+    pub(super) fn task_token(&self, result: &Object) -> Option<(Box<str>, Bytes)> {
+        let token = self.token.as_ref().filter(|_| self.method == Method::ToolsCall)?;
+        if result.get(Key::Content).is_some_and(|content| content != b"[]") {
+            return None;
+        }
+        let id = json::get(result.find("task")?, "taskId").and_then(json::unquote)?;
+        Some((id.into(), token.clone()))
     }
 
     /// The hop's part of an `initialize`, which agreed on `revision`.
@@ -164,7 +174,7 @@ fn notification(method: &Method, params: &[u8]) -> Vec<u8> {
 /// A change as a legacy client is told it; `None` for what only listen calls hear.
 pub(super) fn plain_change(change: &Change) -> Option<Vec<u8>> {
     let params = match change {
-        Change::Acknowledged(_) => return None,
+        Change::Acknowledged(_) | Change::Task(_) => return None,
         Change::Updated(uri) => format!("{{\"uri\":{}}}", json::quote(uri)),
         Change::Tools | Change::Prompts | Change::Resources => "{}".to_owned(),
     };
@@ -178,16 +188,27 @@ pub(super) fn plain_log(params: &Object) -> Vec<u8> {
 
 /// A change as a listen call hears it: tagged with the raw id of that call.
 fn tagged_change(change: &Change, id: &[u8]) -> Vec<u8> {
+    if let Change::Task(params) = change {
+        return notification(&Method::TaskChanged, &retagged(params, id));
+    }
     let mut params = format!("{{\"_meta\":{{\"{SUBSCRIPTION_ID}\":").into_bytes();
     params.extend_from_slice(id);
     params.push(b'}');
     match change {
         Change::Acknowledged(filter) => params.extend(format!(",\"notifications\":{}", filter.to_json()).bytes()),
         Change::Updated(uri) => params.extend(format!(",\"uri\":{}", json::quote(uri)).bytes()),
-        Change::Tools | Change::Prompts | Change::Resources => {}
+        Change::Tools | Change::Prompts | Change::Resources | Change::Task(_) => {}
     }
     params.push(b'}');
     notification(&change_method(change), &params)
+}
+
+/// Parameters that were tied to a listen call of ours, tied to the one with this raw id.
+fn retagged(params: &Object, id: &[u8]) -> Bytes {
+    let rest = params.share(Key::Meta).and_then(|raw| Meta::parse(&raw).ok()).map(|meta| meta.rest).unwrap_or_default();
+    let comma: &[u8] = if rest.is_empty() { b"" } else { b"," };
+    let meta = [b"{\"", SUBSCRIPTION_ID.as_bytes(), b"\":", id, comma, &rest, b"}"].concat();
+    params.with(&[(Key::Meta, Edit::Set(&meta))])
 }
 
 fn change_method(change: &Change) -> Method {
@@ -197,6 +218,7 @@ fn change_method(change: &Change) -> Method {
         Change::Prompts => Method::PromptsChanged,
         Change::Resources => Method::ResourcesChanged,
         Change::Updated(_) => Method::ResourceUpdated,
+        Change::Task(_) => Method::TaskChanged,
     }
 }
 

@@ -58,6 +58,7 @@ impl Asking {
     }
 
     /// Takes a live question. One that cannot be put is dropped: whoever asks hears that there is no answer.
+    #[allow(clippy::boxed_local, reason = "as events bear it, which are small for the sake of all others")]
     pub(super) fn ask(&mut self, ask: Box<Ask>, line: &Line<'_>) {
         if line.asked.mute.is_some() || line.edge.tasks.is_ending() {
             return;
@@ -99,6 +100,12 @@ impl Asking {
                 self.end = Some(line.asked.cannot(&why));
             }
             return None;
+        }
+        if let Outcome::Complete(result) = &outcome
+            && let Some((task, token)) = line.asked.task_token(result)
+        {
+            // It stays in use until the task ends.
+            self.session.outgoing.keep_token(task, token);
         }
         // What is withdrawn already is withdrawn on the call's own stream, the only one that a client may read. Other questions of
         // the upstream's live beyond the call; their withdrawal comes among the notices.

@@ -8,7 +8,7 @@ use super::open::OpenCall;
 use super::peer;
 use super::running::Running;
 use super::session::Session;
-use super::turns::{Turn, Turns};
+use super::turns::{Cut, Turn, Turns};
 use crate::call::{Reason, Refusal};
 use crate::protocol::frame::Body;
 use crate::protocol::meta::Meta;
@@ -183,6 +183,15 @@ impl Sound {
     }
 }
 
+impl Sound {
+    /// As [`Self::begin`], where nothing may be begun any more: the ids of what will not be.
+    pub(super) fn heed(self, edge: &Arc<Edge>, session: &Arc<Session>) -> Vec<Id> {
+        let (ids, requests) = (self.requests.iter().map(|(id, ..)| id.clone()).collect(), Vec::new());
+        let _nothing_runs = Self { requests, ..self }.begin(edge, session, Stream::Taken);
+        ids
+    }
+}
+
 impl Turns for Batch {
     fn poll_turn(&mut self, cx: &mut Context<'_>) -> Poll<Turn> {
         if let Shape::Method(_, open) = &self.shape
@@ -227,5 +236,19 @@ impl Batch {
         result.extend_from_slice(&array);
         result.extend_from_slice(b"]}");
         Turn::End(Answer { frame: frame::result(id.raw(), &result).into(), status: StatusCode::OK })
+    }
+}
+
+impl Cut for Batch {
+    fn cut(&mut self) -> Option<Answer> {
+        for slot in &mut self.slots {
+            if let Slot::Running(running) = slot {
+                *slot = running.cut().map_or(Slot::Cancelled, |answer| Slot::Ended(answer.frame));
+            }
+        }
+        match self.end() {
+            Turn::End(answer) => Some(answer),
+            _ => None,
+        }
     }
 }

@@ -41,6 +41,7 @@ pub(super) fn answer(edge: &Edge, caller: &Arc<Caller>, meta: Bytes) -> Reply {
         log_level: None,
         is_notification: false,
         param_headers: None,
+        public: None,
         bound_to: None,
     };
     let (discover, identity) = (edge.call(call), edge.identity.clone());

@@ -20,7 +20,7 @@ pub use body::Body;
 
 use super::config::Config;
 use crate::call::Handler;
-use crate::lifecycle::Tasks;
+use crate::lifecycle::{Tasks, chain};
 use bytes::Bytes;
 use endpoint::Endpoint;
 use http::{Method, Request, Response, StatusCode};
@@ -28,6 +28,10 @@ use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+
+/// What a gateway is told that leads back here.
+const LOOP: &str = "a gateway would be an upstream of its own, maybe by way of others; take the upstream that closes the circle out of \
+                    one gateway's configuration and restart that gateway: the others find it out within a minute";
 
 /// The endpoint, as a `tower::Service`; clones are the same endpoint.
 #[derive(Clone)]
@@ -81,6 +85,9 @@ where
         return respond::misused(StatusCode::NOT_FOUND, &why);
     }
     let (head, body) = request.into_parts();
+    if !head.headers.get_all(chain::HEADER).iter().all(chain::admits) {
+        return respond::misused(StatusCode::LOOP_DETECTED, LOOP);
+    }
     let who = endpoint.who(&head.extensions);
     match head.method {
         Method::POST => post::post(&endpoint, who, &head.headers, body).await,

@@ -167,6 +167,7 @@ fn call(session: &Session, method: Method, params: Object, meta: Bytes, progress
         log_level: session.level(),
         is_notification: false,
         param_headers: None,
+        public: None,
         bound_to: None,
     }
 }

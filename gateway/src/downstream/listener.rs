@@ -2,7 +2,7 @@
 
 use super::config::Config;
 use super::pulse::{Pulse, Watched};
-use crate::lifecycle::{Tasks, steadily};
+use crate::lifecycle::{Tasks, seldom, steadily};
 use bytes::Bytes;
 use http::{Request, Response};
 use hyper::body::Incoming;
@@ -110,8 +110,12 @@ where
     let ended = tokio::select! {
         biased;
         _ended = connection.as_mut() => true,
-        () = pulse.stalled() => true,
-        () = level.ending() => false,
+        ended = seldom(async {
+            tokio::select! {
+                () = pulse.stalled() => true,
+                () = level.ending() => false,
+            }
+        }) => ended,
     };
     if !ended {
         connection.as_mut().graceful_shutdown();

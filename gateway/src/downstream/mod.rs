@@ -43,4 +43,5 @@ mod states;
 mod status;
 mod streams;
 mod subscribe;
+mod task_tokens;
 mod turns;

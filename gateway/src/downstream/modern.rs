@@ -11,6 +11,7 @@ use crate::protocol::meta::Meta;
 use crate::protocol::object::Key;
 use crate::protocol::{Id, Method, Object, Revision, headers, json};
 use http::{HeaderMap, HeaderName, HeaderValue};
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// Makes the call of a request. `headers` are those of an HTTP request, which must agree with the body.
@@ -33,6 +34,7 @@ pub(super) fn request(
     if !meta.token_is_sound() {
         return Err(invalid("`progressToken` must be a string or an integer"));
     }
+    drop(claim);
     let log_level = level(&meta)?;
     let progress = meta.progress_token.is_some();
     let token = meta.progress_token.clone();
@@ -45,6 +47,7 @@ pub(super) fn request(
         log_level,
         is_notification: false,
         param_headers: headers.map(param_headers),
+        public: None,
         bound_to: None,
     };
     let asked = Asked::of(id, &call, token);
@@ -69,6 +72,7 @@ pub(super) fn notification(edge: &Edge, who: &Who, method: Method, params: Objec
         log_level: None,
         is_notification: true,
         param_headers: None,
+        public: None,
         bound_to: None,
     };
     drop(edge.call(call));
@@ -76,14 +80,14 @@ pub(super) fn notification(edge: &Edge, who: &Who, method: Method, params: Objec
 }
 
 /// The revision that a request names, after its required members were found sound.
-fn claim(meta: &Meta) -> Result<String, Refusal> {
+fn claim(meta: &Meta) -> Result<Cow<'_, str>, Refusal> {
     let claim = meta.revision.as_deref().and_then(json::unquote);
     let claim =
         claim.ok_or_else(|| invalid("`_meta` member `io.modelcontextprotocol/protocolVersion` must be a string"))?;
     if !meta.capabilities.as_ref().is_some_and(|raw| raw.starts_with(b"{")) {
         return Err(invalid("`_meta` member `io.modelcontextprotocol/clientCapabilities` must be an object"));
     }
-    Ok(claim.into_owned())
+    Ok(claim)
 }
 
 fn spoken(claim: &str) -> Result<Revision, Refusal> {

@@ -191,6 +191,7 @@ pub(super) fn listen_call(caller: &Arc<Caller>, filter: &ListenFilter, log_level
         log_level,
         is_notification: false,
         param_headers: None,
+        public: None,
         bound_to: None,
     }
 }

@@ -1,12 +1,14 @@
 //! The questions that are open at a handshake client: numbered by us, answered by their numbers, withdrawn, bounded.
 
 use super::label::Label;
+use super::task_tokens::TaskTokens;
 use crate::call::{Answer, Answered, Ask};
 use crate::protocol::capability::Capabilities;
 use crate::protocol::error::RpcError;
 use crate::protocol::frame::{self, Body};
 use crate::protocol::{Id, Method, Object, Revision, need, translate};
 use crate::signals;
+use bytes::Bytes;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
@@ -32,6 +34,8 @@ struct Inner {
     newest: u64,
     /// Frames for the stream of the notices that are no questions.
     told: VecDeque<Vec<u8>>,
+    /// How far tasks have come, for the same stream.
+    progress: TaskTokens,
     /// Whoever reads the notices.
     reader: Option<Waker>,
     closed: bool,
@@ -113,12 +117,24 @@ impl Outgoing {
         if inner.closed || (*method == Method::ElicitationComplete && self.revision != Revision::V2025_11_25) {
             return;
         }
+        if *method == Method::Progress {
+            inner.progress.told(params);
+            return inner.wake();
+        }
+        if *method == Method::TaskStatus {
+            inner.progress.stands(params);
+        }
         if inner.told.len() >= TOLD_MAX {
             signals::dropped("overflow").increment(1);
             return;
         }
         inner.told.push_back(frame::one_line(frame::notification(method, params.raw()).into()));
         inner.wake();
+    }
+
+    /// The client was given a task: progress of that comes under the token of the call that made it.
+    pub(super) fn keep_token(&self, task: Box<str>, token: Bytes) {
+        self.lock().progress.keep(task, token);
     }
 
     /// Hands a client's response to whoever asked. One to no open question is nobody's.
@@ -192,7 +208,7 @@ impl Outgoing {
     /// The next frame for the stream of the notices.
     pub(super) fn poll_frame(&self, cx: &mut Context<'_>) -> Poll<Vec<u8>> {
         let mut inner = self.lock();
-        if let Some(frame) = inner.next(cx).or_else(|| inner.told.pop_front()) {
+        if let Some(frame) = inner.next(cx).or_else(|| inner.notice()) {
             return Poll::Ready(frame);
         }
         inner.reader = Some(cx.waker().clone());
@@ -246,6 +262,11 @@ impl Outgoing {
 }
 
 impl Inner {
+    /// The next notice; how far a task has come is said before how it ended.
+    fn notice(&mut self) -> Option<Vec<u8>> {
+        self.progress.next().or_else(|| self.told.pop_front())
+    }
+
     /// A number for another question; `None` where there is no room.
     fn number(&mut self) -> Option<u64> {
         if self.open.len() >= OPEN_MAX {

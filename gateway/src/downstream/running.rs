@@ -6,14 +6,14 @@ use super::edge::Edge;
 use super::line::Line;
 use super::open::OpenCall;
 use super::stateless::Stateless;
-use super::turns::{Turn, Turns};
-use crate::call::{Call, Event, Failure, Outcome, Refusal, Reply, Step};
+use super::turns::{Cut, Turn, Turns};
+use crate::call::{Call, Event, Failure, Outcome, Reason, Refusal, Reply, Step};
 use crate::lifecycle::Tasks;
 use crate::protocol::Method;
 use crate::protocol::Revision;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll, Waker, ready};
 
 /// A call under way. Dropping it cancels the call, unless it has ended.
 pub(super) struct Running {
@@ -150,5 +150,22 @@ impl Turns for Running {
                 return Poll::Ready(turn);
             }
         }
+    }
+}
+
+impl Cut for Running {
+    fn cut(&mut self) -> Option<Answer> {
+        let is_withdrawn = |open: &OpenCall| open.poll_cancelled(&Context::from_waker(Waker::noop())).is_ready();
+        if self.open.as_ref().is_some_and(is_withdrawn) {
+            return None;
+        }
+        let whose = self.reply.owner().map(|owner| format!(" of upstream `{owner}`")).unwrap_or_default();
+        let mut why = format!("the gateway ended before `{}`{whose} was answered", self.asked.method.as_str());
+        if self.asked.method.is_long() {
+            why.push_str("; whether it ran is not known, so look before trying again");
+        }
+        let upstream = self.reply.owner().cloned();
+        let refusal = Refusal { upstream, ..Refusal::new(Reason::OutcomeUnknown, why) };
+        Some(self.answer(refusal.into(), self.asked.revision))
     }
 }

@@ -64,6 +64,7 @@ impl Stateless {
         }
     }
 
+    #[allow(clippy::boxed_local, reason = "as events bear it, which are small for the sake of all others")]
     fn gather(&mut self, ask: Box<Ask>, edge: &Edge) -> Result<(), &'static str> {
         let caller = &self.origin.caller;
         let need = need::of(&ask.method, &ask.request).ok_or("unknown")?;

@@ -16,13 +16,16 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
+use tokio::time::{Instant, sleep, timeout_at};
 use writer::Writer;
 
 /// How long what runs at the end of stdin has to finish and be written.
 const AFTER_EOF: Duration = Duration::from_secs(2);
+/// How long the word that something was cut off has to be written.
+const LAST_WORDS: Duration = Duration::from_millis(500);
 
 /// Serves the one client at the other end, until it closes either pipe or `tasks` is told to end. Then what runs may finish
-/// for a while, and what is answered is written.
+/// for a while, and what is answered is written; what takes longer is answered as cut off.
 pub async fn serve<R, W>(handler: Handler, config: &Config, mut stdin: R, stdout: W, tasks: Tasks) -> io::Result<()>
 where
     R: AsyncRead + Unpin + Send,
@@ -33,47 +36,86 @@ where
     let _guard = level.guard();
     let writer = Writer::start(stdout, &level);
     let edge = Arc::new(Edge::new(handler, config, tasks.clone()));
-    let mut connection = Connection::new(edge.clone(), writer.outlet(), level.child());
-    let read = tokio::select! {
-        read = read(&mut connection, &mut stdin, config.max_body) => Some(read),
+    let cut = Tasks::new();
+    let mut connection = Connection::new(edge.clone(), writer.outlet(), level.child(), cut.clone());
+    let mut input = Input { lines: Lines::new(config.max_body), held: None, max: config.max_body };
+    let served = tokio::select! {
+        read = read(&mut connection, &mut input, &mut stdin) => Some(read),
         () = tasks.ending() => None,
-        () = writer.broken() => None,
+        // Who reads nothing any more is as good as gone.
+        () = writer.broken() => Some(Ok(())),
     };
     // Nobody else can come back for what is parked.
     edge.parked.close();
     // A client that has closed its pipe answers nothing more; one that is still there is told what is withdrawn.
-    let (grace, is_there) = if read.is_some() { (AFTER_EOF, false) } else { (config.shutdown_grace, true) };
+    let (grace, is_there) = if served.is_some() { (AFTER_EOF, false) } else { (config.shutdown_grace, true) };
+    let until = Instant::now() + grace;
+    let over = async {
+        connection.retire(is_there);
+        let ended = connection.ended();
+        if !is_there {
+            return ended.await;
+        }
+        let gone = async {
+            let _gone_or_broken = read(&mut connection, &mut input, &mut stdin).await;
+            sleep(AFTER_EOF).await;
+        };
+        tokio::select! {
+            () = ended => {}
+            () = gone => {}
+        }
+    };
+    let _in_time = timeout_at(until, over).await;
+    cut.end();
     let end = async {
-        connection.finish(is_there).await;
+        let ended = connection.ended();
+        drop(connection);
+        ended.await;
         writer.finish().await;
     };
-    // What is still running or unwritten after that is dropped with its level.
-    let _in_time = tokio::time::timeout(grace, end).await;
+    // What is still unwritten after that is dropped with its level.
+    let _in_time = timeout_at(until.max(Instant::now() + LAST_WORDS), end).await;
     level.end();
     level.ended().await;
-    read.unwrap_or(Ok(()))
+    served.unwrap_or(Ok(()))
 }
 
-/// Reads frames and routes them, in their order, to the end of the stream.
-async fn read<R>(connection: &mut Connection, stdin: &mut R, max: usize) -> io::Result<()>
+/// What has come and was not taken yet: it outlives whoever reads, so that nothing is lost when that ends.
+struct Input {
+    lines: Lines,
+    /// There was no room for it.
+    held: Option<Line>,
+    max: usize,
+}
+
+/// Reads frames and routes them, in their order, to the end of the stream. It can be dropped wherever it waits.
+async fn read<R>(connection: &mut Connection, input: &mut Input, stdin: &mut R) -> io::Result<()>
 where
     R: AsyncRead + Unpin,
 {
-    let mut lines = Lines::new(max);
-    while stdin.read_buf(lines.buffer()).await? > 0 {
-        while let Some(line) = lines.next_line() {
-            take(connection, line, max).await;
+    let mut is_over = false;
+    loop {
+        while let Some(line) = input.held.take().or_else(|| input.lines.next_line()) {
+            if connection.has_room() {
+                take(connection, line, input.max);
+            } else {
+                input.held = Some(line);
+                connection.room().await;
+            }
+        }
+        if is_over {
+            return Ok(());
+        }
+        is_over = stdin.read_buf(input.lines.buffer()).await? == 0;
+        if is_over {
+            input.held = input.lines.last();
         }
     }
-    if let Some(line) = lines.last() {
-        take(connection, line, max).await;
-    }
-    Ok(())
 }
 
-async fn take(connection: &mut Connection, line: Line, max: usize) {
+fn take(connection: &mut Connection, line: Line, max: usize) {
     match line {
-        Line::Frame(text) => connection.take(text).await,
-        Line::TooLong { .. } => connection.refuse_line(max).await,
+        Line::Frame(text) => connection.take(text),
+        Line::TooLong { .. } => connection.refuse_line(max),
     }
 }

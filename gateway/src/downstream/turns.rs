@@ -14,6 +14,12 @@ pub(super) trait Turns: Send + 'static {
     }
 }
 
+/// Work that can be answered before it is done.
+pub(super) trait Cut: Turns {
+    /// The response where the gateway has no more time for it; nothing where the client waits for none.
+    fn cut(&mut self) -> Option<Answer>;
+}
+
 /// What a call under way comes to.
 #[derive(Debug)]
 pub(super) enum Turn {

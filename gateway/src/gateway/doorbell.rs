@@ -1,7 +1,7 @@
 //! Listens at stdin for the first frame that means it, since hosts start a throw-away process to see which era we speak; and for
-//! what the client says that it can be asked.
+//! what the client declares.
 
-use crate::protocol::capability::Capabilities;
+use crate::protocol::beyond::Declared;
 use crate::protocol::lines::{Line, Lines};
 use crate::protocol::meta::Meta;
 use crate::protocol::object::Key;
@@ -14,8 +14,7 @@ use tokio::io::{AsyncRead, ReadBuf};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-/// A client that only wanted to know the era has closed stdin within this; one that means it has said by then what it can be
-/// asked.
+/// A client that only wanted to know the era has closed stdin within this; one that means it has declared itself by then.
 const PROBED_WITHIN: Duration = Duration::from_millis(250);
 /// A longer first frame is no probe.
 const PROBE_BYTES_MAX: usize = 64 * 1024;
@@ -36,8 +35,9 @@ enum Heard {
 pub(super) struct Doorbell<R> {
     stdin: R,
     heard: watch::Sender<Heard>,
-    /// What the client can be asked, once it has said so.
-    said: watch::Sender<Option<Capabilities>>,
+    /// What the client declares, once it has.
+    said: watch::Sender<Option<Declared>>,
+    passes: bool,
     /// When the first frame came that needs upstreams.
     called: Option<Instant>,
     /// `None` once there is nothing more to find out.
@@ -48,9 +48,10 @@ pub(super) struct Doorbell<R> {
 pub(super) struct Bell(watch::Receiver<Heard>);
 
 impl<R> Doorbell<R> {
-    pub(super) fn new(stdin: R, said: watch::Sender<Option<Capabilities>>) -> (Self, Bell) {
+    /// `passes`: upstreams are told of extensions that the gateway does not know.
+    pub(super) fn new(stdin: R, said: watch::Sender<Option<Declared>>, passes: bool) -> (Self, Bell) {
         let (heard, bell) = watch::channel(Heard::Nothing);
-        (Self { stdin, heard, said, called: None, lines: Some(Lines::new(PROBE_BYTES_MAX)) }, Bell(bell))
+        (Self { stdin, heard, said, passes, called: None, lines: Some(Lines::new(PROBE_BYTES_MAX)) }, Bell(bell))
     }
 
     fn hear(&mut self, bytes: &[u8]) {
@@ -58,12 +59,15 @@ impl<R> Doorbell<R> {
         lines.buffer().extend_from_slice(bytes);
         let mut heard = None;
         while let Some(line) = if bytes.is_empty() { lines.last() } else { lines.next_line() } {
-            let (is_probe, can) = match &line {
+            let (is_probe, declared) = match &line {
                 Line::Frame(text) => read(Frame::parse(text).ok()),
                 Line::TooLong { .. } => (false, None),
             };
-            if let Some(can) = can.filter(|_| self.said.borrow().is_none()) {
-                self.said.send_replace(Some(can));
+            if let Some(mut declared) = declared.filter(|_| self.said.borrow().is_none()) {
+                if !self.passes {
+                    declared.beyond = declared.beyond.without_extensions();
+                }
+                self.said.send_replace(Some(declared));
             }
             if !is_probe {
                 self.called.get_or_insert_with(Instant::now);
@@ -83,17 +87,17 @@ impl<R> Doorbell<R> {
     }
 }
 
-/// Whether a frame only asks for our era, and what the client says in it that it can be asked.
-fn read(frame: Option<Frame>) -> (bool, Option<Capabilities>) {
+/// Whether a frame only asks for our era, and what the client declares in it.
+fn read(frame: Option<Frame>) -> (bool, Option<Declared>) {
     match frame {
         Some(Frame::Request { method: Method::Initialize, params, .. }) => {
             let asked = params.find("protocolVersion").and_then(json::unquote);
             let revision = asked.map_or(Revision::NEWEST_LEGACY, |asked| Revision::negotiate(&asked));
-            (false, params.find("capabilities").map(|raw| Capabilities::parse(raw, revision)))
+            (false, params.find("capabilities").map(|raw| Declared::parse(raw, revision)))
         }
         // Who only looks may not have said yet all that it can do.
         Some(Frame::Request { method: Method::Discover, params, .. }) => {
-            (true, in_meta(&params).filter(|can| *can != Capabilities::NONE))
+            (true, in_meta(&params).filter(|said| *said != Declared::default()))
         }
         Some(Frame::Request { params, .. } | Frame::Notification { params, .. }) => (false, in_meta(&params)),
         _ => (false, None),
@@ -101,9 +105,9 @@ fn read(frame: Option<Frame>) -> (bool, Option<Capabilities>) {
 }
 
 /// What a stateless client says in every request.
-fn in_meta(params: &Object) -> Option<Capabilities> {
+fn in_meta(params: &Object) -> Option<Declared> {
     let meta = Meta::parse(&params.share(Key::Meta)?).ok()?;
-    Some(Capabilities::parse(&meta.capabilities?, Revision::NEWEST_MODERN))
+    Some(Declared::parse(&meta.capabilities?, Revision::NEWEST_MODERN))
 }
 
 impl<R: AsyncRead + Unpin> AsyncRead for Doorbell<R> {
@@ -141,6 +145,7 @@ impl Bell {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::protocol::capability::Capabilities;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
     const DISCOVER: &[u8] = b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"server/discover\"}\n";
@@ -149,7 +154,7 @@ mod tests {
     /// What rings when a client writes these pieces, and then closes stdin or not.
     async fn rings(pieces: &[&[u8]], closes: bool) -> (bool, Duration) {
         let (mut client, stdin) = tokio::io::duplex(1 << 16);
-        let (mut stdin, mut bell) = Doorbell::new(stdin, watch::Sender::new(None));
+        let (mut stdin, mut bell) = Doorbell::new(stdin, watch::Sender::new(None), true);
         let began = tokio::time::Instant::now();
         for piece in pieces {
             client.write_all(piece).await.unwrap();
@@ -184,14 +189,14 @@ mod tests {
     async fn said(pieces: &[String], pause: Duration) -> Option<Capabilities> {
         let (mut client, stdin) = tokio::io::duplex(1 << 16);
         let said = watch::Sender::new(None);
-        let (mut stdin, _bell) = Doorbell::new(stdin, said.clone());
+        let (mut stdin, _bell) = Doorbell::new(stdin, said.clone(), true);
         let mut out = vec![0; 1 << 16];
         for piece in pieces {
             client.write_all(piece.as_bytes()).await.unwrap();
             assert_eq!(stdin.read(&mut out).await.unwrap(), piece.len());
             tokio::time::sleep(pause).await;
         }
-        *said.borrow()
+        said.borrow().as_ref().map(|declared| declared.can)
     }
 
     #[tokio::test(start_paused = true)]

@@ -1,5 +1,7 @@
 //! The gateway as a whole, without upstreams.
 
+mod crossing;
+
 use super::*;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;

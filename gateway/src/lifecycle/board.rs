@@ -1,9 +1,11 @@
 //! The health board: what every upstream is doing, written by its supervisor, read by whoever shows it.
 
+use super::orders::{NotOrdered, Order, Ordered, Orders};
+use super::traffic::Traffic;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
 
 /// Where an upstream stands.
@@ -13,27 +15,39 @@ pub enum State {
     Starting,
     /// It answers.
     Ready,
+    /// It is there and takes calls, and something ails it: it answers nothing, or fails again and again, or asked for a pause.
+    Degraded,
     /// It ended or could not be reached; the next attempt is due soon.
     BackingOff,
     /// It failed too often; it is tried once a minute.
     Failed,
+    /// It is not running, and is started when it is needed.
+    Idle,
     /// It was told to stop.
     Stopped,
 }
 
 impl State {
     /// Every state.
-    pub const ALL: [Self; 5] = [Self::Starting, Self::Ready, Self::BackingOff, Self::Failed, Self::Stopped];
+    pub const ALL: [Self; 7] =
+        [Self::Starting, Self::Ready, Self::Degraded, Self::BackingOff, Self::Failed, Self::Idle, Self::Stopped];
 
     /// The word for logs, metrics and people.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Starting => "starting",
             Self::Ready => "ready",
+            Self::Degraded => "degraded",
             Self::BackingOff => "backing_off",
             Self::Failed => "failed",
+            Self::Idle => "idle",
             Self::Stopped => "stopped",
         }
+    }
+
+    /// Whether there is somebody who takes calls.
+    pub fn is_up(self) -> bool {
+        matches!(self, Self::Ready | Self::Degraded)
     }
 }
 
@@ -62,8 +76,12 @@ pub struct Health {
     pub started_in: Option<Duration>,
     /// How many tools, resources, templates and prompts it offers, once known.
     pub items: Option<[usize; 4]>,
+    /// What else is worth a look while it is well, by what it is about.
+    pub remarks: BTreeMap<&'static str, String>,
     /// The last lines that it wrote to stderr, oldest first.
     pub stderr: Vec<String>,
+    /// How much it has to do, as it is whenever this is read.
+    pub traffic: Arc<Traffic>,
     /// Its instances beside the primary one, each by its number and whose it is.
     pub instances: BTreeMap<u64, Health>,
 }
@@ -82,7 +100,9 @@ impl Health {
             revision: None,
             started_in: None,
             items: None,
+            remarks: BTreeMap::new(),
             stderr: Vec::new(),
+            traffic: Arc::default(),
             instances: BTreeMap::new(),
         }
     }
@@ -95,6 +115,8 @@ pub struct Board(Arc<Shared>);
 #[derive(Debug)]
 struct Shared {
     entries: Mutex<Vec<Health>>,
+    /// What each of them is ordered to do.
+    orders: Mutex<Vec<Arc<Orders>>>,
     changes: watch::Sender<u64>,
 }
 
@@ -109,7 +131,7 @@ pub struct Seat {
 
 impl Default for Board {
     fn default() -> Self {
-        Self(Arc::new(Shared { entries: Mutex::default(), changes: watch::Sender::new(0) }))
+        Self(Arc::new(Shared { entries: Mutex::default(), orders: Mutex::default(), changes: watch::Sender::new(0) }))
     }
 }
 
@@ -118,6 +140,7 @@ impl Board {
     pub fn seat(&self, name: &Arc<str>, transport: &'static str) -> Seat {
         let mut entries = self.lock();
         entries.push(Health::starting(name, transport));
+        self.orders().push(Arc::default());
         Seat { board: self.clone(), at: entries.len() - 1, instance: None }
     }
 
@@ -129,6 +152,17 @@ impl Board {
     /// Tells of changes: the number grows with each.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.0.changes.subscribe()
+    }
+
+    /// Orders an upstream to do something; resolves once that was done, or fails when it never will be.
+    pub fn order(&self, name: &str, order: Order) -> Result<oneshot::Receiver<()>, NotOrdered> {
+        let at = self.lock().iter().position(|health| &*health.name == name).ok_or(NotOrdered::Unknown)?;
+        let orders = self.orders()[at].clone();
+        orders.give(order)
+    }
+
+    fn orders(&self) -> MutexGuard<'_, Vec<Arc<Orders>>> {
+        self.0.orders.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<Health>> {
@@ -155,6 +189,21 @@ impl Seat {
         let mut entries = self.board.lock();
         let gone = || Health { state: State::Stopped, ..Health::starting(&"".into(), "") };
         self.of(&mut entries).cloned().unwrap_or_else(gone)
+    }
+
+    /// What it is ordered to do next. Dropping the future loses nothing.
+    pub async fn ordered(&self) -> Ordered {
+        // Nobody can order a single instance about.
+        if self.instance.is_some() {
+            return std::future::pending().await;
+        }
+        let orders = self.board.orders()[self.at].clone();
+        orders.next().await
+    }
+
+    /// How much it has to do, for whoever counts it.
+    pub fn traffic(&self) -> Arc<Traffic> {
+        self.health().traffic
     }
 
     /// Takes a place for an instance beside this one, under it; `name` says whose it is.

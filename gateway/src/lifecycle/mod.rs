@@ -1,9 +1,18 @@
 //! The ground: the task tree, and the board on which every upstream's health stands.
 
 mod board;
+pub mod chain;
+mod orders;
+mod seldom;
 mod steady;
+mod stretch;
 mod tasks;
+mod traffic;
 
 pub use board::{Board, Health, Seat, State};
+pub use orders::{NotOrdered, Order, Ordered};
+pub use seldom::seldom;
 pub use steady::steadily;
+pub use stretch::Stretch;
 pub use tasks::Tasks;
+pub use traffic::Traffic;

@@ -88,6 +88,11 @@ impl Capabilities {
 
     /// As a client of `revision` declares them; what the revision cannot have is left out.
     pub fn to_json(self, revision: Revision) -> String {
+        self.declare(revision, "")
+    }
+
+    /// As [`Self::to_json`], with more extensions: raw members, joined by commas.
+    pub(super) fn declare(self, revision: Revision, more: &str) -> String {
         let mut parts = Vec::new();
         let (later, modern) = (revision >= Revision::V2025_11_25, revision.is_modern());
         let both = |kinds: &[(Self, &str)]| {
@@ -109,7 +114,8 @@ impl Capabilities {
         }
         let tasks = (Self::TASKS, "\"io.modelcontextprotocol/tasks\":{}");
         let apps = (Self::APPS, "\"io.modelcontextprotocol/ui\":{\"mimeTypes\":[\"text/html;profile=mcp-app\"]}");
-        let extensions = if modern { both(&[apps, tasks]) } else { both(&[apps]) };
+        let known: &[_] = if modern { &[apps, tasks] } else { &[apps] };
+        let extensions = both(&[known, &[(Self::NONE, more)][..usize::from(!more.is_empty())]].concat());
         if extensions != "{}" {
             parts.push(format!("\"extensions\":{extensions}"));
         }

@@ -100,7 +100,8 @@ impl From<Fault> for FrameFault {
 struct Parts {
     version: Option<bool>,
     id: Option<Bytes>,
-    method: Option<Bytes>,
+    /// `None` inside where it is no string.
+    method: Option<Option<Method>>,
     params: Option<Object>,
     odd_params: bool,
     result: Option<Body>,
@@ -156,14 +157,15 @@ impl Parts {
             return Ok(end);
         }
         let end = json::value(text, at)?;
-        let raw = text.slice(at..end);
+        let raw = &text[at..end];
+        let shared = || text.slice(at..end);
         self.twice |= match &*key {
-            b"jsonrpc" => self.version.replace(raw == "\"2.0\"").is_some(),
-            b"id" => self.id.replace(raw).is_some(),
-            b"method" => self.method.replace(raw).is_some(),
-            b"error" => self.error.replace(raw).is_some(),
-            b"result" => self.result.replace(Body::Odd(raw)).is_some(),
-            b"params" => std::mem::replace(&mut self.odd_params, raw != "null"),
+            b"jsonrpc" => self.version.replace(raw == b"\"2.0\"").is_some(),
+            b"id" => self.id.replace(shared()).is_some(),
+            b"method" => self.method.replace(Method::of_raw(raw)).is_some(),
+            b"error" => self.error.replace(shared()).is_some(),
+            b"result" => self.result.replace(Body::Odd(shared())).is_some(),
+            b"params" => std::mem::replace(&mut self.odd_params, raw != b"null"),
             _ => false,
         };
         Ok(end)
@@ -188,15 +190,19 @@ impl Parts {
                 id,
                 body: match (self.result, self.error) {
                     (Some(result), None) => result,
+                    // Some libraries write the member that there is not as null.
+                    (Some(result), Some(error)) if error == "null" => result,
+                    (Some(Body::Odd(result)), Some(error)) if result == "null" && error.starts_with(b"{") => {
+                        Body::Error(error)
+                    }
                     (None, Some(error)) if error.starts_with(b"{") => Body::Error(error),
                     _ => Body::Neither,
                 },
             });
         };
-        let Some(method) = json::unquote(&method) else {
+        let Some(method) = method else {
             return refuse("`method` must be a string");
         };
-        let method = Method::parse(&method);
         if self.odd_params {
             return refuse("`params` must be an object");
         }

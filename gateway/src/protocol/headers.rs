@@ -66,22 +66,37 @@ pub fn name_of<'a>(method: &Method, params: &'a Object) -> Option<Cow<'a, str>> 
 
 /// Whether headers and body of a modern request agree; the text says where they do not.
 pub fn check(headers: &HeaderMap, method: &Method, params: &Object, revision: &str) -> Result<(), String> {
-    agree(headers, &MCP_PROTOCOL_VERSION, revision)?;
-    agree(headers, &MCP_METHOD, method.as_str())?;
-    match name_of(method, params) {
-        Some(name) => agree(headers, &MCP_NAME, &name),
-        None => Ok(()),
+    let name = name_of(method, params);
+    let mut told = [
+        (MCP_PROTOCOL_VERSION, Some(revision), Told::Never),
+        (MCP_METHOD, Some(method.as_str()), Told::Never),
+        (MCP_NAME, name.as_deref(), Told::Never),
+    ];
+    // One walk over the few headers there are costs less than three look-ups.
+    for (name, value) in headers {
+        if let Some((.., seen)) = told.iter_mut().find(|(known, ..)| known == name) {
+            *seen = if let Told::Never = seen { Told::Once(value) } else { Told::Twice };
+        }
     }
+    told.iter().try_for_each(|(name, expected, seen)| match expected {
+        Some(expected) => agree(name, seen, expected),
+        None => Ok(()),
+    })
 }
 
-fn agree(headers: &HeaderMap, name: &HeaderName, expected: &str) -> Result<(), String> {
-    let mut values = headers.get_all(name).iter();
-    let Some(value) = values.next() else {
-        return Err(format!("the header `{name}` is missing"));
+/// How often a header stands in a request.
+enum Told<'a> {
+    Never,
+    Once(&'a HeaderValue),
+    Twice,
+}
+
+fn agree(name: &HeaderName, told: &Told<'_>, expected: &str) -> Result<(), String> {
+    let value = match told {
+        Told::Never => return Err(format!("the header `{name}` is missing")),
+        Told::Once(value) => value,
+        Told::Twice => return Err(format!("the header `{name}` stands twice")),
     };
-    if values.next().is_some() {
-        return Err(format!("the header `{name}` stands twice"));
-    }
     // The plain case first, without a copy. A text that looks like the sentinel is never its own header.
     if value.as_bytes() == expected.as_bytes() && !expected.starts_with(OPEN) {
         return Ok(());

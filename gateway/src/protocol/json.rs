@@ -1,9 +1,11 @@
 //! Walks raw JSON without building a tree: validates strictly, one pass, no recursion, no decoding.
 
-use std::borrow::Cow;
+mod nest;
 
-/// The deepest nesting that is accepted; deeper input is refused, not walked.
-pub const DEPTH_MAX: u32 = 128;
+pub use nest::DEPTH_MAX;
+
+use nest::Nest;
+use std::borrow::Cow;
 
 /// Why some bytes are not a JSON value that we accept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -29,12 +31,21 @@ pub fn space(bytes: &[u8], mut at: usize) -> usize {
 }
 
 /// Validates the one value that starts at `at` (no white space before it) and returns where it ends.
-pub fn value(bytes: &[u8], mut at: usize) -> Result<usize, Fault> {
+pub fn value(bytes: &[u8], at: usize) -> Result<usize, Fault> {
+    match bytes.get(at) {
+        Some(b'"') => string(bytes, at),
+        Some(b'{' | b'[') => nested(bytes, at),
+        _ => scalar(bytes, at),
+    }
+}
+
+/// As [`value`], of an array or an object.
+fn nested(bytes: &[u8], mut at: usize) -> Result<usize, Fault> {
     let mut nest = Nest::default();
     loop {
         at = match bytes.get(at) {
             Some(b'{') => {
-                nest.push(true)?;
+                nest.push(true).ok_or(Fault::Depth)?;
                 at = space(bytes, at + 1);
                 if bytes.get(at) != Some(&b'}') {
                     at = key(bytes, at)?;
@@ -44,7 +55,7 @@ pub fn value(bytes: &[u8], mut at: usize) -> Result<usize, Fault> {
                 at + 1
             }
             Some(b'[') => {
-                nest.push(false)?;
+                nest.push(false).ok_or(Fault::Depth)?;
                 at = space(bytes, at + 1);
                 if bytes.get(at) != Some(&b']') {
                     continue;
@@ -52,11 +63,11 @@ pub fn value(bytes: &[u8], mut at: usize) -> Result<usize, Fault> {
                 nest.pop();
                 at + 1
             }
-            Some(b'"') => string(bytes, at)?.0,
+            Some(b'"') => string(bytes, at)?,
             _ => scalar(bytes, at)?,
         };
         loop {
-            if nest.depth == 0 {
+            if nest.is_empty() {
                 return Ok(at);
             }
             at = space(bytes, at);
@@ -165,7 +176,12 @@ impl<'a> Members<'a> {
             _ => return Err(Fault::Syntax(at)),
         }
         self.state = Walk::Rest;
-        let (key_end, is_escaped) = string(self.bytes, at)?;
+        if self.bytes.get(at) != Some(&b'"') {
+            return Err(Fault::Syntax(at));
+        }
+        let plain_end = plain(self.bytes, at + 1);
+        let is_escaped = self.bytes.get(plain_end) != Some(&b'"');
+        let key_end = if is_escaped { escaped(self.bytes, plain_end)? } else { plain_end + 1 };
         let colon = space(self.bytes, key_end);
         if self.bytes.get(colon) != Some(&b':') {
             return Err(Fault::Syntax(colon));
@@ -265,21 +281,26 @@ pub fn quote(text: &str) -> String {
 }
 
 fn key(bytes: &[u8], at: usize) -> Result<usize, Fault> {
-    let colon = space(bytes, string(bytes, at)?.0);
+    let colon = space(bytes, string(bytes, at)?);
     if bytes.get(colon) == Some(&b':') { Ok(space(bytes, colon + 1)) } else { Err(Fault::Syntax(colon)) }
 }
 
 /// Validates a string whose opening quote stands at `at`; lone surrogate escapes pass, raw control bytes do not. Returns
-/// where it ends, and whether it holds an escape.
-fn string(bytes: &[u8], at: usize) -> Result<(usize, bool), Fault> {
+/// where it ends.
+#[inline]
+fn string(bytes: &[u8], at: usize) -> Result<usize, Fault> {
     if bytes.get(at) != Some(&b'"') {
         return Err(Fault::Syntax(at));
     }
-    let (mut at, mut is_escaped) = (at + 1, false);
+    let at = plain(bytes, at + 1);
+    if bytes.get(at) == Some(&b'"') { Ok(at + 1) } else { escaped(bytes, at) }
+}
+
+/// Goes on within a string where its plain bytes end.
+fn escaped(bytes: &[u8], mut at: usize) -> Result<usize, Fault> {
     loop {
-        at = plain(bytes, at);
         match bytes.get(at) {
-            Some(b'"') => return Ok((at + 1, is_escaped)),
+            Some(b'"') => return Ok(at + 1),
             Some(b'\\') => match bytes.get(at + 1) {
                 Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => at += 2,
                 Some(b'u') if bytes.len() >= at + 6 && bytes[at + 2..at + 6].iter().all(u8::is_ascii_hexdigit) => {
@@ -289,7 +310,7 @@ fn string(bytes: &[u8], at: usize) -> Result<(usize, bool), Fault> {
             },
             _ => return Err(Fault::Syntax(at)),
         }
-        is_escaped = true;
+        at = plain(bytes, at);
     }
 }
 
@@ -300,10 +321,10 @@ fn plain(bytes: &[u8], mut at: usize) -> usize {
     const HIGH: u64 = 0x8080_8080_8080_8080;
     while let Some(chunk) = bytes.get(at..at + 8) {
         let word = u64::from_le_bytes(chunk.try_into().expect("the slice has eight bytes"));
-        let control = word.wrapping_sub(ONES * 0x20) & !word;
-        let quote = (word ^ (ONES * b'"' as u64)).wrapping_sub(ONES) & !(word ^ (ONES * b'"' as u64));
-        let slash = (word ^ (ONES * b'\\' as u64)).wrapping_sub(ONES) & !(word ^ (ONES * b'\\' as u64));
-        let hit = (control | quote | slash) & HIGH;
+        // Flipping the second bit puts the quote, 0x22, next to the control bytes: one test finds both.
+        let quote_or_control = (word ^ (ONES * 0x02)).wrapping_sub(ONES * 0x21);
+        let slash = (word ^ (ONES * b'\\' as u64)).wrapping_sub(ONES);
+        let hit = (quote_or_control | slash) & !word & HIGH;
         if hit != 0 {
             return at + (hit.trailing_zeros() / 8) as usize;
         }
@@ -320,12 +341,13 @@ fn plain(bytes: &[u8], mut at: usize) -> usize {
 
 fn scalar(bytes: &[u8], at: usize) -> Result<usize, Fault> {
     let rest = bytes.get(at..).unwrap_or_default();
-    for word in [&b"true"[..], b"false", b"null"] {
-        if rest.starts_with(word) {
-            return Ok(at + word.len());
-        }
-    }
-    number(bytes, at)
+    let word = match rest.first() {
+        Some(b't') => &b"true"[..],
+        Some(b'f') => b"false",
+        Some(b'n') => b"null",
+        _ => return number(bytes, at),
+    };
+    if rest.starts_with(word) { Ok(at + word.len()) } else { Err(Fault::Syntax(at)) }
 }
 
 fn number(bytes: &[u8], start: usize) -> Result<usize, Fault> {
@@ -356,33 +378,6 @@ fn number(bytes: &[u8], start: usize) -> Result<usize, Fault> {
         }
     }
     Ok(at)
-}
-
-/// Which of the open brackets are objects: one bit a level.
-#[derive(Default)]
-struct Nest {
-    bits: u128,
-    depth: u32,
-}
-
-impl Nest {
-    fn push(&mut self, object: bool) -> Result<(), Fault> {
-        if self.depth == DEPTH_MAX {
-            return Err(Fault::Depth);
-        }
-        self.bits = self.bits << 1 | u128::from(object);
-        self.depth += 1;
-        Ok(())
-    }
-
-    fn pop(&mut self) {
-        self.bits >>= 1;
-        self.depth -= 1;
-    }
-
-    fn in_object(&self) -> bool {
-        self.bits & 1 == 1
-    }
 }
 
 #[cfg(test)]

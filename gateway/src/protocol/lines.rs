@@ -32,19 +32,27 @@ pub struct Lines {
     skipping: Option<(Bytes, BytesMut)>,
     max: usize,
     started: bool,
+    /// A line has passed that was larger than what is worth keeping.
+    is_grown: bool,
 }
+
+/// The buffer of a larger line is not kept.
+const KEEP_BYTES: usize = 16 * READ_BYTES;
 
 impl Lines {
     /// Lines of at most `max` bytes, line end not counted.
     pub fn new(max: usize) -> Self {
-        Self { buffer: BytesMut::new(), searched: 0, skipping: None, max, started: false }
+        Self { buffer: BytesMut::new(), searched: 0, skipping: None, max, started: false, is_grown: false }
     }
 
     /// Where to read into; has room for [`READ_BYTES`].
     pub fn buffer(&mut self) -> &mut BytesMut {
-        if self.buffer.is_empty() && self.buffer.capacity() > 16 * READ_BYTES {
-            // A large message came and went: its memory goes too.
-            self.buffer = BytesMut::new();
+        if self.is_grown && self.buffer.len() <= READ_BYTES {
+            // A large message came and went: its memory goes too, which what little came after it would hold.
+            let mut rest = BytesMut::with_capacity(self.buffer.len() + READ_BYTES);
+            rest.extend_from_slice(&self.buffer);
+            self.buffer = rest;
+            self.is_grown = false;
         }
         // Less than a full read is no reason to move what is buffered, until little is left.
         if self.buffer.capacity() - self.buffer.len() < READ_BYTES / 8 {
@@ -68,6 +76,7 @@ impl Lines {
             };
             let line = self.buffer.split_to(self.searched + at + 1).freeze();
             self.searched = 0;
+            self.is_grown |= line.len() > KEEP_BYTES;
             if let Some((head, mut tail)) = self.skipping.take() {
                 keep_end(&mut tail, &line, self.edge());
                 return Some(Line::TooLong { head, tail: tail.freeze() });
@@ -113,6 +122,7 @@ impl Lines {
         let (_, tail) =
             self.skipping.get_or_insert_with(|| (Bytes::copy_from_slice(&self.buffer[..edge]), BytesMut::new()));
         keep_end(tail, &self.buffer, edge);
+        self.is_grown |= self.buffer.len() > KEEP_BYTES;
         self.buffer.clear();
         self.searched = 0;
     }
@@ -176,8 +186,13 @@ mod tests {
         let mut lines = Lines::new(32 << 20);
         lines.buffer().extend_from_slice(&vec![b'x'; 20 << 20]);
         lines.buffer().extend_from_slice(b"\n");
-        assert_eq!(drain(&mut lines).len(), 1);
+        lines.buffer().extend_from_slice(b"{\"next\":");
+        let large = drain(&mut lines);
+        let Line::Frame(large) = &large[0] else { panic!("it is not too long") };
+        lines.buffer().extend_from_slice(b"1}\n");
+        assert!(large.is_unique(), "what came after it holds nothing of it");
         assert!(lines.buffer().capacity() < 2 << 20);
+        assert_eq!(drain(&mut lines), [frame("{\"next\":1}")]);
     }
 
     proptest! {

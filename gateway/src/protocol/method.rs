@@ -1,5 +1,7 @@
 //! The methods that the gateway knows by name; every other one is carried as text.
 
+use super::json;
+
 macro_rules! methods {
     ($($(#[$doc:meta])* $variant:ident = $text:literal,)*) => {
         /// A request's or a notification's method.
@@ -87,6 +89,8 @@ methods! {
     TasksUpdate = "tasks/update",
     /// How a task stands now, 2025-11-25 only.
     TaskStatus = "notifications/tasks/status",
+    /// How a task stands now, modern only.
+    TaskChanged = "notifications/tasks",
     /// The handshake's end.
     Initialized = "notifications/initialized",
     /// A request is withdrawn.
@@ -112,6 +116,15 @@ methods! {
 }
 
 impl Method {
+    /// The method of a raw JSON string; `None` where it is none.
+    pub(crate) fn of_raw(raw: &[u8]) -> Option<Self> {
+        // By far the most frequent one.
+        if raw == b"\"tools/call\"" {
+            return Some(Self::ToolsCall);
+        }
+        json::unquote(raw).map(|text| Self::parse(&text))
+    }
+
     /// Whether the name is a notification's.
     pub fn is_notification(&self) -> bool {
         self.as_str().starts_with("notifications/")

@@ -1,5 +1,6 @@
 //! Pure MCP: bytes in, bytes out. No task, no socket, no clock.
 
+pub mod beyond;
 pub mod canonical;
 pub mod capability;
 pub mod error;

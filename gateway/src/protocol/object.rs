@@ -66,6 +66,13 @@ struct Place {
 #[derive(Debug, Clone)]
 pub struct Object {
     raw: Bytes,
+    /// `None` where the gateway acts on nothing in it. Boxed: an object is handed on far more often than looked into.
+    known: Option<Box<Known>>,
+}
+
+/// What was found on the walk.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct Known {
     places: [Place; KEYS.len()],
     /// A key that the gateway acts on stands twice.
     twice: bool,
@@ -80,6 +87,15 @@ pub enum Edit<'a> {
     Drop,
 }
 
+/// Equal where the bytes are.
+impl PartialEq for Object {
+    fn eq(&self, other: &Self) -> bool {
+        self.raw == other.raw
+    }
+}
+
+impl Eq for Object {}
+
 impl Default for Object {
     fn default() -> Self {
         Self::empty()
@@ -89,7 +105,7 @@ impl Default for Object {
 impl Object {
     /// `{}`
     pub fn empty() -> Self {
-        Self { raw: Bytes::from_static(b"{}"), places: Default::default(), twice: false }
+        Self { raw: Bytes::from_static(b"{}"), known: None }
     }
 
     /// Walks a text that is one object.
@@ -103,15 +119,15 @@ impl Object {
 
     /// Walks the object that starts at `start` of a longer text; returns it and where it ended.
     pub(crate) fn walk(text: &Bytes, start: usize) -> Result<(Self, usize), Fault> {
-        let mut places = [Place::default(); KEYS.len()];
-        let mut twice = false;
+        let mut known: Option<Box<Known>> = None;
         let mut members = Members::at(text, start)?;
         while let Some(member) = members.next_key()? {
             let end = json::value(text, member.value)?;
             members.resume(end);
             if let Some(key) = member.key(text).and_then(|key| recognise(&key)) {
-                let place = &mut places[key as usize];
-                twice |= place.end != 0;
+                let known = known.get_or_insert_default();
+                let place = &mut known.places[key as usize];
+                known.twice |= place.end != 0;
                 *place = Place {
                     start: (member.start - start) as u32,
                     value: (member.value - start) as u32,
@@ -123,7 +139,7 @@ impl Object {
         if end - start > u32::MAX as usize {
             return Err(Fault::Syntax(u32::MAX as usize));
         }
-        Ok((Self { raw: text.slice(start..end), places, twice }, end))
+        Ok((Self { raw: text.slice(start..end), known }, end))
     }
 
     /// The bytes as they came.
@@ -133,7 +149,7 @@ impl Object {
 
     /// Whether a key that the gateway acts on stands twice: such an object means two things and is refused.
     pub fn is_ambiguous(&self) -> bool {
-        self.twice
+        self.known.as_ref().is_some_and(|known| known.twice)
     }
 
     /// The raw value of a member.
@@ -217,16 +233,16 @@ impl Object {
     }
 
     /// The object with one member's value replaced by another JSON value; it is copied, but not walked again.
-    pub fn set(&self, key: Key, value: &[u8]) -> Self {
+    pub fn set(mut self, key: Key, value: &[u8]) -> Self {
         let Some(changed) = self.place(key) else {
             let raw = self.with(&[(key, Edit::Set(value))]);
             return Self::parse(raw).expect("an object and a value make an object");
         };
         let (before, after) = (&self.raw[..changed.value as usize], &self.raw[changed.end as usize..]);
-        let raw = [before, value, after].concat().into();
+        self.raw = [before, value, after].concat().into();
         let moved = |at: u32| (at as usize + value.len() - (changed.end - changed.value) as usize) as u32;
-        let mut places = self.places;
-        for place in places.iter_mut().filter(|place| place.start >= changed.start && place.end != 0) {
+        let places = self.known.iter_mut().flat_map(|known| &mut known.places);
+        for place in places.filter(|place| place.start >= changed.start && place.end != 0) {
             let is_it = place.start == changed.start;
             *place = Place {
                 start: if is_it { place.start } else { moved(place.start) },
@@ -234,11 +250,11 @@ impl Object {
                 end: moved(place.end),
             };
         }
-        Self { raw, places, twice: self.twice }
+        self
     }
 
     fn place(&self, key: Key) -> Option<Place> {
-        Some(self.places[key as usize]).filter(|place| place.end != 0)
+        Some(self.known.as_ref()?.places[key as usize]).filter(|place| place.end != 0)
     }
 }
 
@@ -309,7 +325,7 @@ mod tests {
                     object(text).with(&[(Key::Name, Edit::Set(value.as_bytes()))]),
                 );
                 assert_eq!(set.raw(), &walked);
-                assert_eq!(set.places, Object::parse(walked).unwrap().places, "{text}");
+                assert_eq!(set.known, Object::parse(walked).unwrap().known, "{text}");
             }
         }
     }

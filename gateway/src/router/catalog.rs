@@ -3,6 +3,7 @@
 use super::config::{Naming, Unknown};
 use super::entry::Entry;
 use super::kind::Kind;
+use super::ledger::Ledger;
 use super::namespace;
 use super::owner::Member;
 use super::shelf::Shelf;
@@ -50,6 +51,8 @@ pub(super) struct Rules {
     pub(super) wrap: Wrap,
     /// Who is told how tasks stand.
     pub(super) statuses: Arc<Statuses>,
+    /// Who was given which task.
+    pub(super) ledger: Ledger,
 }
 
 /// Whose a URI is, and what it is called there.

@@ -46,7 +46,7 @@ pub(super) fn capabilities(catalog: &Catalog, era: Era) -> Vec<String> {
         parts.push(format!("\"experimental\":{{{}}}", experimental.join(",")));
     }
     if era == Era::Legacy && known().any(|known| known.supports.tasks && !known.revision.is_modern()) {
-        parts.push("\"tasks\":{\"cancel\":{},\"requests\":{\"tools\":{\"call\":{}}}}".to_owned());
+        parts.push("\"tasks\":{\"list\":{},\"cancel\":{},\"requests\":{\"tools\":{\"call\":{}}}}".to_owned());
     }
     parts
 }

@@ -5,6 +5,7 @@ use super::current::Current;
 use super::kind::Kind;
 use super::later::Later;
 use crate::call::{Call, Reply};
+use crate::protocol::object::Key;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -34,7 +35,27 @@ fn answer(catalog: &Catalog, kind: Kind, call: &Call) -> Reply {
     let list = catalog.shelf(kind).list(revision, &call.caller.grants);
     let cursor = call.params.find("cursor");
     match list.encoded().page(cursor) {
-        Ok(page) => Reply::complete(revision, page.clone()),
+        Ok(page) => match holds(catalog, kind, call) {
+            0 => Reply::complete(revision, page.clone()),
+            left => Reply::complete(revision, page.clone().set(Key::TtlMs, left.to_string().as_bytes())),
+        },
         Err(refusal) => Reply::refuse(revision, refusal),
     }
+}
+
+/// For how many milliseconds the list will still be as it is: as long as every part of it, by what its upstream said when it
+/// was read. Nothing where one says nothing, or was never seen.
+fn holds(catalog: &Catalog, kind: Kind, call: &Call) -> u128 {
+    if !call.revision().is_modern() {
+        return 0;
+    }
+    let mut least = None;
+    for known in &catalog.known {
+        let Some(inventory) = known else { return 0 };
+        if kind.is_of(&inventory.supports) {
+            let left = inventory.fresh.left(&call.method);
+            least = Some(least.map_or(left, |least: Duration| least.min(left)));
+        }
+    }
+    least.unwrap_or_default().as_millis()
 }

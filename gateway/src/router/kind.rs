@@ -1,6 +1,7 @@
 //! The four kinds of things that are listed.
 
 use crate::protocol::Method;
+use crate::upstream::Supports;
 
 /// One of the four lists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -33,6 +34,15 @@ impl Kind {
             Self::Prompts => "prompts",
             Self::Resources => "resources",
             Self::Templates => "resourceTemplates",
+        }
+    }
+
+    /// Whether who supports this has any.
+    pub(super) fn is_of(self, supports: &Supports) -> bool {
+        match self {
+            Self::Tools => supports.tools,
+            Self::Prompts => supports.prompts,
+            Self::Resources | Self::Templates => supports.resources,
         }
     }
 

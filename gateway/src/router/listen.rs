@@ -4,7 +4,8 @@ use super::catalog::Catalog;
 use super::current::Current;
 use super::listeners::{Heard, Listeners, Registration};
 use super::route::UNSEEN_WAIT;
-use crate::call::{Call, Change, Event, ListenFilter, Outcome, Reason, Refusal, Reply, Source, Step};
+use super::tasks;
+use crate::call::{Call, Caller, Change, Event, ListenFilter, Outcome, Reason, Refusal, Reply, Source, Step};
 use crate::protocol::{Object, Revision};
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -18,19 +19,28 @@ use tokio::time::{Instant, Sleep};
 const ACKNOWLEDGED_WITHIN: Duration = Duration::from_secs(10);
 /// So many resources may be listened to in one call.
 const URIS_MAX: usize = 1024;
+/// So many tasks may be.
+const TASKS_MAX: usize = 64;
 
 /// Takes a listen call; `has_view` says that the catalog is its session's own.
 pub(super) fn listen(current: &Arc<Current>, listeners: &Listeners, call: Call, has_view: bool) -> Reply {
     let revision = call.revision();
     let Some(filter) = ListenFilter::parse(&call.params) else {
-        let why = "`notifications` must be an object of flags and `resourceSubscriptions`";
+        let why = "`notifications` must be an object of flags, `resourceSubscriptions` and `taskIds`";
         return Reply::refuse(revision, Refusal::new(Reason::InvalidParams, why));
     };
     if filter.uris.len() > URIS_MAX {
         let why = format!("at most {URIS_MAX} resources can be listened to in one call");
         return Reply::refuse(revision, Refusal::new(Reason::InvalidParams, why));
     }
-    let lists = ListenFilter { uris: Vec::new(), ..filter.clone() };
+    if filter.tasks.len() > TASKS_MAX {
+        let why = format!("at most {TASKS_MAX} tasks can be listened to in one call");
+        return Reply::refuse(revision, Refusal::new(Reason::InvalidParams, why));
+    }
+    if let Some(refusal) = tasks::refuse_listening(&call.caller).filter(|_| !filter.tasks.is_empty()) {
+        return Reply::refuse(revision, refusal);
+    }
+    let lists = ListenFilter { uris: Vec::new(), tasks: Vec::new(), ..filter.clone() };
     let registration = match listeners.register(&call, lists.clone(), has_view) {
         Ok(registration) => registration,
         Err(why) => {
@@ -38,16 +48,17 @@ pub(super) fn listen(current: &Arc<Current>, listeners: &Listeners, call: Call, 
         }
     };
     registration.saw(current.load().version);
-    let has_uris = !filter.uris.is_empty();
-    let opening = has_uris.then(|| Box::pin(open(current.clone(), call, filter.uris)) as Opening);
+    let has_owners = !filter.uris.is_empty() || !filter.tasks.is_empty();
+    let caller = call.caller.clone();
+    let opening = has_owners.then(|| Box::pin(open(current.clone(), call, filter)) as Opening);
     Reply::live(Listening {
         registration,
         current: current.clone(),
         opening,
         parts: Vec::new(),
         honoured: Some(lists),
-        limit: has_uris.then(|| Box::pin(tokio::time::sleep(ACKNOWLEDGED_WITHIN))),
-        revision,
+        limit: has_owners.then(|| Box::pin(tokio::time::sleep(ACKNOWLEDGED_WITHIN))),
+        caller,
     })
 }
 
@@ -86,11 +97,12 @@ struct Listening {
     honoured: Option<ListenFilter>,
     /// When the acknowledgement no longer waits for upstreams; `None` where it need not.
     limit: Option<Pin<Box<Sleep>>>,
-    revision: Revision,
+    caller: Arc<Caller>,
 }
 
-/// Finds the owners of URIs and calls each of them once.
-async fn open(current: Arc<Current>, call: Call, uris: Vec<Arc<str>>) -> Vec<Part> {
+/// Finds the owners of URIs and of tasks, and calls each of them once for either.
+async fn open(current: Arc<Current>, call: Call, filter: ListenFilter) -> Vec<Part> {
+    let ListenFilter { uris, tasks, .. } = filter;
     let grants = &call.caller.grants;
     let catalog = current.keep();
     let is_settled = |now: &Catalog| {
@@ -101,19 +113,32 @@ async fn open(current: Arc<Current>, call: Call, uris: Vec<Arc<str>>) -> Vec<Par
         true => catalog,
         false => current.until(Instant::now() + UNSEEN_WAIT, is_settled).await,
     };
-    let mut by_member: BTreeMap<usize, BTreeMap<Arc<str>, Arc<str>>> = BTreeMap::new();
+    let (mut by_member, mut by_task): (Owned, Owned) = Default::default();
     for uri in &uris {
         if let Some(found) = catalog.find_uri(uri, grants) {
             by_member.entry(found.member).or_default().insert(found.own.into(), uri.clone());
         }
     }
-    let parts = by_member.into_iter().map(|(member, asked)| {
-        let filter = ListenFilter { uris: asked.keys().cloned().collect(), ..ListenFilter::default() };
+    for id in &tasks {
+        if let Some((member, own)) = tasks::find(&catalog, &call.caller, id) {
+            by_task.entry(member).or_default().insert(own.into(), id.clone());
+        }
+    }
+    let owned = by_member.into_iter().map(|one| (one, false)).chain(by_task.into_iter().map(|one| (one, true)));
+    let parts = owned.map(|((member, asked), is_of_tasks)| {
+        let own = asked.keys().cloned().collect();
+        let filter = match is_of_tasks {
+            true => ListenFilter { tasks: own, ..ListenFilter::default() },
+            false => ListenFilter { uris: own, ..ListenFilter::default() },
+        };
         let call = Call { params: filter.to_params(), log_level: None, ..call.clone() };
         Part { member, reply: catalog.members[member].owner.call(call), asked, is_acknowledged: false }
     });
     parts.collect()
 }
+
+/// What was asked of each member, in own and public words.
+type Owned = BTreeMap<usize, BTreeMap<Arc<str>, Arc<str>>>;
 
 impl Listening {
     /// Reads the upstreams' replies; gives a change that was acknowledged before.
@@ -131,12 +156,16 @@ impl Listening {
                 Poll::Ready(Step::Event(Event::Change(Change::Acknowledged(filter)))) => {
                     part.is_acknowledged = true;
                     if let Some(honoured) = &mut self.honoured {
-                        let part = &self.parts[at];
-                        honoured.uris.extend(filter.uris.iter().filter_map(|own| part.asked.get(own).cloned()));
+                        let public = |own: &Arc<str>| part.asked.get(own).cloned();
+                        honoured.uris.extend(filter.uris.iter().filter_map(public));
+                        honoured.tasks.extend(filter.tasks.iter().filter_map(public));
                     }
                 }
                 Poll::Ready(Step::Event(Event::Change(Change::Updated(own)))) => {
                     return Some(Change::Updated(part.public(&own, &self.current.load())));
+                }
+                Poll::Ready(Step::Event(Event::Change(Change::Task(told)))) => {
+                    return Some(Change::Task(tasks::publish(&self.current.load(), part.member, &self.caller, told)));
                 }
                 Poll::Ready(Step::Event(_)) => {}
                 // What an upstream no longer honours is simply no longer heard of.
@@ -187,6 +216,6 @@ impl Source for Listening {
     }
 
     fn revision(&self) -> Revision {
-        self.revision
+        self.caller.revision
     }
 }

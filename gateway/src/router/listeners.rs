@@ -99,6 +99,9 @@ impl Listeners {
         Arc::new(move |notice| match notice {
             Notice::Log { upstream, whose, level, params } => registry.log(&upstream, &whose, level, params),
             Notice::Task { upstream, whose, params } => registry.statuses.told(&upstream, &whose, &params),
+            Notice::TaskProgress { upstream, whose, task, params } => {
+                registry.statuses.progressed(&upstream, &whose, &task, &params);
+            }
             Notice::Gone { upstream, whose } => registry.statuses.gone(&upstream, &whose),
         })
     }

@@ -13,6 +13,7 @@ mod hint;
 mod keeper;
 mod kind;
 mod later;
+mod ledger;
 mod listen;
 mod listeners;
 mod namespace;
@@ -26,6 +27,7 @@ mod splice;
 mod statuses;
 mod stock;
 mod stopwatch;
+mod task_list;
 mod tasks;
 mod template;
 mod uri;
@@ -43,6 +45,7 @@ use catalog::{Catalog, Rules};
 use config::Naming;
 use current::Current;
 use kind::Kind;
+use ledger::Ledger;
 use owner::Member;
 use route::Routes;
 use std::sync::Arc;
@@ -85,7 +88,8 @@ impl Router {
         let Terms { naming, page_size, first_list_wait, instructions, unknown, secret } = terms;
         let wrap = Wrap::new(secret);
         let statuses = listeners.statuses().clone();
-        let rules = Arc::new(Rules { naming, page_size, instructions, unknown, wrap, statuses });
+        let ledger = Ledger::default();
+        let rules = Arc::new(Rules { naming, page_size, instructions, unknown, wrap, statuses, ledger });
         let current = Arc::new(Current::new(Catalog::build(&members, &rules, None)));
         keeper::start(&current, &listeners, tasks);
         let views = Views::new(&current, &listeners, tasks);
@@ -131,6 +135,7 @@ impl Handle for Router {
             Method::TasksGet | Method::TasksResult | Method::TasksCancel | Method::TasksUpdate => {
                 tasks::one(&current.load(), call)
             }
+            Method::TasksList => task_list::list(&current.load(), &call).unwrap_or_else(|| here(&call)),
             Method::Other(_) => Routes::unknown(current, call),
             // All of them.
             Method::Listen => listen::listen(current, &self.listeners, call, own.is_some()),

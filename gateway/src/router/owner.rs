@@ -29,7 +29,12 @@ pub trait Owner: Send + Sync + 'static {
     /// Where it stands.
     fn state(&self) -> State;
 
-    /// Reads the inventory again in the background, where it is old; that of the caller's own instance too.
+    /// Why it is not ready, as clients are told it.
+    fn cause(&self) -> Option<String> {
+        None
+    }
+
+    /// Reads the inventory again in the background, where it is old or was never known; that of the caller's own instance too.
     fn refresh(&self, call: &Call);
 
     /// Whether each handshake session has an instance of it to itself, whose lists it sees.
@@ -67,6 +72,10 @@ impl Owner for Upstream {
         Self::state(self)
     }
 
+    fn cause(&self) -> Option<String> {
+        Self::cause(self)
+    }
+
     fn refresh(&self, call: &Call) {
         Self::refresh(self, call);
     }
@@ -101,7 +110,8 @@ impl Member {
 
     /// Whether an inventory may come soon: a stopped or failed upstream is not waited for.
     pub(super) fn is_coming(&self) -> bool {
-        matches!(self.owner.state(), State::Starting | State::Ready | State::BackingOff)
+        let state = self.owner.state();
+        state.is_up() || matches!(state, State::Starting | State::BackingOff | State::Idle)
     }
 
     /// Until when a list may wait for the first inventory. The first list decides; hanging upstreams cost that once.

@@ -8,8 +8,9 @@ use super::kind::Kind;
 use super::later::Later;
 use super::rewrite::Rewritten;
 use super::splice;
-use super::tasks::{self, Wrapped};
+use super::tasks::{self, Named, Wrapped};
 use crate::call::{Call, Reason, Refusal, Reply};
+use crate::lifecycle::State;
 use crate::protocol::object::Key;
 use crate::protocol::{Object, json};
 use std::sync::Arc;
@@ -86,6 +87,10 @@ impl Routes {
         let current = current.clone();
         let limit = Instant::now() + UNSEEN_WAIT;
         let mut owners = owners_of(&current.load(), &call);
+        for at in &owners {
+            // One that rests until it is needed is needed now.
+            current.load().members[*at].owner.refresh(&call);
+        }
         Later::reply(async move {
             let _permit = permit;
             owners.retain(|at| current.load().members[*at].is_coming());
@@ -121,6 +126,7 @@ fn by_name(catalog: &Arc<Catalog>, kind: Kind, mut call: Call) -> Way {
     }
     if let Some(own) = &entry.own_raw {
         call.params = call.params.set(Key::Name, own);
+        call.public = Some(entry.public.clone());
     }
     Way::Ready(hand_over(catalog, entry.member, call))
 }
@@ -140,8 +146,14 @@ fn no_such_name(catalog: &Arc<Catalog>, kind: Kind, name: &str, call: Call) -> W
     }
     let owners: Vec<_> = catalog.unseen_owners(name).map(|at| &catalog.members[at]).collect();
     if let [only] = &owners[..] {
-        let (upstream, state) = (only.owner.name(), only.owner.state().as_str());
-        why.push_str(&format!(" (upstream {upstream} may have it, but is {state})"));
+        let (upstream, state) = (only.owner.name(), only.owner.state());
+        let cause = match (state, only.owner.cause()) {
+            // The cause may be that of its last end, and nothing is known of this start.
+            (State::Starting, _) => "; try again".to_owned(),
+            (_, Some(cause)) => format!(": {cause}"),
+            (_, None) => String::new(),
+        };
+        why.push_str(&format!(" (upstream {upstream} may have it, but is {}{cause})", state.as_str()));
     }
     match owners.iter().any(|member| member.is_coming()) {
         true => Way::Unseen(call, invalid(why)),
@@ -158,6 +170,7 @@ fn by_uri(catalog: &Arc<Catalog>, mut call: Call) -> Way {
     };
     if own != uri {
         call.params = call.params.set(Key::Uri, json::quote(&own).as_bytes());
+        call.public = Some(uri.as_str().into());
     }
     Way::Ready(hand_over(catalog, member, call))
 }
@@ -211,8 +224,8 @@ fn hand_over(catalog: &Arc<Catalog>, member: usize, call: Call) -> Reply {
         return refuse(&call, invalid(why.to_owned()));
     }
     if tasks::may_make(catalog, member, &call) {
-        let caller = call.caller.clone();
-        return Wrapped::reply(rewritten(catalog, member, call), catalog, member, caller).owned_by(owner.name());
+        let named = Named::new(catalog, member, call.caller.clone());
+        return Wrapped::reply(named, call, |call| rewritten(catalog, member, call)).owned_by(owner.name());
     }
     rewritten(catalog, member, call)
 }

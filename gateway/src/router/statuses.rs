@@ -72,8 +72,7 @@ impl Statuses {
         let status = params.find("status").and_then(json::unquote);
         let is_over = matches!(status.as_deref(), Some("completed" | "failed" | "cancelled"));
         let mut given = self.lock();
-        let mut those = (0..given.len()).filter(|&at| *given[at].own == *own && given[at].is_of(upstream, whose));
-        let (Some(at), None) = (those.next(), those.next()) else { return };
+        let Some(at) = place_of(&given, upstream, whose, &own) else { return };
         let (tenant, public) = (given[at].tenant.upgrade(), json::quote(&given[at].public));
         if is_over {
             given.remove(at);
@@ -88,6 +87,23 @@ impl Statuses {
         }
     }
 
+    /// An upstream tells how far a task has come: whoever was given it hears, under a token that is the task's public id.
+    pub(super) fn progressed(&self, upstream: &str, whose: &Audience, own: &str, params: &Object) {
+        let given = self.lock();
+        let Some(at) = place_of(&given, upstream, whose, own) else { return };
+        let (tenant, public) = (given[at].tenant.upgrade(), json::quote(&given[at].public));
+        drop(given);
+        let raw = params.raw();
+        let mut changes: Vec<_> =
+            splice::find(raw, &["progressToken"]).map(|place| (place, public.clone())).into_iter().collect();
+        let related = splice::text(raw, &["_meta", RELATED, "taskId"]).filter(|(id, _)| *id == own);
+        changes.extend(related.map(|(_, place)| (place, public)));
+        changes.sort_by_key(|(place, _)| place.start);
+        if let (Some(tenant), Ok(params)) = (tenant, Object::parse(splice::replace(raw, &changes).into())) {
+            tenant.tell(&Method::Progress, &params);
+        }
+    }
+
     /// An instance of an upstream is gone: its next process may give out the same ids anew.
     pub(super) fn gone(&self, upstream: &str, whose: &Audience) {
         self.lock().retain(|given| !given.is_of(upstream, whose));
@@ -96,4 +112,10 @@ impl Statuses {
     fn lock(&self) -> MutexGuard<'_, VecDeque<Given>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Where the one task stands that an upstream can mean; none where two sessions were given tasks of one id.
+fn place_of(given: &VecDeque<Given>, upstream: &str, whose: &Audience, own: &str) -> Option<usize> {
+    let mut those = (0..given.len()).filter(|&at| *given[at].own == *own && given[at].is_of(upstream, whose));
+    those.next().filter(|_| those.next().is_none())
 }

@@ -137,6 +137,7 @@ fn inventory(tools: &[&str]) -> Inventory {
         capabilities: Object::empty(),
         instructions: None,
         supports: Supports { tools: true, ..Supports::default() },
+        fresh: Arc::default(),
     }
 }
 
@@ -190,6 +191,7 @@ fn call(method: Method, params: &str) -> Call {
         log_level: None,
         is_notification: false,
         param_headers: None,
+        public: None,
         bound_to: None,
     }
 }

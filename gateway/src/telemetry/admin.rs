@@ -1,14 +1,14 @@
-//! The admin address: is it alive, is it ready, what does it count.
+//! The admin address: is it alive, is it ready, what does it count; and orders to upstreams.
 
 use super::metrics::Metrics;
-use super::report;
+use super::{orders, report};
 use crate::lifecycle::Board;
 use axum::Router;
-use axum::extract::{RawQuery, State};
+use axum::extract::{Path, RawQuery, State};
 use axum::http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
+use axum::routing::{get, post};
 use std::sync::Arc;
 
 const TEXT: &str = "text/plain; charset=utf-8";
@@ -22,10 +22,12 @@ struct Shown {
     board: Board,
     metrics: Metrics,
     is_draining: IsDraining,
+    is_local: bool,
 }
 
-/// `/livez`, `/readyz` and `/metrics`.
-pub fn router(board: Board, metrics: Metrics, is_draining: IsDraining) -> Router {
+/// `/livez`, `/readyz` and `/metrics`; and `/upstreams/NAME/ORDER`, for whoever is on this machine. `is_local` says that nobody
+/// else reaches the address.
+pub fn router(board: Board, metrics: Metrics, is_draining: IsDraining, is_local: bool) -> Router {
     Router::new()
         .route("/livez", get(|| async { answer(StatusCode::OK, TEXT, "alive\n".to_owned()) }))
         .route("/readyz", get(ready))
@@ -33,7 +35,8 @@ pub fn router(board: Board, metrics: Metrics, is_draining: IsDraining) -> Router
             "/metrics",
             get(|State(shown): State<Shown>| async move { answer(StatusCode::OK, PROMETHEUS, shown.metrics.render()) }),
         )
-        .with_state(Shown { board, metrics, is_draining })
+        .route("/upstreams/{name}/{order}", post(order))
+        .with_state(Shown { board, metrics, is_draining, is_local })
 }
 
 /// Ready as long as calls are taken: a sick upstream is no reason to send clients elsewhere.
@@ -48,6 +51,19 @@ async fn ready(State(shown): State<Shown>, RawQuery(query): RawQuery, headers: H
     }
     let board = if has("verbose") { shown.board.snapshot() } else { Vec::new() };
     answer(status, TEXT, report::text(is_ready, &board))
+}
+
+async fn order(
+    State(shown): State<Shown>,
+    Path((name, order)): Path<(String, String)>,
+    headers: HeaderMap,
+) -> Response {
+    if let Err((status, why)) = orders::may_order(&headers, shown.is_local) {
+        return answer(status, TEXT, why.to_owned());
+    }
+    let (status, page) = orders::give(&shown.board, &name, &order).await;
+    let kind = if status.is_success() { "application/json" } else { TEXT };
+    answer(status, kind, page)
 }
 
 fn answer(status: StatusCode, kind: &'static str, body: String) -> Response {
@@ -77,7 +93,7 @@ mod tests {
         let (board, draining) = (Board::default(), Arc::new(AtomicBool::new(false)));
         board.seat(&"a".into(), "stdio");
         let seen = draining.clone();
-        let router = super::router(board, metrics::install(), Arc::new(move || seen.load(Ordering::Relaxed)));
+        let router = super::router(board, metrics::install(), Arc::new(move || seen.load(Ordering::Relaxed)), true);
         assert_eq!(get(&router, "/livez", "*/*").await, (StatusCode::OK, "alive\n".into()));
         assert_eq!(get(&router, "/readyz", "*/*").await, (StatusCode::OK, "ready\n".into()));
         assert!(get(&router, "/readyz?verbose", "*/*").await.1.contains("a  stdio  starting"));
@@ -87,6 +103,7 @@ mod tests {
         draining.store(true, Ordering::Relaxed);
         assert_eq!(get(&router, "/readyz", "*/*").await, (StatusCode::SERVICE_UNAVAILABLE, "draining\n".into()));
         assert_eq!(get(&router, "/livez", "*/*").await.0, StatusCode::OK);
+        assert_eq!(get(&router, "/upstreams/a/stop", "*/*").await.0, StatusCode::METHOD_NOT_ALLOWED);
         assert_eq!(get(&router, "/nothing", "*/*").await.0, StatusCode::NOT_FOUND);
     }
 }

@@ -5,6 +5,7 @@ use crate::signals;
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use std::sync::OnceLock;
 use std::time::Duration;
+use tokio::runtime::Handle;
 
 /// How often what was recorded is put into its buckets.
 const UPKEEP_EVERY: Duration = Duration::from_secs(5);
@@ -42,6 +43,7 @@ fn builder() -> PrometheusBuilder {
 impl Metrics {
     /// The text that Prometheus reads.
     pub fn render(&self) -> String {
+        signals::refresh(Handle::try_current().map_or(0, |runtime| runtime.metrics().num_alive_tasks()));
         self.0.render()
     }
 

@@ -7,4 +7,5 @@ pub mod metrics;
 pub mod observe;
 
 mod lines;
+mod orders;
 mod report;

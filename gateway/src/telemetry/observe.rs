@@ -7,6 +7,7 @@ use crate::signals::{self, OUTCOMES, Route};
 use arc_swap::ArcSwap;
 use metrics::Histogram;
 use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::{Arc, LazyLock};
 use tokio::time::Instant;
 
@@ -46,9 +47,33 @@ struct Handles {
 
 /// All handles by owner and method: few, and made once; read without a lock.
 #[derive(Default)]
-struct Routes(ArcSwap<HashMap<Arc<str>, ByMethod>>);
+struct Routes(ArcSwap<HashMap<Arc<str>, ByMethod, Plain>>);
 
-type ByMethod = HashMap<&'static str, Arc<Handles>>;
+type ByMethod = HashMap<&'static str, Arc<Handles>, Plain>;
+
+/// Names are the configuration's and methods the protocol's: nobody chooses them to collide.
+type Plain = BuildHasherDefault<Fnv>;
+
+/// FNV-1a: short texts in few steps.
+struct Fnv(u64);
+
+impl Default for Fnv {
+    fn default() -> Self {
+        Self(0xcbf2_9ce4_8422_2325)
+    }
+}
+
+impl Hasher for Fnv {
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
+        }
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
 
 static GATEWAY: LazyLock<Arc<str>> = LazyLock::new(|| signals::GATEWAY.into());
 

@@ -24,9 +24,18 @@ struct Row<'a> {
     started_in_seconds: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     items: Option<Items>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    remarks: Vec<&'a str>,
+    calls: Calls,
     stderr: &'a [String],
     #[serde(skip_serializing_if = "Vec::is_empty")]
     instances: Vec<Row<'a>>,
+}
+
+#[derive(Serialize)]
+struct Calls {
+    in_flight: usize,
+    queued: usize,
 }
 
 #[derive(Serialize)]
@@ -49,6 +58,12 @@ pub(super) fn json(is_ready: bool, board: &[Health]) -> String {
     serde_json::to_string_pretty(&whole).expect("strings and numbers always have a JSON form")
 }
 
+/// One upstream of the board as JSON.
+pub(super) fn one(board: &[Health], name: &str) -> Option<String> {
+    let health = board.iter().find(|health| &*health.name == name)?;
+    Some(serde_json::to_string_pretty(&row(health)).expect("strings and numbers always have a JSON form"))
+}
+
 fn row(health: &Health) -> Row<'_> {
     Row {
         name: &health.name,
@@ -67,6 +82,8 @@ fn row(health: &Health) -> Row<'_> {
             templates,
             prompts,
         }),
+        remarks: health.remarks.values().map(String::as_str).collect(),
+        calls: Calls { in_flight: health.traffic.in_flight(), queued: health.traffic.queued() },
         stderr: &health.stderr,
         instances: health.instances.values().map(row).collect(),
     }
@@ -91,7 +108,7 @@ fn line(health: &Health, width: usize, out: &mut String) -> std::fmt::Result {
     let (name, state, since) = (&health.name, health.state.as_str(), health.since.elapsed().as_secs());
     write!(out, "{name:width$}  {:5}  {state:11}  {since:>6} s", health.transport)?;
     if let Some([tools, ..]) = health.items {
-        write!(out, "  {tools} tools")?;
+        write!(out, "  {tools} tool{}", if tools == 1 { "" } else { "s" })?;
     }
     if let Some(revision) = health.revision {
         write!(out, "  {revision}")?;
@@ -101,15 +118,23 @@ fn line(health: &Health, width: usize, out: &mut String) -> std::fmt::Result {
         1 => write!(out, "  1 instance")?,
         count => write!(out, "  {count} instances")?,
     }
+    for (count, what) in [(health.traffic.in_flight(), "in flight"), (health.traffic.queued(), "queued")] {
+        if count > 0 {
+            write!(out, "  {count} {what}")?;
+        }
+    }
     if health.restarts > 0 {
         write!(out, "  {} restarts", health.restarts)?;
     }
     if let Some(cause) = &health.cause {
         write!(out, "  {}", tamed(cause))?;
     }
+    for remark in health.remarks.values() {
+        write!(out, "  {}", tamed(remark))?;
+    }
     // The last words of what is not ready, where the cause has not them already.
     let last = health.stderr.last().filter(|_| health.state != State::Ready);
-    if let Some(last) = last.filter(|last| !health.cause.as_ref().is_some_and(|cause| cause.contains(last.as_str()))) {
+    if let Some(last) = last.filter(|_| !health.cause.as_ref().is_some_and(|cause| cause.contains(" on stderr: "))) {
         write!(out, "  (stderr: {})", tamed(last))?;
     }
     out.push('\n');
@@ -131,6 +156,7 @@ mod tests {
         let board = Board::default();
         board.seat(&"well".into(), "stdio").update(|health| {
             (health.state, health.items, health.revision) = (State::Ready, Some([3, 0, 0, 1]), Some("2025-11-25"));
+            health.remarks = [("tools", "its list is cut".to_owned())].into();
         });
         board.seat(&"ill".into(), "http").update(|health| {
             (health.state, health.restarts) = (State::BackingOff, 2);
@@ -138,21 +164,25 @@ mod tests {
             health.stderr = vec!["first".into(), "last".into()];
         });
         let many = board.seat(&"many".into(), "stdio");
+        (0..3).for_each(|_| many.traffic().began());
+        many.traffic().queue(1);
         many.instance(&"session 1".into(), 1).update(|health| health.state = State::Ready);
         many.instance(&"laptop".into(), 2);
         tokio::time::advance(std::time::Duration::from_secs(7)).await;
         assert_eq!(
             text(true, &board.snapshot()),
-            "ready\nwell  stdio  ready             7 s  3 tools  2025-11-25\n\
+            "ready\nwell  stdio  ready             7 s  3 tools  2025-11-25  its list is cut\n\
              ill   http   backing_off       7 s  2 restarts  refused\\u{1b}[2J  (stderr: last)\n\
-             many  stdio  starting          7 s  2 instances\n  \
+             many  stdio  starting          7 s  2 instances  2 in flight  1 queued\n  \
                1 session 1  stdio  ready             7 s\n  2 laptop  stdio  starting          7 s\n"
         );
         let json: serde_json::Value = serde_json::from_str(&json(false, &board.snapshot())).unwrap();
         assert_eq!(json["ready"], false);
         assert_eq!(json["upstreams"][0]["items"]["tools"], 3);
+        assert_eq!(json["upstreams"][0]["remarks"][0], "its list is cut");
         assert_eq!(json["upstreams"][1]["stderr"][0], "first");
         assert_eq!(json["upstreams"][1]["since_seconds"], 7);
+        assert_eq!(json["upstreams"][2]["calls"], serde_json::json!({ "in_flight": 2, "queued": 1 }));
         assert_eq!(json["upstreams"][2]["instances"][1]["name"], "laptop");
     }
 }

@@ -98,6 +98,33 @@ mod tests {
         assert_eq!(backoff.next(now, Some(Duration::from_secs(30)), 0.0), Next::Soon(Duration::from_millis(125)));
     }
 
+    #[test]
+    fn starts_leave_the_window_and_failures_stay_until_it_is_well() {
+        let seconds = Duration::from_secs;
+        let plan = Restart { max_restarts: 3, window: seconds(60), healthy_after: seconds(10), ..Restart::default() };
+        let begun = Instant::now();
+        let soon = Next::Soon(Duration::from_millis(250));
+        // Well each time, and more than a minute between: as often as it likes.
+        let mut seldom = Backoff::new(plan.clone(), true);
+        for round in 0..20 {
+            seldom.started(begun + seconds(31) * round);
+            assert_eq!(seldom.next(begun + seconds(31) * (round + 1), Some(seconds(31)), 1.0), soon, "{round}");
+        }
+        // The third within a minute is the last for now, and the first of them is forgotten when that is over.
+        let mut often = Backoff::new(plan.clone(), true);
+        [0, 20, 40].into_iter().for_each(|at| often.started(begun + seconds(at)));
+        assert_eq!(often.next(begun + seconds(59), Some(seconds(19)), 1.0), Next::Slowly(seconds(60)));
+        assert_eq!(often.next(begun + seconds(60), Some(seconds(20)), 1.0), soon);
+        // Never well, and slow about it: the third failure is the last for now too, and so is each one after it.
+        let mut slow = Backoff::new(plan, true);
+        let mut fails = |at: u64| {
+            slow.started(begun + seconds(at));
+            slow.next(begun + seconds(at + 40), None, 1.0)
+        };
+        assert_eq!([fails(0), fails(40)], [soon, Next::Soon(Duration::from_millis(500))]);
+        assert_eq!([fails(80), fails(180), fails(280)], [Next::Slowly(seconds(60)); 3]);
+    }
+
     proptest! {
         #[test]
         fn the_budget_holds_whatever_the_dice_say(random in 0.0..1.0f64) {

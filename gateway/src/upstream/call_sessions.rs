@@ -1,12 +1,13 @@
-//! The table of sessions with a handshake upstream over HTTP beside its primary one: one for each set of what callers can be asked.
+//! The table of sessions with a handshake upstream over HTTP beside its primary one: one for each set of what callers declare.
 
 use super::gate::{Gate, Retired};
 use super::link::Wire;
 use super::peer::Peer;
+use super::places::Places;
 use crate::lifecycle::Tasks;
-use crate::protocol::capability::Capabilities;
+use crate::protocol::beyond::Declared;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -20,14 +21,14 @@ pub(crate) const IDLE: Duration = Duration::from_secs(5 * 60);
 pub(crate) struct CallSessions {
     open: Mutex<Vec<Arc<CallSession>>>,
     /// How the upstream is reached and where sessions live, once its supervisor has said so.
-    way: OnceLock<(Arc<Wire>, Tasks)>,
+    way: Mutex<Option<(Arc<Wire>, Tasks)>>,
     /// The upstream bears no second session: the primary one is for all.
     is_refused: AtomicBool,
 }
 
 /// The session of one set. Calls wait at its gate while it is opened, each set's in their order.
 pub(crate) struct CallSession {
-    pub(crate) set: Capabilities,
+    pub(crate) set: Declared,
     pub(crate) gate: Gate,
     used: Mutex<Instant>,
 }
@@ -40,9 +41,9 @@ pub(crate) enum Found {
 }
 
 impl CallSessions {
-    /// From now on sessions can be opened.
+    /// From now on sessions are opened like this.
     pub(crate) fn reach(&self, wire: &Arc<Wire>, tasks: &Tasks) {
-        let _ = self.way.set((wire.clone(), tasks.clone()));
+        *self.way() = Some((wire.clone(), tasks.clone()));
     }
 
     /// The upstream was met anew: it may bear now what it refused.
@@ -55,8 +56,8 @@ impl CallSessions {
         !self.is_refused.swap(true, Ordering::Relaxed)
     }
 
-    /// The session of a set, which is in use from now; `None` where the primary one serves it.
-    pub(crate) fn find(&self, set: Capabilities) -> Option<Found> {
+    /// The session of a set, which is in use from now, and at which so many calls may wait; `None` where the primary one serves it.
+    pub(crate) fn find(&self, set: Declared, queue_max: usize) -> Option<Found> {
         if self.is_refused.load(Ordering::Relaxed) {
             return None;
         }
@@ -66,10 +67,11 @@ impl CallSessions {
             *session.used() = Instant::now();
             return Some(Found::Open(session.clone()));
         }
-        let (wire, tasks) = self.way.get().filter(|_| open.len() < SETS_MAX)?;
-        let session = Arc::new(CallSession { set, gate: Gate::default(), used: Mutex::new(Instant::now()) });
+        let (wire, tasks) = self.way().clone().filter(|_| open.len() < SETS_MAX)?;
+        let gate = Gate::new(Places::enough(), queue_max);
+        let session = Arc::new(CallSession { set, gate, used: Mutex::new(Instant::now()) });
         open.push(session.clone());
-        Some(Found::New(session, wire.clone(), tasks.clone()))
+        Some(Found::New(session, wire, tasks))
     }
 
     /// Gives a session's peer up, where it is one.
@@ -95,6 +97,10 @@ impl CallSessions {
         }
         open.retain(|open| !Arc::ptr_eq(open, session));
         Ok(())
+    }
+
+    fn way(&self) -> MutexGuard<'_, Option<(Arc<Wire>, Tasks)>> {
+        self.way.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<Arc<CallSession>>> {

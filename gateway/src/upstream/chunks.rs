@@ -1,9 +1,13 @@
 //! Results that come in chunks after their answer (`streamId`, `notifications/stream/chunk`): bounded, folded into one result.
 //! Nothing else needs this file.
 
+mod folded;
+
+use super::pace::Pace;
 use crate::protocol::frame::Body;
 use crate::protocol::{Method, Object, json};
 use bytes::Bytes;
+use folded::Folded;
 use std::collections::VecDeque;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,13 +22,13 @@ const STREAMS_MAX: usize = 256;
 /// So much of one may come, and so much of all together.
 const WHOLE_BYTES_MAX: usize = 64 * 1024 * 1024;
 const ALL_BYTES_MAX: usize = 4 * WHOLE_BYTES_MAX;
-/// So many chunks of one wait to be told of; the latest stay, and the result has them all.
-const NOTES_MAX: usize = 64;
-/// What a chunk says is told where it is no longer than this.
+/// What chunks say is told where it is no longer than this; the result has all of it.
 const NOTE_BYTES_MAX: usize = 16 * 1024;
 /// Chunks that come before their answer, as they may on another stream, come this little before it; older ones are of a call
 /// that is over, and of another result under the same name.
 const AHEAD_MAX: Duration = Duration::from_secs(5);
+/// After an answer and after each chunk the next one comes within this: whoever announces a result may forget it.
+pub(crate) const SILENCE_MAX: Duration = Duration::from_secs(60);
 /// An answer that says that its result is to come is short, and so is the result's name.
 const HEAD_BYTES_MAX: usize = 4096;
 const ID_BYTES_MAX: usize = 256;
@@ -37,9 +41,10 @@ struct Stream {
     /// Its raw id.
     id: Bytes,
     folded: Folded,
-    /// Chunks to be told of: which it was, and its text, raw.
+    /// Chunks to be told of, as many as the pace admits: which it was, and its text, raw. The last one may be several in one.
     notes: VecDeque<(u64, Bytes)>,
     noted: usize,
+    pace: Pace,
     count: u64,
     reader: Reader,
     begun: Instant,
@@ -79,15 +84,6 @@ pub(crate) enum Fold {
     Whole(Object),
     /// There will be none.
     Broken(Arc<str>),
-}
-
-/// Contents put together.
-#[derive(Default)]
-struct Folded {
-    /// Whole blocks, raw, joined by commas.
-    blocks: Vec<u8>,
-    /// Text that is still growing.
-    text: String,
 }
 
 /// Whether a notification carries a chunk.
@@ -188,6 +184,10 @@ impl Chunks {
                 streams.push(stream);
             }
         }
+        if let Some(stream) = streams.iter_mut().find(|stream| stream.id == id && begun_at > 0) {
+            // What was told of the call before counts, too.
+            stream.pace = Pace::spent();
+        }
         drop(streams);
         Some(Folding { chunks: self.clone(), id, head: head.clone(), begun_at, closed: Box::pin(closed) })
     }
@@ -215,6 +215,7 @@ impl Stream {
             folded,
             notes,
             noted: 0,
+            pace: Pace::default(),
             count: 0,
             reader,
             begun: Instant::now(),
@@ -239,10 +240,13 @@ impl Stream {
             return;
         }
         let text = json::get(chunk, "content").filter(|raw| raw.starts_with(b"\"") && raw.len() <= NOTE_BYTES_MAX);
-        if self.notes.len() >= NOTES_MAX {
-            self.next_note();
+        let mut text = Bytes::copy_from_slice(text.unwrap_or(b"\"\""));
+        if !self.pace.admits(self.notes.len())
+            && let Some((_, before)) = self.notes.pop_back()
+        {
+            self.noted -= before.len();
+            text = joined(&before, text);
         }
-        let text = Bytes::copy_from_slice(text.unwrap_or(b"\"\""));
         self.noted += text.len();
         self.notes.push_back((self.count, text));
     }
@@ -260,15 +264,30 @@ impl Stream {
 
     /// What is there to be read.
     fn next(&mut self, head: &Object, begun_at: u64) -> Option<Fold> {
-        if let Some((number, text)) = self.next_note() {
+        let is_over = self.is_whole || self.broken.is_some();
+        let may_tell = self.pace.admits(0);
+        if let Some((number, text)) = may_tell.then(|| self.next_note()).flatten() {
+            self.pace.told();
             let (progress, text) = (begun_at + number, String::from_utf8_lossy(&text));
             let params = format!("{{\"progressToken\":0,\"progress\":{progress},\"message\":{text}}}");
             return Some(Fold::Progress(Object::parse(params.into()).unwrap_or_default()));
+        }
+        if is_over {
+            // The result that follows at once has it, too.
+            (self.notes, self.noted) = (VecDeque::new(), 0);
         }
         if let Some(why) = &self.broken {
             return Some(Fold::Broken(why.clone()));
         }
         self.is_whole.then(|| Fold::Whole(self.folded.whole(head)))
+    }
+}
+
+/// Two raw texts as one, where that is not too long; else the second.
+fn joined(one: &Bytes, other: Bytes) -> Bytes {
+    match (one.strip_suffix(b"\""), other.strip_prefix(b"\"")) {
+        (Some(one), Some(rest)) if one.len() + rest.len() <= NOTE_BYTES_MAX => [one, rest].concat().into(),
+        _ => other,
     }
 }
 
@@ -283,7 +302,7 @@ impl Folding {
         Poll::Ready(self.next(cx).unwrap_or(Fold::Broken(why)))
     }
 
-    fn next(&self, cx: &Context<'_>) -> Option<Fold> {
+    fn next(&self, cx: &mut Context<'_>) -> Option<Fold> {
         let mut streams = self.chunks.lock();
         let Some(stream) = streams.iter_mut().find(|stream| stream.id == self.id) else {
             return Some(Fold::Broken("another result of the same name came between".into()));
@@ -291,6 +310,9 @@ impl Folding {
         let next = stream.next(&self.head, self.begun_at);
         if next.is_none() {
             stream.waker = Some(cx.waker().clone());
+            if !stream.notes.is_empty() {
+                stream.pace.poll(cx);
+            }
         }
         next
     }
@@ -305,59 +327,6 @@ impl Drop for Folding {
                 false => streams[at] = Stream::new(self.id.clone(), Reader::Gone),
             }
         }
-    }
-}
-
-impl Folded {
-    fn len(&self) -> usize {
-        self.blocks.len() + self.text.len()
-    }
-
-    fn push(&mut self, chunk: &[u8]) {
-        let Some(content) = json::get(chunk, "content").or_else(|| json::get(chunk, "text")) else { return };
-        let is_text = json::get(chunk, "type").and_then(json::unquote).is_none_or(|kind| kind == "text");
-        match (content.first(), json::unquote(content)) {
-            (_, Some(text)) if is_text => self.text.push_str(&text),
-            (Some(b'"'), _) => self.block(&[b"{\"type\":\"text\",\"text\":", content, b"}"].concat()),
-            (Some(b'{'), _) => self.block(content),
-            (Some(b'['), _) => {
-                let places = json::elements(content).unwrap_or_default();
-                places.into_iter().for_each(|place| self.block(&content[place]));
-            }
-            _ => self.text.push_str(&String::from_utf8_lossy(content)),
-        }
-    }
-
-    fn end_text(&mut self) {
-        let text = std::mem::take(&mut self.text);
-        if !text.is_empty() {
-            self.append(format!("{{\"type\":\"text\",\"text\":{}}}", json::quote(&text)).as_bytes());
-        }
-    }
-
-    fn block(&mut self, raw: &[u8]) {
-        self.end_text();
-        self.append(raw);
-    }
-
-    fn append(&mut self, raw: &[u8]) {
-        if !self.blocks.is_empty() {
-            self.blocks.push(b',');
-        }
-        self.blocks.extend_from_slice(raw);
-    }
-
-    /// The result: what the answer said, with the contents that came after it.
-    fn whole(&mut self, head: &Object) -> Object {
-        self.end_text();
-        let blocks = std::mem::take(&mut self.blocks);
-        let first = head.find("content").and_then(|raw| raw.strip_prefix(b"[")?.strip_suffix(b"]"));
-        let first = first.map(<[u8]>::trim_ascii).filter(|raw| !raw.is_empty());
-        let parts: Vec<&[u8]> = first.into_iter().chain((!blocks.is_empty()).then_some(&blocks[..])).collect();
-        let mut out = [b"{\"content\":[", &parts.join(&b',')[..], b"]"].concat();
-        json::others(head.raw(), &["content", "stream", "streamId"], &mut out);
-        out.push(b'}');
-        Object::parse(out.into()).unwrap_or_default()
     }
 }
 

@@ -1,11 +1,24 @@
 //! What one upstream may be told: checked values, made from the files by `config`.
 
 pub use crate::protocol::capability::Capabilities;
+use std::collections::HashMap;
 use std::ffi::OsString;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
+
+/// Whether what upstreams offer is kept for the next start, and where.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Cache {
+    /// It is not to be.
+    Off,
+    /// It is to be, but nothing says where.
+    #[default]
+    Nowhere,
+    /// In this folder.
+    Folder(PathBuf),
+}
 
 /// One configured upstream. Every value is checked; nothing here can be wrong any more.
 #[derive(Clone, Debug, PartialEq)]
@@ -18,6 +31,10 @@ pub struct Config {
     pub prefix: Arc<str>,
     /// How the upstream is reached.
     pub transport: Transport,
+    /// When it runs.
+    pub start: Start,
+    /// Without a call for so long it is stopped until it is needed again; `None` means never.
+    pub idle_stop: Option<Duration>,
     /// Whether the era is probed or given.
     pub era: EraChoice,
     /// From spawn or dial to the end of the handshake.
@@ -28,6 +45,12 @@ pub struct Config {
     pub call_timeout: Option<Duration>,
     /// The most that progress can extend a call to; `None` means no bound.
     pub max_call_time: Option<Duration>,
+    /// What is said otherwise for single tools, by their own names.
+    pub tool_times: HashMap<Box<str>, Times>,
+    /// So many calls it has at once; `None` means as many as there are.
+    pub max_concurrency: Option<usize>,
+    /// So many more calls wait for it.
+    pub queue: usize,
     /// How long an answer to a question of its own is waited for.
     pub question_timeout: Duration,
     /// Who has an instance in common.
@@ -42,10 +65,25 @@ pub struct Config {
     pub roots: Option<Arc<[Box<str>]>>,
     /// When and how often it is started again.
     pub restart: Restart,
+    /// When it is asked whether it is there.
+    pub health: Checks,
+    /// Whether a child that does not answer then is killed and started again.
+    pub hang_restart: bool,
+    /// When a remote one that fails is left alone.
+    pub breaker: Option<Breaker>,
     /// Which of its tools are offered.
     pub tools: Filter,
     /// The largest message that is read from it, in bytes.
     pub max_message: usize,
+}
+
+/// What is said of the time limits of one tool.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Times {
+    /// As [`Config::call_timeout`], where it is said.
+    pub call_timeout: Option<Option<Duration>>,
+    /// As [`Config::max_call_time`], where it is said.
+    pub max_call_time: Option<Option<Duration>>,
 }
 
 /// How an upstream is reached.
@@ -99,6 +137,18 @@ impl fmt::Debug for Transport {
                 .finish_non_exhaustive(),
         }
     }
+}
+
+/// When an upstream is started.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Start {
+    /// With the gateway.
+    #[default]
+    Eager,
+    /// When it is first needed.
+    Lazy,
+    /// When a person says so.
+    Manual,
 }
 
 /// Whether the era of an upstream is probed or given.
@@ -165,6 +215,38 @@ impl Default for Restart {
     }
 }
 
+/// When an upstream of which nothing is heard is asked whether it is there.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Checks {
+    /// After so long without a sign of life; `None` means never.
+    pub interval: Option<Duration>,
+    /// So long it has for its answer.
+    pub timeout: Duration,
+    /// So many answers it may owe in a row before it counts as unwell.
+    pub unhealthy_after: u32,
+}
+
+impl Default for Checks {
+    fn default() -> Self {
+        Self { interval: Some(Duration::from_secs(30)), timeout: Duration::from_secs(5), unhealthy_after: 3 }
+    }
+}
+
+/// When a remote upstream that fails is left alone.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Breaker {
+    /// After so many failures in a row.
+    pub failures: u32,
+    /// For so long; then one call tries.
+    pub open_for: Duration,
+}
+
+impl Default for Breaker {
+    fn default() -> Self {
+        Self { failures: 5, open_for: Duration::from_secs(15) }
+    }
+}
+
 /// After which kind of end an upstream is started again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RestartPolicy {
@@ -187,6 +269,11 @@ pub struct Filter {
 }
 
 impl Filter {
+    /// Whether every name passes.
+    pub fn is_open(&self) -> bool {
+        self.allow.is_empty() && self.deny.is_empty()
+    }
+
     /// Whether the upstream's own `name` passes.
     pub fn admits(&self, name: &str) -> bool {
         let allowed = self.allow.is_empty() || self.allow.iter().any(|glob| glob.matches(name));

@@ -1,8 +1,9 @@
 //! Why an upstream did not come up, or a request of our own was not answered.
 
-use super::link::{Lost, SpawnFault};
+use super::link::{Lost, SpawnFault, advice};
 use crate::protocol::error::RpcError;
 use std::time::Duration;
+use tokio::time::Instant;
 
 /// Why an upstream did not come up.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -43,20 +44,22 @@ impl From<SpawnFault> for Fault {
     }
 }
 
-/// The longest wait that an upstream can ask for.
-const RETRY_AFTER_MAX: u64 = 60;
-
 impl From<&Lost> for Fault {
     fn from(lost: &Lost) -> Self {
         let kind = match lost {
-            Lost::Status(refusal) if matches!(refusal.status, 401 | 403 | 407) => FaultKind::Hopeless,
+            Lost::Status(refusal) if matches!(refusal.status, 401 | 403 | 407 | 508) => FaultKind::Hopeless,
             Lost::Status(refusal) => match refusal.retry_after {
-                Some(seconds) => FaultKind::NotBefore(Duration::from_secs(seconds.min(RETRY_AFTER_MAX))),
+                Some(pause) => FaultKind::NotBefore(pause),
                 None => FaultKind::Passing,
             },
+            Lost::Barred(until, _) => FaultKind::NotBefore(until.saturating_duration_since(Instant::now())),
             _ => FaultKind::Passing,
         };
-        Self { text: lost.text().to_string(), kind }
+        let what_to_do = match lost {
+            Lost::Status(refusal) => advice(refusal.status),
+            _ => "",
+        };
+        Self { text: format!("{}{what_to_do}", lost.text()), kind }
     }
 }
 

@@ -1,41 +1,31 @@
 //! How calls get at the peer that is live now: at once, in the order in which they came while it starts, or not at all.
 
-use super::link::{Exchange, Lost};
+use super::link::Lost;
 use super::peer::Peer;
+use super::places::{Place, Places};
+use super::queue::{Entry, Pushed, Queue};
+use super::turn::{self, For, Sent, Wait};
 use crate::call::Call;
 use arc_swap::ArcSwapOption;
-use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use tokio::sync::{Notify, oneshot};
-
-/// How many calls wait for an upstream that starts.
-const QUEUE_MAX: usize = 256;
-
-/// A call that was sent: to whom, and what it waits on.
-pub(crate) struct Sent {
-    pub(crate) peer: Arc<Peer>,
-    pub(crate) exchange: Exchange,
-}
-
-/// A waiting call's turn: it was sent, or it could not be.
-pub(crate) type Turn = Result<Sent, Lost>;
+use tokio::sync::Notify;
 
 /// What became of a call that was taken.
 pub(crate) enum Sending {
     /// It was sent.
     Sent(Sent),
     /// It waits for its turn.
-    Waiting(oneshot::Receiver<Turn>),
+    Waiting(Wait),
 }
 
 /// What the gate does with a call.
 pub(crate) enum Admission {
-    /// The peer is live.
-    Now(Arc<Peer>),
-    /// It will be soon; the call waits here, nothing sent.
-    Wait(oneshot::Receiver<Turn>),
-    /// Too many wait already.
-    Full,
+    /// The peer is live, and has a place for the call, where it needs one.
+    Now(Arc<Peer>, Option<Place>),
+    /// It will be soon, or will have; the call waits here, nothing sent.
+    Wait(Wait),
+    /// Too many wait already, in words.
+    Full(Arc<str>),
     /// It will not be soon; why.
     Shut(Arc<str>),
 }
@@ -49,17 +39,19 @@ pub(crate) enum Retired {
     Unreachable(Arc<str>),
     /// It no longer speaks the revision.
     Revision(Arc<str>),
+    /// It is there and answers nothing.
+    Hung(Arc<str>),
 }
 
-/// Who waits for a turn.
-pub(crate) type Waiting = oneshot::Sender<Turn>;
-
 /// Hands a waiting call to a peer, or to another gate.
-pub(crate) type Hand<'a> = dyn Fn(&Arc<Peer>, Call, Waiting) + Send + Sync + 'a;
+pub(crate) type Hand<'a> = dyn Fn(&Arc<Peer>, Entry) + Send + Sync + 'a;
 
 /// The gate of one upstream.
 pub(crate) struct Gate {
     open: ArcSwapOption<Peer>,
+    places: Arc<Places>,
+    /// So many calls may wait.
+    queue_max: usize,
     door: Mutex<Door>,
     retired: Notify,
 }
@@ -67,42 +59,81 @@ pub(crate) struct Gate {
 struct Door {
     /// The peer that is being made ready, or is live.
     current: Option<Arc<Peer>>,
-    queue: VecDeque<(Call, Waiting)>,
+    queue: Queue,
     /// Why no call may wait; `None` while the peer is expected soon.
     shut: Option<Arc<str>>,
     why: Option<Retired>,
 }
 
-impl Default for Gate {
-    fn default() -> Self {
-        let door = Door { current: None, queue: VecDeque::new(), shut: None, why: None };
-        Self { open: ArcSwapOption::empty(), door: Mutex::new(door), retired: Notify::new() }
-    }
-}
-
 impl Gate {
-    /// Where a call goes. It is cloned only when it must wait.
-    pub(crate) fn admit(&self, call: &Call) -> Admission {
+    /// A gate that lets as many calls through as there are places.
+    pub(crate) fn new(places: Arc<Places>, queue_max: usize) -> Self {
+        let door = Door { current: None, queue: Queue::default(), shut: None, why: None };
+        Self { open: ArcSwapOption::empty(), places, queue_max, door: Mutex::new(door), retired: Notify::new() }
+    }
+
+    /// Where a call goes, which may have a place already. It is cloned only when it must wait.
+    pub(crate) fn admit(&self, call: &Call, place: Option<Place>) -> Admission {
+        let needs_place = place.is_none() && self.places.are_for(call);
         if let Some(peer) = &*self.open.load() {
-            return Admission::Now(peer.clone());
-        }
-        let mut door = self.door();
-        // It may have opened while the door was being looked at.
-        if let Some(peer) = self.open.load_full() {
-            return Admission::Now(peer);
-        }
-        if let Some(cause) = &door.shut {
-            return Admission::Shut(cause.clone());
-        }
-        if door.queue.len() >= QUEUE_MAX {
-            door.queue.retain(|(_, waiting)| !waiting.is_closed());
-            if door.queue.len() >= QUEUE_MAX {
-                return Admission::Full;
+            if !needs_place {
+                return Admission::Now(peer.clone(), place);
+            }
+            if self.places.is_quiet()
+                && let Some(place) = self.places.take()
+            {
+                return Admission::Now(peer.clone(), Some(place));
             }
         }
-        let (turn, wait) = oneshot::channel();
-        door.queue.push_back((call.clone(), turn));
-        Admission::Wait(wait)
+        let mut door = self.door();
+        self.places.wait(door.queue.len() + 1);
+        let admission = self.admit_at(&mut door, call, place, needs_place);
+        self.places.wait(door.queue.len());
+        admission
+    }
+
+    /// The same, where it was not let through at once.
+    fn admit_at(&self, door: &mut Door, call: &Call, place: Option<Place>, needs_place: bool) -> Admission {
+        // It may have opened, or a place may have become free, while the door was being looked at.
+        let wait_for = match self.open.load_full() {
+            Some(peer) if !needs_place => return Admission::Now(peer, place),
+            Some(peer) => {
+                door.queue.prune();
+                match (door.queue.len() == 0).then(|| self.places.take()).flatten() {
+                    Some(place) => return Admission::Now(peer, Some(place)),
+                    None => For::Place,
+                }
+            }
+            None => match &door.shut {
+                Some(cause) => return Admission::Shut(cause.clone()),
+                None => For::Start,
+            },
+        };
+        let (turn, wait) = turn::wait(wait_for);
+        match door.queue.push(Entry { call: call.clone(), turn, place }, self.queue_max) {
+            Pushed::In => Admission::Wait(wait),
+            Pushed::InsteadOf(other) => {
+                other.turn.send(Err(Lost::Busy(self.fullness(wait_for))));
+                Admission::Wait(wait)
+            }
+            Pushed::Refused(_) => Admission::Full(self.fullness(wait_for)),
+        }
+    }
+
+    /// Why a call is refused that finds too many before it.
+    fn fullness(&self, wait_for: For) -> Arc<str> {
+        self.places.refused();
+        let waits = match self.queue_max {
+            0 => "none may wait".to_owned(),
+            most => format!("{most} more wait"),
+        };
+        match (wait_for, self.places.most()) {
+            (For::Place, Some(most)) => {
+                format!("it is busy with {most} calls (`max_concurrency`) and {waits} (`queue`), which can be raised")
+            }
+            _ => format!("it is still starting and {waits} (`queue`, which can be raised)"),
+        }
+        .into()
     }
 
     /// The peer that is live now.
@@ -123,32 +154,80 @@ impl Gate {
         if !door.has(peer) || self.open.load().is_some() {
             return;
         }
-        for (call, turn) in door.queue.drain(..).filter(|(_, turn)| !turn.is_closed()) {
-            hand(peer, call, turn);
-        }
+        self.serve(&mut door, peer, hand);
         self.open.store(Some(peer.clone()));
+        // Their upstream is there: it is the calls before them that they wait for.
+        door.queue.wait_for(For::Place);
+    }
+
+    /// Lets calls through for which places have become free.
+    pub(crate) fn serve_waiting(&self, hand: &Hand<'_>) {
+        let mut door = self.door();
+        if let Some(peer) = self.open.load_full() {
+            self.serve(&mut door, &peer, hand);
+        }
+    }
+
+    /// Hands out what waits, for as long as there are places, to a peer that can take it.
+    fn serve(&self, door: &mut Door, peer: &Arc<Peer>, hand: &Hand<'_>) {
+        while let Some(first) = door.queue.first().filter(|_| !peer.link.is_closed()) {
+            let mut place = None;
+            if first.place.is_none() && self.places.are_for(&first.call) {
+                place = self.places.take();
+                if place.is_none() {
+                    break;
+                }
+            }
+            if let Some(entry) = door.queue.pop() {
+                hand(peer, Entry { place: place.or(entry.place), ..entry });
+            }
+        }
+        // Only now: nobody overtakes what is being handed out.
+        self.places.wait(door.queue.len());
+    }
+
+    /// A call is no longer waited for.
+    pub(crate) fn forget(&self) {
+        let mut door = self.door();
+        door.queue.prune();
+        self.places.wait(door.queue.len());
+    }
+
+    /// Resolves when [`Self::serve_waiting`] has something to do.
+    pub(crate) async fn freed(&self) {
+        self.places.freed().await;
     }
 
     /// Has a call that waited at another gate wait here, or go on at once.
-    pub(crate) fn queue(&self, call: Call, turn: Waiting, hand: &Hand<'_>) {
+    pub(crate) fn queue(&self, entry: Entry, hand: &Hand<'_>) {
         let mut door = self.door();
-        if let Some(peer) = self.open.load_full() {
-            return hand(&peer, call, turn);
+        if let Some(peer) = self.open.load_full().filter(|_| entry.place.is_some() || !self.places.are_for(&entry.call))
+        {
+            return hand(&peer, entry);
         }
-        let refused = match &door.shut {
-            Some(cause) => Lost::Unsent(cause.clone()),
-            None if door.queue.len() >= QUEUE_MAX => Lost::Busy("too many calls wait for it to start".into()),
-            None => return door.queue.push_back((call, turn)),
-        };
-        let _ = turn.send(Err(refused));
+        if let Some(cause) = &door.shut {
+            return entry.turn.send(Err(Lost::Unsent(cause.clone())));
+        }
+        self.places.wait(door.queue.len() + 1);
+        let wait_for = if self.open.load().is_some() { For::Place } else { For::Start };
+        entry.turn.waits_for(wait_for);
+        match door.queue.push(entry, self.queue_max) {
+            Pushed::In => {}
+            Pushed::InsteadOf(other) | Pushed::Refused(other) => {
+                other.turn.send(Err(Lost::Busy(self.fullness(wait_for))));
+            }
+        }
+        self.places.wait(door.queue.len());
     }
 
     /// Shuts, and gives out what waits.
-    pub(crate) fn clear(&self, cause: &Arc<str>) -> Vec<(Call, Waiting)> {
+    pub(crate) fn clear(&self, cause: &Arc<str>) -> Vec<Entry> {
         let mut door = self.door();
         self.open.store(None);
         (door.current, door.shut, door.why) = (None, Some(cause.clone()), None);
-        door.queue.drain(..).collect()
+        let waited = door.queue.drain();
+        self.places.wait(0);
+        waited
     }
 
     /// Closes; calls that come now wait, since a peer is expected soon.
@@ -156,12 +235,13 @@ impl Gate {
         let mut door = self.door();
         self.open.store(None);
         (door.current, door.shut, door.why) = (None, None, None);
+        door.queue.wait_for(For::Start);
     }
 
     /// Shuts: calls are refused with the cause, those that wait too.
     pub(crate) fn shut(&self, cause: &Arc<str>) {
-        for (_, turn) in self.clear(cause) {
-            let _ = turn.send(Err(Lost::Unsent(cause.clone())));
+        for entry in self.clear(cause) {
+            entry.turn.send(Err(Lost::Unsent(cause.clone())));
         }
     }
 
@@ -171,6 +251,7 @@ impl Gate {
         if door.has(peer) {
             self.open.store(None);
             (door.current, door.why) = (None, Some(why));
+            door.queue.wait_for(For::Start);
             self.retired.notify_one();
         }
     }

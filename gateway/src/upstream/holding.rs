@@ -3,6 +3,7 @@
 use super::config::{Config, Transport};
 use super::notice::Audience;
 use crate::call::{Principal, Tenant};
+use crate::protocol::beyond::{Beyond, Declared};
 use crate::protocol::capability::Capabilities;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -14,8 +15,8 @@ const SAID_WITHIN: Duration = Duration::from_millis(250);
 /// All that can be passed on from a handshake upstream.
 pub(crate) const BRIDGED: Capabilities = Capabilities::QUESTIONS.with(Capabilities::APPS);
 
-/// What the one client of a gateway has said that it can be asked, once it has.
-pub type Said = watch::Receiver<Option<Capabilities>>;
+/// What the one client of a gateway has declared, once it has.
+pub type Said = watch::Receiver<Option<Declared>>;
 
 /// Whose an instance is.
 #[derive(Debug, Clone)]
@@ -32,8 +33,8 @@ pub(crate) enum Holder {
 pub(crate) struct Holding {
     pub(crate) holder: Holder,
     /// What a handshake declares where no client has said anything.
-    told: Capabilities,
-    /// Where the gateway has one client only: what that can be asked.
+    told: Declared,
+    /// Where the gateway has one client only: what that has declared.
     said: Option<Said>,
     /// And its session, once there is one.
     only: Mutex<Option<Arc<Tenant>>>,
@@ -46,7 +47,7 @@ impl Holding {
             Transport::Stdio { .. } => config.offer,
             Transport::Http { .. } => BRIDGED,
         };
-        Self { holder: Holder::Everyone, told, said: None, only: Mutex::default() }
+        Self { holder: Holder::Everyone, told: told.into(), said: None, only: Mutex::default() }
     }
 
     /// Of the one client of this gateway.
@@ -55,14 +56,20 @@ impl Holding {
     }
 
     /// Of one session. A handshake declares what the session does: the call that it begins with may say less.
-    pub(crate) fn session(tenant: &Arc<Tenant>) -> Self {
+    pub(crate) fn session(tenant: &Arc<Tenant>, beyond: &Beyond) -> Self {
         let holder = Holder::Session(tenant.clone());
-        Self { holder, told: tenant.can().and(BRIDGED), said: None, only: Mutex::default() }
+        let told = Declared { can: tenant.can().and(BRIDGED), beyond: beyond.clone() };
+        Self { holder, told, said: None, only: Mutex::default() }
     }
 
-    /// Of one principal.
-    pub(crate) fn principal(config: &Config, whose: &Principal) -> Self {
-        Self { holder: Holder::Principal(whose.clone()), ..Self::everyone(config) }
+    /// Of one principal, the first of whose clients declares this beyond the protocol. Over HTTP that is left to the
+    /// sessions of its calls.
+    pub(crate) fn principal(config: &Config, whose: &Principal, beyond: &Beyond) -> Self {
+        let mut holding = Self { holder: Holder::Principal(whose.clone()), ..Self::everyone(config) };
+        if let Transport::Stdio { .. } = config.transport {
+            holding.told.beyond = beyond.clone();
+        }
+        holding
     }
 
     /// Whether several clients may have it in common.
@@ -99,13 +106,19 @@ impl Holding {
         }
     }
 
+    /// What a handshake declares, where it does not depend on what a client says.
+    pub(crate) fn declares_always(&self) -> Option<Declared> {
+        self.said.is_none().then(|| self.told.clone())
+    }
+
     /// What a handshake declares. Where there is one client, it is given a moment to say so.
-    pub(crate) async fn declares(&self) -> Capabilities {
-        let Some(mut said) = self.said.clone() else { return self.told };
-        match timeout(SAID_WITHIN, said.wait_for(Option::is_some)).await {
-            Ok(Ok(can)) => can.unwrap_or(self.told).and(BRIDGED),
-            _ => self.told,
-        }
+    pub(crate) async fn declares(&self) -> Declared {
+        let Some(mut said) = self.said.clone() else { return self.told.clone() };
+        let said = match timeout(SAID_WITHIN, said.wait_for(Option::is_some)).await {
+            Ok(Ok(declared)) => declared.clone(),
+            _ => None,
+        };
+        said.map_or_else(|| self.told.clone(), |said| Declared { can: said.can.and(BRIDGED), ..said })
     }
 }
 
@@ -119,19 +132,22 @@ mod tests {
         let (say, said) = watch::channel(None);
         let holding = Holding::client(&config(), said);
         let begun = tokio::time::Instant::now();
-        assert_eq!(holding.declares().await, config().offer);
+        assert_eq!(holding.declares().await, config().offer.into());
         assert_eq!(begun.elapsed(), SAID_WITHIN);
-        say.send_replace(Some(Capabilities::ROOTS.with(Capabilities::TASKS)));
-        assert_eq!(holding.declares().await, Capabilities::ROOTS);
+        let beyond = Beyond::parse(br#"{"experimental":{"x":{}}}"#);
+        let can = Capabilities::ROOTS.with(Capabilities::TASKS);
+        say.send_replace(Some(Declared { can, beyond: beyond.clone() }));
+        let told = Declared { can: Capabilities::ROOTS, beyond };
+        assert_eq!(holding.declares().await, told);
         assert_eq!(begun.elapsed(), SAID_WITHIN);
         drop(say);
-        assert_eq!(holding.declares().await, Capabilities::ROOTS);
+        assert_eq!(holding.declares().await, told);
     }
 
     #[test]
     fn questions_are_for_a_session_only_where_it_has_the_instance_alone() {
         let tenant = Arc::new(Tenant::mute("s"));
-        assert!(Holding::session(&tenant).session_of_all().is_some());
+        assert!(Holding::session(&tenant, &Beyond::default()).session_of_all().is_some());
         let shared = Holding::everyone(&config());
         shared.belongs_to(&tenant);
         assert!(shared.session_of_all().is_none());
@@ -140,14 +156,17 @@ mod tests {
         only.belongs_to(&tenant);
         assert!(only.session_of_all().is_some() && only.is_of(Some(&tenant)) && !only.is_of(None));
         let ann = Principal::named("ann");
-        assert!(Holding::principal(&config(), &ann).session_of_all().is_none());
-        assert_eq!(Holding::principal(&config(), &ann).audience(), Audience::Principal(ann));
+        let of_ann = Holding::principal(&config(), &ann, &Beyond::default());
+        assert!(of_ann.session_of_all().is_none());
+        assert_eq!(of_ann.audience(), Audience::Principal(ann));
         assert_eq!((shared.audience(), only.audience()), (Audience::Everyone, Audience::Session("s".into())));
     }
 
     #[tokio::test]
     async fn an_instance_of_a_session_is_told_what_that_has_declared() {
-        let tenant = Tenant::mute("s").able(Capabilities::ROOTS.with(Capabilities::TASKS));
-        assert_eq!(Holding::session(&Arc::new(tenant)).declares().await, Capabilities::ROOTS);
+        let tenant = Arc::new(Tenant::mute("s").able(Capabilities::ROOTS.with(Capabilities::TASKS)));
+        let beyond = Beyond::parse(br#"{"experimental":{"x":{}}}"#);
+        let told = Holding::session(&tenant, &beyond).declares().await;
+        assert_eq!(told, Declared { can: Capabilities::ROOTS, beyond });
     }
 }

@@ -137,9 +137,11 @@ impl Instances {
         let (sharing, caller) = (self.primary.config.sharing, &call.caller);
         let (holding, whose) = match &caller.tenant {
             Some(tenant) if sharing == Sharing::PerSession => {
-                (Holding::session(tenant), format!("session {}", table.count))
+                (Holding::session(tenant, caller.beyond()), format!("session {}", table.count))
             }
-            _ => (Holding::principal(&self.primary.config, &caller.principal), shown(&caller.principal)),
+            _ => {
+                (Holding::principal(&self.primary.config, &caller.principal, caller.beyond()), shown(&caller.principal))
+            }
         };
         let seat = self.primary.seat.instance(&whose.into(), table.count);
         let standing = Arc::new(Standing::beside(&self.primary, holding, seat, table.count));
@@ -152,11 +154,12 @@ impl Instances {
         let (Some(parent), Some(level)) = (&table.level, level) else { return };
         let (instances, key, level) = (self.clone(), key.clone(), level.clone());
         let (standing, idle) = (instance.standing.clone(), instance.idle.clone());
-        level.spawn(supervisor::supervise(standing.clone(), level.clone()));
+        level.spawn(supervisor::supervise(standing.clone(), standing.ticket(), level.clone()));
         parent.spawn(async move {
             tokio::select! {
                 () = level.ending() => {}
                 () = instances.unneeded(&key, &standing, &idle) => {}
+                () = instances.primary.need.turned_off() => {}
             }
             instances.forget(&key, &standing);
             level.end();

@@ -1,5 +1,6 @@
 //! What one upstream offers.
 
+use super::fresh::Fresh;
 use crate::protocol::capability::EXTENSION_TASKS;
 use crate::protocol::param_headers::ParamHeaders;
 use crate::protocol::{Object, Revision, json};
@@ -25,6 +26,8 @@ pub struct Inventory {
     pub instructions: Option<Bytes>,
     /// What it can be asked.
     pub supports: Supports,
+    /// For how long its lists hold.
+    pub fresh: Arc<Fresh>,
 }
 
 /// One tool, resource, template or prompt.
@@ -83,6 +86,20 @@ impl Supports {
 }
 
 impl Item {
+    /// A definition, named by this member of it; `None` where it has no name.
+    pub(crate) fn parse(raw: Bytes, key: &str) -> Option<Self> {
+        let definition = Object::parse(raw).ok()?;
+        let key = definition.find(key).and_then(json::unquote)?.as_ref().into();
+        Some(Self { key, definition, headers: None })
+    }
+
+    /// Of a tool: finds out which arguments are told in headers, or what is wrong with what says so.
+    pub(crate) fn compile_headers(&mut self) -> Result<(), String> {
+        let compiled = self.definition.find("inputSchema").map_or(Ok(None), ParamHeaders::compile)?;
+        self.headers = compiled.map(Arc::new);
+        Ok(())
+    }
+
     /// Whether it is a tool that must be called as a task.
     pub(crate) fn runs_as_a_task(&self) -> bool {
         let support = self.definition.find("execution").and_then(|raw| json::get(raw, "taskSupport"));

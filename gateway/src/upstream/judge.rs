@@ -6,7 +6,7 @@ use crate::protocol::capability::unknown_extensions;
 use crate::protocol::error::{HEADER_MISMATCH, RpcError, UNSUPPORTED_REVISION};
 use crate::protocol::frame::Body;
 use crate::protocol::object::Key;
-use crate::protocol::{Object, Revision, json};
+use crate::protocol::{Method, Object, Revision, json};
 use std::sync::Arc;
 
 /// The extension whose results are of type `task`.
@@ -16,11 +16,22 @@ const TASKS: &[u8] = b"\"io.modelcontextprotocol/tasks\"";
 pub(crate) fn outcome(upstream: &Arc<str>, call: &Call, body: Body, revision: Revision) -> Outcome {
     match body {
         Body::Result(result) if revision.is_modern() => modern(upstream, call, result),
+        Body::Result(result) if is_unasked_task(call, &result) => {
+            words::bad_answer(upstream, call, "it made a task, and none was asked for").into()
+        }
         Body::Result(result) => Outcome::Complete(result),
         Body::Error(raw) => error(upstream, call, RpcError::from_raw(raw), revision),
         Body::Odd(_) => words::bad_answer(upstream, call, "the result is not an object").into(),
         Body::Neither => words::bad_answer(upstream, call, "it has both a result and an error, or neither").into(),
     }
+}
+
+/// Whether a handshake upstream gives a task to who asked for a result: its caller could not read it.
+fn is_unasked_task(call: &Call, result: &Object) -> bool {
+    call.method == Method::ToolsCall
+        && result.get(Key::Content).is_none()
+        && json::get(result.raw(), "task").is_some_and(|task| json::get(task, "taskId").is_some())
+        && !(call.revision() == Revision::V2025_11_25 && call.params.find("task").is_some())
 }
 
 fn error(upstream: &Arc<str>, call: &Call, error: RpcError, revision: Revision) -> Outcome {
@@ -39,6 +50,9 @@ fn modern(upstream: &Arc<str>, call: &Call, result: Object) -> Outcome {
         return words::bad_answer(upstream, call, "a member of the result stands twice").into();
     }
     let Some(raw) = result.get(Key::ResultType) else { return Outcome::Complete(result) };
+    if raw == b"\"complete\"" {
+        return Outcome::Complete(result);
+    }
     match json::unquote(raw).as_deref() {
         Some("complete") => Outcome::Complete(result),
         Some("input_required") if call.method.is_long() => Outcome::InputRequired(result),

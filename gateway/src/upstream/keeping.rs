@@ -5,7 +5,6 @@ use super::lists;
 use super::peer::Peer;
 use super::reads::{Kinds, Pace};
 use super::standing::Standing;
-use crate::lifecycle::State;
 use crate::protocol::Revision;
 use crate::signals;
 use std::sync::Arc;
@@ -30,7 +29,7 @@ pub(crate) async fn keep(standing: Arc<Standing>, peer: Arc<Peer>, begun: Instan
         };
         let has_changed = before.as_deref().is_none_or(|before| !before.is_same(&inventory));
         if has_changed {
-            publish(&standing, &peer, inventory);
+            publish(&standing, inventory);
         }
         if round == 0 {
             // A first notice is read at once, however soon it comes.
@@ -42,7 +41,10 @@ pub(crate) async fn keep(standing: Arc<Standing>, peer: Arc<Peer>, begun: Instan
     }
 }
 
-fn publish(standing: &Standing, peer: &Peer, inventory: Inventory) {
+/// From now on this is what the upstream offers.
+pub(crate) fn publish(standing: &Standing, inventory: Inventory) {
+    // Also where it comes from the disk: what the upstream says with the next read holds for it, too.
+    let inventory = Inventory { fresh: standing.reads.fresh.clone(), ..inventory };
     let counts = inventory.counts();
     if standing.beside.is_none() {
         for (kind, count) in ["tools", "resources", "templates", "prompts"].into_iter().zip(counts) {
@@ -51,7 +53,7 @@ fn publish(standing: &Standing, peer: &Peer, inventory: Inventory) {
     }
     standing.seat.update(|health| health.items = Some(counts));
     let in_headers = |tool: &Item| Some((tool.key.clone(), tool.headers.clone()?));
-    let headers = if standing.is_http() && peer.revision().is_modern() {
+    let headers = if standing.is_http() && inventory.revision.is_modern() {
         inventory.tools.iter().filter_map(in_headers).collect()
     } else {
         Default::default()
@@ -70,7 +72,7 @@ fn ready(standing: &Arc<Standing>, peer: &Arc<Peer>, begun: Instant) {
     standing.open_gate(peer);
     standing.metrics.start.record(begun.elapsed().as_secs_f64());
     standing.seat.update(|health| health.started_in = Some(begun.elapsed()));
-    standing.moved(State::Ready, None, None, None);
+    standing.came_up();
     let [tools, resources, templates, prompts] = standing.seat.health().items.unwrap_or_default();
     tracing::info!(
         target: signals::UPSTREAM_STATE,

@@ -6,13 +6,13 @@ use super::identity::IDENTITY;
 use super::inventory::Supports;
 use super::link::{Answer, Exchange, Link, Lost, Request};
 use super::peer::Offer;
-use crate::protocol::capability::Capabilities;
+use crate::protocol::beyond::Declared;
 use crate::protocol::error::{self, RpcError};
 use crate::protocol::frame::Body;
 use crate::protocol::{Method, Object, Revision, json};
 
 /// Asks for the handshake, with the newest revision that has one; declares what the upstream may ask.
-pub(crate) fn initialize(link: &Link, declares: Capabilities) -> Result<Exchange, Lost> {
+pub(crate) fn initialize(link: &Link, declares: &Declared) -> Result<Exchange, Lost> {
     let newest = Revision::NEWEST_LEGACY;
     let capabilities = declares.to_json(newest);
     let params =

@@ -1,7 +1,11 @@
 //! The time limits of a call: when they run, stand still, and are passed.
 
 use super::standing::Standing;
+use super::turn::For;
+use super::words::Passed;
 use crate::call::Call;
+use crate::protocol::Method;
+use crate::protocol::object::Key;
 use crate::signals;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -11,14 +15,21 @@ use tokio::time::{Instant, Sleep};
 /// How long a call waits for an upstream that starts.
 const START_WAIT: Duration = Duration::from_secs(5);
 
+/// One limit of a call's time.
+#[derive(Debug, Clone, Copy)]
+struct Limit {
+    passed: Passed,
+    until: Option<Instant>,
+}
+
 /// The time limits of a call: one that progress extends, and one that nothing does.
 pub(crate) struct Limits {
     /// Between two signs of life.
-    idle: Option<Duration>,
+    idle: Option<Limit>,
     /// In all.
-    whole: Option<Duration>,
-    idle_until: Option<Instant>,
-    whole_until: Option<Instant>,
+    whole: Option<Limit>,
+    /// While nothing of it is sent yet.
+    wait_until: Option<Instant>,
     /// Since when they stand still: a person is being asked.
     stopped: Option<Instant>,
     /// Made when it is first needed, and set anew only when it fires too early.
@@ -28,26 +39,39 @@ pub(crate) struct Limits {
 impl Limits {
     pub(crate) fn new(standing: &Standing, call: &Call) -> Self {
         let config = &standing.config;
-        let (idle, whole) = if call.method.is_long() {
-            (config.call_timeout, config.max_call_time)
-        } else {
-            (None, config.request_timeout)
+        let limit = |time: Option<Duration>, key, is_of_tool| {
+            time.map(|time| Limit { passed: Passed { time, key, is_of_tool }, until: None })
         };
-        Self { idle, whole, idle_until: None, whole_until: None, stopped: None, timer: None }
+        let (idle, whole) = if call.method.is_long() {
+            let own = (!config.tool_times.is_empty() && call.method == Method::ToolsCall)
+                .then(|| config.tool_times.get(&*call.params.text(Key::Name)?))
+                .flatten();
+            let of = |general: Option<Duration>, own: Option<Option<Duration>>, key| {
+                limit(own.unwrap_or(general), key, own.is_some())
+            };
+            (
+                of(config.call_timeout, own.and_then(|own| own.call_timeout), "call_timeout"),
+                of(config.max_call_time, own.and_then(|own| own.max_call_time), "max_call_time"),
+            )
+        } else {
+            (None, limit(config.request_timeout, "request_timeout", false))
+        };
+        Self { idle, whole, wait_until: None, stopped: None, timer: None }
     }
 
-    /// The time runs from now.
+    /// The time runs from now; that which nothing extends runs on, where it ran already.
     pub(crate) fn begin(&mut self, now: Instant) {
-        self.idle_until = self.idle.and_then(|idle| now.checked_add(idle));
-        self.whole_until = self.whole.and_then(|whole| now.checked_add(whole));
+        self.extend(now);
+        if let Some(whole) = &mut self.whole {
+            whole.until = whole.until.or_else(|| now.checked_add(whole.passed.time));
+        }
+        self.wait_until = None;
         self.timer = None;
     }
 
-    /// Nothing is sent yet: it waits for the upstream.
-    pub(crate) fn wait(&mut self, now: Instant) {
-        let wait = [Some(START_WAIT), self.idle, self.whole].into_iter().flatten().min().unwrap_or(START_WAIT);
-        self.idle_until = None;
-        self.whole_until = Some(now + wait);
+    /// Nothing is sent yet: since then it waits for the upstream, or for other calls to end.
+    pub(crate) fn wait(&mut self, wait_for: For, since: Instant) {
+        self.wait_until = (wait_for == For::Start).then(|| since + START_WAIT);
         self.timer = None;
     }
 
@@ -57,31 +81,44 @@ impl Limits {
     }
 
     /// They go on, where they stood still.
-    pub(crate) fn go_on(&mut self, now: Instant, metrics: &signals::Upstream) {
+    pub(crate) fn go_on(&mut self, metrics: &signals::Upstream) {
         let Some(since) = self.stopped.take() else { return };
+        let now = Instant::now();
         let waited = now.duration_since(since);
         metrics.waiting.record(waited.as_secs_f64());
-        self.whole_until = self.whole_until.and_then(|until| until.checked_add(waited));
+        if let Some(whole) = &mut self.whole {
+            whole.until = whole.until.and_then(|until| until.checked_add(waited));
+        }
         self.extend(now);
     }
 
     /// A sign of life.
     pub(crate) fn extend(&mut self, now: Instant) {
-        self.idle_until = self.idle.and_then(|idle| now.checked_add(idle));
+        if let Some(idle) = &mut self.idle {
+            idle.until = now.checked_add(idle.passed.time);
+        }
+    }
+
+    /// From now on there must be a sign of life at least this often.
+    pub(crate) fn tighten(&mut self, idle: Duration, now: Instant) {
+        if self.idle.is_none_or(|known| known.passed.time > idle) {
+            self.idle = Some(Limit { passed: Passed { time: idle, key: "", is_of_tool: false }, until: None });
+        }
+        self.timer = None;
+        self.extend(now);
     }
 
     /// The limit that was passed.
-    pub(crate) fn limit(&self) -> Duration {
-        match (self.idle_until, self.whole_until) {
-            (Some(idle), Some(whole)) if whole < idle => self.whole.unwrap_or_default(),
-            (Some(_), _) => self.idle.unwrap_or_default(),
-            _ => self.whole.unwrap_or_default(),
-        }
+    pub(crate) fn limit(&self) -> Passed {
+        let both = [self.idle, self.whole].into_iter().flatten().filter(|limit| limit.until.is_some());
+        let first = both.min_by_key(|limit| limit.until);
+        first.map_or(Passed { time: START_WAIT, key: "startup_timeout", is_of_tool: false }, |limit| limit.passed)
     }
 
     /// Resolves when the time is over.
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let Some(until) = [self.idle_until, self.whole_until].into_iter().flatten().min() else { return Poll::Pending };
+        let all = [self.idle.and_then(|idle| idle.until), self.whole.and_then(|whole| whole.until), self.wait_until];
+        let Some(until) = all.into_iter().flatten().min() else { return Poll::Pending };
         let timer = self.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(until)));
         loop {
             ready!(timer.as_mut().poll(cx));

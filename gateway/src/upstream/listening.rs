@@ -10,6 +10,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
+use tokio::sync::oneshot;
 use tokio::time::{Sleep, sleep};
 use tokio_util::sync::WaitForCancellationFutureOwned;
 
@@ -28,7 +29,11 @@ pub(crate) struct ListenSource {
 
 impl ListenSource {
     pub(crate) fn new(standing: &Arc<Standing>, filter: ListenFilter, revision: Revision) -> Self {
+        let is_wanted = !filter.uris.is_empty();
         let key = standing.wants.listen(filter.uris);
+        if is_wanted && standing.gate.peer().is_none() {
+            standing.need.wake();
+        }
         let stopped = Box::pin(standing.stopped.clone().cancelled_owned());
         Self { standing: standing.clone(), key, revision, settle: Some(Box::pin(sleep(SETTLE_MAX))), stopped }
     }
@@ -63,15 +68,16 @@ impl Drop for ListenSource {
     }
 }
 
-/// Has a peer keep what is wanted, for as long as it lives; `was_away` says that changes may have been missed.
-pub(crate) async fn keep(standing: Arc<Standing>, peer: Arc<Peer>, was_away: bool) {
+/// Has a peer keep what is wanted, for as long as it lives; `was_away` says that changes may have been missed. `settled` hears when
+/// it tells of changes, or is known not to; who does not wait for that may miss what changes before, which is then made good.
+pub(crate) async fn keep(standing: Arc<Standing>, peer: Arc<Peer>, was_away: bool, settled: oneshot::Sender<()>) {
     if !peer.revision().is_modern() {
         return tokio::select! {
             () = subscribing::keep(&standing, &peer, was_away) => {}
             () = levels::keep(&standing.levels, &peer) => {}
         };
     }
-    if let Trouble::Lost(lost) = &streaming::keep(&standing, &peer, was_away).await {
+    if let Trouble::Lost(lost) = &streaming::keep(&standing, &peer, was_away, settled).await {
         standing.noticed(&peer, lost);
     }
 }

@@ -1,17 +1,18 @@
 //! Reads the lists of one upstream: every page, within limits; a list that fails keeps the rest.
 
 use super::fault::Trouble;
+use super::fresh;
 use super::inventory::{Inventory, Item};
 use super::link::Inbox;
 use super::peer::Peer;
 use super::reads::Kinds;
 use super::standing::Standing;
 use crate::protocol::error::METHOD_NOT_FOUND;
-use crate::protocol::param_headers::ParamHeaders;
 use crate::protocol::{Method, Object, json};
 use bytes::Bytes;
 use std::collections::HashSet;
 use std::sync::Arc;
+use tokio::time::Instant;
 
 /// How many pages of one list are read.
 const PAGES_MAX: usize = 1000;
@@ -45,6 +46,7 @@ pub(crate) async fn read(
         capabilities: peer.offer.capabilities.clone(),
         instructions: peer.offer.instructions.clone(),
         supports,
+        fresh: standing.reads.fresh.clone(),
     })
 }
 
@@ -55,12 +57,14 @@ struct Kind {
     member: &'static str,
     /// The item's member that names it.
     key: &'static str,
+    /// Its bit among the lists that failed.
+    bit: u8,
 }
 
-const TOOLS: Kind = Kind { method: Method::ToolsList, member: "tools", key: "name" };
-const RESOURCES: Kind = Kind { method: Method::ResourcesList, member: "resources", key: "uri" };
-const TEMPLATES: Kind = Kind { method: Method::TemplatesList, member: "resourceTemplates", key: "uriTemplate" };
-const PROMPTS: Kind = Kind { method: Method::PromptsList, member: "prompts", key: "name" };
+const TOOLS: Kind = Kind { method: Method::ToolsList, member: "tools", key: "name", bit: 1 };
+const RESOURCES: Kind = Kind { method: Method::ResourcesList, member: "resources", key: "uri", bit: 2 };
+const TEMPLATES: Kind = Kind { method: Method::TemplatesList, member: "resourceTemplates", key: "uriTemplate", bit: 4 };
+const PROMPTS: Kind = Kind { method: Method::PromptsList, member: "prompts", key: "name", bit: 8 };
 
 struct Reader<'a> {
     standing: &'a Standing,
@@ -82,11 +86,21 @@ impl Reader<'_> {
             _ => {}
         }
         let mut items = Items { reader: self, kind, seen: HashSet::new(), kept: Vec::new() };
-        match self.pages(kind, &mut items).await {
-            Ok(()) => Ok(items.kept),
+        self.standing.reads.fresh.read(&kind.method, None);
+        if self.standing.seat.health().remarks.contains_key(kind.member) {
+            self.standing.seat.update(|health| _ = health.remarks.remove(kind.member));
+        }
+        let outcome = self.pages(kind, &mut items).await;
+        let is_missing = matches!(&outcome, Err(Trouble::Refused(error)) if error.code() == Some(METHOD_NOT_FOUND));
+        self.standing.reads.took(kind.bit, outcome.is_ok() || is_missing);
+        match outcome {
+            Ok(until) => {
+                self.standing.reads.fresh.read(&kind.method, until);
+                Ok(items.kept)
+            }
             Err(trouble) if self.peer.is_gone(&trouble) => Err(trouble),
             // An upstream may advertise what it does not have.
-            Err(Trouble::Refused(error)) if error.code() == Some(METHOD_NOT_FOUND) => {
+            Err(_) if is_missing => {
                 tracing::debug!(
                     upstream = &*self.standing.name,
                     method = kind.method.as_str(),
@@ -102,34 +116,40 @@ impl Reader<'_> {
         }
     }
 
-    async fn pages(&self, kind: &Kind, items: &mut Items<'_>) -> Result<(), Trouble> {
+    async fn pages(&self, kind: &Kind, items: &mut Items<'_>) -> Result<Option<Instant>, Trouble> {
         let mut cursors: HashSet<Bytes> = HashSet::new();
         let mut params = Object::empty();
-        let mut bytes = 0;
+        let (mut bytes, mut holds) = (0, None);
         for _ in 0..PAGES_MAX {
             let page = self.peer.ask(&kind.method, &params, self.standing.ask_limit()).await?;
             bytes += page.raw().len();
+            // The whole holds as long as its shortest page.
+            let until = if self.peer.revision().is_modern() { fresh::until(&page) } else { None };
+            holds = if bytes == page.raw().len() { until } else { holds.min(until) };
             if !items.take(&page)? || bytes > BYTES_MAX {
-                self.cut(kind, "too many items, or too large");
-                return Ok(());
+                let why = format!("it has more than {ITEMS_MAX} items, or {} MiB", BYTES_MAX >> 20);
+                self.cut(kind, why);
+                return Ok(None);
             }
-            let Some(cursor) = page.find("nextCursor").filter(|raw| raw.starts_with(b"\"")) else { return Ok(()) };
+            let Some(cursor) = page.find("nextCursor").filter(|raw| raw.starts_with(b"\"")) else { return Ok(holds) };
             let cursor = page.raw().slice_ref(cursor);
             let next = [b"{\"cursor\":", &cursor[..], b"}"].concat();
             params = Object::parse(next.into()).map_err(|_| Trouble::Odd("its cursor cannot be read"))?;
             if !cursors.insert(cursor) {
-                self.cut(kind, "a cursor came twice");
-                return Ok(());
+                self.cut(kind, "a cursor came twice".to_owned());
+                return Ok(None);
             }
         }
-        self.cut(kind, "too many pages");
-        Ok(())
+        self.cut(kind, format!("it has more than {PAGES_MAX} pages"));
+        Ok(None)
     }
 
-    fn cut(&self, kind: &Kind, why: &'static str) {
+    fn cut(&self, kind: &Kind, why: String) {
         let (upstream, method) = (&*self.standing.name, kind.method.as_str());
         self.standing.metrics.violations("endless_list").increment(1);
         tracing::warn!(upstream, method, why, "a list was cut; what was read of it stays");
+        let remark = format!("`{method}` is cut: {why}; what was read of it stays");
+        self.standing.seat.update(|health| _ = health.remarks.insert(kind.member, remark));
     }
 }
 
@@ -162,37 +182,27 @@ impl Items<'_> {
         let violated = |what: &'static str, key: &str| {
             standing.violated(what, &format_args!("{}: `{key}`", self.kind.method.as_str()))
         };
-        let Some((definition, key)) = Object::parse(raw).ok().and_then(|item| {
-            let key: Arc<str> = item.find(self.kind.key).and_then(json::unquote)?.as_ref().into();
-            Some((item, key))
-        }) else {
+        let Some(mut item) = Item::parse(raw, self.kind.key) else {
             return violated("item_without_name", "");
         };
         let is_tool = self.kind.method == Method::ToolsList;
-        if is_tool && !standing.config.tools.admits(&key) {
+        if is_tool && !standing.config.tools.admits(&item.key) {
             return;
         }
-        if self.seen.contains(&key) {
-            return violated("item_twice", &key);
+        if self.seen.contains(&item.key) {
+            return violated("item_twice", &item.key);
         }
-        let mut headers = None;
-        if is_tool {
-            match definition.find("inputSchema").map_or(Ok(None), ParamHeaders::compile) {
-                Ok(compiled) => headers = compiled.map(Arc::new),
-                // A client that speaks HTTP must not offer such a tool; on other links the annotation means nothing.
-                Err(why) if standing.is_http() && self.reader.peer.revision().is_modern() => {
-                    tracing::warn!(
-                        upstream = &*standing.name,
-                        tool = &*key,
-                        why,
-                        "a tool is left out: its header annotations are not valid"
-                    );
-                    return;
-                }
-                Err(_) => {}
-            }
+        // A client that speaks HTTP must not offer such a tool; on other links the annotation means nothing.
+        let minds = is_tool && standing.is_http() && self.reader.peer.revision().is_modern();
+        if is_tool
+            && let Err(why) = item.compile_headers()
+            && minds
+        {
+            let (upstream, tool) = (&*standing.name, &*item.key);
+            tracing::warn!(upstream, tool, why, "a tool is left out: its header annotations are not valid");
+            return;
         }
-        self.seen.insert(key.clone());
-        self.kept.push(Item { key, definition, headers });
+        self.seen.insert(item.key.clone());
+        self.kept.push(item);
     }
 }

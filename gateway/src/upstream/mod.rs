@@ -2,14 +2,21 @@
 
 pub mod config;
 
+mod ailing;
+mod ails;
 mod asking;
 mod backoff;
 mod call_sessions;
 mod chunks;
+mod circle;
+mod course;
+mod declaring;
 mod dialect;
 mod fading;
 mod fault;
+mod fresh;
 mod gate;
+mod health;
 mod holding;
 mod identity;
 mod instances;
@@ -23,14 +30,23 @@ mod link;
 mod listening;
 mod lists;
 mod modern;
+mod moving;
+mod need;
 mod notice;
 mod opening;
 mod overlap;
+mod pace;
 mod peer;
+mod places;
 mod probe;
+mod queue;
 mod reads;
+mod resting;
 mod source;
 mod standing;
+mod starts;
+mod stored;
+mod storing;
 mod streaming;
 mod subscribing;
 mod subscriptions;
@@ -38,13 +54,20 @@ mod supervisor;
 mod taking;
 mod task_asks;
 mod task_form;
+mod task_listening;
+mod task_progress;
 mod tasks;
+mod told;
+mod turn;
 mod words;
 
+pub use fresh::Fresh;
 pub use holding::Said;
 pub use inventory::{Inventory, Item, Supports};
 pub use link::{become_program, guard, leave_guard, missing, own_processes};
 pub use notice::{Audience, Notice};
+pub use starts::Starts;
+pub use stored::Store;
 
 use crate::call::{Call, LogLevel, Reply, Tenant};
 use crate::lifecycle::{Seat, State, Tasks};
@@ -82,9 +105,23 @@ impl Upstream {
         self.primary.holding.belongs_to(session);
     }
 
-    /// Starts to keep it alive, once; its tasks are of this level and end with it.
+    /// What it offers is kept in a store from now on; what is kept there of it stands until it is read. Blocks.
+    pub fn kept_in(&self, store: &Arc<Store>) {
+        storing::recall(&self.primary, store);
+    }
+
+    /// Its children are started in turn with those of others.
+    pub fn share_starts(&self, starts: &Starts) {
+        let _ = self.primary.starts.set(starts.clone());
+    }
+
+    /// Starts to keep it alive, once; its tasks are of this level and end with it. Of several, who is told first starts first.
     pub fn keep_alive(&self, tasks: &Tasks) {
-        tasks.spawn(supervisor::supervise(self.primary.clone(), tasks.clone()));
+        if self.primary.stored.get().is_some() {
+            // First: it must not miss what is read.
+            tasks.spawn(storing::keep(self.primary.clone(), tasks.clone()));
+        }
+        tasks.spawn(supervisor::supervise(self.primary.clone(), self.primary.ticket(), tasks.clone()));
         if let Some(instances) = &self.instances {
             instances.keep_alive(tasks);
         }
@@ -109,6 +146,11 @@ impl Upstream {
         self.primary.seat.health().state
     }
 
+    /// Why it is not ready, as clients are told it.
+    pub fn cause(&self) -> Option<String> {
+        self.primary.seat.health().cause.map(|cause| words::in_short(self.name(), &cause))
+    }
+
     /// What it offers, once that is known; told only when it really changed.
     pub fn inventory(&self) -> watch::Receiver<Option<Arc<Inventory>>> {
         self.primary.inventory.subscribe()
@@ -120,8 +162,12 @@ impl Upstream {
         Some(self.instances.as_ref()?.of_session(session)?.inventory.subscribe())
     }
 
-    /// Somebody looks at the inventory: it is read again where that was last done long ago.
+    /// Somebody looks at the inventory: it is read again where that was last done long ago, and for the first time where it was
+    /// never known.
     pub fn refresh(&self, call: &Call) {
+        if self.primary.inventory.borrow().is_none() {
+            self.primary.need.wake();
+        }
         self.primary.reads.refresh();
         if let Some(own) = self.instances.as_ref().and_then(|instances| instances.find(call)) {
             own.reads.refresh();
@@ -148,6 +194,8 @@ impl Upstream {
                 Reply::complete(revision, Object::empty())
             }
             None => self.primary.take(call),
+            // It was told to stop, and its instances with it.
+            Some(_) if self.primary.need.is_off() => self.primary.take(call),
             Some(instances) => match instances.lease(&call) {
                 Ok(None) => self.primary.take(call),
                 Ok(Some(lease)) => lease.standing.take(call).attach(Box::new(lease)),
@@ -169,4 +217,4 @@ impl Upstream {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -27,6 +27,17 @@ pub enum Notice {
         /// The parameters of the notification, as they came.
         params: Object,
     },
+    /// How far a task has come whose maker wants to know.
+    TaskProgress {
+        /// Who tells it.
+        upstream: Arc<str>,
+        /// For whom it can be.
+        whose: Audience,
+        /// The task's own id.
+        task: Box<str>,
+        /// The parameters of the notification; their token is the upstream hop's.
+        params: Object,
+    },
     /// Who told things is gone: what comes next knows nothing of it.
     Gone {
         /// Who told them.

@@ -1,16 +1,18 @@
 //! Opens sessions beside the primary one, keeps them while they are needed, and sends each call in the session it belongs to.
 
 use super::call_sessions::{CallSession, Found, IDLE};
-use super::gate::{Sent, Waiting};
 use super::holding::{BRIDGED, Holder};
 use super::legacy;
 use super::levels;
 use super::link::{self, Http, Link, Lost, Wire};
 use super::peer::Peer;
+use super::queue::Entry;
 use super::reads::Kinds;
 use super::standing::Standing;
+use super::turn::Sent;
 use crate::call::Call;
 use crate::lifecycle::Tasks;
+use crate::protocol::beyond::Declared;
 use crate::protocol::capability::Capabilities;
 use std::sync::Arc;
 use std::time::Duration;
@@ -48,10 +50,10 @@ impl Standing {
         // Where the roots are configured, no client needs to have any.
         let roots = if self.config.roots.is_some() { Capabilities::ROOTS } else { Capabilities::NONE };
         let set = call.caller.can().with(roots).and(BRIDGED);
-        if set == BRIDGED {
+        if set == BRIDGED && call.caller.beyond().is_empty() {
             return None;
         }
-        match self.sessions.find(set)? {
+        match self.sessions.find(Declared { can: set, beyond: call.caller.beyond().clone() }, self.config.queue)? {
             Found::Open(session) => Some(session),
             Found::New(session, wire, tasks) => {
                 tasks.spawn(keep(self.clone(), session.clone(), wire, tasks.clone()));
@@ -63,17 +65,30 @@ impl Standing {
     /// Opens the gate of the primary session; what waits goes first, each call to the session that it belongs to.
     pub(crate) fn open_gate(self: &Arc<Self>, peer: &Arc<Peer>) {
         let standing = self.clone();
-        self.gate.open(peer, &move |peer, call, turn| match standing.session_of(peer, &call) {
-            Some(session) => session.gate.queue(call, turn, &|peer, call, turn| standing.hand(peer, call, turn)),
-            None => standing.hand(peer, call, turn),
-        });
+        self.gate.open(peer, &move |peer, entry| standing.pass(peer, entry));
+    }
+
+    /// Has calls that wait for a place go on as places become free.
+    pub(crate) async fn keep_places(self: Arc<Self>) {
+        loop {
+            self.gate.freed().await;
+            self.gate.serve_waiting(&|peer, entry| self.pass(peer, entry));
+        }
+    }
+
+    /// Sends a call that waited, in the session that it belongs to.
+    fn pass(self: &Arc<Self>, peer: &Arc<Peer>, entry: Entry) {
+        match self.session_of(peer, &entry.call) {
+            Some(session) => session.gate.queue(entry, &|peer, entry| self.hand(peer, entry)),
+            None => self.hand(peer, entry),
+        }
     }
 
     /// Sends a call that waited.
-    fn hand(&self, peer: &Arc<Peer>, call: Call, turn: Waiting) {
-        let sent = self.send(peer, &call).map(|exchange| Sent { peer: peer.clone(), exchange });
+    fn hand(&self, peer: &Arc<Peer>, entry: Entry) {
+        let sent = self.send(peer, &entry.call, entry.place);
         // Who no longer waits drops the exchange, and that withdraws it.
-        let _ = turn.send(sent);
+        entry.turn.send(sent.map(|exchange| Sent { peer: peer.clone(), exchange }));
     }
 
     /// A session cannot be had, now or at all: what waits for it is refused, or goes to the primary one.
@@ -100,8 +115,8 @@ impl Standing {
                 session.gate.clear(&cause.as_str().into())
             }
         };
-        for (call, turn) in waiting {
-            self.gate.queue(call, turn, &|peer, call, turn| self.hand(peer, call, turn));
+        for entry in waiting {
+            self.gate.queue(entry, &|peer, entry| self.hand(peer, entry));
         }
     }
 
@@ -128,7 +143,7 @@ async fn keep(standing: Arc<Standing>, session: Arc<CallSession>, wire: Arc<Wire
         let opened = tokio::select! {
             biased;
             () = tasks.ending() => break,
-            opened = timeout(limit, open(&link, session.set)) => opened,
+            opened = timeout(limit, open(&link, &session.set)) => opened,
         };
         let late =
             || Err(Unopened::Refused(format!("it did not answer `initialize` within {} s", limit.as_secs_f32())));
@@ -158,7 +173,7 @@ async fn keep(standing: Arc<Standing>, session: Arc<CallSession>, wire: Arc<Wire
         }
     }
     standing.sessions.remove(&session);
-    session.gate.shut(&"it was closed".into());
+    session.gate.shut(&"its session was closed".into());
 }
 
 /// One life of a session, from when it was opened.
@@ -181,8 +196,9 @@ async fn live(
         }
     });
     let _ = timeout(LISTEN_WAIT, start.wait_for(|is_started| *is_started)).await;
+    drop(start);
     let owner = standing.clone();
-    session.gate.open(peer, &move |peer, call, turn| owner.hand(peer, call, turn));
+    session.gate.open(peer, &move |peer, entry| owner.hand(peer, entry));
     tokio::select! {
         biased;
         () = life.ending() => End::Stopped,
@@ -192,12 +208,14 @@ async fn live(
 }
 
 /// Opens a session that declares a set.
-async fn open(link: &Link, set: Capabilities) -> Result<Peer, Unopened> {
+async fn open(link: &Link, set: &Declared) -> Result<Peer, Unopened> {
     let not_now = |lost: &Lost| Unopened::NotNow(lost.text().to_string());
     let mut exchange = legacy::initialize(link, set).map_err(|lost| not_now(&lost))?;
     let answer = exchange.answer().await;
     match &answer {
-        Err(lost @ (Lost::Unsent(_) | Lost::Busy(_) | Lost::Unknown(_))) => return Err(not_now(lost)),
+        Err(lost @ (Lost::Unsent(_) | Lost::Busy(_) | Lost::Barred(..) | Lost::Unknown(_))) => {
+            return Err(not_now(lost));
+        }
         Err(lost @ Lost::Status(refusal)) if matches!(refusal.status, 408 | 429 | 500..) => return Err(not_now(lost)),
         _ => {}
     }

@@ -150,6 +150,7 @@ impl Peer {
     pub(crate) fn is_gone(&self, trouble: &Trouble) -> bool {
         match trouble {
             Trouble::Lost(Lost::Unsent(_) | Lost::Session(_)) => true,
+            Trouble::Lost(lost) if lost.leads_back() => true,
             Trouble::Lost(_) => self.link.is_closed(),
             _ => false,
         }

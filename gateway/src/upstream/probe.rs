@@ -6,7 +6,7 @@ use super::legacy;
 use super::link::{Link, Lost, Request};
 use super::modern::{self, Verdict};
 use super::peer::{Offer, Peer};
-use crate::protocol::capability::Capabilities;
+use crate::protocol::beyond::Declared;
 use crate::protocol::error::{METHOD_NOT_FOUND, RpcError};
 use crate::protocol::frame::Body;
 use crate::protocol::{Era, Method, Object, Revision};
@@ -63,7 +63,7 @@ impl Memory {
 }
 
 /// Meets the upstream on a new link; a handshake `declares` what it may ask. The caller bounds the time.
-pub(crate) async fn meet(link: &Link, plan: Plan, declares: Capabilities) -> Result<Peer, Fault> {
+pub(crate) async fn meet(link: &Link, plan: Plan, declares: &Declared) -> Result<Peer, Fault> {
     let offer = match plan {
         Plan::Ask => ask(link, declares).await?,
         Plan::Handshake => shake(link, declares).await?,
@@ -81,7 +81,7 @@ pub(crate) async fn meet(link: &Link, plan: Plan, declares: Capabilities) -> Res
     Ok(peer)
 }
 
-async fn shake(link: &Link, declares: Capabilities) -> Result<Offer, Fault> {
+async fn shake(link: &Link, declares: &Declared) -> Result<Offer, Fault> {
     let mut exchange = legacy::initialize(link, declares).map_err(|lost| Fault::from(&lost))?;
     let answer = exchange.answer().await;
     match legacy::read_initialize(&answer) {
@@ -117,7 +117,7 @@ async fn discover(link: &Link) -> Result<Offer, Fault> {
     }
 }
 
-async fn ask(link: &Link, declares: Capabilities) -> Result<Offer, Fault> {
+async fn ask(link: &Link, declares: &Declared) -> Result<Offer, Fault> {
     let mut asked = modern::discover(link).map_err(|lost| Fault::from(&lost))?;
     // Only on a pipe is silence an answer: over HTTP a time-out may be anyone's.
     let silence = if link.is_pipe() { SILENCE } else { Duration::MAX };
@@ -134,7 +134,7 @@ async fn ask(link: &Link, declares: Capabilities) -> Result<Offer, Fault> {
 }
 
 /// Neither silence nor a refusal is final: the first valid answer of either wins.
-async fn both(link: &Link, mut asked: super::link::Exchange, declares: Capabilities) -> Result<Offer, Fault> {
+async fn both(link: &Link, mut asked: super::link::Exchange, declares: &Declared) -> Result<Offer, Fault> {
     let mut shaken = legacy::initialize(link, declares).map_err(|lost| ended(link, Fault::from(&lost)))?;
     let (mut no_discovery, mut no_handshake) = (false, None);
     loop {

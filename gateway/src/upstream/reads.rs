@@ -1,7 +1,9 @@
 //! When the inventory is read again: at once when it is told to have changed, joined and slower when that does not end.
 
+use super::fresh::Fresh;
+use crate::protocol::Method;
 use std::sync::atomic::{AtomicU8, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
@@ -37,15 +39,41 @@ pub(crate) struct Reads {
     /// Counts reads begun and ended: an odd number is a read under way.
     rounds: watch::Sender<u64>,
     read_at: Mutex<Option<Instant>>,
+    /// Until when what was read holds.
+    pub(crate) fresh: Arc<Fresh>,
+    /// Bits of the lists that failed when they were last read.
+    failed: AtomicU8,
 }
 
 impl Default for Reads {
     fn default() -> Self {
-        Self { dirty: AtomicU8::new(0), wake: Notify::new(), rounds: watch::Sender::new(0), read_at: Mutex::default() }
+        Self {
+            dirty: AtomicU8::new(0),
+            wake: Notify::new(),
+            rounds: watch::Sender::new(0),
+            read_at: Mutex::default(),
+            fresh: Arc::default(),
+            failed: AtomicU8::new(0),
+        }
     }
 }
 
 impl Reads {
+    /// The upstream says that these have changed.
+    pub(crate) fn changed(&self, kinds: Kinds) {
+        for (kind, list) in [
+            (Kinds::TOOLS, Method::ToolsList),
+            (Kinds::PROMPTS, Method::PromptsList),
+            (Kinds::RESOURCES, Method::ResourcesList),
+            (Kinds::RESOURCES, Method::TemplatesList),
+        ] {
+            if kinds.has(kind) {
+                self.fresh.read(&list, None);
+            }
+        }
+        self.mark(kinds);
+    }
+
     /// These are to be read again.
     pub(crate) fn mark(&self, kinds: Kinds) {
         self.dirty.fetch_or(kinds.0, Ordering::Release);
@@ -84,6 +112,20 @@ impl Reads {
         self.rounds.send_modify(|round| *round += *round % 2);
     }
 
+    /// A list was read, or could not be; each has a bit of its own.
+    pub(crate) fn took(&self, list: u8, is_whole: bool) {
+        if is_whole {
+            self.failed.fetch_and(!list, Ordering::Release);
+        } else {
+            self.failed.fetch_or(list, Ordering::Release);
+        }
+    }
+
+    /// Whether every list was read to its end the last time: what is known is what there is.
+    pub(crate) fn are_whole(&self) -> bool {
+        self.failed.load(Ordering::Acquire) == 0
+    }
+
     /// Resolves when something is to be read; `pace` says how soon after the last read that may be.
     pub(crate) async fn due(&self, pace: &Pace) {
         while self.dirty.load(Ordering::Acquire) == 0 {
@@ -116,7 +158,6 @@ impl Pace {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::Arc;
 
     #[tokio::test(start_paused = true)]
     async fn a_burst_is_two_reads_and_a_loop_is_slowed() {

@@ -1,14 +1,14 @@
 //! What a call's reply is read from: the frames of its exchange, within its time limits.
 
-use super::chunks::{Fold, Folding};
+use super::chunks::{Fold, Folding, SILENCE_MAX};
 use super::dialect;
-use super::gate::{Admission, Retired, Sending, Sent, Turn};
+use super::gate::{Retired, Sending};
 use super::judge;
 use super::limits::Limits;
 use super::link::{Arrival, Lost};
-use super::peer::Peer;
 use super::standing::Standing;
 use super::tasks::Driven;
+use super::turn::{For, Sent, Told, Turn, Wait};
 use super::{task_form, words};
 use crate::call::{Call, Event, Outcome, Refusal, Source, Step};
 use crate::protocol::capability::Capabilities;
@@ -22,7 +22,6 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
-use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 /// A call on its way.
@@ -42,8 +41,8 @@ pub(crate) struct CallSource {
 }
 
 enum Stage {
-    /// It waits for its turn, nothing sent.
-    Waiting(oneshot::Receiver<Turn>),
+    /// It waits for its turn, nothing sent; for what, as far as that was told.
+    Waiting(Wait, For),
     /// It waits for the tools to be read again, since its headers were refused.
     Rereading(Pin<Box<dyn Future<Output = ()> + Send>>),
     /// It was sent.
@@ -66,12 +65,12 @@ impl CallSource {
     }
 
     /// A call that waits for its turn.
-    pub(crate) fn waiting(standing: &Arc<Standing>, call: Call, turn: oneshot::Receiver<Turn>) -> Self {
+    pub(crate) fn waiting(standing: &Arc<Standing>, call: Call, wait: Wait) -> Self {
         let now = Instant::now();
         let mut limits = Limits::new(standing, &call);
-        limits.wait(now);
+        limits.begin(now);
         let revision = call.revision();
-        Self::new(standing, call, Stage::Waiting(turn), limits, revision, now)
+        Self::new(standing, call, Stage::Waiting(wait, For::Start), limits, revision, now)
     }
 
     fn new(
@@ -83,6 +82,7 @@ impl CallSource {
         sent: Instant,
     ) -> Self {
         standing.metrics.inflight.increment(1);
+        standing.traffic.began();
         call.log_level.into_iter().for_each(|level| standing.levels.hold(level));
         Self {
             standing: standing.clone(),
@@ -139,13 +139,14 @@ impl CallSource {
                 self.limits.stop(Instant::now());
                 Some(Poll::Ready(Step::Event(Event::Ask(ask))))
             }
-            Arrival::Acknowledged(_) => None,
+            Arrival::Acknowledged(_) | Arrival::Task(_) => None,
             Arrival::Response(body) => {
                 if let Some(next) = self.refused_unrun(&body) {
                     return next;
                 }
                 self.note_pages(&body);
                 if let Some(folding) = self.announced(&body) {
+                    self.limits.tighten(SILENCE_MAX, Instant::now());
                     self.stage = Stage::Folding(Box::new(folding));
                     return None;
                 }
@@ -216,6 +217,7 @@ impl CallSource {
             Some(MISSING_CAPABILITY) if self.could_be_driven() && task_form::wants_tasks(&error) => {
                 // It counts itself.
                 self.standing.metrics.inflight.decrement(1);
+                self.standing.traffic.ended();
                 self.stage = Stage::Driven(Box::pin(Driven::declared(&self.standing, &self.call, self.revision)));
                 Some(None)
             }
@@ -256,9 +258,9 @@ impl CallSource {
         self.is_second = true;
         match self.standing.admit(&self.call) {
             Ok(Sending::Sent(sent)) => self.turn(Ok(sent)),
-            Ok(Sending::Waiting(turn)) => {
-                self.limits.wait(Instant::now());
-                self.stage = Stage::Waiting(turn);
+            Ok(Sending::Waiting(wait)) => {
+                self.limits.begin(Instant::now());
+                self.stage = Stage::Waiting(wait, For::Start);
                 None
             }
             Err(refusal) => Some(self.refuse(refusal)),
@@ -267,7 +269,18 @@ impl CallSource {
 
     fn expired(&mut self) -> Poll<Step> {
         let refusal = match &self.stage {
+            Stage::Folding(_) if self.limits.limit().key.is_empty() => {
+                let why = format!("nothing came of its result for {} s", self.limits.limit().time.as_secs_f32());
+                words::lost(&self.standing.name, &self.call, &Lost::Unknown(why.into()))
+            }
             Stage::Sent(_) | Stage::Folding(_) => words::timeout(&self.standing.name, &self.call, self.limits.limit()),
+            Stage::Waiting(_, For::Place) => words::waited(&self.standing.name, &self.call, self.limits.limit()),
+            // The upstream is there, and its caller needs a session of another kind.
+            Stage::Waiting(..) if self.standing.gate.peer().is_some() => {
+                let cause =
+                    "a session for clients that can be asked what this one can was not opened in time; try again";
+                words::unavailable(&self.standing.name, &self.call, cause)
+            }
             _ => words::unavailable(&self.standing.name, &self.call, &self.standing.cause()),
         };
         // Dropping the exchange tells the upstream.
@@ -289,15 +302,20 @@ impl Source for CallSource {
                                 this.limits.stop(since);
                                 return Poll::Pending;
                             }
-                            None => this.limits.go_on(Instant::now(), &this.standing.metrics),
+                            None => this.limits.go_on(&this.standing.metrics),
                         }
                         ready!(this.limits.poll(cx));
                         Some(this.expired())
                     }
                 },
-                Stage::Waiting(turn) => match Pin::new(turn).poll(cx) {
-                    Poll::Ready(Ok(turn)) => this.turn(turn),
-                    Poll::Ready(Err(_)) => {
+                Stage::Waiting(wait, wait_for) => match wait.poll(cx) {
+                    Poll::Ready(Told::Waits(what, since)) => {
+                        *wait_for = what;
+                        this.limits.wait(what, since);
+                        None
+                    }
+                    Poll::Ready(Told::Turn(turn)) => this.turn(turn),
+                    Poll::Ready(Told::Never) => {
                         let refusal = words::unavailable(&this.standing.name, &this.call, &this.standing.cause());
                         Some(this.refuse(refusal))
                     }
@@ -342,48 +360,12 @@ impl Drop for CallSource {
     fn drop(&mut self) {
         if !matches!(self.stage, Stage::Driven(_)) {
             self.standing.metrics.inflight.decrement(1);
+            self.standing.traffic.ended();
+        }
+        if let Stage::Waiting(wait, _) = &self.stage {
+            wait.close();
+            self.standing.gate.forget();
         }
         self.call.log_level.into_iter().for_each(|level| self.standing.levels.release(level));
-    }
-}
-
-impl Standing {
-    /// Sends a call, or has it wait, or refuses it; nothing waits here.
-    pub(crate) fn admit(self: &Arc<Self>, call: &Call) -> Result<Sending, Refusal> {
-        // A peer that turns out to be gone is given up, and the call waits for the next one: nothing of it was sent.
-        for _ in 0..2 {
-            let mut admission = self.gate.admit(call);
-            if let Admission::Now(primary) = &admission
-                && let Some(session) = self.session_of(primary, call)
-            {
-                admission = match session.gate.admit(call) {
-                    // It has just been given up: there is another one by now, or the primary is for all.
-                    Admission::Shut(_) => continue,
-                    admission => admission,
-                };
-            }
-            match admission {
-                Admission::Now(peer) => match self.send(&peer, call) {
-                    Ok(exchange) => return Ok(Sending::Sent(Sent { peer, exchange })),
-                    Err(lost @ Lost::Unsent(_)) => self.noticed(&peer, &lost),
-                    Err(lost) => return Err(words::lost(&self.name, call, &lost)),
-                },
-                Admission::Wait(turn) => return Ok(Sending::Waiting(turn)),
-                Admission::Full => return Err(words::full(&self.name, call)),
-                Admission::Shut(cause) => return Err(words::unavailable(&self.name, call, &cause)),
-            }
-        }
-        Err(words::unavailable(&self.name, call, &self.cause()))
-    }
-
-    /// What a loss says of the peer itself.
-    pub(crate) fn noticed(&self, peer: &Arc<Peer>, lost: &Lost) {
-        let why = match lost {
-            Lost::Session(why) => Retired::Session(why.clone()),
-            Lost::Unsent(why) => Retired::Unreachable(why.clone()),
-            _ => return,
-        };
-        self.sessions.retire(peer, &why);
-        self.gate.retire(peer, why);
     }
 }

@@ -1,5 +1,6 @@
 //! What all parts of one upstream share: its configuration, its gate, its inventory, what is wanted of it.
 
+use super::ails::{Ail, Ails};
 use super::asking::{self, Kind, Pages, Refused, Terms};
 use super::call_sessions::CallSessions;
 use super::chunks::{self, Chunks};
@@ -9,23 +10,26 @@ use super::holding::{Holder, Holding};
 use super::inventory::Inventory;
 use super::legacy;
 use super::levels::Levels;
-use super::link::{Asked, Asker, Exchange, Inbox, Lost, Tail};
+use super::link::{Asked, Asker, Inbox};
+use super::need::Need;
 use super::notice::Notice;
-use super::peer::Peer;
+use super::places::Places;
 use super::reads::{Kinds, Reads};
+use super::starts::{Starts, Ticket};
+use super::stored::Stored;
 use super::subscriptions::Wants;
+use super::task_progress::TaskProgress;
+use super::told::Told;
 use super::words;
-use crate::call::{Call, LogLevel};
-use crate::lifecycle::{Seat, State};
-use crate::protocol::capability::Capabilities;
+use crate::call::LogLevel;
+use crate::lifecycle::{Seat, Traffic};
 use crate::protocol::object::Key;
 use crate::protocol::param_headers::ParamHeaders;
 use crate::protocol::{Method, Object, meta};
 use crate::signals;
 use arc_swap::ArcSwap;
-use http::{HeaderName, HeaderValue};
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -48,36 +52,49 @@ pub(crate) struct Standing {
     pub(crate) beside: Option<(Arc<Self>, u64)>,
     pub(crate) seat: Seat,
     pub(crate) metrics: signals::Upstream,
+    /// How much it has to do.
+    pub(crate) traffic: Arc<Traffic>,
     pub(crate) gate: Gate,
+    pub(crate) need: Arc<Need>,
     /// Beside the primary session, where it has sessions.
     pub(crate) sessions: CallSessions,
     pub(crate) inventory: watch::Sender<Option<Arc<Inventory>>>,
+    /// Where it is kept for the next start, if anywhere.
+    pub(crate) stored: OnceLock<Stored>,
     pub(crate) reads: Reads,
     pub(crate) wants: Wants,
     pub(crate) levels: Levels,
     pub(crate) chunks: Arc<Chunks>,
     /// Which of its pages are open, and with whom.
     pub(crate) pages: Pages,
+    /// Who hears of the tasks that are driven.
+    pub(crate) task_progress: TaskProgress,
     pub(crate) notices: Arc<dyn Fn(Notice) + Send + Sync>,
     /// Of the tools that tell arguments in headers.
     pub(crate) headers: ArcSwap<HashMap<Arc<str>, Arc<ParamHeaders>>>,
     /// The tools that run as tasks only.
     pub(crate) as_tasks: ArcSwap<HashSet<Arc<str>>>,
+    /// Whose turn it is to start a child; its own, where it shares them with nobody.
+    pub(crate) starts: OnceLock<Starts>,
     /// Supervision has ended, and nothing is left behind.
     pub(crate) stopped: CancellationToken,
     /// When it was last said that a question is nobody's.
     not_owned: Mutex<Option<Instant>>,
-    /// Why it was last said not to be there, until it is again.
-    said: Mutex<Option<(State, String)>>,
+    /// What was last said of how it fares.
+    pub(crate) told: Told,
+    /// What ails it while it is there.
+    pub(crate) ails: Ails,
     /// What is probably wrong with it, as its link sees it.
     suspicion: Mutex<Option<String>>,
     /// When each kind of violation was last logged, and how many were not.
-    warned: Mutex<HashMap<&'static str, (Instant, u64)>>,
+    warned: Mutex<HashMap<&'static str, (Option<Instant>, u64)>>,
 }
 
 impl Standing {
     pub(crate) fn new(config: Config, seat: Seat, notices: Arc<dyn Fn(Notice) + Send + Sync>) -> Self {
-        let metrics = signals::upstream(&config.name);
+        let (metrics, need) = (signals::upstream(&config.name), Need::new(config.idle_stop));
+        let traffic = seat.traffic();
+        let gate = Gate::new(Places::new(config.max_concurrency, traffic.clone(), &metrics), config.queue);
         Self {
             name: config.name.clone(),
             holding: Holding::everyone(&config),
@@ -85,20 +102,26 @@ impl Standing {
             beside: None,
             seat,
             metrics,
-            gate: Gate::default(),
+            need,
+            traffic,
+            gate,
             sessions: CallSessions::default(),
             inventory: watch::Sender::new(None),
+            stored: OnceLock::new(),
             reads: Reads::default(),
             wants: Wants::default(),
             levels: Levels::default(),
             chunks: Arc::default(),
             pages: Pages::default(),
+            task_progress: TaskProgress::default(),
             notices,
             headers: ArcSwap::default(),
             as_tasks: ArcSwap::default(),
+            starts: OnceLock::new(),
             stopped: CancellationToken::new(),
             not_owned: Mutex::default(),
-            said: Mutex::default(),
+            told: Told::default(),
+            ails: Ails::default(),
             suspicion: Mutex::default(),
             warned: Mutex::default(),
         }
@@ -116,11 +139,17 @@ impl Standing {
             beside: Some((primary.clone(), number)),
             headers: ArcSwap::new(primary.headers.load_full()),
             as_tasks: ArcSwap::new(primary.as_tasks.load_full()),
+            starts: primary.starts.clone(),
             ..Self::new(primary.config.clone(), seat, primary.notices.clone())
         };
         standing.inventory.send_replace(primary.inventory.borrow().clone());
         standing.levels.want(primary.levels.of_sessions());
         standing
+    }
+
+    /// A place among those who start children; `None` where there is none to start.
+    pub(crate) fn ticket(&self) -> Option<Ticket> {
+        (!self.is_http()).then(|| self.starts.get_or_init(Starts::of_this_machine).ticket())
     }
 
     /// Its number, where it is an instance beside the primary one.
@@ -130,29 +159,10 @@ impl Standing {
 
     /// Lists are to be read again. What one principal's instance tells may be true of the primary one too.
     fn changed(&self, kinds: Kinds) {
-        self.reads.mark(kinds);
+        self.reads.changed(kinds);
         if let (Some((primary, _)), Holder::Principal(_)) = (&self.beside, &self.holding.holder) {
-            primary.reads.mark(kinds);
+            primary.reads.changed(kinds);
         }
-    }
-
-    /// Sends a call to a peer.
-    pub(crate) fn send(&self, peer: &Arc<Peer>, call: &Call) -> Result<Exchange, Lost> {
-        peer.send(call, self.headers_of(call))
-    }
-
-    /// The `Mcp-Param-*` headers of a call, which only stateless HTTP upstreams look at.
-    fn headers_of(&self, call: &Call) -> Vec<(HeaderName, HeaderValue)> {
-        let headers = self.headers.load();
-        if headers.is_empty() || call.method != Method::ToolsCall {
-            return Vec::new();
-        }
-        let made = call
-            .params
-            .text(Key::Name)
-            .and_then(|name| headers.get(&*name))
-            .map(|known| known.make(call.params.get(Key::Arguments)));
-        made.unwrap_or_default()
     }
 
     /// Whether it is reached by HTTP.
@@ -163,77 +173,6 @@ impl Standing {
     /// How long a request of our own may take.
     pub(crate) fn ask_limit(&self) -> Duration {
         self.config.request_timeout.unwrap_or(Duration::from_secs(60 * 60))
-    }
-
-    /// The state for the board, the metrics and the log: one line a change.
-    pub(crate) fn moved(&self, state: State, cause: Option<&str>, tail: Option<&Tail>, retry_in: Option<Duration>) {
-        let before = self.seat.health();
-        self.seat.update(|health| {
-            health.state = state;
-            health.cause = cause.map(str::to_owned);
-            health.retry_at = retry_in.and_then(|delay| Instant::now().checked_add(delay));
-            if let Some(tail) = tail {
-                health.stderr = tail.lines();
-            }
-            if matches!(state, State::BackingOff | State::Failed | State::Stopped) {
-                health.pid = None;
-            }
-        });
-        if self.beside.is_none() {
-            self.metrics.up.set(f64::from(u8::from(state == State::Ready)));
-            self.metrics.state(state.as_str(), State::ALL.into_iter().map(State::as_str));
-        }
-        if before.state == state && before.cause.as_deref() == cause {
-            return;
-        }
-        let (upstream, cause, instance) = (&*self.name, cause.unwrap_or_default(), self.number());
-        if before.state == State::Ready && state != State::Ready {
-            (self.notices)(Notice::Gone { upstream: self.name.clone(), whose: self.holding.audience() });
-        }
-        let is_news = self.is_news(state, cause);
-        let retry_in = retry_in.map(|delay| format!("{:.1} s", delay.as_secs_f32())).unwrap_or_default();
-        match state {
-            State::BackingOff | State::Failed if !is_news => {
-                tracing::debug!(target: signals::UPSTREAM_STATE, upstream, instance, cause, retry_in, "the upstream failed again as before")
-            }
-            State::BackingOff => {
-                let text = "the upstream is not available and is tried again";
-                tracing::warn!(target: signals::UPSTREAM_STATE, upstream, instance, cause, retry_in, "{text}")
-            }
-            State::Failed => {
-                tracing::error!(target: signals::UPSTREAM_STATE, upstream, instance, cause, retry_in, "the upstream has failed")
-            }
-            State::Starting if before.state == state => {}
-            State::Starting => tracing::debug!(upstream, instance, "the upstream is being started"),
-            State::Stopped if cause.is_empty() => tracing::debug!(upstream, instance, "the upstream is stopped"),
-            State::Stopped => tracing::info!(upstream, instance, cause, "the upstream is stopped"),
-            State::Ready => {}
-        }
-    }
-
-    /// Whether it was not said already, since it was last ready, that it is in this state for this reason. Figures in a
-    /// reason (a process id, the name of a log file) make no other.
-    fn is_news(&self, state: State, cause: &str) -> bool {
-        let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
-        match state {
-            State::Ready => *said = None,
-            State::BackingOff | State::Failed => {
-                let now = (state, cause.replace(|c: char| c.is_ascii_digit(), ""));
-                return said.replace(now.clone()) != Some(now);
-            }
-            State::Starting | State::Stopped => {}
-        }
-        true
-    }
-
-    /// Why it is not ready, in words.
-    pub(crate) fn cause(&self) -> String {
-        let health = self.seat.health();
-        match (health.state, health.cause) {
-            (_, Some(cause)) => cause,
-            (State::Starting, None) => "it is still starting".into(),
-            (state, None) => format!("it is in state {}", state.as_str()),
-        }
     }
 
     /// A question was refused because nobody knows whose it is: counted, and said now and then with what helps.
@@ -252,15 +191,14 @@ impl Standing {
         tracing::warn!(upstream = &*self.name, kind = kind.label(), "{why}");
     }
 
-    /// What was suspected since this was last asked.
+    /// What is suspected.
     pub(crate) fn suspicion(&self) -> Option<String> {
-        self.suspicion.lock().unwrap_or_else(PoisonError::into_inner).take()
+        self.suspicion.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// What a handshake says that may be asked here: by whoever holds it, and of the configuration.
-    pub(crate) async fn declares(&self) -> Capabilities {
-        let declares = self.holding.declares().await;
-        if self.config.roots.is_some() { declares.with(Capabilities::ROOTS) } else { declares }
+    /// From now on it may be suspected anew.
+    pub(crate) fn forget_suspicion(&self) {
+        *self.suspicion.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
     /// Has the inventory read again, and waits for it.
@@ -290,8 +228,8 @@ impl Inbox for Standing {
                 }
             }
             Method::TaskStatus => {
-                let (upstream, whose) = (self.name.clone(), self.holding.audience());
-                (self.notices)(Notice::Task { upstream, whose, params });
+                self.need.task(&params);
+                self.task_stands(params);
             }
             Method::ElicitationComplete => self.pages.complete(&params),
             _ => {
@@ -300,8 +238,12 @@ impl Inbox for Standing {
         }
     }
 
+    fn task_progressed(&self, task: &str, params: Object) {
+        self.task_goes_on(task, params);
+    }
+
     fn missed(&self) {
-        self.reads.mark(Kinds::ALL);
+        self.reads.changed(Kinds::ALL);
         self.wants.all_missed();
     }
 
@@ -331,6 +273,10 @@ impl Inbox for Standing {
         }
     }
 
+    fn ails(&self, ail: Ail, cause: Option<&str>) {
+        Self::ails(self, ail, cause);
+    }
+
     fn unfinished(&self, id: &[u8]) {
         self.chunks.unfinished(id);
     }
@@ -342,14 +288,13 @@ impl Inbox for Standing {
         }
         let now = Instant::now();
         let mut warned = self.warned.lock().unwrap_or_else(PoisonError::into_inner);
-        let (last, more) = warned.entry(kind).or_insert((now, 0));
-        let is_first = *last == now;
-        if !is_first && now.duration_since(*last) < WARN_EVERY {
+        let (last, more) = warned.entry(kind).or_default();
+        if last.is_some_and(|last| now.duration_since(last) < WARN_EVERY) {
             *more += 1;
             return;
         }
         let more = std::mem::take(more);
-        *last = now;
+        *last = Some(now);
         drop(warned);
         let detail = super::link::printable(&detail.to_string().chars().take(500).collect::<String>());
         tracing::warn!(
@@ -368,26 +313,5 @@ impl Inbox for Standing {
         }
         self.seat.update(|health| health.cause = Some(cause.to_owned()));
         tracing::warn!(upstream = &*self.name, cause, "the upstream does not seem to speak MCP");
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::tests::rig::config;
-    use super::*;
-    use crate::lifecycle::Board;
-
-    #[test]
-    fn the_same_failure_is_said_once_until_it_is_ready_again() {
-        let config = config();
-        let seat = Board::default().seat(&config.name, "stdio");
-        let standing = Standing::new(config, seat, Arc::new(|_| {}));
-        let said = |state, cause: &str| standing.is_news(state, cause);
-        assert!(said(State::BackingOff, "see 17.log"));
-        assert!(!said(State::BackingOff, "see 18.log"));
-        assert!(said(State::BackingOff, "refused"));
-        assert!(said(State::Failed, "refused"));
-        assert!(said(State::Starting, "") && !said(State::Failed, "refused"));
-        assert!(said(State::Ready, "") && said(State::Failed, "refused"));
     }
 }

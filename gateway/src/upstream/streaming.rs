@@ -10,6 +10,7 @@ use super::standing::Standing;
 use crate::call::ListenFilter;
 use crate::protocol::Method;
 use std::time::Duration;
+use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep_until, timeout};
 
 /// How long after a stream of changes ended, or was not to be had just then, the next is opened: first and at most.
@@ -38,6 +39,8 @@ struct Keeping<'a> {
     next: Option<Instant>,
     /// Changes may have been missed.
     owes: bool,
+    /// Hears of the first stream.
+    settled: Option<oneshot::Sender<()>>,
 }
 
 /// What happens to a stream that is kept.
@@ -48,13 +51,17 @@ enum Happened {
 }
 
 /// Keeps a stream open for as long as the peer lives; returns what showed that it is gone.
-pub(crate) async fn keep(standing: &Standing, peer: &Peer, was_away: bool) -> Trouble {
+pub(crate) async fn keep(standing: &Standing, peer: &Peer, was_away: bool, settled: oneshot::Sender<()>) -> Trouble {
     let (open, refused) = (None, None);
     let fading = Fading::new(standing);
-    let mut keeping = Keeping { standing, peer, open, fading, refused, delay: REOPEN_MIN, next: None, owes: was_away };
+    let (delay, next, owes, settled) = (REOPEN_MIN, None, was_away, Some(settled));
+    let mut keeping = Keeping { standing, peer, open, fading, refused, delay, next, owes, settled };
     loop {
         if let Err(gone) = keeping.settle().await {
             return gone;
+        }
+        if keeping.next.is_none() {
+            keeping.begun();
         }
         match keeping.happens().await {
             Happened::Wants | Happened::Due => {}
@@ -86,6 +93,7 @@ impl Keeping<'_> {
                     self.fading.add(older.exchange);
                 }
                 self.refused = None;
+                self.begun();
                 self.make_good();
             }
             Err(trouble) if self.peer.is_gone(&trouble) => return Err(trouble),
@@ -127,6 +135,13 @@ impl Keeping<'_> {
         } else {
             self.make_good();
             self.refused = Some(filter);
+        }
+    }
+
+    /// From now on it tells, or it never will; where that came too late for whoever waited, changes may have been missed.
+    fn begun(&mut self) {
+        if let Some(Err(())) = self.settled.take().map(|settled| settled.send(())) {
+            self.owes = true;
         }
     }
 
@@ -187,7 +202,13 @@ fn wanted_of(standing: &Standing, peer: &Peer) -> ListenFilter {
         wanted.iter().for_each(|uri| standing.wants.settled(uri, false));
     }
     let uris = if supports.subscribe { wanted.into_iter().collect() } else { Vec::new() };
-    ListenFilter { tools: supports.tools, prompts: supports.prompts, resources: supports.resources, uris }
+    ListenFilter {
+        tools: supports.tools,
+        prompts: supports.prompts,
+        resources: supports.resources,
+        uris,
+        tasks: Vec::new(),
+    }
 }
 
 /// Opens a stream of changes and waits until it was taken.

@@ -1,58 +1,51 @@
 //! Keeps one upstream alive: started, met, watched, started again within a budget, and stopped with proof.
 
-use super::backoff::{self, Backoff, Next};
-use super::config::{RestartPolicy, Transport};
-use super::fault::{Fault, FaultKind};
+use super::config::Transport;
+use super::course::{Course, End, Lives};
+use super::fault::Fault;
 use super::gate::Retired;
 use super::link::{self, Child, Http, Link, Spec, Wire};
 use super::peer::Peer;
 use super::probe::{self, Memory, Plan};
+use super::resting::{self, Rest, Told};
 use super::standing::Standing;
-use super::{keeping, listening};
-use crate::lifecycle::{State, Tasks};
+use super::starts::Ticket;
+use super::{circle, health, keeping, listening, storing};
+use crate::lifecycle::{State, Tasks, chain};
 use crate::signals;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 use tokio::time::{Instant, sleep, timeout};
 
 /// A next attempt within this time is worth waiting for.
 const SOON: Duration = Duration::from_secs(5);
 /// A handshake that takes longer than this is worth a word.
 const SLOW: Duration = Duration::from_secs(3);
-/// How long the background stream of a legacy session may take to start.
+/// How long a stream that tells of changes may take to start.
 const LISTEN_WAIT: Duration = Duration::from_secs(1);
-/// A session that was lost sooner than this is not simply opened anew.
-const SESSION_MIN: Duration = Duration::from_secs(1);
 
-/// How one life of an upstream ended.
-#[derive(Debug)]
-enum End {
-    /// It did not come up.
-    Unmet(Fault),
-    /// It was up, and its link is gone.
-    Gone { cause: String, up: Duration, is_clean: bool },
-    /// It was up, and a call found it unusable.
-    Retired { why: Retired, up: Duration },
-}
-
-/// What follows an end.
-enum Course {
-    /// At once; it does not count.
-    Now,
-    /// After a while.
-    After { delay: Duration, state: State, cause: String, reason: &'static str },
-    /// Never.
-    Rest { state: State, cause: String },
+/// What follows when the end of a life was seen to.
+enum Next {
+    /// Another life.
+    Live,
+    /// None, for now.
+    Rest(Rest),
+    /// None.
+    End,
 }
 
 /// Keeps the upstream alive until its level ends; then nothing of it is left.
-pub(crate) async fn supervise(standing: Arc<Standing>, tasks: Tasks) {
+pub(crate) async fn supervise(standing: Arc<Standing>, ticket: Option<Ticket>, tasks: Tasks) {
+    tasks.spawn_until_end(standing.clone().keep_places());
     let restart = standing.config.restart.clone();
+    let mut rest = resting::at_start(&standing);
     let mut supervisor = Supervisor {
-        backoff: Backoff::new(restart, !standing.is_http()),
+        lives: Lives::new(restart, !standing.is_http()),
         memory: Memory::default(),
-        is_not_asked: false,
+        // Who rests keeps nobody from starting meanwhile.
+        ticket: ticket.filter(|_| rest.is_none()),
+        was_at_rest: rest.is_some(),
         was_met: false,
         child: None,
         wire: None,
@@ -62,18 +55,34 @@ pub(crate) async fn supervise(standing: Arc<Standing>, tasks: Tasks) {
         standing,
     };
     loop {
+        let standing = supervisor.standing.clone();
+        if let Some(rest) = rest
+            && !resting::until_needed(&standing, rest, &tasks).await
+        {
+            break;
+        }
         let level = tasks.child();
         let end = tokio::select! {
             biased;
             () = tasks.ending() => None,
-            end = supervisor.live(&level) => Some(end),
+            end = supervisor.live(&level) => Some(Ok(end)),
+            told = resting::interrupted(&standing) => Some(Err(told)),
         };
+        if let Some(Err(told)) = &end {
+            supervisor.cut(told);
+        }
         level.end();
         // What is left of this life ends before the next one begins.
         level.ended().await;
         let Some(end) = end else { break };
-        if !supervisor.pause(end, &tasks).await {
-            break;
+        let next = match end {
+            Ok(end) => supervisor.pause(end, &tasks).await,
+            Err(told) => supervisor.rest(told).await,
+        };
+        match next {
+            Next::Live => rest = None,
+            Next::Rest(what) => rest = Some(what),
+            Next::End => break,
         }
     }
     supervisor.leave().await;
@@ -85,10 +94,12 @@ pub(crate) async fn supervise(standing: Arc<Standing>, tasks: Tasks) {
 
 struct Supervisor {
     standing: Arc<Standing>,
-    backoff: Backoff,
+    lives: Lives,
     memory: Memory,
-    /// The child ended when it was asked which era it speaks: the next one is not asked.
-    is_not_asked: bool,
+    /// Its turn to start the first child.
+    ticket: Option<Ticket>,
+    /// It was not running because nobody wanted it to: its start is no attempt to mend anything.
+    was_at_rest: bool,
     /// It was met before: what listeners want may have changed unseen.
     was_met: bool,
     child: Option<Child>,
@@ -104,24 +115,34 @@ impl Supervisor {
     /// One life: opened, met, watched to its end.
     async fn live(&mut self, level: &Tasks) -> End {
         let standing = self.standing.clone();
-        let begun = Instant::now();
         standing.gate.close();
         let last = standing.seat.health().cause;
         standing.moved(State::Starting, last.as_deref(), None, None);
+        let start = match self.ticket.take().or_else(|| standing.ticket()) {
+            Some(ticket) => Some(ticket.turn().await),
+            None => None,
+        };
+        let begun = Instant::now();
         let link = match self.open(level) {
             Ok(link) => link,
             Err(fault) => return End::Unmet(fault),
         };
-        let now = Instant::now();
-        let plan = if self.is_not_asked { Plan::Handshake } else { self.memory.plan(standing.config.era, now) };
-        if !self.is_not_asked {
-            self.backoff.started(now);
+        if let (Some(start), Link::Pipe(pipe), Some(child)) = (start, &link, &self.child) {
+            let pid = child.pid;
+            level.spawn_until_end(start.hold(pipe.clone(), move || link::worked(pid)));
         }
+        let now = Instant::now();
+        let plan = if self.lives.is_not_asked() { Plan::Handshake } else { self.memory.plan(standing.config.era, now) };
+        self.lives.started(now, std::mem::take(&mut self.was_at_rest));
+        let version = chain::version();
         let peer = match self.meet(&link, plan).await {
             Ok(peer) => Arc::new(peer),
+            Err(fault) if self.child.as_ref().is_some_and(Child::is_foreign) => {
+                return End::Unmet(Fault::hopeless(fault.text));
+            }
             Err(fault) => return End::Unmet(fault),
         };
-        self.is_not_asked = false;
+        self.lives.met();
         self.memory.note(peer.revision().era(), Instant::now());
         let pid = self.child.as_ref().map(|child| child.pid);
         standing.seat.update(|health| (health.pid, health.revision) = (pid, Some(peer.revision().as_str())));
@@ -133,44 +154,67 @@ impl Supervisor {
         }
         self.listen(level, &peer).await;
         level.spawn_until_end(keeping::keep(standing.clone(), peer.clone(), begun));
-        level.spawn_until_end(listening::keep(
-            standing.clone(),
-            peer.clone(),
-            std::mem::replace(&mut self.was_met, true),
-        ));
+        level.spawn_until_end(health::watch(standing.clone(), peer.clone()));
+        if standing.is_http() {
+            level.spawn_until_end(circle::watch(standing.clone(), peer.clone(), version));
+        }
         let met = Instant::now();
         tokio::select! {
             cause = link.closed() => self.gone(&cause, met.elapsed()),
             why = standing.gate.retired() => match link.is_closed() {
                 true => self.gone(&link.closed().await, met.elapsed()),
-                false => End::Retired { why, up: met.elapsed() },
+                false => self.retired(why, met.elapsed()),
             },
         }
     }
 
-    /// Opens the background stream of a legacy session; its start is waited for a little, so that no change is missed.
-    async fn listen(&self, level: &Tasks, peer: &Arc<Peer>) {
-        let (Some(http), false) = (&self.http, peer.revision().is_modern()) else { return };
-        let (started, mut start) = watch::channel(false);
-        let (http, standing, peer) = (http.clone(), self.standing.clone(), peer.clone());
-        level.spawn_until_end(async move {
-            if let Some(lost) = link::listen(http, started).await {
-                standing.noticed(&peer, &lost);
-            }
-        });
-        let _ = timeout(LISTEN_WAIT, start.wait_for(|is_started| *is_started)).await;
+    /// Has the peer tell of changes; that it does is waited for a little before its lists are read, so that none is missed between.
+    async fn listen(&mut self, level: &Tasks, peer: &Arc<Peer>) {
+        let was_away = std::mem::replace(&mut self.was_met, true);
+        let (settled, first) = oneshot::channel();
+        let wants = listening::keep(self.standing.clone(), peer.clone(), was_away, settled);
+        if peer.revision().is_modern() {
+            level.spawn_until_end(wants);
+            let _ = timeout(LISTEN_WAIT, first).await;
+            return;
+        }
+        if let Some(http) = &self.http {
+            // The background stream of a session.
+            let (started, mut start) = watch::channel(false);
+            let (http, standing, peer) = (http.clone(), self.standing.clone(), peer.clone());
+            level.spawn_until_end(async move {
+                if let Some(lost) = link::listen(http, started).await {
+                    standing.noticed(&peer, &lost);
+                }
+            });
+            let _ = timeout(LISTEN_WAIT, start.wait_for(|is_started| *is_started)).await;
+        }
+        level.spawn_until_end(wants);
     }
 
     /// Takes leave of an HTTP upstream, and closes what is open to it.
     async fn leave(&mut self) {
+        self.part().await;
+        if let Some(wire) = &self.wire {
+            wire.close();
+        }
+    }
+
+    /// Ends every session.
+    async fn part(&mut self) {
         self.sessions.end();
         self.sessions.ended().await;
         if let Some(http) = self.http.take() {
             http.farewell().await;
         }
-        if let Some(wire) = &self.wire {
-            wire.close();
+    }
+
+    /// A peer was given up. A child that hangs is not asked to end: its calls have waited long enough.
+    fn retired(&self, why: Retired, up: Duration) -> End {
+        if let (Retired::Hung(cause), Some(child)) = (&why, &self.child) {
+            child.kill(cause);
         }
+        End::Retired { why, up }
     }
 
     fn gone(&self, cause: &str, up: Duration) -> End {
@@ -215,7 +259,9 @@ impl Supervisor {
                     Some(wire) => wire.clone(),
                     None => {
                         let inbox = standing.clone();
-                        let wire = Wire::new(url, headers, standing.config.max_message, inbox, self.tasks.clone())
+                        let config = &standing.config;
+                        let (max, breaker) = (config.max_message, config.breaker.clone());
+                        let wire = Wire::new(url, headers, max, breaker, inbox, self.tasks.clone())
                             .map_err(Fault::hopeless)?;
                         standing.sessions.reach(&wire, &self.sessions);
                         self.wire.insert(wire).clone()
@@ -232,21 +278,18 @@ impl Supervisor {
     async fn meet(&mut self, link: &Link, plan: Plan) -> Result<Peer, Fault> {
         let limit = self.standing.config.startup_timeout;
         let declares = self.standing.declares().await;
-        let mut meeting = std::pin::pin!(timeout(limit, probe::meet(link, plan, declares)));
-        let met = tokio::select! {
-            met = &mut meeting => met,
-            () = sleep(SLOW) => {
-                let cause = format!("it has answered neither `initialize` nor `server/discover` after {} s", SLOW.as_secs());
-                self.standing.seat.update(|health| _ = health.cause.get_or_insert_with(|| cause.clone()));
-                tracing::info!(target: signals::UPSTREAM_STATE, upstream = &*self.standing.name, cause, "the upstream is slow to start");
-                meeting.await
+        storing::recall_for(&self.standing, &declares).await;
+        let mut meeting = std::pin::pin!(timeout(limit, probe::meet(link, plan, &declares)));
+        let mut was_told = false;
+        let met = loop {
+            tokio::select! {
+                met = &mut meeting => break met,
+                () = sleep(SLOW) => self.is_slow(std::mem::replace(&mut was_told, true)),
             }
         };
         let met = met.unwrap_or_else(|_| {
-            let last = self.child.as_ref().and_then(|child| child.tail.last());
-            let last = last.map(|line| format!("its last line on stderr: {line}"));
-            let hints = [self.standing.suspicion(), last].into_iter().flatten().map(|hint| format!("; {hint}"));
-            let (limit, hints) = (limit.as_secs_f32(), hints.collect::<String>());
+            let (limit, hints) = (limit.as_secs_f32(), self.hints());
+            self.standing.forget_suspicion();
             Err(Fault::passing(format!(
                 "it answered neither `initialize` nor `server/discover` within {limit} s{hints}"
             )))
@@ -258,12 +301,53 @@ impl Supervisor {
         met
     }
 
-    /// Decides what follows, says so, and waits; false when that is the end of all.
-    async fn pause(&mut self, end: End, tasks: &Tasks) -> bool {
+    /// It takes long to answer: that is shown in place of what its last life ended of, with what shows by now of why; and said once.
+    fn is_slow(&self, was_told: bool) {
+        let cause = format!("it has answered neither `initialize` nor `server/discover` so far{}", self.hints());
+        if !was_told {
+            tracing::info!(target: signals::UPSTREAM_STATE, upstream = &*self.standing.name, cause, "the upstream is slow to start");
+        }
+        self.standing.seat.update(|health| health.cause = Some(cause));
+    }
+
+    /// Why it may not answer, as far as it shows, for the end of a cause.
+    fn hints(&self) -> String {
+        let said = || self.child.as_ref().map(Child::last_words).unwrap_or_default();
+        // What is suspected says more than the lines that it was seen by.
+        self.standing.suspicion().map_or_else(said, |hint| format!("; {hint}"))
+    }
+
+    /// Ends every call that is open, with a child or in whichever session, and tells it why.
+    fn cut(&self, told: &Told) {
+        let why = told.cause(&self.standing);
+        if let Some(wire) = &self.wire {
+            wire.cut(&why);
+        }
+        if let Some(child) = &self.child {
+            child.pipe.close(why);
+        }
+    }
+
+    /// Nothing of a life is left that could have gone on.
+    async fn rest(&mut self, told: Told) -> Next {
+        self.cut(&told);
+        self.part().await;
+        // Further sessions are of what comes next.
+        self.sessions = self.tasks.child();
+        if let Some(wire) = &self.wire {
+            self.standing.sessions.reach(wire, &self.sessions);
+        }
+        self.child = None;
+        self.was_at_rest = true;
+        resting::after(&self.standing, told).map_or(Next::Live, Next::Rest)
+    }
+
+    /// Decides what follows, says so, and waits.
+    async fn pause(&mut self, end: End, tasks: &Tasks) -> Next {
         let tail = self.child.take().map(|child| child.tail);
         self.http = None;
-        match self.course(end) {
-            Course::Now => true,
+        match self.lives.course(&self.standing, end) {
+            Course::Now => Next::Live,
             Course::After { delay, state, cause, reason } => {
                 let shown: Arc<str> = cause.as_str().into();
                 if delay <= SOON {
@@ -274,60 +358,19 @@ impl Supervisor {
                 self.standing.moved(state, Some(&cause), tail.as_ref(), Some(delay));
                 tokio::select! {
                     () = sleep(delay) => {}
-                    () = tasks.ending() => return false,
+                    () = tasks.ending() => return Next::End,
+                    ordered = self.standing.seat.ordered() => return self.rest(Told::Order(ordered)).await,
                 }
                 self.standing.seat.update(|health| health.restarts += 1);
                 self.standing.metrics.restarts(reason).increment(1);
-                true
+                Next::Live
             }
             Course::Rest { state, cause } => {
                 self.standing.gate.shut(&cause.as_str().into());
                 self.standing.moved(state, Some(&cause), tail.as_ref(), None);
-                tasks.ending().await;
-                false
+                self.was_at_rest = true;
+                Next::Rest(Rest::Ordered)
             }
         }
-    }
-
-    fn course(&mut self, end: End) -> Course {
-        let now = Instant::now();
-        let (cause, up, is_clean, kind, reason) = match end {
-            End::Unmet(Fault { kind: FaultKind::EndedWhenAsked, text }) if !self.is_not_asked => {
-                tracing::debug!(
-                    upstream = &*self.standing.name,
-                    cause = text,
-                    "it ended when it was asked for its era, and is started again"
-                );
-                self.is_not_asked = true;
-                return Course::Now;
-            }
-            End::Unmet(Fault { text, kind }) => (text, None, false, kind, "start_failed"),
-            End::Gone { cause, up, is_clean } => {
-                (cause, Some(up), is_clean, FaultKind::Passing, if is_clean { "exit" } else { "crash" })
-            }
-            End::Retired { why: Retired::Session(_) | Retired::Revision(_), up } if up >= SESSION_MIN => {
-                return Course::Now;
-            }
-            End::Retired { why: Retired::Session(text) | Retired::Revision(text) | Retired::Unreachable(text), up } => {
-                (text.to_string(), Some(up), false, FaultKind::Passing, "lost")
-            }
-        };
-        self.is_not_asked = false;
-        match self.standing.config.restart.policy {
-            RestartPolicy::OnFailure if is_clean => return Course::Rest { state: State::Stopped, cause },
-            RestartPolicy::Never => {
-                return Course::Rest { state: if is_clean { State::Stopped } else { State::Failed }, cause };
-            }
-            _ => {}
-        }
-        let (delay, state) = match (kind, self.backoff.next(now, up, backoff::random())) {
-            (FaultKind::Hopeless, _) => (self.backoff.hopeless(), State::Failed),
-            (FaultKind::NotBefore(least), Next::Soon(delay) | Next::Slowly(delay)) => {
-                (delay.max(least), State::BackingOff)
-            }
-            (_, Next::Soon(delay)) => (delay, State::BackingOff),
-            (_, Next::Slowly(delay)) => (delay, State::Failed),
-        };
-        Course::After { delay, state, cause, reason }
     }
 }

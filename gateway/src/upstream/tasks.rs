@@ -4,6 +4,7 @@ use super::gate::Sending;
 use super::limits::Limits;
 use super::standing::Standing;
 use super::task_asks::{Next, TaskAsks};
+use super::task_progress::Ear;
 use super::{task_form, words};
 use crate::call::{Call, Caller, Can, Event, Failure, Outcome, Reason, Refusal, Reply, Source, Step};
 use crate::protocol::error::RpcError;
@@ -30,6 +31,8 @@ pub(crate) struct Driven {
     /// Who made the call, as it came: whom the task may ask.
     asker: Arc<Caller>,
     asks: TaskAsks,
+    /// Hears how far the task has come, where its caller wants to know.
+    progress: Option<Ear>,
     limits: Limits,
     revision: Revision,
 }
@@ -86,6 +89,7 @@ impl Driven {
             said: None,
             asker,
             asks: TaskAsks::default(),
+            progress: None,
             limits,
             revision,
         }
@@ -103,6 +107,8 @@ impl Driven {
             None => Some(self.done(Outcome::Complete(result))),
             Some(Err(why)) => Some(self.odd(why)),
             Some(Ok((task, named))) => {
+                let id = named.find("taskId").and_then(json::unquote).unwrap_or_default();
+                self.progress = self.call.progress.then(|| self.standing.task_progress.listen(&id));
                 self.task = Some(named);
                 self.look(&task)
             }
@@ -234,6 +240,10 @@ impl Driven {
 impl Source for Driven {
     fn poll_step(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Step> {
         let this = &mut *self;
+        if let Some(Poll::Ready(params)) = this.progress.as_ref().map(|ear| ear.poll(cx)) {
+            this.limits.extend(Instant::now());
+            return Poll::Ready(Step::Event(Event::Progress(params)));
+        }
         loop {
             // Whoever makes it or fetches its result has time limits of its own.
             let is_bounded = matches!(this.stage, Stage::Making(_) | Stage::Fetching(_));
@@ -245,7 +255,7 @@ impl Source for Driven {
                     Next::Put(ask) => return Poll::Ready(Step::Event(Event::Ask(ask))),
                     Next::Never(why) => return this.unanswered(&why),
                     Next::Answered(answers) => {
-                        this.limits.go_on(Instant::now(), &this.standing.metrics);
+                        this.limits.go_on(&this.standing.metrics);
                         let task = this.task.clone().unwrap_or_default();
                         let update = this.say(Method::TasksUpdate, task_form::update(&task, &answers));
                         this.stage = Stage::Telling(update);

@@ -49,8 +49,12 @@ impl Client {
         if !uris.is_empty() {
             filter.push_str(&format!(",\"resourceSubscriptions\":[{uris}]"));
         }
-        let params = format!("{{\"notifications\":{{{filter}}}}}");
-        let listen = self.start(Request::new("subscriptions/listen", &params)).await;
+        self.listen_by(Request::new("subscriptions/listen", &format!("{{\"notifications\":{{{filter}}}}}"))).await.0
+    }
+
+    /// Makes a listen call of a stateless client; gives the acknowledgement too.
+    pub async fn listen_by(&self, request: Request) -> (Changes<'_>, Frame) {
+        let listen = self.start(request).await;
         let heard = listen.notices.clone();
         let first = heard.wait("the listen is acknowledged", |frame| Some(frame.clone())).await;
         assert!(
@@ -59,7 +63,7 @@ impl Client {
         );
         let tag = first.meta("io.modelcontextprotocol/subscriptionId");
         assert_eq!(tag.map(|raw| raw.get().to_owned()).as_deref(), Some(listen.id.as_str()), "its tag");
-        Changes { heard, listen: Some(listen), stream: None }
+        (Changes { heard, listen: Some(listen), stream: None }, first)
     }
 }
 

@@ -68,6 +68,11 @@ impl HttpWire {
         self.extra.lock().unwrap_or_else(PoisonError::into_inner).push((name.into(), value.into()));
     }
 
+    /// Closes the connections that wait for their next use.
+    pub fn rest(&self) {
+        self.pool.clear();
+    }
+
     /// The headers of the session.
     #[must_use]
     pub fn session(&self) -> Headers {
@@ -146,7 +151,11 @@ impl HttpWire {
     fn take(&self, answer: &mut Answer, event: crate::sse::SseEvent, notices: &Tape<Frame>) {
         if let Some(data) = event.data.as_deref().filter(|data| !data.is_empty()) {
             match Frame::parse(data.as_bytes()) {
-                Ok(frame) if frame.is_answer() => answer.frame = Some(frame),
+                Ok(frame) if frame.is_answer() => {
+                    if let Some(earlier) = answer.frame.replace(frame) {
+                        self.desk.complain(format!("a second answer, after {earlier:?}"));
+                    }
+                }
                 Ok(frame) => self.sort(frame, notices),
                 Err(fault) => panic!("an event is not a frame: {fault}"),
             }

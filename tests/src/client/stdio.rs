@@ -159,6 +159,10 @@ impl Sorter {
             return;
         }
         self.desk.judge(&frame, None);
+        if frame.method.is_none() {
+            self.desk.complain(format!("on stdout: no message: {frame:?}"));
+            return;
+        }
         if frame.id.is_some() {
             self.reply(frame);
             return;

@@ -133,7 +133,7 @@ impl Suite {
         };
         let mut command = Command::new(&self.node);
         command.arg(self.dir.join("node_modules").join(package).join("dist/index.js"));
-        command.env("TRUNKLINE", beside("trunkline-under-test"));
+        command.env("TRUNKLINE", beside("trunkline-under-test")).env("TRUNKLINE_CATALOG__CACHE", "false");
         command.stdin(Stdio::null()).kill_on_drop(true);
         command
     }

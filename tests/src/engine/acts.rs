@@ -2,12 +2,18 @@
 
 use std::time::Duration;
 
+use tokio::io::AsyncWriteExt;
+
+use crate::engine::change::Change;
 use crate::engine::said::Said;
 use crate::engine::{Engine, Out, Outlet};
-use crate::frame::Frame;
+use crate::frame::{Frame, fields, text as text_of};
 use crate::journal::What;
 use crate::revision::Revision;
 use crate::script::Act;
+
+/// What a flood on stderr says.
+pub(crate) const CHATTER: &str = "a line of a flood on stderr, of no use to anybody";
 
 /// Does one act; says whether the matter is ended by it.
 pub(crate) async fn run(engine: &Engine, act: &Act, frame: &Frame, revision: Revision, outlet: &Outlet) -> bool {
@@ -23,7 +29,7 @@ pub(crate) async fn run(engine: &Engine, act: &Act, frame: &Frame, revision: Rev
             return false;
         }
         Act::Write(text) => {
-            outlet.send(Out::Raw(text.replace("$ID", id).into_bytes())).await;
+            outlet.send(Out::Raw(filled(text, frame).into_bytes())).await;
             return false;
         }
         Act::WriteHex(digits) => {
@@ -36,6 +42,23 @@ pub(crate) async fn run(engine: &Engine, act: &Act, frame: &Frame, revision: Rev
             outlet.send(Out::Raw(line)).await;
             return false;
         }
+        Act::Flood(count) => {
+            flood(*count, outlet).await;
+            return false;
+        }
+        Act::Stderr(lines) => {
+            chatter_on_stderr(*lines).await;
+            return false;
+        }
+        Act::Late(time) => {
+            let said = engine.ordinary(frame, revision, outlet).await.into_frame(id);
+            let (outlet, time) = (outlet.clone(), Duration::from_millis(*time));
+            // Not part of the call: a cancel does not reach it.
+            tokio::spawn(async move {
+                tokio::time::sleep(time).await;
+                outlet.send(Out::Answer(said)).await;
+            });
+        }
         Act::Hang => std::future::pending::<()>().await,
         Act::Exit(status) => std::process::exit(*status),
         Act::Error { code, message, data } => {
@@ -43,14 +66,14 @@ pub(crate) async fn run(engine: &Engine, act: &Act, frame: &Frame, revision: Rev
             outlet.send(Out::Answer(said.into_frame(id))).await;
         }
         Act::Result(text) => outlet.send(Out::Answer(Said::result(text).into_frame(id))).await,
-        Act::Frame(text) => outlet.send(Out::Answer(text.replace("$ID", id))).await,
+        Act::Frame(text) => outlet.send(Out::Answer(filled(text, frame))).await,
         Act::Half => {
             let whole = engine.ordinary(frame, revision, outlet).await.into_frame(id);
             outlet.send(Out::Raw(whole.as_bytes()[..whole.len() / 2].to_vec())).await;
             outlet.send(Out::Cut(false)).await;
         }
         Act::Status { status, kind, body } => {
-            let body = body.replace("$ID", id);
+            let body = filled(body, frame);
             outlet.send(Out::Status { status: *status, kind: kind.clone(), body }).await;
         }
         Act::Cut => outlet.send(Out::Cut(false)).await,
@@ -60,6 +83,28 @@ pub(crate) async fn run(engine: &Engine, act: &Act, frame: &Frame, revision: Rev
         }
     }
     true
+}
+
+async fn flood(count: usize, outlet: &Outlet) {
+    for number in 0..count {
+        let params = format!("{{\"level\":\"debug\",\"logger\":\"script\",\"data\":\"flood {number}\"}}");
+        outlet.send(Out::Notice(Change::new("notifications/message", &params).frame())).await;
+    }
+}
+
+async fn chatter_on_stderr(lines: usize) {
+    let text = format!("{CHATTER}\n").repeat(lines);
+    let mut stderr = tokio::io::stderr();
+    // Where nobody reads it, it is lost.
+    let _ = stderr.write_all(text.as_bytes()).await;
+    let _ = stderr.flush().await;
+}
+
+/// A text with the request's id and nonce in their places.
+fn filled(text: &str, frame: &Frame) -> String {
+    let nonce = || text_of(&fields(&frame.param("arguments")?).remove("nonce")?);
+    let text = text.replace("$ID", frame.id_text());
+    if text.contains("$NONCE") { text.replace("$NONCE", &nonce().unwrap_or_default()) } else { text }
 }
 
 fn bytes_of(digits: &str) -> Vec<u8> {

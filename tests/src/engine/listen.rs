@@ -2,6 +2,7 @@
 
 use crate::engine::change::Change;
 use crate::engine::said::Said;
+use crate::engine::tasks;
 use crate::engine::{Engine, Out, Outlet};
 use crate::frame::{Frame, fields};
 use crate::journal::What;
@@ -26,6 +27,10 @@ fn wanted(change: &Change, filter: &str) -> bool {
     let filter: serde_json::Value = serde_json::from_str(filter).unwrap_or_default();
     let asked = |name: &str| filter[name].as_bool().unwrap_or(false);
     match change.method.as_str() {
+        tasks::CHANGED => {
+            let told: serde_json::Value = serde_json::from_str(&change.params).unwrap_or_default();
+            filter["taskIds"].as_array().is_some_and(|ids| ids.contains(&told["taskId"]))
+        }
         "notifications/tools/list_changed" => asked("toolsListChanged"),
         "notifications/prompts/list_changed" => asked("promptsListChanged"),
         "notifications/resources/list_changed" => asked("resourcesListChanged"),

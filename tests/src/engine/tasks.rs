@@ -18,6 +18,9 @@ const EXTENSION: &str = "io.modelcontextprotocol/tasks";
 /// The field of `_meta` that ties a message to its task.
 pub(crate) const RELATED: &str = "io.modelcontextprotocol/related-task";
 
+/// What a stateless listener is told of a task.
+pub(crate) const CHANGED: &str = "notifications/tasks";
+
 /// The tasks that were made.
 #[derive(Default)]
 pub(crate) struct Tasks(Mutex<HashMap<String, Task>>);
@@ -33,6 +36,9 @@ struct Task {
     /// What came of its questions.
     report: Option<String>,
     is_cancelled: bool,
+    /// The raw progress token of the call that made it, and how far it has come.
+    token: Option<String>,
+    reached: u64,
 }
 
 impl Task {
@@ -99,7 +105,7 @@ pub(crate) async fn run(engine: &Engine, frame: &Frame, revision: Revision, outl
         engine.complain(format!("{method} of a task of session {:?} in {:?}", task.session, outlet.session())).await;
     }
     Some(match method {
-        "tasks/get" => get(engine, &task, revision),
+        "tasks/get" => get(engine, &task, revision, outlet).await,
         "tasks/cancel" => cancel(engine, &task, revision, outlet).await,
         "tasks/result" if !revision.is_modern() => result(engine, task, frame, revision, outlet).await,
         "tasks/update" if revision.is_modern() => update(engine, &task, frame),
@@ -129,6 +135,8 @@ async fn make(engine: &Engine, frame: &Frame, revision: Revision, outlet: &Outle
         who: said("who").unwrap_or_default(),
         report: None,
         is_cancelled: false,
+        token: frame.meta("progressToken").map(|raw| raw.get().to_owned()),
+        reached: 0,
     };
     tasks.insert(task.id.clone(), task.clone());
     match revision.is_modern() {
@@ -137,11 +145,17 @@ async fn make(engine: &Engine, frame: &Frame, revision: Revision, outlet: &Outle
     }
 }
 
-fn get(engine: &Engine, task: &Task, revision: Revision) -> Said {
+/// In the handshake's form it tells how far it has come, each time.
+async fn get(engine: &Engine, task: &Task, revision: Revision, outlet: &Outlet) -> Said {
     if let Some(kept) = lock(&engine.tasks.0).get_mut(&task.id) {
         kept.polls = kept.polls.saturating_sub(1);
+        kept.reached += 1;
     }
     if !revision.is_modern() {
+        if let Some(token) = &task.token {
+            let params = format!("{{\"progressToken\":{token},\"progress\":{}}}", task.reached + 1);
+            outlet.send(Out::Notice(Change::new("notifications/progress", &params).frame())).await;
+        }
         return Said::result(format!("{{{}}}", task.fields(revision)));
     }
     let more = match task.status() {
@@ -152,13 +166,14 @@ fn get(engine: &Engine, task: &Task, revision: Revision) -> Said {
     Said::result(format!("{{\"resultType\":\"complete\",{}{more}}}", task.fields(revision)))
 }
 
-/// In the handshake's form it tells of the end too.
+/// It tells of the end too: whoever listens, or in the handshake's form the session.
 async fn cancel(engine: &Engine, task: &Task, revision: Revision, outlet: &Outlet) -> Said {
     let told = crate::journal::What::Cancelled { id: task.id.clone(), how: "task".into() };
     engine.journal.tell(told).await;
     let task = Task { is_cancelled: true, ..task.clone() };
     lock(&engine.tasks.0).insert(task.id.clone(), task.clone());
     if revision.is_modern() {
+        engine.announce(Change::new(CHANGED, &format!("{{{}}}", task.fields(revision))));
         return Said::result("{\"resultType\":\"complete\"}");
     }
     let stands = format!("{{{}}}", task.fields(revision));

@@ -37,7 +37,8 @@ impl Config {
     /// With any program as an upstream.
     #[must_use]
     pub fn program(self, name: &str, program: &Program, keys: &str) -> Config {
-        let args = program.args.iter().map(|arg| quote(arg)).collect::<Vec<_>>().join(", ");
+        // What a program is given is not to be expanded.
+        let args = program.args.iter().map(|arg| quote(&arg.replace('$', "$$"))).collect::<Vec<_>>().join(", ");
         let path = quote(&program.path.display().to_string());
         self.section(&format!("[upstreams.{name}]\ncommand = {path}\nargs = [{args}]\n{keys}"))
     }

@@ -59,6 +59,7 @@ impl Served {
             .arg(listen)
             .env("HOME", place.home())
             .env_remove("XDG_CONFIG_HOME")
+            .env("TRUNKLINE_CATALOG__CACHE", "false")
             .current_dir(place.dir())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -83,6 +84,14 @@ impl Served {
     /// All that it has printed so far.
     pub fn said(&self) -> String {
         self.said.lock().expect("no reader panics").join("\n")
+    }
+
+    /// Ends it as nobody should.
+    ///
+    /// # Panics
+    /// When it has ended before.
+    pub async fn kill(mut self) {
+        self.child.kill().await.expect("it still runs");
     }
 
     /// Sends SIGTERM and waits for the end.

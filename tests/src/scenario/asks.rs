@@ -165,7 +165,7 @@ pub(crate) async fn altered(case: &Case) {
     let answer = case.client.request(genuine).await;
     answered(Kind::Roots, &report(&Conversation { answer, rounds: 1 })["rounds"][0][0]);
     case.upstream.ran(&nonce).await;
-    assert_eq!(case.upstream.executed().into_iter().filter(|ran| *ran == nonce).count(), 1, "it ran once");
+    assert_eq!(case.upstream.executed().await.into_iter().filter(|ran| *ran == nonce).count(), 1, "it ran once");
 }
 
 /// A cancel ends a call that waits for an answer; where the upstream has an open call it hears of it.

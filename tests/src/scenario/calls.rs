@@ -20,7 +20,7 @@ pub(crate) async fn call(case: &Case) {
             assert!(result.contains(&format!("\"structuredContent\":{arguments}")), "the result as it was: {result}");
         }
         case.upstream.ran(&nonce).await;
-        assert_eq!(case.upstream.executed().iter().filter(|ran| **ran == nonce).count(), 1, "it ran once");
+        assert_eq!(case.upstream.executed().await.iter().filter(|ran| **ran == nonce).count(), 1, "it ran once");
         let is_modern = case.client.revision.is_modern();
         assert_eq!(answer.value().get("resultType").is_some(), is_modern, "resultType is of one era");
     }

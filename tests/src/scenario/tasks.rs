@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::client::{Answer, Request, tool};
-use crate::frame::quote;
+use crate::frame::{Frame, quote};
 use crate::journal::{Event, What};
 use crate::revision::Revision;
 use crate::scenario::Case;
@@ -66,6 +66,33 @@ pub(crate) async fn withdrawn(case: &Case) {
     until_status(case, &id, "cancelled").await;
 }
 
+/// Whoever made a task hears how it stands: on its listen call, or in the session.
+pub(crate) async fn told(case: &Case) {
+    if !is_common(case) {
+        return;
+    }
+    let id = id_in(&case.client.request(made(case, "{\"polls\":1000000}")).await);
+    let (ear, method) = match case.client.revision.is_modern() {
+        true => {
+            let filter = format!("{{\"notifications\":{{\"taskIds\":[{}]}}}}", quote(&id));
+            let listen = Request::new("subscriptions/listen", &filter).capabilities(&declared(case));
+            (case.client.listen_by(listen).await.0, "notifications/tasks")
+        }
+        false => (case.client.listen(&[]).await, "notifications/tasks/status"),
+    };
+    let cancelling = case.client.start(about(case, "tasks/cancel", &id)).await;
+    let with_the_answer = cancelling.notices.clone();
+    cancelling.answer().await.value();
+    let is_its = |frame: &Frame| frame.is_notice(method) && frame.param_text("taskId").as_deref() == Some(&id);
+    let pick = |frame: &Frame| is_its(frame).then(|| frame.param_text("status"));
+    // In the handshake's form any stream of the session may tell of it, also that of the answer.
+    let status = match with_the_answer.find(0, pick) {
+        Some(status) => status,
+        None => ear.heard.wait("the client hears of its task", pick).await,
+    };
+    assert_eq!(status.as_deref(), Some("cancelled"));
+}
+
 /// Whoever asks for no task has the result, however the upstream runs it; its questions are the caller's.
 pub(crate) async fn plain(case: &Case) {
     if !is_driven(case) {
@@ -111,11 +138,31 @@ pub(crate) async fn refused(case: &Case) {
         _ => [-32601; 4],
     };
     for (method, code) in ["tasks/get", "tasks/update", "tasks/result", "tasks/list"].into_iter().zip(expected) {
-        assert_eq!(ask(method, &declared).await, code, "{method}");
+        if method != "tasks/list" || !is_listed(case) {
+            assert_eq!(ask(method, &declared).await, code, "{method}");
+        }
     }
     if case.client.revision.is_modern() {
         assert_eq!(ask("tasks/get", &plain).await, -32021, "the extension was not declared");
     }
+}
+
+/// Whoever made a task finds it in the list of its own.
+pub(crate) async fn listed(case: &Case) {
+    if is_direct(case) || !is_listed(case) {
+        return;
+    }
+    let id = id_in(&case.client.request(made(case, "{\"polls\":1000000}")).await);
+    let list = case.client.request(Request::new("tasks/list", "{}")).await.value();
+    let tasks = list["tasks"].as_array().unwrap_or_else(|| panic!("no list: {list}"));
+    let one = tasks.iter().find(|task| task["taskId"] == id).unwrap_or_else(|| panic!("{id} is not in {list}"));
+    assert_eq!(one["status"], "working");
+    case.client.request(about(case, "tasks/cancel", &id)).await.value();
+}
+
+/// Whether tasks can be listed.
+fn is_listed(case: &Case) -> bool {
+    is_common(case) && !case.client.revision.is_modern()
 }
 
 /// Whether both sides know tasks in the same form.

@@ -42,6 +42,12 @@ pub enum Act {
     WriteHex(String),
     /// Writes a line of so many bytes of one letter, then the line's end.
     WriteLong(usize),
+    /// Sends so many log messages that belong to no one in particular.
+    Flood(usize),
+    /// As a child: writes so many lines to stderr.
+    Stderr(usize),
+    /// Answers in the ordinary way so many milliseconds later, also when it was told to cancel.
+    Late(u64),
     /// Never answers.
     Hang,
     /// Ends the process with this status.
@@ -57,7 +63,7 @@ pub enum Act {
     },
     /// Answers with this result: JSON text, sent byte for byte.
     Result(String),
-    /// Sends this in place of an answer: a whole frame in which `$ID` stands for the request's id.
+    /// Sends this in place of an answer: a whole frame in which `$ID` stands for the request's id, `$NONCE` for its nonce.
     Frame(String),
     /// Writes half of the ordinary answer and then nothing more (stdio: no end of line; HTTP: the stream ends).
     Half,

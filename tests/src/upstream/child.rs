@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::{Mutex, mpsc};
+use tokio::sync::{Mutex, mpsc, oneshot};
 
 use crate::engine::{Engine, Out, Outlet};
 use crate::frame::Frame;
@@ -25,10 +25,13 @@ pub async fn run(file: &Path) {
     let (journal, orders) = connect(&script).await;
     journal.tell(What::Started { pid: std::process::id() }).await;
     let engine = Engine::new(script, journal);
-    if let Some(orders) = orders {
-        tokio::spawn(obey(engine.clone(), orders, sender.clone()));
-    }
     watch_term(&engine);
+    if let Some(orders) = orders {
+        let (begin, begun) = oneshot::channel();
+        tokio::spawn(obey(engine.clone(), orders, sender.clone(), begin));
+        // A test that is over gives no orders; then there is nothing to wait for.
+        let _ = begun.await;
+    }
     read(&engine, &sender).await;
     engine.journal.tell(What::Eof).await;
     if engine.script.deaf_to_eof {
@@ -44,10 +47,17 @@ async fn connect(script: &Script) -> (Journal, Option<tokio::net::tcp::OwnedRead
     (Journal::There(Arc::new(Mutex::new(writer))), Some(reader))
 }
 
-async fn obey(engine: Arc<Engine>, orders: tokio::net::tcp::OwnedReadHalf, sender: mpsc::Sender<Out>) {
+async fn obey(
+    engine: Arc<Engine>,
+    orders: tokio::net::tcp::OwnedReadHalf,
+    sender: mpsc::Sender<Out>,
+    begin: oneshot::Sender<()>,
+) {
+    let mut begin = Some(begin);
     let mut lines = BufReader::new(orders).lines();
     while let Ok(Some(line)) = lines.next_line().await {
         match serde_json::from_str(&line).expect("a test gives orders") {
+            Order::Begin => drop(begin.take()),
             Order::Exit(status) => std::process::exit(status),
             Order::Write(text) => Outlet::onto(sender.clone()).send(Out::Raw(text.into_bytes())).await,
             order => engine.order(order).await,

@@ -13,7 +13,7 @@ use hyper::service::service_fn;
 use hyper::{Method, Request};
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpListener;
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
 
 use crate::engine::{Engine, Out};
@@ -29,6 +29,8 @@ pub struct Host {
     sessions: Mutex<HashMap<String, Revision>>,
     pub(crate) cut: Mutex<HashMap<String, mpsc::Receiver<Out>>>,
     counter: AtomicU64,
+    /// Rung when all sessions are forgotten: their streams end.
+    pub(crate) forgotten: Notify,
 }
 
 /// What a request's headers say, by lower-case name.
@@ -38,13 +40,22 @@ impl Host {
     /// A host for an engine.
     #[must_use]
     pub fn new(engine: Arc<Engine>) -> Arc<Host> {
-        Arc::new(Host { engine, sessions: Mutex::default(), cut: Mutex::default(), counter: AtomicU64::new(1) })
+        Arc::new(Host {
+            engine,
+            sessions: Mutex::default(),
+            cut: Mutex::default(),
+            counter: AtomicU64::new(1),
+            forgotten: Notify::new(),
+        })
     }
 
     /// Does what a test orders.
     pub async fn order(&self, order: Order) {
         match order {
-            Order::ForgetSessions => self.sessions().clear(),
+            Order::ForgetSessions => {
+                self.sessions().clear();
+                self.forgotten.notify_waiters();
+            }
             order => self.engine.order(order).await,
         }
     }
@@ -110,7 +121,7 @@ async fn post(host: &Arc<Host>, headers: &Headers, body: &Bytes) -> Answer {
         Ok(frame) => frame,
         Err(fault) => {
             host.engine.complain(format!("not a frame: {fault}")).await;
-            return refusal(400, "null", -32700, "Parse error");
+            return refusal(400, "null", -32700, &format!("Parse error in {}", host.engine.script.name));
         }
     };
     let accepts = header(headers, "accept").unwrap_or("");

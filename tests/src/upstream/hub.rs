@@ -20,7 +20,8 @@ pub(crate) struct Hub {
 
 #[derive(Default)]
 struct Desk {
-    children: AsyncMutex<Vec<OwnedWriteHalf>>,
+    /// By the number of the instance; those that are gone take no orders.
+    children: AsyncMutex<Vec<(usize, OwnedWriteHalf)>>,
     lasting: Mutex<Vec<Order>>,
 }
 
@@ -41,29 +42,39 @@ impl Hub {
         Hub { address, desk }
     }
 
-    /// Gives an order to every living child, and lasting ones to those that start later.
-    pub(crate) async fn order(&self, order: Order) {
+    /// Gives an order to every living child, and lasting ones to those that start later; says which ones were there.
+    pub(crate) async fn order(&self, order: Order) -> Vec<usize> {
         if matches!(order, Order::Open(_) | Order::Rules(_)) {
-            self.desk.lasting.lock().unwrap_or_else(PoisonError::into_inner).push(order.clone());
+            let mut lasting = self.desk.lasting.lock().unwrap_or_else(PoisonError::into_inner);
+            // Of rules the last ones count.
+            lasting.retain(|earlier| !matches!((earlier, &order), (Order::Rules(_), Order::Rules(_))));
+            lasting.push(order.clone());
         }
-        for child in self.desk.children.lock().await.iter_mut() {
+        let mut children = self.desk.children.lock().await;
+        for (_, child) in children.iter_mut() {
             send(child, &order).await;
         }
+        children.iter().map(|(instance, _)| *instance).collect()
     }
 }
 
 async fn child(socket: TcpStream, instance: usize, desk: Arc<Desk>, events: Arc<Tape<Event>>) {
     let (reader, mut writer) = socket.into_split();
-    let lasting = desk.lasting.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    for order in &lasting {
-        send(&mut writer, order).await;
+    {
+        // With the list of children in hand, so that no order is given between what lasts and the beginning.
+        let mut children = desk.children.lock().await;
+        let lasting = desk.lasting.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        for order in lasting.iter().chain([&Order::Begin]) {
+            send(&mut writer, order).await;
+        }
+        children.push((instance, writer));
     }
-    desk.children.lock().await.push(writer);
     let mut lines = BufReader::new(reader).lines();
     while let Ok(Some(line)) = lines.next_line().await {
         let event: Event = serde_json::from_str(&line).expect("a child writes events");
         events.push(Event { instance, ..event });
     }
+    desk.children.lock().await.retain(|(other, _)| *other != instance);
     events.push(Event { instance, at: now(), what: What::Gone });
 }
 

@@ -112,8 +112,10 @@ pub(crate) async fn get(host: &Arc<Host>, headers: &Headers) -> Answer {
     }
     let mut changes = engine.changes.subscribe();
     let (feeder, answer) = body::stream();
-    let engine = engine.clone();
+    let (engine, host) = (engine.clone(), host.clone());
     tokio::spawn(async move {
+        let mut forgotten = std::pin::pin!(host.forgotten.notified());
+        forgotten.as_mut().enable();
         // A comment sends the headers off, so that whoever listens knows that it does.
         let _ = feeder.send(Bytes::from_static(b": listening\n\n")).await;
         engine.journal.tell(What::Listening(String::new())).await;
@@ -121,6 +123,7 @@ pub(crate) async fn get(host: &Arc<Host>, headers: &Headers) -> Answer {
             let change = tokio::select! {
                 change = changes.recv() => change,
                 () = feeder.closed() => return,
+                () = &mut forgotten => return,
             };
             let Ok(change) = change else { return };
             if engine.tells(&change) {

@@ -29,8 +29,8 @@ fn report(conversation: &Conversation) -> Value {
     serde_json::from_str(&conversation.answer.text()).expect("a report is JSON")
 }
 
-fn content(upstream: &Upstream, client: &Client) {
-    assert_eq!(upstream.complaints(), Vec::<String>::new());
+async fn content(upstream: &Upstream, client: &Client) {
+    assert_eq!(upstream.complaints().await, Vec::<String>::new());
     assert_eq!(client.complaints.all(), Vec::<String>::new());
 }
 
@@ -58,7 +58,7 @@ async fn every_kind_is_asked_and_answered() {
                 assert_eq!(outcome["unknown"], true, "{revision} {told}");
             }
         }
-        content(&upstream, &client);
+        content(&upstream, &client).await;
     })
     .await;
 }
@@ -75,7 +75,7 @@ async fn prompts_and_resources_ask_too() {
         let told = client.converse(resource).await.answer.value();
         let text = told["contents"][0]["text"].as_str().expect("a text");
         assert!(text.contains("file:///home/ada") && text.contains("ada says"), "{told}");
-        content(&upstream, &client);
+        content(&upstream, &client).await;
     })
     .await;
 }
@@ -102,7 +102,7 @@ async fn two_at_once_and_two_rounds() {
             .collect();
         assert_eq!(kinds, ["roots+sampling", "", "sampling"], "{told}");
         assert_eq!(talk.rounds, if revision.is_modern() { 3 } else { 0 });
-        content(&upstream, &client);
+        content(&upstream, &client).await;
     })
     .await;
 }
@@ -122,7 +122,7 @@ async fn what_is_declined_refused_or_undeclared_is_told() {
         } else {
             assert_eq!(report(&refused)["rounds"][0][0]["error"]["code"], -1);
         }
-        content(&upstream, &client);
+        content(&upstream, &client).await;
         let (upstream, client) = pair(way, revision, Desk::closed()).await;
         let refused = client.converse(ask("roots")).await;
         if revision.is_modern() {
@@ -131,7 +131,7 @@ async fn what_is_declined_refused_or_undeclared_is_told() {
         } else {
             assert_eq!(report(&refused)["rounds"][0][0]["undeclared"], true);
         }
-        content(&upstream, &client);
+        content(&upstream, &client).await;
         // A peer that asks all the same is complained of.
         client.converse(ask("!roots")).await;
         assert!(client.complaints.all()[0].contains("undeclared, yet asked"), "{:?}", client.complaints.all());
@@ -154,7 +154,7 @@ async fn a_question_is_withdrawn() {
         // Whatever is behind the gate has had its turn once another call is through.
         client.call("echo", "{}").await;
         assert_eq!(client.desk.answered.all(), Vec::<String>::new());
-        content(&upstream, &client);
+        content(&upstream, &client).await;
     }
 }
 
@@ -174,7 +174,7 @@ async fn a_call_is_cancelled_while_it_asks_and_progress_comes_meanwhile() {
             open.cancel().await;
             assert_eq!(upstream.cancelled(mark).await.0, open.id);
         }
-        content(&upstream, &client);
+        content(&upstream, &client).await;
     })
     .await;
 }
@@ -188,7 +188,7 @@ async fn an_error_asks_for_consent_once() {
         assert_eq!(error["code"], -32042);
         assert_eq!(error["data"]["elicitations"][0]["mode"], "url", "{error}");
         assert_eq!(client.call("ask", arguments).await.text(), r#"{"who":"ada","rounds":[[]]}"#);
-        content(&upstream, &client);
+        content(&upstream, &client).await;
     }
 }
 
@@ -208,7 +208,7 @@ async fn questions_come_without_a_call() {
         };
         upstream.events.wait("the roots come", answers).await;
         client.desk.asked(1).await;
-        content(&upstream, &client);
+        content(&upstream, &client).await;
     }
 }
 
@@ -218,7 +218,7 @@ async fn a_strict_upstream_holds_states_against_their_calls() {
     let first = client.request(ask("state")).await;
     let other = tool("ask", r#"{"plan":"state","who":"eve"}"#);
     client.request(trunkline_tests::client::converse::again(&other, &first, "{}")).await;
-    assert_eq!(upstream.complaints().len(), 1, "{:?}", upstream.complaints());
+    assert_eq!(upstream.complaints().await.len(), 1, "{:?}", upstream.complaints().await);
     let state = first.value()["requestState"].as_str().expect("a state").to_owned();
     let altered = json!({"name": "ask", "arguments": {"plan": "state"}, "requestState": format!("{state} ")});
     assert_eq!(client.request(Request::new("tools/call", &altered.to_string())).await.code(), -32602);

@@ -60,11 +60,7 @@ const ELSEWHERE: &[(&str, &str, &str)] = &[
         "gateway/src/upstream/asking/tests/pages.rs",
         "the_session_that_was_asked_hears_and_nobody_else",
     ),
-    (
-        "lists of tasks, and methods of the other form",
-        "gateway/src/router/tests/tasks.rs",
-        "each_form_of_tasks_has_its_own_methods",
-    ),
+    ("tasks of the other form", "gateway/src/router/tests/tasks.rs", "each_form_of_tasks_has_its_own_methods"),
     (
         "an answer whose stream broke at a stateless upstream",
         "gateway/src/upstream/tests/http.rs",

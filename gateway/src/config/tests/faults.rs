@@ -122,6 +122,16 @@ fn a_syntax_error_shows_its_place_and_no_value() {
 }
 
 #[test]
+fn what_stands_twice_is_named_with_its_table() {
+    let key = shown("[upstreams.a]\ncommand = \"canary\"\n\ncommand = \"canary\"\n");
+    assert!(key.starts_with("error[syntax]: the key `command` stands twice in [upstreams.a]\n"), "{key}");
+    assert!(key.contains("a.toml:4:1") && key.contains("command = \"******\""), "{key}");
+    let table = shown("[upstreams.a]\ncommand = \"x\"\n[upstreams.b]\ncommand = \"x\"\n[upstreams.a]\nargs = []\n");
+    assert!(table.contains("the table [upstreams.a] stands twice") && table.contains("a.toml:5:"), "{table}");
+    assert!(!key.contains("canary"), "{key}");
+}
+
+#[test]
 fn no_value_of_a_secret_key_is_ever_shown() {
     for text in [
         "[upstreams.a]\ncommand = \"x\"\nargs = \"--key canary\"",
@@ -223,6 +233,19 @@ fn what_an_upstream_may_ask_is_said_of_children_only() {
     assert_eq!(of("offer = []").offer, Capabilities::NONE);
     assert!(of("").offer.has(Capabilities::FORM) && !of("").offer.has(Capabilities::ROOTS));
     assert!(of("offer = [\"roots\", \"sampling\"]").offer.has(Capabilities::ROOTS.with(Capabilities::SAMPLING)));
+}
+
+#[test]
+fn what_is_for_the_other_transport_is_refused() {
+    let faults = shown("[upstreams.a]\nurl = \"http://h.example/\"\nhang_restart = true\n");
+    assert!(faults.contains("error[useless-key]: `hang_restart` has no meaning"), "{faults}");
+    let faults = shown("[upstreams.a]\ncommand = \"x\"\nbreaker = { failures = 1 }\n");
+    assert!(faults.contains("error[useless-key]: `breaker` has no meaning"), "{faults}");
+    let faults =
+        shown("[upstreams.a]\ncommand = \"x\"\nhealth = { intervall = \"1s\", timeout = 0, unhealthy_after = 0 }\n");
+    assert!(faults.contains("did you mean `interval`?"), "{faults}");
+    assert!(faults.contains("`upstreams.a.health.timeout`"), "{faults}");
+    assert!(faults.contains("expected a whole number from 1 to 1000"), "{faults}");
 }
 
 #[test]

@@ -6,8 +6,8 @@ use sha2::{Digest, Sha256};
 
 use super::loading::{Folder, good, load_texts};
 use crate::config::environment::Environment;
-use crate::config::{Inputs, load};
-use crate::upstream::config::{EraChoice, RestartPolicy, Transport};
+use crate::config::{Inputs, admin_of, load};
+use crate::upstream::config::{Breaker, Cache, Checks, EraChoice, RestartPolicy, Transport};
 
 #[test]
 fn files_then_environment_then_flags() {
@@ -37,13 +37,19 @@ fn an_upstream_lies_over_the_defaults() {
         request_timeout = 0
         call_timeout = '2m'
         restart = { max_restarts = 3 }
+        health = { timeout = '2s' }
+        hang_restart = true
         [upstreams.b]
         url = 'https://h.example/mcp'
         era = 'modern'
         prefix = ''
         headers = { Authorization = 'Bearer t' }
         tools = { allow = ['read_*'], deny = ['*_x'] }
+        health = { interval = 0 }
+        breaker = { failures = 2 }
         [defaults]
+        health = { interval = '10s', unhealthy_after = 1 }
+        breaker = { failures = 0, open_for = '1m' }
         request_timeout = '10s'
         max_call_time = 0
         max_response = '1MiB'
@@ -56,6 +62,14 @@ fn an_upstream_lies_over_the_defaults() {
     assert_eq!((b.request_timeout, b.call_timeout, b.max_message), (Some(Duration::from_secs(10)), None, 1 << 20));
     assert_eq!((&*a.prefix, &*b.prefix, b.era), ("a", "", EraChoice::Modern));
     assert!(b.tools.admits("read_y") && !b.tools.admits("read_x") && !b.tools.admits("z"));
+    let health = |interval: Option<u64>, timeout| Checks {
+        interval: interval.map(Duration::from_secs),
+        timeout: Duration::from_secs(timeout),
+        unhealthy_after: 1,
+    };
+    assert_eq!((&a.health, &b.health), (&health(Some(10), 2), &health(None, 5)));
+    assert_eq!((a.hang_restart, b.hang_restart), (true, false));
+    assert_eq!((&a.breaker, &b.breaker), (&None, &Some(Breaker { failures: 2, open_for: Duration::from_secs(15) })));
     let Transport::Http { url, headers } = &b.transport else { panic!() };
     assert_eq!(url.host(), Some("h.example"));
     assert!(headers["authorization"].is_sensitive());
@@ -167,4 +181,39 @@ fn the_level_can_come_from_rust_log_below_our_own_variable() {
     assert_eq!(level(&[]), "error");
     assert_eq!(level(&[("RUST_LOG", "warn,trunkline=debug")]), "warn,trunkline=debug");
     assert_eq!(level(&[("RUST_LOG", "warn"), ("TRUNKLINE_LOG__LEVEL", "trace")]), "trace");
+}
+
+#[test]
+fn a_rust_log_that_is_not_understood_is_a_warning_and_changes_nothing() {
+    let loaded = load_texts(&[("a.toml", "[log]\nlevel = 'error'")], &[("RUST_LOG", "=,=")]).unwrap();
+    assert_eq!(loaded.config.log.level, "error");
+    let warnings: Vec<_> = loaded.warnings.iter().map(ToString::to_string).collect();
+    assert!(warnings.len() == 1 && warnings[0].starts_with("warning[bad-value]: RUST_LOG is not"), "{warnings:?}");
+    assert!(load_texts(&[("a.toml", "")], &[("TRUNKLINE_LOG__LEVEL", "=,=")]).is_err());
+}
+
+#[test]
+fn the_admin_address_is_found_where_the_rest_cannot_be_used() {
+    let folder = Folder::new();
+    let upstream = "[upstreams.a]\nurl = '${NOT_HERE}'\ncomand = 1\n";
+    let file = folder.write("a.toml", &format!("[admin]\nlisten = '127.0.0.1:7'\n{upstream}"));
+    let wrong = folder.write("b.toml", "[admin]\nlisten = '7'\n");
+    let inputs = |file: &std::path::PathBuf| Inputs { files: vec![file.clone()], ..Inputs::default() };
+    assert!(load(inputs(&file)).is_err());
+    assert_eq!(admin_of(inputs(&file)).unwrap().listen, Some("127.0.0.1:7".parse().unwrap()));
+    assert!(admin_of(inputs(&wrong)).unwrap_err().to_string().contains("an address with a port"));
+}
+
+#[test]
+fn what_is_kept_is_kept_where_it_is_said() {
+    let cache = |text: &str, env: &[(&str, &str)]| load_texts(&[("a.toml", text)], env).unwrap().config.cache;
+    let home = [("HOME", "/h")];
+    assert_eq!(cache("", &home), Cache::Folder("/h/.cache/trunkline".into()));
+    assert_eq!(cache("", &[]), Cache::Nowhere);
+    assert_eq!(cache("[catalog]\ncache = false\ncache_dir = '/c'", &home), Cache::Off);
+    assert_eq!(cache("[catalog]\ncache_dir = '${HOME}/c'", &home), Cache::Folder("/h/c".into()));
+    let faults = load_texts(&[("a.toml", "[catalog]\ncache_dir = 'c'")], &home).unwrap_err().to_string();
+    assert!(faults.contains("an absolute path"), "{faults}");
+    let demo = Inputs { environment: Environment::of(&home), demo: Some("/bin/us".into()), ..Inputs::default() };
+    assert_eq!(load(demo).unwrap().config.cache, Cache::Off, "whoever only tries it finds nothing of it later");
 }

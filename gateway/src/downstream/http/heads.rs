@@ -13,9 +13,11 @@ pub(super) fn takes_streams(headers: &HeaderMap) -> bool {
     let mut accepted = headers.get_all(header::ACCEPT).iter().peekable();
     accepted.peek().is_none()
         || accepted.any(|value| {
-            value
-                .to_str()
-                .is_ok_and(|text| ["text/event-stream", "text/*", "*/*"].iter().any(|kind| text.contains(kind)))
+            // As nearly all say it, in the order of the specification.
+            value == "application/json, text/event-stream"
+                || value
+                    .to_str()
+                    .is_ok_and(|text| ["text/event-stream", "text/*", "*/*"].iter().any(|kind| text.contains(kind)))
         })
 }
 

@@ -66,12 +66,15 @@ impl Work {
     }
 
     fn answered(self, endpoint: &Endpoint, answer: Answer) -> Response<Body> {
-        let is_refused = json::get(&answer.frame, "result").is_none();
+        let opened = match self {
+            Self::Handshake(session, _) if session.lasts => {
+                Some((session, json::get(&answer.frame, "result").is_some()))
+            }
+            _ => None,
+        };
         let mut response = respond::answer(answer);
-        if let Self::Handshake(session, _) = self
-            && session.lasts
-        {
-            if is_refused {
+        if let Some((session, is_agreed)) = opened {
+            if !is_agreed {
                 // The client will not come back for it.
                 endpoint.sessions.remove(&session.id);
             } else if let Ok(id) = HeaderValue::from_str(&session.id) {

@@ -32,7 +32,7 @@ async fn start(patience: Patience) -> Bench {
 }
 
 fn patience() -> Patience {
-    Patience { head: Duration::from_secs(10), grace: Duration::from_secs(5) }
+    Patience { head: Duration::from_secs(10), grace: Duration::from_secs(3600) }
 }
 
 fn post(body: &str) -> String {
@@ -63,7 +63,7 @@ async fn read_to(stream: &mut TcpStream, end: &str) -> String {
             }
         }
     };
-    tokio::time::timeout(Duration::from_secs(20), read).await.expect("the text comes, or the end");
+    tokio::time::timeout(Duration::from_secs(60), read).await.expect("the text comes, or the end");
     String::from_utf8(seen).unwrap()
 }
 
@@ -139,7 +139,9 @@ async fn the_end_lets_calls_finish_and_closes_idle_connections() {
     assert!(TcpStream::connect(bench.address).await.is_err());
     hand.complete(r#"{"content":[]}"#);
     assert!(read_to(&mut busy, "\"id\":1").await.starts_with("HTTP/1.1 200"));
-    tokio::time::timeout(Duration::from_secs(4), bench.tasks.ended()).await.expect("all tasks end within the grace");
+    tokio::time::timeout(Duration::from_secs(60), bench.tasks.ended())
+        .await
+        .expect("all tasks end long before the grace");
 }
 
 #[tokio::test]

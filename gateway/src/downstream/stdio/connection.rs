@@ -10,7 +10,7 @@ use crate::downstream::open::OpenCalls;
 use crate::downstream::peer::{self, Who};
 use crate::downstream::running::Running;
 use crate::downstream::session::Session;
-use crate::downstream::turns::{Turn, Turns};
+use crate::downstream::turns::{Cut, Turn, Turns};
 use crate::downstream::{batch, handshake, legacy, modern};
 use crate::lifecycle::Tasks;
 use crate::protocol::meta::Meta;
@@ -31,6 +31,8 @@ pub(super) struct Connection {
     outlet: Outlet,
     /// A task for each call that was not ready at once.
     calls: Tasks,
+    /// Told to end when there is no more time: what still runs is answered as cut off.
+    cut: Tasks,
     /// Told to end when the connection does: listen calls end in good order then, and notices stop.
     listens: Tasks,
     slots: Arc<Semaphore>,
@@ -41,67 +43,91 @@ pub(super) struct Connection {
     session: Option<Arc<Session>>,
     /// Whether the session's notices are being written.
     is_told: bool,
+    /// Nothing is begun any more.
+    is_ending: bool,
 }
 
 impl Connection {
-    pub(super) fn new(edge: Arc<Edge>, outlet: Outlet, calls: Tasks) -> Self {
+    /// Its tasks are of the level `calls`; once `cut` is told to end, what still runs is answered as cut off.
+    pub(super) fn new(edge: Arc<Edge>, outlet: Outlet, calls: Tasks, cut: Tasks) -> Self {
         Self {
             edge,
             outlet,
             listens: calls.child(),
             calls,
+            cut,
             slots: Arc::new(Semaphore::new(UNDER_WAY_MAX)),
             who: Who::anonymous(),
             open: Arc::default(),
             session: None,
             is_told: false,
+            is_ending: false,
         }
     }
 
+    /// Whether another line can be taken now.
+    pub(super) fn has_room(&self) -> bool {
+        self.slots.available_permits() > 0
+    }
+
+    /// Resolves when there is room for another line.
+    pub(super) async fn room(&self) {
+        // It never closes.
+        let _given_back = self.slots.acquire().await;
+    }
+
     /// Takes one line. Calls are handed over here, in order; what they come to is awaited elsewhere.
-    pub(super) async fn take(&mut self, text: Bytes) {
+    pub(super) fn take(&mut self, text: Bytes) {
         if Frame::is_batch(&text) {
-            return self.batch(&text).await;
+            return self.batch(&text);
         }
         match Frame::parse(&text) {
-            Ok(Frame::Request { id, method, params }) => self.request(id, method, params).await,
+            Ok(Frame::Request { id, .. }) if self.is_ending => self.refuse(Some(&id), &ending()),
+            Ok(Frame::Request { id, method, params }) => self.request(id, method, params),
             Ok(Frame::Notification { method, params }) => self.notification(method, params),
             Ok(Frame::Response { id, body: frame::Body::Neither }) => {
                 // Where it was meant to answer a question, nothing better will come.
                 self.response(id.as_ref(), frame::Body::Neither);
-                self.refuse(id.as_ref(), &peer::meaningless()).await;
+                self.refuse(id.as_ref(), &peer::meaningless());
             }
             Ok(Frame::Response { id, body }) => self.response(id.as_ref(), body),
             Err(fault) => {
                 let reason = if fault.is_json { Reason::InvalidRequest } else { Reason::Parse };
-                self.refuse(fault.id.as_ref(), &Refusal::new(reason, fault.why)).await;
+                self.refuse(fault.id.as_ref(), &Refusal::new(reason, fault.why));
             }
         }
     }
 
     /// Says that a line was too long to be taken.
-    pub(super) async fn refuse_line(&mut self, max: usize) {
+    pub(super) fn refuse_line(&mut self, max: usize) {
         let why = format!("a line is longer than {max} bytes, the limit set by `server.max_body`");
-        self.refuse(None, &Refusal::new(Reason::InvalidRequest, why)).await;
+        self.refuse(None, &Refusal::new(Reason::InvalidRequest, why));
     }
 
-    /// Lets what runs end by itself; listen calls are ended now, and nobody is asked any more. A client that is still there
-    /// is told so.
-    pub(super) async fn finish(mut self, is_there: bool) {
+    /// Begins nothing any more; listen calls are ended now, and nobody is asked any more. A client that is still there is told
+    /// so, and is heard further: it may answer what it was asked, and withdraw what it has asked for.
+    pub(super) fn retire(&mut self, is_there: bool) {
+        self.is_ending = true;
         if let Some(session) = self.session.clone() {
             if is_there {
                 // What was asked on behalf of an open call is withdrawn by that call.
                 for frame in session.outgoing.retire() {
-                    self.write(frame).await;
+                    self.write(frame);
                 }
             } else {
                 session.outgoing.close();
             }
         }
         self.listens.end();
-        drop(self.outlet);
-        self.calls.ended().await;
-        self.listens.ended().await;
+    }
+
+    /// Resolves when nothing runs any more.
+    pub(super) fn ended(&self) -> impl Future<Output = ()> + Send + 'static {
+        let (calls, listens) = (self.calls.clone(), self.listens.clone());
+        async move {
+            calls.ended().await;
+            listens.ended().await;
+        }
     }
 
     fn response(&self, id: Option<&Id>, body: frame::Body) {
@@ -110,18 +136,18 @@ impl Connection {
         }
     }
 
-    async fn request(&mut self, id: Id, method: Method, params: Object) {
+    fn request(&mut self, id: Id, method: Method, params: Object) {
         let running = match peer::see(&method, &params, None) {
             Ok((Era::Legacy, _)) if batch::is_method(&method) && self.session.is_some() => {
-                return self.batch_method(&id, &params).await;
+                return self.batch_method(&id, &params);
             }
             Ok((Era::Modern, meta)) => self.modern(&id, method, params, meta),
             Ok((Era::Legacy, meta)) => self.legacy(&id, method, params, meta),
             Err(refusal) => Err(refusal),
         };
         match running {
-            Ok(running) => self.run(Parting::new(running.listening_until(&self.listens))).await,
-            Err(refusal) => self.refuse(Some(&id), &refusal).await,
+            Ok(running) => self.run(Parting::new(running.listening_until(&self.listens))),
+            Err(refusal) => self.refuse(Some(&id), &refusal),
         }
     }
 
@@ -183,25 +209,30 @@ impl Connection {
         }
     }
 
-    async fn batch(&mut self, text: &Bytes) {
+    fn batch(&mut self, text: &Bytes) {
         let revision = self.session.as_ref().map_or(Revision::NEWEST_LEGACY, |session| session.revision());
         match (batch::read(text, revision), &self.session) {
+            (Ok(sound), Some(session)) if self.is_ending => {
+                for id in sound.heed(&self.edge, session) {
+                    self.refuse(Some(&id), &ending());
+                }
+            }
             (Ok(sound), Some(session)) => {
                 if let Some(batch) = sound.begin(&self.edge, session, Stream::Taken) {
-                    self.run(batch).await;
+                    self.run(batch);
                 }
             }
             (Ok(_), None) => {}
-            (Err(refusal), _) => self.refuse(None, &refusal).await,
+            (Err(refusal), _) => self.refuse(None, &refusal),
         }
     }
 
-    async fn batch_method(&mut self, id: &Id, params: &Object) {
+    fn batch_method(&mut self, id: &Id, params: &Object) {
         let Some(session) = self.session.clone() else { return };
         self.tell();
         match batch::begin(&self.edge, &session, Stream::Taken, (id, params)) {
-            Ok(batch) => self.run(batch).await,
-            Err(refusal) => self.refuse(Some(id), &refusal).await,
+            Ok(batch) => self.run(batch),
+            Err(refusal) => self.refuse(Some(id), &refusal),
         }
     }
 
@@ -221,32 +252,39 @@ impl Connection {
         });
     }
 
-    async fn refuse(&mut self, id: Option<&Id>, refusal: &Refusal) {
+    fn refuse(&mut self, id: Option<&Id>, refusal: &Refusal) {
         let revision = self.session.as_ref().map_or(Revision::NEWEST_MODERN, |session| session.revision());
         let text = frame::error(id.map(|id| &id.raw()[..]), refusal.to_rpc(revision).raw());
-        self.write(text.into()).await;
+        self.write(text.into());
     }
 
     /// Answers at once what is ready at once; the rest gets a task.
-    async fn run(&mut self, mut work: impl Turns) {
+    fn run(&mut self, mut work: impl Cut) {
         let turn = work.poll_turn(&mut Context::from_waker(Waker::noop()));
         let first = match turn {
-            Poll::Ready(Turn::End(answer)) => return self.write(frame::one_line(answer.frame)).await,
+            Poll::Ready(Turn::End(answer)) => return self.write(frame::one_line(answer.frame)),
             Poll::Ready(Turn::Cancelled) => return,
             Poll::Ready(Turn::Event(frame)) => Some(frame),
             Poll::Pending => None,
         };
-        let (slot, outlet) = (self.slot().await, self.outlet.clone());
+        let (slot, outlet, cut) = (self.slot(), self.outlet.clone(), self.cut.clone());
         self.calls.spawn_until_end(async move {
             let _slot = slot;
-            drive(&mut work, first, &outlet).await;
+            let is_done = tokio::select! {
+                biased;
+                () = drive(&mut work, first, &outlet) => true,
+                () = cut.ending() => false,
+            };
+            if let Some(answer) = work.cut().filter(|_| !is_done) {
+                let _unread = outlet.send(frame::one_line(answer.frame)).await;
+            }
         });
     }
 
     /// Queues a frame, and never waits for a host that does not read: it may have more to say, or go.
-    async fn write(&mut self, frame: Vec<u8>) {
+    fn write(&mut self, frame: Vec<u8>) {
         if let Err(tokio::sync::mpsc::error::TrySendError::Full(frame)) = self.outlet.try_send(frame) {
-            let (slot, outlet) = (self.slot().await, self.outlet.clone());
+            let (slot, outlet) = (self.slot(), self.outlet.clone());
             self.calls.spawn_until_end(async move {
                 let _slot = slot;
                 let _unread = outlet.send(frame).await;
@@ -254,9 +292,16 @@ impl Connection {
         }
     }
 
-    async fn slot(&self) -> Option<OwnedSemaphorePermit> {
-        self.slots.clone().acquire_owned().await.ok()
+    /// Taken where there is one: whoever reads has waited for room, and the few frames that one line may come to are not lost.
+    fn slot(&self) -> Option<OwnedSemaphorePermit> {
+        self.slots.clone().try_acquire_owned().ok()
     }
+}
+
+/// What is asked for when nothing is begun any more.
+fn ending() -> Refusal {
+    let why = "the gateway is ending and begins nothing any more; nothing was run";
+    Refusal { is_retriable: true, ..Refusal::new(Reason::Unavailable, why) }
 }
 
 /// Writes what a call comes to.

@@ -2,7 +2,7 @@
 
 use crate::downstream::asked::Answer;
 use crate::downstream::running::Running;
-use crate::downstream::turns::{Turn, Turns};
+use crate::downstream::turns::{Cut, Turn, Turns};
 use crate::protocol::{Method, frame};
 use std::task::{Context, Poll};
 
@@ -48,5 +48,11 @@ impl Turns for Parting {
             }
             turn => turn,
         })
+    }
+}
+
+impl Cut for Parting {
+    fn cut(&mut self) -> Option<Answer> {
+        self.last.take().or_else(|| self.running.cut())
     }
 }

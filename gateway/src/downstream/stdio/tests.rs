@@ -1,5 +1,7 @@
 //! The face over a pair of pipes, against a handler that the test plays.
 
+mod ending;
+
 use super::serve;
 use crate::call::{Change, Event, ListenFilter};
 use crate::downstream::config::Config;
@@ -163,25 +165,6 @@ async fn listens_are_tagged_cancelled_by_id_and_end_with_the_pipe() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn at_the_end_of_stdin_what_runs_has_two_seconds() {
-    let mut host = Host::start();
-    host.handshake().await;
-    let _listen = host.hands.next().await;
-    host.write(&call("1", "x")).await;
-    host.write(&call("2", "x")).await;
-    let (first, second) = (host.hands.next().await, host.hands.next().await);
-    host.stdin.write_all(call("3", "echo").as_bytes()).await.unwrap();
-    drop(host.stdin);
-    let began = tokio::time::Instant::now();
-    assert!(soon(host.stdout.next_line()).await.unwrap().unwrap().contains("\"id\":3"));
-    first.complete("{}");
-    assert!(soon(host.stdout.next_line()).await.unwrap().unwrap().contains("\"id\":1"));
-    second.cancelled().await;
-    soon(host.ended).await.unwrap();
-    assert_eq!(began.elapsed(), Duration::from_secs(2));
-}
-
-#[tokio::test(start_paused = true)]
 async fn a_host_that_does_not_read_blocks_nobody_and_is_left_in_the_end() {
     let mut host = Host::with(Config { shutdown_grace: Duration::from_secs(5), ..Config::default() }, 64);
     host.handshake().await;
@@ -218,9 +201,12 @@ async fn questions_are_lines_and_so_are_their_answers() {
     let hand = host.hands.next().await;
     let (one, two, three) =
         (hand.ask(Method::RootsList, "{}"), hand.ask(Method::RootsList, "{}"), hand.ask(Method::Sampling, "{\n}"));
-    assert_eq!(host.line().await, r#"{"jsonrpc":"2.0","id":1,"method":"roots/list","params":{}}"#);
+    assert_eq!(
+        host.line().await,
+        r#"{"jsonrpc":"2.0","id":1,"method":"roots/list","params":{"_meta":{"trunkline/upstream":"up"}}}"#
+    );
     assert!(host.line().await.contains("\"id\":2"));
-    assert!(host.line().await.contains("\"id\":3,\"method\":\"sampling/createMessage\",\"params\":{ }"));
+    assert!(host.line().await.contains("\"id\":3,\"method\":\"sampling/createMessage\",\"params\":{\"_meta\":"));
     drop(three);
     assert!(host.line().await.contains("\"requestId\":3"));
     host.write(r#"[{"jsonrpc":"2.0","id":2,"result":{"roots":[]}},{"jsonrpc":"2.0","id":9,"result":{}}]"#).await;
@@ -254,23 +240,6 @@ async fn a_question_of_no_call_is_a_line_once_the_handshake_is_over() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn at_the_end_of_stdin_nobody_is_waited_for_who_could_answer() {
-    let mut host = Host::start();
-    host.handshake().await;
-    let _listen = host.hands.next().await;
-    host.write(&call("1", "x")).await;
-    let hand = host.hands.next().await;
-    let one = hand.ask(Method::RootsList, "{}");
-    assert!(host.line().await.contains("roots/list"));
-    drop(host.stdin);
-    assert!(soon(one).await.is_err());
-    assert!(soon(hand.ask(Method::RootsList, "{}")).await.is_err());
-    hand.complete("{}");
-    assert!(soon(host.stdout.next_line()).await.unwrap().unwrap().contains("\"result\""));
-    soon(host.ended).await.unwrap();
-}
-
-#[tokio::test(start_paused = true)]
 async fn a_parked_call_is_taken_up_again_and_goes_with_the_pipe() {
     let mut host = Host::start();
     let able = |id: &str, more: &str| {
@@ -301,39 +270,6 @@ async fn a_parked_call_is_taken_up_again_and_goes_with_the_pipe() {
         hand.complete(r#"{"content":[]}"#);
         assert!(host.line().await.starts_with(r#"{"jsonrpc":"2.0","id":"again","result":{"resultType":"complete""#));
     }
-}
-
-#[tokio::test(start_paused = true)]
-async fn when_told_to_end_questions_are_withdrawn_and_what_runs_may_finish() {
-    let mut host = Host::with(Config { shutdown_grace: Duration::from_secs(5), ..Config::default() }, 1 << 20);
-    host.handshake().await;
-    let tenant = host.hands.next().await.call.caller.tenant.clone().unwrap();
-    for id in ["1", "2", "3"] {
-        host.write(&call(id, "x")).await;
-    }
-    let (asking, running, endless) = (host.hands.next().await, host.hands.next().await, host.hands.next().await);
-    let one = asking.ask(Method::RootsList, "{}");
-    assert!(host.line().await.contains("roots/list"));
-    let (ask, outside) = question(Method::RootsList, "{}");
-    tenant.ask(ask).unwrap();
-    assert!(host.line().await.contains("roots/list"));
-    let began = tokio::time::Instant::now();
-    host.tasks.end();
-    assert!(soon(one).await.is_err() && soon(outside).await.is_err());
-    let mut withdrawn = [host.line().await, host.line().await];
-    withdrawn.sort();
-    for (line, id) in withdrawn.iter().zip([1, 2]) {
-        assert!(line.contains("notifications/cancelled") && line.contains(&format!("\"requestId\":{id},")), "{line}");
-    }
-    assert!(soon(asking.ask(Method::RootsList, "{}")).await.is_err(), "nobody is asked any more");
-    asking.complete("{}");
-    assert!(host.line().await.contains("\"id\":1,\"result\""));
-    tokio::time::sleep(Duration::from_secs(4)).await;
-    running.complete("{}");
-    assert!(host.line().await.contains("\"id\":2,\"result\""));
-    endless.cancelled().await;
-    soon(host.ended).await.unwrap();
-    assert_eq!(began.elapsed(), Duration::from_secs(5));
 }
 
 #[tokio::test(start_paused = true)]

@@ -7,22 +7,28 @@ use crate::protocol::revision::{Features, Gap, Part, Revision};
 
 /// The parameters of a call, or of a notice on a call's stream, on their way to a peer of revision `to`.
 pub fn params(method: &Method, params: &Object, from: Revision, to: Revision) -> Object {
-    let lost = Gap::between(Part::Params, method, from, to).lost;
-    if lost.is_empty() {
+    let gap = Gap::between(Part::Params, method, from, to);
+    if gap.lost.is_empty() && !gap.differs(Features::TASKS) {
         return params.clone();
     }
     let written = match method {
         Method::Progress => without(params, "message"),
         Method::Complete => without(params, "context"),
-        // A task is not asked for where nobody knows what it is.
-        Method::ToolsCall if lost.has(Features::TASKS) => without(params, "task"),
-        // What only stateless callers can say means nothing to an upstream that asks live.
-        _ if is_retry(params) => {
-            Some(params.with(&[(Key::InputResponses, Edit::Drop), (Key::RequestState, Edit::Drop)]).into())
+        // A task is not asked for where nobody knows what it is; and who does not know it has not asked for one.
+        Method::ToolsCall if gap.differs(Features::TASKS) && edit::may_hold(params.raw(), &["\"task\""]) => {
+            without(params, "task")
         }
         _ => None,
     };
-    written.and_then(|written| Object::parse(written.into()).ok()).unwrap_or_else(|| params.clone())
+    let written = written.and_then(|written| Object::parse(written.into()).ok()).unwrap_or_else(|| params.clone());
+    match gap.lost.has(Features::STATELESS) && is_retry(&written) {
+        // What only stateless callers can say means nothing to an upstream that asks live.
+        true => {
+            let live = written.with(&[(Key::InputResponses, Edit::Drop), (Key::RequestState, Edit::Drop)]);
+            Object::parse(live).unwrap_or(written)
+        }
+        false => written,
+    }
 }
 
 fn without(params: &Object, name: &str) -> Option<Vec<u8>> {

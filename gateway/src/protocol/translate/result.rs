@@ -33,7 +33,7 @@ pub fn write_result<B: BufMut>(
         return out.put_slice(result.raw());
     }
     let meta = match (to.is_modern(), result.get(Key::Meta)) {
-        (true, meta) => Some(with_identity(meta.unwrap_or(b"{}"), identity)),
+        (true, meta) => Some(with_identity(meta.and_then(without_server_info), identity)),
         (false, Some(meta)) => Some(without_server_info(meta).unwrap_or_default()),
         (false, None) => None,
     };
@@ -99,14 +99,14 @@ fn within(result: &Object, key: &str, change: impl Fn(&[u8]) -> Option<Vec<u8>>)
     })
 }
 
-/// A result's `_meta` that names us as who answers, whoever was named before.
-fn with_identity(meta: &[u8], identity: &[u8]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(meta.len() + identity.len() + 48);
+/// The rest of a result's `_meta`, and us as who answers.
+fn with_identity(rest: Option<Vec<u8>>, identity: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(rest.as_ref().map_or(0, Vec::len) + identity.len() + 48);
     out.extend_from_slice(b"{\"");
     out.extend_from_slice(SERVER_INFO.as_bytes());
     out.extend_from_slice(b"\":");
     out.extend_from_slice(identity);
-    if let Some(rest) = without_server_info(meta) {
+    if let Some(rest) = rest {
         out.push(b',');
         out.extend_from_slice(&rest[1..]);
     } else {

@@ -53,7 +53,7 @@ async fn the_wait_for_a_name_ends() {
     let stage = Stage::new(Strategy::Prefix, &[&hung]);
     let began = Instant::now();
     let why = told(stage.ask(Method::ToolsCall, r#"{"name":"hung__x"}"#)).await;
-    assert_eq!(why, "InvalidParams: Unknown tool: hung__x (upstream hung may have it, but is starting)");
+    assert_eq!(why, "InvalidParams: Unknown tool: hung__x (upstream hung may have it, but is starting; try again)");
     assert_eq!(began.elapsed().as_secs(), 5);
     *hung.state.lock().unwrap() = State::Failed;
     assert!(told(stage.ask(Method::ToolsCall, r#"{"name":"hung__x"}"#)).await.contains("is failed"));

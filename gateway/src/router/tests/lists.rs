@@ -81,3 +81,36 @@ async fn a_stateless_caller_sees_what_its_revision_has_and_only_what_it_may() {
         r#"{"resultType":"complete","ttlMs":0,"cacheScope":"private","tools":[{"name":"a__y","x":1e400}]}"#
     );
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_list_holds_as_long_as_each_of_its_parts_and_less_as_they_grow_old() {
+    let (a, b, none) = (Scripted::new("a", "a"), Scripted::new("b", "b"), Scripted::new("none", "none"));
+    let offers = |seconds: Option<u64>| {
+        let offers = inventory(&["x"]);
+        let until = seconds.map(|seconds| Instant::now() + Duration::from_secs(seconds));
+        offers.fresh.read(&Method::ToolsList, until);
+        offers
+    };
+    a.offer(offers(Some(9)));
+    b.offer(offers(Some(7)));
+    none.offer(Inventory { supports: Supports::default(), ..inventory(&[]) });
+    let stage = Stage::new(Strategy::Prefix, &[&a, &b, &none]);
+    let holds = async |method: Method, revision| {
+        let asked = call(method, "{}");
+        let caller = Arc::new(Caller { revision, ..(*asked.caller).clone() });
+        let page = told(stage.router.handle(Call { caller, ..asked })).await;
+        json::get(page.as_bytes(), "ttlMs").map(|raw| String::from_utf8(raw.to_vec()).unwrap())
+    };
+    let modern = Revision::V2026_07_28;
+    assert_eq!(holds(Method::ToolsList, modern).await.as_deref(), Some("7000"), "who has no tools has no say");
+    tokio::time::advance(Duration::from_secs(2)).await;
+    assert_eq!(holds(Method::ToolsList, modern).await.as_deref(), Some("5000"));
+    assert_eq!(holds(Method::PromptsList, modern).await.as_deref(), Some("0"), "nobody has said anything");
+    assert_eq!(holds(Method::ToolsList, Revision::V2025_11_25).await, None);
+    tokio::time::advance(Duration::from_secs(6)).await;
+    assert_eq!(holds(Method::ToolsList, modern).await.as_deref(), Some("0"));
+    a.offer(offers(Some(9)));
+    b.offer(offers(None));
+    settle().await;
+    assert_eq!(holds(Method::ToolsList, modern).await.as_deref(), Some("0"), "one of them says nothing");
+}

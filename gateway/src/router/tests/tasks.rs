@@ -1,8 +1,10 @@
 //! Tasks and extensions: wrapped ids, who may have them, and what passes beyond the protocol.
 
 use super::*;
-use crate::call::Can;
+use crate::call::{Can, Source, Step};
 use crate::upstream::{Audience, Notice};
+use std::pin::Pin;
+use std::task::{Context, Poll};
 
 const EXTENSION: &str = r#"{"extensions":{"io.modelcontextprotocol/tasks":{}}}"#;
 
@@ -73,6 +75,100 @@ async fn ids_of_tasks_lead_back_to_their_upstream_and_to_nobody_else() {
         assert!(foreign.starts_with("InvalidParams"), "{foreign}");
         assert!(other.heard().is_empty() && one.heard().is_empty());
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_is_known_as_one_whatever_stands_beside_its_id() {
+    let upstream = Scripted::answering("a", "a", |call| {
+        let made = r#"{"content":[],"resultType":"task","taskId":"own","status":"working"}"#;
+        let result = if call.method == Method::ToolsCall { made } else { r#"{"taskId":"own","content":[]}"# };
+        Some(Reply::complete(Revision::V2026_07_28, Object::parse(result.into()).unwrap()))
+    });
+    let supports = Supports { tools: true, tasks: true, ..Supports::default() };
+    upstream.offer(Inventory { revision: Revision::V2026_07_28, supports, ..inventory(&["t"]) });
+    let stage = Stage::new(Strategy::Prefix, &[&upstream]);
+    settle().await;
+    let modern = Revision::V2026_07_28;
+    let ask = |method, params: &str| told(stage.router.handle(of("p", modern, EXTENSION, method, params)));
+    let id = id_in(&ask(Method::ToolsCall, r#"{"name":"a__t"}"#).await);
+    assert_ne!(id, "own");
+    assert_eq!(id_in(&ask(Method::TasksGet, &format!(r#"{{"taskId":"{id}"}}"#)).await), id);
+}
+
+/// A reply that never comes.
+struct Silent;
+
+impl Source for Silent {
+    fn poll_step(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Step> {
+        Poll::Pending
+    }
+    fn revision(&self) -> Revision {
+        Revision::V2025_11_25
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_caller_lists_what_it_was_given_page_by_page_and_nobody_elses() {
+    let legacy = Revision::V2025_11_25;
+    let count = std::sync::atomic::AtomicUsize::new(0);
+    let upstream = Scripted::answering("a", "a", move |call| {
+        let id = call.params.find("taskId").and_then(json::unquote);
+        let told = match (&call.method, id.as_deref()) {
+            (Method::ToolsCall, _) => {
+                let own = count.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+                format!(r#"{{"task":{{"taskId":"{own}","status":"working"}}}}"#)
+            }
+            // It no longer knows the first, and does not answer for the second.
+            (_, Some("0")) => return Some(Reply::refuse(legacy, Refusal::new(Reason::InvalidParams, "no such task"))),
+            (_, Some("1")) => return Some(Reply::live(Silent)),
+            (_, id) => format!(r#"{{"_meta":{{"x":1}},"taskId":"{}","status":"working"}}"#, id.unwrap_or_default()),
+        };
+        Some(Reply::complete(legacy, Object::parse(told.into()).unwrap()))
+    });
+    let supports = Supports { tools: true, tasks: true, ..Supports::default() };
+    upstream.offer(Inventory { revision: legacy, supports, ..inventory(&["t"]) });
+    let stage = Stage::new(Strategy::Prefix, &[&upstream]);
+    settle().await;
+    let ask = |who: &str, method, params: &str| told(stage.router.handle(of(who, legacy, "{}", method, params)));
+    let mut given = Vec::new();
+    for _ in 0..60 {
+        given.push(id_in(&ask("p", Method::ToolsCall, r#"{"name":"a__t","task":{}}"#).await));
+    }
+    let other = id_in(&ask("q", Method::ToolsCall, r#"{"name":"a__t","task":{}}"#).await);
+    let first = ask("p", Method::TasksList, "{}").await;
+    let cursor = json::get(first.as_bytes(), "nextCursor").and_then(json::unquote).expect("another page").into_owned();
+    let second = ask("p", Method::TasksList, &format!(r#"{{"cursor":"{cursor}"}}"#)).await;
+    let ids = |page: &str| {
+        let tasks = json::get(page.as_bytes(), "tasks").unwrap().to_vec();
+        let places = json::elements(&tasks).unwrap();
+        places.into_iter().map(|place| id_in(&String::from_utf8_lossy(&tasks[place]))).collect::<Vec<_>>()
+    };
+    assert_eq!([ids(&first), ids(&second)].concat(), given[2..], "{first}");
+    assert!(!second.contains("nextCursor"), "{second}");
+    assert!(!first.contains("_meta"), "{first}");
+    assert_eq!(ids(&ask("q", Method::TasksList, "{}").await), [other]);
+    assert_eq!(ask("z", Method::TasksList, "{}").await, r#"{"tasks":[]}"#);
+    let strange = ask("q", Method::TasksList, &format!(r#"{{"cursor":"{cursor}"}}"#)).await;
+    assert_eq!(strange, ask("p", Method::TasksList, r#"{"cursor":"x"}"#).await);
+    assert!(strange.starts_with("InvalidParams"), "{strange}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn where_nobody_says_who_they_are_a_session_lists_its_own_alone() {
+    let legacy = Revision::V2025_11_25;
+    let stage = Stage::new(Strategy::Prefix, &[&tasked("a", legacy)]);
+    settle().await;
+    let ask = async |tenant: &Arc<Tenant>, method, params: &str| {
+        let asked = of("", legacy, "{}", method, params);
+        let (principal, tenant) = (Principal::anonymous(), Some(tenant.clone()));
+        let caller = Caller { principal, tenant, ..(*asked.caller).clone() };
+        told(stage.router.handle(Call { caller: Arc::new(caller), ..asked })).await
+    };
+    let ((mine, _), (yours, _)) = (session("1"), session("2"));
+    let id = id_in(&ask(&mine, Method::ToolsCall, r#"{"name":"a__t","task":{}}"#).await);
+    let listed = ask(&mine, Method::TasksList, "{}").await;
+    assert_eq!(listed, format!(r#"{{"tasks":[{{"taskId":"{id}","status":"working"}}]}}"#));
+    assert_eq!(ask(&yours, Method::TasksList, "{}").await, r#"{"tasks":[]}"#);
 }
 
 /// A session of a principal, and what it is told.

@@ -27,6 +27,7 @@ fn call(method: Method) -> Call {
         log_level: None,
         is_notification: false,
         param_headers: None,
+        public: None,
         bound_to: None,
     }
 }

@@ -73,5 +73,5 @@ fn give(answer: Answer, revision: Revision, result: &str) {
 }
 
 async fn within<T>(future: impl Future<Output = T>) -> T {
-    tokio::time::timeout(Duration::from_secs(20), future).await.expect("it takes too long")
+    tokio::time::timeout(Duration::from_secs(60), future).await.expect("it takes too long")
 }

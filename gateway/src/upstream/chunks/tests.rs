@@ -73,16 +73,32 @@ fn chunks_are_bounded_and_too_many_are_said_and_not_lost_unseen() {
     assert_eq!(chunks.lock().len(), STREAMS_MAX - 1);
 }
 
-#[test]
-fn a_reader_that_is_slow_misses_notes_and_nothing_of_the_result() {
+#[tokio::test(start_paused = true)]
+async fn a_reader_that_is_slow_is_told_several_chunks_in_one_and_misses_nothing_of_the_result() {
     let chunks = Arc::new(Chunks::default());
     let mut folding = chunks.announced(&body(r#"{"streamId":1}"#), 7, std::future::pending()).unwrap();
     (0..1000).for_each(|_| assert!(arrive(&chunks, "1", r#"{"content":"x"}"#)));
     assert!(arrive(&chunks, "1", r#"{"content":"y","final":true}"#));
     let seen = read(&mut folding);
-    assert_eq!(seen.len(), NOTES_MAX + 1);
-    assert!(seen[NOTES_MAX - 1].contains("\"progress\":1007,"), "{}", seen[NOTES_MAX - 1]);
-    assert!(seen[NOTES_MAX].contains(&format!("\"{}y\"", "x".repeat(1000))));
+    // Of a call that had progress before, as many as will do.
+    assert_eq!(seen, [format!(r#"{{"content":[{{"type":"text","text":"{}y"}}]}}"#, "x".repeat(1000))]);
+    let mut folding = chunks.announced(&body(r#"{"streamId":2}"#), 0, std::future::pending()).unwrap();
+    (0..1000).for_each(|_| assert!(arrive(&chunks, "2", r#"{"content":"x"}"#)));
+    assert!(arrive(&chunks, "2", r#"{"content":"y","final":true}"#));
+    let seen = read(&mut folding);
+    let (notes, whole) = (&seen[..8], &seen[8..]);
+    assert!(notes[0].contains("\"progress\":1,\"message\":\"x\""), "{}", notes[0]);
+    let rest = format!("\"progress\":1000,\"message\":\"{}\"", "x".repeat(993));
+    assert!(notes[7].contains(&rest), "{}", notes[7]);
+    assert!(whole.len() == 1 && whole[0].contains(&format!("\"{}y\"", "x".repeat(1000))));
+    // What would be too long gives way to what came last.
+    let mut folding = chunks.announced(&body(r#"{"streamId":3}"#), 0, std::future::pending()).unwrap();
+    let long = format!(r#"{{"content":"{}"}}"#, "x".repeat(NOTE_BYTES_MAX - 2));
+    (0..8).for_each(|_| assert!(arrive(&chunks, "3", &long)));
+    assert!(arrive(&chunks, "3", r#"{"content":"z"}"#));
+    assert!(arrive(&chunks, "3", r#"{"content":"y","final":true}"#));
+    let seen = read(&mut folding);
+    assert!(seen[7].contains("\"progress\":9,\"message\":\"z\""), "{}", seen[7]);
 }
 
 #[test]

@@ -3,6 +3,7 @@
 
 use super::mark::Mark;
 use super::nursery::nursery;
+use super::own_words;
 use super::pipe::Pipe;
 use super::pump::ReadEnd;
 use super::stderr::Tail;
@@ -15,6 +16,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
+use tokio_util::sync::CancellationToken;
 
 /// How long stdin is closed before the group is asked by a signal.
 const EOF_GRACE: Duration = Duration::from_secs(1);
@@ -42,6 +44,8 @@ pub(super) struct Keeper {
     /// Where the exit status goes.
     pub(super) status: Arc<OnceLock<ExitStatus>>,
     pub(super) stop_timeout: Duration,
+    /// Cancelled where it is to be killed without being asked to end.
+    pub(super) at_once: CancellationToken,
 }
 
 impl Keeper {
@@ -75,7 +79,10 @@ impl Keeper {
     async fn stop(&mut self) {
         let begun = Instant::now();
         let eof = EOF_GRACE.min(self.stop_timeout / 2);
-        for (until, signal) in [(eof, Signal::TERM), (self.stop_timeout, Signal::KILL)] {
+        let kill = if self.at_once.is_cancelled() { Duration::ZERO } else { self.stop_timeout };
+        for (until, signal) in
+            [(eof, Signal::TERM), (kill, Signal::KILL)].into_iter().filter(|(until, _)| *until <= kill)
+        {
             tokio::select! {
                 status = self.child.wait() => {
                     self.note(status.ok());
@@ -100,8 +107,12 @@ impl Keeper {
             let _ = drained.wait_for(|done| *done).await;
         })
         .await;
-        let what = status.map_or_else(|| "it ended".to_owned(), describe);
-        self.pipe.close(self.with_last_words(&what));
+        let cause = match &*self.read_end.borrow() {
+            // Why it ended matters less than why it cannot be used.
+            Some(ReadEnd::NotMcp(why)) => format!("{why}{}", own_words::of_stderr(&self.tail.lines())),
+            _ => self.with_last_words(&status.map_or_else(|| "it ended".to_owned(), describe)),
+        };
+        self.pipe.close(cause);
     }
 
     /// Ends what is left after the leader: of its group, also who has cleared its environment, and of those who bear the mark,
@@ -149,11 +160,13 @@ impl Keeper {
     }
 
     fn with_last_words(&self, what: &str) -> String {
-        match self.tail.last() {
-            Some(line) => format!("{what}; its last line on stderr: {line}"),
-            None => what.to_owned(),
-        }
+        format!("{what}{}", last_words(&self.pipe, &self.tail))
     }
+}
+
+/// What a child has said of why, for the end of a cause.
+pub(super) fn last_words(pipe: &Pipe, tail: &Tail) -> String {
+    format!("{}{}", pipe.noise.told(), own_words::of_stderr(&tail.lines()))
 }
 
 /// An exit status in words.

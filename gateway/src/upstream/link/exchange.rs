@@ -1,7 +1,9 @@
 //! A live connection to an upstream, and one request on it with the frames that belong to it.
 
+use super::super::places::Place;
 use super::http::{Http, HttpExchange};
 use super::pipe::{Pipe, PipeExchange};
+use super::pulse::Pulse;
 use super::request::Request;
 use super::slot::{Arrival, Lost};
 use crate::protocol::Revision;
@@ -68,6 +70,14 @@ impl Link {
         matches!(self, Self::Pipe(_))
     }
 
+    /// The signs of life on it; over HTTP, of all sessions with the upstream.
+    pub(crate) fn pulse(&self) -> &Pulse {
+        match self {
+            Self::Pipe(pipe) => &pipe.pulse,
+            Self::Http(http) => http.pulse(),
+        }
+    }
+
     /// Whether it is gone.
     pub(crate) fn is_closed(&self) -> bool {
         match self {
@@ -123,6 +133,14 @@ impl Exchange {
         match self {
             Self::Pipe(exchange) => exchange.asked_since(),
             Self::Http(exchange) => exchange.asked_since(),
+        }
+    }
+
+    /// Has it keep a place until its end.
+    pub(crate) fn hold(&self, place: Place) {
+        match self {
+            Self::Pipe(exchange) => exchange.slot().hold(place),
+            Self::Http(exchange) => exchange.slot().hold(place),
         }
     }
 

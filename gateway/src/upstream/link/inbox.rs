@@ -1,5 +1,6 @@
 //! Who hears what arrives on a link and belongs to no exchange.
 
+use super::super::ails::Ail;
 use super::asker::{Answer, Asker};
 use super::slot::Slot;
 use crate::protocol::{Id, Method, Object};
@@ -16,8 +17,14 @@ pub(crate) trait Inbox: Send + Sync {
     /// Nothing more comes of a result that is told in chunks and has this name, raw.
     fn unfinished(&self, _id: &[u8]) {}
 
+    /// A task that a call was given goes on; the progress token is the call's.
+    fn task_progressed(&self, _task: &str, _params: Object) {}
+
     /// A request of the upstream, whose answer the link is given now or later.
     fn asked(&self, asked: Asked, by: Arc<dyn Asker>);
+
+    /// Something ails the upstream, and why; or no longer does.
+    fn ails(&self, _ail: Ail, _cause: Option<&str>) {}
 
     /// Something that the protocol does not allow; `kind` is a word of ours.
     fn violated(&self, kind: &'static str, detail: &dyn std::fmt::Display);

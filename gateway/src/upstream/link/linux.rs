@@ -54,6 +54,8 @@ pub(super) enum Dead {
     Nobody,
     /// One that somebody here waits for.
     Ours,
+    /// Cannot be told now: a start is under way.
+    Perhaps,
     /// A stranger, who is reaped now.
     Stranger(i32),
 }
@@ -91,5 +93,81 @@ pub(super) fn close_inherited() {
     for number in numbers.into_iter().filter(|number| *number > 2) {
         // One of them was the listing itself, and is closed by now.
         let _ = nix::unistd::close(number);
+    }
+}
+
+/// So many processes of one tree are looked at.
+const TREE_MAX: usize = 64;
+
+/// How long a process and those whom it has started have been at work, in nanoseconds; `None` while one of them is at work, or
+/// would be if it had a processor, and where it cannot be told.
+pub(crate) fn worked(root: u32) -> Option<u64> {
+    let (mut tree, mut next, mut sum) = (vec![root.to_string()], 0, 0);
+    while let Some(pid) = tree.get(next).filter(|_| next < TREE_MAX).cloned() {
+        next += 1;
+        for thread in fs::read_dir(format!("/proc/{pid}/task")).ok()? {
+            let thread = thread.ok()?.path();
+            let stat = fs::read_to_string(thread.join("stat")).ok()?;
+            // The name before it may hold anything, also brackets.
+            let state = stat.rsplit_once(") ")?.1.chars().next()?;
+            if matches!(state, 'R' | 'D') {
+                return None;
+            }
+            let times = fs::read_to_string(thread.join("schedstat")).ok()?;
+            sum += times.split(' ').next()?.parse::<u64>().ok()?;
+            let children = fs::read_to_string(thread.join("children")).ok()?;
+            tree.extend(children.split_whitespace().map(str::to_owned));
+        }
+    }
+    Some(sum)
+}
+
+/// Gives this process another name in the system's lists; where that cannot be, it keeps its own.
+pub(super) fn be_called(name: &str) {
+    let _ = std::fs::write("/proc/self/comm", name);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::{Command, Stdio};
+
+    #[test]
+    fn work_is_seen_in_whoever_was_started_and_rest_as_no_more_of_it() {
+        let shell = |script: &str| {
+            let mut command = Command::new("/bin/sh");
+            command.args(["-c", script]).stdin(Stdio::piped()).stdout(Stdio::null()).spawn().expect("there is a shell")
+        };
+        // A wrapper waits for what works, and for what reads.
+        let mut works = shell("(while :; do :; done); true");
+        let mut rests = shell("(read -r line); true");
+        let looks = || std::iter::repeat_with(std::thread::yield_now);
+        let begun = tokio::time::Instant::now();
+        let mut seen = None;
+        let is_at_rest = looks().any(|()| {
+            let now = worked(rests.id());
+            let is_same = now.is_some() && now == std::mem::replace(&mut seen, now);
+            is_same || begun.elapsed().as_secs() > 20
+        });
+        assert!(is_at_rest && seen.is_some());
+        let first = worked(works.id());
+        let goes_on = looks().any(|()| {
+            let now = worked(works.id());
+            now.is_none() || now != first || begun.elapsed().as_secs() > 20
+        });
+        assert!(goes_on && begun.elapsed().as_secs() < 20);
+        for child in [&mut works, &mut rests] {
+            for pid in descendants(child.id()) {
+                let _ = rustix::process::kill_process(Pid::from_raw(pid).expect("a process"), Signal::KILL);
+            }
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+        assert_eq!(worked(works.id()), None, "who is gone says nothing");
+    }
+
+    fn descendants(pid: u32) -> Vec<i32> {
+        let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+        children.split_whitespace().filter_map(|pid| pid.parse().ok()).collect()
     }
 }

@@ -5,22 +5,25 @@ use super::guard::GUARD;
 use super::linux::{self, Dead};
 use super::mark::{self, Mark};
 use super::starter::START;
-use crate::lifecycle::Tasks;
-use std::collections::HashSet;
+use crate::lifecycle::{Tasks, chain};
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
 use std::process::Stdio;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 use std::time::Duration;
 use tokio::process::{Child, Command};
 use tokio::runtime::Handle;
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 /// How long one of ours that is dead has until somebody looks at it, before strangers behind it are looked for again.
 const RETRY: (Duration, Duration) = (Duration::from_millis(5), Duration::from_secs(1));
+/// A guard that ends by itself is replaced no sooner than this after it was started.
+const GUARD_MIN: Duration = Duration::from_secs(1);
 /// How long the guard has to end once it is no longer needed.
 const GUARD_END: Duration = Duration::from_secs(2);
 /// How many starts wait for the one thread; more wait for these.
@@ -38,10 +41,21 @@ pub(super) struct Start<'a> {
 /// The processes that this one has started.
 #[derive(Default)]
 pub(super) struct Nursery {
-    ours: Mutex<HashSet<i32>>,
+    /// By number, and how often: a number may be given anew between an end and its being known.
+    ours: Mutex<HashMap<i32, u32>>,
+    /// Held from a start to its being known, by which time it has a number above. A start takes its time, so that nobody waits
+    /// for this but another start.
+    starting: Mutex<()>,
     /// Whether children are started by way of our own program, and guarded.
     thread: OnceLock<SyncSender<Job>>,
-    guard: Mutex<Option<Child>>,
+    guard: Mutex<Option<Guard>>,
+}
+
+/// The guard that was started last.
+struct Guard {
+    child: Child,
+    pid: Option<u32>,
+    since: Instant,
 }
 
 struct Job {
@@ -71,7 +85,7 @@ pub fn own_processes(tasks: &Tasks) -> io::Result<()> {
 /// Ends the guard, where there is one: nothing is left that it would have to look for.
 pub async fn leave_guard() {
     let guard = nursery().guard.lock().unwrap_or_else(PoisonError::into_inner).take();
-    let Some(mut guard) = guard else { return };
+    let Some(Guard { child: mut guard, .. }) = guard else { return };
     drop(guard.stdin.take());
     if tokio::time::timeout(GUARD_END, guard.wait()).await.is_err() {
         let _ = guard.kill().await;
@@ -79,7 +93,7 @@ pub async fn leave_guard() {
 }
 
 impl Nursery {
-    /// Starts a child in a process group of its own, with pipes to it.
+    /// Starts a child in a process group of its own, with pipes to it. Blocks until it has been started.
     pub(super) fn start(&self, start: &Start<'_>) -> io::Result<Child> {
         let mut command = match self.thread.get() {
             Some(_) => {
@@ -92,6 +106,7 @@ impl Nursery {
         command.args(start.args).env_clear();
         command.envs(start.env.iter().filter(|(name, _)| !mark::is_variable(name)).map(|(name, value)| (name, value)));
         command.env(mark::VARIABLE, start.mark.value());
+        command.envs(chain::for_children().map(|value| (chain::VARIABLE, value)));
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0).kill_on_drop(true);
         if let Some(cwd) = start.cwd {
             command.current_dir(cwd);
@@ -104,23 +119,44 @@ impl Nursery {
 
     /// Somebody has seen the end of a child of ours.
     pub(super) fn ended(&self, pid: u32) {
-        self.ours().remove(&pid.cast_signed());
+        if let Entry::Occupied(mut times) = self.ours().entry(pid.cast_signed()) {
+            *times.get_mut() -= 1;
+            if *times.get() == 0 {
+                times.remove();
+            }
+        }
     }
 
     /// Starts the guard with the first child, and again where it has ended.
     fn keep_guard(&self) {
-        let mut guard = self.guard.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(running) = &mut *guard
-            && matches!(running.try_wait(), Ok(None))
-        {
-            return;
+        self.renew_guard(self.guard.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    /// Something of ours has ended. Was it the guard, another one takes its place: until then nobody would end what a killed
+    /// gateway leaves.
+    fn mend_guard(&self) {
+        let guard = self.guard.lock().unwrap_or_else(PoisonError::into_inner);
+        // One that cannot stay is not started without end; who calls comes again while it lies dead.
+        if guard.as_ref().is_some_and(|guard| guard.since.elapsed() >= GUARD_MIN) {
+            self.renew_guard(guard);
+        }
+    }
+
+    fn renew_guard(&self, mut guard: MutexGuard<'_, Option<Guard>>) {
+        if let Some(running) = &mut *guard {
+            match running.child.try_wait() {
+                Ok(None) => return,
+                Ok(Some(status)) => tracing::warn!(%status, "the guard has ended: another one takes its place"),
+                Err(error) => tracing::warn!(%error, "the guard is not there: another one takes its place"),
+            }
         }
         let mut command = Command::new(linux::own_program());
         command.args([GUARD, mark::run()]).env_clear().process_group(0).current_dir("/");
         command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
         match self.spawn(command) {
-            Ok(started) => {
-                if let Some(before) = guard.replace(started).and_then(|before| before.id()) {
+            Ok(child) => {
+                let (pid, since) = (child.id(), Instant::now());
+                if let Some(before) = guard.replace(Guard { child, pid, since }).and_then(|before| before.pid) {
                     self.ended(before);
                 }
             }
@@ -141,13 +177,30 @@ impl Nursery {
 
     /// No stranger is reaped between a start and its being known.
     fn spawn_here(&self, mut command: Command) -> io::Result<Child> {
-        let mut ours = self.ours();
+        let _starting = self.starting();
         let child = command.spawn()?;
-        ours.extend(child.id().map(u32::cast_signed));
+        if let Some(pid) = child.id() {
+            *self.ours().entry(pid.cast_signed()).or_default() += 1;
+        }
         Ok(child)
     }
 
-    fn ours(&self) -> MutexGuard<'_, HashSet<i32>> {
+    /// Reaps one stranger, unless a start is under way.
+    fn reap(&self) -> Dead {
+        match self.starting.try_lock() {
+            Err(TryLockError::WouldBlock) => Dead::Perhaps,
+            Ok(_) | Err(TryLockError::Poisoned(_)) => {
+                let ours = self.ours();
+                linux::reap(|pid| ours.contains_key(&pid))
+            }
+        }
+    }
+
+    fn starting(&self) -> MutexGuard<'_, ()> {
+        self.starting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn ours(&self) -> MutexGuard<'_, HashMap<i32, u32>> {
         self.ours.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -164,20 +217,18 @@ fn start_all(queue: &Receiver<Job>) {
 async fn reap(mut children: tokio::signal::unix::Signal) {
     let mut retry = RETRY.0;
     loop {
-        let dead = {
-            let ours = nursery().ours();
-            linux::reap(|pid| ours.contains(&pid))
-        };
-        match dead {
+        match nursery().reap() {
             Dead::Stranger(pid) => {
                 retry = RETRY.0;
                 tracing::debug!(pid, "a process that was left to us has ended");
             }
             Dead::Ours => {
+                nursery().mend_guard();
                 // Whoever waits for it comes soon; strangers may stand behind it.
                 sleep(retry).await;
                 retry = (retry * 2).min(RETRY.1);
             }
+            Dead::Perhaps => sleep(RETRY.0).await,
             Dead::Nobody => {
                 retry = RETRY.0;
                 if children.recv().await.is_none() {
@@ -187,3 +238,6 @@ async fn reap(mut children: tokio::signal::unix::Signal) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

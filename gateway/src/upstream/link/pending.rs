@@ -84,7 +84,6 @@ impl Pending {
     }
 
     /// How many are in flight.
-    #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
         self.len
     }

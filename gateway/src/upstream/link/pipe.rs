@@ -4,7 +4,10 @@ use super::super::identity::{self, NO_CAPABILITIES};
 use super::asker::{self, Answer, Asker};
 use super::desk::Desk;
 use super::inbox::Inbox;
+use super::made::Made;
+use super::noise::Noise;
 use super::pending::Pending;
+use super::pulse::Pulse;
 use super::request::Request;
 use super::slot::{Arrival, Lost, Slot};
 use crate::lifecycle::Tasks;
@@ -29,10 +32,18 @@ pub(crate) struct Pipe {
     /// Tells the writer that there is something to write.
     pub(super) filled: Notify,
     pub(super) inbox: Arc<dyn Inbox>,
+    /// Whether anything was heard.
+    pub(super) pulse: Pulse,
     revision: OnceLock<Revision>,
     /// What the upstream has asked.
     pub(super) desk: Desk,
+    /// The tasks that its calls were given.
+    pub(super) made: Made,
+    /// What came before any message.
+    pub(super) noise: Noise,
     tasks: Tasks,
+    /// Something has come.
+    heard: CancellationToken,
     closed: CancellationToken,
     cause: OnceLock<Arc<str>>,
 }
@@ -50,12 +61,16 @@ impl Pipe {
     pub(crate) fn new(inbox: Arc<dyn Inbox>, tasks: Tasks) -> Arc<Self> {
         Arc::new(Self {
             pending: Mutex::default(),
+            made: Made::default(),
+            noise: Noise::default(),
             out: Mutex::default(),
             filled: Notify::new(),
             inbox,
+            pulse: Pulse::default(),
             revision: OnceLock::new(),
             desk: Desk::default(),
             tasks,
+            heard: CancellationToken::new(),
             closed: CancellationToken::new(),
             cause: OnceLock::new(),
         })
@@ -159,6 +174,16 @@ impl Pipe {
         self.closed.cancel();
     }
 
+    /// The first bytes have come.
+    pub(super) fn hears(&self) {
+        self.heard.cancel();
+    }
+
+    /// Resolves when anything has come.
+    pub(crate) async fn heard(&self) {
+        self.heard.cancelled().await;
+    }
+
     /// Resolves when the pipe is closed.
     pub(crate) async fn closed(&self) -> Arc<str> {
         self.closed.cancelled().await;
@@ -170,13 +195,12 @@ impl Pipe {
         self.cause.get().cloned()
     }
 
-    /// Whether it is closed.
+    /// Whether it is closed, or about to be.
     pub(crate) fn is_closed(&self) -> bool {
-        self.closed.is_cancelled()
+        self.cause.get().is_some()
     }
 
     /// How many exchanges are in flight.
-    #[cfg(test)]
     pub(crate) fn in_flight(&self) -> usize {
         self.pending().len()
     }
@@ -252,6 +276,11 @@ impl PipeExchange {
         self.id
     }
 
+    /// Where its frames wait.
+    pub(super) fn slot(&self) -> &Slot {
+        &self.slot
+    }
+
     /// Since when a question is open on it.
     pub(crate) fn asked_since(&self) -> Option<Instant> {
         self.slot.asked_since()
@@ -269,6 +298,7 @@ impl Drop for PipeExchange {
         if !self.ended && self.pipe.pending().remove(self.id).is_some() && !self.quiet {
             self.pipe.left(&self.slot);
             self.pipe.withdraw(self.id);
+            self.slot.leave();
         }
     }
 }

@@ -8,10 +8,19 @@ use std::path::Path;
 /// Why `command` could not be started with the environment `env` in the folder `cwd`, for a person.
 pub fn missing(command: &str, env: &[(OsString, OsString)], cwd: Option<&Path>) -> Option<String> {
     refusal(command, env, cwd)?;
+    let what_to_do = hint(command).map(|hint| format!("; {hint}")).unwrap_or_default();
     match path_of(env) {
-        _ if command.contains('/') => Some(format!("{command} is not there, or cannot be executed")),
-        path => Some(format!("{command}: not found. PATH={}", path.display())),
+        _ if command.contains('/') => Some(format!("{command} is not there, or cannot be executed{what_to_do}")),
+        path => Some(format!("{command}: not found. PATH={}{what_to_do}", path.display())),
     }
+}
+
+/// What the text of a path or a command that leads nowhere shows to be wrong with it.
+pub(super) fn hint(text: &str) -> Option<&'static str> {
+    if text.starts_with('~') {
+        return Some("no shell reads this, so `~` is not filled in: write `${HOME}`");
+    }
+    text.trim().contains(char::is_whitespace).then_some("a program has no arguments in its name: write them in `args`")
 }
 
 /// The error that the system would give, where it would give one. It is asked before anything is started, since what starts a
@@ -54,6 +63,8 @@ mod tests {
         assert_eq!(missing("sh", &env("/nowhere:/bin"), None), None);
         assert_eq!(missing("sh", &env("/nowhere"), None).as_deref(), Some("sh: not found. PATH=/nowhere"));
         assert!(missing("sh", &[], None).is_some());
+        assert!(missing("npx -y @a/b", &env("/bin"), None).is_some_and(|why| why.ends_with("write them in `args`")));
+        assert!(missing("~/bin/x", &[], None).is_some_and(|why| why.ends_with("write `${HOME}`")));
         assert_eq!(missing("/bin/sh", &[], None), None);
         assert_eq!(missing("./sh", &[], Some(Path::new("/bin"))), None);
         assert!(missing("/bin", &[], None).is_some());

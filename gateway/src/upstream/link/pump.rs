@@ -5,6 +5,7 @@ use super::inbox::{Asked, Inbox};
 use super::pipe::Pipe;
 use super::slot::{Arrival, Kept, Lost};
 use crate::call::LogLevel;
+use crate::lifecycle::Stretch;
 use crate::protocol::frame::{Body, Frame, FrameFault, Id};
 use crate::protocol::lines::{Line, Lines};
 use crate::protocol::object::Key;
@@ -59,8 +60,10 @@ pub(crate) enum ReadEnd {
 pub(crate) async fn read(pipe: &Arc<Pipe>, mut input: impl AsyncRead + Unpin, max: usize) -> ReadEnd {
     let mut lines = Lines::new(max);
     let mut sorter = Sorter { pipe, good: 0, bad: 0, is_over: false };
+    let mut is_new = true;
+    let mut stretch = Stretch::default();
     loop {
-        match input.read_buf(lines.buffer()).await {
+        let count = match input.read_buf(lines.buffer()).await {
             Ok(0) => {
                 if let Some(line) = lines.last() {
                     sorter.is_over = true;
@@ -68,9 +71,15 @@ pub(crate) async fn read(pipe: &Arc<Pipe>, mut input: impl AsyncRead + Unpin, ma
                 }
                 return ReadEnd::Eof;
             }
-            Ok(_) => {}
+            Ok(count) => {
+                pipe.pulse.beat();
+                if std::mem::take(&mut is_new) {
+                    pipe.hears();
+                }
+                count
+            }
             Err(error) => return ReadEnd::Failed(format!("its stdout cannot be read: {error}")),
-        }
+        };
         while let Some(line) = lines.next_line() {
             sorter.line(line, max);
             if sorter.good == 0 && sorter.bad >= GARBAGE_MAX {
@@ -79,6 +88,7 @@ pub(crate) async fn read(pipe: &Arc<Pipe>, mut input: impl AsyncRead + Unpin, ma
                 ));
             }
         }
+        stretch.read(count).await;
     }
 }
 
@@ -110,6 +120,9 @@ impl Sorter<'_> {
     fn frame(&mut self, text: Bytes) {
         match Frame::parse(&text) {
             Ok(frame) => {
+                if self.good == 0 {
+                    self.pipe.noise.is_over();
+                }
                 self.good += 1;
                 self.sort(frame);
             }
@@ -123,7 +136,10 @@ impl Sorter<'_> {
             Frame::Response { id: None, body } => self.inbox().violated("response_without_id", &summary(&body)),
             Frame::Notification { method: Method::Progress, params } => self.progress(params),
             Frame::Notification { method: Method::Message, params } => self.log(params),
-            Frame::Notification { method: Method::Acknowledged, params } => self.acknowledged(params),
+            Frame::Notification { method: Method::Acknowledged, params } => {
+                self.of_listen_call(params, Arrival::Acknowledged)
+            }
+            Frame::Notification { method: Method::TaskChanged, params } => self.of_listen_call(params, Arrival::Task),
             Frame::Notification { method: Method::Cancelled, params } if self.pipe.is_modern() => self.ended(&params),
             Frame::Notification { method: Method::Cancelled, params } => self.pipe.desk().withdrawn(&params),
             Frame::Notification { method, params } => self.inbox().notified(method, params),
@@ -145,6 +161,7 @@ impl Sorter<'_> {
             Some(slot) => {
                 // What it asked of this call it no longer needs: that is over before the call is.
                 self.pipe.left(&slot);
+                self.pipe.made.answered(number, &slot, &body);
                 slot.finish(Arrival::Response(body));
             }
             None if late => self.inbox().violated("late_answer", &"an answer that came late, or twice"),
@@ -154,12 +171,14 @@ impl Sorter<'_> {
 
     fn progress(&self, params: Object) {
         let slot = params.get(Key::ProgressToken).and_then(number).and_then(|id| self.pipe.pending().get(id).cloned());
-        match slot.map(|slot| slot.push(Arrival::Progress(params))) {
-            Some(Kept::Yes) => {}
-            Some(Kept::Instead | Kept::No) => {
-                self.inbox().violated("progress_dropped", &"progress that was not asked for, not more, or too much")
+        let Some(slot) = slot else {
+            if !self.pipe.made.progressed(self.inbox(), params) {
+                self.inbox().violated("unknown_token", &"progress of a request that is not in flight");
             }
-            None => self.inbox().violated("unknown_token", &"progress of a request that is not in flight"),
+            return;
+        };
+        if slot.push(Arrival::Progress(params)) != Kept::Yes {
+            self.inbox().violated("progress_dropped", &"progress that was not asked for, not more, or too much");
         }
     }
 
@@ -182,21 +201,22 @@ impl Sorter<'_> {
         }
     }
 
-    fn acknowledged(&self, params: Object) {
+    fn of_listen_call(&self, params: Object, arrival: fn(Object) -> Arrival) {
         let id = meta::subscription(&params);
         let slot = id.and_then(|id| self.pipe.pending().get(id).cloned());
         match slot {
-            Some(slot) => drop(slot.push(Arrival::Acknowledged(params))),
-            None => {
-                self.inbox().violated("unknown_subscription", &"an acknowledgement of a listen call that is not open")
-            }
+            Some(slot) => drop(slot.push(arrival(params))),
+            None => self.inbox().violated("unknown_subscription", &"a notice of a listen call that is not open"),
         }
     }
 
     fn garbage(&mut self, text: &Bytes, fault: &FrameFault) {
         self.bad = self.bad.saturating_add(1);
-        if self.good == 0 && text.starts_with(b"Content-Length:") {
-            self.inbox().suspect("it frames its messages with Content-Length headers, as language servers do; MCP wants one message a line");
+        if self.good == 0 {
+            self.pipe.noise.heard(text);
+        }
+        if let Some(cause) = misframed(text).filter(|_| self.good == 0) {
+            self.inbox().suspect(cause);
         }
         let begins = String::from_utf8_lossy(&text[..text.len().min(EXCERPT_BYTES)]);
         self.inbox().violated("not_a_frame", &format_args!("{fault}: {begins}"));
@@ -217,6 +237,18 @@ impl Sorter<'_> {
     fn inbox(&self) -> &dyn Inbox {
         &*self.pipe.inbox
     }
+}
+
+/// What a line that is no frame says of how the messages are framed, as long as none was understood.
+fn misframed(line: &[u8]) -> Option<&'static str> {
+    const HEADER: &[u8] = b"Content-Length:";
+    if line.get(..HEADER.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(HEADER)) {
+        return Some(
+            "it frames its messages with Content-Length headers, as language servers do; MCP wants one message a line",
+        );
+    }
+    (line == b"{" || line == b"[")
+        .then_some("it spreads a message over many lines, as for people to read; MCP wants each message on one line")
 }
 
 /// The id of an answer that cannot be read whole, from its first or its last members; `None` where it is no answer.

@@ -35,6 +35,12 @@ impl<'a> Request<'a> {
         Self { method, params, meta: b"", envelope, progress: false, logs: None, caller: None, headers: Vec::new() }
     }
 
+    /// How long its frame will be at most, but for unusual capabilities.
+    pub(crate) fn room(&self) -> usize {
+        let envelope = self.envelope.map_or(0, |envelope| 256 + envelope.capabilities.len() + envelope.client.len());
+        self.params.raw().len() + self.meta.len() + envelope + 128
+    }
+
     /// Appends the whole frame, on one line and without its newline. The token of its progress is its id.
     pub(crate) fn write(&self, id: u64, out: &mut Vec<u8>) {
         let start = out.len();

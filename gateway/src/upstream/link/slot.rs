@@ -1,5 +1,7 @@
 //! Where the frames of one exchange wait for whoever reads it: bounded, no task, no channel.
 
+use super::super::pace::Pace;
+use super::super::places::Place;
 use super::request::Request;
 use crate::call::{Ask, Caller, LogLevel, Tenant};
 use crate::protocol::frame::Body;
@@ -8,6 +10,7 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 
@@ -23,6 +26,8 @@ pub(crate) enum Arrival {
     Log(LogLevel, Object),
     /// The parameters of the notice that a listen call was taken.
     Acknowledged(Object),
+    /// The parameters of the notice how a task stands, on a listen call.
+    Task(Object),
     /// A question to whoever made the call.
     Ask(Box<Ask>),
     /// The answer; nothing comes after it.
@@ -38,6 +43,8 @@ pub(crate) enum Lost {
     Unsent(Arc<str>),
     /// A queue or a table is full; nothing of it was sent.
     Busy(Arc<str>),
+    /// Nothing is sent to the upstream before then, for this reason.
+    Barred(Instant, Arc<str>),
     /// It may or may not have run.
     Unknown(Arc<str>),
     /// The upstream no longer knows the session: the request did not run.
@@ -57,11 +64,16 @@ pub(crate) struct HttpRefusal {
     pub(crate) status: u16,
     /// What happened, for a person.
     pub(crate) text: Arc<str>,
-    /// How long the upstream asks us to wait, in seconds.
-    pub(crate) retry_after: Option<u64>,
+    /// How long the upstream asks to be left alone.
+    pub(crate) retry_after: Option<Duration>,
 }
 
 impl Lost {
+    /// Whether it came back to this gateway: a gateway below says so, or this one to itself.
+    pub(crate) fn leads_back(&self) -> bool {
+        matches!(self, Self::Status(refusal) if refusal.status == http::StatusCode::LOOP_DETECTED.as_u16())
+    }
+
     /// What happened, for a person.
     pub(crate) fn text(&self) -> &Arc<str> {
         match self {
@@ -70,6 +82,7 @@ impl Lost {
             | Self::Unknown(text)
             | Self::Session(text)
             | Self::Odd(text)
+            | Self::Barred(_, text)
             | Self::Stray(text) => text,
             Self::Status(refusal) => &refusal.text,
         }
@@ -97,6 +110,7 @@ struct Inner {
     ended: bool,
     waker: Option<Waker>,
     last_progress: Option<f64>,
+    pace: Pace,
     /// How many questions that were put on it are open.
     questions: usize,
     /// Since when any is.
@@ -104,6 +118,8 @@ struct Inner {
     was_asked: bool,
     /// Its place among the connections there may be, until it ends or is asked: then it waits for a person.
     room: Option<OwnedSemaphorePermit>,
+    /// Its place among the calls that the upstream may have at once; lent while a person is asked.
+    place: Option<Place>,
 }
 
 /// What became of an event.
@@ -169,6 +185,18 @@ impl Slot {
                 return Kept::No;
             }
             inner.last_progress = value;
+            if !inner.pace.admits(inner.events.len())
+                && let Some(last @ Arrival::Progress(_)) = inner.events.back_mut()
+            {
+                // Nobody was told of that one, and whoever reads knows already that there is something.
+                *last = event;
+                return Kept::Yes;
+            }
+        }
+        // How a task stands now says all that was said of it before.
+        if let Arrival::Task(params) = &event {
+            let id = params.find("taskId");
+            inner.events.retain(|old| !matches!(old, Arrival::Task(before) if before.find("taskId") == id));
         }
         let mut kept = Kept::Yes;
         let is_question = matches!(event, Arrival::Ask(_));
@@ -178,7 +206,7 @@ impl Slot {
             let is_progress = matches!(event, Arrival::Progress(_));
             let alike = |old: &Arrival| match old {
                 Arrival::Progress(_) => is_progress,
-                Arrival::Ask(_) => false,
+                Arrival::Ask(_) | Arrival::Acknowledged(_) => false,
                 _ => !is_progress,
             };
             let at = inner.events.iter().position(alike);
@@ -193,6 +221,21 @@ impl Slot {
         kept
     }
 
+    /// How far it has come, as far as it was told.
+    pub(crate) fn progressed(&self) -> Option<f64> {
+        self.lock().last_progress
+    }
+
+    /// Takes an event that came behind its end, while nobody has read that; says whether nobody has.
+    pub(crate) fn push_before_end(&self, event: Arrival) -> bool {
+        let mut inner = self.lock();
+        let is_unread = inner.end.is_some();
+        if is_unread && inner.events.len() < EVENTS_MAX {
+            inner.events.push_back(event);
+        }
+        is_unread
+    }
+
     /// A question is open on it, or may be its: whoever keeps its time is told.
     pub(crate) fn question_opened(&self) {
         let mut inner = self.lock();
@@ -200,6 +243,7 @@ impl Slot {
         inner.asked_since.get_or_insert_with(Instant::now);
         inner.was_asked = true;
         inner.room = None;
+        inner.place.as_mut().into_iter().for_each(Place::lend);
         let waker = inner.waker.take();
         drop(inner);
         waker.into_iter().for_each(Waker::wake);
@@ -213,6 +257,22 @@ impl Slot {
         }
     }
 
+    /// Keeps its place among the calls that the upstream may have at once, where it has not ended already.
+    pub(crate) fn hold(&self, mut place: Place) {
+        let mut inner = self.lock();
+        if inner.questions > 0 {
+            place.lend();
+        }
+        if !inner.ended {
+            inner.place = Some(place);
+        }
+    }
+
+    /// Nobody waits for its end any more: its place is free.
+    pub(crate) fn leave(&self) {
+        self.lock().place = None;
+    }
+
     /// A question is no longer open: whoever waits for the last of them is told.
     pub(crate) fn question_closed(&self) {
         let mut inner = self.lock();
@@ -220,6 +280,7 @@ impl Slot {
         let mut waker = None;
         if inner.questions == 0 {
             inner.asked_since = None;
+            inner.place.as_mut().into_iter().for_each(Place::resume);
             waker = inner.waker.take();
         }
         drop(inner);
@@ -238,7 +299,7 @@ impl Slot {
             return false;
         }
         inner.end = Some(end);
-        inner.room = None;
+        (inner.room, inner.place) = (None, None);
         let waker = inner.waker.take();
         drop(inner);
         waker.into_iter().for_each(Waker::wake);
@@ -247,15 +308,17 @@ impl Slot {
 
     /// The next frame, where one waits.
     pub(crate) fn pop(&self) -> Option<Arrival> {
-        let mut inner = self.lock();
-        inner.events.pop_front().or_else(|| inner.end.take())
+        self.lock().next()
     }
 
     /// The next frame, or a wake-up when it is there.
     pub(crate) fn poll(&self, cx: &mut Context<'_>) -> Poll<Arrival> {
         let mut inner = self.lock();
-        if let Some(arrival) = inner.events.pop_front().or_else(|| inner.end.take()) {
+        if let Some(arrival) = inner.next() {
             return Poll::Ready(arrival);
+        }
+        if !inner.events.is_empty() {
+            inner.pace.poll(cx);
         }
         match &mut inner.waker {
             Some(waker) => waker.clone_from(cx.waker()),
@@ -266,6 +329,21 @@ impl Slot {
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Inner {
+    /// What is next; progress that is alone waits until it may be told.
+    fn next(&mut self) -> Option<Arrival> {
+        let is_alone = self.events.len() == 1 && self.end.is_none();
+        let is_progress = matches!(self.events.front(), Some(Arrival::Progress(_)));
+        if is_progress && is_alone && !self.pace.admits(0) {
+            return None;
+        }
+        if is_progress {
+            self.pace.told();
+        }
+        self.events.pop_front().or_else(|| self.end.take())
     }
 }
 
@@ -288,14 +366,29 @@ mod tests {
     }
 
     #[test]
+    fn of_each_task_the_latest_is_kept() {
+        let slot = Slot::new(false, None);
+        let task = |id: &str, status: &str| {
+            let params = Object::parse(format!(r#"{{"taskId":"{id}","status":"{status}"}}"#).into()).unwrap();
+            slot.push(Arrival::Task(params));
+        };
+        (0..200).for_each(|_| task("a", "working"));
+        task("b", "working");
+        task("a", "completed");
+        let seen: Vec<_> = std::iter::from_fn(|| slot.pop()).collect();
+        assert!(matches!(&seen[..], [Arrival::Task(b), Arrival::Task(a)]
+            if b.raw() == r#"{"taskId":"b","status":"working"}"# && a.raw() == r#"{"taskId":"a","status":"completed"}"#));
+    }
+
+    #[test]
     fn a_full_queue_keeps_the_latest_progress_and_the_end() {
         let slot = Slot::new(true, None);
         (0..500).for_each(|value| _ = slot.push(progress(value)));
         assert!(slot.finish(Arrival::Response(Body::Neither)));
         assert!(!slot.finish(Arrival::Response(Body::Neither)));
         let seen: Vec<_> = std::iter::from_fn(|| slot.pop()).collect();
-        assert_eq!(seen.len(), EVENTS_MAX + 1);
-        assert!(matches!(&seen[EVENTS_MAX - 1], Arrival::Progress(params) if params.raw() == "{\"progress\":499}"));
-        assert!(matches!(seen[EVENTS_MAX], Arrival::Response(Body::Neither)));
+        assert_eq!(seen.len(), 8 + 1);
+        assert!(matches!(&seen[7], Arrival::Progress(params) if params.raw() == "{\"progress\":499}"));
+        assert!(matches!(seen[8], Arrival::Response(Body::Neither)));
     }
 }

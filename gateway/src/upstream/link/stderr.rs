@@ -1,11 +1,12 @@
 //! What a child writes to stderr: drained always, its last lines kept, logged within measure.
 
+use crate::lifecycle::Stretch;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::sync::Notify;
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep_until};
 
 /// How many lines are kept.
 const LINES_MAX: usize = 20;
@@ -14,6 +15,11 @@ const LINE_BYTES: usize = 2048;
 /// How many lines are logged in [`LOG_WINDOW`].
 const LOG_LINES: u32 = 20;
 const LOG_WINDOW: Duration = Duration::from_secs(10);
+/// How much is read at once: as much as a pipe holds.
+const CHUNK_BYTES: usize = 64 * 1024;
+/// How much is read in [`PACE`]: who writes more is made to wait, and costs no more than a part of a core.
+const PACE_BYTES: usize = 1024 * 1024;
+const PACE: Duration = Duration::from_millis(5);
 
 /// The last lines of a child's stderr. Cheap to clone; clones are the same.
 #[derive(Debug, Clone, Default)]
@@ -29,11 +35,6 @@ impl Tail {
     /// The lines, oldest first.
     pub(crate) fn lines(&self) -> Vec<String> {
         self.0.lines.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
-    }
-
-    /// The last line that says something.
-    pub(crate) fn last(&self) -> Option<String> {
-        self.0.lines.lock().unwrap_or_else(PoisonError::into_inner).back().cloned()
     }
 
     fn push(&self, line: String) {
@@ -54,9 +55,11 @@ impl Tail {
 
 /// Drains stderr to its end; `counted` is called for every line.
 pub(crate) async fn drain(upstream: &str, mut input: impl AsyncRead + Unpin, tail: Tail, counted: impl Fn(u64)) {
-    let mut chunk = vec![0; 16 * 1024];
+    let mut chunk = vec![0; CHUNK_BYTES];
     let mut line = Vec::new();
+    let (mut since, mut taken) = (Instant::now(), 0);
     let mut log = Log { since: Instant::now(), logged: 0, kept_back: 0 };
+    let mut stretch = Stretch::default();
     loop {
         let read = match input.read(&mut chunk).await {
             Ok(0) | Err(_) => break,
@@ -65,7 +68,8 @@ pub(crate) async fn drain(upstream: &str, mut input: impl AsyncRead + Unpin, tai
         let mut rest = &chunk[..read];
         // Of a flood only what could be kept is looked at.
         let floods = memchr::memchr_iter(b'\n', rest).count().saturating_sub(LINES_MAX + 1);
-        if let Some(last) = floods.checked_sub(1).and_then(|last| memchr::memchr_iter(b'\n', rest).nth(last)) {
+        // Looked for from the end, where it is near.
+        if let Some(last) = memchr::memrchr_iter(b'\n', rest).nth(LINES_MAX + 1) {
             rest = &rest[last + 1..];
             line.clear();
             log.kept_back += floods as u64;
@@ -78,6 +82,13 @@ pub(crate) async fn drain(upstream: &str, mut input: impl AsyncRead + Unpin, tai
             rest = &rest[at + 1..];
         }
         append(&mut line, rest);
+        stretch.read(read).await;
+        taken += read;
+        if taken >= PACE_BYTES {
+            // Long past where so much came in a longer time.
+            sleep_until(since + PACE).await;
+            (since, taken) = (Instant::now(), 0);
+        }
     }
     finish(upstream, &mut line, &tail, &mut log);
 }
@@ -139,6 +150,19 @@ mod tests {
         drain("a", text.as_bytes(), tail.clone(), |n| counted.set(counted.get() + n)).await;
         let lines = tail.lines();
         assert_eq!((lines.len(), lines[0].as_str(), lines[18].len(), counted.get()), (20, "line 12", LINE_BYTES, 31));
-        assert_eq!(tail.last().as_deref(), Some("\u{fffd}[31mred\u{fffd}"));
+        assert_eq!(lines.last().map(String::as_str), Some("\u{fffd}[31mred\u{fffd}"));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn of_a_flood_only_so_much_is_read_at_a_time_and_every_line_is_counted() {
+        // Lines of any length, so that borders fall anywhere in them.
+        let text: Vec<u8> = (0..200_000).flat_map(|n| format!("{n} {}\n", "x".repeat(n % 97)).into_bytes()).collect();
+        let (tail, counted, begun) = (Tail::default(), std::cell::Cell::new(0), Instant::now());
+        drain("a", &text[..], tail.clone(), |n| counted.set(counted.get() + n)).await;
+        assert_eq!(counted.get(), 200_000);
+        let numbers: Vec<String> = tail.lines().iter().map(|line| line.split(' ').next().unwrap().to_owned()).collect();
+        assert_eq!(numbers, (199_980..200_000).map(|n| n.to_string()).collect::<Vec<_>>());
+        let paused = u32::try_from(text.len() / (PACE_BYTES + CHUNK_BYTES)).unwrap();
+        assert!(paused > 5 && begun.elapsed() >= PACE * paused, "{} bytes in {:?}", text.len(), begun.elapsed());
     }
 }

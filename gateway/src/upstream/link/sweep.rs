@@ -3,6 +3,7 @@
 use super::linux;
 use rustix::process::Signal;
 use std::time::Duration;
+use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep};
 
 /// How long those that are asked have.
@@ -54,8 +55,7 @@ impl Progress {
 pub(super) async fn end_marked(text: &str) -> Vec<i32> {
     let (begun, mut progress) = (Instant::now(), Progress::default());
     loop {
-        let looked_for = text.to_owned();
-        let found = tokio::task::spawn_blocking(move || linux::marked(&looked_for)).await.unwrap_or_default();
+        let found = look(text).await;
         match progress.next(found.len(), begun.elapsed()) {
             Next::Done => return Vec::new(),
             Next::GiveUp => return found,
@@ -65,6 +65,17 @@ pub(super) async fn end_marked(text: &str) -> Vec<i32> {
         if !found.is_empty() {
             sleep(STEP).await;
         }
+    }
+}
+
+/// Looks on a thread of its own, or here where the system has no thread left: then above all nobody may be forgotten.
+async fn look(text: &str) -> Vec<i32> {
+    let (found, looked) = oneshot::channel();
+    let mark = text.to_owned();
+    let looking = std::thread::Builder::new().name("sweep".into()).spawn(move || found.send(linux::marked(&mark)));
+    match looking {
+        Ok(_) => looked.await.unwrap_or_default(),
+        Err(_) => linux::marked(text),
     }
 }
 

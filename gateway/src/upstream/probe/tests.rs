@@ -2,6 +2,7 @@
 
 use super::super::tests::rig::{Far, Rig, config};
 use super::*;
+use crate::protocol::capability::Capabilities;
 use crate::protocol::{Method, Revision};
 
 const DISCOVERED: &str = r#"{"supportedVersions":["2026-07-28"],"capabilities":{"tools":{}}}"#;
@@ -11,7 +12,8 @@ const SHAKEN: &str = r#"{"protocolVersion":"2025-06-18","capabilities":{},"serve
 async fn meets<F: Future<Output = Far>>(plan: Plan, play: impl FnOnce(Far) -> F) -> (Result<Revision, Fault>, Far) {
     let rig = Rig::new(config());
     let link = rig.link();
-    let (met, far) = tokio::join!(meet(&link, plan, Capabilities::FORM), play(rig.far));
+    let forms = Capabilities::FORM.into();
+    let (met, far) = tokio::join!(meet(&link, plan, &forms), play(rig.far));
     (met.map(|peer| peer.revision()), far)
 }
 
@@ -85,7 +87,8 @@ async fn an_end_after_the_question_is_told_apart_from_an_end_after_the_handshake
             far.request().await;
             drop(far);
         };
-        let (met, ()) = tokio::join!(meet(&link, plan, Capabilities::FORM), end);
+        let forms = Capabilities::FORM.into();
+        let (met, ()) = tokio::join!(meet(&link, plan, &forms), end);
         assert_eq!(met.err().unwrap().kind, kind);
     }
 }
@@ -102,4 +105,19 @@ fn a_verdict_grows_old_and_a_choice_stands_above_it() {
     assert_eq!(memory.plan(EraChoice::Auto, now + AGE_MAX), Plan::Ask);
     memory.forget();
     assert_eq!(memory.plan(EraChoice::Auto, now), Plan::Ask);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_after_nearly_the_whole_start_time_is_taken() {
+    let begun = Instant::now();
+    let (met, _far) = meets(Plan::Ask, |mut far| async {
+        let _asked = far.request().await;
+        let (id, method, _) = far.request().await;
+        assert_eq!(method, Method::Initialize);
+        tokio::time::sleep_until(begun + Duration::from_secs(55)).await;
+        far.result(&id, SHAKEN).await;
+        far
+    })
+    .await;
+    assert_eq!((met.unwrap(), begun.elapsed().as_secs()), (Revision::V2025_06_18, 55));
 }

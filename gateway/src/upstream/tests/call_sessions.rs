@@ -1,12 +1,15 @@
 //! Sessions for the sets of what callers can be asked, over loopback.
 
+use super::super::config::Config;
 use super::super::*;
 use super::host::{Host, Seen, empty, events, json};
+use super::http::{is, legacy};
 use super::rig::call;
 use super::{bounded, known, stop};
-use crate::call::{Call, Caller, Outcome};
-use crate::lifecycle::Board;
+use crate::call::{Call, Caller, Failure, Outcome, Reason};
+use crate::lifecycle::{Board, Order};
 use crate::protocol::{Method, Revision};
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
@@ -89,6 +92,25 @@ async fn each_set_of_capabilities_has_a_session_that_declares_it() {
 }
 
 #[tokio::test]
+async fn what_a_client_declares_beyond_the_protocol_is_told_in_a_session_of_those_who_declare_the_same() {
+    const BEYOND: &str = r#"{"elicitation":{"form":{}},"experimental":{"x":{"a":1}},"extensions":{"a/b":{}}}"#;
+    let host = numbered(|_, _| None).await;
+    let (upstream, _board, tasks) = up(&host).await;
+    let all = ALL.replacen('{', r#"{"experimental":{"x":{}},"#, 1);
+    let mut sessions = Vec::new();
+    for capabilities in [FORM, BEYOND, BEYOND, ALL, &all] {
+        sessions.push(made_in(&upstream, capabilities).await);
+    }
+    assert_eq!(sessions, ["2", "3", "3", "1", "4"]);
+    let declared = declared(&host);
+    assert!(!declared[0].contains("experimental") && declared[1] == FORM, "{declared:?}");
+    let told = r#"{"experimental":{"x":{"a":1}},"elicitation":{"form":{}},"extensions":{"a/b":{}}}"#;
+    assert_eq!(declared[2], told);
+    assert!(declared[3].starts_with(r#"{"experimental":{"x":{}},"elicitation":{"#), "{declared:?}");
+    stop(&upstream, &tasks).await;
+}
+
+#[tokio::test]
 async fn an_upstream_that_refuses_a_second_session_is_called_in_the_first_by_all() {
     let host = numbered(|seen, number| {
         (seen.method() == "initialize" && number > 1).then(|| {
@@ -161,6 +183,84 @@ async fn a_list_that_changed_there_is_read_in_the_primary() {
     let all = host.all();
     let lists = all.iter().filter(|seen| seen.method() == "tools/list");
     assert!(lists.map(|seen| seen.header("mcp-session-id")).all(|session| session == "1"));
+    stop(&upstream, &tasks).await;
+}
+
+#[tokio::test]
+async fn an_order_ends_the_calls_and_the_sessions_of_all() {
+    let hangs = Arc::new(AtomicUsize::new(1));
+    let hanging = hangs.clone();
+    let opened = Arc::new(AtomicUsize::new(0));
+    let host = Host::start(move |seen| {
+        let (hanging, opened) = (hanging.clone(), opened.clone());
+        Box::pin(async move {
+            let session = match seen.method().as_str() {
+                "initialize" => format!("{}", opened.fetch_add(1, Ordering::SeqCst) + 1),
+                _ => seen.header("mcp-session-id").to_owned(),
+            };
+            match legacy(&seen, &session) {
+                Some(answer) => answer,
+                None if hanging.load(Ordering::SeqCst) == 1 => {
+                    if session == "1" {
+                        // One answer has begun, and could be asked for again.
+                        seen.write("HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\nid: e\ndata:\n\n");
+                    }
+                    std::future::pending().await
+                }
+                None => seen.result(&format!(r#"{{"session":{session}}}"#)),
+            }
+        })
+    })
+    .await;
+    let (upstream, board, tasks) = up(&host).await;
+    for (order, word) in [(Order::Stop, "it was stopped by hand"), (Order::Restart, "it was started again by hand")] {
+        hangs.store(1, Ordering::SeqCst);
+        let begun = host.count("POST tools/call");
+        let (one, other) = (upstream.call(of(ALL)), upstream.call(of(FORM)));
+        let calls = async { tokio::join!(one.outcome(), other.outcome()) };
+        let ordering = async {
+            while host.count("POST tools/call") < begun + 2 {
+                tokio::time::sleep(Duration::from_millis(2)).await;
+            }
+            board.order("a", order).unwrap().await.unwrap();
+        };
+        let (((_, one), (_, other)), ()) = bounded(async { tokio::join!(calls, ordering) }).await;
+        for end in [one, other] {
+            let Outcome::Error(Failure::Refused(refusal)) = end else { panic!("{end:?}") };
+            assert_eq!(refusal.reason, Reason::OutcomeUnknown);
+            assert!(refusal.message.contains("`a`") && refusal.message.contains(word), "{}", refusal.message);
+        }
+        let resumed = host.all().into_iter().find(|seen| !seen.header("last-event-id").is_empty());
+        assert!(resumed.is_none(), "what was ended is not asked for again");
+        if order == Order::Stop {
+            let all = host.all();
+            let mut ended: Vec<_> = all.iter().filter(|seen| seen.verb == "DELETE").collect();
+            ended.sort_by_key(|seen| seen.header("mcp-session-id").to_owned());
+            assert_eq!(ended.iter().map(|seen| seen.header("mcp-session-id")).collect::<Vec<_>>(), ["1", "2"]);
+            bounded(board.order("a", Order::Start).unwrap()).await.unwrap();
+        }
+        hangs.store(0, Ordering::SeqCst);
+        // It has not failed: it was told to.
+        let sessions = [made_in(&upstream, ALL).await, made_in(&upstream, FORM).await];
+        assert_eq!(sessions, if order == Order::Stop { ["3", "4"] } else { ["5", "6"] });
+    }
+    assert_eq!(upstream.state(), State::Ready);
+    stop(&upstream, &tasks).await;
+}
+
+#[tokio::test]
+async fn what_rests_has_no_session_left() {
+    let host = numbered(|_, _| None).await;
+    let config = Config { idle_stop: Some(Duration::from_millis(500)), ..host.config() };
+    let (upstream, board, tasks) = super::start(config);
+    made_in(&upstream, FORM).await;
+    is(&board, State::Idle).await;
+    let all = host.all();
+    let opened = all.iter().filter(|seen| seen.method() == "initialize").count();
+    let ended: HashSet<_> =
+        all.iter().filter(|seen| seen.verb == "DELETE").map(|seen| seen.header("mcp-session-id")).collect();
+    assert!(opened > 1 && ended.len() == opened, "{:?}", host.story());
+    assert_ne!(made_in(&upstream, FORM).await, "2", "its next call opens them anew");
     stop(&upstream, &tasks).await;
 }
 

@@ -1,6 +1,7 @@
 //! What is wanted of an upstream beyond calls, kept through whatever happens to it: subscriptions, streams of changes, levels.
 
 use super::host::{Host, Seen, events};
+use super::http::{is, start};
 use super::rig::{Far, Rig, call, config};
 use super::*;
 use crate::call::{Change, Event, Step};
@@ -52,7 +53,7 @@ async fn take(far: &mut Far) -> (Id, Vec<String>) {
 fn keep(rig: &Rig, revision: Revision, was_away: bool) -> Tasks {
     let peer = rig.met(revision, SUBSCRIBES);
     let life = rig.tasks.child();
-    life.spawn_until_end(listening::keep(rig.standing.clone(), peer, was_away));
+    rig.listens(&life, peer, was_away);
     life
 }
 
@@ -107,6 +108,64 @@ async fn what_was_missed_is_told_once_it_is_heard_again() {
     assert!(early.is_err(), "a change now would be missed after all: {early:?}");
     rig.far.result(&id, "{}").await;
     assert_eq!(change(&mut reply).await, Change::Updated("a:1".into()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_changed_before_it_tells_of_changes_is_made_good_where_nobody_waited_for_that() {
+    for (is_waited_for, kinds) in [(true, Kinds::default()), (false, Kinds::ALL)] {
+        let mut rig = Rig::new(config());
+        let peer = rig.met(MODERN, r#"{"tools":{}}"#);
+        let (settled, first) = tokio::sync::oneshot::channel();
+        let first = is_waited_for.then_some(first);
+        rig.tasks.spawn_until_end(listening::keep(rig.standing.clone(), peer, false, settled));
+        rig.standing.reads.begin();
+        take(&mut rig.far).await;
+        assert!(rig.far.is_quiet().await);
+        assert_eq!(rig.standing.reads.begin(), kinds);
+        drop(first);
+    }
+}
+
+#[tokio::test]
+async fn lists_are_read_once_it_tells_of_changes() {
+    let early = Arc::new(Mutex::new(None));
+    let seen_early = early.clone();
+    let lists = Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let host = Host::start(move |seen| {
+        let (early, lists) = (seen_early.clone(), lists.clone());
+        Box::pin(async move {
+            use std::sync::atomic::Ordering::SeqCst;
+            match seen.method().as_str() {
+                "server/discover" => seen.result(
+                    r#"{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{}}}"#,
+                ),
+                "subscriptions/listen" => {
+                    // Time enough to read lists at once, were it not waited for.
+                    tokio::time::sleep(Duration::from_millis(50)).await;
+                    *early.lock().unwrap() = Some(lists.load(SeqCst));
+                    seen.write(events(""));
+                    let tag = format!(r#"{{"io.modelcontextprotocol/subscriptionId":{}}}"#, seen.id());
+                    let params = format!(r#"{{"_meta":{tag},"notifications":{{"toolsListChanged":true}}}}"#);
+                    let method = "notifications/subscriptions/acknowledged";
+                    seen.write(format!(
+                        "data: {{\"jsonrpc\":\"2.0\",\"method\":\"{method}\",\"params\":{params}}}\n\n"
+                    ));
+                    std::future::pending().await
+                }
+                _ => {
+                    lists.fetch_add(1, SeqCst);
+                    seen.result(r#"{"resultType":"complete","tools":[]}"#)
+                }
+            }
+        })
+    })
+    .await;
+    let (upstream, board, tasks) = start(host.config());
+    is(&board, State::Ready).await;
+    assert_eq!(*early.lock().unwrap(), Some(0), "lists that were read before");
+    assert_eq!(host.count("POST tools/list"), 1);
+    drop(upstream);
+    tasks.end();
 }
 
 #[tokio::test(start_paused = true)]
@@ -229,7 +288,7 @@ async fn a_refused_stream_takes_nothing_from_who_listens_already() {
 async fn an_upstream_says_less_again_when_nobody_wants_more() {
     let mut rig = Rig::new(config());
     let peer = rig.met(LEGACY, r#"{"tools":{},"logging":{}}"#);
-    rig.tasks.spawn_until_end(listening::keep(rig.standing.clone(), peer, false));
+    rig.listens(&rig.tasks, peer, false);
     let upstream = rig.upstream();
     let told = |params: Object| params.find("level").map(|raw| String::from_utf8_lossy(raw).into_owned());
     upstream.want_level(Some(LogLevel::Error));

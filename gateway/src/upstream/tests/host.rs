@@ -131,7 +131,7 @@ impl Host {
                 tokio::time::sleep(std::time::Duration::from_millis(2)).await;
             }
         };
-        tokio::time::timeout(std::time::Duration::from_secs(10), look)
+        tokio::time::timeout(std::time::Duration::from_secs(60), look)
             .await
             .unwrap_or_else(|_| panic!("never saw {line}: {:?}", self.story()))
     }

@@ -15,7 +15,7 @@ const SHAKEN: &str = r#"{"protocolVersion":"2025-06-18","capabilities":{"tools":
 const TOOLS: &str = r#"{"tools":[{"name":"t","inputSchema":{"type":"object","properties":{"r":{"type":"string","x-mcp-header":"Region"}}}}]}"#;
 
 /// What a well-behaved legacy upstream answers; calls are the test's.
-fn legacy(seen: &Seen, session: &str) -> Option<String> {
+pub(super) fn legacy(seen: &Seen, session: &str) -> Option<String> {
     Some(match (seen.verb.as_str(), seen.method().as_str()) {
         ("POST", "server/discover") => empty(400),
         ("POST", "initialize") => {
@@ -31,7 +31,7 @@ fn legacy(seen: &Seen, session: &str) -> Option<String> {
 }
 
 /// What a well-behaved stateless one answers.
-fn modern(seen: &Seen) -> Option<String> {
+pub(super) fn modern(seen: &Seen) -> Option<String> {
     Some(match seen.method().as_str() {
         "server/discover" => {
             seen.result(r#"{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{}}}"#)
@@ -48,7 +48,7 @@ fn modern(seen: &Seen) -> Option<String> {
     })
 }
 
-fn start(config: Config) -> (Upstream, Board, Tasks) {
+pub(super) fn start(config: Config) -> (Upstream, Board, Tasks) {
     let (board, tasks) = (Board::default(), Tasks::new());
     let seat = board.seat(&config.name, "http");
     let upstream = Upstream::new(config, seat, Arc::new(|_| ()));
@@ -56,11 +56,11 @@ fn start(config: Config) -> (Upstream, Board, Tasks) {
     (upstream, board, tasks)
 }
 
-async fn bounded<T>(future: impl Future<Output = T>) -> T {
-    tokio::time::timeout(Duration::from_secs(20), future).await.expect("it takes too long")
+pub(super) async fn bounded<T>(future: impl Future<Output = T>) -> T {
+    tokio::time::timeout(Duration::from_secs(60), future).await.expect("it takes too long")
 }
 
-async fn is(board: &Board, state: State) {
+pub(super) async fn is(board: &Board, state: State) {
     let mut changes = board.changes();
     bounded(async {
         while board.snapshot()[0].state != state {
@@ -70,7 +70,7 @@ async fn is(board: &Board, state: State) {
     .await;
 }
 
-fn tool() -> Call {
+pub(super) fn tool() -> Call {
     call(LEGACY, Method::ToolsCall, r#"{"name":"t","arguments":{"r":"ä"}}"#)
 }
 
@@ -232,7 +232,7 @@ async fn an_answer_that_breaks_off_is_unknown_and_one_that_can_be_resumed_is_res
                 ("GET", _, "e7") => {
                     events("id: e8\ndata: {\"jsonrpc\":\"2.0\",\"id\":2,\"result\":{\"resumed\":1}}\n\n")
                 }
-                ("POST", "tools/call", _) if seen.id() == "2" => events("retry: 30\nid: e7\ndata:\n\n"),
+                ("POST", "tools/call", _) if seen.id() == "2" => events("retry: 1500\nid: e7\ndata:\n\n"),
                 ("POST", "tools/call", _) => {
                     "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nContent-Length: 500\r\n\r\n{".to_owned()
                 }
@@ -243,12 +243,14 @@ async fn an_answer_that_breaks_off_is_unknown_and_one_that_can_be_resumed_is_res
     .await;
     let (upstream, board, _tasks) = start(host.config());
     is(&board, State::Ready).await;
-    let begun = std::time::Duration::from_secs(1);
+    let begun = tokio::time::Instant::now();
     let mut resumed = upstream.call(tool());
-    match tokio::time::timeout(begun, outcome(&mut resumed)).await.expect("the delay that was asked for is kept") {
+    match bounded(outcome(&mut resumed)).await {
         Outcome::Complete(result) => assert_eq!(result.raw(), r#"{"resumed":1}"#),
         other => panic!("{other:?}"),
     }
+    // It is longer than what is waited where nothing is asked for.
+    assert!(begun.elapsed() >= std::time::Duration::from_millis(1500), "the delay that was asked for is kept");
     match bounded(upstream.call(tool()).outcome()).await.1 {
         Outcome::Error(Failure::Refused(refusal)) => assert_eq!(refusal.reason, Reason::OutcomeUnknown),
         other => panic!("{other:?}"),

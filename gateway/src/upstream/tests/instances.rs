@@ -96,6 +96,31 @@ async fn each_session_has_a_child_of_its_own_that_ends_with_it() {
 }
 
 #[tokio::test]
+async fn an_instance_is_told_what_its_client_declares_beyond_the_protocol() {
+    for sharing in [Sharing::PerSession, Sharing::PerPrincipal] {
+        let told = r#"case "$first" in *'"experimental":{"x":{}}'*) echo '{"jsonrpc":"2.0","id":'$id',"result":{"told":1}}' ;; *) exit 3 ;; esac"#;
+        let mut config = Config { sharing, ..shell(told) };
+        let Transport::Stdio { args, .. } = &mut config.transport else { panic!() };
+        args[1] = args[1].replace(r#"*\"initialize\"*)"#, r#"*\"initialize\"*) first="$line";"#);
+        let (upstream, board, tasks) = start(config);
+        bounded(known(&mut upstream.inventory())).await;
+        let tenant = session("1");
+        let plain = of("p", (sharing == Sharing::PerSession).then_some(&tenant));
+        let caller = Caller {
+            capabilities: r#"{"experimental":{"x":{}}}"#.into(),
+            can: Default::default(),
+            ..(*plain.caller).clone()
+        };
+        let reply = upstream.call(Call { caller: Arc::new(caller), ..plain });
+        until_up(&board, 0).await;
+        let answer = bounded(reply.outcome()).await.1;
+        assert!(matches!(&answer, Outcome::Complete(result) if result.find("told").is_some()), "{answer:?}");
+        tasks.end();
+        bounded(tasks.ended()).await;
+    }
+}
+
+#[tokio::test]
 async fn an_instance_that_dies_is_started_again() {
     let (upstream, board, tasks) = start(Config {
         sharing: Sharing::PerPrincipal,

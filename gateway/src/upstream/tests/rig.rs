@@ -1,10 +1,11 @@
 //! For tests: an upstream in memory, played frame by frame, with the clock paused.
 
 use super::super::Notice;
-use super::super::config::{Config, EraChoice, Filter, Restart, Sharing, Transport};
+use super::super::config::{Breaker, Checks, Config, EraChoice, Filter, Restart, Sharing, Start, Transport};
 use super::super::holding::Holding;
 use super::super::legacy;
 use super::super::link::{Link, Pipe, read_pipe, write_pipe};
+use super::super::listening;
 use super::super::peer::{Offer, Peer};
 use super::super::standing::Standing;
 use crate::call::{Call, Caller, Grants, Outcome, Principal, Reply, Step};
@@ -13,9 +14,11 @@ use crate::protocol::capability::Capabilities;
 use crate::protocol::frame::{Frame, Id};
 use crate::protocol::{Method, Object, Revision};
 use bytes::Bytes;
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, ReadHalf, WriteHalf, split};
+use tokio::sync::oneshot;
 
 /// A configuration that nothing is started from.
 pub(crate) fn config() -> Config {
@@ -24,11 +27,16 @@ pub(crate) fn config() -> Config {
         title: None,
         prefix: "a".into(),
         transport: Transport::Stdio { command: "false".into(), args: Vec::new(), env: Vec::new(), cwd: None },
+        start: Start::Eager,
+        idle_stop: None,
         era: EraChoice::Auto,
         startup_timeout: Duration::from_secs(60),
         request_timeout: Some(Duration::from_secs(30)),
         call_timeout: None,
         max_call_time: Some(Duration::from_secs(3600)),
+        tool_times: HashMap::new(),
+        max_concurrency: None,
+        queue: 256,
         question_timeout: Duration::from_secs(600),
         sharing: Sharing::Shared,
         max_instances: 32,
@@ -36,6 +44,9 @@ pub(crate) fn config() -> Config {
         offer: Capabilities::FORM.with(Capabilities::URL),
         roots: None,
         restart: Restart::default(),
+        health: Checks::default(),
+        hang_restart: false,
+        breaker: Some(Breaker::default()),
         tools: Filter::default(),
         max_message: 1024 * 1024,
     }
@@ -76,8 +87,15 @@ impl Far {
 
     /// Whether nothing is sent for a while.
     pub(crate) async fn is_quiet(&mut self) -> bool {
+        self.line_unless_quiet().await.is_none()
+    }
+
+    /// The next line; nothing where none comes for a while. As the clock goes on only when nobody has anything to do, no line is
+    /// cut by that.
+    pub(crate) async fn line_unless_quiet(&mut self) -> Option<String> {
         let mut line = String::new();
-        tokio::time::timeout(Duration::from_millis(100), self.input.read_line(&mut line)).await.is_err()
+        let read = tokio::time::timeout(Duration::from_millis(100), self.input.read_line(&mut line)).await;
+        read.is_ok().then_some(line)
     }
 
     pub(crate) async fn write(&mut self, text: &str) {
@@ -129,6 +147,7 @@ impl Rig {
             Standing::new(config, seat, Arc::new(move |notice| heard.lock().unwrap().push(notice))).held(holding);
         let standing = Arc::new(standing);
         let tasks = Tasks::new();
+        tasks.spawn_until_end(standing.clone().keep_places());
         let (near, far) = tokio::io::duplex(64 * 1024);
         let (near_in, near_out) = split(near);
         let (far_in, far_out) = split(far);
@@ -158,6 +177,13 @@ impl Rig {
         peer
     }
 
+    /// Has a peer keep what is wanted; somebody waits until it does.
+    pub(crate) fn listens(&self, life: &Tasks, peer: Arc<Peer>, was_away: bool) {
+        let (settled, first) = oneshot::channel();
+        life.spawn_until_end(listening::keep(self.standing.clone(), peer, was_away, settled));
+        life.spawn_until_end(async move { drop(first.await) });
+    }
+
     pub(crate) fn upstream(&self) -> super::super::Upstream {
         super::super::Upstream::of(self.standing.clone())
     }
@@ -181,6 +207,7 @@ pub(crate) fn call(revision: Revision, method: Method, params: &str) -> Call {
         log_level: None,
         is_notification: false,
         param_headers: None,
+        public: None,
         bound_to: None,
     }
 }

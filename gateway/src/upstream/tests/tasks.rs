@@ -2,7 +2,7 @@
 
 use super::rig::{Far, Rig, call, config, outcome};
 use super::*;
-use crate::call::{Failure, Outcome, Reason, Reply};
+use crate::call::{Call, Change, Event, Failure, ListenFilter, Outcome, Reason, Reply, Step};
 use crate::protocol::{Id, Object, Revision};
 use std::time::Duration;
 
@@ -112,6 +112,122 @@ async fn who_asks_for_a_task_is_given_one() {
     assert_eq!(params.find("task"), None);
     rig.far.result(&id, r#"{"content":[]}"#).await;
     assert!(matches!(outcome(&mut plain).await, Outcome::Complete(_)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_knows_no_task_of_the_upstreams_form_asks_for_none_and_is_given_none() {
+    for revision in [Revision::V2025_06_18, Revision::V2026_07_28] {
+        let mut rig = rig(None);
+        let mut reply = ask(&rig, revision, r#"{"name":"quick","task":{"ttl":9},"arguments":{"task":1}}"#);
+        let (id, _, params) = while_reading(&mut reply, rig.far.request()).await;
+        let (task, arguments) = (params.find("task"), params.find("arguments"));
+        assert_eq!((task, arguments), (None, Some(&br#"{"task":1}"#[..])), "{revision}");
+        rig.far.result(&id, &format!("{{\"task\":{WORKING}}}")).await;
+        match outcome(&mut reply).await {
+            Outcome::Error(Failure::Refused(refusal)) => assert_eq!(refusal.reason, Reason::BadAnswer),
+            other => panic!("{revision}: {other:?}"),
+        }
+    }
+}
+
+const PROGRESS: &str = "notifications/progress";
+
+#[tokio::test(start_paused = true)]
+async fn progress_of_a_task_goes_on_when_its_call_is_answered() {
+    let mut rig = rig(None);
+    let asks = call(Revision::V2025_11_25, Method::ToolsCall, r#"{"name":"slow","task":{}}"#);
+    let mut reply = rig.upstream().call(Call { progress: true, ..asks });
+    let id = while_reading(&mut reply, next(&mut rig.far, Method::ToolsCall, "task", "{}")).await;
+    let token = String::from_utf8_lossy(id.raw()).into_owned();
+    let progress = |value: u32| format!(r#"{{"progressToken":{token},"progress":{value}}}"#);
+    rig.far.result(&id, &format!("{{\"task\":{WORKING}}}")).await;
+    rig.far.notify(PROGRESS, &progress(1)).await;
+    settled().await;
+    // What came while nobody had read the answer is told on the call.
+    assert!(
+        matches!(reply.next().await, Step::Event(Event::Progress(params)) if params.find("progress") == Some(b"1"))
+    );
+    assert!(matches!(outcome(&mut reply).await, Outcome::Complete(_)));
+    for value in [1, 2] {
+        rig.far.notify(PROGRESS, &progress(value)).await;
+    }
+    rig.far.notify(PROGRESS, &progress(3).replace(&token, "77")).await;
+    settled().await;
+    let notices = std::mem::take(&mut *rig.notices.lock().unwrap());
+    assert!(
+        matches!(&notices[..], [Notice::TaskProgress { task, params, .. }]
+        if &**task == "t-1" && params.find("progress") == Some(b"2")),
+        "{notices:?}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn progress_of_a_task_is_told_on_the_plain_call_that_it_runs_for() {
+    let mut rig = rig(None);
+    let asks = call(Revision::V2025_06_18, Method::ToolsCall, r#"{"name":"slow"}"#);
+    let mut reply = rig.upstream().call(Call { progress: true, ..asks });
+    let id = while_reading(&mut reply, next(&mut rig.far, Method::ToolsCall, "task", "{}")).await;
+    let token = String::from_utf8_lossy(id.raw()).into_owned();
+    rig.far.result(&id, &format!("{{\"task\":{WORKING}}}")).await;
+    let _get = while_reading(&mut reply, next(&mut rig.far, Method::TasksGet, "taskId", "\"t-1\"")).await;
+    rig.far.notify(PROGRESS, &format!(r#"{{"progressToken":{token},"progress":5}}"#)).await;
+    assert!(
+        matches!(reply.next().await, Step::Event(Event::Progress(params)) if params.find("progress") == Some(b"5"))
+    );
+    assert!(rig.notices.lock().unwrap().is_empty());
+}
+
+/// Lets everything that is due happen.
+async fn settled() {
+    tokio::time::sleep(Duration::from_millis(1)).await;
+}
+
+/// Takes a listen call to these tasks; all of them are honoured.
+async fn taken(far: &mut Far, tasks: &[&str]) -> String {
+    let (id, method, params) = far.request().await;
+    let filter = ListenFilter::parse(&params).unwrap();
+    assert_eq!((method, filter.tasks.iter().map(|id| &**id).collect::<Vec<_>>()), (Method::Listen, tasks.to_vec()));
+    let id = String::from_utf8_lossy(id.raw()).into_owned();
+    let tag = format!(r#"{{"io.modelcontextprotocol/subscriptionId":{id}}}"#);
+    let params = format!(r#"{{"_meta":{tag},"notifications":{}}}"#, filter.to_json());
+    far.notify("notifications/subscriptions/acknowledged", &params).await;
+    id
+}
+
+async fn change(reply: &mut Reply) -> Change {
+    match tokio::time::timeout(Duration::from_secs(60), reply.next()).await.expect("a change comes") {
+        Step::Event(Event::Change(change)) => change,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_of_tasks_that_ended_is_opened_anew_and_what_was_missed_is_told() {
+    let modern = Revision::V2026_07_28;
+    let mut rig = Rig::new(config());
+    rig.met(modern, r#"{"tools":{},"extensions":{"io.modelcontextprotocol/tasks":{}}}"#);
+    let listen = call(modern, Method::Listen, r#"{"notifications":{"taskIds":["a","b"]}}"#);
+    let mut reply = rig.upstream().call(listen);
+    let first = taken(&mut rig.far, &["a", "b"]).await;
+    assert!(matches!(change(&mut reply).await, Change::Acknowledged(filter) if filter.tasks.len() == 2));
+    let tag = format!(r#""_meta":{{"io.modelcontextprotocol/subscriptionId":{first}}}"#);
+    for task in ["strange", "a"] {
+        let params = format!(r#"{{{tag},"taskId":"{task}","status":"completed"}}"#);
+        rig.far.notify("notifications/tasks", &params).await;
+    }
+    assert!(matches!(change(&mut reply).await, Change::Task(told) if told.find("taskId") == Some(b"\"a\"")));
+    rig.far.notify("notifications/cancelled", &format!(r#"{{"requestId":{first}}}"#)).await;
+    // What is over is not asked for again.
+    let second = while_reading(&mut reply, taken(&mut rig.far, &["b"])).await;
+    let id = while_reading(&mut reply, next(&mut rig.far, Method::TasksGet, "taskId", "\"b\"")).await;
+    rig.far.result(&id, r#"{"resultType":"complete","taskId":"b","status":"input_required"}"#).await;
+    match change(&mut reply).await {
+        Change::Task(told) => assert_eq!(told.raw(), r#"{"taskId":"b","status":"input_required"}"#),
+        other => panic!("{other:?}"),
+    }
+    drop(reply);
+    let (method, params) = rig.far.notification().await;
+    assert_eq!((method, params.find("requestId")), (Method::Cancelled, Some(second.as_bytes())));
 }
 
 #[test]

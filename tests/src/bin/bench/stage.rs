@@ -151,6 +151,7 @@ pub(crate) fn gateway(behind: &[Behind<'_>], folder: &Path, wrapper: &[&str]) ->
     let mut words = wrapper.iter().map(Path::new).chain([trunkline.as_path()]);
     let mut command = Command::new(words.next().context("there is always the gateway itself")?);
     command.args(words).args(["serve", "--config"]).arg(&file).stderr(Stdio::null());
+    command.env("TRUNKLINE_CATALOG__CACHE", "false");
     let process = Process::start(&mut command, Some(&address))?;
     await_ready(&admin)?;
     Ok((process, address))

@@ -24,12 +24,15 @@ pub(crate) async fn measure(rounds: usize, folder: &Path) -> Result<()> {
     println!("\nstart and recovery, median of {rounds}");
     // A first list waits for upstreams that were never seen, the hanging ones too: that wait is a setting, and not what
     // is measured; it is shown once.
-    let (mut greeted, mut listed) = starts("[catalog]\nfirst_list_wait = \"0s\"\n", rounds, folder).await?;
+    let (mut greeted, mut listed) =
+        starts("[catalog]\ncache = false\nfirst_list_wait = \"0s\"\n", rounds, folder).await?;
     let of = HEALTHY + HANGING + EXITING + 1;
     print(&format!("exec to `initialize` answered, {of} upstreams"), &mut greeted);
     print(&format!("exec to a list of all {HEALTHY} healthy ones"), &mut listed);
-    let (_, mut waited) = starts("", 1, folder).await?;
+    let (_, mut waited) = starts("[catalog]\ncache = false\n", 1, folder).await?;
     print("the same with the first list's own wait", &mut waited);
+    let mut again = second_starts(rounds, folder).await?;
+    print("exec to that list at the second start, none up yet", &mut again);
     let mut back = recovery(rounds, folder).await?;
     print("kill -9 of a child to the next good call", &mut back);
     Ok(())
@@ -46,6 +49,31 @@ async fn starts(settings: &str, rounds: usize, folder: &Path) -> Result<(Vec<Dur
         listed.push(start.listed);
     }
     Ok((greeted, listed))
+}
+
+/// Starts after one that has kept what the upstreams offer: none of them answers this time.
+async fn second_starts(rounds: usize, folder: &Path) -> Result<Vec<Duration>> {
+    let (file, cold) = (folder.join("again.toml"), folder.join("cold"));
+    let mut text = format!(
+        "[admin]\nlisten = \"off\"\n[log]\nlevel = \"error\"\n[catalog]\ncache_dir = {:?}\n",
+        folder.join("cache")
+    );
+    let program = stage::sibling("bench-upstream")?;
+    for at in 0..HEALTHY {
+        // Once the file is there, it reads and never answers, and ends with its stdin.
+        let line = format!("test -e {} && exec cat >/dev/null; exec {} stdio 4", cold.display(), program.display());
+        text += &format!("[upstreams.u{at}]\ncommand = \"/bin/sh\"\nargs = [\"-c\", \"{line}\"]\n");
+    }
+    std::fs::write(&file, text)?;
+    start(&file).await?;
+    std::fs::write(&cold, "")?;
+    let mut listed = Vec::new();
+    for _ in 0..rounds {
+        let start =
+            tokio::time::timeout(LIMIT, start(&file)).await.context("nothing was kept of the first start")??;
+        listed.push(start.listed);
+    }
+    Ok(listed)
 }
 
 fn print(name: &str, times: &mut [Duration]) {

@@ -31,7 +31,8 @@ async fn questions_that_come_close_together_go_out_together() {
     let asked: Vec<_> = got.keys().iter().map(|key| result["inputRequests"][key].clone()).collect();
     assert_eq!(asked[0]["method"], "elicitation/create");
     assert_eq!(asked[0]["params"]["message"], "[up] Sure?");
-    assert_eq!(asked[1], json!({"method": "sampling/createMessage", "params": {"messages": [], "maxTokens": 1}}));
+    let said = json!({"_meta": {"trunkline/upstream": "up"}, "messages": [], "maxTokens": 1});
+    assert_eq!(asked[1], json!({"method": "sampling/createMessage", "params": said}));
     assert!(asked[0].get("id").is_none());
 }
 

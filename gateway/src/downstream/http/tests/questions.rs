@@ -60,7 +60,10 @@ async fn a_question_goes_out_on_the_calls_own_stream_and_its_answer_comes_back()
     let expected = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"elicitation/create","params":{FORM}}}"#);
     assert_eq!(frame(&mut body).await, expected.replace("Sure?", "[up] Sure?"));
     let other = hand.ask(Method::RootsList, "{}");
-    assert_eq!(frame(&mut body).await, r#"{"jsonrpc":"2.0","id":2,"method":"roots/list","params":{}}"#);
+    assert_eq!(
+        frame(&mut body).await,
+        r#"{"jsonrpc":"2.0","id":2,"method":"roots/list","params":{"_meta":{"trunkline/upstream":"up"}}}"#
+    );
     assert_eq!(answer(&bench, &id, "2", r#""result":{ "roots":[]}"#).await, StatusCode::ACCEPTED);
     let given = soon(other).await.unwrap();
     assert_eq!((given.revision, given.body.unwrap().raw().clone()), (Revision::V2025_11_25, r#"{ "roots":[]}"#.into()));

@@ -59,7 +59,7 @@ async fn questions_go_out_side_by_side_and_the_call_is_made_again_with_the_answe
     let mut body = asked(&mut bench, &id, &[ASK, ROOTS]).await.into_body();
     let (one, two) = (frame(&mut body).await, frame(&mut body).await);
     assert!(one.contains(r#""id":1,"method":"elicitation/create""#) && one.contains("[up] Sure?"), "{one}");
-    assert!(two.contains(r#""id":2,"method":"roots/list","params":{}"#), "{two}");
+    assert!(two.contains(r#""id":2,"method":"roots/list","params":{"_meta":{"trunkline/upstream":"up"}}"#), "{two}");
     answer(&bench, &id, "2", r#""result":{"roots":[]}"#).await;
     tokio::time::sleep(Duration::from_secs(60)).await;
     assert!(bench.hands.is_empty(), "one answer is not all");

@@ -130,7 +130,7 @@ async fn who_has_an_upstream_alone_is_asked_without_a_call_too() {
         Ok(())
     });
     let tenant = Arc::new(tenant.able(Capabilities::ROOTS));
-    let mut rig = Rig::held(config(), Holding::session(&tenant));
+    let mut rig = Rig::held(config(), Holding::session(&tenant, &Default::default()));
     rig.met(LEGACY, "{}");
     for id in 0..17 {
         asks(&mut rig.far, &id.to_string(), "roots/list", "{}").await;
@@ -155,7 +155,7 @@ async fn who_has_an_upstream_alone_is_asked_without_a_call_too() {
     assert!(asked.lock().unwrap().iter().all(|ask| ask.method == Method::RootsList));
     // A session that cannot be asked is not waited for.
     let silent = Tenant::mute("2").able(Capabilities::ROOTS);
-    let mut mute = Rig::held(config(), Holding::session(&Arc::new(silent)));
+    let mut mute = Rig::held(config(), Holding::session(&Arc::new(silent), &Default::default()));
     mute.met(LEGACY, "{}");
     asks(&mut mute.far, "1", "roots/list", "{}").await;
     assert!(mute.far.line().await.contains(r#""error":{"code":-32601,"#));
@@ -168,8 +168,8 @@ async fn configured_roots_are_told_whoever_is_there() {
     asks(&mut rig.far, "1", "roots/list", "{}").await;
     let said = r#"{"jsonrpc":"2.0","id":1,"result":{"roots":[{"uri":"file:///a"},{"uri":"file:///b%20c"}]}}"#;
     assert_eq!(rig.far.line().await, said);
-    assert!(rig.standing.declares().await.has(Capabilities::ROOTS));
-    assert!(!Rig::new(config()).standing.declares().await.has(Capabilities::ROOTS));
+    assert!(rig.standing.declares().await.can.has(Capabilities::ROOTS));
+    assert!(!Rig::new(config()).standing.declares().await.can.has(Capabilities::ROOTS));
 }
 
 #[tokio::test(start_paused = true)]

@@ -28,6 +28,7 @@ impl Http {
         let mut body = Vec::new();
         request.write_notification(&mut body);
         let posted = self.post(body.into(), None);
+        self.wire.rested().await;
         timeout(ASIDE_MAX, told(self, posted))
             .await
             .unwrap_or_else(|_| Err(Lost::Unknown("a notification was not taken in time".into())))
@@ -38,6 +39,7 @@ impl Http {
         let (posts, http) = (frames.into_iter().map(|body| self.post(body, None)).collect::<Vec<_>>(), self.clone());
         self.wire.tasks.spawn(async move {
             for posted in posts {
+                http.wire.rested().await;
                 match timeout(ASIDE_MAX, told(&http, posted)).await {
                     Ok(Ok(())) => {}
                     Ok(Err(lost)) => tracing::debug!(cause = &**lost.text(), "a message to an upstream was not taken"),
@@ -49,7 +51,7 @@ impl Http {
 
     /// Ends the session, where there is one: the upstream may forget it.
     pub(crate) async fn farewell(&self) {
-        if let Some(request) = self.delete() {
+        if let Some(request) = self.delete().filter(|_| !self.wire.is_resting()) {
             let _ = timeout(Duration::from_secs(1), self.wire.pool.send_aside(request)).await;
         }
     }
@@ -65,7 +67,7 @@ async fn told(http: &Arc<Http>, request: http::Request<Full<Bytes>>) -> Result<(
         }
         return Ok(());
     }
-    Err(match refused::read(response, http.has_session()).await {
+    Err(match refused::read(response, http).await {
         Refused::Error(raw, status) => refused::status_of(raw, status),
         Refused::Session(text) => Lost::Session(text),
         Refused::Status(refusal) => Lost::Status(refusal),

@@ -4,22 +4,30 @@ use super::super::slot::Lost;
 use super::pool::causes;
 use crate::protocol::frame::{Body, Frame};
 use bytes::{Bytes, BytesMut};
-use http::Response;
 use http::header::CONTENT_TYPE;
+use http::{HeaderValue, Response};
 use http_body_util::BodyExt;
-use hyper::body::Incoming;
+use hyper::body::{Body as _, Incoming};
+use smallvec::{SmallVec, smallvec};
 
 /// Whether the response is a stream of events.
 pub(super) fn is_stream(response: &Response<Incoming>) -> bool {
-    let kind = response.headers().get(CONTENT_TYPE).map(http::HeaderValue::as_bytes).unwrap_or_default();
-    kind.get(..17).is_some_and(|start| start.eq_ignore_ascii_case(b"text/event-stream"))
+    response.headers().get(CONTENT_TYPE).is_some_and(names_events)
+}
+
+/// Whether a content type is that of a stream of events.
+pub(super) fn names_events(kind: &HeaderValue) -> bool {
+    kind.as_bytes().get(..17).is_some_and(|start| start.eq_ignore_ascii_case(b"text/event-stream"))
 }
 
 /// A whole body, bounded.
 pub(super) async fn collect(mut body: Incoming, max: usize) -> Result<Bytes, Lost> {
     let mut first = Bytes::new();
     let mut more: Option<BytesMut> = None;
-    while let Some(frame) = body.frame().await {
+    // Where the length is known the last piece is the end: there is nothing more to wait for.
+    while !body.is_end_stream()
+        && let Some(frame) = body.frame().await
+    {
         let frame = frame.map_err(|error| {
             Lost::Unknown(format!("the connection broke within its answer: {}", causes(&error)).into())
         })?;
@@ -45,15 +53,16 @@ pub(super) async fn collect(mut body: Incoming, max: usize) -> Result<Bytes, Los
 
 /// The answer in a text that holds one frame or a batch of them; every other frame is handed over.
 pub(super) fn one(text: &Bytes, id: u64, beside: &dyn Fn(Frame)) -> Option<Body> {
-    let parts = if Frame::is_batch(text) { Frame::split(text).ok()? } else { vec![text.clone()] };
+    let parts: SmallVec<[Bytes; 1]> =
+        if Frame::is_batch(text) { Frame::split(text).ok()?.into() } else { smallvec![text.clone()] };
     let mut answer = None;
     for part in parts {
         match Frame::parse(&part) {
-            Ok(Frame::Response { id: seen, body }) => match seen.map(|seen| seen.number()) {
+            Ok(Frame::Response { id: seen, body }) => match seen.as_ref().map(|seen| seen.number()) {
                 Some(Some(number)) if number == id => answer = Some(body),
                 // Who could not read the request cannot name it.
                 None if matches!(body, Body::Error(_)) => answer = answer.or(Some(body)),
-                _ => {}
+                _ => beside(Frame::Response { id: seen, body }),
             },
             Ok(frame) => beside(frame),
             Err(_) => {}

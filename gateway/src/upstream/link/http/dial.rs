@@ -6,24 +6,30 @@ use hyper_util::rt::TokioIo;
 use rustls::pki_types::ServerName;
 use rustls::{CertificateError, ClientConfig};
 use rustls_platform_verifier::Verifier;
-use std::net::SocketAddr;
+use socket2::{SockRef, TcpKeepalive};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpStream, lookup_host};
+use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 use tokio_util::sync::CancellationToken;
 
-use crate::lifecycle::{Tasks, steadily};
+use super::lives::Lives;
+use super::names::Names;
+use crate::lifecycle::{Tasks, seldom, steadily};
 use bytes::Bytes;
 
-/// How long finding the addresses may take.
-const RESOLVE_MAX: Duration = Duration::from_secs(3);
 /// How long one address may take to answer.
 const CONNECT_MAX: Duration = Duration::from_secs(3);
 /// How many addresses are tried.
 const ADDRESSES_MAX: usize = 4;
+/// How long nothing comes before the system asks whether the peer is there, how often it asks, and how many answers may be missing.
+const PROBE_AFTER: Duration = Duration::from_secs(20);
+const PROBE_EVERY: Duration = Duration::from_secs(10);
+const PROBES_MAX: u32 = 3;
+/// How long what was sent may stay untaken by the peer's system.
+const UNTAKEN_MAX: Duration = Duration::from_secs(50);
 /// How long the TLS handshake may take.
 const TLS_MAX: Duration = Duration::from_secs(5);
 
@@ -34,15 +40,16 @@ pub(super) type Sender = SendRequest<Full<Bytes>>;
 pub(super) struct Dialer {
     host: String,
     port: u16,
+    names: Names,
     tls: Option<(TlsConnector, ServerName<'static>)>,
     tasks: Tasks,
-    /// Ends every connection.
-    over: CancellationToken,
+    /// A connection ends with the life that it was opened in.
+    lives: Arc<Lives>,
 }
 
 impl Dialer {
-    /// For the host of a URL. Connections are tasks of the level, and end with `over`.
-    pub(super) fn new(url: &http::Uri, tasks: Tasks, over: CancellationToken) -> Result<Self, String> {
+    /// For the host of a URL. Connections are tasks of the level.
+    pub(super) fn new(url: &http::Uri, tasks: Tasks, lives: Arc<Lives>) -> Result<Self, String> {
         let host = url.host().ok_or("its URL names no host")?.trim_start_matches('[').trim_end_matches(']').to_owned();
         let is_tls = url.scheme_str() == Some("https");
         let port = url.port_u16().unwrap_or(if is_tls { 443 } else { 80 });
@@ -54,22 +61,28 @@ impl Dialer {
             }
             false => None,
         };
-        Ok(Self { host, port, tls, tasks, over })
+        Ok(Self { names: Names::of(&host, port), host, port, tls, tasks, lives })
+    }
+
+    /// The lives in which connections are opened.
+    pub(super) fn lives(&self) -> &Lives {
+        &self.lives
     }
 
     /// A new connection; the text says why there is none.
     pub(super) async fn dial(&self) -> Result<Sender, String> {
+        let over = self.lives.over();
         let stream = self.connect().await?;
         // Small frames, asked for one by one: waiting to fill a packet only costs.
         let _ = stream.set_nodelay(true);
         match &self.tls {
-            None => self.shake(stream).await,
+            None => self.shake(stream, over).await,
             Some((connector, name)) => {
                 let shaken = timeout(TLS_MAX, connector.connect(name.clone(), stream)).await;
                 match shaken.map_err(|_| {
                     format!("the TLS handshake with {} took more than {} s", self.host, TLS_MAX.as_secs())
                 })? {
-                    Ok(stream) => self.shake(stream).await,
+                    Ok(stream) => self.shake(stream, over).await,
                     Err(error) => Err(format!("the TLS handshake with {} failed: {}", self.host, in_words(&error))),
                 }
             }
@@ -78,18 +91,17 @@ impl Dialer {
 
     async fn connect(&self) -> Result<TcpStream, String> {
         let place = format!("{}:{}", self.host, self.port);
-        let found = timeout(RESOLVE_MAX, lookup_host((self.host.as_str(), self.port))).await;
-        let found = found.map_err(|_| format!("the address of {} was not found in time", self.host))?;
-        let addresses: Vec<SocketAddr> = found
-            .map_err(|error| format!("the address of {} was not found: {error}", self.host))?
-            .take(ADDRESSES_MAX)
-            .collect();
+        let mut addresses = self.names.find().await.map_err(|why| why.to_string())?;
+        addresses.truncate(ADDRESSES_MAX);
         let mut why = format!("{} has no address", self.host);
         for address in &addresses {
             // All addresses together take little more than one: the last word is for who is slow, not for who is many.
             let limit = if addresses.len() == 1 { CONNECT_MAX } else { CONNECT_MAX / 2 };
             match timeout(limit, TcpStream::connect(address)).await {
-                Ok(Ok(stream)) => return Ok(stream),
+                Ok(Ok(stream)) => {
+                    watch(&stream);
+                    return Ok(stream);
+                }
                 Ok(Err(error)) => why = format!("cannot connect to {place}: {error}"),
                 Err(_) => why = format!("cannot connect to {place}: no answer within {} s", limit.as_secs_f32()),
             }
@@ -97,28 +109,40 @@ impl Dialer {
         Err(why)
     }
 
-    async fn shake<S>(&self, stream: S) -> Result<Sender, String>
+    async fn shake<S>(&self, stream: S, over: CancellationToken) -> Result<Sender, String>
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
         let (sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(|error| error.to_string())?;
-        let over = self.over.clone();
         self.tasks.spawn(steadily(async move {
             tokio::select! {
                 biased;
                 // What went wrong is told to whoever waits for a response.
                 ended = connection => if let Err(error) = ended { tracing::debug!(%error, "a connection ended") },
-                () = over.cancelled() => {}
+                () = seldom(over.cancelled()) => {}
             }
         }));
         Ok(sender)
     }
 }
 
+/// Has the system notice a peer that is gone without a word: an idle connection is probed, and what is sent must be taken.
+fn watch(stream: &TcpStream) {
+    let socket = SockRef::from(stream);
+    let probes = TcpKeepalive::new().with_time(PROBE_AFTER).with_interval(PROBE_EVERY).with_retries(PROBES_MAX);
+    // Without it a lost peer is noticed late, and nothing else is lost.
+    let _ = socket.set_tcp_keepalive(&probes);
+    let _ = socket.set_tcp_user_timeout(Some(UNTAKEN_MAX));
+}
+
 /// Why a handshake failed, with the library's own word where that is all there is to say.
 fn in_words(error: &std::io::Error) -> String {
     let fault = match error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
         Some(rustls::Error::InvalidCertificate(fault)) => fault,
+        Some(rustls::Error::InvalidMessage(_)) => {
+            return "what answers there does not speak TLS; where it is plain HTTP, its `url` begins with http://"
+                .to_owned();
+        }
         _ => return error.to_string(),
     };
     match fault {
@@ -153,4 +177,23 @@ fn tls_config() -> Result<Arc<ClientConfig>, String> {
         Ok(Arc::new(config))
     };
     CONFIG.get_or_init(make).clone()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_peer_that_vanishes_is_noticed_within_a_minute() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}/", listener.local_addr().unwrap()).parse().unwrap();
+        let dialer = Dialer::new(&url, Tasks::new(), Arc::default()).unwrap();
+        let stream = dialer.connect().await.unwrap();
+        let socket = SockRef::from(&stream);
+        assert!(socket.keepalive().unwrap());
+        let (after, every) = (socket.tcp_keepalive_time().unwrap(), socket.tcp_keepalive_interval().unwrap());
+        let probed = after + every * socket.tcp_keepalive_retries().unwrap();
+        let untaken = socket.tcp_user_timeout().unwrap().expect("it is bounded");
+        assert!(probed.max(untaken) < Duration::from_secs(60), "{probed:?} {untaken:?}");
+    }
 }

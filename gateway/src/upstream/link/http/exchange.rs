@@ -20,6 +20,7 @@ const EXCHANGES_MAX: usize = 4096;
 impl Http {
     /// Sends a request once it is polled.
     pub(crate) fn exchange(self: &Arc<Self>, request: &Request<'_>) -> Result<HttpExchange, Lost> {
+        let trial = self.wire.leave(self.is_met())?;
         if self.wire.exchanges.fetch_add(1, Ordering::Relaxed) >= EXCHANGES_MAX {
             self.wire.exchanges.fetch_sub(1, Ordering::Relaxed);
             return Err(Lost::Busy("too many requests are in flight".into()));
@@ -28,15 +29,17 @@ impl Http {
         let id = self.next_id();
         let slot = Arc::new(Slot::of(request));
         self.opened(id, &slot);
-        let mut body = Vec::with_capacity(request.params.raw().len() + request.meta.len() + 128);
+        let mut body = Vec::with_capacity(request.room());
         request.write(id, &mut body);
         let posted = self.post(body.into(), Some(request));
         let asks = Asked {
             id,
+            life: self.wire.lives.number(),
             is_meeting: matches!(request.method, Method::Initialize | Method::Discover),
             opens: *request.method == Method::Initialize,
+            listens: *request.method == Method::Listen,
         };
-        let drive = self.levels.behind(request, answer::drive(self.clone(), posted, asks, slot.clone()));
+        let drive = self.levels.behind(request, answer::drive(self.clone(), posted, asks, slot.clone(), trial));
         // A handshake may not be cancelled, and a stateless request is by its stream alone.
         let quiet = *request.method == Method::Initialize || request.envelope.is_some();
         Ok(HttpExchange { http: self.clone(), id, slot, drive: Some(drive), ended: false, quiet, over: None })
@@ -65,8 +68,9 @@ impl HttpExchange {
             }
             arrival = self.slot.pop();
         }
-        if arrival.is_none() && self.slot.caller.is_some() {
-            // It can be asked by another stream than its own.
+        let can_be_asked = self.slot.caller.is_some() && !self.http.is_modern();
+        if arrival.is_none() && (can_be_asked || self.slot.progress) {
+            // It can be asked by another stream than its own, and told of its progress later.
             arrival = match self.slot.poll(cx) {
                 Poll::Ready(arrival) => Some(arrival),
                 Poll::Pending => None,
@@ -112,6 +116,11 @@ impl HttpExchange {
         self.id
     }
 
+    /// Where its frames wait.
+    pub(crate) fn slot(&self) -> &Slot {
+        &self.slot
+    }
+
     /// Since when a question is open on it.
     pub(crate) fn asked_since(&self) -> Option<Instant> {
         self.slot.asked_since()
@@ -135,6 +144,9 @@ impl Drop for HttpExchange {
         self.http.open.fetch_sub(1, Ordering::Relaxed);
         let mut said = self.http.left(self.id);
         let was_sent = self.slot.start() != u64::MAX;
+        if !self.ended {
+            self.slot.leave();
+        }
         if self.ended || self.quiet || !was_sent {
             return;
         }

@@ -2,6 +2,7 @@
 
 use super::super::slot::Lost;
 use super::dial::{Dialer, Sender};
+use super::idle::Idle;
 
 use bytes::Bytes;
 use http::{Request, Response};
@@ -9,7 +10,6 @@ use http_body_util::Full;
 use hyper::body::Incoming;
 use std::error::Error;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
@@ -17,15 +17,11 @@ use tokio::time::Instant;
 const CONNECTIONS_MAX: usize = 256;
 /// How many there may be besides, for what is sent beside the exchanges: those may all wait for just that.
 const ASIDE_MAX: usize = 32;
-/// How many wait for their next use.
-const IDLE_MAX: usize = 64;
-/// How long one waits; servers close theirs after a minute or more.
-const IDLE_TIME: Duration = Duration::from_secs(45);
 
 /// The connections.
 pub(super) struct Pool {
     dialer: Dialer,
-    idle: Mutex<Vec<(Sender, Instant)>>,
+    idle: Mutex<Idle<Sender>>,
     room: Arc<Semaphore>,
     room_aside: Arc<Semaphore>,
 }
@@ -33,6 +29,8 @@ pub(super) struct Pool {
 /// A connection in use; dropped, it is closed.
 pub(super) struct Held {
     sender: Sender,
+    /// When it was made.
+    born: Instant,
     room: Option<OwnedSemaphorePermit>,
 }
 
@@ -46,34 +44,49 @@ impl Pool {
         }
     }
 
-    /// Sends a request and waits for the head of its response.
+    /// Sends a request, which is taken out of its place, and waits for the head of its response.
     ///
     /// A connection that proves to have been closed before any byte of the request was taken is replaced; nothing is
     /// ever sent twice. `begun` is called when the request may leave.
-    pub(super) async fn send(
+    pub(super) fn send(
         &self,
-        request: Request<Full<Bytes>>,
-        begun: impl Fn(),
-    ) -> Result<(Response<Incoming>, Held), Lost> {
-        self.send_in(&self.room, request, begun).await
+        request: &mut Option<Request<Full<Bytes>>>,
+        begun: impl Fn() + Send,
+    ) -> impl Future<Output = Result<(Response<Incoming>, Held), Lost>> + Send {
+        self.send_in(&self.room, request, begun)
     }
 
     /// As [`Self::send`], for what is sent beside the exchanges: it never waits for one of them.
     pub(super) async fn send_aside(&self, request: Request<Full<Bytes>>) -> Result<(Response<Incoming>, Held), Lost> {
-        self.send_in(&self.room_aside, request, || ()).await
+        self.send_in(&self.room_aside, &mut Some(request), || ()).await
     }
 
     async fn send_in(
         &self,
         room: &Arc<Semaphore>,
-        mut request: Request<Full<Bytes>>,
+        request: &mut Option<Request<Full<Bytes>>>,
         begun: impl Fn(),
     ) -> Result<(Response<Incoming>, Held), Lost> {
-        let room = room.clone().acquire_owned().await.map_err(|_| Lost::Unsent("it is being stopped".into()))?;
+        let room = match room.clone().try_acquire_owned() {
+            Ok(room) => room,
+            // Boxed, as it is rare: every call has a future of the size of this one.
+            Err(_) => {
+                let life = self.dialer.lives().number();
+                let room = Box::pin(room.clone().acquire_owned()).await;
+                if let Some(why) = self.dialer.lives().ended(life) {
+                    return Err(Lost::Unsent(why));
+                }
+                room.map_err(|_| Lost::Unsent("it is being stopped".into()))?
+            }
+        };
         loop {
-            let (mut sender, is_new) = match self.take() {
-                Some(sender) => (sender, false),
-                None => (Box::pin(self.dialer.dial()).await.map_err(|why| Lost::Unsent(why.into()))?, true),
+            let kept = self.idle().take(Sender::is_closed);
+            let (mut sender, born, is_new) = match kept {
+                Some((sender, born)) => (sender, born, false),
+                None => {
+                    let sender = Box::pin(self.dialer.dial()).await.map_err(|why| Lost::Unsent(why.into()))?;
+                    (sender, Instant::now(), true)
+                }
             };
             if sender.ready().await.is_err() {
                 if is_new {
@@ -81,13 +94,14 @@ impl Pool {
                 }
                 continue;
             }
+            let Some(sent) = request.take() else { return Err(Lost::Unsent("there is nothing to send".into())) };
             begun();
-            let mut error = match sender.try_send_request(request).await {
-                Ok(response) => return Ok((response, Held { sender, room: Some(room) })),
+            let mut error = match sender.try_send_request(sent).await {
+                Ok(response) => return Ok((response, Held { sender, born, room: Some(room) })),
                 Err(error) => error,
             };
             match error.take_message() {
-                Some(unsent) if !is_new => request = unsent,
+                Some(unsent) if !is_new => *request = Some(unsent),
                 Some(_) => return Err(Lost::Unsent("it closed the connection at once".into())),
                 None => return Err(Lost::Unknown(format!("the connection broke: {}", causes(error.error())).into())),
             }
@@ -96,32 +110,12 @@ impl Pool {
 
     /// Puts a connection back whose response has been read to its end.
     pub(super) fn put(&self, held: Held) {
-        if held.sender.is_closed() {
-            return;
-        }
-        let mut idle = self.idle();
-        if idle.len() < IDLE_MAX {
-            idle.push((held.sender, Instant::now()));
+        if !held.sender.is_closed() {
+            self.idle().put(held.sender, held.born);
         }
     }
 
-    /// The one that was used last, as long as it is likely to be open.
-    fn take(&self) -> Option<Sender> {
-        let mut idle = self.idle();
-        while let Some((sender, since)) = idle.pop() {
-            if since.elapsed() >= IDLE_TIME {
-                // All that lie below it are older.
-                idle.clear();
-                return None;
-            }
-            if !sender.is_closed() {
-                return Some(sender);
-            }
-        }
-        None
-    }
-
-    fn idle(&self) -> MutexGuard<'_, Vec<(Sender, Instant)>> {
+    fn idle(&self) -> MutexGuard<'_, Idle<Sender>> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -3,6 +3,8 @@
 use super::super::slot::{HttpRefusal, Lost};
 use super::super::stderr::printable;
 use super::body::collect;
+use super::retry_after;
+use super::session::Http;
 use crate::protocol::error::{METHOD_NOT_FOUND, RpcError};
 use crate::protocol::frame::{Body, Frame};
 use bytes::Bytes;
@@ -10,6 +12,7 @@ use http::header::{LOCATION, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderMap, Response, StatusCode};
 use hyper::body::Incoming;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// How much of a refusal's body is looked at.
 const BODY_MAX: usize = 64 * 1024;
@@ -27,11 +30,33 @@ pub(super) enum Refused {
     Status(HttpRefusal),
 }
 
+impl Refused {
+    /// What happened, for a person.
+    pub(super) fn text(&self) -> String {
+        match self {
+            Self::Error(raw, status) => said(raw.clone(), *status),
+            Self::Session(text) => text.to_string(),
+            Self::Status(refusal) => refusal.text.to_string(),
+        }
+    }
+}
+
 /// Reads a refusal.
-pub(super) async fn read(response: Response<Incoming>, has_session: bool) -> Refused {
+pub(super) async fn read(response: Response<Incoming>, http: &Http) -> Refused {
     let (head, body) = response.into_parts();
+    let pause = wanted_pause(head.status, &head.headers);
+    if let Some(pause) = pause {
+        // From now on, and not once its words were read.
+        http.wire.pause(pause, &describe(head.status, &head.headers, &Bytes::new(), None));
+    }
     let body = collect(body, BODY_MAX).await.unwrap_or_default();
-    judge(head.status, &head.headers, &body, has_session)
+    judge(head.status, &head.headers, &body, http.has_session())
+}
+
+/// How long whoever has too much to do, or is down, wants to be left alone.
+fn wanted_pause(status: StatusCode, headers: &HeaderMap) -> Option<Duration> {
+    let may_ask = status == StatusCode::TOO_MANY_REQUESTS || status.is_server_error();
+    retry_after::pause(headers).filter(|_| may_ask)
 }
 
 fn judge(status: StatusCode, headers: &HeaderMap, body: &Bytes, has_session: bool) -> Refused {
@@ -55,7 +80,9 @@ fn judge(status: StatusCode, headers: &HeaderMap, body: &Bytes, has_session: boo
     match error {
         _ if is_session_lost => Refused::Session(text),
         Some(error) => Refused::Error(error.raw().clone(), status.as_u16()),
-        None => Refused::Status(HttpRefusal { status: status.as_u16(), text, retry_after: retry_after(headers) }),
+        None => {
+            Refused::Status(HttpRefusal { status: status.as_u16(), text, retry_after: wanted_pause(status, headers) })
+        }
     }
 }
 
@@ -66,8 +93,12 @@ pub(super) fn says_nothing(status: u16) -> bool {
 
 /// A JSON-RPC error whose status matters more.
 pub(super) fn status_of(raw: Bytes, status: u16) -> Lost {
+    plain(status, said(raw, status).into())
+}
+
+fn said(raw: Bytes, status: u16) -> String {
     let message = RpcError::from_raw(raw).message().unwrap_or_default();
-    plain(status, format!("HTTP {status}: {}", cut(&message)).into())
+    format!("HTTP {status}: {}", cut(&message))
 }
 
 /// A refusal of which only the status is known.
@@ -91,6 +122,7 @@ fn describe(status: StatusCode, headers: &HeaderMap, body: &Bytes, error: Option
         (WWW_AUTHENTICATE.as_str(), "WWW-Authenticate"),
         ("mcp-auth-server", "Mcp-Auth-Server"),
         (LOCATION.as_str(), "Location"),
+        (RETRY_AFTER.as_str(), "Retry-After"),
     ] {
         if let Some(value) = headers.get(name) {
             text = format!("{text} ({word}: {})", cut(&String::from_utf8_lossy(value.as_bytes())));
@@ -101,15 +133,6 @@ fn describe(status: StatusCode, headers: &HeaderMap, body: &Bytes, error: Option
 
 fn cut(text: &str) -> String {
     printable(&text.chars().take(TEXT_MAX).collect::<String>())
-}
-
-/// The seconds that are asked for; a date means a while.
-fn retry_after(headers: &HeaderMap) -> Option<u64> {
-    let value = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
-    match value.parse::<u64>() {
-        Ok(seconds) => Some(seconds),
-        Err(_) => value.ends_with("GMT").then_some(30),
-    }
 }
 
 #[cfg(test)]
@@ -148,18 +171,23 @@ mod tests {
     fn a_refusal_says_what_the_upstream_said_and_asked_for() {
         let mut headers = HeaderMap::new();
         headers.insert(WWW_AUTHENTICATE, "Bearer realm=\"x\"".parse().unwrap());
-        headers.insert(RETRY_AFTER, "7".parse().unwrap());
         match judge(StatusCode::UNAUTHORIZED, &headers, &Bytes::from_static(b"go away\x1b"), false) {
             Refused::Status(refusal) => {
                 assert_eq!(
                     &*refusal.text,
                     "HTTP 401 Unauthorized: go away\u{fffd} (WWW-Authenticate: Bearer realm=\"x\")"
                 );
-                assert_eq!(refusal.retry_after, Some(7));
+                assert_eq!(refusal.retry_after, None);
             }
             other => panic!("{other:?}"),
         }
-        headers.insert(RETRY_AFTER, "-3".parse().unwrap());
-        assert_eq!(retry_after(&headers), None);
+        headers = HeaderMap::new();
+        headers.insert(RETRY_AFTER, "7".parse().unwrap());
+        for (status, expected) in [(429, Some(7)), (503, Some(7)), (500, Some(7)), (401, None), (302, None)] {
+            let status = StatusCode::from_u16(status).unwrap();
+            let Refused::Status(refusal) = judge(status, &headers, &Bytes::new(), false) else { panic!() };
+            assert_eq!(refusal.retry_after, expected.map(Duration::from_secs), "{status}");
+            assert!(refusal.text.ends_with("(Retry-After: 7)"), "{}", refusal.text);
+        }
     }
 }

@@ -8,10 +8,11 @@ use super::body::{is_stream, one};
 use super::pool::{Held, causes};
 use super::session::Http;
 use crate::call::LogLevel;
-use crate::protocol::Method;
+use crate::lifecycle::Stretch;
 use crate::protocol::frame::{Body, Frame};
 use crate::protocol::object::Key;
 use crate::protocol::sse::{Decoder, SseEvent};
+use crate::protocol::{Method, Object};
 use bytes::Bytes;
 use http_body::Body as _;
 use http_body_util::BodyExt;
@@ -28,6 +29,9 @@ const RESUME_AFTER: Duration = Duration::from_secs(1);
 const DRAIN_MAX: Duration = Duration::from_secs(1);
 /// How long chunks of a result that an answer announced may go on there.
 const CHUNKS_MAX: Duration = Duration::from_secs(60 * 60);
+/// How long a stream that only tells of what happens may be silent, comments and all. Whoever is behind it may be gone without
+/// anybody between having said so; asking anew costs little.
+pub(super) const SILENT_MAX: Duration = Duration::from_secs(5 * 60);
 /// What an upstream can ask for.
 const RETRY: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(60));
 
@@ -35,7 +39,11 @@ const RETRY: (Duration, Duration) = (Duration::from_millis(20), Duration::from_s
 pub(super) struct Reading<'a> {
     pub(super) http: &'a Arc<Http>,
     pub(super) id: u64,
+    /// In which of the upstream's lives it was begun.
+    pub(super) life: u64,
     pub(super) slot: &'a Arc<Slot>,
+    /// It is never answered: it tells of what happens.
+    pub(super) listens: bool,
 }
 
 /// What a stream has said of how it is resumed.
@@ -82,7 +90,11 @@ pub(super) async fn answer(reading: &Reading<'_>, body: Incoming, held: Held) ->
         }
         idle += 1;
         drop((body, held));
-        sleep(place.retry.unwrap_or(RESUME_AFTER)).await;
+        tokio::select! {
+            biased;
+            () = reading.http.wire.lives.end_of(reading.life) => return Err(Lost::Unknown(why.into())),
+            () = sleep(place.retry.unwrap_or(RESUME_AFTER)) => {}
+        }
         (body, held) = resume(reading.http, &place)
             .await
             .map_err(|lost| Lost::Unknown(format!("{why}, and {}", lost.text()).into()))?;
@@ -91,7 +103,8 @@ pub(super) async fn answer(reading: &Reading<'_>, body: Incoming, held: Held) ->
 }
 
 async fn resume(http: &Arc<Http>, place: &Place) -> Result<(Incoming, Held), Lost> {
-    let (response, held) = http.wire.pool.send(http.get(place.last.as_deref()), || ()).await?;
+    http.wire.rested().await;
+    let (response, held) = http.wire.pool.send(&mut Some(http.get(place.last.as_deref())), || ()).await?;
     if !response.status().is_success() || !is_stream(&response) {
         return Err(Lost::Unknown(format!("it cannot be resumed: HTTP {}", response.status().as_u16()).into()));
     }
@@ -105,8 +118,9 @@ async fn read(
     place: &mut Place,
     idle: &mut u32,
 ) -> Result<(Body, Decoder), String> {
-    let Reading { http, id, slot } = reading;
+    let Reading { http, id, slot, listens, .. } = reading;
     let mut decoder = Decoder::new(http.wire.max);
+    let mut stretch = Stretch::default();
     loop {
         while let Some(event) = decoder.next_event() {
             let Ok(event) = event else {
@@ -124,10 +138,14 @@ async fn read(
             if let Some(answer) = one(&event.data, *id, &|frame| beside(http, slot, *id, frame)) {
                 return Ok((answer, decoder));
             }
+            stretch.did(event.data.len()).await;
         }
-        match body.frame().await {
-            Some(Ok(frame)) => frame.data_ref().into_iter().for_each(|chunk| decoder.push(chunk)),
-            Some(Err(error)) => return Err(format!("the stream broke before the answer: {}", causes(&error))),
+        match piece(body, *listens).await {
+            Some(Ok(frame)) => {
+                http.wire.pulse.beat();
+                frame.data_ref().into_iter().for_each(|chunk| decoder.push(chunk));
+            }
+            Some(Err(why)) => return Err(format!("the stream broke before the answer: {why}")),
             None => {
                 return Err(format!(
                     "the stream ended without the answer; no response was received for request id {id}"
@@ -135,6 +153,19 @@ async fn read(
             }
         }
     }
+}
+
+/// What comes next on a stream; of one that only tells of what happens, silence is an end.
+pub(super) async fn piece(body: &mut Incoming, listens: bool) -> Option<Result<http_body::Frame<Bytes>, String>> {
+    let next = body.frame();
+    let frame = match listens {
+        true => match timeout(SILENT_MAX, next).await {
+            Ok(frame) => frame,
+            Err(_) => return Some(Err(format!("nothing came on it for {} s", SILENT_MAX.as_secs()))),
+        },
+        false => next.await,
+    };
+    frame.map(|frame| frame.map_err(|error| causes(&error)))
 }
 
 /// Whether an event holds a message; others are for somebody else.
@@ -150,7 +181,7 @@ pub(super) fn beside(http: &Arc<Http>, slot: &Arc<Slot>, id: u64, frame: Frame) 
                 params.get(Key::ProgressToken).and_then(|raw| std::str::from_utf8(raw).ok()?.parse::<u64>().ok());
             match token == Some(id) {
                 true => _ = slot.push(Arrival::Progress(params)),
-                false => http.wire.inbox.violated("unknown_token", &"progress of another request"),
+                false => progressed(http, params),
             }
         }
         Frame::Notification { method: Method::Message, params } => {
@@ -163,6 +194,7 @@ pub(super) fn beside(http: &Arc<Http>, slot: &Arc<Slot>, id: u64, frame: Frame) 
             }
         }
         Frame::Notification { method: Method::Acknowledged, params } => _ = slot.push(Arrival::Acknowledged(params)),
+        Frame::Notification { method: Method::TaskChanged, params } => _ = slot.push(Arrival::Task(params)),
         Frame::Request { id, method, params } => asked(http, Asked { id, method, params, on: Some(slot.clone()) }),
         other => unrelated(http, other),
     }
@@ -173,9 +205,18 @@ pub(super) fn unrelated(http: &Arc<Http>, frame: Frame) {
     let inbox = &http.wire.inbox;
     match frame {
         Frame::Notification { method: Method::Cancelled, params } => http.desk().withdrawn(&params),
+        Frame::Notification { method: Method::Progress, params } => progressed(http, params),
         Frame::Notification { method, params } => inbox.notified(method, params),
         Frame::Request { id, method, params } => asked(http, Asked { id, method, params, on: None }),
         Frame::Response { .. } => inbox.violated("unknown_id", &"an answer to an id that was never ours"),
+    }
+}
+
+/// Progress of no request on whose stream it came: of a task that was made, or nobody's.
+fn progressed(http: &Arc<Http>, params: Object) {
+    let inbox = &http.wire.inbox;
+    if !http.made.progressed(&**inbox, params) {
+        inbox.violated("unknown_token", &"progress of another request");
     }
 }
 

@@ -1,14 +1,18 @@
 //! The way to an HTTP upstream, whatever session there is just now: connections, fixed headers, limits.
 
+use super::super::super::config::Breaker;
 use super::super::inbox::Inbox;
+use super::super::pulse::Pulse;
+use super::credentials::Credentials;
 use super::dial::Dialer;
+use super::lives::Lives;
 use super::pool::Pool;
+use super::restraint::Restraint;
 use crate::lifecycle::Tasks;
 use http::header::{ACCEPT, CONTENT_TYPE, HOST, USER_AGENT};
 use http::{HeaderMap, HeaderValue};
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
-use tokio_util::sync::CancellationToken;
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const BOTH: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
@@ -21,10 +25,17 @@ pub(crate) struct Wire {
     pub(super) base: HeaderMap,
     pub(super) max: usize,
     pub(super) inbox: Arc<dyn Inbox>,
+    /// Whether anything was heard.
+    pub(super) pulse: Pulse,
     /// How many exchanges are under way or wait for a connection.
     pub(super) exchanges: AtomicUsize,
+    /// When nothing is sent.
+    pub(super) restraint: Restraint,
+    /// Whether it takes what it is called with.
+    pub(super) credentials: Credentials,
     pub(super) tasks: Tasks,
-    over: CancellationToken,
+    /// What is under way ends with the life that it was begun in.
+    pub(super) lives: Arc<Lives>,
 }
 
 impl Wire {
@@ -33,11 +44,12 @@ impl Wire {
         url: &http::Uri,
         given: &HeaderMap,
         max: usize,
+        breaker: Option<Breaker>,
         inbox: Arc<dyn Inbox>,
         tasks: Tasks,
     ) -> Result<Arc<Self>, String> {
-        let over = CancellationToken::new();
-        let dialer = Dialer::new(url, tasks.clone(), over.clone())?;
+        let lives = Arc::<Lives>::default();
+        let dialer = Dialer::new(url, tasks.clone(), lives.clone())?;
         let authority = url
             .authority()
             .map(|authority| authority.as_str().rsplit('@').next().unwrap_or_default())
@@ -62,14 +74,22 @@ impl Wire {
             base,
             max,
             inbox,
+            pulse: Pulse::default(),
             exchanges: AtomicUsize::new(0),
+            restraint: Restraint::new(breaker),
+            credentials: Credentials::default(),
             tasks,
-            over,
+            lives,
         }))
     }
 
-    /// Closes every connection.
+    /// Ends all that is under way, and tells whoever waits for it why; what comes later is a new beginning.
+    pub(crate) fn cut(&self, why: &str) {
+        self.lives.end(why);
+    }
+
+    /// Closes every connection, for good.
     pub(crate) fn close(&self) {
-        self.over.cancel();
+        self.lives.end_for_good("it is being stopped");
     }
 }

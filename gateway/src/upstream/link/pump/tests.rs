@@ -1,5 +1,8 @@
 //! Frames to and fro over an in-memory pipe: what belongs where, what is dropped, how it ends.
 
+mod shapes;
+mod turns;
+
 use super::super::super::tests::rig::{Rig, call, config, outcome};
 use super::*;
 use crate::call::{Event, Failure, Outcome, Reason, Step};

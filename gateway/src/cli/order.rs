@@ -1,0 +1,95 @@
+//! `trunkline start NAME`, `stop NAME` and `restart NAME`: what a person orders an upstream of a running gateway to do.
+
+use std::io::Write;
+use std::time::Duration;
+
+use anyhow::{Context, anyhow};
+
+use crate::config::excerpt::printable;
+use crate::lifecycle::Order;
+
+use super::args::Status;
+use super::failure::Failure;
+use super::look::{self, Row};
+
+/// How long a start is watched, and how often it is looked at.
+const WATCHED: Duration = Duration::from_secs(90);
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// Gives the order, and watches what comes of it.
+pub(super) fn run(order: Order, upstream: &Status) -> Result<(), Failure> {
+    let name = &upstream.name;
+    if !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-') {
+        return Err(anyhow!("`{}` cannot be the name of an upstream", printable(name)).into());
+    }
+    let (status, said) = look::post(&upstream.look, &format!("/upstreams/{name}/{}", order.as_str()))?;
+    let mut page = match status {
+        200 | 202 => said,
+        _ => return Err(anyhow!("`{name}` was not ordered to {}: {}", order.as_str(), printable(said.trim())).into()),
+    };
+    if order != Order::Stop {
+        page = watched(upstream, page)?;
+    }
+    let row: Row =
+        serde_json::from_str(&page).context("what answers there is no gateway, or one of another version")?;
+    let mut out = std::io::stdout().lock();
+    match upstream.look.json {
+        true => writeln!(out, "{page}")?,
+        false => writeln!(out, "{}", line(&row))?,
+    }
+    let is_as_ordered = if order == Order::Stop { row.state == "stopped" } else { row.state == "ready" };
+    match is_as_ordered {
+        true => Ok(()),
+        false => Err(anyhow!("`{name}` is {}", state(&row)).into()),
+    }
+}
+
+/// Looks until the start has come to an end, well or not.
+fn watched(upstream: &Status, mut page: String) -> Result<String, Failure> {
+    for _ in 0..WATCHED.as_millis() / LOOK_EVERY.as_millis() {
+        let row: serde_json::Value = serde_json::from_str(&page).unwrap_or_default();
+        if row["state"] != "starting" {
+            break;
+        }
+        #[allow(clippy::disallowed_methods, reason = "a command that does nothing else")]
+        std::thread::sleep(LOOK_EVERY);
+        let whole: serde_json::Value = serde_json::from_str(&look::page(&upstream.look)?).unwrap_or_default();
+        let rows = whole["upstreams"].as_array().into_iter().flatten();
+        let Some(row) = rows.into_iter().find(|row| row["name"] == *upstream.name) else { break };
+        page = serde_json::to_string_pretty(row).context("JSON can be written")?;
+    }
+    Ok(page)
+}
+
+/// Where it stands, and why.
+fn state(row: &Row) -> String {
+    match &row.cause {
+        Some(cause) if row.state != "ready" => format!("{}: {}", row.state, printable(cause.trim())),
+        _ => row.state.clone(),
+    }
+}
+
+fn line(row: &Row) -> String {
+    let tools = row.items.as_ref().filter(|_| row.state == "ready");
+    let tools = tools.map(|items| format!(" ({})", look::counted(items.tools, "tool")));
+    format!("{} is {}{}", printable(&row.name), row.state, tools.unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_came_of_it_is_said_in_a_line() {
+        let row = |text: &str| -> Row { serde_json::from_str(text).unwrap() };
+        let ready =
+            row(r#"{"name":"a","transport":"stdio","state":"ready","since_seconds":0,"restarts":0,"cause":"it was",
+            "items":{"tools":3,"resources":0,"templates":0,"prompts":0}}"#);
+        assert_eq!((line(&ready).as_str(), state(&ready).as_str()), ("a is ready (3 tools)", "ready"));
+        let failed = row(
+            r#"{"name":"a","transport":"stdio","state":"failed","since_seconds":0,"restarts":0,"cause":"gone\u001b[2J",
+            "items":{"tools":3,"resources":0,"templates":0,"prompts":0}}"#,
+        );
+        assert_eq!((line(&failed).as_str(), state(&failed).as_str()), ("a is failed", "failed: gone\\u{1b}[2J"));
+    }
+}

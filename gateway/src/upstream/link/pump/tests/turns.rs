@@ -1,0 +1,42 @@
+//! Others have their turn while what an upstream writes does not end.
+
+use super::super::super::super::tests::rig::{Rig, config};
+use super::super::super::stderr::{self, Tail};
+use super::super::read;
+use std::cell::Cell;
+use tokio::task::yield_now;
+
+const LINES: usize = 20_000;
+
+/// How many turns a neighbour has on the same thread before this has ended.
+async fn turns_beside(work: impl Future<Output = ()>) -> usize {
+    let (turns, is_over) = (Cell::new(0), Cell::new(false));
+    let neighbour = async {
+        while !is_over.get() {
+            turns.set(turns.get() + 1);
+            yield_now().await;
+        }
+    };
+    let work = async {
+        work.await;
+        is_over.set(true);
+    };
+    tokio::join!(work, neighbour);
+    turns.get()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_flood_of_messages_leaves_others_their_turns() {
+    let rig = Rig::new(config());
+    let line = r#"{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"debug","data":"a"}}"#;
+    let text = format!("{line}\n").repeat(LINES);
+    let turns = turns_beside(async { drop(read(&rig.pipe, text.as_bytes(), 4096).await) }).await;
+    assert!(turns >= text.len() / (128 * 1024), "{turns} turns beside {} bytes", text.len());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_flood_on_stderr_leaves_others_their_turns() {
+    let text = "a line of no use to anybody\n".repeat(LINES);
+    let turns = turns_beside(stderr::drain("a", text.as_bytes(), Tail::default(), |_| ())).await;
+    assert!(turns >= text.len() / (128 * 1024), "{turns} turns beside {} bytes", text.len());
+}

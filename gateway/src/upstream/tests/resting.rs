@@ -1,0 +1,130 @@
+//! When an upstream that nobody needs is let go of, and what keeps it.
+
+use super::super::resting::{self, Told};
+use super::*;
+use crate::call::Reply;
+use crate::lifecycle::Order;
+
+const LIMIT: Duration = Duration::from_secs(600);
+
+/// An upstream that is ready, and may rest.
+fn ready() -> Rig {
+    let rig = Rig::new(Config { idle_stop: Some(LIMIT), ..config() });
+    rig.met(LEGACY, r#"{"tools":{},"resources":{"subscribe":true}}"#);
+    rig.standing.moved(State::Ready, None, None, None);
+    rig
+}
+
+fn tool(rig: &Rig) -> Reply {
+    rig.upstream().call(call(LEGACY, Method::ToolsCall, r#"{"name":"t"}"#))
+}
+
+/// Whether it is let go of within so long.
+async fn rests_within(rig: &Rig, time: Duration) -> bool {
+    matches!(tokio::time::timeout(time, resting::interrupted(&rig.standing)).await, Ok(Told::Idle))
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_nobody_needs_is_let_go_of_and_the_next_call_wakes_it() {
+    let rig = ready();
+    assert!(!rests_within(&rig, LIMIT - Duration::from_secs(1)).await);
+    assert!(rests_within(&rig, Duration::from_secs(1)).await);
+    resting::idle(&rig.standing);
+    assert_eq!(rig.upstream().state(), State::Idle);
+    let soon = Duration::from_secs(1);
+    assert!(tokio::time::timeout(soon, rig.standing.need.awaited()).await.is_err(), "nobody waits");
+    let waits = tool(&rig);
+    rig.standing.need.awaited().await;
+    drop(waits);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_in_flight_keeps_it_however_long_it_takes() {
+    let mut rig = ready();
+    let mut reply = tool(&rig);
+    let (id, _, _) = rig.far.request().await;
+    assert!(!rests_within(&rig, LIMIT * 20).await);
+    rig.far.result(&id, "{}").await;
+    outcome(&mut reply).await;
+    assert!(!rests_within(&rig, LIMIT - Duration::from_secs(1)).await, "its time begins anew");
+    assert!(rests_within(&rig, LIMIT).await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_subscription_keeps_it_and_one_to_nothing_does_not() {
+    let rig = ready();
+    let listen = |uris: &str| {
+        let params = format!(r#"{{"notifications":{{"resourceSubscriptions":{uris}}}}}"#);
+        rig.upstream().call(call(LEGACY, Method::Listen, &params))
+    };
+    let (ear, _lists) = (listen(r#"["a:1"]"#), listen("[]"));
+    assert!(!rests_within(&rig, LIMIT * 3).await);
+    drop(ear);
+    assert!(rests_within(&rig, LIMIT * 2).await);
+    let _ear = listen(r#"["a:1"]"#);
+    rig.standing.need.awaited().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_not_ready_is_not_let_go_of() {
+    let rig = ready();
+    rig.standing.moved(State::Starting, None, None, None);
+    assert!(!rests_within(&rig, LIMIT * 3).await);
+    let never = Rig::new(config());
+    never.met(LEGACY, "{}");
+    never.standing.moved(State::Ready, None, None, None);
+    assert!(!rests_within(&never, LIMIT * 100).await, "by default nothing rests");
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_that_is_stopped_refuses_at_once_and_says_what_to_do() {
+    let rig = ready();
+    let mut order = rig.board.order("a", Order::Stop).unwrap();
+    let Told::Order(ordered) = resting::interrupted(&rig.standing).await else { panic!() };
+    let (_, refused) = tool(&rig).outcome().await;
+    let Outcome::Error(Failure::Refused(refusal)) = refused else { panic!("{refused:?}") };
+    assert!(refusal.is_retriable && refusal.message.contains("trunkline start a"), "{}", refusal.message);
+    assert!(order.try_recv().is_err(), "its child still runs");
+    resting::off(&rig.standing, &resting::by_order(&rig.standing));
+    ordered.done();
+    order.await.unwrap();
+    let rest = resting::Rest::Ordered;
+    let (order, tasks) = (rig.board.order("a", Order::Start).unwrap(), Tasks::new());
+    assert!(resting::until_needed(&rig.standing, rest, &tasks).await);
+    order.await.unwrap();
+    assert_eq!((rig.upstream().state(), rig.standing.need.is_off()), (State::Starting, false));
+    tasks.end();
+    assert!(!resting::until_needed(&rig.standing, rest, &tasks).await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_stopped_by_hand_is_not_started_by_who_needs_it() {
+    let (rig, tasks) = (ready(), Tasks::new());
+    let starts = async |rest| {
+        let soon = Duration::from_secs(3600);
+        tokio::time::timeout(soon, resting::until_needed(&rig.standing, rest, &tasks)).await.is_ok()
+    };
+    rig.standing.need.wake();
+    assert!(!starts(resting::Rest::Ordered).await, "it is started by hand");
+    // Whoever rests until it is needed, and is told to stop then, does no longer.
+    rig.standing.need.awaited().await;
+    let order = rig.board.order("a", Order::Stop).unwrap();
+    let stops = async {
+        order.await.unwrap();
+        rig.standing.need.wake();
+    };
+    assert!(!tokio::join!(starts(resting::Rest::Needed), stops).0);
+    assert_eq!((rig.upstream().state(), rig.standing.need.is_off()), (State::Stopped, true));
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_waited_for_the_start_keeps_it_no_longer_than_anyone() {
+    let rig = ready();
+    // Several calls had it started, and were served when it was there.
+    (0..3).for_each(|_| rig.standing.need.wake());
+    assert!(rests_within(&rig, LIMIT * 2).await);
+    resting::idle(&rig.standing);
+    let (long, tasks) = (Duration::from_secs(3600), Tasks::new());
+    let again = resting::until_needed(&rig.standing, resting::Rest::Needed, &tasks);
+    assert!(tokio::time::timeout(long, again).await.is_err(), "nobody needs it now");
+}

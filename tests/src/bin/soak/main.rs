@@ -1,0 +1,170 @@
+//! The soak: random faults in ten upstreams under load, for as long as is wanted, and then what is left is compared with what
+//! was there after every kind of fault had come once.
+//!
+//! `soak --minutes 60` puts a fault in every ten seconds; `soak --seconds 60` one every two; `--every SECONDS` says otherwise.
+//! `soak --isolation` measures what each kind of fault in one upstream costs the other nine. `--seed N` plays a run again.
+
+#![allow(clippy::print_stdout, reason = "the report is what this program is for")]
+#![allow(clippy::disallowed_methods, reason = "it measures by the clock, and has no level of tasks")]
+
+mod isolation;
+mod report;
+
+use report::Report;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+use trunkline_tests::judge::history::{Census, History};
+use trunkline_tests::judge::invariants::Terms;
+use trunkline_tests::machine::stage::Face;
+use trunkline_tests::machine::{Hold, Load, Plan, Stage, round};
+use trunkline_tests::seed::{self, Seed};
+
+const WORKERS: usize = 8;
+const PACE: Duration = Duration::from_millis(20);
+/// What a hung call costs.
+const DEADLINE: Duration = Duration::from_secs(6);
+const HOLD: Hold = Hold { sick: 6, others: 12 };
+/// How many calls of each upstream come before anything else: connections and sessions are opened.
+const FIRST_CALLS: u64 = 20;
+/// How often every kind comes before the comparison begins.
+const PASSES: usize = 2;
+/// How many kinds come at once before the comparison begins.
+const AT_ONCE: usize = 5;
+/// 8 MiB.
+const GROWN_KIB: u64 = 8 * 1024;
+/// What a run of a few minutes may add to that: an allocator's own ups and downs, which do not grow with the time.
+const UNEVEN_KIB: u64 = 16 * 1024;
+const SHORT: Duration = Duration::from_secs(10 * 60);
+/// So often memory is looked at anew before it counts as grown.
+const LOOKS: usize = 40;
+
+const TERMS: Terms = Terms { slack: Duration::from_secs(10), spare: 0, grown_kib: Some(GROWN_KIB), lines: 20 };
+
+/// What was asked for.
+struct Wish {
+    length: Duration,
+    every: Duration,
+    isolation: bool,
+}
+
+const USAGE: &str = "usage: soak (--minutes N | --seconds N) [--every SECONDS] | --isolation, [--seed N]";
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    if words.iter().any(|word| word == "--help" || word == "-h") {
+        println!("{USAGE}");
+        return ExitCode::SUCCESS;
+    }
+    let wish = match wish(&words) {
+        Ok(wish) => wish,
+        Err(fault) => {
+            eprintln!("{fault}\n{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime can be made");
+    let holds = runtime.block_on(async {
+        let (number, seed) = wish.1.map_or_else(|| Seed::of_run("soak"), |number| (number, Seed::of(number)));
+        match wish.0.isolation {
+            true => isolation::measure(number, &seed).await,
+            false => soak(&wish.0, number, &seed).await,
+        }
+    });
+    // What the faults have left waiting in the scripted upstreams waits for good.
+    runtime.shutdown_background();
+    if holds { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn wish(words: &[String]) -> Result<(Wish, Option<u64>), String> {
+    let (mut length, mut every, mut number) = (None, None, None);
+    let mut isolation = false;
+    let mut words = words.iter();
+    while let Some(word) = words.next() {
+        if word == "--isolation" {
+            isolation = true;
+            continue;
+        }
+        let value: f64 = words.next().and_then(|text| text.parse().ok()).ok_or(format!("{word} wants a number"))?;
+        match word.as_str() {
+            "--minutes" => length = Some((Duration::from_secs_f64(value * 60.0), 10.0)),
+            "--seconds" => length = Some((Duration::from_secs_f64(value), 2.0)),
+            "--every" => every = Some(value),
+            "--seed" => number = Some(value as u64),
+            _ => return Err(format!("{word} means nothing here")),
+        }
+    }
+    let (length, usual) = match length {
+        Some(length) => length,
+        None if isolation => (Duration::ZERO, 0.0),
+        None => return Err("how long?".into()),
+    };
+    let every = Duration::from_secs_f64(every.unwrap_or(usual));
+    Ok((Wish { length, every, isolation }, number))
+}
+
+async fn soak(wish: &Wish, number: u64, seed: &Seed) -> bool {
+    let stage = Stage::set(Face::Http, Some(DEADLINE), seed).await;
+    let (mut plan, mut calls) = (Plan::new(seed), seed.part("round"));
+    let uneven = if wish.length < SHORT { UNEVEN_KIB } else { 0 };
+    let mut report = Report::new(number, Terms { grown_kib: Some(GROWN_KIB + uneven), ..TERMS });
+    println!("seed {number}: {:?}, a fault every {:?}", wish.length, wish.every);
+
+    let load = Load::start(&stage, WORKERS, PACE, &seed.part("warm"));
+    let begun = Instant::now();
+    load.each(FIRST_CALLS).await;
+    for _ in 0..PASSES {
+        let mut faults = plan.some(&stage, AT_ONCE);
+        loop {
+            let outcome = round(&stage, &load, &faults, HOLD, &mut calls).await;
+            report.add(&faults, outcome, load.take());
+            match plan.left() {
+                0 => break,
+                left => faults = plan.some(&stage, AT_ONCE.min(left)),
+            }
+        }
+    }
+    report.add_calls(load.stop().await);
+    let before = stage.at_rest(None, 0).await;
+    println!("after each kind of fault, {:?}: {before:?}", begun.elapsed());
+
+    let load = Load::start(&stage, WORKERS, PACE, &seed.part("load"));
+    let begun = Instant::now();
+    let mut ticks = tokio::time::interval(wish.every);
+    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    let mut told = begun;
+    while begun.elapsed() < wish.length {
+        ticks.tick().await;
+        let faults = plan.some(&stage, 1);
+        let outcome = round(&stage, &load, &faults, HOLD, &mut calls).await;
+        report.add(&faults, outcome, load.take());
+        stage.log();
+        if told.elapsed() > Duration::from_secs(60) {
+            told = Instant::now();
+            println!("{:?}: {} {:?}", begun.elapsed(), report.line(), stage.census().await);
+        }
+    }
+    report.add_calls(load.stop().await);
+    let after = rested(&stage, &before).await;
+    let mut history = History { stands: Some((before, after)), ..History::default() };
+    stage.tell(&mut history);
+    report.end(&history);
+    println!("{}", report.text(before, after));
+    if !report.holds() {
+        println!("to play this run again: soak … --seed {number} (or {}={number})", seed::VARIABLE);
+    }
+    report.holds()
+}
+
+/// What is left when all is at rest. An allocator gives memory back a little later than it was let go.
+async fn rested(stage: &Stage, before: &Census) -> Census {
+    let mut least = stage.at_rest(Some(before), 0).await;
+    for _ in 0..LOOKS {
+        if least.resident_kib <= before.resident_kib + GROWN_KIB {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(250)).await;
+        let now = stage.census().await;
+        least.resident_kib = least.resident_kib.min(now.resident_kib);
+    }
+    least
+}

@@ -1,0 +1,154 @@
+//! Forged histories: a clean one, and for each invariant ones that break it and nothing else.
+
+use super::*;
+use crate::judge::history::{Kept, Sight};
+
+/// One thing that is forged.
+type Change<T> = fn(&mut T);
+
+const TERMS: Terms = Terms { slack: Duration::from_millis(100), spare: 2, grown_kib: Some(8192), lines: 20 };
+
+fn made() -> Made {
+    let nonce = "nonce-1-1".to_owned();
+    let ends = vec![End::Result { id: "\"1\"".into(), nonce: Some(nonce.clone()) }];
+    let (took, deadline) = (Duration::from_millis(5), Some(Duration::from_secs(1)));
+    Made { upstream: "u1".into(), may_fail: false, id: "\"1\"".into(), nonce, took, deadline, ends }
+}
+
+fn clean() -> History {
+    let census = Census {
+        children: 11,
+        files: 60,
+        threads: 6,
+        tasks: 90,
+        sessions: 3,
+        resident_kib: 20_000,
+        ..Census::default()
+    };
+    let kept = Kept { upstream: "u1".into(), before: vec!["77".into()], after: vec!["77".into()] };
+    let line = |at| (Duration::from_secs(at), "{\"level\":\"WARN\",\"upstream\":\"u2\"}".to_owned());
+    History {
+        made: vec![made()],
+        complaints: Vec::new(),
+        ran: vec!["nonce-1-1".into(), "nonce-1-2".into()],
+        kept: vec![kept],
+        stands: Some((census, census)),
+        stdout: vec!["{\"jsonrpc\":\"2.0\",\"id\":\"1\",\"result\":{}}".into()],
+        // Twenty a minute, and then twenty more.
+        stderr: (0..20).map(line).chain((60..80).map(line)).collect(),
+        sights: vec![Sight {
+            fault: "a crash".into(),
+            page: Some(true),
+            metric: Some(true),
+            line: Some(true),
+            clears: Some(true),
+        }],
+    }
+}
+
+/// The invariants that a history breaks.
+fn broken(history: &History) -> Vec<Invariant> {
+    let mut all: Vec<Invariant> = judge(history, &TERMS).into_iter().map(|breach| breach.of).collect();
+    all.dedup();
+    all
+}
+
+/// Whether the clean history with this change breaks this invariant and no other.
+fn breaks(of: Invariant, what: &str, change: impl FnOnce(&mut History)) {
+    let mut history = clean();
+    change(&mut history);
+    assert_eq!(broken(&history), [of], "{what}: {:?}", judge(&history, &TERMS));
+}
+
+#[test]
+fn a_clean_history_breaks_nothing() {
+    assert_eq!(judge(&clean(), &TERMS), []);
+    let mut sick = clean();
+    let error = End::Error { id: "\"1\"".into(), message: "upstream u1 was killed".into() };
+    sick.made.push(Made { may_fail: true, ends: vec![error], ..made() });
+    assert_eq!(judge(&sick, &TERMS), [], "what is sick may fail, and says so");
+}
+
+#[test]
+fn correlation_can_break() {
+    let cases: [(&str, Change<Made>); 8] = [
+        ("lost", |made| made.ends.clear()),
+        ("closed", |made| made.ends = vec![End::Closed]),
+        ("doubled", |made| made.ends.push(made.ends[0].clone())),
+        ("crossed", |made| made.nonce = "nonce-1-9".into()),
+        ("the answer of nobody", |made| made.ends = vec![End::Result { id: "\"1\"".into(), nonce: None }]),
+        ("another id", |made| made.id = "1".into()),
+        ("late", |made| made.took = Duration::from_millis(1101)),
+        ("an error of nobody", |made| {
+            made.may_fail = true;
+            made.ends = vec![End::Error { id: "\"1\"".into(), message: "something went wrong".into() }];
+        }),
+    ];
+    for (what, change) in cases {
+        breaks(Invariant::Correlation, what, |history| change(&mut history.made[0]));
+    }
+    breaks(Invariant::Correlation, "a second answer", |history| history.complaints.push("a second answer".into()));
+}
+
+#[test]
+fn isolation_can_break() {
+    let error = End::Error { id: "\"1\"".into(), message: "upstream u1 is busy".into() };
+    breaks(Invariant::Isolation, "an error", |history| history.made[0].ends = vec![error]);
+    breaks(Invariant::Isolation, "another process", |history| history.kept[0].after.push("78".into()));
+}
+
+#[test]
+fn resources_can_break() {
+    let cases: [(&str, Change<Census>); 8] = [
+        ("a child", |census| census.children += 1),
+        ("a zombie", |census| census.zombies += 1),
+        ("files", |census| census.files += 3),
+        ("threads", |census| census.threads += 9),
+        ("tasks", |census| census.tasks += 3),
+        ("an entry", |census| census.pending += 1),
+        ("a session", |census| census.sessions += 1),
+        ("memory", |census| census.resident_kib += 8193),
+    ];
+    for (what, change) in cases {
+        breaks(Invariant::Resources, what, |history| change(&mut history.stands.as_mut().expect("it is there").1));
+        let (before, mut after) = clean().stands.expect("it is there");
+        change(&mut after);
+        assert_eq!(after.is_within(&before, 2), what == "memory", "{what}");
+    }
+}
+
+#[test]
+fn purity_can_break() {
+    for line in ["Loading model…", "{\"id\":1,\"result\":{}}", "{\"jsonrpc\":\"2.0\",\"id\":1}", ""] {
+        breaks(Invariant::Purity, line, |history| history.stdout.push(line.into()));
+    }
+}
+
+#[test]
+fn quiet_can_break() {
+    let at = Duration::from_secs(19);
+    let panic = "thread 'main' panicked at src/lib.rs:1:1".to_owned();
+    breaks(Invariant::Quiet, "a panic", |history| history.stderr.push((at, panic)));
+    let line = "{\"upstream\":\"u2\"}".to_owned();
+    breaks(Invariant::Quiet, "21 lines a minute", |history| history.stderr.insert(20, (at, line)));
+    let flood = (at, format!("{{\"message\":\"{CHATTER}\",\"upstream\":\"u3\"}}"));
+    breaks(Invariant::Quiet, "a flood", |history| history.stderr.extend(vec![flood; 42]));
+}
+
+#[test]
+fn at_most_once_can_break() {
+    breaks(Invariant::AtMostOnce, "a second run", |history| history.ran.push("nonce-1-1".into()));
+}
+
+#[test]
+fn visible_can_break() {
+    let cases: [Change<Sight>; 4] = [
+        |sight| sight.page = Some(false),
+        |sight| sight.metric = Some(false),
+        |sight| sight.line = Some(false),
+        |sight| sight.clears = Some(false),
+    ];
+    for change in cases {
+        breaks(Invariant::Visible, "unseen", |history| change(&mut history.sights[0]));
+    }
+}

@@ -1,0 +1,139 @@
+//! The load: workers that call without rest, each call with a nonce of its own, and take down what became of it.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use crate::client::{Answer, Request, tool};
+use crate::judge::{self, history::End, history::Made};
+use crate::machine::stage::{Ids, Stage, UPSTREAMS};
+use crate::seed::Seed;
+
+/// How long any call is waited for before it counts as lost.
+const LOST_AFTER: Duration = Duration::from_secs(60);
+
+/// Workers at work.
+pub struct Load {
+    shared: Arc<Shared>,
+    workers: JoinSet<()>,
+}
+
+/// What the workers share.
+struct Shared {
+    stage: Arc<Stage>,
+    stop: CancellationToken,
+    made: Mutex<Vec<Made>>,
+    /// How many calls of each upstream have ended.
+    ended: [AtomicU64; UPSTREAMS],
+    /// How long a worker rests between two calls.
+    pace: Duration,
+}
+
+impl Load {
+    /// So many workers for each caller, who rest so long between two calls.
+    #[must_use]
+    pub fn start(stage: &Arc<Stage>, workers: usize, pace: Duration, seed: &Seed) -> Load {
+        let shared = Arc::new(Shared {
+            stage: stage.clone(),
+            stop: CancellationToken::new(),
+            made: Mutex::default(),
+            ended: Default::default(),
+            pace,
+        });
+        let mut set = JoinSet::new();
+        for caller in 0..stage.callers.len() {
+            for worker in 0..workers {
+                let seed = seed.part(&format!("caller {caller} worker {worker}"));
+                set.spawn(work(shared.clone(), caller, seed));
+            }
+        }
+        Load { shared, workers: set }
+    }
+
+    /// How many calls of this upstream have ended.
+    #[must_use]
+    pub fn ended(&self, at: usize) -> u64 {
+        self.shared.ended[at].load(Ordering::Relaxed)
+    }
+
+    /// Waits until so many more calls of each upstream have ended.
+    pub async fn each(&self, calls: u64) {
+        let goals: Vec<u64> = (0..UPSTREAMS).map(|at| self.ended(at) + calls).collect();
+        while (0..UPSTREAMS).any(|at| self.ended(at) < goals[at]) {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+
+    /// What was made since this was last asked.
+    #[must_use]
+    pub fn take(&self) -> Vec<Made> {
+        std::mem::take(&mut *self.shared.made.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Stops when every open call has ended, and gives what was made since it was last asked.
+    pub async fn stop(mut self) -> Vec<Made> {
+        self.shared.stop.cancel();
+        while let Some(ended) = self.workers.join_next().await {
+            ended.expect("a worker ends in order");
+        }
+        self.take()
+    }
+}
+
+async fn work(shared: Arc<Shared>, caller: usize, mut seed: Seed) {
+    while !shared.stop.is_cancelled() {
+        let at = seed.below(UPSTREAMS);
+        let made = call(&shared.stage, caller, at, &mut seed).await;
+        shared.made.lock().unwrap_or_else(PoisonError::into_inner).push(made);
+        shared.ended[at].fetch_add(1, Ordering::Relaxed);
+        tokio::select! {
+            () = tokio::time::sleep(shared.pace) => {}
+            () = shared.stop.cancelled() => {}
+        }
+    }
+}
+
+/// One call of one upstream's echo, and what became of it. A few are larger than any buffer on the way.
+pub async fn call(stage: &Stage, caller: usize, at: usize, seed: &mut Seed) -> Made {
+    let filling = if seed.chance(2) { 200_000 } else { seed.below(300) };
+    call_with(stage, caller, at, filling, seed).await
+}
+
+/// One call whose arguments hold so many bytes beside the nonce.
+pub(crate) async fn call_with(stage: &Stage, caller: usize, at: usize, filling: usize, seed: &mut Seed) -> Made {
+    let (place, caller) = (&stage.places[at], &stage.callers[caller]);
+    let nonce = judge::nonce();
+    let (id, request) = request(&place.upstream.name, &nonce, caller.ids, filling, seed);
+    let (sickness, begun) = (place.sickness(), Instant::now());
+    let answer = caller.client.start(request).await.settled(LOST_AFTER).await;
+    let took = begun.elapsed();
+    let may_fail = sickness % 2 == 1 || place.sickness() != sickness;
+    let ends = answer.map(end).into_iter().collect();
+    Made { upstream: place.upstream.name.clone(), may_fail, id, nonce, took, deadline: stage.deadline, ends }
+}
+
+fn request(upstream: &str, nonce: &str, ids: Ids, filling: usize, seed: &mut Seed) -> (String, Request) {
+    let number = nonce.rsplit('-').next().expect("a nonce ends in a number");
+    let id = match ids {
+        Ids::Always(id) => id.to_owned(),
+        Ids::Texts => format!("\"{upstream} \u{fc} {number}\""),
+        Ids::Numbers if seed.chance(50) => format!("-{number}"),
+        Ids::Numbers => (9_007_199_254_740_993_u64 + number.parse::<u64>().expect("a number")).to_string(),
+    };
+    let filling = "f".repeat(filling);
+    let arguments = format!("{{\"nonce\":\"{nonce}\",\"filling\":\"{filling}\"}}");
+    (id.clone(), tool(&format!("{upstream}__echo"), &arguments).id(&id))
+}
+
+fn end(answer: Option<Answer>) -> End {
+    let Some(answer) = answer else { return End::Closed };
+    let Some(frame) = &answer.frame else { return End::Closed };
+    let id = frame.id_text().to_owned();
+    match &frame.error {
+        Some(_) => End::Error { id, message: answer.message() },
+        None => End::Result { id, nonce: judge::echoed(&answer) },
+    }
+}

@@ -1,0 +1,108 @@
+//! One of the machine's upstreams: where it stands, what it has done, and whether it is sick.
+
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::cable::Cable;
+use crate::journal::{Event, Order, What};
+use crate::process;
+use crate::upstream::Upstream;
+use crate::within::until;
+
+/// An upstream with what is known of it.
+pub struct Place {
+    /// The upstream.
+    pub upstream: Upstream,
+    /// What lies between the gateway and an HTTP upstream.
+    pub cable: Option<Cable>,
+    book: Mutex<Book>,
+    /// How many sessions it had when it forgot them.
+    had: AtomicUsize,
+    /// Odd while it has a fault that may cost calls their answers.
+    sickness: AtomicU64,
+}
+
+/// What was read off its tape.
+#[derive(Default)]
+struct Book {
+    pids: Vec<u32>,
+    ran: Vec<String>,
+}
+
+impl Place {
+    /// A place for an upstream.
+    #[must_use]
+    pub fn new(upstream: Upstream, cable: Option<Cable>) -> Place {
+        Place { upstream, cable, book: Mutex::default(), had: AtomicUsize::new(0), sickness: AtomicU64::new(0) }
+    }
+
+    /// Takes down what it has told, which is then forgotten on its tape.
+    fn read(&self) -> MutexGuard<'_, Book> {
+        let mut book = self.book.lock().unwrap_or_else(PoisonError::into_inner);
+        for Event { what, .. } in self.upstream.events.take() {
+            match what {
+                What::Started { pid } => book.pids.push(pid),
+                What::Executed { nonce } => book.ran.push(nonce),
+                _ => {}
+            }
+        }
+        book
+    }
+
+    /// The id of its latest process.
+    #[must_use]
+    pub fn pid(&self) -> Option<u32> {
+        self.read().pids.last().copied()
+    }
+
+    /// The nonces of all calls that it ever ran.
+    #[must_use]
+    pub fn ran(&self) -> Vec<String> {
+        self.read().ran.clone()
+    }
+
+    /// What it is known by: the ids of all its processes, or of its sessions.
+    #[must_use]
+    pub fn identity(&self) -> Vec<String> {
+        match &self.cable {
+            None => self.read().pids.iter().map(ToString::to_string).collect(),
+            Some(_) => self.upstream.sessions(),
+        }
+    }
+
+    /// Forgets all sessions.
+    pub async fn forgets(&self) {
+        self.had.store(self.upstream.sessions().len(), Ordering::SeqCst);
+        self.upstream.order(Order::ForgetSessions).await;
+    }
+
+    /// Waits until it has the sessions again that are in use: that of the lists, and that of the calls. What it had beside
+    /// them was left behind by earlier faults.
+    pub async fn is_known_again(&self) {
+        let had = self.had.load(Ordering::SeqCst).min(2);
+        let what = format!("{} has {had} sessions again", self.upstream.name);
+        until(&what, || async { (self.upstream.sessions().len() >= had).then_some(()) }).await;
+    }
+
+    /// Sends its process a signal.
+    pub fn signal(&self, name: &str) {
+        let pid = self.pid().expect("it has been started");
+        if process::is_alive(pid) {
+            process::signal(pid, name);
+        }
+    }
+
+    /// From now on it is sick, or well.
+    pub fn falls_ill(&self, is_ill: bool) {
+        let before = self.sickness();
+        if is_ill != (before % 2 == 1) {
+            self.sickness.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    /// A number that grows whenever it falls ill or recovers, odd while it is ill.
+    #[must_use]
+    pub fn sickness(&self) -> u64 {
+        self.sickness.load(Ordering::SeqCst)
+    }
+}

@@ -1,0 +1,201 @@
+//! A round: faults are put in, held until everybody has met them, seen from outside, taken out, and got over.
+
+use std::time::{Duration, Instant};
+
+use crate::judge::history::{End, Kept, Made, Sight};
+use crate::machine::fault::{Fault, Kind};
+use crate::machine::load::{Load, call};
+use crate::machine::look;
+use crate::machine::stage::{Stage, UPSTREAMS};
+use crate::seed::Seed;
+use crate::within::within_limit;
+
+/// How long a step of a round may take on a crowded machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// How long faults are held.
+#[derive(Clone, Copy, Debug)]
+pub struct Hold {
+    /// Until so many calls of each sick upstream have ended.
+    pub sick: u64,
+    /// Until so many calls of each other one have ended.
+    pub others: u64,
+}
+
+/// Which faults come, in order: by the seed alone.
+pub struct Plan {
+    seed: Seed,
+    waiting: Vec<(usize, Kind)>,
+}
+
+impl Plan {
+    /// A plan of this seed.
+    #[must_use]
+    pub fn new(seed: &Seed) -> Plan {
+        Plan { seed: seed.part("faults"), waiting: Vec::new() }
+    }
+
+    /// The next round: a fault, now and then two. Every kind comes before one comes again.
+    pub fn next(&mut self, stage: &Stage) -> Vec<Fault> {
+        let count = 1 + usize::from(self.seed.chance(25));
+        self.some(stage, count)
+    }
+
+    /// The next faults, up to so many, each in another upstream.
+    pub fn some(&mut self, stage: &Stage, count: usize) -> Vec<Fault> {
+        let mut faults: Vec<Fault> = Vec::new();
+        for _ in 0..count {
+            let mut fault = self.fault(stage);
+            // Upstreams that are reached the same way stand two apart.
+            let beside = (0..UPSTREAMS / 2).map(|step| (fault.at + 2 * step) % UPSTREAMS);
+            let free = beside.into_iter().find(|at| faults.iter().all(|other| other.at != *at));
+            fault.at = free.expect("there are fewer faults than upstreams of a kind");
+            faults.push(fault);
+        }
+        faults
+    }
+
+    /// How many kinds of faults are still to come before one comes again.
+    #[must_use]
+    pub fn left(&self) -> usize {
+        self.waiting.len()
+    }
+
+    fn fault(&mut self, stage: &Stage) -> Fault {
+        if self.waiting.is_empty() {
+            self.waiting = every_kind(stage);
+            for (at, _) in &mut self.waiting {
+                *at = (*at + 2 * self.seed.below(UPSTREAMS / 2)) % UPSTREAMS;
+            }
+            self.seed.shuffle(&mut self.waiting);
+        }
+        let (at, kind) = self.waiting.pop().expect("there are kinds of faults");
+        Fault::new(at, kind, stage.deadline, &mut self.seed)
+    }
+}
+
+/// Every kind on either transport, in one upstream of that transport.
+fn every_kind(stage: &Stage) -> Vec<(usize, Kind)> {
+    let of = |at: usize| Kind::of(stage.places[at].upstream.way()).iter().map(move |kind| (at, *kind));
+    of(0).chain(of(1)).collect()
+}
+
+/// What came of a round, beside the calls of the load.
+#[derive(Default)]
+pub struct Outcome {
+    /// How each fault was seen.
+    pub sights: Vec<Sight>,
+    /// Those who were well.
+    pub kept: Vec<Kept>,
+    /// Calls that the round itself made.
+    pub made: Vec<Made>,
+}
+
+/// Plays one round under a load.
+pub async fn round(stage: &Stage, load: &Load, faults: &[Fault], until: Hold, seed: &mut Seed) -> Outcome {
+    let sick: Vec<usize> = faults.iter().map(|fault| fault.at).collect();
+    let before = stage.identities(&sick);
+    let mut watches = Vec::new();
+    for fault in faults {
+        watches.push(Watch::begin(stage, fault).await);
+        stage.places[fault.at].falls_ill(fault.kind.may_spoil());
+        fault.inject(&stage.places[fault.at]).await;
+    }
+    hold(stage, load, &sick, until).await;
+    let mut outcome = Outcome::default();
+    for (fault, watch) in faults.iter().zip(&watches) {
+        let mut sight = watch.sees(stage).await;
+        let (made, clears) = got_over(stage, fault, 0, seed).await;
+        outcome.made.extend(made);
+        sight.clears = stage.has_pages().then_some(clears);
+        outcome.sights.push(sight);
+    }
+    outcome.kept = stage.kept(before);
+    outcome
+}
+
+/// Waits until enough calls have ended, of the sick and of the others.
+async fn hold(stage: &Stage, load: &Load, sick: &[usize], until: Hold) {
+    let goal = |at: usize| if sick.contains(&at) { until.sick } else { until.others };
+    let goals: Vec<u64> = (0..UPSTREAMS).map(|at| load.ended(at) + goal(at)).collect();
+    let met = async {
+        while (0..UPSTREAMS).any(|at| load.ended(at) < goals[at]) {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+            stage.log();
+        }
+    };
+    let what = format!("calls of every upstream end while {sick:?} are sick");
+    within_limit(PATIENCE, &what, met).await;
+}
+
+/// Takes a fault out, and waits until its upstream is well: the calls that this caller made until then, and whether the
+/// upstream is shown as well.
+pub async fn got_over(stage: &Stage, fault: &Fault, caller: usize, seed: &mut Seed) -> (Vec<Made>, bool) {
+    let place = &stage.places[fault.at];
+    fault.heal(place).await;
+    let made = recovers(stage, fault, caller, seed).await;
+    let clears = stage.is_well(&place.upstream.name).await;
+    place.falls_ill(false);
+    (made, clears)
+}
+
+/// Calls the upstream until one call is answered; all of them are told.
+async fn recovers(stage: &Stage, fault: &Fault, caller: usize, seed: &mut Seed) -> Vec<Made> {
+    let begun = Instant::now();
+    let mut all = Vec::new();
+    loop {
+        let made = call(stage, caller, fault.at, seed).await;
+        let is_answered = matches!(made.ends.as_slice(), [End::Result { .. }]);
+        all.push(made);
+        if is_answered {
+            return all;
+        }
+        assert!(begun.elapsed() < PATIENCE, "{fault:?} is over, and calls still fail: {:?}", all.last());
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        stage.log();
+    }
+}
+
+/// What was seen before a fault, to be compared with what is seen under it.
+struct Watch {
+    fault: Fault,
+    upstream: String,
+    trouble: f64,
+    restarts: u64,
+    lines: usize,
+}
+
+impl Watch {
+    async fn begin(stage: &Stage, fault: &Fault) -> Watch {
+        let upstream = stage.places[fault.at].upstream.name.clone();
+        let trouble = look::trouble(&stage.page("/metrics").await, &upstream);
+        let restarts = stage.row(&upstream).await.restarts;
+        Watch { fault: *fault, upstream, trouble, restarts, lines: stage.log().len() }
+    }
+
+    /// Where the fault is seen, each place looked at until it is, within bounds.
+    async fn sees(&self, stage: &Stage) -> Sight {
+        let kind = self.fault.kind;
+        let wants = |wanted: bool| (wanted && stage.has_pages()).then_some(false);
+        let mut sight = Sight {
+            fault: format!("{kind:?} in {}", self.upstream),
+            page: wants(kind.is_shown()),
+            metric: wants(kind.is_counted()),
+            line: kind.is_shown().then_some(false),
+            clears: None,
+        };
+        let begun = Instant::now();
+        while begun.elapsed() < PATIENCE / 2 && [sight.page, sight.metric, sight.line].contains(&Some(false)) {
+            let row = stage.row(&self.upstream).await;
+            let page = !row.is_well || row.restarts > self.restarts;
+            let metric = look::trouble(&stage.page("/metrics").await, &self.upstream) > self.trouble;
+            let named = |line: &str| crate::judge::invariants::named_in(line).as_ref() == Some(&self.upstream);
+            let line = stage.log()[self.lines..].iter().any(|(_, line)| named(line));
+            for (seen, now) in [(&mut sight.page, page), (&mut sight.metric, metric), (&mut sight.line, line)] {
+                *seen = seen.map(|seen| seen || now);
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        sight
+    }
+}

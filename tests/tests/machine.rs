@@ -1,0 +1,212 @@
+//! The fault machine: ten upstreams, four clients with eight calls each in flight, faults by a seed, the seven invariants.
+//!
+//! A run prints its seed; `TRUNKLINE_SEED` plays it again.
+
+#![allow(clippy::disallowed_methods)] // a test's tasks end with its runtime
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use trunkline_tests::cable::Carries;
+use trunkline_tests::judge::history::{End, History, Made};
+use trunkline_tests::judge::invariants::{Terms, judge};
+use trunkline_tests::machine::load::call;
+use trunkline_tests::machine::stage::{Face, ON_WIRE};
+use trunkline_tests::machine::{Fault, Hold, Kind, Load, Plan, Stage, round};
+use trunkline_tests::seed::Seed;
+use trunkline_tests::upstream::Way;
+use trunkline_tests::within::within;
+
+/// Enough for what is not at fault, however crowded the machine is; it is also what a hung call costs.
+const DEADLINE: Duration = Duration::from_secs(6);
+const PACE: Duration = Duration::from_millis(10);
+const HOLD: Hold = Hold { sick: 6, others: 6 };
+const TERMS: Terms = Terms { slack: Duration::from_secs(30), spare: 2, grown_kib: None, lines: 20 };
+
+/// So many rounds of faults under load, and the judge's word on all of it.
+async fn rounds(face: Face, rounds: usize, workers: usize, what: &str) {
+    let (_, seed) = Seed::of_run(what);
+    let stage = Stage::set(face, Some(DEADLINE), &seed).await;
+    let (mut plan, mut calls) = (Plan::new(&seed), seed.part("round"));
+    let mut history = History::default();
+    let warm = Load::start(&stage, workers, PACE, &seed.part("warm"));
+    warm.each(20).await;
+    history.made.extend(warm.stop().await);
+    let before = stage.at_rest(None, 0).await;
+    let load = Load::start(&stage, workers, PACE, &seed.part("load"));
+    for number in 0..rounds {
+        let faults = plan.next(&stage);
+        eprintln!("{what}: round {number}: {faults:?}");
+        let outcome = round(&stage, &load, &faults, HOLD, &mut calls).await;
+        history.sights.extend(outcome.sights);
+        history.kept.extend(outcome.kept);
+        history.made.extend(outcome.made);
+    }
+    history.made.extend(load.stop().await);
+    history.stands = Some((before, stage.at_rest(Some(&before), TERMS.spare).await));
+    stage.tell(&mut history);
+    let failed = history.made.iter().filter(|made| made.may_fail).count();
+    eprintln!("{what}: {} calls, {failed} of sick upstreams, {:?}", history.made.len(), history.stands);
+    assert_holds(&history);
+}
+
+/// The judge's word on all of it.
+fn assert_holds(history: &History) {
+    let breaches = judge(history, &TERMS);
+    if !breaches.is_empty() {
+        history.stderr.iter().for_each(|(at, line)| eprintln!("{at:?} {line}"));
+    }
+    let text: Vec<String> =
+        breaches.iter().take(20).map(|breach| format!("{:?}: {}", breach.of, breach.says)).collect();
+    assert!(breaches.is_empty(), "{} breaches:\n{}", breaches.len(), text.join("\n"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn faults_by_a_seed_break_no_invariant() {
+    rounds(Face::Http, 16, 8, "four clients by HTTP").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn faults_by_a_seed_break_no_invariant_for_a_host_on_stdio() {
+    rounds(Face::Stdio, 8, 32, "one host by stdio").await;
+}
+
+/// What ails an upstream as a whole is shown, and that it is over: by chance among the faults of a seed, and here always.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_ails_an_upstream_as_a_whole_is_shown_and_its_end_too() {
+    let (_, seed) = Seed::of_run("what is shown");
+    let stage = Stage::set(Face::Http, Some(DEADLINE), &seed).await;
+    let (mut history, mut calls) = (History::default(), seed.part("round"));
+    let load = Load::start(&stage, 4, PACE, &seed.part("load"));
+    let kinds = [(0, Kind::Stop), (1, Kind::DeadWire), (3, Kind::Status(500)), (5, Kind::Status(503))];
+    let faults = kinds.map(|(at, kind)| Fault::new(at, kind, stage.deadline, &mut calls));
+    // Two at a time, on either transport.
+    for two in faults.chunks(2) {
+        let outcome = round(&stage, &load, two, HOLD, &mut calls).await;
+        history.sights.extend(outcome.sights);
+        history.made.extend(outcome.made);
+    }
+    history.made.extend(load.stop().await);
+    stage.tell(&mut history);
+    assert_holds(&history);
+}
+
+/// With each kind of fault in turn on one upstream, held until every client has called all the others, listed all tools, and
+/// opened a session: nothing of that waits for what only the end of the fault could bring.
+async fn nobody_waits(way: Way) {
+    let (_, mut seed) = Seed::of_run("nobody waits behind what is sick");
+    let stage = Stage::set(Face::Http, None, &seed).await;
+    // Once without any fault: sessions of calls are opened.
+    let mut history = History { made: others(&stage, usize::MAX, &mut seed).await, ..History::default() };
+    let first = usize::from(way == Way::Http);
+    for kind in Kind::of(way) {
+        let at = first + 2 * seed.below(5);
+        let fault = Fault::new(at, *kind, stage.deadline, &mut seed);
+        let (place, known) = (&stage.places[at], stage.identities(&[at]));
+        place.falls_ill(kind.may_spoil());
+        fault.inject(place).await;
+        let held = {
+            let (stage, mut seed) = (stage.clone(), seed.part("sick"));
+            tokio::spawn(async move { call(&stage, 0, at, &mut seed).await })
+        };
+        let served = others(&stage, at, &mut seed);
+        history.made.extend(within(&format!("the others are served under {fault:?}"), served).await);
+        if kind.holds_calls() {
+            assert!(!held.is_finished(), "{fault:?} held its call while the others were served");
+            // It would never be answered, or not soon.
+            held.abort();
+        } else {
+            let made = within("the call of the sick one ends", held).await.expect("it is not aborted");
+            history.made.push(made);
+        }
+        fault.heal(place).await;
+        history.made.extend(within(&format!("{fault:?} is got over"), well(&stage, at, &mut seed)).await);
+        place.falls_ill(false);
+        history.kept.extend(stage.kept(known));
+    }
+    stage.tell(&mut history);
+    assert_holds(&history);
+}
+
+/// Calls an upstream until it answers.
+async fn well(stage: &Stage, at: usize, seed: &mut Seed) -> Vec<Made> {
+    let mut all = Vec::new();
+    while !matches!(all.last().map(|made: &Made| made.ends.as_slice()), Some([End::Result { .. }])) {
+        all.push(call(stage, 1, at, seed).await);
+    }
+    all
+}
+
+/// Every client calls every upstream but this one, and lists; a new client comes.
+async fn others(stage: &Arc<Stage>, sick: usize, seed: &mut Seed) -> Vec<Made> {
+    let all: Vec<usize> = (0..stage.callers.len()).collect();
+    let made = served(stage, &all, sick, seed).await;
+    stage.newcomer().await;
+    made
+}
+
+/// These clients call every upstream but this one, and list.
+async fn served(stage: &Arc<Stage>, callers: &[usize], sick: usize, seed: &mut Seed) -> Vec<Made> {
+    let mut calls = tokio::task::JoinSet::new();
+    for caller in callers.iter().copied() {
+        for at in (0..stage.places.len()).filter(|at| *at != sick) {
+            let (stage, mut seed) = (stage.clone(), seed.part(&format!("{caller} {at}")));
+            calls.spawn(async move { call(&stage, caller, at, &mut seed).await });
+        }
+        let stage = stage.clone();
+        let tools = async move { stage.callers[caller].client.tools().await.len() };
+        assert!(tools.await + 1 >= 10, "the others' tools are listed");
+    }
+    calls.join_all().await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_client_on_a_bad_wire_harms_nobody_and_goes_on_in_its_session() {
+    const BAD: [Carries; 6] = [
+        Carries::Late(40),
+        Carries::Nothing,
+        Carries::Resets,
+        Carries::Only(60),
+        Carries::Spoilt,
+        Carries::SpoiltQuestions,
+    ];
+    let (_, mut seed) = Seed::of_run("a client on a bad wire");
+    let stage = Stage::set(Face::Http, None, &seed).await;
+    let made = served(&stage, &[0, 1, 2, 3], usize::MAX, &mut seed).await;
+    let mut history = History { made, kept: Vec::new(), ..History::default() };
+    let (known, before) = (stage.identities(&[]), stage.at_rest(None, 0).await);
+    for how in BAD {
+        stage.wire().carry(how);
+        let own = {
+            let (stage, at, mut seed) = (stage.clone(), seed.below(10), seed.part("own"));
+            tokio::spawn(async move { call(&stage, ON_WIRE, at, &mut seed).await })
+        };
+        let others = served(&stage, &[0, 1, 3], usize::MAX, &mut seed);
+        history.made.extend(within(&format!("the others are served while one wire carries {how:?}"), others).await);
+        if how == Carries::Nothing {
+            assert!(!own.is_finished(), "its wire carries nothing");
+        }
+        stage.wire().carry(Carries::Plainly);
+        let own = within("its call ends", own).await.expect("it is not aborted");
+        // What reaches it through a bad wire is anything but another's answer.
+        let crossed = |end: &End| matches!(end, End::Result { nonce: Some(nonce), .. } if *nonce != own.nonce);
+        assert!(!own.ends.iter().any(crossed), "{how:?}: {own:?}");
+        stage.wire().sever();
+        stage.callers[ON_WIRE].client.http().rest();
+        history.made.extend(within("its session goes on", served(&stage, &[ON_WIRE], usize::MAX, &mut seed)).await);
+    }
+    history.kept = stage.kept(known);
+    history.stands = Some((before, stage.at_rest(Some(&before), TERMS.spare).await));
+    stage.tell(&mut history);
+    assert_holds(&history);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nobody_waits_behind_a_sick_child() {
+    nobody_waits(Way::Stdio).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nobody_waits_behind_a_sick_host() {
+    nobody_waits(Way::Http).await;
+}
