@@ -41,6 +41,12 @@ pub const CHILD_STDERR: &str = "child_stderr";
 /// The target of log events that say how an upstream fares, where `serve` shows a person the same in lines of its own.
 pub const UPSTREAM_STATE: &str = "upstream_state";
 
+/// The target of log events that are log messages of an upstream which no client wanted.
+pub const UPSTREAM_LOG: &str = "upstream_log";
+
+/// The target of log events that tell how many others about an upstream were left out.
+pub const LEFT_OUT: &str = "left_out";
+
 /// The upstream label of what the gateway answers itself.
 pub const GATEWAY: &str = "_gateway";
 

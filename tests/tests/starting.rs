@@ -228,3 +228,22 @@ async fn no_call_is_lost_however_often_its_upstream_is_let_go_of() {
     assert!(starts(&upstream).await > 1, "it was let go of");
     assert!(is_in(&gateway, "idle").await.contains("\"restarts\": 0"));
 }
+
+/// Of what is written about one upstream only so much is written in a minute; what was left out is told, and how it stood.
+#[tokio::test]
+async fn an_upstream_that_comes_and_goes_fills_no_log() {
+    const ORDERS: usize = 15;
+    let upstream = upstream(Way::Stdio).await;
+    let gateway = Gateway::serve(&Config::new().upstream(&upstream)).await;
+    for _ in 0..ORDERS {
+        assert!(order("restart", &gateway).await.status.success());
+        is_in(&gateway, "ready").await;
+    }
+    assert!(gateway.stop().await.success());
+    let about: Vec<String> = gateway.stderr.all();
+    let about: Vec<&String> = about.iter().filter(|line| line.contains("\"upstream\":\"up\"")).collect();
+    assert!((10..=21).contains(&about.len()), "19 and one, and one at the end: {about:#?}");
+    let last = about.last().expect("there are some");
+    assert!(last.contains("left out") && last.contains("\"last\":\"the upstream is ready\""), "{about:#?}");
+    assert!(!last.contains("\"lines\":0"), "{last}");
+}

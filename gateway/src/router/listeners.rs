@@ -212,7 +212,7 @@ impl Registry {
             if let Some(kept_back) = self.quota.take(upstream) {
                 let (level, data) = (level.as_str(), params.find("data").unwrap_or_default());
                 let data = &*String::from_utf8_lossy(data);
-                tracing::info!(upstream = &**upstream, level, data, kept_back, "log message of an upstream");
+                tracing::info!(target: signals::UPSTREAM_LOG, upstream = &**upstream, level, data, kept_back, "log message of an upstream");
             }
             return;
         }

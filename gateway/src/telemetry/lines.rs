@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -22,18 +22,33 @@ pub(super) struct Lines {
 
 enum Message {
     Line(Vec<u8>),
+    /// Something may be due later.
+    Look,
     /// Everything before this was written.
     Flushed(SyncSender<()>),
 }
 
+/// What is to be done at its time by the thread that writes the lines; what it says comes to them like all else.
+pub(super) trait Due: Send + Sync {
+    /// When it is due, if it is.
+    fn next(&self) -> Option<Instant>;
+    /// Its time may have come.
+    fn now(&self);
+}
+
 impl Lines {
-    /// Starts the thread that writes them.
-    pub(super) fn start(out: impl Write + Send + 'static) -> std::io::Result<Self> {
+    /// Starts the thread that writes them, and does what is due.
+    pub(super) fn start(out: impl Write + Send + 'static, due: Arc<dyn Due>) -> std::io::Result<Self> {
         let (sender, receiver) = sync_channel(LINES_MAX);
         let dropped = Arc::new(AtomicU64::new(0));
         let counted = dropped.clone();
-        std::thread::Builder::new().name("log".into()).spawn(move || write_all(&receiver, &counted, out))?;
+        std::thread::Builder::new().name("log".into()).spawn(move || write_all(&receiver, &counted, out, &*due))?;
         Ok(Self { sender, dropped })
+    }
+
+    /// Something may be due now, or sooner than before. Where there is no room to say so the thread is awake, and looks.
+    pub(super) fn look(&self) {
+        let _ = self.sender.try_send(Message::Look);
     }
 
     /// Hands a line in that is not of the log.
@@ -64,12 +79,23 @@ impl Lines {
     }
 }
 
-fn write_all(receiver: &Receiver<Message>, dropped: &AtomicU64, mut out: impl Write) {
-    while let Ok(message) = receiver.recv() {
+fn write_all(receiver: &Receiver<Message>, dropped: &AtomicU64, mut out: impl Write, due: &dyn Due) {
+    loop {
+        let wait = due.next().map(|at| at.saturating_duration_since(Instant::now()));
+        let message = match wait {
+            None => receiver.recv().map_err(RecvTimeoutError::from),
+            Some(Duration::ZERO) => {
+                due.now();
+                continue;
+            }
+            Some(wait) => receiver.recv_timeout(wait),
+        };
         // Nobody can be told that stderr is gone.
         match message {
-            Message::Line(line) => drop(out.write_all(&line)),
-            Message::Flushed(done) => drop(done.try_send(())),
+            Ok(Message::Line(line)) => drop(out.write_all(&line)),
+            Ok(Message::Flushed(done)) => drop(done.try_send(())),
+            Ok(Message::Look) | Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return,
         }
         let missing = dropped.swap(0, Ordering::Relaxed);
         if missing > 0 {
@@ -162,10 +188,19 @@ mod tests {
         }
     }
 
+    struct Nothing;
+
+    impl Due for Nothing {
+        fn next(&self) -> Option<Instant> {
+            None
+        }
+        fn now(&self) {}
+    }
+
     #[test]
     fn a_stderr_that_nobody_reads_stops_nobody() {
         let stuck = Stuck::default();
-        let lines = Lines::start(stuck.clone()).unwrap();
+        let lines = Lines::start(stuck.clone(), Arc::new(Nothing)).unwrap();
         for _ in 0..LINES_MAX + 10 {
             lines.put(b"x\n".to_vec());
         }

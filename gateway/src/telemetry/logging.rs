@@ -2,12 +2,15 @@
 
 use super::config::{Format, Log};
 use super::lines::Lines;
+use super::ration::{Ration, Rationed};
 use crate::signals;
 use std::io::{IsTerminal, Write};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
 
 /// So long the end of the process waits for its last lines.
 const FLUSH_WAIT: Duration = Duration::from_millis(250);
@@ -16,12 +19,14 @@ const FLUSH_WAIT: Duration = Duration::from_millis(250);
 const VERIFIER: &str = "rustls_platform_verifier";
 
 static LINES: OnceLock<Lines> = OnceLock::new();
+static RATION: OnceLock<Arc<Ration>> = OnceLock::new();
 
 /// Starts the log; once in a process, later calls change nothing. Where people are shown how the upstreams fare, lines of
 /// text about the same are left out.
 pub fn start(config: &Log, is_shown: bool) {
-    let Ok(lines) = Lines::start(std::io::stderr()) else { return };
-    if LINES.set(lines.clone()).is_err() {
+    let ration = Arc::<Ration>::default();
+    let Ok(lines) = Lines::start(std::io::stderr(), ration.clone()) else { return };
+    if LINES.set(lines.clone()).is_err() || RATION.set(ration.clone()).is_err() {
         return;
     }
     let is_text = match config.format {
@@ -29,16 +34,20 @@ pub fn start(config: &Log, is_shown: bool) {
         Format::Json => false,
         Format::Auto => std::io::stderr().is_terminal(),
     };
+    let filter = filter(config, is_shown && is_text);
+    // Who asks for more than the usual is given all of it.
+    let is_usual = filter.max_level_hint().is_some_and(|most| most <= LevelFilter::INFO);
+    let rationed = is_usual.then(|| Rationed { ration, lines: lines.clone() });
     let builder = tracing_subscriber::fmt()
-        .with_env_filter(filter(config, is_shown && is_text))
+        .with_env_filter(filter)
         // Colours would be written in the very bytes that make foreign text dangerous.
         .with_ansi(false)
         .with_target(false)
         .with_writer(lines);
     // Where something else has taken the log already, as in a test, that stays.
     let _ = match is_text {
-        true => builder.compact().try_init(),
-        false => builder.json().flatten_event(true).with_current_span(false).try_init(),
+        true => builder.compact().finish().with(rationed).try_init(),
+        false => builder.json().flatten_event(true).with_current_span(false).finish().with(rationed).try_init(),
     };
 }
 
@@ -69,6 +78,9 @@ pub fn say(text: &str) {
 
 /// Waits a moment for the last lines; for the end of the process.
 pub fn flush() {
+    if let Some(ration) = RATION.get() {
+        ration.end();
+    }
     if let Some(lines) = LINES.get() {
         lines.flush(FLUSH_WAIT);
     }

@@ -8,4 +8,5 @@ pub mod observe;
 
 mod lines;
 mod orders;
+mod ration;
 mod report;

@@ -206,6 +206,16 @@ fn quiet(stderr: &[(Duration, String)], terms: &Terms) -> Vec<String> {
     breaches
 }
 
+/// Whether so many lines were written about this upstream within the minute before this time that the next one may be left out.
+#[must_use]
+pub fn is_used_up(stderr: &[(Duration, String)], upstream: &str, at: Duration) -> bool {
+    /// The gateway keeps the rest of the twenty: for itself, and for the lines that only say how an upstream fares.
+    const SURE: usize = 12;
+    let is_recent = |when: Duration| when + Duration::from_secs(60) > at;
+    let is_counted = |line: &str| words_of(line) == Words::Ours && named_in(line).as_deref() == Some(upstream);
+    stderr.iter().filter(|(when, line)| is_recent(*when) && is_counted(line)).count() >= SURE
+}
+
 /// Whose words a line of the log repeats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Words {

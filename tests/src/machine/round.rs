@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use crate::judge::history::{End, Kept, Made, Sight};
+use crate::judge::invariants::is_used_up;
 use crate::machine::fault::{Fault, Kind};
 use crate::machine::load::{Load, call};
 use crate::machine::look;
@@ -190,7 +191,10 @@ impl Watch {
             let page = !row.is_well || row.restarts > self.restarts;
             let metric = look::trouble(&stage.page("/metrics").await, &self.upstream) > self.trouble;
             let named = |line: &str| crate::judge::invariants::named_in(line).as_ref() == Some(&self.upstream);
-            let line = stage.log()[self.lines..].iter().any(|(_, line)| named(line));
+            let log = stage.log();
+            let at = log.last().map_or(Duration::ZERO, |(at, _)| *at);
+            // Of an upstream that is sick again and again the log has a part only, and says so.
+            let line = log[self.lines..].iter().any(|(_, line)| named(line)) || is_used_up(&log, &self.upstream, at);
             for (seen, now) in [(&mut sight.page, page), (&mut sight.metric, metric), (&mut sight.line, line)] {
                 *seen = seen.map(|seen| seen || now);
             }

@@ -136,6 +136,17 @@ fn quiet_can_break() {
 }
 
 #[test]
+fn of_who_was_told_of_often_the_next_line_may_be_left_out() {
+    let line = |second: u64| (Duration::from_secs(second), "{\"upstream\":\"u2\"}".to_owned());
+    let lines: Vec<_> = (0..12).map(line).collect();
+    let at = |second: u64| is_used_up(&lines, "u2", Duration::from_secs(second));
+    assert_eq!((at(12), at(59), at(60)), (true, true, false));
+    assert!(
+        !is_used_up(&lines, "u3", Duration::from_secs(12)) && !is_used_up(&lines[1..], "u2", Duration::from_secs(12))
+    );
+}
+
+#[test]
 fn at_most_once_can_break() {
     breaks(Invariant::AtMostOnce, "a second run", |history| history.ran.push("nonce-1-1".into()));
 }
