@@ -1,5 +1,6 @@
 //! A stream of server-sent events to one client connection, with comments that keep it alive.
 
+use crate::lifecycle::Stretch;
 use crate::protocol::{frame, sse};
 use crate::signals;
 use bytes::Bytes;
@@ -47,6 +48,7 @@ pub struct Stream {
     /// A message was given since the connection was last flushed.
     is_unflushed: bool,
     is_done: bool,
+    stretch: Stretch,
     period: Duration,
     alarm: Pin<Box<Sleep>>,
     open: Open,
@@ -61,6 +63,7 @@ impl Stream {
             last: None,
             is_unflushed: false,
             is_done: false,
+            stretch: Stretch::default(),
             period,
             alarm: Box::pin(tokio::time::sleep(period)),
             open: Open::new(kind),
@@ -78,6 +81,8 @@ impl Stream {
         if let Some(last) = self.last.take() {
             return Poll::Ready(Some(self.give(last)));
         }
+        // What waits for a slow client may be thousands of messages.
+        std::task::ready!(self.stretch.poll_turn(cx));
         match self.feed.poll_next(cx) {
             // Some clients lose a notice that arrives in one piece with the response: what was given is flushed first.
             Poll::Ready(Some(last)) if last.is_last && self.is_unflushed => {
@@ -108,6 +113,7 @@ impl Stream {
         self.is_unflushed = true;
         self.is_done = fed.is_last;
         self.rest();
+        self.stretch.wrote(fed.frame.len());
         let mut out = Vec::new();
         sse::encode(fed.id.as_deref(), &fed.frame, &mut out);
         out.into()
@@ -142,5 +148,39 @@ impl Open {
 impl Drop for Open {
     fn drop(&mut self) {
         self.gauge.decrement(1.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Messages that are all there already.
+    struct Waiting(usize);
+
+    impl Feed for Waiting {
+        fn poll_next(&mut self, _cx: &mut Context<'_>) -> Poll<Option<Fed>> {
+            self.0 -= 1;
+            Poll::Ready(Some(Fed { is_last: self.0 == 0, ..Fed::event(b"{}".to_vec()) }))
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn of_thousands_that_wait_only_so_many_are_written_in_one_turn() {
+        let mut stream = Stream::new(Waiting(5_000), Vec::new(), Duration::from_secs(15), "sse");
+        let (mut in_a_row, mut written) = (0, 0);
+        while !stream.is_done() {
+            std::future::poll_fn(|cx| {
+                in_a_row = 0;
+                while !stream.is_done() && stream.poll_chunk(cx).map(drop).is_ready() {
+                    in_a_row += 1;
+                }
+                Poll::Ready(())
+            })
+            .await;
+            assert!(in_a_row <= 128, "{in_a_row} messages in one turn");
+            written += in_a_row;
+        }
+        assert_eq!(written, 5_000);
     }
 }

@@ -82,6 +82,8 @@ pub(crate) async fn read(pipe: &Arc<Pipe>, mut input: impl AsyncRead + Unpin, ma
         };
         while let Some(line) = lines.next_line() {
             sorter.line(line, max);
+            // Its bytes count as they are read.
+            stretch.message(0).await;
             if sorter.good == 0 && sorter.bad >= GARBAGE_MAX {
                 return ReadEnd::NotMcp(format!(
                     "it wrote {GARBAGE_MAX} lines to stdout that are not MCP, and none that is"

@@ -313,3 +313,25 @@ async fn an_address_that_lists_no_tools_either_is_none() {
     tasks.end();
     bounded(tasks.ended()).await;
 }
+
+#[tokio::test]
+async fn a_flood_on_the_stream_of_a_call_is_read_at_a_measured_pace_and_its_answer_comes() {
+    const LOGS: u32 = 3_200;
+    let log = r#"data: {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"debug","data":"a"}}"#;
+    let host = Host::start(move |seen| {
+        Box::pin(async move {
+            legacy(&seen, "s1").unwrap_or_else(|| {
+                events(&format!("{}{}", format!("{log}\n\n").repeat(LOGS as usize), seen.event(r#"{"content":[]}"#)))
+            })
+        })
+    })
+    .await;
+    let (upstream, board, tasks) = start(host.config());
+    is(&board, State::Ready).await;
+    let begun = tokio::time::Instant::now();
+    assert!(matches!(bounded(outcome(&mut upstream.call(tool()))).await, Outcome::Complete(_)));
+    // 64 in two milliseconds; a machine that is busy only makes it longer.
+    assert!(begun.elapsed() >= LOGS / 64 * Duration::from_millis(2), "{:?}", begun.elapsed());
+    tasks.end();
+    bounded(upstream.stopped()).await;
+}

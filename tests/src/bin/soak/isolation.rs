@@ -82,8 +82,17 @@ struct Bench {
     well: Span,
 }
 
-/// Measures every kind; whether each stays within the larger of 1.2 times and 2 ms more.
-pub(crate) async fn measure(number: u64, seed: &Seed) -> bool {
+/// Whether a kind's name begins so.
+pub(crate) fn is_known(begin: &str) -> bool {
+    [Way::Stdio, Way::Http].into_iter().flat_map(Kind::of).any(|kind| begins(*kind, begin))
+}
+
+fn begins(kind: Kind, begin: &str) -> bool {
+    format!("{kind:?}").starts_with(begin)
+}
+
+/// Measures every kind whose name begins so; whether each stays within the larger of 1.2 times and 2 ms more.
+pub(crate) async fn measure(number: u64, seed: &Seed, only: &str) -> bool {
     let stage = Stage::set(Face::Http, Some(DEADLINE), seed).await;
     let mut dice = seed.part("faults");
     CALLERS.iter().for_each(|caller| stage.callers[*caller].client.http().rest());
@@ -113,7 +122,8 @@ pub(crate) async fn measure(number: u64, seed: &Seed) -> bool {
         for kind in Kind::of(way) {
             let at = usize::from(way == Way::Http) + 2 * dice.below(UPSTREAMS / 2);
             let fault = Fault::new(at, *kind, bench.stage.deadline, &mut dice);
-            if !bench.holds(&fault, way).await {
+            // By the same seed it befalls the same upstream, alone or not.
+            if begins(*kind, only) && !bench.holds(&fault, way).await {
                 beyond.push(name(&fault, way));
             }
         }

@@ -2,7 +2,8 @@
 //! was there after every kind of fault had come once.
 //!
 //! `soak --minutes 60` puts a fault in every ten seconds; `soak --seconds 60` one every two; `--every SECONDS` says otherwise.
-//! `soak --isolation` measures what each kind of fault in one upstream costs the other nine. `--seed N` plays a run again.
+//! `soak --isolation` measures what each kind of fault in one upstream costs the other nine, `soak --isolation --only Flood` that
+//! of the kinds whose name begins so. `--seed N` plays a run again.
 
 #![allow(clippy::print_stdout, reason = "the report is what this program is for")]
 #![allow(clippy::disallowed_methods, reason = "it measures by the clock, and has no level of tasks")]
@@ -45,9 +46,12 @@ struct Wish {
     length: Duration,
     every: Duration,
     isolation: bool,
+    /// How the names of those kinds begin that are measured; empty for all.
+    only: String,
 }
 
-const USAGE: &str = "usage: soak (--minutes N | --seconds N) [--every SECONDS] | --isolation, [--seed N]";
+const USAGE: &str =
+    "usage: soak (--minutes N | --seconds N) [--every SECONDS] | --isolation [--only HOW-A-KIND-BEGINS], [--seed N]";
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
@@ -66,7 +70,7 @@ fn main() -> ExitCode {
     let holds = runtime.block_on(async {
         let (number, seed) = wish.1.map_or_else(|| Seed::of_run("soak"), |number| (number, Seed::of(number)));
         match wish.0.isolation {
-            true => isolation::measure(number, &seed).await,
+            true => isolation::measure(number, &seed, &wish.0.only).await,
             false => soak(&wish.0, number, &seed).await,
         }
     });
@@ -77,11 +81,19 @@ fn main() -> ExitCode {
 
 fn wish(words: &[String]) -> Result<(Wish, Option<u64>), String> {
     let (mut length, mut every, mut number) = (None, None, None);
-    let mut isolation = false;
+    let (mut isolation, mut only) = (false, String::new());
     let mut words = words.iter();
     while let Some(word) = words.next() {
         if word == "--isolation" {
             isolation = true;
+            continue;
+        }
+        if word == "--only" {
+            only = words
+                .next()
+                .filter(|begin| isolation::is_known(begin))
+                .ok_or("--only wants how a kind of fault begins")?
+                .clone();
             continue;
         }
         let value: f64 = words.next().and_then(|text| text.parse().ok()).ok_or(format!("{word} wants a number"))?;
@@ -98,8 +110,11 @@ fn wish(words: &[String]) -> Result<(Wish, Option<u64>), String> {
         None if isolation => (Duration::ZERO, 0.0),
         None => return Err("how long?".into()),
     };
+    if !only.is_empty() && !isolation {
+        return Err("--only goes with --isolation".into());
+    }
     let every = Duration::from_secs_f64(every.unwrap_or(usual));
-    Ok((Wish { length, every, isolation }, number))
+    Ok((Wish { length, every, isolation, only }, number))
 }
 
 async fn soak(wish: &Wish, number: u64, seed: &Seed) -> bool {

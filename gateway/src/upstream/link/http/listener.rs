@@ -7,7 +7,7 @@ use super::session::Http;
 use super::stream::{self, Place};
 use crate::lifecycle::Stretch;
 use crate::protocol::frame::Frame;
-use crate::protocol::sse::Decoder;
+use crate::protocol::sse::{Decoder, SseEvent, TooLong};
 use http::StatusCode;
 use hyper::body::Incoming;
 use std::sync::Arc;
@@ -119,28 +119,9 @@ async fn read(http: &Arc<Http>, mut body: Incoming, place: &mut Place) -> bool {
     let mut stretch = Stretch::default();
     loop {
         while let Some(event) = decoder.next_event() {
-            let Ok(event) = event else {
-                http.wire.inbox.violated("event_too_long", &"an event on the background stream");
-                continue;
-            };
-            place.note(&event);
-            if !stream::is_message(&event) {
-                continue;
-            }
-            was_told = true;
-            let length = event.data.len();
-            let parts = if Frame::is_batch(&event.data) {
-                Frame::split(&event.data).unwrap_or_default()
-            } else {
-                vec![event.data]
-            };
-            for part in parts {
-                match Frame::parse(&part) {
-                    Ok(frame) => stream::unrelated(http, frame),
-                    Err(fault) => http.wire.inbox.violated("not_a_frame", &fault),
-                }
-            }
-            stretch.did(length).await;
+            let bytes = event.as_ref().map_or(0, |event| event.data.len());
+            was_told |= heed(http, event, place);
+            stretch.heard(bytes).await;
         }
         match stream::piece(&mut body, true).await {
             Some(Ok(frame)) => {
@@ -150,6 +131,27 @@ async fn read(http: &Arc<Http>, mut body: Incoming, place: &mut Place) -> bool {
             _ => return was_told,
         }
     }
+}
+
+/// Takes one event; whether it told anything.
+fn heed(http: &Arc<Http>, event: Result<SseEvent, TooLong>, place: &mut Place) -> bool {
+    let Ok(event) = event else {
+        http.wire.inbox.violated("event_too_long", &"an event on the background stream");
+        return false;
+    };
+    place.note(&event);
+    if !stream::is_message(&event) {
+        return false;
+    }
+    let parts =
+        if Frame::is_batch(&event.data) { Frame::split(&event.data).unwrap_or_default() } else { vec![event.data] };
+    for part in parts {
+        match Frame::parse(&part) {
+            Ok(frame) => stream::unrelated(http, frame),
+            Err(fault) => http.wire.inbox.violated("not_a_frame", &fault),
+        }
+    }
+    true
 }
 
 #[cfg(test)]

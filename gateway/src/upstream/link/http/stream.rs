@@ -11,7 +11,7 @@ use crate::call::LogLevel;
 use crate::lifecycle::Stretch;
 use crate::protocol::frame::{Body, Frame};
 use crate::protocol::object::Key;
-use crate::protocol::sse::{Decoder, SseEvent};
+use crate::protocol::sse::{Decoder, SseEvent, TooLong};
 use crate::protocol::{Method, Object};
 use bytes::Bytes;
 use http_body::Body as _;
@@ -118,27 +118,16 @@ async fn read(
     place: &mut Place,
     idle: &mut u32,
 ) -> Result<(Body, Decoder), String> {
-    let Reading { http, id, slot, listens, .. } = reading;
+    let Reading { http, id, listens, .. } = reading;
     let mut decoder = Decoder::new(http.wire.max);
     let mut stretch = Stretch::default();
     loop {
         while let Some(event) = decoder.next_event() {
-            let Ok(event) = event else {
-                http.wire
-                    .inbox
-                    .violated("event_too_long", &format_args!("an event of more than {} bytes", http.wire.max));
-                continue;
-            };
-            if place.note(&event) {
-                *idle = 0;
-            }
-            if !is_message(&event) {
-                continue;
-            }
-            if let Some(answer) = one(&event.data, *id, &|frame| beside(http, slot, *id, frame)) {
+            let bytes = event.as_ref().map_or(0, |event| event.data.len());
+            if let Some(answer) = heed(reading, event, place, idle) {
                 return Ok((answer, decoder));
             }
-            stretch.did(event.data.len()).await;
+            stretch.heard(bytes).await;
         }
         match piece(body, *listens).await {
             Some(Ok(frame)) => {
@@ -153,6 +142,23 @@ async fn read(
             }
         }
     }
+}
+
+/// Takes one event of a stream: the answer, where it holds that.
+fn heed(reading: &Reading<'_>, event: Result<SseEvent, TooLong>, place: &mut Place, idle: &mut u32) -> Option<Body> {
+    let Reading { http, id, slot, .. } = reading;
+    let Ok(event) = event else {
+        let max = http.wire.max;
+        http.wire.inbox.violated("event_too_long", &format_args!("an event of more than {max} bytes"));
+        return None;
+    };
+    if place.note(&event) {
+        *idle = 0;
+    }
+    if !is_message(&event) {
+        return None;
+    }
+    one(&event.data, *id, &|frame| beside(http, slot, *id, frame))
 }
 
 /// What comes next on a stream; of one that only tells of what happens, silence is an end.
@@ -246,9 +252,11 @@ fn give_back(http: &Arc<Http>, (mut body, rest): (Incoming, Decoder), held: Held
 /// Reads on behind an answer whose result comes in chunks: on this stream, or on another one.
 async fn chunked(http: Arc<Http>, (mut body, mut decoder): (Incoming, Decoder), held: Held, id: Bytes) {
     let (mut is_here, mut is_whole) = (false, false);
+    let mut stretch = Stretch::default();
     let is_broken = loop {
         while let Some(event) = decoder.next_event() {
             let Some(event) = event.ok().filter(is_message) else { continue };
+            stretch.message(event.data.len()).await;
             let Ok(Frame::Notification { method, params }) = Frame::parse(&event.data) else { continue };
             if chunks::is_chunk(&method) {
                 let part = chunks::part_of(&params).filter(|(of, _)| **of == *id);
