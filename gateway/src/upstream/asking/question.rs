@@ -147,7 +147,7 @@ impl Waiting {
         };
         match by.desk().settle(self.key) {
             Some(question) => {
-                by.answer(&question.id, &said);
+                by.answer(&question.id, &said, question.call());
                 self.count(outcome);
             }
             None => self.count("withdrawn"),

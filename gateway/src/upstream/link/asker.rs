@@ -16,8 +16,8 @@ pub(crate) trait Asker: Send + Sync {
     /// The calls that are open on it and during which a client can be asked, oldest first.
     fn calls(&self) -> Vec<Arc<Slot>>;
 
-    /// Writes an answer; nothing waits here.
-    fn answer(self: Arc<Self>, id: &Id, answer: &Answer);
+    /// Writes an answer; nothing waits here. Where it is not taken `call`, whose question it was, ends with that.
+    fn answer(self: Arc<Self>, id: &Id, answer: &Answer, call: Option<&Arc<Slot>>);
 
     /// The revision that is spoken, once that is known.
     fn revision(&self) -> Option<Revision>;

@@ -115,6 +115,14 @@ impl Desk {
 }
 
 impl Question {
+    /// The call that it belongs to, where it can be of no other.
+    pub(crate) fn call(&self) -> Option<&Arc<Slot>> {
+        match &self.on[..] {
+            [call] => Some(call),
+            _ => None,
+        }
+    }
+
     /// Whether both were put on one exchange, or on one session that has no call.
     fn shares_its_place(&self, other: &Self) -> bool {
         match (self.on.last(), other.on.last()) {

@@ -45,8 +45,14 @@ pub(crate) struct Asked {
 }
 
 impl Asked {
+    /// The call that cannot go on without the answer: not that of a ping, or of a word that nobody knows.
+    fn call(&self) -> Option<&Arc<Slot>> {
+        let is_question = matches!(self.method, Method::Elicitation | Method::Sampling | Method::RootsList);
+        self.on.as_ref().filter(|_| is_question)
+    }
+
     /// Answers it now.
     pub(crate) fn answer(&self, by: &Arc<dyn Asker>, answer: &Answer) {
-        by.clone().answer(&self.id, answer);
+        by.clone().answer(&self.id, answer, self.call());
     }
 }

@@ -242,7 +242,7 @@ impl Asker for Pipe {
         self.pending().calls()
     }
 
-    fn answer(self: Arc<Self>, id: &Id, answer: &Answer) {
+    fn answer(self: Arc<Self>, id: &Id, answer: &Answer, _call: Option<&Arc<Slot>>) {
         self.answered(&[answer.frame(id.raw())]);
     }
 

@@ -3,7 +3,7 @@
 use super::super::super::tests::host::{Host, Seen, empty, events, json};
 use super::super::super::{Upstream, config::Config};
 use super::*;
-use crate::call::Outcome;
+use crate::call::{Failure, Outcome};
 use crate::lifecycle::{Board, State, Tasks};
 
 const SHAKEN: &str = r#"{"protocolVersion":"2025-11-25","capabilities":{"tools":{}}}"#;
@@ -195,6 +195,34 @@ async fn on_the_background_stream_it_is_whose_calls_alone_are_open() {
     give(ask.answer, LEGACY, "{}");
     assert!(matches!(within(reply.outcome()).await.1, Outcome::Complete(_)));
     assert!(said(&host)[1].body.contains(r#""id":2,"result":{}"#));
+    tasks.end();
+    within(upstream.stopped()).await;
+}
+
+#[tokio::test]
+async fn a_call_whose_upstream_does_not_take_the_answer_ends_with_that_at_once() {
+    let host = Host::start(|seen| {
+        Box::pin(async move {
+            if seen.verb == "POST" && seen.method().is_empty() {
+                return json(500, "", "no room for answers");
+            }
+            if let Some(answer) = plain(&seen) {
+                return answer;
+            }
+            seen.write(events(&asks("1")));
+            std::future::pending().await
+        })
+    })
+    .await;
+    let (upstream, tasks) = ready(host.config()).await;
+    let mut reply = upstream.call(modern());
+    give(question(&mut reply).await.answer, LEGACY, r#"{"action":"decline"}"#);
+    let Outcome::Error(Failure::Refused(refusal)) = within(reply.outcome()).await.1 else { panic!("it is refused") };
+    let said = &refusal.message;
+    let parts = ["upstream `a`", "it did not take the answer to its question", "no room for answers"];
+    assert!(parts.iter().all(|part| said.contains(part)), "{said}");
+    // It is told that nobody waits any more.
+    host.saw("POST notifications/cancelled").await;
     tasks.end();
     within(upstream.stopped()).await;
 }

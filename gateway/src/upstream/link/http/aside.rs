@@ -1,10 +1,12 @@
 //! What is sent beside the exchanges: notifications, answers to what the upstream asks, the end of a session.
 
 use super::super::request::Request;
-use super::super::slot::Lost;
+use super::super::slot::{Arrival, Lost, Slot};
 use super::body::collect;
 use super::refused::{self, Refused};
 use super::session::Http;
+use crate::protocol::frame::Decimal;
+use crate::protocol::{Method, Object};
 use bytes::Bytes;
 use http_body::Body as _;
 use http_body_util::Full;
@@ -49,12 +51,46 @@ impl Http {
         });
     }
 
+    /// Sends the answer to a question. Where it is not taken the call that asked ends with that, and is withdrawn: it would
+    /// wait for what never comes.
+    pub(super) fn reply(self: &Arc<Self>, frame: Bytes, call: Option<Arc<Slot>>) {
+        let (posted, http) = (self.post(frame, None), self.clone());
+        self.wire.tasks.spawn(async move {
+            http.wire.rested().await;
+            let why = match timeout(ASIDE_MAX, told(&http, posted)).await {
+                Ok(Ok(())) => return,
+                Ok(Err(lost)) => lost.text().to_string(),
+                Err(_) => format!("nothing came back for {} s", ASIDE_MAX.as_secs()),
+            };
+            tracing::debug!(cause = why, "the answer to a question of an upstream was not taken");
+            let Some(call) = call else { return };
+            let id = http.number_of(&call);
+            let lost = Lost::Unknown(format!("it did not take the answer to its question: {why}").into());
+            if call.finish(Arrival::Lost(lost))
+                && let Some(id) = id
+            {
+                http.aside(vec![withdrawal(id)]);
+            }
+        });
+    }
+
     /// Ends the session, where there is one: the upstream may forget it.
     pub(crate) async fn farewell(&self) {
         if let Some(request) = self.delete().filter(|_| !self.wire.is_resting()) {
             let _ = timeout(Duration::from_secs(1), self.wire.pool.send_aside(request)).await;
         }
     }
+}
+
+/// What withdraws a request.
+pub(super) fn withdrawal(id: u64) -> Bytes {
+    let mut text = b"{\"requestId\":".to_vec();
+    text.extend_from_slice(Decimal::of(id).as_bytes());
+    text.push(b'}');
+    let params = Object::parse(text.into()).unwrap_or_default();
+    let mut cancelled = Vec::new();
+    Request::new(&Method::Cancelled, &params, None).write_notification(&mut cancelled);
+    cancelled.into()
 }
 
 /// Sends what wants no answer.

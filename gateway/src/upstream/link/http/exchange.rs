@@ -3,10 +3,9 @@
 use super::super::request::Request;
 use super::super::slot::{Arrival, Lost, Slot};
 use super::answer::{self, Asked};
-use super::aside::ASIDE_MAX;
+use super::aside::{ASIDE_MAX, withdrawal};
 use super::session::Http;
-use crate::protocol::frame::Decimal;
-use crate::protocol::{Method, Object};
+use crate::protocol::Method;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -150,14 +149,8 @@ impl Drop for HttpExchange {
         if self.ended || self.quiet || !was_sent {
             return;
         }
-        let mut text = b"{\"requestId\":".to_vec();
-        text.extend_from_slice(Decimal::of(self.id).as_bytes());
-        text.push(b'}');
-        let params = Object::parse(text.into()).unwrap_or_default();
-        let mut cancelled = Vec::new();
-        Request::new(&Method::Cancelled, &params, None).write_notification(&mut cancelled);
         // Its questions are answered before it is withdrawn.
-        said.push(cancelled.into());
+        said.push(withdrawal(self.id));
         self.http.aside(said);
     }
 }

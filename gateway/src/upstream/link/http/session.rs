@@ -94,6 +94,11 @@ impl Http {
         gone.map(|slot| asker::left(self, &slot)).unwrap_or_default()
     }
 
+    /// The number of a call that is open.
+    pub(super) fn number_of(&self, slot: &Arc<Slot>) -> Option<u64> {
+        self.open_calls().iter().find(|(_, open)| Arc::ptr_eq(open, slot)).map(|(id, _)| *id)
+    }
+
     fn open_calls(&self) -> MutexGuard<'_, BTreeMap<u64, Arc<Slot>>> {
         self.calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -229,9 +234,9 @@ impl Asker for Http {
         self.open_calls().values().cloned().collect()
     }
 
-    fn answer(self: Arc<Self>, id: &Id, answer: &Answer) {
+    fn answer(self: Arc<Self>, id: &Id, answer: &Answer, call: Option<&Arc<Slot>>) {
         if !self.is_modern() {
-            self.aside(vec![answer.frame(id.raw())]);
+            self.reply(answer.frame(id.raw()), call.cloned());
         }
     }
 
