@@ -16,7 +16,7 @@ const LITTLE: usize = 8 * 1024;
 /// So many messages that answer nothing are heard on one stream in [`PACE`]: who says more is made to wait. Each costs a turn of
 /// the task that reads its connection and one of that which reads the stream, so that a flood of them keeps two processors busy
 /// however short each turn is. On a pipe, where a read brings hundreds, and answers of other calls, nobody is made to wait.
-const PACE_MESSAGES: u32 = 64;
+const PACE_MESSAGES: u32 = 32;
 const PACE: Duration = Duration::from_millis(2);
 
 /// What a task has done since others had their turn.
@@ -143,9 +143,9 @@ mod tests {
         // Who says so many in a longer time is not.
         let begun = Instant::now();
         for _ in 0..10 * PACE_MESSAGES {
-            tokio::time::advance(PACE / 32).await;
+            tokio::time::advance(PACE / 16).await;
             stretch.heard(80).await;
         }
-        assert_eq!(begun.elapsed(), 10 * PACE_MESSAGES * (PACE / 32));
+        assert_eq!(begun.elapsed(), 10 * PACE_MESSAGES * (PACE / 16));
     }
 }

@@ -330,8 +330,8 @@ async fn a_flood_on_the_stream_of_a_call_is_read_at_a_measured_pace_and_its_answ
     is(&board, State::Ready).await;
     let begun = tokio::time::Instant::now();
     assert!(matches!(bounded(outcome(&mut upstream.call(tool()))).await, Outcome::Complete(_)));
-    // 64 in two milliseconds; a machine that is busy only makes it longer.
-    assert!(begun.elapsed() >= LOGS / 64 * Duration::from_millis(2), "{:?}", begun.elapsed());
+    // 32 in two milliseconds; a machine that is busy only makes it longer.
+    assert!(begun.elapsed() >= LOGS / 32 * Duration::from_millis(2), "{:?}", begun.elapsed());
     tasks.end();
     bounded(upstream.stopped()).await;
 }
