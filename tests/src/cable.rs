@@ -26,6 +26,8 @@ pub enum Carries {
     Nothing,
     /// Every connection, old or new, is reset.
     Resets,
+    /// Every connection on which an answer comes is reset before any of that answer is carried.
+    ResetsAnswers,
     /// The answers of a connection break off after so many bytes.
     Only(usize),
     /// One byte of each portion of an answer becomes NUL, which is allowed nowhere in HTTP heads and in JSON.
@@ -128,7 +130,7 @@ async fn connect(state: &State, mut near: TcpStream, seed: Seed) {
         let questions = carry(near_reads, far_writes, asks, Way::Questions, seed.part("questions"));
         let answers = carry(far_reads, near_writes, says, Way::Answers, seed.part("answers"));
         tokio::select! {
-            () = both(questions, answers) => false,
+            is_reset = both(questions, answers) => is_reset,
             _ = carries.wait_for(resets) => true,
             _ = sever.changed() => false,
         }
@@ -138,29 +140,29 @@ async fn connect(state: &State, mut near: TcpStream, seed: Seed) {
     }
 }
 
-/// Until the answers have ended, whatever becomes of the questions.
-async fn both(questions: impl Future<Output = ()>, answers: impl Future<Output = ()>) {
+/// Until the answers have ended, whatever becomes of the questions; says whether the connection is to be reset.
+async fn both(questions: impl Future<Output = bool>, answers: impl Future<Output = bool>) -> bool {
     let (mut questions, mut answers) = (std::pin::pin!(questions), std::pin::pin!(answers));
     tokio::select! {
-        () = &mut answers => {}
-        () = &mut questions => answers.await,
+        is_reset = &mut answers => is_reset,
+        _ = &mut questions => answers.await,
     }
 }
 
-/// Carries one way until it ends; then nothing more is said that way.
+/// Carries one way until it ends; then nothing more is said that way. Says whether the connection is to be reset.
 async fn carry(
     mut from: ReadHalf<'_>,
     mut to: WriteHalf<'_>,
     mut carries: watch::Receiver<Carries>,
     way: Way,
     mut seed: Seed,
-) {
+) -> bool {
     let mut portion = vec![0; 16 * 1024];
     let mut carried = 0;
     while let Ok(length @ 1..) = from.read(&mut portion).await {
         // What came while nothing is carried waits here, and what comes after it waits in the sockets.
         let moves = |how: &Carries| *how != Carries::Nothing;
-        let Ok(how) = carries.wait_for(moves).await.map(|how| *how) else { return };
+        let Ok(how) = carries.wait_for(moves).await.map(|how| *how) else { return false };
         let mut bytes = &mut portion[..length];
         match how {
             Carries::Late(most) => {
@@ -168,6 +170,7 @@ async fn carry(
                 tokio::time::sleep(Duration::from_millis(time as u64)).await;
             }
             Carries::Spoilt if way == Way::Answers => bytes[seed.below(length)] = 0,
+            Carries::ResetsAnswers if way == Way::Answers => return true,
             Carries::SpoiltQuestions if way == Way::Questions => bytes[seed.below(length)] = 0,
             Carries::Only(most) if way == Way::Answers => {
                 let room = most.saturating_sub(carried).min(length);
@@ -178,10 +181,11 @@ async fn carry(
         carried += bytes.len();
         let pieces = if how == Carries::InPieces { 7 } else { usize::MAX };
         if write(&mut to, bytes, pieces, &mut seed).await.is_err() || bytes.len() < length {
-            return;
+            return false;
         }
     }
     let _ = to.shutdown().await;
+    false
 }
 
 /// Writes in pieces of up to so many bytes.
@@ -276,6 +280,12 @@ mod tests {
             said(&mut socket, b"spoilt").await.expect("it comes back").iter().filter(|byte| **byte == 0).count(),
             1
         );
+        cable.carry(Carries::ResetsAnswers);
+        let ended = said(&mut socket, b"heard").await.expect_err("no answer");
+        assert_eq!(ended.kind(), std::io::ErrorKind::ConnectionReset);
+        cable.carry(Carries::Plainly);
+        let mut socket = dial(&cable).await;
+        said(&mut socket, b"again").await.expect("it comes back");
         cable.sever();
         assert_eq!(within("an end", socket.read(&mut [0; 8])).await.expect("an orderly end"), 0);
     }

@@ -234,6 +234,11 @@ impl Open<'_> {
         within(&format!("the outcome of request {}", self.id), self.answer).await.ok()
     }
 
+    /// Waits for the answer, `None` where the connection ended without one; giving up the wait loses nothing.
+    pub async fn settles(&mut self) -> Option<Answer> {
+        (&mut self.answer).await.ok()
+    }
+
     /// Waits so long for the answer. What came is given, `None` where the connection ended without one; nothing at all where
     /// the time is up.
     pub async fn settled(self, limit: std::time::Duration) -> Option<Option<Answer>> {

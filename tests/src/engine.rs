@@ -128,13 +128,25 @@ impl Engine {
         self.questions.declare(session, frame);
     }
 
-    /// Serves one request to its end: by the rules, else in the ordinary way.
+    /// Takes a request in: from now on a cancellation finds it.
+    pub fn admit(&self, frame: &Frame, outlet: &Outlet) -> CancellationToken {
+        let token = CancellationToken::new();
+        let key = (outlet.session().to_owned(), frame.id_text().to_owned());
+        lock(&self.open).push((key, token.clone()));
+        token
+    }
+
+    /// Serves one request to its end.
     pub async fn serve(&self, frame: &Frame, revision: Revision, outlet: &Outlet) {
+        let token = self.admit(frame, outlet);
+        self.serve_admitted(token, frame, revision, outlet).await;
+    }
+
+    /// Serves a request that was taken in to its end: by the rules, else in the ordinary way.
+    pub async fn serve_admitted(&self, token: CancellationToken, frame: &Frame, revision: Revision, outlet: &Outlet) {
         checks::frame(self, frame, revision).await;
         let id = frame.id_text().to_owned();
-        let token = CancellationToken::new();
         let key = (outlet.session().to_owned(), id.clone());
-        lock(&self.open).push((key.clone(), token.clone()));
         tokio::select! {
             biased;
             () = token.cancelled() => self.cancelled(&id, "notification").await,

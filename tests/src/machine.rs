@@ -2,6 +2,7 @@
 //! them by a seed. What happened is told as a history, for the judge.
 
 pub mod fault;
+pub mod given_up;
 pub mod load;
 pub mod look;
 pub mod place;

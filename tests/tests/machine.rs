@@ -7,11 +7,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
 use trunkline_tests::cable::Carries;
 use trunkline_tests::judge::history::{End, History, Made};
 use trunkline_tests::judge::invariants::{Terms, judge};
+use trunkline_tests::machine::given_up::echo_until;
 use trunkline_tests::machine::load::call;
-use trunkline_tests::machine::stage::{Face, ON_WIRE};
+use trunkline_tests::machine::stage::{Face, ON_WIRE, UPSTREAMS};
 use trunkline_tests::machine::{Fault, Hold, Kind, Load, Plan, Stage, round};
 use trunkline_tests::seed::Seed;
 use trunkline_tests::upstream::Way;
@@ -21,6 +24,8 @@ use trunkline_tests::within::within;
 const DEADLINE: Duration = Duration::from_secs(6);
 const PACE: Duration = Duration::from_millis(10);
 const HOLD: Hold = Hold { sick: 6, others: 6 };
+/// Who calls the one that is sick: a stateless client, and one with a session.
+const OF_SICK: [usize; 2] = [0, 1];
 const TERMS: Terms = Terms { slack: Duration::from_secs(30), spare: 2, grown_kib: None, lines: 20 };
 
 /// So many rounds of faults under load, and the judge's word on all of it.
@@ -77,8 +82,19 @@ async fn what_ails_an_upstream_as_a_whole_is_shown_and_its_end_too() {
     let (_, seed) = Seed::of_run("what is shown");
     let stage = Stage::set(Face::Http, Some(DEADLINE), &seed).await;
     let (mut history, mut calls) = (History::default(), seed.part("round"));
+    let warm = Load::start(&stage, 4, PACE, &seed.part("warm"));
+    warm.each(20).await;
+    history.made.extend(warm.stop().await);
+    let before = stage.at_rest(None, 0).await;
     let load = Load::start(&stage, 4, PACE, &seed.part("load"));
-    let kinds = [(0, Kind::Stop), (1, Kind::DeadWire), (3, Kind::Status(500)), (5, Kind::Status(503))];
+    let kinds = [
+        (0, Kind::Stop),
+        (1, Kind::DeadWire),
+        (3, Kind::Status(500)),
+        (2, Kind::CrashLoop),
+        (5, Kind::Status(503)),
+        (4, Kind::Exit),
+    ];
     let faults = kinds.map(|(at, kind)| Fault::new(at, kind, stage.deadline, &mut calls));
     // Two at a time, on either transport.
     for two in faults.chunks(2) {
@@ -87,6 +103,7 @@ async fn what_ails_an_upstream_as_a_whole_is_shown_and_its_end_too() {
         history.made.extend(outcome.made);
     }
     history.made.extend(load.stop().await);
+    history.stands = Some((before, stage.at_rest(Some(&before), TERMS.spare).await));
     stage.tell(&mut history);
     assert_holds(&history);
 }
@@ -98,6 +115,7 @@ async fn nobody_waits(way: Way) {
     let stage = Stage::set(Face::Http, None, &seed).await;
     // Once without any fault: sessions of calls are opened.
     let mut history = History { made: others(&stage, usize::MAX, &mut seed).await, ..History::default() };
+    let before = stage.at_rest(None, 0).await;
     let first = usize::from(way == Way::Http);
     for kind in Kind::of(way) {
         let at = first + 2 * seed.below(5);
@@ -105,18 +123,18 @@ async fn nobody_waits(way: Way) {
         let (place, known) = (&stage.places[at], stage.identities(&[at]));
         place.falls_ill(kind.may_spoil());
         fault.inject(place).await;
-        let held = {
-            let (stage, mut seed) = (stage.clone(), seed.part("sick"));
-            tokio::spawn(async move { call(&stage, 0, at, &mut seed).await })
-        };
+        let give_up = CancellationToken::new();
+        let held: Vec<_> = OF_SICK.map(|caller| held(&stage, (caller, at), *kind, &give_up, &seed)).into();
         let served = others(&stage, at, &mut seed);
         history.made.extend(within(&format!("the others are served under {fault:?}"), served).await);
         if kind.holds_calls() {
-            assert!(!held.is_finished(), "{fault:?} held its call while the others were served");
-            // It would never be answered, or not soon.
-            held.abort();
-        } else {
-            let made = within("the call of the sick one ends", held).await.expect("it is not aborted");
+            let is_held = held.iter().all(|call| !call.is_finished());
+            assert!(is_held, "{fault:?} held its calls while the others were served");
+            // They would never be answered, or not soon; whoever gives up does not wait for what is sick.
+            give_up.cancel();
+        }
+        for call in held {
+            let made = within("a call of the sick one ends", call).await.expect("it is not aborted");
             history.made.push(made);
         }
         fault.heal(place).await;
@@ -124,8 +142,27 @@ async fn nobody_waits(way: Way) {
         place.falls_ill(false);
         history.kept.extend(stage.kept(known));
     }
+    history.stands = Some((before, stage.at_rest(Some(&before), TERMS.spare).await));
     stage.tell(&mut history);
     assert_holds(&history);
+}
+
+/// A call of one that is sick. Where it is held it is given up in the end: a stateless client hangs up, another one cancels.
+fn held(
+    stage: &Arc<Stage>,
+    (caller, at): (usize, usize),
+    kind: Kind,
+    give_up: &CancellationToken,
+    seed: &Seed,
+) -> JoinHandle<Made> {
+    let (stage, give_up) = (stage.clone(), give_up.clone());
+    let mut seed = seed.part(&format!("sick {caller}"));
+    tokio::spawn(async move {
+        match kind.holds_calls() {
+            true => echo_until(&stage, caller, at, give_up.cancelled()).await,
+            false => call(&stage, caller, at, &mut seed).await,
+        }
+    })
 }
 
 /// Calls an upstream until it answers.
@@ -153,9 +190,9 @@ async fn served(stage: &Arc<Stage>, callers: &[usize], sick: usize, seed: &mut S
             let (stage, mut seed) = (stage.clone(), seed.part(&format!("{caller} {at}")));
             calls.spawn(async move { call(&stage, caller, at, &mut seed).await });
         }
-        let stage = stage.clone();
-        let tools = async move { stage.callers[caller].client.tools().await.len() };
-        assert!(tools.await + 1 >= 10, "the others' tools are listed");
+        let tools = stage.callers[caller].client.tools().await;
+        let listed = tools.iter().filter(|tool| tool.ends_with("__echo")).count();
+        assert!(listed + 1 >= UPSTREAMS, "the others' tools are listed");
     }
     calls.join_all().await
 }
@@ -174,7 +211,9 @@ async fn a_client_on_a_bad_wire_harms_nobody_and_goes_on_in_its_session() {
     let stage = Stage::set(Face::Http, None, &seed).await;
     let made = served(&stage, &[0, 1, 2, 3], usize::MAX, &mut seed).await;
     let mut history = History { made, kept: Vec::new(), ..History::default() };
-    let (known, before) = (stage.identities(&[]), stage.at_rest(None, 0).await);
+    // Coming to rest breaks connections, and with them what is asked in the background just then.
+    let before = stage.at_rest(None, 0).await;
+    let known = stage.identities(&[]);
     for how in BAD {
         stage.wire().carry(how);
         let own = {

@@ -59,6 +59,10 @@ pub(crate) async fn run(engine: &Engine, act: &Act, frame: &Frame, revision: Rev
                 outlet.send(Out::Answer(said)).await;
             });
         }
+        Act::Run => {
+            drop(engine.ordinary(frame, revision, outlet).await);
+            return false;
+        }
         Act::Hang => std::future::pending::<()>().await,
         Act::Exit(status) => std::process::exit(*status),
         Act::Error { code, message, data } => {

@@ -13,6 +13,8 @@ pub struct History {
     pub ran: Vec<String>,
     /// What the healthy upstreams were before, and are after.
     pub kept: Vec<Kept>,
+    /// What still runs at upstreams that are well though whoever called has given it up, in words.
+    pub unwithdrawn: Vec<String>,
     /// What the gateway held before, and holds after.
     pub stands: Option<(Census, Census)>,
     /// The lines on stdout where that is a transport.
@@ -30,6 +32,8 @@ pub struct Made {
     pub upstream: String,
     /// Whether that upstream had a fault at any moment of the call that may cost it its answer.
     pub may_fail: bool,
+    /// Whether its client gave it up: it need have no outcome then, and never has another's.
+    pub given_up: bool,
     /// The raw id it was sent with.
     pub id: String,
     /// Its nonce.

@@ -78,6 +78,7 @@ fn correlation(history: &History, terms: &Terms) -> Vec<String> {
             say(made, format!("took {:?}, and its deadline was {deadline:?}", made.took));
         }
         match made.ends.as_slice() {
+            [] | [End::Closed] if made.given_up => {}
             [] => say(made, "has no outcome".into()),
             [End::Closed] => say(made, "its connection was closed".into()),
             [End::Result { id, .. } | End::Error { id, .. }] if *id != made.id => {
@@ -109,8 +110,8 @@ fn isolation(history: &History) -> Vec<String> {
 }
 
 fn resources(history: &History, terms: &Terms) -> Vec<String> {
-    let Some((before, after)) = &history.stands else { return Vec::new() };
-    let mut breaches = Vec::new();
+    let mut breaches = history.unwithdrawn.clone();
+    let Some((before, after)) = &history.stands else { return breaches };
     for (what, may, of) in PARTS {
         let (before, after) = (of(before), of(after));
         if after > before + may.spare(terms.spare) {

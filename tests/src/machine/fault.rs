@@ -69,12 +69,27 @@ pub enum Kind {
     DeadWire,
     /// The wire resets each connection.
     ResetWire,
+    /// The wire resets each connection on which an answer comes: what was asked has run by then.
+    ResetAnswers,
     /// The wire breaks off within an answer.
     BrokenWire,
     /// The wire spoils answers.
     SpoiltAnswers,
     /// The wire spoils questions.
     SpoiltQuestions,
+}
+
+/// How it is shown that something ails an upstream as a whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shown {
+    /// It is not: it is its calls that say so.
+    Nowhere,
+    /// In that it was started again.
+    Counted,
+    /// In that it is not there.
+    Down,
+    /// In that it is there and not well, or not there at all.
+    Ailing,
 }
 
 const ON_STDIO: [Kind; 18] = [
@@ -98,7 +113,7 @@ const ON_STDIO: [Kind; 18] = [
     Kind::NotText,
 ];
 
-const ON_HTTP: [Kind; 22] = [
+const ON_HTTP: [Kind; 23] = [
     Kind::Hang,
     Kind::Late,
     Kind::Flood,
@@ -118,6 +133,7 @@ const ON_HTTP: [Kind; 22] = [
     Kind::SlowWire,
     Kind::DeadWire,
     Kind::ResetWire,
+    Kind::ResetAnswers,
     Kind::BrokenWire,
     Kind::SpoiltAnswers,
     Kind::SpoiltQuestions,
@@ -183,10 +199,16 @@ impl Kind {
         matches!(self, Kind::Kill | Kind::Exit | Kind::CrashLoop | Kind::HalfThenExit | Kind::SlowStart)
     }
 
-    /// Whether it is shown that something ails the upstream as a whole; else it is its calls that say so.
+    /// How it is shown that something ails the upstream as a whole, for as long as it lasts.
     #[must_use]
-    pub fn is_shown(self) -> bool {
-        self.ends_process() || matches!(self, Kind::Stop | Kind::DeadWire | Kind::Status(500..))
+    pub fn shown(self) -> Shown {
+        match self {
+            // Over before anybody looks, on a machine that is busy: what remains of it is the count.
+            Kind::Kill | Kind::SlowStart => Shown::Counted,
+            Kind::Exit | Kind::CrashLoop | Kind::HalfThenExit => Shown::Down,
+            Kind::Stop | Kind::DeadWire | Kind::Status(500..) => Shown::Ailing,
+            _ => Shown::Nowhere,
+        }
     }
 
     /// Whether something of it is counted. What does no harm and breaks no rule is not.
@@ -201,6 +223,7 @@ impl Kind {
             Kind::SlowWire => Some(Carries::Late(40)),
             Kind::DeadWire => Some(Carries::Nothing),
             Kind::ResetWire => Some(Carries::Resets),
+            Kind::ResetAnswers => Some(Carries::ResetsAnswers),
             Kind::BrokenWire => Some(Carries::Only(0)),
             Kind::SpoiltAnswers => Some(Carries::Spoilt),
             Kind::SpoiltQuestions => Some(Carries::SpoiltQuestions),
@@ -210,6 +233,8 @@ impl Kind {
 
     fn rules(self, way: Way, late: Duration) -> Vec<Rule> {
         let echo = |acts: Vec<Act>| vec![Rule::on_tool("echo", acts)];
+        // What loses its answer has run all the same: whoever sends it again is found out.
+        let ran = |acts: &[Act]| echo([&[Act::Run], acts].concat());
         let few = |acts: Vec<Act>, times: usize| vec![Rule { times, ..Rule::on_tool("echo", acts) }];
         let foreign = |id: &str| FOREIGN.replace('@', id);
         let stream = |frames: &[&str]| {
@@ -219,32 +244,32 @@ impl Kind {
         // On stdio the strangers come first and then the ordinary answer; in a stream all of it is one.
         let strangers = |id: &str| match way {
             Way::Stdio => echo(vec![Act::Write(format!("{}\n", foreign(id)))]),
-            Way::Http => echo(vec![stream(&[&foreign(id), GOOD])]),
+            Way::Http => ran(&[stream(&[&foreign(id), GOOD])]),
         };
         match self {
-            Kind::Exit => echo(vec![Act::Exit(42)]),
-            Kind::CrashLoop => vec![Rule::on("*", vec![Act::Exit(3)])],
-            Kind::HalfThenExit => echo(vec![Act::Write("{\"jsonrpc\":\"2.0\",\"id\":".into()), Act::Exit(0)]),
+            Kind::Exit => ran(&[Act::Exit(42)]),
+            Kind::CrashLoop => [ran(&[Act::Exit(3)]), vec![Rule::on("*", vec![Act::Exit(3)])]].concat(),
+            Kind::HalfThenExit => ran(&[Act::Write("{\"jsonrpc\":\"2.0\",\"id\":".into()), Act::Exit(0)]),
             Kind::SlowStart => {
                 ["initialize", "server/discover"].map(|method| Rule::on(method, vec![Act::Delay(1_500)])).to_vec()
             }
-            Kind::Hang => echo(vec![Act::Hang]),
+            Kind::Hang => ran(&[Act::Hang]),
             Kind::Late => echo(vec![Act::Late(u64::try_from(late.as_millis()).expect("it is short"))]),
             Kind::Garbage => echo(vec![Act::Write("[INFO] {not json}\n\n\r\n   \nready\n".repeat(50))]),
-            Kind::GluedText => echo(vec![Act::Frame(format!("Loading...{GOOD}"))]),
+            Kind::GluedText => ran(&[Act::Frame(format!("Loading...{GOOD}"))]),
             Kind::HugeLine => few(vec![Act::WriteLong(MESSAGE_MAX_MIB << 21)], 1),
             Kind::Flood => few(vec![Act::Flood(5_000)], 3),
             Kind::StderrFlood => few(vec![Act::Stderr(100_000)], 1),
-            Kind::Twice if way == Way::Http => echo(vec![stream(&[GOOD, GOOD])]),
-            Kind::Twice => echo(vec![Act::Frame(format!("{GOOD}\n{GOOD}"))]),
+            Kind::Twice if way == Way::Http => ran(&[stream(&[GOOD, GOOD])]),
+            Kind::Twice => ran(&[Act::Frame(format!("{GOOD}\n{GOOD}"))]),
             Kind::UnknownIds => strangers("987654321987"),
             Kind::IllTypedIds => strangers("\"$ID\""),
-            Kind::Both => echo(vec![Act::Frame(BOTH.into())]),
+            Kind::Both => ran(&[Act::Frame(BOTH.into())]),
             Kind::NotText => echo(vec![Act::WriteHex("7b226a736f6e727063223a22322e30ff227d0a".into())]),
-            Kind::Status(status) => echo(vec![Act::status(status, "text/plain", "not now")]),
-            Kind::WrongKind => echo(vec![Act::status(200, "text/html", "<html>log in</html>")]),
-            Kind::Empty => echo(vec![Act::status(200, "application/json", "")]),
-            Kind::Cut => echo(vec![Act::Cut]),
+            Kind::Status(status) => ran(&[Act::status(status, "text/plain", "not now")]),
+            Kind::WrongKind => ran(&[Act::status(200, "text/html", "<html>log in</html>")]),
+            Kind::Empty => ran(&[Act::status(200, "application/json", "")]),
+            Kind::Cut => ran(&[Act::Cut]),
             Kind::Half => echo(vec![Act::Half]),
             _ => Vec::new(),
         }

@@ -1,4 +1,5 @@
-//! The load: workers that call without rest, each call with a nonce of its own, and take down what became of it.
+//! The load: workers that call without rest, each call with a nonce of its own, and take down what became of it. A few calls in
+//! a hundred are given up.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,11 +10,14 @@ use tokio_util::sync::CancellationToken;
 
 use crate::client::{Answer, Request, tool};
 use crate::judge::{self, history::End, history::Made};
+use crate::machine::given_up::give_up;
 use crate::machine::stage::{Ids, Stage, UPSTREAMS};
 use crate::seed::Seed;
 
 /// How long any call is waited for before it counts as lost.
-const LOST_AFTER: Duration = Duration::from_secs(60);
+pub(crate) const LOST_AFTER: Duration = Duration::from_secs(60);
+/// So many calls in a hundred are given up.
+const GIVEN_UP: usize = 4;
 
 /// Workers at work.
 pub struct Load {
@@ -86,9 +90,14 @@ impl Load {
 async fn work(shared: Arc<Shared>, caller: usize, mut seed: Seed) {
     while !shared.stop.is_cancelled() {
         let at = seed.below(UPSTREAMS);
-        let made = call(&shared.stage, caller, at, &mut seed).await;
+        let is_given_up = seed.chance(GIVEN_UP);
+        let made = match is_given_up {
+            true => give_up(&shared.stage, caller, at, &mut seed).await,
+            false => call(&shared.stage, caller, at, &mut seed).await,
+        };
         shared.made.lock().unwrap_or_else(PoisonError::into_inner).push(made);
-        shared.ended[at].fetch_add(1, Ordering::Relaxed);
+        // Whoever counts on calls to meet a fault counts on those that stay.
+        shared.ended[at].fetch_add(u64::from(!is_given_up), Ordering::Relaxed);
         tokio::select! {
             () = tokio::time::sleep(shared.pace) => {}
             () = shared.stop.cancelled() => {}
@@ -106,29 +115,36 @@ pub async fn call(stage: &Stage, caller: usize, at: usize, seed: &mut Seed) -> M
 pub(crate) async fn call_with(stage: &Stage, caller: usize, at: usize, filling: usize, seed: &mut Seed) -> Made {
     let (place, caller) = (&stage.places[at], &stage.callers[caller]);
     let nonce = judge::nonce();
-    let (id, request) = request(&place.upstream.name, &nonce, caller.ids, filling, seed);
+    let id = id(&place.upstream.name, &nonce, caller.ids, seed);
+    let (id, request) = request(&place.upstream.name, &nonce, id, filling);
     let (sickness, begun) = (place.sickness(), Instant::now());
     let answer = caller.client.start(request).await.settled(LOST_AFTER).await;
     let took = begun.elapsed();
     let may_fail = sickness % 2 == 1 || place.sickness() != sickness;
     let ends = answer.map(end).into_iter().collect();
-    Made { upstream: place.upstream.name.clone(), may_fail, id, nonce, took, deadline: stage.deadline, ends }
+    let upstream = place.upstream.name.clone();
+    Made { upstream, may_fail, given_up: false, id, nonce, took, deadline: stage.deadline, ends }
 }
 
-fn request(upstream: &str, nonce: &str, ids: Ids, filling: usize, seed: &mut Seed) -> (String, Request) {
+fn id(upstream: &str, nonce: &str, ids: Ids, seed: &mut Seed) -> String {
     let number = nonce.rsplit('-').next().expect("a nonce ends in a number");
-    let id = match ids {
+    match ids {
         Ids::Always(id) => id.to_owned(),
         Ids::Texts => format!("\"{upstream} \u{fc} {number}\""),
         Ids::Numbers if seed.chance(50) => format!("-{number}"),
         Ids::Numbers => (9_007_199_254_740_993_u64 + number.parse::<u64>().expect("a number")).to_string(),
-    };
-    let filling = "f".repeat(filling);
-    let arguments = format!("{{\"nonce\":\"{nonce}\",\"filling\":\"{filling}\"}}");
-    (id.clone(), tool(&format!("{upstream}__echo"), &arguments).id(&id))
+    }
 }
 
-fn end(answer: Option<Answer>) -> End {
+/// A call of an upstream's echo under this id.
+pub(crate) fn request(upstream: &str, nonce: &str, id: String, filling: usize) -> (String, Request) {
+    let filling = "f".repeat(filling);
+    let arguments = format!("{{\"nonce\":\"{nonce}\",\"filling\":\"{filling}\"}}");
+    let request = tool(&format!("{upstream}__echo"), &arguments).id(&id);
+    (id, request)
+}
+
+pub(crate) fn end(answer: Option<Answer>) -> End {
     let Some(answer) = answer else { return End::Closed };
     let Some(frame) = &answer.frame else { return End::Closed };
     let id = frame.id_text().to_owned();

@@ -61,6 +61,8 @@ pub fn is_up(metrics: &str, upstream: &str) -> bool {
 pub struct Row {
     /// Whether it is ready and nothing is held against it.
     pub is_well: bool,
+    /// The word for where it stands.
+    pub state: String,
     /// How often it was started again.
     pub restarts: u64,
 }
@@ -70,8 +72,9 @@ pub struct Row {
 pub fn row(page: &str, upstream: &str) -> Option<Row> {
     let page: Value = serde_json::from_str(page).ok()?;
     let row = page["upstreams"].as_array()?.iter().find(|row| row["name"] == upstream)?;
-    let is_well = row["state"] == "ready" && row["cause"].is_null();
-    Some(Row { is_well, restarts: row["restarts"].as_u64().unwrap_or_default() })
+    let state = row["state"].as_str().unwrap_or_default().to_owned();
+    let is_well = state == "ready" && row["cause"].is_null();
+    Some(Row { is_well, state, restarts: row["restarts"].as_u64().unwrap_or_default() })
 }
 
 #[cfg(test)]
@@ -89,6 +92,6 @@ mod tests {
         let up = "trunkline_upstream_up{upstream=\"u1\"} 1\ntrunkline_upstream_up{upstream=\"u2\"} 0\n";
         assert!(is_up(up, "u1") && !is_up(up, "u2") && !is_up(up, "u3"));
         let page = "{\"upstreams\":[{\"name\":\"u1\",\"state\":\"ready\",\"restarts\":2,\"cause\":\"slow\"}]}";
-        assert_eq!(row(page, "u1"), Some(Row { is_well: false, restarts: 2 }));
+        assert_eq!(row(page, "u1"), Some(Row { is_well: false, state: "ready".into(), restarts: 2 }));
     }
 }

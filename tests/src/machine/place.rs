@@ -27,6 +27,10 @@ pub struct Place {
 struct Book {
     pids: Vec<u32>,
     ran: Vec<String>,
+    /// The ids of the calls that wait there for what never comes.
+    waiting: Vec<String>,
+    /// The gates at which calls have come to wait.
+    reached: Vec<String>,
 }
 
 impl Place {
@@ -41,7 +45,15 @@ impl Place {
         let mut book = self.book.lock().unwrap_or_else(PoisonError::into_inner);
         for Event { what, .. } in self.upstream.events.take() {
             match what {
-                What::Started { pid } => book.pids.push(pid),
+                What::Started { pid } => {
+                    book.pids.push(pid);
+                    book.waiting.clear();
+                }
+                What::Waiting { id, gate } => {
+                    book.waiting.push(id);
+                    book.reached.push(gate);
+                }
+                What::Cancelled { id, .. } => book.waiting.retain(|waits| *waits != id),
                 What::Executed { nonce } => book.ran.push(nonce),
                 _ => {}
             }
@@ -59,6 +71,21 @@ impl Place {
     #[must_use]
     pub fn ran(&self) -> Vec<String> {
         self.read().ran.clone()
+    }
+
+    /// Whether a call has come to wait at this gate; told once.
+    #[must_use]
+    pub fn has_reached(&self, gate: &str) -> bool {
+        let mut book = self.read();
+        let at = book.reached.iter().position(|reached| reached == gate);
+        at.map(|at| book.reached.swap_remove(at)).is_some()
+    }
+
+    /// How many calls wait there for what never comes, and were not withdrawn. Over HTTP that is not asked: there the fault may
+    /// have swallowed the withdrawal, and ids are of sessions.
+    #[must_use]
+    pub fn waits(&self) -> usize {
+        if self.cable.is_none() { self.read().waiting.len() } else { 0 }
     }
 
     /// What it is known by: the ids of all its processes, or of its sessions.
@@ -98,6 +125,12 @@ impl Place {
         if is_ill != (before % 2 == 1) {
             self.sickness.fetch_add(1, Ordering::SeqCst);
         }
+    }
+
+    /// Whether it has a fault that may cost calls their answers.
+    #[must_use]
+    pub fn is_ill(&self) -> bool {
+        self.sickness() % 2 == 1
     }
 
     /// A number that grows whenever it falls ill or recovers, odd while it is ill.

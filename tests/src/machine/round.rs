@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use crate::judge::history::{End, Kept, Made, Sight};
 use crate::judge::invariants::is_used_up;
-use crate::machine::fault::{Fault, Kind};
+use crate::machine::fault::{Fault, Kind, Shown};
 use crate::machine::load::{Load, call};
 use crate::machine::look;
 use crate::machine::stage::{Stage, UPSTREAMS};
@@ -174,22 +174,38 @@ impl Watch {
         Watch { fault: *fault, upstream, trouble, restarts, lines: stage.log().len() }
     }
 
+    /// Whether the page says what ails the upstream: one that is sick and stands there as `ready` is shown as well.
+    fn is_shown(&self, row: &look::Row) -> bool {
+        match self.fault.kind.shown() {
+            Shown::Nowhere => true,
+            Shown::Counted => row.restarts > self.restarts,
+            Shown::Down => matches!(row.state.as_str(), "backing_off" | "failed"),
+            Shown::Ailing => matches!(row.state.as_str(), "degraded" | "starting" | "backing_off" | "failed"),
+        }
+    }
+
     /// Where the fault is seen, each place looked at until it is, within bounds.
     async fn sees(&self, stage: &Stage) -> Sight {
         let kind = self.fault.kind;
         let wants = |wanted: bool| (wanted && stage.has_pages()).then_some(false);
         let mut sight = Sight {
             fault: format!("{kind:?} in {}", self.upstream),
-            page: wants(kind.is_shown()),
+            page: wants(kind.shown() != Shown::Nowhere),
             metric: wants(kind.is_counted()),
-            line: kind.is_shown().then_some(false),
+            line: (kind.shown() != Shown::Nowhere).then_some(false),
             clears: None,
         };
+        let lasts = matches!(kind.shown(), Shown::Down | Shown::Ailing);
+        let mut is_seen_down = false;
         let begun = Instant::now();
         while begun.elapsed() < PATIENCE / 2 && [sight.page, sight.metric, sight.line].contains(&Some(false)) {
             let row = stage.row(&self.upstream).await;
-            let page = !row.is_well || row.restarts > self.restarts;
-            let metric = look::trouble(&stage.page("/metrics").await, &self.upstream) > self.trouble;
+            let metrics = stage.page("/metrics").await;
+            let is_up = look::is_up(&metrics, &self.upstream);
+            is_seen_down |= !is_up;
+            let page = self.is_shown(&row);
+            // A sick one that stays `up` in the metrics is shown as well.
+            let metric = look::trouble(&metrics, &self.upstream) > self.trouble && (is_seen_down || !lasts);
             let named = |line: &str| crate::judge::invariants::named_in(line).as_ref() == Some(&self.upstream);
             let log = stage.log();
             let at = log.last().map_or(Duration::ZERO, |(at, _)| *at);

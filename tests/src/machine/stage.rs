@@ -3,6 +3,9 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
+use hyper::Method;
+
 use crate::cable::Cable;
 use crate::client::{Client, Desk, Reach};
 use crate::gateway::{Config, Gateway, StdioGateway};
@@ -14,6 +17,7 @@ use crate::revision::Revision;
 use crate::scratch::Scratch;
 use crate::script::Script;
 use crate::seed::Seed;
+use crate::tape::Tape;
 use crate::upstream::{Upstream, Way};
 use crate::within::{until_within, within_limit};
 
@@ -21,6 +25,10 @@ use crate::within::{until_within, within_limit};
 pub const UPSTREAMS: usize = 10;
 /// Which client reaches the gateway over a cable.
 pub const ON_WIRE: usize = 2;
+/// The tools of each; those that can ask have one more.
+const TOOLS: [&str; 2] = ["echo", "wait"];
+/// How long a question waits for its answer: nobody answers.
+const QUESTION: &str = "2s";
 /// How long the stage may take to stand, or to come to rest.
 const PATIENCE: Duration = Duration::from_secs(120);
 
@@ -74,10 +82,22 @@ fn revision(number: usize) -> Revision {
     Revision::ALL[(number / 2) % Revision::ALL.len()]
 }
 
+/// Whether an upstream asks in a way that has the gateway park a stateless client's call. Those on HTTP would open one more
+/// session for it.
+fn can_ask(number: usize) -> bool {
+    number.is_multiple_of(2) && matches!(revision(number), Revision::R2025_06_18 | Revision::R2025_11_25)
+}
+
 async fn place(number: usize, seed: &Seed) -> Place {
     let name = format!("u{number}");
-    let quiet = |script: &mut Script| (script.journal_frames, script.journal_calls) = (false, true);
-    let script = Script::new(&name, revision(number)).only_tools(&["echo"]).with(quiet);
+    let quiet = |script: &mut Script| {
+        (script.journal_frames, script.journal_calls) = (false, true);
+        if can_ask(number) {
+            script.asks = true;
+            script.tools.push("ask".into());
+        }
+    };
+    let script = Script::new(&name, revision(number)).only_tools(&TOOLS).with(quiet);
     let way = if number.is_multiple_of(2) { Way::Stdio } else { Way::Http };
     let upstream = Upstream::start(way, script).await;
     let cable = match way {
@@ -90,7 +110,7 @@ async fn place(number: usize, seed: &Seed) -> Place {
 fn configuration(places: &[Place], deadline: Option<Duration>, scratch: &Scratch) -> Config {
     let call_timeout = deadline.map_or("0".into(), |deadline| format!("\"{}ms\"", deadline.as_millis()));
     let defaults = format!(
-        "[defaults]\ncall_timeout = {call_timeout}\nrequest_timeout = \"10s\"\nstartup_timeout = \"20s\"\n\
+        "[questions]\ntimeout = \"{QUESTION}\"\n[defaults]\ncall_timeout = {call_timeout}\nrequest_timeout = \"10s\"\nstartup_timeout = \"20s\"\n\
          max_response = \"{MESSAGE_MAX_MIB}MiB\"\nbreaker = {{ failures = 5, open_for = \"1s\" }}\n\
          health = {{ interval = \"3s\", timeout = \"2s\", unhealthy_after = 2 }}\n\
          [defaults.restart]\nbackoff_min = \"100ms\"\nbackoff_max = \"500ms\"\nhealthy_after = \"1s\"\n\
@@ -172,10 +192,15 @@ impl Stage {
 
     async fn is_listed(&self) {
         for caller in &self.callers {
-            let all = |tools: &[String]| tools.len() == UPSTREAMS;
+            let all = |tools: &[String]| tools.iter().filter(|tool| tool.ends_with("__echo")).count() == UPSTREAMS;
             let listed = caller.client.tools_until("every upstream's tool is listed", all);
             within_limit(PATIENCE, "every upstream's tool is listed", listed).await;
         }
+    }
+
+    /// Whether a question that this upstream asks of this caller would have its call parked.
+    pub(crate) fn can_park(&self, caller: usize, at: usize) -> bool {
+        self.callers[caller].client.revision.is_modern() && can_ask(at)
     }
 
     /// What lies between the gateway and the client [`ON_WIRE`].
@@ -189,6 +214,9 @@ impl Stage {
         let reach = self.gateway.as_ref().expect("it has an endpoint").reach();
         let client = Client::connect_with(&reach, Revision::R2025_06_18, Desk::closed().unjudging()).await;
         assert!(!client.tools().await.is_empty(), "a new client sees tools");
+        let wire = client.http();
+        let ended = wire.exchange(Method::DELETE, &wire.session(), Bytes::new(), &Tape::default()).await;
+        assert!(ended.is_ok_and(|answer| answer.status < 300), "its session is ended");
     }
 
     /// The gateway's process.
@@ -251,8 +279,8 @@ impl Stage {
             same = if moves { 0 } else { same + 1 };
             last = now;
             let is_over = match within {
-                Some(before) => now.is_within(before, spare),
-                None => same >= 4,
+                Some(before) => now.is_within(before, spare) && self.places.iter().all(|place| place.waits() == 0),
+                None => same >= 4 && now.pending == 0,
             };
             if is_over || begun.elapsed() > PATIENCE / 4 {
                 return last;
@@ -284,6 +312,11 @@ impl Stage {
     pub fn tell(&self, history: &mut History) {
         history.stderr = self.log();
         history.ran = self.places.iter().flat_map(Place::ran).collect();
+        for place in &self.places {
+            let (name, waits) = (&place.upstream.name, place.waits());
+            let says = || format!("{waits} calls that were given up still run at {name}");
+            history.unwithdrawn.extend((waits > 0).then(says));
+        }
         for caller in &self.callers {
             history.complaints.extend(caller.client.complaints.take());
             if !self.has_pages() {

@@ -48,6 +48,8 @@ pub enum Act {
     Stderr(usize),
     /// Answers in the ordinary way so many milliseconds later, also when it was told to cancel.
     Late(u64),
+    /// Runs the call in the ordinary way, and keeps the answer to itself: whatever comes next, it has run.
+    Run,
     /// Never answers.
     Hang,
     /// Ends the process with this status.

@@ -113,9 +113,11 @@ async fn take(engine: &Arc<Engine>, frame: Frame, agreed: &mut Option<Revision>,
         return;
     }
     let (engine, outlet) = (engine.clone(), outlet.clone());
+    // Before the next line is read: that may be its cancellation.
+    let token = frame.id.is_some().then(|| engine.admit(&frame, &outlet));
     tokio::spawn(async move {
-        match frame.id {
-            Some(_) => engine.serve(&frame, revision, &outlet).await,
+        match token {
+            Some(token) => engine.serve_admitted(token, &frame, revision, &outlet).await,
             // A rule may make even this take its time; the end of stdin is noticed all the same.
             None => engine.notice(&frame, revision, &outlet).await,
         }

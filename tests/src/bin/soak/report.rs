@@ -19,6 +19,7 @@ pub(crate) struct Report {
     faults: BTreeMap<String, usize>,
     calls: u64,
     own: u64,
+    given_up: u64,
     errors: u64,
     crossed: u64,
     lost: u64,
@@ -29,7 +30,18 @@ impl Report {
     /// Nothing has happened yet.
     pub(crate) fn new(number: u64, terms: Terms) -> Self {
         let faults = BTreeMap::new();
-        Self { number, terms, faults, calls: 0, own: 0, errors: 0, crossed: 0, lost: 0, breaches: Vec::new() }
+        Self {
+            number,
+            terms,
+            faults,
+            calls: 0,
+            own: 0,
+            given_up: 0,
+            errors: 0,
+            crossed: 0,
+            lost: 0,
+            breaches: Vec::new(),
+        }
     }
 
     /// A round, and what was called meanwhile.
@@ -64,7 +76,9 @@ impl Report {
     fn count(&mut self, made: &[Made]) {
         for made in made {
             self.calls += 1;
+            self.given_up += u64::from(made.given_up);
             match made.ends.as_slice() {
+                [] | [End::Closed] if made.given_up => {}
                 [End::Result { nonce, .. }] if nonce.as_ref() == Some(&made.nonce) => self.own += 1,
                 [End::Result { .. }] => self.crossed += 1,
                 [End::Error { .. }] => self.errors += 1,
@@ -90,6 +104,7 @@ impl Report {
         let kinds: Vec<String> = self.faults.iter().map(|(kind, count)| format!("{kind} {count}")).collect();
         lines.push(format!("  faults     {}", kinds.join(", ")));
         lines.push(format!("  calls      {} answered, {} errors of sick upstreams", self.own, self.errors));
+        lines.push(format!("  given up   {} by their clients", self.given_up));
         lines.push(format!("  crossed    {}\n  lost       {}", self.crossed, self.lost));
         let rows: [Row; 8] = [
             ("processes", |census| census.children as u64),

@@ -12,7 +12,7 @@ fn made() -> Made {
     let nonce = "nonce-1-1".to_owned();
     let ends = vec![End::Result { id: "\"1\"".into(), nonce: Some(nonce.clone()) }];
     let (took, deadline) = (Duration::from_millis(5), Some(Duration::from_secs(1)));
-    Made { upstream: "u1".into(), may_fail: false, id: "\"1\"".into(), nonce, took, deadline, ends }
+    Made { upstream: "u1".into(), may_fail: false, given_up: false, id: "\"1\"".into(), nonce, took, deadline, ends }
 }
 
 fn clean() -> History {
@@ -30,6 +30,7 @@ fn clean() -> History {
     History {
         made: vec![made()],
         complaints: Vec::new(),
+        unwithdrawn: Vec::new(),
         ran: vec!["nonce-1-1".into(), "nonce-1-2".into()],
         kept: vec![kept],
         stands: Some((census, census)),
@@ -67,17 +68,23 @@ fn a_clean_history_breaks_nothing() {
     let error = End::Error { id: "\"1\"".into(), message: "upstream u1 was killed".into() };
     sick.made.push(Made { may_fail: true, ends: vec![error], ..made() });
     assert_eq!(judge(&sick, &TERMS), [], "what is sick may fail, and says so");
+    let mut left = clean();
+    for ends in [vec![], vec![End::Closed]] {
+        left.made.push(Made { given_up: true, ends, ..made() });
+    }
+    assert_eq!(judge(&left, &TERMS), [], "what was given up need have no outcome");
 }
 
 #[test]
 fn correlation_can_break() {
-    let cases: [(&str, Change<Made>); 8] = [
+    let cases: [(&str, Change<Made>); 9] = [
         ("lost", |made| made.ends.clear()),
         ("closed", |made| made.ends = vec![End::Closed]),
         ("doubled", |made| made.ends.push(made.ends[0].clone())),
         ("crossed", |made| made.nonce = "nonce-1-9".into()),
         ("the answer of nobody", |made| made.ends = vec![End::Result { id: "\"1\"".into(), nonce: None }]),
         ("another id", |made| made.id = "1".into()),
+        ("another's, and given up", |made| (made.given_up, made.nonce) = (true, "nonce-1-9".into())),
         ("late", |made| made.took = Duration::from_millis(1101)),
         ("an error of nobody", |made| {
             made.may_fail = true;
@@ -115,6 +122,7 @@ fn resources_can_break() {
         change(&mut after);
         assert_eq!(after.is_within(&before, 2), what == "memory", "{what}");
     }
+    breaks(Invariant::Resources, "a call that goes on", |history| history.unwithdrawn.push("u1 goes on".into()));
 }
 
 #[test]
