@@ -63,7 +63,7 @@ pub fn describe() {
     describe_counter!(REQUESTS, "Requests of clients, by method, owner and outcome");
     describe_histogram!(DURATION, Unit::Seconds, "From a request read to its outcome");
     describe_histogram!(OVERHEAD, Unit::Seconds, "The gateway's own share of a request's duration");
-    describe_gauge!(INFLIGHT, "Requests that an upstream is working on");
+    describe_gauge!(INFLIGHT, "Requests taken for an upstream that have not ended, with those that wait to be sent");
     describe_gauge!(QUEUED, "Calls that wait to be sent to an upstream");
     describe_counter!(BUSY, "Calls that were refused because too many waited");
     describe_gauge!(UP, "1 while the upstream is ready");

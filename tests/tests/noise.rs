@@ -218,6 +218,12 @@ async fn a_flood_on_stderr_is_drained_and_told_within_measure() {
 }
 
 #[tokio::test]
+async fn lines_that_were_too_many_are_told_of_though_no_more_come() {
+    let (_upstream, gateway, _client) = over_stderr("seq 1 120 >&2").await;
+    gateway.says(&["more lines on stderr were not logged", "\"lines\":100"]).await;
+}
+
+#[tokio::test]
 async fn an_endless_line_on_stderr_is_cut() {
     let habit = "(head -c 10485760 /dev/zero | tr '\\0' z; echo; echo last words) >&2";
     let (_upstream, gateway, client) = over_stderr(habit).await;

@@ -239,11 +239,15 @@ async fn an_upstream_that_comes_and_goes_fills_no_log() {
         assert!(order("restart", &gateway).await.status.success());
         is_in(&gateway, "ready").await;
     }
+    assert!(order("stop", &gateway).await.status.success());
     assert!(gateway.stop().await.success());
     let about: Vec<String> = gateway.stderr.all();
     let about: Vec<&String> = about.iter().filter(|line| line.contains("\"upstream\":\"up\"")).collect();
     assert!((10..=21).contains(&about.len()), "19 and one, and one at the end: {about:#?}");
     let last = about.last().expect("there are some");
-    assert!(last.contains("left out") && last.contains("\"last\":\"the upstream is ready\""), "{about:#?}");
+    assert!(
+        last.contains("left out") && last.contains("\"last\":\"the upstream is stopped: it was stopped by hand"),
+        "{about:#?}"
+    );
     assert!(!last.contains("\"lines\":0"), "{last}");
 }

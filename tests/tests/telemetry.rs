@@ -134,3 +134,19 @@ async fn whoever_looks_is_answered_while_calls_pile_up() {
         assert_eq!(call.answer().await.text(), "released");
     }
 }
+
+#[tokio::test]
+async fn who_asks_for_json_gets_nothing_else() {
+    let upstream = Upstream::stdio(Script::new("up", LEGACY)).await;
+    let gateway = Gateway::serve(&Config::new().section("[log]\nformat = \"json\"").upstream(&upstream)).await;
+    gateway.says(&["the upstream is ready"]).await;
+    assert!(gateway.stop().await.success());
+    let lines = gateway.stderr.all();
+    let served = lines.iter().find(|line| line.contains("\"message\":\"serving\"")).expect("it says where it serves");
+    assert!(
+        served.contains("\"clients\":\"http://127.0.0.1:") && served.contains("\"admin\":\"http://127"),
+        "{served}"
+    );
+    let is_json = |line: &&String| line.starts_with("{\"timestamp\":") && line.ends_with('}');
+    assert!(lines.iter().filter(|line| *line != "(stderr has ended)").all(|line| is_json(&line)), "{lines:#?}");
+}

@@ -42,10 +42,15 @@ pub enum News<'a> {
     },
 }
 
+/// Where it can be looked at.
+pub fn look_at(admin: SocketAddr) -> String {
+    format!("http://{}", reachable(admin))
+}
+
 /// The first line: which program, where it serves, where it can be looked at.
 pub fn endpoint(listen: SocketAddr, path: &str, admin: Option<SocketAddr>) -> String {
     let version = env!("CARGO_PKG_VERSION");
-    let admin = admin.map(|admin| format!("  (probes and metrics http://{})", reachable(admin)));
+    let admin = admin.map(|admin| format!("  (probes and metrics {})", look_at(admin)));
     format!("trunkline {version}  {}{}", url(listen, path), admin.unwrap_or_default())
 }
 
@@ -100,7 +105,8 @@ fn paste(entry: Value) -> String {
     serde_json::to_string_pretty(&whole).unwrap_or_default()
 }
 
-fn url(listen: SocketAddr, path: &str) -> String {
+/// Where clients find it.
+pub fn url(listen: SocketAddr, path: &str) -> String {
     format!("http://{}{path}", reachable(listen))
 }
 

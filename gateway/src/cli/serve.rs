@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use crate::config::Config;
 use crate::gateway::{Addresses, Gateway, Mode, Told};
+use crate::telemetry::config::Format;
 use crate::telemetry::logging::say;
 
 use super::args::{Serve, Shared};
@@ -34,14 +35,22 @@ fn flags(serve: Serve) -> Vec<Flag> {
 async fn gateway(config: Config, files: Vec<PathBuf>) -> Result<(), anyhow::Error> {
     let mut told = Told::new()?;
     let (path, asks_token) = (config.server.path.clone(), !config.auth.tokens.is_empty());
+    // Whoever asks for JSON gets nothing else: the log says the rest.
+    let is_for_programs = config.log.format == Format::Json;
     let gateway = Gateway::start(config, Mode::Serve);
     gateway.own_processes();
     let bound = gateway.serve().await?;
-    say(&report::endpoint(bound.clients, &path, bound.admin));
-    say(&paste(&bound, &path, asks_token, &files));
-    tokio::select! {
-        () = told.to_end() => {}
-        () = announce::upstreams(gateway.board().clone()) => {}
+    if is_for_programs {
+        let (clients, admin) = (report::url(bound.clients, &path), bound.admin.map(report::look_at));
+        tracing::info!(version = env!("CARGO_PKG_VERSION"), clients, admin, "serving");
+        told.to_end().await;
+    } else {
+        say(&report::endpoint(bound.clients, &path, bound.admin));
+        say(&paste(&bound, &path, asks_token, &files));
+        tokio::select! {
+            () = told.to_end() => {}
+            () = announce::upstreams(gateway.board().clone()) => {}
+        }
     }
     end(gateway.drain(), &mut told).await
 }

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
+use tracing::level_filters::LevelFilter;
 use tracing_subscriber::EnvFilter;
 
 use crate::downstream::config::{Config as Server, Questions, Session, SigningKey};
@@ -215,6 +216,14 @@ fn separator(text: &str) -> Result<String, String> {
 }
 
 fn filter(text: &str) -> Result<String, String> {
+    // A lone word that is no level would be the name of a part of the program, and everything else silent.
+    let is_level = |word: &str| word.parse::<LevelFilter>().is_ok();
+    let is_misspelt = |word: &&str| !word.is_empty() && !word.contains(['=', '[', ':']) && !is_level(word);
+    if let Some(word) = text.split(',').map(str::trim).find(is_misspelt) {
+        return Err(format!(
+            "`{word}` is no level (off, error, warn, info, debug, trace); for one part of the program write `{word}=debug`"
+        ));
+    }
     match EnvFilter::builder().parse(text) {
         Ok(_) if !text.trim().is_empty() => Ok(text.to_owned()),
         _ => Err("expected a level such as \"info\", or directives such as \"info,trunkline=debug\"".to_owned()),

@@ -5,6 +5,7 @@ use super::lines::Lines;
 use super::ration::{Ration, Rationed};
 use crate::signals;
 use std::io::{IsTerminal, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tracing::level_filters::LevelFilter;
@@ -20,6 +21,8 @@ const VERIFIER: &str = "rustls_platform_verifier";
 
 static LINES: OnceLock<Lines> = OnceLock::new();
 static RATION: OnceLock<Arc<Ration>> = OnceLock::new();
+/// Every line is for programs: that was asked for in so many words.
+static IS_STRICT: AtomicBool = AtomicBool::new(false);
 
 /// Starts the log; once in a process, later calls change nothing. Where people are shown how the upstreams fare, lines of
 /// text about the same are left out.
@@ -29,6 +32,7 @@ pub fn start(config: &Log, is_shown: bool) {
     if LINES.set(lines.clone()).is_err() || RATION.set(ration.clone()).is_err() {
         return;
     }
+    IS_STRICT.store(config.format == Format::Json, Ordering::Relaxed);
     let is_text = match config.format {
         Format::Text => true,
         Format::Json => false,
@@ -71,6 +75,7 @@ fn filter(config: &Log, is_shown: bool) -> EnvFilter {
 /// without where nobody can: a process that serves must not end for want of a reader.
 pub fn say(text: &str) {
     match LINES.get() {
+        Some(_) if IS_STRICT.load(Ordering::Relaxed) => tracing::error!("{text}"),
         Some(lines) => text.lines().for_each(|line| lines.line(line)),
         None => drop(writeln!(std::io::stderr(), "{text}")),
     }

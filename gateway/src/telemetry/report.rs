@@ -83,10 +83,17 @@ fn row(health: &Health) -> Row<'_> {
             prompts,
         }),
         remarks: health.remarks.values().map(String::as_str).collect(),
-        calls: Calls { in_flight: health.traffic.in_flight(), queued: health.traffic.queued() },
+        calls: calls(health),
         stderr: &health.stderr,
         instances: health.instances.values().map(row).collect(),
     }
+}
+
+/// The calls of an upstream, whichever instance has them.
+fn calls(health: &Health) -> Calls {
+    let all = || std::iter::once(health).chain(health.instances.values());
+    let (in_flight, queued) = (|one: &Health| one.traffic.in_flight(), |one: &Health| one.traffic.queued());
+    Calls { in_flight: all().map(in_flight).sum(), queued: all().map(queued).sum() }
 }
 
 /// The board as text: a line for each upstream, with why it is not ready.
@@ -118,7 +125,8 @@ fn line(health: &Health, width: usize, out: &mut String) -> std::fmt::Result {
         1 => write!(out, "  1 instance")?,
         count => write!(out, "  {count} instances")?,
     }
-    for (count, what) in [(health.traffic.in_flight(), "in flight"), (health.traffic.queued(), "queued")] {
+    let calls = calls(health);
+    for (count, what) in [(calls.in_flight, "in flight"), (calls.queued, "queued")] {
         if count > 0 {
             write!(out, "  {count} {what}")?;
         }
@@ -167,14 +175,14 @@ mod tests {
         (0..3).for_each(|_| many.traffic().began());
         many.traffic().queue(1);
         many.instance(&"session 1".into(), 1).update(|health| health.state = State::Ready);
-        many.instance(&"laptop".into(), 2);
+        many.instance(&"laptop".into(), 2).traffic().began();
         tokio::time::advance(std::time::Duration::from_secs(7)).await;
         assert_eq!(
             text(true, &board.snapshot()),
             "ready\nwell  stdio  ready             7 s  3 tools  2025-11-25  its list is cut\n\
              ill   http   backing_off       7 s  2 restarts  refused\\u{1b}[2J  (stderr: last)\n\
-             many  stdio  starting          7 s  2 instances  2 in flight  1 queued\n  \
-               1 session 1  stdio  ready             7 s\n  2 laptop  stdio  starting          7 s\n"
+             many  stdio  starting          7 s  2 instances  3 in flight  1 queued\n  \
+               1 session 1  stdio  ready             7 s\n  2 laptop  stdio  starting          7 s  1 in flight\n"
         );
         let json: serde_json::Value = serde_json::from_str(&json(false, &board.snapshot())).unwrap();
         assert_eq!(json["ready"], false);
@@ -182,7 +190,7 @@ mod tests {
         assert_eq!(json["upstreams"][0]["remarks"][0], "its list is cut");
         assert_eq!(json["upstreams"][1]["stderr"][0], "first");
         assert_eq!(json["upstreams"][1]["since_seconds"], 7);
-        assert_eq!(json["upstreams"][2]["calls"], serde_json::json!({ "in_flight": 2, "queued": 1 }));
+        assert_eq!(json["upstreams"][2]["calls"], serde_json::json!({ "in_flight": 3, "queued": 1 }));
         assert_eq!(json["upstreams"][2]["instances"][1]["name"], "laptop");
     }
 }

@@ -70,7 +70,9 @@ impl Standing {
                 tracing::info!(target: signals::UPSTREAM_STATE, upstream, instance, "the upstream rests until it is needed")
             }
             State::Stopped if cause.is_empty() => tracing::debug!(upstream, instance, "the upstream is stopped"),
-            State::Stopped => tracing::info!(upstream, instance, cause, "the upstream is stopped"),
+            State::Stopped => {
+                tracing::info!(target: signals::UPSTREAM_STATE, upstream, instance, cause, "the upstream is stopped")
+            }
             State::Degraded => {
                 tracing::warn!(target: signals::UPSTREAM_STATE, upstream, instance, cause, "the upstream is there and not well")
             }

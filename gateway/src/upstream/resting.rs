@@ -82,7 +82,10 @@ pub(crate) async fn interrupted(standing: &Arc<Standing>) -> Told {
     loop {
         tokio::select! {
             ordered = standing.seat.ordered() => match ordered.order {
-                Order::Start => ordered.done(),
+                Order::Start => {
+                    standing.need.touch();
+                    ordered.done();
+                }
                 Order::Stop => {
                     standing.need.turn_off(true);
                     standing.gate.shut(&by_order(standing).as_str().into());
@@ -156,6 +159,8 @@ pub(crate) fn off(standing: &Standing, cause: &str) {
 /// It begins to run: calls wait for it.
 pub(crate) fn begin(standing: &Standing) {
     standing.need.turn_off(false);
+    // Who orders it wants to use it.
+    standing.need.touch();
     standing.gate.close();
     standing.seat.update(|health| health.cause = None);
     standing.moved(State::Starting, None, None, None);

@@ -101,8 +101,17 @@ impl CallSource {
         if let Stage::Sent(_) | Stage::Folding(_) = self.stage {
             self.upstream_time = self.sent.elapsed();
         }
+        self.leave_queue();
         self.stage = Stage::Over;
         Poll::Ready(Step::Done(outcome.into()))
+    }
+
+    /// Where it waits for its turn, it does no longer.
+    fn leave_queue(&self) {
+        if let Stage::Waiting(wait, _) = &self.stage {
+            wait.close();
+            self.standing.gate.forget();
+        }
     }
 
     fn refuse(&mut self, refusal: Refusal) -> Poll<Step> {
@@ -362,10 +371,7 @@ impl Drop for CallSource {
             self.standing.metrics.inflight.decrement(1);
             self.standing.traffic.ended();
         }
-        if let Stage::Waiting(wait, _) = &self.stage {
-            wait.close();
-            self.standing.gate.forget();
-        }
+        self.leave_queue();
         self.call.log_level.into_iter().for_each(|level| self.standing.levels.release(level));
     }
 }

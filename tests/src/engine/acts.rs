@@ -22,34 +22,17 @@ pub(crate) async fn run(engine: &Engine, act: &Act, frame: &Frame, revision: Rev
         Act::Gate(gate) => {
             engine.journal.tell(What::Waiting { gate: gate.clone(), id: id.into() }).await;
             engine.gates.pass(gate).await;
-            return false;
         }
-        Act::Delay(time) => {
-            tokio::time::sleep(Duration::from_millis(*time)).await;
-            return false;
-        }
-        Act::Write(text) => {
-            outlet.send(Out::Raw(filled(text, frame).into_bytes())).await;
-            return false;
-        }
-        Act::WriteHex(digits) => {
-            outlet.send(Out::Raw(bytes_of(digits))).await;
-            return false;
-        }
+        Act::Delay(time) => tokio::time::sleep(Duration::from_millis(*time)).await,
+        Act::Write(text) => outlet.send(Out::Raw(filled(text, frame).into_bytes())).await,
+        Act::WriteHex(digits) => outlet.send(Out::Raw(bytes_of(digits))).await,
         Act::WriteLong(length) => {
             let mut line = vec![b'x'; *length];
             line.push(b'\n');
             outlet.send(Out::Raw(line)).await;
-            return false;
         }
-        Act::Flood(count) => {
-            flood(*count, outlet).await;
-            return false;
-        }
-        Act::Stderr(lines) => {
-            chatter_on_stderr(*lines).await;
-            return false;
-        }
+        Act::Flood(count) => flood(*count, outlet).await,
+        Act::Stderr(lines) => chatter_on_stderr(*lines).await,
         Act::Late(time) => {
             let said = engine.ordinary(frame, revision, outlet).await.into_frame(id);
             let (outlet, time) = (outlet.clone(), Duration::from_millis(*time));
@@ -61,7 +44,6 @@ pub(crate) async fn run(engine: &Engine, act: &Act, frame: &Frame, revision: Rev
         }
         Act::Run => {
             drop(engine.ordinary(frame, revision, outlet).await);
-            return false;
         }
         Act::Hang => std::future::pending::<()>().await,
         Act::Exit(status) => std::process::exit(*status),
@@ -81,12 +63,25 @@ pub(crate) async fn run(engine: &Engine, act: &Act, frame: &Frame, revision: Rev
             outlet.send(Out::Status { status: *status, kind: kind.clone(), body }).await;
         }
         Act::Cut => outlet.send(Out::Cut(false)).await,
-        Act::CutToResume => {
-            outlet.send(Out::Cut(true)).await;
-            return false;
-        }
+        Act::CutToResume => outlet.send(Out::Cut(true)).await,
     }
-    true
+    !is_beside(act)
+}
+
+/// Whether the call goes on after it.
+fn is_beside(act: &Act) -> bool {
+    matches!(
+        act,
+        Act::Gate(_)
+            | Act::Delay(_)
+            | Act::Write(_)
+            | Act::WriteHex(_)
+            | Act::WriteLong(_)
+            | Act::Flood(_)
+            | Act::Stderr(_)
+            | Act::Run
+            | Act::CutToResume
+    )
 }
 
 async fn flood(count: usize, outlet: &Outlet) {

@@ -184,6 +184,17 @@ fn the_level_can_come_from_rust_log_below_our_own_variable() {
 }
 
 #[test]
+fn a_word_that_is_no_level_is_none() {
+    for text in ["loud", "wran", "info,lots"] {
+        let fault = load_texts(&[("a.toml", &format!("[log]\nlevel = '{text}'"))], &[]).unwrap_err().to_string();
+        assert!(fault.contains("is no level (off, error, warn"), "{fault}");
+    }
+    for text in ["OFF", "warn", "info,hyper=debug", "trunkline::upstream=trace,error", "[call]"] {
+        assert!(load_texts(&[("a.toml", &format!("[log]\nlevel = '{text}'"))], &[]).is_ok(), "{text}");
+    }
+}
+
+#[test]
 fn a_rust_log_that_is_not_understood_is_a_warning_and_changes_nothing() {
     let loaded = load_texts(&[("a.toml", "[log]\nlevel = 'error'")], &[("RUST_LOG", "=,=")]).unwrap();
     assert_eq!(loaded.config.log.level, "error");

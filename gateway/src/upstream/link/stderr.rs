@@ -61,9 +61,15 @@ pub(crate) async fn drain(upstream: &str, mut input: impl AsyncRead + Unpin, tai
     let mut log = Log { since: Instant::now(), logged: 0, kept_back: 0 };
     let mut stretch = Stretch::default();
     loop {
-        let read = match input.read(&mut chunk).await {
-            Ok(0) | Err(_) => break,
-            Ok(read) => read,
+        let read = tokio::select! {
+            read = input.read(&mut chunk) => match read {
+                Ok(0) | Err(_) => break,
+                Ok(read) => read,
+            },
+            () = log.is_due() => {
+                log.tell(upstream);
+                continue;
+            }
         };
         let mut rest = &chunk[..read];
         // Of a flood only what could be kept is looked at.
@@ -91,6 +97,7 @@ pub(crate) async fn drain(upstream: &str, mut input: impl AsyncRead + Unpin, tai
         }
     }
     finish(upstream, &mut line, &tail, &mut log);
+    log.tell(upstream);
 }
 
 /// Appends what fits; the rest of a long line is let go.
@@ -120,12 +127,25 @@ struct Log {
 }
 
 impl Log {
+    /// Resolves when it is to be told how many lines were not logged, whether or not more of them come.
+    async fn is_due(&self) {
+        match self.kept_back {
+            0 => std::future::pending().await,
+            _ => sleep_until(self.since + LOG_WINDOW).await,
+        }
+    }
+
+    fn tell(&mut self, upstream: &str) {
+        let lines = std::mem::take(&mut self.kept_back);
+        if lines > 0 {
+            tracing::info!(target: crate::signals::CHILD_STDERR, upstream, lines, "more lines on stderr were not logged");
+        }
+    }
+
     fn line(&mut self, upstream: &str, text: &str) {
         if self.since.elapsed() >= LOG_WINDOW {
-            if self.kept_back > 0 {
-                tracing::info!(upstream, lines = self.kept_back, "more lines on stderr were not logged");
-            }
-            *self = Self { since: Instant::now(), logged: 0, kept_back: 0 };
+            self.tell(upstream);
+            (self.since, self.logged) = (Instant::now(), 0);
         }
         if self.logged < LOG_LINES {
             self.logged += 1;

@@ -302,3 +302,15 @@ async fn progress_keeps_a_call_alive_for_hours_up_to_the_limit_of_the_whole() {
     assert!(refused.reason == Reason::Timeout && refused.message.contains("3600 s"), "{refused}");
     assert_eq!((took, heard), (3600, 59));
 }
+
+#[tokio::test(start_paused = true)]
+async fn who_has_waited_for_a_start_in_vain_waits_no_longer() {
+    let rig = Rig::new(narrow());
+    let mut replies = [rig.upstream().call(tool("a", "a0")), rig.upstream().call(tool("b", "b0"))];
+    assert_eq!(traffic(&rig), (0, 2));
+    for reply in &mut replies {
+        assert_eq!(refusal(reply).await.reason, Reason::Unavailable);
+    }
+    // Both are still held by whoever made them.
+    assert_eq!(rig.board.snapshot().remove(0).traffic.queued(), 0);
+}

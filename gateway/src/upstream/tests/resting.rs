@@ -128,3 +128,23 @@ async fn whoever_waited_for_the_start_keeps_it_no_longer_than_anyone() {
     let again = resting::until_needed(&rig.standing, resting::Rest::Needed, &tasks);
     assert!(tokio::time::timeout(long, again).await.is_err(), "nobody needs it now");
 }
+
+#[tokio::test(start_paused = true)]
+async fn who_orders_it_to_start_has_it_for_its_whole_time() {
+    let rig = ready();
+    let almost = LIMIT - Duration::from_secs(1);
+    tokio::time::sleep(almost).await;
+    resting::begin(&rig.standing);
+    rig.met(LEGACY, r#"{"tools":{}}"#);
+    rig.standing.moved(State::Ready, None, None, None);
+    assert!(!rests_within(&rig, almost).await, "it was ordered to begin anew");
+    let ordered = async {
+        rig.board.order("a", Order::Start).expect("it is there").await.expect("it is done");
+        tokio::time::sleep(almost).await;
+    };
+    tokio::select! {
+        told = resting::interrupted(&rig.standing) => panic!("it was ordered to run: {told:?}"),
+        () = ordered => {}
+    }
+    assert!(rests_within(&rig, LIMIT).await);
+}

@@ -60,7 +60,7 @@ impl Restraint {
         let Some((until, last)) = inner.open.clone().filter(|_| is_met) else { return Leave::Given };
         let failures = inner.failures;
         let refused = |until, then: &str| {
-            Leave::Refused(until, format!("it failed {failures} times in a row (the last time: {last}); {then}"))
+            Leave::Refused(until, format!("it failed {} (the last time: {last}); {then}", in_a_row(failures)))
         };
         if now < until {
             return refused(until, &format!("nothing is sent to it for another {}", seconds(until - now)));
@@ -95,9 +95,9 @@ impl Restraint {
         }
         inner.is_tried = false;
         inner.open = now.checked_add(breaker.open_for).map(|until| (until, why.clone()));
-        let (failures, pause) = (inner.failures, seconds(breaker.open_for));
+        let (failures, pause) = (in_a_row(inner.failures), seconds(breaker.open_for));
         Some(format!(
-            "it failed {failures} times in a row (the last time: {why}); nothing is sent to it for {pause}, then one call tries"
+            "it failed {failures} (the last time: {why}); nothing is sent to it for {pause}, then one call tries"
         ))
     }
 
@@ -135,6 +135,13 @@ impl Restraint {
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn in_a_row(failures: u32) -> String {
+    match failures {
+        1 => "once".to_owned(),
+        more => format!("{more} times in a row"),
     }
 }
 
