@@ -164,6 +164,7 @@ fn check(reading: &Reading) -> Config {
     questions.timeouts = timeouts.filter(|(_, own)| *own != questions.timeout).collect();
     questions.names_upstream = !config.naming.is_transparent(config.upstreams.len());
     auth::open_door(reading, config.server.listen, &config.auth);
+    settings::one_address(reading, config.server.listen, &config.admin);
     config
 }
 

@@ -13,6 +13,7 @@ use crate::telemetry::config::{Admin, Format, Log};
 use crate::upstream::config::Cache;
 
 use super::fault::{Fault, Place};
+use super::reading::{Part, Reading};
 use super::section::Section;
 use super::source::{Origin, Shape, Source};
 use super::units::{duration, size};
@@ -82,6 +83,20 @@ pub(super) fn admin(mut section: Section<'_>) -> Admin {
     });
     section.end("[admin]");
     listen.map_or_else(Admin::default, |listen| Admin { listen })
+}
+
+/// Two cannot listen at one address: the second would be told that it is in use, by this gateway itself.
+pub(super) fn one_address(reading: &Reading, clients: SocketAddr, admin: &Admin) {
+    let is_every = |address: SocketAddr| address.ip().is_unspecified();
+    let is_same = |other: &SocketAddr| {
+        let is_one = clients.ip() == other.ip() || is_every(clients) || is_every(*other);
+        clients.port() == other.port() && other.port() != 0 && is_one
+    };
+    if let Some(admin) = admin.listen.filter(is_same) {
+        let place = reading.place(&["admin".to_owned(), "listen".to_owned()], Part::Value);
+        let text = format!("{admin} is also where clients are served (`server.listen`)");
+        reading.fault(Fault::error("bad-value", text).at(place).hint("give one of them another port"));
+    }
 }
 
 /// `[log]`.

@@ -184,6 +184,24 @@ fn the_level_can_come_from_rust_log_below_our_own_variable() {
 }
 
 #[test]
+fn clients_and_probes_have_an_address_each() {
+    let both = |clients: &str, admin: &str| {
+        let text = format!(
+            "[server]\nlisten = '{clients}'\n[admin]\nlisten = '{admin}'\n[auth]\nallow_unauthenticated = true"
+        );
+        load_texts(&[("a.toml", &text)], &[])
+    };
+    for (clients, admin) in [("127.0.0.1:9001", "127.0.0.1:9001"), ("0.0.0.0:9001", "127.0.0.1:9001")] {
+        let fault = both(clients, admin).unwrap_err().to_string();
+        assert!(fault.contains("127.0.0.1:9001 is also where clients are served (`server.listen`)"), "{fault}");
+    }
+    for admin in ["127.0.0.1:9002", "127.0.0.2:9001", "off"] {
+        assert!(both("127.0.0.1:9001", admin).is_ok(), "{admin}");
+    }
+    assert!(both("127.0.0.1:0", "127.0.0.1:0").is_ok());
+}
+
+#[test]
 fn a_word_that_is_no_level_is_none() {
     for text in ["loud", "wran", "info,lots"] {
         let fault = load_texts(&[("a.toml", &format!("[log]\nlevel = '{text}'"))], &[]).unwrap_err().to_string();
