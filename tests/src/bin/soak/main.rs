@@ -170,9 +170,12 @@ async fn soak(wish: &Wish, number: u64, seed: &Seed) -> bool {
     report.holds()
 }
 
-/// What is left when all is at rest. An allocator gives memory back a little later than it was let go.
+/// What is left when all is at rest, which is brought about as it was after the warm-up: an allocator gives memory back a little
+/// later than it was let go, and only when it is asked for something.
 async fn rested(stage: &Stage, before: &Census) -> Census {
+    let at_first = stage.at_rest(None, 0).await;
     let mut least = stage.at_rest(Some(before), 0).await;
+    least.resident_kib = least.resident_kib.min(at_first.resident_kib);
     for _ in 0..LOOKS {
         if least.resident_kib <= before.resident_kib + GROWN_KIB {
             break;
