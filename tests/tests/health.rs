@@ -75,11 +75,15 @@ async fn a_stateless_child_that_hangs_is_too() {
 #[tokio::test]
 async fn a_child_that_was_stopped_for_a_while_is_shown_and_its_late_answers_go_nowhere() {
     let keys = "health = { interval = \"500ms\", timeout = \"500ms\", unhealthy_after = 1 }\ncall_timeout = \"3s\"";
-    // Its answer is on its way before it can hear that nobody waits.
-    let stage = stage(Way::Stdio, Script::new("frail", LEGACY), keys).await;
+    // It answers after the call's time, whatever it is told meanwhile.
+    let late = Rule { times: 1, ..Rule::on_tool("echo", vec![Act::Late(3_500)]) };
+    let stage = stage(Way::Stdio, Script::new("frail", LEGACY).rule(late), keys).await;
     let (pid, _) = stage.upstream.started(0).await;
+    let nonce = judge::nonce();
+    let open = stage.client.start(tool("frail__echo", &judge::arguments(&nonce))).await;
+    stage.upstream.ran(&nonce).await;
     process::signal(pid, "STOP");
-    let answer = stage.client.call("frail__echo", "{\"late\":1}").await;
+    let answer = open.answer().await;
     assert!(answer.message().contains("did not answer"), "{}", answer.error());
     let page = stage.shows("degraded").await;
     assert!(page.contains("did not answer `ping` within 0.5 s"), "{page}");
