@@ -14,5 +14,7 @@ pub use orders::{NotOrdered, Order, Ordered};
 pub use seldom::seldom;
 pub use steady::steadily;
 pub use stretch::Stretch;
+#[cfg(test)]
+pub(crate) use stretch::tests::turns_beside;
 pub use tasks::Tasks;
 pub use traffic::Traffic;

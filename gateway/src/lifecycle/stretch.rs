@@ -81,7 +81,7 @@ impl Stretch {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::super::steady::steadily;
     use super::*;
     use std::cell::Cell;
@@ -90,7 +90,7 @@ mod tests {
     const MESSAGES: usize = 10_000;
 
     /// How many turns a neighbour has on the same thread before this has ended.
-    async fn turns_beside(work: impl Future<Output = ()>) -> usize {
+    pub(crate) async fn turns_beside(work: impl Future<Output = ()>) -> usize {
         let (turns, is_over) = (Cell::new(0), Cell::new(false));
         let neighbour = async {
             while !is_over.get() {

@@ -3,27 +3,9 @@
 use super::super::super::super::tests::rig::{Rig, config};
 use super::super::super::stderr::{self, Tail};
 use super::super::read;
-use std::cell::Cell;
-use tokio::task::yield_now;
+use crate::lifecycle::turns_beside;
 
 const LINES: usize = 20_000;
-
-/// How many turns a neighbour has on the same thread before this has ended.
-async fn turns_beside(work: impl Future<Output = ()>) -> usize {
-    let (turns, is_over) = (Cell::new(0), Cell::new(false));
-    let neighbour = async {
-        while !is_over.get() {
-            turns.set(turns.get() + 1);
-            yield_now().await;
-        }
-    };
-    let work = async {
-        work.await;
-        is_over.set(true);
-    };
-    tokio::join!(work, neighbour);
-    turns.get()
-}
 
 #[tokio::test(start_paused = true)]
 async fn a_flood_of_messages_leaves_others_their_turns() {
