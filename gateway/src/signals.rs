@@ -12,6 +12,9 @@ const OVERHEAD: &str = "trunkline_overhead_seconds";
 const INFLIGHT: &str = "trunkline_inflight_requests";
 const UP: &str = "trunkline_upstream_up";
 const STATE: &str = "trunkline_upstream_state";
+const UPTIME: &str = "trunkline_upstream_uptime_seconds";
+const PID: &str = "trunkline_upstream_pid";
+const REVISION: &str = "trunkline_upstream_revision";
 const RESTARTS: &str = "trunkline_upstream_restarts_total";
 const INSTANCES: &str = "trunkline_upstream_instances";
 const QUEUED: &str = "trunkline_upstream_queued_calls";
@@ -68,6 +71,9 @@ pub fn describe() {
     describe_counter!(BUSY, "Calls that were refused because too many waited");
     describe_gauge!(UP, "1 while the upstream is ready");
     describe_gauge!(STATE, "1 for the state that the upstream is in");
+    describe_gauge!(UPTIME, Unit::Seconds, "How long the upstream has been taking calls; 0 while it takes none");
+    describe_gauge!(PID, "The process id of the upstream's child; 0 while there is none");
+    describe_gauge!(REVISION, "1 for the revision that the upstream spoke last");
     describe_gauge!(INSTANCES, "Instances of an upstream beside the one that is always there");
     describe_counter!(RESTARTS, "Starts after the first one, by reason");
     describe_histogram!(START, Unit::Seconds, "From the start of an upstream to its inventory");
@@ -187,6 +193,18 @@ impl Upstream {
     /// How much of a kind it offers: `tools`, `resources`, `templates`, `prompts`.
     pub fn items(&self, kind: &'static str, count: usize) {
         gauge!(ITEMS, "upstream" => self.name.clone(), "kind" => kind).set(count as f64);
+    }
+}
+
+/// Shows what is known of an upstream when it is asked for: how long it has been up, its child, its revision among all.
+pub fn shown(upstream: &str, uptime: f64, pid: u32, revision: Option<&str>, all: impl Iterator<Item = &'static str>) {
+    let label = || upstream.to_owned();
+    gauge!(UPTIME, "upstream" => label()).set(uptime);
+    gauge!(PID, "upstream" => label()).set(f64::from(pid));
+    // Of one that never spoke nothing is shown.
+    for other in all.filter(|_| revision.is_some()) {
+        let is_it = revision == Some(other);
+        gauge!(REVISION, "upstream" => label(), "revision" => other).set(f64::from(u8::from(is_it)));
     }
 }
 

@@ -18,7 +18,7 @@ use crate::seed::Seed;
 pub enum Carries {
     /// As they come.
     Plainly,
-    /// In pieces of one to seven bytes, each in a packet of its own.
+    /// In pieces of one to seven bytes, each in a packet of its own; in the midst of long portions they are longer.
     InPieces,
     /// Each portion up to so many milliseconds later.
     Late(u64),
@@ -188,105 +188,25 @@ async fn carry(
     false
 }
 
+/// So many bytes at either end of a portion are cut into the shortest pieces: there heads and frames begin and end.
+const EDGE: usize = 1024;
+/// So much longer pieces are in the midst of a portion, which would cost more than all else otherwise.
+const LONGER: usize = 100;
+
 /// Writes in pieces of up to so many bytes.
-async fn write(to: &mut WriteHalf<'_>, mut bytes: &[u8], most: usize, seed: &mut Seed) -> std::io::Result<()> {
-    while !bytes.is_empty() {
-        let length = if most == usize::MAX { bytes.len() } else { bytes.len().min(1 + seed.below(most)) };
-        to.write_all(&bytes[..length]).await?;
+async fn write(to: &mut WriteHalf<'_>, bytes: &[u8], most: usize, seed: &mut Seed) -> std::io::Result<()> {
+    let mut at = 0;
+    while at < bytes.len() {
+        let left = bytes.len() - at;
+        let is_midst = at >= EDGE && left > EDGE;
+        let length = match most {
+            usize::MAX => left,
+            most if is_midst => 1 + seed.below((most * LONGER).min(left - EDGE)),
+            most => (1 + seed.below(most)).min(left),
+        };
+        to.write_all(&bytes[at..at + length]).await?;
         to.flush().await?;
-        bytes = &bytes[length..];
+        at += length;
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{Cable, Carries};
-    use crate::seed::Seed;
-    use crate::within::within;
-    use tokio::io::{AsyncReadExt, AsyncWriteExt};
-    use tokio::net::{TcpListener, TcpStream};
-
-    /// A cable to somebody who says back what he hears.
-    async fn echo() -> Cable {
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-        let address = listener.local_addr().expect("an address");
-        tokio::spawn(async move {
-            while let Ok((mut socket, _)) = listener.accept().await {
-                tokio::spawn(async move {
-                    let (mut reads, mut writes) = socket.split();
-                    let _ = tokio::io::copy(&mut reads, &mut writes).await;
-                });
-            }
-        });
-        Cable::to(address, Seed::of(1)).await
-    }
-
-    async fn dial(cable: &Cable) -> TcpStream {
-        TcpStream::connect(cable.address).await.expect("the near end listens")
-    }
-
-    /// Says something, and gives what comes back.
-    async fn said(socket: &mut TcpStream, text: &[u8]) -> std::io::Result<Vec<u8>> {
-        socket.write_all(text).await?;
-        let mut back = vec![0; text.len()];
-        within("an echo", socket.read_exact(&mut back)).await?;
-        Ok(back)
-    }
-
-    #[tokio::test]
-    async fn bytes_arrive_whole_in_pieces_and_late() {
-        let cable = echo().await;
-        let mut socket = dial(&cable).await;
-        let text: Vec<u8> = (0..5000).map(|number| b'a' + (number % 26) as u8).collect();
-        for how in [Carries::Plainly, Carries::InPieces, Carries::Late(20), Carries::Plainly] {
-            cable.carry(how);
-            assert_eq!(said(&mut socket, &text).await.expect("it comes back"), text, "{how:?}");
-        }
-    }
-
-    #[tokio::test]
-    async fn what_is_stalled_comes_later_and_whole() {
-        let cable = echo().await;
-        let mut socket = dial(&cable).await;
-        said(&mut socket, b"before").await.expect("it comes back");
-        cable.carry(Carries::Nothing);
-        socket.write_all(b"later").await.expect("it is taken");
-        let mut back = [0; 5];
-        let early = std::time::Duration::from_millis(50);
-        assert!(tokio::time::timeout(early, socket.read_exact(&mut back)).await.is_err(), "nothing is carried");
-        cable.carry(Carries::Plainly);
-        within("it goes on", socket.read_exact(&mut back)).await.expect("it comes back");
-        assert_eq!(&back, b"later");
-    }
-
-    #[tokio::test]
-    async fn it_resets_cuts_severs_and_spoils() {
-        let cable = echo().await;
-        let mut socket = dial(&cable).await;
-        said(&mut socket, b"before").await.expect("it comes back");
-        cable.carry(Carries::Resets);
-        let ended = within("a reset", socket.read(&mut [0; 8])).await.expect_err("no orderly end");
-        assert_eq!(ended.kind(), std::io::ErrorKind::ConnectionReset);
-        cable.carry(Carries::Only(4));
-        let mut socket = dial(&cable).await;
-        socket.write_all(b"four and more").await.expect("it is taken");
-        let mut back = Vec::new();
-        within("an end", socket.read_to_end(&mut back)).await.expect("an orderly end");
-        assert_eq!(back, b"four");
-        cable.carry(Carries::Spoilt);
-        let mut socket = dial(&cable).await;
-        assert_eq!(
-            said(&mut socket, b"spoilt").await.expect("it comes back").iter().filter(|byte| **byte == 0).count(),
-            1
-        );
-        cable.carry(Carries::ResetsAnswers);
-        let ended = said(&mut socket, b"heard").await.expect_err("no answer");
-        assert_eq!(ended.kind(), std::io::ErrorKind::ConnectionReset);
-        cable.carry(Carries::Plainly);
-        let mut socket = dial(&cable).await;
-        said(&mut socket, b"again").await.expect("it comes back");
-        cable.sever();
-        assert_eq!(within("an end", socket.read(&mut [0; 8])).await.expect("an orderly end"), 0);
-    }
 }

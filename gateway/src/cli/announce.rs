@@ -12,7 +12,8 @@ use super::report::{self, News};
 #[derive(Default)]
 struct Shown {
     last: HashMap<Arc<str>, String>,
-    summary: bool,
+    /// The last sum that was shown.
+    summary: Option<String>,
 }
 
 /// Shows every change until it is dropped. Nothing is shown twice: an upstream that fails for the same reason again and again
@@ -45,11 +46,16 @@ impl Shown {
                 lines.push(line);
             }
         }
-        let settled = all.iter().all(|health| self.last.contains_key(&health.name));
-        if settled && !std::mem::replace(&mut self.summary, true) {
-            let ready = all.iter().filter(|health| health.state.is_up());
-            let tools = ready.clone().filter_map(|health| health.items).map(|items| items[0]).sum();
-            lines.push(report::summary(tools, ready.count(), all.len()));
+        if all.iter().all(|health| self.last.contains_key(&health.name)) {
+            let up = all.iter().filter(|health| health.state.is_up());
+            let tools = up.clone().filter_map(|health| health.items).map(|items| items[0]).sum();
+            let sum = report::summary(tools, up.clone().count(), all.len());
+            // The first sum, and a better one when nobody is missing any more: others come and go.
+            let is_due = self.summary.is_none() || (!lines.is_empty() && up.count() == all.len());
+            if is_due && self.summary.as_ref() != Some(&sum) {
+                lines.push(sum.clone());
+                self.summary = Some(sum);
+            }
         }
         lines
     }
@@ -57,30 +63,30 @@ impl Shown {
 
 /// What is to be shown, and what it is recognised by: a retry that fails alike is no news.
 fn describe(health: &Health, width: usize) -> Option<(String, String)> {
-    let news = match health.state {
-        State::Ready => News::Ready {
+    let state = health.state;
+    let said = |cause| News::Said { cause, retry: None };
+    let news = match state {
+        State::Ready => News::Usable {
             tools: health.items.map_or(0, |items| items[0]),
             after: health.started_in.unwrap_or_default(),
         },
-        State::Degraded => News::Degraded { cause: health.cause.as_deref()? },
-        State::BackingOff | State::Failed => News::Failed {
+        State::BackingOff | State::Failed => News::Said {
             cause: health.cause.as_deref().unwrap_or("unknown"),
             retry: health.retry_at.map(|at| at.saturating_duration_since(tokio::time::Instant::now())),
         },
-        State::Starting => News::Waiting { cause: health.cause.as_deref()? },
-        State::Idle => News::Resting { until: "started when it is needed" },
-        // At the end all are stopped, and nobody asks why.
-        State::Stopped => News::Resting { until: health.cause.as_deref()? },
+        State::Idle => said("it is started when it is needed"),
+        // Of one that starts there may be nothing to say yet; and at the end all are stopped, and nobody asks why.
+        State::Starting | State::Degraded | State::Stopped => said(health.cause.as_deref()?),
     };
     let key = match &news {
-        News::Ready { tools, .. } => format!("ready {tools}"),
-        News::Waiting { .. } => "waiting".to_owned(),
-        News::Resting { until } => format!("resting {until}"),
-        News::Degraded { cause } => format!("degraded {cause}"),
+        News::Usable { tools, .. } => format!("ready {tools}"),
+        News::Said { .. } if state == State::Starting => "starting".to_owned(),
         // Figures (a process id, the name of a log file) make no other failure.
-        News::Failed { cause, .. } => format!("failed {}", cause.replace(|c: char| c.is_ascii_digit(), "")),
+        News::Said { cause, .. } => {
+            format!("{} {}", state.as_str(), cause.replace(|c: char| c.is_ascii_digit(), ""))
+        }
     };
-    Some((key, report::upstream(&health.name, health.transport, width, news)))
+    Some((key, report::upstream(&health.name, health.transport, width, state, news)))
 }
 
 #[cfg(test)]
@@ -99,7 +105,7 @@ mod tests {
             health.items = Some([3, 0, 0, 0]);
             health.started_in = Some(Duration::from_millis(200));
         });
-        assert_eq!(shown.news(&board.snapshot()), ["  ready    a      stdio   3 tools    0.2 s"]);
+        assert_eq!(shown.news(&board.snapshot()), ["  ready        a      stdio   3 tools    0.2 s"]);
         for _ in 0..2 {
             b.update(|health| {
                 health.state = State::BackingOff;
@@ -108,9 +114,18 @@ mod tests {
             b.update(|health| health.state = State::Starting);
         }
         b.update(|health| health.state = State::BackingOff);
-        let expected = ["  failed   long   http    refused", "3 tools from 1 of 2 upstreams."];
+        let expected = ["  backing_off  long   http    refused", "3 tools from 1 of 2 upstreams."];
         assert_eq!(shown.news(&board.snapshot()), expected);
         assert!(shown.news(&board.snapshot()).is_empty());
+        b.update(|health| (health.state, health.items) = (State::Ready, Some([4, 0, 0, 0])));
+        let expected = ["  ready        long   http    4 tools    0.0 s", "7 tools from 2 of 2 upstreams."];
+        assert_eq!(shown.news(&board.snapshot()), expected);
+        // What comes and goes is not summed up each time.
+        for (state, line) in [(State::BackingOff, "  backing_off  long   http    refused"), (State::Ready, expected[0])]
+        {
+            b.update(|health| health.state = state);
+            assert_eq!(shown.news(&board.snapshot()), [line]);
+        }
     }
 
     #[tokio::test(start_paused = true)]
@@ -122,9 +137,9 @@ mod tests {
             seat.update(|health| (health.state, health.cause) = (state, Some(cause.to_owned())));
             shown.news(&board.snapshot())
         };
-        let expected = ["  waiting  a   stdio   it is silent", "0 tools from 0 of 1 upstream."];
+        let expected = ["  starting     a   stdio   it is silent", "0 tools from 0 of 1 upstream."];
         assert_eq!(step(State::Starting, "it is silent"), expected);
-        assert_eq!(step(State::BackingOff, "see 1.log"), ["  failed   a   stdio   see 1.log"]);
+        assert_eq!(step(State::BackingOff, "see 1.log"), ["  backing_off  a   stdio   see 1.log"]);
         assert!(step(State::Starting, "it is silent").is_empty());
         assert!(step(State::BackingOff, "see 22.log").is_empty());
     }

@@ -32,11 +32,16 @@ pub(super) struct Row {
     pub(super) transport: String,
     pub(super) state: String,
     pub(super) since_seconds: u64,
+    pub(super) uptime_seconds: Option<u64>,
+    pub(super) downtime_seconds: Option<u64>,
     pub(super) restarts: u64,
+    pub(super) restarted_for: Option<String>,
+    pub(super) last_error: Option<LastError>,
     pub(super) cause: Option<String>,
     pub(super) retry_in_seconds: Option<u64>,
     pub(super) pid: Option<u32>,
     pub(super) revision: Option<String>,
+    pub(super) era: Option<String>,
     pub(super) started_in_seconds: Option<f64>,
     pub(super) items: Option<Items>,
     #[serde(default)]
@@ -46,6 +51,13 @@ pub(super) struct Row {
     pub(super) stderr: Vec<String>,
     #[serde(default)]
     pub(super) instances: Vec<Row>,
+}
+
+/// What was last wrong with it, though it may be over.
+#[derive(Debug, Deserialize)]
+pub(super) struct LastError {
+    pub(super) cause: String,
+    pub(super) ago_seconds: u64,
 }
 
 /// How much it has to do.
@@ -140,10 +152,9 @@ fn exchange(address: SocketAddr, what: &str, rest: &str, patience: Duration) -> 
 }
 
 impl Row {
-    /// The era of its revision.
-    pub(super) fn era(&self) -> Option<&'static str> {
-        let revision = crate::protocol::Revision::parse(self.revision.as_deref()?)?;
-        Some(if revision.is_modern() { "stateless" } else { "handshake" })
+    /// Whether there is somebody who takes calls.
+    pub(super) fn is_up(&self) -> bool {
+        matches!(&*self.state, "ready" | "degraded")
     }
 }
 

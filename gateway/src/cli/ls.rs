@@ -45,12 +45,11 @@ fn table(whole: &Whole) -> String {
 
 fn cells(row: &Row) -> [String; HEADINGS.len()] {
     let tools = row.items.as_ref().map_or_else(|| "-".to_owned(), |items| items.tools.to_string());
-    let said: Vec<_> = row.cause.iter().chain(&row.remarks).map(|text| printable(text.trim())).collect();
-    let mut what = said.join("; ");
-    if !row.instances.is_empty() {
-        let instances = look::counted(row.instances.len(), "instance");
-        what = if what.is_empty() { instances } else { format!("{instances}; {what}") };
-    }
+    let instances = (!row.instances.is_empty()).then(|| look::counted(row.instances.len(), "instance"));
+    let next = row.retry_in_seconds.map(|seconds| format!("next try in {}", look::time(seconds)));
+    let foreign = |text: &String| printable(text.trim());
+    let said = instances.into_iter().chain(row.cause.iter().map(foreign)).chain(next);
+    let what = said.chain(row.remarks.iter().map(foreign)).collect::<Vec<_>>().join("; ");
     [
         printable(&row.name),
         row.state.clone(),
@@ -72,14 +71,14 @@ mod tests {
             r#"{"ready":true,"upstreams":[
                 {"name":"files","transport":"stdio","state":"ready","since_seconds":61,"restarts":0,"revision":"2025-11-25",
                  "items":{"tools":3,"resources":0,"templates":0,"prompts":0},"remarks":["its list is cut"],"stderr":[]},
-                {"name":"x","transport":"http","state":"backing_off","since_seconds":2,"restarts":4,"cause":"refused\u001b[2J"}]}"#,
+                {"name":"x","transport":"http","state":"backing_off","since_seconds":2,"restarts":4,"cause":"refused\u001b[2J","retry_in_seconds":4}]}"#,
         )
         .unwrap();
         assert_eq!(
             table(&whole),
             "NAME   STATE        SINCE      TOOLS  REVISION    RESTARTS  WHAT\n\
              files  ready        1 min 1 s  3      2025-11-25  0         its list is cut\n\
-             x      backing_off  2 s        -      -           4         refused\\u{1b}[2J\n"
+             x      backing_off  2 s        -      -           4         refused\\u{1b}[2J; next try in 4 s\n"
         );
     }
 }

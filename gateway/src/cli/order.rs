@@ -37,8 +37,7 @@ pub(super) fn run(order: Order, upstream: &Status) -> Result<(), Failure> {
         true => writeln!(out, "{page}")?,
         false => writeln!(out, "{}", line(&row))?,
     }
-    let is_as_ordered = if order == Order::Stop { row.state == "stopped" } else { row.state == "ready" };
-    match is_as_ordered {
+    match if order == Order::Stop { row.state == "stopped" } else { row.is_up() } {
         true => Ok(()),
         false => Err(anyhow!("`{name}` is {}", state(&row)).into()),
     }
@@ -70,9 +69,11 @@ fn state(row: &Row) -> String {
 }
 
 fn line(row: &Row) -> String {
-    let tools = row.items.as_ref().filter(|_| row.state == "ready");
-    let tools = tools.map(|items| format!(" ({})", look::counted(items.tools, "tool")));
-    format!("{} is {}{}", printable(&row.name), row.state, tools.unwrap_or_default())
+    let tools = row.items.as_ref().filter(|_| row.is_up());
+    let tools = tools.map(|items| format!(" ({})", look::counted(items.tools, "tool"))).unwrap_or_default();
+    // What is up and not well is as ordered, and said to be so.
+    let state = if row.is_up() { state(row) } else { row.state.clone() };
+    format!("{} is {state}{tools}", printable(&row.name))
 }
 
 #[cfg(test)]
@@ -86,6 +87,8 @@ mod tests {
             row(r#"{"name":"a","transport":"stdio","state":"ready","since_seconds":0,"restarts":0,"cause":"it was",
             "items":{"tools":3,"resources":0,"templates":0,"prompts":0}}"#);
         assert_eq!((line(&ready).as_str(), state(&ready).as_str()), ("a is ready (3 tools)", "ready"));
+        let degraded = Row { state: "degraded".into(), cause: Some("it is silent".into()), ..ready };
+        assert_eq!(line(&degraded), "a is degraded: it is silent (3 tools)");
         let failed = row(
             r#"{"name":"a","transport":"stdio","state":"failed","since_seconds":0,"restarts":0,"cause":"gone\u001b[2J",
             "items":{"tools":3,"resources":0,"templates":0,"prompts":0}}"#,

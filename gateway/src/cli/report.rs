@@ -7,35 +7,21 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::config::excerpt::printable;
+use crate::lifecycle::State;
 
-/// What became of one upstream.
+/// What there is to say of one upstream.
 #[derive(Clone, Copy, Debug)]
 pub enum News<'a> {
-    /// It is usable.
-    Ready {
+    /// It can be used.
+    Usable {
         /// How many tools it has.
         tools: usize,
         /// Since it was started.
         after: Duration,
     },
-    /// It is awaited, and something is odd.
-    Waiting {
+    /// Something is odd, or wrong, or to be waited for.
+    Said {
         /// What, in words for a person.
-        cause: &'a str,
-    },
-    /// It does not run, and nothing is wrong with it.
-    Resting {
-        /// What it waits for, in words for a person.
-        until: &'a str,
-    },
-    /// It is usable, and something ails it.
-    Degraded {
-        /// What, in words for a person.
-        cause: &'a str,
-    },
-    /// It is not, for now or for good.
-    Failed {
-        /// Why, in words for a person.
         cause: &'a str,
         /// When it is tried again.
         retry: Option<Duration>,
@@ -54,28 +40,25 @@ pub fn endpoint(listen: SocketAddr, path: &str, admin: Option<SocketAddr>) -> St
     format!("trunkline {version}  {}{}", url(listen, path), admin.unwrap_or_default())
 }
 
-/// One line about one upstream. `width` is that of the longest name.
-pub fn upstream(name: &str, transport: &str, width: usize, news: News<'_>) -> String {
-    match news {
-        News::Ready { tools, after } => {
-            let tools = if tools == 1 { "1 tool".to_owned() } else { format!("{tools} tools") };
-            let after = after.as_secs_f64();
-            format!("  ready    {name:width$}   {transport:5}   {tools:8}   {after:.1} s")
+/// One line about one upstream, its state in the words of `trunkline ls`. `width` is that of the longest name.
+pub fn upstream(name: &str, transport: &str, width: usize, state: State, news: News<'_>) -> String {
+    let what = match news {
+        News::Usable { tools, after } => format!("{:8}   {:.1} s", counted(tools), after.as_secs_f64()),
+        News::Said { cause, retry } => {
+            let retry = retry.map(|retry| format!("; next try in {} s", retry.as_secs_f64().ceil()));
+            format!("{}{}", printable(cause.trim()), retry.unwrap_or_default())
         }
-        News::Waiting { cause } => format!("  waiting  {name:width$}   {transport:5}   {}", printable(cause.trim())),
-        News::Resting { until } => format!("  resting  {name:width$}   {transport:5}   {}", printable(until)),
-        News::Degraded { cause } => format!("  degraded {name:width$}   {transport:5}   {}", printable(cause.trim())),
-        News::Failed { cause, retry } => {
-            let retry = retry.map(|retry| format!("   (retry in {} s)", retry.as_secs_f64().ceil()));
-            let cause = printable(cause.trim());
-            format!("  failed   {name:width$}   {transport:5}   {cause}{}", retry.unwrap_or_default())
-        }
-    }
+    };
+    format!("  {:11}  {name:width$}   {transport:5}   {what}", state.as_str())
+}
+
+fn counted(tools: usize) -> String {
+    if tools == 1 { "1 tool".to_owned() } else { format!("{tools} tools") }
 }
 
 /// How many tools of how many upstreams can be used.
 pub fn summary(tools: usize, ready: usize, upstreams: usize) -> String {
-    let tools = if tools == 1 { "1 tool".to_owned() } else { format!("{tools} tools") };
+    let tools = counted(tools);
     let noun = if upstreams == 1 { "upstream" } else { "upstreams" };
     format!("{tools} from {ready} of {upstreams} {noun}.")
 }
@@ -139,19 +122,24 @@ mod tests {
 
     #[test]
     fn a_line_per_upstream_in_columns() {
-        let ready = News::Ready { tools: 11, after: Duration::from_millis(410) };
-        assert_eq!(upstream("filesystem", "stdio", 10, ready), "  ready    filesystem   stdio   11 tools   0.4 s");
-        let one = News::Ready { tools: 1, after: Duration::from_secs(2) };
-        assert_eq!(upstream("x", "http", 10, one), "  ready    x            http    1 tool     2.0 s");
-        let failed = News::Failed { cause: "npx: not found.\u{1b}[2J", retry: Some(Duration::from_millis(3200)) };
-        assert_eq!(
-            upstream("jira", "stdio", 4, failed),
-            "  failed   jira   stdio   npx: not found.\\u{1b}[2J   (retry in 4 s)"
-        );
-        let idle = News::Resting { until: "started when it is needed" };
-        assert_eq!(upstream("jira", "http", 4, idle), "  resting  jira   http    started when it is needed");
-        let gone = News::Failed { cause: "x", retry: None };
-        assert_eq!(upstream("jira", "stdio", 4, gone), "  failed   jira   stdio   x");
+        let line = |name, transport, width, state, news| upstream(name, transport, width, state, news);
+        let said = |cause, retry| News::Said { cause, retry };
+        let ready = News::Usable { tools: 11, after: Duration::from_millis(410) };
+        let one = News::Usable { tools: 1, after: Duration::from_secs(2) };
+        let failed = said("npx: not found.\u{1b}[2J", Some(Duration::from_millis(3200)));
+        let lines = [
+            line("filesystem", "stdio", 10, State::Ready, ready),
+            line("x", "http", 10, State::Ready, one),
+            line("jira", "stdio", 4, State::BackingOff, failed),
+            line("jira", "http", 4, State::Idle, said("it is started when it is needed", None)),
+        ];
+        let expected = [
+            "  ready        filesystem   stdio   11 tools   0.4 s",
+            "  ready        x            http    1 tool     2.0 s",
+            "  backing_off  jira   stdio   npx: not found.\\u{1b}[2J; next try in 4 s",
+            "  idle         jira   http    it is started when it is needed",
+        ];
+        assert_eq!(lines, expected);
         assert_eq!(summary(73, 2, 4), "73 tools from 2 of 4 upstreams.");
         assert_eq!(summary(1, 1, 1), "1 tool from 1 of 1 upstream.");
     }

@@ -39,23 +39,33 @@ fn unknown(name: &str, whole: &Whole) -> String {
 
 fn sheet(row: &Row) -> String {
     let mut out = String::new();
-    let mut say = |what: &str, how: String| out.push_str(&format!("{what:10}{how}\n"));
+    let mut say = |what: &str, how: String| out.push_str(&format!("{what:12}{how}\n"));
     say("name", printable(&row.name));
     say("transport", row.transport.clone());
     say("state", format!("{} for {}", row.state, look::time(row.since_seconds)));
     if let Some(cause) = &row.cause {
         say("cause", printable(cause.trim()).to_string());
     }
-    if let Some(seconds) = row.retry_in_seconds {
-        say("retry", format!("in {}", look::time(seconds)));
+    for (what, seconds) in [("uptime", row.uptime_seconds), ("down for", row.downtime_seconds)] {
+        if let Some(seconds) = seconds {
+            say(what, look::time(seconds));
+        }
     }
-    if let (Some(revision), Some(era)) = (&row.revision, row.era()) {
+    if let Some(seconds) = row.retry_in_seconds {
+        say("next try", format!("in {}", look::time(seconds)));
+    }
+    if let (Some(revision), Some(era)) = (&row.revision, &row.era) {
         say("revision", format!("{revision} ({era})"));
     }
     if let Some(pid) = row.pid {
         say("pid", pid.to_string());
     }
-    say("restarts", row.restarts.to_string());
+    let reason = row.restarted_for.as_deref().map(why).unwrap_or_default();
+    say("restarts", format!("{}{reason}", row.restarts));
+    if let Some(error) = &row.last_error {
+        let (ago, cause) = (look::time(error.ago_seconds), printable(error.cause.trim()));
+        say("last error", format!("{ago} ago: {cause}"));
+    }
     if let Some(seconds) = row.started_in_seconds {
         say("start", format!("took {seconds:.2} s"));
     }
@@ -84,6 +94,19 @@ fn sheet(row: &Row) -> String {
     out
 }
 
+/// What it was last started again for, in words.
+fn why(reason: &str) -> String {
+    let words = match reason {
+        "exit" => "it had ended",
+        "crash" => "it had crashed",
+        "lost" => "it could not be reached",
+        "hang" => "it hung",
+        "start_failed" => "it did not come up",
+        other => other,
+    };
+    format!(", the last since {}", printable(words))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -91,18 +114,19 @@ mod tests {
     #[test]
     fn all_that_is_known_stands_on_the_sheet() {
         let row: Row = serde_json::from_str(
-            r#"{"name":"files","transport":"stdio","state":"failed","since_seconds":5,"restarts":2,"cause":"it exited",
-                "retry_in_seconds":60,"pid":7,"remarks":["its list is cut"],"revision":"2026-07-28","started_in_seconds":0.123,"stderr":["one","two"],
+            r#"{"name":"files","transport":"stdio","state":"failed","since_seconds":5,"downtime_seconds":65,"restarts":2,"restarted_for":"crash","cause":"it exited",
+                "retry_in_seconds":60,"pid":7,"remarks":["its list is cut"],"revision":"2026-07-28","era":"stateless","last_error":{"cause":"it exited","ago_seconds":5},"started_in_seconds":0.123,"stderr":["one","two"],
                 "items":{"tools":1,"resources":2,"templates":0,"prompts":0},
                 "calls":{"in_flight":3,"queued":1},"instances":[{"name":"laptop","transport":"stdio","state":"ready","since_seconds":1,"restarts":0}]}"#,
         )
         .unwrap();
         assert_eq!(
             sheet(&row),
-            "name      files\ntransport stdio\nstate     failed for 5 s\ncause     it exited\nretry     in 1 min 0 s\n\
-             revision  2026-07-28 (stateless)\npid       7\nrestarts  2\nstart     took 0.12 s\n\
-             offers    1 tool, 2 resources, 0 templates, 0 prompts\nremark    its list is cut\ncalls     3 in flight, 1 queued\ninstance  laptop: ready for 1 s\n\
-             stderr    one\nstderr    two\n"
+            "name        files\ntransport   stdio\nstate       failed for 5 s\ncause       it exited\ndown for    1 min 5 s\n\
+             next try    in 1 min 0 s\nrevision    2026-07-28 (stateless)\npid         7\n\
+             restarts    2, the last since it had crashed\nlast error  5 s ago: it exited\nstart       took 0.12 s\n\
+             offers      1 tool, 2 resources, 0 templates, 0 prompts\nremark      its list is cut\n\
+             calls       3 in flight, 1 queued\ninstance    laptop: ready for 1 s\nstderr      one\nstderr      two\n"
         );
         let whole = Whole { ready: true, upstreams: vec![row] };
         assert_eq!(unknown("x", &whole), "the gateway has no upstream `x`; it has files");

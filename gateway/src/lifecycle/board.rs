@@ -1,112 +1,11 @@
 //! The health board: what every upstream is doing, written by its supervisor, read by whoever shows it.
 
+use super::health::{Health, State};
 use super::orders::{NotOrdered, Order, Ordered, Orders};
 use super::traffic::Traffic;
-use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
-
-/// Where an upstream stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum State {
-    /// It is being started, or its inventory is being read.
-    Starting,
-    /// It answers.
-    Ready,
-    /// It is there and takes calls, and something ails it: it answers nothing, or fails again and again, or asked for a pause.
-    Degraded,
-    /// It ended or could not be reached; the next attempt is due soon.
-    BackingOff,
-    /// It failed too often; it is tried once a minute.
-    Failed,
-    /// It is not running, and is started when it is needed.
-    Idle,
-    /// It was told to stop.
-    Stopped,
-}
-
-impl State {
-    /// Every state.
-    pub const ALL: [Self; 7] =
-        [Self::Starting, Self::Ready, Self::Degraded, Self::BackingOff, Self::Failed, Self::Idle, Self::Stopped];
-
-    /// The word for logs, metrics and people.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Starting => "starting",
-            Self::Ready => "ready",
-            Self::Degraded => "degraded",
-            Self::BackingOff => "backing_off",
-            Self::Failed => "failed",
-            Self::Idle => "idle",
-            Self::Stopped => "stopped",
-        }
-    }
-
-    /// Whether there is somebody who takes calls.
-    pub fn is_up(self) -> bool {
-        matches!(self, Self::Ready | Self::Degraded)
-    }
-}
-
-/// What is known of one upstream.
-#[derive(Debug, Clone)]
-pub struct Health {
-    /// Its configured name.
-    pub name: Arc<str>,
-    /// `stdio` or `http`.
-    pub transport: &'static str,
-    /// Where it stands.
-    pub state: State,
-    /// Since when.
-    pub since: Instant,
-    /// Why it is not ready, for a person: what happened and what to do.
-    pub cause: Option<String>,
-    /// When the next attempt is due.
-    pub retry_at: Option<Instant>,
-    /// The child's process id.
-    pub pid: Option<u32>,
-    /// How often it was started again.
-    pub restarts: u64,
-    /// The revision that it speaks.
-    pub revision: Option<&'static str>,
-    /// How long the last start took, up to the inventory.
-    pub started_in: Option<Duration>,
-    /// How many tools, resources, templates and prompts it offers, once known.
-    pub items: Option<[usize; 4]>,
-    /// What else is worth a look while it is well, by what it is about.
-    pub remarks: BTreeMap<&'static str, String>,
-    /// The last lines that it wrote to stderr, oldest first.
-    pub stderr: Vec<String>,
-    /// How much it has to do, as it is whenever this is read.
-    pub traffic: Arc<Traffic>,
-    /// Its instances beside the primary one, each by its number and whose it is.
-    pub instances: BTreeMap<u64, Health>,
-}
-
-impl Health {
-    fn starting(name: &Arc<str>, transport: &'static str) -> Self {
-        Self {
-            name: name.clone(),
-            transport,
-            state: State::Starting,
-            since: Instant::now(),
-            cause: None,
-            retry_at: None,
-            pid: None,
-            restarts: 0,
-            revision: None,
-            started_in: None,
-            items: None,
-            remarks: BTreeMap::new(),
-            stderr: Vec::new(),
-            traffic: Arc::default(),
-            instances: BTreeMap::new(),
-        }
-    }
-}
 
 /// All upstreams' health, in configuration order. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -171,15 +70,13 @@ impl Board {
 }
 
 impl Seat {
-    /// Changes what is known; `since` moves by itself when the state does.
+    /// Changes what is known; what is remembered of the past moves by itself.
     pub fn update(&self, change: impl FnOnce(&mut Health)) {
         let mut entries = self.board.lock();
         let Some(health) = self.of(&mut entries) else { return };
-        let before = health.state;
+        let (before, known) = (health.state, health.cause.clone());
         change(health);
-        if health.state != before {
-            health.since = Instant::now();
-        }
+        health.remember(before, known.as_deref());
         drop(entries);
         self.board.0.changes.send_modify(|count| *count += 1);
     }
@@ -189,6 +86,11 @@ impl Seat {
         let mut entries = self.board.lock();
         let gone = || Health { state: State::Stopped, ..Health::starting(&"".into(), "") };
         self.of(&mut entries).cloned().unwrap_or_else(gone)
+    }
+
+    /// When the next attempt is due.
+    pub fn retry_at(&self) -> Option<Instant> {
+        self.of(&mut self.board.lock()).and_then(|health| health.retry_at)
     }
 
     /// What it is ordered to do next. Dropping the future loses nothing.
@@ -234,6 +136,7 @@ impl Seat {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Duration;
 
     #[tokio::test]
     async fn an_instance_has_its_place_under_its_upstream_until_it_leaves() {

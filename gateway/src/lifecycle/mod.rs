@@ -2,6 +2,7 @@
 
 mod board;
 pub mod chain;
+mod health;
 mod orders;
 mod seldom;
 mod steady;
@@ -9,7 +10,8 @@ mod stretch;
 mod tasks;
 mod traffic;
 
-pub use board::{Board, Health, Seat, State};
+pub use board::{Board, Seat};
+pub use health::{Health, LastError, State};
 pub use orders::{NotOrdered, Order, Ordered};
 pub use seldom::seldom;
 pub use steady::steadily;

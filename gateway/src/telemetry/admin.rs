@@ -33,7 +33,9 @@ pub fn router(board: Board, metrics: Metrics, is_draining: IsDraining, is_local:
         .route("/readyz", get(ready))
         .route(
             "/metrics",
-            get(|State(shown): State<Shown>| async move { answer(StatusCode::OK, PROMETHEUS, shown.metrics.render()) }),
+            get(|State(shown): State<Shown>| async move {
+                answer(StatusCode::OK, PROMETHEUS, shown.metrics.render(&shown.board))
+            }),
         )
         .route("/upstreams/{name}/{order}", post(order))
         .with_state(Shown { board, metrics, is_draining, is_local })

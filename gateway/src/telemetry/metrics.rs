@@ -1,6 +1,7 @@
 //! The recorder behind the metrics.
 
-use crate::lifecycle::Tasks;
+use crate::lifecycle::{Board, Tasks};
+use crate::protocol::Revision;
 use crate::signals;
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use std::sync::OnceLock;
@@ -41,8 +42,13 @@ fn builder() -> PrometheusBuilder {
 }
 
 impl Metrics {
-    /// The text that Prometheus reads.
-    pub fn render(&self) -> String {
+    /// The text that Prometheus reads, with what the board says now.
+    pub fn render(&self, board: &Board) -> String {
+        for health in board.snapshot() {
+            let uptime = health.uptime().unwrap_or_default().as_secs_f64();
+            let all = Revision::ALL.into_iter().map(Revision::as_str);
+            signals::shown(&health.name, uptime, health.pid.unwrap_or_default(), health.revision, all);
+        }
         signals::refresh(Handle::try_current().map_or(0, |runtime| runtime.metrics().num_alive_tasks()));
         self.0.render()
     }

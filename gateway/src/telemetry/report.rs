@@ -1,6 +1,7 @@
 //! The health board in words: for a person, and as JSON.
 
 use crate::lifecycle::{Health, State};
+use crate::protocol::Revision;
 use serde::Serialize;
 use std::fmt::Write;
 
@@ -11,7 +12,15 @@ struct Row<'a> {
     transport: &'a str,
     state: &'a str,
     since_seconds: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    uptime_seconds: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    downtime_seconds: Option<u64>,
     restarts: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    restarted_for: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_error: Option<Error<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     cause: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -20,6 +29,8 @@ struct Row<'a> {
     pid: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     revision: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    era: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     started_in_seconds: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -30,6 +41,13 @@ struct Row<'a> {
     stderr: &'a [String],
     #[serde(skip_serializing_if = "Vec::is_empty")]
     instances: Vec<Row<'a>>,
+}
+
+/// What was last wrong with an upstream, though it may be over.
+#[derive(Serialize)]
+struct Error<'a> {
+    cause: &'a str,
+    ago_seconds: u64,
 }
 
 #[derive(Serialize)]
@@ -70,11 +88,19 @@ fn row(health: &Health) -> Row<'_> {
         transport: health.transport,
         state: health.state.as_str(),
         since_seconds: health.since.elapsed().as_secs(),
+        uptime_seconds: health.uptime().map(|time| time.as_secs()),
+        downtime_seconds: health.downtime().map(|time| time.as_secs()),
         restarts: health.restarts,
+        restarted_for: health.restarted_for,
+        last_error: health
+            .last_error
+            .as_ref()
+            .map(|error| Error { cause: &error.cause, ago_seconds: error.at.elapsed().as_secs() }),
         cause: health.cause.as_deref(),
-        retry_in_seconds: health.retry_at.map(|at| at.saturating_duration_since(tokio::time::Instant::now()).as_secs()),
+        retry_in_seconds: retry_in(health),
         pid: health.pid,
         revision: health.revision,
+        era: health.revision.and_then(era),
         started_in_seconds: health.started_in.map(|time| time.as_secs_f64()),
         items: health.items.map(|[tools, resources, templates, prompts]| Items {
             tools,
@@ -87,6 +113,17 @@ fn row(health: &Health) -> Row<'_> {
         stderr: &health.stderr,
         instances: health.instances.values().map(row).collect(),
     }
+}
+
+/// The seconds up to the next attempt, those that have begun with them.
+fn retry_in(health: &Health) -> Option<u64> {
+    let left = health.retry_at?.saturating_duration_since(tokio::time::Instant::now());
+    Some(left.as_secs_f64().ceil() as u64)
+}
+
+/// What a revision's way to speak is called.
+fn era(revision: &str) -> Option<&'static str> {
+    Revision::parse(revision).map(|revision| if revision.is_modern() { "stateless" } else { "handshake" })
 }
 
 /// The calls of an upstream, whichever instance has them.
@@ -120,6 +157,15 @@ fn line(health: &Health, width: usize, out: &mut String) -> std::fmt::Result {
     if let Some(revision) = health.revision {
         write!(out, "  {revision}")?;
     }
+    if let Some(pid) = health.pid {
+        write!(out, "  pid {pid}")?;
+    }
+    for (word, time) in [("up", health.uptime()), ("down", health.downtime())] {
+        // Where it differs from how long it stands so.
+        if let Some(seconds) = time.map(|time| time.as_secs()).filter(|seconds| *seconds > since) {
+            write!(out, "  {word} for {seconds} s")?;
+        }
+    }
     match health.instances.len() {
         0 => {}
         1 => write!(out, "  1 instance")?,
@@ -131,11 +177,24 @@ fn line(health: &Health, width: usize, out: &mut String) -> std::fmt::Result {
             write!(out, "  {count} {what}")?;
         }
     }
+    past(health, out)
+}
+
+/// What happened to it, and what comes next.
+fn past(health: &Health, out: &mut String) -> std::fmt::Result {
     if health.restarts > 0 {
-        write!(out, "  {} restarts", health.restarts)?;
+        let noun = if health.restarts == 1 { "restart" } else { "restarts" };
+        let reason = health.restarted_for.map(|reason| format!(" (the last for {reason})")).unwrap_or_default();
+        write!(out, "  {} {noun}{reason}", health.restarts)?;
     }
     if let Some(cause) = &health.cause {
         write!(out, "  {}", tamed(cause))?;
+    }
+    if let Some(error) = health.last_error.as_ref().filter(|error| health.cause.as_ref() != Some(&error.cause)) {
+        write!(out, "  last error {} s ago: {}", error.at.elapsed().as_secs(), tamed(&error.cause))?;
+    }
+    if let Some(seconds) = retry_in(health) {
+        write!(out, "  next try in {seconds} s")?;
     }
     for remark in health.remarks.values() {
         write!(out, "  {}", tamed(remark))?;
@@ -158,30 +217,42 @@ fn tamed(text: &str) -> String {
 mod tests {
     use super::*;
     use crate::lifecycle::Board;
+    use std::time::Duration;
+    use tokio::time::Instant;
 
     #[tokio::test(start_paused = true)]
     async fn the_sick_are_named_with_their_cause() {
         let board = Board::default();
         board.seat(&"well".into(), "stdio").update(|health| {
             (health.state, health.items, health.revision) = (State::Ready, Some([3, 0, 0, 1]), Some("2025-11-25"));
+            health.pid = Some(71);
             health.remarks = [("tools", "its list is cut".to_owned())].into();
         });
-        board.seat(&"ill".into(), "http").update(|health| {
-            (health.state, health.restarts) = (State::BackingOff, 2);
-            health.cause = Some("refused\u{1b}[2J".into());
+        let ill = board.seat(&"ill".into(), "http");
+        ill.update(|health| {
+            (health.state, health.restarts) = (State::Degraded, 2);
+            (health.cause, health.restarted_for) = (Some("refused\u{1b}[2J".into()), Some("lost"));
             health.stderr = vec!["first".into(), "last".into()];
         });
+        let again = board.seat(&"again".into(), "stdio");
+        again.update(|health| (health.state, health.cause) = (State::BackingOff, Some("it exited".into())));
         let many = board.seat(&"many".into(), "stdio");
         (0..3).for_each(|_| many.traffic().began());
         many.traffic().queue(1);
         many.instance(&"session 1".into(), 1).update(|health| health.state = State::Ready);
         many.instance(&"laptop".into(), 2).traffic().began();
-        tokio::time::advance(std::time::Duration::from_secs(7)).await;
+        let pass = |seconds| tokio::time::advance(Duration::from_secs(seconds));
+        pass(3).await;
+        ill.update(|health| health.state = State::BackingOff);
+        ill.update(|health| health.retry_at = Some(Instant::now() + Duration::from_millis(4_200)));
+        again.update(|health| (health.state, health.cause, health.restarts) = (State::Ready, None, 1));
+        pass(4).await;
         assert_eq!(
             text(true, &board.snapshot()),
-            "ready\nwell  stdio  ready             7 s  3 tools  2025-11-25  its list is cut\n\
-             ill   http   backing_off       7 s  2 restarts  refused\\u{1b}[2J  (stderr: last)\n\
-             many  stdio  starting          7 s  2 instances  3 in flight  1 queued\n  \
+            "ready\nwell   stdio  ready             7 s  3 tools  2025-11-25  pid 71  its list is cut\n\
+             ill    http   backing_off       4 s  2 restarts (the last for lost)  refused\\u{1b}[2J  next try in 1 s  (stderr: last)\n\
+             again  stdio  ready             4 s  1 restart  last error 7 s ago: it exited\n\
+             many   stdio  starting          7 s  2 instances  3 in flight  1 queued\n  \
                1 session 1  stdio  ready             7 s\n  2 laptop  stdio  starting          7 s  1 in flight\n"
         );
         let json: serde_json::Value = serde_json::from_str(&json(false, &board.snapshot())).unwrap();
@@ -189,8 +260,13 @@ mod tests {
         assert_eq!(json["upstreams"][0]["items"]["tools"], 3);
         assert_eq!(json["upstreams"][0]["remarks"][0], "its list is cut");
         assert_eq!(json["upstreams"][1]["stderr"][0], "first");
-        assert_eq!(json["upstreams"][1]["since_seconds"], 7);
-        assert_eq!(json["upstreams"][2]["calls"], serde_json::json!({ "in_flight": 3, "queued": 1 }));
-        assert_eq!(json["upstreams"][2]["instances"][1]["name"], "laptop");
+        assert_eq!(json["upstreams"][1]["since_seconds"], 4);
+        let of_ill = ["downtime_seconds", "retry_in_seconds", "restarted_for"].map(|key| &json["upstreams"][1][key]);
+        assert_eq!(of_ill, [&serde_json::json!(4), &serde_json::json!(1), &serde_json::json!("lost")]);
+        let error = serde_json::json!({ "cause": "it exited", "ago_seconds": 7 });
+        assert_eq!((&json["upstreams"][2]["last_error"], &json["upstreams"][2]["uptime_seconds"]), (&error, &4.into()));
+        assert_eq!(json["upstreams"][0]["era"], "handshake");
+        assert_eq!(json["upstreams"][3]["calls"], serde_json::json!({ "in_flight": 3, "queued": 1 }));
+        assert_eq!(json["upstreams"][3]["instances"][1]["name"], "laptop");
     }
 }

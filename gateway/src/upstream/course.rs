@@ -7,6 +7,7 @@ use super::gate::Retired;
 use super::link::without;
 use super::standing::Standing;
 use crate::lifecycle::State;
+use crate::signals;
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -89,7 +90,9 @@ impl Lives {
             End::Gone { cause, up, is_clean } => {
                 (cause, Some(up), is_clean, FaultKind::Passing, if is_clean { "exit" } else { "crash" })
             }
-            End::Retired { why: Retired::Session(_) | Retired::Revision(_), up } if up >= SESSION_MIN => {
+            End::Retired { why: Retired::Session(text) | Retired::Revision(text), up } if up >= SESSION_MIN => {
+                let (upstream, cause) = (&*standing.name, &*text);
+                tracing::info!(target: signals::UPSTREAM_STATE, upstream, cause, "the upstream is met anew");
                 return Course::Now;
             }
             End::Retired { why: Retired::Hung(text), up } => {

@@ -3,6 +3,8 @@
 use super::link::{Tail, without};
 use super::notice::Notice;
 use super::standing::Standing;
+use super::words;
+use crate::call::{Call, Refusal};
 use crate::lifecycle::State;
 use crate::signals;
 use std::time::Duration;
@@ -81,6 +83,12 @@ impl Standing {
             }
             State::Ready => {}
         }
+    }
+
+    /// Refuses a call, since it will not be there soon.
+    pub(crate) fn unavailable(&self, call: &Call, cause: &str) -> Refusal {
+        let retry_in = self.seat.retry_at().map(|at| at.saturating_duration_since(Instant::now()));
+        words::unavailable(&self.name, call, cause, retry_in)
     }
 
     /// Why it is not ready, in words for who calls it.

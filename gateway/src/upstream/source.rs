@@ -288,9 +288,9 @@ impl CallSource {
             Stage::Waiting(..) if self.standing.gate.peer().is_some() => {
                 let cause =
                     "a session for clients that can be asked what this one can was not opened in time; try again";
-                words::unavailable(&self.standing.name, &self.call, cause)
+                words::unavailable(&self.standing.name, &self.call, cause, None)
             }
-            _ => words::unavailable(&self.standing.name, &self.call, &self.standing.cause()),
+            _ => self.standing.unavailable(&self.call, &self.standing.cause()),
         };
         // Dropping the exchange tells the upstream.
         self.refuse(refusal)
@@ -325,7 +325,7 @@ impl Source for CallSource {
                     }
                     Poll::Ready(Told::Turn(turn)) => this.turn(turn),
                     Poll::Ready(Told::Never) => {
-                        let refusal = words::unavailable(&this.standing.name, &this.call, &this.standing.cause());
+                        let refusal = this.standing.unavailable(&this.call, &this.standing.cause());
                         Some(this.refuse(refusal))
                     }
                     Poll::Pending => {

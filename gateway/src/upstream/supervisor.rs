@@ -361,7 +361,10 @@ impl Supervisor {
                     () = tasks.ending() => return Next::End,
                     ordered = self.standing.seat.ordered() => return self.rest(Told::Order(ordered)).await,
                 }
-                self.standing.seat.update(|health| health.restarts += 1);
+                self.standing.seat.update(|health| {
+                    health.restarts += 1;
+                    health.restarted_for = Some(reason);
+                });
                 self.standing.metrics.restarts(reason).increment(1);
                 Next::Live
             }

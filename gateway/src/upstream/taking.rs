@@ -121,10 +121,10 @@ impl Standing {
                     self.need.wake();
                     return Err(words::lost(&self.name, call, &Lost::Busy(why)));
                 }
-                Admission::Shut(cause) => return Err(words::unavailable(&self.name, call, &cause)),
+                Admission::Shut(cause) => return Err(self.unavailable(call, &cause)),
             }
         }
-        Err(words::unavailable(&self.name, call, &self.cause()))
+        Err(self.unavailable(call, &self.cause()))
     }
 
     /// What a loss says of the peer itself.

@@ -93,12 +93,14 @@ pub(crate) fn lost(upstream: &Arc<str>, call: &Call, lost: &Lost) -> Refusal {
     Refusal::of_upstream(reason, upstream, message)
 }
 
-/// A call for an upstream that will not be there soon.
-pub(crate) fn unavailable(upstream: &Arc<str>, call: &Call, cause: &str) -> Refusal {
+/// A call for an upstream that will not be there soon, and when it is tried again, where that is known.
+pub(crate) fn unavailable(upstream: &Arc<str>, call: &Call, cause: &str, retry_in: Option<Duration>) -> Refusal {
+    let (what, cause) = (what(call), in_short(upstream, cause));
+    let next = retry_in.map(|left| format!("; it is tried again in {} s", left.as_secs_f32().ceil()));
     Refusal::of_upstream(
         Reason::Unavailable,
         upstream,
-        format!("{} was not sent: upstream `{upstream}` is not available: {}", what(call), in_short(upstream, cause)),
+        format!("{what} was not sent: upstream `{upstream}` is not available: {cause}{}", next.unwrap_or_default()),
     )
 }
 
@@ -196,8 +198,10 @@ mod tests {
         let all = [
             lost(&"a".into(), &call, &Lost::Unknown(cause.into())).message,
             lost(&"a".into(), &call, &Lost::Unsent(cause.into())).message,
-            unavailable(&"a".into(), &call, cause).message,
+            unavailable(&"a".into(), &call, cause, None).message,
+            unavailable(&"a".into(), &call, cause, Some(Duration::from_millis(11_200))).message,
         ];
+        assert!(all[3].ends_with("; it is tried again in 12 s"), "{}", all[3]);
         for told in all {
             assert!(told.contains("it exited with status 1 (`trunkline status a`"), "{told}");
             assert!(!told.contains("secret"), "{told}");
