@@ -4,7 +4,7 @@ use std::process::Output;
 
 use tokio::process::Command;
 use trunkline_tests::gateway::{Config, Gateway};
-use trunkline_tests::process::beside;
+use trunkline_tests::process::{self, beside};
 use trunkline_tests::revision::Revision;
 use trunkline_tests::script::Script;
 use trunkline_tests::upstream::Upstream;
@@ -43,6 +43,34 @@ async fn upstreams_are_listed_and_one_is_described() {
     let unknown = look(&["status", "nobody"], &gateway.admin).await;
     assert_eq!(unknown.status.code(), Some(1));
     assert!(text(&unknown.stderr).contains("it has up, ill"), "{}", text(&unknown.stderr));
+}
+
+#[tokio::test]
+async fn what_was_last_wrong_is_told_when_it_is_well_again() {
+    let up = Upstream::stdio(Script::new("up", Revision::R2025_11_25)).await;
+    let gateway = Gateway::serve(&Config::new().upstream(&up)).await;
+    let (first, _) = up.started(0).await;
+    gateway.look_until("/readyz?verbose", "it is up", |page| page.contains("  ready  ")).await;
+    process::signal(first, "KILL");
+    let (second, _) = up.started(1).await;
+    let is_back = |page: &str| page.contains(&format!("pid {second}")) && page.contains("  ready  ");
+    let page = gateway.look_until("/readyz?verbose", "it is back", is_back).await;
+    assert!(page.contains("1 restart (the last for crash)") && page.contains("ago: it was killed (SIGKILL)"), "{page}");
+    let sheet = text(&look(&["status", "up"], &gateway.admin).await.stdout);
+    let has = |what: &str, how: &str| sheet.lines().any(|line| line.starts_with(what) && line.contains(how));
+    assert!(has("uptime ", " s") && has("restarts ", "1, the last since it had crashed"), "{sheet}");
+    assert!(has("last error ", "ago: it was killed (SIGKILL)") && !has("cause ", ""), "{sheet}");
+    let json = text(&look(&["status", "up", "--json"], &gateway.admin).await.stdout);
+    let row: serde_json::Value = serde_json::from_str(&json).expect("it is JSON");
+    assert!(row["uptime_seconds"].is_u64() && row["era"] == "handshake" && row["downtime_seconds"].is_null(), "{json}");
+    assert!(row["last_error"]["ago_seconds"].is_u64() && row["restarted_for"] == "crash", "{json}");
+    let metrics = gateway.look("/metrics").await;
+    let metrics = text(&metrics.body);
+    assert!(metrics.contains(&format!("trunkline_upstream_pid{{upstream=\"up\"}} {second}")), "{metrics}");
+    let revision = |date: &str| format!("trunkline_upstream_revision{{upstream=\"up\",revision=\"{date}\"}}");
+    assert!(metrics.contains(&format!("{} 1", revision("2025-11-25"))), "{metrics}");
+    assert!(metrics.contains(&format!("{} 0", revision("2024-11-05"))), "{metrics}");
+    assert!(metrics.contains("trunkline_upstream_uptime_seconds{upstream=\"up\"}"), "{metrics}");
 }
 
 #[tokio::test]
