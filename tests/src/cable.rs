@@ -189,7 +189,7 @@ async fn carry(
 }
 
 /// So many bytes at either end of a portion are cut into the shortest pieces: there heads and frames begin and end.
-const EDGE: usize = 1024;
+const EDGE: usize = 128;
 /// So much longer pieces are in the midst of a portion, which would cost more than all else otherwise.
 const LONGER: usize = 100;
 

@@ -328,9 +328,8 @@ impl Supervisor {
         }
     }
 
-    /// Nothing of a life is left that could have gone on.
+    /// Nothing of a life is left that could have gone on; what was open has been cut.
     async fn rest(&mut self, told: Told) -> Next {
-        self.cut(&told);
         self.part().await;
         // Further sessions are of what comes next.
         self.sessions = self.tasks.child();
@@ -359,7 +358,11 @@ impl Supervisor {
                 tokio::select! {
                     () = sleep(delay) => {}
                     () = tasks.ending() => return Next::End,
-                    ordered = self.standing.seat.ordered() => return self.rest(Told::Order(ordered)).await,
+                    ordered = self.standing.seat.ordered() => {
+                        let told = Told::Order(ordered);
+                        self.cut(&told);
+                        return self.rest(told).await;
+                    }
                 }
                 self.standing.seat.update(|health| {
                     health.restarts += 1;
