@@ -220,7 +220,7 @@ impl Gateway {
     /// Ends everything in order: no longer ready, no longer listening, calls finished or cancelled, upstreams stopped.
     pub async fn drain(&self) {
         let grace = self.config.server.shutdown_grace;
-        tracing::info!(grace = ?grace, "draining");
+        tracing::info!(at_most = ?grace, "draining");
         self.levels.faces.end();
         self.listeners.close();
         // What still runs then is dropped, and so cancelled, with its level.

@@ -59,7 +59,7 @@ async fn a_lazy_upstream_starts_with_its_first_call_and_is_listed_before() {
         assert_eq!(starts(&upstream).await, 1);
         // Now it is known, and nobody needs it to list them.
         let second = Gateway::serve(&config).await;
-        second.says(&["resting", "up", "started when it is needed"]).await;
+        second.says(&["idle", "up", "it is started when it is needed"]).await;
         let client = Client::connect(&second.reach(), LEGACY).await;
         assert!(client.tools().await.contains(&"up__echo".into()));
         assert!(!client.list("prompts/list", "prompts", "name").await.is_empty());

@@ -29,6 +29,28 @@ pub(super) fn run(status: &Status) -> Result<(), Failure> {
     Ok(())
 }
 
+/// What there is to say of one instance, in a line.
+fn told(instance: &Row) -> String {
+    let mut line =
+        format!("{}: {} for {}", printable(&instance.name), instance.state, look::time(instance.since_seconds));
+    if let Some(pid) = instance.pid {
+        line.push_str(&format!(", pid {pid}"));
+    }
+    if instance.restarts > 0 {
+        line.push_str(&format!(", {}", look::counted(instance.restarts as usize, "restart")));
+    }
+    if let Some(cause) = &instance.cause {
+        line.push_str(&format!(": {}", printable(cause.trim())));
+    } else if let Some(error) = &instance.last_error {
+        line.push_str(&format!(
+            ", last error {} ago: {}",
+            look::time(error.ago_seconds),
+            printable(error.cause.trim())
+        ));
+    }
+    line
+}
+
 fn unknown(name: &str, whole: &Whole) -> String {
     let names: Vec<_> = whole.upstreams.iter().map(|row| printable(&row.name)).collect();
     match names.is_empty() {
@@ -85,8 +107,7 @@ fn sheet(row: &Row) -> String {
         say("calls", format!("{} in flight, {} queued", calls.in_flight, calls.queued));
     }
     for instance in &row.instances {
-        let since = look::time(instance.since_seconds);
-        say("instance", format!("{}: {} for {since}", printable(&instance.name), instance.state));
+        say("instance", told(instance));
     }
     for line in &row.stderr {
         say("stderr", printable(line).to_string());
@@ -117,7 +138,7 @@ mod tests {
             r#"{"name":"files","transport":"stdio","state":"failed","since_seconds":5,"downtime_seconds":65,"restarts":2,"restarted_for":"crash","cause":"it exited",
                 "retry_in_seconds":60,"pid":7,"remarks":["its list is cut"],"revision":"2026-07-28","era":"stateless","last_error":{"cause":"it exited","ago_seconds":5},"started_in_seconds":0.123,"stderr":["one","two"],
                 "items":{"tools":1,"resources":2,"templates":0,"prompts":0},
-                "calls":{"in_flight":3,"queued":1},"instances":[{"name":"laptop","transport":"stdio","state":"ready","since_seconds":1,"restarts":0}]}"#,
+                "calls":{"in_flight":3,"queued":1},"instances":[{"name":"laptop","transport":"stdio","state":"backing_off","since_seconds":1,"restarts":1,"cause":"gone"}]}"#,
         )
         .unwrap();
         assert_eq!(
@@ -126,7 +147,7 @@ mod tests {
              next try    in 1 min 0 s\nrevision    2026-07-28 (stateless)\npid         7\n\
              restarts    2, the last since it had crashed\nlast error  5 s ago: it exited\nstart       took 0.12 s\n\
              offers      1 tool, 2 resources, 0 templates, 0 prompts\nremark      its list is cut\n\
-             calls       3 in flight, 1 queued\ninstance    laptop: ready for 1 s\nstderr      one\nstderr      two\n"
+             calls       3 in flight, 1 queued\ninstance    laptop: backing_off for 1 s, 1 restart: gone\nstderr      one\nstderr      two\n"
         );
         let whole = Whole { ready: true, upstreams: vec![row] };
         assert_eq!(unknown("x", &whole), "the gateway has no upstream `x`; it has files");

@@ -49,6 +49,9 @@ where
     edge.parked.close();
     // A client that has closed its pipe answers nothing more; one that is still there is told what is withdrawn.
     let (grace, is_there) = if served.is_some() { (AFTER_EOF, false) } else { (config.shutdown_grace, true) };
+    if !is_there {
+        tracing::info!(at_most = ?grace, "the host has closed stdin: what runs is given a moment to end");
+    }
     let until = Instant::now() + grace;
     let over = async {
         connection.retire(is_there);

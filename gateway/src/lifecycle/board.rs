@@ -88,6 +88,11 @@ impl Seat {
         self.of(&mut entries).cloned().unwrap_or_else(gone)
     }
 
+    /// Tells of changes of any seat: the number grows with each.
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.board.changes()
+    }
+
     /// When the next attempt is due.
     pub fn retry_at(&self) -> Option<Instant> {
         self.of(&mut self.board.lock()).and_then(|health| health.retry_at)

@@ -145,9 +145,14 @@ impl Health {
             self.turned = now;
         }
         let is_news = self.state != before || self.cause.as_deref() != known;
-        if let Some(cause) = self.cause.as_ref().filter(|_| is_news && self.state.is_sick()) {
-            self.last_error = Some(LastError { at: now, cause: cause.clone() });
+        if let Some(cause) = self.cause.clone().filter(|_| is_news && self.state.is_sick()) {
+            self.note(&cause);
         }
+    }
+
+    /// This was wrong with it.
+    pub fn note(&mut self, cause: &str) {
+        self.last_error = Some(LastError { at: Instant::now(), cause: cause.to_owned() });
     }
 
     /// How long it has been taking calls.

@@ -174,11 +174,24 @@ impl Catalog {
 
     /// Upstreams that were never seen and whose a name could be.
     pub(super) fn unseen_owners(&self, public: &str) -> impl Iterator<Item = usize> {
-        self.unseen().filter(move |at| {
-            let member = &self.members[*at];
-            let rest = public.strip_prefix(member.owner.prefix());
-            self.is_bare(member) || rest.is_some_and(|rest| rest.starts_with(&*self.rules.naming.separator))
-        })
+        self.unseen().filter(move |at| self.may_own(*at, public))
+    }
+
+    /// Upstreams of which not all could be read the last time, and whose a name could be.
+    pub(super) fn partly_seen_owners(&self, public: &str) -> impl Iterator<Item = usize> {
+        let seen = self.known.iter().enumerate().filter(|(_, known)| known.is_some()).map(|(at, _)| at);
+        seen.filter(move |at| !self.members[*at].owner.is_whole() && self.may_own(*at, public))
+    }
+
+    fn may_own(&self, at: usize, public: &str) -> bool {
+        let member = &self.members[at];
+        let rest = public.strip_prefix(member.owner.prefix());
+        self.is_bare(member) || rest.is_some_and(|rest| rest.starts_with(&*self.rules.naming.separator))
+    }
+
+    /// Whether an upstream was never seen and may be soon.
+    pub(super) fn is_awaited(&self, at: usize) -> bool {
+        self.known[at].is_none() && self.members[at].is_coming()
     }
 
     /// Upstreams that were never seen.

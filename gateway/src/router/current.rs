@@ -41,9 +41,28 @@ impl Current {
     /// Waits until a catalog is good enough, or until the time is over; gives the catalog then in force.
     pub(super) async fn until(&self, limit: Instant, is_good: impl Fn(&Catalog) -> bool) -> Arc<Catalog> {
         let mut swaps = self.swaps();
-        let wait = async { while !is_good(&self.load()) && swaps.changed().await.is_ok() {} };
+        // What fails to come is no longer waited for, and swaps nothing. All owners stand on one board.
+        let mut moves = self.load().members.iter().find_map(|member| member.owner.changes());
+        let wait = async {
+            while !is_good(&self.load()) {
+                tokio::select! {
+                    swapped = swaps.changed() => if swapped.is_err() { return },
+                    () = moved(moves.as_mut()) => {}
+                }
+            }
+        };
         // Time over is an answer like any other here: what is known by then is what counts.
         let _ = tokio::time::timeout_at(limit, wait).await;
         self.keep()
     }
+}
+
+/// Until somebody stands elsewhere.
+async fn moved(moves: Option<&mut watch::Receiver<u64>>) {
+    if let Some(moves) = moves
+        && moves.changed().await.is_ok()
+    {
+        return;
+    }
+    std::future::pending().await
 }

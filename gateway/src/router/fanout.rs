@@ -18,14 +18,14 @@ pub(super) fn list(current: &Arc<Current>, kind: Kind, call: &Call, wait: Durati
         member.owner.refresh(call);
     }
     let now = Instant::now();
-    let coming = catalog.unseen().filter(|at| catalog.members[*at].is_coming());
-    let limits: Vec<_> = coming.map(|at| (at, catalog.members[at].patience(wait))).filter(|(_, l)| *l > now).collect();
+    let awaited = catalog.unseen().filter(|at| catalog.is_awaited(*at));
+    let limits: Vec<_> = awaited.map(|at| (at, catalog.members[at].patience(wait))).filter(|(_, l)| *l > now).collect();
     let Some(limit) = limits.iter().map(|(_, limit)| *limit).max() else {
         return answer(&catalog, kind, call);
     };
     let (current, call) = (current.clone(), call.clone());
     Later::reply(async move {
-        let is_good = |now: &Catalog| limits.iter().all(|(at, _)| now.known[*at].is_some());
+        let is_good = |now: &Catalog| limits.iter().all(|(at, _)| !now.is_awaited(*at));
         answer(&*current.until(limit, is_good).await, kind, &call)
     })
 }

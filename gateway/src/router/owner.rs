@@ -29,6 +29,16 @@ pub trait Owner: Send + Sync + 'static {
     /// Where it stands.
     fn state(&self) -> State;
 
+    /// Tells when any owner may stand elsewhere; `None` where nobody says so.
+    fn changes(&self) -> Option<watch::Receiver<u64>> {
+        None
+    }
+
+    /// Whether all that it offers could be read the last time.
+    fn is_whole(&self) -> bool {
+        true
+    }
+
     /// Why it is not ready, as clients are told it.
     fn cause(&self) -> Option<String> {
         None
@@ -70,6 +80,14 @@ impl Owner for Upstream {
 
     fn state(&self) -> State {
         Self::state(self)
+    }
+
+    fn changes(&self) -> Option<watch::Receiver<u64>> {
+        Some(Self::changes(self))
+    }
+
+    fn is_whole(&self) -> bool {
+        Self::is_whole(self)
     }
 
     fn cause(&self) -> Option<String> {

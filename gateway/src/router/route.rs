@@ -86,15 +86,14 @@ impl Routes {
         };
         let current = current.clone();
         let limit = Instant::now() + UNSEEN_WAIT;
-        let mut owners = owners_of(&current.load(), &call);
+        let owners = owners_of(&current.load(), &call);
         for at in &owners {
             // One that rests until it is needed is needed now.
             current.load().members[*at].owner.refresh(&call);
         }
         Later::reply(async move {
             let _permit = permit;
-            owners.retain(|at| current.load().members[*at].is_coming());
-            let catalog = current.until(limit, |now| owners.iter().all(|at| now.known[*at].is_some())).await;
+            let catalog = current.until(limit, |now| owners.iter().all(|at| !now.is_awaited(*at))).await;
             match again(&catalog, call.clone()) {
                 Way::Ready(reply) => reply,
                 Way::Unseen(..) => refuse(&call, refusal),
@@ -145,7 +144,8 @@ fn no_such_name(catalog: &Arc<Catalog>, kind: Kind, name: &str, call: Call) -> W
         return Way::Ready(refuse(&call, invalid(why)));
     }
     let owners: Vec<_> = catalog.unseen_owners(name).map(|at| &catalog.members[at]).collect();
-    if let [only] = &owners[..] {
+    let partly: Vec<_> = catalog.partly_seen_owners(name).map(|at| &catalog.members[at]).collect();
+    if let ([only], []) | ([], [only]) = (&owners[..], &partly[..]) {
         let (upstream, state) = (only.owner.name(), only.owner.state());
         let cause = match (state, only.owner.cause()) {
             // The cause may be that of its last end, and nothing is known of this start.

@@ -17,6 +17,7 @@ use crate::upstream::{Inventory, Item, Supports};
 use bytes::Bytes;
 use std::collections::HashMap;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::watch;
 
 /// What an upstream says to a call; `None` leaves it at the echo.
@@ -31,6 +32,10 @@ struct Scripted {
     prefix: String,
     offers: Offers,
     state: Mutex<State>,
+    /// Grows when it stands elsewhere.
+    moves: watch::Sender<u64>,
+    /// Not all of its lists could be read.
+    is_partial: AtomicBool,
     heard: Mutex<Vec<String>>,
     answer: Box<Answer>,
     /// What its instances offer, by session; `None` where there are none.
@@ -61,10 +66,17 @@ impl Scripted {
             prefix: prefix.into(),
             offers: watch::Sender::new(None),
             state: Mutex::new(State::Starting),
+            moves: watch::Sender::new(0),
+            is_partial: AtomicBool::new(false),
             heard: Mutex::default(),
             answer: Box::new(answer),
             own: None,
         }
+    }
+
+    fn stands(&self, state: State) {
+        *self.state.lock().unwrap() = state;
+        self.moves.send_modify(|moves| *moves += 1);
     }
 
     fn offer(&self, inventory: Inventory) {
@@ -109,6 +121,15 @@ impl Owner for Scripted {
     }
     fn state(&self) -> State {
         *self.state.lock().unwrap()
+    }
+    fn changes(&self) -> Option<watch::Receiver<u64>> {
+        Some(self.moves.subscribe())
+    }
+    fn is_whole(&self) -> bool {
+        !self.is_partial.load(Ordering::Relaxed)
+    }
+    fn cause(&self) -> Option<String> {
+        self.is_partial.load(Ordering::Relaxed).then(|| "`tools/list` could not be read".to_owned())
     }
     fn refresh(&self, _: &Call) {}
     fn is_per_session(&self) -> bool {

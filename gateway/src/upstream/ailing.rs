@@ -15,7 +15,7 @@ impl Standing {
     /// It is there, as well as it is.
     pub(crate) fn came_up(&self) {
         self.moved(State::Ready, None, None, None);
-        if let Some(cause) = self.ails.first() {
+        if let Some(cause) = self.ails.shown() {
             self.moved_from(State::is_up, State::Degraded, Some(&cause), None, None);
         }
     }
@@ -27,7 +27,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn the_gravest_ail_is_shown_until_all_have_passed_and_only_while_it_is_there() {
+    async fn what_ails_it_is_shown_the_gravest_first_until_it_has_passed_and_only_while_it_is_there() {
         let rig = Rig::new(config());
         let shown = || {
             let health = rig.board.snapshot().remove(0);
@@ -39,7 +39,7 @@ mod tests {
         rig.standing.came_up();
         assert_eq!(shown(), degraded("a pause"));
         rig.standing.ails(Ail::Silent, Some("silence"));
-        assert_eq!(shown(), degraded("silence"));
+        assert_eq!(shown(), degraded("silence; a pause"));
         rig.standing.ails(Ail::Silent, None);
         assert_eq!(shown(), degraded("a pause"));
         rig.standing.ails(Ail::Resting, None);

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// What can ail an upstream that is there. The first of them is the one that is shown.
+/// What can ail an upstream that is there; the gravest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ail {
     /// It does not answer when it is asked whether it is there.
@@ -13,22 +13,30 @@ pub(crate) enum Ail {
     Resting,
     /// It refuses the credentials that it is called with.
     Denied,
+    /// What it offers could not be read.
+    Unlisted,
 }
 
 /// What ails one upstream, each with its reason.
 #[derive(Default)]
-pub(crate) struct Ails(Mutex<[Option<Arc<str>>; 4]>);
+pub(crate) struct Ails(Mutex<[Option<Arc<str>>; 5]>);
 
 impl Ails {
     /// Sets or takes back one of them; what is to be shown then.
-    pub(crate) fn set(&self, ail: Ail, cause: Option<&str>) -> Option<Arc<str>> {
+    pub(crate) fn set(&self, ail: Ail, cause: Option<&str>) -> Option<String> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all[ail as usize] = cause.map(Arc::from);
-        all.iter().flatten().next().cloned()
+        shown(&*all)
     }
 
     /// What is to be shown.
-    pub(crate) fn first(&self) -> Option<Arc<str>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).iter().flatten().next().cloned()
+    pub(crate) fn shown(&self) -> Option<String> {
+        shown(&*self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
+}
+
+/// All of them: one may hide what another means for calls.
+fn shown(all: &[Option<Arc<str>>]) -> Option<String> {
+    let all: Vec<&str> = all.iter().flatten().map(|cause| &**cause).collect();
+    (!all.is_empty()).then(|| all.join("; "))
 }

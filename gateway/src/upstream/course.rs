@@ -74,13 +74,12 @@ impl Lives {
         let now = Instant::now();
         let (cause, up, is_clean, kind, reason) = match end {
             End::Unmet(Fault { kind: FaultKind::EndedWhenAsked, text }) if !self.is_not_asked => {
-                tracing::debug!(
-                    upstream = &*standing.name,
-                    cause = text,
-                    "it ended when it was asked for its era, and is started again"
-                );
                 self.is_not_asked = true;
                 if !std::mem::replace(&mut self.had_free, true) {
+                    let (upstream, cause) = (&*standing.name, &*text);
+                    let said = "the upstream ended when it was asked which revision it speaks, and is started again without that";
+                    tracing::info!(target: signals::UPSTREAM_STATE, upstream, cause, "{said}");
+                    standing.seat.update(|health| health.note(&format!("asked which revision it speaks, {text}")));
                     self.is_free = true;
                     return Course::Now;
                 }
@@ -128,7 +127,7 @@ impl Lives {
 /// The cause of an end after which nothing is started again. A child's own words stay the last.
 fn resting(upstream: &str, cause: &str) -> String {
     let (cause, own) = cause.split_at(without(cause).len());
-    format!("{cause}; `restart` has it stay so, until `trunkline start {upstream}`{own}")
+    format!("{cause}; the key `restart` has it stay so, until `trunkline start {upstream}`{own}")
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! Keeps the inventory of a live peer: read when it was met, and again when it may have changed.
 
+use super::ails::Ail;
 use super::inventory::{Inventory, Item};
 use super::lists;
 use super::peer::Peer;
@@ -8,15 +9,29 @@ use super::standing::Standing;
 use crate::protocol::Revision;
 use crate::signals;
 use std::sync::Arc;
-use tokio::time::Instant;
+use std::time::Duration;
+use tokio::time::{Instant, sleep};
+
+/// So soon what could not be read is asked for again: sooner the first time, ever later then.
+const AGAIN_MIN: Duration = Duration::from_secs(1);
+const AGAIN_MAX: Duration = Duration::from_secs(60);
 
 /// Reads for as long as the peer lives. The first read makes the upstream ready.
 pub(crate) async fn keep(standing: Arc<Standing>, peer: Arc<Peer>, begun: Instant) {
     let mut pace = Pace::new(Instant::now());
+    let (mut failing, mut again) = (None, AGAIN_MIN);
     standing.reads.mark(Kinds::ALL);
     for round in 0u64.. {
         if round > 0 {
-            standing.reads.due(&pace).await;
+            let missed = async {
+                let Some(kinds) = failing else { return std::future::pending().await };
+                sleep(again).await;
+                standing.reads.mark(kinds);
+            };
+            tokio::select! {
+                () = standing.reads.due(&pace) => {}
+                () = missed => {}
+            }
         }
         let kinds = standing.reads.begin();
         let before = standing.inventory.borrow().clone();
@@ -31,6 +46,8 @@ pub(crate) async fn keep(standing: Arc<Standing>, peer: Arc<Peer>, begun: Instan
         if has_changed {
             publish(&standing, inventory);
         }
+        again = if failing.is_some() { (again * 2).min(AGAIN_MAX) } else { AGAIN_MIN };
+        failing = tell_missing(&standing);
         if round == 0 {
             // A first notice is read at once, however soon it comes.
             ready(&standing, &peer, begun);
@@ -39,6 +56,15 @@ pub(crate) async fn keep(standing: Arc<Standing>, peer: Arc<Peer>, begun: Instan
             pace.read(Instant::now(), has_changed);
         }
     }
+}
+
+/// Shows what could not be read, and says what that was.
+fn tell_missing(standing: &Standing) -> Option<Kinds> {
+    let failing = standing.reads.failing();
+    let cause =
+        failing.as_ref().map(|(_, why)| format!("{why}; what was known of it stays, and it is asked for again"));
+    standing.ails(Ail::Unlisted, cause.as_deref());
+    failing.map(|(kinds, _)| kinds)
 }
 
 /// From now on this is what the upstream offers.
@@ -73,7 +99,8 @@ fn ready(standing: &Arc<Standing>, peer: &Arc<Peer>, begun: Instant) {
     standing.metrics.start.record(begun.elapsed().as_secs_f64());
     standing.seat.update(|health| health.started_in = Some(begun.elapsed()));
     standing.came_up();
-    let [tools, resources, templates, prompts] = standing.seat.health().items.unwrap_or_default();
+    let items = standing.seat.health().items;
+    let [tools, resources, templates, prompts] = [0, 1, 2, 3].map(|kind| items.map(|counts| counts[kind]));
     tracing::info!(
         target: signals::UPSTREAM_STATE,
         upstream = &*standing.name,

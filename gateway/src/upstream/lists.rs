@@ -57,14 +57,15 @@ struct Kind {
     member: &'static str,
     /// The item's member that names it.
     key: &'static str,
-    /// Its bit among the lists that failed.
-    bit: u8,
+    /// What it is read with.
+    of: Kinds,
 }
 
-const TOOLS: Kind = Kind { method: Method::ToolsList, member: "tools", key: "name", bit: 1 };
-const RESOURCES: Kind = Kind { method: Method::ResourcesList, member: "resources", key: "uri", bit: 2 };
-const TEMPLATES: Kind = Kind { method: Method::TemplatesList, member: "resourceTemplates", key: "uriTemplate", bit: 4 };
-const PROMPTS: Kind = Kind { method: Method::PromptsList, member: "prompts", key: "name", bit: 8 };
+const TOOLS: Kind = Kind { method: Method::ToolsList, member: "tools", key: "name", of: Kinds::TOOLS };
+const RESOURCES: Kind = Kind { method: Method::ResourcesList, member: "resources", key: "uri", of: Kinds::RESOURCES };
+const TEMPLATES: Kind =
+    Kind { method: Method::TemplatesList, member: "resourceTemplates", key: "uriTemplate", of: Kinds::RESOURCES };
+const PROMPTS: Kind = Kind { method: Method::PromptsList, member: "prompts", key: "name", of: Kinds::PROMPTS };
 
 struct Reader<'a> {
     standing: &'a Standing,
@@ -81,7 +82,10 @@ impl Reader<'_> {
         before: Option<&Vec<Item>>,
     ) -> Result<Vec<Item>, Trouble> {
         match before {
-            _ if !is_offered => return Ok(Vec::new()),
+            _ if !is_offered => {
+                self.took(kind, None);
+                return Ok(Vec::new());
+            }
             Some(before) if !is_due => return Ok(before.clone()),
             _ => {}
         }
@@ -92,28 +96,41 @@ impl Reader<'_> {
         }
         let outcome = self.pages(kind, &mut items).await;
         let is_missing = matches!(&outcome, Err(Trouble::Refused(error)) if error.code() == Some(METHOD_NOT_FOUND));
-        self.standing.reads.took(kind.bit, outcome.is_ok() || is_missing);
+        let (upstream, method) = (&*self.standing.name, kind.method.as_str());
         match outcome {
             Ok(until) => {
+                self.took(kind, None);
                 self.standing.reads.fresh.read(&kind.method, until);
                 Ok(items.kept)
             }
             Err(trouble) if self.peer.is_gone(&trouble) => Err(trouble),
             // An upstream may advertise what it does not have.
             Err(_) if is_missing => {
-                tracing::debug!(
-                    upstream = &*self.standing.name,
-                    method = kind.method.as_str(),
-                    "the list is advertised and not there"
-                );
+                self.took(kind, None);
+                tracing::debug!(upstream, method, "the list is advertised and not there");
+                // Resources without templates are common.
+                if kind.method != Method::TemplatesList {
+                    self.remark(kind, format!("`{method}` is advertised, and answered as unknown"));
+                }
                 Ok(Vec::new())
             }
             Err(trouble) => {
-                let (upstream, method) = (&*self.standing.name, kind.method.as_str());
-                tracing::warn!(upstream, method, %trouble, "a list could not be read; what was known of it stays");
+                if self.took(kind, Some(trouble.to_string())) {
+                    let text = "a list could not be read and is asked for again; what was known of it stays";
+                    tracing::warn!(upstream, method, %trouble, "{text}");
+                }
                 Ok(if items.kept.is_empty() { before.cloned().unwrap_or_default() } else { items.kept })
             }
         }
+    }
+
+    fn took(&self, kind: &Kind, why: Option<String>) -> bool {
+        self.standing.reads.took(kind.method.label(), kind.of, why)
+    }
+
+    /// What is worth a look though the upstream is well.
+    fn remark(&self, kind: &Kind, remark: String) {
+        self.standing.seat.update(|health| _ = health.remarks.insert(kind.member, remark));
     }
 
     async fn pages(&self, kind: &Kind, items: &mut Items<'_>) -> Result<Option<Instant>, Trouble> {
@@ -148,8 +165,7 @@ impl Reader<'_> {
         let (upstream, method) = (&*self.standing.name, kind.method.as_str());
         self.standing.metrics.violations("endless_list").increment(1);
         tracing::warn!(upstream, method, why, "a list was cut; what was read of it stays");
-        let remark = format!("`{method}` is cut: {why}; what was read of it stays");
-        self.standing.seat.update(|health| _ = health.remarks.insert(kind.member, remark));
+        self.remark(kind, format!("`{method}` is cut: {why}; what was read of it stays"));
     }
 }
 

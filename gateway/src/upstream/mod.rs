@@ -146,6 +146,16 @@ impl Upstream {
         self.primary.seat.health().state
     }
 
+    /// Tells when it, or one of its kind, may stand elsewhere.
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.primary.seat.changes()
+    }
+
+    /// Whether all that it offers could be read the last time.
+    pub fn is_whole(&self) -> bool {
+        self.primary.reads.are_whole()
+    }
+
     /// Why it is not ready, as clients are told it.
     pub fn cause(&self) -> Option<String> {
         self.primary.seat.health().cause.map(|cause| words::in_short(self.name(), &cause))

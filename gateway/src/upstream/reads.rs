@@ -2,8 +2,9 @@
 
 use super::fresh::Fresh;
 use crate::protocol::Method;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU8, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
@@ -41,8 +42,8 @@ pub(crate) struct Reads {
     read_at: Mutex<Option<Instant>>,
     /// Until when what was read holds.
     pub(crate) fresh: Arc<Fresh>,
-    /// Bits of the lists that failed when they were last read.
-    failed: AtomicU8,
+    /// The lists that could not be read the last time, each by its method: what it belongs to, and why.
+    failed: Mutex<BTreeMap<&'static str, (Kinds, String)>>,
 }
 
 impl Default for Reads {
@@ -53,7 +54,7 @@ impl Default for Reads {
             rounds: watch::Sender::new(0),
             read_at: Mutex::default(),
             fresh: Arc::default(),
-            failed: AtomicU8::new(0),
+            failed: Mutex::default(),
         }
     }
 }
@@ -112,18 +113,32 @@ impl Reads {
         self.rounds.send_modify(|round| *round += *round % 2);
     }
 
-    /// A list was read, or could not be; each has a bit of its own.
-    pub(crate) fn took(&self, list: u8, is_whole: bool) {
-        if is_whole {
-            self.failed.fetch_and(!list, Ordering::Release);
-        } else {
-            self.failed.fetch_or(list, Ordering::Release);
+    /// A list was read, or could not be, and why; says whether that is news.
+    pub(crate) fn took(&self, list: &'static str, kinds: Kinds, why: Option<String>) -> bool {
+        let mut failed = self.failed();
+        let is_news = failed.get(list).map(|(_, why)| why) != why.as_ref();
+        match why {
+            Some(why) => _ = failed.insert(list, (kinds, why)),
+            None => _ = failed.remove(list),
         }
+        is_news
     }
 
     /// Whether every list was read to its end the last time: what is known is what there is.
     pub(crate) fn are_whole(&self) -> bool {
-        self.failed.load(Ordering::Acquire) == 0
+        self.failed().is_empty()
+    }
+
+    /// What could not be read the last time, and why.
+    pub(crate) fn failing(&self) -> Option<(Kinds, String)> {
+        let failed = self.failed();
+        let kinds = failed.values().fold(0, |all, (kinds, _)| all | kinds.0);
+        let why: Vec<_> = failed.iter().map(|(list, (_, why))| format!("`{list}` could not be read ({why})")).collect();
+        (!why.is_empty()).then(|| (Kinds(kinds), why.join(", ")))
+    }
+
+    fn failed(&self) -> MutexGuard<'_, BTreeMap<&'static str, (Kinds, String)>> {
+        self.failed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Resolves when something is to be read; `pace` says how soon after the last read that may be.

@@ -299,6 +299,7 @@ impl Inbox for Standing {
         let detail = super::link::printable(&detail.to_string().chars().take(500).collect::<String>());
         tracing::warn!(
             upstream = &*self.name,
+            instance = self.number(),
             kind,
             detail,
             more,

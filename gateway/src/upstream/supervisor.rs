@@ -291,7 +291,7 @@ impl Supervisor {
             let (limit, hints) = (limit.as_secs_f32(), self.hints());
             self.standing.forget_suspicion();
             Err(Fault::passing(format!(
-                "it answered neither `initialize` nor `server/discover` within {limit} s{hints}"
+                "it answered neither `initialize` nor `server/discover` within {limit} s (`startup_timeout`){hints}"
             )))
         });
         if met.is_err() && plan != Plan::Ask {
@@ -305,7 +305,8 @@ impl Supervisor {
     fn is_slow(&self, was_told: bool) {
         let cause = format!("it has answered neither `initialize` nor `server/discover` so far{}", self.hints());
         if !was_told {
-            tracing::info!(target: signals::UPSTREAM_STATE, upstream = &*self.standing.name, cause, "the upstream is slow to start");
+            let (upstream, instance) = (&*self.standing.name, self.standing.number());
+            tracing::info!(target: signals::UPSTREAM_STATE, upstream, instance, cause, "the upstream is slow to start");
         }
         self.standing.seat.update(|health| health.cause = Some(cause));
     }

@@ -19,6 +19,7 @@ pub(crate) mod rig;
 mod silent;
 mod starting;
 mod tasks;
+mod unlisted;
 
 use self::rig::{Rig, call, config, outcome};
 use super::config::{Config, Filter, Glob, Transport};
@@ -72,7 +73,8 @@ async fn all_pages_are_read_and_what_fails_keeps_the_rest() {
     assert_eq!((pages, keys(&inventory.tools)), (3, vec!["b", "a", "c"]));
     assert_eq!(inventory.tools[1].definition.raw(), r#"{"name":"a","x":1}"#);
     assert_eq!(inventory.counts(), [3, 1, 0, 0]);
-    assert_eq!((rig.upstream().state(), rig.board.snapshot()[0].items), (State::Ready, Some([3, 1, 0, 0])));
+    let health = rig.board.snapshot().remove(0);
+    assert_eq!((health.state, health.items), (State::Degraded, Some([3, 1, 0, 0])), "its prompts could not be read");
     let refused = rig.upstream().call(call(LEGACY, Method::ToolsCall, r#"{"name":"hidden"}"#)).outcome().await.1;
     assert!(matches!(refused, Outcome::Error(Failure::Refused(refusal)) if refusal.reason == Reason::InvalidParams));
 }

@@ -45,7 +45,9 @@ pub(crate) fn name(call: &Call) -> Option<Cow<'_, str>> {
 pub(crate) fn in_short(upstream: &str, cause: &str) -> String {
     match without(cause) {
         short if short.len() == cause.len() => cause.to_owned(),
-        short => format!("{short} (`trunkline status {upstream}` and the gateway's log have its own last words)"),
+        short => format!(
+            "{short} (the gateway's log has its own last words; so has `trunkline status {upstream}` where `trunkline serve` runs)"
+        ),
     }
 }
 
@@ -203,7 +205,7 @@ mod tests {
         ];
         assert!(all[3].ends_with("; it is tried again in 12 s"), "{}", all[3]);
         for told in all {
-            assert!(told.contains("it exited with status 1 (`trunkline status a`"), "{told}");
+            assert!(told.contains("it exited with status 1 (the gateway's log has"), "{told}");
             assert!(!told.contains("secret"), "{told}");
         }
     }

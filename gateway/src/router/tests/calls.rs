@@ -61,6 +61,19 @@ async fn the_wait_for_a_name_ends() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_name_that_a_list_which_could_not_be_read_may_have_is_refused_with_that() {
+    let partial = Scripted::new("partial", "partial");
+    partial.offer(inventory(&[]));
+    let stage = Stage::new(Strategy::Prefix, &[&partial]);
+    let ask = async || told(stage.ask(Method::ToolsCall, r#"{"name":"partial__x"}"#)).await;
+    assert_eq!(ask().await, "InvalidParams: Unknown tool: partial__x");
+    partial.stands(State::Degraded);
+    partial.is_partial.store(true, Ordering::Relaxed);
+    let why = "InvalidParams: Unknown tool: partial__x (upstream partial may have it, but is degraded: `tools/list` could not be read)";
+    assert_eq!(ask().await, why);
+}
+
+#[tokio::test(start_paused = true)]
 async fn headers_that_disagree_with_arguments_are_refused() {
     let a = Scripted::new("a", "a");
     let mut offers = inventory(&["x"]);

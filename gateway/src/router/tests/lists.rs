@@ -44,6 +44,21 @@ async fn a_list_is_answered_as_soon_as_all_are_known() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_list_does_not_wait_any_longer_for_what_fails_meanwhile() {
+    let failing = Scripted::new("failing", "failing");
+    let well = Scripted::new("well", "well");
+    well.offer(inventory(&["x"]));
+    let stage = Stage::new(Strategy::Prefix, &[&failing, &well]);
+    let began = Instant::now();
+    let mut list = std::pin::pin!(names(stage.ask(Method::ToolsList, "{}")));
+    let waits = tokio::time::timeout(Duration::from_millis(300), &mut list).await;
+    assert!(waits.is_err(), "it may come yet");
+    failing.stands(State::Failed);
+    assert_eq!(list.await, ["well__x"]);
+    assert_eq!(began.elapsed().as_millis(), 300, "nobody waits for what is known not to come");
+}
+
+#[tokio::test(start_paused = true)]
 async fn pages_lead_through_the_whole_list_and_old_cursors_are_refused() {
     let a = Scripted::new("a", "");
     a.offer(inventory(&["1", "2", "3", "4", "5", "6", "7"]));

@@ -142,7 +142,6 @@ async fn the_policy_says_after_which_ends_it_is_started() {
 #[test]
 fn who_is_not_started_again_is_shown_with_how_it_can_be() {
     let told = resting("a", "it exited with status 1; its last line on stderr: no");
-    let expected =
-        "it exited with status 1; `restart` has it stay so, until `trunkline start a`; its last line on stderr: no";
+    let expected = "it exited with status 1; the key `restart` has it stay so, until `trunkline start a`; its last line on stderr: no";
     assert_eq!(told, expected);
 }

@@ -172,6 +172,9 @@ pub(super) fn last_words(pipe: &Pipe, tail: &Tail) -> String {
 /// An exit status in words.
 pub(crate) fn describe(status: ExitStatus) -> String {
     match (status.code(), status.signal()) {
+        // So a shell says what ended its own child.
+        (Some(137), _) => "it exited with status 137, which stands for SIGKILL".into(),
+        (Some(143), _) => "it exited with status 143, which stands for SIGTERM".into(),
         (Some(code), _) => format!("it exited with status {code}"),
         (None, Some(9)) => "it was killed (SIGKILL)".into(),
         (None, Some(15)) => "it was terminated (SIGTERM)".into(),

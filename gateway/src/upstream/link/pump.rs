@@ -145,6 +145,10 @@ impl Sorter<'_> {
             Frame::Notification { method: Method::Cancelled, params } if self.pipe.is_modern() => self.ended(&params),
             Frame::Notification { method: Method::Cancelled, params } => self.pipe.desk().withdrawn(&params),
             Frame::Notification { method, params } => self.inbox().notified(method, params),
+            // Answering it would be taken for its own answer when it sends that back, too.
+            Frame::Request { method: Method::Initialize | Method::Discover, .. } => {
+                self.inbox().suspect("it sends back what it is sent, as `cat` does: it is no MCP server");
+            }
             Frame::Request { id, method, params } => {
                 self.inbox().asked(Asked { id, method, params, on: None }, self.pipe.clone());
             }

@@ -138,7 +138,7 @@ impl Log {
     fn tell(&mut self, upstream: &str) {
         let lines = std::mem::take(&mut self.kept_back);
         if lines > 0 {
-            tracing::info!(target: crate::signals::CHILD_STDERR, upstream, lines, "more lines on stderr were not logged");
+            tracing::info!(target: crate::signals::CHILD_STDERR, upstream, stream = "stderr", lines, "more lines on stderr were not logged");
         }
     }
 
@@ -149,7 +149,7 @@ impl Log {
         }
         if self.logged < LOG_LINES {
             self.logged += 1;
-            tracing::info!(target: crate::signals::CHILD_STDERR, upstream, "{text}");
+            tracing::info!(target: crate::signals::CHILD_STDERR, upstream, stream = "stderr", "{text}");
         } else {
             self.kept_back += 1;
         }

@@ -3,6 +3,7 @@
 use super::super::config::Cache;
 use super::super::holding::Holding;
 use super::super::inventory::{Item, Supports};
+use super::super::reads::Kinds;
 use super::super::tests::rig::{Rig, config};
 use super::*;
 use crate::protocol::capability::Capabilities;
@@ -81,7 +82,7 @@ async fn a_list_that_could_not_be_read_keeps_what_was_kept() {
     recall(&rig.standing, &place.1);
     level.spawn(keep(rig.standing.clone(), level.clone()));
     for (tool, is_whole) in [("whole", true), ("part", false)] {
-        rig.standing.reads.took(1, is_whole);
+        rig.standing.reads.took("tools/list", Kinds::TOOLS, (!is_whole).then(|| "no".to_owned()));
         keeping::publish(&rig.standing, offers(tool));
         sleep(WRITE_EVERY * 2).await;
         assert_eq!(place.finds(&told).as_deref(), Some("whole"));

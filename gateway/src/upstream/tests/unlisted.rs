@@ -1,0 +1,55 @@
+//! Lists that could not be read: shown, asked for again, and over when they were read.
+
+use super::*;
+
+const LISTS: &str = r#"{"tools":{}}"#;
+
+#[tokio::test(start_paused = true)]
+async fn what_could_not_be_read_is_shown_and_asked_for_again_ever_later_until_it_was() {
+    let mut rig = Rig::new(config());
+    let peer = rig.met(LEGACY, LISTS);
+    let inventory = rig.upstream().inventory();
+    let begun = tokio::time::Instant::now();
+    rig.tasks.spawn_until_end(keeping::keep(rig.standing.clone(), peer, begun));
+    let mut asked = Vec::new();
+    for _ in 0..9 {
+        let (id, method, _) = rig.far.request().await;
+        assert_eq!(method, Method::ToolsList);
+        asked.push(begun.elapsed().as_secs());
+        rig.far.error(&id, -32603).await;
+    }
+    assert_eq!(asked, [0, 1, 3, 7, 15, 31, 63, 123, 183], "twice as late each time, a minute at most");
+    let health = rig.board.snapshot().remove(0);
+    assert_eq!(health.state, State::Degraded, "it is there, and nothing can be used");
+    let cause = health.cause.unwrap();
+    assert!(cause.starts_with("`tools/list` could not be read (error -32603"), "{cause}");
+    assert!(!rig.upstream().is_whole());
+    let (id, ..) = rig.far.request().await;
+    rig.far.result(&id, r#"{"tools":[{"name":"late"}]}"#).await;
+    let (id, ..) = {
+        rig.far.notify("notifications/tools/list_changed", "{}").await;
+        rig.far.request().await
+    };
+    let health = rig.board.snapshot().remove(0);
+    assert_eq!((health.state, health.cause), (State::Ready, None), "it is over");
+    assert_eq!(&*inventory.borrow().as_ref().unwrap().tools[0].key, "late");
+    assert!(rig.upstream().is_whole());
+    // What fails then keeps what is known.
+    rig.far.result(&id, r#"{"tools":"none"}"#).await;
+    let (id, ..) = rig.far.request().await;
+    assert_eq!((rig.upstream().state(), inventory.borrow().as_ref().unwrap().tools.len()), (State::Degraded, 1));
+    rig.far.result(&id, r#"{"tools":[]}"#).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_that_is_advertised_and_not_there_is_remarked() {
+    let mut rig = Rig::new(config());
+    let peer = rig.met(LEGACY, LISTS);
+    let mut inventory = rig.upstream().inventory();
+    rig.tasks.spawn_until_end(keeping::keep(rig.standing.clone(), peer, tokio::time::Instant::now()));
+    let (id, ..) = rig.far.request().await;
+    rig.far.error(&id, -32601).await;
+    assert!(known(&mut inventory).await.tools.is_empty());
+    let health = rig.board.snapshot().remove(0);
+    assert_eq!(health.remarks["tools"], "`tools/list` is advertised, and answered as unknown");
+}
