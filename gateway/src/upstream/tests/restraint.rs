@@ -73,7 +73,7 @@ async fn a_failure_on_every_second_call_is_passed_on_and_only_failures_in_a_row_
         let refusal = stage.call().await.unwrap();
         assert!(refusal.is_retriable && refusal.reason == Reason::Unavailable, "{refusal}");
         assert!(refusal.message.contains("failed 5 times in a row (the last time: HTTP 500"), "{refusal}");
-        assert!(refusal.message.contains("nothing is sent to it for another 3"), "{refusal}");
+        assert!(refusal.message.contains("no call is sent to it for another 3"), "{refusal}");
     }
     assert_eq!(stage.host.count(PLAY), 24, "nothing was sent any more");
     let health = stage.board.snapshot().remove(0);

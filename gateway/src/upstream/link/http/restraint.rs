@@ -63,7 +63,7 @@ impl Restraint {
             Leave::Refused(until, format!("it failed {} (the last time: {last}); {then}", in_a_row(failures)))
         };
         if now < until {
-            return refused(until, &format!("nothing is sent to it for another {}", seconds(until - now)));
+            return refused(until, &format!("no call is sent to it for another {}", seconds(until - now)));
         }
         if std::mem::replace(&mut inner.is_tried, true) {
             return refused(now, "one call tries just now whether it is well again");
@@ -97,7 +97,7 @@ impl Restraint {
         inner.open = now.checked_add(breaker.open_for).map(|until| (until, why.clone()));
         let (failures, pause) = (in_a_row(inner.failures), seconds(breaker.open_for));
         Some(format!(
-            "it failed {failures} (the last time: {why}); nothing is sent to it for {pause}, then one call tries"
+            "it failed {failures} (the last time: {why}); no call is sent to it for {pause}, then one call tries"
         ))
     }
 

@@ -27,7 +27,7 @@ fn only_failures_in_a_row_open_it() {
     let shown = restraint.failed(now, &why()).expect("the third in a row");
     assert_eq!(
         shown,
-        "it failed 3 times in a row (the last time: HTTP 500); nothing is sent to it for 10.0 s, then one call tries"
+        "it failed 3 times in a row (the last time: HTTP 500); no call is sent to it for 10.0 s, then one call tries"
     );
 }
 
@@ -36,7 +36,7 @@ fn while_open_all_are_refused_with_the_time_then_one_tries() {
     let (restraint, now) = (breaker(), Instant::now());
     (0..3).for_each(|_| _ = restraint.failed(now, &why()));
     let until = now + 10 * SECOND;
-    let text = "it failed 3 times in a row (the last time: HTTP 500); nothing is sent to it for another 6.0 s";
+    let text = "it failed 3 times in a row (the last time: HTTP 500); no call is sent to it for another 6.0 s";
     assert_eq!(restraint.leave(now + 4 * SECOND, true), Leave::Refused(until, text.to_owned()));
     assert_eq!(restraint.leave(now, false), Leave::Given, "meeting it goes on");
     // What was sent before and fails now does not make it longer.
