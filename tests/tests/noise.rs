@@ -133,6 +133,18 @@ async fn one_message_over_many_lines_spoils_its_own_call_alone() {
     assert_eq!(client.call("up__echo", "{\"a\":1}").await.text(), "{\"a\":1}");
 }
 
+/// A server sends neither of the first messages of a client: what comes back is our own.
+#[tokio::test]
+async fn what_only_sends_back_what_it_is_sent_has_failed_at_once_with_that() {
+    let program = Program { path: "/bin/cat".into(), args: Vec::new(), env: Vec::new() };
+    for era in ["auto", "legacy", "modern"] {
+        let gateway = Gateway::serve(&Config::new().program("echo", &program, &format!("era = \"{era}\""))).await;
+        let has_failed = |page: &str| page.contains("  failed ");
+        let page = gateway.look_until("/readyz?verbose", "it has failed", has_failed).await;
+        assert!(page.contains("it sends back what it is sent"), "{page}");
+    }
+}
+
 #[tokio::test]
 async fn garbage_without_end_is_given_up_and_said_to_be_no_mcp() {
     let program = Program {

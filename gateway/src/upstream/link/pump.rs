@@ -59,7 +59,7 @@ pub(crate) enum ReadEnd {
 /// Reads until the other side closes; every frame goes where it belongs.
 pub(crate) async fn read(pipe: &Arc<Pipe>, mut input: impl AsyncRead + Unpin, max: usize) -> ReadEnd {
     let mut lines = Lines::new(max);
-    let mut sorter = Sorter { pipe, good: 0, bad: 0, is_over: false };
+    let mut sorter = Sorter { pipe, good: 0, bad: 0, is_echo: false, is_over: false };
     let mut is_new = true;
     let mut stretch = Stretch::default();
     loop {
@@ -84,6 +84,9 @@ pub(crate) async fn read(pipe: &Arc<Pipe>, mut input: impl AsyncRead + Unpin, ma
             sorter.line(line, max);
             // Its bytes count as they are read.
             stretch.message(0).await;
+            if sorter.is_echo {
+                return ReadEnd::NotMcp("it sends back what it is sent, as `cat` does: it is no MCP server".to_owned());
+            }
             if sorter.good == 0 && sorter.bad >= GARBAGE_MAX {
                 return ReadEnd::NotMcp(format!(
                     "it wrote {GARBAGE_MAX} lines to stdout that are not MCP, and none that is"
@@ -99,6 +102,8 @@ struct Sorter<'a> {
     pipe: &'a Arc<Pipe>,
     good: u64,
     bad: u32,
+    /// The first message was our own first one.
+    is_echo: bool,
     /// What comes now was perhaps cut short by the end of the stream.
     is_over: bool,
 }
@@ -126,7 +131,12 @@ impl Sorter<'_> {
                     self.pipe.noise.is_over();
                 }
                 self.good += 1;
-                self.sort(frame);
+                let is_ours = matches!(frame, Frame::Request { method: Method::Initialize | Method::Discover, .. });
+                match self.good == 1 && is_ours {
+                    // An answer to it would come back, too, and be taken for its own.
+                    true => self.is_echo = true,
+                    false => self.sort(frame),
+                }
             }
             Err(fault) => self.garbage(&text, &fault),
         }
@@ -145,10 +155,6 @@ impl Sorter<'_> {
             Frame::Notification { method: Method::Cancelled, params } if self.pipe.is_modern() => self.ended(&params),
             Frame::Notification { method: Method::Cancelled, params } => self.pipe.desk().withdrawn(&params),
             Frame::Notification { method, params } => self.inbox().notified(method, params),
-            // Answering it would be taken for its own answer when it sends that back, too.
-            Frame::Request { method: Method::Initialize | Method::Discover, .. } => {
-                self.inbox().suspect("it sends back what it is sent, as `cat` does: it is no MCP server");
-            }
             Frame::Request { id, method, params } => {
                 self.inbox().asked(Asked { id, method, params, on: None }, self.pipe.clone());
             }
