@@ -66,6 +66,10 @@ async fn first_run(config: &Config, upstream: &Upstream) {
     assert!(gateway.stop().await.success());
 }
 
+async fn text(gateway: &Gateway) -> String {
+    String::from_utf8_lossy(&gateway.look("/readyz?verbose").await.body).into_owned()
+}
+
 fn greeting(client: &Client) -> serde_json::Value {
     client.greeting.as_ref().expect("it was greeted").value()
 }
@@ -105,6 +109,28 @@ async fn at_the_second_start_tools_are_listed_before_the_child_has_written_a_byt
     ear.hears(mark, CHANGED).await;
     let told = ear.heard.all().iter().filter(|frame| frame.is_notice(CHANGED)).count();
     assert_eq!(told, 1, "what had not changed was not told");
+}
+
+#[tokio::test]
+async fn what_takes_calls_is_ready_while_its_lists_are_still_read() {
+    let lists = Rule::on("tools/list", vec![Act::Gate("lists".into())]);
+    let upstream = Upstream::stdio(Script::new("up", LEGACY).rule(lists).only_tools(&["echo"])).await;
+    let home = Home::new();
+    let config = over(&home, &upstream);
+    for is_known in [false, true] {
+        let mark = upstream.events.mark();
+        let gateway = Gateway::serve(&config).await;
+        upstream.waiting_at_from(mark, "lists").await;
+        if is_known {
+            gateway.look_until("/readyz?verbose", "it is ready", |page| page.contains("  ready  ")).await;
+        } else {
+            assert!(text(&gateway).await.contains("  starting  "), "nothing can be called yet");
+        }
+        upstream.order(Order::Release("lists".into())).await;
+        let client = Client::connect(&gateway.reach(), LEGACY).await;
+        client.tools_until("the tools are listed", |tools| tools == ["up__echo"]).await;
+        assert!(gateway.stop().await.success());
+    }
 }
 
 #[tokio::test]
@@ -215,7 +241,8 @@ async fn an_inventory_with_a_list_that_failed_is_not_kept() {
     let failing = Rule::on("tools/list", vec![Act::error(-32603, "not now")]);
     let upstream = Upstream::stdio(Script::new("up", LEGACY).rule(failing)).await;
     let gateway = Gateway::serve(&over(&home, &upstream)).await;
-    gateway.look_until("/readyz?verbose", "it is ready", |page| page.contains("ready  ")).await;
+    let is_shown = |page: &str| page.contains("  degraded ") && page.contains("`tools/list` could not be read");
+    gateway.look_until("/readyz?verbose", "it is up, and there is nothing of it", is_shown).await;
     assert!(gateway.stop().await.success());
     assert_eq!(home.kept(), Vec::<PathBuf>::new(), "its tools would be missing at the next start");
 }

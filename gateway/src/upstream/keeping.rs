@@ -98,7 +98,9 @@ fn ready(standing: &Arc<Standing>, peer: &Arc<Peer>, begun: Instant) {
     standing.open_gate(peer);
     standing.metrics.start.record(begun.elapsed().as_secs_f64());
     standing.seat.update(|health| health.started_in = Some(begun.elapsed()));
-    standing.came_up();
+    if !standing.seat.health().state.is_up() {
+        standing.came_up();
+    }
     let items = standing.seat.health().items;
     let [tools, resources, templates, prompts] = [0, 1, 2, 3].map(|kind| items.map(|counts| counts[kind]));
     tracing::info!(

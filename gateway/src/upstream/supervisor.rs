@@ -149,8 +149,10 @@ impl Supervisor {
         standing.sessions.renew();
         standing.gate.expect(&peer);
         if standing.inventory.borrow().is_some() {
-            // What it offers is known from its last life: calls need not wait for the lists.
+            // What it offers is known from its last life: calls need not wait for the lists, and so it is up.
             standing.open_gate(&peer);
+            standing.seat.update(|health| health.started_in = Some(begun.elapsed()));
+            standing.came_up();
         }
         self.listen(level, &peer).await;
         level.spawn_until_end(keeping::keep(standing.clone(), peer.clone(), begun));
