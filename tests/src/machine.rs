@@ -3,6 +3,7 @@
 
 pub mod fault;
 pub mod given_up;
+mod lines;
 pub mod load;
 pub mod look;
 pub mod place;

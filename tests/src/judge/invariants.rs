@@ -48,6 +48,8 @@ pub struct Terms {
     pub lines: usize,
 }
 
+/// How far the time that a line has may be from when the gateway let it through.
+const MOMENT: Duration = Duration::from_millis(500);
 /// How many lines of an upstream's own words may be repeated within ten seconds, and a few where a window begins in between.
 const THEIR_LINES: usize = 41;
 
@@ -195,9 +197,11 @@ fn quiet(stderr: &[(Duration, String)], terms: &Terms) -> Vec<String> {
             about.entry((upstream, words_of(line))).or_default().push(*at);
         }
     }
-    for ((upstream, words), times) in about {
+    for ((upstream, words), mut times) in about {
         let (most, window) = if words == Words::Ours { (terms.lines, 60) } else { (THEIR_LINES, 10) };
-        let window = Duration::from_secs(window);
+        // A line has its time a moment after it was allowed.
+        let window = Duration::from_secs(window) - MOMENT;
+        times.sort_unstable();
         let busiest = (0..times.len()).map(|first| times[first..].partition_point(|at| *at < times[first] + window));
         let count = busiest.max().unwrap_or(0);
         if count > most {

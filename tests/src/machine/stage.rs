@@ -1,7 +1,7 @@
 //! The stage: ten upstreams, the gateway, and the clients that call through it.
 
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use bytes::Bytes;
 use hyper::Method;
@@ -11,6 +11,7 @@ use crate::client::{Client, Desk, Reach};
 use crate::gateway::{Config, Gateway, StdioGateway};
 use crate::judge::history::{Census, History, Kept};
 use crate::machine::fault::MESSAGE_MAX_MIB;
+use crate::machine::lines;
 use crate::machine::look;
 use crate::machine::place::Place;
 use crate::revision::Revision;
@@ -249,14 +250,15 @@ impl Stage {
         look::census(self.pid(), &self.page("/metrics").await)
     }
 
-    /// The lines of the log up to now, each with when it was read.
+    /// The lines of the log up to now, each with when it was written, or else read.
     pub fn log(&self) -> Vec<(Duration, String)> {
         let tape =
             self.gateway.as_ref().map_or_else(|| &self.callers[0].client.stdio().stderr, |gateway| &gateway.stderr);
-        let mut lines = self.stderr.lock().unwrap_or_else(PoisonError::into_inner);
-        let at = self.begun.elapsed();
-        lines.extend(tape.take().into_iter().map(|line| (at, line)));
-        lines.clone()
+        let mut all = self.stderr.lock().unwrap_or_else(PoisonError::into_inner);
+        let (at, now) = (self.begun.elapsed(), SystemTime::now());
+        let written = |line: &str| at.saturating_sub(lines::age(line, now).unwrap_or_default());
+        all.extend(tape.take().into_iter().map(|line| (written(&line), line)));
+        all.clone()
     }
 
     /// Brings everything to rest that only waits for its next use, and counts what is left when nothing moves any more, or
