@@ -14,7 +14,7 @@ use tokio::time::{Instant, sleep};
 
 /// So soon what could not be read is asked for again: sooner the first time, ever later then.
 const AGAIN_MIN: Duration = Duration::from_secs(1);
-const AGAIN_MAX: Duration = Duration::from_secs(60);
+const AGAIN_MAX: Duration = Duration::from_secs(4);
 
 /// Reads for as long as the peer lives. The first read makes the upstream ready.
 pub(crate) async fn keep(standing: Arc<Standing>, peer: Arc<Peer>, begun: Instant) {

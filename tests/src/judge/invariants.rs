@@ -233,6 +233,8 @@ fn words_of(line: &str) -> Words {
     match line {
         line if line.contains(&format!("\"message\":\"{CHATTER}\"")) => Words::OnStderr,
         line if line.contains("\"message\":\"log message of an upstream\"") => Words::Logged,
+        // How many of its lines were not logged.
+        line if line.contains("\"stream\":\"stderr\"") => Words::OnStderr,
         _ => Words::Ours,
     }
 }

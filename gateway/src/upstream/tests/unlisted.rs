@@ -18,7 +18,7 @@ async fn what_could_not_be_read_is_shown_and_asked_for_again_ever_later_until_it
         asked.push(begun.elapsed().as_secs());
         rig.far.error(&id, -32603).await;
     }
-    assert_eq!(asked, [0, 1, 3, 7, 15, 31, 63, 123, 183], "twice as late each time, a minute at most");
+    assert_eq!(asked, [0, 1, 3, 7, 11, 15, 19, 23, 27], "twice as late each time, four seconds at most");
     let health = rig.board.snapshot().remove(0);
     assert_eq!(health.state, State::Degraded, "it is there, and nothing can be used");
     let cause = health.cause.unwrap();
