@@ -1,35 +1,46 @@
 //! The composition root: builds all parts, holds the one visible chain, ends everything in order.
 
+mod shutdown_signals;
+mod timer_keep_alive;
+
+pub use shutdown_signals::ShutdownSignals;
+
+mod admin;
+mod ceiling;
 mod doorbell;
 mod one_client;
-mod paced;
-mod told;
 
-pub use crate::upstream::{become_program, guard};
-pub use told::Told;
+pub use crate::upstream::process::{ChildLimits, become_program, guard};
 
+use crate::admin::control;
 use crate::call::Handler;
 use crate::config::Config;
-use crate::downstream::guard::GuardLayer;
-use crate::downstream::http::Face;
-use crate::downstream::{key, listener, stdio};
-use crate::lifecycle::{Board, Tasks};
+use crate::downstream::listen::{Arrival, listener};
+use crate::downstream::parking::key;
+use crate::downstream::{Connections, GuardLayer, McpService, stdio};
+use crate::health::StatusBoard;
+use crate::memory::budget::Budget;
+use crate::memory::{Refusals, keep_purging};
 use crate::policy::authenticate::AuthenticateLayer;
-use crate::protocol::beyond::Declared;
+use crate::protocol::capabilities::beyond::Declared;
 use crate::router::config::Unknown;
 use crate::router::{Listeners, Owner, Router, Secret, Terms};
+use crate::runtime::{Tasks, handles};
 use crate::telemetry::metrics::Metrics;
 use crate::telemetry::observe::Observe;
-use crate::telemetry::{admin, logging, metrics};
-use crate::upstream::config::Sharing;
-use crate::upstream::{self, Starts, Store, Upstream};
+use crate::telemetry::{logging, metrics};
+use crate::upstream;
+use crate::upstream::config::{Sharing, Transport};
+use crate::upstream::inventory::InventoryCache;
+use crate::upstream::{StartLimit, Upstream};
+use admin::Admin;
 use doorbell::Doorbell;
 use one_client::OneClient;
-use paced::Paced;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
+use timer_keep_alive::TimerKeepAlive;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -40,6 +51,9 @@ const FIRST_LIST_WAIT_SERVE: Duration = Duration::from_secs(2);
 const FIRST_LIST_WAIT_STDIO: Duration = Duration::from_secs(8);
 /// After the grace time, so long the faces have to write what is left.
 const LAST_WORDS: Duration = Duration::from_secs(1);
+
+/// Its three pipes, and what its start and its end need.
+const FILES_PER_CHILD: usize = 5;
 
 /// Who the clients are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,7 +95,10 @@ struct Levels {
 /// The whole gateway. Dropping it ends nothing: see [`Gateway::drain`].
 pub struct Gateway {
     config: Config,
-    board: Board,
+    mode: Mode,
+    board: StatusBoard,
+    /// Clients that found no room.
+    refusals: Refusals,
     upstreams: Vec<Upstream>,
     handler: Handler,
     listeners: Listeners,
@@ -103,10 +120,12 @@ pub struct Addresses {
 impl Gateway {
     /// Builds all parts; no upstream is started, nothing is listened to.
     pub fn start(config: Config, mode: Mode) -> Self {
-        logging::start(&config.log, mode == Mode::Serve);
-        let (board, listeners, levels) = (Board::default(), Listeners::default(), Levels::default());
+        config.secrets.keep();
+        let (budget, refusals) = (budget(&config), Refusals::default());
+        let (board, listeners, levels) =
+            (StatusBoard::new(budget.clone()), Listeners::new(budget, refusals.clone()), Levels::default());
+        keep_purging(board.budget(), &levels.ground);
         let metrics = metrics::install();
-        metrics.keep_up(&levels.ground);
         let said = watch::Sender::new(None);
         let upstreams: Vec<_> = config
             .upstreams
@@ -117,13 +136,13 @@ impl Gateway {
                     Mode::Serve => Upstream::new(one.clone(), seat, listeners.notices()),
                     // One session and one principal: what there is, is theirs already.
                     Mode::Stdio => {
-                        let one = upstream::config::Config { sharing: Sharing::Shared, ..one.clone() };
+                        let one = upstream::config::Config { sharing: Sharing::Shared, principals: 1, ..one.clone() };
                         Upstream::of_one_client(one, seat, listeners.notices(), said.subscribe())
                     }
                 }
             })
             .collect();
-        if let Some(store) = Store::at(&config.cache) {
+        if let Some(store) = InventoryCache::at(&config.cache) {
             // Before anybody can ask: the first answer has what was offered last.
             upstreams.iter().for_each(|upstream| upstream.kept_in(&store));
         }
@@ -133,19 +152,20 @@ impl Gateway {
             (handler, Mode::Serve) => handler,
             (handler, Mode::Stdio) => OneClient::around(handler, &upstreams),
         };
-        Self { handler, config, board, upstreams, listeners, metrics, levels, said }
+        Self { handler, config, mode, board, refusals, upstreams, listeners, metrics, levels, said }
     }
 
     /// What every upstream is doing.
-    pub fn board(&self) -> &Board {
+    pub fn board(&self) -> &StatusBoard {
         &self.board
     }
 
     /// Takes over the care for all processes that this one starts, and for what those leave behind. Only the program itself can:
     /// it starts children by way of itself.
     pub fn own_processes(&self) {
-        if let Err(error) = upstream::own_processes(&self.levels.ground) {
-            tracing::warn!(%error, "what upstreams leave behind cannot be adopted: some processes may outlive them");
+        handles::raise();
+        if let Err(error) = upstream::process::spawner::own_processes(&self.levels.ground) {
+            tracing::warn!(%error, "cannot adopt orphaned processes: some may outlive their upstreams");
         }
     }
 
@@ -163,27 +183,45 @@ impl Gateway {
         };
         let admin_at = admin.as_ref().map(|(_, address)| *address);
         if let Some((listener, address)) = admin {
-            self.serve_admin(listener, address);
+            self.admin().serve(listener, address);
         }
+        self.admin().control();
         let guard = GuardLayer::new(clients_at, &server.allowed_hosts, &server.allowed_origins);
         // From the outside in: who may be asked for and whose pages may ask, who calls, then frames.
-        let face = Face::new(self.handler.clone(), server.clone(), self.levels.faces.clone());
-        let service = guard.layer(AuthenticateLayer::new(&self.config.auth).layer(face));
-        let level = self.levels.faces.clone();
-        self.levels.faces.spawn(listener::serve(clients, service, server.into(), level));
+        let room = (self.board.budget(), &self.refusals);
+        let face = McpService::new(self.handler.clone(), server.clone(), self.levels.faces.clone(), room);
+        let authenticate = AuthenticateLayer::new(&self.config.auth);
+        let service = move |arrival: &Arrival| guard.layer(authenticate.layer(face.on(arrival)));
+        let (bounds, level) = (self.bounds(), self.levels.faces.clone());
+        self.levels.faces.spawn(listener::serve(clients, service, server.into(), bounds, level));
         self.wake();
         Ok(Addresses { clients: clients_at, admin: admin_at })
     }
 
-    fn serve_admin(&self, listener: TcpListener, address: SocketAddr) {
-        let faces = self.levels.faces.clone();
-        let is_draining = Arc::new(move || faces.is_ending());
-        let router = admin::router(self.board.clone(), self.metrics.clone(), is_draining, address.ip().is_loopback());
-        let server = &self.config.server;
-        let service = GuardLayer::new(address, &server.allowed_hosts, &server.allowed_origins).layer(router);
-        // Its connections are short: they need no grace.
-        let patience = listener::Patience { grace: Duration::ZERO, ..server.into() };
-        self.levels.ground.spawn(listener::serve(listener, service, patience, self.levels.ground.clone()));
+    fn admin(&self) -> Admin<'_> {
+        let mode = match self.mode {
+            Mode::Serve => control::Mode::Serve,
+            Mode::Stdio => control::Mode::Stdio,
+        };
+        let (faces, ground) = (&self.levels.faces, &self.levels.ground);
+        let (board, refusals) = (&self.board, &self.refusals);
+        Admin { config: &self.config, board, refusals, metrics: &self.metrics, faces, ground, mode }
+    }
+
+    /// The connections of clients: fewer than there are files, so that upstreams, children and probes always find some, and fewer than
+    /// half of the memory allows. Shares are reckoned of this number, so that one client never takes all of either.
+    fn bounds(&self) -> listener::Bounds {
+        let is_child = |one: &&upstream::config::Config| matches!(one.transport, Transport::Stdio { .. });
+        let instances = self.config.upstreams.iter().filter(is_child).map(|one| match one.sharing {
+            Sharing::Shared => 1,
+            _ => 1 + one.max_instances,
+        });
+        let children = instances.sum::<usize>() * FILES_PER_CHILD;
+        let budget = self.board.budget();
+        let most = handles::for_clients(handles::limit(), children).min(listener::connections_within(budget));
+        let asks_credential = !self.config.auth.tokens.is_empty();
+        let room = Connections::new(most, asks_credential, self.config.server.trusted_proxies.clone());
+        listener::Bounds { room, budget: budget.clone(), refusals: self.refusals.clone() }
     }
 
     /// Serves the one client on a pair of pipes, to the end of either or until [`Self::drain`], which needs this to go on
@@ -196,9 +234,13 @@ impl Gateway {
         // The drain waits for it.
         let _held = self.levels.faces.hold();
         let (stdin, mut bell) = Doorbell::new(stdin, self.said.clone(), self.config.extensions == Unknown::Pass);
-        let serve = stdio::serve(self.handler.clone(), &self.config.server, stdin, stdout, self.levels.faces.clone());
+        let level = self.levels.faces.clone();
+        let room = (self.board.budget(), &self.refusals);
+        let serve = stdio::serve(self.handler.clone(), &self.config.server, (stdin, stdout), level, room);
         let wake = async {
             if bell.rings().await {
+                // Not before: a host that only looks which era we speak is gone again at once.
+                self.admin().control();
                 self.wake();
             }
             std::future::pending().await
@@ -210,7 +252,7 @@ impl Gateway {
     }
 
     fn wake(&self) {
-        let starts = Starts::of_this_machine();
+        let starts = StartLimit::of_this_machine();
         for upstream in &self.upstreams {
             upstream.share_starts(&starts);
             upstream.keep_alive(&self.levels.upstreams);
@@ -220,7 +262,10 @@ impl Gateway {
     /// Ends everything in order: no longer ready, no longer listening, calls finished or cancelled, upstreams stopped.
     pub async fn drain(&self) {
         let grace = self.config.server.shutdown_grace;
-        tracing::info!(at_most = ?grace, "draining");
+        // The end of stdin has had its own time, and its own line.
+        if !self.levels.faces.is_empty() {
+            tracing::info!(at_most = ?grace, "draining");
+        }
         self.levels.faces.end();
         self.listeners.close();
         // What still runs then is dropped, and so cancelled, with its level.
@@ -229,10 +274,15 @@ impl Gateway {
             level.end();
             level.ended().await;
         }
-        upstream::leave_guard().await;
+        upstream::process::spawner::leave_guard().await;
         tracing::info!("ended");
         logging::flush();
     }
+}
+
+/// What all peers together may make the gateway keep.
+pub fn budget(config: &Config) -> Budget {
+    Budget::new(config.server.memory_limit.unwrap_or_else(ceiling::default_limit))
 }
 
 /// The one visible chain, from the outside in.
@@ -241,7 +291,7 @@ fn chain(router: Router, tasks: &Tasks) -> Handler {
         // Outermost, so that it sees whatever becomes of a call.
         .layer(Observe::default())
         // The far timers of each call wake nobody.
-        .layer(Paced::new(tasks))
+        .layer(TimerKeepAlive::new(tasks))
         .service(router);
     Arc::new(chain)
 }
@@ -263,8 +313,8 @@ fn terms(config: &Config, mode: Mode) -> Terms {
 
 /// What the ids of tasks are wrapped with: the key that seals what clients carry, so that they too survive a restart.
 fn secret(config: &Config) -> Secret {
-    let (configured, folder) = (config.server.session.signing_key.clone(), config.server.state_folder.clone());
-    Secret::found_by(move || key::find(configured.as_ref(), folder.as_deref()))
+    let (configured, folder) = (config.server.session.signing_keys.clone(), config.server.state_folder.clone());
+    Secret::found_by(move || key::find(&configured, folder.as_deref()))
 }
 
 /// What can be done about an address that cannot be listened on.

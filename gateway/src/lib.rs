@@ -6,34 +6,54 @@
 /// Pure MCP: bytes in, bytes out.
 pub mod protocol;
 
-/// The narrow waist: `Call`, `Reply`, `Handle`.
+/// The waist: `Call`, `Reply`, `Ask`, `Caller`, `Refusal`.
 pub mod call;
-
-/// The clients before us.
-pub mod downstream;
-
-/// The one match: answered here, by one upstream, or by many; the catalog.
-pub mod router;
 
 /// The servers behind us.
 pub mod upstream;
 
-/// Who may come in.
+/// The clients before us.
+pub mod downstream;
+
+/// The one match: a call is answered here, by one upstream, or by many; the catalog.
+pub mod router;
+
+/// Who may call.
 pub mod policy;
 
-/// What is shown: logs, metrics, health.
+/// Logging, the limit of the log, the metrics of calls, the recorder.
 pub mod telemetry;
+
+/// What an operator sees and orders: probes, status, orders.
+pub mod admin;
+
+/// Files, environment and flags become one checked `Config`, or every fault at once.
+pub mod config;
 
 /// The composition root: all parts, the one visible chain, the drain.
 pub mod gateway;
 
-/// What was asked for: files, environment, flags, checked at once.
-pub mod config;
-
-/// What a person types, sees and gets back.
+/// The commands, one file each.
 pub mod cli;
 
-/// Ground: the task tree and the health board.
-pub mod lifecycle;
-/// Ground: every metric's name.
-pub mod signals;
+/// Ground: the task tree; what polls, paces and watches tasks.
+pub mod runtime;
+
+/// Ground: what every upstream is doing, and what a person orders it to do.
+pub mod health;
+
+/// Ground: one budget for all that peers make the gateway keep.
+pub mod memory;
+
+/// Ground: the secrets of the configuration, and foreign text made safe to show.
+pub mod secrets;
+
+/// Ground: every metric with its name, its description and its handles.
+pub mod metrics;
+
+/// Ground: how much work was done, counted where debug assertions are on.
+pub mod steps;
+
+/// What reads the bytes of peers, for programs that test it.
+#[doc(hidden)]
+pub mod fuzzing;

@@ -25,6 +25,7 @@ mod greeting;
 mod listen;
 mod lists;
 pub mod outlet;
+mod quotes;
 mod read;
 mod said;
 mod tasks;

@@ -11,7 +11,7 @@ use tokio::process::{Child, Command};
 use tokio::sync::Mutex;
 
 use crate::client::{Answer, Reach, http};
-use crate::process::{self, Program};
+use crate::process::{self, GATEWAY, Program};
 use crate::scratch::Scratch;
 use crate::tape::Tape;
 use crate::within::within;
@@ -19,8 +19,8 @@ use crate::within::within;
 pub mod config;
 pub use config::Config;
 
-/// The name of the gateway's program in this package.
-const PROGRAM: &str = "trunkline-under-test";
+/// What details and orders cost at the administration address of every gateway here.
+pub const ADMIN_TOKEN: &str = "the-token-of-those-who-run-it";
 
 /// So many pairs of ports are tried: other test processes look for theirs at the same time.
 const PORTS_TRIED: usize = 5;
@@ -35,8 +35,10 @@ pub struct Gateway {
     pub admin: String,
     /// Its lines on stderr.
     pub stderr: Arc<Tape<String>>,
+    /// Its configuration.
+    pub file: PathBuf,
     child: Mutex<Child>,
-    _scratch: Scratch,
+    scratch: Scratch,
 }
 
 impl Gateway {
@@ -60,7 +62,7 @@ impl Gateway {
         let (port, admin_port) = (free_port(), free_port());
         let scratch = Scratch::new();
         let file = written(&scratch, config, port, admin_port);
-        let program = process::beside(PROGRAM).display().to_string();
+        let program = process::beside(GATEWAY).display().to_string();
         let line: Vec<&str> = wrapper.iter().copied().chain([program.as_str()]).collect();
         let mut child = Command::new(line[0])
             .args(&line[1..])
@@ -68,6 +70,8 @@ impl Gateway {
             .env("HOME", scratch.path())
             // Runs are independent: no gateway finds what another has kept, unless a test says so.
             .env("XDG_CACHE_HOME", scratch.path().join("cache"))
+            // Nor is it found by whoever looks for another.
+            .env("XDG_RUNTIME_DIR", scratch.path().join("run"))
             .envs(config.environment().iter().cloned())
             .stdin(Stdio::null())
             .stdout(Stdio::null())
@@ -91,9 +95,25 @@ impl Gateway {
             url: format!("http://127.0.0.1:{port}/mcp"),
             admin: format!("http://127.0.0.1:{admin_port}"),
             stderr,
+            file,
             child: Mutex::new(child),
-            _scratch: scratch,
+            scratch,
         }
+    }
+
+    /// A command of a person who runs the gateway: of the same user, with the same configuration.
+    #[must_use]
+    pub fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(process::beside(GATEWAY));
+        command.args(arguments).args(["--config", &self.file.display().to_string()]);
+        command.env("HOME", self.scratch.path()).env("XDG_RUNTIME_DIR", self.runtime()).kill_on_drop(true);
+        command
+    }
+
+    /// Where its control socket is, in a folder.
+    #[must_use]
+    pub fn runtime(&self) -> PathBuf {
+        self.scratch.path().join("run")
     }
 
     /// Waits for its endpoint; says whether there is one, or somebody else has taken its port since that was found free.
@@ -120,7 +140,8 @@ impl Gateway {
 
     /// Reads a page of the administration address.
     pub async fn look(&self, path: &str) -> Answer {
-        http::exchange(&format!("{}{path}", self.admin), "GET", &[], "").await
+        let token = format!("Bearer {ADMIN_TOKEN}");
+        http::exchange(&format!("{}{path}", self.admin), "GET", &[("authorization", &token)], "").await
     }
 
     /// Asks for an administration page until it says what the test waits for.
@@ -182,9 +203,10 @@ impl StdioGateway {
     pub fn prepare(config: &Config) -> StdioGateway {
         let scratch = Scratch::new();
         let file = written(&scratch, config, free_port(), free_port());
-        let mut program = Program::ours(PROGRAM, &["stdio", "--config", &file.display().to_string()]);
+        let mut program = Program::ours(GATEWAY, &["stdio", "--config", &file.display().to_string()]);
         program.env.push(("HOME".into(), scratch.path().display().to_string()));
         program.env.push(("XDG_CACHE_HOME".into(), scratch.path().join("cache").display().to_string()));
+        program.env.push(("XDG_RUNTIME_DIR".into(), scratch.path().join("run").display().to_string()));
         program.env.extend_from_slice(config.environment());
         StdioGateway { program, _scratch: scratch }
     }

@@ -1,13 +1,19 @@
-//! The machine: a gateway before ten scripted upstreams, four clients that call them without rest, and faults put into some of
-//! them by a seed. What happened is told as a history, for the judge.
+//! The machine: a gateway before ten scripted upstreams, four clients of two principals that call them without rest, a third
+//! principal that is hostile, and faults put into some of the upstreams by a seed. The configuration is full of secrets, which some
+//! upstreams quote. What happened is told as a history, for the judge.
 
 pub mod fault;
 pub mod given_up;
+mod guest;
+pub mod hostile;
 mod lines;
 pub mod load;
 pub mod look;
 pub mod place;
 pub mod round;
+mod rules;
+mod setting;
+mod siege;
 pub mod stage;
 pub mod steady;
 

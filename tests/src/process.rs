@@ -25,9 +25,18 @@ impl Program {
     }
 }
 
-/// Where a program of this package has been built: in the directory of the test, or above its `deps`.
+/// The gateway's program as it is built together with the tests.
+pub const GATEWAY: &str = "trunkline-under-test";
+
+/// Where a program of this package has been built: in the directory of the test, or above its `deps`. The gateway may be
+/// another one: `$TRUNKLINE_BIN`.
 #[must_use]
 pub fn beside(name: &str) -> PathBuf {
+    if name == GATEWAY
+        && let Some(given) = std::env::var_os("TRUNKLINE_BIN")
+    {
+        return PathBuf::from(given);
+    }
     let own = std::env::current_exe().expect("a process knows its file");
     let mut directory = own.parent().expect("a file is in a directory").to_owned();
     if directory.ends_with("deps") {
@@ -38,8 +47,8 @@ pub fn beside(name: &str) -> PathBuf {
     let what_to_do =
         match std::env::current_exe().is_ok_and(|own| own.parent().is_some_and(|own| own.ends_with("deps"))) {
             true => "run the tests with `cargo test -p trunkline-tests`",
-            false if cfg!(debug_assertions) => "run `cargo build --workspace --bins`",
-            false => "run `cargo build --release --workspace --bins`",
+            false if cfg!(debug_assertions) => "run `cargo build --workspace --bins --locked`",
+            false => "run `cargo build --release --workspace --bins --locked`",
         };
     assert!(path.exists(), "{} has not been built: {what_to_do}", path.display());
     path
@@ -110,9 +119,25 @@ pub fn machine_at_work() -> (f64, f64) {
 /// Resident memory of a process in KiB.
 #[must_use]
 pub fn resident_kib(pid: u32) -> Option<u64> {
+    status_kib(pid, "VmRSS:")
+}
+
+/// The most resident memory that a process has had, in KiB.
+#[must_use]
+pub fn peak_kib(pid: u32) -> Option<u64> {
+    status_kib(pid, "VmHWM:")
+}
+
+fn status_kib(pid: u32, field: &str) -> Option<u64> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-    let line = status.lines().find(|line| line.starts_with("VmRSS:"))?;
+    let line = status.lines().find(|line| line.starts_with(field))?;
     line.split_whitespace().nth(1)?.parse().ok()
+}
+
+/// The words that a process was started with, in one text.
+#[must_use]
+pub fn command_line(pid: u32) -> String {
+    String::from_utf8_lossy(&std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default()).into_owned()
 }
 
 /// How many files a process has open.

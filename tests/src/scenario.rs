@@ -49,7 +49,7 @@ impl Case {
 
 macro_rules! rows {
     ($($name:literal, $proves:expr => $scenario:path),* $(,)?) => {
-        /// Every row, with those of the README's tables that it proves.
+        /// Every row, with the rows of `docs/bridging.md` that it proves.
         pub const ROWS: &[(&str, &[&str])] = &[$(($name, &$proves)),*];
 
         /// Runs every row; gives those that failed.

@@ -33,6 +33,20 @@ impl Scratch {
     }
 }
 
+/// All files below a folder, each with its path.
+#[must_use]
+pub fn texts(folder: &Path) -> Vec<(String, String)> {
+    let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
+    let of = |path: PathBuf| match path.is_dir() {
+        true => texts(&path),
+        false => {
+            let text = String::from_utf8_lossy(&std::fs::read(&path).unwrap_or_default()).into_owned();
+            vec![(path.display().to_string(), text)]
+        }
+    };
+    entries.flatten().flat_map(|entry| of(entry.path())).collect()
+}
+
 impl Default for Scratch {
     fn default() -> Scratch {
         Scratch::new()

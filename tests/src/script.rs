@@ -9,7 +9,7 @@ use crate::revision::Revision;
 
 pub mod plan;
 pub mod rule;
-pub use rule::{Act, Rule};
+pub use rule::{Act, Quoting, Rule};
 
 /// An upstream as data. Any interpreter of [`crate::engine`] can play it over any transport.
 #[derive(Clone, Debug, Serialize, Deserialize)]

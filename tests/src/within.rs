@@ -1,6 +1,7 @@
 //! Bounded waits: nothing in a test waits for ever, and what did not happen is named.
 
 use std::future::Future;
+use std::task::Poll;
 use std::time::Duration;
 
 /// How long a step may take on a crowded machine before the test says that it did not happen.
@@ -39,4 +40,19 @@ pub async fn until_within<T, F: Future<Output = Option<T>>>(
         }
     })
     .await
+}
+
+/// Waits for all of these at once; what came of each, in their order.
+pub async fn all<T>(these: impl IntoIterator<Item = impl Future<Output = T>>) -> Vec<T> {
+    let mut open: Vec<_> = these.into_iter().map(|one| (Box::pin(one), None)).collect();
+    std::future::poll_fn(|context| {
+        for (one, came) in open.iter_mut().filter(|(_, came)| came.is_none()) {
+            if let Poll::Ready(it) = one.as_mut().poll(context) {
+                *came = Some(it);
+            }
+        }
+        if open.iter().all(|(_, came)| came.is_some()) { Poll::Ready(()) } else { Poll::Pending }
+    })
+    .await;
+    open.into_iter().filter_map(|(_, came)| came).collect()
 }

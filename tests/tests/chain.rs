@@ -5,9 +5,9 @@
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
-use trunkline_tests::client::Client;
+use trunkline_tests::client::{Client, http};
 use trunkline_tests::gateway::{Config, Gateway};
-use trunkline_tests::process::beside;
+use trunkline_tests::process::{GATEWAY, beside};
 use trunkline_tests::revision::Revision;
 use trunkline_tests::script::Script;
 use trunkline_tests::upstream::Upstream;
@@ -42,7 +42,7 @@ async fn its_own_endpoint_is_no_upstream() {
 #[tokio::test]
 async fn a_child_with_its_own_configuration_is_no_upstream() {
     let up = up().await;
-    let program = beside("trunkline-under-test").display().to_string();
+    let program = beside(GATEWAY).display().to_string();
     let me = format!("[upstreams.me]\ncommand = \"{program}\"\nargs = [\"stdio\", \"--config\", \"$FILE\"]");
     let gateway = Gateway::serve(&Config::new().upstream(&up).section(&me)).await;
     gateway.says(&["me", "has started this one as its upstream"]).await;
@@ -159,4 +159,53 @@ async fn two_that_meet_at_once_both_find_it_out_and_once_one_is_mended_the_other
     door.open(&mended);
     let client = Client::connect(&below.reach(), REVISION).await;
     client.tools_until("the other one is seen", |tools| tools.contains(&"back__up__echo".into())).await;
+}
+
+/// What a request with this header is answered.
+async fn via(gateway: &Gateway, name: &str) -> trunkline_tests::client::Answer {
+    let headers = [
+        ("content-type", "application/json"),
+        ("accept", "application/json, text/event-stream"),
+        ("trunkline-via", name),
+    ];
+    let body = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}"#;
+    http::exchange(&gateway.url, "POST", &headers, body).await
+}
+
+#[tokio::test]
+async fn what_one_client_says_of_its_way_changes_nothing_for_another() {
+    let up = Upstream::http(Script::new("up", REVISION)).await;
+    let below = Gateway::serve(&Config::new().upstream(&up)).await;
+    // What is below it is told its name, and may tell anybody.
+    let (_, headers) = up.received("initialize").await;
+    let name = headers.iter().find(|(name, _)| name == "trunkline-via").expect("it says whose request it is").1.clone();
+    let above = Gateway::serve(&Config::new().section(&format!("[upstreams.below]\nurl = \"{}\"", below.url))).await;
+    let client = Client::connect(&above.reach(), REVISION).await;
+    client.tools_until("what is below is seen", |tools| tools.contains(&"below__up__echo".into())).await;
+    let nobody = "0".repeat(32);
+    let told = via(&above, &nobody).await;
+    let names_of_above = told.header("trunkline-leads-to").expect("it says what it leads to");
+    let of_above = names_of_above.split(',').next().expect("its own first").to_owned();
+    // What the one below keeps of a client's word would have it refuse the one above, which says the same name with each request.
+    let said = [(&above, &name, 508), (&above, &nobody, 200), (&below, &of_above, 200), (&below, &nobody, 200)];
+    for (number, (gateway, name, status)) in said.into_iter().enumerate() {
+        let answer = via(gateway, name).await;
+        let arguments = format!("{{\"a\":{number}}}");
+        assert_eq!(client.call("below__up__echo", &arguments).await.text(), arguments);
+        assert_eq!(answer.status, status, "one that comes from below would go in a circle");
+        assert!(!via(gateway, &nobody).await.header("trunkline-leads-to").is_some_and(|all| all.contains(&nobody)));
+    }
+    // It is met anew, in a session whose headers are made now: what the one above keeps of a client's word would be in them.
+    let restarted = within("it is restarted", above.command(&["restart", "below"]).output()).await.expect("it runs");
+    let said = String::from_utf8_lossy(&restarted.stdout).into_owned() + &String::from_utf8_lossy(&restarted.stderr);
+    assert!(restarted.status.success() && said.contains("below is ready"), "{said}");
+    // The one below was asked anew whether it leads back, and does not.
+    for number in 0..20 {
+        let arguments = format!("{{\"b\":{number}}}");
+        assert_eq!(client.call("below__up__echo", &arguments).await.text(), arguments);
+        let other = Client::connect(&above.reach(), Revision::MODERN).await;
+        assert!(other.tools().await.contains(&"below__up__echo".into()));
+    }
+    let page = String::from_utf8_lossy(&above.look("/readyz?verbose").await.body).into_owned();
+    assert!(page.contains("  ready  ") && !page.contains("508"), "{page}");
 }

@@ -3,11 +3,11 @@
 use std::path::Path;
 use std::process::{Command, Output};
 
-use trunkline_tests::process::beside;
+use trunkline_tests::process::{GATEWAY, beside};
 use trunkline_tests::scratch::Scratch;
 
 fn run(args: &[&str], env: &[(&str, &str)]) -> Output {
-    Command::new(beside("trunkline-under-test"))
+    Command::new(beside(GATEWAY))
         .args(args)
         .env_remove("TRUNKLINE_CONFIG")
         .envs(env.iter().copied())
@@ -34,6 +34,21 @@ fn all_faults_are_told_at_once_each_at_its_place() {
     }
     for nearest in ["listen", "command", "flat"] {
         assert!(said.contains(nearest), "{nearest} in\n{said}");
+    }
+}
+
+#[test]
+fn a_child_that_several_tokens_share_is_doubtful_until_it_is_said_how_its_questions_are_meant() {
+    let tokens = "[[auth.tokens]]\nname = \"a\"\ntoken = \"a-has-a-long-token\"\n[[auth.tokens]]\nname = \"b\"\ntoken = \"b-has-a-long-token\"\n";
+    let told = |keys: &str| check("a.toml", &format!("{tokens}[upstreams.files]\ncommand = \"sh\"\n{keys}\n"));
+    for keys in ["", "offer = [\"elicitation\"]"] {
+        let (good, said) = told(keys);
+        assert!(good && said.contains("warning[shared-questions]"), "{said}");
+        assert!(said.contains("`sharing = \"per-principal\"` under [upstreams.files]"), "{said}");
+    }
+    for keys in ["sharing = \"per-principal\"", "offer = []", "era = \"modern\""] {
+        let (good, said) = told(keys);
+        assert!(good && !said.contains("shared-questions"), "{keys}: {said}");
     }
 }
 

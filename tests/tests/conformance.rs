@@ -1,12 +1,8 @@
 //! The official conformance suite through the gateway, compared check by check with the same server reached directly.
 
-#[path = "conformance/accepted.rs"]
 mod accepted;
-#[path = "conformance/clients.rs"]
 mod clients;
-#[path = "conformance/servers.rs"]
 mod servers;
-#[path = "conformance/table.rs"]
 mod table;
 
 use trunkline_tests::conformance::Suite;

@@ -4,7 +4,7 @@ use std::process::Command;
 
 use trunkline_tests::client::http::exchange;
 use trunkline_tests::client::{Answer, Client, tool};
-use trunkline_tests::gateway::{Config, Gateway, free_port};
+use trunkline_tests::gateway::{ADMIN_TOKEN, Config, Gateway, free_port};
 use trunkline_tests::process;
 use trunkline_tests::revision::Revision;
 use trunkline_tests::scratch::Scratch;
@@ -38,8 +38,8 @@ async fn foreign_hosts_are_refused_on_every_route() {
         for (method, url) in [
             ("GET", gateway.url.clone()),
             ("DELETE", gateway.url.clone()),
-            ("GET", format!("{}/livez", gateway.admin)),
-            ("GET", format!("{}/metrics", gateway.admin)),
+            ("GET", format!("{}/readyz?verbose", gateway.admin)),
+            ("POST", format!("{}/upstreams/up/stop", gateway.admin)),
         ] {
             assert_eq!(exchange(&url, method, &[("host", host)], "").await.status, 403, "{method} {url} as {host}");
         }
@@ -47,6 +47,30 @@ async fn foreign_hosts_are_refused_on_every_route() {
     let port = gateway.url.split(':').nth(2).and_then(|rest| rest.split('/').next()).expect("a port");
     for host in [format!("localhost:{port}"), format!("127.0.0.1:{port}"), format!("LOCALHOST:{port}")] {
         assert_eq!(greet(&gateway.url, &[("host", &host)]).await.status, 200, "{host}");
+    }
+}
+
+#[tokio::test]
+async fn probes_and_metrics_have_any_name_and_the_rest_those_of_the_admin_section() {
+    let config = Config::new().server("allowed_hosts = [\"mcp.example\"]").admin("allowed_hosts = [\"admin.example\"]");
+    let (_upstream, gateway) = gateway(config).await;
+    let bearer = format!("Bearer {ADMIN_TOKEN}");
+    let look = async |path: &str, host: &str| {
+        let headers = [("host", host), ("authorization", bearer.as_str())];
+        exchange(&format!("{}{path}", gateway.admin), "GET", &headers, "").await.status
+    };
+    for path in ["/livez", "/readyz", "/startupz", "/metrics"] {
+        for host in ["10.1.2.3:9808", "pod-7.cluster.local", "mcp.example"] {
+            assert_eq!(look(path, host).await, 200, "{path} as {host}");
+        }
+        let page = [("host", "x"), ("origin", "http://evil.example")];
+        assert_eq!(exchange(&format!("{}{path}", gateway.admin), "GET", &page, "").await.status, 403, "{path}");
+    }
+    for path in ["/readyz?verbose", "/readyz?format=json", "/gateway"] {
+        assert_eq!(look(path, "admin.example").await, 200, "{path}");
+        for host in ["10.1.2.3:9808", "pod-7.cluster.local", "mcp.example"] {
+            assert_eq!(look(path, host).await, 403, "{path} as {host}");
+        }
     }
 }
 
@@ -179,7 +203,7 @@ fn it_does_not_listen_beyond_loopback_without_tokens() {
     let scratch = Scratch::new();
     let text = format!("[server]\nlisten = \"0.0.0.0:{}\"\n[admin]\nlisten = \"off\"\n", free_port());
     let file = scratch.file("open.toml", &text);
-    let run = Command::new(process::beside("trunkline-under-test"))
+    let run = Command::new(process::beside(process::GATEWAY))
         .args(["serve", "--config", &file.display().to_string()])
         .env("HOME", scratch.path())
         .output()
@@ -196,7 +220,7 @@ async fn probes_and_metrics_are_on_an_address_of_their_own() {
     client.tools_until("the upstream is up", |tools| tools.contains(&"up__echo".into())).await;
     client.call("up__echo", "{}").await.text();
     assert_eq!(gateway.look("/livez").await.status, 200);
-    gateway.look_until("/readyz?verbose", "the upstream is ready", |page| page.contains("up")).await;
+    gateway.look_until("/readyz?verbose", "upstream ready", |page| page.contains("up")).await;
     assert_eq!(gateway.look("/readyz").await.status, 200);
     let metrics = gateway.look("/metrics").await;
     assert_eq!(metrics.status, 200);

@@ -188,7 +188,11 @@ async fn the_number_of_sessions_is_bounded() {
     let (_upstream, gateway) = stage("[server.session]\nmax = 2").await;
     let first = post(&gateway, &[], &greeting("2025-11-25")).await;
     let id = first.header("mcp-session-id").expect("a session id").to_owned();
-    assert_eq!(post(&gateway, &[], &greeting("2025-11-25")).await.status, 200);
+    let second = post(&gateway, &[], &greeting("2025-11-25")).await;
+    let other = second.header("mcp-session-id").expect("a session id").to_owned();
+    for used in [&id, &other] {
+        assert_eq!(post(&gateway, &[("mcp-session-id", used)], PING).await.status, 200);
+    }
     assert_eq!(post(&gateway, &[], &greeting("2025-11-25")).await.status, 503, "the third one");
     assert_eq!(post(&gateway, &[("mcp-session-id", &id)], PING).await.status, 200);
 }

@@ -2,9 +2,7 @@
 //!
 //! What holds here is what the gateway must not lose.
 
-#[path = "harness/asks.rs"]
 mod asks;
-#[path = "harness/schemas.rs"]
 mod schemas;
 
 use std::sync::Arc;

@@ -49,7 +49,7 @@ async fn hung(revision: Revision) {
     let nonce = judge::nonce();
     let call = stage.client.start(tool("frail__echo", &judge::arguments(&nonce))).await;
     let answer = call.answer().await;
-    assert!(answer.message().contains("did not answer"), "why it was ended: {}", answer.error());
+    assert!(answer.message().contains("no answer"), "why it was ended: {}", answer.error());
     assert!(answer.message().contains("frail"), "and whose it was: {}", answer.error());
     assert_ne!(answer.error_value()["data"]["retriable"], true, "it may have run: {}", answer.error());
     stage.upstream.started(1).await;
@@ -57,7 +57,7 @@ async fn hung(revision: Revision) {
     assert!(!process::is_alive(pid), "the one that hung is gone");
     stage.upstream.gone(0).await;
     assert!(!stage.upstream.executed().await.contains(&nonce), "it never ran, and was not sent again");
-    stage.gateway.says(&["frail", "it hung and was killed"]).await;
+    stage.gateway.says(&["frail", "hung and was killed"]).await;
     let restarts = "trunkline_upstream_restarts_total{upstream=\"frail\",reason=\"hang\"} 1";
     stage.gateway.look_until("/metrics", "the restart is counted", |page| page.contains(restarts)).await;
 }
@@ -86,8 +86,8 @@ async fn a_child_that_was_stopped_for_a_while_is_shown_and_its_late_answers_go_n
     let answer = open.answer().await;
     assert!(answer.message().contains("did not answer"), "{}", answer.error());
     let page = stage.shows("degraded").await;
-    assert!(page.contains("did not answer `ping` within 0.5 s"), "{page}");
-    stage.gateway.says(&["frail", "did not answer `ping`"]).await;
+    assert!(page.contains("no answer to `ping` within 0.5 s"), "{page}");
+    stage.gateway.says(&["frail", "no answer to `ping`"]).await;
     process::signal(pid, "CONT");
     stage.shows("ready").await;
     let late =
@@ -106,7 +106,7 @@ async fn a_remote_upstream_that_fails_again_and_again_is_left_alone_and_shown() 
     for _ in 0..3 {
         assert!(stage.client.call("frail__tool_error", "{}").await.message().contains("500"));
     }
-    stage.gateway.says(&["frail", "it failed 3 times in a row"]).await;
+    stage.gateway.says(&["frail", "failed 3 times in a row"]).await;
     // Once its time is over any call may try.
     let works = || async {
         let answer = stage.client.call("frail__echo", "{}").await;

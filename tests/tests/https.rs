@@ -2,7 +2,6 @@
 
 #![allow(clippy::disallowed_methods)] // a test's tasks end with its runtime
 
-#[path = "https/tls.rs"]
 mod tls;
 
 use std::net::SocketAddr;

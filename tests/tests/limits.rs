@@ -3,10 +3,11 @@
 use std::io::Write;
 use std::process::Stdio;
 
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, Command};
 use trunkline_tests::client::{Client, Reach, http};
 use trunkline_tests::gateway::{Config, free_port};
-use trunkline_tests::process::{self, beside};
+use trunkline_tests::process::{self, GATEWAY, beside};
 use trunkline_tests::revision::Revision;
 use trunkline_tests::scratch::Scratch;
 use trunkline_tests::script::Script;
@@ -19,7 +20,7 @@ async fn silent(stderr: Stdio, shell: &str) -> (Child, Upstream, String, Scratch
     let up = Upstream::stdio(Script::new("up", Revision::R2025_11_25)).await;
     let file = scratch.file("trunkline.toml", &Config::new().upstream(&up).text(port, admin));
     let mut command = Command::new("/bin/sh");
-    let program = beside("trunkline-under-test");
+    let program = beside(GATEWAY);
     // What follows the program may close its function and say how that is run.
     let ending = if shell.contains('}') { "" } else { "; }; run" };
     let line = format!(
@@ -85,11 +86,28 @@ async fn few_open_files_stop_nothing_for_long() {
     for _ in 0..80 {
         held.push(tokio::net::TcpStream::connect(&address).await.expect("the system takes it"));
     }
-    let pid = child.id().expect("it runs");
-    until("it has no room for more", || async { (36..=44).contains(&process::open_files(pid)).then_some(()) }).await;
+    // Those for whom there is no room are told so, and the others leave files for all else.
+    let mut told = String::new();
+    let last = held.last_mut().expect("there are many");
+    let _ = within("the last one is answered and closed", last.read_to_string(&mut told)).await;
+    assert!(told.starts_with("HTTP/1.1 503"), "{told}");
+    let open = process::open_files(child.id().expect("it runs"));
+    assert!(open < 40, "{open}");
     assert!(child.try_wait().expect("it can be asked").is_none(), "it lives");
     drop(held);
+    // The gateway sees the end of these connections when it next reads from them.
+    until("there is room again", || async { takes_requests(&address).await.then_some(()) }).await;
     serves_and_ends((child, up, url, scratch)).await;
+}
+
+/// Whether a new connection gets an answer other than that there is no room for it.
+async fn takes_requests(address: &str) -> bool {
+    let Ok(mut stream) = tokio::net::TcpStream::connect(address).await else { return false };
+    let request = format!("GET /mcp HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n");
+    let _closed_before = stream.write_all(request.as_bytes()).await;
+    let mut answer = Vec::new();
+    let _reset = within("the connection is closed", stream.read_to_end(&mut answer)).await;
+    answer.starts_with(b"HTTP/1.1 ") && !answer.starts_with(b"HTTP/1.1 503")
 }
 
 #[tokio::test]

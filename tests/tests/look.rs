@@ -4,17 +4,14 @@ use std::process::Output;
 
 use tokio::process::Command;
 use trunkline_tests::gateway::{Config, Gateway};
-use trunkline_tests::process::{self, beside};
+use trunkline_tests::process;
 use trunkline_tests::revision::Revision;
 use trunkline_tests::script::Script;
 use trunkline_tests::upstream::Upstream;
 use trunkline_tests::within::{until, within};
 
-async fn look(arguments: &[&str], admin: &str) -> Output {
-    let admin = admin.trim_start_matches("http://");
-    let mut command = Command::new(beside("trunkline-under-test"));
-    command.args(arguments).args(["--admin", admin]).env("HOME", "/nonexistent").kill_on_drop(true);
-    within("it answers", command.output()).await.expect("it runs")
+async fn look(arguments: &[&str], gateway: &Gateway) -> Output {
+    within("it answers", gateway.command(arguments).output()).await.expect("it runs")
 }
 
 fn text(bytes: &[u8]) -> String {
@@ -27,20 +24,20 @@ async fn upstreams_are_listed_and_one_is_described() {
     let config = Config::new().upstream(&up).section("[upstreams.ill]\ncommand = \"/no/such/command\"");
     let gateway = Gateway::serve(&config).await;
     until("both have come to a state that stays", || async {
-        let listed = text(&look(&["ls"], &gateway.admin).await.stdout);
+        let listed = text(&look(&["ls"], &gateway).await.stdout);
         let row = |name: &str, state: &str| listed.lines().any(|line| line.starts_with(name) && line.contains(state));
         (row("up", "ready") && row("ill", "failed") && listed.contains("/no/such/command")).then_some(())
     })
     .await;
-    let status = look(&["status", "up"], &gateway.admin).await;
+    let status = look(&["status", "up"], &gateway).await;
     assert!(status.status.success());
     let sheet = text(&status.stdout);
     assert!(sheet.contains("2025-11-25 (handshake)") && sheet.contains("pid "), "{sheet}");
-    let json = text(&look(&["status", "up", "--json"], &gateway.admin).await.stdout);
+    let json = text(&look(&["status", "up", "--json"], &gateway).await.stdout);
     assert!(json.contains("\"state\": \"ready\""), "{json}");
-    let all = text(&look(&["ls", "--json"], &gateway.admin).await.stdout);
+    let all = text(&look(&["ls", "--json"], &gateway).await.stdout);
     assert!(all.contains("\"upstreams\""), "{all}");
-    let unknown = look(&["status", "nobody"], &gateway.admin).await;
+    let unknown = look(&["status", "nobody"], &gateway).await;
     assert_eq!(unknown.status.code(), Some(1));
     assert!(text(&unknown.stderr).contains("it has up, ill"), "{}", text(&unknown.stderr));
 }
@@ -55,12 +52,12 @@ async fn what_was_last_wrong_is_told_when_it_is_well_again() {
     let (second, _) = up.started(1).await;
     let is_back = |page: &str| page.contains(&format!("pid {second}")) && page.contains("  ready  ");
     let page = gateway.look_until("/readyz?verbose", "it is back", is_back).await;
-    assert!(page.contains("1 restart (the last for crash)") && page.contains("ago: it was killed (SIGKILL)"), "{page}");
-    let sheet = text(&look(&["status", "up"], &gateway.admin).await.stdout);
+    assert!(page.contains("1 restart (the last for crash)") && page.contains("ago: killed by SIGKILL"), "{page}");
+    let sheet = text(&look(&["status", "up"], &gateway).await.stdout);
     let has = |what: &str, how: &str| sheet.lines().any(|line| line.starts_with(what) && line.contains(how));
     assert!(has("uptime ", " s") && has("restarts ", "1, the last since it had crashed"), "{sheet}");
-    assert!(has("last error ", "ago: it was killed (SIGKILL)") && !has("cause ", ""), "{sheet}");
-    let json = text(&look(&["status", "up", "--json"], &gateway.admin).await.stdout);
+    assert!(has("last error ", "ago: killed by SIGKILL") && !has("cause ", ""), "{sheet}");
+    let json = text(&look(&["status", "up", "--json"], &gateway).await.stdout);
     let row: serde_json::Value = serde_json::from_str(&json).expect("it is JSON");
     assert!(row["uptime_seconds"].is_u64() && row["era"] == "handshake" && row["downtime_seconds"].is_null(), "{json}");
     assert!(row["last_error"]["ago_seconds"].is_u64() && row["restarted_for"] == "crash", "{json}");
@@ -75,7 +72,11 @@ async fn what_was_last_wrong_is_told_when_it_is_well_again() {
 
 #[tokio::test]
 async fn where_no_gateway_is_it_says_what_to_do() {
-    let output = look(&["ls"], "127.0.0.1:1").await;
-    assert_eq!(output.status.code(), Some(1));
-    assert!(text(&output.stderr).contains("is `trunkline serve` running?"), "{}", text(&output.stderr));
+    for arguments in [&["ls"][..], &["ls", "--admin", "127.0.0.1:1"]] {
+        let mut command = Command::new(process::beside(process::GATEWAY));
+        command.args(arguments).env("HOME", "/nonexistent").env_remove("XDG_RUNTIME_DIR").kill_on_drop(true);
+        let output = within("it answers", command.output()).await.expect("it runs");
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}");
+        assert!(text(&output.stderr).contains("is `trunkline serve` running?"), "{}", text(&output.stderr));
+    }
 }

@@ -1,4 +1,5 @@
-//! The fault machine: ten upstreams, four clients with eight calls each in flight, faults by a seed, the seven invariants.
+//! The fault machine: ten upstreams, four clients with eight calls each in flight, a hostile one, faults by a seed, the
+//! invariants of the judge.
 //!
 //! A run prints its seed; `TRUNKLINE_SEED` plays it again.
 
@@ -14,7 +15,7 @@ use trunkline_tests::judge::history::{End, History, Made};
 use trunkline_tests::judge::invariants::{Terms, judge};
 use trunkline_tests::machine::given_up::echo_until;
 use trunkline_tests::machine::load::call;
-use trunkline_tests::machine::stage::{Face, ON_WIRE, UPSTREAMS};
+use trunkline_tests::machine::stage::{Face, Log, ON_WIRE, UPSTREAMS};
 use trunkline_tests::machine::{Fault, Hold, Kind, Load, Plan, Stage, round};
 use trunkline_tests::seed::Seed;
 use trunkline_tests::upstream::Way;
@@ -29,9 +30,9 @@ const OF_SICK: [usize; 2] = [0, 1];
 const TERMS: Terms = Terms { slack: Duration::from_secs(30), spare: 2, grown_kib: None, lines: 20 };
 
 /// So many rounds of faults under load, and the judge's word on all of it.
-async fn rounds(face: Face, rounds: usize, workers: usize, what: &str) {
+async fn rounds((face, log): (Face, Log), rounds: usize, workers: usize, what: &str) {
     let (_, seed) = Seed::of_run(what);
-    let stage = Stage::set(face, Some(DEADLINE), &seed).await;
+    let stage = Stage::set(face, Some(DEADLINE), log, &seed).await;
     let (mut plan, mut calls) = (Plan::new(&seed), seed.part("round"));
     let mut history = History::default();
     let warm = Load::start(&stage, workers, PACE, &seed.part("warm"));
@@ -46,18 +47,21 @@ async fn rounds(face: Face, rounds: usize, workers: usize, what: &str) {
         history.sights.extend(outcome.sights);
         history.kept.extend(outcome.kept);
         history.made.extend(outcome.made);
+        history.complaints.extend(outcome.complaints);
+        history.sieges.extend(outcome.siege);
+        history.pages.extend(outcome.pages);
     }
     history.made.extend(load.stop().await);
     history.stands = Some((before, stage.at_rest(Some(&before), TERMS.spare).await));
     stage.tell(&mut history);
     let failed = history.made.iter().filter(|made| made.may_fail).count();
     eprintln!("{what}: {} calls, {failed} of sick upstreams, {:?}", history.made.len(), history.stands);
-    assert_holds(&history);
+    assert_holds(&history, &TERMS);
 }
 
 /// The judge's word on all of it.
-fn assert_holds(history: &History) {
-    let breaches = judge(history, &TERMS);
+fn assert_holds(history: &History, terms: &Terms) {
+    let breaches = judge(history, terms);
     if !breaches.is_empty() {
         history.stderr.iter().for_each(|(at, line)| eprintln!("{at:?} {line}"));
     }
@@ -68,19 +72,19 @@ fn assert_holds(history: &History) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn faults_by_a_seed_break_no_invariant() {
-    rounds(Face::Http, 16, 8, "four clients by HTTP").await;
+    rounds((Face::Http, Log::Usual), 16, 8, "four clients by HTTP").await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn faults_by_a_seed_break_no_invariant_for_a_host_on_stdio() {
-    rounds(Face::Stdio, 8, 32, "one host by stdio").await;
+    rounds((Face::Stdio, Log::Usual), 8, 32, "one host by stdio").await;
 }
 
 /// What ails an upstream as a whole is shown, and that it is over: by chance among the faults of a seed, and here always.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_ails_an_upstream_as_a_whole_is_shown_and_its_end_too() {
     let (_, seed) = Seed::of_run("what is shown");
-    let stage = Stage::set(Face::Http, Some(DEADLINE), &seed).await;
+    let stage = Stage::set(Face::Http, Some(DEADLINE), Log::Usual, &seed).await;
     let (mut history, mut calls) = (History::default(), seed.part("round"));
     let warm = Load::start(&stage, 4, PACE, &seed.part("warm"));
     warm.each(20).await;
@@ -105,14 +109,46 @@ async fn what_ails_an_upstream_as_a_whole_is_shown_and_its_end_too() {
     history.made.extend(load.stop().await);
     history.stands = Some((before, stage.at_rest(Some(&before), TERMS.spare).await));
     stage.tell(&mut history);
-    assert_holds(&history);
+    assert_holds(&history, &TERMS);
+}
+
+/// Every upstream quotes what it was given, in every place that it has for words, while the log says all that it can.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_upstreams_quote_of_a_configuration_is_told_to_nobody_at_trace() {
+    let (_, seed) = Seed::of_run("what upstreams quote");
+    let stage = Stage::set(Face::Http, Some(DEADLINE), Log::Trace, &seed).await;
+    let (mut history, mut calls) = (History::default(), seed.part("round"));
+    let load = Load::start(&stage, 2, PACE, &seed.part("load"));
+    load.each(2).await;
+    let quotes = |way| Kind::of(way).iter().copied().filter(|kind| matches!(kind, Kind::Quotes(_)));
+    let (on_stdio, over_http) = (quotes(Way::Stdio).collect::<Vec<_>>(), quotes(Way::Http).collect::<Vec<_>>());
+    assert!(on_stdio.len() >= 4 && over_http.len() >= 6, "{on_stdio:?} {over_http:?}");
+    for (first, few) in [(0, &on_stdio[..]), (1, &over_http[..3]), (1, &over_http[3..])] {
+        let at = (first..).step_by(2);
+        let faults: Vec<Fault> =
+            at.zip(few).map(|(at, kind)| Fault::new(at, *kind, stage.deadline, &mut calls)).collect();
+        let outcome = round(&stage, &load, &faults, HOLD, &mut calls).await;
+        history.sights.extend(outcome.sights);
+        history.made.extend(outcome.made);
+        history.complaints.extend(outcome.complaints);
+        history.pages.extend(outcome.pages);
+    }
+    history.made.extend(load.stop().await);
+    stage.tell(&mut history);
+    let masked = history.stderr.iter().filter(|(_, line)| line.contains("[secret]")).count();
+    assert!(
+        masked > 0 && !history.canaries.is_empty(),
+        "words of upstreams are in the log, without the secrets in them"
+    );
+    // At `trace` the log has no bounds.
+    assert_holds(&history, &Terms { lines: usize::MAX, ..TERMS });
 }
 
 /// With each kind of fault in turn on one upstream, held until every client has called all the others, listed all tools, and
 /// opened a session: nothing of that waits for what only the end of the fault could bring.
 async fn nobody_waits(way: Way) {
     let (_, mut seed) = Seed::of_run("nobody waits behind what is sick");
-    let stage = Stage::set(Face::Http, None, &seed).await;
+    let stage = Stage::set(Face::Http, None, Log::Usual, &seed).await;
     // Once without any fault: sessions of calls are opened.
     let mut history = History { made: others(&stage, usize::MAX, &mut seed).await, ..History::default() };
     let before = stage.at_rest(None, 0).await;
@@ -144,7 +180,7 @@ async fn nobody_waits(way: Way) {
     }
     history.stands = Some((before, stage.at_rest(Some(&before), TERMS.spare).await));
     stage.tell(&mut history);
-    assert_holds(&history);
+    assert_holds(&history, &TERMS);
 }
 
 /// A call of one that is sick. Where it is held it is given up in the end: a stateless client hangs up, another one cancels.
@@ -208,7 +244,7 @@ async fn a_client_on_a_bad_wire_harms_nobody_and_goes_on_in_its_session() {
         Carries::SpoiltQuestions,
     ];
     let (_, mut seed) = Seed::of_run("a client on a bad wire");
-    let stage = Stage::set(Face::Http, None, &seed).await;
+    let stage = Stage::set(Face::Http, None, Log::Usual, &seed).await;
     let made = served(&stage, &[0, 1, 2, 3], usize::MAX, &mut seed).await;
     let mut history = History { made, kept: Vec::new(), ..History::default() };
     // Coming to rest breaks connections, and with them what is asked in the background just then.
@@ -237,7 +273,7 @@ async fn a_client_on_a_bad_wire_harms_nobody_and_goes_on_in_its_session() {
     history.kept = stage.kept(known);
     history.stands = Some((before, stage.at_rest(Some(&before), TERMS.spare).await));
     stage.tell(&mut history);
-    assert_holds(&history);
+    assert_holds(&history, &TERMS);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -2,8 +2,7 @@
 //!
 //! 2024-11-05 has no Streamable HTTP by the book; clients and upstreams that agree on it there are served all the same.
 
-#[path = "matrix/readme.rs"]
-mod readme;
+mod bridging;
 
 use std::sync::Arc;
 

@@ -2,6 +2,7 @@
 //! is counted, bounded and named.
 
 use std::path::Path;
+use std::time::Duration;
 
 use trunkline_tests::client::{Client, Request, tool};
 use trunkline_tests::gateway::{Config, Gateway, StdioGateway};
@@ -83,8 +84,7 @@ async fn lines_of_a_log_are_counted_and_told_of_once() {
 async fn the_memory_of_a_large_answer_is_given_back() {
     let script = Script::new("up", REVISION).with(|script| script.tools.push("big".into()));
     let upstream = Upstream::stdio(script).await;
-    // What is free goes back to the system at once, not when the allocator gets round to it.
-    let gateway = Gateway::serve(&Config::new().upstream(&upstream).env("MIMALLOC_PURGE_DELAY", "0")).await;
+    let gateway = Gateway::serve(&Config::new().upstream(&upstream)).await;
     let client = client_of(&gateway, "up__big").await;
     client.call("up__big", "{\"bytes\":65536}").await;
     let before = process::resident_kib(gateway.pid).expect("it runs");
@@ -118,7 +118,7 @@ async fn messages_framed_by_their_length_are_named() {
 
 #[tokio::test]
 async fn messages_over_many_lines_are_named() {
-    named("{\n  \"jsonrpc\": \"2.0\",\n  \"id\": $ID,\n  \"result\": {\n  }\n}\n", "over many lines").await;
+    named("{\n  \"jsonrpc\": \"2.0\",\n  \"id\": $ID,\n  \"result\": {\n  }\n}\n", "spans several lines").await;
 }
 
 #[tokio::test]
@@ -141,7 +141,7 @@ async fn what_only_sends_back_what_it_is_sent_has_failed_at_once_with_that() {
         let gateway = Gateway::serve(&Config::new().program("echo", &program, &format!("era = \"{era}\""))).await;
         let has_failed = |page: &str| page.contains("  failed ");
         let page = gateway.look_until("/readyz?verbose", "it has failed", has_failed).await;
-        assert!(page.contains("it sends back what it is sent"), "{page}");
+        assert!(page.contains("it echoes its input"), "{page}");
     }
 }
 
@@ -157,7 +157,7 @@ async fn garbage_without_end_is_given_up_and_said_to_be_no_mcp() {
     let page = gateway
         .look_until("/readyz?verbose", "it has failed", |page| page.contains("bad") && page.contains("failed"))
         .await;
-    assert!(page.contains("1000 lines to stdout that are not MCP"), "{page}");
+    assert!(page.contains("1000 lines on stdout, none of them MCP"), "{page}");
     let client = client_of(&gateway, "well__echo").await;
     assert_eq!(client.call("well__echo", "{\"a\":1}").await.text(), "{\"a\":1}");
     let count = counted(&gateway, "trunkline_protocol_violations_total", "\"bad\"").await;
@@ -232,7 +232,28 @@ async fn a_flood_on_stderr_is_drained_and_told_within_measure() {
 #[tokio::test]
 async fn lines_that_were_too_many_are_told_of_though_no_more_come() {
     let (_upstream, gateway, _client) = over_stderr("seq 1 120 >&2").await;
-    gateway.says(&["more lines on stderr were not logged", "\"lines\":100"]).await;
+    gateway.says(&["stderr lines suppressed", "\"lines\":100"]).await;
+}
+
+#[tokio::test]
+async fn children_that_end_again_and_again_share_what_is_logged_of_their_stderr() {
+    let script = "for n in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15; do echo \"why it ends $n\" >&2; done; exit 1";
+    let program = Program { path: "/bin/sh".into(), args: vec!["-c".into(), script.into()], env: Vec::new() };
+    let begun = tokio::time::Instant::now();
+    let gateway = before(&program, "").await;
+    until("four children have ended", || async {
+        (counted(&gateway, "trunkline_child_stderr_lines_total", "\"up\"").await >= 60).then_some(())
+    })
+    .await;
+    let most = 20 * (1 + usize::try_from(begun.elapsed().as_secs() / 10).expect("a test is short"));
+    let told = |words: &str| {
+        let about = |line: &&String| line.contains("\"stream\":\"stderr\"") && line.contains(words);
+        gateway.stderr.all().iter().filter(about).count()
+    };
+    assert!((1..=most).contains(&told("why it ends")), "{} lines of our log", told("why it ends"));
+    let summaries = told("lines suppressed");
+    assert!(summaries <= most / 20, "{summaries} lines tell what was not logged");
+    gateway.says(&["stderr lines suppressed"]).await;
 }
 
 #[tokio::test]
@@ -268,6 +289,29 @@ async fn a_child_that_closes_its_stdin_is_replaced() {
     let second = client.call("up__pid", "{}").await.text();
     assert_ne!(first, second, "another process serves now");
     assert!(!process::is_alive(first.parse().expect("a number")), "the deaf one is gone");
+}
+
+#[tokio::test]
+async fn a_child_that_closes_its_stdout_fails_its_calls_at_once_and_did_not_crash() {
+    let tools = [("mute", "exec 1>&-; sleep 1000"), ("pid", "said $$")];
+    let keys = "restart = { stop_timeout = \"200ms\", backoff_min = \"10ms\", max_restarts = 100 }";
+    let gateway = before(&shell::upstream(&tools), keys).await;
+    let client = client_of(&gateway, "up__pid").await;
+    let mut soonest = Duration::MAX;
+    for _ in 0..5 {
+        let before = client.call("up__pid", "{}").await;
+        assert!(before.frame().result.is_some(), "{}", before.error());
+        let begun = tokio::time::Instant::now();
+        let answer = client.call("up__mute", "{}").await;
+        soonest = soonest.min(begun.elapsed());
+        assert!(answer.message().contains("closed its stdout"), "{}", answer.error());
+    }
+    // Once it took a fifth of a second, since an exit status was waited for.
+    assert!(soonest < Duration::from_millis(150), "{soonest:?}");
+    let restarts = "trunkline_upstream_restarts_total";
+    until("each was replaced", || async { (counted(&gateway, restarts, "reason=\"lost\"").await >= 5).then_some(()) })
+        .await;
+    assert_eq!(counted(&gateway, restarts, "reason=\"crash\"").await, 0);
 }
 
 #[tokio::test]

@@ -51,6 +51,7 @@ fn fate(number: usize) -> Fate {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_thousand_parked_calls_leave_nothing_behind() {
+    let _alone = super::MACHINE.lock().await;
     for seconds in ANSWER_WITHIN {
         if loads(Duration::from_secs(seconds)).await.is_ok() {
             return;

@@ -1,6 +1,5 @@
 //! Official SDK clients of every kind, five reference servers of other people, the gateway between them.
 
-#[path = "peers/errand.rs"]
 mod errand;
 
 use std::collections::BTreeMap;

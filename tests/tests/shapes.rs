@@ -41,7 +41,7 @@ fn refused() -> [(String, i64); 5] {
         (
             "{\"jsonrpc\":\"2.0\",\"id\":\"x\",\"method\":\"tools/call\",\"params\":{\"name\":\"up__echo\",\"n\\u0061me\":\"up__fail\"}}"
                 .to_owned(),
-            -32600,
+            -32602,
         ),
     ]
 }

@@ -85,7 +85,7 @@ async fn each_principal_has_a_child_that_its_clients_of_both_eras_share() {
     assert_eq!(process_of(&upstream, &bob, "b").await, 2);
     let shown = gateway.look("/readyz?verbose").await;
     let shown = String::from_utf8_lossy(&shown.body).into_owned();
-    assert!(shown.contains("1 ann") && shown.contains("2 bob"), "{shown}");
+    assert!(shown.contains("1 token:ann") && shown.contains("2 token:bob"), "{shown}");
 }
 
 #[tokio::test]
@@ -185,6 +185,43 @@ async fn a_child_is_told_what_may_be_asked_of_whom_it_serves() {
     assert_eq!(process_of(&upstream, &modern, "b").await, 2);
     let offered = serde_json::json!({"roots": {"listChanged": true}});
     assert_eq!(declared(&upstream).await, [offered.clone(), serde_json::json!({"elicitation": {"url": {}}}), offered]);
+}
+
+#[tokio::test]
+async fn a_child_of_several_tokens_is_promised_no_question_and_that_is_said_before_one_is_asked() {
+    let (upstream, gateway) = stage("").await;
+    let ann = client(&gateway, "ann", LEGACY).await;
+    process_of(&upstream, &ann, "a").await;
+    assert_eq!(declared(&upstream).await, [serde_json::json!({})]);
+    let shown = gateway.look("/readyz?verbose").await;
+    let shown = String::from_utf8_lossy(&shown.body).into_owned();
+    assert!(shown.contains("2 principals share one child") && shown.contains("sharing = \"per-principal\""), "{shown}");
+    // What is configured is told, and what becomes of it is said.
+    let (upstream, gateway) = stage("offer = [\"elicitation\"]").await;
+    let ann = client(&gateway, "ann", LEGACY).await;
+    process_of(&upstream, &ann, "a").await;
+    assert_eq!(declared(&upstream).await, [serde_json::json!({"elicitation": {"form": {}, "url": {}}})]);
+    let shown = gateway.look("/readyz?verbose").await;
+    let shown = String::from_utf8_lossy(&shown.body).into_owned();
+    assert!(shown.contains("refused while calls of two of them are open"), "{shown}");
+}
+
+#[tokio::test]
+async fn a_question_that_is_nobodys_is_refused_with_the_way_out() {
+    let upstream = Upstream::stdio(Script::new("up", LEGACY).asking()).await;
+    let keys = "offer = [\"sampling\"]";
+    let gateway = Gateway::serve(&Config::new().upstream_with(&upstream, keys).section(TOKENS)).await;
+    let mut ann = Client::open_with(&gateway.reach(), LEGACY, Desk::willing("ann")).await;
+    ann.http().always("authorization", "Bearer ann-has-a-long-token");
+    ann.greet().await;
+    let bob = client(&gateway, "bob", LEGACY).await;
+    let slow = bob.start(tool("up__wait", "{}")).await;
+    upstream.waiting(1).await;
+    let talk = ann.converse(tool("up__ask", "{\"plan\":\"sampling\",\"who\":\"ann\"}")).await;
+    let said = talk.answer.text();
+    assert!(said.contains("whose question this is cannot be told"), "{said}");
+    assert!(said.contains("per-principal") && said.contains("[upstreams.up]"), "{said}");
+    slow.abandon();
 }
 
 #[tokio::test]

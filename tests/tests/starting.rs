@@ -2,12 +2,10 @@
 
 use std::process::Output;
 
-use tokio::process::Command;
 use trunkline_tests::client::http;
 use trunkline_tests::client::{Client, tool};
-use trunkline_tests::gateway::{Config, Gateway, StdioGateway};
+use trunkline_tests::gateway::{ADMIN_TOKEN, Config, Gateway, StdioGateway};
 use trunkline_tests::journal::{Event, Order, What};
-use trunkline_tests::process::beside;
 use trunkline_tests::revision::Revision;
 use trunkline_tests::scratch::Scratch;
 use trunkline_tests::script::Script;
@@ -27,10 +25,7 @@ async fn starts(upstream: &Upstream) -> usize {
 }
 
 async fn order(order: &str, gateway: &Gateway) -> Output {
-    let admin = gateway.admin.trim_start_matches("http://");
-    let mut command = Command::new(beside("trunkline-under-test"));
-    command.args([order, "up", "--admin", admin]).env("HOME", "/nonexistent").kill_on_drop(true);
-    within("it answers", command.output()).await.expect("it runs")
+    within("it answers", gateway.command(&[order, "up"]).output()).await.expect("it runs")
 }
 
 fn said(output: &Output) -> String {
@@ -59,7 +54,7 @@ async fn a_lazy_upstream_starts_with_its_first_call_and_is_listed_before() {
         assert_eq!(starts(&upstream).await, 1);
         // Now it is known, and nobody needs it to list them.
         let second = Gateway::serve(&config).await;
-        second.says(&["idle", "up", "it is started when it is needed"]).await;
+        second.says(&["\"state\":\"idle\"", "\"upstream\":\"up\""]).await;
         let client = Client::connect(&second.reach(), LEGACY).await;
         assert!(client.tools().await.contains(&"up__echo".into()));
         assert!(!client.list("prompts/list", "prompts", "name").await.is_empty());
@@ -103,7 +98,7 @@ async fn a_manual_upstream_runs_from_start_to_stop() {
     assert!(client.tools().await.is_empty(), "it was never seen, and nobody waits for it");
     let refused = client.call("up__echo", "{}").await;
     assert!(
-        refused.message().contains("stopped: it is started by hand, with `trunkline start up`"),
+        refused.message().contains("is not available: starts only with `trunkline start up`"),
         "{}",
         refused.message()
     );
@@ -122,7 +117,7 @@ async fn a_manual_upstream_runs_from_start_to_stop() {
     assert!(client.tools().await.contains(&"up__echo".into()), "its tools stay listed");
     let refused = client.call("up__echo", "{}").await;
     assert!(refused.message().contains("trunkline start up"), "{}", refused.message());
-    assert!(refused.error().contains("\"retriable\":true"), "{}", refused.error());
+    assert!(refused.error().contains("\"retriable\":false"), "only a person starts it: {}", refused.error());
 
     assert!(order("start", &gateway).await.status.success());
     upstream.started(1).await;
@@ -134,12 +129,12 @@ async fn a_manual_upstream_runs_from_start_to_stop() {
 }
 
 #[tokio::test]
-async fn a_manual_upstream_cannot_be_started_behind_a_host() {
+async fn a_manual_upstream_behind_a_host_says_how_it_is_started() {
     let upstream = upstream(Way::Stdio).await;
     let gateway = StdioGateway::prepare(&Config::new().upstream_with(&upstream, "start = \"manual\""));
     let client = Client::connect(&gateway.reach(), LEGACY).await;
     let log = &client.stdio().stderr;
-    let says = |line: &String| (line.contains("start = ") && line.contains("trunkline serve")).then_some(());
+    let says = |line: &String| line.contains("starts only with `trunkline start up`").then_some(());
     log.wait("the log says what to do", says).await;
 }
 
@@ -160,18 +155,20 @@ async fn no_page_gives_orders() {
     let gateway = Gateway::serve(&Config::new().upstream(&upstream)).await;
     is_in(&gateway, "ready").await;
     let url = format!("{}/upstreams/up/stop", gateway.admin);
-    let json = ("content-type", "application/json");
+    let bearer = format!("Bearer {ADMIN_TOKEN}");
+    let (json, token) = (("content-type", "application/json"), ("authorization", bearer.as_str()));
     for (headers, status) in [
-        (vec![], 415),
-        (vec![("content-type", "text/plain")], 415),
-        (vec![json, ("origin", gateway.admin.as_str())], 403),
-        (vec![json, ("origin", "http://evil.example")], 403),
+        (vec![json], 401),
+        (vec![token], 415),
+        (vec![token, ("content-type", "text/plain")], 415),
+        (vec![token, json, ("origin", gateway.admin.as_str())], 403),
+        (vec![token, json, ("origin", "http://evil.example")], 403),
     ] {
         assert_eq!(http::exchange(&url, "POST", &headers, "{}").await.status, status, "{headers:?}");
     }
     assert_eq!(http::exchange(&url, "GET", &[], "").await.status, 405);
     is_in(&gateway, "ready").await;
-    assert_eq!(http::exchange(&url, "POST", &[json], "{}").await.status, 200);
+    assert_eq!(http::exchange(&url, "POST", &[json, token], "{}").await.status, 200);
     is_in(&gateway, "stopped").await;
 }
 
@@ -246,7 +243,7 @@ async fn an_upstream_that_comes_and_goes_fills_no_log() {
     assert!((10..=21).contains(&about.len()), "19 and one, and one at the end: {about:#?}");
     let last = about.last().expect("there are some");
     assert!(
-        last.contains("left out") && last.contains("\"last\":\"the upstream is stopped: it was stopped by hand"),
+        last.contains("suppressed") && last.contains("\"last\":\"upstream stopped: stopped on request"),
         "{about:#?}"
     );
     assert!(!last.contains("\"lines\":0"), "{last}");

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use trunkline_tests::client::{Client, Request};
 use trunkline_tests::gateway::{Config, Gateway, StdioGateway};
 use trunkline_tests::journal::{Event, Order};
-use trunkline_tests::process::{Program, beside};
+use trunkline_tests::process::{GATEWAY, Program, beside};
 use trunkline_tests::revision::Revision;
 use trunkline_tests::scratch::Scratch;
 use trunkline_tests::script::{Act, Rule, Script};
@@ -22,7 +22,7 @@ async fn where_somebody_else_listens_it_says_so_before_it_ends() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("loopback has a free port");
     let address = taken.local_addr().expect("a bound socket has an address").to_string();
     for _ in 0..20 {
-        let mut command = tokio::process::Command::new(beside("trunkline-under-test"));
+        let mut command = tokio::process::Command::new(beside(GATEWAY));
         command.args(["serve", "--listen", "127.0.0.1:0", "--admin", &address]).env("HOME", "/nonexistent");
         let output = within("it ends", command.kill_on_drop(true).output()).await.expect("it runs");
         let said = String::from_utf8_lossy(&output.stderr);

@@ -201,7 +201,7 @@ async fn another_configuration_or_a_damaged_file_finds_nothing() {
     std::fs::write(file, text.replace("echo", "ohce")).expect("it is written");
     let (tools, gateway) = listed(config.clone()).await;
     assert!(tools.is_empty(), "damaged: {tools:?}");
-    gateway.says(&["what was kept of the upstream is not used", "damaged"]).await;
+    gateway.says(&["kept inventory not used", "damaged"]).await;
     // What is read anew takes its place.
     upstream.order(Order::Open("door".into())).await;
     let client = Client::connect(&gateway.reach(), LEGACY).await;
@@ -214,7 +214,7 @@ async fn another_configuration_or_a_damaged_file_finds_nothing() {
 async fn the_demo_keeps_nothing() {
     let home = Scratch::new();
     let path = |name: &str| home.path().join(name).display().to_string();
-    let mut program = trunkline_tests::process::Program::ours("trunkline-under-test", &["stdio"]);
+    let mut program = trunkline_tests::process::Program::ours(trunkline_tests::process::GATEWAY, &["stdio"]);
     program.env = vec![("HOME".into(), path("")), ("XDG_CACHE_HOME".into(), path("cache"))];
     let client = Client::connect(&Reach::Child(program), LEGACY).await;
     client.tools_until("its tools are listed", |tools| !tools.is_empty()).await;

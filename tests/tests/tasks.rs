@@ -1,5 +1,7 @@
 //! Tasks through the gateway: in the form of both sides, and run to their end for callers that know none.
 
+mod doubled;
+
 use serde_json::Value;
 use trunkline_tests::client::{Answer, Client, Desk, Request, tool};
 use trunkline_tests::frame::{Frame, quote};

@@ -1,9 +1,10 @@
 //! What the admin address counts, by name and labels, and what it says while the gateway drains.
 
 use trunkline_tests::client::{Client, tool};
-use trunkline_tests::gateway::{Config, Gateway};
+use trunkline_tests::gateway::{Config, Gateway, StdioGateway};
 use trunkline_tests::journal::Order;
-use trunkline_tests::process;
+use trunkline_tests::log;
+use trunkline_tests::process::{self, Program};
 use trunkline_tests::revision::Revision;
 use trunkline_tests::script::Script;
 use trunkline_tests::upstream::Upstream;
@@ -136,17 +137,53 @@ async fn whoever_looks_is_answered_while_calls_pile_up() {
 }
 
 #[tokio::test]
-async fn who_asks_for_json_gets_nothing_else() {
+async fn off_a_terminal_each_line_of_serve_is_one_object() {
+    for format in ["", "[log]\nformat = \"json\""] {
+        let upstream = Upstream::stdio(Script::new("up", LEGACY)).await;
+        let broken = Program { path: "/no/such/program".into(), args: Vec::new(), env: Vec::new() };
+        // A misspelt filter is told before all else.
+        let config = Config::new().env("RUST_LOG", "loud=very").section(format).upstream(&upstream);
+        let gateway = Gateway::serve(&config.program("gone", &broken, "")).await;
+        gateway.says(&["\"level\":\"WARN\"", "RUST_LOG"]).await;
+        gateway.says(&["\"state\":\"ready\"", "\"upstream\":\"up\"", "\"tools\":6"]).await;
+        gateway.says(&["\"state\":\"failed\"", "\"upstream\":\"gone\"", "No such file"]).await;
+        gateway.says(&["\"usable\":1", "\"upstreams\":2", "\"tools\":6"]).await;
+        assert!(gateway.stop().await.success());
+        let lines = gateway.stderr.all();
+        let served = lines.iter().find(|line| log::has_message(line, "serving")).expect("it says where it serves");
+        let is_address = |name| log::field(served, name).is_some_and(|url| url.starts_with("http://127.0.0.1:"));
+        assert!(is_address("clients") && is_address("admin"), "{served}");
+        for line in lines.iter().filter(|line| *line != "(stderr has ended)") {
+            let value: serde_json::Value = serde_json::from_str(line).unwrap_or_else(|_| panic!("{line}"));
+            assert!(["timestamp", "level", "message"].iter().all(|member| value[member].is_string()), "{line}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn text_for_people_is_written_where_it_is_asked_for() {
     let upstream = Upstream::stdio(Script::new("up", LEGACY)).await;
-    let gateway = Gateway::serve(&Config::new().section("[log]\nformat = \"json\"").upstream(&upstream)).await;
-    gateway.says(&["the upstream is ready"]).await;
+    let gateway = Gateway::serve(&Config::new().section("[log]\nformat = \"text\"").upstream(&upstream)).await;
+    gateway.says(&["  ready        up   stdio   6 tools"]).await;
+    gateway.says(&["6 tools from 1 of 1 upstream."]).await;
     assert!(gateway.stop().await.success());
     let lines = gateway.stderr.all();
-    let served = lines.iter().find(|line| line.contains("\"message\":\"serving\"")).expect("it says where it serves");
-    assert!(
-        served.contains("\"clients\":\"http://127.0.0.1:") && served.contains("\"admin\":\"http://127"),
-        "{served}"
-    );
-    let is_json = |line: &&String| line.starts_with("{\"timestamp\":") && line.ends_with('}');
-    assert!(lines.iter().filter(|line| *line != "(stderr has ended)").all(|line| is_json(&line)), "{lines:#?}");
+    assert!(!lines.iter().any(|line| line.starts_with("{\"")), "{lines:#?}");
+}
+
+/// A host shows the lines to a person.
+#[tokio::test]
+async fn stdio_writes_text_off_a_terminal_too() {
+    let broken = Program { path: "/no/such/program".into(), args: Vec::new(), env: Vec::new() };
+    for (format, is_text) in [("", true), ("[log]\nformat = \"json\"", false)] {
+        let gateway = StdioGateway::prepare(&Config::new().section(format).program("gone", &broken, ""));
+        let client = Client::connect(&gateway.reach(), LEGACY).await;
+        let log = &client.stdio().stderr;
+        let says = |line: &String| {
+            (log::field(line, "upstream") == Some("gone") && line.contains("No such file")).then(|| line.clone())
+        };
+        let line = log.wait("the log says why", says).await;
+        assert_eq!(!line.starts_with('{'), is_text, "{line}");
+        assert!(log.all().iter().all(|line| line.starts_with('{') != is_text), "{:#?}", log.all());
+    }
 }

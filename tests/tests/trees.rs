@@ -1,6 +1,7 @@
 //! Whole process trees: whatever an upstream starts, however it hides it and however the gateway ends, nothing is left.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use trunkline_tests::client::Client;
 use trunkline_tests::gateway::{Config, Gateway, StdioGateway};
@@ -15,7 +16,7 @@ use trunkline_tests::within::until;
 const REVISION: Revision = Revision::R2025_11_25;
 
 /// What upstreams do behind the back of whoever starts them; REAL stands for the program itself.
-const HABITS: [(&str, &str); 8] = [
+const HABITS: [(&str, &str); 10] = [
     ("waiting-shell", "REAL; exit $?"),
     ("forking-shell", "exec 3<&0; REAL <&3 & exec 3<&-; wait"),
     ("new-session", "setsid sleep 1000 & exec REAL"),
@@ -24,6 +25,8 @@ const HABITS: [(&str, &str); 8] = [
     ("deaf-straggler", "setsid sh -c 'trap \"\" TERM HUP INT; while :; do sleep 1000; done' & exec REAL"),
     ("holds-the-pipes", "sleep 1000 & exec REAL"),
     ("session-leader", "exec setsid -w REAL"),
+    ("leaves-when-asked", "(trap 'setsid sleep 1000 & exit' TERM; while :; do sleep 1; done) & exec REAL"),
+    ("leaves-late", "(trap '(sleep 0.4; exec setsid sleep 1000) & exit' TERM; while :; do sleep 1; done) & exec REAL"),
 ];
 
 /// A name that no other process bears.
@@ -128,6 +131,38 @@ async fn kill_leaves_nobody_whatever_they_hide() {
         gateway.ended().await;
         until("the guard has ended them all", || async { survivors(&family.mark).is_empty().then_some(()) }).await;
     }
+}
+
+/// Has an upstream's child start something that holds a pipe open, kills the gateway, and waits until nobody holds it.
+async fn ended_after_a_kill(what: &str, habit: &str, scratch: &Scratch) {
+    let pipe = scratch.path().join("held");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().expect("there is mkfifo").success());
+    let mut reader = tokio::process::Command::new("cat").arg(&pipe).kill_on_drop(true).spawn().expect("there is cat");
+    let habit = format!("exec 9>'{}'; {habit} & exec 9>&-; exec REAL", pipe.display());
+    let family = one(what, &habit).await;
+    let gateway = Gateway::serve(&family.config).await;
+    let client = Client::connect(&gateway.reach(), REVISION).await;
+    client.tools_until("it is up", |tools| tools.contains(&"up__echo".into())).await;
+    assert!(reader.try_wait().expect("it can be asked").is_none(), "somebody holds the pipe");
+    process::signal(gateway.pid, "KILL");
+    gateway.ended().await;
+    let ended = tokio::time::timeout(Duration::from_secs(15), reader.wait()).await;
+    assert!(ended.is_ok(), "somebody is left who holds the pipe");
+}
+
+#[tokio::test]
+async fn kill_leaves_nobody_in_the_group_of_a_child_whatever_its_environment() {
+    ended_after_a_kill("cleared", "env -i sleep 1000", &Scratch::new()).await;
+}
+
+#[tokio::test]
+async fn kill_leaves_nobody_who_forks_and_exits_and_leaves_its_session_all_the_time() {
+    let scratch = Scratch::new();
+    // It ends by itself some time, should nobody end it.
+    let text = "trap '' TERM HUP\n[ $1 -gt 20000 ] || [ ! -e $2 ] && exit\nsetsid sh $0 $(($1 + 1)) $2 &\n";
+    let hops = scratch.file("hops", text);
+    let habit = format!("setsid sh '{}' 0 '{}'", hops.display(), hops.display());
+    ended_after_a_kill("hopper", &habit, &scratch).await;
 }
 
 #[tokio::test]

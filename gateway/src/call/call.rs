@@ -1,8 +1,10 @@
 //! One client request, or notification, on its way through the gateway.
 
 use super::caller::Caller;
+use crate::protocol::frame::Method;
 use crate::protocol::json;
-use crate::protocol::{Method, Object, Revision};
+use crate::protocol::revision::Revision;
+use crate::protocol::value::Object;
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue};
 use std::sync::Arc;
@@ -10,7 +12,7 @@ use std::sync::Arc;
 /// One client request inside the gateway.
 ///
 /// The client's id, progress token and stream are not in it: they belong to the client edge, which knows where the
-/// [`super::Reply`] goes. Its payload is written in the revision of its caller.
+/// [`crate::call::reply::Reply`] goes. Its payload is written in the revision of its caller.
 #[derive(Debug, Clone)]
 pub struct Call {
     /// What is asked.
@@ -39,6 +41,23 @@ impl Call {
     /// The revision that the payload is written in.
     pub fn revision(&self) -> Revision {
         self.caller.revision
+    }
+
+    /// The same call without its parameters: those take most of what a copy costs.
+    #[must_use]
+    pub fn without_params(&self) -> Self {
+        Self {
+            method: self.method.clone(),
+            params: Object::empty(),
+            meta: self.meta.clone(),
+            caller: self.caller.clone(),
+            progress: self.progress,
+            log_level: self.log_level,
+            is_notification: self.is_notification,
+            param_headers: self.param_headers.clone(),
+            public: self.public.clone(),
+            bound_to: self.bound_to.clone(),
+        }
     }
 }
 
@@ -162,8 +181,15 @@ impl ListenFilter {
     }
 }
 
+/// A filter of more resources or tasks is none: what takes it refuses far fewer.
+const TEXTS_MAX: usize = 4096;
+
 fn texts(raw: &[u8]) -> Option<Vec<Arc<str>>> {
-    json::elements(raw).ok()?.into_iter().map(|place| Some(json::unquote(&raw[place])?.into())).collect()
+    json::elements_up_to(TEXTS_MAX, raw)
+        .ok()?
+        .into_iter()
+        .map(|place| Some(json::unquote(&raw[place])?.into()))
+        .collect()
 }
 
 fn flag(raw: &[u8]) -> Option<bool> {
@@ -189,7 +215,7 @@ mod tests {
     fn levels_are_in_order_and_named() {
         for (at, (name, level)) in LogLevel::NAMES.iter().enumerate() {
             assert_eq!(
-                (*level as usize, level.as_str(), LogLevel::parse(json::quote(name).as_bytes())),
+                (*level as usize, level.as_str(), LogLevel::parse(crate::protocol::json::quote(name).as_bytes())),
                 (at, *name, Some(*level))
             );
         }

@@ -1,24 +1,23 @@
 //! The narrow waist: every client request becomes one `Call`; whatever comes back is one `Reply`.
 
-mod ask;
+// Who makes a call: principal, grants, what it can be asked, its session.
+pub mod caller;
+// What comes back: events, then one outcome.
+pub mod reply;
+// Whose share of what all have in common a request takes.
+pub mod share;
+// One client request, or notification, on its way through the gateway.
 #[allow(clippy::module_inception)]
 mod call;
-mod caller;
-mod event;
-mod grants;
+// What answers calls: a plain function from `Call` to `Reply`.
 mod handler;
-mod outcome;
-mod refusal;
-mod reply;
-mod tenant;
+// A bounded list of entries that belong to shares.
+mod ledger;
+// An error of the gateway's own, before an edge puts it into a protocol's words.
+pub mod refusal;
+// Large messages of peers are put together within the budget.
+mod store;
 
-pub use ask::{Answer, Answered, Ask, NoAnswer};
 pub use call::{Call, ListenFilter, LogLevel};
-pub use caller::{Caller, Can, Principal};
-pub use event::{Change, Event};
-pub use grants::Grants;
 pub use handler::{Handle, Handler};
-pub use outcome::{Failure, Outcome};
-pub use refusal::{Blame, Reason, Refusal};
-pub use reply::{Ending, Guard, Reply, Source, Step};
-pub use tenant::Tenant;
+pub use ledger::Ledger;

@@ -1,7 +1,9 @@
 //! An error of the gateway's own, before an edge puts it into a protocol's words.
 
-use crate::protocol::error::{self, RpcError};
-use crate::protocol::{Revision, json};
+use crate::protocol::frame::rpc_error;
+use crate::protocol::frame::rpc_error::RpcError;
+use crate::protocol::json;
+use crate::protocol::revision::Revision;
 use std::sync::Arc;
 
 /// Who can mend it.
@@ -58,8 +60,10 @@ pub enum Reason {
 pub struct Refusal {
     /// Why.
     pub reason: Reason,
-    /// For a person: what happened and what to do next.
+    /// For a person: what happened and what to do next, without the words of others.
     pub message: String,
+    /// The same for the operator, where there is more to say: what an upstream or a child has said, without secrets.
+    pub full: Option<Box<str>>,
     /// The upstream it concerns.
     pub upstream: Option<Arc<str>>,
     /// Whether the same call may succeed later.
@@ -69,13 +73,28 @@ pub struct Refusal {
 impl Refusal {
     /// A refusal that concerns no upstream and that no retry mends.
     pub fn new(reason: Reason, message: impl Into<String>) -> Self {
-        Self { reason, message: message.into(), upstream: None, is_retriable: false }
+        Self { reason, message: message.into(), full: None, upstream: None, is_retriable: false }
     }
 
     /// A refusal on behalf of an upstream.
     pub fn of_upstream(reason: Reason, upstream: &Arc<str>, message: impl Into<String>) -> Self {
         let is_retriable = matches!(reason, Reason::Unavailable | Reason::Busy);
-        Self { reason, message: message.into(), upstream: Some(upstream.clone()), is_retriable }
+        Self { reason, message: message.into(), full: None, upstream: Some(upstream.clone()), is_retriable }
+    }
+
+    /// With what the operator is told in its place.
+    #[must_use]
+    pub fn for_operator(self, full: String) -> Self {
+        Self { full: Some(full.into()), ..self }
+    }
+
+    /// As the operator is told it.
+    #[must_use]
+    pub fn in_full(mut self) -> Self {
+        if let Some(full) = self.full.take() {
+            self.message = full.into();
+        }
+        self
     }
 
     /// Who can mend it.
@@ -90,18 +109,18 @@ impl Refusal {
     /// The JSON-RPC code in a revision.
     pub fn code(&self, revision: Revision) -> i64 {
         match self.reason {
-            Reason::Parse => error::PARSE,
-            Reason::InvalidRequest => error::INVALID_REQUEST,
-            Reason::UnknownMethod => error::METHOD_NOT_FOUND,
-            Reason::InvalidParams => error::INVALID_PARAMS,
-            Reason::ResourceNotFound(_) if revision.is_modern() => error::INVALID_PARAMS,
-            Reason::ResourceNotFound(_) => error::RESOURCE_NOT_FOUND,
-            Reason::HeaderMismatch => error::HEADER_MISMATCH,
-            Reason::UnsupportedRevision(_) if revision.is_modern() => error::UNSUPPORTED_REVISION,
-            Reason::UnsupportedRevision(_) => error::INVALID_PARAMS,
-            Reason::MissingCapability(_) if revision.is_modern() => error::MISSING_CAPABILITY,
-            Reason::Session => error::SESSION,
-            _ => error::INTERNAL,
+            Reason::Parse => rpc_error::PARSE,
+            Reason::InvalidRequest => rpc_error::INVALID_REQUEST,
+            Reason::UnknownMethod => rpc_error::METHOD_NOT_FOUND,
+            Reason::InvalidParams => rpc_error::INVALID_PARAMS,
+            Reason::ResourceNotFound(_) if revision.is_modern() => rpc_error::INVALID_PARAMS,
+            Reason::ResourceNotFound(_) => rpc_error::RESOURCE_NOT_FOUND,
+            Reason::HeaderMismatch => rpc_error::HEADER_MISMATCH,
+            Reason::UnsupportedRevision(_) if revision.is_modern() => rpc_error::UNSUPPORTED_REVISION,
+            Reason::UnsupportedRevision(_) => rpc_error::INVALID_PARAMS,
+            Reason::MissingCapability(_) if revision.is_modern() => rpc_error::MISSING_CAPABILITY,
+            Reason::Session => rpc_error::SESSION,
+            _ => rpc_error::INTERNAL,
         }
     }
 
@@ -119,13 +138,12 @@ impl Refusal {
                 Some(format!("{{\"supported\":{spoken},\"requested\":{}}}", json::quote(asked)))
             }
             Reason::MissingCapability(raw) => Some(format!("{{\"requiredCapabilities\":{raw}}}")),
-            _ => self.upstream.as_ref().map(|upstream| {
-                format!(
-                    "{{\"origin\":\"gateway\",\"upstream\":{},\"retriable\":{}}}",
-                    json::quote(upstream),
-                    self.is_retriable
-                )
-            }),
+            _ => {
+                let upstream =
+                    self.upstream.as_ref().map(|upstream| format!("\"upstream\":{},", json::quote(upstream)));
+                let upstream = upstream.or_else(|| self.is_retriable.then(String::new))?;
+                Some(format!("{{\"origin\":\"gateway\",{upstream}\"retriable\":{}}}", self.is_retriable))
+            }
         }
     }
 }

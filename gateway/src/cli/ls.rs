@@ -2,11 +2,13 @@
 
 use std::io::Write;
 
-use crate::config::excerpt::printable;
+use crate::config::fault::printable;
+use crate::secrets::visible_json;
 
 use super::args::Look;
-use super::failure::Failure;
-use super::look::{self, Row, Whole};
+use super::look;
+use super::look::{Row, Whole};
+use super::process::Failure;
 
 /// Prints the table, or the page as it is.
 pub(super) fn run(look: &Look) -> Result<(), Failure> {
@@ -14,7 +16,7 @@ pub(super) fn run(look: &Look) -> Result<(), Failure> {
     let whole = look::parse(&page)?;
     let mut out = std::io::stdout().lock();
     if look.json {
-        writeln!(out, "{page}")?;
+        writeln!(out, "{}", visible_json(&page))?;
     } else {
         write!(out, "{}", table(&whole))?;
     }
@@ -37,6 +39,15 @@ fn table(whole: &Whole) -> String {
         out.push_str(padded.join("  ").trim_end());
         out.push('\n');
     }
+    if let Some(memory) = whole.limits.as_ref().map(|limits| &limits.memory).filter(|memory| memory.dropped > 0) {
+        let mib = |bytes: u64| bytes / (1 << 20);
+        let limit = memory.limit_bytes.map(|limit| format!(" of {} MiB", mib(limit))).unwrap_or_default();
+        let (used, dropped) = (
+            mib(memory.used_bytes),
+            look::counted(usize::try_from(memory.dropped).unwrap_or(usize::MAX), "large message"),
+        );
+        out.push_str(&format!("memory: {used}{limit} in use; {dropped} dropped so far (`server.memory_limit`)\n"));
+    }
     if !whole.ready {
         out.push_str("The gateway is draining: it takes no more calls.\n");
     }
@@ -52,10 +63,10 @@ fn cells(row: &Row) -> [String; HEADINGS.len()] {
     let what = said.chain(row.remarks.iter().map(foreign)).collect::<Vec<_>>().join("; ");
     [
         printable(&row.name),
-        row.state.clone(),
+        printable(&row.state),
         look::time(row.since_seconds),
         tools,
-        row.revision.clone().unwrap_or_else(|| "-".to_owned()),
+        row.revision.as_deref().map_or_else(|| "-".to_owned(), printable),
         row.restarts.to_string(),
         what,
     ]
@@ -71,14 +82,14 @@ mod tests {
             r#"{"ready":true,"upstreams":[
                 {"name":"files","transport":"stdio","state":"ready","since_seconds":61,"restarts":0,"revision":"2025-11-25",
                  "items":{"tools":3,"resources":0,"templates":0,"prompts":0},"remarks":["its list is cut"],"stderr":[]},
-                {"name":"x","transport":"http","state":"backing_off","since_seconds":2,"restarts":4,"cause":"refused\u001b[2J","retry_in_seconds":4}]}"#,
+                {"name":"x","transport":"http","state":"backing_off","since_seconds":2,"restarts":4,"cause":"refused\u001b[2J\u202e","retry_in_seconds":4}]}"#,
         )
         .unwrap();
         assert_eq!(
             table(&whole),
             "NAME   STATE        SINCE      TOOLS  REVISION    RESTARTS  WHAT\n\
              files  ready        1 min 1 s  3      2025-11-25  0         its list is cut\n\
-             x      backing_off  2 s        -      -           4         refused\\u{1b}[2J; next try in 4 s\n"
+             x      backing_off  2 s        -      -           4         refused\\u{1b}[2J\\u{202e}; next try in 4 s\n"
         );
     }
 }

@@ -1,19 +1,28 @@
 //! What a person types, sees and gets back: one file per command.
 
-mod announce;
+// The command line as it is typed, and the configuration that it leads to.
 mod args;
-mod check;
-mod demo;
-mod failure;
-mod look;
-mod ls;
-mod order;
-pub mod report;
-mod runtime;
+// The process: its runtime, and how a command can fail.
+mod process;
+// `trunkline serve`: many clients over Streamable HTTP.
 mod serve;
-mod settings;
-mod status;
+// `trunkline stdio`: the one client that is on stdin and stdout.
 mod stdio;
+// What `serve` shows a person.
+mod report;
+// `trunkline demo-upstream`: a small real MCP upstream on stdin and stdout that speaks both eras.
+mod demo;
+// `trunkline check`: what is wrong or doubtful in a configuration; nothing is started.
+mod check;
+// Looks at a running gateway.
+mod look;
+// `trunkline ls`: every upstream of a running gateway, a line each.
+mod ls;
+// `trunkline status NAME`: all that a running gateway knows of one upstream.
+mod status;
+// `trunkline start NAME`, `stop NAME` and `restart NAME`: what a person orders an upstream of a running gateway to do.
+mod order;
+// `trunkline version`.
 mod version;
 
 use std::process::ExitCode;
@@ -21,7 +30,7 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use crate::gateway;
-use crate::lifecycle::Order;
+use crate::health::Order;
 use args::{Args, Command};
 
 /// The whole program: reads the command line, does what it says, and says how that went.
@@ -39,7 +48,10 @@ pub fn main() -> ExitCode {
         Command::Restart(upstream) => order::run(Order::Restart, &upstream.after(args.shared)),
         Command::Version => version::run(),
         Command::DemoUpstream => demo::run(),
-        Command::StartUpstream(start) => return gateway::become_program(start.gateway, &start.program, &start.args),
+        Command::StartUpstream(start) => {
+            let limits = gateway::ChildLimits { no_new_privs: start.no_new_privs };
+            return gateway::become_program((start.gateway, start.files), limits, &start.program, &start.args);
+        }
         Command::GuardUpstreams { run } => return gateway::guard(&run),
     };
     match done {

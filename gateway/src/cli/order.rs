@@ -5,12 +5,14 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow};
 
-use crate::config::excerpt::printable;
-use crate::lifecycle::Order;
+use crate::config::fault::printable;
+use crate::health::Order;
+use crate::secrets::visible_json;
 
 use super::args::Status;
-use super::failure::Failure;
-use super::look::{self, Row};
+use super::look;
+use super::look::Row;
+use super::process::Failure;
 
 /// How long a start is watched, and how often it is looked at.
 const WATCHED: Duration = Duration::from_secs(90);
@@ -20,7 +22,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 pub(super) fn run(order: Order, upstream: &Status) -> Result<(), Failure> {
     let name = &upstream.name;
     if !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-') {
-        return Err(anyhow!("`{}` cannot be the name of an upstream", printable(name)).into());
+        return Err(anyhow!("invalid upstream name `{}`", printable(name)).into());
     }
     let (status, said) = look::post(&upstream.look, &format!("/upstreams/{name}/{}", order.as_str()))?;
     let mut page = match status {
@@ -30,11 +32,10 @@ pub(super) fn run(order: Order, upstream: &Status) -> Result<(), Failure> {
     if order != Order::Stop {
         page = watched(upstream, page)?;
     }
-    let row: Row =
-        serde_json::from_str(&page).context("what answers there is no gateway, or one of another version")?;
+    let row: Row = serde_json::from_str(&page).context("not a Trunkline gateway, or one of another version")?;
     let mut out = std::io::stdout().lock();
     match upstream.look.json {
-        true => writeln!(out, "{page}")?,
+        true => writeln!(out, "{}", visible_json(&page))?,
         false => writeln!(out, "{}", line(&row))?,
     }
     match if order == Order::Stop { row.state == "stopped" } else { row.is_up() } {
@@ -63,8 +64,8 @@ fn watched(upstream: &Status, mut page: String) -> Result<String, Failure> {
 /// Where it stands, and why.
 fn state(row: &Row) -> String {
     match &row.cause {
-        Some(cause) if row.state != "ready" => format!("{}: {}", row.state, printable(cause.trim())),
-        _ => row.state.clone(),
+        Some(cause) if row.state != "ready" => printable(&format!("{}: {}", row.state, cause.trim())),
+        _ => printable(&row.state),
     }
 }
 
@@ -72,7 +73,7 @@ fn line(row: &Row) -> String {
     let tools = row.items.as_ref().filter(|_| row.is_up());
     let tools = tools.map(|items| format!(" ({})", look::counted(items.tools, "tool"))).unwrap_or_default();
     // What is up and not well is as ordered, and said to be so.
-    let state = if row.is_up() { state(row) } else { row.state.clone() };
+    let state = if row.is_up() { state(row) } else { printable(&row.state) };
     format!("{} is {state}{tools}", printable(&row.name))
 }
 

@@ -3,23 +3,19 @@
 use std::path::PathBuf;
 
 use crate::config::Config;
-use crate::gateway::{Addresses, Gateway, Mode, Told};
-use crate::telemetry::config::Format;
-use crate::telemetry::logging::say;
+use crate::gateway::{Addresses, Gateway, Mode, ShutdownSignals};
+use crate::telemetry::logging::{self, Writer, say};
 
-use super::args::{Serve, Shared};
-use super::failure::Failure;
-use super::settings::Flag;
-use super::{announce, report, runtime, settings};
+use super::args::{Flag, Serve, Shared, settings};
+use super::process::{Failure, runtime};
+use super::report;
+use super::report::announce;
 
 /// Serves until told to end.
 pub(super) fn run(shared: Shared, mut serve: Serve) -> Result<(), Failure> {
     let shared = shared.join(std::mem::take(&mut serve.shared));
     let settings = settings::read(&shared, flags(serve))?;
-    settings.begin()?;
-    for warning in &settings.loaded.warnings {
-        say(&warning.to_string());
-    }
+    settings.begin(Writer::Serve)?;
     runtime::block_on(gateway(settings.loaded.config, settings.files))
 }
 
@@ -33,24 +29,21 @@ fn flags(serve: Serve) -> Vec<Flag> {
 }
 
 async fn gateway(config: Config, files: Vec<PathBuf>) -> Result<(), anyhow::Error> {
-    let mut told = Told::new()?;
+    let mut told = ShutdownSignals::new()?;
     let (path, asks_token) = (config.server.path.clone(), !config.auth.tokens.is_empty());
-    // Whoever asks for JSON gets nothing else: the log says the rest.
-    let is_for_programs = config.log.format == Format::Json;
     let gateway = Gateway::start(config, Mode::Serve);
     gateway.own_processes();
     let bound = gateway.serve().await?;
-    if is_for_programs {
+    if logging::is_json() {
         let (clients, admin) = (report::url(bound.clients, &path), bound.admin.map(report::look_at));
         tracing::info!(version = env!("CARGO_PKG_VERSION"), clients, admin, "serving");
-        told.to_end().await;
     } else {
         say(&report::endpoint(bound.clients, &path, bound.admin));
         say(&paste(&bound, &path, asks_token, &files));
-        tokio::select! {
-            () = told.to_end() => {}
-            () = announce::upstreams(gateway.board().clone()) => {}
-        }
+    }
+    tokio::select! {
+        () = told.to_end() => {}
+        () = announce::upstreams(gateway.board().clone()) => {}
     }
     end(gateway.drain(), &mut told).await
 }
@@ -69,9 +62,9 @@ fn paste(bound: &Addresses, path: &str, asks_token: bool, files: &[PathBuf]) -> 
 }
 
 /// Waits for the drain; whoever tells a second time does not want to wait.
-pub(super) async fn end<T>(drain: impl Future<Output = T>, told: &mut Told) -> Result<T, anyhow::Error> {
+pub(super) async fn end<T>(drain: impl Future<Output = T>, told: &mut ShutdownSignals) -> Result<T, anyhow::Error> {
     tokio::select! {
         drained = drain => Ok(drained),
-        () = told.to_end() => anyhow::bail!("told twice to end: what was running is cut off"),
+        () = told.to_end() => anyhow::bail!("second shutdown signal: running calls are cut off"),
     }
 }

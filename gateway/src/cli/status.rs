@@ -4,11 +4,13 @@ use std::io::Write;
 
 use anyhow::Context;
 
-use crate::config::excerpt::printable;
+use crate::config::fault::printable;
+use crate::secrets::visible_json;
 
 use super::args::Status;
-use super::failure::Failure;
-use super::look::{self, Row, Whole};
+use super::look;
+use super::look::{Row, Whole};
+use super::process::Failure;
 
 /// Prints what is known of the upstream.
 pub(super) fn run(status: &Status) -> Result<(), Failure> {
@@ -22,7 +24,8 @@ pub(super) fn run(status: &Status) -> Result<(), Failure> {
         let page: serde_json::Value = serde_json::from_str(&page).context("the page is not JSON")?;
         let rows = page["upstreams"].as_array().into_iter().flatten();
         let raw = rows.into_iter().find(|row| row["name"] == *status.name).unwrap_or(&serde_json::Value::Null);
-        writeln!(out, "{}", serde_json::to_string_pretty(raw).context("JSON can be written")?)?;
+        let raw = serde_json::to_string_pretty(raw).context("JSON can be written")?;
+        writeln!(out, "{}", visible_json(&raw))?;
     } else {
         write!(out, "{}", sheet(row))?;
     }
@@ -31,8 +34,12 @@ pub(super) fn run(status: &Status) -> Result<(), Failure> {
 
 /// What there is to say of one instance, in a line.
 fn told(instance: &Row) -> String {
-    let mut line =
-        format!("{}: {} for {}", printable(&instance.name), instance.state, look::time(instance.since_seconds));
+    let mut line = format!(
+        "{}: {} for {}",
+        printable(&instance.name),
+        printable(&instance.state),
+        look::time(instance.since_seconds)
+    );
     if let Some(pid) = instance.pid {
         line.push_str(&format!(", pid {pid}"));
     }
@@ -63,8 +70,8 @@ fn sheet(row: &Row) -> String {
     let mut out = String::new();
     let mut say = |what: &str, how: String| out.push_str(&format!("{what:12}{how}\n"));
     say("name", printable(&row.name));
-    say("transport", row.transport.clone());
-    say("state", format!("{} for {}", row.state, look::time(row.since_seconds)));
+    say("transport", printable(&row.transport));
+    say("state", format!("{} for {}", printable(&row.state), look::time(row.since_seconds)));
     if let Some(cause) = &row.cause {
         say("cause", printable(cause.trim()).to_string());
     }
@@ -77,7 +84,7 @@ fn sheet(row: &Row) -> String {
         say("next try", format!("in {}", look::time(seconds)));
     }
     if let (Some(revision), Some(era)) = (&row.revision, &row.era) {
-        say("revision", format!("{revision} ({era})"));
+        say("revision", printable(&format!("{revision} ({era})")));
     }
     if let Some(pid) = row.pid {
         say("pid", pid.to_string());
@@ -149,7 +156,7 @@ mod tests {
              offers      1 tool, 2 resources, 0 templates, 0 prompts\nremark      its list is cut\n\
              calls       3 in flight, 1 queued\ninstance    laptop: backing_off for 1 s, 1 restart: gone\nstderr      one\nstderr      two\n"
         );
-        let whole = Whole { ready: true, upstreams: vec![row] };
+        let whole = Whole { ready: true, upstreams: vec![row], limits: None };
         assert_eq!(unknown("x", &whole), "the gateway has no upstream `x`; it has files");
     }
 }

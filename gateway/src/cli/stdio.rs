@@ -1,28 +1,35 @@
 //! `trunkline stdio`: the one client that is on stdin and stdout.
 
-use crate::config::Config;
-use crate::gateway::{Gateway, Mode, Told};
-use crate::telemetry::logging::say;
+use std::io::IsTerminal;
 
-use super::args::Shared;
-use super::failure::Failure;
-use super::{runtime, serve, settings};
+use crate::config::Config;
+use crate::gateway::{Gateway, Mode, ShutdownSignals};
+use crate::telemetry::logging::{Writer, say};
+
+use super::args::{Shared, settings};
+use super::process::{Failure, Input, Output, runtime};
+use super::serve;
+
+/// What a person is told who starts it by hand.
+const BY_HAND: &str = "`trunkline stdio` serves the one MCP host that starts it: it reads requests from stdin, where a terminal is now. \
+    Name it as a command in the configuration of a host. To look at the configuration, run `trunkline check`; to serve hosts over HTTP, \
+    `trunkline serve`. Ctrl-D ends it.";
 
 /// Serves until stdin ends. Nothing but frames is written to stdout.
 pub(super) fn run(shared: &Shared) -> Result<(), Failure> {
     let settings = settings::read(shared, Vec::new())?;
-    settings.begin()?;
-    for warning in &settings.loaded.warnings {
-        say(&warning.to_string());
+    settings.begin(Writer::Stdio)?;
+    if std::io::stdin().is_terminal() {
+        say(BY_HAND);
     }
     runtime::block_on(gateway(settings.loaded.config))
 }
 
 async fn gateway(config: Config) -> Result<(), anyhow::Error> {
-    let mut told = Told::new()?;
+    let mut told = ShutdownSignals::new()?;
     let gateway = Gateway::start(config, Mode::Stdio);
     gateway.own_processes();
-    let mut serving = std::pin::pin!(gateway.stdio(tokio::io::stdin(), tokio::io::stdout()));
+    let mut serving = std::pin::pin!(gateway.stdio(Input::stdin(), Output::stdout()));
     let served = tokio::select! {
         served = &mut serving => Some(served),
         () = told.to_end() => None,

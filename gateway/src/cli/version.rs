@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use super::failure::Failure;
+use super::process::Failure;
 
 /// Says which version this is.
 pub(super) fn run() -> Result<(), Failure> {

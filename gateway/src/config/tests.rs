@@ -2,7 +2,9 @@
 
 mod example;
 mod faults;
+mod files;
 mod imports;
 mod layers;
 mod leaks;
 mod loading;
+mod shown;

@@ -1,5 +1,6 @@
 //! What the clients' side may be told: checked values, made from the files by `config`.
 
+pub use super::listen::Network;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -16,8 +17,12 @@ pub struct Config {
     pub allowed_origins: Vec<String>,
     /// Host names that may be asked for, lower case; empty means those derived from `listen`.
     pub allowed_hosts: Vec<String>,
+    /// Proxies that say for whom they ask.
+    pub trusted_proxies: Vec<Network>,
     /// The largest message that is read from a client, in bytes.
     pub max_body: usize,
+    /// What all peers together may make the gateway keep, in bytes; `None`: a half of what the process may have.
+    pub memory_limit: Option<usize>,
     /// From the first byte of a request to the end of its headers.
     pub header_read_timeout: Duration,
     /// A comment is sent at least so often on every open stream.
@@ -81,7 +86,9 @@ impl Default for Config {
             path: "/mcp".to_owned(),
             allowed_origins: Vec::new(),
             allowed_hosts: Vec::new(),
+            trusted_proxies: Vec::new(),
             max_body: 16 << 20,
+            memory_limit: None,
             header_read_timeout: Duration::from_secs(10),
             sse_keepalive: Duration::from_secs(15),
             name: "trunkline".to_owned(),
@@ -105,8 +112,9 @@ pub struct Session {
     pub max: usize,
     /// Bytes kept per stream for `Last-Event-ID`.
     pub resume_buffer: usize,
-    /// What seals the state that clients carry for us; `None`: made once, and kept in the folder of our state.
-    pub signing_key: Option<SigningKey>,
+    /// What seals the state that clients carry for us: the first seals, all open. Empty: made once, and kept in the folder of
+    /// our state.
+    pub signing_keys: Vec<SigningKey>,
 }
 
 /// A secret that is never shown.
@@ -141,7 +149,7 @@ impl Default for Session {
             idle_timeout: Duration::from_secs(30 * 60),
             max: 10_000,
             resume_buffer: 1 << 20,
-            signing_key: None,
+            signing_keys: Vec::new(),
         }
     }
 }

@@ -1,47 +1,33 @@
 //! The clients before us: both eras over Streamable HTTP and stdio, each request made into a `Call`.
 
+// What the clients' side may be told: checked values, made from the files by `config`.
 pub mod config;
-pub mod guard;
-pub mod http;
-pub mod key;
-pub mod listener;
+// Streamable HTTP: one endpoint for both eras.
+mod http;
+// Our own stdin and stdout: one client, both eras mixed, frames read in order, answers written as they come.
 pub mod stdio;
-
-mod asked;
-mod asking;
-mod batch;
-mod dialect;
-mod dialogue;
+// The listener: connections of clients, bounded, timed and checked before a request is read.
+pub(crate) mod listen;
+// What every transport towards clients shares.
 mod edge;
-mod handshake;
-mod label;
-mod lasting;
-mod legacy;
-mod line;
-mod modern;
-mod notices;
-mod open;
-mod origin;
-mod outgoing;
-mod pages;
-mod parked;
-mod passing;
-mod peer;
-mod pulse;
-mod quota;
-mod replay;
-mod retry;
-mod rounds;
+// The state of a handshake client.
+mod session;
+// What one old revision has and no other.
+mod compat;
+// A call under way: its reply is read into frames for the client.
 mod running;
+// What is written to a client: results, questions and errors in its own words.
+mod response;
+// Questions of upstreams on their way to clients of both eras.
+mod questions;
+// What waits for a stateless client's retry, and the sealed state that leads back to it.
+pub(crate) mod parking;
+// What reads states, batches, hosts and origins here, as plain functions: see [`crate::fuzzing`].
+#[doc(hidden)]
+pub mod fuzzing;
+
+pub use http::McpService;
+pub use listen::{Connections, GuardLayer, Network};
+
 #[cfg(test)]
 mod scripted;
-mod seal;
-mod session;
-mod sessions;
-mod stateless;
-mod states;
-mod status;
-mod streams;
-mod subscribe;
-mod task_tokens;
-mod turns;

@@ -1,8 +1,13 @@
 //! For the tests of this layer: a handler whose replies a test plays by hand.
 
-use crate::call::{Answer, Answered, Ask, Call, Event, Failure, Handle, Outcome, Reason, Refusal, Reply, Source, Step};
-use crate::protocol::error::RpcError;
-use crate::protocol::{Method, Object, Revision};
+use crate::call::refusal::{Reason, Refusal};
+use crate::call::reply::ask::{Answer, Answered, Ask};
+use crate::call::reply::{Event, Failure, Outcome, Reply, Source, Step};
+use crate::call::{Call, Handle};
+use crate::protocol::frame::Method;
+use crate::protocol::frame::rpc_error::RpcError;
+use crate::protocol::revision::Revision;
+use crate::protocol::value::Object;
 use bytes::Bytes;
 use std::pin::Pin;
 use std::sync::Arc;

@@ -9,8 +9,11 @@ mod writer;
 use super::config::Config;
 use super::edge::Edge;
 use crate::call::Handler;
-use crate::lifecycle::Tasks;
-use crate::protocol::lines::{Line, Lines};
+use crate::memory::account::Kind;
+use crate::memory::budget::Budget;
+use crate::memory::{Gather, Refusals};
+use crate::protocol::framing::lines::{Line, Lines};
+use crate::runtime::Tasks;
 use connection::Connection;
 use std::io;
 use std::sync::Arc;
@@ -26,7 +29,13 @@ const LAST_WORDS: Duration = Duration::from_millis(500);
 
 /// Serves the one client at the other end, until it closes either pipe or `tasks` is told to end. Then what runs may finish
 /// for a while, and what is answered is written; what takes longer is answered as cut off.
-pub async fn serve<R, W>(handler: Handler, config: &Config, mut stdin: R, stdout: W, tasks: Tasks) -> io::Result<()>
+pub async fn serve<R, W>(
+    handler: Handler,
+    config: &Config,
+    (mut stdin, stdout): (R, W),
+    tasks: Tasks,
+    room: (&Budget, &Refusals),
+) -> io::Result<()>
 where
     R: AsyncRead + Unpin + Send,
     W: AsyncWrite + Unpin + Send + 'static,
@@ -35,22 +44,23 @@ where
     let level = Tasks::new();
     let _guard = level.guard();
     let writer = Writer::start(stdout, &level);
-    let edge = Arc::new(Edge::new(handler, config, tasks.clone()));
+    let edge = Arc::new(Edge::new(handler, config, tasks.clone(), room));
     let cut = Tasks::new();
     let mut connection = Connection::new(edge.clone(), writer.outlet(), level.child(), cut.clone());
-    let mut input = Input { lines: Lines::new(config.max_body), held: None, max: config.max_body };
-    let served = tokio::select! {
-        read = read(&mut connection, &mut input, &mut stdin) => Some(read),
-        () = tasks.ending() => None,
-        // Who reads nothing any more is as good as gone.
-        () = writer.broken() => Some(Ok(())),
+    let store = Gather::new(&edge.budget, Kind::Body, config.max_body);
+    let mut input = Input { lines: Lines::new(config.max_body, store), held: None, max: config.max_body };
+    let (served, closed) = tokio::select! {
+        read = read(&mut connection, &mut input, &mut stdin) => (Some(read), "stdin closed; draining"),
+        () = tasks.ending() => (None, ""),
+        // A client that reads nothing any more is as good as gone.
+        () = writer.broken() => (Some(Ok(())), "stdout closed; draining"),
     };
     // Nobody else can come back for what is parked.
     edge.parked.close();
     // A client that has closed its pipe answers nothing more; one that is still there is told what is withdrawn.
     let (grace, is_there) = if served.is_some() { (AFTER_EOF, false) } else { (config.shutdown_grace, true) };
     if !is_there {
-        tracing::info!(at_most = ?grace, "the host has closed stdin: what runs is given a moment to end");
+        tracing::info!(at_most = ?grace, "{closed}");
     }
     let until = Instant::now() + grace;
     let over = async {
@@ -85,7 +95,7 @@ where
 
 /// What has come and was not taken yet: it outlives whoever reads, so that nothing is lost when that ends.
 struct Input {
-    lines: Lines,
+    lines: Lines<Gather>,
     /// There was no room for it.
     held: Option<Line>,
     max: usize,
@@ -109,7 +119,17 @@ where
         if is_over {
             return Ok(());
         }
-        is_over = stdin.read_buf(input.lines.buffer()).await? == 0;
+        is_over = match input.lines.reading() {
+            (buffer, None) => stdin.read_buf(buffer).await? == 0,
+            (buffer, Some(gather)) => tokio::select! {
+                biased;
+                () = gather.lost() => {
+                    input.held = Some(input.lines.give_up());
+                    false
+                }
+                read = stdin.read_buf(buffer) => read? == 0,
+            },
+        };
         if is_over {
             input.held = input.lines.last();
         }
@@ -119,6 +139,8 @@ where
 fn take(connection: &mut Connection, line: Line, max: usize) {
     match line {
         Line::Frame(text) => connection.take(text),
-        Line::TooLong { .. } => connection.refuse_line(max),
+        // It is told of at its end, once.
+        Line::Untaken { tail: None, .. } => {}
+        Line::Untaken { why, .. } => connection.refuse_line(why, max),
     }
 }

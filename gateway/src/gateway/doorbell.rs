@@ -1,11 +1,14 @@
 //! Listens at stdin for the first frame that means it, since hosts start a throw-away process to see which era we speak; and for
 //! what the client declares.
 
-use crate::protocol::beyond::Declared;
-use crate::protocol::lines::{Line, Lines};
+use crate::protocol::capabilities::beyond::Declared;
+use crate::protocol::frame::Method;
+use crate::protocol::frame::message::Frame;
+use crate::protocol::framing::lines::{Line, Lines};
+use crate::protocol::json;
 use crate::protocol::meta::Meta;
-use crate::protocol::object::Key;
-use crate::protocol::{Frame, Method, Object, Revision, json};
+use crate::protocol::revision::Revision;
+use crate::protocol::value::{Key, Object};
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -41,7 +44,7 @@ pub(super) struct Doorbell<R> {
     /// When the first frame came that needs upstreams.
     called: Option<Instant>,
     /// `None` once there is nothing more to find out.
-    lines: Option<Lines>,
+    lines: Option<Lines<Vec<u8>>>,
 }
 
 /// What the doorbell rings.
@@ -51,7 +54,10 @@ impl<R> Doorbell<R> {
     /// `passes`: upstreams are told of extensions that the gateway does not know.
     pub(super) fn new(stdin: R, said: watch::Sender<Option<Declared>>, passes: bool) -> (Self, Bell) {
         let (heard, bell) = watch::channel(Heard::Nothing);
-        (Self { stdin, heard, said, passes, called: None, lines: Some(Lines::new(PROBE_BYTES_MAX)) }, Bell(bell))
+        (
+            Self { stdin, heard, said, passes, called: None, lines: Some(Lines::new(PROBE_BYTES_MAX, Vec::new())) },
+            Bell(bell),
+        )
     }
 
     fn hear(&mut self, bytes: &[u8]) {
@@ -61,7 +67,7 @@ impl<R> Doorbell<R> {
         while let Some(line) = if bytes.is_empty() { lines.last() } else { lines.next_line() } {
             let (is_probe, declared) = match &line {
                 Line::Frame(text) => read(Frame::parse(text).ok()),
-                Line::TooLong { .. } => (false, None),
+                Line::Untaken { .. } => (false, None),
             };
             if let Some(mut declared) = declared.filter(|_| self.said.borrow().is_none()) {
                 if !self.passes {
@@ -145,7 +151,7 @@ impl Bell {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::capability::Capabilities;
+    use crate::protocol::capabilities::Capabilities;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
     const DISCOVER: &[u8] = b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"server/discover\"}\n";

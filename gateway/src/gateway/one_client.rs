@@ -1,6 +1,7 @@
 //! `trunkline stdio` has one client: its session, as soon as it has one, is the session of every upstream.
 
-use crate::call::{Call, Handle, Handler, Reply};
+use crate::call::reply::Reply;
+use crate::call::{Call, Handle, Handler};
 use crate::upstream::Upstream;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -28,6 +29,7 @@ impl Handle for OneClient {
                 self.upstreams.iter().for_each(|upstream| upstream.belongs_to(tenant));
             }
         }
-        self.inner.handle(call)
+        // It is the operator's own: it is told what others are not.
+        self.inner.handle(call).in_full()
     }
 }

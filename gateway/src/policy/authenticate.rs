@@ -1,7 +1,7 @@
 //! Who calls: a bearer token compared in constant time, before anything of the request is read.
 
 use super::config::Auth;
-use crate::call::{Grants, Principal};
+use crate::call::caller::{Grants, Principal};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, header};
 use sha2::{Digest, Sha256};
@@ -27,7 +27,7 @@ impl AuthenticateLayer {
     /// Knows the tokens of a configuration.
     pub fn new(auth: &Auth) -> Self {
         let known =
-            auth.tokens.iter().map(|token| Known { digest: token.digest, principal: Principal::named(&token.name) });
+            auth.tokens.iter().map(|token| Known { digest: token.digest, principal: Principal::of_token(&token.name) });
         Self(known.collect())
     }
 }
@@ -169,8 +169,8 @@ mod tests {
 
     #[tokio::test]
     async fn only_bearers_of_a_known_token_pass_and_it_goes_no_further() {
-        assert_eq!(ask(&["a", "b"], &["Bearer b"]).await, (200, "b".into()));
-        assert_eq!(ask(&["a", "b"], &["bearer  a "]).await, (200, "a".into()));
+        assert_eq!(ask(&["a", "b"], &["Bearer b"]).await, (200, "token:b".into()));
+        assert_eq!(ask(&["a", "b"], &["bearer  a "]).await, (200, "token:a".into()));
         for bad in [&[][..], &["Bearer c"], &["Bearer "], &["Basic a"], &["Bearera"], &["Bearer a", "Bearer a"], &["a"]]
         {
             assert_eq!(ask(&["a", "b"], bad).await.0, 401, "{bad:?}");

@@ -1,4 +1,6 @@
 //! What requests must pass before they are read, as tower layers.
 
+// Who calls: a bearer token compared in constant time, before anything of the request is read.
 pub mod authenticate;
+// Who may call: checked values, made from the files by `config`.
 pub mod config;

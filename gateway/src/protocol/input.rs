@@ -1,8 +1,8 @@
 //! `input_required` results and their retries: questions embedded in a result, answers embedded in a request.
 
+use super::frame::Method;
 use super::json;
-use super::method::Method;
-use super::object::{Edit, Key, Object};
+use super::value::{Edit, Key, Object};
 
 /// A question that a stateless upstream has embedded in its result.
 #[derive(Debug, Clone)]
@@ -15,6 +15,9 @@ pub struct Embedded {
     pub params: Object,
 }
 
+/// The most questions of one result.
+pub const QUESTIONS_MAX: usize = 64;
+
 /// The questions of an `input_required` result; else what in it is not as the protocol has it.
 pub fn questions(result: &Object) -> Result<Vec<Embedded>, &'static str> {
     if result.get(Key::RequestState).is_some_and(|state| json::unquote(state).is_none()) {
@@ -22,6 +25,9 @@ pub fn questions(result: &Object) -> Result<Vec<Embedded>, &'static str> {
     }
     let Some(raw) = result.find("inputRequests") else { return Ok(Vec::new()) };
     let found = embedded(result, raw).ok_or("`inputRequests` cannot be read")?;
+    if found.len() > QUESTIONS_MAX {
+        return Err("it asks too many questions at once");
+    }
     let says = |question: &Embedded| matches!(question.method, Method::Elicitation | Method::Sampling);
     let is_bare = |question: &Embedded| says(question) && question.params.raw() == "{}";
     if found.iter().any(is_bare) { Err("a question has no `params`, or empty ones") } else { Ok(found) }
@@ -39,6 +45,10 @@ fn embedded(result: &Object, raw: &[u8]) -> Option<Vec<Embedded>> {
             None => Object::empty(),
         };
         found.push(Embedded { key, method, params });
+        // More are refused: they need not all be kept.
+        if found.len() > QUESTIONS_MAX {
+            break;
+        }
     }
     Some(found)
 }
@@ -105,7 +115,7 @@ mod tests {
             Embedded { key: "c".into(), method: Method::Elicitation, params: object(r#"{"message":"ok?"}"#) },
         ];
         let result = required(&asked, Some("s\"1"));
-        assert_eq!(result.get(Key::RequestState).and_then(json::unquote).as_deref(), Some("s\"1"));
+        assert_eq!(result.get(Key::RequestState).and_then(crate::protocol::json::unquote).as_deref(), Some("s\"1"));
         let read = questions(&result).unwrap();
         assert_eq!(read.len(), 2);
         for (one, other) in read.iter().zip(&asked) {

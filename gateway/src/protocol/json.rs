@@ -1,9 +1,12 @@
 //! Walks raw JSON without building a tree: validates strictly, one pass, no recursion, no decoding.
 
-mod nest;
-
 pub use nest::DEPTH_MAX;
+pub use text::{quote, quote_to, quoted_len, unquote};
 
+mod nest;
+mod text;
+
+use crate::steps;
 use nest::Nest;
 use std::borrow::Cow;
 
@@ -19,7 +22,13 @@ pub enum Fault {
     /// The bytes are not UTF-8.
     #[error("invalid UTF-8")]
     Utf8,
+    /// An array has more elements than are looked at one by one.
+    #[error("an array has too many elements")]
+    Many,
 }
+
+/// The most elements of an array that are looked at one by one.
+pub const ELEMENTS_MAX: usize = 64 * 1024;
 
 /// Skips white space.
 #[inline]
@@ -32,11 +41,13 @@ pub fn space(bytes: &[u8], mut at: usize) -> usize {
 
 /// Validates the one value that starts at `at` (no white space before it) and returns where it ends.
 pub fn value(bytes: &[u8], at: usize) -> Result<usize, Fault> {
-    match bytes.get(at) {
+    let end = match bytes.get(at) {
         Some(b'"') => string(bytes, at),
         Some(b'{' | b'[') => nested(bytes, at),
         _ => scalar(bytes, at),
-    }
+    };
+    steps::add(end.as_ref().map_or(bytes.len(), |end| *end) - at.min(bytes.len()));
+    end
 }
 
 /// As [`value`], of an array or an object.
@@ -129,6 +140,7 @@ pub struct Member {
 
 impl Member {
     /// The key as its receiver reads it; `None` where it is no text (a lone surrogate).
+    #[inline(always)]
     pub fn key<'a>(&self, bytes: &'a [u8]) -> Option<Cow<'a, [u8]>> {
         if self.is_escaped {
             let text = unquote(&bytes[self.start..self.key_end])?;
@@ -154,12 +166,13 @@ impl<'a> Members<'a> {
         Ok(Self { bytes, at: at + 1, state: Walk::First })
     }
 
-    /// Walks `bytes` as one object, as [`super::object::Object`] and results hold it.
+    /// Walks `bytes` as one object, as [`crate::protocol::value::Object`] and results hold it.
     pub fn of(bytes: &'a [u8]) -> Result<Self, Fault> {
         Self::at(bytes, space(bytes, 0))
     }
 
     /// The next member up to its value, which the caller may walk itself and then report with [`Self::resume`].
+    #[inline(always)]
     pub(crate) fn next_key(&mut self) -> Result<Option<Member>, Fault> {
         if self.state == Walk::Done {
             return Ok(None);
@@ -187,6 +200,7 @@ impl<'a> Members<'a> {
             return Err(Fault::Syntax(colon));
         }
         let value = space(self.bytes, colon + 1);
+        steps::add(value - self.at);
         Ok(Some(Member { start: at, key_end, value, end: value, is_escaped }))
     }
 
@@ -222,6 +236,11 @@ impl Iterator for Members<'_> {
 
 /// The places of an array's elements, in order.
 pub fn elements(bytes: &[u8]) -> Result<Vec<std::ops::Range<usize>>, Fault> {
+    elements_up_to(ELEMENTS_MAX, bytes)
+}
+
+/// As [`elements`], where more than `max` are too many: they are counted while they are split.
+pub fn elements_up_to(max: usize, bytes: &[u8]) -> Result<Vec<std::ops::Range<usize>>, Fault> {
     let mut at = space(bytes, 0);
     if bytes.get(at) != Some(&b'[') {
         return Err(Fault::Syntax(at));
@@ -233,6 +252,9 @@ pub fn elements(bytes: &[u8]) -> Result<Vec<std::ops::Range<usize>>, Fault> {
     }
     loop {
         let end = value(bytes, at)?;
+        if found.len() >= max {
+            return Err(Fault::Many);
+        }
         found.push(at..end);
         at = space(bytes, end);
         match bytes.get(at) {
@@ -264,20 +286,6 @@ pub fn others(object: &[u8], left_out: &[&str], out: &mut Vec<u8>) {
             out.extend_from_slice(&object[member.start..member.end]);
         }
     }
-}
-
-/// The text of a raw JSON string; `None` where it is none, or holds a lone surrogate.
-pub fn unquote(raw: &[u8]) -> Option<Cow<'_, str>> {
-    let inner = raw.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
-    if !inner.contains(&b'\\') {
-        return std::str::from_utf8(inner).ok().map(Cow::Borrowed);
-    }
-    serde_json::from_slice::<String>(raw).ok().map(Cow::Owned)
-}
-
-/// The raw JSON string of a text.
-pub fn quote(text: &str) -> String {
-    serde_json::to_string(text).expect("a string always has a JSON form")
 }
 
 fn key(bytes: &[u8], at: usize) -> Result<usize, Fault> {

@@ -1,8 +1,10 @@
 //! The `_meta` of a request: what belongs to one hop is taken out, everything else goes end to end.
 
-use super::json::{self, Fault, Members};
-use super::object::{Key, Object};
+use super::json;
+use super::json::{Fault, Members};
 use super::revision::Revision;
+use super::value::spelling::{META_KEYS, RELATED_TASK};
+use super::value::{Key, Object};
 use bytes::Bytes;
 
 /// The protocol's own prefix of `_meta` keys.
@@ -13,7 +15,7 @@ pub const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
 pub const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
 
 /// A request's `_meta`, read once.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Meta {
     /// `io.modelcontextprotocol/protocolVersion`, raw: its presence makes the request modern.
     pub revision: Option<Bytes>,
@@ -25,7 +27,8 @@ pub struct Meta {
     pub log_level: Option<Bytes>,
     /// `progressToken`, raw.
     pub progress_token: Option<Bytes>,
-    /// Every other member, as `"key":value` joined by commas: passed on as it is.
+    /// Every other member, as `"key":value` joined by commas: passed on as it is. What names a task stands first: see
+    /// [`related`].
     pub rest: Bytes,
 }
 
@@ -50,10 +53,27 @@ pub fn subscription(params: &Object) -> Option<u64> {
 }
 
 impl Meta {
+    /// The `_meta` of a request; empty where there is none.
+    pub fn of(params: &Object) -> Result<Self, Fault> {
+        match (params.in_meta(), params.share(Key::Meta)) {
+            (Some(members), _) => Ok(Self::noted(members)),
+            (None, Some(raw)) => Self::parse(&raw),
+            (None, None) => Ok(Self::default()),
+        }
+    }
+
+    /// What the walk of the parameters has noted, where that is all there is: no second walk.
+    fn noted(
+        [progress_token, _, revision, capabilities, client, log_level, ..]: [Option<Bytes>; META_KEYS.len()],
+    ) -> Self {
+        Self { revision, capabilities, client, log_level, progress_token, rest: Bytes::new() }
+    }
+
     /// Reads the raw `_meta` object.
     pub fn parse(raw: &Bytes) -> Result<Self, Fault> {
         let mut meta = Self::default();
         let mut rest = Vec::new();
+        let mut related = None;
         for member in Members::of(raw)? {
             let member = member?;
             let value = || Some(raw.slice(member.value..member.end));
@@ -64,6 +84,7 @@ impl Meta {
                 b"io.modelcontextprotocol/clientInfo" => meta.client = value(),
                 b"io.modelcontextprotocol/logLevel" => meta.log_level = value(),
                 b"io.modelcontextprotocol/subscriptionId" | b"io.modelcontextprotocol/serverInfo" => {}
+                key if key == RELATED_TASK.as_bytes() => related = value(),
                 _ => {
                     if !rest.is_empty() {
                         rest.push(b',');
@@ -72,14 +93,33 @@ impl Meta {
                 }
             }
         }
-        meta.rest = rest.into();
+        meta.rest = match related {
+            Some(task) => tied(&task, &rest),
+            None => rest.into(),
+        };
         Ok(meta)
     }
 
     /// Whether the progress token is a string or an integer, as it must be.
     pub fn token_is_sound(&self) -> bool {
-        self.progress_token.as_ref().is_none_or(|token| super::frame::Id::from_raw(token.clone()).is_some())
+        self.progress_token
+            .as_ref()
+            .is_none_or(|token| crate::protocol::frame::message::Id::from_raw(token.clone()).is_some())
     }
+}
+
+/// Members of `_meta` with the one that names a task before them.
+pub fn tied(task: &[u8], rest: &[u8]) -> Bytes {
+    let comma: &[u8] = if rest.is_empty() { b"" } else { b"," };
+    [b"\"", RELATED_TASK.as_bytes(), b"\":", task, comma, rest].concat().into()
+}
+
+/// What names a task in the members that go end to end, raw, and the members behind it.
+pub fn related(rest: &Bytes) -> Option<(Bytes, Bytes)> {
+    let key = rest.strip_prefix(b"\"")?.strip_prefix(RELATED_TASK.as_bytes())?.strip_prefix(b"\":")?;
+    let start = rest.len() - key.len();
+    let end = json::value(rest, start).ok()?;
+    Some((rest.slice(start..end), rest.slice(rest.len().min(end + 1)..)))
 }
 
 /// Writes the `_meta` of a request to an upstream; empty where there is nothing to say.
@@ -117,6 +157,29 @@ mod tests {
     use super::*;
 
     #[test]
+    fn what_the_walk_of_the_object_has_noted_is_what_a_walk_of_its_own_finds() {
+        const P: &str = PREFIX;
+        let related = format!("\"{RELATED_TASK}\":{{\"taskId\":\"t\"}}");
+        for meta in [
+            "{}".to_owned(),
+            format!("{{\"{P}protocolVersion\":\"2026-07-28\",\"{P}clientCapabilities\":{{\"roots\":{{}}}}}}"),
+            format!("{{\"progressToken\" : 7 , \"{P}logLevel\":\"info\",\"{P}clientInfo\":{{}}}}"),
+            format!("{{\"{P}subscriptionId\":1,\"{P}serverInfo\":{{}}}}"),
+            "{\"progressToken\":7,\"a/b\":[1]}".to_owned(),
+            format!("{{{related},\"progressToken\":7}}"),
+        ] {
+            let raw = Bytes::from(format!(" {{\"name\":\"x\", \"_meta\": {meta} ,\"arguments\":{{}}}}"));
+            let object = Object::parse(raw).unwrap();
+            let own = Meta::parse(&object.share(Key::Meta).unwrap()).unwrap();
+            assert_eq!(Meta::of(&object).unwrap(), own, "{meta}");
+            // What stands before it is written anew.
+            assert_eq!(Meta::of(&object.set(Key::Name, b"\"longer\"")).unwrap(), own, "{meta}");
+        }
+        assert_eq!(Meta::of(&Object::empty()).unwrap(), Meta::default());
+        assert!(Meta::of(&Object::parse(Bytes::from_static(b"{\"_meta\":1}")).unwrap()).is_err());
+    }
+
+    #[test]
     fn hop_members_are_taken_out_and_the_rest_survives() {
         let raw = Bytes::from_static(
             br#"{"a/b": 1.0 ,"progressToken":7,"io.modelcontextprotocol/protocolVersion":"2026-07-28","traceparent":"00-x"}"#,
@@ -126,6 +189,11 @@ mod tests {
         assert_eq!(meta.rest, &br#""a/b": 1.0,"traceparent":"00-x""#[..]);
         assert_eq!(write(None, Some(b"9"), &meta.rest), br#"{"progressToken":9,"a/b": 1.0,"traceparent":"00-x"}"#);
         assert_eq!(write(None, None, b""), b"");
+        assert_eq!(related(&meta.rest), None);
+        let raw = Bytes::from_static(br#"{"a":1,"io.modelcontextprotocol/relate\u0064-task": {"taskId":"x"}}"#);
+        let (task, rest) = related(&Meta::parse(&raw).unwrap().rest).unwrap();
+        assert_eq!((task, rest), (r#"{"taskId":"x"}"#.into(), r#""a":1"#.into()));
+        assert_eq!(related(&tied(b"{}", b"")), Some(("{}".into(), Bytes::new())));
         let envelope =
             Envelope { revision: Revision::V2026_07_28, capabilities: b"{}", client: b"{}", log_level: None };
         let both = Meta::parse(&write(Some(envelope), None, &meta.rest).into()).unwrap();

@@ -1,25 +1,22 @@
 //! Pure MCP: bytes in, bytes out. No task, no socket, no clock.
 
-pub mod beyond;
-pub mod canonical;
-pub mod capability;
-pub mod error;
+// What a peer has declared, and what that allows.
+pub mod capabilities;
+// JSON-RPC frames over raw JSON: parsed once and shallowly, written by splicing.
 pub mod frame;
-pub mod headers;
-pub mod input;
-pub mod json;
-pub mod lines;
-pub mod meta;
-pub mod method;
-pub mod need;
-pub mod object;
-pub mod param_headers;
+// What carries frames as bytes: lines, server-sent events, and room for large messages.
+pub mod framing;
+// The `Mcp-*` headers: of a frame, and of a tool's arguments.
+pub mod http;
+// The dated protocol versions, their eras, and the one dialect before them.
 pub mod revision;
-pub mod sse;
+// Values of raw JSON: the members that the gateway acts on, one form to compare by, the spellings of keys.
+pub mod value;
+// `input_required` results and their retries: questions embedded in a result, answers embedded in a request.
+pub mod input;
+// Walks raw JSON without building a tree: validates strictly, one pass, no recursion, no decoding.
+pub mod json;
+// The `_meta` of a request: what belongs to one hop is taken out, everything else goes end to end.
+pub mod meta;
+// The one translator: a payload of one revision in the words of another.
 pub mod translate;
-
-pub use frame::{Frame, Id};
-pub use method::Method;
-pub use object::Object;
-pub use param_headers::ParamHeaders;
-pub use revision::{Era, Revision};

@@ -1,57 +1,43 @@
 //! Answers every call: by itself, by one upstream, or by all of them.
 
-mod app;
+// What becomes of each call: answered here, by one upstream, or by all of them.
+mod calls;
+// What the gateway offers: the merged inventories under their public names, an immutable snapshot that is swapped whole.
 mod catalog;
-pub mod config;
-mod current;
-mod discover;
-mod encoded;
-mod entry;
-mod extensions;
-mod fanout;
-mod hint;
-mod keeper;
-mod kind;
-mod later;
-mod ledger;
+// What reads names, URIs and ids here, as plain functions: see [`crate::fuzzing`].
+#[doc(hidden)]
+pub mod fuzzing;
+// Listen calls: who hears of which change.
 mod listen;
-mod listeners;
-mod namespace;
-mod owner;
-mod page;
-mod quota;
-mod rewrite;
-mod route;
-mod shelf;
-mod splice;
-mod statuses;
-mod stock;
-mod stopwatch;
-mod task_list;
+// Public names and URIs: how one is made, and how it leads back to its owner.
+mod names;
+// Tasks of upstreams as clients see them.
 mod tasks;
-mod template;
-mod uri;
-mod views;
-mod wrap;
+// How names are merged and lists are served: checked values, made from the files by `config`.
+pub mod config;
 
-pub use listeners::Listeners;
-pub use owner::Owner;
-pub use wrap::Secret;
+pub use catalog::Owner;
+pub use listen::Listeners;
+pub use tasks::Secret;
 
-use crate::call::{Call, Handle, Reason, Refusal, Reply};
-use crate::lifecycle::Tasks;
-use crate::protocol::{Method, Object, Revision};
-use catalog::{Catalog, Rules};
+use crate::call::refusal::{Reason, Refusal};
+use crate::call::reply::Reply;
+use crate::call::{Call, Handle};
+use crate::protocol::frame::Method;
+use crate::protocol::revision::Revision;
+use crate::protocol::value::Object;
+use crate::router::catalog::snapshot::{Catalog, Rules};
+use crate::runtime::Tasks;
+use calls::Routes;
+use catalog::Current;
+use catalog::Kind;
+use catalog::Member;
+use catalog::SessionViews;
 use config::Naming;
-use current::Current;
-use kind::Kind;
-use ledger::Ledger;
-use owner::Member;
-use route::Routes;
 use std::sync::Arc;
 use std::time::Duration;
-use views::Views;
-use wrap::Wrap;
+use tasks::GrantedTasks;
+use tasks::TaskIds;
 
 /// What a router is made with, beside its upstreams.
 #[derive(Debug, Clone)]
@@ -74,7 +60,7 @@ pub struct Terms {
 pub struct Router {
     current: Arc<Current>,
     /// What sessions see in its place that have instances to themselves.
-    views: Views,
+    views: SessionViews,
     routes: Routes,
     listeners: Listeners,
     first_list_wait: Duration,
@@ -86,13 +72,13 @@ impl Router {
     pub fn start(upstreams: Vec<Arc<dyn Owner>>, terms: Terms, listeners: Listeners, tasks: &Tasks) -> Self {
         let members: Arc<[Member]> = upstreams.into_iter().map(Member::new).collect();
         let Terms { naming, page_size, first_list_wait, instructions, unknown, secret } = terms;
-        let wrap = Wrap::new(secret);
+        let wrap = TaskIds::new(secret);
         let statuses = listeners.statuses().clone();
-        let ledger = Ledger::default();
+        let ledger = GrantedTasks::default();
         let rules = Arc::new(Rules { naming, page_size, instructions, unknown, wrap, statuses, ledger });
         let current = Arc::new(Current::new(Catalog::build(&members, &rules, None)));
-        keeper::start(&current, &listeners, tasks);
-        let views = Views::new(&current, &listeners, tasks);
+        catalog::start(&current, &listeners, tasks);
+        let views = SessionViews::new(&current, &listeners, tasks);
         Self { current, views, routes: Routes::new(), listeners, first_list_wait, unknown }
     }
 
@@ -100,6 +86,7 @@ impl Router {
         let revision = call.revision();
         if call.method == Method::RootsChanged {
             let members = &self.current.keep().members;
+            let call = tasks::untied(call);
             members.iter().for_each(|member| drop(member.owner.call(call.clone())));
             return Reply::complete(revision, Object::empty());
         }
@@ -122,7 +109,7 @@ impl Handle for Router {
         let own = self.views.of(&call.caller);
         let current = own.as_ref().unwrap_or(&self.current);
         let revision = call.revision();
-        let call = match extensions::admit(call, self.unknown) {
+        let call = match calls::admit(call, self.unknown) {
             Ok(call) => call,
             Err(refusal) => return Reply::refuse(revision, refusal),
         };
@@ -135,19 +122,21 @@ impl Handle for Router {
             Method::TasksGet | Method::TasksResult | Method::TasksCancel | Method::TasksUpdate => {
                 tasks::one(&current.load(), call)
             }
-            Method::TasksList => task_list::list(&current.load(), &call).unwrap_or_else(|| here(&call)),
+            Method::TasksList => {
+                tasks::list(&current.load(), &tasks::untied(call.clone())).unwrap_or_else(|| here(&call))
+            }
             Method::Other(_) => Routes::unknown(current, call),
             // All of them.
-            Method::Listen => listen::listen(current, &self.listeners, call, own.is_some()),
+            Method::Listen => listen::listen(current, &self.listeners, tasks::untied(call), own.is_some()),
             Method::Discover => {
                 let catalog = current.load();
                 let era = call.revision().era();
                 let kept = &catalog.discovered[usize::from(call.revision().is_modern())];
-                let result = kept.get_or_init(|| discover::result(&catalog, era));
+                let result = kept.get_or_init(|| calls::result(&catalog, era));
                 Reply::complete(Revision::NEWEST_MODERN, result.clone())
             }
             method => match Kind::listed_by(method) {
-                Some(kind) => fanout::list(current, kind, &call, self.first_list_wait),
+                Some(kind) => calls::list(current, kind, &call, self.first_list_wait),
                 None => here(&call),
             },
         }

@@ -10,10 +10,16 @@ mod views;
 
 use super::config::Strategy;
 use super::*;
-use crate::call::{Caller, Failure, Grants, LogLevel, Outcome, Principal, Tenant};
-use crate::lifecycle::State;
-use crate::protocol::{Revision, json};
-use crate::upstream::{Inventory, Item, Supports};
+use crate::call::LogLevel;
+use crate::call::caller::{Caller, ClientSession, Grants, Principal};
+use crate::call::reply::{Failure, Outcome};
+use crate::health::Cause;
+use crate::health::row::State;
+use crate::protocol::json;
+use crate::protocol::revision::Revision;
+use crate::upstream::SessionLevels;
+use crate::upstream::inventory::{Inventory, Item, Supports};
+use crate::upstream::notice::Audience;
 use bytes::Bytes;
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -32,6 +38,7 @@ struct Scripted {
     prefix: String,
     offers: Offers,
     state: Mutex<State>,
+    retry: Mutex<Option<Duration>>,
     /// Grows when it stands elsewhere.
     moves: watch::Sender<u64>,
     /// Not all of its lists could be read.
@@ -40,6 +47,8 @@ struct Scripted {
     answer: Box<Answer>,
     /// What its instances offer, by session; `None` where there are none.
     own: Option<Mutex<HashMap<Arc<str>, Offers>>>,
+    /// What was last remarked on it.
+    remark: Mutex<Option<String>>,
 }
 
 impl Scripted {
@@ -66,11 +75,13 @@ impl Scripted {
             prefix: prefix.into(),
             offers: watch::Sender::new(None),
             state: Mutex::new(State::Starting),
+            retry: Mutex::default(),
             moves: watch::Sender::new(0),
             is_partial: AtomicBool::new(false),
             heard: Mutex::default(),
             answer: Box::new(answer),
             own: None,
+            remark: Mutex::default(),
         }
     }
 
@@ -85,7 +96,7 @@ impl Scripted {
     }
 
     /// The instance of a session offers this; it is made, where there is none.
-    fn offer_to(&self, tenant: &Arc<Tenant>, inventory: Inventory) {
+    fn offer_to(&self, tenant: &Arc<ClientSession>, inventory: Inventory) {
         let mut own = self.own.as_ref().unwrap().lock().unwrap();
         let offers = own.entry(tenant.id().clone()).or_insert_with(|| {
             tenant.got_instance();
@@ -128,17 +139,24 @@ impl Owner for Scripted {
     fn is_whole(&self) -> bool {
         !self.is_partial.load(Ordering::Relaxed)
     }
-    fn cause(&self) -> Option<String> {
-        self.is_partial.load(Ordering::Relaxed).then(|| "`tools/list` could not be read".to_owned())
+    fn cause(&self) -> Option<Cause> {
+        self.is_partial.load(Ordering::Relaxed).then(|| "`tools/list` could not be read".into())
+    }
+    fn retry_in(&self) -> Option<Duration> {
+        *self.retry.lock().unwrap()
+    }
+    fn remark(&self, _: &'static str, remark: Option<String>) {
+        *self.remark.lock().unwrap() = remark;
     }
     fn refresh(&self, _: &Call) {}
     fn is_per_session(&self) -> bool {
         self.own.is_some()
     }
-    fn inventory_of(&self, session: &Arc<Tenant>) -> Option<watch::Receiver<Option<Arc<Inventory>>>> {
+    fn inventory_of(&self, session: &Arc<ClientSession>) -> Option<watch::Receiver<Option<Arc<Inventory>>>> {
         Some(self.own.as_ref()?.lock().unwrap().get(session.id())?.subscribe())
     }
-    fn want_level(&self, level: Option<LogLevel>) {
+    fn want_levels(&self, levels: &Arc<SessionLevels>) {
+        let level = levels.of(&Audience::Everyone);
         self.heard.lock().unwrap().push(format!("level {level:?}"));
     }
 }
@@ -183,7 +201,7 @@ impl Stage {
             first_list_wait: Duration::from_secs(2),
             instructions: String::new(),
             unknown: config::Unknown::Pass,
-            secret: Secret::found_by(|| vec![7; 32]),
+            secret: Secret::found_by(|| vec![vec![7; 32]]),
         };
         let (listeners, tasks) = (Listeners::default(), Tasks::new());
         let owners = upstreams.iter().map(|upstream| (*upstream).clone() as Arc<dyn Owner>).collect();
@@ -202,11 +220,12 @@ fn call(method: Method, params: &str) -> Call {
         meta: Bytes::new(),
         caller: Arc::new(Caller {
             principal: Principal::anonymous(),
+            address: None,
             grants: Grants::all(),
             revision: Revision::V2025_06_18,
             capabilities: Bytes::from_static(b"{}"),
             tenant: None,
-            can: crate::call::Can::default(),
+            can: crate::call::caller::Can::default(),
         }),
         progress: false,
         log_level: None,
@@ -222,6 +241,14 @@ async fn told(reply: Reply) -> String {
     match reply.outcome().await.1 {
         Outcome::Complete(result) => String::from_utf8(result.raw().to_vec()).unwrap(),
         Outcome::Error(Failure::Refused(refusal)) => format!("{:?}: {refusal}", refusal.reason),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Why it was refused.
+async fn refusal(reply: Reply) -> crate::call::refusal::Refusal {
+    match reply.outcome().await.1 {
+        Outcome::Error(Failure::Refused(refusal)) => refusal,
         other => panic!("{other:?}"),
     }
 }

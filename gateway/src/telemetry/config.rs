@@ -1,17 +1,62 @@
 //! What is recorded and where it can be looked at: checked values, made from the files by `config`.
 
+use std::fmt;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 
-/// The address of probes and metrics.
+/// Where the gateway is looked at and ordered about.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Admin {
-    /// `None` means that there is no such address.
+    /// The address of probes and metrics; `None` means that there is no such address.
     pub listen: Option<SocketAddr>,
+    /// The names that it may be asked for by, beside those that follow from the address. Probes and metrics have any.
+    pub allowed_hosts: Vec<String>,
+    /// What orders and details cost there; without one they are given at the control socket alone.
+    pub token: Option<AdminToken>,
+    /// Where the control socket may be, and for which configuration; `None` means that there is none.
+    pub control: Option<Control>,
+}
+
+/// A bearer token.
+#[derive(Clone, PartialEq)]
+pub struct AdminToken(Box<str>);
+
+impl AdminToken {
+    /// A shorter one could be guessed.
+    pub const CHARACTERS_MIN: usize = 16;
+
+    /// `None` where it is too short, or cannot stand in a header.
+    pub fn new(text: &str) -> Option<Self> {
+        let is_sound = text.len() >= Self::CHARACTERS_MIN && text.bytes().all(|byte| byte.is_ascii_graphic());
+        is_sound.then(|| Self(text.into()))
+    }
+
+    /// For whoever sends it.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// It is a secret.
+impl fmt::Debug for AdminToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("AdminToken(…)")
+    }
+}
+
+/// Where a control socket may be, and what it is found by.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Control {
+    /// The first that can have one has it.
+    pub folders: Vec<PathBuf>,
+    /// The files of the configuration.
+    pub files: Vec<PathBuf>,
 }
 
 impl Default for Admin {
     fn default() -> Self {
-        Self { listen: Some(SocketAddr::from(([127, 0, 0, 1], 9808))) }
+        let listen = Some(SocketAddr::from(([127, 0, 0, 1], 9808)));
+        Self { listen, allowed_hosts: Vec::new(), token: None, control: None }
     }
 }
 
@@ -35,7 +80,7 @@ impl Default for Log {
 /// How a line of the log looks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Format {
-    /// Text on a terminal, JSON otherwise.
+    /// Text on a terminal and under `stdio`, JSON otherwise.
     #[default]
     Auto,
     /// Text for people.

@@ -1,13 +1,15 @@
 //! The log: on stderr only, text for people or JSON for programs, never waited for.
 
 use super::config::{Format, Log};
-use super::lines::Lines;
+use super::lines::{Form, Lines};
 use super::ration::{Ration, Rationed};
-use crate::signals;
+use crate::metrics;
+use crate::secrets::{mask, visible};
+use std::backtrace::BacktraceStatus;
 use std::io::{IsTerminal, Write};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
+use tracing::Level;
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::layer::SubscriberExt;
@@ -21,24 +23,39 @@ const VERIFIER: &str = "rustls_platform_verifier";
 
 static LINES: OnceLock<Lines> = OnceLock::new();
 static RATION: OnceLock<Arc<Ration>> = OnceLock::new();
-/// Every line is for programs: that was asked for in so many words.
-static IS_STRICT: AtomicBool = AtomicBool::new(false);
 
-/// Starts the log; once in a process, later calls change nothing. Where people are shown how the upstreams fare, lines of
-/// text about the same are left out.
-pub fn start(config: &Log, is_shown: bool) {
+/// The command that writes the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Writer {
+    /// `serve`: where stderr is no terminal, programs read it.
+    Serve,
+    /// `stdio`: a host shows stderr to a person.
+    Stdio,
+}
+
+/// Starts the log; once in a process, later calls change nothing. Where `serve` shows a person each change of an upstream, the lines of the
+/// log about the same are left out.
+pub fn start(config: &Log, writer: Writer) {
+    if LINES.get().is_some() {
+        return;
+    }
     let ration = Arc::<Ration>::default();
-    let Ok(lines) = Lines::start(std::io::stderr(), ration.clone()) else { return };
+    let is_text = is_text(config.format, writer, std::io::stderr().is_terminal());
+    let form = if is_text { Form::Text } else { Form::Json };
+    let Ok(lines) = Lines::start(std::io::stderr(), ration.clone(), form) else { return };
     if LINES.set(lines.clone()).is_err() || RATION.set(ration.clone()).is_err() {
         return;
     }
-    IS_STRICT.store(config.format == Format::Json, Ordering::Relaxed);
-    let is_text = match config.format {
-        Format::Text => true,
-        Format::Json => false,
-        Format::Auto => std::io::stderr().is_terminal(),
-    };
-    let filter = filter(config, is_shown && is_text);
+    if !is_text {
+        // Also the last words of a panic are one line.
+        std::panic::set_hook(Box::new(|panic| {
+            let trace = std::backtrace::Backtrace::capture();
+            let trace = (trace.status() == BacktraceStatus::Captured).then(|| format!("\n{trace}"));
+            complain(&format!("{panic}{}", trace.unwrap_or_default()));
+        }));
+    }
+    let is_shown = is_text && writer == Writer::Serve;
+    let filter = filter(config, is_shown);
     // Who asks for more than the usual is given all of it.
     let is_usual = filter.max_level_hint().is_some_and(|most| most <= LevelFilter::INFO);
     let rationed = is_usual.then(|| Rationed { ration, lines: lines.clone() });
@@ -64,20 +81,44 @@ fn filter(config: &Log, is_shown: bool) -> EnvFilter {
     // The verifier cries about each bad certificate on its own, not knowing whose it is; the upstream's cause says it all.
     let quiet = format!("{VERIFIER}=off");
     // Who asks for more than the usual is given all of it.
-    let doubled = (is_shown && most <= LevelFilter::INFO).then(|| format!("{}=off", signals::UPSTREAM_STATE));
-    let directives = [format!("{}={level}", signals::CHILD_STDERR), quiet].into_iter().chain(doubled);
+    let doubled = (is_shown && most <= LevelFilter::INFO).then(|| format!("{}=off", metrics::UPSTREAM_STATE));
+    let directives = [format!("{}={level}", metrics::CHILD_STDERR), quiet].into_iter().chain(doubled);
     directives.fold(filter, |filter, directive| {
         filter.add_directive(directive.parse().expect("a target and a level make a directive"))
     })
 }
 
-/// Shows a person something on stderr, between the lines of the log where there is one. Never waits for whoever reads, and does
+/// How a line looks.
+fn is_text(format: Format, writer: Writer, is_terminal: bool) -> bool {
+    match format {
+        Format::Text => true,
+        Format::Json => false,
+        Format::Auto => is_terminal || writer == Writer::Stdio,
+    }
+}
+
+/// Whether each line on stderr is a JSON object.
+pub fn is_json() -> bool {
+    LINES.get().is_some_and(Lines::is_json)
+}
+
+/// Shows a person something on stderr, without secrets, between the lines of the log where there is one. Never waits for whoever reads, and does
 /// without where nobody can: a process that serves must not end for want of a reader.
 pub fn say(text: &str) {
+    put(Level::INFO, text);
+}
+
+/// The same for what went wrong.
+pub fn complain(text: &str) {
+    put(Level::ERROR, text);
+}
+
+fn put(level: Level, text: &str) {
+    let text = &*mask::masked(text);
     match LINES.get() {
-        Some(_) if IS_STRICT.load(Ordering::Relaxed) => tracing::error!("{text}"),
-        Some(lines) => text.lines().for_each(|line| lines.line(line)),
-        None => drop(writeln!(std::io::stderr(), "{text}")),
+        Some(_) if text.is_empty() => {}
+        Some(lines) => lines.say(level, text),
+        None => text.lines().for_each(|line| drop(writeln!(std::io::stderr(), "{}", visible(line)))),
     }
 }
 
@@ -94,7 +135,6 @@ pub fn flush() {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tracing::Level;
 
     #[test]
     fn lines_of_children_are_shown_where_their_level_is() {
@@ -106,14 +146,25 @@ mod tests {
         ] {
             let log = Log { level: general.to_owned(), upstream_stderr: children, ..Log::default() };
             let filter = filter(&log, false).to_string();
-            let directive = format!("{}={expected}", signals::CHILD_STDERR);
+            let directive = format!("{}={expected}", crate::metrics::CHILD_STDERR);
             assert!(filter.split(',').any(|part| part == directive), "{general} {children:?}: {filter}");
         }
     }
 
     #[test]
+    fn only_a_person_is_written_text() {
+        let of = |writer, is_terminal| {
+            [Format::Auto, Format::Text, Format::Json].map(|format| is_text(format, writer, is_terminal))
+        };
+        assert_eq!(of(Writer::Serve, true), [true, true, false]);
+        assert_eq!(of(Writer::Serve, false), [false, true, false]);
+        assert_eq!(of(Writer::Stdio, true), [true, true, false]);
+        assert_eq!(of(Writer::Stdio, false), [true, true, false]);
+    }
+
+    #[test]
     fn what_people_are_shown_is_not_logged_too_unless_more_is_asked_for() {
-        let off = format!("{}=off", signals::UPSTREAM_STATE);
+        let off = format!("{}=off", crate::metrics::UPSTREAM_STATE);
         for (level, is_shown, expected) in [("info", true, true), ("info", false, false), ("debug", true, false)] {
             let filter = filter(&Log { level: level.to_owned(), ..Log::default() }, is_shown).to_string();
             assert_eq!(filter.split(',').any(|part| part == off), expected, "{level} {is_shown}: {filter}");

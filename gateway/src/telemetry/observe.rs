@@ -1,11 +1,14 @@
 //! The outermost layer of the chain: counts and times every call.
 
-use crate::call::{Call, Ending, Failure, Guard, Handle, Outcome, Reason, Reply};
-use crate::protocol::Method;
-use crate::protocol::object::Key;
-use crate::signals::{self, OUTCOMES, Route};
+use crate::call::refusal::Reason;
+use crate::call::reply::{Ending, Failure, Guard, Outcome, Reply};
+use crate::call::{Call, Handle};
+use crate::metrics;
+use crate::metrics::{OUTCOMES, Route};
+use crate::protocol::frame::Method;
+use crate::protocol::value::Key;
+use ::metrics::Histogram;
 use arc_swap::ArcSwap;
-use metrics::Histogram;
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::{Arc, LazyLock};
@@ -75,7 +78,7 @@ impl Hasher for Fnv {
     }
 }
 
-static GATEWAY: LazyLock<Arc<str>> = LazyLock::new(|| signals::GATEWAY.into());
+static GATEWAY: LazyLock<Arc<str>> = LazyLock::new(|| metrics::GATEWAY.into());
 
 impl Routes {
     fn of(&self, method: &'static str, owner: Option<&Arc<str>>) -> Arc<Handles> {
@@ -83,7 +86,7 @@ impl Routes {
         if let Some(handles) = self.0.load().get(owner).and_then(|methods| methods.get(method)) {
             return handles.clone();
         }
-        let handles = Arc::new(Handles { route: signals::route(method, owner), overhead: signals::overhead(method) });
+        let handles = Arc::new(Handles { route: metrics::route(method, owner), overhead: metrics::overhead(method) });
         self.0.rcu(|known| {
             let mut known = HashMap::clone(known);
             known.entry(owner.clone()).or_default().insert(method, handles.clone());
@@ -133,6 +136,9 @@ const RPC_ERROR: usize = place_of("rpc_error");
 const TIMEOUT: usize = place_of("timeout");
 const CANCELLED: usize = place_of("cancelled");
 const UPSTREAM_UNAVAILABLE: usize = place_of("upstream_unavailable");
+const BUSY: usize = place_of("busy");
+const BAD_ANSWER: usize = place_of("bad_answer");
+const OUTCOME_UNKNOWN: usize = place_of("outcome_unknown");
 
 /// Where an outcome's word stands among all; a word that is not there does not compile.
 const fn place_of(word: &str) -> usize {
@@ -159,7 +165,10 @@ fn outcome_of(outcome: &Outcome) -> usize {
         Outcome::Error(Failure::Refused(refusal)) => match refusal.reason {
             Reason::Timeout => TIMEOUT,
             Reason::Cancelled => CANCELLED,
-            Reason::Unavailable | Reason::Busy | Reason::OutcomeUnknown | Reason::BadAnswer => UPSTREAM_UNAVAILABLE,
+            Reason::Unavailable => UPSTREAM_UNAVAILABLE,
+            Reason::Busy => BUSY,
+            Reason::BadAnswer => BAD_ANSWER,
+            Reason::OutcomeUnknown => OUTCOME_UNKNOWN,
             _ => RPC_ERROR,
         },
     }

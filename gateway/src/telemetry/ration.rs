@@ -4,7 +4,7 @@
 //! were left out and how the upstream stood at last. A part is kept for the lines that say how it fares: noise cannot hide that.
 
 use super::lines::{Due, Lines};
-use crate::signals;
+use crate::metrics;
 use std::collections::{HashMap, VecDeque};
 use std::fmt::{Debug, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -23,7 +23,7 @@ const STATES: usize = LINES - 1;
 /// So many may be of any other kind.
 const OTHERS: usize = 12;
 /// What a child writes, and what an upstream logs, has bounds of its own.
-const APART: [&str; 3] = [signals::CHILD_STDERR, signals::UPSTREAM_LOG, signals::LEFT_OUT];
+const APART: [&str; 3] = [metrics::CHILD_STDERR, metrics::UPSTREAM_LOG, metrics::LEFT_OUT];
 
 /// The books of all upstreams: there are no more than upstreams were ever named.
 #[derive(Default)]
@@ -103,11 +103,11 @@ impl Ration {
     fn tell(&self, is_end: bool) {
         for LeftOut { upstream, lines, last } in self.told(Instant::now(), is_end) {
             tracing::warn!(
-                target: signals::LEFT_OUT,
+                target: metrics::LEFT_OUT,
                 upstream,
                 lines,
                 last,
-                "so many lines about the upstream were left out"
+                "log lines about the upstream suppressed"
             );
         }
     }
@@ -143,7 +143,7 @@ impl<S: Subscriber> Layer<S> for Rationed {
         let mut about = About::default();
         event.record(&mut about);
         let Some(upstream) = about.upstream else { return true };
-        let state = (metadata.target() == signals::UPSTREAM_STATE).then_some(about.says);
+        let state = (metadata.target() == metrics::UPSTREAM_STATE).then_some(about.says);
         let may = self.ration.take(Instant::now(), &upstream, state);
         if !may {
             self.lines.look();

@@ -1,6 +1,6 @@
 //! What one upstream may be told: checked values, made from the files by `config`.
 
-pub use crate::protocol::capability::Capabilities;
+pub use crate::protocol::capabilities::Capabilities;
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::fmt;
@@ -59,8 +59,10 @@ pub struct Config {
     pub max_instances: usize,
     /// A principal's instance ends after so long without a call.
     pub instance_idle: Duration,
-    /// What a child that clients share is told that it may ask.
-    pub offer: Capabilities,
+    /// What a child that clients share is told that it may ask, where that is said.
+    pub offer: Option<Capabilities>,
+    /// So many principals may call it; without credentials all are one.
+    pub principals: usize,
     /// What a handshake upstream that asks for roots is told, in place of a client's; `None` means that clients are asked.
     pub roots: Option<Arc<[Box<str>]>>,
     /// When and how often it is started again.
@@ -69,12 +71,66 @@ pub struct Config {
     pub health: Checks,
     /// Whether a child that does not answer then is killed and started again.
     pub hang_restart: bool,
+    /// Whether a child, and all that it starts, may never gain rights by what it runs (`sudo`, setuid programs).
+    pub no_new_privs: bool,
     /// When a remote one that fails is left alone.
-    pub breaker: Option<Breaker>,
+    pub breaker: Option<BreakerConfig>,
     /// Which of its tools are offered.
     pub tools: Filter,
     /// The largest message that is read from it, in bytes.
     pub max_message: usize,
+}
+
+impl Config {
+    /// Whether the upstream is reached by HTTP.
+    pub(crate) fn is_http(&self) -> bool {
+        matches!(self.transport, Transport::Http { .. })
+    }
+
+    /// How long the end of a child may take; `None` where there is none.
+    pub(crate) fn stop_limit(&self) -> Option<Duration> {
+        (!self.is_http()).then_some(self.restart.stop_timeout)
+    }
+
+    /// How long a request of the gateway's own may take.
+    pub(crate) fn ask_limit(&self) -> Duration {
+        self.request_timeout.unwrap_or(Duration::from_secs(60 * 60))
+    }
+
+    /// What the configuration answers itself, so that no client needs to.
+    pub(crate) fn answers(&self) -> Capabilities {
+        if self.roots.is_some() { Capabilities::ROOTS } else { Capabilities::NONE }
+    }
+
+    /// Whether one child, which asks live, serves several principals: as soon as two of them have a call open there, nothing says
+    /// whose a question of it is.
+    pub fn is_ambiguous(&self) -> bool {
+        let is_child = matches!(self.transport, Transport::Stdio { .. });
+        is_child && self.era != EraChoice::Modern && self.sharing == Sharing::Shared && self.principals > 1
+    }
+
+    /// What a child that clients share is told that it may ask: what it was promised must be kept.
+    pub fn offered(&self) -> Capabilities {
+        let unsaid = if self.is_ambiguous() { Capabilities::NONE } else { OFFERS[0].1 };
+        self.offer.unwrap_or(unsaid)
+    }
+
+    /// What is to be known of the questions of a child that several principals share; `None` where it shares none, or is said to
+    /// have no questions.
+    pub fn doubt(&self) -> Option<String> {
+        if !self.is_ambiguous() || self.offer == Some(Capabilities::NONE) {
+            return None;
+        }
+        let (name, count) = (&self.name, self.principals);
+        let what = match self.offer {
+            Some(_) => "its questions are refused while calls of two of them are open there",
+            None => "it is not told that it may ask them anything",
+        };
+        Some(format!(
+            "{count} principals share one child, so {what}; `sharing = \"per-principal\"` under [upstreams.{name}] gives each its own, \
+             and `offer = []` says that it need not ask"
+        ))
+    }
 }
 
 /// What is said of the time limits of one tool.
@@ -234,14 +290,14 @@ impl Default for Checks {
 
 /// When a remote upstream that fails is left alone.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Breaker {
+pub struct BreakerConfig {
     /// After so many failures in a row.
     pub failures: u32,
     /// For so long; then one call tries.
     pub open_for: Duration,
 }
 
-impl Default for Breaker {
+impl Default for BreakerConfig {
     fn default() -> Self {
         Self { failures: 5, open_for: Duration::from_secs(15) }
     }

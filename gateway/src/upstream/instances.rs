@@ -1,23 +1,29 @@
 //! The instances of an upstream beside the primary one: started when first needed, ended with whom they belong to.
 
+use super::calls::messages;
 use super::config::Sharing;
-use super::holding::{Holder, Holding};
-use super::standing::Standing;
-use super::{supervisor, words};
-use crate::call::{Call, Caller, Ending, Guard, Principal, Refusal, Tenant};
-use crate::lifecycle::Tasks;
+use super::instance::Instance;
+use super::owner::{Holder, Ownership};
+use super::supervise::{control, supervise};
+use crate::call::Call;
+use crate::call::caller::{Caller, ClientSession, Principal};
+use crate::call::refusal::Refusal;
+use crate::call::reply::{Ending, Guard};
+use crate::call::share::Share;
+use crate::runtime::Tasks;
+use crate::runtime::timer::late::passed;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::Notify;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::Instant;
 
 /// An instance without a call for so long may be ended to make room for another.
 const ROOM_AFTER: Duration = Duration::from_secs(60);
 
 /// The instances of one upstream.
 pub(crate) struct Instances {
-    primary: Arc<Standing>,
+    primary: Arc<Instance>,
     table: Mutex<Table>,
 }
 
@@ -27,7 +33,7 @@ struct Table {
     level: Option<Tasks>,
     /// How many there have been.
     count: u64,
-    open: HashMap<Key, Instance>,
+    open: HashMap<Key, InstanceEntry>,
 }
 
 /// Whom an instance is found by.
@@ -37,8 +43,8 @@ enum Key {
     Principal(Principal),
 }
 
-struct Instance {
-    standing: Arc<Standing>,
+struct InstanceEntry {
+    instance: Arc<Instance>,
     /// Its own; `None` while the upstream is not kept alive yet.
     level: Option<Tasks>,
     calls: usize,
@@ -47,16 +53,23 @@ struct Instance {
     idle: Arc<Notify>,
 }
 
+impl InstanceEntry {
+    /// Whose share it takes.
+    fn share(&self) -> &Share {
+        self.instance.owner.share.as_ref().unwrap_or(&Share::Unknown)
+    }
+}
+
 /// An instance while a call has it.
 pub(crate) struct Lease {
     instances: Arc<Instances>,
     key: Key,
-    pub(crate) standing: Arc<Standing>,
+    pub(crate) instance: Arc<Instance>,
 }
 
 impl Instances {
     /// None yet; `None` where everyone has the primary one.
-    pub(crate) fn beside(primary: &Arc<Standing>) -> Option<Arc<Self>> {
+    pub(crate) fn beside(primary: &Arc<Instance>) -> Option<Arc<Self>> {
         let is_shared = primary.config.sharing == Sharing::Shared;
         (!is_shared).then(|| Arc::new(Self { primary: primary.clone(), table: Mutex::default() }))
     }
@@ -66,48 +79,56 @@ impl Instances {
         let Some(key) = self.key(call) else { return Ok(None) };
         let mut table = self.lock();
         if !table.open.contains_key(&key) {
-            if table.open.len() >= self.primary.config.max_instances && !self.make_room(&mut table) {
+            if !self.has_room(&mut table, &call.caller.share()) {
                 let config = &self.primary.config;
-                return Err(words::crowded(&self.primary.name, call, config.max_instances, config.sharing));
+                let refusal = messages::crowded(
+                    &self.primary.name,
+                    call,
+                    (table.open.len(), config.max_instances),
+                    config.sharing,
+                );
+                drop(table);
+                self.primary.status.failed("busy", &refusal.message);
+                return Err(refusal);
             }
-            let instance = self.make(&mut table, call);
-            self.start(&table, &key, instance.level.as_ref(), &instance);
-            table.open.insert(key.clone(), instance);
-            self.primary.metrics.instances.set(table.open.len() as f64);
+            let entry = self.make(&mut table, call);
+            self.start(&table, &key, &entry);
+            table.open.insert(key.clone(), entry);
+            self.primary.status.metrics.instances.set(table.open.len() as f64);
             if let (Key::Session(_), Some(tenant)) = (&key, &call.caller.tenant) {
                 tenant.got_instance();
             }
         }
-        let instance = table.open.get_mut(&key).expect("it was put there where it was not");
-        instance.calls += 1;
-        Ok(Some(Lease { instances: self.clone(), key, standing: instance.standing.clone() }))
+        let entry = table.open.get_mut(&key).expect("it was put there where it was not");
+        entry.calls += 1;
+        Ok(Some(Lease { instances: self.clone(), key, instance: entry.instance.clone() }))
     }
 
     /// The instance that a caller has already.
-    pub(crate) fn find(&self, call: &Call) -> Option<Arc<Standing>> {
+    pub(crate) fn find(&self, call: &Call) -> Option<Arc<Instance>> {
         let key = self.key(call)?;
-        self.lock().open.get(&key).map(|instance| instance.standing.clone())
+        self.lock().open.get(&key).map(|entry| entry.instance.clone())
     }
 
     /// The instance that a session has to itself.
-    pub(crate) fn of_session(&self, tenant: &Arc<Tenant>) -> Option<Arc<Standing>> {
-        self.lock().open.get(&Key::Session(tenant.id().clone())).map(|instance| instance.standing.clone())
+    pub(crate) fn of_session(&self, tenant: &Arc<ClientSession>) -> Option<Arc<Instance>> {
+        self.lock().open.get(&Key::Session(tenant.id().clone())).map(|entry| entry.instance.clone())
     }
 
     /// All there are.
-    pub(crate) fn all(&self) -> Vec<Arc<Standing>> {
-        self.lock().open.values().map(|instance| instance.standing.clone()).collect()
+    pub(crate) fn all(&self) -> Vec<Arc<Instance>> {
+        self.lock().open.values().map(|entry| entry.instance.clone()).collect()
     }
 
     /// From now on instances are kept alive, those too that calls wait for already.
     pub(crate) fn keep_alive(self: &Arc<Self>, tasks: &Tasks) {
         let mut table = self.lock();
         table.level = Some(tasks.clone());
-        for instance in table.open.values_mut() {
-            instance.level = Some(tasks.child());
+        for entry in table.open.values_mut() {
+            entry.level = Some(tasks.child());
         }
-        for (key, instance) in &table.open {
-            self.start(&table, key, instance.level.as_ref(), instance);
+        for (key, entry) in &table.open {
+            self.start(&table, key, entry);
         }
     }
 
@@ -117,71 +138,95 @@ impl Instances {
             (Sharing::Shared, _) => None,
             (Sharing::PerSession, Some(tenant)) => Some(Key::Session(tenant.id().clone())),
             // All who call are one: the primary is theirs.
-            (Sharing::PerPrincipal, _) if *principal == Principal::anonymous() => None,
+            (Sharing::PerPrincipal, _) if principal.is_anonymous() => None,
             _ => Some(Key::Principal(principal.clone())),
         }
     }
 
-    /// Ends what was longest without a call, where that is long enough.
-    fn make_room(&self, table: &mut Table) -> bool {
-        let idle = table.open.iter().filter(|(_, one)| one.calls == 0 && one.idle_since.elapsed() >= ROOM_AFTER);
+    /// Whether another instance of this share may be started, after an idle one was ended where there were too many.
+    fn has_room(&self, table: &mut Table, share: &Share) -> bool {
+        let (open, most) = (table.open.len(), self.primary.config.max_instances);
+        let mut counts: HashMap<&Share, usize> = HashMap::new();
+        table.open.values().for_each(|one| *counts.entry(one.share()).or_default() += 1);
+        let own = counts.get(share).copied().unwrap_or_default();
+        // Where others can come who are told apart, the last quarter is not for who has the rest.
+        let has_part = self.primary.config.principals < 2 || own == 0 || own < 3 * (most - open.min(most));
+        if open < most && has_part {
+            return true;
+        }
+        let most_of_one = counts.into_iter().max_by_key(|(_, count)| *count).filter(|(_, count)| *count > own + 1);
+        let of = most_of_one.map(|(share, _)| share.clone());
+        match of {
+            // It has more than its part: whatever of it is idle goes.
+            Some(of) if open >= most => self.make_room(table, Duration::ZERO, |other| *other == of),
+            _ if own > 0 => self.make_room(table, ROOM_AFTER, |other| other == share),
+            _ => self.make_room(table, ROOM_AFTER, |_| true),
+        }
+    }
+
+    /// Ends what of these shares was longest without a call, where that is long enough.
+    fn make_room(&self, table: &mut Table, after: Duration, is_of: impl Fn(&Share) -> bool) -> bool {
+        let is_idle = |one: &InstanceEntry| one.calls == 0 && one.idle_since.elapsed() >= after && is_of(one.share());
+        let idle = table.open.iter().filter(|(_, one)| is_idle(one));
         let Some(key) = idle.min_by_key(|(_, one)| one.idle_since).map(|(key, _)| key.clone()) else { return false };
-        if let Some(level) = table.open.remove(&key).and_then(|instance| instance.level) {
+        if let Some(level) = table.open.remove(&key).and_then(|entry| entry.level) {
             level.end();
         }
         true
     }
 
-    fn make(&self, table: &mut Table, call: &Call) -> Instance {
+    fn make(&self, table: &mut Table, call: &Call) -> InstanceEntry {
         table.count += 1;
         let (sharing, caller) = (self.primary.config.sharing, &call.caller);
-        let (holding, whose) = match &caller.tenant {
+        let (owner, whose) = match &caller.tenant {
             Some(tenant) if sharing == Sharing::PerSession => {
-                (Holding::session(tenant, caller.beyond()), format!("session {}", table.count))
+                (Ownership::session(tenant, caller.beyond()), format!("session {}", table.count))
             }
-            _ => {
-                (Holding::principal(&self.primary.config, &caller.principal, caller.beyond()), shown(&caller.principal))
-            }
+            _ => (
+                Ownership::principal(&self.primary.config, &caller.principal, caller.beyond()),
+                shown(&caller.principal),
+            ),
         };
-        let seat = self.primary.seat.instance(&whose.into(), table.count);
-        let standing = Arc::new(Standing::beside(&self.primary, holding, seat, table.count));
+        let handle = self.primary.status.handle.instance(&whose.into(), table.count);
+        let owner = owner.with_share(caller.share());
+        let instance = Arc::new(Instance::beside(&self.primary, owner, handle, table.count));
         let level = table.level.as_ref().map(Tasks::child);
-        Instance { standing, level, calls: 0, idle_since: Instant::now(), idle: Arc::default() }
+        InstanceEntry { instance, level, calls: 0, idle_since: Instant::now(), idle: Arc::default() }
     }
 
     /// Has an instance kept alive until nobody needs it any more.
-    fn start(self: &Arc<Self>, table: &Table, key: &Key, level: Option<&Tasks>, instance: &Instance) {
-        let (Some(parent), Some(level)) = (&table.level, level) else { return };
+    fn start(self: &Arc<Self>, table: &Table, key: &Key, entry: &InstanceEntry) {
+        let (Some(parent), Some(level)) = (&table.level, &entry.level) else { return };
         let (instances, key, level) = (self.clone(), key.clone(), level.clone());
-        let (standing, idle) = (instance.standing.clone(), instance.idle.clone());
-        level.spawn(supervisor::supervise(standing.clone(), standing.ticket(), level.clone()));
+        let (instance, idle) = (entry.instance.clone(), entry.idle.clone());
+        level.spawn(supervise(instance.clone(), control::ticket(&instance), level.clone()));
         parent.spawn(async move {
             tokio::select! {
                 () = level.ending() => {}
-                () = instances.unneeded(&key, &standing, &idle) => {}
-                () = instances.primary.need.turned_off() => {}
+                () = instances.unneeded(&key, &instance, &idle) => {}
+                () = instances.primary.admission.demand.turned_off() => {}
             }
-            instances.forget(&key, &standing);
+            instances.forget(&key, &instance);
             level.end();
-            // Its seat is kept until it is proved that nothing of it is left.
+            // Its place on the board is kept until it is proved that nothing of it is left.
             level.ended().await;
-            standing.seat.leave();
+            instance.status.handle.leave();
         });
     }
 
     /// Resolves when whom it belongs to has gone, or has not called for long.
-    async fn unneeded(&self, key: &Key, standing: &Arc<Standing>, idle: &Notify) {
-        if let Holder::Session(tenant) = &standing.holding.holder {
+    async fn unneeded(&self, key: &Key, instance: &Arc<Instance>, idle: &Notify) {
+        if let Holder::Session(tenant) = &instance.owner.holder {
             return tenant.ended().await;
         }
         loop {
             let until = {
                 let mut table = self.lock();
-                match table.open.get(key).filter(|instance| Arc::ptr_eq(&instance.standing, standing)) {
+                match table.open.get(key).filter(|entry| Arc::ptr_eq(&entry.instance, instance)) {
                     None => return,
-                    Some(instance) if instance.calls > 0 => None,
-                    Some(instance) => {
-                        let until = instance.idle_since + standing.config.instance_idle;
+                    Some(entry) if entry.calls > 0 => None,
+                    Some(entry) => {
+                        let until = entry.idle_since + instance.config.instance_idle;
                         if until <= Instant::now() {
                             // Under the same lock as it was looked at: no call can get hold of it any more.
                             table.open.remove(key);
@@ -192,18 +237,18 @@ impl Instances {
                 }
             };
             match until {
-                Some(until) => sleep_until(until).await,
+                Some(until) => passed(until).await,
                 None => idle.notified().await,
             }
         }
     }
 
-    fn forget(&self, key: &Key, standing: &Arc<Standing>) {
+    fn forget(&self, key: &Key, instance: &Arc<Instance>) {
         let mut table = self.lock();
-        if table.open.get(key).is_some_and(|instance| Arc::ptr_eq(&instance.standing, standing)) {
+        if table.open.get(key).is_some_and(|entry| Arc::ptr_eq(&entry.instance, instance)) {
             table.open.remove(key);
         }
-        self.primary.metrics.instances.set(table.open.len() as f64);
+        self.primary.status.metrics.instances.set(table.open.len() as f64);
     }
 
     fn lock(&self) -> MutexGuard<'_, Table> {
@@ -226,14 +271,14 @@ impl Guard for Lease {
 impl Drop for Lease {
     fn drop(&mut self) {
         let mut table = self.instances.lock();
-        let Some(instance) = table.open.get_mut(&self.key) else { return };
-        if !Arc::ptr_eq(&instance.standing, &self.standing) {
+        let Some(entry) = table.open.get_mut(&self.key) else { return };
+        if !Arc::ptr_eq(&entry.instance, &self.instance) {
             return;
         }
-        instance.calls -= 1;
-        if instance.calls == 0 {
-            instance.idle_since = Instant::now();
-            instance.idle.notify_one();
+        entry.calls -= 1;
+        if entry.calls == 0 {
+            entry.idle_since = Instant::now();
+            entry.idle.notify_one();
         }
     }
 }

@@ -1,133 +1,149 @@
 //! The servers behind us: each kept alive, spoken to in its own era, shown as a plain function from `Call` to `Reply`.
 
+// What one upstream may be told: checked values, made from the files by `config`.
 pub mod config;
-
-mod ailing;
-mod ails;
-mod asking;
+// Whose an instance of an upstream is, and what it is told that it may ask.
+mod owner;
+// What an upstream tells that belongs to no call.
+pub mod notice;
+// When an upstream is started again: jittered delays that double, and a budget.
 mod backoff;
-mod call_sessions;
-mod chunks;
-mod circle;
-mod course;
-mod declaring;
-mod dialect;
-mod fading;
-mod fault;
-mod fresh;
-mod gate;
-mod health;
-mod holding;
-mod identity;
-mod instances;
-mod inventory;
-mod judge;
-mod keeping;
-mod legacy;
-mod levels;
-mod limits;
-mod link;
-mod listening;
-mod lists;
-mod modern;
-mod moving;
-mod need;
-mod notice;
-mod opening;
-mod overlap;
-mod pace;
+// Child processes, contained: each is started in a group of its own, known by a mark, and proven to have ended.
+pub mod process;
+// What is shown of an upstream: its phase, its conditions, and what was last reported.
+mod status;
+// Live connections to upstreams: what is sent, what belongs to it, how it ends.
+mod transport;
+// Who is at the other end of a link: its era, its revision, what it offers.
 mod peer;
-mod places;
-mod probe;
-mod queue;
-mod reads;
-mod resting;
-mod source;
-mod standing;
-mod starts;
-mod stored;
-mod storing;
-mod streaming;
-mod subscribing;
+// What an upstream asks while its calls go on: whose question it is, whether they can be asked, and the wait for the answer.
+mod questions;
+// What no revision of the protocol has, and some upstreams send.
+mod compat;
+// Whether a call may go out now, or waits, or is refused.
+mod admission;
+// What an upstream offers: read, kept fresh, and kept on disk for the next start.
+pub mod inventory;
+// What is wanted of an upstream beside its answers: resource updates, list changes, log messages.
 mod subscriptions;
-mod supervisor;
-mod taking;
-mod task_asks;
-mod task_form;
-mod task_listening;
-mod task_progress;
+// One instance of an upstream: the parts that it is made of, and what its link tells them.
+mod instance;
+// One call to an upstream: dispatched, sent, answered within its deadlines.
+mod calls;
+// Tasks of an upstream, driven for callers that know none.
 mod tasks;
-mod told;
-mod turn;
-mod words;
+// Keeps an upstream alive: started, met, watched, started again within a budget, and stopped with proof.
+mod supervise;
+// The instances of an upstream beside the primary one: started when first needed, ended with whom they belong to.
+mod instances;
+// What reads the bytes of upstreams here, as plain functions: see [`crate::fuzzing`].
+#[doc(hidden)]
+pub mod fuzzing;
 
-pub use fresh::Fresh;
-pub use holding::Said;
-pub use inventory::{Inventory, Item, Supports};
-pub use link::{become_program, guard, leave_guard, missing, own_processes};
-pub use notice::{Audience, Notice};
-pub use starts::Starts;
-pub use stored::Store;
+use inventory::Inventory;
+use inventory::InventoryCache;
+pub use owner::DeclaredLater;
+pub use subscriptions::SessionLevels;
+pub use transport::stdio::start_limit::StartLimit;
 
-use crate::call::{Call, LogLevel, Reply, Tenant};
-use crate::lifecycle::{Seat, State, Tasks};
-use crate::protocol::{Method, Object};
+use notice::Notice;
+
+use crate::call::Call;
+use crate::call::caller::ClientSession;
+use crate::call::reply::Reply;
+use crate::health::row::State;
+use crate::health::{Cause, StatusHandle};
+use crate::protocol::frame::Method;
+use crate::protocol::value::Object;
+use crate::runtime::Tasks;
+use calls::admit::tell;
 use config::Config;
-use holding::Holding;
+use instance::Instance;
 use instances::Instances;
-use standing::Standing;
+use owner::Ownership;
 use std::sync::Arc;
+use std::time::Duration;
+use tasks::take;
 use tokio::sync::watch;
 
 /// One upstream, from its configuration to its proven end. Cheap to clone; clones are the same.
 #[derive(Clone)]
 pub struct Upstream {
     /// Holds the inventory, notices and the log level; where clients share nothing, none of their calls.
-    primary: Arc<Standing>,
+    primary: Arc<Instance>,
     /// `None` where the primary serves everyone.
     instances: Option<Arc<Instances>>,
 }
 
 impl Upstream {
     /// An upstream that nobody keeps alive yet: it counts as starting, and calls wait.
-    pub fn new(config: Config, seat: Seat, notices: Arc<dyn Fn(Notice) + Send + Sync>) -> Self {
-        Self::of(Standing::new(config, seat, notices).into())
+    pub fn new(config: Config, handle: StatusHandle, notices: Arc<dyn Fn(Notice) + Send + Sync>) -> Self {
+        let owner = Ownership::everyone(&config);
+        Self::of(Instance::new(config, owner, handle, notices).into())
     }
 
     /// The same where the gateway has one client only, which says what it can be asked.
-    pub fn of_one_client(config: Config, seat: Seat, notices: Arc<dyn Fn(Notice) + Send + Sync>, said: Said) -> Self {
-        let holding = Holding::client(&config, said);
-        Self::of(Standing::new(config, seat, notices).held(holding).into())
+    pub fn of_one_client(
+        config: Config,
+        handle: StatusHandle,
+        notices: Arc<dyn Fn(Notice) + Send + Sync>,
+        said: DeclaredLater,
+    ) -> Self {
+        let owner = Ownership::client(&config, said);
+        Self::of(Instance::new(config, owner, handle, notices).into())
+    }
+
+    /// Shows a remark with it, in place of what was remarked under the same word; none takes that away.
+    pub fn remark(&self, word: &'static str, remark: Option<String>) {
+        let handle = &self.primary.status.handle;
+        if handle.health().remarks.get(word) == remark.as_ref() {
+            return;
+        }
+        handle.update(|health| match remark {
+            Some(remark) => _ = health.remarks.insert(word, remark),
+            None => _ = health.remarks.remove(word),
+        });
     }
 
     /// The one client of the gateway has this session now.
-    pub fn belongs_to(&self, session: &Arc<Tenant>) {
-        self.primary.holding.belongs_to(session);
+    pub fn belongs_to(&self, session: &Arc<ClientSession>) {
+        self.primary.owner.belongs_to(session);
     }
 
     /// What it offers is kept in a store from now on; what is kept there of it stands until it is read. Blocks.
-    pub fn kept_in(&self, store: &Arc<Store>) {
-        storing::recall(&self.primary, store);
+    pub fn kept_in(&self, store: &Arc<InventoryCache>) {
+        inventory::recall(&self.primary, store);
     }
 
     /// Its children are started in turn with those of others.
-    pub fn share_starts(&self, starts: &Starts) {
-        let _ = self.primary.starts.set(starts.clone());
+    pub fn share_starts(&self, starts: &StartLimit) {
+        self.primary.children.share_starts(starts);
     }
 
     /// Starts to keep it alive, once; its tasks are of this level and end with it. Of several, who is told first starts first.
     pub fn keep_alive(&self, tasks: &Tasks) {
-        if self.primary.stored.get().is_some() {
+        if self.primary.offering.cached.get().is_some() {
             // First: it must not miss what is read.
-            tasks.spawn(storing::keep(self.primary.clone(), tasks.clone()));
+            tasks.spawn(crate::upstream::inventory::persist::keep(self.primary.clone(), tasks.clone()));
         }
-        tasks.spawn(supervisor::supervise(self.primary.clone(), self.primary.ticket(), tasks.clone()));
+        tasks.spawn(supervise::supervise(
+            self.primary.clone(),
+            supervise::control::ticket(&self.primary),
+            tasks.clone(),
+        ));
+        let primary = self.primary.clone();
+        tasks.spawn(async move {
+            tokio::select! {
+                () = primary.children.stderr.report() => {}
+                () = primary.stopped.cancelled() => primary.children.stderr.finish(),
+            }
+        });
         if let Some(instances) = &self.instances {
             instances.keep_alive(tasks);
         }
     }
 
-    fn of(primary: Arc<Standing>) -> Self {
+    fn of(primary: Arc<Instance>) -> Self {
         Self { instances: Instances::beside(&primary), primary }
     }
 
@@ -143,51 +159,73 @@ impl Upstream {
 
     /// Where it stands.
     pub fn state(&self) -> State {
-        self.primary.seat.health().state
+        self.primary.status.handle.health().state
     }
 
     /// Tells when it, or one of its kind, may stand elsewhere.
     pub fn changes(&self) -> watch::Receiver<u64> {
-        self.primary.seat.changes()
+        self.primary.status.handle.changes()
     }
 
     /// Whether all that it offers could be read the last time.
     pub fn is_whole(&self) -> bool {
-        self.primary.reads.are_whole()
+        self.primary.offering.reads.are_whole()
     }
 
-    /// Why it is not ready, as clients are told it.
-    pub fn cause(&self) -> Option<String> {
-        self.primary.seat.health().cause.map(|cause| words::in_short(self.name(), &cause))
+    /// Why it is not ready.
+    pub fn cause(&self) -> Option<Cause> {
+        self.primary.status.handle.health().cause
+    }
+
+    /// Whether an attempt to start it has failed, and none has succeeded since.
+    pub fn has_failed(&self) -> bool {
+        self.primary.status.handle.health().has_failed
+    }
+
+    /// How long it is until its next attempt, where one is due.
+    pub fn retry_in(&self) -> Option<Duration> {
+        self.primary.status.retry_in()
     }
 
     /// What it offers, once that is known; told only when it really changed.
     pub fn inventory(&self) -> watch::Receiver<Option<Arc<Inventory>>> {
-        self.primary.inventory.subscribe()
+        self.primary.offering.inventory.subscribe()
     }
 
     /// What the instance of a session offers, which counts as what the primary one does until it was read; `None` while
     /// there is none.
-    pub fn inventory_of(&self, session: &Arc<Tenant>) -> Option<watch::Receiver<Option<Arc<Inventory>>>> {
-        Some(self.instances.as_ref()?.of_session(session)?.inventory.subscribe())
+    pub fn inventory_of(&self, session: &Arc<ClientSession>) -> Option<watch::Receiver<Option<Arc<Inventory>>>> {
+        Some(self.instances.as_ref()?.of_session(session)?.offering.inventory.subscribe())
+    }
+
+    /// One of its answers breaks the protocol, as only the router can see: counted, kept as the last error, logged now and then.
+    pub fn misbehaved(&self, why: &str) {
+        self.primary.status.violated("bad_answer", &why);
     }
 
     /// Somebody looks at the inventory: it is read again where that was last done long ago, and for the first time where it was
     /// never known.
     pub fn refresh(&self, call: &Call) {
-        if self.primary.inventory.borrow().is_none() {
-            self.primary.need.wake();
+        if self.primary.offering.inventory.borrow().is_none() {
+            match call.method.is_long() || call.method == Method::Complete {
+                true => self.primary.admission.demand.hurry(),
+                false => self.primary.admission.demand.wake(),
+            }
         }
-        self.primary.reads.refresh();
+        self.primary.offering.reads.refresh();
         if let Some(own) = self.instances.as_ref().and_then(|instances| instances.find(call)) {
-            own.reads.refresh();
+            own.offering.reads.refresh();
         }
     }
 
-    /// The most verbose level of log messages that any session wants.
-    pub fn want_level(&self, level: Option<LogLevel>) {
+    /// How verbose it and its instances are to be for sessions.
+    pub fn want_levels(&self, levels: &Arc<SessionLevels>) {
+        // First: who is started meanwhile finds them.
+        self.primary.wanted.follow_sessions(levels);
         let instances = self.instances.iter().flat_map(|instances| instances.all());
-        instances.chain([self.primary.clone()]).for_each(|standing| standing.levels.want(level));
+        for instance in instances.chain([self.primary.clone()]) {
+            instance.wanted.levels.want(levels.of(&instance.owner.audience()));
+        }
     }
 
     /// Resolves when it was told to stop and nothing of it is left.
@@ -203,12 +241,12 @@ impl Upstream {
                 self.tell(&call);
                 Reply::complete(revision, Object::empty())
             }
-            None => self.primary.take(call),
+            None => take(&self.primary, call),
             // It was told to stop, and its instances with it.
-            Some(_) if self.primary.need.is_off() => self.primary.take(call),
+            Some(_) if self.primary.admission.demand.is_off() => take(&self.primary, call),
             Some(instances) => match instances.lease(&call) {
-                Ok(None) => self.primary.take(call),
-                Ok(Some(lease)) => lease.standing.take(call).attach(Box::new(lease)),
+                Ok(None) => take(&self.primary, call),
+                Ok(Some(lease)) => take(&lease.instance, call).attach(Box::new(lease)),
                 Err(refusal) => Reply::refuse(revision, refusal),
             },
         };
@@ -218,10 +256,10 @@ impl Upstream {
     /// A notification is for who is there now: one that is not there yet will not miss it.
     fn tell(&self, call: &Call) {
         let own = self.instances.as_ref().and_then(|instances| instances.find(call));
-        let standing = own.as_ref().unwrap_or(&self.primary);
+        let instance = own.as_ref().unwrap_or(&self.primary);
         // What a client says of its roots concerns what is its own, and nobody else's.
-        if call.method != Method::RootsChanged || standing.holding.is_of(call.caller.tenant.as_ref()) {
-            standing.tell(call);
+        if call.method != Method::RootsChanged || instance.owner.is_of(call.caller.tenant.as_ref()) {
+            tell(&instance.admission, &instance.name, call);
         }
     }
 }

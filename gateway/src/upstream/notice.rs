@@ -1,8 +1,11 @@
 //! What an upstream tells that belongs to no call.
 
-use crate::call::{LogLevel, Principal};
-use crate::protocol::Object;
+use super::owner::Ownership;
+use crate::call::LogLevel;
+use crate::protocol::value::Object;
 use std::sync::Arc;
+
+pub use super::owner::Audience;
 
 /// What an upstream tells that belongs to no call.
 #[derive(Debug, Clone)]
@@ -47,13 +50,49 @@ pub enum Notice {
     },
 }
 
-/// For whom something is that belongs to no call.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Audience {
-    /// Nobody in particular.
-    Everyone,
-    /// The handshake session with this id.
-    Session(Arc<str>),
-    /// All clients of one principal.
-    Principal(Principal),
+/// Tells of one instance what belongs to no call, in its upstream's name and for whom it is.
+#[derive(Clone)]
+pub(crate) struct Notices {
+    upstream: Arc<str>,
+    owner: Ownership,
+    hear: Arc<dyn Fn(Notice) + Send + Sync>,
+}
+
+impl Notices {
+    pub(crate) fn new(upstream: &Arc<str>, owner: &Ownership, hear: Arc<dyn Fn(Notice) + Send + Sync>) -> Self {
+        Self { upstream: upstream.clone(), owner: owner.clone(), hear }
+    }
+
+    /// The same for another instance of the upstream.
+    pub(crate) fn of(&self, owner: &Ownership) -> Self {
+        Self::new(&self.upstream, owner, self.hear.clone())
+    }
+
+    /// A log message.
+    pub(crate) fn log(&self, level: LogLevel, params: Object) {
+        let (upstream, whose) = self.whose();
+        (self.hear)(Notice::Log { upstream, whose, level, params });
+    }
+
+    /// How a task stands that somebody may have been given.
+    pub(crate) fn task(&self, params: Object) {
+        let (upstream, whose) = self.whose();
+        (self.hear)(Notice::Task { upstream, whose, params });
+    }
+
+    /// How far a task has come.
+    pub(crate) fn task_progress(&self, task: &str, params: Object) {
+        let (upstream, whose) = self.whose();
+        (self.hear)(Notice::TaskProgress { upstream, whose, task: task.into(), params });
+    }
+
+    /// The instance is no longer up.
+    pub(crate) fn gone(&self) {
+        let (upstream, whose) = self.whose();
+        (self.hear)(Notice::Gone { upstream, whose });
+    }
+
+    fn whose(&self) -> (Arc<str>, Audience) {
+        (self.upstream.clone(), self.owner.audience())
+    }
 }

@@ -5,14 +5,19 @@ mod background;
 mod broken;
 mod call_sessions;
 mod changes;
+mod ending;
 mod endless;
+mod failing;
+mod flooding;
 mod folding;
 mod holding_lists;
 pub(super) mod host;
 mod http;
 mod instances;
+mod moved;
 mod orders;
 mod pressure;
+mod refusing;
 mod resting;
 mod restraint;
 pub(crate) mod rig;
@@ -20,15 +25,20 @@ mod silent;
 mod starting;
 mod tasks;
 mod unlisted;
+mod unread;
 
 use self::rig::{Rig, call, config, outcome};
 use super::config::{Config, Filter, Glob, Transport};
-use super::reads::Kinds;
+use super::inventory::Item;
+use super::inventory::schedule::ListKinds;
 use super::*;
-use crate::call::{Change, Event, Failure, ListenFilter, Outcome, Reason, Step};
-use crate::lifecycle::Board;
-use crate::protocol::object::Key;
-use crate::protocol::{Method, Revision};
+use crate::call::ListenFilter;
+use crate::call::refusal::Reason;
+use crate::call::reply::{Change, Event, Failure, Outcome, Step};
+use crate::health::StatusBoard;
+use crate::protocol::frame::Method;
+use crate::protocol::revision::Revision;
+use crate::protocol::value::Key;
 use std::time::Duration;
 
 const LEGACY: Revision = Revision::V2025_11_25;
@@ -46,7 +56,11 @@ async fn all_pages_are_read_and_what_fails_keeps_the_rest() {
     let mut rig = Rig::new(Config { tools: Filter { allow: Vec::new(), deny: vec![Glob::new("hidden")] }, ..config() });
     let peer = rig.met(LEGACY, r#"{"tools":{},"resources":{},"prompts":{}}"#);
     let mut inventory = rig.upstream().inventory();
-    rig.tasks.spawn_until_end(keeping::keep(rig.standing.clone(), peer, tokio::time::Instant::now()));
+    rig.tasks.spawn_until_end(crate::upstream::supervise::keep_inventory(
+        rig.instance.clone(),
+        peer,
+        tokio::time::Instant::now(),
+    ));
     let mut pages = 0;
     for _ in 0..6 {
         let (id, method, params) = rig.far.request().await;
@@ -84,7 +98,11 @@ async fn only_a_real_change_is_told() {
     let mut rig = Rig::new(config());
     let peer = rig.met(LEGACY, r#"{"tools":{}}"#);
     let mut inventory = rig.upstream().inventory();
-    rig.tasks.spawn_until_end(keeping::keep(rig.standing.clone(), peer, tokio::time::Instant::now()));
+    rig.tasks.spawn_until_end(crate::upstream::supervise::keep_inventory(
+        rig.instance.clone(),
+        peer,
+        tokio::time::Instant::now(),
+    ));
     for (tools, is_told) in [("[]", true), ("[]", false), (r#"[{"name":"a"}]"#, true)] {
         let (id, _, _) = rig.far.request().await;
         rig.far.result(&id, &format!("{{\"tools\":{tools}}}")).await;
@@ -163,7 +181,7 @@ async fn changes_of_a_stateless_upstream_come_by_one_stream_that_is_replaced_bef
     rig.listens(&rig.tasks, peer, false);
     let (first, method, _) = rig.far.request().await;
     assert_eq!(method, Method::Listen);
-    let acknowledge = |id: &crate::protocol::Id, filter: &str| {
+    let acknowledge = |id: &crate::protocol::frame::message::Id, filter: &str| {
         let id = String::from_utf8_lossy(id.raw()).into_owned();
         format!(r#"{{"_meta":{{"io.modelcontextprotocol/subscriptionId":{id}}},"notifications":{filter}}}"#)
     };
@@ -189,7 +207,7 @@ async fn changes_of_a_stateless_upstream_come_by_one_stream_that_is_replaced_bef
     assert!(matches!(reply.next().await, Step::Event(Event::Change(Change::Updated(_)))));
     rig.far.notify("notifications/tools/list_changed", "{}").await;
     tokio::time::sleep(Duration::from_millis(1)).await;
-    assert_eq!(rig.standing.reads.begin(), Kinds::TOOLS);
+    assert_eq!(rig.instance.offering.reads.begin(), ListKinds::TOOLS);
 }
 
 /// A legacy upstream in a few lines of shell: it refuses to be discovered, and its one tool is whatever `tool` does.
@@ -214,10 +232,10 @@ fn shell(tool: &str) -> Config {
 
 const ANSWER: &str = r#"echo '{"jsonrpc":"2.0","id":'$id',"result":{"content":[]}}'"#;
 
-fn start(config: Config) -> (Upstream, Board, Tasks) {
-    let (board, tasks) = (Board::default(), Tasks::new());
-    let seat = board.seat(&config.name, "stdio");
-    let upstream = Upstream::new(config, seat, Arc::new(|_| ()));
+fn start(config: Config) -> (Upstream, StatusBoard, Tasks) {
+    let (board, tasks) = (StatusBoard::default(), Tasks::new());
+    let handle = board.seat(&config.name, "stdio");
+    let upstream = Upstream::new(config, handle, Arc::new(|_| ()));
     upstream.keep_alive(&tasks);
     (upstream, board, tasks)
 }
@@ -237,11 +255,11 @@ async fn an_order_ends_the_calls_of_a_child_and_says_so() {
     let (upstream, board, tasks) = start(shell(":"));
     bounded(known(&mut upstream.inventory())).await;
     let reply = upstream.call(call(LEGACY, Method::ToolsCall, r#"{"name":"t"}"#));
-    let order = board.order("a", crate::lifecycle::Order::Stop).unwrap();
+    let order = board.order("a", crate::health::Order::Stop).unwrap();
     let ((_, end), order) = bounded(async { tokio::join!(reply.outcome(), order) }).await;
     order.unwrap();
     let Outcome::Error(Failure::Refused(refusal)) = end else { panic!("{end:?}") };
-    assert!(refusal.message.contains("it was stopped by hand"), "{}", refusal.message);
+    assert!(refusal.message.contains("stopped on request"), "{}", refusal.message);
     stop(&upstream, &tasks).await;
 }
 
@@ -274,7 +292,8 @@ async fn a_child_that_dies_in_a_call_says_why_and_is_started_again() {
     }
     let mut changes = board.changes();
     bounded(async {
-        let is_said = || board.snapshot()[0].cause.as_ref().is_some_and(|cause| cause.ends_with(" on stderr: broken"));
+        let is_said =
+            || board.snapshot()[0].cause.as_ref().is_some_and(|cause| cause.full().ends_with(" on stderr: broken"));
         while !is_said() {
             changes.changed().await.unwrap();
         }

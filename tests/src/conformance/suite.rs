@@ -12,7 +12,7 @@ use tokio::sync::Semaphore;
 use super::check::{Check, Checks, read};
 use crate::peers::install::{node_major, packages};
 use crate::peers::or_skip;
-use crate::process::beside;
+use crate::process::{GATEWAY, beside};
 use crate::scratch::Scratch;
 
 /// The suite needs this node; an older one of the system is passed over.
@@ -133,7 +133,7 @@ impl Suite {
         };
         let mut command = Command::new(&self.node);
         command.arg(self.dir.join("node_modules").join(package).join("dist/index.js"));
-        command.env("TRUNKLINE", beside("trunkline-under-test")).env("TRUNKLINE_CATALOG__CACHE", "false");
+        command.env("TRUNKLINE", beside(GATEWAY)).env("TRUNKLINE_CATALOG__CACHE", "false");
         command.stdin(Stdio::null()).kill_on_drop(true);
         command
     }

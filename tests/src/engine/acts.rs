@@ -6,11 +6,11 @@ use tokio::io::AsyncWriteExt;
 
 use crate::engine::change::Change;
 use crate::engine::said::Said;
-use crate::engine::{Engine, Out, Outlet};
+use crate::engine::{Engine, Out, Outlet, quotes};
 use crate::frame::{Frame, fields, text as text_of};
 use crate::journal::What;
 use crate::revision::Revision;
-use crate::script::Act;
+use crate::script::{Act, Quoting};
 
 /// What a flood on stderr says.
 pub(crate) const CHATTER: &str = "a line of a flood on stderr, of no use to anybody";
@@ -60,8 +60,9 @@ pub(crate) async fn run(engine: &Engine, act: &Act, frame: &Frame, revision: Rev
         }
         Act::Status { status, kind, body } => {
             let body = filled(body, frame);
-            outlet.send(Out::Status { status: *status, kind: kind.clone(), body }).await;
+            outlet.send(Out::Status { status: *status, kind: kind.clone(), body, header: None }).await;
         }
+        Act::Quote(quoting) => quotes::say(engine, *quoting, frame, outlet).await,
         Act::Cut => outlet.send(Out::Cut(false)).await,
         Act::CutToResume => outlet.send(Out::Cut(true)).await,
     }
@@ -80,6 +81,7 @@ fn is_beside(act: &Act) -> bool {
             | Act::Flood(_)
             | Act::Stderr(_)
             | Act::Run
+            | Act::Quote(Quoting::Stderr | Quoting::Stdout)
             | Act::CutToResume
     )
 }

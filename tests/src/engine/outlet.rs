@@ -1,5 +1,7 @@
 //! Where an answer goes: the one channel between the interpreter and a transport.
 
+use std::sync::Arc;
+
 use tokio::sync::mpsc;
 
 /// Something to send.
@@ -23,6 +25,8 @@ pub enum Out {
         kind: String,
         /// The body.
         body: String,
+        /// One more header.
+        header: Option<(&'static str, String)>,
     },
     /// HTTP: the stream begins and ends here; with `true`, it can be resumed.
     Cut(bool),
@@ -34,6 +38,7 @@ pub struct Outlet {
     sender: mpsc::Sender<Out>,
     closing_cancels: bool,
     session: String,
+    given: Arc<str>,
 }
 
 impl Outlet {
@@ -41,13 +46,13 @@ impl Outlet {
     #[must_use]
     pub fn new(closing_cancels: bool) -> (Outlet, mpsc::Receiver<Out>) {
         let (sender, receiver) = mpsc::channel(64);
-        (Outlet { sender, closing_cancels, session: String::new() }, receiver)
+        (Outlet { sender, closing_cancels, session: String::new(), given: Arc::from("") }, receiver)
     }
 
     /// An outlet onto a channel that is there already.
     #[must_use]
     pub fn onto(sender: mpsc::Sender<Out>) -> Outlet {
-        Outlet { sender, closing_cancels: false, session: String::new() }
+        Outlet { sender, closing_cancels: false, session: String::new(), given: Arc::from("") }
     }
 
     /// The same, into this session.
@@ -55,6 +60,19 @@ impl Outlet {
     pub fn of(mut self, session: &str) -> Outlet {
         self.session = session.into();
         self
+    }
+
+    /// The same for a request with this head.
+    #[must_use]
+    pub fn given(mut self, head: &str) -> Outlet {
+        self.given = head.into();
+        self
+    }
+
+    /// The head of the request; empty where there is none.
+    #[must_use]
+    pub fn head(&self) -> &str {
+        &self.given
     }
 
     /// The session it leads into; empty where there is none.

@@ -1,6 +1,7 @@
 //! A gateway's configuration, put together by a test.
 
 use crate::frame::quote;
+use crate::gateway::ADMIN_TOKEN;
 use crate::process::Program;
 use crate::upstream::{Upstream, Way};
 
@@ -8,6 +9,7 @@ use crate::upstream::{Upstream, Way};
 #[derive(Clone, Debug, Default)]
 pub struct Config {
     server: String,
+    admin: String,
     sections: String,
     env: Vec<(String, String)>,
 }
@@ -51,6 +53,14 @@ impl Config {
         self
     }
 
+    /// With more keys in `[admin]`.
+    #[must_use]
+    pub fn admin(mut self, keys: &str) -> Config {
+        self.admin.push_str(keys);
+        self.admin.push('\n');
+        self
+    }
+
     /// With a variable in the gateway's own environment.
     #[must_use]
     pub fn env(mut self, name: &str, value: &str) -> Config {
@@ -77,8 +87,8 @@ impl Config {
     #[must_use]
     pub fn text(&self, port: u16, admin_port: u16) -> String {
         format!(
-            "[server]\nlisten = \"127.0.0.1:{port}\"\n{}\n[admin]\nlisten = \"127.0.0.1:{admin_port}\"\n{}",
-            self.server, self.sections
+            "[server]\nlisten = \"127.0.0.1:{port}\"\n{}\n[admin]\nlisten = \"127.0.0.1:{admin_port}\"\ntoken = \"{ADMIN_TOKEN}\"\n{}\n{}",
+            self.server, self.admin, self.sections
         )
     }
 }

@@ -11,6 +11,18 @@ pub struct History {
     pub complaints: Vec<String>,
     /// The nonce of each call that ran, by the upstreams' own log.
     pub ran: Vec<String>,
+    /// The same, each with when it began to run, in microseconds since the epoch.
+    pub ran_at: Vec<(String, u64)>,
+    /// The calls of earlier histories that ended without an answer of their own.
+    pub over: Vec<Over>,
+    /// The most memory that the gateway was seen with, and what it may have, in KiB.
+    pub peak: Option<(u64, u64)>,
+    /// What all secrets of the gateway's configuration have in common: none of them may be told to anybody, in any form.
+    pub canaries: Vec<String>,
+    /// What the gateway shows and keeps beside its answers and its log, each with where.
+    pub pages: Vec<(String, String)>,
+    /// The times in which one principal held all that it could get.
+    pub sieges: Vec<Siege>,
     /// What the healthy upstreams were before, and are after.
     pub kept: Vec<Kept>,
     /// What still runs at upstreams that are well though whoever called has given it up, in words.
@@ -23,6 +35,30 @@ pub struct History {
     pub stderr: Vec<(Duration, String)>,
     /// How each fault was seen from outside.
     pub sights: Vec<Sight>,
+}
+
+/// A time in which one principal held all that it could get of something, and others called.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Siege {
+    /// Of what.
+    pub of: String,
+    /// How much of it.
+    pub held: usize,
+    /// From when to when, in microseconds since the epoch.
+    pub time: (u64, u64),
+    /// Each other principal, and what came of a new client of it that went through a whole session.
+    pub others: Vec<(String, Result<Duration, String>)>,
+}
+
+/// A call that ended without an answer of its own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Over {
+    /// Its nonce.
+    pub nonce: String,
+    /// When it ended, in microseconds since the epoch.
+    pub at: u64,
+    /// Whether its caller was told that nothing of it was sent.
+    pub is_unsent: bool,
 }
 
 /// One call of a tool that echoes its nonce.
@@ -44,6 +80,38 @@ pub struct Made {
     pub deadline: Option<Duration>,
     /// Its outcomes.
     pub ends: Vec<End>,
+    /// Which client made it.
+    pub caller: usize,
+    /// For which principal.
+    pub principal: &'static str,
+    /// When it ended, in microseconds since the epoch.
+    pub ended: u64,
+}
+
+impl Made {
+    /// Whether it has one answer, and that is a result.
+    #[must_use]
+    pub fn is_answered(&self) -> bool {
+        matches!(self.ends.as_slice(), [End::Result { .. }])
+    }
+
+    /// Whether it began and ended within this time.
+    #[must_use]
+    pub fn is_within(&self, (begin, end): (u64, u64)) -> bool {
+        let took = u64::try_from(self.took.as_micros()).unwrap_or(u64::MAX);
+        self.ended <= end && self.ended.saturating_sub(took) >= begin
+    }
+
+    /// Where it has no answer of its own: that it is over.
+    #[must_use]
+    pub fn over(&self) -> Option<Over> {
+        let is_unsent = match self.ends.as_slice() {
+            [] | [End::Closed] => false,
+            [End::Error { message, .. }] => message.contains("was not sent"),
+            _ => return None,
+        };
+        Some(Over { nonce: self.nonce.clone(), at: self.ended, is_unsent })
+    }
 }
 
 /// An outcome.
@@ -62,6 +130,8 @@ pub enum End {
         id: String,
         /// Its text.
         message: String,
+        /// Its data, raw.
+        data: String,
     },
     /// The connection ended.
     Closed,

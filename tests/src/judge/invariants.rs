@@ -1,13 +1,15 @@
-//! The seven invariants, each a function from a history to what breaks it.
+//! The invariants, each a function from a history to what breaks it.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
+use crate::canary::{found, needles};
 use crate::engine::acts::CHATTER;
 use crate::frame::{Frame, shorten};
 use crate::judge::history::{Census, End, History, Made};
+use crate::log;
 
-/// One of the seven.
+/// One of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Invariant {
     /// I1: every call gets one outcome in time, its own, under its own id.
@@ -24,6 +26,14 @@ pub enum Invariant {
     AtMostOnce,
     /// I7: a fault can be seen, and that it is over too.
     Visible,
+    /// What has ended does not run: not at all where it was said that nothing was sent, and soon or never otherwise.
+    Ended,
+    /// No client goes without answers while others have them, and no principal while another one holds all that it can get.
+    Fair,
+    /// What the gateway keeps stays under its ceiling.
+    Ceiling,
+    /// No secret of the configuration is told to anybody.
+    Secret,
 }
 
 /// A breach of an invariant, in words.
@@ -64,6 +74,10 @@ pub fn judge(history: &History, terms: &Terms) -> Vec<Breach> {
         (Invariant::Quiet, quiet(&history.stderr, terms)),
         (Invariant::AtMostOnce, at_most_once(&history.ran)),
         (Invariant::Visible, visible(history)),
+        (Invariant::Ended, ended(history)),
+        (Invariant::Fair, fair(history)),
+        (Invariant::Ceiling, ceiling(history)),
+        (Invariant::Secret, secret(history)),
     ]
     .into_iter()
     .flat_map(|(of, all)| all.into_iter().map(move |says| Breach { of, says }))
@@ -193,12 +207,17 @@ fn quiet(stderr: &[(Duration, String)], terms: &Terms) -> Vec<String> {
         if PANICS.iter().any(|words| line.contains(words)) {
             breaches.push(shorten(line));
         }
-        if let Some(upstream) = named_in(line) {
-            about.entry((upstream, words_of(line))).or_default().push(*at);
+        if let Some(upstream) = log::field(line, "upstream") {
+            about.entry((upstream.to_owned(), words_of(line))).or_default().push(*at);
         }
     }
     for ((upstream, words), mut times) in about {
-        let (most, window) = if words == Words::Ours { (terms.lines, 60) } else { (THEIR_LINES, 10) };
+        let (most, window) = match words {
+            Words::Ours => (terms.lines, 60),
+            // Where the log has no bounds, theirs have none either.
+            _ if terms.lines == usize::MAX => (usize::MAX, 10),
+            _ => (THEIR_LINES, 10),
+        };
         // A line has its time a moment after it was allowed.
         let window = Duration::from_secs(window) - MOMENT;
         times.sort_unstable();
@@ -217,7 +236,7 @@ pub fn is_used_up(stderr: &[(Duration, String)], upstream: &str, at: Duration) -
     /// The gateway keeps the rest of the twenty: for itself, and for the lines that only say how an upstream fares.
     const SURE: usize = 12;
     let is_recent = |when: Duration| when + Duration::from_secs(60) > at;
-    let is_counted = |line: &str| words_of(line) == Words::Ours && named_in(line).as_deref() == Some(upstream);
+    let is_counted = |line: &str| words_of(line) == Words::Ours && log::field(line, "upstream") == Some(upstream);
     stderr.iter().filter(|(when, line)| is_recent(*when) && is_counted(line)).count() >= SURE
 }
 
@@ -231,19 +250,12 @@ enum Words {
 
 fn words_of(line: &str) -> Words {
     match line {
-        line if line.contains(&format!("\"message\":\"{CHATTER}\"")) => Words::OnStderr,
-        line if line.contains("\"message\":\"log message of an upstream\"") => Words::Logged,
+        line if log::has_message(line, CHATTER) => Words::OnStderr,
+        line if log::has_message(line, "upstream log message") => Words::Logged,
         // How many of its lines were not logged.
-        line if line.contains("\"stream\":\"stderr\"") => Words::OnStderr,
+        line if log::field(line, "stream") == Some("stderr") => Words::OnStderr,
         _ => Words::Ours,
     }
-}
-
-/// The upstream that a line of the log is about.
-#[must_use]
-pub fn named_in(line: &str) -> Option<String> {
-    let rest = &line[line.find("\"upstream\":\"")? + "\"upstream\":\"".len()..];
-    Some(rest[..rest.find('"')?].to_owned())
 }
 
 fn at_most_once(ran: &[String]) -> Vec<String> {
@@ -253,6 +265,103 @@ fn at_most_once(ran: &[String]) -> Vec<String> {
     }
     let more = times.into_iter().filter(|(_, times)| *times > 1);
     more.map(|(nonce, times)| format!("call {nonce} ran {times} times")).collect()
+}
+
+/// So long after its end a call may begin to run: what a peer's system has taken by then cannot be had back.
+const LATEST_RUN: Duration = Duration::from_secs(20);
+
+fn ended(history: &History) -> Vec<String> {
+    let mut over: HashMap<String, (u64, bool)> = HashMap::new();
+    for ended in history.over.iter().cloned().chain(history.made.iter().filter_map(Made::over)) {
+        over.insert(ended.nonce, (ended.at, ended.is_unsent));
+    }
+    let mut breaches = Vec::new();
+    for (nonce, ran) in &history.ran_at {
+        let Some((at, is_unsent)) = over.get(nonce) else { continue };
+        let late = Duration::from_micros(ran.saturating_sub(*at));
+        if *is_unsent {
+            breaches.push(format!("call {nonce} was said not to have been sent, and ran"));
+        } else if late > LATEST_RUN {
+            breaches.push(format!("call {nonce} ran {late:?} after its end"));
+        }
+    }
+    breaches
+}
+
+/// So many answers of one client make it odd that another has none.
+const MANY_ANSWERS: usize = 100;
+/// So many calls without an answer are more than chance.
+const MANY_CALLS: usize = 5;
+
+/// So many answers each principal has in a siege, and its new client and half of its calls are served as fast as this.
+const FEWEST_ANSWERS: usize = 4;
+const FAST: Duration = Duration::from_secs(4);
+
+/// So many calls of each principal end in a siege before it is over.
+const JUDGED_BY: usize = 2 * FEWEST_ANSWERS;
+
+/// Whether each of these principals has ended as many calls as a siege is judged by that has lasted since then.
+#[must_use]
+pub fn has_enough(made: &[Made], principals: &[&str], since: u64) -> bool {
+    principals.iter().all(|principal| of_siege(made, principal, (since, u64::MAX)).count() >= JUDGED_BY)
+}
+
+/// The calls by which it is judged how a principal fares in a time.
+fn of_siege<'a>(made: &'a [Made], principal: &str, time: (u64, u64)) -> impl Iterator<Item = &'a Made> {
+    let is_of =
+        move |made: &&Made| !made.may_fail && !made.given_up && made.principal == principal && made.is_within(time);
+    made.iter().filter(is_of)
+}
+
+fn fair(history: &History) -> Vec<String> {
+    let mut clients: BTreeMap<usize, (usize, usize)> = BTreeMap::new();
+    let of_the_well = || history.made.iter().filter(|made| !made.may_fail && !made.given_up);
+    for made in of_the_well() {
+        let (calls, answers) = clients.entry(made.caller).or_default();
+        *calls += 1;
+        *answers += usize::from(made.is_answered());
+    }
+    let most = clients.values().map(|(_, answers)| *answers).max().unwrap_or_default();
+    let starved = clients.iter().filter(|(_, (calls, answers))| *calls >= MANY_CALLS && *answers == 0);
+    let says = |caller: &usize| format!("client {caller} has no answer, and another one has {most}");
+    let mut breaches: Vec<String> = starved.filter(|_| most >= MANY_ANSWERS).map(|(caller, _)| says(caller)).collect();
+    for siege in &history.sieges {
+        let (of, held) = (&siege.of, siege.held);
+        if held == 0 {
+            breaches.push(format!("nothing was held of {of}: that was no siege"));
+        }
+        for (principal, new) in &siege.others {
+            let made: Vec<&Made> = of_siege(&history.made, principal, siege.time).collect();
+            let fast = made.iter().filter(|made| made.is_answered() && made.took <= FAST).count();
+            if fast < FEWEST_ANSWERS.max(made.len() / 2) {
+                let calls = made.len();
+                breaches
+                    .push(format!("{principal} had {fast} of {calls} calls answered while another held {held} {of}"));
+            }
+            match new {
+                Ok(took) if *took <= FAST => {}
+                what => breaches.push(format!("a new client of {principal} while another held {held} {of}: {what:?}")),
+            }
+        }
+    }
+    breaches
+}
+
+fn ceiling(history: &History) -> Vec<String> {
+    let over = history.peak.filter(|(peak, most)| peak > most);
+    over.map(|(peak, most)| format!("{peak} KiB at the most, and {most} are allowed")).into_iter().collect()
+}
+
+fn secret(history: &History) -> Vec<String> {
+    let needles: Vec<String> = history.canaries.iter().flat_map(|stem| needles(stem)).collect();
+    let errors = history.made.iter().flat_map(|made| &made.ends).flat_map(|end| match end {
+        End::Error { message, data, .. } => vec![("a client's error", message), ("the data of a client's error", data)],
+        _ => Vec::new(),
+    });
+    let lines = history.stderr.iter().map(|(_, line)| ("the log", line));
+    let pages = history.pages.iter().map(|(place, page)| (place.as_str(), page));
+    let told = errors.chain(lines).chain(pages);
+    told.filter_map(|(place, text)| Some(format!("in {place}: {}", found(text, &needles)?))).collect()
 }
 
 fn visible(history: &History) -> Vec<String> {

@@ -5,8 +5,9 @@ use std::time::Duration;
 use crate::cable::Carries;
 use crate::journal::Order;
 use crate::machine::place::Place;
+use crate::machine::rules::rules;
 use crate::process;
-use crate::script::{Act, Rule};
+use crate::script::{Quoting, Rule};
 use crate::seed::Seed;
 use crate::upstream::Way;
 
@@ -61,6 +62,18 @@ pub enum Kind {
     Cut,
     /// The stream ends within the answer.
     Half,
+    /// It stops reading, while calls come that are longer than its pipe.
+    StopsReading,
+    /// Answers in which a key of the protocol stands twice.
+    Doubled,
+    /// An answer that is nested ever so deep.
+    Deep,
+    /// An answer with as many members as there is room for.
+    Wide,
+    /// It quotes what it was given: credentials in headers and address, secrets in its environment.
+    Quotes(Quoting),
+    /// The gateway itself stands still for longer than a call may take.
+    Freeze,
     /// The wire carries in pieces.
     Pieces,
     /// The wire is slow.
@@ -92,7 +105,7 @@ pub enum Shown {
     Ailing,
 }
 
-const ON_STDIO: [Kind; 18] = [
+const ON_STDIO: [Kind; 27] = [
     Kind::Kill,
     Kind::Exit,
     Kind::CrashLoop,
@@ -111,9 +124,18 @@ const ON_STDIO: [Kind; 18] = [
     Kind::IllTypedIds,
     Kind::Both,
     Kind::NotText,
+    Kind::StopsReading,
+    Kind::Doubled,
+    Kind::Deep,
+    Kind::Wide,
+    Kind::Quotes(Quoting::Error),
+    Kind::Quotes(Quoting::Stderr),
+    Kind::Quotes(Quoting::Stdout),
+    Kind::Quotes(Quoting::Exit),
+    Kind::Freeze,
 ];
 
-const ON_HTTP: [Kind; 23] = [
+const ON_HTTP: [Kind; 32] = [
     Kind::Hang,
     Kind::Late,
     Kind::Flood,
@@ -137,14 +159,17 @@ const ON_HTTP: [Kind; 23] = [
     Kind::BrokenWire,
     Kind::SpoiltAnswers,
     Kind::SpoiltQuestions,
+    Kind::Doubled,
+    Kind::Deep,
+    Kind::Wide,
+    Kind::Quotes(Quoting::Status(401)),
+    Kind::Quotes(Quoting::Status(403)),
+    Kind::Quotes(Quoting::Status(500)),
+    Kind::Quotes(Quoting::Location),
+    Kind::Quotes(Quoting::Challenge),
+    Kind::Quotes(Quoting::Error),
 ];
 
-/// The answer that a call would have had.
-const GOOD: &str = "{\"jsonrpc\":\"2.0\",\"id\":$ID,\"result\":{\"resultType\":\"complete\",\"content\":[{\"type\":\"text\",\"text\":\"$NONCE\"}]}}";
-/// An answer that must reach nobody, under an id to be filled in.
-const FOREIGN: &str =
-    "{\"jsonrpc\":\"2.0\",\"id\":@,\"result\":{\"content\":[{\"type\":\"text\",\"text\":\"nonce-foreign-0 \"}]}}";
-const BOTH: &str = "{\"jsonrpc\":\"2.0\",\"id\":$ID,\"result\":{},\"error\":{\"code\":1,\"message\":\"both\"}}";
 /// The longest message that the machine's gateway takes from an upstream, in MiB.
 pub const MESSAGE_MAX_MIB: usize = 4;
 /// How much later than the deadline of its call a late answer comes.
@@ -176,6 +201,10 @@ impl Kind {
             K::LostSessions,
             K::Pieces,
             K::SlowWire,
+            K::Wide,
+            K::Quotes(Quoting::Stderr),
+            K::Quotes(Quoting::Stdout),
+            K::Freeze,
         ];
         !harmless.contains(&self)
     }
@@ -183,20 +212,27 @@ impl Kind {
     /// Whether its calls do not end before their deadline, or before it is taken out.
     #[must_use]
     pub fn holds_calls(self) -> bool {
-        matches!(self, Kind::Hang | Kind::Stop | Kind::DeadWire | Kind::GluedText)
+        matches!(self, Kind::Hang | Kind::Stop | Kind::StopsReading | Kind::DeadWire | Kind::GluedText)
+    }
+
+    /// Whether calls take their whole time under it, whoever makes them.
+    #[must_use]
+    pub fn is_slow(self) -> bool {
+        self.holds_calls() || matches!(self, Kind::Late | Kind::CrashLoop | Kind::Freeze)
     }
 
     /// Whether it is over by itself, or nothing happens any more, as soon as it has been met.
     #[must_use]
     pub fn passes(self) -> bool {
         use Kind as K;
-        matches!(self, K::Kill | K::SlowStart | K::HugeLine | K::Flood | K::StderrFlood)
+        matches!(self, K::Kill | K::SlowStart | K::HugeLine | K::Flood | K::StderrFlood | K::Freeze)
     }
 
     /// Whether it ends the process.
     #[must_use]
     pub fn ends_process(self) -> bool {
-        matches!(self, Kind::Kill | Kind::Exit | Kind::CrashLoop | Kind::HalfThenExit | Kind::SlowStart)
+        use Kind as K;
+        matches!(self, K::Kill | K::Exit | K::CrashLoop | K::HalfThenExit | K::SlowStart | K::Quotes(Quoting::Exit))
     }
 
     /// How it is shown that something ails the upstream as a whole, for as long as it lasts.
@@ -205,8 +241,9 @@ impl Kind {
         match self {
             // Over before anybody looks, on a machine that is busy: what remains of it is the count.
             Kind::Kill | Kind::SlowStart => Shown::Counted,
-            Kind::Exit | Kind::CrashLoop | Kind::HalfThenExit => Shown::Down,
-            Kind::Stop | Kind::DeadWire | Kind::Status(500..) => Shown::Ailing,
+            Kind::Exit | Kind::CrashLoop | Kind::HalfThenExit | Kind::Quotes(Quoting::Exit) => Shown::Down,
+            Kind::Stop | Kind::StopsReading | Kind::DeadWire | Kind::Status(500..) => Shown::Ailing,
+            Kind::Quotes(Quoting::Status(_) | Quoting::Challenge) => Shown::Ailing,
             _ => Shown::Nowhere,
         }
     }
@@ -214,7 +251,8 @@ impl Kind {
     /// Whether something of it is counted. What does no harm and breaks no rule is not.
     #[must_use]
     pub fn is_counted(self) -> bool {
-        !matches!(self, Kind::Flood | Kind::LostSessions | Kind::Pieces | Kind::SlowWire | Kind::Twice)
+        use Kind as K;
+        !matches!(self, K::Flood | K::LostSessions | K::Pieces | K::SlowWire | K::Twice | K::Wide | K::Freeze)
     }
 
     fn carries(self) -> Option<Carries> {
@@ -228,50 +266,6 @@ impl Kind {
             Kind::SpoiltAnswers => Some(Carries::Spoilt),
             Kind::SpoiltQuestions => Some(Carries::SpoiltQuestions),
             _ => None,
-        }
-    }
-
-    fn rules(self, way: Way, late: Duration) -> Vec<Rule> {
-        let echo = |acts: Vec<Act>| vec![Rule::on_tool("echo", acts)];
-        // What loses its answer has run all the same: whoever sends it again is found out.
-        let ran = |acts: &[Act]| echo([&[Act::Run], acts].concat());
-        let few = |acts: Vec<Act>, times: usize| vec![Rule { times, ..Rule::on_tool("echo", acts) }];
-        let foreign = |id: &str| FOREIGN.replace('@', id);
-        let stream = |frames: &[&str]| {
-            let events: String = frames.iter().map(|frame| format!("data: {frame}\n\n")).collect();
-            Act::status(200, "text/event-stream", &events)
-        };
-        // On stdio the strangers come first and then the ordinary answer; in a stream all of it is one.
-        let strangers = |id: &str| match way {
-            Way::Stdio => echo(vec![Act::Write(format!("{}\n", foreign(id)))]),
-            Way::Http => ran(&[stream(&[&foreign(id), GOOD])]),
-        };
-        match self {
-            Kind::Exit => ran(&[Act::Exit(42)]),
-            Kind::CrashLoop => [ran(&[Act::Exit(3)]), vec![Rule::on("*", vec![Act::Exit(3)])]].concat(),
-            Kind::HalfThenExit => ran(&[Act::Write("{\"jsonrpc\":\"2.0\",\"id\":".into()), Act::Exit(0)]),
-            Kind::SlowStart => {
-                ["initialize", "server/discover"].map(|method| Rule::on(method, vec![Act::Delay(1_500)])).to_vec()
-            }
-            Kind::Hang => ran(&[Act::Hang]),
-            Kind::Late => echo(vec![Act::Late(u64::try_from(late.as_millis()).expect("it is short"))]),
-            Kind::Garbage => echo(vec![Act::Write("[INFO] {not json}\n\n\r\n   \nready\n".repeat(50))]),
-            Kind::GluedText => ran(&[Act::Frame(format!("Loading...{GOOD}"))]),
-            Kind::HugeLine => few(vec![Act::WriteLong(MESSAGE_MAX_MIB << 21)], 1),
-            Kind::Flood => few(vec![Act::Flood(5_000)], 3),
-            Kind::StderrFlood => few(vec![Act::Stderr(100_000)], 1),
-            Kind::Twice if way == Way::Http => ran(&[stream(&[GOOD, GOOD])]),
-            Kind::Twice => ran(&[Act::Frame(format!("{GOOD}\n{GOOD}"))]),
-            Kind::UnknownIds => strangers("987654321987"),
-            Kind::IllTypedIds => strangers("\"$ID\""),
-            Kind::Both => ran(&[Act::Frame(BOTH.into())]),
-            Kind::NotText => echo(vec![Act::WriteHex("7b226a736f6e727063223a22322e30ff227d0a".into())]),
-            Kind::Status(status) => ran(&[Act::status(status, "text/plain", "not now")]),
-            Kind::WrongKind => ran(&[Act::status(200, "text/html", "<html>log in</html>")]),
-            Kind::Empty => ran(&[Act::status(200, "application/json", "")]),
-            Kind::Cut => ran(&[Act::Cut]),
-            Kind::Half => echo(vec![Act::Half]),
-            _ => Vec::new(),
         }
     }
 }
@@ -298,7 +292,7 @@ impl Fault {
 
     /// Puts it in.
     pub async fn inject(&self, place: &Place) {
-        let rules = self.kind.rules(place.upstream.way(), self.late);
+        let rules = rules(self.kind, place.upstream.way(), self.late);
         if !rules.is_empty() {
             self.order(place, rules).await;
         }
@@ -307,7 +301,7 @@ impl Fault {
         }
         match self.kind {
             Kind::Kill | Kind::SlowStart => place.signal("KILL"),
-            Kind::Stop => place.signal("STOP"),
+            Kind::Stop | Kind::StopsReading => place.signal("STOP"),
             Kind::LostSessions => place.forgets().await,
             _ => {}
         }
@@ -315,7 +309,7 @@ impl Fault {
 
     /// Takes it out.
     pub async fn heal(&self, place: &Place) {
-        if !self.kind.rules(place.upstream.way(), self.late).is_empty() {
+        if !rules(self.kind, place.upstream.way(), self.late).is_empty() {
             self.order(place, Vec::new()).await;
         }
         if let Some(cable) = &place.cable {
@@ -324,7 +318,7 @@ impl Fault {
         if self.kind == Kind::LostSessions {
             place.is_known_again().await;
         }
-        if self.kind == Kind::Stop && place.pid().is_some_and(process::is_alive) {
+        if matches!(self.kind, Kind::Stop | Kind::StopsReading) && place.pid().is_some_and(process::is_alive) {
             place.signal("CONT");
         }
     }
@@ -333,7 +327,7 @@ impl Fault {
     async fn order(&self, place: &Place, rules: Vec<Rule>) {
         match self.kind.ends_process() {
             true => place.upstream.order(Order::Rules(rules)).await,
-            false => place.upstream.order_now(Order::Rules(rules)).await,
+            false => place.order_now(Order::Rules(rules)).await,
         }
     }
 }

@@ -4,6 +4,7 @@
 use std::time::{Duration, Instant};
 
 use crate::client::{Request, tool};
+use crate::journal::now;
 use crate::judge::{self, history::End, history::Made};
 use crate::machine::load::{LOST_AFTER, end, request};
 use crate::machine::stage::Stage;
@@ -130,5 +131,8 @@ async fn one(
         took: begun.elapsed(),
         deadline: stage.deadline,
         ends,
+        caller,
+        principal: stage.callers[caller].principal,
+        ended: now(),
     }
 }

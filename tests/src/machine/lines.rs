@@ -2,13 +2,15 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use crate::log;
+
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 /// What stands before the time of day.
-const BEFORE: (&str, usize) = ("\"timestamp\":\"", "2026-01-01T".len());
+const DATE: &str = "2026-01-01T";
 
 /// How long ago a line was written, where it says so and it is not hours.
 pub(crate) fn age(line: &str, now: SystemTime) -> Option<Duration> {
-    let text = line.get(line.find(BEFORE.0)? + BEFORE.0.len() + BEFORE.1..)?;
+    let text = log::time(line)?.get(DATE.len()..)?;
     let mut parts = text[..text.find('Z')?].split(':').map(|part| part.parse::<f64>().ok());
     let seconds = parts.next()?? * 3600.0 + parts.next()?? * 60.0 + parts.next()??;
     let since = now.duration_since(UNIX_EPOCH).ok()?.as_secs_f64() % DAY.as_secs_f64();

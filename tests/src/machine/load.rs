@@ -9,8 +9,11 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::client::{Answer, Request, tool};
+use crate::journal::now;
+use crate::judge::invariants::has_enough;
 use crate::judge::{self, history::End, history::Made};
 use crate::machine::given_up::give_up;
+use crate::machine::setting::INNOCENT;
 use crate::machine::stage::{Ids, Stage, UPSTREAMS};
 use crate::seed::Seed;
 
@@ -71,6 +74,13 @@ impl Load {
         }
     }
 
+    /// Whether each innocent principal has ended as many calls since then as a siege is judged by.
+    #[must_use]
+    pub(crate) fn has_enough(&self, since: u64) -> bool {
+        let made = self.shared.made.lock().unwrap_or_else(PoisonError::into_inner);
+        has_enough(&made, &INNOCENT, since)
+    }
+
     /// What was made since this was last asked.
     #[must_use]
     pub fn take(&self) -> Vec<Made> {
@@ -89,7 +99,7 @@ impl Load {
 
 async fn work(shared: Arc<Shared>, caller: usize, mut seed: Seed) {
     while !shared.stop.is_cancelled() {
-        let at = seed.below(UPSTREAMS);
+        let at = shared.stage.may_call(caller, seed.below(UPSTREAMS));
         let is_given_up = seed.chance(GIVEN_UP);
         let made = match is_given_up {
             true => give_up(&shared.stage, caller, at, &mut seed).await,
@@ -113,6 +123,7 @@ pub async fn call(stage: &Stage, caller: usize, at: usize, seed: &mut Seed) -> M
 
 /// One call whose arguments hold so many bytes beside the nonce.
 pub(crate) async fn call_with(stage: &Stage, caller: usize, at: usize, filling: usize, seed: &mut Seed) -> Made {
+    let number = caller;
     let (place, caller) = (&stage.places[at], &stage.callers[caller]);
     let nonce = judge::nonce();
     let id = id(&place.upstream.name, &nonce, caller.ids, seed);
@@ -123,7 +134,9 @@ pub(crate) async fn call_with(stage: &Stage, caller: usize, at: usize, filling: 
     let may_fail = sickness % 2 == 1 || place.sickness() != sickness;
     let ends = answer.map(end).into_iter().collect();
     let upstream = place.upstream.name.clone();
-    Made { upstream, may_fail, given_up: false, id, nonce, took, deadline: stage.deadline, ends }
+    let deadline = stage.deadline;
+    let (principal, ended) = (caller.principal, now());
+    Made { upstream, may_fail, given_up: false, id, nonce, took, deadline, ends, caller: number, principal, ended }
 }
 
 fn id(upstream: &str, nonce: &str, ids: Ids, seed: &mut Seed) -> String {
@@ -149,7 +162,10 @@ pub(crate) fn end(answer: Option<Answer>) -> End {
     let Some(frame) = &answer.frame else { return End::Closed };
     let id = frame.id_text().to_owned();
     match &frame.error {
-        Some(_) => End::Error { id, message: answer.message() },
+        Some(_) => {
+            let data = answer.error_value()["data"].to_string();
+            End::Error { id, message: answer.message(), data }
+        }
         None => End::Result { id, nonce: judge::echoed(&answer) },
     }
 }

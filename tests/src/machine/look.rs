@@ -38,7 +38,8 @@ pub fn total(metrics: &str, name: &str, fits: impl Fn(&str) -> bool) -> f64 {
 pub fn trouble(metrics: &str, upstream: &str) -> f64 {
     let label = format!("upstream=\"{upstream}\"");
     let of = |labels: &str| labels.contains(&label);
-    let bad = ["timeout", "rpc_error", "upstream_unavailable"].map(|outcome| format!("outcome=\"{outcome}\""));
+    let bad = ["timeout", "rpc_error", "upstream_unavailable", "busy", "bad_answer", "outcome_unknown"];
+    let bad = bad.map(|outcome| format!("outcome=\"{outcome}\""));
     let counted = ["restarts", "protocol_violations", "child_stderr_lines"];
     let names = counted.map(|name| match name {
         "restarts" => "trunkline_upstream_restarts_total".to_owned(),

@@ -2,12 +2,18 @@
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use crate::cable::Cable;
 use crate::journal::{Event, Order, What};
+use crate::machine::siege::GATE;
 use crate::process;
 use crate::upstream::Upstream;
 use crate::within::until;
+
+/// How long an order may take to be obeyed on a crowded machine, and how often that is looked for.
+const MOMENT: Duration = Duration::from_secs(10);
+const LOOKS: Duration = Duration::from_millis(2);
 
 /// An upstream with what is known of it.
 pub struct Place {
@@ -26,11 +32,15 @@ pub struct Place {
 #[derive(Default)]
 struct Book {
     pids: Vec<u32>,
-    ran: Vec<String>,
+    ran: Vec<(String, u64)>,
     /// The ids of the calls that wait there for what never comes.
     waiting: Vec<String>,
     /// The gates at which calls have come to wait.
     reached: Vec<String>,
+    /// How many calls of sieges have come to wait.
+    besieged: usize,
+    /// How often it has reported.
+    reports: usize,
 }
 
 impl Place {
@@ -43,18 +53,20 @@ impl Place {
     /// Takes down what it has told, which is then forgotten on its tape.
     fn read(&self) -> MutexGuard<'_, Book> {
         let mut book = self.book.lock().unwrap_or_else(PoisonError::into_inner);
-        for Event { what, .. } in self.upstream.events.take() {
+        for Event { what, at, .. } in self.upstream.events.take() {
             match what {
                 What::Started { pid } => {
                     book.pids.push(pid);
                     book.waiting.clear();
                 }
+                What::Waiting { gate, .. } if gate == GATE => book.besieged += 1,
                 What::Waiting { id, gate } => {
                     book.waiting.push(id);
                     book.reached.push(gate);
                 }
                 What::Cancelled { id, .. } => book.waiting.retain(|waits| *waits != id),
-                What::Executed { nonce } => book.ran.push(nonce),
+                What::Report { .. } => book.reports += 1,
+                What::Executed { nonce } => book.ran.push((nonce, at)),
                 _ => {}
             }
         }
@@ -67,9 +79,9 @@ impl Place {
         self.read().pids.last().copied()
     }
 
-    /// The nonces of all calls that it ever ran.
+    /// The nonces of all calls that it ever ran, each with when.
     #[must_use]
-    pub fn ran(&self) -> Vec<String> {
+    pub fn ran(&self) -> Vec<(String, u64)> {
         self.read().ran.clone()
     }
 
@@ -79,6 +91,12 @@ impl Place {
         let mut book = self.read();
         let at = book.reached.iter().position(|reached| reached == gate);
         at.map(|at| book.reached.swap_remove(at)).is_some()
+    }
+
+    /// How many calls of sieges have come to wait there.
+    #[must_use]
+    pub(crate) fn besieged(&self) -> usize {
+        self.read().besieged
     }
 
     /// How many calls wait there for what never comes, and were not withdrawn. Over HTTP that is not asked: there the fault may
@@ -95,6 +113,20 @@ impl Place {
             None => self.read().pids.iter().map(ToString::to_string).collect(),
             Some(_) => self.upstream.sessions(),
         }
+    }
+
+    /// Tells it what to do, and waits until it is obeyed, a moment long where nobody may be alive to obey. The tape is no place to
+    /// wait for that: whatever is read off it here is forgotten there.
+    pub async fn order_now(&self, order: Order) {
+        let before = self.read().reports;
+        self.upstream.order(order).await;
+        self.upstream.order(Order::Report).await;
+        let obeyed = async {
+            while self.read().reports == before {
+                tokio::time::sleep(LOOKS).await;
+            }
+        };
+        let _ = tokio::time::timeout(MOMENT, obeyed).await;
     }
 
     /// Forgets all sessions.

@@ -2,17 +2,27 @@
 
 use std::time::{Duration, Instant};
 
-use crate::judge::history::{End, Kept, Made, Sight};
+use crate::judge::history::{End, Kept, Made, Siege, Sight};
 use crate::judge::invariants::is_used_up;
+use crate::log;
 use crate::machine::fault::{Fault, Kind, Shown};
-use crate::machine::load::{Load, call};
+use crate::machine::hostile;
+use crate::machine::load::{Load, call, call_with};
 use crate::machine::look;
+use crate::machine::siege;
 use crate::machine::stage::{Stage, UPSTREAMS};
 use crate::seed::Seed;
-use crate::within::within_limit;
+use crate::within::{all, within_limit};
 
+/// By how much a freeze is longer than a call may take.
+const BEYOND: Duration = Duration::from_millis(500);
+/// How many calls come to one that does not read, and how long they are.
+const LONG_CALLS: usize = 3;
+const LONG: usize = 600_000;
 /// How long a step of a round may take on a crowded machine.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// How long a siege lasts at the most, once all calls that the faults want have ended.
+const SIEGE_MAX: Duration = Duration::from_secs(20);
 
 /// How long faults are held.
 #[derive(Clone, Copy, Debug)]
@@ -27,13 +37,15 @@ pub struct Hold {
 pub struct Plan {
     seed: Seed,
     waiting: Vec<(usize, Kind)>,
+    /// Whether the slow kinds come two by two, each pair with three others.
+    is_sorted: bool,
 }
 
 impl Plan {
     /// A plan of this seed.
     #[must_use]
     pub fn new(seed: &Seed) -> Plan {
-        Plan { seed: seed.part("faults"), waiting: Vec::new() }
+        Plan { seed: seed.part("faults"), waiting: Vec::new(), is_sorted: false }
     }
 
     /// The next round: a fault, now and then two. Every kind comes before one comes again.
@@ -56,6 +68,11 @@ impl Plan {
         faults
     }
 
+    /// From now on, or no longer, the slow kinds come two by two, each pair with three others: a pair takes hardly longer than one.
+    pub fn sorts(&mut self, is_sorted: bool) {
+        self.is_sorted = is_sorted;
+    }
+
     /// How many kinds of faults are still to come before one comes again.
     #[must_use]
     pub fn left(&self) -> usize {
@@ -69,6 +86,15 @@ impl Plan {
                 *at = (*at + 2 * self.seed.below(UPSTREAMS / 2)) % UPSTREAMS;
             }
             self.seed.shuffle(&mut self.waiting);
+            if self.is_sorted {
+                let (slow, fast): (Vec<_>, Vec<_>) = self.waiting.drain(..).partition(|(_, kind)| kind.is_slow());
+                let (mut slow, mut fast) = (slow.into_iter(), fast.into_iter());
+                while slow.len() + fast.len() > 0 {
+                    self.waiting.extend(slow.by_ref().take(2).chain(fast.by_ref().take(3)));
+                }
+                // They are taken from the end.
+                self.waiting.reverse();
+            }
         }
         let (at, kind) = self.waiting.pop().expect("there are kinds of faults");
         Fault::new(at, kind, stage.deadline, &mut self.seed)
@@ -90,6 +116,12 @@ pub struct Outcome {
     pub kept: Vec<Kept>,
     /// Calls that the round itself made.
     pub made: Vec<Made>,
+    /// What came of the attack of a hostile client, in words, where that is more than a refusal.
+    pub complaints: Vec<String>,
+    /// What the hostile principal held meanwhile, and how the others fared.
+    pub siege: Option<Siege>,
+    /// What the gateway showed while the faults were there.
+    pub pages: Vec<(String, String)>,
 }
 
 /// Plays one round under a load.
@@ -99,20 +131,63 @@ pub async fn round(stage: &Stage, load: &Load, faults: &[Fault], until: Hold, se
     let mut watches = Vec::new();
     for fault in faults {
         watches.push(Watch::begin(stage, fault).await);
-        stage.places[fault.at].falls_ill(fault.kind.may_spoil());
+        // What comes at length while nobody reads it may be late.
+        let is_frozen = faults.iter().any(|other| other.kind == Kind::Freeze && other.at != fault.at);
+        stage.places[fault.at].falls_ill(fault.kind.may_spoil() || is_frozen);
         fault.inject(&stage.places[fault.at]).await;
     }
-    hold(stage, load, &sick, until).await;
     let mut outcome = Outcome::default();
-    for (fault, watch) in faults.iter().zip(&watches) {
-        let mut sight = watch.sees(stage).await;
-        let (made, clears) = got_over(stage, fault, 0, seed).await;
+    let number = seed.below(1_000_000);
+    let own = seed.clone();
+    let part = |what: &str| own.part(&format!("{what} {number}"));
+    let (mut attack, mut longer, mut siege) = (part("attack"), part("longer"), part("siege"));
+    let freeze = faults.iter().any(|fault| fault.kind == Kind::Freeze);
+    let unread = faults.iter().find(|fault| fault.kind == Kind::StopsReading).map(|fault| fault.at);
+    let (complaints, made, told) =
+        tokio::join!(hostile::attack(stage, &mut attack), long_calls(stage, unread, &mut longer), async {
+            if freeze {
+                stage.freezes(stage.deadline.unwrap_or_default() + BEYOND).await;
+            }
+            let siege = siege::lay(stage, &sick, &mut siege).await;
+            hold(stage, load, &sick, until).await;
+            match siege {
+                Some(siege) => {
+                    lasts(stage, load, siege.since()).await;
+                    Some(siege.lift().await)
+                }
+                None => None,
+            }
+        });
+    outcome.complaints = complaints;
+    outcome.siege = told;
+    outcome.made.extend(made);
+    // All of them at once: a round takes as long as the slowest.
+    outcome.sights = all(watches.iter().map(|watch| watch.sees(stage))).await;
+    outcome.pages = stage.shows(&stage.places[sick[0]].upstream.name).await;
+    let over = faults.iter().map(|fault| {
+        let mut seed = part(&format!("over {}", fault.at));
+        async move { got_over(stage, fault, 0, &mut seed).await }
+    });
+    let over = all(over).await;
+    for (sight, (made, clears)) in outcome.sights.iter_mut().zip(over) {
         outcome.made.extend(made);
         sight.clears = stage.has_pages().then_some(clears);
-        outcome.sights.push(sight);
     }
     outcome.kept = stage.kept(before);
     outcome
+}
+
+/// Calls of one that does not read, each longer than its pipe: the first is sent in part, and nothing of the others.
+async fn long_calls(stage: &Stage, at: Option<usize>, seed: &mut Seed) -> Vec<Made> {
+    let Some(at) = at else { return Vec::new() };
+    let seeds: [Seed; LONG_CALLS] = std::array::from_fn(|number| seed.part(&number.to_string()));
+    let [mut a, mut b, mut c] = seeds;
+    let (a, b, c) = tokio::join!(
+        call_with(stage, 0, at, LONG, &mut a),
+        call_with(stage, 0, at, LONG, &mut b),
+        call_with(stage, 0, at, LONG, &mut c),
+    );
+    vec![a, b, c]
 }
 
 /// Waits until enough calls have ended, of the sick and of the others.
@@ -127,6 +202,16 @@ async fn hold(stage: &Stage, load: &Load, sick: &[usize], until: Hold) {
     };
     let what = format!("calls of every upstream end while {sick:?} are sick");
     within_limit(PATIENCE, &what, met).await;
+}
+
+/// Waits until the innocent principals have ended as many calls in a siege as it is judged by. Where they starve that never comes:
+/// after a while the judge is to say so.
+async fn lasts(stage: &Stage, load: &Load, since: u64) {
+    let begun = Instant::now();
+    while !load.has_enough(since) && begun.elapsed() < SIEGE_MAX {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+        stage.log();
+    }
 }
 
 /// Takes a fault out, and waits until its upstream is well: the calls that this caller made until then, and whether the
@@ -206,7 +291,7 @@ impl Watch {
             let page = self.is_shown(&row);
             // A sick one that stays `up` in the metrics is shown as well.
             let metric = look::trouble(&metrics, &self.upstream) > self.trouble && (is_seen_down || !lasts);
-            let named = |line: &str| crate::judge::invariants::named_in(line).as_ref() == Some(&self.upstream);
+            let named = |line: &str| log::field(line, "upstream") == Some(&self.upstream);
             let log = stage.log();
             let at = log.last().map_or(Duration::ZERO, |(at, _)| *at);
             // Of an upstream that is sick again and again the log has a part only, and says so.

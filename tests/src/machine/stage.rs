@@ -1,35 +1,29 @@
 //! The stage: ten upstreams, the gateway, and the clients that call through it.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
-use bytes::Bytes;
-use hyper::Method;
-
 use crate::cable::Cable;
+use crate::canary;
 use crate::client::{Client, Desk, Reach};
-use crate::gateway::{Config, Gateway, StdioGateway};
+use crate::gateway::{ADMIN_TOKEN, Gateway, StdioGateway};
 use crate::judge::history::{Census, History, Kept};
-use crate::machine::fault::MESSAGE_MAX_MIB;
-use crate::machine::lines;
-use crate::machine::look;
+use crate::log;
+use crate::machine::guest::Guest;
 use crate::machine::place::Place;
+use crate::machine::setting::{self, ASKER, CEILING_KIB, INNOCENT};
+use crate::machine::{lines, look, siege};
+use crate::process;
 use crate::revision::Revision;
-use crate::scratch::Scratch;
-use crate::script::Script;
+use crate::scratch::{self, Scratch};
 use crate::seed::Seed;
-use crate::tape::Tape;
-use crate::upstream::{Upstream, Way};
 use crate::within::{until_within, within_limit};
 
-/// How many upstreams there are.
-pub const UPSTREAMS: usize = 10;
+pub use crate::machine::setting::UPSTREAMS;
+
 /// Which client reaches the gateway over a cable.
 pub const ON_WIRE: usize = 2;
-/// The tools of each; those that can ask have one more.
-const TOOLS: [&str; 2] = ["echo", "wait"];
-/// How long a question waits for its answer: nobody answers.
-const QUESTION: &str = "2s";
 /// How long the stage may take to stand, or to come to rest.
 const PATIENCE: Duration = Duration::from_secs(120);
 
@@ -53,8 +47,19 @@ pub enum Ids {
     Numbers,
 }
 
+/// What the gateway writes of what it does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Log {
+    /// As usual.
+    Usual,
+    /// Everything.
+    Trace,
+}
+
 /// One that calls.
 pub struct Caller {
+    /// For whom.
+    pub principal: &'static str,
     /// The client.
     pub client: Client,
     /// What it takes for ids.
@@ -71,77 +76,27 @@ pub struct Stage {
     pub deadline: Option<Duration>,
     gateway: Option<Gateway>,
     begun: Instant,
+    /// The most memory that the gateway was seen with, in KiB.
+    peak: AtomicU64,
     stderr: Mutex<Vec<(Duration, String)>>,
+    /// An upstream that the hostile principal alone calls: it asks.
+    hers: Place,
+    kept: Vec<std::path::PathBuf>,
     /// Between the gateway and the client [`ON_WIRE`].
     cable: Option<Cable>,
     _host: Option<StdioGateway>,
     _scratch: Scratch,
 }
 
-/// The revision that an upstream speaks: each is among them, on either transport.
-fn revision(number: usize) -> Revision {
-    Revision::ALL[(number / 2) % Revision::ALL.len()]
-}
-
-/// Whether an upstream asks in a way that has the gateway park a stateless client's call. Those on HTTP would open one more
-/// session for it.
-fn can_ask(number: usize) -> bool {
-    number.is_multiple_of(2) && matches!(revision(number), Revision::R2025_06_18 | Revision::R2025_11_25)
-}
-
-async fn place(number: usize, seed: &Seed) -> Place {
-    let name = format!("u{number}");
-    let quiet = |script: &mut Script| {
-        (script.journal_frames, script.journal_calls) = (false, true);
-        if can_ask(number) {
-            script.asks = true;
-            script.tools.push("ask".into());
-        }
-    };
-    let script = Script::new(&name, revision(number)).only_tools(&TOOLS).with(quiet);
-    let way = if number.is_multiple_of(2) { Way::Stdio } else { Way::Http };
-    let upstream = Upstream::start(way, script).await;
-    let cable = match way {
-        Way::Stdio => None,
-        Way::Http => Some(Cable::to(upstream.address(), seed.part(&name)).await),
-    };
-    Place::new(upstream, cable)
-}
-
-fn configuration(places: &[Place], deadline: Option<Duration>, scratch: &Scratch) -> Config {
-    let call_timeout = deadline.map_or("0".into(), |deadline| format!("\"{}ms\"", deadline.as_millis()));
-    let defaults = format!(
-        "[questions]\ntimeout = \"{QUESTION}\"\n[defaults]\ncall_timeout = {call_timeout}\nrequest_timeout = \"10s\"\nstartup_timeout = \"20s\"\n\
-         max_response = \"{MESSAGE_MAX_MIB}MiB\"\nbreaker = {{ failures = 5, open_for = \"1s\" }}\n\
-         health = {{ interval = \"3s\", timeout = \"2s\", unhealthy_after = 2 }}\n\
-         [defaults.restart]\nbackoff_min = \"100ms\"\nbackoff_max = \"500ms\"\nhealthy_after = \"1s\"\n\
-         max_restarts = 100000\nstop_timeout = \"2s\"\n"
-    );
-    let folder = |name: &str| scratch.path().join(name).display().to_string();
-    let mut config = Config::new()
-        .section(&defaults)
-        .env("XDG_CACHE_HOME", &folder("cache"))
-        .env("XDG_STATE_HOME", &folder("state"));
-    for place in places {
-        config = match &place.cable {
-            None => config.upstream(&place.upstream),
-            Some(cable) => {
-                config.section(&format!("[upstreams.{}]\nurl = \"http://{}/mcp\"", place.upstream.name, cable.address))
-            }
-        };
-    }
-    config
-}
-
 impl Stage {
     /// Sets the stage, and waits until every tool is listed.
-    pub async fn set(face: Face, deadline: Option<Duration>, seed: &Seed) -> Arc<Stage> {
+    pub async fn set(face: Face, deadline: Option<Duration>, log: Log, seed: &Seed) -> Arc<Stage> {
         let mut places = Vec::new();
         for number in 0..UPSTREAMS {
-            places.push(place(number, seed).await);
+            places.push(setting::place(number, seed).await);
         }
-        let scratch = Scratch::new();
-        let config = configuration(&places, deadline, &scratch);
+        let (scratch, hers) = (Scratch::new(), setting::hers(seed).await);
+        let config = setting::configuration(face, &places, &hers, (deadline, log), &scratch);
         let (mut gateway, mut host, mut cable) = (None, None, None);
         let mut callers = Vec::new();
         match face {
@@ -150,20 +105,22 @@ impl Stage {
                 let wire = Cable::to(address(&serving.url), seed.part("client")).await;
                 let over_wire = Reach::Url(format!("http://{}/mcp", wire.address));
                 wire.carry(crate::cable::Carries::InPieces);
+                let [ann, bob] = INNOCENT;
                 let lanes = [
-                    (serving.reach(), Revision::MODERN, Ids::Always("1")),
-                    (serving.reach(), Revision::R2025_11_25, Ids::Texts),
-                    (over_wire, Revision::R2025_06_18, Ids::Always("\"1\"")),
-                    (serving.reach(), Revision::R2025_03_26, Ids::Numbers),
+                    (ann, serving.reach(), Revision::MODERN, Ids::Always("1")),
+                    (bob, serving.reach(), Revision::R2025_11_25, Ids::Texts),
+                    (ann, over_wire, Revision::R2025_06_18, Ids::Always("\"1\"")),
+                    (bob, serving.reach(), Revision::R2025_03_26, Ids::Numbers),
                 ];
-                for (reach, revision, ids) in lanes {
+                for (principal, reach, revision, ids) in lanes {
                     let mut client = Client::open_with(&reach, revision, Desk::closed().unjudging()).await;
                     // Over the wire too it is the gateway that is asked for.
                     client.http().always("host", &address(&serving.url).to_string());
+                    client.http().always("authorization", &setting::bearer(principal));
                     if !revision.is_modern() {
                         client.greet().await;
                     }
-                    callers.push(Caller { client, ids });
+                    callers.push(Caller { principal, client, ids });
                 }
                 (gateway, cable) = (Some(serving), Some(wire));
             }
@@ -172,7 +129,7 @@ impl Stage {
                 let desk = Desk::closed().unjudging();
                 let client = Client::connect_with(&prepared.reach(), Revision::R2025_11_25, desk).await;
                 client.stdio().keep_lines();
-                callers.push(Caller { client, ids: Ids::Texts });
+                callers.push(Caller { principal: "host", client, ids: Ids::Texts });
                 host = Some(prepared);
             }
         }
@@ -182,12 +139,16 @@ impl Stage {
             deadline,
             gateway,
             begun: Instant::now(),
+            peak: AtomicU64::new(0),
             stderr: Mutex::default(),
+            hers,
+            kept: setting::KEPT.map(|name| scratch.path().join(name)).to_vec(),
             cable,
             _host: host,
             _scratch: scratch,
         };
         stage.is_listed().await;
+        siege::first(&stage).await;
         Arc::new(stage)
     }
 
@@ -201,7 +162,7 @@ impl Stage {
 
     /// Whether a question that this upstream asks of this caller would have its call parked.
     pub(crate) fn can_park(&self, caller: usize, at: usize) -> bool {
-        self.callers[caller].client.revision.is_modern() && can_ask(at)
+        self.callers[caller].client.revision.is_modern() && at == ASKER
     }
 
     /// What lies between the gateway and the client [`ON_WIRE`].
@@ -210,14 +171,30 @@ impl Stage {
         self.cable.as_ref().expect("one of the clients by HTTP comes over a cable")
     }
 
+    /// Where its endpoint is, where it has one.
+    #[must_use]
+    pub fn endpoint(&self) -> Option<std::net::SocketAddr> {
+        self.gateway.as_ref().map(|gateway| address(&gateway.url))
+    }
+
+    /// The gateway stands still for so long.
+    pub async fn freezes(&self, time: Duration) {
+        process::signal(self.pid(), "STOP");
+        tokio::time::sleep(time).await;
+        process::signal(self.pid(), "CONT");
+    }
+
+    /// Which upstream this client calls in place of one that it must leave alone: a question of a child that several principals
+    /// call has nobody to go to.
+    pub(crate) fn may_call(&self, caller: usize, at: usize) -> usize {
+        let is_others = at == ASKER && self.has_pages() && self.callers[caller].principal != INNOCENT[0];
+        if is_others { (at + 2) % UPSTREAMS } else { at }
+    }
+
     /// One more client comes, lists the tools, and goes.
     pub async fn newcomer(&self) {
-        let reach = self.gateway.as_ref().expect("it has an endpoint").reach();
-        let client = Client::connect_with(&reach, Revision::R2025_06_18, Desk::closed().unjudging()).await;
-        assert!(!client.tools().await.is_empty(), "a new client sees tools");
-        let wire = client.http();
-        let ended = wire.exchange(Method::DELETE, &wire.session(), Bytes::new(), &Tape::default()).await;
-        assert!(ended.is_ok_and(|answer| answer.status < 300), "its session is ended");
+        let guest = Guest::of(self, INNOCENT[1]).expect("it has an endpoint");
+        assert_eq!(guest.visits(None).await.map(drop), Ok(()), "a new client is served");
     }
 
     /// The gateway's process.
@@ -252,13 +229,46 @@ impl Stage {
 
     /// The lines of the log up to now, each with when it was written, or else read.
     pub fn log(&self) -> Vec<(Duration, String)> {
+        self.peak.fetch_max(process::resident_kib(self.pid()).unwrap_or_default(), Ordering::Relaxed);
         let tape =
             self.gateway.as_ref().map_or_else(|| &self.callers[0].client.stdio().stderr, |gateway| &gateway.stderr);
         let mut all = self.stderr.lock().unwrap_or_else(PoisonError::into_inner);
         let (at, now) = (self.begun.elapsed(), SystemTime::now());
         let written = |line: &str| at.saturating_sub(lines::age(line, now).unwrap_or_default());
-        all.extend(tape.take().into_iter().map(|line| (written(&line), line)));
+        // What is below `info` is looked at for secrets alone.
+        let is_kept = |line: &String| !is_detail(line) || canary::leak(line).is_some();
+        all.extend(tape.take().into_iter().filter(is_kept).map(|line| (written(&line), line)));
         all.clone()
+    }
+
+    /// What the gateway shows and keeps: its pages, what its commands say of an upstream, the command lines of its processes, and
+    /// its files. Each with where.
+    pub async fn shows(&self, upstream: &str) -> Vec<(String, String)> {
+        let mut all = Vec::new();
+        if let Some(gateway) = &self.gateway {
+            for path in ["/metrics", "/readyz?verbose", "/readyz?verbose&format=json"] {
+                all.push((path.to_owned(), self.page(path).await));
+            }
+            for arguments in [&["ls"][..], &["status", upstream, "--json"]] {
+                let said = tokio::time::timeout(PATIENCE, gateway.command(arguments).output()).await;
+                let said = said.expect("a command ends").expect("it runs");
+                all.push((
+                    arguments.join(" "),
+                    String::from_utf8_lossy(&[said.stdout, said.stderr].concat()).into_owned(),
+                ));
+            }
+        }
+        for pid in [vec![self.pid()], process::children(self.pid())].concat() {
+            all.push((format!("the command line of {pid}"), process::command_line(pid)));
+        }
+        all.extend(self.kept.iter().flat_map(|folder| scratch::texts(folder)));
+        all
+    }
+
+    /// What all secrets of its configuration have in common.
+    #[must_use]
+    pub fn canaries(&self) -> Vec<String> {
+        vec![canary::CORE.into(), ADMIN_TOKEN.into()]
     }
 
     /// Brings everything to rest that only waits for its next use, and counts what is left when nothing moves any more, or
@@ -268,7 +278,7 @@ impl Stage {
         let mut last = Census::default();
         let mut same = 0;
         loop {
-            for place in &self.places {
+            for place in self.places.iter().chain([&self.hers]) {
                 place.cable.iter().for_each(Cable::sever);
             }
             for caller in self.callers.iter().filter(|_| self.has_pages()) {
@@ -282,7 +292,8 @@ impl Stage {
             last = now;
             let is_over = match within {
                 Some(before) => now.is_within(before, spare) && self.places.iter().all(|place| place.waits() == 0),
-                None => same >= 4 && now.pending == 0,
+                // Of a stateless upstream a request is open for good: that for its changes.
+                None => same >= 4 && now.pending <= setting::STATELESS,
             };
             if is_over || begun.elapsed() > PATIENCE / 4 {
                 return last;
@@ -313,7 +324,10 @@ impl Stage {
     /// What is told by others than the callers of a load: log, side effects, stdout, complaints.
     pub fn tell(&self, history: &mut History) {
         history.stderr = self.log();
-        history.ran = self.places.iter().flat_map(Place::ran).collect();
+        history.canaries = self.canaries();
+        history.ran_at = self.places.iter().flat_map(Place::ran).collect();
+        history.ran = history.ran_at.iter().map(|(nonce, _)| nonce.clone()).collect();
+        history.peak = Some((self.peak.load(Ordering::Relaxed), CEILING_KIB));
         for place in &self.places {
             let (name, waits) = (&place.upstream.name, place.waits());
             let says = || format!("{waits} calls that were given up still run at {name}");
@@ -338,6 +352,11 @@ impl Stage {
         };
         tokio::time::timeout(PATIENCE / 4, until_within(PATIENCE, "it is well again", check)).await.is_ok()
     }
+}
+
+/// Whether a line of the log says more than is told as a rule.
+fn is_detail(line: &str) -> bool {
+    matches!(log::level(line), Some("DEBUG" | "TRACE"))
 }
 
 fn address(url: &str) -> std::net::SocketAddr {

@@ -11,25 +11,16 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use super::workplace::Workplace;
+use crate::process;
 
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// Where the gateway's binary is: `$TRUNKLINE_BIN`, else beside this test's own.
+/// Where the gateway's binary is: the one that every test takes.
 ///
 /// # Panics
 /// When it is not there.
 pub fn trunkline() -> PathBuf {
-    if let Some(given) = std::env::var_os("TRUNKLINE_BIN") {
-        return PathBuf::from(given);
-    }
-    let mut path = std::env::current_exe().expect("a test knows its own file");
-    path.pop();
-    if path.ends_with("deps") {
-        path.pop();
-    }
-    path.push("trunkline");
-    assert!(path.exists(), "{} is missing: build the workspace first", path.display());
-    path
+    process::beside(process::GATEWAY)
 }
 
 /// A running `trunkline serve`.

@@ -78,10 +78,31 @@ pub enum Act {
         /// The body.
         body: String,
     },
+    /// Quotes what came with the call: over HTTP the request's head, as a child its environment.
+    Quote(Quoting),
     /// HTTP: opens a stream of events and ends it without the answer.
     Cut,
     /// HTTP, resumable: ends the stream after its first event id; the answer waits for the one who resumes.
     CutToResume,
+}
+
+/// Where an upstream quotes what it was given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Quoting {
+    /// HTTP: in the body of this status.
+    Status(u16),
+    /// HTTP: in the `Location` of a redirect.
+    Location,
+    /// HTTP: in the `WWW-Authenticate` of a 401.
+    Challenge,
+    /// In message and data of a JSON-RPC error.
+    Error,
+    /// As a child: on stderr, before the ordinary answer.
+    Stderr,
+    /// As a child: in a line on stdout that is no message, before the ordinary answer.
+    Stdout,
+    /// As a child: in its last words on stderr.
+    Exit,
 }
 
 impl Rule {

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
-use hyper::{Method, Request};
+use hyper::{Method, Request, Uri};
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpListener;
 use tokio::sync::{Notify, mpsc};
@@ -104,9 +104,10 @@ async fn serve(host: Arc<Host>, request: Request<Incoming>) -> Result<Answer, In
         .map(|(name, value)| (name.as_str().to_owned(), String::from_utf8_lossy(value.as_bytes()).into_owned()))
         .collect();
     let method = request.method().clone();
+    let head = head(request.uri(), &headers);
     Ok(match method {
         Method::POST => match request.into_body().collect().await {
-            Ok(body) => post(&host, &headers, &body.to_bytes()).await,
+            Ok(body) => post(&host, &headers, &head, &body.to_bytes()).await,
             Err(_) => whole(400, "", ""),
         },
         Method::GET if !is_modern_only(&host) => legacy::get(&host, &headers).await,
@@ -115,7 +116,13 @@ async fn serve(host: Arc<Host>, request: Request<Incoming>) -> Result<Answer, In
     })
 }
 
-async fn post(host: &Arc<Host>, headers: &Headers, body: &Bytes) -> Answer {
+/// The head of a POST, as text.
+fn head(uri: &Uri, headers: &Headers) -> String {
+    let headers: String = headers.iter().map(|(name, value)| format!("{name}: {value}\n")).collect();
+    format!("POST {uri}\n{headers}")
+}
+
+async fn post(host: &Arc<Host>, headers: &Headers, head: &str, body: &Bytes) -> Answer {
     host.engine.note(body, headers.clone()).await;
     let frame = match Frame::parse(body) {
         Ok(frame) => frame,
@@ -130,9 +137,9 @@ async fn post(host: &Arc<Host>, headers: &Headers, body: &Bytes) -> Answer {
     }
     let claims = frame.meta("io.modelcontextprotocol/protocolVersion").is_some();
     if claims && host.engine.script.is_modern() || is_modern_only(host) {
-        modern::post(host, headers, frame).await
+        modern::post(host, headers, head, frame).await
     } else {
-        legacy::post(host, headers, frame, claims).await
+        legacy::post(host, headers, head, frame, claims).await
     }
 }
 

@@ -69,10 +69,12 @@ async fn child(socket: TcpStream, instance: usize, desk: Arc<Desk>, events: Arc<
         }
         children.push((instance, writer));
     }
-    let mut lines = BufReader::new(reader).lines();
-    while let Ok(Some(line)) = lines.next_line().await {
+    let (mut reader, mut line) = (BufReader::new(reader), String::new());
+    // A child that is killed while it writes leaves a line without an end.
+    while matches!(reader.read_line(&mut line).await, Ok(1..)) && line.ends_with('\n') {
         let event: Event = serde_json::from_str(&line).expect("a child writes events");
         events.push(Event { instance, ..event });
+        line.clear();
     }
     desk.children.lock().await.retain(|(other, _)| *other != instance);
     events.push(Event { instance, at: now(), what: What::Gone });

@@ -15,7 +15,7 @@ use crate::upstream::http::{Headers, Host, header};
 use crate::upstream::{body, stream};
 
 /// Serves one POST; `claims` says that the request says to be a stateless one.
-pub(crate) async fn post(host: &Arc<Host>, headers: &Headers, frame: Frame, claims: bool) -> Answer {
+pub(crate) async fn post(host: &Arc<Host>, headers: &Headers, head: &str, frame: Frame, claims: bool) -> Answer {
     let engine = &host.engine;
     let method = frame.method.clone().unwrap_or_default();
     let id = if frame.id.is_some() { frame.id_text().to_owned() } else { "null".into() };
@@ -44,7 +44,7 @@ pub(crate) async fn post(host: &Arc<Host>, headers: &Headers, frame: Frame, clai
         engine.declare(place, &frame);
     }
     let (outlet, receiver) = Outlet::new(false);
-    let outlet = outlet.of(place);
+    let outlet = outlet.of(place).given(head);
     if frame.method.is_none() {
         engine.answered(&frame, place).await;
         return whole(202, "", "");

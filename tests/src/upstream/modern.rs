@@ -11,13 +11,14 @@ use crate::upstream::http::{Headers, Host, header};
 use crate::upstream::stream;
 
 /// Serves one POST.
-pub(crate) async fn post(host: &Arc<Host>, headers: &Headers, frame: Frame) -> Answer {
+pub(crate) async fn post(host: &Arc<Host>, headers: &Headers, head: &str, frame: Frame) -> Answer {
     let engine = &host.engine;
     if frame.method.is_none() {
         engine.complain("a response to a stateless upstream").await;
         return whole(400, "", "");
     }
     let (outlet, receiver) = Outlet::new(true);
+    let outlet = outlet.given(head);
     if frame.id.is_none() {
         engine.notice(&frame, Revision::MODERN, &outlet).await;
         return whole(202, "", "");

@@ -23,7 +23,12 @@ pub(crate) async fn answer(host: &Arc<Host>, mut receiver: mpsc::Receiver<Out>, 
     match receiver.recv().await {
         // Cancelled: an empty stream says that nothing will come.
         None => whole(200, "text/event-stream", ""),
-        Some(Out::Status { status, kind, body }) => whole(status, &kind, body),
+        Some(Out::Status { status, kind, body, header }) => {
+            let mut answer = whole(status, &kind, body);
+            let header = header.and_then(|(name, value)| Some((name, value.parse().ok()?)));
+            header.into_iter().for_each(|(name, value)| drop(answer.headers_mut().insert(name, value)));
+            answer
+        }
         Some(Out::Refused(status, text)) => whole(status, "application/json", text),
         Some(Out::Answer(text)) if manner.answers == Answers::Auto => whole(200, "application/json", text),
         Some(first) => {

@@ -7,7 +7,7 @@ use trunkline_tests::conformance::{
     Behind, Check, Checks, Difference, Era, Leg, Setting, Status, Suite, Transport, compare,
 };
 
-use crate::accepted::ACCEPTED;
+use super::accepted::ACCEPTED;
 
 /// How often a scenario with a difference is looked at, the first time among others and then alone.
 const LOOKS: usize = 3;

@@ -5,9 +5,9 @@ use std::io::Write as _;
 
 use trunkline_tests::conformance::{Behind, Leg};
 
-use crate::accepted::ACCEPTED;
-use crate::clients::Run;
-use crate::servers::Verdict;
+use super::accepted::ACCEPTED;
+use super::clients::Run;
+use super::servers::Verdict;
 
 /// Prints the table and the notes; past the test runner, which would swallow them.
 pub(crate) fn print(verdict: &Verdict) {

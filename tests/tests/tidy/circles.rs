@@ -11,10 +11,11 @@ type Graph = BTreeMap<Module, BTreeSet<Module>>;
 /// Each circle once, as the way round it.
 pub(crate) fn find(files: &[Source]) -> Vec<String> {
     let modules: BTreeSet<Module> = files.iter().map(Source::module).collect();
+    let doors = imports::doors(files);
     let mut graph = Graph::new();
     for source in files {
         let edges = graph.entry(source.module()).or_default();
-        edges.extend(imports::of(source, &modules));
+        edges.extend(imports::of(source, &modules, &doors));
         edges.extend(imports::declared(source, &modules));
     }
     graph.remove(&Module::new()); // the root only declares
@@ -60,6 +61,12 @@ fn a_child_that_names_its_roof_closes_a_circle() {
     assert_eq!(find(&good), Vec::<String>::new());
     let bad = [roof(), file("a/b.rs", "use super::Y;"), file("a/c.rs", "")];
     assert_eq!(find(&bad), ["a → a::b → a"]);
+    let behind = [
+        file("a/mod.rs", "mod b;\npub(crate) use b::X;"),
+        file("a/b.rs", "use crate::c::Y;"),
+        file("c.rs", "use crate::a::X;"),
+    ];
+    assert_eq!(find(&behind), ["a::b → c → a::b"]);
     let round = [roof(), file("a/b.rs", "use super::c::X;"), file("a/c.rs", "use crate::a::b::Z;")];
     assert_eq!(find(&round).len(), 1);
 }

@@ -62,7 +62,7 @@ fn cells(line: &str) -> Option<[&str; 3]> {
     cells.next().is_none().then_some(three)
 }
 
-/// What stands before the names of a file's tests: `faults`, or `upstream::link::pump::tests`.
+/// What stands before the names of a file's tests: `faults`, or `upstream::transport::pipe::reader::tests`.
 fn path_of(source: &Source) -> String {
     let inner = source.path.strip_prefix("tests/tests/").map_or_else(|| source.module().join("::"), str::to_owned);
     inner.trim_end_matches(".rs").replace('/', "::")

@@ -1,18 +1,51 @@
 //! Which module a file names: `use` trees and paths in code, resolved to the files that they mean.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::tidy::source::Source;
 
-/// The modules that a file names, each as a path from the crate's root, with what it names there.
-pub(crate) fn of(source: &Source, modules: &BTreeSet<Vec<String>>) -> BTreeSet<Vec<String>> {
+/// What each door shows: a name, and the child that it comes from.
+pub(crate) type Doors = BTreeMap<Vec<String>, BTreeMap<String, Vec<String>>>;
+
+/// The doors of all files: `pub use child::Name` in a file that declares `child`.
+pub(crate) fn doors(files: &[Source]) -> Doors {
+    let modules: BTreeSet<Vec<String>> = files.iter().map(Source::module).collect();
+    let mut doors = Doors::new();
+    for source in files {
+        let own = source.module();
+        for shown in
+            source.product.split(';').filter_map(|item| item.split_once("use ").filter(|(vis, _)| vis.contains("pub")))
+        {
+            let (mut trees, tree) = (Vec::new(), shown.1.split_whitespace().collect::<String>());
+            expand(&tree, &mut Vec::new(), &mut trees);
+            for path in trees.iter().filter(|path| path.len() > 1) {
+                let whole: Vec<String> = own.iter().chain(path).cloned().collect();
+                let child = (own.len() + 1..whole.len()).rev().map(|length| whole[..length].to_vec());
+                if let Some(child) = child.into_iter().find(|child| modules.contains(child)) {
+                    let name = path.last().expect("it has two parts or more").clone();
+                    doors.entry(own.clone()).or_default().insert(name, child);
+                }
+            }
+        }
+    }
+    doors
+}
+
+/// The modules that a file names, each as a path from the crate's root. What a door shows counts as named where it stands.
+pub(crate) fn of(source: &Source, modules: &BTreeSet<Vec<String>>, doors: &Doors) -> BTreeSet<Vec<String>> {
     let own = source.module();
     let mut found = BTreeSet::new();
     for path in paths(&source.product) {
         let Some(absolute) = absolute(&own, &path) else { continue };
         let known =
             (0..=absolute.len()).rev().map(|length| absolute[..length].to_vec()).find(|path| modules.contains(path));
-        if let Some(module) = known.filter(|module| !module.is_empty() && *module != own) {
+        let Some(mut module) = known.filter(|module| !module.is_empty()) else { continue };
+        if let Some(name) = absolute.get(module.len()) {
+            while let Some(behind) = doors.get(&module).and_then(|door| door.get(name)) {
+                module = behind.clone();
+            }
+        }
+        if module != own {
             found.insert(module);
         }
     }

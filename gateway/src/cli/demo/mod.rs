@@ -1,15 +1,18 @@
 //! `trunkline demo-upstream`: a small real MCP upstream on stdin and stdout that speaks both eras.
 
+// What the eras do not share: how a request says its revision, and what a result must carry.
 mod era;
+// What the demo offers beside its tools: resources, a template, a prompt, and completions.
 mod offer;
+// One conversation on one pipe: frames in, answers out; a single owner of all that it remembers.
 mod session;
+// The demo's tools: what they are called, and what they do.
 mod tools;
 
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::sync::mpsc;
 
-use super::failure::Failure;
-use super::runtime;
+use super::process::{Failure, runtime};
 use session::Session;
 
 /// The longest line that is read; a longer one ends the program, as what follows it is a guess.

@@ -3,9 +3,10 @@
 use std::path::Path;
 
 use super::loading::{Folder, load_texts};
-use crate::config::environment::Environment;
-use crate::config::reading::Reading;
-use crate::config::{Config, check, parse_file};
+use crate::config::Config;
+use crate::config::load::{check, parse_file};
+use crate::config::read::Reading;
+use crate::config::source::Environment;
 
 fn example() -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../config.example.toml");
@@ -21,8 +22,9 @@ fn with_examples() -> String {
     example().lines().map(on).collect::<Vec<_>>().join("\n")
 }
 
-const ENV: [(&str, &str); 4] = [
+const ENV: [(&str, &str); 5] = [
     ("HOME", "/h"),
+    ("TRUNKLINE_ADMIN_TOKEN", "0123456789abcdef"),
     ("TICKETS_TOKEN", "t"),
     ("TRUNKLINE_LAPTOP_TOKEN", "0123456789abcdef"),
     ("TRUNKLINE_SIGNING_KEY", "0123456789abcdef0123456789abcdef"),

@@ -1,9 +1,9 @@
 //! Every fault is found, with its place, and no secret is shown on the way.
 
 use super::loading::{Folder, load_texts, shown};
-use crate::config::environment::Environment;
+use crate::config::source::Environment;
 use crate::config::{Inputs, load};
-use crate::upstream::config::Capabilities;
+use crate::protocol::capabilities::Capabilities;
 
 #[test]
 fn an_unknown_key_is_shown_with_its_line_and_the_nearest_known() {
@@ -104,7 +104,8 @@ fn all_faults_are_found_at_once() {
         ("unknown-transport", "40:13"),
         ("bad-value", "44:7"),
         ("useless-key", "45:8"),
-        ("bad-value", "46:11"),
+        ("bad-value", "46:13"),
+        ("bad-value", "46:25"),
         ("bad-value", "47:20"),
     ] {
         let found =
@@ -169,7 +170,7 @@ fn variables_and_flags_are_named() {
     let faults = load(Inputs { environment, flags, ..Inputs::default() }).unwrap_err().to_string();
     assert!(faults.contains("`listn` is not a key of [server]\n ┌─ environment variable TRUNKLINE_SERVER__LISTN\n = did you mean `listen`?"), "{faults}");
     assert!(faults.contains("┌─ environment variable TRUNKLINE_LOG__FORMAT\n = did you mean \"json\"?"), "{faults}");
-    assert!(faults.contains("`server.listen` has a value that cannot be used\n ┌─ flag --listen\n"), "{faults}");
+    assert!(faults.contains("invalid value for `server.listen`\n ┌─ flag --listen\n"), "{faults}");
 }
 
 #[test]
@@ -224,21 +225,23 @@ fn what_an_upstream_may_ask_is_said_of_children_only() {
     let faults = shown(&format!("{child}offer = [\"elicitation\", \"rots\"]\nsharing = \"per-client\"\n"));
     assert!(faults.contains("expected \"elicitation\", \"sampling\" or \"roots\""), "{faults}");
     assert!(faults.contains("a.toml:3:25"), "{faults}");
-    assert!(faults.contains("`upstreams.a.sharing` has a value that cannot be used"), "{faults}");
+    assert!(faults.contains("invalid value for `upstreams.a.sharing`"), "{faults}");
     let faults = shown("[upstreams.a]\nurl = \"http://h.example/\"\noffer = []\n");
     assert!(faults.contains("error[useless-key]: `offer` has no meaning"), "{faults}");
     assert!(faults.contains("over HTTP each caller's own capabilities are told; remove the key"), "{faults}");
     let of =
         |offer: &str| load_texts(&[("a.toml", &format!("{child}{offer}"))], &[]).unwrap().config.upstreams.remove(0);
-    assert_eq!(of("offer = []").offer, Capabilities::NONE);
-    assert!(of("").offer.has(Capabilities::FORM) && !of("").offer.has(Capabilities::ROOTS));
-    assert!(of("offer = [\"roots\", \"sampling\"]").offer.has(Capabilities::ROOTS.with(Capabilities::SAMPLING)));
+    assert_eq!(of("offer = []").offered(), Capabilities::NONE);
+    assert!(of("").offered().has(Capabilities::FORM) && !of("").offered().has(Capabilities::ROOTS));
+    assert!(of("offer = [\"roots\", \"sampling\"]").offered().has(Capabilities::ROOTS.with(Capabilities::SAMPLING)));
 }
 
 #[test]
 fn what_is_for_the_other_transport_is_refused() {
     let faults = shown("[upstreams.a]\nurl = \"http://h.example/\"\nhang_restart = true\n");
     assert!(faults.contains("error[useless-key]: `hang_restart` has no meaning"), "{faults}");
+    let faults = shown("[upstreams.a]\nurl = \"http://h.example/\"\nno_new_privs = true\n");
+    assert!(faults.contains("error[useless-key]: `no_new_privs` has no meaning"), "{faults}");
     let faults = shown("[upstreams.a]\ncommand = \"x\"\nbreaker = { failures = 1 }\n");
     assert!(faults.contains("error[useless-key]: `breaker` has no meaning"), "{faults}");
     let faults =
@@ -253,7 +256,7 @@ fn roots_are_file_uris() {
     let child = "[upstreams.a]\ncommand = \"x\"\n";
     for wrong in ["/home/me", "file:/home/me", "file://", "https://h/", "file:///a b", "file:///%g0", "file:///a?b"] {
         let faults = shown(&format!("{child}roots = [\"file:///ok\", \"{wrong}\"]\n"));
-        assert!(faults.contains("error[bad-value]: `upstreams.a.roots` has an item"), "{wrong}: {faults}");
+        assert!(faults.contains("error[bad-value]: invalid item in `upstreams.a.roots`"), "{wrong}: {faults}");
     }
     let of = |text: &str| load_texts(&[("a.toml", text)], &[]).unwrap().config.upstreams.remove(0).roots;
     assert_eq!(of(child), None);

@@ -5,9 +5,9 @@ use std::time::Duration;
 use sha2::{Digest, Sha256};
 
 use super::loading::{Folder, good, load_texts};
-use crate::config::environment::Environment;
+use crate::config::source::Environment;
 use crate::config::{Inputs, admin_of, load};
-use crate::upstream::config::{Breaker, Cache, Checks, EraChoice, RestartPolicy, Transport};
+use crate::upstream::config::{BreakerConfig, Cache, Checks, EraChoice, RestartPolicy, Transport};
 
 #[test]
 fn files_then_environment_then_flags() {
@@ -39,6 +39,7 @@ fn an_upstream_lies_over_the_defaults() {
         restart = { max_restarts = 3 }
         health = { timeout = '2s' }
         hang_restart = true
+        no_new_privs = false
         [upstreams.b]
         url = 'https://h.example/mcp'
         era = 'modern'
@@ -50,6 +51,7 @@ fn an_upstream_lies_over_the_defaults() {
         [defaults]
         health = { interval = '10s', unhealthy_after = 1 }
         breaker = { failures = 0, open_for = '1m' }
+        no_new_privs = true
         request_timeout = '10s'
         max_call_time = 0
         max_response = '1MiB'
@@ -69,7 +71,11 @@ fn an_upstream_lies_over_the_defaults() {
     };
     assert_eq!((&a.health, &b.health), (&health(Some(10), 2), &health(None, 5)));
     assert_eq!((a.hang_restart, b.hang_restart), (true, false));
-    assert_eq!((&a.breaker, &b.breaker), (&None, &Some(Breaker { failures: 2, open_for: Duration::from_secs(15) })));
+    assert_eq!((a.no_new_privs, b.no_new_privs), (false, true));
+    assert_eq!(
+        (&a.breaker, &b.breaker),
+        (&None, &Some(BreakerConfig { failures: 2, open_for: Duration::from_secs(15) }))
+    );
     let Transport::Http { url, headers } = &b.transport else { panic!() };
     assert_eq!(url.host(), Some("h.example"));
     assert!(headers["authorization"].is_sensitive());
@@ -94,7 +100,7 @@ fn the_signing_key_is_long_and_shown_nowhere() {
     let text = |key: &str| format!("[server.session]\nsigning_key = '{key}'\n");
     let key = "canary0123456789canary0123456789";
     let config = good(&text(key)).config;
-    assert!(config.server.session.signing_key.is_some() && !format!("{config:?}").contains("canary"));
+    assert!(config.server.session.signing_keys.len() == 1 && !format!("{config:?}").contains("canary"));
     let faults = load_texts(&[("a.toml", &text(&key[1..]))], &[]).unwrap_err().to_string();
     assert!(faults.contains("expected at least 32 characters") && !faults.contains("canary"), "{faults}");
 }
@@ -126,13 +132,14 @@ fn the_order_is_that_of_the_files() {
 
 #[test]
 fn tokens_are_hashed_at_once() {
-    let digest: [u8; 32] = Sha256::digest(b"a token of some length").into();
-    let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    let digests: [[u8; 32]; 2] =
+        [&b"another of some length"[..], b"a token of some length"].map(|token| Sha256::digest(token).into());
+    let hex: String = digests[0].iter().map(|byte| format!("{byte:02x}")).collect();
     let text = format!(
         "[auth]\nmode = 'token'\n[[auth.tokens]]\nname = 'a'\nhash = 'sha256:{hex}'\n[[auth.tokens]]\nname = 'b'\ntoken = '${{T}}'"
     );
     let auth = load_texts(&[("a.toml", &text)], &[("T", "a token of some length\n")]).unwrap().config.auth;
-    assert!(auth.tokens.iter().all(|token| token.digest == digest));
+    assert_eq!([auth.tokens[0].digest, auth.tokens[1].digest], digests);
     assert!(!format!("{auth:?}").contains("some length"));
 }
 

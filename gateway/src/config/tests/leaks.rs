@@ -3,8 +3,7 @@
 use proptest::prelude::*;
 
 use super::loading::{Folder, shown};
-use crate::config::Inputs;
-use crate::config::load;
+use crate::config::{Inputs, load};
 
 /// The secret stands wherever one can stand; `${NO}` makes every text a fault.
 const TOML: &str = r#"

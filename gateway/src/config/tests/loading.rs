@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::config::environment::Environment;
 use crate::config::fault::Faults;
+use crate::config::source::Environment;
 use crate::config::{Inputs, Loaded, load};
 
 /// A folder that goes when it is dropped.

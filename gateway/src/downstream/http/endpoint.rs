@@ -1,12 +1,17 @@
 //! What every request to the endpoint shares.
 
-use crate::call::{Grants, Handler, Principal};
+use crate::call::Handler;
+use crate::call::caller::{Grants, Principal};
+use crate::call::share::{Part, Share, Shares};
 use crate::downstream::config::Config;
 use crate::downstream::edge::Edge;
-use crate::downstream::peer::Who;
-use crate::downstream::sessions::Sessions;
-use crate::lifecycle::Tasks;
-use http::Extensions;
+use crate::downstream::edge::client_era::Who;
+use crate::downstream::listen::Arrival;
+use crate::downstream::session::table::Sessions;
+use crate::memory::Refusals;
+use crate::memory::budget::Budget;
+use crate::runtime::Tasks;
+use http::{Extensions, HeaderMap};
 use std::sync::Arc;
 
 /// The endpoint behind its service.
@@ -14,24 +19,35 @@ pub(super) struct Endpoint {
     pub(super) edge: Arc<Edge>,
     pub(super) config: Config,
     pub(super) sessions: Sessions,
+    /// The bodies of requests that are waited for.
+    pub(super) bodies: Arc<Shares>,
     anonymous: Who,
 }
 
+/// So many bodies of requests are waited for at once; one client alone gets half of them.
+const BODIES_MAX: usize = 2048;
+
 impl Endpoint {
-    pub(super) fn new(handler: Handler, config: Config, tasks: Tasks) -> Self {
-        let edge = Arc::new(Edge::new(handler, &config, tasks));
-        let sessions = Sessions::new(config.session.clone(), edge.label);
-        Self { edge, config, sessions, anonymous: Who::anonymous() }
+    pub(super) fn new(handler: Handler, config: Config, tasks: Tasks, room: (&Budget, &Refusals)) -> Self {
+        let edge = Arc::new(Edge::new(handler, &config, tasks, room));
+        let sessions = Sessions::new(config.session.clone(), edge.label, edge.budget.clone());
+        Self { edge, config, sessions, bodies: Shares::new(BODIES_MAX, Part::OfFree), anonymous: Who::anonymous() }
     }
 
     /// Whose request it is, as the layers before found out; without them there is nobody to tell apart.
-    pub(super) fn who(&self, found: &Extensions) -> Who {
-        match found.get::<Principal>() {
+    /// Where the connection is one too many of its share: that share.
+    pub(super) fn who(&self, arrival: Option<&Arrival>, found: &Extensions, headers: &HeaderMap) -> Result<Who, Share> {
+        let address = arrival.and_then(|arrival| arrival.client(headers));
+        let who = match found.get::<Principal>() {
             Some(principal) => {
                 let grants = found.get::<Grants>().cloned().unwrap_or_else(Grants::all);
-                Who { principal: principal.clone(), grants }
+                Who { principal: principal.clone(), address, grants }
             }
-            None => self.anonymous.clone(),
+            None => Who { address, ..self.anonymous.clone() },
+        };
+        match arrival.filter(|arrival| !arrival.is_admitted()) {
+            Some(arrival) if !arrival.admit(&who.share()) => Err(who.share()),
+            _ => Ok(who),
         }
     }
 }

@@ -1,47 +1,50 @@
 //! Handshake clients over HTTP: sessions by header, calls that outlive their connections.
 
 use super::endpoint::Endpoint;
-use super::heads::{named, takes_streams, version};
 use super::work::Work;
-use crate::call::{Reason, Refusal};
-use crate::downstream::asked::Asked;
-use crate::downstream::lasting::Lasting;
-use crate::downstream::legacy::Stream;
-use crate::downstream::peer::{self, Who};
-use crate::downstream::running::Running;
-use crate::downstream::session::Session;
-use crate::downstream::{batch, dialect, handshake, legacy};
-use crate::protocol::frame::Body;
+use crate::call::refusal::{Reason, Refusal};
+use crate::downstream::compat::{batch, dialect_2024_10_07};
+use crate::downstream::edge::client_era::Who;
+use crate::downstream::edge::{Heads, Stream, client_era, handshake, legacy};
+use crate::downstream::response::ResponseEncoder;
+use crate::downstream::running::{DetachedCall, RunningCall};
+use crate::downstream::session::client::Session;
+use crate::downstream::session::table::Full;
+use crate::protocol::frame::Method;
+use crate::protocol::frame::message::{Body, Id};
 use crate::protocol::meta::Meta;
-use crate::protocol::{Id, Method, Object, Revision};
-use bytes::Bytes;
-use http::HeaderMap;
+use crate::protocol::revision::Revision;
+use crate::protocol::value::Object;
 use std::sync::Arc;
 
 /// Begins an `initialize`.
 pub(super) fn initialize(
     endpoint: &Arc<Endpoint>,
     who: Who,
-    headers: &HeaderMap,
+    heads: &Heads<'_>,
     (id, params, meta): (Id, Object, Meta),
 ) -> Result<Work, Refusal> {
     // An id that the client made up is ignored; one of its own sessions means that it asks twice.
-    if named(headers).is_some_and(|session| endpoint.sessions.find(session, &who.principal).is_some()) {
+    if heads.named().is_some_and(|session| endpoint.sessions.find(session, &who.principal).is_some()) {
         return Err(Refusal::new(Reason::InvalidRequest, "this session is initialized already"));
     }
-    let asks = handshake::read(&params).ok_or_else(|| peer::invalid("`protocolVersion` must be a string"))?;
+    let asks = handshake::read(&params)?;
     let (revision, is_dialect) = (asks.revision, asks.is_dialect);
     let session = if endpoint.config.session.required {
-        endpoint.sessions.create(who, asks).map_err(|_| full())?
+        endpoint.sessions.create(who, asks).map_err(|full| {
+            let refusal = refused(&full);
+            endpoint.edge.refusals.turn_away("sessions", &refusal);
+            refusal
+        })?
     } else {
-        Arc::new(Session::single(who, revision))
+        Arc::new(Session::single(who, revision, &endpoint.edge.budget))
     };
     if session.lasts {
         session.notices.listen(&endpoint.edge, &session.caller, None);
     }
     let reply = handshake::answer(&endpoint.edge, &session.caller, meta.rest);
-    let asked = Asked::handshake(id, revision).in_dialect(is_dialect);
-    let running = Running::new(&endpoint.edge, asked, reply, None);
+    let asked = ResponseEncoder::handshake(id, revision).in_dialect(is_dialect);
+    let running = RunningCall::new(&endpoint.edge, asked, reply, None);
     Ok(Work::Handshake(session, running))
 }
 
@@ -49,32 +52,32 @@ pub(super) fn initialize(
 pub(super) fn request(
     endpoint: &Arc<Endpoint>,
     who: &Who,
-    headers: &HeaderMap,
+    heads: &Heads<'_>,
     request: (Id, Method, Object, Meta),
 ) -> Result<Work, Refusal> {
-    let session = session(endpoint, who, headers)?;
+    let session = session(endpoint, who, heads)?;
     if batch::is_method(&request.1) {
-        return Ok(match batch::begin(&endpoint.edge, &session, stream(headers), (&request.0, &request.2)) {
-            Ok(batch) => Work::Batch(session, Lasting::new(&endpoint.edge, batch)),
+        return Ok(match batch::begin(&endpoint.edge, &session, stream(heads), (&request.0, &request.2)) {
+            Ok(batch) => Work::Batch(session, DetachedCall::new(&endpoint.edge, batch)),
             Err(refusal) => {
-                let asked = Asked::handshake(request.0, session.revision());
-                let refused = Running::refused(&endpoint.edge, asked, refusal);
-                Work::Legacy(session, Lasting::new(&endpoint.edge, refused))
+                let asked = ResponseEncoder::handshake(request.0, session.revision());
+                let refused = RunningCall::refused(&endpoint.edge, asked, refusal);
+                Work::Legacy(session, DetachedCall::new(&endpoint.edge, refused))
             }
         });
     }
-    let running = legacy::request(&endpoint.edge, &session, stream(headers), request);
-    Ok(Work::Legacy(session, Lasting::new(&endpoint.edge, running)))
+    let running = legacy::request(&endpoint.edge, &session, stream(heads), request);
+    Ok(Work::Legacy(session, DetachedCall::new(&endpoint.edge, running)))
 }
 
 /// Takes a notification of a session.
 pub(super) fn notification(
     endpoint: &Endpoint,
     who: &Who,
-    headers: &HeaderMap,
+    heads: &Heads<'_>,
     (method, params, meta): (Method, Object, Meta),
 ) -> Result<(), Refusal> {
-    let session = session(endpoint, who, headers)?;
+    let session = session(endpoint, who, heads)?;
     legacy::notification(&endpoint.edge, &session, method, params, meta);
     Ok(())
 }
@@ -83,43 +86,44 @@ pub(super) fn notification(
 pub(super) fn response(
     endpoint: &Endpoint,
     who: &Who,
-    headers: &HeaderMap,
+    heads: &Heads<'_>,
     (id, body): (Option<Id>, Body),
 ) -> Result<(), Refusal> {
-    session(endpoint, who, headers).map(|session| legacy::response(&session, id.as_ref(), body))
+    session(endpoint, who, heads).map(|session| legacy::response(&session, id.as_ref(), body))
 }
 
 /// Whether a request's client can be asked on its stream.
-fn stream(headers: &HeaderMap) -> Stream {
-    if takes_streams(headers) { Stream::Taken } else { Stream::Refused }
+fn stream(heads: &Heads<'_>) -> Stream {
+    if heads.takes_streams() { Stream::Taken } else { Stream::Refused }
 }
 
 /// Begins an array of frames; `None` where nothing of it wants an answer.
 pub(super) fn batch(
     endpoint: &Arc<Endpoint>,
     who: &Who,
-    headers: &HeaderMap,
-    text: &Bytes,
+    heads: &Heads<'_>,
+    frames: batch::Frames,
 ) -> Result<Option<Work>, Refusal> {
-    let session = session(endpoint, who, headers)?;
-    let batch = batch::read(text, session.revision())?.begin(&endpoint.edge, &session, stream(headers));
-    Ok(batch.map(|batch| Work::Batch(session, Lasting::new(&endpoint.edge, batch))))
+    let session = session(endpoint, who, heads)?;
+    let batch = frames.judge(session.revision())?.begin(&endpoint.edge, &session, stream(heads));
+    Ok(batch.map(|batch| Work::Batch(session, DetachedCall::new(&endpoint.edge, batch))))
 }
 
 /// The session of a request: the one that it names; its own for one request, where none are issued.
-pub(super) fn session(endpoint: &Endpoint, who: &Who, headers: &HeaderMap) -> Result<Arc<Session>, Refusal> {
-    let revision = match version(headers) {
+pub(super) fn session(endpoint: &Endpoint, who: &Who, heads: &Heads<'_>) -> Result<Arc<Session>, Refusal> {
+    let revision = match heads.version() {
         None => Revision::HEADERLESS,
         Some(text) => Revision::parse(text)
-            .or_else(|| dialect::of(text))
+            .or_else(|| dialect_2024_10_07::of(text))
             .filter(|revision| !revision.is_modern())
             .ok_or_else(|| {
+                let shown = client_era::shown(text);
                 let why =
-                    format!("the header `mcp-protocol-version` names a revision that has no sessions here: {text:?}");
-                Refusal::new(Reason::UnsupportedRevision(text.into()), why)
+                    format!("the header `mcp-protocol-version` names a revision that has no sessions here: {shown:?}");
+                Refusal::new(Reason::UnsupportedRevision(shown.into()), why)
             })?,
     };
-    match named(headers) {
+    match heads.named() {
         Some(id) => endpoint.sessions.find(id, &who.principal).ok_or_else(|| {
             Refusal::new(Reason::Session, "there is no such session, or it has ended; send `initialize` for a new one")
         }),
@@ -127,11 +131,29 @@ pub(super) fn session(endpoint: &Endpoint, who: &Who, headers: &HeaderMap) -> Re
             Reason::InvalidRequest,
             "the header `mcp-session-id` is missing; send `initialize` first, and then the id that it was answered with",
         )),
-        None => Ok(Arc::new(Session::single(who.clone(), revision))),
+        None => Ok(Arc::new(Session::single(who.clone(), revision, &endpoint.edge.budget))),
     }
 }
 
-fn full() -> Refusal {
-    let why = "the gateway holds as many sessions as `server.session.max` allows, and none is idle; try again later";
+fn refused(full: &Full) -> Refusal {
+    let Full { share, own, all, is_of_memory } = full;
+    if *is_of_memory && *own == 0 {
+        let why = format!(
+            "the memory that sessions may keep (a part of `server.memory_limit`) is taken by {all} sessions of other clients, none of \
+             which has many more than {share}; try again later"
+        );
+        return Refusal { is_retriable: true, ..Refusal::new(Reason::Busy, why) };
+    }
+    if *is_of_memory {
+        let why = format!(
+            "{own} sessions are of {share}, and with what else waits for it they keep as much as is its part of `server.memory_limit`; \
+             end some (DELETE), or declare and subscribe to less"
+        );
+        return Refusal { is_retriable: true, ..Refusal::new(Reason::Busy, why) };
+    }
+    let why = format!(
+        "{all} sessions are open, as many as `server.session.max` allows; {own} of them are of {share}, each of which has a call or \
+         a stream open or was used within the last minute, and nobody else has many more; end some (DELETE), or try again later"
+    );
     Refusal { is_retriable: true, ..Refusal::new(Reason::Busy, why) }
 }

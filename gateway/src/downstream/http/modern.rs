@@ -2,22 +2,23 @@
 
 use super::endpoint::Endpoint;
 use super::work::Work;
-use crate::call::Refusal;
-use crate::downstream::modern;
-use crate::downstream::peer::Who;
+use crate::call::refusal::Refusal;
+use crate::downstream::edge::client_era::Who;
+use crate::downstream::edge::{Heads, modern};
+use crate::protocol::frame::Method;
+use crate::protocol::frame::message::Id;
 use crate::protocol::meta::Meta;
-use crate::protocol::{Id, Method, Object};
-use http::HeaderMap;
+use crate::protocol::value::Object;
 use std::sync::Arc;
 
 /// Begins a request.
 pub(super) fn request(
     endpoint: &Arc<Endpoint>,
     who: &Who,
-    headers: &HeaderMap,
+    heads: &Heads<'_>,
     request: (Id, Method, Object, Meta),
 ) -> Result<Work, Refusal> {
-    let running = modern::request(&endpoint.edge, who, request, Some(headers), None)?;
+    let running = modern::request(&endpoint.edge, who, request, Some(heads), None)?;
     Ok(Work::Modern(running.listening_until(&endpoint.edge.tasks)))
 }
 

@@ -1,34 +1,32 @@
 //! GET and DELETE: a session's streams and its end.
 
-use super::body::Body;
 use super::endpoint::Endpoint;
-use super::feeds::{NoticeFeed, ReplayFeed};
-use super::heads::{named, version};
 use super::legacy::session;
 use super::respond;
-use super::stream::Stream;
+use super::stream::{Body, NoticeFeed, ReplayFeed, Stream};
 use super::work::stream_head;
-use crate::call::{Reason, Refusal};
-use crate::downstream::peer::{self, Who};
-use crate::downstream::session::Session;
-use crate::downstream::streams::parse_event_id;
-use crate::protocol::Revision;
-use crate::protocol::headers::LAST_EVENT_ID;
-use http::{HeaderMap, Response, StatusCode};
+use crate::call::refusal::{Reason, Refusal};
+use crate::downstream::edge::client_era::Who;
+use crate::downstream::edge::{Heads, client_era};
+use crate::downstream::session::client::Session;
+use crate::downstream::session::parse_event_id;
+use crate::protocol::http::headers::LAST_EVENT_ID;
+use crate::protocol::revision::Revision;
+use http::{Response, StatusCode};
 use std::sync::Arc;
 
 /// The number that event ids of the notices bear in place of a stream's.
 const NOTICES: u64 = 0;
 
 /// Opens the stream of a session's notices, or reads a call's stream on.
-pub(super) fn get(endpoint: &Arc<Endpoint>, who: &Who, headers: &HeaderMap) -> Response<Body> {
-    let session = match own(endpoint, who, headers) {
+pub(super) fn get(endpoint: &Arc<Endpoint>, who: &Who, heads: &Heads<'_>) -> Response<Body> {
+    let session = match own(endpoint, who, heads) {
         Ok(session) => session,
         Err(response) => return *response,
     };
     session.touch();
     let period = endpoint.config.sse_keepalive;
-    let seen = headers.get(LAST_EVENT_ID).map(|value| value.to_str().ok().and_then(parse_event_id));
+    let seen = heads.map().get(LAST_EVENT_ID).map(|value| value.to_str().ok().and_then(parse_event_id));
     match seen {
         None | Some(Some((NOTICES, _))) => {
             let feed = NoticeFeed::new(&endpoint.edge, &session);
@@ -46,8 +44,8 @@ pub(super) fn get(endpoint: &Arc<Endpoint>, who: &Who, headers: &HeaderMap) -> R
 }
 
 /// Ends a session.
-pub(super) fn delete(endpoint: &Arc<Endpoint>, who: &Who, headers: &HeaderMap) -> Response<Body> {
-    match own(endpoint, who, headers) {
+pub(super) fn delete(endpoint: &Arc<Endpoint>, who: &Who, heads: &Heads<'_>) -> Response<Body> {
+    match own(endpoint, who, heads) {
         Ok(session) => {
             endpoint.sessions.remove(&session.id);
             respond::empty(StatusCode::OK)
@@ -57,15 +55,14 @@ pub(super) fn delete(endpoint: &Arc<Endpoint>, who: &Who, headers: &HeaderMap) -
 }
 
 /// The session that a request is about.
-fn own(endpoint: &Endpoint, who: &Who, headers: &HeaderMap) -> Result<Arc<Session>, Box<Response<Body>>> {
-    if version(headers).is_some_and(peer::is_modern) {
+fn own(endpoint: &Endpoint, who: &Who, heads: &Heads<'_>) -> Result<Arc<Session>, Box<Response<Body>>> {
+    if heads.version().is_some_and(client_era::is_modern) {
         let why = "stateless revisions have neither GET nor DELETE";
         return Err(Box::new(respond::misused(StatusCode::METHOD_NOT_ALLOWED, why)));
     }
-    if named(headers).is_none() {
+    if heads.named().is_none() {
         let why = "the header `mcp-session-id` is missing; POST `initialize` first";
         return Err(Box::new(respond::misused(StatusCode::BAD_REQUEST, why)));
     }
-    session(endpoint, who, headers)
-        .map_err(|refusal| Box::new(respond::refused(None, &refusal, Revision::NEWEST_LEGACY)))
+    session(endpoint, who, heads).map_err(|refusal| Box::new(respond::refused(None, &refusal, Revision::NEWEST_LEGACY)))
 }

@@ -1,70 +1,102 @@
 //! POST: one frame, or an array of them, sorted by era and kind.
 
-use super::body::Body;
-use super::decide::{first, last};
+use super::decide::Deciding;
 use super::endpoint::Endpoint;
-use super::heads::{is_json, version};
-use super::read::{self, Unread};
+use super::read::Unread;
+use super::stream::Body;
 use super::work::Work;
 use super::{legacy, modern, respond};
-use crate::call::{Reason, Refusal};
-use crate::downstream::batch;
-use crate::downstream::peer::{self, Who};
-use crate::protocol::{Era, Frame, Id, Method, Object, Revision, frame};
+use crate::call::refusal::{Reason, Refusal};
+use crate::downstream::compat::batch;
+use crate::downstream::edge::client_era::Who;
+use crate::downstream::edge::{Heads, client_era};
+use crate::memory::account::Hold;
+use crate::memory::budget::Spent;
+use crate::protocol::frame;
+use crate::protocol::frame::Method;
+use crate::protocol::frame::message::{Frame, Id};
+use crate::protocol::revision::{Era, Revision};
+use crate::protocol::value::Object;
+use crate::runtime::aside;
 use bytes::Bytes;
-use http::{HeaderMap, Response, StatusCode};
+use http::{Response, StatusCode};
+use std::future::poll_fn;
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
 
-/// Answers a POST.
-pub(super) async fn post<B>(endpoint: &Arc<Endpoint>, who: Who, headers: &HeaderMap, body: B) -> Response<Body>
-where
-    B: http_body::Body<Data = Bytes, Error: Send> + Send + Unpin + 'static,
-{
-    if !is_json(headers) {
-        return respond::misused(StatusCode::UNSUPPORTED_MEDIA_TYPE, "`Content-Type` must be application/json");
-    }
-    let config = &endpoint.config;
-    let text = match read::body(body, headers, config.max_body, config.header_read_timeout).await {
-        Ok(text) => text,
-        Err(unread) => return unread_response(&unread, config.max_body),
+/// What a POST with this body waits for; else what there is to say at once.
+pub(super) fn begin(
+    endpoint: &Arc<Endpoint>,
+    who: Who,
+    heads: &Heads<'_>,
+    read: Result<(Bytes, Option<Hold>), Unread>,
+) -> Begun {
+    let (text, held) = match read {
+        Ok(read) => read,
+        Err(unread) => {
+            match unread {
+                Unread::NoRoom => endpoint.edge.refusals.turn_away("memory", &"a body was dropped"),
+                Unread::TooMany => endpoint.edge.refusals.turn_away("bodies", &"one client sends its part of them"),
+                Unread::TooLarge | Unread::TooSlow | Unread::Broken => {}
+            }
+            return Err(Box::new(unread_response(&unread, endpoint.config.max_body)));
+        }
     };
     // Whatever is read and begun is so without waiting; all that waits is in the work.
-    let mut work = match begin(endpoint, who, headers, text) {
-        Ok(work) => work,
-        Err(answered) => return *answered,
-    };
-    let first = if work.may_stream(headers) { first(&mut work).await } else { Some(last(&mut work).await) };
-    work.respond(endpoint, first)
+    let mut work = taken(endpoint, who, heads, text)?;
+    work.hold(held);
+    let may_stream = work.may_stream(heads);
+    Ok(Deciding::new(work, may_stream, &endpoint.edge.timers))
+}
+
+/// Reads a body. One that is not there at once has a place among those that are waited for, of which no client has all.
+pub(super) async fn unless_too_many<T>(
+    endpoint: &Endpoint,
+    who: &Who,
+    reading: impl Future<Output = Result<T, Unread>>,
+) -> Result<T, Unread> {
+    let mut reading = pin!(reading);
+    match poll_fn(|cx| Poll::Ready(reading.as_mut().poll(cx))).await {
+        Poll::Ready(read) => read,
+        Poll::Pending => match endpoint.bodies.take(&who.share()) {
+            Some(_place) => reading.await,
+            None => Err(Unread::TooMany),
+        },
+    }
 }
 
 /// What is to be waited for; else what there is to say at once.
-type Begun = Result<Work, Box<Response<Body>>>;
+pub(super) type Begun = Result<Deciding<Work>, Box<Response<Body>>>;
+type Taken = Result<Work, Box<Response<Body>>>;
 
-fn begin(endpoint: &Arc<Endpoint>, who: Who, headers: &HeaderMap, text: Bytes) -> Begun {
+fn taken(endpoint: &Arc<Endpoint>, who: Who, heads: &Heads<'_>, text: Bytes) -> Taken {
     if Frame::is_batch(&text) {
-        if let Err(refusal) = batch::belongs(&text, version(headers)) {
-            return refuse(None, &refusal, Era::Modern);
-        }
-        return match legacy::batch(endpoint, &who, headers, &text) {
+        let read = batch::Frames::read(&text);
+        let frames = match read.and_then(|frames| frames.belongs(heads.version()).map(|()| frames)) {
+            Ok(frames) => frames,
+            Err(refusal) => return refuse(None, &refusal, Era::Modern),
+        };
+        return match legacy::batch(endpoint, &who, heads, frames) {
             Ok(Some(batch)) => Ok(batch),
             Ok(None) => Err(Box::new(respond::empty(StatusCode::ACCEPTED))),
             Err(refusal) => refuse(None, &refusal, Era::Legacy),
         };
     }
-    let answered = match Frame::parse(&text) {
-        Ok(Frame::Request { id, method, params }) => return request(endpoint, who, headers, id, method, params),
-        Ok(Frame::Notification { method, params }) => notification(endpoint, &who, headers, method, params),
-        Ok(Frame::Response { id, body: frame::Body::Neither }) => {
+    let answered = match aside(text.len(), || Frame::parse(&text)) {
+        Ok(Frame::Request { id, method, params }) => return request(endpoint, who, heads, id, method, params),
+        Ok(Frame::Notification { method, params }) => notification(endpoint, &who, heads, method, params),
+        Ok(Frame::Response { id, body: frame::message::Body::Neither }) => {
             // Where it was meant to answer a question, nothing better will come.
-            let _unasked = legacy::response(endpoint, &who, headers, (id.clone(), frame::Body::Neither));
-            return refuse(id.as_ref(), &peer::meaningless(), Era::Modern);
+            let _unasked = legacy::response(endpoint, &who, heads, (id.clone(), frame::message::Body::Neither));
+            return refuse(id.as_ref(), &client_era::meaningless(), Era::Modern);
         }
         Ok(Frame::Response { id, body }) => {
-            legacy::response(endpoint, &who, headers, (id, body)).map_err(|refusal| (refusal, Era::Legacy))
+            legacy::response(endpoint, &who, heads, (id, body)).map_err(|refusal| (refusal, Era::Legacy))
         }
         Err(fault) => {
-            let reason = if fault.is_json { Reason::InvalidRequest } else { Reason::Parse };
-            return refuse(fault.id.as_ref(), &Refusal::new(reason, fault.why), Era::Modern);
+            let id = fault.id.clone();
+            return refuse(id.as_ref(), &client_era::unread(fault), Era::Modern);
         }
     };
     match answered {
@@ -73,16 +105,16 @@ fn begin(endpoint: &Arc<Endpoint>, who: Who, headers: &HeaderMap, text: Bytes) -
     }
 }
 
-fn request(endpoint: &Arc<Endpoint>, who: Who, headers: &HeaderMap, id: Id, method: Method, params: Object) -> Begun {
-    let (era, meta) = match peer::see(&method, &params, version(headers)) {
+fn request(endpoint: &Arc<Endpoint>, who: Who, heads: &Heads<'_>, id: Id, method: Method, params: Object) -> Taken {
+    let (era, meta) = match client_era::see(&method, &params, heads.version()) {
         Ok(seen) => seen,
         Err(refusal) => return refuse(Some(&id), &refusal, Era::Modern),
     };
     let echo = id.clone();
     let work = match era {
-        Era::Modern => modern::request(endpoint, &who, headers, (id, method, params, meta)),
-        Era::Legacy if method == Method::Initialize => legacy::initialize(endpoint, who, headers, (id, params, meta)),
-        Era::Legacy => legacy::request(endpoint, &who, headers, (id, method, params, meta)),
+        Era::Modern => modern::request(endpoint, &who, heads, (id, method, params, meta)),
+        Era::Legacy if method == Method::Initialize => legacy::initialize(endpoint, who, heads, (id, params, meta)),
+        Era::Legacy => legacy::request(endpoint, &who, heads, (id, method, params, meta)),
     };
     work.or_else(|refusal| refuse(Some(&echo), &refusal, era))
 }
@@ -90,19 +122,19 @@ fn request(endpoint: &Arc<Endpoint>, who: Who, headers: &HeaderMap, id: Id, meth
 fn notification(
     endpoint: &Arc<Endpoint>,
     who: &Who,
-    headers: &HeaderMap,
+    heads: &Heads<'_>,
     method: Method,
     params: Object,
 ) -> Result<(), (Refusal, Era)> {
-    let (era, meta) = peer::see(&method, &params, version(headers)).map_err(|refusal| (refusal, Era::Modern))?;
+    let (era, meta) = client_era::see(&method, &params, heads.version()).map_err(|refusal| (refusal, Era::Modern))?;
     let taken = match era {
         Era::Modern => modern::notification(endpoint, who, method, params, meta),
-        Era::Legacy => legacy::notification(endpoint, who, headers, (method, params, meta)),
+        Era::Legacy => legacy::notification(endpoint, who, heads, (method, params, meta)),
     };
     taken.map_err(|refusal| (refusal, era))
 }
 
-fn refuse(id: Option<&Id>, refusal: &Refusal, era: Era) -> Begun {
+fn refuse(id: Option<&Id>, refusal: &Refusal, era: Era) -> Taken {
     let revision = if era == Era::Modern { Revision::NEWEST_MODERN } else { Revision::NEWEST_LEGACY };
     Err(Box::new(respond::refused(id, refusal, revision)))
 }
@@ -114,6 +146,16 @@ fn unread_response(unread: &Unread, max: usize) -> Response<Body> {
             respond::misused(StatusCode::PAYLOAD_TOO_LARGE, &why)
         }
         Unread::TooSlow => respond::misused(StatusCode::REQUEST_TIMEOUT, "the body came too slowly"),
+        Unread::NoRoom => {
+            let why = format!("the body was dropped: {Spent}; try again later, or with less");
+            let refusal = Refusal { is_retriable: true, ..Refusal::new(Reason::Busy, why) };
+            respond::refused(None, &refusal, Revision::NEWEST_LEGACY)
+        }
+        Unread::TooMany => {
+            let why = "this client sends as many bodies at once as are its part; send fewer at a time";
+            let refusal = Refusal { is_retriable: true, ..Refusal::new(Reason::Busy, why) };
+            respond::refused(None, &refusal, Revision::NEWEST_LEGACY)
+        }
         Unread::Broken => respond::misused(StatusCode::BAD_REQUEST, "the body ended before its end"),
     }
 }

@@ -1,13 +1,17 @@
 //! Reads a request's body: once, bounded, without a copy where it came in one piece.
 
-use bytes::{Bytes, BytesMut};
-use http::{HeaderMap, header};
+use crate::downstream::edge::client_era::Who;
+use crate::memory::Gather;
+use crate::memory::account::{Hold, Kind};
+use crate::memory::budget::{Budget, Spent};
+use crate::runtime::timer::late::within_until;
+use bytes::Bytes;
 use http_body::{Body, Frame};
 use http_body_util::BodyExt;
 use std::pin::Pin;
-use std::task::Poll;
+use std::task::{Context, Poll};
 use std::time::Duration;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::Instant;
 
 /// Why a body was not read.
 #[derive(Debug, PartialEq, Eq)]
@@ -16,28 +20,86 @@ pub(super) enum Unread {
     TooLarge,
     /// Its sender paused for too long.
     TooSlow,
+    /// Its sender has as many under way as are its part.
+    TooMany,
     /// It ended before its end.
     Broken,
+    /// There is no memory for it.
+    NoRoom,
 }
 
-/// A body must come at least so fast, bytes a second, once it has paused; who trickles would hold its place for ever.
+impl From<Spent> for Unread {
+    fn from(_: Spent) -> Self {
+        Self::NoRoom
+    }
+}
+
+/// A body must come at least so fast, bytes a second, once it has paused. Bytes earn it time, never more than one pause ahead: what came
+/// in one go leaves no time to trickle.
 const PACE_MIN: u32 = 16 * 1024;
 
-/// Reads a body of at most `max` bytes, with pauses of at most `pause`.
-pub(super) async fn body<B>(mut body: B, headers: &HeaderMap, max: usize, pause: Duration) -> Result<Bytes, Unread>
+/// How a body is read.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Terms<'a> {
+    /// The most bytes.
+    pub(super) max: usize,
+    /// The longest pause.
+    pub(super) pause: Duration,
+    pub(super) budget: &'a Budget,
+    /// Whose it is.
+    pub(super) who: &'a Who,
+}
+
+/// By when more of a body must come, and how much of it had come when that was reckoned; `None` until it has paused.
+type Due = Option<(Instant, usize)>;
+
+/// What a first look at a body has found.
+pub(super) type Look<B> = Poll<Option<Result<Frame<Bytes>, <B as Body>::Error>>>;
+
+/// A body of this length that is there in one piece; else what the look has found.
+pub(super) fn at_once<B>(
+    body: &mut B,
+    length: Option<usize>,
+    max: usize,
+    cx: &mut Context<'_>,
+) -> Result<Bytes, Look<B>>
 where
     B: Body<Data = Bytes> + Unpin,
 {
-    let length = headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<usize>().ok());
+    let look = Pin::new(body).poll_frame(cx);
+    let Poll::Ready(Some(Ok(frame))) = look else { return Err(look) };
+    match frame.into_data() {
+        Ok(data) if length == Some(data.len()) && data.len() <= max => Ok(data),
+        Ok(data) => Err(Poll::Ready(Some(Ok(Frame::data(data))))),
+        Err(frame) => Err(Poll::Ready(Some(Ok(frame)))),
+    }
+}
+
+/// Reads a body of which nothing but the first look was taken; with it, where it is large, what can take it away.
+pub(super) async fn body<B>(
+    mut body: B,
+    look: Look<B>,
+    length: Option<usize>,
+    terms: Terms<'_>,
+) -> Result<(Bytes, Option<Hold>), Unread>
+where
+    B: Body<Data = Bytes> + Unpin,
+{
+    let Terms { max, budget, who, .. } = terms;
+    let mut look = Some(look);
     if length.is_some_and(|length| length > max) {
         return Err(Unread::TooLarge);
     }
     let mut first = Bytes::new();
-    let mut joined: Option<BytesMut> = None;
-    let mut paused = None;
+    let mut joined: Option<Box<Gather>> = None;
+    let mut due = None;
     loop {
-        let so_far = joined.as_ref().map_or(first.len(), BytesMut::len);
-        let Some(frame) = next(&mut body, pause, so_far, &mut paused).await? else { break };
+        let so_far = joined.as_ref().map_or(first.len(), |joined| joined.len());
+        let next = match look.take() {
+            Some(Poll::Ready(found)) => found.transpose().map_err(|_| Unread::Broken)?,
+            _ => next(&mut body, terms.pause, so_far, &mut due, joined.as_deref_mut()).await?,
+        };
+        let Some(frame) = next else { break };
         let Ok(chunk) = frame.into_data() else { continue };
         if so_far + chunk.len() > max {
             return Err(Unread::TooLarge);
@@ -49,14 +111,15 @@ where
             }
             continue;
         }
-        let joined = joined.get_or_insert_with(|| {
-            let mut buffer = BytesMut::with_capacity(length.unwrap_or(first.len() + chunk.len()));
-            buffer.extend_from_slice(&first);
-            buffer
-        });
-        joined.extend_from_slice(&chunk);
+        if joined.is_none() {
+            let budget = budget.owned_by(who.share().owner());
+            let mut gather = Box::new(Gather::new(&budget, Kind::Body, length.unwrap_or(max)));
+            gather.push(&std::mem::take(&mut first))?;
+            joined = Some(gather);
+        }
+        joined.as_mut().map_or(Ok(()), |joined| joined.push(&chunk))?;
     }
-    Ok(joined.map_or(first, BytesMut::freeze))
+    Ok(joined.map_or((first, None), |mut joined| joined.take_held()))
 }
 
 /// The next piece. Most are there already: a clock is wound up only for those that are not, from the first such on.
@@ -64,7 +127,8 @@ async fn next<B>(
     body: &mut B,
     pause: Duration,
     so_far: usize,
-    paused: &mut Option<Instant>,
+    due: &mut Due,
+    joined: Option<&mut Gather>,
 ) -> Result<Option<Frame<Bytes>>, Unread>
 where
     B: Body<Data = Bytes> + Unpin,
@@ -74,9 +138,19 @@ where
         Poll::Ready(frame) => frame,
         Poll::Pending => {
             let now = Instant::now();
-            let earned = Duration::from_secs_f64(so_far as f64 / f64::from(PACE_MIN));
-            let last = *paused.get_or_insert(now) + pause + earned;
-            timeout_at(last.min(now + pause), body.frame()).await.map_err(|_| Unread::TooSlow)?
+            let (before, counted) = due.unwrap_or((now + pause, so_far));
+            let earned = Duration::from_secs_f64((so_far - counted) as f64 / f64::from(PACE_MIN));
+            let by = (before + earned).min(now + pause);
+            *due = Some((by, so_far));
+            let came = within_until(by, async {
+                let Some(joined) = joined else { return Ok(body.frame().await) };
+                tokio::select! {
+                    biased;
+                    () = joined.lost() => Err(Unread::NoRoom),
+                    frame = body.frame() => Ok(frame),
+                }
+            });
+            came.await.map_err(|_| Unread::TooSlow)??
         }
     };
     frame.transpose().map_err(|_| Unread::Broken)
@@ -86,11 +160,31 @@ where
 mod tests {
     use super::*;
     use std::convert::Infallible;
-    use std::task::Context;
-    use tokio::time::{Interval, interval};
+    use tokio::time::{Interval, interval, interval_at};
 
-    /// A body that comes in equal pieces, one a beat.
-    struct Beat(Interval, usize);
+    /// A body that comes in equal pieces, one a beat; the first one may be another, and there at once.
+    struct Beat {
+        first: Option<Bytes>,
+        is_late: bool,
+        beat: Interval,
+        size: usize,
+    }
+
+    impl Beat {
+        fn of(seconds: u64, size: usize) -> Self {
+            Self { first: None, is_late: false, beat: interval(Duration::from_secs(seconds)), size }
+        }
+
+        fn after(first: usize) -> Self {
+            Self { first: Some(vec![b'x'; first].into()), ..Self::of(1, 1) }
+        }
+
+        /// The first piece comes after five seconds.
+        fn late(first: usize) -> Self {
+            let beat = interval_at(Instant::now() + Duration::from_secs(5), Duration::from_secs(1));
+            Self { is_late: true, beat, ..Self::after(first) }
+        }
+    }
 
     impl Body for Beat {
         type Data = Bytes;
@@ -100,21 +194,57 @@ mod tests {
             mut self: Pin<&mut Self>,
             cx: &mut Context<'_>,
         ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-            let size = self.1;
-            self.0.poll_tick(cx).map(|_| Some(Ok(Frame::data(Bytes::from(vec![b'x'; size])))))
+            if self.is_late || self.first.is_none() {
+                std::task::ready!(self.beat.poll_tick(cx));
+            }
+            let size = self.size;
+            let piece = self.first.take().unwrap_or_else(|| vec![b'x'; size].into());
+            Poll::Ready(Some(Ok(Frame::data(piece))))
         }
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_body_that_trickles_is_not_waited_for() {
-        let (headers, pause) = (HeaderMap::new(), Duration::from_secs(10));
-        let trickle = Beat(interval(Duration::from_secs(1)), 1);
+    async fn what_comes_at_once_after_a_pause_earns_a_body_no_time_to_trickle() {
+        let (budget, who) = (Budget::default(), Who::anonymous());
+        let terms = Terms { max: 16 << 20, pause: Duration::from_secs(10), budget: &budget, who: &who };
         let begun = Instant::now();
-        assert_eq!(body(trickle, &headers, 1 << 20, pause).await, Err(Unread::TooSlow));
+        let read = super::body(Beat::late(15 << 20), Poll::Pending, None, terms).await;
+        assert_eq!((read.map(|_| ()), begun.elapsed().as_secs()), (Err(Unread::TooSlow), 15));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_came_at_once_earns_a_body_no_time_to_trickle() {
+        let (budget, who) = (Budget::default(), Who::anonymous());
+        let terms = Terms { max: 16 << 20, pause: Duration::from_secs(10), budget: &budget, who: &who };
+        let head = Beat::after(15 << 20);
+        let begun = Instant::now();
+        assert_eq!(super::body(head, Poll::Pending, None, terms).await.map(|_| ()), Err(Unread::TooSlow));
+        assert_eq!((begun.elapsed().as_secs(), budget.used()), (10, 0));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_body_that_is_waited_for_gives_way_and_is_told_so() {
+        let (budget, who) = (Budget::new(16 << 20), Who::anonymous());
+        let terms = Terms { max: 16 << 20, pause: Duration::from_secs(10), budget: &budget, who: &who };
+        let hold = tokio::join!(super::body(Beat::after(9 << 20), Poll::Pending, None, terms), async {
+            tokio::time::sleep(Duration::from_millis(1500)).await;
+            budget.charge(Kind::Line, 5 << 20).map(drop)
+        });
+        assert_eq!((hold.0.map(|_| ()), hold.1, budget.used()), (Err(Unread::NoRoom), Ok(()), 0));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_body_that_trickles_is_not_waited_for() {
+        let (budget, who) = (Budget::default(), Who::anonymous());
+        let terms = Terms { max: 1 << 20, pause: Duration::from_secs(10), budget: &budget, who: &who };
+        let body = async |body| super::body(body, Poll::Pending, None, terms).await.map(|(bytes, _)| bytes);
+        let trickle = Beat::of(1, 1);
+        let begun = Instant::now();
+        assert_eq!(body(trickle).await, Err(Unread::TooSlow));
         assert_eq!(begun.elapsed().as_secs(), 10);
         // One that is slow and steady is read to its limit, however long that takes.
-        let steady = Beat(interval(Duration::from_secs(9)), 160 * 1024);
-        assert_eq!(body(steady, &headers, 1 << 20, pause).await, Err(Unread::TooLarge));
+        let steady = Beat::of(9, 160 * 1024);
+        assert_eq!(body(steady).await, Err(Unread::TooLarge));
         assert!(begun.elapsed().as_secs() > 50);
     }
 }

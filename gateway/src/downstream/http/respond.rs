@@ -1,13 +1,14 @@
 //! The few shapes that responses have.
 
-use super::body::Body;
-use super::stream::Stream;
-use crate::call::{Reason, Refusal};
-use crate::downstream::asked::Answer;
-use crate::downstream::status;
-use crate::protocol::{Id, Revision, frame};
+use super::stream::{Body, Stream};
+use crate::call::refusal::{Reason, Refusal};
+use crate::call::share::Share;
+use crate::downstream::response::{EncodedResponse, status};
+use crate::protocol::frame;
+use crate::protocol::frame::message::Id;
+use crate::protocol::revision::Revision;
 use bytes::Bytes;
-use http::{HeaderName, HeaderValue, Response, StatusCode, header};
+use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header};
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
@@ -15,24 +16,32 @@ const NO_CACHE: HeaderValue = HeaderValue::from_static("no-cache, no-transform")
 const NO: HeaderValue = HeaderValue::from_static("no");
 const BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 const ALLOW: HeaderValue = HeaderValue::from_static("GET, POST, DELETE");
+const CLOSE: HeaderValue = HeaderValue::from_static("close");
 const SOON: HeaderValue = HeaderValue::from_static("10");
 
 /// A JSON text, with a length.
 pub(super) fn json(status: StatusCode, text: impl Into<Bytes>) -> Response<Body> {
-    let mut response = Response::new(Body::Full(text.into()));
+    json_in(HeaderMap::new(), status, text.into())
+}
+
+/// The same, with its headers in an empty map. The connection reads the next request into the map of the last response: one that has
+/// room for it need not grow.
+fn json_in(map: HeaderMap, status: StatusCode, text: Bytes) -> Response<Body> {
+    let mut response = Response::new(Body::Full(text));
     *response.status_mut() = status;
+    *response.headers_mut() = map;
     response.headers_mut().insert(header::CONTENT_TYPE, JSON);
     response
 }
 
-/// A call's answer.
-pub(super) fn answer(answer: Answer) -> Response<Body> {
-    json(answer.status, answer.frame)
+/// A call's answer, with its headers in an empty map.
+pub(super) fn answer(answer: EncodedResponse, map: HeaderMap) -> Response<Body> {
+    json_in(map, answer.status, answer.frame.into())
 }
 
 /// What was refused before it became a call.
 pub(super) fn refused(id: Option<&Id>, refusal: &Refusal, revision: Revision) -> Response<Body> {
-    let text = frame::error(id.map(|id| &id.raw()[..]), refusal.to_rpc(revision).raw());
+    let text = frame::message::error(id.map(|id| &id.raw()[..]), refusal.to_rpc(revision).raw());
     let mut response = json(status::of_refusal(&refusal.reason), text);
     if response.status() == StatusCode::SERVICE_UNAVAILABLE {
         response.headers_mut().insert(header::RETRY_AFTER, SOON);
@@ -47,6 +56,15 @@ pub(super) fn misused(status: StatusCode, why: &str) -> Response<Body> {
     if status == StatusCode::METHOD_NOT_ALLOWED {
         response.headers_mut().insert(header::ALLOW, ALLOW);
     }
+    response
+}
+
+/// A connection too many of a share: it is closed.
+pub(super) fn crowded(share: &Share) -> Response<Body> {
+    let why = format!("{share} has as many connections as are its part; close some, or use them again");
+    let refusal = Refusal { is_retriable: true, ..Refusal::new(Reason::Busy, why) };
+    let mut response = refused(None, &refusal, Revision::NEWEST_LEGACY);
+    response.headers_mut().insert(header::CONNECTION, CLOSE);
     response
 }
 

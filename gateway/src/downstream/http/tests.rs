@@ -1,6 +1,7 @@
 //! The endpoint against a handler that the test plays, through the service itself.
 
 mod legacy;
+mod memory;
 mod modern;
 mod parked;
 mod passing;
@@ -10,12 +11,16 @@ mod rounds;
 mod stateless;
 mod streams;
 
-use super::{Body, Face};
-use crate::call::Principal;
+use super::service::McpService;
+use super::stream::Body;
+use crate::call::caller::Principal;
 use crate::downstream::config::Config;
 use crate::downstream::scripted::{Hand, Hands, scripted, soon};
-use crate::lifecycle::Tasks;
-use crate::protocol::{Revision, json};
+use crate::memory::Refusals;
+use crate::memory::budget::Budget;
+use crate::protocol::json;
+use crate::protocol::revision::Revision;
+use crate::runtime::Tasks;
 use bytes::Bytes;
 use http::{Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full};
@@ -25,7 +30,7 @@ const PATH: &str = "/mcp";
 
 /// Whoever sends requests.
 #[derive(Clone)]
-struct Client(Face);
+struct Client(McpService);
 
 /// An endpoint, the calls that it makes, and what it lives in.
 struct Bench {
@@ -44,7 +49,11 @@ impl Bench {
         change(&mut config);
         let (handler, hands) = scripted(upstream);
         let tasks = Tasks::new();
-        Self { client: Client(Face::new(handler, config, tasks.clone())), hands, tasks }
+        Self {
+            client: Client(McpService::new(handler, config, tasks.clone(), (&Budget::default(), &Refusals::default()))),
+            hands,
+            tasks,
+        }
     }
 
     /// A session whose listen call the test holds.

@@ -1,20 +1,20 @@
 //! What a POST waits for, and the response that it becomes: JSON, or a stream where that is not enough.
 
-use super::body::Body;
 use super::endpoint::Endpoint;
-use super::feeds::{CallFeed, ReplayFeed};
-use super::heads::takes_streams;
 use super::respond;
-use super::stream::Stream;
-use crate::downstream::asked::Answer;
-use crate::downstream::batch::Batch;
-use crate::downstream::lasting::Lasting;
-use crate::downstream::running::Running;
-use crate::downstream::session::Session;
-use crate::downstream::streams::event_id;
-use crate::downstream::turns::{Turn, Turns};
-use crate::protocol::headers::MCP_SESSION_ID;
-use crate::protocol::{Method, Revision, json, sse};
+use super::stream::{Body, CallFeed, ReplayFeed, Stream};
+use crate::downstream::compat::Batch;
+use crate::downstream::edge::Heads;
+use crate::downstream::response::EncodedResponse;
+use crate::downstream::running::{DetachedCall, RunningCall, StepQueue, Turn};
+use crate::downstream::session::client::Session;
+use crate::downstream::session::event_id;
+use crate::memory::account::Hold;
+use crate::protocol::frame::Method;
+use crate::protocol::framing::sse;
+use crate::protocol::http::headers::MCP_SESSION_ID;
+use crate::protocol::json;
+use crate::protocol::revision::Revision;
 use http::{HeaderMap, HeaderValue, Response};
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -25,36 +25,54 @@ const RETRY_MS: u64 = 1000;
 /// What a POST waits for.
 pub(super) enum Work {
     /// A stateless client's call: dropped, it is cancelled.
-    Modern(Running),
+    Modern(RunningCall),
     /// A session's call: dropped, it goes on.
-    Legacy(Arc<Session>, Lasting<Running>),
+    Legacy(Arc<Session>, DetachedCall<RunningCall>),
     /// A session's calls in one array.
-    Batch(Arc<Session>, Lasting<Batch>),
+    Batch(Arc<Session>, DetachedCall<Batch>),
     /// The opening of a session.
-    Handshake(Arc<Session>, Running),
+    Handshake(Arc<Session>, RunningCall),
 }
 
 impl Work {
     /// Whether the response may be a stream.
-    pub(super) fn may_stream(&self, headers: &HeaderMap) -> bool {
+    pub(super) fn may_stream(&self, heads: &Heads<'_>) -> bool {
         match self {
-            Self::Modern(running) if running.asked.method == Method::Listen => true,
+            Self::Modern(running) if running.asked().method == Method::Listen => true,
             Self::Handshake(..) => false,
-            _ => takes_streams(headers),
+            _ => heads.takes_streams(),
         }
     }
 
-    /// The response, once it is known what comes first; `None` where nothing came in time.
-    pub(super) fn respond(self, endpoint: &Endpoint, first: Option<Turn>) -> Response<Body> {
+    /// It can be ended for the memory that its request takes.
+    pub(super) fn hold(&mut self, held: Option<Hold>) {
+        match self {
+            Self::Modern(running) | Self::Handshake(_, running) => running.hold(held),
+            Self::Legacy(_, work) => {
+                if let Some(running) = work.work() {
+                    running.hold(held);
+                }
+            }
+            Self::Batch(_, work) => {
+                if let Some(batch) = work.work() {
+                    batch.hold(held);
+                }
+            }
+        }
+    }
+
+    /// The response, once it is known what comes first; `None` where nothing came in time. The map is empty, and bears the headers
+    /// of a plain one.
+    pub(super) fn respond(self, endpoint: &Endpoint, first: Option<Turn>, map: HeaderMap) -> Response<Body> {
         let event = match first {
-            Some(Turn::End(answer)) => return self.answered(endpoint, answer),
+            Some(Turn::End(answer)) => return self.answered(endpoint, answer, map),
             Some(Turn::Cancelled) => return respond::silence(),
             Some(Turn::Event(frame)) => Some(frame),
             None => None,
         };
         match self {
             Self::Modern(running) => {
-                let kind = if running.asked.method == Method::Listen { "listen" } else { "sse" };
+                let kind = if running.asked().method == Method::Listen { "listen" } else { "sse" };
                 let feed = CallFeed::new(running, event);
                 respond::stream(Stream::new(feed, Vec::new(), endpoint.config.sse_keepalive, kind))
             }
@@ -65,14 +83,14 @@ impl Work {
         }
     }
 
-    fn answered(self, endpoint: &Endpoint, answer: Answer) -> Response<Body> {
+    fn answered(self, endpoint: &Endpoint, answer: EncodedResponse, map: HeaderMap) -> Response<Body> {
         let opened = match self {
             Self::Handshake(session, _) if session.lasts => {
-                Some((session, json::get(&answer.frame, "result").is_some()))
+                Some((session, json::get(answer.frame.as_ref(), "result").is_some()))
             }
             _ => None,
         };
-        let mut response = respond::answer(answer);
+        let mut response = respond::answer(answer, map);
         if let Some((session, is_agreed)) = opened {
             if !is_agreed {
                 // The client will not come back for it.
@@ -85,7 +103,7 @@ impl Work {
     }
 }
 
-impl Turns for Work {
+impl StepQueue for Work {
     fn poll_turn(&mut self, cx: &mut Context<'_>) -> Poll<Turn> {
         match self {
             Self::Modern(running) | Self::Handshake(_, running) => running.poll_turn(cx),
@@ -96,15 +114,15 @@ impl Turns for Work {
 }
 
 /// A stream that goes on in a task, whoever reads it.
-fn lasting_stream<T: Turns>(
+fn lasting_stream<T: StepQueue>(
     endpoint: &Endpoint,
     session: &Arc<Session>,
-    work: Lasting<T>,
+    work: DetachedCall<T>,
     event: Option<Vec<u8>>,
 ) -> Response<Body> {
-    let replay = session.streams.open();
+    let replay = session.streams.open(&endpoint.edge.budget.owned_by(session.caller.share().owner()));
     let Some(reader) = replay.attach(0) else { return respond::silence() };
-    event.into_iter().for_each(|frame| replay.push(frame.into()));
+    event.into_iter().for_each(|frame| _ = replay.push(frame.into()));
     let head = stream_head(session, replay.number, 0);
     work.write_to(replay);
     respond::stream(Stream::new(ReplayFeed::new(session, reader), head, endpoint.config.sse_keepalive, "sse"))

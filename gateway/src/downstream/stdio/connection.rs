@@ -2,21 +2,23 @@
 
 use super::parting::Parting;
 use super::writer::Outlet;
-use crate::call::{Reason, Refusal};
-use crate::downstream::asked::Asked;
-use crate::downstream::edge::Edge;
-use crate::downstream::legacy::Stream;
-use crate::downstream::open::OpenCalls;
-use crate::downstream::peer::{self, Who};
-use crate::downstream::running::Running;
-use crate::downstream::session::Session;
-use crate::downstream::turns::{Cut, Turn, Turns};
-use crate::downstream::{batch, handshake, legacy, modern};
-use crate::lifecycle::Tasks;
+use crate::call::refusal::{Reason, Refusal};
+use crate::downstream::compat::batch;
+use crate::downstream::edge::client_era::Who;
+use crate::downstream::edge::open_calls::OpenCalls;
+use crate::downstream::edge::{Edge, Stream, client_era, handshake, legacy, modern};
+use crate::downstream::response::ResponseEncoder;
+use crate::downstream::running::{Cut, RunningCall, StepQueue, Turn};
+use crate::downstream::session::client::Session;
+use crate::metrics;
+use crate::protocol::frame;
+use crate::protocol::frame::Method;
+use crate::protocol::frame::message::{Frame, Id};
+use crate::protocol::framing::Untaken;
 use crate::protocol::meta::Meta;
-use crate::protocol::object::Key;
-use crate::protocol::{Era, Frame, Id, Method, Object, Revision, frame};
-use crate::signals;
+use crate::protocol::revision::{Era, Revision};
+use crate::protocol::value::{Key, Object};
+use crate::runtime::{Tasks, aside};
 use bytes::Bytes;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
@@ -81,27 +83,35 @@ impl Connection {
         if Frame::is_batch(&text) {
             return self.batch(&text);
         }
-        match Frame::parse(&text) {
+        match aside(text.len(), || Frame::parse(&text)) {
             Ok(Frame::Request { id, .. }) if self.is_ending => self.refuse(Some(&id), &ending()),
             Ok(Frame::Request { id, method, params }) => self.request(id, method, params),
             Ok(Frame::Notification { method, params }) => self.notification(method, params),
-            Ok(Frame::Response { id, body: frame::Body::Neither }) => {
+            Ok(Frame::Response { id, body: frame::message::Body::Neither }) => {
                 // Where it was meant to answer a question, nothing better will come.
-                self.response(id.as_ref(), frame::Body::Neither);
-                self.refuse(id.as_ref(), &peer::meaningless());
+                self.response(id.as_ref(), frame::message::Body::Neither);
+                self.refuse(id.as_ref(), &client_era::meaningless());
             }
             Ok(Frame::Response { id, body }) => self.response(id.as_ref(), body),
             Err(fault) => {
-                let reason = if fault.is_json { Reason::InvalidRequest } else { Reason::Parse };
-                self.refuse(fault.id.as_ref(), &Refusal::new(reason, fault.why));
+                let id = fault.id.clone();
+                self.refuse(id.as_ref(), &client_era::unread(fault));
             }
         }
     }
 
-    /// Says that a line was too long to be taken.
-    pub(super) fn refuse_line(&mut self, max: usize) {
-        let why = format!("a line is longer than {max} bytes, the limit set by `server.max_body`");
-        self.refuse(None, &Refusal::new(Reason::InvalidRequest, why));
+    /// Says that a line was not taken.
+    pub(super) fn refuse_line(&mut self, why: Untaken, max: usize) {
+        let refusal = match why {
+            Untaken::TooLong => {
+                let why = format!("a line is longer than {max} bytes, the limit set by `server.max_body`");
+                Refusal::new(Reason::InvalidRequest, why)
+            }
+            Untaken::NoRoom => {
+                Refusal { is_retriable: true, ..Refusal::new(Reason::Busy, format!("a line was dropped: {why}")) }
+            }
+        };
+        self.refuse(None, &refusal);
     }
 
     /// Begins nothing any more; listen calls are ended now, and nobody is asked any more. A client that is still there is told
@@ -112,7 +122,7 @@ impl Connection {
             if is_there {
                 // What was asked on behalf of an open call is withdrawn by that call.
                 for frame in session.outgoing.retire() {
-                    self.write(frame);
+                    self.write(frame.into());
                 }
             } else {
                 session.outgoing.close();
@@ -130,14 +140,14 @@ impl Connection {
         }
     }
 
-    fn response(&self, id: Option<&Id>, body: frame::Body) {
+    fn response(&self, id: Option<&Id>, body: frame::message::Body) {
         if let Some(session) = &self.session {
             legacy::response(session, id, body);
         }
     }
 
     fn request(&mut self, id: Id, method: Method, params: Object) {
-        let running = match peer::see(&method, &params, None) {
+        let running = match client_era::see(&method, &params, None) {
             Ok((Era::Legacy, _)) if batch::is_method(&method) && self.session.is_some() => {
                 return self.batch_method(&id, &params);
             }
@@ -151,12 +161,12 @@ impl Connection {
         }
     }
 
-    fn modern(&mut self, id: &Id, method: Method, params: Object, meta: Meta) -> Result<Running, Refusal> {
+    fn modern(&mut self, id: &Id, method: Method, params: Object, meta: Meta) -> Result<RunningCall, Refusal> {
         let open = self.open.enter(id)?;
         modern::request(&self.edge, &self.who, (id.clone(), method, params, meta), None, Some(open))
     }
 
-    fn legacy(&mut self, id: &Id, method: Method, params: Object, meta: Meta) -> Result<Running, Refusal> {
+    fn legacy(&mut self, id: &Id, method: Method, params: Object, meta: Meta) -> Result<RunningCall, Refusal> {
         match &self.session {
             Some(session) => {
                 let running = legacy::request(&self.edge, session, Stream::Taken, (id.clone(), method, params, meta));
@@ -165,7 +175,7 @@ impl Connection {
             }
             None if method == Method::Initialize => self.initialize(id, &params, meta.rest),
             None if method == Method::Ping => {
-                let alone = Arc::new(Session::single(self.who.clone(), Revision::NEWEST_LEGACY));
+                let alone = Arc::new(Session::single(self.who.clone(), Revision::NEWEST_LEGACY, &self.edge.budget));
                 Ok(legacy::request(&self.edge, &alone, Stream::Taken, (id.clone(), method, params, meta)))
             }
             None => {
@@ -175,17 +185,17 @@ impl Connection {
         }
     }
 
-    fn initialize(&mut self, id: &Id, params: &Object, meta: Bytes) -> Result<Running, Refusal> {
-        let asks = handshake::read(params).ok_or_else(|| peer::invalid("`protocolVersion` must be a string"))?;
-        let asked = Asked::handshake(id.clone(), asks.revision).in_dialect(asks.is_dialect);
-        let mut session = Session::new("stdio".into(), self.who.clone(), asks, self.edge.label, 0);
+    fn initialize(&mut self, id: &Id, params: &Object, meta: Bytes) -> Result<RunningCall, Refusal> {
+        let asks = handshake::read(params)?;
+        let asked = ResponseEncoder::handshake(id.clone(), asks.revision).in_dialect(asks.is_dialect);
+        let mut session = Session::new("stdio".into(), self.who.clone(), asks, (self.edge.label, 0), &self.edge.budget);
         session.open = self.open.clone();
         session.notices.listen(&self.edge, &session.caller, None);
         let reply = handshake::answer(&self.edge, &session.caller, meta);
         let open = self.open.enter(id)?;
         self.session = Some(Arc::new(session));
-        signals::sessions("stdio").set(1.0);
-        Ok(Running::new(&self.edge, asked, reply, Some(open)))
+        metrics::sessions("stdio").set(1.0);
+        Ok(RunningCall::new(&self.edge, asked, reply, Some(open)))
     }
 
     fn notification(&mut self, method: Method, params: Object) {
@@ -196,7 +206,7 @@ impl Connection {
             }
             return;
         }
-        match (peer::see(&method, &params, None), &self.session) {
+        match (client_era::see(&method, &params, None), &self.session) {
             // What is wrong with a notification cannot be answered.
             (Err(_), _) | (Ok((Era::Legacy, _)), None) => {}
             (Ok((Era::Modern, meta)), _) => {
@@ -211,7 +221,7 @@ impl Connection {
 
     fn batch(&mut self, text: &Bytes) {
         let revision = self.session.as_ref().map_or(Revision::NEWEST_LEGACY, |session| session.revision());
-        match (batch::read(text, revision), &self.session) {
+        match (batch::Frames::read(text).and_then(|frames| frames.judge(revision)), &self.session) {
             (Ok(sound), Some(session)) if self.is_ending => {
                 for id in sound.heed(&self.edge, session) {
                     self.refuse(Some(&id), &ending());
@@ -245,7 +255,7 @@ impl Connection {
         let reader = session.notices.take_over();
         self.listens.spawn_until_end(async move {
             while let Some(frame) = std::future::poll_fn(|cx| session.notices.poll_next(reader, cx)).await {
-                if outlet.send(frame).await.is_err() {
+                if outlet.send(frame.into()).await.is_err() {
                     return;
                 }
             }
@@ -254,15 +264,15 @@ impl Connection {
 
     fn refuse(&mut self, id: Option<&Id>, refusal: &Refusal) {
         let revision = self.session.as_ref().map_or(Revision::NEWEST_MODERN, |session| session.revision());
-        let text = frame::error(id.map(|id| &id.raw()[..]), refusal.to_rpc(revision).raw());
-        self.write(text.into());
+        let text = frame::message::error(id.map(|id| &id.raw()[..]), refusal.to_rpc(revision).raw());
+        self.write(text);
     }
 
     /// Answers at once what is ready at once; the rest gets a task.
     fn run(&mut self, mut work: impl Cut) {
         let turn = work.poll_turn(&mut Context::from_waker(Waker::noop()));
         let first = match turn {
-            Poll::Ready(Turn::End(answer)) => return self.write(frame::one_line(answer.frame)),
+            Poll::Ready(Turn::End(answer)) => return self.write(answer.line()),
             Poll::Ready(Turn::Cancelled) => return,
             Poll::Ready(Turn::Event(frame)) => Some(frame),
             Poll::Pending => None,
@@ -276,13 +286,13 @@ impl Connection {
                 () = cut.ending() => false,
             };
             if let Some(answer) = work.cut().filter(|_| !is_done) {
-                let _unread = outlet.send(frame::one_line(answer.frame)).await;
+                let _unread = outlet.send(answer.line()).await;
             }
         });
     }
 
     /// Queues a frame, and never waits for a host that does not read: it may have more to say, or go.
-    fn write(&mut self, frame: Vec<u8>) {
+    fn write(&mut self, frame: Bytes) {
         if let Err(tokio::sync::mpsc::error::TrySendError::Full(frame)) = self.outlet.try_send(frame) {
             let (slot, outlet) = (self.slot(), self.outlet.clone());
             self.calls.spawn_until_end(async move {
@@ -305,7 +315,7 @@ fn ending() -> Refusal {
 }
 
 /// Writes what a call comes to.
-async fn drive(work: &mut impl Turns, first: Option<Vec<u8>>, outlet: &Outlet) {
+async fn drive(work: &mut impl StepQueue, first: Option<Vec<u8>>, outlet: &Outlet) {
     let mut turn = first.map(Turn::Event);
     loop {
         let next = match turn.take() {
@@ -313,8 +323,8 @@ async fn drive(work: &mut impl Turns, first: Option<Vec<u8>>, outlet: &Outlet) {
             None => work.turn().await,
         };
         let sent = match next {
-            Turn::Event(frame) => outlet.send(frame).await,
-            Turn::End(answer) => return drop(outlet.send(frame::one_line(answer.frame)).await),
+            Turn::Event(frame) => outlet.send(frame.into()).await,
+            Turn::End(answer) => return drop(outlet.send(answer.line()).await),
             Turn::Cancelled => return,
         };
         if sent.is_err() {

@@ -1,40 +1,40 @@
 //! How a listen call ends on a connection that others share: it is withdrawn by name before its result says that it is over.
 
-use crate::downstream::asked::Answer;
-use crate::downstream::running::Running;
-use crate::downstream::turns::{Cut, Turn, Turns};
-use crate::protocol::{Method, frame};
+use crate::downstream::response::EncodedResponse;
+use crate::downstream::running::{Cut, RunningCall, StepQueue, Turn};
+use crate::protocol::frame;
+use crate::protocol::frame::Method;
 use std::task::{Context, Poll};
 
 /// A call whose end is announced where it is a listen call that was taken.
 pub(super) struct Parting {
-    running: Running,
+    running: RunningCall,
     /// Whether it was acknowledged: what was refused needs no farewell.
     was_taken: bool,
     /// The answer that follows the announcement.
-    last: Option<Answer>,
+    last: Option<EncodedResponse>,
 }
 
 impl Parting {
-    pub(super) fn new(running: Running) -> Self {
+    pub(super) fn new(running: RunningCall) -> Self {
         Self { running, was_taken: false, last: None }
     }
 
     fn announcement(&self) -> Vec<u8> {
         let mut params = b"{\"requestId\":".to_vec();
-        params.extend_from_slice(self.running.asked.id.raw());
+        params.extend_from_slice(self.running.asked().id.raw());
         params.extend_from_slice(b",\"reason\":\"the gateway no longer tells of changes on this call\"}");
-        frame::one_line(frame::notification(&Method::Cancelled, &params).into())
+        frame::message::one_line(Vec::from(frame::message::notification(&Method::Cancelled, &params)))
     }
 }
 
-impl Turns for Parting {
+impl StepQueue for Parting {
     fn poll_turn(&mut self, cx: &mut Context<'_>) -> Poll<Turn> {
         if let Some(last) = self.last.take() {
             return Poll::Ready(Turn::End(last));
         }
         let turn = std::task::ready!(self.running.poll_turn(cx));
-        if self.running.asked.method != Method::Listen {
+        if self.running.asked().method != Method::Listen {
             return Poll::Ready(turn);
         }
         Poll::Ready(match turn {
@@ -52,7 +52,7 @@ impl Turns for Parting {
 }
 
 impl Cut for Parting {
-    fn cut(&mut self) -> Option<Answer> {
+    fn cut(&mut self) -> Option<EncodedResponse> {
         self.last.take().or_else(|| self.running.cut())
     }
 }

@@ -3,11 +3,15 @@
 mod ending;
 
 use super::serve;
-use crate::call::{Change, Event, ListenFilter};
+use crate::call::ListenFilter;
+use crate::call::reply::{Change, Event};
 use crate::downstream::config::Config;
 use crate::downstream::scripted::{Hands, question, scripted, soon};
-use crate::lifecycle::Tasks;
-use crate::protocol::{Method, Revision};
+use crate::memory::Refusals;
+use crate::memory::budget::Budget;
+use crate::protocol::frame::Method;
+use crate::protocol::revision::Revision;
+use crate::runtime::Tasks;
 use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, Lines};
 use tokio::sync::oneshot;
@@ -34,7 +38,7 @@ impl Host {
         let (end, ended) = oneshot::channel();
         let served = tasks.clone();
         root.spawn(async move {
-            serve(handler, &config, theirs, ours, served).await.unwrap();
+            serve(handler, &config, (theirs, ours), served, (&Budget::default(), &Refusals::default())).await.unwrap();
             let _nobody_waits = end.send(());
         });
         Self { stdin, stdout: BufReader::new(stdout).lines(), hands, tasks, ended }
@@ -278,9 +282,9 @@ async fn whoever_drops_the_serving_leaves_nothing_running() {
     let (ours, _stdout) = tokio::io::duplex(1 << 20);
     let (handler, mut hands) = scripted(Revision::V2025_11_25);
     stdin.write_all(format!("{}\n", modern("1", "tools/call", r#","name":"x""#)).as_bytes()).await.unwrap();
-    let config = Config::default();
+    let (config, budget, refusals) = (Config::default(), Budget::default(), Refusals::default());
     let hand = tokio::select! {
-        _ = serve(handler, &config, theirs, ours, Tasks::new()) => panic!("it serves on"),
+        _ = serve(handler, &config, (theirs, ours), Tasks::new(), (&budget, &refusals)) => panic!("it serves on"),
         hand = hands.next() => hand,
     };
     hand.cancelled().await;

@@ -1,16 +1,17 @@
 //! The one task that writes to stdout: all that is queued in one write.
 
-use crate::lifecycle::Tasks;
+use crate::runtime::Tasks;
+use bytes::Bytes;
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 use tokio::sync::mpsc;
 
 /// How many frames may wait to be written; whoever has another one waits too.
 const QUEUE: usize = 256;
-/// A buffer that grew larger than this for a large frame is given back.
-const KEPT_BYTES: usize = 1 << 20;
+/// So much is put together for one write.
+const TOGETHER_BYTES: usize = 256 * 1024;
 
 /// Where frames go to be written, each a line.
-pub(super) type Outlet = mpsc::Sender<Vec<u8>>;
+pub(super) type Outlet = mpsc::Sender<Bytes>;
 
 /// The writing end of a connection.
 pub(super) struct Writer {
@@ -46,17 +47,29 @@ impl Writer {
     }
 }
 
-async fn write<W: AsyncWrite + Unpin>(mut stdout: W, mut queue: mpsc::Receiver<Vec<u8>>) {
+async fn write<W: AsyncWrite + Unpin>(mut stdout: W, mut queue: mpsc::Receiver<Bytes>) {
     let (mut frames, mut lines) = (Vec::with_capacity(QUEUE), Vec::new());
     while queue.recv_many(&mut frames, QUEUE).await > 0 {
         for frame in frames.drain(..) {
-            lines.extend_from_slice(&frame);
+            // A large one is written as it is, and what waits before it first.
+            if lines.len() + frame.len() > TOGETHER_BYTES {
+                if stdout.write_all(&lines).await.is_err() {
+                    return;
+                }
+                lines.clear();
+            }
+            if frame.len() > TOGETHER_BYTES {
+                if stdout.write_all(&frame).await.is_err() {
+                    return;
+                }
+            } else {
+                lines.extend_from_slice(&frame);
+            }
             lines.push(b'\n');
         }
         if stdout.write_all(&lines).await.is_err() || stdout.flush().await.is_err() {
             return;
         }
         lines.clear();
-        lines.shrink_to(KEPT_BYTES);
     }
 }

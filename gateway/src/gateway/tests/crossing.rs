@@ -2,13 +2,17 @@
 
 use super::super::chain;
 use crate::downstream::{config::Config as FaceConfig, stdio};
-use crate::lifecycle::Tasks;
-use crate::protocol::object::Key;
-use crate::protocol::{Frame, Object, Revision, json};
+use crate::memory::Refusals;
+use crate::memory::budget::Budget;
+use crate::protocol::frame::message::Frame;
+use crate::protocol::json;
+use crate::protocol::revision::Revision;
+use crate::protocol::value::{Key, Object};
 use crate::router::config::{Naming, Strategy, Unknown};
 use crate::router::{Listeners, Owner, Router, Secret, Terms};
+use crate::runtime::Tasks;
+use crate::upstream::inventory::{Fresh, Inventory, Supports};
 use crate::upstream::tests::rig::{Far, Rig, config};
-use crate::upstream::{Fresh, Inventory, Supports};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -78,7 +82,7 @@ impl World {
     async fn new() -> Self {
         let rig = Rig::new(config());
         rig.met(LEGACY, r#"{"tools":{}}"#);
-        rig.standing.inventory.send_replace(Some(Arc::new(Inventory {
+        rig.instance.offering.inventory.send_replace(Some(Arc::new(Inventory {
             revision: LEGACY,
             tools: Vec::new(),
             resources: Vec::new(),
@@ -95,7 +99,7 @@ impl World {
             first_list_wait: Duration::ZERO,
             instructions: String::new(),
             unknown: Unknown::Pass,
-            secret: Secret::found_by(|| vec![7; 32]),
+            secret: Secret::found_by(|| vec![vec![7; 32]]),
         };
         let owner: Arc<dyn Owner> = Arc::new(rig.upstream());
         let handler = chain(Router::start(vec![owner], terms, Listeners::default(), &rig.tasks), &rig.tasks);
@@ -104,7 +108,15 @@ impl World {
         let (end, ended) = oneshot::channel();
         let level = Tasks::new();
         rig.tasks.spawn_until_end(async move {
-            stdio::serve(handler, &FaceConfig::default(), theirs, ours, level).await.unwrap();
+            stdio::serve(
+                handler,
+                &FaceConfig::default(),
+                (theirs, ours),
+                level,
+                (&Budget::default(), &Refusals::default()),
+            )
+            .await
+            .unwrap();
             let _nobody_waits = end.send(());
         });
         Self { rig, stdin, stdout: BufReader::new(stdout).lines(), ended }
@@ -141,7 +153,11 @@ impl World {
                 withdrawn += told;
             }
         }
-        assert_eq!((self.rig.pipe.in_flight(), self.rig.standing.traffic.in_flight()), (0, 0), "round {round}");
+        assert_eq!(
+            (self.rig.pipe.in_flight(), self.rig.instance.admission.traffic.in_flight()),
+            (0, 0),
+            "round {round}"
+        );
         [answered, withdrawn]
     }
 }

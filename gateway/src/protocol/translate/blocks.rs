@@ -1,11 +1,17 @@
 //! Content blocks, and where results hold them: sound, links, icons and `_meta` for receivers that have none.
 
-use super::edit::{self, Fate};
+use super::edit;
+use super::edit::{Fate, Word};
 use crate::protocol::json;
 use crate::protocol::revision::Features;
 
 /// The name of sound that a receiver without sound is given as a resource.
 const SOUND_URI: &str = "urn:trunkline:audio";
+
+static AUDIO: Word = Word::new("\"audio\"");
+static LINK: Word = Word::new("\"resource_link\"");
+static PART_META: Word = Word::new("\"_meta\"");
+static ICONS: Word = Word::new("\"icons\"");
 
 /// The blocks of an array, for a receiver that lacks some features; `None` where nothing changes.
 pub(super) fn list(raw: &[u8], lost: Features) -> Option<Vec<u8>> {
@@ -29,7 +35,7 @@ pub(super) fn messages(raw: &[u8], lost: Features) -> Option<Vec<u8>> {
 
 /// The contents of a resource that was read.
 pub(super) fn contents(raw: &[u8], lost: Features) -> Option<Vec<u8>> {
-    if !lost.has(Features::PART_META) || !edit::may_hold(raw, &["\"_meta\""]) {
+    if !lost.has(Features::PART_META) || !edit::may_hold(raw, &PART_META) {
         return None;
     }
     edit::elements(raw, bare)
@@ -50,14 +56,15 @@ pub(super) fn words(text: &str) -> Vec<u8> {
     format!("{{\"type\":\"text\",\"text\":{}}}", json::quote(text)).into()
 }
 
-fn may_change(raw: &[u8], lost: Features) -> bool {
-    const SIGNS: [(Features, &str); 4] = [
-        (Features::AUDIO, "\"audio\""),
-        (Features::LINKS, "\"resource_link\""),
-        (Features::PART_META, "\"_meta\""),
-        (Features::ICONS, "\"icons\""),
+/// Whether something in the array may be another thing for the receiver.
+pub(super) fn may_change(raw: &[u8], lost: Features) -> bool {
+    let signs = [
+        (Features::AUDIO, &AUDIO),
+        (Features::LINKS, &LINK),
+        (Features::PART_META, &PART_META),
+        (Features::ICONS, &ICONS),
     ];
-    SIGNS.iter().any(|(feature, sign)| lost.has(*feature) && edit::may_hold(raw, &[sign]))
+    signs.into_iter().any(|(feature, sign)| lost.has(feature) && edit::may_hold(raw, sign))
 }
 
 /// What a block becomes: one block, or the two that sound becomes; `None` where nothing changes.

@@ -1,7 +1,8 @@
 //! What the gateway says it can do, in the words of one revision.
 
-use super::edit::{self, Fate};
-use crate::protocol::capability::EXTENSION_TASKS;
+use super::edit;
+use super::edit::Fate;
+use crate::protocol::capabilities::EXTENSION_TASKS;
 use crate::protocol::revision::{Features, Revision};
 use std::borrow::Cow;
 

@@ -1,8 +1,9 @@
 //! Tools, resources, templates and prompts: members that a receiver's revision does not have.
 
-use super::edit::{self, Fate};
+use super::edit;
+use super::edit::Fate;
+use crate::protocol::frame::Method;
 use crate::protocol::json;
-use crate::protocol::method::Method;
 use crate::protocol::revision::{Features, Gap, Part, Revision};
 use std::borrow::Cow;
 

@@ -1,6 +1,9 @@
 //! Raw objects and arrays written anew, member by member: what does not change stays byte for byte.
 
-use crate::protocol::json::{self, Members};
+use crate::protocol::json;
+use crate::protocol::json::Members;
+use memchr::memmem::Finder;
+use std::sync::OnceLock;
 
 /// What becomes of one member.
 pub(super) enum Fate {
@@ -72,12 +75,20 @@ pub(super) fn elements(raw: &[u8], mut judge: impl FnMut(&[u8]) -> Option<Vec<u8
     Some(out)
 }
 
-/// An array with one element more, at its end.
-pub(super) fn append(array: &[u8], element: &[u8]) -> Vec<u8> {
+/// An array with a text block more, at its end; composed in one go.
+pub(super) fn append_words(array: &[u8], text: &str) -> Vec<u8> {
+    const BEGIN: &[u8] = b"{\"type\":\"text\",\"text\":";
     let open = array.trim_ascii_end();
     let open = open.strip_suffix(b"]").unwrap_or(b"[").trim_ascii_end();
-    let comma: &[u8] = if open.ends_with(b"[") && open.len() == 1 { b"" } else { b"," };
-    [open, comma, element, b"]"].concat()
+    let mut out = Vec::with_capacity(open.len() + BEGIN.len() + json::quoted_len(text) + 4);
+    out.extend_from_slice(open);
+    if open != b"[" {
+        out.push(b',');
+    }
+    out.extend_from_slice(BEGIN);
+    json::quote_to(text, &mut out);
+    out.extend_from_slice(b"}]");
+    out
 }
 
 /// The array's elements, raw; nothing where it is none.
@@ -90,8 +101,21 @@ pub(super) fn text(object: &[u8], key: &str) -> Option<String> {
     json::get(object, key).and_then(json::unquote).map(Into::into)
 }
 
-/// Whether the text may hold one of these words as a name or a value; an escape could spell any.
-pub(super) fn may_hold(raw: &[u8], words: &[&str]) -> bool {
-    let holds = |word: &str| memchr::memmem::find(raw, word.as_bytes()).is_some();
-    words.iter().any(|word| holds(word)) || holds("\\u")
+/// Whether the text may hold this word as a name or a value; an escape could spell any.
+pub(super) fn may_hold(raw: &[u8], word: &Word) -> bool {
+    let has_escape = || memchr::memchr_iter(b'\\', raw).any(|at| raw.get(at + 1) == Some(&b'u'));
+    word.is_in(raw) || has_escape()
+}
+
+/// A word that is searched for. To prepare a search costs more than to search a plain result: it is done once.
+pub(super) struct Word(&'static str, OnceLock<Finder<'static>>);
+
+impl Word {
+    pub(super) const fn new(text: &'static str) -> Self {
+        Self(text, OnceLock::new())
+    }
+
+    fn is_in(&self, raw: &[u8]) -> bool {
+        self.1.get_or_init(|| Finder::new(self.0)).find(raw).is_some()
+    }
 }

@@ -1,10 +1,10 @@
 //! Questions for the person, by a form or by a page, and what the person answers.
 
-use super::edit::{self, Fate};
-use super::hop;
+use super::edit::Fate;
+use super::{edit, hop};
 use crate::protocol::json;
-use crate::protocol::object::{Key, Object};
 use crate::protocol::revision::{Features, Gap, Revision};
+use crate::protocol::value::{Key, Object};
 
 /// The question in the words of revision `to`; `None` where it cannot be put so.
 pub(super) fn question(params: &Object, gap: Gap, to: Revision) -> Option<Vec<u8>> {

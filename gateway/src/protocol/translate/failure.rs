@@ -1,17 +1,17 @@
 //! Errors of upstreams, in codes that their receiver knows; what no code says, a tool says to the model.
 
 use super::edit;
-use crate::protocol::error::{
+use crate::protocol::frame::Method;
+use crate::protocol::frame::rpc_error::{
     INTERNAL, INVALID_PARAMS, MISSING_CAPABILITY, RESOURCE_NOT_FOUND, RpcError, URL_ELICITATION_REQUIRED,
 };
 use crate::protocol::json;
-use crate::protocol::method::Method;
-use crate::protocol::object::Object;
 use crate::protocol::revision::{Features, Revision};
+use crate::protocol::value::Object;
 
 /// How a receiver is told of an upstream's error.
 #[derive(Debug)]
-pub enum Told {
+pub(crate) enum Told {
     /// By an error.
     Error(RpcError),
     /// By a tool's result that says what is the matter: its revision has no code for it.
@@ -19,7 +19,7 @@ pub enum Told {
 }
 
 /// An upstream's error on its way to a peer of revision `to`; `asked` is the URI that was read, in the caller's words.
-pub fn failure(method: &Method, error: &RpcError, asked: Option<&str>, from: Revision, to: Revision) -> Told {
+pub(crate) fn failure(method: &Method, error: &RpcError, asked: Option<&str>, from: Revision, to: Revision) -> Told {
     if from == to {
         return Told::Error(error.clone());
     }
@@ -44,7 +44,7 @@ pub fn failure(method: &Method, error: &RpcError, asked: Option<&str>, from: Rev
 }
 
 /// What a client cannot have: a tool says it to the model, everything else to the program.
-pub fn cannot(method: &Method, why: &str) -> Told {
+pub(crate) fn cannot(method: &Method, why: &str) -> Told {
     if *method != Method::ToolsCall {
         return Told::Error(RpcError::new(INTERNAL, why, None));
     }

@@ -1,6 +1,7 @@
 //! What a question's and an answer's `_meta` says of one hop alone.
 
-use super::edit::{self, Fate};
+use super::edit;
+use super::edit::Fate;
 use crate::protocol::meta;
 use crate::protocol::revision::{Features, Gap};
 

@@ -1,34 +1,37 @@
 //! What requests and notifications say, without what their receiver's revision does not have.
 
-use super::edit::{self, Fate};
-use crate::protocol::method::Method;
-use crate::protocol::object::{Edit, Key, Object};
+use super::edit;
+use super::edit::{Fate, Word};
+use crate::protocol::frame::Method;
 use crate::protocol::revision::{Features, Gap, Part, Revision};
+use crate::protocol::value::{Edit, Key, Object};
 
-/// The parameters of a call, or of a notice on a call's stream, on their way to a peer of revision `to`.
-pub fn params(method: &Method, params: &Object, from: Revision, to: Revision) -> Object {
+static TASK: Word = Word::new("\"task\"");
+
+/// The parameters of a call, or of a notice on a call's stream, on their way to a peer of revision `to`; `None` where they stay as
+/// they are.
+pub fn params(method: &Method, params: &Object, from: Revision, to: Revision) -> Option<Object> {
     let gap = Gap::between(Part::Params, method, from, to);
     if gap.lost.is_empty() && !gap.differs(Features::TASKS) {
-        return params.clone();
+        return None;
     }
     let written = match method {
         Method::Progress => without(params, "message"),
         Method::Complete => without(params, "context"),
         // A task is not asked for where nobody knows what it is; and who does not know it has not asked for one.
-        Method::ToolsCall if gap.differs(Features::TASKS) && edit::may_hold(params.raw(), &["\"task\""]) => {
+        Method::ToolsCall if gap.differs(Features::TASKS) && edit::may_hold(params.raw(), &TASK) => {
             without(params, "task")
         }
         _ => None,
     };
-    let written = written.and_then(|written| Object::parse(written.into()).ok()).unwrap_or_else(|| params.clone());
-    match gap.lost.has(Features::STATELESS) && is_retry(&written) {
+    let written = written.and_then(|written| Object::parse(written.into()).ok());
+    let so_far = written.as_ref().unwrap_or(params);
+    if gap.lost.has(Features::STATELESS) && is_retry(so_far) {
         // What only stateless callers can say means nothing to an upstream that asks live.
-        true => {
-            let live = written.with(&[(Key::InputResponses, Edit::Drop), (Key::RequestState, Edit::Drop)]);
-            Object::parse(live).unwrap_or(written)
-        }
-        false => written,
+        let live = so_far.with(&[(Key::InputResponses, Edit::Drop), (Key::RequestState, Edit::Drop)]);
+        return Object::parse(live).ok().or(written);
     }
+    written
 }
 
 fn without(params: &Object, name: &str) -> Option<Vec<u8>> {

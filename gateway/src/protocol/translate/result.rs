@@ -1,12 +1,12 @@
 //! Final results: their contents in the receiver's words, and what stateless revisions say around them.
 
-use super::edit::{self, Fate};
-use super::{blocks, structured};
+use super::edit::Fate;
+use super::{blocks, edit, structured};
+use crate::protocol::frame::Method;
 use crate::protocol::json;
 use crate::protocol::meta::SERVER_INFO;
-use crate::protocol::method::Method;
-use crate::protocol::object::{Edit, Key, Object};
 use crate::protocol::revision::{Features, Gap, Part, Revision};
+use crate::protocol::value::{Edit, Key, Object};
 use bytes::BufMut;
 use smallvec::SmallVec;
 
@@ -19,7 +19,11 @@ const GAIN_CACHEABLE: [(Key, Edit<'static>); 3] = [
 const LOSE: [(Key, Edit<'static>); 3] =
     [(Key::ResultType, Edit::Drop), (Key::TtlMs, Edit::Drop), (Key::CacheScope, Edit::Drop)];
 
-/// Writes a final result for a peer of revision `to`; `identity` is what a stateless peer is told of who answers, raw.
+/// How many bytes [`write_result`] adds to those of the result and of who answers, at most.
+pub const RESULT_ADDS: usize = 1024;
+
+/// Writes a final result, as [`result`] left it, for a peer of revision `to`; `identity` is what a stateless peer is told of who
+/// answers, raw.
 pub fn write_result<B: BufMut>(
     method: &Method,
     result: &Object,
@@ -27,8 +31,6 @@ pub fn write_result<B: BufMut>(
     identity: &[u8],
     out: &mut B,
 ) {
-    let told = if from == to { None } else { told(method, result, from, to) };
-    let result = told.as_ref().unwrap_or(result);
     if !from.is_modern() && !to.is_modern() {
         return out.put_slice(result.raw());
     }
@@ -56,7 +58,10 @@ pub fn write_result<B: BufMut>(
 }
 
 /// The result with its contents in the receiver's words; `None` where they stay as they are.
-fn told(method: &Method, result: &Object, from: Revision, to: Revision) -> Option<Object> {
+pub fn result(method: &Method, result: &Object, from: Revision, to: Revision) -> Option<Object> {
+    if from == to {
+        return None;
+    }
     let lost = Gap::between(Part::Result, method, from, to).lost;
     let written = match method {
         Method::ToolsCall => tool(result, lost)?,
@@ -66,6 +71,34 @@ fn told(method: &Method, result: &Object, from: Revision, to: Revision) -> Optio
         _ => return None,
     };
     Object::parse(written.into()).ok()
+}
+
+/// How many bytes are there at once, at most, while a result is brought into the receiver's words and written, beside the result itself.
+/// As many as the result has, where it stays as it is.
+pub fn composed_max(method: &Method, result: &Object, from: Revision, to: Revision) -> usize {
+    let bytes = result.raw().len();
+    let lost = Gap::between(Part::Result, method, from, to).lost;
+    let list = match method {
+        Method::ToolsCall => result.get(Key::Content),
+        Method::PromptsGet => result.find("messages"),
+        Method::ResourcesRead => result.find("contents"),
+        _ => return bytes,
+    };
+    if from == to || lost.is_empty() && list.is_some() {
+        return bytes;
+    }
+    let list = list.unwrap_or(b"[]");
+    let words = if *method == Method::ToolsCall { structured::words_max(result, list, lost) } else { 0 };
+    let gone = structured::gone_len(result, lost);
+    // The result in the receiver's words.
+    let told = bytes - gone + words;
+    match (blocks::may_change(list, lost), words + gone > 0) {
+        // What each block becomes, these as one, and the result with them.
+        (true, _) => 3 * told,
+        // The contents with the words beside the result with them; then that and the same as it is written.
+        (false, true) => 2 * told,
+        (false, false) => bytes,
+    }
 }
 
 /// A tool's result: its blocks, and what becomes of its structured part.
@@ -78,11 +111,11 @@ fn tool(result: &Object, lost: Features) -> Option<Vec<u8>> {
     };
     let blocks = blocks::list(content, lost);
     let gone = structured::gone(result, content, lost);
-    let said = gone.as_ref().and_then(|gone| gone.said).map(structured::in_words);
+    let said = gone.as_ref().and_then(|gone| gone.said);
     let content = match (blocks, said) {
         (None, None) if result.get(Key::Content).is_some() => None,
         (blocks, None) => Some(blocks.unwrap_or_else(|| content.to_vec())),
-        (blocks, Some(said)) => Some(edit::append(blocks.as_deref().unwrap_or(content), &said)),
+        (blocks, Some(said)) => Some(edit::append_words(blocks.as_deref().unwrap_or(content), said)),
     };
     let mut edits: SmallVec<[(Key, Edit<'_>); 2]> = SmallVec::new();
     edits.extend(content.as_ref().map(|content| (Key::Content, Edit::Set(content))));

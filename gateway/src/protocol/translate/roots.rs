@@ -1,9 +1,9 @@
 //! The question for the client's roots, and the answer.
 
-use super::edit::{self, Fate};
-use super::hop;
-use crate::protocol::object::Object;
+use super::edit::Fate;
+use super::{edit, hop};
 use crate::protocol::revision::{Features, Gap};
+use crate::protocol::value::Object;
 
 /// The question, which says nothing but its `_meta`.
 pub(super) fn question(params: &Object, gap: Gap) -> Vec<u8> {

@@ -1,11 +1,11 @@
 //! Questions for the client's model, and what it answers.
 
 use super::definition::definition;
-use super::edit::{self, Fate};
-use super::{blocks, hop};
+use super::edit::Fate;
+use super::{blocks, edit, hop};
 use crate::protocol::json;
-use crate::protocol::object::{Key, Object};
 use crate::protocol::revision::{Features, Gap, Revision};
+use crate::protocol::value::{Key, Object};
 
 /// The question in the words of revision `to`; `None` where it cannot be put so.
 pub(super) fn question(params: &Object, gap: Gap, from: Revision, to: Revision) -> Option<Vec<u8>> {
@@ -107,8 +107,8 @@ fn block(raw: &[u8], gap: Gap) -> Option<Vec<u8>> {
 fn tool_result(raw: &[u8]) -> Option<Vec<u8>> {
     let object = Object::parse(bytes::Bytes::copy_from_slice(raw)).ok()?;
     let content = object.get(Key::Content).unwrap_or(b"[]");
-    let gone = super::structured::gone(&object, content, Features::ANY_JSON)?;
-    let said = gone.said.map(|value| edit::append(content, &blocks::words(value)));
+    let gone = crate::protocol::translate::structured::gone(&object, content, Features::ANY_JSON)?;
+    let said = gone.said.map(|value| edit::append_words(content, value));
     edit::members(raw, |key, _| match key {
         "structuredContent" => Fate::Goes,
         "content" => said.clone().map_or(Fate::Stays, Fate::Becomes),

@@ -1,8 +1,9 @@
 //! Structured results for receivers that have none, or objects only.
 
-use super::{blocks, edit};
-use crate::protocol::object::{Key, Object};
+use super::edit;
+use crate::protocol::json;
 use crate::protocol::revision::Features;
+use crate::protocol::value::{Key, Object};
 
 /// What becomes of a structured result that the receiver cannot have.
 pub(super) struct Gone<'a> {
@@ -14,27 +15,44 @@ pub(super) struct Gone<'a> {
 pub(super) fn gone<'a>(result: &'a Object, content: &[u8], lost: Features) -> Option<Gone<'a>> {
     let raw = result.get(Key::StructuredContent)?;
     let is_object = raw.starts_with(b"{");
-    if !lost.has(Features::STRUCTURED) && (is_object || !lost.has(Features::ANY_JSON)) {
+    if stays(raw, lost) {
         return None;
     }
     let is_said = match is_object {
         // Who gave an object to those that know it gave the others its words.
         true => edit::each(content).next().is_some(),
-        false => raw == b"null" || edit::each(content).any(|block| says(block, raw)),
+        false => {
+            let text = json::unquote(raw);
+            raw == b"null" || edit::each(content).any(|block| says(block, raw, text.as_deref()))
+        }
     };
     Some(Gone { said: std::str::from_utf8(raw).ok().filter(|_| !is_said) })
 }
 
-/// The value in words.
-pub(super) fn in_words(value: &str) -> Vec<u8> {
-    blocks::words(value)
+/// How long the structured result is, where the receiver cannot have it.
+pub(super) fn gone_len(result: &Object, lost: Features) -> usize {
+    let gone = result.get(Key::StructuredContent).filter(|raw| !stays(raw, lost));
+    gone.map_or(0, |raw| raw.len())
 }
 
-/// Whether a text block holds this JSON value, however it is spaced.
-fn says(block: &[u8], value: &[u8]) -> bool {
+/// Whether the receiver can have this structured result.
+fn stays(raw: &[u8], lost: Features) -> bool {
+    !lost.has(Features::STRUCTURED) && (raw.starts_with(b"{") || !lost.has(Features::ANY_JSON))
+}
+
+/// How long the words may be that say the value, at most.
+pub(super) fn words_max(result: &Object, content: &[u8], lost: Features) -> usize {
+    let Some(raw) = result.get(Key::StructuredContent) else { return 0 };
+    if stays(raw, lost) || raw.starts_with(b"{") && edit::each(content).next().is_some() {
+        return 0;
+    }
+    std::str::from_utf8(raw).map_or(0, json::quoted_len)
+}
+
+/// Whether a text block holds this JSON value, however it is spaced; `inner` is its text where it is one.
+fn says(block: &[u8], value: &[u8], inner: Option<&str>) -> bool {
     let Some(text) = edit::text(block, "text") else { return false };
-    let is_its_text = || crate::protocol::json::unquote(value).is_some_and(|value| value == text);
-    dense(text.as_bytes()).eq(dense(value)) || is_its_text()
+    inner == Some(&*text) || dense(text.as_bytes()).eq(dense(value))
 }
 
 /// The bytes of a JSON text without the space between its tokens.

@@ -53,11 +53,73 @@ async fn the_wait_for_a_name_ends() {
     let stage = Stage::new(Strategy::Prefix, &[&hung]);
     let began = Instant::now();
     let why = told(stage.ask(Method::ToolsCall, r#"{"name":"hung__x"}"#)).await;
-    assert_eq!(why, "InvalidParams: Unknown tool: hung__x (upstream hung may have it, but is starting; try again)");
+    let begins = "Unavailable: `tools/call` of `hung__x` was not sent: upstream `hung` may have it and";
+    assert_eq!(why, format!("{begins} is still starting; try again"));
     assert_eq!(began.elapsed().as_secs(), 5);
     *hung.state.lock().unwrap() = State::Failed;
-    assert!(told(stage.ask(Method::ToolsCall, r#"{"name":"hung__x"}"#)).await.contains("is failed"));
+    let why = told(stage.ask(Method::ToolsCall, r#"{"name":"hung__x"}"#)).await;
+    assert_eq!(why, format!("{begins} is not available: it is failed"));
     assert_eq!(began.elapsed().as_secs(), 5);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_only_a_broken_upstream_that_was_never_seen_can_own_is_refused_at_once_as_unavailable() {
+    let (well, broken, bare) = (Scripted::new("well", "well"), Scripted::new("broken", "b"), Scripted::new("bare", ""));
+    well.offer(inventory(&["x"]));
+    bare.offer(inventory(&[]));
+    let stage = Stage::new(Strategy::Prefix, &[&well, &broken, &bare]);
+    broken.stands(State::BackingOff);
+    *broken.retry.lock().unwrap() = Some(Duration::from_millis(2_300));
+    let began = Instant::now();
+    let told = async |method: Method, params: &str| refusal(stage.ask(method, params)).await;
+    for (method, params, name) in [
+        (Method::ToolsCall, r#"{"name":"b__x"}"#, "b__x"),
+        (Method::PromptsGet, r#"{"name":"b__x"}"#, "b__x"),
+        (Method::Complete, r#"{"ref":{"type":"ref/prompt","name":"b__x"}}"#, "b__x"),
+    ] {
+        let what = method.as_str().to_owned();
+        let refused = told(method, params).await;
+        assert_eq!(
+            (refused.reason, refused.is_retriable, refused.upstream.as_deref()),
+            (Reason::Unavailable, true, Some("broken"))
+        );
+        assert_eq!(
+            refused.message,
+            format!(
+                "`{what}` of `{name}` was not sent: upstream `broken` may have it and is not available: it is backing_off; next try in 3 s"
+            )
+        );
+    }
+    // What cannot be its own is as unknown as ever.
+    assert_eq!(told(Method::ToolsCall, r#"{"name":"well__y"}"#).await.reason, Reason::InvalidParams);
+    // Nobody knows whose of two a name is.
+    bare.offers.send_replace(None);
+    bare.stands(State::Failed);
+    settle().await;
+    let stage = Stage::new(Strategy::Flat, &[&well, &broken, &bare]);
+    let refused = refusal(stage.ask(Method::ToolsCall, r#"{"name":"y"}"#)).await;
+    assert_eq!((refused.reason, refused.is_retriable, refused.upstream), (Reason::Unavailable, true, None));
+    assert!(
+        refused.message.contains("`broken` (backing_off), `bare` (failed); next try in 3 s"),
+        "{}",
+        refused.message
+    );
+    assert_eq!(began.elapsed(), Duration::ZERO);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_uri_that_a_broken_upstream_may_have_is_not_said_to_be_nowhere() {
+    let (well, broken) = (Scripted::new("well", "well"), Scripted::new("broken", "b"));
+    well.offer(inventory(&["x"]));
+    let stage = Stage::new(Strategy::Prefix, &[&well, &broken]);
+    let began = Instant::now();
+    let ask = async || refusal(stage.ask(Method::ResourcesRead, r#"{"uri":"m:1"}"#)).await;
+    broken.stands(State::Failed);
+    let refused = ask().await;
+    assert_eq!((refused.reason, refused.upstream.as_deref()), (Reason::Unavailable, Some("broken")));
+    broken.stands(State::Stopped);
+    assert_eq!(ask().await.reason, Reason::ResourceNotFound("m:1".into()), "it is not to run");
+    assert_eq!(began.elapsed(), Duration::ZERO);
 }
 
 #[tokio::test(start_paused = true)]
@@ -78,7 +140,8 @@ async fn headers_that_disagree_with_arguments_are_refused() {
     let a = Scripted::new("a", "a");
     let mut offers = inventory(&["x"]);
     let schema = br#"{"properties":{"r":{"type":"string","x-mcp-header":"R"}}}"#;
-    offers.tools[0].headers = crate::protocol::ParamHeaders::compile(schema).unwrap().map(Arc::new);
+    offers.tools[0].headers =
+        crate::protocol::http::param_headers::ParamHeaders::compile(schema).unwrap().map(Arc::new);
     a.offer(offers);
     let stage = Stage::new(Strategy::Prefix, &[&a]);
     let ask = |header: Option<&'static str>| {
@@ -172,4 +235,22 @@ async fn whose_a_call_is_that_waited_is_known_with_its_answer() {
     a.offer(inventory(&["x"]));
     reply.next().await;
     assert_eq!(reply.owner(), Some(&a.name));
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_clients_calls_for_what_was_never_seen_leave_room_for_anothers() {
+    let hung = Scripted::new("hung", "hung");
+    let stage = Stage::new(Strategy::Prefix, &[&hung]);
+    let of = |name: &str| {
+        let asked = call(Method::ToolsCall, r#"{"name":"hung__x"}"#);
+        let caller = Caller { principal: Principal::named(name), ..(*asked.caller).clone() };
+        stage.router.handle(Call { caller: Arc::new(caller), ..asked })
+    };
+    let is_answered = |reply: &mut Reply| {
+        let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
+        reply.poll_step(&mut cx).is_ready()
+    };
+    let mut flood: Vec<_> = (0..1025).map(|_| of("loud")).collect();
+    assert!(!is_answered(&mut flood[1023]) && is_answered(&mut flood[1024]), "it has its part");
+    assert!(!is_answered(&mut of("other")));
 }

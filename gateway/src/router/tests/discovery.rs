@@ -9,7 +9,7 @@ async fn an_upstream_that_was_never_seen_counts_as_having_everything() {
     let stage = Stage::new(Strategy::Prefix, &[&a, &b]);
     let before = told(stage.ask(Method::Discover, "{}")).await;
     assert_eq!(
-        json::get(before.as_bytes(), "capabilities").unwrap(),
+        crate::protocol::json::get(before.as_bytes(), "capabilities").unwrap(),
         br#"{"tools":{"listChanged":true},"resources":{"subscribe":true,"listChanged":true},"prompts":{"listChanged":true},"completions":{},"logging":{}}"#
     );
     b.offer(Inventory { instructions: Some(Bytes::from_static(b"\"b's\"")), ..inventory(&[]) });
@@ -27,7 +27,7 @@ async fn a_single_flat_upstreams_instructions_pass_verbatim() {
     a.offer(Inventory { instructions: Some(Bytes::from_static(br#""\u0041 \ud800""#)), ..inventory(&[]) });
     let stage = Stage::new(Strategy::Flat, &[&a]);
     let told = told(stage.ask(Method::Discover, "{}")).await;
-    assert_eq!(json::get(told.as_bytes(), "instructions").unwrap(), br#""\u0041 \ud800""#);
+    assert_eq!(crate::protocol::json::get(told.as_bytes(), "instructions").unwrap(), br#""\u0041 \ud800""#);
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,8 +1,11 @@
 //! Listen calls: acknowledgement, changes, logs, and that no listener slows another.
 
 use super::*;
-use crate::call::{Change, Event, ListenFilter, Source, Step};
-use crate::upstream::{Audience, Notice};
+use crate::call::ListenFilter;
+use crate::call::reply::{Change, Event, Source, Step};
+use crate::memory::Refusals;
+use crate::memory::budget::Budget;
+use crate::upstream::notice::{Audience, Notice};
 use std::collections::VecDeque;
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -29,6 +32,23 @@ fn listening(stage: &Stage, filter: &ListenFilter) -> Reply {
     stage.ask(Method::Listen, &params)
 }
 
+/// An upstream that offers these tools, and what stands before it.
+async fn offering(names: &[&str]) -> (Arc<Scripted>, Stage) {
+    let a = Scripted::new("a", "a");
+    a.offer(inventory(names));
+    let stage = Stage::new(Strategy::Prefix, &[&a]);
+    settle().await;
+    (a, stage)
+}
+
+/// And who listens to changes of its lists.
+async fn heard() -> (Arc<Scripted>, Stage, Reply) {
+    let (a, stage) = offering(&["x"]).await;
+    let mut reply = listening(&stage, &ListenFilter::lists());
+    assert!(matches!(change(&mut reply), Some(Change::Acknowledged(_))));
+    (a, stage, reply)
+}
+
 fn legacy(level: LogLevel, principal: &str) -> Call {
     let params = String::from_utf8(ListenFilter::lists().to_params().raw().to_vec()).unwrap();
     let mut asked = call(Method::Listen, &params);
@@ -36,7 +56,7 @@ fn legacy(level: LogLevel, principal: &str) -> Call {
     let principal = if principal.is_empty() { Principal::anonymous() } else { Principal::named(principal) };
     asked.caller = Arc::new(Caller {
         principal,
-        tenant: Some(Arc::new(crate::call::Tenant::mute("s"))),
+        tenant: Some(Arc::new(crate::call::caller::ClientSession::mute("s"))),
         ..(*asked.caller).clone()
     });
     asked
@@ -44,10 +64,7 @@ fn legacy(level: LogLevel, principal: &str) -> Call {
 
 #[tokio::test(start_paused = true)]
 async fn changes_are_told_to_those_who_asked_after_the_acknowledgement() {
-    let a = Scripted::new("a", "a");
-    a.offer(inventory(&["x"]));
-    let stage = Stage::new(Strategy::Prefix, &[&a]);
-    settle().await;
+    let (a, stage) = offering(&["x"]).await;
     let filter = ListenFilter { tools: true, ..ListenFilter::default() };
     let (mut wants, mut idle) = (listening(&stage, &filter), listening(&stage, &ListenFilter::default()));
     assert_eq!(change(&mut wants), Some(Change::Acknowledged(filter)));
@@ -64,12 +81,7 @@ async fn changes_are_told_to_those_who_asked_after_the_acknowledgement() {
 
 #[tokio::test(start_paused = true)]
 async fn the_first_change_is_told_at_once_and_further_ones_are_joined() {
-    let a = Scripted::new("a", "a");
-    a.offer(inventory(&["x"]));
-    let stage = Stage::new(Strategy::Prefix, &[&a]);
-    settle().await;
-    let mut reply = listening(&stage, &ListenFilter::lists());
-    assert!(matches!(change(&mut reply), Some(Change::Acknowledged(_))));
+    let (a, stage, mut reply) = heard().await;
     a.offer(inventory(&["y"]));
     settle().await;
     assert_eq!(change(&mut reply), Some(Change::Tools));
@@ -79,17 +91,35 @@ async fn the_first_change_is_told_at_once_and_further_ones_are_joined() {
         assert_eq!(change(&mut reply), None);
         assert_eq!(names(stage.ask(Method::ToolsList, "{}")).await, [format!("a__{name}")], "lists are never behind");
     }
-    tokio::time::advance(Duration::from_millis(201)).await;
+    tokio::time::advance(Duration::from_millis(251)).await;
     settle().await;
     assert_eq!((change(&mut reply), change(&mut reply)), (Some(Change::Tools), None));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_listener_that_never_reads_costs_nobody_anything() {
-    let a = Scripted::new("a", "a");
-    a.offer(inventory(&["0"]));
-    let stage = Stage::new(Strategy::Prefix, &[&a]);
+async fn of_lists_that_go_on_changing_there_is_one_notice_in_two_seconds() {
+    let (a, _stage, mut reply) = heard().await;
+    let mut told = Vec::new();
+    for at in (0..10_000).step_by(50) {
+        a.offer(inventory(&[&at.to_string()]));
+        settle().await;
+        told.extend(change(&mut reply).map(|_| at));
+        tokio::time::advance(Duration::from_millis(50)).await;
+    }
+    assert_eq!(told, [0, 250, 500, 750, 1_000, 1_250, 1_500, 3_500, 5_500, 7_500, 9_500]);
+    // The last of it is told, and after a pause the next change is told at once again.
+    tokio::time::advance(Duration::from_secs(2)).await;
     settle().await;
+    assert_eq!(change(&mut reply), Some(Change::Tools));
+    tokio::time::advance(Duration::from_secs(5)).await;
+    a.offer(inventory(&["last"]));
+    settle().await;
+    assert_eq!(change(&mut reply), Some(Change::Tools));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_listener_that_never_reads_costs_nobody_anything() {
+    let (a, stage) = offering(&["0"]).await;
     let deaf: Vec<_> = (0..100).map(|_| listening(&stage, &ListenFilter::lists())).collect();
     let mut reader = stage.router.handle(legacy(LogLevel::Debug, ""));
     assert!(matches!(change(&mut reader), Some(Change::Acknowledged(_))));
@@ -103,7 +133,7 @@ async fn a_listener_that_never_reads_costs_nobody_anything() {
             params: Object::empty(),
         });
         settle().await;
-        tokio::time::advance(Duration::from_millis(250)).await;
+        tokio::time::advance(Duration::from_secs(2)).await;
         settle().await;
         assert_eq!(change(&mut reader), Some(Change::Tools));
         assert!(matches!(next(&mut reader), Some(Event::Log(LogLevel::Info, _))));
@@ -160,6 +190,19 @@ async fn resources_are_listened_to_with_their_owners() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_uri_that_is_too_long_is_refused_alone() {
+    let (a, from_a) = fed("a");
+    let stage = Stage::new(Strategy::Prefix, &[&a]);
+    settle().await;
+    let long = format!("m:{}", "x".repeat(9000));
+    let mut reply = listening(&stage, &ListenFilter { tools: true, ..uris(&["m:1", &long]) });
+    assert_eq!(change(&mut reply), None);
+    from_a.lock().unwrap().push_back(Change::Acknowledged(uris(&["m:1"])));
+    let honoured = ListenFilter { tools: true, ..uris(&["m:1"]) };
+    assert_eq!(change(&mut reply), Some(Change::Acknowledged(honoured)));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_part_of_what_was_asked_for_is_called_after_the_whole() {
     let ((a, _), (b, from_b)) = (fed("a"), fed("b"));
     let stage = Stage::new(Strategy::Prefix, &[&a, &b]);
@@ -192,10 +235,7 @@ async fn an_upstream_that_never_acknowledges_is_left_out() {
 
 #[tokio::test(start_paused = true)]
 async fn logs_go_to_sessions_at_their_level_while_there_is_one_principal() {
-    let a = Scripted::new("a", "a");
-    a.offer(inventory(&[]));
-    let stage = Stage::new(Strategy::Prefix, &[&a]);
-    settle().await;
+    let (a, stage) = offering(&[]).await;
     let mut debug = stage.router.handle(legacy(LogLevel::Debug, "p"));
     let mut error = stage.router.handle(legacy(LogLevel::Error, "p"));
     for reply in [&mut debug, &mut error] {
@@ -216,6 +256,8 @@ async fn logs_go_to_sessions_at_their_level_while_there_is_one_principal() {
     let _other = stage.router.handle(legacy(LogLevel::Debug, "q"));
     tell(LogLevel::Alert);
     assert!(next(&mut error).is_none(), "it may be of the other's doing");
+    settle().await;
+    assert_eq!(a.heard(), ["level None"], "so nobody has the one that all share tell more");
 }
 
 #[tokio::test(start_paused = true)]
@@ -223,7 +265,7 @@ async fn logs_of_an_instance_go_to_whose_it_is() {
     let stage = Stage::new(Strategy::Prefix, &[]);
     let listens = |principal: &str, id: &str| {
         let asked = legacy(LogLevel::Info, principal);
-        let tenant = Some(Arc::new(Tenant::mute(id)));
+        let tenant = Some(Arc::new(ClientSession::mute(id)));
         let caller = Caller { tenant, ..(*asked.caller).clone() };
         let mut reply = stage.router.handle(Call { caller: Arc::new(caller), ..asked });
         assert!(matches!(change(&mut reply), Some(Change::Acknowledged(_))));
@@ -255,7 +297,8 @@ async fn one_principal_cannot_take_all_places_to_listen() {
     let stage = Stage::new(Strategy::Prefix, &[&a]);
     let named = |name: &str, session: Option<&str>| {
         let mut asked = call(Method::Listen, r#"{"notifications":{}}"#);
-        let (principal, tenant) = (Principal::named(name), session.map(|id| Arc::new(crate::call::Tenant::mute(id))));
+        let (principal, tenant) =
+            (Principal::named(name), session.map(|id| Arc::new(crate::call::caller::ClientSession::mute(id))));
         asked.caller = Arc::new(Caller { principal, tenant, ..(*asked.caller).clone() });
         asked
     };
@@ -280,11 +323,68 @@ async fn one_principal_cannot_take_all_places_to_listen() {
     assert!(is_taken(&mut stage.router.handle(named("greedy", None))));
 }
 
+#[test]
+fn one_principals_subscriptions_leave_places_for_others_and_take_none_from_what_sessions_hear_of_the_lists() {
+    let listeners = Listeners::default();
+    let of = |name: &str, session: Option<&str>| {
+        let asked = call(Method::Listen, r#"{"notifications":{}}"#);
+        let (principal, tenant) =
+            (Principal::named(name), session.map(|id| Arc::new(crate::call::caller::ClientSession::mute(id))));
+        Call { caller: Arc::new(Caller { principal, tenant, ..(*asked.caller).clone() }), ..asked }
+    };
+    let subscription = ListenFilter { uris: vec!["a:1".into()], ..ListenFilter::default() };
+    let mut greedy = Vec::new();
+    let why = loop {
+        let session = format!("ann{}", greedy.len() / 512);
+        match listeners.register(&of("ann", Some(&session)), &subscription, false) {
+            Ok(registration) => greedy.push(registration),
+            Err(why) => break why,
+        }
+    };
+    assert!(greedy.len() == 16 * 1024 && why.contains("this client has its part"), "{}: {why}", greedy.len());
+    let lists = ListenFilter::lists();
+    for (name, session, filter) in [
+        ("ann", Some("late"), &lists),
+        ("bob", Some("b"), &lists),
+        ("bob", Some("b"), &subscription),
+        ("bob", None, &subscription),
+    ] {
+        assert!(listeners.register(&of(name, session), filter, false).is_ok(), "{name} {session:?}");
+    }
+    greedy.pop();
+    assert!(listeners.register(&of("ann", Some("s")), &subscription, false).is_ok());
+    drop(greedy);
+    let heard = listeners.register(&of("ann", Some("s")), &lists, true).unwrap();
+    let other = listeners.register(&of("ann", Some("t")), &lists, true).unwrap();
+    assert!(listeners.tell_session("s", |_| vec![Kind::Tools]));
+    let waker = std::task::Waker::noop();
+    assert!(heard.listener.next(waker).is_some() && other.listener.next(waker).is_none());
+}
+
+#[tokio::test]
+async fn what_is_listened_to_is_counted_for_its_client_and_comes_back() {
+    let (budget, refusals) = (Budget::new(1 << 20), Refusals::default());
+    let listeners = Listeners::new(budget.clone(), refusals.clone());
+    let filter = ListenFilter { uris: vec![format!("a:{}", "x".repeat(8000)).into()], ..ListenFilter::lists() };
+    let register = |name: &str| {
+        let mut asked = call(Method::Listen, "{}");
+        asked.caller = Arc::new(Caller { principal: Principal::named(name), ..(*asked.caller).clone() });
+        listeners.register(&asked, &filter, false).ok()
+    };
+    let greedy: Vec<_> = std::iter::from_fn(|| register("greedy")).take(100).collect();
+    assert!(greedy.len() == 4 && budget.used() > 128 << 10, "{}, {}", greedy.len(), budget.used());
+    let other = register("other");
+    assert!(other.is_some());
+    assert_eq!(refusals.all()["listens"], 1);
+    drop((greedy, other));
+    assert_eq!(budget.used(), 0);
+}
+
 #[tokio::test(start_paused = true)]
 async fn who_begins_to_listen_is_not_told_of_what_had_changed_before() {
     let listeners = Listeners::default();
     let asked = call(Method::Listen, "{}");
-    let registration = listeners.register(&asked, ListenFilter::lists(), false).unwrap();
+    let registration = listeners.register(&asked, &ListenFilter::lists(), false).unwrap();
     registration.saw(5);
     let tools = |_: &Grants| vec![Kind::Tools];
     let waker = std::task::Waker::noop();

@@ -44,6 +44,17 @@ async fn a_list_is_answered_as_soon_as_all_are_known() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_list_does_not_wait_for_what_has_failed_and_is_tried_again() {
+    let (well, broken) = (Scripted::new("well", "well"), Scripted::new("broken", "broken"));
+    well.offer(inventory(&["x"]));
+    let stage = Stage::new(Strategy::Prefix, &[&well, &broken]);
+    broken.stands(State::BackingOff);
+    let began = Instant::now();
+    assert_eq!(names(stage.ask(Method::ToolsList, "{}")).await, ["well__x"]);
+    assert_eq!(began.elapsed(), Duration::ZERO);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_list_does_not_wait_any_longer_for_what_fails_meanwhile() {
     let failing = Scripted::new("failing", "failing");
     let well = Scripted::new("well", "well");
@@ -69,7 +80,7 @@ async fn pages_lead_through_the_whole_list_and_old_cursors_are_refused() {
         let params = format!("{{\"cursor\":{cursor}}}");
         last = cursor;
         let page = told(stage.ask(Method::ToolsList, &params)).await;
-        cursor = json::get(page.as_bytes(), "nextCursor")
+        cursor = crate::protocol::json::get(page.as_bytes(), "nextCursor")
             .map(|raw| String::from_utf8(raw.to_vec()).unwrap())
             .unwrap_or_default();
         seen.extend(names(stage.ask(Method::ToolsList, &params)).await);
@@ -114,7 +125,7 @@ async fn a_list_holds_as_long_as_each_of_its_parts_and_less_as_they_grow_old() {
         let asked = call(method, "{}");
         let caller = Arc::new(Caller { revision, ..(*asked.caller).clone() });
         let page = told(stage.router.handle(Call { caller, ..asked })).await;
-        json::get(page.as_bytes(), "ttlMs").map(|raw| String::from_utf8(raw.to_vec()).unwrap())
+        crate::protocol::json::get(page.as_bytes(), "ttlMs").map(|raw| String::from_utf8(raw.to_vec()).unwrap())
     };
     let modern = Revision::V2026_07_28;
     assert_eq!(holds(Method::ToolsList, modern).await.as_deref(), Some("7000"), "who has no tools has no say");

@@ -1,8 +1,9 @@
 //! Tasks and extensions: wrapped ids, who may have them, and what passes beyond the protocol.
 
 use super::*;
-use crate::call::{Can, Source, Step};
-use crate::upstream::{Audience, Notice};
+use crate::call::caller::Can;
+use crate::call::reply::{Source, Step};
+use crate::upstream::notice::{Audience, Notice};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
@@ -31,7 +32,9 @@ fn tasked(name: &str, revision: Revision) -> Arc<Scripted> {
         };
         let stands = format!(
             r#"{{"taskId":{},"status":"working"}}"#,
-            json::quote(&call.params.find("taskId").and_then(json::unquote).unwrap_or_default())
+            crate::protocol::json::quote(
+                &call.params.find("taskId").and_then(crate::protocol::json::unquote).unwrap_or_default()
+            )
         );
         let told = if call.method == Method::ToolsCall { made } else { stands };
         Some(Reply::complete(revision, result(told)))
@@ -43,8 +46,9 @@ fn tasked(name: &str, revision: Revision) -> Arc<Scripted> {
 
 fn id_in(result: &str) -> String {
     let raw = result.as_bytes();
-    let id = json::get(raw, "taskId").or_else(|| json::get(json::get(raw, "task")?, "taskId"));
-    json::unquote(id.unwrap_or_else(|| panic!("{result}"))).unwrap().into_owned()
+    let id = crate::protocol::json::get(raw, "taskId")
+        .or_else(|| crate::protocol::json::get(crate::protocol::json::get(raw, "task")?, "taskId"));
+    crate::protocol::json::unquote(id.unwrap_or_else(|| panic!("{result}"))).unwrap().into_owned()
 }
 
 #[tokio::test(start_paused = true)]
@@ -95,6 +99,64 @@ async fn a_task_is_known_as_one_whatever_stands_beside_its_id() {
     assert_eq!(id_in(&ask(Method::TasksGet, &format!(r#"{{"taskId":"{id}"}}"#)).await), id);
 }
 
+#[tokio::test(start_paused = true)]
+async fn an_id_that_an_upstream_names_is_wrapped_only_for_who_was_given_it() {
+    for (revision, capabilities) in [(Revision::V2025_11_25, "{}"), (Revision::V2026_07_28, EXTENSION)] {
+        let related = r#""_meta":{"io.modelcontextprotocol/related-task":{"taskId":"theirs"}}"#;
+        let upstream = Scripted::answering("a", "a", move |call| {
+            let result = match call.method {
+                Method::TasksGet => r#"{"taskId":"theirs","status":"working"}"#.to_owned(),
+                Method::ToolsCall if call.params.find("task").is_none() => format!(r#"{{"content":[],{related}}}"#),
+                _ if revision.is_modern() => r#"{"resultType":"task","taskId":"own","status":"working"}"#.to_owned(),
+                _ => r#"{"task":{"taskId":"own","status":"working"}}"#.to_owned(),
+            };
+            Some(Reply::complete(revision, Object::parse(result.into()).unwrap()))
+        });
+        let supports = Supports { tools: true, tasks: true, ..Supports::default() };
+        upstream.offer(Inventory { revision, supports, ..inventory(&["t"]) });
+        let stage = Stage::new(Strategy::Prefix, &[&upstream]);
+        settle().await;
+        let ask = |method, params: &str| told(stage.router.handle(of("p", revision, capabilities, method, params)));
+        let id = id_in(&ask(Method::ToolsCall, r#"{"name":"a__t","task":{}}"#).await);
+        let said = ask(Method::TasksGet, &format!(r#"{{"taskId":"{id}"}}"#)).await;
+        assert!(said.starts_with("BadAnswer") && said.contains("another task"), "{said}");
+        let said = ask(Method::ToolsCall, r#"{"name":"a__t"}"#).await;
+        assert_eq!(said, format!(r#"{{"content":[],{related}}}"#), "as it came: it opens nothing");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_that_a_request_is_tied_to_is_the_callers_own_or_the_request_is_refused() {
+    let revision = Revision::V2025_11_25;
+    let echo = move |call: &Call| {
+        let result = match call.params.get(crate::protocol::value::Key::Task) {
+            Some(_) => r#"{"task":{"taskId":"own","status":"working"}}"#.to_owned(),
+            None => format!("{{\"content\":[],\"seen\":{{{}}}}}", String::from_utf8_lossy(&call.meta)),
+        };
+        Some(Reply::complete(revision, Object::parse(result.into()).unwrap()))
+    };
+    let (one, other) = (Scripted::answering("a", "a", echo), Scripted::answering("b", "b", echo));
+    let supports = Supports { tools: true, tasks: true, ..Supports::default() };
+    one.offer(Inventory { revision, supports, ..inventory(&["t"]) });
+    other.offer(Inventory { revision, supports, ..inventory(&["t"]) });
+    let stage = Stage::new(Strategy::Prefix, &[&one, &other]);
+    settle().await;
+    let ask = async |who: &str, tool: &str, task: Option<&str>| {
+        let asked = of(who, revision, "{}", Method::ToolsCall, &format!(r#"{{"name":"{tool}"}}"#));
+        let tied = |id: &str| format!(r#"{{"k":1,"io.modelcontextprotocol/related-task":{{"taskId":"{id}"}}}}"#);
+        let meta = task.map(|id| crate::protocol::meta::Meta::parse(&tied(id).into()).unwrap().rest);
+        told(stage.router.handle(Call { meta: meta.unwrap_or_default(), ..asked })).await
+    };
+    let id = id_in(
+        &told(stage.router.handle(of("p", revision, "{}", Method::ToolsCall, r#"{"name":"a__t","task":{}}"#))).await,
+    );
+    let seen = r#"{"content":[],"seen":{"io.modelcontextprotocol/related-task":{"taskId":"own"},"k":1}}"#;
+    assert_eq!(ask("p", "a__t", Some(&id)).await, seen);
+    for (who, tool, task) in [("q", "a__t", &*id), ("p", "b__t", &*id), ("p", "a__t", "own")] {
+        assert_eq!(ask(who, tool, Some(task)).await, "InvalidParams: Unknown task", "{who} {tool} {task}");
+    }
+}
+
 /// A reply that never comes.
 struct Silent;
 
@@ -112,7 +174,7 @@ async fn a_caller_lists_what_it_was_given_page_by_page_and_nobody_elses() {
     let legacy = Revision::V2025_11_25;
     let count = std::sync::atomic::AtomicUsize::new(0);
     let upstream = Scripted::answering("a", "a", move |call| {
-        let id = call.params.find("taskId").and_then(json::unquote);
+        let id = call.params.find("taskId").and_then(crate::protocol::json::unquote);
         let told = match (&call.method, id.as_deref()) {
             (Method::ToolsCall, _) => {
                 let own = count.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
@@ -136,11 +198,14 @@ async fn a_caller_lists_what_it_was_given_page_by_page_and_nobody_elses() {
     }
     let other = id_in(&ask("q", Method::ToolsCall, r#"{"name":"a__t","task":{}}"#).await);
     let first = ask("p", Method::TasksList, "{}").await;
-    let cursor = json::get(first.as_bytes(), "nextCursor").and_then(json::unquote).expect("another page").into_owned();
+    let cursor = crate::protocol::json::get(first.as_bytes(), "nextCursor")
+        .and_then(crate::protocol::json::unquote)
+        .expect("another page")
+        .into_owned();
     let second = ask("p", Method::TasksList, &format!(r#"{{"cursor":"{cursor}"}}"#)).await;
     let ids = |page: &str| {
-        let tasks = json::get(page.as_bytes(), "tasks").unwrap().to_vec();
-        let places = json::elements(&tasks).unwrap();
+        let tasks = crate::protocol::json::get(page.as_bytes(), "tasks").unwrap().to_vec();
+        let places = crate::protocol::json::elements(&tasks).unwrap();
         places.into_iter().map(|place| id_in(&String::from_utf8_lossy(&tasks[place]))).collect::<Vec<_>>()
     };
     assert_eq!([ids(&first), ids(&second)].concat(), given[2..], "{first}");
@@ -158,7 +223,7 @@ async fn where_nobody_says_who_they_are_a_session_lists_its_own_alone() {
     let legacy = Revision::V2025_11_25;
     let stage = Stage::new(Strategy::Prefix, &[&tasked("a", legacy)]);
     settle().await;
-    let ask = async |tenant: &Arc<Tenant>, method, params: &str| {
+    let ask = async |tenant: &Arc<ClientSession>, method, params: &str| {
         let asked = of("", legacy, "{}", method, params);
         let (principal, tenant) = (Principal::anonymous(), Some(tenant.clone()));
         let caller = Caller { principal, tenant, ..(*asked.caller).clone() };
@@ -172,10 +237,10 @@ async fn where_nobody_says_who_they_are_a_session_lists_its_own_alone() {
 }
 
 /// A session of a principal, and what it is told.
-fn session(id: &str) -> (Arc<Tenant>, Arc<Mutex<Vec<String>>>) {
+fn session(id: &str) -> (Arc<ClientSession>, Arc<Mutex<Vec<String>>>) {
     let told = Arc::new(Mutex::new(Vec::new()));
     let hears = told.clone();
-    let tenant = Tenant::mute(id).telling(move |method, params| {
+    let tenant = ClientSession::mute(id).telling(move |method, params| {
         hears.lock().unwrap().push(format!("{} {}", method.as_str(), String::from_utf8_lossy(params.raw())));
     });
     (Arc::new(tenant), told)
@@ -187,7 +252,7 @@ async fn how_a_task_stands_is_told_to_whoever_was_given_it_until_it_is_over() {
     let (one, other) = (tasked("a", legacy), tasked("b", legacy));
     let stage = Stage::new(Strategy::Prefix, &[&one, &other]);
     settle().await;
-    let give = async |principal: &str, tenant: &Arc<Tenant>| {
+    let give = async |principal: &str, tenant: &Arc<ClientSession>| {
         let asked = of(principal, legacy, "{}", Method::ToolsCall, r#"{"name":"b__t","task":{}}"#);
         let caller = Caller { tenant: Some(tenant.clone()), ..(*asked.caller).clone() };
         id_in(&told(stage.router.handle(Call { caller: Arc::new(caller), ..asked })).await)
@@ -280,7 +345,7 @@ async fn what_one_upstream_has_beyond_the_protocol_passes() {
 #[test]
 fn unknown_extensions_are_stripped_or_refused_where_that_is_said() {
     use super::super::config::Unknown;
-    use super::super::extensions::admit;
+    use crate::router::calls::admit;
     let declared = r#"{"extensions":{"v/one":{},"io.modelcontextprotocol/ui":{}}}"#;
     let ask = || of("p", Revision::V2026_07_28, declared, Method::ToolsCall, "{}");
     assert_eq!(admit(ask(), Unknown::Pass).unwrap().caller.capabilities, declared);
@@ -288,4 +353,38 @@ fn unknown_extensions_are_stripped_or_refused_where_that_is_said() {
     assert_eq!(stripped.caller.capabilities, r#"{"extensions":{"io.modelcontextprotocol/ui":{}}}"#);
     let refused = admit(ask(), Unknown::Refuse).unwrap_err();
     assert!(refused.reason == Reason::InvalidParams && refused.message.contains("`v/one`"), "{refused:?}");
+}
+
+/// A caller in a session, and what the session is told.
+fn in_session(principal: &str, id: &str) -> (Caller, Arc<Mutex<Vec<String>>>) {
+    let (tenant, told) = session(id);
+    let asked = of(principal, Revision::V2025_11_25, "{}", Method::ToolsCall, "{}");
+    (Caller { tenant: Some(tenant), ..(*asked.caller).clone() }, told)
+}
+
+#[test]
+fn nobody_is_told_no_more_how_a_task_stands_since_another_was_given_many() {
+    let (notifier, upstream): (_, Arc<str>) = (crate::router::tasks::TaskNotifier::default(), "a".into());
+    let ((bob, hears), (ann, _)) = (in_session("bob", "b"), in_session("ann", "a"));
+    notifier.given(&upstream, &bob, "of bob", "public");
+    for number in 0..3000 {
+        notifier.given(&upstream, &ann, &number.to_string(), "x");
+    }
+    let params = Object::parse(r#"{"taskId":"of bob","status":"completed"}"#.into()).unwrap();
+    notifier.told("a", &Audience::Everyone, &params);
+    assert_eq!(hears.lock().unwrap().len(), 1);
+}
+
+#[test]
+fn nobodys_tasks_are_forgotten_since_another_was_given_many() {
+    let (granted, upstream): (_, Arc<str>) = (crate::router::tasks::GrantedTasks::default(), "a".into());
+    let (bob, _) = in_session("bob", "b");
+    granted.given(&upstream, &bob, "of bob");
+    // Sessions of no principal, all of one address.
+    for number in 0..5000 {
+        let (mut one, _) = in_session("", &format!("s{}", number / 200));
+        one.principal = Principal::anonymous();
+        granted.given(&upstream, &one, &number.to_string());
+    }
+    assert!(granted.has(&bob, "a", "of bob"));
 }

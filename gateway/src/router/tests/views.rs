@@ -1,22 +1,23 @@
 //! What sessions see that have instances of an upstream to themselves.
 
 use super::*;
-use crate::call::{Change, Event, ListenFilter, Step};
+use crate::call::ListenFilter;
+use crate::call::reply::{Change, Event, Step};
 use std::task::{Context, Poll};
 
 /// A call of a session.
-fn of(tenant: &Arc<Tenant>, method: Method, params: &str) -> Call {
+fn of(tenant: &Arc<ClientSession>, method: Method, params: &str) -> Call {
     let plain = call(method, params);
     let caller = Caller { tenant: Some(tenant.clone()), ..(*plain.caller).clone() };
     Call { caller: Arc::new(caller), ..plain }
 }
 
-fn session(id: &str) -> Arc<Tenant> {
-    Arc::new(Tenant::mute(id))
+fn session(id: &str) -> Arc<ClientSession> {
+    Arc::new(ClientSession::mute(id))
 }
 
 /// The tools that a session sees, or what is seen without one.
-async fn tools(stage: &Stage, tenant: Option<&Arc<Tenant>>) -> Vec<String> {
+async fn tools(stage: &Stage, tenant: Option<&Arc<ClientSession>>) -> Vec<String> {
     names(match tenant {
         Some(tenant) => stage.router.handle(of(tenant, Method::ToolsList, "{}")),
         None => stage.ask(Method::ToolsList, "{}"),
@@ -25,7 +26,7 @@ async fn tools(stage: &Stage, tenant: Option<&Arc<Tenant>>) -> Vec<String> {
 }
 
 /// A session's listen call for the lists, taken.
-fn listening(stage: &Stage, tenant: &Arc<Tenant>) -> Reply {
+fn listening(stage: &Stage, tenant: &Arc<ClientSession>) -> Reply {
     let params = String::from_utf8(ListenFilter::lists().to_params().raw().to_vec()).unwrap();
     let mut reply = stage.router.handle(of(tenant, Method::Listen, &params));
     assert!(matches!(change(&mut reply), Some(Change::Acknowledged(_))));
@@ -43,7 +44,7 @@ fn change(reply: &mut Reply) -> Option<Change> {
 /// Everything has run, and nothing is joined any more.
 async fn quiet() {
     settle().await;
-    tokio::time::advance(Duration::from_millis(201)).await;
+    tokio::time::advance(Duration::from_secs(3)).await;
     settle().await;
 }
 
@@ -119,4 +120,24 @@ async fn a_view_costs_nothing_where_nothing_differs_and_goes_with_its_session() 
     assert!(stage.router.views.of(&of(&one, Method::Ping, "{}").caller).is_none(), "nor is it made anew");
     let shared = Stage::new(Strategy::Prefix, &[&Scripted::new("b", "b")]);
     assert!(shared.router.views.of(&of(&session("2"), Method::Ping, "{}").caller).is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_principals_sessions_leave_views_for_anothers() {
+    let a = Scripted::per_session("a", "a");
+    a.offer(inventory(&["of all"]));
+    let stage = Stage::new(Strategy::Prefix, &[&a]);
+    quiet().await;
+    let named = |principal: &str, tenant: &Arc<ClientSession>| {
+        let asked = of(tenant, Method::ToolsList, "{}");
+        let caller = Caller { principal: Principal::named(principal), ..(*asked.caller).clone() };
+        stage.router.handle(Call { caller: Arc::new(caller), ..asked })
+    };
+    let greedy: Vec<_> = (0..4100).map(|number| session(&format!("ann{number}"))).collect();
+    greedy.iter().for_each(|tenant| drop(named("ann", tenant)));
+    let bobs = session("bob");
+    a.offer_to(&bobs, inventory(&["bobs"]));
+    drop(named("bob", &bobs));
+    quiet().await;
+    assert_eq!(names(named("bob", &bobs)).await, ["a__bobs"]);
 }

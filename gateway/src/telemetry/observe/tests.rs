@@ -1,10 +1,13 @@
 //! What is counted of calls, by a recorder of its own.
 
 use super::*;
-use crate::call::{Caller, Grants, Principal, Refusal, Source, Step};
-use crate::protocol::{Object, Revision};
+use crate::call::caller::{Caller, Grants, Principal};
+use crate::call::refusal::Refusal;
+use crate::call::reply::{Source, Step};
+use crate::protocol::revision::Revision;
+use crate::protocol::value::Object;
+use crate::telemetry::recorder::Registry;
 use bytes::Bytes;
-use metrics_exporter_prometheus::PrometheusBuilder;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -17,11 +20,12 @@ fn call(method: Method) -> Call {
         meta: Bytes::new(),
         caller: Arc::new(Caller {
             principal: Principal::anonymous(),
+            address: None,
             grants: Grants::all(),
             revision: Revision::V2025_06_18,
             capabilities: Bytes::from_static(b"{}"),
             tenant: None,
-            can: crate::call::Can::default(),
+            can: crate::call::caller::Can::default(),
         }),
         progress: false,
         log_level: None,
@@ -58,6 +62,9 @@ impl Handle for Scripted {
         match call.method {
             Method::ToolsCall => Reply::live(Slow(Some(r#"{"isError":true}"#))).owned_by(&"a".into()),
             Method::PromptsGet => Reply::refuse(revision, Refusal::new(Reason::Timeout, "late")).owned_by(&"a".into()),
+            Method::Complete => Reply::refuse(revision, Refusal::new(Reason::BadAnswer, "odd")).owned_by(&"a".into()),
+            Method::SetLevel => Reply::refuse(revision, Refusal::new(Reason::Busy, "full")).owned_by(&"a".into()),
+            Method::Ping => Reply::refuse(revision, Refusal::new(Reason::OutcomeUnknown, "lost")).owned_by(&"a".into()),
             Method::ToolsList => Reply::complete(revision, Object::empty()),
             _ => Reply::live(Slow(None)),
         }
@@ -66,23 +73,26 @@ impl Handle for Scripted {
 
 #[tokio::test(start_paused = true)]
 async fn calls_are_counted_by_method_owner_and_outcome() {
-    let recorder = PrometheusBuilder::new().build_recorder();
-    let handle = recorder.handle();
-    let _local = metrics::set_default_local_recorder(&recorder);
+    let recorder = Registry::default();
+    let _local = ::metrics::set_default_local_recorder(&recorder);
     let observed = Observe::default().layer(Scripted);
     let tool = observed.handle(call(Method::ToolsCall));
     tokio::time::advance(Duration::from_millis(5)).await;
     tool.outcome().await;
-    for method in [Method::PromptsGet, Method::ToolsList, Method::ToolsList] {
+    let failing = [Method::Complete, Method::SetLevel, Method::Ping];
+    for method in [Method::PromptsGet, Method::ToolsList, Method::ToolsList].into_iter().chain(failing) {
         observed.handle(call(method)).outcome().await;
     }
     for method in [Method::ResourcesRead, Method::Listen, Method::Other("made/up".into())] {
         drop(observed.handle(call(method)));
     }
-    let text = handle.render();
+    let text = recorder.render();
     for line in [
         r#"trunkline_requests_total{method="tools/call",upstream="a",outcome="tool_error"} 1"#,
         r#"trunkline_requests_total{method="prompts/get",upstream="a",outcome="timeout"} 1"#,
+        r#"trunkline_requests_total{method="completion/complete",upstream="a",outcome="bad_answer"} 1"#,
+        r#"trunkline_requests_total{method="logging/setLevel",upstream="a",outcome="busy"} 1"#,
+        r#"trunkline_requests_total{method="ping",upstream="a",outcome="outcome_unknown"} 1"#,
         r#"trunkline_requests_total{method="tools/list",upstream="_gateway",outcome="ok"} 2"#,
         r#"trunkline_requests_total{method="resources/read",upstream="_gateway",outcome="cancelled"} 1"#,
         r#"trunkline_requests_total{method="subscriptions/listen",upstream="_gateway",outcome="ok"} 1"#,

@@ -6,9 +6,13 @@ use super::host::{Host, Seen, empty, events, json};
 use super::http::{is, legacy};
 use super::rig::call;
 use super::{bounded, known, stop};
-use crate::call::{Call, Caller, Failure, Outcome, Reason};
-use crate::lifecycle::{Board, Order};
-use crate::protocol::{Method, Revision};
+use crate::call::Call;
+use crate::call::caller::Caller;
+use crate::call::refusal::Reason;
+use crate::call::reply::{Failure, Outcome};
+use crate::health::{Order, StatusBoard};
+use crate::protocol::frame::Method;
+use crate::protocol::revision::Revision;
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -49,7 +53,7 @@ async fn numbered(extra: impl Fn(&Seen, usize) -> Option<String> + Send + Sync +
     .await
 }
 
-async fn up(host: &Host) -> (Upstream, Board, Tasks) {
+async fn up(host: &Host) -> (Upstream, StatusBoard, Tasks) {
     let (upstream, board, tasks) = super::start(host.config());
     bounded(known(&mut upstream.inventory())).await;
     (upstream, board, tasks)
@@ -135,7 +139,7 @@ async fn an_upstream_that_refuses_a_second_session_is_called_in_the_first_by_all
 }
 
 #[tokio::test]
-async fn the_ninth_set_is_served_by_the_primary() {
+async fn the_ninth_set_of_one_client_is_served_by_the_primary_and_anothers_is_not() {
     let host = numbered(|_, _| None).await;
     let (upstream, _board, tasks) = up(&host).await;
     let parts = [
@@ -151,6 +155,10 @@ async fn the_ninth_set_is_served_by_the_primary() {
         sessions.push(made_in(&upstream, &format!("{{{}}}", chosen.join(","))).await);
     }
     assert_eq!(sessions, ["2", "3", "4", "5", "6", "7", "8", "9", "1"]);
+    let others = of(r#"{"roots":{},"extensions":{"io.modelcontextprotocol/ui":{}}}"#);
+    let caller = Caller { principal: crate::call::caller::Principal::named("other"), ..(*others.caller).clone() };
+    let answer = bounded(upstream.call(Call { caller: Arc::new(caller), ..others }).outcome()).await.1;
+    assert!(matches!(&answer, Outcome::Complete(result) if result.find("session") == Some(b"10")), "{answer:?}");
     stop(&upstream, &tasks).await;
 }
 
@@ -213,7 +221,7 @@ async fn an_order_ends_the_calls_and_the_sessions_of_all() {
     })
     .await;
     let (upstream, board, tasks) = up(&host).await;
-    for (order, word) in [(Order::Stop, "it was stopped by hand"), (Order::Restart, "it was started again by hand")] {
+    for (order, word) in [(Order::Stop, "stopped on request"), (Order::Restart, "restarted on request")] {
         hangs.store(1, Ordering::SeqCst);
         let begun = host.count("POST tools/call");
         let (one, other) = (upstream.call(of(ALL)), upstream.call(of(FORM)));
@@ -266,7 +274,8 @@ async fn what_rests_has_no_session_left() {
 
 #[tokio::test]
 async fn a_session_that_does_not_last_is_given_up() {
-    let host = numbered(|seen, number| (seen.method() == "tools/call" && number > 1).then(|| empty(404))).await;
+    let is_in_session = |seen: &Seen| matches!(seen.method().as_str(), "tools/call" | "ping");
+    let host = numbered(move |seen, number| (is_in_session(seen) && number > 1).then(|| empty(404))).await;
     let (upstream, _board, tasks) = up(&host).await;
     // Each call is sent again once; by the third loss in a row the primary serves all.
     let mut last = None;

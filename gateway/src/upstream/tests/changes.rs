@@ -4,9 +4,12 @@ use super::host::{Host, Seen, events};
 use super::http::{is, start};
 use super::rig::{Far, Rig, call, config};
 use super::*;
-use crate::call::{Change, Event, Step};
-use crate::lifecycle::Board;
-use crate::protocol::{Id, Revision};
+use crate::call::LogLevel;
+use crate::call::caller::Principal;
+use crate::call::reply::{Change, Event, Step};
+use crate::health::StatusBoard;
+use crate::protocol::frame::message::Id;
+use crate::protocol::revision::Revision;
 use std::sync::Mutex;
 
 const MODERN: Revision = Revision::V2026_07_28;
@@ -112,16 +115,16 @@ async fn what_was_missed_is_told_once_it_is_heard_again() {
 
 #[tokio::test(start_paused = true)]
 async fn what_changed_before_it_tells_of_changes_is_made_good_where_nobody_waited_for_that() {
-    for (is_waited_for, kinds) in [(true, Kinds::default()), (false, Kinds::ALL)] {
+    for (is_waited_for, kinds) in [(true, ListKinds::default()), (false, ListKinds::ALL)] {
         let mut rig = Rig::new(config());
         let peer = rig.met(MODERN, r#"{"tools":{}}"#);
         let (settled, first) = tokio::sync::oneshot::channel();
         let first = is_waited_for.then_some(first);
-        rig.tasks.spawn_until_end(listening::keep(rig.standing.clone(), peer, false, settled));
-        rig.standing.reads.begin();
+        rig.tasks.spawn_until_end(crate::upstream::supervise::keep_wanted(rig.instance.clone(), peer, false, settled));
+        rig.instance.offering.reads.begin();
         take(&mut rig.far).await;
         assert!(rig.far.is_quiet().await);
-        assert_eq!(rig.standing.reads.begin(), kinds);
+        assert_eq!(rig.instance.offering.reads.begin(), kinds);
         drop(first);
     }
 }
@@ -178,7 +181,7 @@ async fn a_stream_of_changes_that_ends_is_opened_again_and_what_was_missed_is_to
         let (stream, _) = take(&mut rig.far).await;
         assert_eq!(honoured(&mut reply).await, ["a:1"]);
         assert_eq!(rig.far.notification().await.0, Method::Cancelled, "the older stream is let go");
-        rig.standing.reads.begin();
+        rig.instance.offering.reads.begin();
         if by_result {
             rig.far.result(&stream, r#"{"resultType":"complete"}"#).await;
         } else {
@@ -187,7 +190,7 @@ async fn a_stream_of_changes_that_ends_is_opened_again_and_what_was_missed_is_to
         }
         assert_eq!(take(&mut rig.far).await.1, ["a:1"], "by result: {by_result}");
         assert_eq!(change(&mut reply).await, Change::Updated("a:1".into()));
-        assert_eq!(rig.standing.reads.begin(), Kinds::ALL);
+        assert_eq!(rig.instance.offering.reads.begin(), ListKinds::ALL);
     }
 }
 
@@ -247,7 +250,7 @@ async fn an_update_is_heard_while_its_stream_is_replaced_by_one_with_more() {
         })
     })
     .await;
-    let (board, tasks) = (Board::default(), Tasks::new());
+    let (board, tasks) = (StatusBoard::default(), Tasks::new());
     let upstream = Upstream::new(host.config(), board.seat(&"a".into(), "http"), Arc::new(|_| ()));
     upstream.keep_alive(&tasks);
     let ask = |uri: &str| {
@@ -291,7 +294,9 @@ async fn an_upstream_says_less_again_when_nobody_wants_more() {
     rig.listens(&rig.tasks, peer, false);
     let upstream = rig.upstream();
     let told = |params: Object| params.find("level").map(|raw| String::from_utf8_lossy(raw).into_owned());
-    upstream.want_level(Some(LogLevel::Error));
+    let (levels, whose, session) = (Arc::<SessionLevels>::default(), Principal::anonymous(), "s".into());
+    levels.hold(&whose, &session, LogLevel::Error);
+    upstream.want_levels(&levels);
     let (id, _, params) = rig.far.request().await;
     assert_eq!(told(params).as_deref(), Some("\"error\""));
     rig.far.result(&id, "{}").await;
@@ -311,7 +316,8 @@ async fn an_upstream_says_less_again_when_nobody_wants_more() {
     }
     let (_, method, params) = rig.far.request().await;
     assert_eq!((method, told(params).as_deref()), (Method::SetLevel, Some("\"error\"")));
-    upstream.want_level(None);
+    levels.release(&whose, &session, LogLevel::Error);
+    upstream.want_levels(&levels);
     let (_, method, params) = rig.far.request().await;
     assert_eq!((method, told(params).as_deref()), (Method::SetLevel, Some("\"info\"")));
     assert!(rig.far.is_quiet().await);

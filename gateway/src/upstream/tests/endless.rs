@@ -7,7 +7,11 @@ async fn read(max_message: usize, page: impl Fn(usize) -> String) -> (Arc<Invent
     let mut rig = Rig::new(Config { max_message, ..config() });
     let peer = rig.met(LEGACY, r#"{"tools":{}}"#);
     let mut inventory = rig.upstream().inventory();
-    rig.tasks.spawn_until_end(keeping::keep(rig.standing.clone(), peer, tokio::time::Instant::now()));
+    rig.tasks.spawn_until_end(crate::upstream::supervise::keep_inventory(
+        rig.instance.clone(),
+        peer,
+        tokio::time::Instant::now(),
+    ));
     let mut pages = 0;
     let known = loop {
         tokio::select! {
@@ -60,7 +64,11 @@ async fn pages_of_many_megabytes_are_cut_together() {
 async fn a_list_that_announces_a_change_of_itself_is_read_ever_more_slowly() {
     let mut rig = Rig::new(config());
     let peer = rig.met(LEGACY, r#"{"tools":{}}"#);
-    rig.tasks.spawn_until_end(keeping::keep(rig.standing.clone(), peer, tokio::time::Instant::now()));
+    rig.tasks.spawn_until_end(crate::upstream::supervise::keep_inventory(
+        rig.instance.clone(),
+        peer,
+        tokio::time::Instant::now(),
+    ));
     let (begun, mut reads) = (tokio::time::Instant::now(), 0);
     while begun.elapsed() < Duration::from_secs(60) {
         let (id, _, _) = rig.far.request().await;

@@ -1,10 +1,11 @@
 //! Results that are announced and come in chunks, or do not come.
 
-use super::super::chunks::SILENCE_MAX;
 use super::rig::{Rig, call, config, outcome};
 use super::*;
-use crate::call::{Event, Failure, Outcome, Reason, Reply, Step};
-use crate::protocol::Revision;
+use crate::call::refusal::Reason;
+use crate::call::reply::{Event, Failure, Outcome, Reply, Step};
+use crate::protocol::revision::Revision;
+use crate::upstream::compat::SILENCE_MAX;
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -20,7 +21,7 @@ async fn announced(rig: &mut Rig) -> Reply {
 async fn gives_up(reply: &mut Reply) {
     let Outcome::Error(Failure::Refused(refusal)) = outcome(reply).await else { panic!("it has an answer") };
     assert_eq!(refusal.reason, Reason::OutcomeUnknown);
-    assert!(refusal.message.contains("nothing came of its result for 60 s"), "{}", refusal.message);
+    assert!(refusal.message.contains("no part of its result came for 60 s"), "{}", refusal.message);
 }
 
 #[tokio::test(start_paused = true)]

@@ -14,7 +14,7 @@ async fn lists(rig: &mut Rig, page: &str) {
 fn keep(revision: Revision) -> Rig {
     let rig = Rig::new(config());
     let peer = rig.met(revision, r#"{"tools":{}}"#);
-    rig.tasks.spawn_until_end(keeping::keep(rig.standing.clone(), peer, Instant::now()));
+    rig.tasks.spawn_until_end(crate::upstream::supervise::keep_inventory(rig.instance.clone(), peer, Instant::now()));
     rig
 }
 
@@ -28,7 +28,7 @@ async fn a_list_holds_as_long_as_its_shortest_page_and_not_past_a_change() {
     assert_eq!(left(), Duration::from_secs(9));
     tokio::time::advance(Duration::from_secs(4)).await;
     assert_eq!(left(), Duration::from_secs(5));
-    // Said to have changed, it is read again; that nothing has, in the end, makes the old word no better and the new one good.
+    // DeclaredLater to have changed, it is read again; that nothing has, in the end, makes the old word no better and the new one good.
     rig.far.notify("notifications/tools/list_changed", "{}").await;
     lists(&mut rig, r#"{"tools":[{"name":"a"}],"ttlMs":7000,"nextCursor":"2"}"#).await;
     assert_eq!(left(), Duration::ZERO);

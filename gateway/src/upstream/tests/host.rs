@@ -164,8 +164,9 @@ async fn request(stream: &mut BufReader<TcpStream>) -> Option<(Seen, Receiver<St
     if stream.read_line(&mut line).await.ok()? == 0 {
         return None;
     }
-    let verb = line.split(' ').next()?.to_owned();
-    let mut headers = HashMap::new();
+    let mut words = line.split(' ').map(str::to_owned);
+    let verb = words.next()?;
+    let mut headers = HashMap::from([(":path".to_owned(), words.next()?)]);
     loop {
         line.clear();
         stream.read_line(&mut line).await.ok()?;

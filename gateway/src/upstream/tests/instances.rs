@@ -3,22 +3,27 @@
 use super::super::config::{Config, Sharing, Transport};
 use super::rig::call;
 use super::{ANSWER, bounded, config, known, shell, start};
-use crate::call::{Call, Caller, Failure, Outcome, Principal, Reason, Reply, Tenant};
-use crate::lifecycle::{Board, State};
-use crate::protocol::{Method, Revision};
+use crate::call::Call;
+use crate::call::caller::{Caller, ClientSession, Principal};
+use crate::call::refusal::Reason;
+use crate::call::reply::{Failure, Outcome, Reply};
+use crate::health::StatusBoard;
+use crate::health::row::State;
+use crate::protocol::frame::Method;
+use crate::protocol::revision::Revision;
 use std::sync::Arc;
 use std::time::Duration;
 
 /// A call of somebody, in a session or without.
-fn of(principal: &str, tenant: Option<&Arc<Tenant>>) -> Call {
+fn of(principal: &str, tenant: Option<&Arc<ClientSession>>) -> Call {
     let plain = call(Revision::V2025_11_25, Method::ToolsCall, r#"{"name":"t"}"#);
     let principal = if principal.is_empty() { Principal::anonymous() } else { Principal::named(principal) };
     let caller = Caller { principal, tenant: tenant.cloned(), ..(*plain.caller).clone() };
     Call { caller: Arc::new(caller), ..plain }
 }
 
-fn session(id: &str) -> Arc<Tenant> {
-    Arc::new(Tenant::mute(id))
+fn session(id: &str) -> Arc<ClientSession> {
+    Arc::new(ClientSession::mute(id))
 }
 
 /// An upstream that never comes up: its instances are counted all the same.
@@ -28,11 +33,11 @@ fn absent(sharing: Sharing) -> Config {
 }
 
 /// Whose instances there are.
-fn whose(board: &Board) -> Vec<String> {
+fn whose(board: &StatusBoard) -> Vec<String> {
     board.snapshot()[0].instances.values().map(|health| health.name.to_string()).collect()
 }
 
-async fn until(board: &Board, holds: impl Fn(&Board) -> bool) {
+async fn until(board: &StatusBoard, holds: impl Fn(&StatusBoard) -> bool) {
     let mut changes = board.changes();
     bounded(async {
         while !holds(board) {
@@ -44,7 +49,7 @@ async fn until(board: &Board, holds: impl Fn(&Board) -> bool) {
 
 /// Until the first instance beside the primary one is ready, restarted so often. A reply that nobody has looked at before
 /// that does not pass its time limit: how long a start takes is the machine's affair.
-async fn until_up(board: &Board, restarts: u64) {
+async fn until_up(board: &StatusBoard, restarts: u64) {
     until(board, |board| {
         let snapshot = board.snapshot();
         let health = snapshot[0].instances.get(&1);
@@ -128,7 +133,7 @@ async fn an_instance_that_dies_is_started_again() {
     });
     bounded(known(&mut upstream.inventory())).await;
     let mut fatal = of("p", None);
-    fatal.params = crate::protocol::Object::parse(r#"{"name":"t","arguments":{"boom":1}}"#.into()).unwrap();
+    fatal.params = crate::protocol::value::Object::parse(r#"{"name":"t","arguments":{"boom":1}}"#.into()).unwrap();
     let fatal = upstream.call(fatal);
     // It is up for a moment first, which nobody need see.
     until_up(&board, 1).await;
@@ -191,6 +196,18 @@ async fn an_instance_of_a_principal_ends_when_it_was_not_called_for_long() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn instances_of_an_upstream_share_what_is_logged_of_stderr() {
+    let (upstream, _board, tasks) = start(absent(Sharing::PerPrincipal));
+    let held = ["p", "q"].map(|principal| upstream.call(of(principal, None)));
+    let instances = upstream.instances.as_ref().expect("it is not shared").all();
+    assert_eq!(instances.len(), 2);
+    assert!(instances.iter().all(|instance| instance.children.stderr.is(&upstream.primary.children.stderr)));
+    drop(held);
+    tasks.end();
+    bounded(tasks.ended()).await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn at_the_cap_the_longest_idle_one_makes_room() {
     let (upstream, board, tasks) = start(absent(Sharing::PerSession));
     let [one, two, three] = ["1", "2", "3"].map(session);
@@ -209,6 +226,23 @@ async fn at_the_cap_the_longest_idle_one_makes_room() {
     drop(held);
     drop(upstream.call(of("", Some(&two))));
     assert_eq!(whose(&board), ["session 3", "session 4"]);
+    tasks.end();
+    bounded(tasks.ended()).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_principals_instances_leave_room_for_anothers_and_its_idle_ones_make_room() {
+    let config = Config { max_instances: 4, principals: 2, ..absent(Sharing::PerSession) };
+    let (upstream, board, tasks) = start(config);
+    let [one, two, three, four, five, six] = ["1", "2", "3", "4", "5", "6"].map(session);
+    let mut held: Vec<_> = [&one, &two, &three].map(|session| upstream.call(of("ann", Some(session)))).into();
+    assert_eq!(refusal(upstream.call(of("ann", Some(&four)))).await.0, Reason::Busy, "the last one is for others");
+    let _first = upstream.call(of("bob", Some(&five)));
+    assert_eq!(whose(&board).len(), 4);
+    assert_eq!(refusal(upstream.call(of("bob", Some(&six)))).await.0, Reason::Busy, "all are at work");
+    drop(held.pop());
+    let _second = upstream.call(of("bob", Some(&six)));
+    until(&board, |board| whose(board) == ["session 1", "session 2", "session 4", "session 5"]).await;
     tasks.end();
     bounded(tasks.ended()).await;
 }

@@ -1,8 +1,8 @@
 //! Orders to a real child: one instance at a time, whatever is under way, and what it was ordered to do counts as no failure.
 
 use super::*;
-use crate::call::Reply;
-use crate::lifecycle::Order;
+use crate::call::reply::Reply;
+use crate::health::Order;
 use crate::upstream::config::RestartPolicy;
 use std::path::PathBuf;
 use tokio::time::Instant;
@@ -49,7 +49,7 @@ async fn hangs(upstream: &Upstream) -> Reply {
     running
 }
 
-async fn is_in(board: &Board, state: State) {
+async fn is_in(board: &StatusBoard, state: State) {
     let mut changes = board.changes();
     bounded(async {
         while board.snapshot()[0].state != state {

@@ -1,11 +1,12 @@
 //! HTTP upstreams that fail again and again, or ask to be left alone.
 
-use super::super::config::{Breaker, Config};
+use super::super::config::{BreakerConfig, Config};
 use super::super::*;
 use super::host::{Host, json};
 use super::http::{bounded, is, legacy, start, tool};
-use crate::call::{Failure, Outcome, Reason, Refusal};
-use crate::lifecycle::Board;
+use crate::call::refusal::{Reason, Refusal};
+use crate::call::reply::{Failure, Outcome};
+use crate::health::StatusBoard;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -16,12 +17,12 @@ const PLAY: &str = "POST tools/call";
 struct Stage {
     host: Host,
     upstream: Upstream,
-    board: Board,
+    board: StatusBoard,
     _tasks: Tasks,
 }
 
 /// An upstream whose n-th call, from 0, is answered by `play`; `None` is a good answer.
-async fn stage(breaker: Option<Breaker>, play: fn(usize) -> Option<String>) -> Stage {
+async fn stage(breaker: Option<BreakerConfig>, play: fn(usize) -> Option<String>) -> Stage {
     let calls = Arc::new(AtomicUsize::new(0));
     let host = Host::start(move |seen| {
         let calls = calls.clone();
@@ -52,8 +53,8 @@ fn plain(status: u16, headers: &str) -> String {
     json(status, headers, "no")
 }
 
-fn breaker(failures: u32, open_for: Duration) -> Option<Breaker> {
-    Some(Breaker { failures, open_for })
+fn breaker(failures: u32, open_for: Duration) -> Option<BreakerConfig> {
+    Some(BreakerConfig { failures, open_for })
 }
 
 #[tokio::test]
@@ -72,13 +73,13 @@ async fn a_failure_on_every_second_call_is_passed_on_and_only_failures_in_a_row_
     for _ in 0..10 {
         let refusal = stage.call().await.unwrap();
         assert!(refusal.is_retriable && refusal.reason == Reason::Unavailable, "{refusal}");
-        assert!(refusal.message.contains("failed 5 times in a row (the last time: HTTP 500"), "{refusal}");
-        assert!(refusal.message.contains("no call is sent to it for another 3"), "{refusal}");
+        assert!(refusal.message.contains("failed 5 times in a row (last: HTTP 500"), "{refusal}");
+        assert!(refusal.message.contains("circuit breaker open, 3"), "{refusal}");
     }
     assert_eq!(stage.host.count(PLAY), 24, "nothing was sent any more");
     let health = stage.board.snapshot().remove(0);
     assert_eq!(health.state, State::Degraded);
-    assert!(health.cause.unwrap().contains("failed 5 times in a row"));
+    assert!(health.cause.unwrap().full().contains("failed 5 times in a row"));
 }
 
 #[tokio::test]
@@ -114,12 +115,13 @@ async fn who_asks_to_be_left_alone_is_left_alone_for_a_minute_at_most() {
         };
         let stage = stage(None, play).await;
         let first = stage.call().await.unwrap();
-        assert!(first.message.contains(&format!("Retry-After: {wanted}")), "{first}");
+        assert!(first.message.contains("rate-limited by the upstream (Retry-After"), "{first}");
+        assert!(first.in_full().message.contains(&format!("Retry-After: {wanted}")));
         for _ in 0..10 {
             let refusal = stage.call().await.unwrap();
             assert!(refusal.is_retriable && refusal.reason == Reason::Unavailable, "{refusal}");
             let left =
-                refusal.message.split("for another ").nth(1).and_then(|rest| rest.split(' ').next()?.parse().ok());
+                refusal.message.split("(Retry-After), ").nth(1).and_then(|rest| rest.split(' ').next()?.parse().ok());
             let left: f32 = left.unwrap_or_else(|| panic!("the time stands in it: {refusal}"));
             assert!(left > 0.0 && left <= if status == 429 { 30.0 } else { 60.0 }, "{refusal}");
         }
@@ -171,6 +173,7 @@ async fn who_refuses_the_credentials_is_shown_with_what_to_do_until_it_takes_the
             assert_eq!(stage.upstream.state(), shown, "{status}");
         }
         let cause = stage.board.snapshot().remove(0).cause.unwrap();
+        let cause = cause.full();
         assert!(cause.contains(&format!("HTTP {status}")) && cause.contains("`headers`"), "{cause}");
         assert_eq!(stage.call().await, None);
         assert_eq!(stage.upstream.state(), State::Ready);
@@ -178,10 +181,12 @@ async fn who_refuses_the_credentials_is_shown_with_what_to_do_until_it_takes_the
 }
 
 #[tokio::test]
-async fn what_a_failure_said_to_one_caller_is_not_told_to_the_others() {
+async fn what_a_failure_said_is_told_to_no_caller() {
     let stage = stage(breaker(1, Duration::from_secs(3600)), |n| (n == 0).then(|| plain(500, ""))).await;
-    assert!(stage.call().await.unwrap().message.contains("HTTP 500 Internal Server Error: no"));
-    assert!(stage.board.snapshot()[0].cause.as_ref().unwrap().contains("HTTP 500 Internal Server Error: no"));
+    let failed = stage.call().await.unwrap();
+    assert!(failed.message.contains("HTTP 500 Internal Server Error (the gateway's log"), "{failed}");
+    assert!(failed.in_full().message.contains("HTTP 500 Internal Server Error: no"));
+    assert!(stage.board.snapshot()[0].cause.as_ref().unwrap().full().contains("HTTP 500 Internal Server Error: no"));
     let refused = stage.call().await.unwrap().message;
-    assert!(refused.contains("(the last time: HTTP 500)"), "{refused}");
+    assert!(refused.contains("(last: HTTP 500 Internal Server Error)"), "{refused}");
 }

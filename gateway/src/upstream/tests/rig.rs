@@ -1,23 +1,29 @@
 //! For tests: an upstream in memory, played frame by frame, with the clock paused.
 
-use super::super::Notice;
-use super::super::config::{Breaker, Checks, Config, EraChoice, Filter, Restart, Sharing, Start, Transport};
-use super::super::holding::Holding;
-use super::super::legacy;
-use super::super::link::{Link, Pipe, read_pipe, write_pipe};
-use super::super::listening;
-use super::super::peer::{Offer, Peer};
-use super::super::standing::Standing;
-use crate::call::{Call, Caller, Grants, Outcome, Principal, Reply, Step};
-use crate::lifecycle::{Board, Tasks};
-use crate::protocol::capability::Capabilities;
-use crate::protocol::frame::{Frame, Id};
-use crate::protocol::{Method, Object, Revision};
+use super::super::config::{BreakerConfig, Checks, Config, EraChoice, Filter, Restart, Sharing, Start, Transport};
+use crate::call::Call;
+use crate::call::caller::{Caller, Grants, Principal};
+use crate::call::reply::{Outcome, Reply, Step};
+use crate::health::StatusBoard;
+use crate::protocol::capabilities::Capabilities;
+use crate::protocol::frame::Method;
+use crate::protocol::frame::message::{Frame, Id};
+use crate::protocol::revision::Revision;
+use crate::protocol::value::Object;
+use crate::runtime::Tasks;
+use crate::upstream::calls::sessions::{keep_places, open_gate};
+use crate::upstream::instance::Instance;
+use crate::upstream::notice::Notice;
+use crate::upstream::owner::Ownership;
+use crate::upstream::peer::{Offer, Peer, handshake};
+use crate::upstream::supervise::keep_wanted;
+use crate::upstream::transport::link::Link;
+use crate::upstream::transport::pipe::{Pipe, read as read_pipe, write as write_pipe};
 use bytes::Bytes;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, ReadHalf, WriteHalf, split};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, DuplexStream, ReadHalf, WriteHalf, split};
 use tokio::sync::oneshot;
 
 /// A configuration that nothing is started from.
@@ -41,12 +47,14 @@ pub(crate) fn config() -> Config {
         sharing: Sharing::Shared,
         max_instances: 32,
         instance_idle: Duration::from_secs(600),
-        offer: Capabilities::FORM.with(Capabilities::URL),
+        offer: Some(Capabilities::FORM.with(Capabilities::URL)),
+        principals: 1,
         roots: None,
         restart: Restart::default(),
         health: Checks::default(),
         hang_restart: false,
-        breaker: Some(Breaker::default()),
+        no_new_privs: false,
+        breaker: Some(BreakerConfig::default()),
         tools: Filter::default(),
         max_message: 1024 * 1024,
     }
@@ -98,6 +106,14 @@ impl Far {
         read.is_ok().then_some(line)
     }
 
+    /// All that is sent until nothing comes for a while.
+    pub(crate) async fn so_far(&mut self) -> Vec<u8> {
+        let mut all = Vec::new();
+        let a_while = Duration::from_millis(100);
+        while let Ok(Ok(1..)) = tokio::time::timeout(a_while, self.input.read_buf(&mut all)).await {}
+        all
+    }
+
     pub(crate) async fn write(&mut self, text: &str) {
         self.output.write_all(text.as_bytes()).await.unwrap();
         self.output.write_all(b"\n").await.unwrap();
@@ -124,43 +140,43 @@ impl Far {
 
 /// One upstream in memory.
 pub(crate) struct Rig {
-    pub(crate) standing: Arc<Standing>,
+    pub(crate) instance: Arc<Instance>,
     pub(crate) pipe: Arc<Pipe>,
     pub(crate) far: Far,
     pub(crate) tasks: Tasks,
     pub(crate) notices: Arc<Mutex<Vec<Notice>>>,
-    pub(crate) board: Board,
+    pub(crate) board: StatusBoard,
 }
 
 impl Rig {
     pub(crate) fn new(config: Config) -> Self {
-        let holding = Holding::everyone(&config);
-        Self::held(config, holding)
+        let owner = Ownership::everyone(&config);
+        Self::held(config, owner)
     }
 
-    pub(crate) fn held(config: Config, holding: Holding) -> Self {
-        let board = Board::default();
-        let seat = board.seat(&config.name, "stdio");
+    pub(crate) fn held(config: Config, owner: Ownership) -> Self {
+        let board = StatusBoard::default();
+        let handle = board.seat(&config.name, "stdio");
         let notices: Arc<Mutex<Vec<Notice>>> = Arc::default();
         let heard = notices.clone();
-        let standing =
-            Standing::new(config, seat, Arc::new(move |notice| heard.lock().unwrap().push(notice))).held(holding);
-        let standing = Arc::new(standing);
+        let hear = Arc::new(move |notice| heard.lock().unwrap().push(notice));
+        let instance = Instance::new(config, owner, handle, hear);
+        let instance = Arc::new(instance);
         let tasks = Tasks::new();
-        tasks.spawn_until_end(standing.clone().keep_places());
+        tasks.spawn_until_end(keep_places(instance.clone()));
         let (near, far) = tokio::io::duplex(64 * 1024);
         let (near_in, near_out) = split(near);
         let (far_in, far_out) = split(far);
-        let pipe = Pipe::new(standing.clone(), tasks.clone());
+        let pipe = Pipe::new(instance.clone(), tasks.clone());
         let (reading, writing) = (pipe.clone(), pipe.clone());
-        let max = standing.config.max_message;
+        let max = instance.config.max_message;
         tasks.spawn_until_end(async move {
             let end = read_pipe(&reading, near_in, max).await;
             reading.close(format!("{end:?}"));
         });
         tasks.spawn_until_end(async move { drop(write_pipe(&writing, near_out).await) });
         let far = Far { input: BufReader::new(far_in), output: far_out };
-        Self { standing, pipe, far, tasks, notices, board }
+        Self { instance, pipe, far, tasks, notices, board }
     }
 
     pub(crate) fn link(&self) -> Link {
@@ -170,22 +186,22 @@ impl Rig {
     /// A peer that was met, without the frames of meeting it; the gate stands open.
     pub(crate) fn met(&self, revision: Revision, capabilities: &str) -> Arc<Peer> {
         let answer = Object::parse(format!("{{\"capabilities\":{capabilities}}}").into()).unwrap();
-        let offer: Offer = legacy::offer(&answer, revision);
+        let offer: Offer = handshake::offer(&answer, revision);
         let peer = Arc::new(Peer::new(self.link(), offer));
-        self.standing.gate.expect(&peer);
-        self.standing.open_gate(&peer);
+        self.instance.admission.gate.expect(&peer);
+        open_gate(&self.instance, &peer);
         peer
     }
 
     /// Has a peer keep what is wanted; somebody waits until it does.
     pub(crate) fn listens(&self, life: &Tasks, peer: Arc<Peer>, was_away: bool) {
         let (settled, first) = oneshot::channel();
-        life.spawn_until_end(listening::keep(self.standing.clone(), peer, was_away, settled));
+        life.spawn_until_end(keep_wanted(self.instance.clone(), peer, was_away, settled));
         life.spawn_until_end(async move { drop(first.await) });
     }
 
     pub(crate) fn upstream(&self) -> super::super::Upstream {
-        super::super::Upstream::of(self.standing.clone())
+        super::super::Upstream::of(self.instance.clone())
     }
 }
 
@@ -197,11 +213,12 @@ pub(crate) fn call(revision: Revision, method: Method, params: &str) -> Call {
         meta: Bytes::new(),
         caller: Arc::new(Caller {
             principal: Principal::anonymous(),
+            address: None,
             grants: Grants::all(),
             revision,
             capabilities: "{}".into(),
             tenant: None,
-            can: crate::call::Can::default(),
+            can: crate::call::caller::Can::default(),
         }),
         progress: false,
         log_level: None,

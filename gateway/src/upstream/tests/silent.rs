@@ -3,7 +3,7 @@
 use super::super::config::{Checks, Config};
 use super::host::{Host, Seen};
 use super::http::{bounded, is, legacy, modern, start};
-use crate::lifecycle::State;
+use crate::health::row::State;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::upstream::config::Start;
-use crate::upstream::starts::Starts;
+use crate::upstream::transport::stdio::start_limit::StartLimit;
 use std::os::unix::fs::PermissionsExt;
 use tokio::time::Instant;
 
@@ -50,7 +50,8 @@ async fn a_file_that_may_not_be_run_has_failed_at_once_and_is_started_once_it_ma
     })
     .await;
     let cause = board.snapshot().remove(0).cause.unwrap();
-    assert!(cause.contains("may not be run") && cause.contains("os error 13"), "{cause}");
+    let cause = cause.full();
+    assert!(cause.contains("cannot be executed") && cause.contains("os error 13"), "{cause}");
     std::fs::set_permissions(&file, PermissionsExt::from_mode(0o755)).unwrap();
     bounded(known(&mut upstream.inventory())).await;
     stop(&upstream, &tasks).await;
@@ -59,8 +60,8 @@ async fn a_file_that_may_not_be_run_has_failed_at_once_and_is_started_once_it_ma
 
 /// The others come up behind a child that does this and never says a word; how long they waited for it.
 async fn behind(script: &str) -> Duration {
-    let starts = Starts::new(1);
-    let (board, tasks) = (Board::default(), Tasks::new());
+    let starts = StartLimit::new(1);
+    let (board, tasks) = (StatusBoard::default(), Tasks::new());
     let silent = |mut config: Config| {
         if let Transport::Stdio { args, .. } = &mut config.transport {
             args[1] = script.into();
@@ -69,8 +70,8 @@ async fn behind(script: &str) -> Duration {
     };
     let configs = [silent(shell(ANSWER)), shell(ANSWER), shell(ANSWER)];
     let upstreams = configs.map(|config| {
-        let seat = board.seat(&config.name, "stdio");
-        let upstream = Upstream::new(config, seat, Arc::new(|_| ()));
+        let handle = board.seat(&config.name, "stdio");
+        let upstream = Upstream::new(config, handle, Arc::new(|_| ()));
         upstream.share_starts(&starts);
         upstream.keep_alive(&tasks);
         upstream
@@ -90,11 +91,11 @@ async fn behind(script: &str) -> Duration {
 
 #[tokio::test]
 async fn who_waits_until_it_is_needed_keeps_nobody_from_starting() {
-    let (starts, board, tasks) = (Starts::new(1), Board::default(), Tasks::new());
+    let (starts, board, tasks) = (StartLimit::new(1), StatusBoard::default(), Tasks::new());
     let upstreams = [Start::Lazy, Start::Manual, Start::Eager].map(|start| {
         let config = Config { start, ..shell(ANSWER) };
-        let seat = board.seat(&config.name, "stdio");
-        let upstream = Upstream::new(config, seat, Arc::new(|_| ()));
+        let handle = board.seat(&config.name, "stdio");
+        let upstream = Upstream::new(config, handle, Arc::new(|_| ()));
         upstream.share_starts(&starts);
         upstream.keep_alive(&tasks);
         upstream
@@ -121,21 +122,21 @@ async fn a_child_that_only_logs_to_its_stdout_is_shown_with_that_and_no_longer_w
         args[1] = "echo Listening on 3000; while read -r line; do :; done".into();
     }
     let (upstream, board, tasks) = start(config);
-    upstream.primary.seat.update(|health| health.cause = Some("it was killed".into()));
+    upstream.primary.status.handle.update(|health| health.cause = Some("it was killed".into()));
     let mut changes = board.changes();
     let known = bounded(async {
         loop {
             match board.snapshot().remove(0).cause {
-                Some(cause) if cause.contains("Listening") => break cause,
+                Some(cause) if cause.full().contains("Listening") => break cause,
                 _ => changes.changed().await.unwrap(),
             }
         }
     })
     .await;
-    let expected = "it has answered neither `initialize` nor `server/discover` so far; its stdout has a line that is no MCP message";
-    assert!(known.starts_with(expected), "{known}");
+    let expected = "no answer yet (npx or uvx may still be downloading); stdout has 1 line that is not MCP";
+    assert!(known.full().starts_with(expected), "{known:?}");
     assert_eq!(upstream.state(), State::Starting);
-    let told = upstream.cause().unwrap();
+    let told = upstream.cause().unwrap().public().into_owned();
     assert!(told.starts_with(expected) && !told.contains("Listening"), "{told}");
     stop(&upstream, &tasks).await;
 }

@@ -2,8 +2,12 @@
 
 use super::rig::{Far, Rig, call, config, outcome};
 use super::*;
-use crate::call::{Call, Change, Event, Failure, ListenFilter, Outcome, Reason, Reply, Step};
-use crate::protocol::{Id, Object, Revision};
+use crate::call::refusal::Reason;
+use crate::call::reply::{Change, Event, Failure, Outcome, Reply, Step};
+use crate::call::{Call, ListenFilter};
+use crate::protocol::frame::message::Id;
+use crate::protocol::revision::Revision;
+use crate::protocol::value::Object;
 use std::time::Duration;
 
 const WORKING: &str =
@@ -13,7 +17,7 @@ const WORKING: &str =
 fn rig(limit: Option<Duration>) -> Rig {
     let rig = Rig::new(Config { max_call_time: limit, ..config() });
     rig.met(Revision::V2025_11_25, r#"{"tools":{},"tasks":{"requests":{"tools":{"call":{}}}}}"#);
-    rig.standing.as_tasks.store(Arc::new(["slow".into()].into()));
+    rig.instance.offering.only_as_tasks(&["slow"]);
     rig
 }
 

@@ -10,7 +10,7 @@ async fn what_could_not_be_read_is_shown_and_asked_for_again_ever_later_until_it
     let peer = rig.met(LEGACY, LISTS);
     let inventory = rig.upstream().inventory();
     let begun = tokio::time::Instant::now();
-    rig.tasks.spawn_until_end(keeping::keep(rig.standing.clone(), peer, begun));
+    rig.tasks.spawn_until_end(crate::upstream::supervise::keep_inventory(rig.instance.clone(), peer, begun));
     let mut asked = Vec::new();
     for _ in 0..9 {
         let (id, method, _) = rig.far.request().await;
@@ -22,6 +22,7 @@ async fn what_could_not_be_read_is_shown_and_asked_for_again_ever_later_until_it
     let health = rig.board.snapshot().remove(0);
     assert_eq!(health.state, State::Degraded, "it is there, and nothing can be used");
     let cause = health.cause.unwrap();
+    let cause = cause.full();
     assert!(cause.starts_with("`tools/list` could not be read (error -32603"), "{cause}");
     assert!(!rig.upstream().is_whole());
     let (id, ..) = rig.far.request().await;
@@ -46,10 +47,34 @@ async fn a_list_that_is_advertised_and_not_there_is_remarked() {
     let mut rig = Rig::new(config());
     let peer = rig.met(LEGACY, LISTS);
     let mut inventory = rig.upstream().inventory();
-    rig.tasks.spawn_until_end(keeping::keep(rig.standing.clone(), peer, tokio::time::Instant::now()));
+    rig.tasks.spawn_until_end(crate::upstream::supervise::keep_inventory(
+        rig.instance.clone(),
+        peer,
+        tokio::time::Instant::now(),
+    ));
     let (id, ..) = rig.far.request().await;
     rig.far.error(&id, -32601).await;
     assert!(known(&mut inventory).await.tools.is_empty());
     let health = rig.board.snapshot().remove(0);
-    assert_eq!(health.remarks["tools"], "`tools/list` is advertised, and answered as unknown");
+    assert_eq!(health.remarks["tools"], "`tools/list` is advertised but answered as unknown");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_upstream_whose_first_list_does_not_come_is_shown_with_what_it_waits_for_and_is_waited_for_no_longer() {
+    let mut rig = Rig::new(config());
+    let peer = rig.met(LEGACY, LISTS);
+    let begun = tokio::time::Instant::now();
+    rig.tasks.spawn_until_end(crate::upstream::supervise::keep_inventory(rig.instance.clone(), peer, begun));
+    let (id, ..) = rig.far.request().await;
+    assert!(!rig.upstream().has_failed(), "it may still come");
+    tokio::time::sleep(Duration::from_secs(6)).await;
+    let health = rig.board.snapshot().remove(0);
+    let cause = health.cause.unwrap_or_default();
+    assert_eq!((health.state, cause.full()), (State::Starting, "connected, but no answer to `tools/list` yet"));
+    assert!(rig.upstream().has_failed(), "no list and no call waits for it");
+    rig.far.result(&id, r#"{"tools":[]}"#).await;
+    known(&mut rig.upstream().inventory()).await;
+    assert!(rig.far.is_quiet().await);
+    let health = rig.board.snapshot().remove(0);
+    assert_eq!((health.state, health.cause, health.has_failed), (State::Ready, None, false));
 }

@@ -1,53 +1,168 @@
-//! Instructions a call of the gateway's process, counted by callgrind: a figure that the machine's noise does not move.
+//! Instructions a call of the gateway's process, counted by callgrind: a figure that the machine's noise does not move. Beside them
+//! what else makes a call dear: memory that is asked for, and instructions that the nearest cache does not hold.
 
 use super::load::{Dialect, Target, calls};
 use super::stage::{self, Behind};
-use anyhow::{Context, Result};
-use std::path::Path;
+use super::start::Host;
+use anyhow::{Context, Result, ensure};
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
 /// Calls of the short and of the long run; the difference is what calls cost, without start and end.
 const CALLS: [usize; 2] = [500, 2_500];
+/// So many are under way at once.
+const IN_FLIGHT: usize = 4;
+/// The caches of the model, the same on every machine.
+const CACHES: [&str; 4] = ["--cache-sim=yes", "--I1=32768,8,64", "--D1=32768,8,64", "--LL=8388608,16,64"];
 
-/// Prints the count over an HTTP and over a stdio upstream; says so where valgrind is not installed.
-pub(crate) async fn measure(folder: &Path) -> Result<()> {
-    println!("\ninstructions a call of the gateway (callgrind)");
+/// Who calls, what stands behind, and the most instructions that a call of it may cost: what was reached, and two in a hundred.
+const CASES: [(&str, Front, bool, u64); 4] = [
+    ("HTTP upstream, stateless client", Front::Http(Dialect::Modern), true, 66_500),
+    ("HTTP upstream, handshake client", Front::Http(Dialect::Legacy), true, 66_500),
+    ("HTTP upstream, `trunkline stdio`", Front::Stdio, true, 62_500),
+    ("stdio upstream, stateless client", Front::Http(Dialect::Modern), false, 46_000),
+];
+
+/// How the gateway is called.
+#[derive(Clone, Copy)]
+enum Front {
+    /// `trunkline serve`.
+    Http(Dialect),
+    /// `trunkline stdio`, by a client that shakes hands.
+    Stdio,
+}
+
+/// What callgrind has counted.
+#[derive(Clone, Copy, Default)]
+struct Count {
+    instructions: u64,
+    /// Instructions that the first cache did not hold.
+    missed: u64,
+    allocations: u64,
+}
+
+/// Prints the counts; says so where valgrind is not installed. Fails where they are `held` to their budgets and one is over.
+pub(crate) async fn measure(folder: &Path, held: bool) -> Result<()> {
+    println!("\na call of the gateway, counted by callgrind");
     let Some(valgrind) =
         ["/usr/bin/valgrind", "/usr/local/bin/valgrind"].into_iter().find(|path| Path::new(path).exists())
     else {
         println!("  valgrind is not installed: not counted");
         return Ok(());
     };
-    let (upstream, direct) = stage::http_upstream(1)?;
-    for (name, behind, dialect) in [
-        ("HTTP upstream, modern client", Behind::Http(&direct), Dialect::Modern),
-        ("HTTP upstream, legacy client", Behind::Http(&direct), Dialect::Legacy),
-        ("stdio upstream, modern client", Behind::Stdio(1), Dialect::Modern),
-    ] {
-        let mut counted = [0; 2];
-        for (count, calls) in counted.iter_mut().zip(CALLS) {
-            *count = run(valgrind, &behind, dialect, calls, folder).await?;
+    println!("  {:34} {:>12} {:>8} {:>12} {:>14}", "", "instructions", "budget", "allocations", "L1i misses");
+    let (upstream, address) = stage::http_upstream(1)?;
+    let mut over = Vec::new();
+    for (name, front, is_http, budget) in CASES {
+        let behind = if is_http { Behind::Http(&address) } else { Behind::Stdio(1) };
+        let run = Run { valgrind, folder, behind };
+        let mut counts = [Count::default(); 2];
+        for (count, calls) in counts.iter_mut().zip(CALLS) {
+            *count = run.count(front, calls).await?;
         }
-        let a_call = counted[1].saturating_sub(counted[0]) / (CALLS[1] - CALLS[0]) as u64;
-        println!("  {name:32} {:>6.1} k", a_call as f64 / 1e3);
+        let a_call =
+            |of: fn(&Count) -> u64| of(&counts[1]).saturating_sub(of(&counts[0])) as f64 / (CALLS[1] - CALLS[0]) as f64;
+        let instructions = a_call(|count| count.instructions);
+        println!(
+            "  {name:34} {:>10.1} k {:>6.1} k {:>12.1} {:>14.0}",
+            instructions / 1e3,
+            budget as f64 / 1e3,
+            a_call(|count| count.allocations),
+            a_call(|count| count.missed),
+        );
+        if instructions > budget as f64 {
+            over.push(format!("{name}: {instructions:.0} of {budget}"));
+        }
     }
     drop(upstream);
+    ensure!(!held || over.is_empty(), "a call costs more instructions than its budget: {}", over.join("; "));
     Ok(())
 }
 
-/// The instructions of a whole run of the gateway with so many calls.
-async fn run(valgrind: &str, behind: &Behind<'_>, dialect: Dialect, count: usize, folder: &Path) -> Result<u64> {
-    let out = folder.join("callgrind.out");
-    let flag = format!("--callgrind-out-file={}", out.display());
-    let wrapper = [valgrind, "-q", "--tool=callgrind", "--trace-children=no", &flag];
-    let behind = match behind {
-        Behind::Http(address) => Behind::Http(address),
-        Behind::Stdio(tools) => Behind::Stdio(*tools),
-    };
-    let (gateway, address) = stage::gateway(&[behind], folder, &wrapper)?;
-    let target = Target { address, path: "/mcp".into(), tool: "u0__echo".into(), dialect };
-    calls(&target, 4, count).await?;
-    gateway.stop()?;
-    let text = std::fs::read_to_string(&out)?;
-    let line = text.lines().find_map(|line| line.strip_prefix("summary: ").or(line.strip_prefix("totals: ")));
-    line.and_then(|rest| rest.split_whitespace().next()?.parse().ok()).context("callgrind wrote no total")
+/// How the gateway is run.
+struct Run<'a> {
+    valgrind: &'a str,
+    folder: &'a Path,
+    behind: Behind<'a>,
+}
+
+impl Run<'_> {
+    /// What a whole run of the gateway with so many calls costs.
+    async fn count(&self, front: Front, count: usize) -> Result<Count> {
+        let out = self.folder.join("callgrind.out");
+        let flag = format!("--callgrind-out-file={}", out.display());
+        let mut wrapper = vec![self.valgrind, "-q", "--tool=callgrind", "--trace-children=no", &flag];
+        wrapper.extend(CACHES);
+        match front {
+            Front::Http(dialect) => {
+                let (gateway, address) = stage::gateway(std::slice::from_ref(&self.behind), self.folder, &wrapper)?;
+                let target = Target { address, path: "/mcp".into(), tool: "u0__echo".into(), dialect };
+                calls(&target, IN_FLIGHT, count).await?;
+                gateway.stop()?;
+            }
+            Front::Stdio => self.stdio(&wrapper, count).await?,
+        }
+        read(&std::fs::read_to_string(&out)?)
+    }
+
+    /// Calls as the host that has started the gateway.
+    async fn stdio(&self, wrapper: &[&str], count: usize) -> Result<()> {
+        let file: PathBuf = self.folder.join("stdio.toml");
+        let text = "[admin]\nlisten = \"off\"\n[log]\nlevel = \"error\"\n[catalog]\ncache = false\n";
+        std::fs::write(&file, format!("{text}{}", stage::upstreams(std::slice::from_ref(&self.behind))?))?;
+        let (program, arguments) = wrapper.split_first().context("it is run under another program")?;
+        let mut command = Command::new(program);
+        command.args(arguments).arg(stage::sibling("trunkline")?).args(["stdio", "--config"]).arg(&file);
+        let mut host = Host::start(&mut command)?;
+        host.shake_hands().await?;
+        for first in (1..=count).step_by(IN_FLIGHT) {
+            let ids = first..(first + IN_FLIGHT).min(count + 1);
+            for id in ids.clone() {
+                host.say(&format!(
+                    r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"u0__echo","arguments":{{"text":"words {id} 0123456789abcdef0123456789abcdef0123456789abcde"}}}}}}"#
+                ))?;
+            }
+            let mut waited: Vec<_> = ids.collect();
+            while !waited.is_empty() {
+                // A notice that a list has changed is none of them.
+                let answer = host.hear().await?;
+                waited.retain(|id| {
+                    !(answer.contains(&format!("\"id\":{id},")) && answer.contains(&format!("words {id} ")))
+                });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What a file of callgrind says of a whole run.
+fn read(text: &str) -> Result<Count> {
+    let after = |key: &str| text.lines().find_map(|line| line.strip_prefix(key)).map(str::split_whitespace);
+    let events: Vec<_> = after("events: ").context("callgrind names no events")?.collect();
+    let sums = after("summary: ").or(after("totals: ")).context("callgrind wrote no total")?;
+    let sums: Vec<u64> = sums.flat_map(str::parse).collect();
+    let sum = |event: &str| events.iter().position(|known| *known == event).and_then(|at| sums.get(at).copied());
+    let instructions = sum("Ir").context("callgrind counted no instructions")?;
+    Ok(Count { instructions, missed: sum("I1mr").unwrap_or_default(), allocations: allocations(text) })
+}
+
+/// How often memory was asked for.
+fn allocations(text: &str) -> u64 {
+    const ASKED: [&str; 3] = ["mi_malloc_aligned", "mi_zalloc_aligned", "mi_realloc_aligned"];
+    // A name stands beside its number the first time, and the number alone from then on.
+    let mut numbers = HashSet::new();
+    let (mut sum, mut is_asked) = (0, false);
+    for line in text.lines() {
+        if let Some(function) = line.strip_prefix("cfn=").or(line.strip_prefix("fn=")) {
+            let (number, name) = function.split_once(' ').unwrap_or((function, ""));
+            if ASKED.contains(&name) {
+                numbers.insert(number);
+            }
+            is_asked = numbers.contains(number);
+        } else if let Some(calls) = line.strip_prefix("calls=").filter(|_| is_asked) {
+            sum += calls.split(' ').next().and_then(|count| count.parse::<u64>().ok()).unwrap_or_default();
+        }
+    }
+    sum
 }

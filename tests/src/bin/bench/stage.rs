@@ -5,6 +5,7 @@ use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
+use trunkline_tests::gateway::ADMIN_TOKEN;
 
 /// A process that ends with its owner.
 pub(crate) struct Process {
@@ -85,11 +86,14 @@ pub(crate) fn free_address() -> Result<String> {
     Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.to_string())
 }
 
-/// A program that was built beside this one.
+/// A program that was built beside this one; the gateway may be another one: `$TRUNKLINE_BIN`.
 pub(crate) fn sibling(name: &str) -> Result<PathBuf> {
-    let path = std::env::current_exe()?.with_file_name(name);
+    let path = match std::env::var_os("TRUNKLINE_BIN").filter(|_| name == "trunkline") {
+        Some(given) => PathBuf::from(given),
+        None => std::env::current_exe()?.with_file_name(name),
+    };
     if !path.exists() {
-        bail!("{} is missing: run `cargo build --release --workspace --locked` first", path.display());
+        bail!("{} is missing: run `cargo build --release --workspace --bins --locked` first", path.display());
     }
     Ok(path)
 }
@@ -131,20 +135,25 @@ pub(crate) enum Behind<'a> {
     Stdio(usize),
 }
 
+/// These upstreams as a configuration has them.
+pub(crate) fn upstreams(behind: &[Behind<'_>]) -> Result<String> {
+    let program = sibling("bench-upstream")?;
+    let all = behind.iter().enumerate().map(|(at, one)| match one {
+        Behind::Http(upstream) => format!("[upstreams.u{at}]\nurl = \"http://{upstream}/mcp\"\n"),
+        Behind::Stdio(tools) => {
+            format!("[upstreams.u{at}]\ncommand = \"{}\"\nargs = [\"stdio\", \"{tools}\"]\n", program.display())
+        }
+    });
+    Ok(all.collect())
+}
+
 /// Starts the gateway over some upstreams; `wrapper` runs it under another program.
 pub(crate) fn gateway(behind: &[Behind<'_>], folder: &Path, wrapper: &[&str]) -> Result<(Process, String)> {
     let (address, admin) = (free_address()?, free_address()?);
-    let mut config =
-        format!("[server]\nlisten = \"{address}\"\n[admin]\nlisten = \"{admin}\"\n[log]\nlevel = \"warn\"\n");
-    let program = sibling("bench-upstream")?;
-    for (at, one) in behind.iter().enumerate() {
-        config += &match one {
-            Behind::Http(upstream) => format!("[upstreams.u{at}]\nurl = \"http://{upstream}/mcp\"\n"),
-            Behind::Stdio(tools) => {
-                format!("[upstreams.u{at}]\ncommand = \"{}\"\nargs = [\"stdio\", \"{tools}\"]\n", program.display())
-            }
-        };
-    }
+    let mut config = format!(
+        "[server]\nlisten = \"{address}\"\n[admin]\nlisten = \"{admin}\"\ntoken = \"{ADMIN_TOKEN}\"\n[log]\nlevel = \"warn\"\n"
+    );
+    config += &upstreams(behind)?;
     let file = folder.join(format!("gateway-{}.toml", address.replace(':', "-")));
     std::fs::write(&file, config)?;
     let trunkline = sibling("trunkline")?;
@@ -164,7 +173,11 @@ fn await_ready(admin: &str) -> Result<()> {
     loop {
         let mut text = String::new();
         if let Ok(mut socket) = std::net::TcpStream::connect(admin) {
-            write!(socket, "GET /readyz?verbose&format=json HTTP/1.1\r\nhost: {admin}\r\nconnection: close\r\n\r\n")?;
+            let authorization = format!("authorization: Bearer {ADMIN_TOKEN}\r\n");
+            write!(
+                socket,
+                "GET /readyz?verbose&format=json HTTP/1.1\r\nhost: {admin}\r\n{authorization}connection: close\r\n\r\n"
+            )?;
             socket.read_to_string(&mut text)?;
         }
         let ready = text.matches("\"ready\"").count();

@@ -110,11 +110,8 @@ async fn start(file: &Path) -> Result<Start> {
     let program = stage::sibling("trunkline")?;
     let began = Instant::now();
     let mut host = Host::start(Command::new(program).args(["stdio", "--config"]).arg(file))?;
-    host.say(INITIALIZE)?;
-    let answer = host.hear().await?;
+    host.shake_hands().await?;
     let greeted = began.elapsed();
-    ensure!(answer.contains("\"protocolVersion\":\"2025-06-18\""), "not greeted but told {answer}");
-    host.say(INITIALIZED)?;
     for id in 1.. {
         host.say(&format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/list","params":{{}}}}"#))?;
         let mut list = host.hear().await?;
@@ -131,27 +128,38 @@ async fn start(file: &Path) -> Result<Start> {
 }
 
 /// What a host has of the gateway that it started; dropping it closes stdin and waits for the end.
-struct Host {
+pub(crate) struct Host {
     child: Child,
     stdin: Option<ChildStdin>,
     lines: tokio::io::Lines<tokio::io::BufReader<tokio::process::ChildStdout>>,
 }
 
 impl Host {
-    fn start(command: &mut Command) -> Result<Host> {
+    /// Starts it.
+    pub(crate) fn start(command: &mut Command) -> Result<Host> {
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
         let stdout: ChildStdout = child.stdout.take().context("a pipe was asked for")?;
         let lines = tokio::io::BufReader::new(tokio::process::ChildStdout::from_std(stdout)?).lines();
         Ok(Host { stdin: child.stdin.take(), child, lines })
     }
 
-    fn say(&mut self, line: &str) -> Result<()> {
+    /// Shakes hands.
+    pub(crate) async fn shake_hands(&mut self) -> Result<()> {
+        self.say(INITIALIZE)?;
+        let answer = self.hear().await?;
+        ensure!(answer.contains("\"protocolVersion\":\"2025-06-18\""), "not greeted but told {answer}");
+        self.say(INITIALIZED)
+    }
+
+    /// Writes a line.
+    pub(crate) fn say(&mut self, line: &str) -> Result<()> {
         use std::io::Write;
         let stdin = self.stdin.as_mut().context("stdin is open")?;
         Ok(stdin.write_all(format!("{line}\n").as_bytes())?)
     }
 
-    async fn hear(&mut self) -> Result<String> {
+    /// The next line.
+    pub(crate) async fn hear(&mut self) -> Result<String> {
         self.lines.next_line().await?.context("the gateway has ended")
     }
 }

@@ -8,7 +8,7 @@ use crate::{DEADLINE, TERMS};
 use std::time::{Duration, Instant};
 use trunkline_tests::judge::history::{End, History, Made};
 use trunkline_tests::judge::invariants::judge;
-use trunkline_tests::machine::stage::{Face, ON_WIRE, UPSTREAMS};
+use trunkline_tests::machine::stage::{Face, Log, ON_WIRE, UPSTREAMS};
 use trunkline_tests::machine::steady::Timed;
 use trunkline_tests::machine::{Fault, Kind, Stage, Steady, round};
 use trunkline_tests::process;
@@ -93,7 +93,7 @@ fn begins(kind: Kind, begin: &str) -> bool {
 
 /// Measures every kind whose name begins so; whether each stays within the larger of 1.2 times and 2 ms more.
 pub(crate) async fn measure(number: u64, seed: &Seed, only: &str) -> bool {
-    let stage = Stage::set(Face::Http, Some(DEADLINE), seed).await;
+    let stage = Stage::set(Face::Http, Some(DEADLINE), Log::Usual, seed).await;
     let mut dice = seed.part("faults");
     CALLERS.iter().for_each(|caller| stage.callers[*caller].client.http().rest());
     let load = Steady::start(&stage, &CALLERS, EVERY, &seed.part("load"));

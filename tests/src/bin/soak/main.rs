@@ -3,7 +3,7 @@
 //!
 //! `soak --minutes 60` puts a fault in every ten seconds; `soak --seconds 60` one every two; `--every SECONDS` says otherwise.
 //! `soak --isolation` measures what each kind of fault in one upstream costs the other nine, `soak --isolation --only Flood` that
-//! of the kinds whose name begins so. `--seed N` plays a run again.
+//! of the kinds whose name begins so. `--trace` has the gateway log everything, to look for secrets there. `--seed N` plays a run again.
 
 #![allow(clippy::print_stdout, reason = "the report is what this program is for")]
 #![allow(clippy::disallowed_methods, reason = "it measures by the clock, and has no level of tasks")]
@@ -16,7 +16,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use trunkline_tests::judge::history::{Census, History};
 use trunkline_tests::judge::invariants::Terms;
-use trunkline_tests::machine::stage::Face;
+use trunkline_tests::machine::stage::{Face, Log};
 use trunkline_tests::machine::{Hold, Load, Plan, Stage, round};
 use trunkline_tests::seed::{self, Seed};
 
@@ -25,6 +25,8 @@ const PACE: Duration = Duration::from_millis(20);
 /// What a hung call costs.
 const DEADLINE: Duration = Duration::from_secs(6);
 const HOLD: Hold = Hold { sick: 6, others: 12 };
+/// The same before the comparison begins, where five are sick at once.
+const FIRST_HOLD: Hold = Hold { sick: 6, others: 6 };
 /// How many calls of each upstream come before anything else: connections and sessions are opened.
 const FIRST_CALLS: u64 = 20;
 /// How often every kind comes before the comparison begins.
@@ -46,12 +48,20 @@ struct Wish {
     length: Duration,
     every: Duration,
     isolation: bool,
+    /// What the gateway writes: at `trace` all of it, which has no bounds.
+    log: Log,
     /// How the names of those kinds begin that are measured; empty for all.
     only: String,
 }
 
-const USAGE: &str =
-    "usage: soak (--minutes N | --seconds N) [--every SECONDS] | --isolation [--only HOW-A-KIND-BEGINS], [--seed N]";
+impl Wish {
+    fn terms(&self, uneven: u64) -> Terms {
+        let lines = if self.log == Log::Usual { TERMS.lines } else { usize::MAX };
+        Terms { grown_kib: Some(GROWN_KIB + uneven), lines, ..TERMS }
+    }
+}
+
+const USAGE: &str = "usage: soak (--minutes N | --seconds N) [--every SECONDS] [--trace] | --isolation [--only HOW-A-KIND-BEGINS], [--seed N]";
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
@@ -81,11 +91,15 @@ fn main() -> ExitCode {
 
 fn wish(words: &[String]) -> Result<(Wish, Option<u64>), String> {
     let (mut length, mut every, mut number) = (None, None, None);
-    let (mut isolation, mut only) = (false, String::new());
+    let (mut isolation, mut only, mut log) = (false, String::new(), Log::Usual);
     let mut words = words.iter();
     while let Some(word) = words.next() {
         if word == "--isolation" {
             isolation = true;
+            continue;
+        }
+        if word == "--trace" {
+            log = Log::Trace;
             continue;
         }
         if word == "--only" {
@@ -114,23 +128,24 @@ fn wish(words: &[String]) -> Result<(Wish, Option<u64>), String> {
         return Err("--only goes with --isolation".into());
     }
     let every = Duration::from_secs_f64(every.unwrap_or(usual));
-    Ok((Wish { length, every, isolation, only }, number))
+    Ok((Wish { length, every, isolation, log, only }, number))
 }
 
 async fn soak(wish: &Wish, number: u64, seed: &Seed) -> bool {
-    let stage = Stage::set(Face::Http, Some(DEADLINE), seed).await;
+    let stage = Stage::set(Face::Http, Some(DEADLINE), wish.log, seed).await;
     let (mut plan, mut calls) = (Plan::new(seed), seed.part("round"));
     let uneven = if wish.length < SHORT { UNEVEN_KIB } else { 0 };
-    let mut report = Report::new(number, Terms { grown_kib: Some(GROWN_KIB + uneven), ..TERMS });
+    let mut report = Report::new(number, wish.terms(uneven), stage.canaries());
     println!("seed {number}: {:?}, a fault every {:?}", wish.length, wish.every);
 
     let load = Load::start(&stage, WORKERS, PACE, &seed.part("warm"));
     let begun = Instant::now();
     load.each(FIRST_CALLS).await;
+    plan.sorts(true);
     for _ in 0..PASSES {
         let mut faults = plan.some(&stage, AT_ONCE);
         loop {
-            let outcome = round(&stage, &load, &faults, HOLD, &mut calls).await;
+            let outcome = round(&stage, &load, &faults, FIRST_HOLD, &mut calls).await;
             report.add(&faults, outcome, load.take());
             match plan.left() {
                 0 => break,
@@ -138,6 +153,7 @@ async fn soak(wish: &Wish, number: u64, seed: &Seed) -> bool {
             }
         }
     }
+    plan.sorts(false);
     report.add_calls(load.stop().await);
     let before = stage.at_rest(None, 0).await;
     println!("after each kind of fault, {:?}: {before:?}", begun.elapsed());
@@ -162,7 +178,7 @@ async fn soak(wish: &Wish, number: u64, seed: &Seed) -> bool {
     let after = rested(&stage, &before).await;
     let mut history = History { stands: Some((before, after)), ..History::default() };
     stage.tell(&mut history);
-    report.end(&history);
+    report.end(history);
     println!("{}", report.text(before, after));
     if !report.holds() {
         println!("to play this run again: soak … --seed {number} (or {}={number})", seed::VARIABLE);

@@ -1,7 +1,7 @@
 //! What a soak found: counted as it goes, told at the end.
 
 use std::collections::BTreeMap;
-use trunkline_tests::judge::history::{Census, End, History, Made};
+use trunkline_tests::judge::history::{Census, End, History, Made, Over};
 use trunkline_tests::judge::invariants::{Breach, Terms, judge};
 use trunkline_tests::machine::Fault;
 use trunkline_tests::machine::round::Outcome;
@@ -24,11 +24,15 @@ pub(crate) struct Report {
     crossed: u64,
     lost: u64,
     breaches: Vec<Breach>,
+    over: Vec<Over>,
+    canaries: Vec<String>,
+    /// How often the hostile principal held something, and how much at the least.
+    sieges: BTreeMap<String, (usize, usize)>,
 }
 
 impl Report {
     /// Nothing has happened yet.
-    pub(crate) fn new(number: u64, terms: Terms) -> Self {
+    pub(crate) fn new(number: u64, terms: Terms, canaries: Vec<String>) -> Self {
         let faults = BTreeMap::new();
         Self {
             number,
@@ -41,6 +45,9 @@ impl Report {
             crossed: 0,
             lost: 0,
             breaches: Vec::new(),
+            over: Vec::new(),
+            canaries,
+            sieges: BTreeMap::new(),
         }
     }
 
@@ -51,19 +58,27 @@ impl Report {
         }
         made.extend(outcome.made);
         self.count(&made);
-        let history = History { made, sights: outcome.sights, kept: outcome.kept, ..History::default() };
+        if let Some(siege) = &outcome.siege {
+            let (count, least) = self.sieges.entry(siege.of.clone()).or_insert((0, usize::MAX));
+            (*count, *least) = (*count + 1, siege.held.min(*least));
+        }
+        let (sights, kept, complaints) = (outcome.sights, outcome.kept, outcome.complaints);
+        let (pages, sieges, canaries) = (outcome.pages, outcome.siege.into_iter().collect(), self.canaries.clone());
+        let history = History { made, sights, kept, complaints, pages, sieges, canaries, ..History::default() };
         self.hold(&history, &format!("{faults:?}"));
     }
 
     /// What was called in between.
     pub(crate) fn add_calls(&mut self, made: Vec<Made>) {
         self.count(&made);
-        self.hold(&History { made, ..History::default() }, "between faults");
+        let canaries = self.canaries.clone();
+        self.hold(&History { made, canaries, ..History::default() }, "between faults");
     }
 
     /// What is known only at the end.
-    pub(crate) fn end(&mut self, history: &History) {
-        self.hold(history, "at the end");
+    pub(crate) fn end(&mut self, history: History) {
+        let history = History { over: std::mem::take(&mut self.over), ..history };
+        self.hold(&history, "at the end");
     }
 
     fn hold(&mut self, history: &History, when: &str) {
@@ -76,6 +91,7 @@ impl Report {
     fn count(&mut self, made: &[Made]) {
         for made in made {
             self.calls += 1;
+            self.over.extend(made.over());
             self.given_up += u64::from(made.given_up);
             match made.ends.as_slice() {
                 [] | [End::Closed] if made.given_up => {}
@@ -103,6 +119,9 @@ impl Report {
         let mut lines = vec![format!("seed {}: {}", self.number, self.line())];
         let kinds: Vec<String> = self.faults.iter().map(|(kind, count)| format!("{kind} {count}")).collect();
         lines.push(format!("  faults     {}", kinds.join(", ")));
+        let sieges: Vec<String> =
+            self.sieges.iter().map(|(of, (count, least))| format!("{of} {count} (at least {least})")).collect();
+        lines.push(format!("  sieges     {}", sieges.join(", ")));
         lines.push(format!("  calls      {} answered, {} errors of sick upstreams", self.own, self.errors));
         lines.push(format!("  given up   {} by their clients", self.given_up));
         lines.push(format!("  crossed    {}\n  lost       {}", self.crossed, self.lost));

@@ -1,7 +1,7 @@
 //! Forged histories: a clean one, and for each invariant ones that break it and nothing else.
 
 use super::*;
-use crate::judge::history::{Kept, Sight};
+use crate::judge::history::{Kept, Over, Siege, Sight};
 
 /// One thing that is forged.
 type Change<T> = fn(&mut T);
@@ -12,7 +12,19 @@ fn made() -> Made {
     let nonce = "nonce-1-1".to_owned();
     let ends = vec![End::Result { id: "\"1\"".into(), nonce: Some(nonce.clone()) }];
     let (took, deadline) = (Duration::from_millis(5), Some(Duration::from_secs(1)));
-    Made { upstream: "u1".into(), may_fail: false, given_up: false, id: "\"1\"".into(), nonce, took, deadline, ends }
+    Made {
+        upstream: "u1".into(),
+        may_fail: false,
+        given_up: false,
+        id: "\"1\"".into(),
+        nonce,
+        took,
+        deadline,
+        ends,
+        caller: 0,
+        principal: "ann",
+        ended: 1_000_000,
+    }
 }
 
 fn clean() -> History {
@@ -32,6 +44,12 @@ fn clean() -> History {
         complaints: Vec::new(),
         unwithdrawn: Vec::new(),
         ran: vec!["nonce-1-1".into(), "nonce-1-2".into()],
+        ran_at: vec![("nonce-1-1".into(), 900_000), ("nonce-1-2".into(), 950_000)],
+        over: vec![Over { nonce: "nonce-1-2".into(), at: 1_000_000, is_unsent: false }],
+        peak: Some((90_000, 100_000)),
+        canaries: vec!["canary-1".into()],
+        pages: vec![("a page".into(), "{\"upstreams\":[]}".into())],
+        sieges: Vec::new(),
         kept: vec![kept],
         stands: Some((census, census)),
         stdout: vec!["{\"jsonrpc\":\"2.0\",\"id\":\"1\",\"result\":{}}".into()],
@@ -65,7 +83,7 @@ fn breaks(of: Invariant, what: &str, change: impl FnOnce(&mut History)) {
 fn a_clean_history_breaks_nothing() {
     assert_eq!(judge(&clean(), &TERMS), []);
     let mut sick = clean();
-    let error = End::Error { id: "\"1\"".into(), message: "upstream u1 was killed".into() };
+    let error = End::Error { id: "\"1\"".into(), message: "upstream u1 was killed".into(), data: String::new() };
     sick.made.push(Made { may_fail: true, ends: vec![error], ..made() });
     assert_eq!(judge(&sick, &TERMS), [], "what is sick may fail, and says so");
     let mut left = clean();
@@ -88,7 +106,8 @@ fn correlation_can_break() {
         ("late", |made| made.took = Duration::from_millis(1101)),
         ("an error of nobody", |made| {
             made.may_fail = true;
-            made.ends = vec![End::Error { id: "\"1\"".into(), message: "something went wrong".into() }];
+            made.ends =
+                vec![End::Error { id: "\"1\"".into(), message: "something went wrong".into(), data: String::new() }];
         }),
     ];
     for (what, change) in cases {
@@ -99,7 +118,7 @@ fn correlation_can_break() {
 
 #[test]
 fn isolation_can_break() {
-    let error = End::Error { id: "\"1\"".into(), message: "upstream u1 is busy".into() };
+    let error = End::Error { id: "\"1\"".into(), message: "upstream u1 is busy".into(), data: String::new() };
     breaks(Invariant::Isolation, "an error", |history| history.made[0].ends = vec![error]);
     breaks(Invariant::Isolation, "another process", |history| history.kept[0].after.push("78".into()));
 }
@@ -170,4 +189,97 @@ fn visible_can_break() {
     for change in cases {
         breaks(Invariant::Visible, "unseen", |history| change(&mut history.sights[0]));
     }
+}
+
+#[test]
+fn what_ended_can_run() {
+    let over = |is_unsent| Over { nonce: "nonce-1-2".into(), at: 1_000_000, is_unsent };
+    breaks(Invariant::Ended, "said not to have been sent", |history| history.over = vec![over(true)]);
+    breaks(Invariant::Ended, "long after its end", |history| history.ran_at[1].1 = 22_000_000);
+    let message = "`tools/call` of `u1__echo` was not sent to upstream `u1`: it did not read".to_owned();
+    let unsent =
+        Made { may_fail: true, ends: vec![End::Error { id: "\"1\"".into(), message, data: String::new() }], ..made() };
+    breaks(Invariant::Ended, "in the same history", |history| history.made[0] = unsent);
+    breaks(Invariant::Ended, "given up by its client", |history| {
+        history.made[0] = Made { given_up: true, ends: vec![], ..made() };
+        history.ran_at[0].1 = 22_000_000;
+    });
+}
+
+#[test]
+fn one_can_starve() {
+    let starved = Made {
+        caller: 1,
+        given_up: false,
+        ends: vec![End::Error { id: "\"1\"".into(), message: "u1 is busy".into(), data: String::new() }],
+        ..made()
+    };
+    let judged = |hungry: usize, fed: usize| {
+        let all = std::iter::repeat_n(starved.clone(), hungry).chain(std::iter::repeat_n(made(), fed));
+        fair(&History { made: all.collect(), ..History::default() }).len()
+    };
+    assert_eq!((judged(5, 100), judged(5, 99), judged(4, 100)), (1, 0, 0));
+}
+
+#[test]
+fn a_principal_can_starve_in_a_siege() {
+    let siege =
+        |new| Siege { of: "sessions".into(), held: 50, time: (900_000, 2_000_000), others: vec![("ann".into(), new)] };
+    let well = Ok(Duration::from_millis(9));
+    let judged = |siege: Siege, made: Vec<Made>| {
+        let history = History { made, sieges: vec![siege], ..History::default() };
+        fair(&history).len()
+    };
+    let fed = vec![made(); 4];
+    assert_eq!(judged(siege(well.clone()), fed.clone()), 0);
+    assert_eq!(judged(Siege { held: 0, ..siege(well.clone()) }, fed.clone()), 1, "nothing was held");
+    assert_eq!(judged(siege(Err("503".into())), fed.clone()), 1, "a new client finds no room");
+    assert_eq!(judged(siege(Ok(Duration::from_secs(5))), fed.clone()), 1, "a new client waits");
+    assert_eq!(judged(siege(well.clone()), fed[1..].to_vec()), 1, "few answers");
+    let other = vec![Made { principal: "bob", ..made() }; 9];
+    assert_eq!(judged(siege(well.clone()), [&fed[1..], &other[..]].concat()), 1, "another one's count for nothing");
+    let early = Made { took: Duration::from_millis(500), ..made() };
+    assert_eq!(judged(siege(well.clone()), vec![early; 9]), 1, "nor do those from before");
+    let slow = Made { took: Duration::from_secs(5), ended: 5_950_000, ..made() };
+    let long = Siege { time: (900_000, 9_000_000), ..siege(well) };
+    assert_eq!(judged(long, [vec![slow; 6], fed].concat()), 1, "most of its calls wait");
+}
+
+#[test]
+fn a_siege_lasts_until_each_principal_has_ended_enough_calls_in_it() {
+    let of = |principal: &'static str, count: usize| vec![Made { principal, ..made() }; count];
+    let enough = |made: &[Made], since: u64| has_enough(made, &["ann", "bob"], since);
+    assert!(!enough(&[of("ann", 8), of("bob", 7)].concat(), 900_000));
+    let both = [of("ann", 8), of("bob", 8)].concat();
+    assert!(enough(&both, 900_000) && !enough(&both, 2_000_000), "calls that began before count for nothing");
+    let sick: Vec<Made> = both.into_iter().map(|made| Made { may_fail: true, ..made }).collect();
+    assert!(!enough(&sick, 900_000), "calls of a sick upstream count for nothing");
+}
+
+#[test]
+fn the_ceiling_can_be_passed() {
+    breaks(Invariant::Ceiling, "more than is allowed", |history| history.peak = Some((100_001, 100_000)));
+}
+
+#[test]
+fn a_canary_can_be_told() {
+    let words = || "failed with Bearer canary-1".to_owned();
+    breaks(Invariant::Secret, "in the log", |history| history.stderr[0].1 = words());
+    breaks(Invariant::Secret, "on a page", |history| history.pages.push(("a page".into(), words())));
+    breaks(Invariant::Secret, "in another form", |history| {
+        history.pages.push(("a page".into(), crate::canary::base64(words().as_bytes())));
+    });
+    breaks(Invariant::Secret, "in data", |history| {
+        let (message, data) = ("upstream u1 failed".into(), words());
+        history.made[0] =
+            Made { may_fail: true, ends: vec![End::Error { id: "\"1\"".into(), message, data }], ..made() };
+    });
+    breaks(Invariant::Secret, "to a client", |history| {
+        let message = format!("upstream u1: {}", words());
+        history.made[0] = Made {
+            may_fail: true,
+            ends: vec![End::Error { id: "\"1\"".into(), message, data: String::new() }],
+            ..made()
+        };
+    });
 }

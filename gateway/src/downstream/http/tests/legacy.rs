@@ -1,9 +1,12 @@
 //! Handshake clients: sessions and their calls.
 
 use super::{Bench, call, code, initialize, post, text};
-use crate::call::{Change, Event, ListenFilter, Outcome, Reason, Refusal};
+use crate::call::ListenFilter;
+use crate::call::refusal::{Reason, Refusal};
+use crate::call::reply::{Change, Event, Outcome};
 use crate::downstream::scripted::{UNWANTED, object};
-use crate::protocol::{Method, Revision};
+use crate::protocol::frame::Method;
+use crate::protocol::revision::Revision;
 use http::{Request, StatusCode};
 use std::time::Duration;
 
@@ -31,6 +34,15 @@ async fn each_revision_shakes_hands_and_unknown_ones_get_the_newest() {
         let again = bench.legacy(&id, &initialize(asked)).await;
         assert_eq!(code(again).await, (400, -32600));
     }
+}
+
+#[tokio::test]
+async fn of_a_long_revision_in_a_header_little_is_echoed() {
+    let mut bench = Bench::new();
+    let (id, _listen) = bench.session("2025-06-18").await;
+    let asked = post().header("mcp-session-id", &id).header("mcp-protocol-version", "2".repeat(20_000));
+    let said = text(bench.send(asked, r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#).await).await;
+    assert!(said.contains("-32") && said.len() < 1000, "{} bytes", said.len());
 }
 
 #[tokio::test(start_paused = true)]
@@ -197,11 +209,13 @@ async fn batches_belong_to_one_revision() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn idle_sessions_end_and_a_full_table_makes_room_only_for_long_idle_ones() {
+async fn idle_sessions_end_and_of_used_ones_only_a_long_idle_one_makes_room_in_a_full_table() {
     let bench = Bench::with(Revision::V2025_11_25, |config| config.session.max = 2);
     let first = bench.handshake("2025-11-25").await;
+    assert_eq!(bench.legacy(&first, &call("1", "echo")).await.status(), StatusCode::OK);
     tokio::time::advance(Duration::from_secs(30)).await;
     let second = bench.handshake("2025-11-25").await;
+    assert_eq!(bench.legacy(&second, &call("1", "echo")).await.status(), StatusCode::OK);
     let refused = bench.send(post(), &initialize("2025-11-25")).await;
     assert_eq!(
         (refused.status(), refused.headers().contains_key("retry-after")),

@@ -1,9 +1,12 @@
 //! Stateless clients.
 
 use super::{Bench, piece, text};
-use crate::call::{Change, Event, ListenFilter, LogLevel, Outcome, Reason, Refusal};
+use crate::call::refusal::{Reason, Refusal};
+use crate::call::reply::{Change, Event, Outcome};
+use crate::call::{ListenFilter, LogLevel};
 use crate::downstream::scripted::object;
-use crate::protocol::{Method, Revision};
+use crate::protocol::frame::Method;
+use crate::protocol::revision::Revision;
 use http_body::Body as _;
 use std::time::Duration;
 

@@ -2,11 +2,12 @@
 
 use super::stateless::{Got, Request};
 use super::{Bench, call, text};
-use crate::call::{Call, Failure, Outcome};
+use crate::call::Call;
+use crate::call::reply::{Failure, Outcome};
 use crate::downstream::scripted::{Hand, object};
-use crate::protocol::error::RpcError;
-use crate::protocol::object::Key;
-use crate::protocol::{Object, Revision};
+use crate::protocol::frame::rpc_error::RpcError;
+use crate::protocol::revision::Revision;
+use crate::protocol::value::{Key, Object};
 use serde_json::json;
 
 const ASKS: &str = r#"{"resultType":"input_required","inputRequests":{"k":{"method":"elicitation/create","params":{"message":"Sure?","requestedSchema":{"type":"object"}}}},"requestState":"s\u0041\/1"}"#;
@@ -67,7 +68,7 @@ async fn among_several_principals_a_state_is_bound_to_its_request_and_comes_back
     let mut bench = modern();
     let request = Request::new().of("a");
     let (got, _) = ended(&mut bench, &request, asks(ASKS)).await;
-    assert!(got.state().as_str().unwrap().starts_with("trunkline-1."));
+    assert!(got.state().as_str().unwrap().starts_with("trunkline-2."));
     let retry = request.retry(&got, got.accepts());
     for (refused, why) in [
         (retry.clone().of("b"), "unknown"),

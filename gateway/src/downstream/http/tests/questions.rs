@@ -1,10 +1,12 @@
 //! Live questions to handshake clients: on the call's stream, answered by a POST, withdrawn, outliving their call.
 
 use super::{Bench, Client, call, piece, post, principal, text};
-use crate::call::{Answered, Principal, Tenant};
+use crate::call::caller::{ClientSession, Principal};
+use crate::call::reply::ask::Answered;
 use crate::downstream::scripted::{Hand, question, soon};
-use crate::protocol::capability::Capabilities;
-use crate::protocol::{Method, Revision};
+use crate::protocol::capabilities::Capabilities;
+use crate::protocol::frame::Method;
+use crate::protocol::revision::Revision;
 use http::{Request, StatusCode};
 use std::sync::Arc;
 use std::time::Duration;
@@ -283,7 +285,7 @@ async fn only_so_many_calls_of_a_principal_wait_at_once() {
     assert!(is_open(&mut three));
 }
 
-fn tenant(hand: &Hand) -> Arc<Tenant> {
+fn tenant(hand: &Hand) -> Arc<ClientSession> {
     assert_eq!(hand.call.caller.principal, Principal::anonymous());
     hand.call.caller.tenant.clone().unwrap()
 }

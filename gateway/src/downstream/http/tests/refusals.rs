@@ -36,6 +36,12 @@ async fn frames_are_refused_with_the_code_that_says_why() {
         (headed(), format!("[{}]", call("1", "echo")), 400, -32600),
         (headed(), format!("[{}]", modern(META)), 400, -32600),
         (post(), r#"{"jsonrpc":"2.0","id":1.5,"method":"x"}"#.to_owned(), 400, -32600),
+        (post(), r#"{"jsonrpc":"2.0","id":1,"Id":2,"method":"x"}"#.to_owned(), 400, -32600),
+        (post(), r#"{"jsonrpc":"2.0","id":"\u0000","method":"x"}"#.to_owned(), 400, -32600),
+        (headed(), modern(META).replace("\"name\"", "\"name\":\"other\",\"n\\u0061me\""), 400, -32602),
+        (headed(), modern(META).replace("\"name\"", "\"NAME\":\"other\",\"name\""), 400, -32602),
+        (headed(), modern(META).replace("\"name\"", "\"Task\":{},\"name\""), 400, -32602),
+        (headed(), modern(&META.replacen('{', "{\"ProgressToken\":1,", 1)), 400, -32602),
         (headed(), modern(bare), 400, -32602),
         (headed(), modern("7"), 400, -32602),
         (headed(), call("1", "echo"), 400, -32602),
@@ -83,7 +89,7 @@ async fn frames_are_refused_with_the_code_that_says_why() {
 
 #[tokio::test]
 async fn http_that_is_no_use_here_is_refused_in_its_own_terms() {
-    let bench = Bench::with(crate::protocol::Revision::V2025_11_25, |config| config.max_body = 64);
+    let bench = Bench::with(crate::protocol::revision::Revision::V2025_11_25, |config| config.max_body = 64);
     let typed = |kind: &str| Request::post(PATH).header("content-type", kind);
     for (request, status) in [
         (Request::post("/"), 404),

@@ -2,11 +2,11 @@
 
 use super::questions::{ALL, able, answer, frame};
 use super::{Bench, Body, call, code, piece, post, text};
-use crate::call::Outcome;
+use crate::call::reply::Outcome;
 use crate::downstream::scripted::object;
-use crate::protocol::Revision;
 use crate::protocol::input;
-use crate::protocol::object::Key;
+use crate::protocol::revision::Revision;
+use crate::protocol::value::Key;
 use http::Request;
 use std::time::Duration;
 use tokio::time::Instant;

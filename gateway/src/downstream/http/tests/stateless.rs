@@ -1,9 +1,9 @@
 //! A stateless client that can be asked, as the tests of parked calls play it.
 
 use super::{Bench, Client, post, principal, text};
-use crate::call::Answered;
+use crate::call::reply::ask::Answered;
 use crate::downstream::scripted::Hand;
-use crate::protocol::Method;
+use crate::protocol::frame::Method;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 

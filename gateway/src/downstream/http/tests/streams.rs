@@ -1,7 +1,8 @@
 //! The streams of sessions: calls that outlive their connections, notices, resumption.
 
 use super::{Bench, call, code, piece, text};
-use crate::call::{Change, Event, ListenFilter};
+use crate::call::ListenFilter;
+use crate::call::reply::{Change, Event};
 use http::StatusCode;
 use std::time::Duration;
 
@@ -41,7 +42,8 @@ async fn a_lost_stream_cancels_nothing_and_is_read_on_once() {
 
 #[tokio::test(start_paused = true)]
 async fn what_is_not_kept_is_refused() {
-    let mut bench = Bench::with(crate::protocol::Revision::V2025_11_25, |config| config.session.resume_buffer = 300);
+    let mut bench =
+        Bench::with(crate::protocol::revision::Revision::V2025_11_25, |config| config.session.resume_buffer = 300);
     let (id, _listen) = bench.session("2025-11-25").await;
     let (body, hand) = streaming(&mut bench, &id).await;
     drop(body);
@@ -108,7 +110,8 @@ async fn notices_wait_for_a_stream_and_go_to_the_newest_one() {
 
 #[tokio::test(start_paused = true)]
 async fn a_slow_reader_holds_up_its_own_call_alone() {
-    let mut bench = Bench::with(crate::protocol::Revision::V2025_11_25, |config| config.session.resume_buffer = 200);
+    let mut bench =
+        Bench::with(crate::protocol::revision::Revision::V2025_11_25, |config| config.session.resume_buffer = 200);
     let (id, _listen) = bench.session("2025-06-18").await;
     let (mut body, hand) = streaming(&mut bench, &id).await;
     for done in 2..20 {

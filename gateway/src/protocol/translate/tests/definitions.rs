@@ -25,7 +25,9 @@ fn a_definition_has_only_what_its_receiver_knows() {
 fn tasks_are_shown_only_from_and_to_the_one_revision_that_has_them() {
     let raw = r#"{"name":"a","inputSchema":{},"execution":{"taskSupport":"required"}}"#;
     let has_them = |revision| revision == R::V2025_11_25;
-    for (from, other) in super::rig::pairs().filter(|(from, to)| has_them(*from) != has_them(*to)) {
+    for (from, other) in
+        crate::protocol::translate::tests::rig::pairs().filter(|(from, to)| has_them(*from) != has_them(*to))
+    {
         assert!(!to(raw, from, other).contains("execution"), "{from} to {other}");
     }
 }

@@ -1,7 +1,8 @@
 //! Errors in their receiver's codes.
 
+use super::super::failure::{Told, failure};
 use super::super::*;
-use crate::protocol::error::{
+use crate::protocol::frame::rpc_error::{
     INTERNAL, INVALID_PARAMS, MISSING_CAPABILITY, RESOURCE_NOT_FOUND, RpcError, URL_ELICITATION_REQUIRED,
 };
 use Revision as R;

@@ -9,8 +9,9 @@ pub(super) fn object(text: &str) -> Object {
 
 /// A result as a peer of revision `to` gets it.
 pub(super) fn told(method: Method, raw: &str, from: Revision, to: Revision) -> String {
-    let mut out = Vec::new();
-    write_result(&method, &object(raw), (from, to), b"{\"name\":\"t\"}", &mut out);
+    let (mut out, raw) = (Vec::new(), object(raw));
+    let told = result(&method, &raw, from, to);
+    write_result(&method, told.as_ref().unwrap_or(&raw), (from, to), b"{\"name\":\"t\"}", &mut out);
     String::from_utf8(out).unwrap()
 }
 

@@ -1,0 +1,102 @@
+//! Folders and names of control sockets.
+
+use super::*;
+use std::os::unix::fs::symlink;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A folder that goes when it is dropped.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new() -> Self {
+        static NUMBER: AtomicU64 = AtomicU64::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let path = std::env::temp_dir().join(format!("trunkline-control-{}-{number}", std::process::id()));
+        fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    fn entries(&self) -> Vec<String> {
+        let mut names: Vec<_> =
+            fs::read_dir(&self.0).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+#[tokio::test]
+async fn gateways_are_found_by_their_configuration_and_gone_when_they_end() {
+    let scratch = Scratch::new();
+    // Longer than the path of a socket may be.
+    let folders = [scratch.0.join("x".repeat(120)).join("trunkline")];
+    let (one, other) = ([scratch.0.join("one.toml")], [scratch.0.join("other.toml")]);
+    assert!(running(&folders).is_empty());
+    let first = bind(&folders, &one, Mode::Serve).unwrap();
+    let second = bind(&folders, &one, Mode::Stdio).unwrap();
+    let twin = bind(&folders, &one, Mode::Stdio).unwrap();
+    let third = bind(&folders, &other, Mode::Serve).unwrap();
+    let found = |files: &[PathBuf]| -> Vec<_> {
+        let all = running(&folders);
+        all.iter().filter(|one| one.is_of(files)).map(|one| (one.mode, one.pid)).collect()
+    };
+    let pid = std::process::id();
+    assert_eq!(found(&one), [(Mode::Serve, pid), (Mode::Stdio, pid), (Mode::Stdio, pid)]);
+    assert_eq!(found(&other), [(Mode::Serve, pid)]);
+    assert_eq!(found(&[scratch.0.join("./x/../one.toml")]), [], "there is no folder x");
+    fs::create_dir(scratch.0.join("x")).unwrap();
+    assert_eq!(found(&[scratch.0.join("./x/../one.toml")]).len(), 3, "the same file");
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(&folders[0]), 0o700);
+    for entry in fs::read_dir(&folders[0]).unwrap() {
+        assert_eq!(mode(&entry.unwrap().path()), 0o600);
+    }
+    drop((first, second, twin, third));
+    assert!(running(&folders).is_empty());
+    assert_eq!(fs::read_dir(&folders[0]).unwrap().count(), 0);
+}
+
+#[tokio::test]
+async fn what_a_killed_gateway_has_left_is_removed_and_nothing_else() {
+    let scratch = Scratch::new();
+    let folders = [scratch.0.clone()];
+    let left = format!("{}.serve.1{SUFFIX}", digest(&[]));
+    drop(std::os::unix::net::UnixListener::bind(scratch.0.join(&left)).unwrap());
+    let link = format!("{}.serve.2{SUFFIX}", digest(&[]));
+    let live = std::os::unix::net::UnixListener::bind(scratch.0.join("foreign")).unwrap();
+    symlink(scratch.0.join("foreign"), scratch.0.join(&link)).unwrap();
+    fs::write(scratch.0.join("file"), "").unwrap();
+    assert!(running(&folders).is_empty(), "a link is not followed");
+    let bound = bind(&folders, &[], Mode::Serve).unwrap();
+    let mut expected = ["file".to_owned(), "foreign".to_owned(), link, bound.name.clone()];
+    expected.sort();
+    assert_eq!(scratch.entries(), expected);
+    drop(live);
+}
+
+#[tokio::test]
+async fn a_folder_that_is_a_link_or_nowhere_is_not_used_and_the_next_one_is() {
+    let scratch = Scratch::new();
+    let (link, next) = (scratch.0.join("link"), scratch.0.join("next"));
+    symlink(&scratch.0, &link).unwrap();
+    let bound = bind(&[link.clone(), "/proc/none/trunkline".into(), next.clone()], &[], Mode::Serve).unwrap();
+    assert!(next.join(&bound.name).exists());
+    let refused = bind(&[link], &[], Mode::Serve).unwrap_err().to_string();
+    assert!(refused.contains("it is a link, or no folder"), "{refused}");
+    assert!(bind(&[], &[], Mode::Serve).unwrap_err().to_string().contains(" is set"));
+    // One that others may enter is closed to them.
+    fs::set_permissions(&next, PermissionsExt::from_mode(0o755)).unwrap();
+    assert_eq!(running(std::slice::from_ref(&next)).len(), 1);
+    assert_eq!(fs::metadata(&next).unwrap().permissions().mode() & 0o777, 0o700);
+    // Another user's: only root can make one, and everybody else finds one.
+    let foreign = match rustix::process::geteuid().as_raw() {
+        0 => std::os::unix::fs::chown(&next, Some(65_534), None).map(|()| next.as_path()).unwrap(),
+        _ => Path::new("/etc"),
+    };
+    assert!(Folder::open(foreign).unwrap_err().to_string().contains("another user"));
+}

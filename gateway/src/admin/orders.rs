@@ -1,0 +1,91 @@
+//! Orders to upstreams: from whoever has access, and from no page in a browser.
+
+use super::report;
+use crate::health::{NotOrdered, Order, StatusBoard};
+use axum::http::header::{CONTENT_TYPE, ORIGIN};
+use axum::http::{HeaderMap, StatusCode};
+use std::time::Duration;
+use tokio::time::timeout;
+
+/// So long an answer waits until the order was done; what takes longer goes on behind it.
+const DONE_WITHIN: Duration = Duration::from_secs(30);
+
+/// Gives an order; what is answered is where the upstream stands then, as JSON, or why not, as text.
+pub(crate) async fn give(board: &StatusBoard, name: &str, word: &str) -> (StatusCode, String) {
+    let Some(order) = Order::ALL.into_iter().find(|order| order.as_str() == word) else {
+        let known = Order::ALL.map(Order::as_str).join(", ");
+        return (StatusCode::NOT_FOUND, format!("no such order; there are {known}\n"));
+    };
+    let done = match board.order(name, order) {
+        Ok(done) => timeout(DONE_WITHIN, done).await,
+        Err(why @ NotOrdered::Unknown) => {
+            let all: Vec<_> = board.snapshot().iter().map(|health| health.name.to_string()).collect();
+            let known = if all.is_empty() { "none at all".to_owned() } else { all.join(", ") };
+            return (StatusCode::NOT_FOUND, format!("{why}; there is {known}\n"));
+        }
+        Err(why @ NotOrdered::Busy) => return (StatusCode::SERVICE_UNAVAILABLE, format!("{why}\n")),
+    };
+    let status = match done {
+        Ok(Ok(())) => StatusCode::OK,
+        Ok(Err(_)) => return (StatusCode::SERVICE_UNAVAILABLE, "the gateway is ending\n".to_owned()),
+        Err(_) => StatusCode::ACCEPTED,
+    };
+    tracing::info!(upstream = name, order = word, "command accepted");
+    (status, report::one(&board.snapshot(), name).unwrap_or_default())
+}
+
+/// Whether this request may order anything. A page can send no JSON to another origin without asking first, which is refused.
+pub(crate) fn may_order(headers: &HeaderMap) -> Result<(), (StatusCode, &'static str)> {
+    if headers.contains_key(ORIGIN) {
+        return Err((StatusCode::FORBIDDEN, "orders are not taken from web pages\n"));
+    }
+    let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    match kind.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("application/json") {
+        true => Ok(()),
+        false => Err((StatusCode::UNSUPPORTED_MEDIA_TYPE, "an order has `Content-Type: application/json`\n")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
+        pairs.iter().map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap())).collect()
+    }
+
+    #[test]
+    fn no_page_gives_orders() {
+        let json = ("content-type", "application/json; charset=utf-8");
+        let refused = |pairs: &[_]| may_order(&headers(pairs)).unwrap_err().0;
+        assert_eq!(may_order(&headers(&[json])), Ok(()));
+        assert_eq!(refused(&[json, ("origin", "null")]), StatusCode::FORBIDDEN);
+        assert_eq!(refused(&[json, ("origin", "http://127.0.0.1:9808")]), StatusCode::FORBIDDEN);
+        for kind in ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", ""] {
+            assert_eq!(refused(&[("content-type", kind)]), StatusCode::UNSUPPORTED_MEDIA_TYPE, "{kind}");
+        }
+        assert_eq!(refused(&[]), StatusCode::UNSUPPORTED_MEDIA_TYPE);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_order_is_answered_when_it_was_done() {
+        let board = StatusBoard::default();
+        let seat = board.seat(&"a".into(), "stdio");
+        let unknown = (StatusCode::NOT_FOUND, "there is no upstream of this name; there is a\n".to_owned());
+        assert_eq!(give(&board, "b", "stop").await, unknown);
+        assert_eq!(give(&board, "a", "kill").await.0, StatusCode::NOT_FOUND);
+        let doing = async {
+            let ordered = seat.ordered().await;
+            seat.update(|health| health.state = crate::health::row::State::Stopped);
+            ordered.done();
+            drop(seat.ordered().await);
+        };
+        let asking = async {
+            let (status, page) = give(&board, "a", "stop").await;
+            assert!(status == StatusCode::OK && page.contains("\"state\": \"stopped\""), "{page}");
+            assert_eq!(give(&board, "a", "start").await.0, StatusCode::SERVICE_UNAVAILABLE, "it was dropped");
+        };
+        tokio::join!(doing, asking);
+        assert_eq!(give(&board, "a", "start").await.0, StatusCode::ACCEPTED, "nobody does it in time");
+    }
+}

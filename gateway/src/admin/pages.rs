@@ -1,0 +1,276 @@
+//! The admin pages: is it alive, is it ready, what does it count; with a token or at the control socket also the details, and orders
+//! to upstreams.
+
+use super::{orders, report};
+use crate::health::StatusBoard;
+use crate::memory::Refusals;
+use crate::secrets::mask::{self, Kept};
+use crate::telemetry::config::AdminToken;
+use crate::telemetry::metrics::Metrics;
+use axum::Router;
+use axum::extract::{Path, RawQuery, State};
+use axum::http::header::{ACCEPT, AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, WWW_AUTHENTICATE};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use sha2::{Digest, Sha256};
+use std::sync::Arc;
+
+const TEXT: &str = "text/plain; charset=utf-8";
+const JSON: &str = "application/json";
+const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+/// Whether the gateway has stopped to take calls.
+pub type IsDraining = Arc<dyn Fn() -> bool + Send + Sync>;
+
+/// Who is told details, and may give orders.
+#[derive(Clone)]
+pub enum Access {
+    /// Whoever gets here: it was looked at who that is.
+    All,
+    /// Who bears this token; without one nobody.
+    Token(Option<AdminToken>),
+}
+
+/// What is shown.
+#[derive(Clone)]
+pub struct Shown {
+    /// Every upstream.
+    pub board: StatusBoard,
+    /// Clients that found no room.
+    pub refusals: Refusals,
+    /// What is counted.
+    pub metrics: Metrics,
+    /// Whether calls are taken.
+    pub is_draining: IsDraining,
+    /// Who asks for more than probes do.
+    pub access: Access,
+    /// What is said of the gateway itself, as JSON.
+    pub own: Arc<str>,
+}
+
+/// `/livez`, `/readyz`, `/startupz` and `/metrics` for everybody; `/readyz?verbose`, `/gateway` and `/upstreams/NAME/ORDER` for whom
+/// has access.
+pub fn router(shown: Shown) -> Router {
+    Router::new()
+        .route("/livez", get(|| async { answer(StatusCode::OK, TEXT, "alive\n".to_owned()) }))
+        // Whoever is answered here is served: the address of clients is listened on first.
+        .route("/startupz", get(|| async { answer(StatusCode::OK, TEXT, "started\n".to_owned()) }))
+        .route("/readyz", get(ready))
+        .route(
+            "/metrics",
+            get(|State(shown): State<Shown>| async move {
+                answer(StatusCode::OK, PROMETHEUS, shown.metrics.render(&shown.board))
+            }),
+        )
+        .route("/gateway", get(own))
+        .route("/upstreams/{name}/{order}", post(order))
+        .with_state(shown)
+}
+
+/// Whether this is a probe, or metrics: what the machines around the gateway ask for by whatever name they know it by.
+pub fn is_probe(uri: &Uri, headers: &HeaderMap) -> bool {
+    match uri.path() {
+        "/livez" | "/startupz" | "/metrics" => true,
+        "/readyz" => wanted(uri.query(), headers) == Wanted::Status,
+        _ => false,
+    }
+}
+
+/// How much of `/readyz` is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Wanted {
+    Status,
+    Details,
+    DetailsAsJson,
+}
+
+fn wanted(query: Option<&str>, headers: &HeaderMap) -> Wanted {
+    let has =
+        |key: &str| query.unwrap_or_default().split('&').any(|part| part == key || part.strip_suffix('=') == Some(key));
+    let accepts_json = headers.get(ACCEPT).is_some_and(|accept| accept.as_bytes().starts_with(b"application/json"));
+    match (has("format=json") || accepts_json, has("verbose")) {
+        (true, _) => Wanted::DetailsAsJson,
+        (false, true) => Wanted::Details,
+        (false, false) => Wanted::Status,
+    }
+}
+
+/// Ready as long as calls are taken: a sick upstream is no reason to send clients elsewhere.
+async fn ready(State(shown): State<Shown>, RawQuery(query): RawQuery, headers: HeaderMap) -> Response {
+    let is_ready = !(shown.is_draining)();
+    let status = if is_ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    let wanted = wanted(query.as_deref(), &headers);
+    let refused = || shown.access.refusal(&headers);
+    if let Some(refused) = (wanted != Wanted::Status).then(refused).flatten() {
+        return refused;
+    }
+    match wanted {
+        Wanted::Status => answer(status, TEXT, report::text(is_ready, &[])),
+        Wanted::Details => {
+            let limits = report::limits(shown.board.budget(), &shown.refusals);
+            answer(status, TEXT, report::text(is_ready, &shown.board.snapshot()) + &limits)
+        }
+        Wanted::DetailsAsJson => {
+            let room = (shown.board.budget(), &shown.refusals);
+            answer(status, JSON, report::json(is_ready, &shown.board.snapshot(), room))
+        }
+    }
+}
+
+async fn own(State(shown): State<Shown>, headers: HeaderMap) -> Response {
+    let refused = shown.access.refusal(&headers);
+    refused.unwrap_or_else(|| answer(StatusCode::OK, JSON, shown.own.to_string()))
+}
+
+async fn order(
+    State(shown): State<Shown>,
+    Path((name, order)): Path<(String, String)>,
+    headers: HeaderMap,
+) -> Response {
+    if let Some(refused) = shown.access.refusal(&headers) {
+        return refused;
+    }
+    if let Err((status, why)) = orders::may_order(&headers) {
+        return answer(status, TEXT, why.to_owned());
+    }
+    let (status, page) = orders::give(&shown.board, &name, &order).await;
+    let kind = if status.is_success() { JSON } else { TEXT };
+    answer(status, kind, page)
+}
+
+impl Access {
+    /// What is answered to who has none.
+    fn refusal(&self, headers: &HeaderMap) -> Option<Response> {
+        let token = match self {
+            Self::All => return None,
+            Self::Token(Some(token)) => token,
+            Self::Token(None) => {
+                let why = "details and orders are given to who bears the token that `[admin] token` sets, and none is set; on this \
+                           machine `trunkline ls`, `status` and orders need none\n";
+                return Some(answer(StatusCode::FORBIDDEN, TEXT, why.to_owned()));
+            }
+        };
+        let mut given = headers.get_all(AUTHORIZATION).iter();
+        let is_known = match (given.next(), given.next()) {
+            (Some(value), None) => {
+                bearer(value.as_bytes()).is_some_and(|given| is_same(given, token.as_str().as_bytes()))
+            }
+            _ => false,
+        };
+        if is_known {
+            return None;
+        }
+        let mut refused = answer(
+            StatusCode::UNAUTHORIZED,
+            TEXT,
+            "the token of `[admin] token` is missing, or another one\n".to_owned(),
+        );
+        refused.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        Some(refused)
+    }
+}
+
+fn bearer(value: &[u8]) -> Option<&[u8]> {
+    let (scheme, token) = value.split_at_checked(7)?;
+    scheme.eq_ignore_ascii_case(b"bearer ").then(|| token.trim_ascii())
+}
+
+/// Compared by digests, so that the time says nothing of how much was right.
+fn is_same(given: &[u8], known: &[u8]) -> bool {
+    Sha256::digest(given) == Sha256::digest(known)
+}
+
+fn answer(status: StatusCode, kind: &'static str, body: String) -> Response {
+    // What is shown of others bears no secret already; this is for what nobody thought of.
+    let body = match kind {
+        JSON => mask::masked_json(body.as_bytes(), Kept::Names).map_or(body.into_bytes(), Vec::from),
+        _ => mask::masked(&body).into_owned().into_bytes(),
+    };
+    (status, [(CONTENT_TYPE, kind), (CACHE_CONTROL, "no-store")], body).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::telemetry::metrics;
+    use axum::body::Body;
+    use axum::http::Request;
+    use http_body_util::BodyExt;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use tower::ServiceExt;
+
+    async fn ask(router: &Router, request: Request<Body>) -> (StatusCode, String) {
+        let response = router.clone().oneshot(request).await.unwrap();
+        let status = response.status();
+        let body = response.into_body().collect().await.unwrap().to_bytes();
+        (status, String::from_utf8(body.to_vec()).unwrap())
+    }
+
+    async fn get(router: &Router, path: &str, accept: &str) -> (StatusCode, String) {
+        ask(router, Request::get(path).header(ACCEPT, accept).body(Body::empty()).unwrap()).await
+    }
+
+    fn served(access: Access, draining: &Arc<AtomicBool>) -> Router {
+        let (board, seen) = (StatusBoard::default(), draining.clone());
+        board.seat(&"a".into(), "stdio");
+        let is_draining: IsDraining = Arc::new(move || seen.load(Ordering::Relaxed));
+        let (metrics, refusals) = (metrics::install(), Refusals::default());
+        router(Shown { board, refusals, metrics, is_draining, access, own: "{}".into() })
+    }
+
+    #[tokio::test]
+    async fn probes_say_whether_calls_are_taken() {
+        let draining = Arc::default();
+        let router = served(Access::All, &draining);
+        assert_eq!(get(&router, "/livez", "*/*").await, (StatusCode::OK, "alive\n".into()));
+        assert_eq!(get(&router, "/startupz", "*/*").await, (StatusCode::OK, "started\n".into()));
+        assert_eq!(get(&router, "/readyz", "*/*").await, (StatusCode::OK, "ready\n".into()));
+        assert!(get(&router, "/readyz?verbose", "*/*").await.1.contains("a  stdio  starting"));
+        assert!(get(&router, "/readyz?verbose&format=json", "*/*").await.1.contains("\"state\": \"starting\""));
+        assert!(get(&router, "/readyz", "application/json").await.1.contains("\"upstreams\""));
+        assert_eq!(get(&router, "/metrics", "*/*").await.0, StatusCode::OK);
+        draining.store(true, Ordering::Relaxed);
+        assert_eq!(get(&router, "/readyz", "*/*").await, (StatusCode::SERVICE_UNAVAILABLE, "draining\n".into()));
+        assert_eq!(get(&router, "/livez", "*/*").await.0, StatusCode::OK);
+        assert_eq!(get(&router, "/upstreams/a/stop", "*/*").await.0, StatusCode::METHOD_NOT_ALLOWED);
+        assert_eq!(get(&router, "/nothing", "*/*").await.0, StatusCode::NOT_FOUND);
+    }
+
+    #[tokio::test]
+    async fn details_and_orders_are_for_who_has_access_and_probes_for_all() {
+        let token = AdminToken::new("0123456789abcdef");
+        let (without, with) =
+            (served(Access::Token(None), &Arc::default()), served(Access::Token(token), &Arc::default()));
+        let request = |method: &str, path: &str, token: &str| {
+            let request = Request::builder().method(method).uri(path).header(CONTENT_TYPE, JSON);
+            let request = if token.is_empty() { request } else { request.header(AUTHORIZATION, token) };
+            request.body(Body::empty()).unwrap()
+        };
+        for path in ["/livez", "/startupz", "/readyz", "/metrics"] {
+            assert_eq!(ask(&without, request("GET", path, "")).await.0, StatusCode::OK, "{path}");
+            assert!(is_probe(&path.parse().unwrap(), &HeaderMap::new()), "{path}");
+        }
+        for (method, path) in [
+            ("GET", "/readyz?verbose"),
+            ("GET", "/readyz?a=b&format=json"),
+            ("GET", "/gateway"),
+            ("POST", "/upstreams/a/fly"),
+        ] {
+            assert!(!is_probe(&path.parse().unwrap(), &HeaderMap::new()), "{path}");
+            assert_eq!(ask(&without, request(method, path, "Bearer 0123456789abcdef")).await.0, StatusCode::FORBIDDEN);
+            for wrong in
+                ["", "0123456789abcdef", "Bearer 0123456789abcde", "Bearer 0123456789abcdef0", "Basic 0123456789abcdef"]
+            {
+                assert_eq!(
+                    ask(&with, request(method, path, wrong)).await.0,
+                    StatusCode::UNAUTHORIZED,
+                    "{path} {wrong}"
+                );
+            }
+            let (status, _) = ask(&with, request(method, path, "bearer 0123456789abcdef")).await;
+            let expected = if method == "GET" { StatusCode::OK } else { StatusCode::NOT_FOUND };
+            assert_eq!(status, expected, "{path}");
+        }
+    }
+}

@@ -1,0 +1,326 @@
+//! The health board in words: for a person, and as JSON.
+
+use crate::health::Cause;
+use crate::health::row::{Health, State};
+use crate::memory::Refusals;
+use crate::memory::account::Kind;
+use crate::memory::budget::Budget;
+use crate::protocol::revision::Revision;
+use crate::secrets::{visible, visible_json};
+use serde::Serialize;
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+/// One upstream as a program reads it.
+#[derive(Serialize)]
+struct Row<'a> {
+    name: &'a str,
+    transport: &'a str,
+    state: &'a str,
+    since_seconds: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    uptime_seconds: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    downtime_seconds: Option<u64>,
+    restarts: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    restarted_for: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_error: Option<Error<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cause: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    retry_in_seconds: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pid: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    revision: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    era: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    started_in_seconds: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    items: Option<Items>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    remarks: Vec<&'a str>,
+    calls: Calls,
+    stderr: &'a [String],
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    instances: Vec<Row<'a>>,
+}
+
+/// What was last wrong with an upstream, though it may be over.
+#[derive(Serialize)]
+struct Error<'a> {
+    cause: &'a str,
+    ago_seconds: u64,
+}
+
+#[derive(Serialize)]
+struct Calls {
+    in_flight: usize,
+    queued: usize,
+}
+
+#[derive(Serialize)]
+struct Items {
+    tools: usize,
+    resources: usize,
+    templates: usize,
+    prompts: usize,
+}
+
+#[derive(Serialize)]
+struct Whole<'a> {
+    ready: bool,
+    upstreams: Vec<Row<'a>>,
+    limits: Limits,
+}
+
+/// How much is used of what all share.
+#[derive(Serialize)]
+struct Limits {
+    memory: Memory,
+    /// How often clients were refused for want of room, by what was full.
+    refused: BTreeMap<&'static str, u64>,
+}
+
+#[derive(Serialize)]
+struct Memory {
+    used_bytes: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    limit_bytes: Option<usize>,
+    /// How many large messages were dropped because that was reached.
+    dropped: u64,
+}
+
+/// The board as JSON.
+pub(crate) fn json(is_ready: bool, board: &[Health], (budget, refusals): (&Budget, &Refusals)) -> String {
+    let memory = Memory { used_bytes: budget.used(), limit_bytes: budget.limit(), dropped: dropped(budget) };
+    let limits = Limits { memory, refused: refusals.all() };
+    let whole = Whole { ready: is_ready, upstreams: board.iter().map(row).collect(), limits };
+    pretty(&whole)
+}
+
+/// How much memory peers make the gateway keep, and how often clients were refused for want of room.
+pub(crate) fn limits(budget: &Budget, refusals: &Refusals) -> String {
+    let mib = |bytes: usize| bytes as f64 / f64::from(1 << 20);
+    let (used, lost) = (mib(budget.used()), dropped(budget));
+    let limit = budget.limit().map(|limit| format!(" of {:.0} MiB", mib(limit))).unwrap_or_default();
+    let refused: Vec<String> = refusals.all().iter().map(|(full, count)| format!("{full} {count}")).collect();
+    let refused = match refused.is_empty() {
+        true => String::new(),
+        false => format!("refused for want of room  {}\n", refused.join("  ")),
+    };
+    format!("memory  {used:.1}{limit} in use  {lost} messages dropped\n{refused}")
+}
+
+fn dropped(budget: &Budget) -> u64 {
+    Kind::ALL.into_iter().map(|kind| budget.lost_by(kind)).sum()
+}
+
+/// One upstream of the board as JSON.
+pub(crate) fn one(board: &[Health], name: &str) -> Option<String> {
+    let health = board.iter().find(|health| &*health.name == name)?;
+    Some(pretty(&row(health)))
+}
+
+/// JSON that may be shown on a terminal.
+fn pretty(page: &impl Serialize) -> String {
+    let page = serde_json::to_string_pretty(page).expect("strings and numbers always have a JSON form");
+    match visible_json(&page) {
+        Cow::Borrowed(_) => page,
+        Cow::Owned(shown) => shown,
+    }
+}
+
+fn row(health: &Health) -> Row<'_> {
+    Row {
+        name: &health.name,
+        transport: health.transport,
+        state: health.state.as_str(),
+        since_seconds: health.since.elapsed().as_secs(),
+        uptime_seconds: health.uptime().map(|time| time.as_secs()),
+        downtime_seconds: health.downtime().map(|time| time.as_secs()),
+        restarts: health.restarts,
+        restarted_for: health.restarted_for,
+        last_error: health
+            .last_error
+            .as_ref()
+            .map(|error| Error { cause: error.cause.full(), ago_seconds: error.at.elapsed().as_secs() }),
+        cause: health.cause.as_ref().map(Cause::full),
+        retry_in_seconds: retry_in(health),
+        pid: health.pid,
+        revision: health.revision,
+        era: health.revision.and_then(era),
+        started_in_seconds: health.started_in.map(|time| time.as_secs_f64()),
+        items: health.items.map(|[tools, resources, templates, prompts]| Items {
+            tools,
+            resources,
+            templates,
+            prompts,
+        }),
+        remarks: health.remarks.values().map(String::as_str).collect(),
+        calls: calls(health),
+        stderr: &health.stderr,
+        instances: health.instances.values().map(row).collect(),
+    }
+}
+
+/// The seconds up to the next attempt, those that have begun with them.
+fn retry_in(health: &Health) -> Option<u64> {
+    let left = health.retry_at?.saturating_duration_since(tokio::time::Instant::now());
+    Some(left.as_secs_f64().ceil() as u64)
+}
+
+/// What a revision's way to speak is called.
+fn era(revision: &str) -> Option<&'static str> {
+    Revision::parse(revision).map(|revision| if revision.is_modern() { "stateless" } else { "handshake" })
+}
+
+/// The calls of an upstream, whichever instance has them.
+fn calls(health: &Health) -> Calls {
+    let all = || std::iter::once(health).chain(health.instances.values());
+    let (in_flight, queued) = (|one: &Health| one.traffic.in_flight(), |one: &Health| one.traffic.queued());
+    Calls { in_flight: all().map(in_flight).sum(), queued: all().map(queued).sum() }
+}
+
+/// The board as text: a line for each upstream, with why it is not ready.
+pub(crate) fn text(is_ready: bool, board: &[Health]) -> String {
+    let mut out = String::from(if is_ready { "ready\n" } else { "draining\n" });
+    let width = board.iter().map(|health| health.name.chars().count()).max().unwrap_or_default();
+    for health in board {
+        line(health, width, &mut out).expect("writing to a string does not fail");
+        for (number, instance) in &health.instances {
+            out.push_str("  ");
+            let named = Health { name: format!("{number} {}", visible(&instance.name)).into(), ..instance.clone() };
+            line(&named, 0, &mut out).expect("writing to a string does not fail");
+        }
+    }
+    out
+}
+
+fn line(health: &Health, width: usize, out: &mut String) -> std::fmt::Result {
+    let (name, state, since) = (&health.name, health.state.as_str(), health.since.elapsed().as_secs());
+    write!(out, "{name:width$}  {:5}  {state:11}  {since:>6} s", health.transport)?;
+    if let Some([tools, ..]) = health.items {
+        write!(out, "  {tools} tool{}", if tools == 1 { "" } else { "s" })?;
+    }
+    if let Some(revision) = health.revision {
+        write!(out, "  {revision}")?;
+    }
+    if let Some(pid) = health.pid {
+        write!(out, "  pid {pid}")?;
+    }
+    for (word, time) in [("up", health.uptime()), ("down", health.downtime())] {
+        // Where it differs from how long it stands so.
+        if let Some(seconds) = time.map(|time| time.as_secs()).filter(|seconds| *seconds > since) {
+            write!(out, "  {word} for {seconds} s")?;
+        }
+    }
+    match health.instances.len() {
+        0 => {}
+        1 => write!(out, "  1 instance")?,
+        count => write!(out, "  {count} instances")?,
+    }
+    let calls = calls(health);
+    for (count, what) in [(calls.in_flight, "in flight"), (calls.queued, "queued")] {
+        if count > 0 {
+            write!(out, "  {count} {what}")?;
+        }
+    }
+    past(health, out)
+}
+
+/// What happened to it, and what comes next.
+fn past(health: &Health, out: &mut String) -> std::fmt::Result {
+    if health.restarts > 0 {
+        let noun = if health.restarts == 1 { "restart" } else { "restarts" };
+        let reason = health.restarted_for.map(|reason| format!(" (the last for {reason})")).unwrap_or_default();
+        write!(out, "  {} {noun}{reason}", health.restarts)?;
+    }
+    if let Some(cause) = &health.cause {
+        write!(out, "  {}", visible(cause.full()))?;
+    }
+    if let Some(error) = health.last_error.as_ref().filter(|error| health.cause.as_ref() != Some(&error.cause)) {
+        write!(out, "  last error {} s ago: {}", error.at.elapsed().as_secs(), visible(error.cause.full()))?;
+    }
+    if let Some(seconds) = retry_in(health) {
+        write!(out, "  next try in {seconds} s")?;
+    }
+    for remark in health.remarks.values() {
+        write!(out, "  {}", visible(remark))?;
+    }
+    // The last words of what is not ready, where the cause has not them already.
+    let last = health.stderr.last().filter(|_| health.state != State::Ready);
+    if let Some(last) = last.filter(|last| !health.cause.as_ref().is_some_and(|cause| cause.full().contains(*last))) {
+        write!(out, "  (stderr: {})", visible(last))?;
+    }
+    out.push('\n');
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::health::StatusBoard;
+    use std::time::Duration;
+    use tokio::time::Instant;
+
+    #[tokio::test(start_paused = true)]
+    async fn the_sick_are_named_with_their_cause() {
+        let board = StatusBoard::default();
+        board.seat(&"well".into(), "stdio").update(|health| {
+            (health.state, health.items, health.revision) = (State::Ready, Some([3, 0, 0, 1]), Some("2025-11-25"));
+            health.pid = Some(71);
+            health.remarks = [("tools", "its list is cut".to_owned())].into();
+        });
+        let ill = board.seat(&"ill".into(), "http");
+        ill.update(|health| {
+            (health.state, health.restarts) = (State::Degraded, 2);
+            (health.cause, health.restarted_for) = (Some("refused\u{1b}[2J".into()), Some("lost"));
+            health.stderr = vec!["first".into(), "last".into()];
+        });
+        let again = board.seat(&"again".into(), "stdio");
+        again.update(|health| (health.state, health.cause) = (State::BackingOff, Some("it exited".into())));
+        let many = board.seat(&"many".into(), "stdio");
+        (0..3).for_each(|_| many.traffic().began());
+        many.traffic().queue(1);
+        many.instance(&"session 1".into(), 1).update(|health| health.state = State::Ready);
+        many.instance(&"laptop".into(), 2).traffic().began();
+        let pass = |seconds| tokio::time::advance(Duration::from_secs(seconds));
+        pass(3).await;
+        ill.update(|health| health.state = State::BackingOff);
+        ill.update(|health| health.retry_at = Some(Instant::now() + Duration::from_millis(4_200)));
+        again.update(|health| (health.state, health.cause, health.restarts) = (State::Ready, None, 1));
+        pass(4).await;
+        assert_eq!(
+            text(true, &board.snapshot()),
+            "ready\nwell   stdio  ready             7 s  3 tools  2025-11-25  pid 71  its list is cut\n\
+             ill    http   backing_off       4 s  2 restarts (the last for lost)  refused\\u{1b}[2J  next try in 1 s  (stderr: last)\n\
+             again  stdio  ready             4 s  1 restart  last error 7 s ago: it exited\n\
+             many   stdio  starting          7 s  2 instances  3 in flight  1 queued\n  \
+               1 session 1  stdio  ready             7 s\n  2 laptop  stdio  starting          7 s  1 in flight\n"
+        );
+        let json: serde_json::Value =
+            serde_json::from_str(&json(false, &board.snapshot(), (&Budget::new(1 << 20), &Refusals::default())))
+                .unwrap();
+        assert_eq!(json["ready"], false);
+        assert_eq!(
+            json["limits"]["memory"],
+            serde_json::json!({ "used_bytes": 0, "limit_bytes": 1 << 20, "dropped": 0 })
+        );
+        assert_eq!(json["upstreams"][0]["items"]["tools"], 3);
+        assert_eq!(json["upstreams"][0]["remarks"][0], "its list is cut");
+        assert_eq!(json["upstreams"][1]["stderr"][0], "first");
+        assert_eq!(json["upstreams"][1]["since_seconds"], 4);
+        let of_ill = ["downtime_seconds", "retry_in_seconds", "restarted_for"].map(|key| &json["upstreams"][1][key]);
+        assert_eq!(of_ill, [&serde_json::json!(4), &serde_json::json!(1), &serde_json::json!("lost")]);
+        let error = serde_json::json!({ "cause": "it exited", "ago_seconds": 7 });
+        assert_eq!((&json["upstreams"][2]["last_error"], &json["upstreams"][2]["uptime_seconds"]), (&error, &4.into()));
+        assert_eq!(json["upstreams"][0]["era"], "handshake");
+        assert_eq!(json["upstreams"][3]["calls"], serde_json::json!({ "in_flight": 3, "queued": 1 }));
+        assert_eq!(json["upstreams"][3]["instances"][1]["name"], "laptop");
+    }
+}

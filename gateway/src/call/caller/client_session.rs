@@ -1,0 +1,111 @@
+//! A legacy session as the inside knows it: whose questions are its, how it is asked, and when it has ended.
+
+use crate::call::reply::ask::Ask;
+use crate::protocol::capabilities::Capabilities;
+use crate::protocol::frame::Method;
+use crate::protocol::value::Object;
+use std::sync::Arc;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+/// How a session takes a question that belongs to no open call of it; gives it back where it cannot.
+type Asking = Box<dyn Fn(Box<Ask>) -> Result<(), Box<Ask>> + Send + Sync>;
+
+/// How a session is told something that belongs to no open call of it.
+type Telling = Box<dyn Fn(&Method, &Object) + Send + Sync>;
+
+/// A legacy session as the inside knows it. What belongs to a session alone is compared and found by its id.
+pub struct ClientSession {
+    id: Arc<str>,
+    ended: CancellationToken,
+    asking: Asking,
+    telling: Option<Telling>,
+    can: Capabilities,
+    /// Counts the instances of upstreams that it got to itself.
+    instances: watch::Sender<u64>,
+}
+
+impl ClientSession {
+    /// A session with this id; questions outside of its calls go to `asking`.
+    pub fn new(id: Arc<str>, asking: impl Fn(Box<Ask>) -> Result<(), Box<Ask>> + Send + Sync + 'static) -> Self {
+        Self {
+            id,
+            ended: CancellationToken::new(),
+            asking: Box::new(asking),
+            telling: None,
+            can: Capabilities::NONE,
+            instances: watch::Sender::new(0),
+        }
+    }
+
+    /// The session, which is told things through `telling`.
+    pub fn telling(self, telling: impl Fn(&Method, &Object) + Send + Sync + 'static) -> Self {
+        Self { telling: Some(Box::new(telling)), ..self }
+    }
+
+    /// The session, which has declared in its handshake that it can be asked this.
+    pub fn able(self, can: Capabilities) -> Self {
+        Self { can, ..self }
+    }
+
+    /// One that cannot be asked.
+    pub fn mute(id: &str) -> Self {
+        Self::new(id.into(), Err)
+    }
+
+    /// Its id, which is secret: it is never shown.
+    pub fn id(&self) -> &Arc<str> {
+        &self.id
+    }
+
+    /// What it has declared that it can be asked, whatever a single call of it may say.
+    pub fn can(&self) -> Capabilities {
+        self.can
+    }
+
+    /// It got an instance of an upstream to itself.
+    pub fn got_instance(&self) {
+        self.instances.send_modify(|count| *count += 1);
+    }
+
+    /// Word of each instance that it gets.
+    pub fn instances(&self) -> watch::Receiver<u64> {
+        self.instances.subscribe()
+    }
+
+    /// Puts a question to it that belongs to no call; gives it back where the session cannot be asked.
+    pub fn ask(&self, ask: Box<Ask>) -> Result<(), Box<Ask>> {
+        if self.ended.is_cancelled() {
+            return Err(ask);
+        }
+        (self.asking)(ask)
+    }
+
+    /// Tells it a notification that belongs to no call: that a page which an upstream had it open was seen to.
+    pub fn tell(&self, method: &Method, params: &Object) {
+        if let Some(telling) = self.telling.as_ref().filter(|_| !self.ended.is_cancelled()) {
+            telling(method, params);
+        }
+    }
+
+    /// Its client has gone: what was kept for it is given up.
+    pub fn end(&self) {
+        self.ended.cancel();
+    }
+
+    /// Whether it has ended.
+    pub fn has_ended(&self) -> bool {
+        self.ended.is_cancelled()
+    }
+
+    /// Resolves when it has ended.
+    pub async fn ended(&self) {
+        self.ended.cancelled().await;
+    }
+}
+
+impl std::fmt::Debug for ClientSession {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Tenant").field("ended", &self.ended.is_cancelled()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,57 @@
+//! Who makes a call: principal, grants, revision, capabilities.
+
+use super::client_session::ClientSession;
+use super::grants::Grants;
+use super::principal::Principal;
+use crate::call::share::Share;
+use crate::protocol::capabilities::Capabilities;
+use crate::protocol::capabilities::beyond::{Beyond, Declared};
+use crate::protocol::revision::Revision;
+use bytes::Bytes;
+use std::net::IpAddr;
+use std::sync::{Arc, OnceLock};
+
+/// Who makes a call, and in which terms.
+#[derive(Debug, Clone)]
+pub struct Caller {
+    /// Whose credential it is.
+    pub principal: Principal,
+    /// The address of its client, where one is known: for shares and logs, and for nothing else.
+    pub address: Option<IpAddr>,
+    /// What may be seen and used.
+    pub grants: Grants,
+    /// What the caller's payloads are written in.
+    pub revision: Revision,
+    /// The capabilities that the client has declared, raw; of its session, or of this very request. Those of a client that
+    /// cannot be asked on this call are without questions.
+    pub capabilities: Bytes,
+    /// The legacy session it comes from; a modern caller has none.
+    pub tenant: Option<Arc<ClientSession>>,
+    /// What it has declared, once somebody wanted to know.
+    pub can: Can,
+}
+
+/// What a caller has declared, read when it is first wanted: most calls are never asked anything.
+#[derive(Debug, Clone, Default)]
+pub struct Can(OnceLock<Declared>);
+
+impl Caller {
+    /// Whose share of what all have in common its calls take.
+    pub fn share(&self) -> Share {
+        Share::of(&self.principal, self.address)
+    }
+
+    /// What it can be asked.
+    pub fn can(&self) -> Capabilities {
+        self.declared().can
+    }
+
+    /// What it has declared beyond the protocol.
+    pub fn beyond(&self) -> &Beyond {
+        &self.declared().beyond
+    }
+
+    fn declared(&self) -> &Declared {
+        self.can.0.get_or_init(|| Declared::parse(&self.capabilities, self.revision))
+    }
+}

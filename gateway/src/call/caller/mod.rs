@@ -1,0 +1,15 @@
+//! Who makes a call: principal, grants, what it can be asked, its session.
+
+// Who makes a call: principal, grants, revision, capabilities.
+mod identity;
+// Whose credential a request bears.
+mod principal;
+// The public names that a caller may see and use.
+mod grants;
+// A legacy session as the inside knows it: whose questions are its, how it is asked, and when it has ended.
+mod client_session;
+
+pub use client_session::ClientSession;
+pub use grants::Grants;
+pub use identity::{Caller, Can};
+pub use principal::Principal;

@@ -1,0 +1,12 @@
+//! Whose share of what all have in common a request takes.
+
+// Whose share of what all clients have in common a request takes.
+mod key;
+// A bounded number of places, of which nobody takes so many that others find none.
+mod places;
+// How many of something each share holds.
+mod tally;
+
+pub use key::Share;
+pub use places::{Part, SharePermit, Shares, may_have};
+pub use tally::Tally;

@@ -1,0 +1,178 @@
+//! The command line as it is typed.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{Args as Group, Parser, Subcommand};
+
+/// One MCP endpoint in front of many MCP servers.
+#[derive(Debug, Parser)]
+#[command(name = "trunkline", version, max_term_width = 100, after_help = AFTER_HELP)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    pub(crate) shared: Shared,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// What may stand before the command and after it. Clap's own global arguments would drop what
+/// stands before where both are given, so both sides are read and joined.
+#[derive(Clone, Debug, Default, Group)]
+pub(crate) struct Shared {
+    /// A TOML file, or a host's `mcpServers` JSON file; repeatable, the later over the earlier
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) config: Vec<PathBuf>,
+    /// What is logged to stderr: a level, or directives as in RUST_LOG
+    #[arg(long, value_name = "LEVEL")]
+    pub(crate) log_level: Option<String>,
+}
+
+impl Shared {
+    /// These, and then `later`.
+    pub(crate) fn join(mut self, later: Self) -> Self {
+        self.config.extend(later.config);
+        Self { log_level: later.log_level.or(self.log_level), ..self }
+    }
+}
+
+/// What is to be done.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Serve clients over Streamable HTTP
+    Serve(Serve),
+    /// Serve the one client that is on stdin and stdout
+    Stdio(Shared),
+    /// Check the configuration; nothing is started
+    Check(Shared),
+    /// List the upstreams of a running gateway
+    Ls(Look),
+    /// Say all that a running gateway knows of one upstream
+    Status(Status),
+    /// Start an upstream of a running gateway
+    Start(Status),
+    /// Stop an upstream of a running gateway, until it is started by hand
+    Stop(Status),
+    /// Stop an upstream of a running gateway, and start it again
+    Restart(Status),
+    /// Say which version this is
+    Version,
+    /// A small upstream to try the gateway with
+    #[command(hide = true)]
+    DemoUpstream,
+    /// Becomes the program of an upstream
+    #[command(hide = true)]
+    StartUpstream(Start),
+    /// Ends what is left of a gateway's upstreams once it is gone
+    #[command(hide = true)]
+    GuardUpstreams {
+        /// What the marks of its upstreams begin with
+        run: String,
+    },
+}
+
+/// What `start-upstream` takes.
+#[derive(Debug, Group)]
+pub(crate) struct Start {
+    /// It and what it starts gain no rights
+    #[arg(long)]
+    pub(crate) no_new_privs: bool,
+    /// The gateway's process
+    pub(crate) gateway: i32,
+    /// How many files it may have open
+    pub(crate) files: u64,
+    /// What to become
+    pub(crate) program: OsString,
+    /// Its arguments
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    pub(crate) args: Vec<OsString>,
+}
+
+/// What `serve` takes besides.
+#[derive(Debug, Default, Group)]
+pub(crate) struct Serve {
+    #[command(flatten)]
+    pub(crate) shared: Shared,
+    /// Where clients are served
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) listen: Option<String>,
+    /// Where probes and metrics are served; "off" for nowhere
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) admin: Option<String>,
+    /// Listen beyond loopback without asking anybody for a token
+    #[arg(long)]
+    pub(crate) allow_unauthenticated: bool,
+}
+
+/// What `ls` takes besides.
+#[derive(Debug, Default, Group)]
+pub(crate) struct Look {
+    #[command(flatten)]
+    pub(crate) shared: Shared,
+    /// The admin address of the gateway, with the token of `[admin]`; unset: its control socket
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) admin: Option<String>,
+    /// The process of the gateway, where several run
+    #[arg(long, value_name = "PID", conflicts_with = "admin")]
+    pub(crate) pid: Option<u32>,
+    /// As JSON, for programs
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+impl Look {
+    /// With what stood before the command.
+    pub(crate) fn after(self, before: Shared) -> Self {
+        Self { shared: before.join(self.shared), ..self }
+    }
+}
+
+/// What `status` takes besides, and whatever else is about one upstream.
+#[derive(Debug, Default, Group)]
+pub(crate) struct Status {
+    /// The upstream
+    pub(crate) name: String,
+    #[command(flatten)]
+    pub(crate) look: Look,
+}
+
+impl Status {
+    /// With what stood before the command.
+    pub(crate) fn after(self, before: Shared) -> Self {
+        Self { look: self.look.after(before), ..self }
+    }
+}
+
+const AFTER_HELP: &str = "\
+Without --config: $TRUNKLINE_CONFIG, else ./trunkline.toml, else ~/.config/trunkline/config.toml,
+else a built-in demo. Every key can be set as TRUNKLINE_SECTION__KEY.
+
+Exit codes: 0 done, 1 failed, 2 wrong usage, 3 wrong configuration.";
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_sound() {
+        Args::command().debug_assert();
+    }
+
+    #[test]
+    fn files_and_levels_may_stand_on_both_sides_of_the_command() {
+        let typed =
+            ["trunkline", "-c", "a", "--log-level", "info", "serve", "-c", "b", "--config", "c", "--listen", "x"];
+        let args = Args::try_parse_from(typed).unwrap();
+        let Command::Serve(serve) = args.command else { panic!() };
+        let shared = args.shared.join(serve.shared);
+        assert_eq!(shared.config, ["a", "b", "c"].map(PathBuf::from));
+        assert_eq!((shared.log_level.as_deref(), serve.listen.as_deref()), (Some("info"), Some("x")));
+    }
+
+    #[test]
+    fn a_wrong_flag_is_wrong_usage() {
+        let error = Args::try_parse_from(["trunkline", "serve", "--port", "1"]).unwrap_err();
+        assert_eq!(error.exit_code(), 2);
+    }
+}

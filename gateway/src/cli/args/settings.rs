@@ -1,0 +1,97 @@
+//! From the command line to the configuration.
+
+use std::path::PathBuf;
+
+use crate::config::fault::{Fault, Faults, listed};
+use crate::config::source::{Environment, file};
+use crate::config::{Inputs, Loaded, admin_of, load};
+
+use crate::health::chain;
+use crate::telemetry::config::{Admin, AdminToken, Control};
+use crate::telemetry::logging::{self, Writer, say};
+
+use super::parse::Shared;
+use crate::cli::process::Failure;
+
+/// One flag: its name, the key that it sets, its value.
+pub(crate) type Flag = (&'static str, &'static [&'static str], String);
+
+/// A configuration and where it came from.
+#[derive(Debug)]
+pub(crate) struct Settings {
+    pub(crate) loaded: Loaded,
+    /// Empty means that it is the built-in demo (or the environment alone).
+    pub(crate) files: Vec<PathBuf>,
+}
+
+impl Settings {
+    /// Starts the log, and tells what is doubtful. A gateway that was started as an upstream of one with the very same files is refused:
+    /// it would start itself for ever.
+    pub(crate) fn begin(&self, writer: Writer) -> Result<(), Failure> {
+        logging::start(&self.loaded.config.log, writer);
+        if chain::begins(&self.files) {
+            self.warn();
+            return Ok(());
+        }
+        let files: Vec<_> = self.files.iter().map(|file| file.display().to_string()).collect();
+        let files = files.join(", ");
+        Err(Failure::Failed(anyhow::anyhow!(
+            "a gateway with this very configuration ({files}) has started this one as its upstream, so it would start itself \
+             for ever; remove the upstream that leads back to it"
+        )))
+    }
+
+    fn warn(&self) {
+        let warnings = &self.loaded.warnings;
+        if !logging::is_json() {
+            return say(&listed(warnings));
+        }
+        for Fault { kind, text, place, label, hint, .. } in warnings {
+            let place = place.as_ref().map(ToString::to_string);
+            tracing::warn!(kind, place, label, hint, "{text}");
+        }
+    }
+}
+
+/// `[admin]` of the gateway that the command line points to. What is wrong with the rest of the configuration, or has no value in this
+/// shell, does not matter for it.
+pub(crate) fn admin(shared: &Shared, given: Option<Flag>) -> Result<Admin, Faults> {
+    let environment = Environment::of_process();
+    // Who names the address needs no file for it.
+    let files = if given.is_some() { Vec::new() } else { file::find(&shared.config, &environment) };
+    admin_of(Inputs { files, environment, flags: given.into_iter().collect(), demo: None })
+}
+
+/// The token for it, where one is set; without the files, where they cannot be read.
+pub(crate) fn admin_token(shared: &Shared) -> Option<AdminToken> {
+    let admin = admin(shared, None)
+        .or_else(|_| admin_of(Inputs { environment: Environment::of_process(), ..Inputs::default() }));
+    admin.ok()?.token
+}
+
+/// Where its control socket may be, and what it is found by; and whether the configuration was named in so many words.
+pub(crate) fn control(shared: &Shared) -> (Control, bool) {
+    let environment = Environment::of_process();
+    let files = file::find(&shared.config, &environment);
+    let is_named =
+        !shared.config.is_empty() || environment.get("TRUNKLINE_CONFIG").is_some_and(|path| !path.is_empty());
+    (Control { folders: environment.control_folders(), files }, is_named)
+}
+
+/// Reads what the command line points to.
+pub(crate) fn read(shared: &Shared, flags: Vec<Flag>) -> Result<Settings, Faults> {
+    let environment = Environment::of_process();
+    let files = file::find(&shared.config, &environment);
+    let level = shared.log_level.clone().map(|level| ("--log-level", &["log", "level"][..], level));
+    let control = Control { folders: environment.control_folders(), files: files.clone() };
+    let mut loaded = load(Inputs {
+        files: files.clone(),
+        environment,
+        flags: level.into_iter().chain(flags).collect(),
+        demo: std::env::current_exe().ok(),
+    })?;
+    loaded.config.admin.control = Some(control);
+    // From here on nothing that this process says quotes them.
+    loaded.config.secrets.keep();
+    Ok(Settings { loaded, files })
+}

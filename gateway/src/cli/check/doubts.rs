@@ -1,0 +1,272 @@
+//! What may well be meant so in a configuration, and may well not: for `trunkline check`.
+
+// Which addresses a host stands for.
+mod destination;
+// Variables that decide which code a program runs.
+mod loaders;
+// The text of a shell.
+mod script;
+
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+
+use http::{HeaderMap, Uri};
+use sha2::{Digest, Sha256};
+
+use crate::config::fault::Fault;
+use crate::config::source::Environment;
+use crate::config::{Config, is_shell, takes_commands};
+use crate::gateway;
+use crate::router::config::Strategy;
+use crate::upstream::config::Transport;
+use crate::upstream::process::missing;
+
+use destination::Destination;
+use loaders::loads_code;
+
+/// All of them.
+pub(crate) fn all(files: &[PathBuf], config: &Config, environment: &Environment) -> Vec<Fault> {
+    let mut doubts = general(files, config);
+    for upstream in &config.upstreams {
+        let name = &upstream.name;
+        doubts.extend(
+            upstream.doubt().map(|doubt| Fault::warning("shared-questions", format!("upstream `{name}`: {doubt}"))),
+        );
+        match &upstream.transport {
+            Transport::Stdio { command, args, env, cwd } => {
+                doubts.extend(place(name, command, env, cwd.as_deref()));
+                doubts.extend(loader(name, env, environment));
+                doubts.extend(arguments(name, command, args, config));
+            }
+            Transport::Http { url, headers } => doubts.extend(address(name, url, headers, config)),
+        }
+    }
+    doubts.into_iter().map(|doubt| doubt.masked(&config.secrets)).collect()
+}
+
+fn general(files: &[PathBuf], config: &Config) -> Vec<Fault> {
+    let mut doubts = Vec::new();
+    if files.is_empty() && matches!(&config.upstreams[..], [demo] if &*demo.name == "demo") {
+        doubts.push(Fault::warning("demo", "there is no configuration file, so the built-in demo is what is served"));
+    }
+    if config.upstreams.is_empty() {
+        doubts.push(Fault::warning("no-upstreams", "there is no upstream, so clients will see nothing"));
+    }
+    if config.naming.strategy == Strategy::PrefixOnConflict && config.upstreams.len() > 1 {
+        let text = "with `prefix_on_conflict` a name may change when another upstream has the same one";
+        doubts.push(Fault::warning("names-may-change", text));
+    }
+    doubts.extend(too_long(config));
+    let admin = config.admin.token.as_ref().map(|token| <[u8; 32]>::from(Sha256::digest(token.as_str())));
+    if let Some(client) = config.auth.tokens.iter().find(|client| Some(client.digest) == admin) {
+        let text = format!(
+            "the token of client `{}` is that of `[admin]` too, so the client can stop and start upstreams",
+            client.name
+        );
+        doubts.push(Fault::warning("admin-token", text));
+    }
+    if let Some(listen) = config.admin.listen.filter(|listen| !listen.ip().is_loopback()) {
+        let text = format!("probes and metrics at {listen} can be read from other machines");
+        doubts.push(Fault::warning("open-admin", text));
+    }
+    doubts
+}
+
+/// Messages that are allowed and for which there is never any memory.
+fn too_long(config: &Config) -> Vec<Fault> {
+    let budget = gateway::budget(config);
+    let (Some(limit), longest) = (budget.limit(), budget.longest()) else { return Vec::new() };
+    let of_clients = [("`server.max_body`".to_owned(), config.server.max_body)];
+    let of_upstreams =
+        config.upstreams.iter().map(|one| (format!("upstream `{}`: `max_response`", one.name), one.max_message));
+    let over = of_clients.into_iter().chain(of_upstreams).filter(|(_, most)| *most > longest);
+    let said = |(key, most): (String, usize)| {
+        let text = format!(
+            "{key} allows messages of {}, and a message of more than {} is always dropped: `server.memory_limit` is {}",
+            in_units(most),
+            in_units(longest),
+            in_units(limit)
+        );
+        let hint = "raise `memory_limit`, or lower the other to what is meant to pass";
+        Fault { hint: Some(hint.to_owned()), ..Fault::warning("over-memory-limit", text) }
+    };
+    over.map(said).collect()
+}
+
+/// A size as it is written in a configuration.
+fn in_units(bytes: usize) -> String {
+    let units = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
+    let unit = units.into_iter().find(|(size, _)| bytes >= *size && bytes.is_multiple_of(*size));
+    unit.map_or_else(|| format!("{bytes} bytes"), |(size, name)| format!("{} {name}", bytes / size))
+}
+
+/// Whether the program and its folder are there.
+fn place(name: &str, command: &str, env: &[(OsString, OsString)], cwd: Option<&Path>) -> Vec<Fault> {
+    let folder = cwd.filter(|cwd| !cwd.is_dir()).map(|cwd| {
+        Fault::warning("no-folder", format!("upstream `{name}`: the folder {} is not there", cwd.display()))
+    });
+    let program =
+        missing(command, env, cwd).map(|why| Fault::warning("no-command", format!("upstream `{name}`: {why}")));
+    folder.into_iter().chain(program).collect()
+}
+
+/// Variables that decide which code its program runs.
+fn loader(name: &str, env: &[(OsString, OsString)], environment: &Environment) -> Vec<Fault> {
+    let is_given = |variable: &OsStr, value: &OsStr| match variable.to_str() {
+        // The one of this process is what every program has.
+        Some("PATH") => environment.get("PATH").is_some_and(|own| own != value),
+        Some(variable) => loads_code(variable),
+        None => false,
+    };
+    let given = env.iter().filter(|(variable, value)| is_given(variable, value));
+    let said = |variable: &str| {
+        let text = format!(
+            "upstream `{name}`: {variable} in its environment decides which code it runs; who can write what it names runs code there"
+        );
+        Fault::warning("loader-variable", text)
+    };
+    given.map(|(variable, _)| said(&variable.to_string_lossy())).collect()
+}
+
+/// What stands in its arguments.
+fn arguments(name: &str, command: &str, args: &[String], config: &Config) -> Vec<Fault> {
+    let mut doubts = Vec::new();
+    // Also where another program starts the shell: `env sh -c …`.
+    let mut words = std::iter::once(command).chain(args.iter().map(String::as_str));
+    if words.any(is_shell) {
+        let script = words.skip_while(|arg| !takes_commands(arg)).nth(1);
+        if let Some(doubt) = script.and_then(script::doubt) {
+            doubts.push(Fault::warning("shell-variable", format!("upstream `{name}`: {}", doubt.text())));
+        }
+    }
+    if args.iter().any(|arg| config.secrets.has(arg)) {
+        let text = format!(
+            "upstream `{name}`: a secret stands in its arguments, which every user of this machine can read; pass it in `env`"
+        );
+        doubts.push(Fault::warning("secret-in-arguments", text));
+    }
+    doubts
+}
+
+/// Where it is, and what is sent there.
+fn address(name: &str, url: &Uri, headers: &HeaderMap, config: &Config) -> Vec<Fault> {
+    let mut doubts = Vec::new();
+    let destination = Destination::of(url.host().unwrap_or_default());
+    if destination.is_metadata() {
+        let text = format!(
+            "upstream `{name}`: its address is link-local or that of a cloud's metadata service, which gives out credentials of this \
+             machine"
+        );
+        doubts.push(Fault::warning("metadata-address", text));
+    }
+    let is_secret = |text: &str| config.secrets.has(text);
+    let has_secret = headers.contains_key("authorization")
+        || headers.values().any(|value| is_secret(&String::from_utf8_lossy(value.as_bytes())))
+        || is_secret(&url.to_string());
+    if url.scheme_str() == Some("http") && !destination.is_local() && has_secret {
+        let text = format!("upstream `{name}`: credentials are sent without encryption");
+        doubts.push(Fault::warning("plain-credentials", text));
+    }
+    doubts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{Inputs, load};
+
+    fn kinds(pairs: &[(&str, &str)]) -> Vec<&'static str> {
+        let environment = Environment::of(pairs);
+        let loaded = load(Inputs { environment: environment.clone(), ..Inputs::default() }).unwrap();
+        all(&[], &loaded.config, &environment).iter().map(|doubt| doubt.kind).collect()
+    }
+
+    #[test]
+    fn what_is_doubtful_is_said() {
+        assert_eq!(kinds(&[]), ["no-upstreams"]);
+        let path = ("PATH", "/bin");
+        assert_eq!(kinds(&[path, ("TRUNKLINE_UPSTREAMS__A__COMMAND", "sh")]), [""; 0]);
+        assert_eq!(kinds(&[path, ("TRUNKLINE_UPSTREAMS__A__COMMAND", "no-such-program")]), ["no-command"]);
+        let cwd = ("TRUNKLINE_UPSTREAMS__A__CWD", "/no/such/folder");
+        assert_eq!(kinds(&[path, cwd, ("TRUNKLINE_UPSTREAMS__A__COMMAND", "sh")]), ["no-folder"]);
+        let url = ("TRUNKLINE_UPSTREAMS__A__URL", "http://h.example/");
+        assert_eq!(kinds(&[url, ("TRUNKLINE_ADMIN__LISTEN", "0.0.0.0:1")]), ["open-admin"]);
+        let flat = ("TRUNKLINE_NAMING__STRATEGY", "prefix_on_conflict");
+        assert_eq!(kinds(&[url, flat]), [""; 0]);
+        assert_eq!(kinds(&[url, flat, ("TRUNKLINE_UPSTREAMS__B__URL", "http://h.example/")]), ["names-may-change"]);
+    }
+
+    #[test]
+    fn a_message_that_may_be_sent_and_never_fits_is_said_with_the_figures() {
+        let said = |pairs: &[(&str, &str)]| {
+            let environment =
+                Environment::of(&[&[("TRUNKLINE_UPSTREAMS__A__URL", "http://h.example/")], pairs].concat());
+            let loaded = load(Inputs { environment: environment.clone(), ..Inputs::default() }).unwrap();
+            all(&[], &loaded.config, &environment).into_iter().map(|doubt| doubt.text).collect::<Vec<_>>()
+        };
+        let limit = |text| ("TRUNKLINE_SERVER__MEMORY_LIMIT", text);
+        let (body, reply) = (("TRUNKLINE_SERVER__MAX_BODY", "12MiB"), ("TRUNKLINE_DEFAULTS__MAX_RESPONSE", "48MiB"));
+        assert_eq!(said(&[limit("96MiB"), body, reply]), [""; 0]);
+        let tells = |key, most, longest, limit| {
+            format!(
+                "{key} allows messages of {most}, and a message of more than {longest} is always dropped: `server.memory_limit` is {limit}"
+            )
+        };
+        let reply_too_long = |longest, limit| tells("upstream `a`: `max_response`", "48 MiB", longest, limit);
+        assert_eq!(said(&[limit("60MiB"), body, reply]), [reply_too_long("30 MiB", "60 MiB")]);
+        assert_eq!(
+            said(&[limit("17MiB"), body, reply]),
+            [tells("`server.max_body`", "12 MiB", "8704 KiB", "17 MiB"), reply_too_long("8704 KiB", "17 MiB")]
+        );
+    }
+
+    #[test]
+    fn credentials_in_the_clear_and_addresses_of_machines_are_said() {
+        let of = |url: &str, header: Option<&str>| {
+            let mut pairs = vec![("TRUNKLINE_UPSTREAMS__A__URL", url)];
+            pairs.extend(header.map(|value| ("TRUNKLINE_UPSTREAMS__A__HEADERS__X_API_KEY", value)));
+            kinds(&pairs)
+        };
+        assert_eq!(of("http://h.example/", Some("canary-value")), ["plain-credentials"]);
+        assert_eq!(of("http://h.example/?token=canary-value", None), ["plain-credentials"]);
+        for url in
+            ["https://h.example/", "http://127.1.2.3/", "http://[::1]/", "http://localhost:7/", "http://a.localhost/"]
+        {
+            assert_eq!(of(url, Some("canary-value")), [""; 0], "{url}");
+        }
+        assert_eq!(of("http://h.example/", None), [""; 0]);
+        for host in [
+            "169.254.169.254",
+            "[fe80::1]",
+            "[fd00:ec2::254]",
+            "[::ffff:169.254.169.254]",
+            "metadata.google.internal",
+            "100.100.100.200",
+            "2852039166",
+            "0251.0376.0251.0376",
+            "[64:ff9b::a9fe:a9fe]",
+        ] {
+            assert_eq!(of(&format!("http://{host}/latest"), None), ["metadata-address"], "{host}");
+        }
+    }
+
+    #[test]
+    fn what_decides_which_code_runs_and_secrets_that_all_can_read_are_said() {
+        let with = |more: &[(&str, &str)]| {
+            let child = [("PATH", "/bin"), ("TRUNKLINE_UPSTREAMS__A__COMMAND", "/bin/sh")];
+            kinds(&[&child, more].concat())
+        };
+        for variable in ["LD_PRELOAD", "NODE_OPTIONS", "PYTHONPATH", "NODE_PATH", "GIT_SSH_COMMAND"] {
+            let key = format!("TRUNKLINE_UPSTREAMS__A__ENV__{variable}");
+            assert_eq!(with(&[(&key, "x")]), ["loader-variable"], "{variable}");
+        }
+        assert_eq!(with(&[("TRUNKLINE_UPSTREAMS__A__ENV__PATH", "/tmp/x:/bin")]), ["loader-variable"]);
+        let args = |args| with(&[("TRUNKLINE_UPSTREAMS__A__ARGS", args)]);
+        assert_eq!(args(r#"["-c", "exec run $1", "x"]"#), ["shell-variable"]);
+        assert_eq!(args(r#"["-ec", "exec run `x`"]"#), ["shell-variable"]);
+        assert_eq!(args(r#"["-c", "exec run"]"#), [""; 0]);
+        assert_eq!(args(r#"["-c", "exec run \"$1\"", "x"]"#), [""; 0]);
+        assert_eq!(args(r#"["script", "$1"]"#), [""; 0]);
+        assert_eq!(args(r#"["run", "--token", "canary-value"]"#), ["secret-in-arguments"]);
+    }
+}

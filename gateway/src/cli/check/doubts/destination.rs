@@ -1,0 +1,143 @@
+//! Which addresses an upstream's host stands for, in every form that a resolver takes: what of them gives out credentials.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// Where clouds keep the credentials of a machine, by name and by address.
+const METADATA: [&str; 4] = ["metadata", "metadata.google.internal", "metadata.goog", "instance-data.ec2.internal"];
+const METADATA_V4: [Ipv4Addr; 3] =
+    [Ipv4Addr::new(100, 100, 100, 200), Ipv4Addr::new(168, 63, 129, 16), Ipv4Addr::new(192, 0, 0, 192)];
+const METADATA_V6: Ipv6Addr = Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254);
+
+/// A host of an address, without brackets and without the dot at its end.
+pub(super) struct Destination {
+    host: String,
+    addresses: Vec<IpAddr>,
+}
+
+impl Destination {
+    pub(super) fn of(host: &str) -> Self {
+        let host = host.trim_matches(['[', ']']).trim_end_matches('.').to_ascii_lowercase();
+        // A zone belongs to the machine, not to the address.
+        let bare = host.split('%').next().unwrap_or_default();
+        let address = bare.parse().ok().or_else(|| numbers(bare).map(IpAddr::V4));
+        let addresses = address.into_iter().flat_map(meant).collect();
+        Self { host, addresses }
+    }
+
+    /// Whether it is link-local, or where a cloud gives out the credentials of a machine.
+    pub(super) fn is_metadata(&self) -> bool {
+        METADATA.contains(&&*self.host)
+            || self.addresses.iter().any(|ip| match ip {
+                IpAddr::V4(ip) => ip.is_link_local() || METADATA_V4.contains(ip),
+                IpAddr::V6(ip) => ip.is_unicast_link_local() || *ip == METADATA_V6,
+            })
+    }
+
+    /// Whether it is this machine.
+    pub(super) fn is_local(&self) -> bool {
+        self.host == "localhost"
+            || self.host.ends_with(".localhost")
+            || self.addresses.iter().any(|ip| ip.is_loopback() || ip.is_unspecified())
+    }
+}
+
+/// One to four numbers, decimal, octal or hexadecimal, the last one for all bytes that are left: as `inet_aton` reads them.
+fn numbers(text: &str) -> Option<Ipv4Addr> {
+    let parts: Vec<&str> = text.split('.').collect();
+    let (last, first) = parts.split_last().filter(|(_, first)| first.len() < 4)?;
+    let mut address = 0;
+    for part in first {
+        address = address << 8 | number(part).filter(|number| *number < 256)?;
+    }
+    let bits = 8 * (4 - first.len() as u32);
+    let last = number(last).filter(|number| number >> bits == 0)?;
+    let whole = (address << bits) | last;
+    Some(Ipv4Addr::from(u32::try_from(whole).ok()?))
+}
+
+fn number(text: &str) -> Option<u64> {
+    let (digits, radix) = match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
+        Some("") => ("0", 16),
+        Some(digits) => (digits, 16),
+        None if text.len() > 1 && text.starts_with('0') => (&text[1..], 8),
+        None => (text, 10),
+    };
+    let is_number = !digits.is_empty() && digits.len() <= 16 && digits.chars().all(|char| char.is_digit(radix));
+    is_number.then(|| u64::from_str_radix(digits, radix).ok()).flatten()
+}
+
+/// An address, and the IPv4 addresses that translators and tunnels make of it.
+fn meant(address: IpAddr) -> Vec<IpAddr> {
+    let IpAddr::V6(wide) = address else { return vec![address] };
+    let s = wide.segments();
+    let of = |high: u16, low: u16| Ipv4Addr::from(u32::from(high) << 16 | u32::from(low));
+    let embedded = match s {
+        // Mapped, compatible, translated.
+        [0, 0, 0, 0, 0, 0xffff | 0, high, low] | [0, 0, 0, 0, 0xffff, 0, high, low] => Some(of(high, low)),
+        // NAT64: the well-known prefix and the local ones.
+        [0x64, 0xff9b, 0, 0, 0, 0, high, low] | [0x64, 0xff9b, 1, _, _, _, high, low] => Some(of(high, low)),
+        // 6to4, Teredo, ISATAP.
+        [0x2002, high, low, ..] => Some(of(high, low)),
+        [0x2001, 0, .., high, low] => Some(of(!high, !low)),
+        [.., 0 | 0x200, 0x5efe, high, low] => Some(of(high, low)),
+        _ => None,
+    };
+    // `::1` and `::` are no IPv4 addresses.
+    let embedded = embedded.filter(|_| !wide.is_loopback() && !wide.is_unspecified());
+    std::iter::once(address).chain(embedded.map(IpAddr::V4)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_metadata_address_is_known_in_every_form_that_a_resolver_takes() {
+        for host in [
+            "169.254.169.254",
+            "169.254.169.254.",
+            "2852039166",
+            "0xa9fea9fe",
+            "0XA9FEA9FE",
+            "025177524776",
+            "169.254.43518",
+            "169.16689662",
+            "0251.0376.0251.0376",
+            "0xa9.0xfe.0xa9.0xfe",
+            "169.0376.0xa9fe",
+            "[::ffff:169.254.169.254]",
+            "[::169.254.169.254]",
+            "[::ffff:0:169.254.169.254]",
+            "[64:ff9b::a9fe:a9fe]",
+            "[64:ff9b:1::a9fe:a9fe]",
+            "[2002:a9fe:a9fe::]",
+            "[2001:0:1:2:3:4:5601:5601]",
+            "[fe80::5efe:a9fe:a9fe]",
+            "[2001:db8::200:5efe:a9fe:a9fe]",
+            "[fe80::1]",
+            "[fe80::1%25eth0]",
+            "[fd00:ec2::254]",
+            "100.100.100.200",
+            "1684301000",
+            "METADATA.google.internal.",
+        ] {
+            assert!(Destination::of(host).is_metadata(), "{host}");
+        }
+        for host in
+            ["example.com", "1.2.3", "08.1", "256.1.1.1", "4294967296", "0xg", "[::1]", "169.255.1.1", "", "1..2"]
+        {
+            assert!(!Destination::of(host).is_metadata(), "{host}");
+        }
+    }
+
+    #[test]
+    fn this_machine_is_known_in_every_form_too() {
+        for host in
+            ["localhost", "a.localhost.", "127.0.0.1", "2130706433", "0x7f.1", "127.1", "0177.0.0.1", "[::1]", "0"]
+        {
+            assert!(Destination::of(host).is_local(), "{host}");
+        }
+        assert!(Destination::of("[::ffff:127.0.0.1]").is_local());
+        assert!(!Destination::of("h.example").is_local() && !Destination::of("128.0.0.1").is_local());
+    }
+}

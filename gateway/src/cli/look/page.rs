@@ -1,0 +1,142 @@
+//! Looks at a running gateway: what `ls` and `status` show.
+
+use std::time::Duration;
+
+use anyhow::Context;
+use serde::Deserialize;
+
+use crate::config::fault::printable;
+
+use super::reach;
+use crate::cli::args::Look;
+use crate::cli::process::Failure;
+
+/// An order is answered when it was done: a child is given its time to end.
+const ORDER_PATIENCE: Duration = Duration::from_secs(40);
+
+/// What a gateway says of all its upstreams.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Whole {
+    pub(crate) ready: bool,
+    pub(crate) upstreams: Vec<Row>,
+    pub(crate) limits: Option<Limits>,
+}
+
+/// How much is used of what all upstreams and clients share.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Limits {
+    pub(crate) memory: Memory,
+}
+
+/// What peers make the gateway keep.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Memory {
+    pub(crate) used_bytes: u64,
+    pub(crate) limit_bytes: Option<u64>,
+    pub(crate) dropped: u64,
+}
+
+/// What it says of one.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Row {
+    pub(crate) name: String,
+    pub(crate) transport: String,
+    pub(crate) state: String,
+    pub(crate) since_seconds: u64,
+    pub(crate) uptime_seconds: Option<u64>,
+    pub(crate) downtime_seconds: Option<u64>,
+    pub(crate) restarts: u64,
+    pub(crate) restarted_for: Option<String>,
+    pub(crate) last_error: Option<LastError>,
+    pub(crate) cause: Option<String>,
+    pub(crate) retry_in_seconds: Option<u64>,
+    pub(crate) pid: Option<u32>,
+    pub(crate) revision: Option<String>,
+    pub(crate) era: Option<String>,
+    pub(crate) started_in_seconds: Option<f64>,
+    pub(crate) items: Option<Items>,
+    #[serde(default)]
+    pub(crate) remarks: Vec<String>,
+    pub(crate) calls: Option<Calls>,
+    #[serde(default)]
+    pub(crate) stderr: Vec<String>,
+    #[serde(default)]
+    pub(crate) instances: Vec<Row>,
+}
+
+/// What was last wrong with it, though it may be over.
+#[derive(Debug, Deserialize)]
+pub(crate) struct LastError {
+    pub(crate) cause: String,
+    pub(crate) ago_seconds: u64,
+}
+
+/// How much it has to do.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Calls {
+    pub(crate) in_flight: usize,
+    pub(crate) queued: usize,
+}
+
+/// How much it offers.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Items {
+    pub(crate) tools: usize,
+    pub(crate) resources: usize,
+    pub(crate) templates: usize,
+    pub(crate) prompts: usize,
+}
+
+/// The page of the gateway that the command line or the configuration points to, as JSON.
+pub(crate) fn page(look: &Look) -> Result<String, Failure> {
+    let (status, page) = reach::gateway(look)?.ask("GET /readyz?verbose&format=json", "", reach::PATIENCE)?;
+    // A gateway that is draining says 503, and what it says is no less true.
+    match status {
+        200 | 503 => Ok(page),
+        401 | 403 => Err(anyhow::anyhow!("the gateway says: {}", printable(page.trim())).into()),
+        status => Err(anyhow::anyhow!("not a Trunkline gateway: HTTP status {status}").into()),
+    }
+}
+
+/// Sends an order there; gives the status and what is said.
+pub(crate) fn post(look: &Look, path: &str) -> Result<(u16, String), Failure> {
+    Ok(reach::gateway(look)?.ask(&format!("POST {path}"), "{}", ORDER_PATIENCE)?)
+}
+
+/// What a page says.
+pub(crate) fn parse(page: &str) -> Result<Whole, Failure> {
+    Ok(serde_json::from_str(page).context("not a Trunkline gateway, or one of another version")?)
+}
+
+impl Row {
+    /// Whether there is somebody who takes calls.
+    pub(crate) fn is_up(&self) -> bool {
+        matches!(&*self.state, "ready" | "degraded")
+    }
+}
+
+/// Seconds, as a person says them.
+pub(crate) fn time(seconds: u64) -> String {
+    match seconds {
+        0..60 => format!("{seconds} s"),
+        60..3600 => format!("{} min {} s", seconds / 60, seconds % 60),
+        3600..86_400 => format!("{} h {} min", seconds / 3600, seconds / 60 % 60),
+        _ => format!("{} d {} h", seconds / 86_400, seconds / 3600 % 24),
+    }
+}
+
+/// A count and its noun.
+pub(crate) fn counted(count: usize, noun: &str) -> String {
+    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_said_as_people_say_them() {
+        assert_eq!([5, 65, 3725, 90_000].map(time), ["5 s", "1 min 5 s", "1 h 2 min", "1 d 1 h"]);
+        assert_eq!((counted(1, "tool"), counted(0, "tool")), ("1 tool".into(), "0 tools".into()));
+    }
+}

@@ -1,0 +1,11 @@
+//! The process: its runtime, and how a command can fail.
+
+// The one place where a runtime is made.
+pub(crate) mod runtime;
+// How a command can fail, and with which exit code.
+mod failure;
+// Stdin and stdout, as a host has made them.
+mod pipes;
+
+pub(crate) use failure::Failure;
+pub(crate) use pipes::{Input, Output};

@@ -1,0 +1,176 @@
+//! Shows a person what becomes of each upstream, as it happens.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::health::row::{Health, State};
+use crate::health::{Cause, StatusBoard};
+use crate::telemetry::logging::{self, say};
+
+use super::lines;
+use super::lines::News;
+
+/// What was last shown of each upstream.
+#[derive(Default)]
+struct Shown {
+    last: HashMap<Arc<str>, String>,
+    /// The last sum that was shown.
+    summary: Option<Summary>,
+}
+
+/// How many tools of how many upstreams can be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Summary {
+    tools: usize,
+    usable: usize,
+    upstreams: usize,
+}
+
+/// Shows every change until it is dropped. Nothing is shown twice: an upstream that fails for the same reason again and again
+/// has one line. In a log of JSON the changes have events of their own, and only the sum is added.
+pub(crate) async fn upstreams(board: StatusBoard) {
+    let mut changes = board.changes();
+    let mut shown = Shown::default();
+    loop {
+        changes.borrow_and_update();
+        let (lines, summary) = shown.news(&board.snapshot());
+        match summary {
+            Some(Summary { tools, usable, upstreams }) if logging::is_json() => {
+                tracing::info!(tools, usable, upstreams, "usable upstreams")
+            }
+            _ if logging::is_json() => {}
+            summary => lines.iter().chain(&summary.map(|summary| summary.text())).for_each(|line| say(line)),
+        }
+        if changes.changed().await.is_err() {
+            return;
+        }
+    }
+}
+
+impl Summary {
+    fn text(self) -> String {
+        lines::summary(self.tools, self.usable, self.upstreams)
+    }
+}
+
+impl Shown {
+    /// A line for each change, and the sum where it is due.
+    fn news(&mut self, all: &[Health]) -> (Vec<String>, Option<Summary>) {
+        let width = all.iter().map(|health| health.name.chars().count()).max().unwrap_or(0);
+        let (mut lines, mut news) = (Vec::new(), None);
+        for health in all {
+            let Some((key, line)) = describe(health, width) else { continue };
+            // That it is awaited again is no news once more is known.
+            if health.state == State::Starting && self.last.contains_key(&health.name) {
+                continue;
+            }
+            if self.last.insert(health.name.clone(), key.clone()).as_ref() != Some(&key) {
+                lines.push(line);
+            }
+        }
+        if all.iter().all(|health| self.last.contains_key(&health.name)) {
+            let up = all.iter().filter(|health| health.state.is_up());
+            let tools = up.clone().filter_map(|health| health.items).map(|items| items[0]).sum();
+            let sum = Summary { tools, usable: up.count(), upstreams: all.len() };
+            // The first sum, and a better one when nobody is missing any more: others come and go.
+            let is_due = self.summary.is_none() || (!lines.is_empty() && sum.usable == all.len());
+            if is_due && self.summary != Some(sum) {
+                self.summary = Some(sum);
+                news = self.summary;
+            }
+        }
+        (lines, news)
+    }
+}
+
+/// What is to be shown, and what it is recognised by: a retry that fails alike is no news.
+fn describe(health: &Health, width: usize) -> Option<(String, String)> {
+    let state = health.state;
+    let said = |cause| News::Said { cause, retry: None };
+    let news = match state {
+        State::Ready => News::Usable {
+            tools: health.items.map_or(0, |items| items[0]),
+            after: health.started_in.unwrap_or_default(),
+        },
+        State::BackingOff | State::Failed => News::Said {
+            cause: health.cause.as_ref().map_or("unknown", Cause::full),
+            retry: health.retry_at.map(|at| at.saturating_duration_since(tokio::time::Instant::now())),
+        },
+        State::Idle => said("starts on the first request"),
+        // What comes of it is shown when it has ended; the log says where that takes long.
+        State::Stopping => return None,
+        // Of one that starts there may be nothing to say yet; and at the end all are stopped, and nobody asks why.
+        State::Starting | State::Degraded | State::Stopped => said(health.cause.as_ref()?.full()),
+    };
+    let key = match &news {
+        News::Usable { tools, .. } => format!("ready {tools}"),
+        News::Said { .. } if state == State::Starting => "starting".to_owned(),
+        // Counts, times and the words of others make no other failure.
+        News::Said { .. } => {
+            let class = health.cause.as_ref().map(Cause::class);
+            format!("{} {}", state.as_str(), class.unwrap_or_default())
+        }
+    };
+    Some((key, lines::upstream(&health.name, health.transport, width, state, news)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    fn news(shown: &mut Shown, board: &StatusBoard) -> Vec<String> {
+        let (lines, summary) = shown.news(&board.snapshot());
+        lines.into_iter().chain(summary.map(Summary::text)).collect()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn each_thing_is_said_once_and_the_sum_when_all_have_spoken() {
+        let board = StatusBoard::default();
+        let (a, b) = (board.seat(&"a".into(), "stdio"), board.seat(&"long".into(), "http"));
+        let mut shown = Shown::default();
+        assert!(news(&mut shown, &board).is_empty());
+        a.update(|health| {
+            health.state = State::Ready;
+            health.items = Some([3, 0, 0, 0]);
+            health.started_in = Some(Duration::from_millis(200));
+        });
+        assert_eq!(news(&mut shown, &board), ["  ready        a      stdio   3 tools    0.2 s"]);
+        for _ in 0..2 {
+            b.update(|health| {
+                health.state = State::BackingOff;
+                health.cause = Some("refused".into());
+            });
+            b.update(|health| health.state = State::Starting);
+        }
+        b.update(|health| health.state = State::BackingOff);
+        let expected = ["  backing_off  long   http    refused", "3 tools from 1 of 2 upstreams."];
+        assert_eq!(news(&mut shown, &board), expected);
+        assert!(news(&mut shown, &board).is_empty());
+        b.update(|health| (health.state, health.items) = (State::Ready, Some([4, 0, 0, 0])));
+        let expected = ["  ready        long   http    4 tools    0.0 s", "7 tools from 2 of 2 upstreams."];
+        assert_eq!(news(&mut shown, &board), expected);
+        // What comes and goes is not summed up each time.
+        for (state, line) in [(State::BackingOff, "  backing_off  long   http    refused"), (State::Ready, expected[0])]
+        {
+            b.update(|health| health.state = state);
+            assert_eq!(news(&mut shown, &board), [line]);
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_is_slow_is_shown_once_and_the_same_failure_too() {
+        let board = StatusBoard::default();
+        let seat = board.seat(&"a".into(), "stdio");
+        let mut shown = Shown::default();
+        let mut step = |state, cause: &str| {
+            seat.update(|health| (health.state, health.cause) = (state, Some(cause.into())));
+            news(&mut shown, &board)
+        };
+        let expected = ["  starting     a   stdio   it is silent", "0 tools from 0 of 1 upstream."];
+        assert_eq!(step(State::Starting, "it is silent"), expected);
+        assert_eq!(step(State::BackingOff, "see 1.log"), ["  backing_off  a   stdio   see 1.log"]);
+        assert!(step(State::Starting, "it is silent").is_empty());
+        assert!(step(State::BackingOff, "see 22.log").is_empty());
+    }
+}

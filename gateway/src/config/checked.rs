@@ -1,0 +1,29 @@
+//! All that the gateway may be told, checked.
+
+use crate::secrets::Secrets;
+use crate::{downstream, policy, router, telemetry, upstream};
+
+/// All that the gateway may be told; every value is checked.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Config {
+    /// `[server]`: the face towards clients.
+    pub server: downstream::config::Config,
+    /// `[admin]`: the address of probes and metrics.
+    pub admin: telemetry::config::Admin,
+    /// `[log]`.
+    pub log: telemetry::config::Log,
+    /// `[auth]`: who may call.
+    pub auth: policy::config::Auth,
+    /// `[naming]`: how many names become one set.
+    pub naming: router::config::Naming,
+    /// `[catalog]`: how lists are served.
+    pub catalog: router::config::Catalog,
+    /// `[catalog]`: whether what upstreams offer is kept for the next start.
+    pub cache: upstream::config::Cache,
+    /// `[extensions]`: what becomes of extensions that the gateway does not know.
+    pub extensions: router::config::Unknown,
+    /// The upstreams that are switched on, in the order of the files.
+    pub upstreams: Vec<upstream::config::Config>,
+    /// What nobody may read in a log, an error or a page.
+    pub secrets: Secrets,
+}

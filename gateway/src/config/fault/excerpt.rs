@@ -1,0 +1,156 @@
+//! One line of a file as it may be shown: with its position, without secrets and control bytes.
+
+use std::ops::Range;
+
+use crate::secrets::visible;
+use crate::steps;
+
+/// The most columns that are shown.
+const MOST: usize = 110;
+/// So many bytes on either side of a mark are looked at: enough for as many columns of the longest characters.
+const NEAR: usize = 8 * MOST;
+
+/// One line of a file with a marked piece.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Excerpt {
+    /// From 1.
+    pub line: usize,
+    /// From 1, in characters of the file.
+    pub column: usize,
+    /// The line: tabs as spaces, control bytes escaped, a star for every character that may be secret.
+    pub shown: String,
+    /// Columns of `shown` before the mark.
+    pub indent: usize,
+    /// Columns of `shown` that are marked; at least 1.
+    pub width: usize,
+}
+
+/// Cuts the line around the beginning of `mark` out of `text`. Of what is written there only the pieces
+/// in `open` are shown, since any other may belong to a secret: broken quotes, several lines, a comment.
+pub(crate) fn excerpt(text: &str, mark: Range<usize>, open: &[Range<usize>]) -> Excerpt {
+    let start = floor(text, mark.start);
+    steps::add(text.len());
+    let bytes = text.as_bytes();
+    let line_start = memchr::memrchr(b'\n', &bytes[..start]).map_or(0, |at| at + 1);
+    let line_end = memchr::memchr(b'\n', &bytes[start..]).map_or(text.len(), |at| start + at);
+    // A host's file may be one long line: only what is near the mark is looked at.
+    let (from, to) =
+        (ceiling(text, start.saturating_sub(NEAR).max(line_start)), floor(text, line_end.min(start + NEAR)));
+    let line = if to == line_end { text[from..to].trim_end_matches('\r') } else { &text[from..to] };
+    let heading = (from == line_start && is_heading(&text[from..start], open, &mark)).then_some(from..start);
+    let is_open = |at: usize| open.iter().chain(&heading).any(|range| range.contains(&at));
+
+    let (mut shown, mut indent, mut width) = (String::new(), 0, 0);
+    for (at, char) in line.char_indices().map(|(at, char)| (from + at, char)) {
+        let before = shown.len();
+        match char {
+            char if char.is_whitespace() => shown.push(' '),
+            '"' | '\'' | '=' | ':' | ',' | '[' | ']' | '{' | '}' => shown.push(char),
+            char if is_open(at) => shown.push_str(&visible(char.encode_utf8(&mut [0; 4]))),
+            _ => shown.push('*'),
+        }
+        let columns = shown[before..].chars().count();
+        if at < start {
+            indent += columns;
+        } else if mark.contains(&at) {
+            width += columns;
+        }
+    }
+    let (shown, indent, width) = window(shown.trim_end(), indent, width.max(1), (from > line_start, to < line_end));
+    Excerpt {
+        line: memchr::memchr_iter(b'\n', &text.as_bytes()[..line_start]).count() + 1,
+        column: text[line_start..start].chars().count() + 1,
+        shown,
+        indent,
+        width,
+    }
+}
+
+/// At most so many columns, with the beginning of the mark among them: a host's file may be one long line.
+fn window(line: &str, indent: usize, width: usize, cut: (bool, bool)) -> (String, usize, usize) {
+    let chars: Vec<char> = line.chars().collect();
+    let from = if chars.len() > MOST { indent.saturating_sub(MOST / 2) } else { 0 };
+    let to = chars.len().min(from + MOST);
+    let mut shown: String = chars.get(from..to).unwrap_or_default().iter().collect();
+    if to < chars.len() || cut.1 {
+        shown.push('…');
+    }
+    if from == 0 && !cut.0 {
+        return (shown, indent, width.min(MOST));
+    }
+    let indent = indent - from;
+    (format!("…{shown}"), indent + 1, width.min(MOST - indent))
+}
+
+/// Whether `before`, the line up to a marked key that is shown, is the beginning of `[a.b.key]`.
+fn is_heading(before: &str, open: &[Range<usize>], mark: &Range<usize>) -> bool {
+    let plain = |char: char| char.is_ascii_alphanumeric() || "_-.".contains(char);
+    let names = before.trim_start().strip_prefix('[').map(|rest| rest.strip_prefix('[').unwrap_or(rest));
+    open.contains(mark) && names.is_some_and(|names| names.chars().all(plain))
+}
+
+fn ceiling(text: &str, mut at: usize) -> usize {
+    while !text.is_char_boundary(at) {
+        at += 1;
+    }
+    at
+}
+
+fn floor(text: &str, at: usize) -> usize {
+    let mut at = at.min(text.len());
+    while !text.is_char_boundary(at) {
+        at -= 1;
+    }
+    at
+}
+
+/// `text` without anything that a terminal would obey.
+pub fn printable(text: &str) -> String {
+    visible(text).into_owned()
+}
+
+#[cfg(test)]
+#[expect(clippy::single_range_in_vec_init, reason = "one open piece is a list of one range")]
+mod tests {
+    use super::*;
+
+    fn shown(text: &str, mark: Range<usize>, open: &[Range<usize>]) -> (String, usize, usize) {
+        let excerpt = excerpt(text, mark, open);
+        (excerpt.shown, excerpt.indent, excerpt.width)
+    }
+
+    #[test]
+    fn only_open_pieces_are_shown() {
+        let text = "x\nkey = \"secret\" # note\ny";
+        assert_eq!(shown(text, 2..5, &[2..5]), ("key = \"******\" * ****".to_owned(), 0, 3));
+        assert_eq!(shown(text, 8..16, &[2..5]), ("key = \"******\" * ****".to_owned(), 6, 8));
+        assert_eq!(shown(text, 8..16, &[2..5, 8..16]), ("key = \"secret\" * ****".to_owned(), 6, 8));
+        assert_eq!(shown(text, 8..16, &[]), ("*** = \"******\" * ****".to_owned(), 6, 8));
+    }
+
+    #[test]
+    fn a_heading_is_shown_up_to_its_marked_name() {
+        assert_eq!(shown("[[a.b.name]] # note", 6..10, &[6..10]).0, "[[a.b.name]] * ****");
+        assert_eq!(shown("[\"a\", b]", 6..7, &[6..7]).0, "[\"*\", b]");
+        assert_eq!(shown("[a.b]", 3..4, &[]).0, "[***]");
+    }
+
+    #[test]
+    fn a_long_line_is_cut_around_its_mark() {
+        let text = format!("{} key {}", "x".repeat(500), "y".repeat(500));
+        let (line, indent, width) = shown(&text, 501..504, &[501..504]);
+        assert_eq!(line.chars().count(), 112);
+        assert_eq!(line.chars().skip(indent).take(width).collect::<String>(), "key");
+        let (line, indent, width) = shown(&text, 0..1000, &[]);
+        assert_eq!((line.chars().count(), indent, width), (111, 0, 110));
+    }
+
+    #[test]
+    fn places_are_counted_in_characters_and_never_out_of_bounds() {
+        let found = excerpt("é\té = 1", 5..6, &[5..6]);
+        assert_eq!((found.line, found.column, found.shown.as_str()), (1, 4, "* * = *"));
+        for (text, mark) in [("", 0..0), ("", 5..9), ("a\n", 2..3), ("é", 1..1), ("a\r\nb", 1..2)] {
+            assert_eq!(excerpt(text, mark, &[]).width, 1);
+        }
+    }
+}

@@ -1,0 +1,11 @@
+//! What is wrong with a configuration, for a person to read.
+
+// What is wrong with a configuration: what, where, and what to do, for a person to read.
+mod report;
+// One line of a file as it may be shown: with its position, without secrets and control bytes.
+mod excerpt;
+
+pub(crate) use excerpt::excerpt;
+pub use excerpt::printable;
+pub(crate) use report::SHOWN_MAX;
+pub use report::{Fault, Faults, Place, Severity, count, listed};

@@ -1,0 +1,203 @@
+//! What is wrong with a configuration: what, where, and what to do, for a person to read.
+
+use std::fmt;
+
+use super::excerpt::{Excerpt, printable};
+use crate::secrets::Secrets;
+
+/// So many faults are shown: more than anybody mends at once.
+pub(crate) const SHOWN_MAX: usize = 50;
+
+/// One thing that is wrong (or, as a warning, doubtful) in a configuration.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Fault {
+    /// Whether it keeps the gateway from starting.
+    pub severity: Severity,
+    /// A word to search for, such as `unknown-key`.
+    pub kind: &'static str,
+    /// What is wrong, in one sentence, without any value from the file.
+    pub text: String,
+    /// Where it stands.
+    pub place: Option<Place>,
+    /// Written beside the caret: what was expected there.
+    pub label: Option<String>,
+    /// What to do about it.
+    pub hint: Option<String>,
+}
+
+/// Whether a fault keeps the gateway from starting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Severity {
+    /// It does.
+    Error,
+    /// It does not.
+    Warning,
+}
+
+/// Where a value came from.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Place {
+    /// A piece of a file.
+    File {
+        /// As it was given.
+        path: String,
+        /// The line, with its number, column and caret.
+        excerpt: Excerpt,
+    },
+    /// A whole file.
+    Path(String),
+    /// An environment variable.
+    Variable(String),
+    /// A flag of the command line.
+    Flag(&'static str),
+}
+
+/// All faults of a configuration; at least one is an error.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub struct Faults(pub Vec<Fault>);
+
+impl Fault {
+    /// A fault that keeps the gateway from starting.
+    pub(crate) fn error(kind: &'static str, text: impl Into<String>) -> Self {
+        Self { severity: Severity::Error, kind, text: text.into(), place: None, label: None, hint: None }
+    }
+
+    /// A fault that does not.
+    pub(crate) fn warning(kind: &'static str, text: impl Into<String>) -> Self {
+        Self { severity: Severity::Warning, ..Self::error(kind, text) }
+    }
+
+    /// Faults are shown in the order of their places.
+    pub(crate) fn order(&self) -> impl Ord + '_ {
+        match &self.place {
+            Some(Place::File { path, excerpt }) => (0, path.as_str(), excerpt.line, excerpt.column),
+            Some(Place::Path(path)) => (0, path.as_str(), 0, 0),
+            Some(Place::Variable(name)) => (1, name.as_str(), 0, 0),
+            Some(Place::Flag(name)) => (2, *name, 0, 0),
+            None => (3, "", 0, 0),
+        }
+    }
+
+    /// Without the secrets that it quotes: names and values of a configuration may be references to them.
+    #[must_use]
+    pub(crate) fn masked(mut self, secrets: &Secrets) -> Self {
+        let mask = |text: &mut String| {
+            if let std::borrow::Cow::Owned(masked) = secrets.masked(text) {
+                *text = masked;
+            }
+        };
+        mask(&mut self.text);
+        self.label.as_mut().map(mask);
+        self.hint.as_mut().map(mask);
+        match &mut self.place {
+            Some(Place::File { path, excerpt }) => {
+                mask(path);
+                // The columns stay where they are.
+                if secrets.has(&excerpt.shown) {
+                    excerpt.shown = excerpt.shown.replace(|char: char| !char.is_whitespace(), "*");
+                }
+            }
+            Some(Place::Path(text) | Place::Variable(text)) => mask(text),
+            Some(Place::Flag(_)) | None => {}
+        }
+        self
+    }
+
+    pub(crate) fn at(mut self, place: Option<Place>) -> Self {
+        self.place = place;
+        self
+    }
+
+    pub(crate) fn label(mut self, label: impl Into<String>) -> Self {
+        self.label = Some(label.into());
+        self
+    }
+
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File { path, excerpt } => write!(f, "{}:{}:{}", printable(path), excerpt.line, excerpt.column),
+            Self::Path(path) => write!(f, "{}", printable(path)),
+            Self::Variable(name) => write!(f, "environment variable {}", printable(name)),
+            Self::Flag(name) => write!(f, "flag {name}"),
+        }
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let severity = match self.severity {
+            Severity::Error => "error",
+            Severity::Warning => "warning",
+        };
+        write!(f, "{severity}[{}]: {}", self.kind, printable(&self.text))?;
+        let mut margin = " ".to_owned();
+        if let Some(Place::File { excerpt, .. }) = &self.place {
+            margin = " ".repeat(excerpt.line.to_string().len().max(2));
+        }
+        if let Some(place) = &self.place {
+            write!(f, "\n{margin}┌─ {place}")?;
+            if let Place::File { excerpt, .. } = place {
+                write!(f, "\n{:>width$}│ {}", excerpt.line, excerpt.shown, width = margin.len())?;
+                let caret = " ".repeat(excerpt.indent) + &"^".repeat(excerpt.width);
+                write!(f, "\n{margin}│ {caret}")?;
+            }
+        }
+        match (&self.label, &self.place) {
+            (Some(label), Some(Place::File { .. })) => write!(f, " {}", printable(label))?,
+            (Some(label), _) => write!(f, "\n{margin}= {}", printable(label))?,
+            (None, _) => {}
+        }
+        match &self.hint {
+            Some(hint) => write!(f, "\n{margin}= hint: {}", printable(hint)),
+            None => Ok(()),
+        }
+    }
+}
+
+impl fmt::Display for Faults {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&listed(&self.0))?;
+        f.write_str(&count(&self.0))
+    }
+}
+
+/// The faults, each with its lines. Of many the first are shown, errors before warnings, and how many more there are.
+pub fn listed(faults: &[Fault]) -> String {
+    let is_error = |fault: &&Fault| fault.severity == Severity::Error;
+    let errors = faults.iter().filter(is_error).count().min(SHOWN_MAX);
+    let (mut errors, mut warnings) = (errors, SHOWN_MAX - errors);
+    let mut out = String::new();
+    for fault in faults {
+        let left = if is_error(&fault) { &mut errors } else { &mut warnings };
+        if *left > 0 {
+            *left -= 1;
+            out.push_str(&format!("{fault}\n"));
+        }
+    }
+    if faults.len() > SHOWN_MAX {
+        out.push_str(&format!("… and {} more\n", faults.len() - SHOWN_MAX));
+    }
+    out
+}
+
+/// "2 errors, 1 warning"; empty where there are none.
+pub fn count(faults: &[Fault]) -> String {
+    let of = |severity| faults.iter().filter(|fault| fault.severity == severity).count();
+    let said = |number: usize, noun: &str| match number {
+        0 => None,
+        1 => Some(format!("1 {noun}")),
+        _ => Some(format!("{number} {noun}s")),
+    };
+    [said(of(Severity::Error), "error"), said(of(Severity::Warning), "warning")]
+        .into_iter()
+        .flatten()
+        .collect::<Vec<_>>()
+        .join(", ")
+}

@@ -1,0 +1,41 @@
+//! What reads configuration files here, as plain functions: see [`crate::fuzzing`].
+
+use super::fault::{self, Fault, Place};
+use super::load::check;
+use super::read::Reading;
+use super::source::node::{Origin, Source};
+use super::source::{self, Environment, expand, toml};
+
+/// A text with its references filled in, where no variable and no file is there.
+pub fn expanded(text: &str) -> Option<String> {
+    struct Nothing;
+    impl expand::Lookup for Nothing {
+        fn variable(&self, name: &str) -> Result<Option<String>, String> {
+            Ok(name.starts_with('A').then(|| "${B}".to_owned()))
+        }
+        fn file(&self, _path: &str) -> Result<String, String> {
+            Err("there is none".to_owned())
+        }
+    }
+    expand::expand(text, &Nothing).ok()
+}
+
+/// What is wrong with a text that is a configuration file; the configuration is checked whole where it can be read.
+pub fn faults(text: &str, is_json: bool) -> Vec<Fault> {
+    let parsed = match is_json {
+        true => source::parse(text).map_err(|syntax| (syntax.at, syntax.text)),
+        false => toml::parse(text).map_err(|syntax| (syntax.at, syntax.text)),
+    };
+    let root = match parsed {
+        Ok(root) => root,
+        Err((at, why)) => {
+            let excerpt = fault::excerpt(text, at, &[]);
+            let place = Place::File { path: "file".to_owned(), excerpt };
+            return vec![Fault::error("syntax", why).at(Some(place))];
+        }
+    };
+    let source = Source { origin: Origin::File("file".into()), text: text.to_owned(), root };
+    let reading = Reading::new(vec![source], Environment::default(), Vec::new());
+    let _config = check(&reading);
+    reading.into_faults()
+}

@@ -1,0 +1,173 @@
+//! Loads a configuration: reads all sources, merges them, reads every section.
+
+use super::checked::Config;
+use super::fault::{self, Fault, Faults, Place, Severity};
+use super::read::{Reading, Section};
+use super::secret;
+use super::sections::{self, settings};
+use super::source::node::{Node, Origin, Shape, Source};
+use super::source::{self, Environment, toml};
+use crate::secrets::Secrets;
+use crate::{downstream, telemetry, upstream};
+use std::path::{Path, PathBuf};
+
+/// What is read.
+#[derive(Clone, Debug, Default)]
+pub struct Inputs {
+    /// Files, the later over the earlier.
+    pub files: Vec<PathBuf>,
+    /// Overrides, values of references, and what children inherit.
+    pub environment: Environment,
+    /// Flags, over all else: its name, the key that it sets, its value.
+    pub flags: Vec<(&'static str, &'static [&'static str], String)>,
+    /// Without any file: the program that is the built-in demo upstream.
+    pub demo: Option<PathBuf>,
+}
+
+/// A configuration without errors.
+#[derive(Clone, Debug)]
+pub struct Loaded {
+    /// The configuration.
+    pub config: Config,
+    /// What is doubtful in it.
+    pub warnings: Vec<Fault>,
+    /// What is doubtful about the files that it names: for whoever checks it.
+    pub doubts: Vec<Fault>,
+}
+
+/// Reads, merges and checks all of it. Every fault is found, not only the first.
+pub fn load(inputs: Inputs) -> Result<Loaded, Faults> {
+    let (reading, is_demo) = read(inputs)?;
+    let mut config = check(&reading);
+    if is_demo {
+        // Whoever only tries it finds nothing of it later.
+        config.cache = upstream::config::Cache::Off;
+    }
+    let masked = |faults: Vec<Fault>| faults.into_iter().map(|fault| fault.masked(&config.secrets)).collect();
+    let doubts = masked(reading.doubts());
+    let warnings = masked(sorted(reading).map_err(|faults| Faults(masked(faults.0)))?);
+    Ok(Loaded { config, warnings, doubts })
+}
+
+/// Reads `[admin]` alone: who looks at a running gateway need not be able to start it.
+pub fn admin_of(inputs: Inputs) -> Result<telemetry::config::Admin, Faults> {
+    let (reading, _) = read(inputs)?;
+    let admin = settings::admin(Section::root(&reading).table("admin"));
+    let secrets = Secrets::of(reading.secrets());
+    sorted(reading)
+        .map_err(|Faults(faults)| Faults(faults.into_iter().map(|fault| fault.masked(&secrets)).collect()))?;
+    Ok(admin)
+}
+
+/// The warnings, where there is no error among what was found.
+fn sorted(reading: Reading) -> Result<Vec<Fault>, Faults> {
+    let mut faults = reading.into_faults();
+    faults.sort_by(|a, b| a.order().cmp(&b.order()));
+    match faults.iter().any(|fault| fault.severity == Severity::Error) {
+        true => Err(Faults(faults)),
+        false => Ok(faults),
+    }
+}
+
+/// Reads and merges all sources; whether that is the built-in demo.
+fn read(inputs: Inputs) -> Result<(Reading, bool), Faults> {
+    let (mut faults, mut warnings) = (Vec::new(), Vec::new());
+    let mut sources: Vec<Source> = Vec::new();
+    for path in &inputs.files {
+        match parse_file(path) {
+            Ok(source) => sources.push(source),
+            Err(fault) => faults.push(*fault),
+        }
+    }
+    let (overrides, unreadable) = inputs.environment.overrides();
+    for name in unreadable {
+        faults.push(Fault::error("bad-value", "the value is not UTF-8").at(Some(Place::Variable(name))));
+    }
+    for source in overrides {
+        match settings::misunderstood(&source) {
+            // It is there for other programs too: none of them ends because of it.
+            Some(warning) => warnings.push(warning),
+            None => sources.push(source),
+        }
+    }
+    for (flag, key, value) in inputs.flags {
+        let key: Vec<String> = key.iter().map(|part| (*part).to_owned()).collect();
+        sources.push(Source::single(Origin::Flag(flag), &key, value));
+    }
+    let has_upstreams = sources.iter().any(|source| source.node(&["upstreams".to_owned()]).is_some());
+    let demo_of = inputs.demo.filter(|_| inputs.files.is_empty() && !has_upstreams);
+    let is_demo = demo_of.is_some();
+    sources.splice(0..0, demo_of.map(|program| demo(&program)));
+    // After a file that could not be read, much would be missing that is not.
+    if !faults.is_empty() {
+        return Err(Faults(faults));
+    }
+    Ok((Reading::new(sources, inputs.environment, warnings), is_demo))
+}
+
+/// Reads every section.
+pub(super) fn check(reading: &Reading) -> Config {
+    let mut root = Section::root(reading);
+    let questions = settings::questions(root.table("questions"));
+    let defaults = sections::Defaults::read(root.table("defaults"), questions.timeout);
+    let (catalog, cache) = settings::catalog(root.table("catalog"));
+    let mut config = Config {
+        server: downstream::config::Config { questions, ..settings::server(root.table("server")) },
+        admin: settings::admin(root.table("admin")),
+        log: settings::log(root.table("log")),
+        auth: sections::auth(root.table("auth")),
+        naming: settings::naming(root.table("naming")),
+        catalog,
+        cache,
+        extensions: settings::extensions(root.table("extensions")),
+        upstreams: sections::upstreams(root.table("upstreams"), root.table("mcpServers"), &defaults),
+        secrets: Secrets::default(),
+    };
+    root.end("the configuration");
+    config.server.state_folder = reading.environment.state_folder();
+    let principals = config.auth.tokens.len().max(1);
+    config.upstreams.iter_mut().for_each(|one| one.principals = principals);
+    let timeouts = config.upstreams.iter().map(|one| (one.name.clone(), one.question_timeout));
+    let questions = &mut config.server.questions;
+    questions.timeouts = timeouts.filter(|(_, own)| *own != questions.timeout).collect();
+    questions.names_upstream = !config.naming.is_transparent(config.upstreams.len());
+    sections::open_door(reading, config.server.listen, &config.auth);
+    settings::one_address(reading, config.server.listen, &config.admin);
+    config.secrets = secret::of(reading, &config.server.session.signing_keys, &config.upstreams);
+    config
+}
+
+pub(super) fn parse_file(path: &Path) -> Result<Source, Box<Fault>> {
+    let shown = path.display().to_string();
+    let text = source::read(path).map_err(|why| {
+        let text = format!("cannot read the configuration file: {why}");
+        Box::new(Fault::error("unreadable-file", text).at(Some(Place::Path(shown.clone()))))
+    })?;
+    let named_json = path.extension().is_some_and(|extension| extension == "json" || extension == "jsonc");
+    let parsed = if named_json || text.trim_start().starts_with('{') {
+        source::parse(&text).map_err(|syntax| (syntax.at, syntax.text, false))
+    } else {
+        toml::parse(&text).map_err(|syntax| (syntax.at, syntax.text, syntax.is_name))
+    };
+    match parsed {
+        Ok(root) => Ok(Source { origin: Origin::File(path.to_owned()), text, root }),
+        Err((at, why, is_name)) => {
+            // A line with a syntax error may be the one with the secret; the name of a key that stands twice is none.
+            let open = is_name.then(|| at.clone());
+            let excerpt = fault::excerpt(&text, at, open.as_slice());
+            Err(Box::new(Fault::error("syntax", why).at(Some(Place::File { path: shown, excerpt }))))
+        }
+    }
+}
+
+/// The built-in configuration: one upstream, which is this program.
+fn demo(program: &Path) -> Source {
+    let leaf = |shape| Node { shape, ..Node::default() };
+    let entry = vec![
+        ("command".to_owned(), leaf(Shape::Text(program.display().to_string()))),
+        ("args".to_owned(), leaf(Shape::List(vec![leaf(Shape::Text("demo-upstream".to_owned()))]))),
+    ];
+    let table = |name: &str, shape| Shape::Table(vec![(name.to_owned(), leaf(shape))]);
+    let root = leaf(table("upstreams", table("demo", Shape::Table(entry))));
+    Source { origin: Origin::Builtin, text: String::new(), root }
+}

@@ -1,0 +1,17 @@
+//! The merged configuration while it is read: sections, units, and the words that a person most likely meant.
+
+// The merged configuration while it is read: values with their places, and the faults found so far.
+mod reading;
+// One table of the merged configuration: its keys are taken one by one, and what is left is unknown.
+mod section;
+// Durations and sizes as people write them.
+mod units;
+// The known word that somebody most likely meant.
+mod nearest;
+// Shells that read commands from their arguments.
+pub(crate) mod shell;
+
+pub(crate) use reading::{Part, Reading};
+pub(crate) use section::Section;
+pub(crate) use shell::{is_shell, takes_commands};
+pub(crate) use units::{duration, size};

@@ -1,0 +1,242 @@
+//! The merged configuration while it is read: values with their places, and the faults found so far.
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::ops::Range;
+use std::path::Path;
+
+use figment::Figment;
+use figment::value::{Dict, Num, Value};
+
+use crate::config::fault::{Fault, Place, SHOWN_MAX};
+use crate::config::secret::looks;
+use crate::config::source::expand::{Lookup, Problem, expand};
+use crate::config::source::node::{Node, Origin, Shape, Source};
+use crate::config::source::{Environment, file};
+
+/// All sources, merged; and what was found wrong with them.
+pub(crate) struct Reading {
+    pub(crate) merged: Dict,
+    pub(crate) environment: Environment,
+    /// Low to high.
+    sources: Vec<Source>,
+    faults: RefCell<Vec<Fault>>,
+    /// What is doubtful about the files that references name.
+    doubts: RefCell<Vec<Fault>>,
+    /// What references were filled in with, and what else is secret.
+    secrets: RefCell<BTreeSet<String>>,
+    /// Every key that was asked for, so that a test can hold the example file to them.
+    #[cfg(test)]
+    pub(crate) asked: RefCell<std::collections::BTreeSet<Vec<String>>>,
+}
+
+/// Which part of an entry a fault is about.
+#[derive(Clone, Copy)]
+pub(crate) enum Part {
+    Key,
+    Value,
+}
+
+/// So many faults have a place: more than are shown, and each costs a look at its whole file.
+const PLACES_MAX: usize = 2 * SHOWN_MAX;
+
+/// Under these names secrets stand, so that no value there is ever shown.
+const SECRET: [&str; 7] = ["args", "env", "headers", "url", "token", "hash", "signing_key"];
+
+impl Reading {
+    /// Merges `sources`, low to high.
+    pub(crate) fn new(sources: Vec<Source>, environment: Environment, faults: Vec<Fault>) -> Self {
+        let figment = sources.iter().fold(Figment::new(), |figment, source| figment.merge(source));
+        let (merged, faults) = match figment.extract::<Dict>() {
+            Ok(merged) => (merged, faults),
+            Err(error) => {
+                (Dict::new(), faults.into_iter().chain([Fault::error("bad-value", error.to_string())]).collect())
+            }
+        };
+        Self {
+            merged,
+            environment,
+            sources,
+            faults: RefCell::new(faults),
+            doubts: RefCell::default(),
+            secrets: RefCell::default(),
+            #[cfg(test)]
+            asked: RefCell::default(),
+        }
+    }
+
+    /// Notes a fault.
+    pub(crate) fn fault(&self, fault: Fault) {
+        self.faults.borrow_mut().push(fault);
+    }
+
+    /// Notes a value that nobody may read in a text.
+    pub(crate) fn secret(&self, value: &str) {
+        self.secrets.borrow_mut().insert(value.to_owned());
+    }
+
+    /// Notes what only whoever checks the configuration is told.
+    pub(crate) fn doubt(&self, doubt: Fault) {
+        self.doubts.borrow_mut().push(doubt);
+    }
+
+    /// What is doubtful about the files that references name, each once.
+    pub(crate) fn doubts(&self) -> Vec<Fault> {
+        let mut doubts = self.doubts.borrow().clone();
+        doubts.dedup();
+        doubts
+    }
+
+    /// Those that were noted.
+    pub(crate) fn secrets(&self) -> BTreeSet<String> {
+        self.secrets.borrow().clone()
+    }
+
+    /// How many were noted so far.
+    pub(crate) fn faults_so_far(&self) -> usize {
+        self.faults.borrow().len()
+    }
+
+    /// Changes those noted after the first `from`.
+    pub(crate) fn revise(&self, from: usize, change: impl Fn(&mut Fault)) {
+        self.faults.borrow_mut()[from..].iter_mut().for_each(change);
+    }
+
+    /// All that was noted.
+    pub(crate) fn into_faults(self) -> Vec<Fault> {
+        self.faults.into_inner()
+    }
+
+    /// Where the value at `path` stands: in the highest source that has it. Of too many faults the rest have no place.
+    pub(crate) fn place(&self, path: &[String], part: Part) -> Option<Place> {
+        if self.faults_so_far() > PLACES_MAX {
+            return None;
+        }
+        let (source, node) = self.find(path)?;
+        let key = list_of(source, path, node).map_or(&node.key, |list| &list.key).clone();
+        match part {
+            Part::Key => source.place(node.key.clone(), &[key]),
+            Part::Value if node.is_single() && !is_secret(path) => {
+                source.place(node.span.clone(), &[key, node.span.clone()])
+            }
+            Part::Value => source.place(node.span.clone(), &[key]),
+        }
+    }
+
+    /// Where `path` stands among others: by its first source, then by its place there.
+    pub(crate) fn order(&self, path: &[String]) -> (usize, usize) {
+        let found = self.sources.iter().enumerate().find_map(|(index, source)| Some((index, source.node(path)?)));
+        found.map_or((usize::MAX, 0), |(index, node)| (index, node.key.start))
+    }
+
+    /// Whether the value at `path` was written in a file.
+    pub(crate) fn is_file(&self, path: &[String]) -> bool {
+        self.find(path).is_some_and(|(source, _)| matches!(source.origin, Origin::File(_)))
+    }
+
+    /// The text of `value`; references are filled in where a file wrote it.
+    pub(crate) fn text(&self, path: &[String], value: &Value) -> Option<String> {
+        match value {
+            Value::String(_, text) if self.is_file(path) => {
+                expand(text, self).map_err(|problems| self.report(path, text, problems)).ok()
+            }
+            Value::String(_, text) => Some(text.clone()),
+            _ => {
+                self.wrong_kind(path, "a string in quotes");
+                None
+            }
+        }
+    }
+
+    /// The text of `value`, which may be a number or a flag too.
+    pub(crate) fn scalar(&self, path: &[String], value: &Value) -> Option<String> {
+        match value {
+            Value::Bool(_, flag) => Some(flag.to_string()),
+            Value::Num(_, Num::F64(number)) => Some(number.to_string()),
+            Value::Num(_, number) => number.to_i128().map(|number| number.to_string()),
+            Value::Dict(..) | Value::Array(..) => {
+                self.wrong_kind(path, "a single value");
+                None
+            }
+            _ => self.text(path, value),
+        }
+    }
+
+    /// Reports a value of another kind. Only its key is shown: what it holds is anybody's guess.
+    pub(crate) fn wrong_kind(&self, path: &[String], expected: &str) {
+        let text = format!("`{}` is not {expected}", path.join("."));
+        self.fault(Fault::error("bad-value", text).at(self.place(path, Part::Key)));
+    }
+
+    /// As `wrong_kind`, with what to write; the value is shown where it is no secret.
+    pub(crate) fn wrong_value(&self, path: &[String], expected: &str, label: &str) {
+        let text = format!("`{}` is not {expected}", path.join("."));
+        self.fault(Fault::error("bad-value", text).at(self.place(path, Part::Value)).label(label));
+    }
+
+    fn report(&self, path: &[String], text: &str, problems: Vec<Problem>) {
+        for problem in problems {
+            let found = self.find(path).filter(|_| self.faults_so_far() < PLACES_MAX);
+            let place = found.and_then(|(source, node)| {
+                let mark = within(source, node, &text[problem.range.clone()]);
+                let key = list_of(source, path, node).map_or(&node.key, |list| &list.key).clone();
+                source.place(mark.clone(), &[key, mark])
+            });
+            let fault = Fault::error(problem.kind, problem.text).at(place);
+            self.fault(match problem.hint {
+                Some(hint) => fault.hint(hint),
+                None => fault,
+            });
+        }
+    }
+
+    fn find(&self, path: &[String]) -> Option<(&Source, &Node)> {
+        self.sources.iter().rev().find_map(|source| Some((source, source.node(path)?)))
+    }
+}
+
+impl Lookup for Reading {
+    fn variable(&self, name: &str) -> Result<Option<String>, String> {
+        let Some(value) = self.environment.get(name) else { return Ok(None) };
+        let value = value.to_str().ok_or_else(|| "its value is not UTF-8".to_owned())?;
+        if !looks::is_plain(name, value) {
+            self.secret(value);
+        }
+        Ok(Some(value.to_owned()))
+    }
+
+    fn file(&self, path: &str) -> Result<String, String> {
+        // The working directory is whatever a host happened to choose.
+        if !Path::new(path).is_absolute() {
+            return Err("the path must be absolute".to_owned());
+        }
+        let read = file::secret(Path::new(path))?;
+        if let Some(why) = read.doubt {
+            let doubt = Fault::warning("open-file", format!("the file {path}: {why}"));
+            self.doubt(doubt);
+        }
+        let text = read.text.trim_end_matches(['\n', '\r']).to_owned();
+        self.secret(&text);
+        Ok(text)
+    }
+}
+
+/// The list that an item stands in, by whose key it is known; `None` for a whole table, which has a heading.
+fn list_of<'a>(source: &'a Source, path: &[String], node: &Node) -> Option<&'a Node> {
+    let (_, above) = path.split_last()?;
+    let is_heading = matches!(node.shape, Shape::Table(_)) && !is_secret(path);
+    source.node(above).filter(|list| matches!(list.shape, Shape::List(_)) && !is_heading)
+}
+
+fn is_secret(path: &[String]) -> bool {
+    path.iter().any(|name| SECRET.contains(&name.as_str()))
+}
+
+/// The bytes of `piece` in the written form of a value; the whole where escapes hide it.
+fn within(source: &Source, node: &Node, piece: &str) -> Range<usize> {
+    let written = source.text.get(node.span.clone()).unwrap_or_default();
+    match written.find(piece) {
+        Some(at) => node.span.start + at..node.span.start + at + piece.len(),
+        None => node.span.start..node.span.start,
+    }
+}

@@ -1,0 +1,202 @@
+//! Which values of a configuration are secret: references, credentials in headers and addresses, values of keys that look secret.
+
+use std::collections::BTreeSet;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use http::HeaderMap;
+use serde_json::Value;
+
+use crate::downstream::config::SigningKey;
+use crate::secrets::{BYTES_MAX, BYTES_MIN, Secrets};
+use crate::upstream::config::{Config, Transport};
+
+use super::looks::{is_path, looks_secret};
+use crate::config::fault::Fault;
+use crate::config::read::Reading;
+
+/// All secrets of a configuration.
+pub(crate) fn of(reading: &Reading, keys: &[SigningKey], upstreams: &[Config]) -> Secrets {
+    let mut found = Found(reading.secrets());
+    found.0.extend(keys.iter().map(|key| String::from_utf8_lossy(key.as_bytes()).into_owned()));
+    for upstream in upstreams {
+        match &upstream.transport {
+            Transport::Stdio { args, env, .. } => {
+                found.args(args);
+                for (name, value) in env {
+                    found.pair(&name.to_string_lossy(), &value.to_string_lossy());
+                }
+            }
+            Transport::Http { url, headers } => {
+                found.url(&url.to_string());
+                found.headers(headers);
+            }
+        }
+    }
+    let bytes: usize = found.0.iter().map(String::len).sum();
+    if bytes > BYTES_MAX {
+        let text = format!("there are more than {} MiB of secrets, too many to be kept out of logs", BYTES_MAX >> 20);
+        reading.fault(Fault::error("too-many-secrets", text));
+        return Secrets::default();
+    }
+    Secrets::of(found.0)
+}
+
+/// What was found so far.
+struct Found(BTreeSet<String>);
+
+impl Found {
+    /// The value of a key.
+    fn pair(&mut self, name: &str, value: &str) {
+        if looks_secret(name) && !is_path(value) {
+            self.credential(value);
+        }
+        self.value(value);
+    }
+
+    /// A secret: whole, and each of the parts that it is made of by the rules of headers.
+    fn credential(&mut self, value: &str) {
+        let value = value.trim();
+        self.put(value);
+        // "Bearer x", "Basic x", and whatever other schemes there are.
+        if let Some((scheme, rest)) = value.split_once(' ').filter(|(scheme, _)| !scheme.contains(['=', ';', ','])) {
+            self.put(rest.trim());
+            let plain = scheme.eq_ignore_ascii_case("basic").then(|| STANDARD.decode(rest.trim()).ok()).flatten();
+            if let Some(plain) = plain.and_then(|plain| String::from_utf8(plain).ok()) {
+                self.put(&plain);
+                plain.split_once(':').into_iter().for_each(|(_, password)| self.put(password));
+            }
+        }
+        // Cookies, and the parameters of a scheme.
+        for part in value.split([';', ',', '&']).filter_map(|part| part.split_once('=')) {
+            self.put(part.1.trim().trim_matches('"'));
+        }
+    }
+
+    /// Looks into a value whose key says nothing: for an address with credentials in it, or an object with keys that do.
+    fn value(&mut self, value: &str) {
+        self.url(value);
+        if value.trim_start().starts_with(['{', '['])
+            && let Ok(json) = serde_json::from_str(value)
+        {
+            self.json(&json);
+        }
+    }
+
+    fn json(&mut self, value: &Value) {
+        match value {
+            Value::Object(members) => {
+                for (name, value) in members {
+                    match value {
+                        Value::String(text) => self.pair(name, text),
+                        Value::Array(items) if looks_secret(name) => {
+                            items.iter().filter_map(Value::as_str).for_each(|text| self.credential(text));
+                        }
+                        value => self.json(value),
+                    }
+                }
+            }
+            Value::Array(items) => items.iter().for_each(|item| self.json(item)),
+            Value::String(text) => self.url(text),
+            _ => {}
+        }
+    }
+
+    /// The arguments of a program: `--token x`, `--token=x`, `TOKEN=x`, `Authorization: x`, an object, an address.
+    fn args(&mut self, args: &[String]) {
+        let mut is_secret_next = false;
+        for arg in args {
+            if std::mem::take(&mut is_secret_next) && !arg.starts_with('-') {
+                self.credential(arg);
+            }
+            let name = arg.trim_start_matches('-');
+            is_secret_next = arg.starts_with('-') && !arg.contains(['=', ':', ' ']) && looks_secret(name);
+            let is_name = |name: &str| name.len() <= 64 && !name.contains(['/', '{', '"', '?']);
+            for mark in ['=', ':'] {
+                if let Some((name, value)) = name.split_once(mark).filter(|(name, _)| is_name(name)) {
+                    self.pair(name, value);
+                }
+            }
+            self.value(arg);
+        }
+    }
+
+    fn headers(&mut self, headers: &HeaderMap) {
+        for (name, value) in headers {
+            let value = String::from_utf8_lossy(value.as_bytes());
+            self.pair(name.as_str(), &value);
+        }
+    }
+
+    /// Of an address the name and the password before its host, and the parameters that look secret.
+    fn url(&mut self, text: &str) {
+        let Some((_, rest)) = text.split_once("://") else { return };
+        let (before, query) = rest.split_once('?').unwrap_or((rest, ""));
+        let authority = before.split('/').next().unwrap_or_default();
+        if let Some((user, _)) = authority.rsplit_once('@') {
+            let (name, password) = user.split_once(':').unwrap_or(("", user));
+            self.put(user);
+            [name, password].into_iter().filter(|part| !part.is_empty()).for_each(|part| self.coded(part));
+        }
+        for (name, value) in
+            query.split('#').next().unwrap_or_default().split('&').filter_map(|pair| pair.split_once('='))
+        {
+            if looks_secret(name) || ["code", "access", "k"].contains(&name) {
+                self.coded(value);
+            }
+        }
+    }
+
+    /// A percent-encoded secret, and what it stands for.
+    fn coded(&mut self, value: &str) {
+        self.put(value);
+        let bytes = value.as_bytes();
+        let (mut plain, mut at) = (Vec::new(), 0);
+        while at < bytes.len() {
+            let pair = (bytes[at] == b'%').then(|| value.get(at + 1..at + 3)).flatten();
+            match pair.and_then(|pair| u8::from_str_radix(pair, 16).ok()) {
+                Some(byte) => (plain.push(byte), at += 3),
+                None => (plain.push(bytes[at]), at += 1),
+            };
+        }
+        self.put(&String::from_utf8_lossy(&plain));
+    }
+
+    fn put(&mut self, value: &str) {
+        if value.len() >= BYTES_MIN {
+            self.0.insert(value.to_owned());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(fill: impl FnOnce(&mut Found)) -> Vec<String> {
+        let mut found = Found(BTreeSet::new());
+        fill(&mut found);
+        found.0.into_iter().collect()
+    }
+
+    #[test]
+    fn secrets_are_found_in_arguments_headers_and_addresses() {
+        let args =
+            |args: &[&str]| found(|found| found.args(&args.iter().map(|arg| (*arg).to_owned()).collect::<Vec<_>>()));
+        assert_eq!(args(&["--token", "canary-one", "--name", "not-secret"]), ["canary-one"]);
+        assert_eq!(args(&["--api-key=canary-one", "--url=https://h/x"]), ["canary-one"]);
+        assert_eq!(args(&["-e", "GH_TOKEN=canary-one"]), ["canary-one"]);
+        assert_eq!(args(&["--header", "Authorization: Bearer canary-one"]), ["Bearer canary-one", "canary-one"]);
+        assert_eq!(args(&[r#"{"a":{"apiKey":"canary-one","b":"not-secret"}}"#]), ["canary-one"]);
+        assert_eq!(args(&["postgres://me:canary%2Fone@h/db"]), ["canary%2Fone", "canary/one", "me:canary%2Fone"]);
+        let url = |text: &str| found(|found| found.url(text));
+        assert_eq!(url("https://h/p?api_key=canary-one&page=not-secret#x"), ["canary-one"]);
+        assert_eq!(url("https://h/not/secret"), [""; 0]);
+        let credential = |text: &str| found(|found| found.credential(text));
+        assert_eq!(
+            credential("Basic bWU6Y2FuYXJ5LW9uZQ=="),
+            ["Basic bWU6Y2FuYXJ5LW9uZQ==", "bWU6Y2FuYXJ5LW9uZQ==", "canary-one", "me:canary-one"]
+        );
+        assert!(credential("a=1; sid=canary-one").contains(&"canary-one".to_owned()));
+    }
+}

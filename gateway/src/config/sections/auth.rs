@@ -1,0 +1,119 @@
+//! `[auth]`: static tokens, and whether the door may stand open.
+
+use std::collections::{HashMap, HashSet};
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use sha2::{Digest, Sha256};
+
+use crate::policy::config::{Auth, Token};
+
+use crate::config::fault::Fault;
+use crate::config::read::{Part, Reading, Section};
+
+/// What `mode` says, if it is written.
+#[derive(Clone, Copy, PartialEq)]
+enum Mode {
+    None,
+    Token,
+}
+
+/// `[auth]`.
+pub(crate) fn auth(mut section: Section<'_>) -> Auth {
+    let mode = section.word("mode", &[("none", Mode::None), ("token", Mode::Token)]);
+    let allow_unauthenticated = section.flag("allow_unauthenticated").unwrap_or(false);
+    let entries = section.list_of_tables("tokens");
+    let written = entries.len();
+    let mut tokens: Vec<Token> = Vec::new();
+    let mut names: HashSet<Arc<str>> = HashSet::new();
+    let mut digests: HashMap<[u8; 32], Arc<str>> = HashMap::new();
+    for entry in entries {
+        let place = entry.own_place();
+        let Some(token) = token(entry) else { continue };
+        if !names.insert(token.name.clone()) {
+            let text = format!("two tokens have the name `{}`", token.name);
+            section.reading.fault(Fault::error("duplicate-name", text).at(place.clone()));
+        }
+        if let Some(other) = digests.insert(token.digest, token.name.clone()) {
+            let text =
+                format!("`{other}` and `{}` have the same token, so nobody could tell one from the other", token.name);
+            let fault = Fault::error("duplicate-token", text).at(place);
+            section.reading.fault(fault.hint("give each client a token of its own"));
+        }
+        tokens.push(token);
+    }
+    match mode {
+        Some(Mode::None) if written > 0 => {
+            section.wrong("mode", "there are [[auth.tokens]]: write \"token\", or take them out")
+        }
+        Some(Mode::Token) if written == 0 => section.wrong("mode", "there are no [[auth.tokens]]"),
+        _ => {}
+    }
+    section.end("[auth]");
+    Auth { tokens, allow_unauthenticated }
+}
+
+fn token(mut section: Section<'_>) -> Option<Token> {
+    let name = section.parse("name", |text| match text {
+        "" => Err("expected a name".to_owned()),
+        text if text.len() > 64 || text.chars().any(char::is_control) => {
+            Err("expected up to 64 characters on one line".to_owned())
+        }
+        text => Ok(Arc::from(text)),
+    });
+    let (has_name, has_hash, has_token) =
+        (section.has("name") || name.is_some(), section.has("hash"), section.has("token"));
+    let hash = section.parse("hash", hash);
+    let reading = section.reading;
+    // Hashed at once: the token itself is kept nowhere but among what is masked.
+    let token = section.parse("token", |text| match text.trim() {
+        "" => Err("the token is empty".to_owned()),
+        text if text.len() < 16 => Err("the token is shorter than 16 characters".to_owned()),
+        text => {
+            reading.secret(text);
+            Ok(<[u8; 32]>::from(Sha256::digest(text.as_bytes())))
+        }
+    });
+    let place = section.own_place();
+    let missing = |text: &str| section.reading.fault(Fault::error("missing-key", text).at(place.clone()));
+    if !has_name && name.is_none() {
+        missing("a token has no `name`");
+    }
+    match (has_hash, has_token) {
+        (true, true) => missing("a token has both `hash` and `token`"),
+        (false, false) => missing("a token has neither `hash` nor `token`"),
+        _ => {}
+    }
+    section.end("[[auth.tokens]]");
+    Some(Token { name: name?, digest: hash.or(token)? })
+}
+
+fn hash(text: &str) -> Result<[u8; 32], String> {
+    const EXPECTED: &str = "expected \"sha256:\" and 64 hexadecimal digits";
+    let digits = text.strip_prefix("sha256:").filter(|digits| digits.len() == 64).ok_or(EXPECTED)?;
+    let mut digest = [0; 32];
+    for (byte, pair) in digest.iter_mut().zip(digits.as_bytes().chunks_exact(2)) {
+        let pair = std::str::from_utf8(pair).map_err(|_| EXPECTED)?;
+        if !pair.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+            return Err(EXPECTED.to_owned());
+        }
+        *byte = u8::from_str_radix(pair, 16).map_err(|_| EXPECTED)?;
+    }
+    Ok(digest)
+}
+
+/// Beyond loopback nobody gets in unasked, unless that was asked for.
+pub(crate) fn open_door(reading: &Reading, listen: SocketAddr, auth: &Auth) {
+    if listen.ip().is_loopback() || !auth.tokens.is_empty() || auth.allow_unauthenticated {
+        return;
+    }
+    let place = reading.place(&["server".to_owned(), "listen".to_owned()], Part::Value);
+    reading.fault(
+        Fault::error(
+            "open-door",
+            format!("{listen} can be reached from other machines, and nobody is asked for a token"),
+        )
+        .at(place)
+        .hint("add [[auth.tokens]], listen on 127.0.0.1, or set auth.allow_unauthenticated = true"),
+    );
+}

@@ -1,0 +1,227 @@
+//! `[defaults]`: what holds for every upstream that does not say otherwise.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::upstream::config::{
+    BreakerConfig, Capabilities, Checks, EraChoice, Glob, OFFERS, Restart, RestartPolicy, Sharing, Start,
+};
+
+use super::settings::{bounded_size, some_time};
+use super::transport::globs;
+use crate::config::fault::Fault;
+use crate::config::read::{Section, duration};
+
+/// What `[defaults]` and each upstream may say.
+#[derive(Clone, Debug)]
+pub(crate) struct Defaults {
+    pub(crate) start: Start,
+    pub(crate) idle_stop: Option<Duration>,
+    pub(crate) era: EraChoice,
+    pub(crate) startup_timeout: Duration,
+    pub(crate) request_timeout: Option<Duration>,
+    pub(crate) call_timeout: Option<Duration>,
+    pub(crate) max_call_time: Option<Duration>,
+    pub(crate) max_concurrency: Option<usize>,
+    pub(crate) queue: usize,
+    pub(crate) question_timeout: Duration,
+    pub(crate) max_response: usize,
+    pub(crate) sharing: Sharing,
+    pub(crate) max_instances: usize,
+    pub(crate) instance_idle: Duration,
+    pub(crate) offer: Option<Capabilities>,
+    pub(crate) roots: Option<Arc<[Box<str>]>>,
+    pub(crate) restart: Restart,
+    pub(crate) health: Checks,
+    pub(crate) hang_restart: bool,
+    pub(crate) no_new_privs: bool,
+    pub(crate) breaker: Option<BreakerConfig>,
+    pub(crate) env_inherit: Vec<Glob>,
+}
+
+/// What programs need to find themselves, their user and their way out; no secret has such a name.
+pub(crate) const INHERITED: [&str; 18] = [
+    "PATH",
+    "HOME",
+    "USER",
+    "LOGNAME",
+    "SHELL",
+    "TERM",
+    "LANG",
+    "LC_*",
+    "TZ",
+    "TMPDIR",
+    "XDG_*",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "NO_PROXY",
+    "http_proxy",
+    "https_proxy",
+    "no_proxy",
+    "SSL_CERT_FILE",
+];
+
+/// So many requests there are to one upstream at most, whatever is configured; no more need wait.
+const CONCURRENCY_MAX: usize = 4096;
+
+/// Who may have an instance in common, in words.
+const SHARING: [(&str, Sharing); 3] =
+    [("shared", Sharing::Shared), ("per-session", Sharing::PerSession), ("per-principal", Sharing::PerPrincipal)];
+
+/// When an upstream is started, in words.
+const STARTS: [(&str, Start); 3] = [("eager", Start::Eager), ("lazy", Start::Lazy), ("manual", Start::Manual)];
+
+impl Default for Defaults {
+    fn default() -> Self {
+        Self {
+            start: Start::Eager,
+            idle_stop: None,
+            era: EraChoice::Auto,
+            startup_timeout: Duration::from_secs(60),
+            request_timeout: Some(Duration::from_secs(30)),
+            call_timeout: None,
+            max_call_time: Some(Duration::from_secs(3600)),
+            max_concurrency: None,
+            queue: 256,
+            question_timeout: Duration::from_secs(600),
+            max_response: 64 << 20,
+            sharing: Sharing::Shared,
+            max_instances: 32,
+            instance_idle: Duration::from_secs(600),
+            offer: None,
+            roots: None,
+            restart: Restart::default(),
+            health: Checks::default(),
+            hang_restart: false,
+            no_new_privs: false,
+            breaker: Some(BreakerConfig::default()),
+            env_inherit: INHERITED.into_iter().map(Glob::new).collect(),
+        }
+    }
+}
+
+impl Defaults {
+    /// `[defaults]`; `question_timeout` is what `[questions]` says.
+    pub(crate) fn read(mut section: Section<'_>, question_timeout: Duration) -> Self {
+        let built_in = Self { question_timeout, ..Self::default() };
+        let mut defaults = built_in.over(&mut section);
+        defaults.env_inherit = globs(&mut section, "env_inherit").unwrap_or(built_in.env_inherit);
+        section.end("[defaults]");
+        defaults
+    }
+
+    /// These, with what `section` says over them. `env_inherit` is the transport's business.
+    pub(crate) fn over(&self, section: &mut Section<'_>) -> Self {
+        let times = |section: &mut Section<'_>, key, or| section.number(key, duration).map_or(or, bound);
+        Self {
+            start: section.word("start", &STARTS).unwrap_or(self.start),
+            idle_stop: times(section, "idle_stop", self.idle_stop),
+            era: section
+                .word("era", &[("auto", EraChoice::Auto), ("legacy", EraChoice::Legacy), ("modern", EraChoice::Modern)])
+                .unwrap_or(self.era),
+            startup_timeout: section.number("startup_timeout", some_time).unwrap_or(self.startup_timeout),
+            request_timeout: times(section, "request_timeout", self.request_timeout),
+            call_timeout: times(section, "call_timeout", self.call_timeout),
+            max_call_time: times(section, "max_call_time", self.max_call_time),
+            max_concurrency: section
+                .count("max_concurrency", 0, CONCURRENCY_MAX)
+                .map_or(self.max_concurrency, |most| (most > 0).then_some(most)),
+            queue: section.count("queue", 0, CONCURRENCY_MAX).unwrap_or(self.queue),
+            question_timeout: section.number("question_timeout", some_time).unwrap_or(self.question_timeout),
+            max_response: section.number("max_response", bounded_size).unwrap_or(self.max_response),
+            sharing: section.word("sharing", &SHARING).unwrap_or(self.sharing),
+            max_instances: section.count("max_instances", 1, 10_000).unwrap_or(self.max_instances),
+            instance_idle: section.number("instance_idle", some_time).unwrap_or(self.instance_idle),
+            offer: offer(section).or(self.offer),
+            roots: roots(section).or_else(|| self.roots.clone()),
+            restart: restart(section.table("restart"), &self.restart),
+            health: health(section.table("health"), &self.health),
+            hang_restart: section.flag("hang_restart").unwrap_or(self.hang_restart),
+            no_new_privs: section.flag("no_new_privs").unwrap_or(self.no_new_privs),
+            breaker: breaker(section.table("breaker"), self.breaker.as_ref()),
+            env_inherit: self.env_inherit.clone(),
+        }
+    }
+}
+
+/// `roots`: a list of file URIs.
+fn roots(section: &mut Section<'_>) -> Option<Arc<[Box<str>]>> {
+    let roots = section.list("roots", "[\"file:///home/me/projects\"]")?;
+    for (index, root) in roots.iter().enumerate() {
+        if !is_file_uri(root) {
+            section.wrong_item("roots", index, "expected the URI of a folder, as \"file:///home/me/projects\"");
+        }
+    }
+    Some(roots.into_iter().map(String::into_boxed_str).collect())
+}
+
+/// Whether it is a `file` URI as they are written: what is no character of a URI stands behind `%`.
+fn is_file_uri(text: &str) -> bool {
+    let Some((_host, path)) = text.strip_prefix("file://").and_then(|rest| Some(rest.split_at(rest.find('/')?))) else {
+        return false;
+    };
+    let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=:@/%".contains(byte);
+    let coded =
+        |at: usize| path.as_bytes().get(at + 1..at + 3).is_some_and(|two| two.iter().all(u8::is_ascii_hexdigit));
+    text.as_bytes()[7..].iter().all(plain) && path.match_indices('%').all(|(at, _)| coded(at))
+}
+
+/// `offer`: a list of kinds of questions.
+fn offer(section: &mut Section<'_>) -> Option<Capabilities> {
+    let mut offered = Capabilities::NONE;
+    for (index, kind) in section.list("offer", "[\"elicitation\"]")?.iter().enumerate() {
+        match OFFERS.iter().find(|(word, _)| word == kind) {
+            Some((_, set)) => offered = offered.with(*set),
+            None => section.wrong_item("offer", index, "expected \"elicitation\", \"sampling\" or \"roots\""),
+        }
+    }
+    Some(offered)
+}
+
+/// 0 means that there is no bound.
+pub(crate) fn bound(duration: Duration) -> Option<Duration> {
+    (!duration.is_zero()).then_some(duration)
+}
+
+fn restart(mut section: Section<'_>, or: &Restart) -> Restart {
+    let touched = section.has("backoff_min") || section.has("backoff_max");
+    let policies =
+        [("always", RestartPolicy::Always), ("on-failure", RestartPolicy::OnFailure), ("never", RestartPolicy::Never)];
+    let restart = Restart {
+        policy: section.word("policy", &policies).unwrap_or(or.policy),
+        backoff_min: section.number("backoff_min", some_time).unwrap_or(or.backoff_min),
+        backoff_max: section.number("backoff_max", some_time).unwrap_or(or.backoff_max),
+        healthy_after: section.number("healthy_after", duration).unwrap_or(or.healthy_after),
+        max_restarts: section.count("max_restarts", 1, 100_000).map_or(or.max_restarts, |count| count as u32),
+        window: section.number("window", some_time).unwrap_or(or.window),
+        stop_timeout: section.number("stop_timeout", duration).unwrap_or(or.stop_timeout),
+    };
+    // Said once, where it was written, and not for every upstream that inherits it.
+    if touched && restart.backoff_min > restart.backoff_max {
+        let text = "`backoff_min` is longer than `backoff_max`";
+        section.reading.fault(Fault::error("bad-value", text).at(section.own_place()));
+    }
+    section.end("a `restart` table");
+    restart
+}
+
+fn health(mut section: Section<'_>, or: &Checks) -> Checks {
+    let health = Checks {
+        interval: section.number("interval", duration).map_or(or.interval, bound),
+        timeout: section.number("timeout", some_time).unwrap_or(or.timeout),
+        unhealthy_after: section.count("unhealthy_after", 1, 1000).map_or(or.unhealthy_after, |count| count as u32),
+    };
+    section.end("a `health` table");
+    health
+}
+
+/// 0 failures mean that there is none.
+fn breaker(mut section: Section<'_>, or: Option<&BreakerConfig>) -> Option<BreakerConfig> {
+    let built_in = BreakerConfig::default();
+    let failures = section.count("failures", 0, 100_000).map(|count| count as u32);
+    let open_for = section.number("open_for", some_time);
+    section.end("a `breaker` table");
+    let failures = failures.unwrap_or_else(|| or.map_or(0, |or| or.failures));
+    let open_for = open_for.unwrap_or_else(|| or.unwrap_or(&built_in).open_for);
+    (failures > 0).then_some(BreakerConfig { failures, open_for })
+}

@@ -1,0 +1,16 @@
+//! The sections of the configuration, one file each.
+
+// `[auth]`: static tokens, and whether the door may stand open.
+mod auth;
+// `[defaults]`: what holds for every upstream that does not say otherwise.
+mod defaults;
+// How an upstream is reached: from `command` or `url` to a checked transport.
+mod transport;
+// `[upstreams.NAME]` and imported `mcpServers`: every upstream, in the order of the files.
+mod upstreams;
+// The sections that say how the gateway itself is: server, admin, log, naming, catalog.
+pub(crate) mod settings;
+
+pub(crate) use auth::{auth, open_door};
+pub(crate) use defaults::Defaults;
+pub(crate) use upstreams::upstreams;

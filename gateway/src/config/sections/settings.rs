@@ -1,0 +1,307 @@
+//! The sections that say how the gateway itself is: server, admin, log, naming, catalog.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::time::Duration;
+
+use tracing::level_filters::LevelFilter;
+use tracing_subscriber::EnvFilter;
+
+use crate::downstream::config::{Config as Server, Network, Questions, Session, SigningKey};
+use crate::router::config::{Catalog, Naming, Strategy, Unknown};
+use crate::telemetry::config::{Admin, AdminToken, Format, Log};
+use crate::upstream::config::Cache;
+
+use crate::config::fault::{Fault, Place};
+use crate::config::read::{Part, Reading, Section, duration, size};
+use crate::config::source::node::{Origin, Shape, Source};
+
+/// `[server]`, with its session and its end.
+pub(crate) fn server(mut section: Section<'_>) -> Server {
+    let default = Server::default();
+    let server = Server {
+        listen: section.parse("listen", address).unwrap_or(default.listen),
+        path: section.parse("path", path).unwrap_or(default.path),
+        allowed_origins: checked(&mut section, ("allowed_origins", "[\"https://app.example.com\"]"), origin),
+        allowed_hosts: checked(&mut section, ("allowed_hosts", "[\"mcp.example.com\"]"), host),
+        trusted_proxies: trusted(&mut section),
+        max_body: section.number("max_body", bounded_size).unwrap_or(default.max_body),
+        memory_limit: section.number("memory_limit", memory),
+        header_read_timeout: section.number("header_read_timeout", some_time).unwrap_or(default.header_read_timeout),
+        sse_keepalive: section.number("sse_keepalive", some_time).unwrap_or(default.sse_keepalive),
+        name: section.parse("name", line).unwrap_or(default.name),
+        instructions: section.text("instructions").unwrap_or(default.instructions),
+        session: session(section.table("session")),
+        shutdown_grace: shutdown(section.table("shutdown")).unwrap_or(default.shutdown_grace),
+        ..default
+    };
+    section.end("[server]");
+    server
+}
+
+/// `[questions]`.
+pub(crate) fn questions(mut section: Section<'_>) -> Questions {
+    let default = Questions::default();
+    let questions = Questions {
+        max_open: section.count("max_open", 1, 1_000_000).unwrap_or(default.max_open),
+        max_per_principal: section.count("max_per_principal", 1, 1_000_000).unwrap_or(default.max_per_principal),
+        max_rounds: section.count("max_rounds", 1, 1_000).unwrap_or(default.max_rounds),
+        timeout: section.number("timeout", some_time).unwrap_or(default.timeout),
+        ..default
+    };
+    section.end("[questions]");
+    questions
+}
+
+fn session(mut section: Section<'_>) -> Session {
+    let default = Session::default();
+    let session = Session {
+        required: section.flag("required").unwrap_or(default.required),
+        idle_timeout: section.number("idle_timeout", some_time).unwrap_or(default.idle_timeout),
+        max: section.count("max", 1, 1_000_000).unwrap_or(default.max),
+        resume_buffer: section.number("resume_buffer", size).unwrap_or(default.resume_buffer),
+        signing_keys: signing_keys(&mut section),
+    };
+    section.end("[server.session]");
+    session
+}
+
+/// The proxies that are believed: no large part of all addresses, be it in pieces.
+fn trusted(section: &mut Section<'_>) -> Vec<Network> {
+    let networks = checked(section, ("trusted_proxies", "[\"10.0.0.0/8\"]"), Network::parse);
+    if Network::are_everybody(&networks) {
+        section.wrong("trusted_proxies", Network::EVERYBODY);
+    }
+    networks
+}
+
+/// One key, or a list: the first seals, all open.
+fn signing_keys(section: &mut Section<'_>) -> Vec<SigningKey> {
+    let expected = format!("expected at least {} characters", SigningKey::BYTES_MIN);
+    let mut keys = Vec::new();
+    for (index, text) in section.one_or_list("signing_key").into_iter().enumerate() {
+        match SigningKey::new(text.trim()) {
+            Some(key) => keys.push(key),
+            None => section.wrong_item("signing_key", index, &expected),
+        }
+    }
+    keys
+}
+
+fn shutdown(mut section: Section<'_>) -> Option<Duration> {
+    let grace = section.number("grace", duration);
+    section.end("[server.shutdown]");
+    grace
+}
+
+/// `[admin]`.
+pub(crate) fn admin(mut section: Section<'_>) -> Admin {
+    let default = Admin::default();
+    let listen = section.parse("listen", |text| match text {
+        "" | "off" => Ok(None),
+        text => address(text).map(Some),
+    });
+    let admin = Admin {
+        listen: listen.unwrap_or(default.listen),
+        allowed_hosts: checked(&mut section, ("allowed_hosts", "[\"gateway.example.com\"]"), host),
+        token: section.parse("token", |text| {
+            let least = AdminToken::CHARACTERS_MIN;
+            let expected = format!("expected at least {least} characters that may stand in a header, without spaces");
+            AdminToken::new(text.trim()).ok_or(expected)
+        }),
+        control: default.control,
+    };
+    section.end("[admin]");
+    admin
+}
+
+/// Two cannot listen at one address: the second would be told that it is in use, by this gateway itself.
+pub(crate) fn one_address(reading: &Reading, clients: SocketAddr, admin: &Admin) {
+    let is_every = |address: SocketAddr| address.ip().is_unspecified();
+    let is_same = |other: &SocketAddr| {
+        let is_one = clients.ip() == other.ip() || is_every(clients) || is_every(*other);
+        clients.port() == other.port() && other.port() != 0 && is_one
+    };
+    if let Some(admin) = admin.listen.filter(is_same) {
+        let place = reading.place(&["admin".to_owned(), "listen".to_owned()], Part::Value);
+        let text = format!("{admin} is also where clients are served (`server.listen`)");
+        reading.fault(Fault::error("bad-value", text).at(place).hint("give one of them another port"));
+    }
+}
+
+/// `[log]`.
+pub(crate) fn log(mut section: Section<'_>) -> Log {
+    let default = Log::default();
+    let formats = [("auto", Format::Auto), ("text", Format::Text), ("json", Format::Json)];
+    let levels = [
+        ("off", None),
+        ("error", Some(tracing::Level::ERROR)),
+        ("warn", Some(tracing::Level::WARN)),
+        ("info", Some(tracing::Level::INFO)),
+        ("debug", Some(tracing::Level::DEBUG)),
+        ("trace", Some(tracing::Level::TRACE)),
+    ];
+    let log = Log {
+        level: section.parse("level", filter).unwrap_or(default.level),
+        format: section.word("format", &formats).unwrap_or(default.format),
+        upstream_stderr: section.word("upstream_stderr", &levels).unwrap_or(default.upstream_stderr),
+    };
+    section.end("[log]");
+    log
+}
+
+/// Where `RUST_LOG` is no filter: that, as a warning. What it has would lie over `[log] level`.
+pub(crate) fn misunderstood(source: &Source) -> Option<Fault> {
+    let place = match &source.origin {
+        Origin::Variable(name) if name == "RUST_LOG" => Place::Variable(name.clone()),
+        _ => return None,
+    };
+    let Shape::Text(text) = &source.node(&["log".to_owned(), "level".to_owned()])?.shape else { return None };
+    let expected = filter(text).err()?;
+    let fault = Fault::warning("bad-value", "RUST_LOG is not valid and is ignored");
+    Some(fault.at(Some(place)).label(expected))
+}
+
+/// `[naming]`.
+pub(crate) fn naming(mut section: Section<'_>) -> Naming {
+    let default = Naming::default();
+    let strategies =
+        [("prefix", Strategy::Prefix), ("prefix_on_conflict", Strategy::PrefixOnConflict), ("flat", Strategy::Flat)];
+    let naming = Naming {
+        strategy: section.word("strategy", &strategies).unwrap_or(default.strategy),
+        separator: section.parse("separator", separator).unwrap_or(default.separator),
+        // Room for a prefix, a hash and something to recognise; tool names end at 128.
+        max_length: section.count("max_length", 16, 128).unwrap_or(default.max_length),
+    };
+    section.end("[naming]");
+    naming
+}
+
+/// `[extensions]`.
+pub(crate) fn extensions(mut section: Section<'_>) -> Unknown {
+    let words = [("pass", Unknown::Pass), ("strip", Unknown::Strip), ("refuse", Unknown::Refuse)];
+    let unknown = section.word("unknown", &words).unwrap_or_default();
+    section.end("[extensions]");
+    unknown
+}
+
+/// `[catalog]`.
+pub(crate) fn catalog(mut section: Section<'_>) -> (Catalog, Cache) {
+    let default = Catalog::default();
+    let is_kept = section.flag("cache").unwrap_or(true);
+    let own = section.parse("cache_dir", |text| match Path::new(text) {
+        path if path.is_absolute() => Ok(path.to_owned()),
+        _ => Err("expected an absolute path, such as \"/var/cache/trunkline\"".to_owned()),
+    });
+    let cache = match own.or_else(|| section.reading.environment.cache_folder()) {
+        _ if !is_kept => Cache::Off,
+        Some(folder) => Cache::Folder(folder),
+        None => Cache::Nowhere,
+    };
+    let catalog = Catalog {
+        first_list_wait: section.number("first_list_wait", duration).or(default.first_list_wait),
+        page_size: section.count("page_size", 1, 1_000_000).unwrap_or(default.page_size),
+    };
+    section.end("[catalog]");
+    (catalog, cache)
+}
+
+fn checked<T>(
+    section: &mut Section<'_>,
+    (key, example): (&'static str, &str),
+    check: fn(&str) -> Result<T, String>,
+) -> Vec<T> {
+    let mut found = Vec::new();
+    for (index, text) in section.list(key, example).unwrap_or_default().into_iter().enumerate() {
+        match check(&text) {
+            Ok(value) => found.push(value),
+            Err(expected) => section.wrong_item(key, index, &expected),
+        }
+    }
+    found
+}
+
+fn address(text: &str) -> Result<SocketAddr, String> {
+    let text = text.replace("localhost:", "127.0.0.1:");
+    text.parse().map_err(|_| "expected an address with a port, such as \"127.0.0.1:8808\" or \"[::1]:8808\"".to_owned())
+}
+
+fn path(text: &str) -> Result<String, String> {
+    let plain = |char: char| char.is_ascii_alphanumeric() || "/-_.~".contains(char);
+    if text.starts_with('/') && !text.contains("//") && text.chars().all(plain) {
+        Ok(text.to_owned())
+    } else {
+        Err("expected a path such as \"/mcp\"".to_owned())
+    }
+}
+
+fn origin(text: &str) -> Result<String, String> {
+    let expected = || "expected an origin such as \"https://app.example.com\" or \"http://localhost:3000\"".to_owned();
+    let (scheme, rest) = text.split_once("://").ok_or_else(expected)?;
+    let plain = !scheme.is_empty() && !rest.is_empty() && !rest.contains(['/', '?', '#', '@', '*', ' ']);
+    if plain { Ok(text.to_ascii_lowercase()) } else { Err(expected()) }
+}
+
+fn host(text: &str) -> Result<String, String> {
+    let plain = !text.is_empty() && !text.contains(['/', '?', '#', '@', '*', ' ']);
+    if plain {
+        Ok(text.to_ascii_lowercase())
+    } else {
+        Err("expected a host name such as \"mcp.example.com\", with a port or without".to_owned())
+    }
+}
+
+fn separator(text: &str) -> Result<String, String> {
+    let plain = |char: char| char.is_ascii_alphanumeric() || "_-.".contains(char);
+    if (1..=8).contains(&text.len()) && text.chars().all(plain) {
+        Ok(text.to_owned())
+    } else {
+        Err("expected one to eight of A-Z a-z 0-9 _ - .".to_owned())
+    }
+}
+
+fn filter(text: &str) -> Result<String, String> {
+    // A lone word that is no level would be the name of a part of the program, and everything else silent.
+    let is_level = |word: &str| word.parse::<LevelFilter>().is_ok();
+    let is_misspelt = |word: &&str| !word.is_empty() && !word.contains(['=', '[', ':']) && !is_level(word);
+    if let Some(word) = text.split(',').map(str::trim).find(is_misspelt) {
+        return Err(format!(
+            "`{word}` is no level (off, error, warn, info, debug, trace); for one part of the program write `{word}=debug`"
+        ));
+    }
+    match EnvFilter::builder().parse(text) {
+        Ok(_) if !text.trim().is_empty() => Ok(text.to_owned()),
+        _ => Err("expected a level such as \"info\", or directives such as \"info,trunkline=debug\"".to_owned()),
+    }
+}
+
+fn line(text: &str) -> Result<String, String> {
+    if text.is_empty() || text.len() > 64 || text.chars().any(char::is_control) {
+        return Err("expected one to 64 characters on one line".to_owned());
+    }
+    Ok(text.to_owned())
+}
+
+/// A time-out that cannot be switched off.
+pub(crate) fn some_time(text: &str) -> Result<Duration, String> {
+    match duration(text)? {
+        Duration::ZERO => Err("expected more than 0".to_owned()),
+        duration => Ok(duration),
+    }
+}
+
+/// What all peers together may make the gateway keep.
+fn memory(text: &str) -> Result<usize, String> {
+    match size(text)? {
+        bytes if bytes >= 16 << 20 => Ok(bytes),
+        _ => Err("expected 16MiB or more".to_owned()),
+    }
+}
+
+/// A message size: too small and nothing works, too large and one message is all the memory.
+pub(crate) fn bounded_size(text: &str) -> Result<usize, String> {
+    match size(text)? {
+        bytes if (1 << 10..=1 << 30).contains(&bytes) => Ok(bytes),
+        _ => Err("expected from 1KiB to 1GiB".to_owned()),
+    }
+}

@@ -1,0 +1,228 @@
+//! How an upstream is reached: from `command` or `url` to a checked transport.
+
+use std::path::PathBuf;
+
+use http::{HeaderMap, HeaderName, HeaderValue, Uri};
+
+use crate::upstream::config::{Glob, Transport};
+
+use crate::config::fault::Fault;
+use crate::config::read::{Part, Section, is_shell, takes_commands};
+
+/// What the file asks for; `sse` and `websocket` are known words without anything behind them.
+#[derive(Clone, Copy, PartialEq)]
+enum Word {
+    Stdio,
+    Http,
+    NotBuilt(&'static str),
+}
+
+/// The words that a file may use, our own and those of hosts.
+const WORDS: [(&str, Word); 10] = [
+    ("stdio", Word::Stdio),
+    ("http", Word::Http),
+    ("streamable-http", Word::Http),
+    ("streamableHttp", Word::Http),
+    ("streamable_http", Word::Http),
+    ("local", Word::Stdio),
+    ("sse", Word::NotBuilt("sse")),
+    ("websocket", Word::NotBuilt("websocket")),
+    ("ws", Word::NotBuilt("websocket")),
+    ("auto", Word::NotBuilt("auto")),
+];
+
+/// What the value of a header with credentials begins with.
+const SCHEMES: [&str; 3] = ["basic ", "bearer ", "token "];
+/// Headers that the gateway sets itself: a configured one would contradict the message.
+const OWN: [&str; 13] = [
+    "accept",
+    "connection",
+    "content-length",
+    "content-type",
+    "host",
+    "last-event-id",
+    "mcp-method",
+    "mcp-name",
+    "mcp-protocol-version",
+    "mcp-session-id",
+    "te",
+    "transfer-encoding",
+    "upgrade",
+];
+
+/// What helps whoever asks for a transport that is not built.
+fn instead_of(word: &str) -> &'static str {
+    match word {
+        "sse" => {
+            "most servers with HTTP+SSE speak streamable HTTP too, often at /mcp in place of /sse: give that `url` and \"http\"; for the \
+             others start a bridge from SSE to stdio with `command`"
+        }
+        "websocket" => {
+            "give the server's `url` for streamable HTTP and \"http\", or start a bridge to stdio with `command`"
+        }
+        _ => "leave the key out: `command` means stdio and `url` means http",
+    }
+}
+
+/// Reads all keys that say how the upstream is reached. `url_keys` are its names, ours first.
+pub(crate) fn transport(
+    section: &mut Section<'_>,
+    word_key: &'static str,
+    url_keys: &[&'static str],
+    inherit: &[Glob],
+) -> Option<Transport> {
+    let word = section.parse(word_key, |text| {
+        let known = WORDS.iter().find(|(word, _)| *word == text);
+        known.map(|(_, word)| *word).ok_or_else(|| "expected \"stdio\" or \"http\"".to_owned())
+    });
+    let url_key = url_keys.iter().copied().find(|key| section.has(key)).unwrap_or("url");
+    let (has_command, has_url) = (section.has("command"), section.has(url_key));
+    let (stdio_only, http_only) =
+        (present(section, &["args", "env", "cwd", "env_inherit"]), present(section, &["headers"]));
+    let stdio = stdio(section, inherit);
+    let http = http(section, url_keys, url_key);
+    let (kind, said) = match word {
+        Some(Word::NotBuilt(name)) => {
+            let text = format!("the transport `{name}` is not built yet");
+            let fault = Fault::error("unknown-transport", text).at(section.place(word_key)).label("known: stdio, http");
+            section.reading.fault(fault.hint(instead_of(name)));
+            return None;
+        }
+        Some(Word::Stdio) => (Word::Stdio, true),
+        Some(Word::Http) => (Word::Http, true),
+        None if has_command || !has_url => (Word::Stdio, false),
+        None => (Word::Http, false),
+    };
+    let missing = |text: &str| section.reading.fault(Fault::error("missing-key", text).at(section.own_place()));
+    match (kind, has_command, has_url) {
+        (_, true, true) => missing("an upstream has either `command` or `url`, and this one has both"),
+        (Word::Stdio, false, _) if said => missing("an upstream with transport `stdio` needs `command`"),
+        (Word::Http, _, false) => missing("an upstream with transport `http` needs `url`"),
+        (Word::Stdio, false, _) => missing("an upstream needs `command` or `url`"),
+        _ => {}
+    }
+    let foreign = if kind == Word::Stdio { http_only } else { stdio_only };
+    for key in foreign {
+        let text = format!("`{key}` has no meaning for an upstream of this transport");
+        section.reading.fault(Fault::error("useless-key", text).at(section.place(key)));
+    }
+    if kind == Word::Stdio { stdio } else { http }
+}
+
+fn present(section: &Section<'_>, keys: &[&'static str]) -> Vec<&'static str> {
+    keys.iter().copied().filter(|key| section.has(key)).collect()
+}
+
+fn stdio(section: &mut Section<'_>, inherit: &[Glob]) -> Option<Transport> {
+    let no_nul =
+        |text: &str| if text.contains('\0') { Err("a NUL byte cannot be passed on") } else { Ok(text.to_owned()) };
+    let command = section.parse("command", |text| match text.trim() {
+        "" => Err("expected a program".to_owned()),
+        _ => no_nul(text).map_err(str::to_owned),
+    });
+    let reads_reference = section.refers("args");
+    let args = section.list("args", "[\"--verbose\"]").unwrap_or_default();
+    if reads_reference
+        && command.iter().chain(&args).any(|word| is_shell(word))
+        && args.iter().any(|arg| takes_commands(arg))
+    {
+        let text = "a reference stands among the arguments of a shell that reads commands from them (`-c`): in its text, whatever the \
+                    value holds is a command";
+        let fault = Fault::warning("shell-variable", text).at(section.place("args"));
+        section.reading.doubt(fault.hint("pass the value in `env`, and write \"$NAME\" in the text of the shell"));
+    }
+    if args.iter().any(|arg| arg.contains('\0')) {
+        section.wrong("args", "a NUL byte cannot be passed on");
+    }
+    let cwd = section.parse("cwd", |text| match text {
+        "" => Err("expected a folder".to_owned()),
+        text => no_nul(text).map(PathBuf::from).map_err(str::to_owned),
+    });
+    let declared = section.pairs("env");
+    for (name, value) in &declared {
+        let why = match () {
+            () if name.is_empty() => "the name of a variable is empty",
+            () if name.contains('=') => "the name of a variable cannot hold `=`",
+            () if name.contains('\0') || value.contains('\0') => "a NUL byte cannot be passed on",
+            () => continue,
+        };
+        wrong_name(section, "env", name, why);
+    }
+    let own = globs(section, "env_inherit");
+    let env = section.reading.environment.child(own.as_deref().unwrap_or(inherit), declared);
+    Some(Transport::Stdio { command: command?, args, env, cwd })
+}
+
+fn http(section: &mut Section<'_>, url_keys: &[&'static str], url_key: &'static str) -> Option<Transport> {
+    let mut url = None;
+    for key in url_keys {
+        let found = section.parse(key, self::url);
+        if *key == url_key {
+            url = found;
+        } else if found.is_some() {
+            section.wrong(key, &format!("`{url_key}` is there too"));
+        }
+    }
+    let mut headers = HeaderMap::new();
+    for (name, value) in section.pairs("headers") {
+        let Ok(header) = HeaderName::from_bytes(name.as_bytes()) else {
+            wrong_name(section, "headers", &name, "a header's name has letters, digits, `-` and `_` alone");
+            continue;
+        };
+        if OWN.contains(&header.as_str()) || header.as_str().starts_with("mcp-param-") {
+            wrong_name(section, "headers", &name, &format!("`{header}` is set by the gateway itself"));
+        }
+        match HeaderValue::from_str(&value) {
+            Ok(mut value) => {
+                value.set_sensitive(true);
+                headers.insert(header, value);
+            }
+            Err(_) => {
+                wrong_name(section, "headers", &name, &format!("the value of `{header}` cannot be sent in a header"))
+            }
+        }
+    }
+    Some(Transport::Http { url: url?, headers })
+}
+
+/// Reports a member of the table at `key` by its name, which is shown, and never with its value.
+fn wrong_name(section: &Section<'_>, key: &str, name: &str, why: &str) {
+    let mut path = section.at(key);
+    path.push(name.to_owned());
+    // Whoever has the two mixed up, or wrote both into one, has a secret in the name.
+    let holds_value = name.len() > 64 || name.contains(['=', ':']) || SCHEMES.iter().any(|scheme| begins(name, scheme));
+    let (place, shown) = match holds_value {
+        false => (section.reading.place(&path, Part::Key), format!("`{name}`")),
+        true => (section.place(key), "a name".to_owned()),
+    };
+    let text = format!("{shown} in `{}` cannot be used", section.at(key).join("."));
+    section.reading.fault(Fault::error("bad-value", text).at(place).label(why));
+}
+
+fn begins(text: &str, with: &str) -> bool {
+    text.get(..with.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(with))
+}
+
+/// Nothing of the text is repeated in an error: it may hold a key.
+fn url(text: &str) -> Result<Uri, String> {
+    let url: Uri = text.parse().map_err(|_| "expected a URL such as \"https://example.com/mcp\"".to_owned())?;
+    let authority = url.authority().ok_or_else(|| "expected a URL that begins with http:// or https://".to_owned())?;
+    match url.scheme_str() {
+        Some("http" | "https") if authority.as_str().contains('@') => {
+            Err("a name and password in a URL are not sent; use headers = { Authorization = \"Basic …\" }".to_owned())
+        }
+        Some("http" | "https") if !authority.host().is_empty() => Ok(url),
+        _ => Err("expected a URL that begins with http:// or https://".to_owned()),
+    }
+}
+
+/// A list of patterns.
+pub(crate) fn globs(section: &mut Section<'_>, key: &'static str) -> Option<Vec<Glob>> {
+    let patterns = section.list(key, "[\"NAME\", \"PREFIX_*\"]")?;
+    for (index, pattern) in patterns.iter().enumerate() {
+        if pattern.is_empty() || pattern.contains(['[', ']', '{', '}', '\\']) || pattern.contains(char::is_whitespace) {
+            section.wrong_item(key, index, "a pattern is made of names, `*` and `?`");
+        }
+    }
+    Some(patterns.iter().map(|pattern| Glob::new(pattern)).collect())
+}

@@ -1,0 +1,104 @@
+//! Which files are read, and how: regular ones, of a bounded size.
+
+use std::fs::OpenOptions;
+use std::io::Read;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::OFlags;
+
+use crate::secrets::private;
+
+use super::environment::Environment;
+
+/// Larger than any configuration that a person keeps.
+const MOST_BYTES: u64 = 1 << 20;
+/// Larger than any secret.
+const SECRET_BYTES_MAX: u64 = 64 << 10;
+
+/// The files that are read: those named; else `$TRUNKLINE_CONFIG`; else the first that is there.
+pub fn find(named: &[PathBuf], environment: &Environment) -> Vec<PathBuf> {
+    if !named.is_empty() {
+        return named.to_vec();
+    }
+    if let Some(path) = environment.get("TRUNKLINE_CONFIG").filter(|path| !path.is_empty()) {
+        return vec![PathBuf::from(path)];
+    }
+    let of = |name: &str| environment.get(name).filter(|path| !path.is_empty()).map(PathBuf::from);
+    let user = of("XDG_CONFIG_HOME").or_else(|| of("HOME").map(|home| home.join(".config")));
+    let places = [Some(PathBuf::from("trunkline.toml")), user.map(|user| user.join("trunkline/config.toml"))];
+    // What is there but cannot be used must be said, so only what is absent is passed over.
+    places.into_iter().flatten().find(|path| path.symlink_metadata().is_ok()).into_iter().collect()
+}
+
+/// What a file that a reference names holds.
+pub(crate) struct Secret {
+    pub(crate) text: String,
+    /// What should be mended about the file.
+    pub(crate) doubt: Option<String>,
+}
+
+/// What a file that a reference names holds. It may be a link, and root's own: so are secrets mounted. Never a pipe or a device.
+pub(crate) fn secret(path: &Path) -> Result<Secret, String> {
+    let text = private::off_the_workers(|| read_bounded(path, SECRET_BYTES_MAX))?;
+    Ok(Secret { text, doubt: doubt(path) })
+}
+
+/// Who else may change the file, or put another in its place, or read it where that is not the mount's own doing.
+fn doubt(path: &Path) -> Option<String> {
+    let real = path.canonicalize().ok()?;
+    let seen = real.metadata().ok()?;
+    let mend = "take their rights away (chmod go-w)";
+    if seen.mode() & 0o022 != 0 {
+        return Some(format!("others can write it; {mend}"));
+    }
+    // The folder of the link and that of the file: who can write either decides what is read.
+    for folder in [path.parent(), real.parent()].into_iter().flatten() {
+        let mode = folder.metadata().map(|seen| seen.mode()).unwrap_or_default();
+        // In a folder such as /tmp nobody but its owner can take a file away.
+        if mode & 0o022 != 0 && mode & 0o1000 == 0 {
+            return Some(format!("others can write its folder {}; {mend}", folder.display()));
+        }
+    }
+    let is_read_only =
+        rustix::fs::statvfs(&real).is_ok_and(|mount| mount.f_flag.contains(rustix::fs::StatVfsMountFlags::RDONLY));
+    (seen.mode() & 0o004 != 0 && !is_read_only)
+        .then(|| "all can read it; take their rights away (chmod o-r), or mount it read-only".to_owned())
+}
+
+/// The text of a file; an error says why there is none.
+pub(crate) fn read(path: &Path) -> Result<String, String> {
+    read_bounded(path, MOST_BYTES)
+}
+
+fn read_bounded(path: &Path, most: u64) -> Result<String, String> {
+    // Looked at before it is opened, which some devices would act on; and again, since another may bear the name by then. A pipe
+    // is not waited for.
+    if !path.metadata().map_err(|error| said(&error))?.is_file() {
+        return Err("it is not a regular file".to_owned());
+    }
+    let flags = (OFlags::NONBLOCK | OFlags::CLOEXEC).bits().cast_signed();
+    let file = OpenOptions::new().read(true).custom_flags(flags).open(path).map_err(|error| said(&error))?;
+    if !file.metadata().map_err(|error| said(&error))?.is_file() {
+        return Err("it is not a regular file".to_owned());
+    }
+    let mut bytes = Vec::new();
+    file.take(most + 1).read_to_end(&mut bytes).map_err(|error| said(&error))?;
+    if bytes.len() as u64 > most {
+        return Err(match most >> 20 {
+            0 => format!("it is larger than {} KiB", most >> 10),
+            mebibytes => format!("it is larger than {mebibytes} MiB"),
+        });
+    }
+    let text = String::from_utf8(bytes).map_err(|_| "it is not UTF-8 text".to_owned())?;
+    // A byte order mark is what some editors put there, and no part of the text.
+    Ok(text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text))
+}
+
+fn said(error: &std::io::Error) -> String {
+    match error.kind() {
+        std::io::ErrorKind::NotFound => "there is no such file".to_owned(),
+        std::io::ErrorKind::PermissionDenied => "it may not be read".to_owned(),
+        _ => error.to_string(),
+    }
+}

@@ -1,0 +1,198 @@
+//! A host's JSON file as a tree of values with their places; comments and trailing commas are taken.
+
+use std::collections::HashSet;
+use std::fmt;
+use std::ops::Range;
+
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde_json::value::RawValue;
+
+use super::node::{DEPTH_MAX, ENTRIES_MAX, Node, Shape};
+use crate::steps;
+
+/// A syntax error and where it stands.
+pub(crate) struct Syntax {
+    pub(crate) at: Range<usize>,
+    pub(crate) text: String,
+}
+
+/// The upstreams of a host's file, as one table `mcpServers`. All else in the file is the host's.
+pub(crate) fn parse(text: &str) -> Result<Node, Syntax> {
+    let plain = without_comments(text);
+    let root: Object<'_> = from_str(&plain, &plain)?;
+    for name in ["mcpServers", "servers"] {
+        if let Some((key, raw)) = root.0.iter().find(|(key, _)| key == name) {
+            let node = node(&plain, raw, key_span(&plain, key, raw), 0)?;
+            return Ok(Node { shape: Shape::Table(vec![("mcpServers".to_owned(), node)]), ..Node::default() });
+        }
+    }
+    Err(Syntax {
+        at: 0..1,
+        text: "expected an object `mcpServers` or `servers`: JSON is read as a host's file".to_owned(),
+    })
+}
+
+/// An object in file order; the values are pieces of the text.
+struct Object<'a>(Vec<(String, &'a RawValue)>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Object<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Entries;
+        impl<'de> Visitor<'de> for Entries {
+            type Value = Object<'de>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut entries: Vec<(String, &RawValue)> = Vec::new();
+                let mut known = HashSet::new();
+                while let Some((key, value)) = map.next_entry::<String, &RawValue>()? {
+                    if !known.insert(key.clone()) {
+                        return Err(serde::de::Error::custom(format!("the key `{key}` stands here twice")));
+                    }
+                    if known.len() > ENTRIES_MAX {
+                        return Err(serde::de::Error::custom(format!("more than {ENTRIES_MAX} keys stand here")));
+                    }
+                    entries.push((key, value));
+                }
+                Ok(Object(entries))
+            }
+        }
+        deserializer.deserialize_map(Entries)
+    }
+}
+
+/// One value. `raw` is a piece of `text`, so its place is the distance of their beginnings.
+fn node(text: &str, raw: &RawValue, key: Range<usize>, depth: usize) -> Result<Node, Syntax> {
+    let span = span_in(text, raw.get());
+    if depth > DEPTH_MAX {
+        return Err(Syntax { at: span, text: "this is nested too deep".to_owned() });
+    }
+    let shape = match raw.get().as_bytes().first() {
+        Some(b'{') => {
+            let object: Object<'_> = from_str(text, raw.get())?;
+            let mut entries = Vec::new();
+            for (name, raw) in object.0.into_iter().filter(|(_, raw)| raw.get() != "null") {
+                let key = key_span(text, &name, raw);
+                entries.push((name, node(text, raw, key, depth + 1)?));
+            }
+            Shape::Table(entries)
+        }
+        Some(b'[') => {
+            let items: Vec<&RawValue> = from_str(text, raw.get())?;
+            if items.len() > ENTRIES_MAX {
+                return Err(Syntax { at: span, text: format!("more than {ENTRIES_MAX} items stand here") });
+            }
+            let item = |raw: &&RawValue| node(text, raw, span_in(text, raw.get()), depth + 1);
+            Shape::List(items.iter().map(item).collect::<Result<_, _>>()?)
+        }
+        Some(b'"') => Shape::Text(from_str(text, raw.get())?),
+        Some(b't' | b'f') => Shape::Bool(from_str(text, raw.get())?),
+        _ => match serde_json::from_str::<i64>(raw.get()) {
+            Ok(number) => Shape::Integer(number),
+            Err(_) => Shape::Float(from_str(text, raw.get())?),
+        },
+    };
+    Ok(Node { key, span, shape })
+}
+
+fn from_str<'a, T: Deserialize<'a>>(text: &str, piece: &'a str) -> Result<T, Syntax> {
+    steps::add(piece.len());
+    serde_json::from_str(piece).map_err(|error| {
+        let start = span_in(text, piece).start;
+        let line: usize = piece.split_inclusive('\n').take(error.line().saturating_sub(1)).map(str::len).sum();
+        let at = (start + line + error.column().saturating_sub(1)).min(text.len());
+        // The position is shown by the excerpt; serde_json's own would be that of the piece.
+        let said = error.to_string();
+        Syntax { at: at..at + 1, text: said.split(" at line ").next().unwrap_or_default().to_owned() }
+    })
+}
+
+fn span_in(text: &str, piece: &str) -> Range<usize> {
+    let start = (piece.as_ptr() as usize).saturating_sub(text.as_ptr() as usize).min(text.len());
+    start..(start + piece.len()).min(text.len())
+}
+
+/// The place of a key: the text in quotes right before its value; an empty one where it is written with
+/// escapes.
+fn key_span(text: &str, key: &str, raw: &RawValue) -> Range<usize> {
+    let value = span_in(text, raw.get()).start;
+    let quoted = format!("\"{key}\"");
+    let before = text[..value].trim_end().strip_suffix(':').map(str::trim_end);
+    match before.and_then(|before| before.strip_suffix(&quoted)) {
+        Some(rest) => rest.len()..rest.len() + quoted.len(),
+        None => value..value,
+    }
+}
+
+/// Comments and trailing commas as spaces, so that every place stays what it was.
+fn without_comments(text: &str) -> String {
+    let mut out = text.as_bytes().to_vec();
+    steps::add(out.len());
+    let (mut at, mut comma) = (0, None);
+    while at < out.len() {
+        let rest = &text.as_bytes()[at..];
+        let (length, blank) = match rest[0] {
+            b'"' => (string_length(rest), false),
+            b'/' if rest.starts_with(b"//") => (memchr::memchr(b'\n', rest).unwrap_or(rest.len()), true),
+            b'/' if rest.starts_with(b"/*") => {
+                (memchr::memmem::find(&rest[2..], b"*/").map_or(rest.len(), |end| end + 4), true)
+            }
+            _ => (1, false),
+        };
+        match rest[0] {
+            _ if blank => out[at..at + length].iter_mut().filter(|byte| **byte != b'\n').for_each(|byte| *byte = b' '),
+            b',' => comma = Some(at),
+            b']' | b'}' => {
+                if let Some(comma) = comma.take() {
+                    out[comma] = b' ';
+                }
+            }
+            byte if byte.is_ascii_whitespace() => {}
+            _ => comma = None,
+        }
+        at += length;
+    }
+    // Only whole comments and single ASCII bytes were replaced, so it is UTF-8 still.
+    String::from_utf8(out).unwrap_or_else(|_| text.to_owned())
+}
+
+fn string_length(text: &[u8]) -> usize {
+    let mut at = 1;
+    while at < text.len() && text[at] != b'"' {
+        at += if text[at] == b'\\' { 2 } else { 1 };
+    }
+    (at + 1).min(text.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_stand_where_they_stand() {
+        let text = "// é\n{ \"x\": 1, \"servers\": {\n  \"a.b\": { \"command\": \"npx\", /* , } */ \"args\": [\"//x\", 2.5, true,], },\n} }";
+        let root = parse(text).map_err(|fault| fault.text).unwrap();
+        let Shape::Table(top) = &root.shape else { panic!() };
+        let Shape::Table(entries) = &top[0].1.shape else { panic!() };
+        let (name, entry) = &entries[0];
+        assert_eq!((name.as_str(), &text[entry.key.clone()]), ("a.b", "\"a.b\""));
+        let Shape::Table(fields) = &entry.shape else { panic!() };
+        assert_eq!(&text[fields[0].1.span.clone()], "\"npx\"");
+        let Shape::List(items) = &fields[1].1.shape else { panic!() };
+        assert_eq!(items.iter().map(|item| &text[item.span.clone()]).collect::<Vec<_>>(), ["\"//x\"", "2.5", "true"]);
+        assert_eq!(items[0].shape, Shape::Text("//x".to_owned()));
+    }
+
+    #[test]
+    fn faults_have_a_place() {
+        let fault = |text: &str| parse(text).map_err(|fault| (fault.at.start, fault.text)).unwrap_err();
+        assert_eq!(fault("{}").0, 0);
+        assert_eq!(fault("{\"mcpServers\": {\"a\": {\n\"x\" 1}}}").0, 27);
+        assert!(fault("{\"mcpServers\": {\"a\": {}, \"a\": {}}}").1.contains("twice"));
+        assert!(fault(&format!("{{\"servers\": {}1{}}}", "[".repeat(99), "]".repeat(99))).1.contains("deep"));
+        for text in ["", "[", "{\"mcpServers\": /*", "{\"mcpServers\": 1,,}", "\"", "{\"mcpServers\": {\"a\": \"\\"] {
+            assert!(parse(text).is_err(), "{text}");
+        }
+    }
+}

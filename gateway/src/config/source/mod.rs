@@ -1,0 +1,18 @@
+//! Sources of configuration: files, the environment and flags as trees of values with their places.
+
+// Which files are read, and how: regular ones, of a bounded size.
+pub mod file;
+// A host's JSON file as a tree of values with their places; comments and trailing commas are taken.
+mod json;
+// A TOML file as a tree of values with their places.
+pub(crate) mod toml;
+// The environment of the process: a snapshot, what children inherit of it, and the overrides in it.
+mod environment;
+// One source of configuration: a tree of values, each with where it stands; a figment provider.
+pub(crate) mod node;
+// `${VAR}`, `${VAR:-default}`, `${VAR:?message}`, `${file:/path}` and `$$` in texts: one pass, pure.
+pub(crate) mod expand;
+
+pub use environment::Environment;
+pub(crate) use file::read;
+pub(crate) use json::parse;

@@ -1,0 +1,134 @@
+//! One source of configuration: a tree of values, each with where it stands; a figment provider.
+
+use std::ops::Range;
+use std::path::PathBuf;
+
+use figment::value::{Dict, Map, Value};
+use figment::{Error, Metadata, Profile, Provider};
+
+use crate::config::fault::{Place, excerpt};
+use crate::steps;
+
+/// The most keys of one table, and items of one list: more than any configuration that a person keeps.
+pub(crate) const ENTRIES_MAX: usize = 2048;
+/// The deepest that tables and lists lie in one another.
+pub(crate) const DEPTH_MAX: usize = 32;
+
+/// One source: a file, an environment variable, a flag, or what is built in.
+#[derive(Debug)]
+pub(crate) struct Source {
+    pub(crate) origin: Origin,
+    /// The whole text, for excerpts; empty where there is none.
+    pub(crate) text: String,
+    pub(crate) root: Node,
+}
+
+/// What kind of source.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Origin {
+    File(PathBuf),
+    Variable(String),
+    Flag(&'static str),
+    Builtin,
+}
+
+/// One value, the bytes of its key, and its own.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Node {
+    pub(crate) key: Range<usize>,
+    pub(crate) span: Range<usize>,
+    pub(crate) shape: Shape,
+}
+
+/// What a value is, in file order.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Shape {
+    Bool(bool),
+    Integer(i64),
+    Float(f64),
+    Text(String),
+    List(Vec<Node>),
+    Table(Vec<(String, Node)>),
+}
+
+impl Default for Shape {
+    fn default() -> Self {
+        Self::Table(Vec::new())
+    }
+}
+
+impl Source {
+    /// A source of a single text at `path`.
+    pub(crate) fn single(origin: Origin, path: &[String], text: String) -> Self {
+        let mut root = Node { shape: Shape::Text(text), ..Node::default() };
+        for name in path.iter().rev() {
+            root = Node { shape: Shape::Table(vec![(name.clone(), root)]), ..Node::default() };
+        }
+        Self { origin, text: String::new(), root }
+    }
+
+    /// The value at `path`, where this source has one.
+    pub(crate) fn node(&self, path: &[String]) -> Option<&Node> {
+        path.iter().try_fold(&self.root, |node, name| match &node.shape {
+            Shape::Table(entries) => {
+                steps::add(entries.len());
+                entries.iter().find(|(key, _)| key == name).map(|(_, node)| node)
+            }
+            Shape::List(items) => items.get(name.parse::<usize>().ok()?),
+            _ => None,
+        })
+    }
+
+    /// Where `mark` stands, for a person; `open` are the pieces of its line that may be shown.
+    pub(crate) fn place(&self, mark: Range<usize>, open: &[Range<usize>]) -> Option<Place> {
+        match &self.origin {
+            Origin::File(path) => {
+                Some(Place::File { path: path.display().to_string(), excerpt: excerpt(&self.text, mark, open) })
+            }
+            Origin::Variable(name) => Some(Place::Variable(name.clone())),
+            Origin::Flag(name) => Some(Place::Flag(name)),
+            Origin::Builtin => None,
+        }
+    }
+}
+
+impl Node {
+    /// Whether this is a single value: one that holds others may hold a secret.
+    pub(crate) fn is_single(&self) -> bool {
+        !matches!(self.shape, Shape::List(_) | Shape::Table(_))
+    }
+
+    fn value(&self) -> Value {
+        match &self.shape {
+            Shape::Bool(value) => Value::from(*value),
+            Shape::Integer(value) => Value::from(*value),
+            Shape::Float(value) => Value::from(*value),
+            Shape::Text(value) => Value::from(value.as_str()),
+            Shape::List(items) => Value::from(items.iter().map(Self::value).collect::<Vec<_>>()),
+            Shape::Table(entries) => Value::from(dict(entries)),
+        }
+    }
+}
+
+impl Provider for Source {
+    fn metadata(&self) -> Metadata {
+        Metadata::named(match &self.origin {
+            Origin::File(path) => path.display().to_string(),
+            Origin::Variable(name) => name.clone(),
+            Origin::Flag(name) => (*name).to_owned(),
+            Origin::Builtin => "built in".to_owned(),
+        })
+    }
+
+    fn data(&self) -> Result<Map<Profile, Dict>, Error> {
+        let entries = match &self.root.shape {
+            Shape::Table(entries) => dict(entries),
+            _ => Dict::new(),
+        };
+        Ok(Profile::Default.collect(entries))
+    }
+}
+
+fn dict(entries: &[(String, Node)]) -> Dict {
+    entries.iter().map(|(key, node)| (key.clone(), node.value())).collect()
+}

@@ -1,0 +1,155 @@
+//! What the headers of a request say, found in one walk: each look-up in the map costs as much as several steps of it.
+
+use crate::health::chain;
+use crate::protocol::http::headers;
+use crate::protocol::http::headers::{Mcp, Told};
+use http::{HeaderMap, HeaderName, HeaderValue};
+
+/// The headers of a request, as far as they say something here.
+#[derive(Debug)]
+pub(crate) struct Heads<'a> {
+    map: &'a HeaderMap,
+    /// What the body must agree with.
+    pub(crate) mcp: Mcp<'a>,
+    content_type: Told<'a>,
+    content_length: Option<&'a HeaderValue>,
+    session: Option<&'a HeaderValue>,
+    /// Whether the client says that it reads streams; `None` where it says nothing of what it reads.
+    takes_streams: Option<bool>,
+    /// Whether a gateway asks.
+    pub(crate) is_of_gateway: bool,
+    has_params: bool,
+}
+
+impl<'a> Heads<'a> {
+    /// What these headers say.
+    pub(crate) fn of(map: &'a HeaderMap) -> Self {
+        let mut heads = Self {
+            map,
+            mcp: Mcp::default(),
+            content_type: Told::default(),
+            content_length: None,
+            session: None,
+            takes_streams: None,
+            is_of_gateway: false,
+            has_params: false,
+        };
+        map.iter().for_each(|(name, value)| heads.note(name, value));
+        heads
+    }
+
+    fn note(&mut self, name: &HeaderName, value: &'a HeaderValue) {
+        match name.as_str() {
+            "content-type" => self.content_type.note(value),
+            "content-length" => _ = self.content_length.get_or_insert(value),
+            "accept" => self.takes_streams = Some(self.takes_streams == Some(true) || names_streams(value)),
+            "mcp-protocol-version" => self.mcp.version.note(value),
+            "mcp-session-id" => _ = self.session.get_or_insert(value),
+            "mcp-method" => self.mcp.method.note(value),
+            "mcp-name" => self.mcp.name.note(value),
+            name if name == chain::VIA => self.is_of_gateway = true,
+            name => self.has_params |= name.starts_with(headers::PARAM_PREFIX),
+        }
+    }
+
+    /// The headers themselves.
+    pub(crate) fn map(&self) -> &'a HeaderMap {
+        self.map
+    }
+
+    /// What `MCP-Protocol-Version` says.
+    pub(crate) fn version(&self) -> Option<&'a str> {
+        self.mcp.version.first().map(|value| value.to_str().unwrap_or("unreadable"))
+    }
+
+    /// Whether the client reads streams; one that does not say so is taken to.
+    pub(crate) fn takes_streams(&self) -> bool {
+        self.takes_streams.unwrap_or(true)
+    }
+
+    /// Whether the body is said to be JSON, once.
+    pub(crate) fn is_json(&self) -> bool {
+        let Some(value) = self.content_type.only() else { return false };
+        // As nearly all say it.
+        if value == "application/json" {
+            return true;
+        }
+        let kind = value.as_bytes().split(|byte| *byte == b';').next().unwrap_or_default();
+        kind.trim_ascii().eq_ignore_ascii_case(b"application/json")
+    }
+
+    /// How long the body is, where that is said.
+    pub(crate) fn content_length(&self) -> Option<usize> {
+        self.content_length?.to_str().ok()?.parse().ok()
+    }
+
+    /// The session id that the request names.
+    pub(crate) fn named(&self) -> Option<&'a str> {
+        self.session.map(|value| value.to_str().unwrap_or_default())
+    }
+
+    /// The `Mcp-Param-*` headers.
+    pub(crate) fn params(&self) -> Box<[(HeaderName, HeaderValue)]> {
+        if !self.has_params {
+            return Box::default();
+        }
+        let params = self.map.iter().filter(|(name, _)| name.as_str().starts_with(headers::PARAM_PREFIX));
+        params.map(|(name, value)| (name.clone(), value.clone())).collect()
+    }
+}
+
+/// Whether an `Accept` names event streams.
+fn names_streams(value: &HeaderValue) -> bool {
+    // As nearly all say it, in the order of the specification.
+    value == "application/json, text/event-stream"
+        || value
+            .to_str()
+            .is_ok_and(|text| ["text/event-stream", "text/*", "*/*"].iter().any(|kind| text.contains(kind)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What one says of these headers.
+    fn said<T>(headers: &[(&'static str, &'static str)], ask: impl Fn(&Heads<'_>) -> T) -> T {
+        let mut map = HeaderMap::new();
+        for (name, value) in headers {
+            map.append(*name, HeaderValue::from_static(value));
+        }
+        ask(&Heads::of(&map))
+    }
+
+    #[test]
+    fn a_kind_is_json_where_it_is_said_once() {
+        let is_json = |headers: &[_]| said(headers, |heads| heads.is_json());
+        assert!(is_json(&[("content-type", "Application/JSON ; charset=utf-8")]));
+        assert!(!is_json(&[]) && !is_json(&[("content-type", "text/plain")]));
+        assert!(!is_json(&[("content-type", "application/json"), ("content-type", "application/json")]));
+    }
+
+    #[test]
+    fn a_client_that_does_not_say_what_it_reads_reads_streams() {
+        let takes = |headers: &[_]| said(headers, |heads| heads.takes_streams());
+        assert!(takes(&[]) && takes(&[("accept", "application/json"), ("accept", "text/event-stream;q=0.1")]));
+        assert!(takes(&[("accept", "*/*"), ("accept", "application/json")]) && takes(&[("accept", "a, text/*")]));
+        assert!(!takes(&[("accept", "application/json")]));
+    }
+
+    #[test]
+    fn of_a_header_that_stands_twice_the_first_counts_or_none() {
+        let twice = [("mcp-protocol-version", "2025-06-18"), ("mcp-protocol-version", "2026-07-28")];
+        assert_eq!(said(&twice, |heads| heads.version().map(str::to_owned)).as_deref(), Some("2025-06-18"));
+        let twice =
+            [("mcp-session-id", "a"), ("content-length", "7"), ("mcp-session-id", "b"), ("content-length", "8")];
+        let first = said(&twice, |heads| (heads.named() == Some("a"), heads.content_length()));
+        assert_eq!(first, (true, Some(7)));
+    }
+
+    #[test]
+    fn the_headers_of_arguments_and_of_other_gateways_are_seen() {
+        let all = [("mcp-param-a", "1"), ("x", "2"), ("mcp-param-b", "3"), ("trunkline-via", "4")];
+        assert_eq!(said(&all, |heads| (heads.params().len(), heads.is_of_gateway)), (2, true));
+        assert_eq!(said(&all[1..2], |heads| (heads.params().len(), heads.is_of_gateway)), (0, false));
+    }
+}

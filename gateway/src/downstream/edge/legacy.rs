@@ -1,0 +1,180 @@
+//! Handshake clients: what a frame of a session means, whichever transport it came by.
+
+use super::Edge;
+use super::client_era::invalid;
+use crate::call::refusal::{Reason, Refusal};
+use crate::call::reply::Reply;
+use crate::call::{Call, LogLevel};
+use crate::downstream::questions::{Dialogue, LiveQuestions};
+use crate::downstream::response::ResponseEncoder;
+use crate::downstream::running::RunningCall;
+use crate::downstream::session::client::{Session, Stage};
+use crate::downstream::session::{SUBSCRIPTIONS_MAX, Subscribing, nothing};
+use crate::protocol::frame::Method;
+use crate::protocol::frame::message::{Body, Id};
+use crate::protocol::input;
+use crate::protocol::meta::Meta;
+use crate::protocol::value::{Key, Object};
+use bytes::Bytes;
+use std::sync::Arc;
+
+/// What a request's transport leaves of the ways to its client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stream {
+    /// Questions can be put on the request's own stream.
+    Taken,
+    /// The client reads a single answer, and nothing before it.
+    Refused,
+}
+
+/// Makes the call of a session's request; what is refused here is answered like any other call.
+pub(crate) fn request(
+    edge: &Arc<Edge>,
+    session: &Arc<Session>,
+    stream: Stream,
+    (id, method, params, meta): (Id, Method, Object, Meta),
+) -> RunningCall {
+    session.touch();
+    session.reach(Stage::Used);
+    let token_is_sound = meta.token_is_sound();
+    let mute = mute(session, stream);
+    let mut call = call(session, method, own(params), meta.rest, meta.progress_token.is_some());
+    if mute.is_some() {
+        call.caller = session.mute_caller().clone();
+    }
+    let mut asked = ResponseEncoder::of(id, &call, meta.progress_token).in_dialect(session.is_dialect);
+    asked.mute = mute;
+    let dialogue = call.method.is_long().then(|| Box::new(LiveQuestions::new(session, &call)));
+    let open = match session.open.enter(&asked.id) {
+        Ok(open) => open,
+        Err(refusal) => {
+            if refusal.reason == Reason::Busy {
+                edge.refusals.turn_away("calls", &"the limit for one client is reached");
+            }
+            return RunningCall::refused(edge, asked, refusal);
+        }
+    };
+    let reply = if token_is_sound {
+        answer(edge, session, call)
+    } else {
+        Err(invalid("`progressToken` must be an integer or a string of at most 1024 bytes"))
+    };
+    let reply = reply.unwrap_or_else(|refusal| Reply::refuse(asked.revision, refusal));
+    let running = RunningCall::new(edge, asked, reply, Some(open));
+    match dialogue {
+        Some(asking) => running.asking(Dialogue::Live(asking)),
+        None => running,
+    }
+}
+
+/// Why nothing can be asked on the stream of a request, as the end of a sentence.
+fn mute(session: &Session, stream: Stream) -> Option<&'static str> {
+    match stream {
+        _ if !session.lasts => {
+            Some("and a client without a session cannot be asked (`server.session.required = false`)")
+        }
+        Stream::Refused => {
+            Some("and this client cannot be asked: its request takes no event stream (`Accept: text/event-stream`)")
+        }
+        Stream::Taken => None,
+    }
+}
+
+/// Parameters without what only stateless clients can say: it would be taken for an answer to a question.
+fn own(params: Object) -> Object {
+    if params.get(Key::InputResponses).is_none() && params.get(Key::RequestState).is_none() {
+        return params;
+    }
+    input::retry(&params, &[], None)
+}
+
+/// Takes a response: an answer to a question of ours, or nobody's.
+pub(crate) fn response(session: &Session, id: Option<&Id>, body: Body) {
+    session.touch();
+    session.outgoing.answer(id, body);
+}
+
+/// Takes a session's notification.
+pub(crate) fn notification(edge: &Edge, session: &Session, method: Method, params: Object, meta: Meta) {
+    session.touch();
+    match method {
+        Method::Cancelled => {
+            // Of a call that has ended, or never was: that is a race, not a fault.
+            if let Some(id) = params.get(Key::RequestId) {
+                session.open.cancel(id);
+            }
+        }
+        // What belongs to this hop alone.
+        Method::Initialized => session.reach(Stage::Initialized),
+        Method::Progress => {}
+        method => {
+            let call = Call { is_notification: true, ..call(session, method, params, meta.rest, false) };
+            drop(edge.call(call));
+        }
+    }
+}
+
+/// What the edge answers itself, and what goes on to the handler.
+fn answer(edge: &Edge, session: &Arc<Session>, call: Call) -> Result<Reply, Refusal> {
+    let revision = session.revision();
+    let empty = || Reply::complete(revision, nothing());
+    match &call.method {
+        Method::Ping => Ok(empty()),
+        Method::SetLevel => {
+            let level = call.params.get(Key::Level).and_then(LogLevel::parse);
+            let why = "`level` must be one of debug, info, notice, warning, error, critical, alert, emergency";
+            session.set_level(edge, level.ok_or_else(|| invalid(why))?);
+            Ok(empty())
+        }
+        Method::ResourcesSubscribe | Method::ResourcesUnsubscribe if !session.lasts => {
+            Err(Refusal::new(Reason::UnknownMethod, "subscriptions need a session, and this gateway issues none"))
+        }
+        Method::ResourcesSubscribe => {
+            let uri = uri(&call)?;
+            if session.notices.is_full() {
+                let why =
+                    format!("a session may be subscribed to {SUBSCRIPTIONS_MAX} resources; unsubscribe from some");
+                return Err(Refusal::new(Reason::Busy, why));
+            }
+            Ok(Reply::live(Subscribing::new(edge, session, uri)))
+        }
+        Method::ResourcesUnsubscribe => {
+            session.notices.forget(&uri(&call)?);
+            Ok(empty())
+        }
+        Method::Initialize => Err(Refusal::new(Reason::InvalidRequest, "this session is initialized already")),
+        method if is_foreign(method) => {
+            let why = format!("`{}` is not a method of revision {revision}", method.as_str());
+            Err(Refusal::new(Reason::UnknownMethod, why))
+        }
+        _ => Ok(edge.call(call)),
+    }
+}
+
+/// Methods that only later revisions have, or only the other side may ask.
+fn is_foreign(method: &Method) -> bool {
+    method.is_notification()
+        || matches!(
+            method,
+            Method::Discover | Method::Listen | Method::Sampling | Method::RootsList | Method::Elicitation
+        )
+}
+
+fn uri(call: &Call) -> Result<Arc<str>, Refusal> {
+    call.params.text(Key::Uri).map(Into::into).ok_or_else(|| invalid("`uri` must be a string"))
+}
+
+fn call(session: &Session, method: Method, params: Object, meta: Bytes, progress: bool) -> Call {
+    Call {
+        method,
+        params,
+        meta,
+        caller: session.caller.clone(),
+        progress,
+        log_level: session.level(),
+        is_notification: false,
+        param_headers: None,
+        public: None,
+        bound_to: None,
+    }
+}

@@ -1,0 +1,25 @@
+//! What every transport towards clients shares.
+
+// Handshake clients: what a frame of a session means, whichever transport it came by.
+pub(crate) mod legacy;
+// Stateless clients: each request carries its own revision and capabilities, and is judged alone.
+pub(crate) mod modern;
+// What every transport towards clients shares: the handler behind it, who we say we are, the task level.
+mod shared;
+// Legacy or modern: which kind of client speaks, seen from each frame anew.
+pub(crate) mod client_era;
+// The open calls of one client connection or session: where a cancellation finds the call it means.
+pub(crate) mod open_calls;
+// The handshake of legacy clients: `initialize` answered from what the gateway offers, in the client's revision.
+pub(crate) mod handshake;
+// A call under way, as whoever asks its client may act on it.
+mod call_context;
+// What the headers of a request say, found in one walk.
+mod heads;
+
+pub(crate) use legacy::Stream;
+
+pub(crate) use call_context::CallContext;
+pub(crate) use handshake::Asks;
+pub(crate) use heads::Heads;
+pub(crate) use shared::Edge;

@@ -1,0 +1,31 @@
+//! Streamable HTTP: one endpoint for both eras.
+
+// Streams of server-sent events, and what they are fed from.
+mod stream;
+// Streamable HTTP: one endpoint for both eras.
+mod service;
+// A request on its way to its response, as one future.
+mod answering;
+// JSON or a stream: decided late, when it is known what comes first.
+mod decide;
+// What every request to the endpoint shares.
+mod endpoint;
+// Handshake clients over HTTP: sessions by header, calls that outlive their connections.
+mod legacy;
+// Stateless clients over HTTP: the response's stream is the call.
+mod modern;
+// GET and DELETE: a session's streams and its end.
+mod ops;
+// POST: one frame, or an array of them, sorted by era and kind.
+mod post;
+// Reads a request's body: once, bounded, without a copy where it came in one piece.
+mod read;
+// The few shapes that responses have.
+mod respond;
+// What a POST waits for, and the response that it becomes: JSON, or a stream where that is not enough.
+mod work;
+
+pub use service::McpService;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,68 @@
+//! Streamable HTTP: one endpoint for both eras.
+
+use super::answering::Answering;
+use super::endpoint::Endpoint;
+use super::stream::Body;
+use crate::call::Handler;
+use crate::downstream::config::Config;
+use crate::downstream::listen::Arrival;
+use crate::memory::Refusals;
+use crate::memory::budget::Budget;
+use crate::runtime::Tasks;
+use crate::runtime::timer::late::passes;
+use bytes::Bytes;
+use http::{Request, Response};
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+/// The endpoint, as a `tower::Service`; clones are the same endpoint.
+#[derive(Clone)]
+pub struct McpService {
+    endpoint: Arc<Endpoint>,
+    /// The connection whose requests it answers, where that is known.
+    arrival: Option<Arrival>,
+}
+
+impl McpService {
+    /// An endpoint over a handler. Its sessions and what goes on without a connection live in `tasks`.
+    pub fn new(handler: Handler, config: Config, tasks: Tasks, room: (&Budget, &Refusals)) -> Self {
+        let endpoint = Arc::new(Endpoint::new(handler, config, tasks, room));
+        let swept = endpoint.clone();
+        endpoint.edge.tasks.spawn_until_end(async move {
+            loop {
+                passes(swept.sessions.sweep_interval()).await;
+                swept.sessions.sweep();
+            }
+        });
+        let closed = endpoint.clone();
+        endpoint.edge.tasks.spawn(async move {
+            closed.edge.tasks.ending().await;
+            // First of all: nobody can come back for them.
+            closed.edge.parked.close();
+        });
+        Self { endpoint, arrival: None }
+    }
+
+    /// The same endpoint, for the requests of one connection.
+    pub fn on(&self, arrival: &Arrival) -> Self {
+        Self { arrival: Some(arrival.clone()), ..self.clone() }
+    }
+}
+
+impl<B> tower::Service<Request<B>> for McpService
+where
+    B: http_body::Body<Data = Bytes, Error: Send> + Send + Unpin + 'static,
+{
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = Answering<B>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        Answering::new(self.endpoint.clone(), self.arrival.clone(), request)
+    }
+}

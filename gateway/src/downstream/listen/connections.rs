@@ -1,0 +1,269 @@
+//! The connections of clients: bounded in all, by share, and apart from these as long as nobody has shown a credential on them.
+
+use super::forwarded;
+use super::forwarded::Network;
+use crate::call::share::{Share, Tally, may_have};
+use http::HeaderMap;
+use std::collections::{BTreeMap, HashMap};
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio_util::sync::CancellationToken;
+
+/// The most connections at once.
+pub(crate) const CONNECTIONS_MAX: usize = 10_000;
+/// The most on which nobody has shown a credential yet.
+const STRANGERS_MAX: usize = 1024;
+
+/// The connections of one listener.
+#[derive(Debug)]
+pub struct Connections {
+    most: usize,
+    strangers_most: usize,
+    /// Whether a credential is asked for.
+    asks_credential: bool,
+    trusted: Vec<Network>,
+    table: Mutex<Table>,
+}
+
+#[derive(Debug, Default)]
+struct Table {
+    all: usize,
+    by: Tally,
+    /// How many are without a credential.
+    strangers: usize,
+    /// These by address, the oldest first, and what closes them.
+    by_address: HashMap<Share, BTreeMap<u64, CancellationToken>>,
+    opened: u64,
+}
+
+/// One connection, as those know it who answer its requests; clones are the same. It is counted until the last one is gone.
+#[derive(Debug, Clone)]
+pub struct Arrival(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    of: Arc<Connections>,
+    /// The address at its other end.
+    peer: IpAddr,
+    is_admitted: AtomicBool,
+    counted: Mutex<Counted>,
+    /// Cancelled where it is to make room.
+    closed: CancellationToken,
+}
+
+/// How a connection is counted besides in the sum of all.
+#[derive(Debug)]
+enum Counted {
+    Stranger(Share, u64),
+    Share(Share),
+    /// Of a trusted proxy: it may bear the requests of many.
+    InAllAlone,
+}
+
+impl Connections {
+    /// So many connections, which are fewer than [`CONNECTIONS_MAX`] where files are scarce. Without credentials they are shared by
+    /// address.
+    pub fn new(most: usize, asks_credential: bool, trusted: Vec<Network>) -> Arc<Self> {
+        let most = most.clamp(1, CONNECTIONS_MAX);
+        let strangers_most = (most / 4).clamp(1, STRANGERS_MAX);
+        Arc::new(Self { most, strangers_most, asks_credential, trusted, table: Mutex::default() })
+    }
+
+    /// So many connections on which nobody shows a credential: the oldest of the address that has the most makes room for the next one,
+    /// so that a new one is always taken.
+    pub(crate) fn of_probes(most: usize) -> Arc<Self> {
+        let (strangers_most, trusted) = (most, Vec::new());
+        Arc::new(Self { most, strangers_most, asks_credential: true, trusted, table: Mutex::default() })
+    }
+
+    /// A connection from an address; `None` where it finds no room.
+    pub fn enter(self: &Arc<Self>, peer: IpAddr) -> Option<Arrival> {
+        let closed = CancellationToken::new();
+        let mut table = self.lock();
+        let is_full = table.all >= self.most;
+        let counted = if self.asks_credential {
+            if is_full || table.strangers >= self.strangers_most {
+                // Whoever has a credential shows it at once, and is no stranger by then.
+                table.close_stranger();
+            }
+            if table.all >= self.most {
+                return None;
+            }
+            table.opened += 1;
+            let (share, number) = (Share::of_address(peer), table.opened);
+            table.by_address.entry(share.clone()).or_default().insert(number, closed.clone());
+            table.strangers += 1;
+            Counted::Stranger(share, number)
+        } else if is_full {
+            return None;
+        } else if self.is_trusted(peer) {
+            Counted::InAllAlone
+        } else {
+            let share = Share::of_address(peer);
+            table.count(&share, self.most)?;
+            Counted::Share(share)
+        };
+        table.all += 1;
+        let (is_admitted, counted) = (AtomicBool::new(!self.asks_credential), Mutex::new(counted));
+        Some(Arrival(Arc::new(Inner { of: self.clone(), peer, is_admitted, counted, closed })))
+    }
+
+    fn is_trusted(&self, peer: IpAddr) -> bool {
+        self.trusted.iter().any(|network| network.has(peer))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Table> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Table {
+    /// Counts one more of a share; `None` where it has its part.
+    fn count(&mut self, share: &Share, most: usize) -> Option<()> {
+        may_have(self.by.of(share), most - self.all.min(most)).then(|| self.by.add(share))
+    }
+
+    /// Closes the oldest connection without a credential, of the address that has the most of them.
+    fn close_stranger(&mut self) {
+        let most = self.by_address.iter().max_by_key(|(_, those)| those.len());
+        let oldest = most.and_then(|(share, those)| Some((share.clone(), *those.keys().next()?)));
+        if let Some(closed) = oldest.and_then(|(share, number)| self.take_stranger(&share, number)) {
+            self.all -= 1;
+            closed.cancel();
+        }
+    }
+
+    /// Takes a connection out of those without a credential, where it is one of them.
+    fn take_stranger(&mut self, share: &Share, number: u64) -> Option<CancellationToken> {
+        let those = self.by_address.get_mut(share)?;
+        let closed = those.remove(&number)?;
+        if those.is_empty() {
+            self.by_address.remove(share);
+        }
+        self.strangers -= 1;
+        Some(closed)
+    }
+}
+
+impl Arrival {
+    /// A credential was shown on it, or none is asked for: it is counted for this share from now on. False where that has its part.
+    pub(crate) fn admit(&self, share: &Share) -> bool {
+        if self.is_admitted() {
+            return true;
+        }
+        let Inner { of, peer, is_admitted, counted, .. } = &*self.0;
+        let mut counted = counted.lock().unwrap_or_else(PoisonError::into_inner);
+        let Counted::Stranger(address, number) = &*counted else { return true };
+        let mut table = of.lock();
+        let is_proxy = of.is_trusted(*peer);
+        if !is_proxy && table.count(share, of.most).is_none() {
+            return false;
+        }
+        if table.take_stranger(address, *number).is_none() {
+            // It was closed to make room, and is one of them again for its last request.
+            table.all += 1;
+        }
+        drop(table);
+        *counted = if is_proxy { Counted::InAllAlone } else { Counted::Share(share.clone()) };
+        is_admitted.store(true, Ordering::Relaxed);
+        true
+    }
+
+    /// Whether a credential was shown on it, where one is asked for.
+    pub(crate) fn is_admitted(&self) -> bool {
+        self.0.is_admitted.load(Ordering::Relaxed)
+    }
+
+    /// Whose share it takes; `None` where it may bear the requests of many.
+    pub(crate) fn share(&self) -> Option<Share> {
+        match &*self.0.counted.lock().unwrap_or_else(PoisonError::into_inner) {
+            Counted::Stranger(share, _) | Counted::Share(share) => Some(share.clone()),
+            Counted::InAllAlone => None,
+        }
+    }
+
+    /// The address of the client whose request bears these headers, where it is known.
+    pub(crate) fn client(&self, headers: &HeaderMap) -> Option<IpAddr> {
+        forwarded::client(self.0.peer, &self.0.of.trusted, headers)
+    }
+
+    /// Resolves when it is to make room for others, and no credential was shown on it meanwhile.
+    pub(crate) async fn closed(&self) {
+        self.0.closed.cancelled().await;
+        if self.is_admitted() {
+            std::future::pending().await
+        }
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        let mut table = self.of.lock();
+        match self.counted.get_mut().unwrap_or_else(PoisonError::into_inner) {
+            Counted::Stranger(share, number) if table.take_stranger(share, *number).is_none() => return,
+            Counted::Share(share) => table.by.remove(share),
+            Counted::Stranger(..) | Counted::InAllAlone => {}
+        }
+        table.all -= 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::call::caller::Principal;
+
+    fn peer(last: u8) -> IpAddr {
+        [192, 0, 2, last].into()
+    }
+
+    fn flood(connections: &Arc<Connections>, last: u8) -> Vec<Arrival> {
+        std::iter::from_fn(|| connections.enter(peer(last))).take(1000).collect()
+    }
+
+    #[test]
+    fn without_credentials_no_address_takes_all_and_a_proxy_is_no_address() {
+        let trusted = vec![Network::parse("192.0.2.9").unwrap()];
+        let connections = Connections::new(64, false, trusted);
+        let one = flood(&connections, 1);
+        let other = flood(&connections, 2);
+        assert_eq!((one.len(), other.len()), (32, 16));
+        assert!(one.iter().all(Arrival::is_admitted));
+        assert_eq!(flood(&connections, 9).len(), 16, "as many as there are");
+        drop((one, other));
+        assert!(connections.lock().all == 0 && connections.lock().by.is_empty());
+    }
+
+    #[test]
+    fn a_probe_is_taken_however_many_connections_lie_idle() {
+        let probes = Connections::of_probes(4);
+        let idle = flood(&probes, 1);
+        assert_eq!(idle.iter().filter(|one| !one.0.closed.is_cancelled()).count(), 4);
+        let probe = probes.enter(peer(2)).unwrap();
+        assert!(flood(&probes, 1).len() == 1000 && !probe.0.closed.is_cancelled());
+        drop((idle, probe));
+        assert_eq!(probes.lock().all, 0);
+    }
+
+    #[test]
+    fn strangers_make_room_for_strangers_and_for_nobody_else() {
+        let connections = Connections::new(64, true, Vec::new());
+        let ann = Share::Principal(Principal::named("ann"));
+        let mut known = Vec::new();
+        while let Some(arrival) = connections.enter(peer(1)).filter(|arrival| arrival.admit(&ann)) {
+            known.push(arrival);
+        }
+        assert_eq!(known.len(), 32);
+        let strangers = flood(&connections, 2);
+        assert_eq!(strangers.len(), 1000, "each makes room for the next");
+        assert_eq!(strangers.iter().filter(|one| !one.0.closed.is_cancelled()).count(), 16);
+        let late = connections.enter(peer(3)).unwrap();
+        assert!(!late.0.closed.is_cancelled() && flood(&connections, 2).len() == 1000 && !late.0.closed.is_cancelled());
+        assert!(known.iter().all(|one| !one.0.closed.is_cancelled()));
+        assert!(late.admit(&Share::Principal(Principal::named("bob"))) && late.is_admitted());
+        drop((known, strangers, late));
+        let table = connections.lock();
+        assert!(table.all == 0 && table.by.is_empty() && table.strangers == 0 && table.by_address.is_empty());
+    }
+}

@@ -1,0 +1,207 @@
+//! The accept loop: HTTP/1.1 connections, each in a task of its own, bounded in number and in patience.
+
+use super::connections::{Arrival, Connections};
+use super::framing::HEAD_BYTES_MAX;
+use super::timeouts::{ConnectionWatch, Followed, Sending, Serving};
+use crate::downstream::config::Config;
+use crate::memory::Refusals;
+use crate::memory::account::Kind;
+use crate::memory::budget::{Budget, Charge};
+use crate::runtime::Tasks;
+use crate::runtime::complaints::{Complaints, left_unsaid};
+use crate::runtime::poll::{poll_when_woken, repoll_on_self_wake};
+use crate::runtime::watched::Watched;
+use bytes::Bytes;
+use http::header::CONNECTION;
+use http::{HeaderValue, Request, Response, StatusCode};
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper_util::rt::TokioIo;
+use std::io;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+use tokio::net::{TcpListener, TcpStream};
+
+/// The most headers of a request.
+const HEADERS_MAX: usize = 100;
+/// What a connection is counted as: its buffers, with a head that comes in.
+const CONNECTION_BYTES: usize = 32 * 1024;
+/// How long the loop rests when the system has no room for another connection.
+const NO_ROOM: Duration = Duration::from_millis(100);
+const CLOSE: HeaderValue = HeaderValue::from_static("close");
+/// What a connection over the limit is told.
+const FULL: &[u8] =
+    b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 10\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
+
+/// What a listener may be told.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Patience {
+    /// From the first byte of a request to the end of its head.
+    pub head: Duration,
+    /// How long responses may go on once the listener was told to end.
+    pub grace: Duration,
+}
+
+/// How many connections a listener may have, and how much memory they all may take.
+#[derive(Debug, Clone)]
+pub(crate) struct Bounds {
+    /// The connections, by whose they are.
+    pub room: Arc<Connections>,
+    /// The memory.
+    pub budget: Budget,
+    /// Where it is counted who finds no room.
+    pub refusals: Refusals,
+}
+
+impl From<&Config> for Patience {
+    fn from(config: &Config) -> Self {
+        Self { head: config.header_read_timeout, grace: config.shutdown_grace }
+    }
+}
+
+/// Serves connections, as many as there is room for, until `tasks` is told to end; returns when the last one has ended. Each
+/// connection has a service of its own, which is always ready.
+pub(crate) async fn serve<S, R>(
+    listener: TcpListener,
+    service: impl Fn(&Arrival) -> S,
+    patience: Patience,
+    bounds: Bounds,
+    tasks: Tasks,
+) where
+    S: tower::Service<Request<Incoming>, Response = Response<R>> + Clone + Send + 'static,
+    S::Future: Send + Unpin,
+    S::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    R: http_body::Body<Data = Bytes> + Send + Unpin + 'static,
+    R::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    let level = tasks.child();
+    let complaints = Complaints::default();
+    loop {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            () = tasks.ending() => break,
+        };
+        match accepted {
+            Ok((stream, peer)) => match bounds.room.enter(peer.ip()) {
+                Some(arrival) => {
+                    let service = service(&arrival);
+                    // The memory bounds the number of connections: one is counted, and never refused for want of memory.
+                    let place = (arrival, bounds.budget.count(Kind::Connection, CONNECTION_BYTES));
+                    let connection = connection(stream, service, patience, level.clone(), bounds.budget.clone(), place);
+                    level.spawn(repoll_on_self_wake(connection));
+                }
+                None => {
+                    bounds.refusals.turn_away("connections", &"the connection limit is reached");
+                    drop(stream.try_write(FULL));
+                }
+            },
+            Err(error) => rest(&error, &complaints).await,
+        }
+    }
+    drop(listener);
+    level.ended().await;
+}
+
+/// How many connections a budget allows: all of them keep half of it at most.
+pub(crate) fn connections_within(budget: &Budget) -> usize {
+    budget.limit().map_or(usize::MAX, |limit| (limit / 2 / CONNECTION_BYTES).max(1))
+}
+
+async fn connection<S, R>(
+    stream: TcpStream,
+    service: S,
+    patience: Patience,
+    level: Tasks,
+    budget: Budget,
+    (arrival, _charge): (Arrival, Charge),
+) where
+    S: tower::Service<Request<Incoming>, Response = Response<R>> + Clone + Send + 'static,
+    S::Future: Send + Unpin,
+    S::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    R: http_body::Body<Data = Bytes> + Send + Unpin + 'static,
+    R::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    // Small answers must not wait for more of them. A socket that refuses this is about to fail anyway.
+    let _unset = stream.set_nodelay(true);
+    let pulse = Arc::new(ConnectionWatch::new(patience.head, arrival.clone(), budget));
+    let service = hyper::service::service_fn({
+        let pulse = pulse.clone();
+        move |request| Answered { serving: Some(pulse.serve()), answer: service.clone().call(request) }
+    });
+    // A closed connection cancels the stateless call on it, so a client that closes only its sending half is taken to be
+    // gone too: there is no telling the two apart. The clock for heads is our own: hyper's costs a timer a request and
+    // ends idle connections.
+    let connection = http1::Builder::new()
+        .half_close(false)
+        .header_read_timeout(None)
+        .max_headers(HEADERS_MAX)
+        .max_buf_size(HEAD_BYTES_MAX)
+        .serve_connection(TokioIo::new(Watched::new(stream, Followed::new(pulse.clone()))), service);
+    let mut connection = pin!(connection);
+    let ended = tokio::select! {
+        biased;
+        _ended = connection.as_mut() => true,
+        ended = poll_when_woken(async {
+            tokio::select! {
+                () = pulse.stalled() => true,
+                () = arrival.closed() => true,
+                () = level.ending() => false,
+            }
+        }) => ended,
+    };
+    if !ended {
+        connection.as_mut().graceful_shutdown();
+        tokio::select! {
+            _ended = connection => {}
+            () = pulse.stalled() => {}
+            () = tokio::time::sleep(patience.grace) => {}
+        }
+    }
+}
+
+/// A request that is being answered, and watched until its response is sent. Not an async block, which would keep the answer twice.
+struct Answered<F> {
+    answer: F,
+    serving: Option<Serving>,
+}
+
+impl<F, R, E> Future for Answered<F>
+where
+    F: Future<Output = Result<Response<R>, E>> + Unpin,
+{
+    type Output = Result<Response<Sending<R>>, E>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let answer = ready!(Pin::new(&mut self.answer).poll(cx));
+        let serving = self.serving.take().expect("a future is not polled after its end");
+        Poll::Ready(answer.map(|response| {
+            let response = parting(response, serving.is_last());
+            serving.until_sent(response)
+        }))
+    }
+}
+
+/// Closes the connection of a client without a known credential, which may come again on another, and one on which no request may follow.
+fn parting<R>(mut response: Response<R>, is_last: bool) -> Response<R> {
+    if is_last || response.status() == StatusCode::UNAUTHORIZED {
+        response.headers_mut().insert(CONNECTION, CLOSE);
+    }
+    response
+}
+
+/// A connection that was gone before it was accepted is no reason to wait; a full table of files is.
+async fn rest(error: &io::Error, complaints: &Complaints) {
+    use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset, Interrupted};
+    if matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset | Interrupted) {
+        return;
+    }
+    if let Some(more) = complaints.take("accept") {
+        tracing::warn!(%error, more = left_unsaid(more), "a connection could not be accepted");
+    }
+    tokio::time::sleep(NO_ROOM).await;
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,22 @@
+//! The listener: connections of clients, bounded, timed and checked before a request is read.
+
+// The accept loop: HTTP/1.1 connections, each in a task of its own, bounded in number and in patience.
+pub(crate) mod listener;
+// The connections of clients.
+mod connections;
+// Follows where each request on a connection begins and ends, and spoils a head of which two programs could think differently.
+mod framing;
+// Watches a connection: a head that never ends, an idle peer, a peer that does not read.
+mod timeouts;
+// Host and Origin, checked on every route before anything is read: against pages that a browser was lured to.
+mod guard;
+// Which hosts may be asked for, and whose pages may ask.
+mod origin;
+// For whom a trusted proxy asks.
+mod forwarded;
+
+pub(crate) use connections::Arrival;
+pub use connections::Connections;
+pub use forwarded::Network;
+pub use guard::GuardLayer;
+pub(crate) use origin::Rules;

@@ -1,0 +1,227 @@
+//! Watches a connection: a head that never ends, an idle peer, a peer that does not read.
+
+use super::connections::Arrival;
+use super::framing::Framing;
+use crate::memory::account::Kind;
+use crate::memory::budget::{Budget, UNCOUNTED};
+use crate::memory::charged;
+use crate::runtime::timer::late::passed;
+use crate::runtime::watched::Watch;
+use bytes::Bytes;
+use http::Response;
+use http_body::{Body, Frame, SizeHint};
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
+use std::task::{Context, Poll, Wake, Waker};
+use std::time::Duration;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+/// How long a connection may lie idle between two requests.
+const IDLE: Duration = Duration::from_secs(300);
+/// How long one may on which nobody has shown a credential that is asked for.
+const IDLE_STRANGER: Duration = Duration::from_secs(5);
+/// How long a peer may take nothing of what is written to it.
+const UNREAD: Duration = Duration::from_secs(60);
+
+/// What is known of one connection, in milliseconds since it began plus one; 0 means no.
+#[derive(Debug)]
+pub(crate) struct ConnectionWatch {
+    began: Instant,
+    head: Duration,
+    arrival: Arrival,
+    serving: AtomicBool,
+    /// Since when a head has been coming in.
+    head_since: AtomicU64,
+    /// Since when there has been no request, as far as the watch has noticed: it costs a request no look at the clock.
+    idle_since: AtomicU64,
+    /// Since when the peer has not been reading.
+    unread_since: AtomicU64,
+    budget: Budget,
+    /// What is on its way to the peer has lost its memory: the connection is closed.
+    cut: Notify,
+    /// The framing of a body was in doubt: the connection is closed with the answer.
+    is_doubtful: AtomicBool,
+}
+
+impl ConnectionWatch {
+    /// A connection that must send a head within `head` of its first byte, or of its beginning.
+    pub(crate) fn new(head: Duration, arrival: Arrival, budget: Budget) -> Self {
+        Self {
+            began: Instant::now(),
+            head,
+            arrival,
+            serving: AtomicBool::new(false),
+            head_since: AtomicU64::new(1),
+            idle_since: AtomicU64::new(0),
+            unread_since: AtomicU64::new(0),
+            budget,
+            cut: Notify::new(),
+            is_doubtful: AtomicBool::new(false),
+        }
+    }
+
+    /// A head has come in whole and is being served, until the guard is gone.
+    pub(crate) fn serve(self: &Arc<Self>) -> Serving {
+        self.serving.store(true, Ordering::Relaxed);
+        self.head_since.store(0, Ordering::Relaxed);
+        self.idle_since.store(0, Ordering::Relaxed);
+        Serving(self.clone())
+    }
+
+    /// Resolves when patience has come to its end. One timer a connection, which a request does not touch.
+    pub(crate) async fn stalled(&self) {
+        loop {
+            let is_idle = !self.serving.load(Ordering::Relaxed);
+            if is_idle && self.idle_since.load(Ordering::Relaxed) == 0 {
+                self.idle_since.store(self.now(), Ordering::Relaxed);
+            }
+            let (idle, unread) =
+                if self.arrival.is_admitted() { (IDLE, UNREAD) } else { (IDLE_STRANGER, IDLE_STRANGER) };
+            let limits = [(&self.head_since, self.head), (&self.idle_since, idle), (&self.unread_since, unread)];
+            let due = limits.map(|(since, limit)| match since.load(Ordering::Relaxed) {
+                0 => self.now() + limit.as_millis() as u64,
+                since => since + limit.as_millis() as u64,
+            });
+            let next = due.into_iter().min().unwrap_or_default();
+            if next <= self.now() {
+                return;
+            }
+            tokio::select! {
+                () = self.cut.notified() => return,
+                () = passed(self.began + Duration::from_millis(next - 1)) => {}
+            }
+        }
+    }
+
+    /// Counts a large part of a response until it is sent. Where there is no memory for it, or none any more before the peer has
+    /// read it, the connection is closed.
+    fn counted(self: &Arc<Self>, data: Bytes) -> Option<Bytes> {
+        let budget = match self.arrival.share() {
+            Some(share) => self.budget.owned_by(share.owner()),
+            None => self.budget.clone(),
+        };
+        let Ok(charge) = budget.charge(Kind::Answer, data.len()) else {
+            self.cut.notify_one();
+            return None;
+        };
+        let cut = Waker::from(Arc::new(Cut(Arc::downgrade(self))));
+        let _not_yet = charge.poll_lost(&Context::from_waker(&cut));
+        Some(charged(data, charge))
+    }
+
+    fn now(&self) -> u64 {
+        self.began.elapsed().as_millis() as u64 + 1
+    }
+
+    fn read(&self) {
+        if !self.serving.load(Ordering::Relaxed) && self.head_since.load(Ordering::Relaxed) == 0 {
+            self.head_since.store(self.now(), Ordering::Relaxed);
+        }
+    }
+
+    fn wrote(&self, is_pending: bool) {
+        let unread = self.unread_since.load(Ordering::Relaxed);
+        if is_pending && unread == 0 {
+            self.unread_since.store(self.now(), Ordering::Relaxed);
+        } else if !is_pending && unread != 0 {
+            self.unread_since.store(0, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Closes a connection when it is woken.
+struct Cut(Weak<ConnectionWatch>);
+
+impl Wake for Cut {
+    fn wake(self: Arc<Self>) {
+        if let Some(pulse) = self.0.upgrade() {
+            pulse.cut.notify_one();
+        }
+    }
+}
+
+/// A request is being served for as long as this lives.
+pub(crate) struct Serving(Arc<ConnectionWatch>);
+
+impl Serving {
+    /// Whether no request may follow on the connection: where the next one begins is in doubt.
+    pub(crate) fn is_last(&self) -> bool {
+        self.0.is_doubtful.load(Ordering::Relaxed)
+    }
+
+    /// Goes on until the response's body is sent.
+    pub(crate) fn until_sent<R>(self, response: Response<R>) -> Response<Sending<R>> {
+        response.map(|body| Sending { body, serving: self })
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        self.0.serving.store(false, Ordering::Relaxed);
+    }
+}
+
+/// A response's body that tells when it is sent.
+pub(crate) struct Sending<R> {
+    body: R,
+    serving: Serving,
+}
+
+impl<R: Body<Data = Bytes> + Unpin> Body for Sending<R> {
+    type Data = Bytes;
+    type Error = R::Error;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, R::Error>>> {
+        let polled = Pin::new(&mut self.body).poll_frame(cx);
+        let Poll::Ready(Some(Ok(frame))) = polled else { return polled };
+        match frame.into_data() {
+            Ok(data) if data.len() > UNCOUNTED => match self.serving.0.counted(data) {
+                Some(data) => Poll::Ready(Some(Ok(Frame::data(data)))),
+                None => Poll::Pending,
+            },
+            Ok(data) => Poll::Ready(Some(Ok(Frame::data(data)))),
+            Err(frame) => Poll::Ready(Some(Ok(frame))),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+/// A connection's bytes, for its pulse: what comes in is followed from request to request.
+pub(crate) struct Followed {
+    pulse: Arc<ConnectionWatch>,
+    framing: Framing,
+}
+
+impl Followed {
+    pub(crate) fn new(pulse: Arc<ConnectionWatch>) -> Self {
+        Self { pulse, framing: Framing::default() }
+    }
+}
+
+impl<S> Watch<S> for Followed {
+    fn room(&self) -> usize {
+        self.framing.room()
+    }
+
+    fn read(&mut self, bytes: &mut [u8]) -> std::io::Result<()> {
+        self.framing.follow(bytes);
+        if self.framing.is_body_spoilt() {
+            self.pulse.is_doubtful.store(true, Ordering::Relaxed);
+        }
+        self.pulse.read();
+        Ok(())
+    }
+
+    fn wrote(&mut self, is_pending: bool) {
+        self.pulse.wrote(is_pending);
+    }
+}

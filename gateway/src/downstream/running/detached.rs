@@ -1,0 +1,100 @@
+//! Legacy calls over HTTP outlive their connections: a lost stream cancels nothing.
+
+use super::steps::{StepQueue, Turn};
+use crate::downstream::edge::Edge;
+use crate::downstream::response::EncodedResponse;
+use crate::downstream::session::Replay;
+use crate::memory::budget::Spent;
+use crate::metrics;
+use crate::protocol::frame::rpc_error;
+use crate::protocol::frame::rpc_error::RpcError;
+use crate::protocol::{frame, json};
+use bytes::Bytes;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+/// A call that goes on in a task of its own when its connection is lost before it was answered.
+pub(crate) struct DetachedCall<T: StepQueue> {
+    work: Option<T>,
+    edge: Arc<Edge>,
+}
+
+impl<T: StepQueue> DetachedCall<T> {
+    pub(crate) fn new(edge: &Arc<Edge>, work: T) -> Self {
+        Self { work: Some(work), edge: edge.clone() }
+    }
+
+    /// The work, while it is not over.
+    pub(crate) fn work(&mut self) -> Option<&mut T> {
+        self.work.as_mut()
+    }
+
+    /// Goes on in a task that writes a stream, which connections may leave and come back to.
+    pub(crate) fn write_to(mut self, replay: Arc<Replay>) {
+        let Some(mut work) = self.work.take() else { return replay.end() };
+        let edge = self.edge.clone();
+        self.edge.tasks.spawn(async move {
+            tokio::select! {
+                () = write(&mut work, &replay) => {}
+                () = edge.over() => {}
+            }
+            replay.end();
+        });
+    }
+}
+
+impl<T: StepQueue> StepQueue for DetachedCall<T> {
+    fn poll_turn(&mut self, cx: &mut Context<'_>) -> Poll<Turn> {
+        let Some(work) = &mut self.work else { return Poll::Ready(Turn::Cancelled) };
+        let turn = ready!(work.poll_turn(cx));
+        if !matches!(turn, Turn::Event(_)) {
+            self.work = None;
+        }
+        Poll::Ready(turn)
+    }
+}
+
+impl<T: StepQueue> Drop for DetachedCall<T> {
+    fn drop(&mut self) {
+        let Some(mut work) = self.work.take() else { return };
+        if self.edge.tasks.is_ending() {
+            return;
+        }
+        let edge = self.edge.clone();
+        // Nobody can come back for this answer: the client was told of no stream. It is read to its end and dropped.
+        self.edge.tasks.spawn(async move {
+            let finish = async { while let Turn::Event(_) = work.turn().await {} };
+            tokio::select! {
+                () = finish => {}
+                () = edge.over() => {}
+            }
+        });
+    }
+}
+
+async fn write(work: &mut impl StepQueue, replay: &Arc<Replay>) {
+    loop {
+        replay.room().await;
+        match work.turn().await {
+            Turn::Event(event) => {
+                // One that finds no memory is lost, as those are that a full stream has no room for.
+                if !replay.push(event.into()) {
+                    metrics::dropped("overflow").increment(1);
+                }
+            }
+            Turn::End(answer) => return end(answer, replay),
+            Turn::Cancelled => return,
+        }
+    }
+}
+
+/// Writes the response, or that there is no memory for it.
+fn end(EncodedResponse { frame, charge, .. }: EncodedResponse, replay: &Arc<Replay>) {
+    // It counts as the stream's from here on.
+    drop(charge);
+    let frame = Bytes::from(frame::message::one_line(frame));
+    if !replay.push(frame.clone()) {
+        let error = RpcError::new(rpc_error::INTERNAL, &format!("the answer was dropped: {Spent}"), None);
+        let _last_words = replay.push(frame::message::error(json::get(&frame, "id"), error.raw()));
+    }
+}

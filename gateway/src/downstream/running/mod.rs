@@ -1,0 +1,14 @@
+//! A call under way: its reply is read into frames for the client.
+
+// A call under way: its reply read step by step into frames for the client.
+mod call;
+// Legacy calls over HTTP outlive their connections: a lost stream cancels nothing.
+mod detached;
+// The retry of a stateless client's call: what its state leads back to, and what its answers do there.
+pub(crate) mod retry;
+// What work for a client comes to, frame by frame.
+mod steps;
+
+pub(crate) use call::RunningCall;
+pub(crate) use detached::DetachedCall;
+pub(crate) use steps::{Cut, StepQueue, Turn};

@@ -1,0 +1,238 @@
+//! One legacy client's state: who it is, its open calls, its notices and its streams.
+
+use super::notices::Notices;
+use super::questions::ClientQuestions;
+use super::streams::Streams;
+use crate::call::LogLevel;
+use crate::call::caller::{Caller, Can, ClientSession};
+use crate::downstream::edge::client_era::Who;
+use crate::downstream::edge::open_calls::OpenCalls;
+use crate::downstream::edge::{Asks, Edge};
+use crate::downstream::response::Label;
+use crate::memory::StandingCharge;
+use crate::memory::budget::Budget;
+use crate::protocol::capabilities::{Capabilities, need};
+use crate::protocol::revision::Revision;
+use bytes::Bytes;
+use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// Tells which of two sessions was opened later.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Opened(u64);
+
+impl Opened {
+    fn next() -> Self {
+        static OPENED: AtomicU64 = AtomicU64::new(0);
+        Self(OPENED.fetch_add(1, Ordering::Relaxed))
+    }
+}
+
+/// How far a session has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Stage {
+    /// `initialize` was answered, and nothing else came.
+    Begun,
+    /// The client has said `notifications/initialized`.
+    Initialized,
+    /// It has sent a request.
+    Used,
+}
+
+/// A legacy client's state. Over stdio there is one; over HTTP without session ids, one for each request.
+pub(crate) struct Session {
+    pub(crate) id: Arc<str>,
+    /// When it was opened.
+    pub(crate) opened: Opened,
+    /// Who makes its calls, in the revision that the handshake agreed on.
+    pub(crate) caller: Arc<Caller>,
+    /// The same for requests on whose stream it cannot be asked, once there was one.
+    mute: OnceLock<Arc<Caller>>,
+    pub(crate) open: Arc<OpenCalls>,
+    /// What it is asked.
+    pub(crate) outgoing: Arc<ClientQuestions>,
+    /// What the client is told of unasked.
+    pub(crate) notices: Notices,
+    /// The streams that it can resume.
+    pub(crate) streams: Streams,
+    /// Whether it outlives the request that it came with.
+    pub(crate) lasts: bool,
+    /// Whether its client speaks the dialect of 2024-10-07.
+    pub(crate) is_dialect: bool,
+    /// How far it has come, as a [`Stage`].
+    stage: AtomicU8,
+    /// Open streams; with one, the session is not idle.
+    attached: AtomicUsize,
+    state: Mutex<State>,
+    /// Counts it among what its client keeps.
+    _kept: Option<StandingCharge>,
+}
+
+struct State {
+    /// The level from which on the client wants log messages, once it has said so.
+    level: Option<LogLevel>,
+    /// When the last request of the session came or ended.
+    used: Instant,
+}
+
+impl Session {
+    /// The session of a client that has shaken hands.
+    pub(crate) fn new(
+        id: Arc<str>,
+        who: Who,
+        asks: Asks,
+        (label, resume_buffer): (Label, usize),
+        budget: &Budget,
+    ) -> Self {
+        let budget = budget.owned_by(who.share().owner());
+        Self::of(id, who, asks, (label, resume_buffer), budget, true)
+    }
+
+    /// The session, which is counted from now on.
+    pub(crate) fn counted(mut self, kept: StandingCharge) -> Self {
+        self._kept = Some(kept);
+        self
+    }
+
+    /// The state of a single request of a client without a session.
+    pub(crate) fn single(who: Who, revision: Revision, budget: &Budget) -> Self {
+        let asks = Asks { revision, is_dialect: false, capabilities: Bytes::from_static(b"{}") };
+        Self::of("".into(), who, asks, (Label(false), 0), budget.clone(), false)
+    }
+
+    fn of(
+        id: Arc<str>,
+        who: Who,
+        asks: Asks,
+        (label, resume_buffer): (Label, usize),
+        budget: Budget,
+        lasts: bool,
+    ) -> Self {
+        let Asks { revision, is_dialect, capabilities } = asks;
+        let outgoing = Arc::new(ClientQuestions::new(revision, label, budget));
+        let caller = Caller {
+            principal: who.principal,
+            address: who.address,
+            grants: who.grants,
+            revision,
+            tenant: lasts.then(|| tenant(&id, &outgoing, Capabilities::parse(&capabilities, revision))),
+            capabilities,
+            can: Can::default(),
+        };
+        Self {
+            id,
+            opened: Opened::next(),
+            caller: Arc::new(caller),
+            mute: OnceLock::new(),
+            open: Arc::default(),
+            notices: Notices::new(&outgoing),
+            outgoing,
+            streams: Streams::new(resume_buffer),
+            lasts,
+            is_dialect,
+            stage: AtomicU8::new(Stage::Begun as u8),
+            attached: AtomicUsize::new(0),
+            state: Mutex::new(State { level: None, used: Instant::now() }),
+            _kept: None,
+        }
+    }
+
+    pub(crate) fn revision(&self) -> Revision {
+        self.caller.revision
+    }
+
+    /// Who makes a call on whose stream it cannot be asked.
+    pub(crate) fn mute_caller(&self) -> &Arc<Caller> {
+        self.mute.get_or_init(|| {
+            let capabilities = need::mute(&self.caller.capabilities).into();
+            Arc::new(Caller { capabilities, can: Can::default(), ..Caller::clone(&self.caller) })
+        })
+    }
+
+    /// The level from which on it wants log messages.
+    pub(crate) fn level(&self) -> Option<LogLevel> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).level
+    }
+
+    /// Sets that level and listens anew with it.
+    pub(crate) fn set_level(&self, edge: &Edge, level: LogLevel) {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).level = Some(level);
+        if self.lasts {
+            self.notices.listen(edge, &self.caller, Some(level));
+        }
+    }
+
+    /// Notes that the client is there.
+    pub(crate) fn touch(&self) {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).used = Instant::now();
+    }
+
+    /// Notes how far it has come.
+    pub(crate) fn reach(&self, stage: Stage) {
+        if self.stage.load(Ordering::Relaxed) < stage as u8 {
+            self.stage.fetch_max(stage as u8, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether it has come so far.
+    pub(crate) fn has_reached(&self, stage: Stage) -> bool {
+        self.stage.load(Ordering::Relaxed) >= stage as u8
+    }
+
+    /// Whether a call or a question of it is open.
+    pub(crate) fn is_at_work(&self) -> bool {
+        !self.open.is_empty() || !self.outgoing.is_empty()
+    }
+
+    /// Notes an open stream for as long as the guard lives.
+    pub(crate) fn attach(self: &Arc<Self>) -> Attached {
+        self.attached.fetch_add(1, Ordering::Relaxed);
+        Attached(self.clone())
+    }
+
+    /// For how long nothing happened; `None` while a call, a stream or a question is open.
+    pub(crate) fn idle(&self) -> Option<Duration> {
+        let is_busy = self.attached.load(Ordering::Relaxed) > 0 || self.is_at_work();
+        let used = self.state.lock().unwrap_or_else(PoisonError::into_inner).used;
+        (!is_busy).then(|| used.elapsed())
+    }
+
+    /// Ends everything that belongs to it.
+    pub(crate) fn end(&self) {
+        if let Some(tenant) = &self.caller.tenant {
+            tenant.end();
+        }
+        self.open.close();
+        self.outgoing.close();
+        self.notices.close();
+        self.streams.close();
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        if let Some(tenant) = &self.caller.tenant {
+            tenant.end();
+        }
+        self.outgoing.close();
+    }
+}
+
+/// The session as the inside knows it.
+fn tenant(id: &Arc<str>, outgoing: &Arc<ClientQuestions>, can: Capabilities) -> Arc<ClientSession> {
+    let (asked, told) = (outgoing.clone(), outgoing.clone());
+    let tenant = ClientSession::new(id.clone(), move |ask| asked.queue(ask)).able(can);
+    Arc::new(tenant.telling(move |method, params| told.tell(method, params)))
+}
+
+/// An open stream of a session.
+pub(crate) struct Attached(Arc<Session>);
+
+impl Drop for Attached {
+    fn drop(&mut self) {
+        self.0.attached.fetch_sub(1, Ordering::Relaxed);
+        self.0.touch();
+    }
+}

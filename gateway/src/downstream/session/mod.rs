@@ -1,0 +1,28 @@
+//! The state of a handshake client.
+
+// One legacy client's state: who it is, its open calls, its notices and its streams.
+pub(crate) mod client;
+// The table of the legacy clients' sessions: bounded, bound to principals, swept.
+pub(crate) mod table;
+// Whose the sessions of handshake clients are, and which of them makes room when there are too many.
+mod shares;
+// What a legacy session hears of unasked: its listen replies, which wait unpolled while no stream is open.
+mod notices;
+// Messages that wait for a stream of their session.
+mod waiting;
+// The questions that are open at a handshake client.
+mod questions;
+// The streams that a session's client can come back for.
+mod streams;
+// What was sent on one legacy stream, kept so that a client can come back for it; bounded.
+mod replay;
+// A legacy subscription.
+mod subscribe;
+// The progress tokens of a handshake client that stay in use, since their calls were given tasks; and what is due under them.
+mod task_tokens;
+
+pub(crate) use notices::{SUBSCRIPTIONS_MAX, nothing};
+pub(crate) use questions::Put;
+pub(crate) use replay::{Reader, Replay};
+pub(crate) use streams::{event_id, parse_event_id};
+pub(crate) use subscribe::Subscribing;

@@ -1,0 +1,218 @@
+//! What a legacy session hears of unasked: its listen replies, which wait unpolled while no stream is open.
+
+use super::questions::ClientQuestions;
+use super::waiting::WaitingMessages;
+use crate::call::caller::Caller;
+use crate::call::reply::{Change, Event, Reply, Step};
+use crate::call::{Call, ListenFilter, LogLevel};
+use crate::downstream::edge::Edge;
+use crate::downstream::response::{plain_change, plain_log};
+use crate::protocol::frame::Method;
+use crate::protocol::value::Object;
+use bytes::Bytes;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+/// The most resources that one session may be subscribed to.
+pub(crate) const SUBSCRIPTIONS_MAX: usize = 512;
+
+/// A session's listen replies. A change that nobody reads stays joined with its like in its reply, so this takes no task.
+pub(crate) struct Notices {
+    inner: Mutex<Inner>,
+    /// Questions that belong to no call go the same way.
+    outgoing: Arc<ClientQuestions>,
+}
+
+struct Inner {
+    /// Hears of the lists, and of log messages with no call of their own.
+    lists: Option<Reply>,
+    /// One for each subscribed resource.
+    resources: Vec<(Arc<str>, Reply)>,
+    /// What was taken out of a reply that was replaced; more waits, joined, in the replies.
+    waiting: WaitingMessages,
+    /// Which stream reads: the newest.
+    reader: u64,
+    waker: Option<Waker>,
+    closed: bool,
+}
+
+impl Notices {
+    pub(crate) fn new(outgoing: &Arc<ClientQuestions>) -> Self {
+        let inner = Inner {
+            lists: None,
+            resources: Vec::new(),
+            waiting: WaitingMessages::new(outgoing.budget()),
+            reader: 0,
+            waker: None,
+            closed: false,
+        };
+        Self { inner: Mutex::new(inner), outgoing: outgoing.clone() }
+    }
+
+    /// Opens the listen call for the lists, anew where there was one.
+    pub(crate) fn listen(&self, edge: &Edge, caller: &Arc<Caller>, level: Option<LogLevel>) {
+        let reply = edge.call(listen_call(caller, &ListenFilter::lists(), level));
+        let mut inner = self.lock();
+        if inner.closed {
+            return;
+        }
+        let before = inner.lists.replace(reply);
+        if let Some(mut before) = before {
+            // What it had heard is not lost with it.
+            let cx = &mut Context::from_waker(Waker::noop());
+            while !inner.waiting.is_full()
+                && let Poll::Ready(Step::Event(event)) = before.poll_step(cx)
+            {
+                frame_of(event).into_iter().for_each(|frame| inner.waiting.push(frame));
+            }
+        }
+        inner.wake();
+    }
+
+    /// Keeps the reply of a subscription, in place of an older one for the same resource.
+    pub(crate) fn keep(&self, uri: &Arc<str>, reply: Reply) {
+        let mut inner = self.lock();
+        if inner.closed {
+            return;
+        }
+        inner.resources.retain(|(kept, _)| kept != uri);
+        inner.resources.push((uri.clone(), reply));
+        inner.wake();
+    }
+
+    /// Drops a subscription; whether there was one.
+    pub(crate) fn forget(&self, uri: &str) -> bool {
+        let mut inner = self.lock();
+        let before = inner.resources.len();
+        inner.resources.retain(|(kept, _)| **kept != *uri);
+        inner.resources.len() < before
+    }
+
+    /// Whether no more subscriptions are taken.
+    pub(crate) fn is_full(&self) -> bool {
+        self.lock().resources.len() >= SUBSCRIPTIONS_MAX
+    }
+
+    /// Takes over as the one stream that reads.
+    pub(crate) fn take_over(&self) -> u64 {
+        let mut inner = self.lock();
+        inner.reader += 1;
+        inner.wake();
+        inner.reader
+    }
+
+    /// The next notice; `None` when a newer stream reads, or the session has ended.
+    pub(crate) fn poll_next(&self, reader: u64, cx: &mut Context<'_>) -> Poll<Option<Vec<u8>>> {
+        let mut inner = self.lock();
+        if inner.closed || inner.reader != reader {
+            return Poll::Ready(None);
+        }
+        if let Poll::Ready(frame) = self.outgoing.poll_frame(cx) {
+            return Poll::Ready(Some(frame));
+        }
+        if let Some(frame) = inner.poll_replies(cx) {
+            return Poll::Ready(Some(frame));
+        }
+        inner.waker = Some(cx.waker().clone());
+        Poll::Pending
+    }
+
+    /// Ends everything.
+    pub(crate) fn close(&self) {
+        let mut inner = self.lock();
+        inner.closed = true;
+        inner.wake();
+        let gone = (inner.lists.take(), std::mem::take(&mut inner.resources));
+        drop(inner);
+        drop(gone);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Inner {
+    fn poll_replies(&mut self, cx: &mut Context<'_>) -> Option<Vec<u8>> {
+        if let Some(frame) = self.waiting.pop() {
+            return Some(frame);
+        }
+        if let Some(reply) = &mut self.lists {
+            match poll_frame(reply, cx) {
+                Poll::Ready(Some(frame)) => return Some(frame),
+                Poll::Ready(None) => self.lists = None,
+                Poll::Pending => {}
+            }
+        }
+        let mut at = 0;
+        while let Some((_, reply)) = self.resources.get_mut(at) {
+            match poll_frame(reply, cx) {
+                Poll::Ready(Some(frame)) => {
+                    // Whoever was heard last is asked last.
+                    self.resources.rotate_left(at + 1);
+                    return Some(frame);
+                }
+                Poll::Ready(None) => drop(self.resources.remove(at)),
+                Poll::Pending => at += 1,
+            }
+        }
+        None
+    }
+
+    fn wake(&mut self) {
+        if let Some(waker) = self.waker.take() {
+            waker.wake();
+        }
+    }
+}
+
+/// The next notice of a reply; `None` when it has ended.
+fn poll_frame(reply: &mut Reply, cx: &mut Context<'_>) -> Poll<Option<Vec<u8>>> {
+    loop {
+        match std::task::ready!(reply.poll_step(cx)) {
+            Step::Event(event) => {
+                if let Some(frame) = frame_of(event) {
+                    return Poll::Ready(Some(frame));
+                }
+            }
+            Step::Done(_) => return Poll::Ready(None),
+        }
+    }
+}
+
+fn frame_of(event: Event) -> Option<Vec<u8>> {
+    match event {
+        Event::Change(change) => plain_change(&change),
+        Event::Log(_, params) => Some(plain_log(&params)),
+        Event::Progress(_) | Event::Ask(_) => None,
+    }
+}
+
+/// A listen call of a session.
+pub(crate) fn listen_call(caller: &Arc<Caller>, filter: &ListenFilter, log_level: Option<LogLevel>) -> Call {
+    Call {
+        method: Method::Listen,
+        params: filter.to_params(),
+        meta: Bytes::new(),
+        caller: caller.clone(),
+        progress: false,
+        log_level,
+        is_notification: false,
+        param_headers: None,
+        public: None,
+        bound_to: None,
+    }
+}
+
+/// Whether an event tells that a listen call was taken; and if so, whether this resource is part of it.
+pub(crate) fn acknowledges(event: &Event, uri: &str) -> Option<bool> {
+    match event {
+        Event::Change(Change::Acknowledged(filter)) => Some(filter.uris.iter().any(|honoured| **honoured == *uri)),
+        _ => None,
+    }
+}
+
+/// `{}`, what legacy clients are answered where there is nothing to say.
+pub(crate) fn nothing() -> Object {
+    Object::empty()
+}

@@ -1,0 +1,24 @@
+//! The ground: one budget for all that peers make the gateway keep.
+
+// One budget for all that peers make the gateway keep.
+pub mod budget;
+// One holder in the budget, and how it hears that it loses what it holds.
+pub mod account;
+// Weighs all that each client makes the gateway keep, and finds what is given up first.
+mod clients;
+// What stays as long as a session or a subscription does: counted exactly, by client.
+mod standing;
+// Puts a large message together from its pieces, within the budget.
+mod gather;
+// Has the allocator give memory back to the system after large work.
+mod purge;
+// How often clients were refused for want of room, by what was full.
+mod refusals;
+// A message that is written in one go.
+mod composed;
+
+pub use composed::{Composed, joined};
+pub use gather::{Gather, charged};
+pub use purge::keep_purging;
+pub use refusals::Refusals;
+pub use standing::StandingCharge;

@@ -1,0 +1,10 @@
+//! JSON-RPC frames over raw JSON: parsed once and shallowly, written by splicing.
+
+// JSON-RPC frames over raw JSON: parsed once and shallowly, written by splicing.
+pub mod message;
+// JSON-RPC error codes, and the error object read and written.
+pub mod rpc_error;
+// The methods that the gateway knows by name; every other one is carried as text.
+mod method;
+
+pub use method::Method;

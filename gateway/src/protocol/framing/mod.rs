@@ -1,0 +1,10 @@
+//! What carries frames as bytes: lines, server-sent events, and room for large messages.
+
+// Newline-delimited frames.
+pub mod lines;
+// Server-sent events: decoded as browsers do, encoded, bounded.
+pub mod sse;
+// Where a message is put together that is larger than its reader's buffer.
+mod store;
+
+pub use store::{Store, Untaken};

@@ -1,0 +1,374 @@
+//! Server-sent events: decoded as browsers do, encoded, bounded.
+
+use super::store::{Store, Untaken};
+use bytes::{Buf, BufMut, Bytes, BytesMut};
+
+/// A comment: keeps a stream alive and means nothing.
+pub const KEEP_ALIVE: &[u8] = b": keep-alive\n\n";
+
+/// One event of a stream.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct SseEvent {
+    /// The event's type; empty means `message`.
+    pub name: Bytes,
+    /// Its data lines, joined by newlines; empty for an event that only sets an id or the delay.
+    pub data: Bytes,
+    /// Its id, where it sets one.
+    pub id: Option<Bytes>,
+    /// The delay before a reconnect, in milliseconds, where it sets one.
+    pub retry: Option<u64>,
+}
+
+/// A line that is longer is not waited for: its data is put together in the store.
+const BUFFER_BYTES: usize = 128 * 1024;
+
+/// Decodes a stream of events from chunks with any borders. An event that cannot be taken is told of at once and skipped, and the
+/// stream goes on behind it.
+#[derive(Debug)]
+pub struct Decoder<S> {
+    buffer: BytesMut,
+    searched: usize,
+    event: Pending,
+    /// Data that does not stand in one line of the buffer.
+    store: S,
+    max: usize,
+    started: bool,
+    /// The last line ended in a carriage return: a newline that follows belongs to it.
+    after_return: bool,
+    /// The line that is being read is larger than the buffer, and its beginning is gone from there.
+    long: Option<Long>,
+}
+
+/// What becomes of a line that is larger than the buffer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Long {
+    Data,
+    Skipped,
+}
+
+#[derive(Debug, Default)]
+struct Pending {
+    event: SseEvent,
+    /// Its data is in the store.
+    is_stored: bool,
+    has_data: bool,
+    bytes: usize,
+    /// It is skipped; whether that was told of.
+    untaken: Option<(Untaken, bool)>,
+}
+
+impl<S: Store> Decoder<S> {
+    /// Events of at most `max` bytes of data.
+    pub fn new(max: usize, store: S) -> Self {
+        Self {
+            buffer: BytesMut::new(),
+            searched: 0,
+            event: Pending::default(),
+            store,
+            max,
+            started: false,
+            after_return: false,
+            long: None,
+        }
+    }
+
+    /// Takes what was read.
+    pub fn push(&mut self, chunk: &[u8]) {
+        self.buffer.extend_from_slice(chunk);
+    }
+
+    /// Where data is being put together that does not stand in the buffer; `None` while there is none.
+    pub fn gathering(&mut self) -> Option<&mut S> {
+        (self.store.held() > 0).then_some(&mut self.store)
+    }
+
+    /// The next whole event of what was read.
+    pub fn next_event(&mut self) -> Option<Result<SseEvent, Untaken>> {
+        loop {
+            let line = self.line();
+            if let Some((why, was_told @ false)) = &mut self.event.untaken {
+                *was_told = true;
+                let why = *why;
+                self.ended(line);
+                return Some(Err(why));
+            }
+            if let Some(event) = self.ended(line?) {
+                return Some(Ok(event));
+            }
+        }
+    }
+
+    /// A line has ended, which may end an event.
+    fn ended(&mut self, line: impl Into<Option<Bytes>>) -> Option<SseEvent> {
+        let line = line.into()?;
+        if !line.is_empty() {
+            self.take(line);
+            return None;
+        }
+        let event = std::mem::take(&mut self.event);
+        if event.untaken.is_some() {
+            return None;
+        }
+        let data = if event.is_stored { self.store.give() } else { event.event.data };
+        let is_any = event.has_data || event.event.id.is_some() || event.event.retry.is_some();
+        is_any.then_some(SseEvent { data, ..event.event })
+    }
+
+    /// The next line without its end.
+    fn line(&mut self) -> Option<Bytes> {
+        if !self.started {
+            if self.buffer.len() < 3 && b"\xef\xbb\xbf".starts_with(&self.buffer) {
+                return None;
+            }
+            self.started = true;
+            if self.buffer.starts_with(b"\xef\xbb\xbf") {
+                self.buffer.advance(3);
+            }
+        }
+        if self.after_return && !self.buffer.is_empty() {
+            self.after_return = false;
+            if self.buffer[0] == b'\n' {
+                self.buffer.advance(1);
+            }
+        }
+        let Some(at) = memchr::memchr2(b'\n', b'\r', &self.buffer[self.searched..]) else {
+            self.searched = self.buffer.len();
+            if self.buffer.len() > BUFFER_BYTES.min(self.max + 64) || (self.long.is_some() && !self.buffer.is_empty()) {
+                let part = self.buffer.split().freeze();
+                self.searched = 0;
+                self.part(part);
+            }
+            return None;
+        };
+        let end = self.searched + at;
+        let line = self.buffer.split_to(end).freeze();
+        self.after_return = self.buffer[0] == b'\r';
+        self.buffer.advance(1);
+        self.searched = 0;
+        // Wherever the borders of what was read fell in it.
+        let is_long = line.len() > BUFFER_BYTES.min(self.max + 64) && !line.starts_with(b"data:");
+        if self.long.is_some() || is_long {
+            self.part(line);
+            self.long = None;
+            // It must not look like the blank one that ends an event.
+            return Some(Bytes::from_static(b":"));
+        }
+        Some(line)
+    }
+
+    /// Takes a part of a line whose end has not come.
+    fn part(&mut self, part: Bytes) {
+        match self.long {
+            Some(Long::Data) => self.store(&part),
+            Some(Long::Skipped) => {}
+            None if part.starts_with(b"data:") => {
+                self.long = Some(Long::Data);
+                let value = &part[5..];
+                self.data_begins();
+                self.store(value.strip_prefix(b" ").unwrap_or(value));
+            }
+            None => {
+                self.long = Some(Long::Skipped);
+                self.skip(Untaken::TooLong);
+            }
+        }
+    }
+
+    fn take(&mut self, line: Bytes) {
+        let (field, mut value) = match memchr::memchr(b':', &line) {
+            Some(0) => return,
+            Some(at) => (line.slice(..at), line.slice(at + 1..)),
+            None => (line, Bytes::new()),
+        };
+        if value.first() == Some(&b' ') {
+            value.advance(1);
+        }
+        let event = &mut self.event.event;
+        match &field[..] {
+            // One line of data is shared with the buffer; only a second one makes a copy.
+            b"data" if !self.event.has_data && value.len() <= self.max => {
+                self.event.bytes = value.len() + 1;
+                self.event.has_data = true;
+                event.data = value;
+            }
+            b"data" => {
+                self.data_begins();
+                self.store(&value);
+            }
+            b"event" => event.name = value,
+            b"id" if !value.contains(&0) => event.id = Some(value),
+            b"retry" if !value.is_empty() && value.iter().all(u8::is_ascii_digit) => {
+                event.retry = std::str::from_utf8(&value).ok().and_then(|digits| digits.parse().ok());
+            }
+            _ => {}
+        }
+    }
+
+    /// A line of data is put into the store, behind those before it.
+    fn data_begins(&mut self) {
+        let has_more = std::mem::replace(&mut self.event.has_data, true);
+        if !std::mem::replace(&mut self.event.is_stored, true) && has_more {
+            let first = std::mem::take(&mut self.event.event.data);
+            self.event.bytes = 0;
+            self.store(&first);
+        }
+        if has_more {
+            self.store(b"\n");
+        }
+    }
+
+    fn store(&mut self, bytes: &[u8]) {
+        if self.event.untaken.is_some() {
+            return;
+        }
+        self.event.bytes += bytes.len();
+        if self.event.bytes > self.max {
+            self.skip(Untaken::TooLong);
+        } else if !bytes.is_empty() && !self.store.push(bytes) {
+            self.skip(Untaken::NoRoom);
+        }
+    }
+
+    fn skip(&mut self, why: Untaken) {
+        self.event.untaken.get_or_insert((why, false));
+        self.event.event.data = Bytes::new();
+        self.store.forget();
+    }
+}
+
+/// Writes one message; the frame must hold no raw newline (see [`crate::protocol::frame::message::one_line`]).
+pub fn encode<B: BufMut>(id: Option<&str>, frame: &[u8], out: &mut B) {
+    out.put_slice(b"event: message\n");
+    if let Some(id) = id {
+        out.put_slice(b"id: ");
+        out.put_slice(id.as_bytes());
+        out.put_u8(b'\n');
+    }
+    out.put_slice(b"data: ");
+    out.put_slice(frame);
+    out.put_slice(b"\n\n");
+}
+
+/// How long a message is at most, once it is written.
+pub fn room(id: Option<&str>, frame: &[u8]) -> usize {
+    frame.len() + id.map_or(0, str::len) + 40
+}
+
+/// Writes the event that gives a client something to resume from before anything happened.
+pub fn encode_priming(id: &str, out: &mut Vec<u8>) {
+    out.extend_from_slice(format!("id: {id}\ndata: \n\n").as_bytes());
+}
+
+/// Tells the client how long to wait before it reconnects.
+pub fn encode_retry(milliseconds: u64, out: &mut Vec<u8>) {
+    out.extend_from_slice(format!("retry: {milliseconds}\n\n").as_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn all(decoder: &mut Decoder<Vec<u8>>) -> Vec<Result<SseEvent, Untaken>> {
+        std::iter::from_fn(|| decoder.next_event()).collect()
+    }
+
+    fn decode(stream: &[u8]) -> Vec<Result<SseEvent, Untaken>> {
+        let mut whole = Decoder::new(32, Vec::new());
+        whole.push(stream);
+        let expected = all(&mut whole);
+        for step in 1..stream.len().min(9) {
+            let mut pieces = Decoder::new(32, Vec::new());
+            let mut seen = Vec::new();
+            for chunk in stream.chunks(step) {
+                pieces.push(chunk);
+                seen.extend(all(&mut pieces));
+            }
+            assert_eq!(seen, expected, "split every {step} bytes: {}", String::from_utf8_lossy(stream));
+        }
+        expected
+    }
+
+    fn data(text: &'static str) -> Result<SseEvent, Untaken> {
+        Ok(SseEvent { data: Bytes::from_static(text.as_bytes()), ..SseEvent::default() })
+    }
+
+    #[test]
+    fn vectors() {
+        type Case = (&'static [u8], Vec<Result<SseEvent, Untaken>>);
+        let table: [Case; 14] = [
+            (b"data: a\n\n", vec![data("a")]),
+            (b"data:a\r\n\r\n", vec![data("a")]),
+            (b"data:  a\r\r", vec![data(" a")]),
+            (b"\xef\xbb\xbfdata: a\n\ndata: b\r\n\n", vec![data("a"), data("b")]),
+            (b"data: a\ndata\ndata: b\n\n", vec![data("a\n\nb")]),
+            (b": note\n\ndata: a\n: note\n\n", vec![data("a")]),
+            (b"data\n\n", vec![data("")]),
+            (b"data: cut", vec![]),
+            (b"data: cut\n", vec![]),
+            (b"unknown: x\nevent: e\n\n", vec![]),
+            (b"retry: x\nretry: -1\nid: a\0b\n\n", vec![]),
+            (
+                b"id: 7\nretry: 250\n\n",
+                vec![Ok(SseEvent { id: Some("7".into()), retry: Some(250), ..SseEvent::default() })],
+            ),
+            (
+                b"event: e\nid:\ndata: a\n\n",
+                vec![Ok(SseEvent { name: "e".into(), id: Some("".into()), data: "a".into(), retry: None })],
+            ),
+            (b"data: a\n\n\n\ndata: b\n\n", vec![data("a"), data("b")]),
+        ];
+        for (stream, expected) in table {
+            assert_eq!(decode(stream), expected, "{}", String::from_utf8_lossy(stream));
+        }
+    }
+
+    #[test]
+    fn an_event_over_the_limit_is_skipped_alone() {
+        let long = format!("data: {}\n\ndata: ok\n\n", "x".repeat(33));
+        assert_eq!(decode(long.as_bytes()), [Err(Untaken::TooLong), data("ok")]);
+        let fits = format!("data: {}\n\n", "x".repeat(32));
+        assert!(decode(fits.as_bytes())[0].is_ok());
+        let endless = format!("data: {}\ndata: y\n\ndata: ok\n\n", "x".repeat(500));
+        assert_eq!(decode(endless.as_bytes()), [Err(Untaken::TooLong), data("ok")]);
+    }
+
+    #[test]
+    fn data_larger_than_the_buffer_is_put_together_and_an_endless_event_grows_nothing() {
+        let mut decoder = Decoder::new(1 << 20, Vec::new());
+        let large = "x".repeat(900_000);
+        let mut seen = Vec::new();
+        for piece in format!("id: 1\ndata: y\ndata: {large}\n\ndata: ok\n\n").as_bytes().chunks(30_000) {
+            decoder.push(piece);
+            seen.extend(all(&mut decoder));
+        }
+        assert!(matches!(&seen[..], [Ok(first), Ok(next)]
+            if first.data == format!("y\n{large}") && first.id.as_deref() == Some(b"1") && next.data == "ok"));
+        let mut seen = Vec::new();
+        for beginning in ["data: ", "event: ", ""] {
+            decoder.push(beginning.as_bytes());
+            for _ in 0..100 {
+                decoder.push(&[b'x'; 60_000]);
+                seen.extend(all(&mut decoder));
+                assert!(decoder.buffer.capacity() < 4 * BUFFER_BYTES && decoder.store.len() <= 1 << 20);
+            }
+            assert_eq!(std::mem::take(&mut seen), [Err(Untaken::TooLong)]);
+            decoder.push(b"\ndata: z\n\ndata: ok\n\n");
+            assert_eq!(all(&mut decoder), [data("ok")]);
+        }
+    }
+
+    #[test]
+    fn what_is_encoded_is_decoded() {
+        let mut out = Vec::new();
+        encode_retry(500, &mut out);
+        encode_priming("1-0", &mut out);
+        out.extend_from_slice(KEEP_ALIVE);
+        encode(Some("1-1"), b"{}", &mut out);
+        let mut decoder = Decoder::new(1024, Vec::new());
+        decoder.push(&out);
+        let events: Vec<_> = all(&mut decoder).into_iter().map(Result::unwrap).collect();
+        assert_eq!(events[0].retry, Some(500));
+        assert_eq!((events[1].id.as_deref(), events[1].data.is_empty()), (Some(&b"1-0"[..]), true));
+        assert_eq!((&events[2].name[..], &events[2].data[..]), (&b"message"[..], &b"{}"[..]));
+    }
+}

@@ -1,0 +1,172 @@
+//! The `Mcp-*` headers of modern HTTP: made from a frame, and checked against a frame.
+
+use crate::protocol::frame::Method;
+use crate::protocol::value::{Key, Object};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use http::{HeaderName, HeaderValue};
+use std::borrow::Cow;
+
+/// Names the method that the body holds.
+pub const MCP_METHOD: HeaderName = HeaderName::from_static("mcp-method");
+/// Names the tool, prompt or resource that the body names.
+pub const MCP_NAME: HeaderName = HeaderName::from_static("mcp-name");
+/// Names the session of a legacy client.
+pub const MCP_SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
+/// Names the revision.
+pub const MCP_PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
+/// What a resumed stream was last given.
+pub const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
+/// How the headers of tool arguments begin.
+pub const PARAM_PREFIX: &str = "mcp-param-";
+
+const OPEN: &str = "=?base64?";
+const CLOSE: &str = "?=";
+
+/// A text as a header value: as it is where it is plain, else in the Base64 sentinel.
+pub fn encode(text: &str) -> HeaderValue {
+    let plain = text.bytes().all(|byte| matches!(byte, b'\t' | b' '..=b'~'));
+    let is_space = |byte: Option<&u8>| matches!(byte, Some(b' ' | b'\t'));
+    let trimmed = !is_space(text.as_bytes().first()) && !is_space(text.as_bytes().last());
+    let look_alike = text.starts_with(OPEN) && text.ends_with(CLOSE);
+    let value = if plain && trimmed && !look_alike {
+        Cow::Borrowed(text)
+    } else {
+        Cow::Owned(format!("{OPEN}{}{CLOSE}", STANDARD.encode(text)))
+    };
+    HeaderValue::from_str(&value).expect("visible ASCII, spaces and tabs are legal in a header")
+}
+
+/// A method as a header value.
+pub fn method(method: &Method) -> HeaderValue {
+    const CALL: HeaderValue = HeaderValue::from_static("tools/call");
+    match method {
+        // By far the most frequent one, judged when this was built.
+        Method::ToolsCall => CALL,
+        Method::Other(text) => encode(text),
+        known => HeaderValue::from_static(known.label()),
+    }
+}
+
+/// The text of a header value; `None` where its Base64 is broken or it holds bytes that are no text.
+pub fn decode(value: &HeaderValue) -> Option<String> {
+    let text = value.to_str().ok()?;
+    match text.strip_prefix(OPEN).and_then(|rest| rest.strip_suffix(CLOSE)) {
+        Some(coded) => String::from_utf8(STANDARD.decode(coded).ok()?).ok(),
+        None => Some(text.to_owned()),
+    }
+}
+
+/// What `Mcp-Name` must say for a request; `None` where the method has none.
+pub fn name_of<'a>(method: &Method, params: &'a Object) -> Option<Cow<'a, str>> {
+    match method {
+        Method::ToolsCall | Method::PromptsGet => params.text(Key::Name),
+        Method::ResourcesRead => params.text(Key::Uri),
+        Method::TasksGet | Method::TasksUpdate | Method::TasksCancel => params.text(Key::TaskId),
+        _ => None,
+    }
+}
+
+/// The headers of a request that say what its body says.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Mcp<'a> {
+    /// [`MCP_PROTOCOL_VERSION`].
+    pub version: Told<'a>,
+    /// [`MCP_METHOD`].
+    pub method: Told<'a>,
+    /// [`MCP_NAME`].
+    pub name: Told<'a>,
+}
+
+/// A header of a request: what it says first, and whether it stands there again.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Told<'a> {
+    first: Option<&'a HeaderValue>,
+    is_twice: bool,
+}
+
+impl<'a> Told<'a> {
+    /// It stands there with this value.
+    pub fn note(&mut self, value: &'a HeaderValue) {
+        self.is_twice = self.first.is_some();
+        self.first.get_or_insert(value);
+    }
+
+    /// What it says first.
+    pub fn first(&self) -> Option<&'a HeaderValue> {
+        self.first
+    }
+
+    /// What it says, where it stands there once.
+    pub fn only(&self) -> Option<&'a HeaderValue> {
+        self.first.filter(|_| !self.is_twice)
+    }
+}
+
+/// Whether headers and body of a modern request agree; the text says where they do not.
+pub fn check(told: &Mcp<'_>, method: &Method, params: &Object, revision: &str) -> Result<(), String> {
+    agree(&MCP_PROTOCOL_VERSION, &told.version, revision)?;
+    agree(&MCP_METHOD, &told.method, method.as_str())?;
+    match name_of(method, params) {
+        Some(name) => agree(&MCP_NAME, &told.name, &name),
+        None => Ok(()),
+    }
+}
+
+fn agree(name: &HeaderName, told: &Told<'_>, expected: &str) -> Result<(), String> {
+    let value = match told.first {
+        None => return Err(format!("the header `{name}` is missing")),
+        Some(_) if told.is_twice => return Err(format!("the header `{name}` stands twice")),
+        Some(value) => value,
+    };
+    // The plain case first, without a copy. A text that looks like the sentinel is never its own header.
+    if value.as_bytes() == expected.as_bytes() && !expected.starts_with(OPEN) {
+        return Ok(());
+    }
+    match decode(value) {
+        Some(text) if text == expected => Ok(()),
+        Some(_) => Err(format!("the header `{name}` and the body disagree")),
+        None => Err(format!("the header `{name}` cannot be decoded")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bytes::Bytes;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn any_text_survives(text in any::<String>()) {
+            prop_assert_eq!(decode(&encode(&text)), Some(text));
+        }
+    }
+
+    #[test]
+    fn the_sentinel_is_exact() {
+        assert_eq!(encode("ä"), "=?base64?w6Q=?=");
+        assert_eq!(encode("=?base64?x?="), "=?base64?PT9iYXNlNjQ/eD89?=");
+        assert_eq!(decode(&HeaderValue::from_static("=?BASE64?w6Q=?=")).as_deref(), Some("=?BASE64?w6Q=?="));
+        assert_eq!(decode(&HeaderValue::from_static("=?base64?w6Q?=")), None);
+        assert_eq!(decode(&HeaderValue::from_static("=?base64?w6Q=")).as_deref(), Some("=?base64?w6Q="));
+    }
+
+    #[test]
+    fn headers_and_body_must_agree() {
+        let params = Object::parse(Bytes::from_static(br#"{"name":"e\u00e4"}"#)).unwrap();
+        let judge = |told: &Mcp<'_>| check(told, &Method::ToolsCall, &params, "2026-07-28");
+        let [version, method, other] = ["2026-07-28", "tools/call", "Tools/call"].map(HeaderValue::from_static);
+        let (name, mut told) = (encode("eä"), Mcp::default());
+        assert!(judge(&told).unwrap_err().contains("missing"));
+        told.version.note(&version);
+        told.method.note(&method);
+        assert!(judge(&told).unwrap_err().contains("mcp-name"));
+        told.name.note(&name);
+        assert_eq!(judge(&told), Ok(()));
+        told.name.note(&name);
+        assert!(judge(&told).unwrap_err().contains("twice"));
+        told.method = Told { first: Some(&other), is_twice: false };
+        assert!(judge(&told).unwrap_err().contains("disagree"));
+    }
+}

@@ -1,0 +1,61 @@
+//! What concerns all upstreams: the four lists.
+
+use super::deferred::DeferredReply;
+use crate::call::Call;
+use crate::call::reply::Reply;
+use crate::protocol::value::Key;
+use crate::router::catalog::snapshot::Catalog;
+use crate::router::catalog::{Current, Kind};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// Answers a list from the catalog; waits only for inventories that were never known, and for each of them only once.
+pub(crate) fn list(current: &Arc<Current>, kind: Kind, call: &Call, wait: Duration) -> Reply {
+    let catalog = current.load();
+    // An upstream need not announce changes: old inventories are read again behind the answer.
+    for member in catalog.members.iter() {
+        member.owner.refresh(call);
+    }
+    let now = Instant::now();
+    let awaited = catalog.unseen().filter(|at| catalog.is_awaited(*at));
+    let limits: Vec<_> = awaited.map(|at| (at, catalog.members[at].patience(wait))).filter(|(_, l)| *l > now).collect();
+    let Some(limit) = limits.iter().map(|(_, limit)| *limit).max() else {
+        return answer(&catalog, kind, call);
+    };
+    let (current, call) = (current.clone(), call.clone());
+    DeferredReply::reply(async move {
+        let is_good = |now: &Catalog| limits.iter().all(|(at, _)| !now.is_awaited(*at));
+        answer(&*current.until(limit, is_good).await, kind, &call)
+    })
+}
+
+fn answer(catalog: &Catalog, kind: Kind, call: &Call) -> Reply {
+    let revision = call.revision();
+    let list = catalog.shelf(kind).list(revision, &call.caller.grants);
+    let cursor = call.params.get(Key::Cursor);
+    match list.encoded().page(cursor) {
+        Ok(page) => match holds(catalog, kind, call) {
+            0 => Reply::complete(revision, page.clone()),
+            left => Reply::complete(revision, page.clone().set(Key::TtlMs, left.to_string().as_bytes())),
+        },
+        Err(refusal) => Reply::refuse(revision, refusal),
+    }
+}
+
+/// For how many milliseconds the list will still be as it is: as long as every part of it, by what its upstream said when it
+/// was read. Nothing where one says nothing, or was never seen.
+fn holds(catalog: &Catalog, kind: Kind, call: &Call) -> u128 {
+    if !call.revision().is_modern() {
+        return 0;
+    }
+    let mut least = None;
+    for known in &catalog.known {
+        let Some(inventory) = known else { return 0 };
+        if kind.is_of(&inventory.supports) {
+            let left = inventory.fresh.left(&call.method);
+            least = Some(least.map_or(left, |least: Duration| least.min(left)));
+        }
+    }
+    least.unwrap_or_default().as_millis()
+}

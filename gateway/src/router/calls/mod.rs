@@ -1,0 +1,26 @@
+//! What becomes of each call: answered here, by one upstream, or by all of them.
+
+// What concerns one upstream: calls by name, by URI, by reference.
+mod route;
+// What concerns all upstreams: the four lists.
+mod lists;
+// A reply that waits before it is known whose it is. It waits by itself: nobody else is behind it.
+mod deferred;
+// Gives the results of an upstream with marked URIs their public URIs; all other results are never looked into.
+pub(crate) mod rewrite;
+// Changes values deep inside raw JSON without decoding the rest. Pure.
+pub(crate) mod splice;
+// How long an upstream had a call whose reply another reply is read through.
+mod timing;
+// What upstreams and clients have beyond the protocol.
+mod extensions;
+// What the gateway says of itself: the union of what its upstreams can, and their instructions.
+mod discover;
+// What is said of a name or URI that only upstreams can own that were never seen.
+mod unseen;
+
+pub(crate) use discover::result;
+pub(crate) use extensions::admit;
+pub(crate) use lists::list;
+pub(crate) use route::{Routes, UNSEEN_WAIT};
+pub(crate) use timing::Stopwatch;

@@ -1,0 +1,264 @@
+//! What concerns one upstream: calls by name, by URI, by reference.
+
+use super::deferred::DeferredReply;
+use super::rewrite::Rewritten;
+use super::{extensions, splice, unseen};
+use crate::call::Call;
+use crate::call::refusal::{Reason, Refusal};
+use crate::call::reply::Reply;
+use crate::call::share::{Part, Shares};
+use crate::health::row::State;
+use crate::memory::joined;
+use crate::protocol::http::param_headers::Unfit;
+use crate::protocol::json;
+use crate::protocol::value::{Key, Object};
+use crate::router::catalog::snapshot::{Catalog, Found};
+use crate::router::catalog::{Current, Kind};
+use crate::router::names::{suggest, uri};
+use crate::router::tasks::{Named, Wrapped, routes};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// How long a call waits for an upstream that was never seen and may own what is asked for.
+pub(crate) const UNSEEN_WAIT: Duration = Duration::from_secs(5);
+/// So many calls may wait so; those of one client alone may be half of them.
+pub(crate) const WAITING_MAX: usize = 2048;
+
+/// Routes to one upstream, by the catalog that is in force for the caller.
+pub(crate) struct Routes {
+    waiting: Arc<Shares>,
+}
+
+/// Where a call leads by one catalog.
+enum Way {
+    /// An answer, or its owner's reply.
+    Ready(Reply),
+    /// Nobody known owns it; upstreams that were never seen may.
+    Unseen(Call, Refusal),
+}
+
+impl Routes {
+    pub(crate) fn new() -> Self {
+        Self { waiting: Shares::new(WAITING_MAX, Part::OfFree) }
+    }
+
+    /// `tools/call` and `prompts/get`.
+    pub(crate) fn named(&self, current: &Arc<Current>, kind: Kind, call: Call) -> Reply {
+        let way = by_name(&current.load(), kind, call);
+        self.follow(current, way, move |catalog, call| by_name(catalog, kind, call))
+    }
+
+    /// `resources/read`.
+    pub(crate) fn read(&self, current: &Arc<Current>, call: Call) -> Reply {
+        let way = by_uri(&current.load(), call);
+        self.follow(current, way, by_uri)
+    }
+
+    /// `completion/complete`.
+    pub(crate) fn complete(&self, current: &Arc<Current>, call: Call) -> Reply {
+        let way = by_reference(&current.load(), call);
+        self.follow(current, way, by_reference)
+    }
+
+    /// What no list names: to the one upstream without a prefix.
+    pub(crate) fn unknown(current: &Current, call: Call) -> Reply {
+        let catalog = current.load();
+        match catalog.bare().or_else(|| extensions::owner(&catalog, &call.method)) {
+            Some(member) => hand_over(&catalog, member, call),
+            None => {
+                let method = suggest::shown(call.method.as_str());
+                refuse(&call, Refusal::new(Reason::UnknownMethod, format!("Method not found: {method}")))
+            }
+        }
+    }
+
+    /// Waits for upstreams that were never seen, where one of them may own it, and looks once more.
+    fn follow<F>(&self, current: &Arc<Current>, way: Way, again: F) -> Reply
+    where
+        F: Fn(&Arc<Catalog>, Call) -> Way + Send + 'static,
+    {
+        let (call, refusal) = match way {
+            Way::Ready(reply) => return reply,
+            Way::Unseen(call, refusal) => (call, refusal),
+        };
+        let owners = owners_of(&current.load(), &call);
+        if !owners.iter().any(|at| current.load().is_awaited(*at)) {
+            return refuse(&call, refusal);
+        }
+        let Some(permit) = self.waiting.take(&call.caller.share()) else {
+            let why = "Too many calls of this client wait for upstreams that are starting; try again in a few seconds";
+            return refuse(&call, Refusal { is_retriable: true, ..Refusal::new(Reason::Busy, why) });
+        };
+        let current = current.clone();
+        let limit = Instant::now() + UNSEEN_WAIT;
+        for at in &owners {
+            // One that rests until it is needed is needed now.
+            current.load().members[*at].owner.refresh(&call);
+        }
+        DeferredReply::reply(async move {
+            let _permit = permit;
+            let catalog = current.until(limit, |now| owners.iter().all(|at| !now.is_awaited(*at))).await;
+            match again(&catalog, call.clone()) {
+                Way::Ready(reply) => reply,
+                // How they stand by now.
+                Way::Unseen(call, refusal) => refuse(&call, refusal),
+            }
+        })
+    }
+}
+
+/// The upstreams that were never seen and may own what a call asks for.
+fn owners_of(catalog: &Catalog, call: &Call) -> Vec<usize> {
+    match call.params.text(Key::Name) {
+        Some(name) => catalog.unseen_owners(&name).collect(),
+        None => catalog.unseen().collect(),
+    }
+}
+
+fn by_name(catalog: &Arc<Catalog>, kind: Kind, mut call: Call) -> Way {
+    let Some(name) = call.params.text(Key::Name) else {
+        return Way::Ready(refuse(&call, invalid("`name` must be a string".to_owned())));
+    };
+    let Some(entry) = catalog.find(kind, &name, &call.caller.grants) else {
+        let name = name.into_owned();
+        return no_such_name(catalog, kind, &name, call);
+    };
+    if let Some(paths) = &entry.headers
+        && let Err(unfit) = paths.check(call.params.get(Key::Arguments), call.param_headers.as_deref())
+    {
+        let refusal = match unfit {
+            Unfit::Arguments(why) => invalid(why),
+            Unfit::Headers(why) => Refusal::new(Reason::HeaderMismatch, why),
+        };
+        return Way::Ready(refuse(&call, refusal));
+    }
+    if let Some(own) = &entry.own_raw {
+        call.params = call.params.set_by(Key::Name, own, joined);
+        call.public = Some(entry.public.clone());
+    }
+    Way::Ready(hand_over(catalog, entry.member, call))
+}
+
+/// A name that the catalog does not have. One that the caller may not use takes the very same way.
+fn no_such_name(catalog: &Arc<Catalog>, kind: Kind, name: &str, call: Call) -> Way {
+    let grants = &call.caller.grants;
+    if grants.admits(name) && catalog.is_transparent() {
+        return Way::Ready(hand_over(catalog, 0, call));
+    }
+    let mut why = format!("Unknown {}: {}", kind.noun(), suggest::shown(name));
+    if let Some(nearest) = suggest::nearest(name, catalog.shelf(kind).view(grants)) {
+        why.push_str(&format!(" (did you mean {nearest}?)"));
+    }
+    if !grants.admits(name) {
+        return Way::Ready(refuse(&call, invalid(why)));
+    }
+    if catalog.unseen_owners(name).next().is_some() {
+        let refusal = unseen::refusal(catalog, catalog.unseen_owners(name), &call.method, name);
+        return Way::Unseen(call, refusal);
+    }
+    let partly: Vec<_> = catalog.partly_seen_owners(name).map(|at| &catalog.members[at]).collect();
+    if let [only] = partly[..] {
+        let cause = only.owner.cause().map(|cause| format!(": {}", cause.public())).unwrap_or_default();
+        let (upstream, state) = (only.owner.name(), only.owner.state().as_str());
+        why.push_str(&format!(" (upstream {upstream} may have it, but is {state}{cause})"));
+    }
+    Way::Ready(refuse(&call, invalid(why)))
+}
+
+fn by_uri(catalog: &Arc<Catalog>, mut call: Call) -> Way {
+    let Some(uri) = call.params.text(Key::Uri).map(String::from) else {
+        return Way::Ready(refuse(&call, invalid("`uri` must be a string".to_owned())));
+    };
+    if let Some(refusal) = uri::refuse_long(&uri) {
+        return Way::Ready(refuse(&call, refusal));
+    }
+    let Some(Found { member, own }) = catalog.find_uri(&uri, &call.caller.grants) else {
+        return no_such_uri(catalog, &uri, call);
+    };
+    if own != uri {
+        call.params = call.params.set_by(Key::Uri, json::quote(&own).as_bytes(), joined);
+        call.public = Some(uri.as_str().into());
+    }
+    Way::Ready(hand_over(catalog, member, call))
+}
+
+fn no_such_uri(catalog: &Catalog, uri: &str, call: Call) -> Way {
+    // One that is not to run says nothing of what it may have: nearly every URI would be its own.
+    let unseen = || catalog.unseen().filter(|at| catalog.members[*at].owner.state() != State::Stopped);
+    if call.caller.grants.admits(uri) && unseen().next().is_some() {
+        let refusal = unseen::refusal(catalog, unseen(), &call.method, uri);
+        return Way::Unseen(call, refusal);
+    }
+    let why = format!("Resource not found: {}", suggest::shown(uri));
+    Way::Ready(refuse(&call, Refusal::new(Reason::ResourceNotFound(uri.into()), why)))
+}
+
+fn by_reference(catalog: &Arc<Catalog>, mut call: Call) -> Way {
+    let raw = call.params.raw();
+    let kind = splice::text(raw, &["ref", "type"]).map(|(kind, _)| kind);
+    let (key, is_prompt) = match kind.as_deref() {
+        Some("ref/prompt") => ("name", true),
+        Some("ref/resource") => ("uri", false),
+        _ => return Way::Ready(refuse(&call, invalid("`ref.type` must be ref/prompt or ref/resource".to_owned()))),
+    };
+    let Some((public, place)) = splice::text(raw, &["ref", key]) else {
+        return Way::Ready(refuse(&call, invalid(format!("`ref.{key}` must be a string"))));
+    };
+    if let Some(refusal) = uri::refuse_long(&public).filter(|_| !is_prompt) {
+        return Way::Ready(refuse(&call, refusal));
+    }
+    let grants = &call.caller.grants;
+    let listed = if is_prompt { Kind::Prompts } else { Kind::Templates };
+    let found = match catalog.find(listed, &public, grants) {
+        Some(entry) => Some((entry.member, entry.own.to_string())),
+        None if is_prompt => None,
+        None => catalog.find_uri(&public, grants).map(|found| (found.member, found.own.into_owned())),
+    };
+    let Some((member, own)) = found else {
+        return match is_prompt {
+            true => no_such_name(catalog, Kind::Prompts, &public, call),
+            false => no_such_uri(catalog, &public, call),
+        };
+    };
+    if own != public {
+        let changed = splice::replace(call.params.raw(), &[(place, json::quote(&own))]);
+        call.params = Object::parse(changed.into()).expect("a string in place of a string keeps an object one");
+    }
+    Way::Ready(hand_over(catalog, member, call))
+}
+
+/// Gives the call, in its owner's words, to its owner.
+fn hand_over(catalog: &Arc<Catalog>, member: usize, mut call: Call) -> Reply {
+    let owner = &catalog.members[member].owner;
+    if let Err(refusal) = routes::resolve(catalog, member, &mut call) {
+        return refuse(&call, refusal);
+    }
+    if call.bound_to.as_ref().is_some_and(|upstream| upstream != owner.name()) {
+        let why = "`requestState` is unknown to whoever has this name now: another upstream gave it out";
+        return refuse(&call, invalid(why.to_owned()));
+    }
+    if routes::may_make(catalog, member, &call) {
+        let named = Named::new(catalog, member, call.caller.clone());
+        return Wrapped::reply(named, call, |call| rewritten(catalog, member, call)).owned_by(owner.name());
+    }
+    rewritten(catalog, member, call)
+}
+
+/// The owner's reply, with its URIs as clients know them.
+fn rewritten(catalog: &Arc<Catalog>, member: usize, call: Call) -> Reply {
+    let owner = &catalog.members[member].owner;
+    if catalog.marked(member).is_none() {
+        return owner.call(call);
+    }
+    let method = call.method.clone();
+    Rewritten::reply(owner.call(call), catalog.clone(), member, method).owned_by(owner.name())
+}
+
+fn refuse(call: &Call, refusal: Refusal) -> Reply {
+    Reply::refuse(call.revision(), refusal)
+}
+
+fn invalid(why: String) -> Refusal {
+    Refusal::new(Reason::InvalidParams, why)
+}

@@ -1,0 +1,46 @@
+//! What is said of a name or URI that only upstreams can own that were never seen: not that it is unknown, which nobody knows.
+
+use crate::call::refusal::{Reason, Refusal};
+use crate::health::Cause;
+use crate::health::row::State;
+use crate::protocol::frame::Method;
+use crate::router::catalog::Member;
+use crate::router::catalog::snapshot::Catalog;
+use crate::router::names::suggest;
+
+/// So many upstreams are named.
+const NAMED_MAX: usize = 4;
+
+/// Why nothing was sent, how those upstreams stand, and when the next of them is tried.
+pub(crate) fn refusal(catalog: &Catalog, owners: impl Iterator<Item = usize>, method: &Method, name: &str) -> Refusal {
+    let owners: Vec<_> = owners.map(|at| &catalog.members[at]).collect();
+    let (method, name) = (method.as_str(), suggest::shown(name));
+    let begins = format!("`{method}` of `{name}` was not sent: ");
+    let next = owners.iter().filter_map(|member| member.owner.retry_in()).min();
+    let next = next.map(|left| format!("; next try in {} s", left.as_secs_f32().ceil())).unwrap_or_default();
+    if let [only] = owners[..] {
+        let upstream = only.owner.name();
+        let told = |why: &str| format!("{begins}upstream `{upstream}` may have it and {why}");
+        if only.is_coming() {
+            return Refusal::of_upstream(Reason::Unavailable, upstream, told("is still starting; try again"));
+        }
+        let cause = cause(only);
+        let told = |cause: &str| told(&format!("is not available: {cause}{next}"));
+        let refusal = Refusal::of_upstream(Reason::Unavailable, upstream, told(&cause.public()));
+        // Only a person starts it.
+        let refusal = Refusal { is_retriable: only.owner.state() != State::Stopped, ..refusal };
+        return if cause.is_public() { refusal } else { refusal.for_operator(told(cause.full())) };
+    }
+    let stand = |member: &&Member| format!("`{}` ({})", member.owner.name(), member.owner.state().as_str());
+    let mut all: Vec<_> = owners.iter().take(NAMED_MAX).map(stand).collect();
+    all.extend((owners.len() > NAMED_MAX).then(|| format!("{} more", owners.len() - NAMED_MAX)));
+    let why = format!(
+        "{begins}one of these upstreams may have it, and none is available: {}{next}; try again",
+        all.join(", ")
+    );
+    Refusal { is_retriable: true, ..Refusal::new(Reason::Unavailable, why) }
+}
+
+fn cause(member: &Member) -> Cause {
+    member.owner.cause().unwrap_or_else(|| format!("it is {}", member.owner.state().as_str()).into())
+}

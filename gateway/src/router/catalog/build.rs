@@ -1,0 +1,141 @@
+//! Takes stock: turns the inventories into entries with public names and URIs. Pure.
+
+use super::apps;
+use super::entry::Entry;
+use super::kind::Kind;
+use super::owner::Member;
+use crate::protocol::json;
+use crate::protocol::value::{Edit, Key};
+use crate::router::calls::splice;
+use crate::router::config::Naming;
+use crate::router::names::uri::{Marked, Tag};
+use crate::router::names::{Looks, Party, Template, namespace};
+use crate::upstream::inventory::{Inventory, Item};
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+/// All entries by kind, and which upstreams have marked URIs.
+pub(crate) struct CatalogBuilder {
+    pub(crate) entries: [Vec<Entry>; 4],
+    pub(crate) marked: Vec<Option<Marked>>,
+    /// Whose pages are that tools name and no list does, by public URI, and what they are called there.
+    pub(crate) pages: HashMap<Arc<str>, (usize, Arc<str>)>,
+    /// What nobody can ask for, since an earlier upstream has the same: whose it is, and its own name.
+    pub(crate) hidden: Vec<(usize, Arc<str>)>,
+}
+
+/// Merges inventories in configuration order.
+pub(crate) fn take(members: &[Member], known: &[Option<Arc<Inventory>>], naming: &Naming) -> CatalogBuilder {
+    let mut stock =
+        CatalogBuilder { entries: Default::default(), marked: Vec::new(), pages: HashMap::new(), hidden: Vec::new() };
+    stock.take_uris(members, known, naming.is_transparent(members.len()));
+    for (kind, items) in [(Kind::Tools, tools as fn(&Inventory) -> &[Item]), (Kind::Prompts, prompts)] {
+        let parties = members.iter().zip(known).map(|(member, inventory)| Party {
+            upstream: member.owner.name(),
+            prefix: member.owner.prefix(),
+            names: inventory.iter().flat_map(|inventory| items(inventory)).map(|item| &*item.key).collect(),
+        });
+        let assigned = namespace::assign(naming, &parties.collect::<Vec<_>>());
+        for (at, (inventory, names)) in known.iter().zip(assigned).enumerate() {
+            let Some(inventory) = inventory else { continue };
+            for (item, public) in items(inventory).iter().zip(names) {
+                stock.put(kind, at, inventory, item, public, "name");
+            }
+        }
+    }
+    stock
+}
+
+fn tools(inventory: &Inventory) -> &[Item] {
+    &inventory.tools
+}
+
+fn prompts(inventory: &Inventory) -> &[Item] {
+    &inventory.prompts
+}
+
+impl CatalogBuilder {
+    fn take_uris(&mut self, members: &[Member], known: &[Option<Arc<Inventory>>], transparent: bool) {
+        let (mut uris, mut templates) = (HashSet::new(), HashSet::new());
+        for (at, inventory) in known.iter().enumerate() {
+            self.marked.push(None);
+            let Some(inventory) = inventory else { continue };
+            let tag = Tag::of(members[at].owner.name());
+            let mut marked = Marked { tag, plain: HashSet::new(), uris: HashSet::new(), templates: Vec::new() };
+            for item in &inventory.resources {
+                let public = marked.claim(&item.key, &mut uris, transparent);
+                if let Some(public) = &public {
+                    let kept = if **public == *item.key { &mut marked.plain } else { &mut marked.uris };
+                    kept.insert(item.key.clone());
+                }
+                self.put(Kind::Resources, at, inventory, item, public, "uri");
+            }
+            for (own, _) in inventory.tools.iter().flat_map(|tool| apps::pages(tool.definition.raw())) {
+                let own: Arc<str> = own.into();
+                if marked.plain.contains(&own) || marked.uris.contains(&own) {
+                    continue;
+                }
+                // A page may be read by name alone: it need not be listed.
+                if let Some(public) = marked.claim(&own, &mut uris, transparent) {
+                    let kept = if *public == *own { &mut marked.plain } else { &mut marked.uris };
+                    kept.insert(own.clone());
+                    self.pages.insert(public.into(), (at, own));
+                }
+            }
+            for item in &inventory.templates {
+                let public = marked.claim(&item.key, &mut templates, transparent);
+                if public.as_deref().is_some_and(|public| *public != *item.key) {
+                    marked.templates.push(Template::parse(&item.key));
+                }
+                self.put(Kind::Templates, at, inventory, item, public, "uriTemplate");
+            }
+            if !marked.uris.is_empty() || !marked.templates.is_empty() {
+                self.marked[at] = Some(marked);
+            }
+        }
+    }
+
+    fn put(
+        &mut self,
+        kind: Kind,
+        member: usize,
+        inventory: &Inventory,
+        item: &Item,
+        public: Option<String>,
+        key: &str,
+    ) {
+        let Some(public) = public else {
+            self.hidden.push((member, item.key.clone()));
+            return;
+        };
+        let is_same = *public == *item.key;
+        let quoted = json::quote(&public);
+        let mut definition = match kind {
+            _ if is_same => item.definition.raw().clone(),
+            Kind::Tools | Kind::Prompts => item.definition.with(&[(Key::Name, Edit::Set(quoted.as_bytes()))]),
+            Kind::Resources => item.definition.with(&[(Key::Uri, Edit::Set(quoted.as_bytes()))]),
+            Kind::Templates => match splice::find(item.definition.raw(), &[key]) {
+                Some(place) => splice::replace(item.definition.raw(), &[(place, quoted)]).into(),
+                None => return,
+            },
+        };
+        if let (Kind::Tools, Some(marked)) = (kind, &self.marked[member]) {
+            let public =
+                |(own, place): (String, _)| Some((place, json::quote(&marked.publish(&own, &mut Looks::default())?)));
+            let changes: Vec<_> = apps::pages(&definition).into_iter().filter_map(public).collect();
+            if !changes.is_empty() {
+                definition = splice::replace(&definition, &changes).into();
+            }
+        }
+        let public = if is_same { item.key.clone() } else { public.into() };
+        self.entries[kind as usize].push(Entry {
+            own_raw: (!is_same).then(|| json::quote(&item.key).into()),
+            public,
+            own: item.key.clone(),
+            member,
+            definition,
+            revision: inventory.revision,
+            headers: item.headers.clone(),
+        });
+    }
+}

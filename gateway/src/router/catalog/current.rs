@@ -1,0 +1,69 @@
+//! The catalog that is in force, and word of each swap.
+
+use super::snapshot::Catalog;
+use crate::runtime::timer::late::within_until;
+use arc_swap::{ArcSwap, Guard};
+use std::sync::Arc;
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+/// Where the snapshot is read, and swapped whole.
+pub(crate) struct Current {
+    catalog: ArcSwap<Catalog>,
+    swaps: watch::Sender<()>,
+}
+
+impl Current {
+    pub(crate) fn new(catalog: impl Into<Arc<Catalog>>) -> Self {
+        Self { catalog: ArcSwap::new(catalog.into()), swaps: watch::Sender::new(()) }
+    }
+
+    /// The catalog now, for a short look.
+    pub(crate) fn load(&self) -> Guard<Arc<Catalog>> {
+        self.catalog.load()
+    }
+
+    /// The catalog now, to keep.
+    pub(crate) fn keep(&self) -> Arc<Catalog> {
+        self.catalog.load_full()
+    }
+
+    /// Puts a new one in force.
+    pub(crate) fn swap(&self, catalog: Arc<Catalog>) {
+        self.catalog.store(catalog);
+        self.swaps.send_replace(());
+    }
+
+    /// Word of each swap from now on.
+    pub(crate) fn swaps(&self) -> watch::Receiver<()> {
+        self.swaps.subscribe()
+    }
+
+    /// Waits until a catalog is good enough, or until the time is over; gives the catalog then in force.
+    pub(crate) async fn until(&self, limit: Instant, is_good: impl Fn(&Catalog) -> bool) -> Arc<Catalog> {
+        let mut swaps = self.swaps();
+        // What fails to come is no longer waited for, and swaps nothing. All owners stand on one board.
+        let mut moves = self.load().members.iter().find_map(|member| member.owner.changes());
+        let wait = async {
+            while !is_good(&self.load()) {
+                tokio::select! {
+                    swapped = swaps.changed() => if swapped.is_err() { return },
+                    () = moved(moves.as_mut()) => {}
+                }
+            }
+        };
+        // Time over is an answer like any other here: what is known by then is what counts.
+        let _ = within_until(limit, wait).await;
+        self.keep()
+    }
+}
+
+/// Until somebody stands elsewhere.
+async fn moved(moves: Option<&mut watch::Receiver<u64>>) {
+    if let Some(moves) = moves
+        && moves.changed().await.is_ok()
+    {
+        return;
+    }
+    std::future::pending().await
+}

@@ -1,0 +1,175 @@
+//! An upstream as the router sees it: who owns names, takes calls and tells what it offers.
+
+use crate::call::Call;
+use crate::call::caller::ClientSession;
+use crate::call::reply::Reply;
+use crate::health::Cause;
+use crate::health::row::State;
+use crate::upstream::config::Sharing;
+use crate::upstream::inventory::Inventory;
+use crate::upstream::{SessionLevels, Upstream};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+/// What the router asks of an upstream.
+pub trait Owner: Send + Sync + 'static {
+    /// Its configured name.
+    fn name(&self) -> &Arc<str>;
+
+    /// What a person calls it, where that is not its name.
+    fn title(&self) -> Option<&str>;
+
+    /// What stands before the separator in its public names; empty means that they stay bare.
+    fn prefix(&self) -> &str;
+
+    /// Takes a call whose names and URIs are its own; the reply names it as its owner.
+    fn call(&self, call: Call) -> Reply;
+
+    /// What it offers; `None` while that was never known. Sent only on a real change.
+    fn inventory(&self) -> watch::Receiver<Option<Arc<Inventory>>>;
+
+    /// Where it stands.
+    fn state(&self) -> State;
+
+    /// Tells when any owner may stand elsewhere; `None` where nobody says so.
+    fn changes(&self) -> Option<watch::Receiver<u64>> {
+        None
+    }
+
+    /// Whether all that it offers could be read the last time.
+    fn is_whole(&self) -> bool {
+        true
+    }
+
+    /// Why it is not ready, as clients are told it.
+    fn cause(&self) -> Option<Cause> {
+        None
+    }
+
+    /// Whether an attempt to start it has failed, and none has succeeded since.
+    fn has_failed(&self) -> bool {
+        matches!(self.state(), State::BackingOff | State::Failed)
+    }
+
+    /// How long it is until its next attempt, where one is due.
+    fn retry_in(&self) -> Option<Duration> {
+        None
+    }
+
+    /// Has this remark shown with it, in place of what was remarked under the same word; none takes that away.
+    fn remark(&self, _word: &'static str, _remark: Option<String>) {}
+
+    /// One of its answers breaks the protocol, as only the router can see.
+    fn misbehaved(&self, _why: &str) {}
+
+    /// Reads the inventory again in the background, where it is old or was never known; that of the caller's own instance too.
+    fn refresh(&self, call: &Call);
+
+    /// Whether each handshake session has an instance of it to itself, whose lists it sees.
+    fn is_per_session(&self) -> bool;
+
+    /// What the instance of a session offers; `None` while it has none. What it was told of instances says when to ask again.
+    fn inventory_of(&self, session: &Arc<ClientSession>) -> Option<watch::Receiver<Option<Arc<Inventory>>>>;
+
+    /// How verbose it is to be for sessions, whenever that may have changed.
+    fn want_levels(&self, levels: &Arc<SessionLevels>);
+}
+
+impl Owner for Upstream {
+    fn name(&self) -> &Arc<str> {
+        Self::name(self)
+    }
+
+    fn title(&self) -> Option<&str> {
+        self.config().title.as_deref()
+    }
+
+    fn prefix(&self) -> &str {
+        &self.config().prefix
+    }
+
+    fn call(&self, call: Call) -> Reply {
+        Self::call(self, call)
+    }
+
+    fn inventory(&self) -> watch::Receiver<Option<Arc<Inventory>>> {
+        Self::inventory(self)
+    }
+
+    fn state(&self) -> State {
+        Self::state(self)
+    }
+
+    fn changes(&self) -> Option<watch::Receiver<u64>> {
+        Some(Self::changes(self))
+    }
+
+    fn is_whole(&self) -> bool {
+        Self::is_whole(self)
+    }
+
+    fn cause(&self) -> Option<Cause> {
+        Self::cause(self)
+    }
+
+    fn has_failed(&self) -> bool {
+        Self::has_failed(self)
+    }
+
+    fn retry_in(&self) -> Option<Duration> {
+        Self::retry_in(self)
+    }
+
+    fn remark(&self, word: &'static str, remark: Option<String>) {
+        Self::remark(self, word, remark);
+    }
+
+    fn misbehaved(&self, why: &str) {
+        Self::misbehaved(self, why);
+    }
+
+    fn refresh(&self, call: &Call) {
+        Self::refresh(self, call);
+    }
+
+    fn is_per_session(&self) -> bool {
+        self.config().sharing == Sharing::PerSession
+    }
+
+    fn inventory_of(&self, session: &Arc<ClientSession>) -> Option<watch::Receiver<Option<Arc<Inventory>>>> {
+        Self::inventory_of(self, session)
+    }
+
+    fn want_levels(&self, levels: &Arc<SessionLevels>) {
+        Self::want_levels(self, levels);
+    }
+}
+
+/// One upstream's place among all, the same through all snapshots of the catalog.
+pub(crate) struct Member {
+    /// The upstream.
+    pub(crate) owner: Arc<dyn Owner>,
+    /// What it offers, as its supervisor tells it.
+    pub(crate) inventory: watch::Receiver<Option<Arc<Inventory>>>,
+    /// Until when lists wait for its first inventory; set by the first list that does.
+    patience: OnceLock<Instant>,
+}
+
+impl Member {
+    pub(crate) fn new(owner: Arc<dyn Owner>) -> Self {
+        Self { inventory: owner.inventory(), owner, patience: OnceLock::new() }
+    }
+
+    /// Whether a first inventory is worth waiting for: not that of an upstream that is stopped, or whose first attempt has failed.
+    pub(crate) fn is_coming(&self) -> bool {
+        let state = self.owner.state();
+        state.is_up() || (matches!(state, State::Starting | State::Idle) && !self.owner.has_failed())
+    }
+
+    /// Until when a list may wait for the first inventory. The first list decides; hanging upstreams cost that once.
+    pub(crate) fn patience(&self, wait: Duration) -> Instant {
+        *self.patience.get_or_init(|| Instant::now() + wait)
+    }
+}

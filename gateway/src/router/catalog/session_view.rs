@@ -1,0 +1,138 @@
+//! What a session sees that has instances of upstreams to itself: the catalog with their lists in place of the primary ones'.
+
+use super::current::Current;
+use super::rebuild::Told;
+use super::snapshot::{Catalog, weight};
+use crate::call::caller::{Caller, ClientSession};
+use crate::call::share::{Part, Shares};
+use crate::router::listen::Listeners;
+use crate::runtime::{Tasks, aside};
+use crate::upstream::inventory::Inventory;
+use std::collections::HashMap;
+use std::future::{Future, poll_fn};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Poll;
+use tokio::sync::watch;
+
+/// So many sessions have a view of their own, of one client alone half as many; further ones see what is everyone's.
+const VIEWS_MAX: usize = 4096;
+
+/// The views of all sessions that have one.
+pub(crate) struct SessionViews {
+    shared: Arc<Shared>,
+    tasks: Tasks,
+}
+
+struct Shared {
+    /// What everyone sees.
+    base: Arc<Current>,
+    /// Upstreams of which sessions have instances; mostly there are none.
+    private: Vec<usize>,
+    listeners: Listeners,
+    table: Mutex<HashMap<Arc<str>, Arc<Current>>>,
+    places: Arc<Shares>,
+}
+
+/// What an instance offers, as it changes.
+type Offer = (usize, watch::Receiver<Option<Arc<Inventory>>>);
+
+impl SessionViews {
+    /// No view yet; their tasks live in `tasks`.
+    pub(crate) fn new(base: &Arc<Current>, listeners: &Listeners, tasks: &Tasks) -> Self {
+        let catalog = base.keep();
+        let private = (0..catalog.members.len()).filter(|at| catalog.members[*at].owner.is_per_session()).collect();
+        let (base, listeners) = (base.clone(), listeners.clone());
+        let places = Shares::new(VIEWS_MAX, Part::OfFree);
+        let shared = Shared { base, private, listeners, table: Mutex::default(), places };
+        Self { shared: Arc::new(shared), tasks: tasks.clone() }
+    }
+
+    /// The catalog of a caller's session; `None` where that sees what everyone sees.
+    pub(crate) fn of(&self, caller: &Caller) -> Option<Arc<Current>> {
+        if self.shared.private.is_empty() {
+            return None;
+        }
+        let tenant = caller.tenant.as_ref()?;
+        let mut table = self.shared.lock();
+        if let Some(view) = table.get(tenant.id()) {
+            return Some(view.clone());
+        }
+        if tenant.has_ended() {
+            return None;
+        }
+        let place = self.shared.places.take(&caller.share())?;
+        let view = Arc::new(Current::new(self.shared.base.keep()));
+        table.insert(tenant.id().clone(), view.clone());
+        drop(table);
+        let (shared, tenant, kept) = (self.shared.clone(), tenant.clone(), view.clone());
+        self.tasks.spawn_until_end(async move {
+            tokio::select! {
+                biased;
+                () = tenant.ended() => {}
+                () = shared.keep(&kept, &tenant) => {}
+            }
+            shared.lock().remove(tenant.id());
+            drop(place);
+        });
+        Some(view)
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Arc<str>, Arc<Current>>> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Keeps a session's view up to date, and tells the session of what changed in it.
+    async fn keep(&self, view: &Arc<Current>, tenant: &Arc<ClientSession>) {
+        let (mut instances, mut swaps) = (tenant.instances(), self.base.swaps());
+        let mut told = Told::of(view);
+        loop {
+            instances.mark_unchanged();
+            swaps.mark_unchanged();
+            let base = self.base.keep();
+            // An instance may have come, or have gone and another one come in its place.
+            let own = |at: &usize| Some((*at, base.members[*at].owner.inventory_of(tenant)?));
+            let mut offers: Vec<Offer> = self.private.iter().filter_map(own).collect();
+            let before = view.keep();
+            let next = overlay(&base, &mut offers);
+            if !next.is(&before) {
+                view.swap(next);
+            }
+            told.tell(view, |_, changes| self.listeners.tell_session(tenant.id(), changes));
+            tokio::select! {
+                // Neither ends before this does: both are held here.
+                _ = instances.changed() => {}
+                _ = swaps.changed() => {}
+                () = any(&mut offers) => {}
+                () = told.due(view) => {}
+            }
+        }
+    }
+}
+
+/// The catalog with the lists of a session's instances; itself, where they are the same.
+fn overlay(base: &Arc<Catalog>, offers: &mut [Offer]) -> Arc<Catalog> {
+    let mut known = base.known.clone();
+    let mut differs = false;
+    for (at, offer) in offers {
+        let Some(own) = offer.borrow_and_update().clone() else { continue };
+        if known[*at].as_ref().is_none_or(|primary| !primary.is_same(&own)) {
+            (known[*at], differs) = (Some(own), true);
+        }
+    }
+    match differs {
+        true => aside(weight(&known), || Arc::new(Catalog::of(known, &base.members, &base.rules, Some(base)))),
+        false => base.clone(),
+    }
+}
+
+/// Resolves when what an instance offers has changed, or when an instance has gone.
+async fn any(offers: &mut [Offer]) {
+    let mut waits: Vec<_> = offers.iter_mut().map(|(_, offer)| Box::pin(offer.changed())).collect();
+    poll_fn(|cx| match waits.iter_mut().any(|wait| wait.as_mut().poll(cx).is_ready()) {
+        true => Poll::Ready(()),
+        false => Poll::Pending,
+    })
+    .await;
+}

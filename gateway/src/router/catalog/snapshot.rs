@@ -1,0 +1,248 @@
+//! What the gateway offers: the merged inventories, an immutable snapshot that is swapped whole.
+
+use super::build;
+use super::entry::Entry;
+use super::kind::Kind;
+use super::list::ItemList;
+use super::owner::Member;
+use crate::call::caller::Grants;
+use crate::protocol::value::Object;
+use crate::router::config::{Naming, Unknown};
+use crate::router::names::uri::{Marked, authority, origin};
+use crate::router::names::{Looks, Template, namespace};
+use crate::router::tasks::{GrantedTasks, TaskIds, TaskNotifier};
+use crate::upstream::inventory::Inventory;
+use std::borrow::Cow;
+use std::cmp::Reverse;
+use std::collections::HashMap;
+use std::sync::{Arc, OnceLock};
+
+/// What an item costs when inventories are merged, in bytes that are read in the same time.
+const ITEM_COST: usize = 1024;
+
+/// The merged inventories. Deterministic: configuration order, then each upstream's own.
+pub(crate) struct Catalog {
+    /// How many catalogs were in force before this one.
+    pub(crate) version: u64,
+    /// All upstreams, known or not, in configuration order.
+    pub(crate) members: Arc<[Member]>,
+    /// What each of them offers; `None` while that was never known.
+    pub(crate) known: Vec<Option<Arc<Inventory>>>,
+    pub(crate) rules: Arc<Rules>,
+    shelves: [Arc<ItemList>; 4],
+    /// All templates with the place of each in its list: the more literal ones first, then in configuration order.
+    templates: Vec<(usize, Template)>,
+    marked: Vec<Option<Marked>>,
+    /// Whose pages are that tools name and no list does, and what they are called there.
+    pages: HashMap<Arc<str>, (usize, Arc<str>)>,
+    /// Who lists URIs of a scheme and authority; `None` where several do.
+    origins: HashMap<Box<str>, Option<usize>>,
+    /// What nobody can ask for, since an earlier upstream has the same.
+    pub(crate) hidden: Vec<(usize, Arc<str>)>,
+    /// What the gateway says of itself to handshake clients and to stateless ones, once it was asked for.
+    pub(crate) discovered: [OnceLock<Object>; 2],
+}
+
+/// What a catalog is made by.
+pub(crate) struct Rules {
+    pub(crate) naming: Naming,
+    pub(crate) page_size: usize,
+    /// Put before the instructions of the upstreams.
+    pub(crate) instructions: String,
+    pub(crate) unknown: Unknown,
+    pub(crate) wrap: TaskIds,
+    /// Who is told how tasks stand.
+    pub(crate) statuses: Arc<TaskNotifier>,
+    /// Who was given which task.
+    pub(crate) ledger: GrantedTasks,
+}
+
+/// What merging these inventories costs, in bytes of work.
+pub(crate) fn weight(known: &[Option<Arc<Inventory>>]) -> usize {
+    known.iter().flatten().map(|inventory| inventory.counts().iter().sum::<usize>() * ITEM_COST).sum()
+}
+
+/// Whose a URI is, and what it is called there.
+pub(crate) struct Found<'a> {
+    pub(crate) member: usize,
+    pub(crate) own: Cow<'a, str>,
+}
+
+impl Catalog {
+    /// Merges what is known now; what did not change is taken over with its encoded lists.
+    pub(crate) fn build(members: &Arc<[Member]>, rules: &Arc<Rules>, before: Option<&Self>) -> Self {
+        let known = members.iter().map(|member| member.inventory.borrow().clone()).collect();
+        Self::of(known, members, rules, before)
+    }
+
+    /// Merges what each of them offers; what is as it was before is taken over with its encoded lists.
+    pub(crate) fn of(
+        known: Vec<Option<Arc<Inventory>>>,
+        members: &Arc<[Member]>,
+        rules: &Arc<Rules>,
+        before: Option<&Self>,
+    ) -> Self {
+        let stock = build::take(members, &known, &rules.naming);
+        let mut origins = HashMap::new();
+        for entry in &stock.entries[Kind::Resources as usize] {
+            if let Some(origin) = origin(&entry.own) {
+                let owner = origins.entry(origin.into()).or_insert(Some(entry.member));
+                *owner = owner.filter(|owner| *owner == entry.member);
+            }
+        }
+        let templates = stock.entries[Kind::Templates as usize].iter().map(|e| Template::parse(&e.public));
+        let mut templates: Vec<_> = templates.enumerate().collect();
+        templates.sort_by_cached_key(|(_, template)| Reverse(template.literalness()));
+        let mut kinds = Kind::ALL.into_iter();
+        let shelves = stock.entries.map(|entries| {
+            let kind = kinds.next().expect("there are as many kinds as shelves");
+            let shelf = ItemList::new(kind, entries, rules.page_size);
+            let same = before.map(|before| before.shelf(kind)).filter(|old| old.is(&shelf));
+            same.cloned().unwrap_or_else(|| Arc::new(shelf))
+        });
+        Self {
+            version: before.map_or(0, |before| before.version + 1),
+            members: members.clone(),
+            known,
+            rules: rules.clone(),
+            shelves,
+            templates,
+            marked: stock.marked,
+            pages: stock.pages,
+            origins,
+            hidden: stock.hidden,
+            discovered: Default::default(),
+        }
+    }
+
+    /// All of one kind.
+    pub(crate) fn shelf(&self, kind: Kind) -> &Arc<ItemList> {
+        &self.shelves[kind as usize]
+    }
+
+    /// The entry of a public name, where the caller may use it.
+    pub(crate) fn find(&self, kind: Kind, public: &str, grants: &Grants) -> Option<&Entry> {
+        self.shelf(kind).find(public).filter(|entry| grants.admits(&entry.public))
+    }
+
+    /// Whose a URI is: that of whoever lists it, or whose mark it bears, or who alone lists URIs of its origin, or whose template
+    /// it may come from, the most literal first; else that of who has no prefix, or who lists its like.
+    pub(crate) fn find_uri<'a>(&'a self, uri: &'a str, grants: &Grants) -> Option<Found<'a>> {
+        self.find_uri_within(uri, grants, &mut Looks::default())
+    }
+
+    /// As [`Self::find_uri`], for one of many.
+    pub(crate) fn find_uri_within<'a>(&'a self, uri: &'a str, grants: &Grants, looks: &mut Looks) -> Option<Found<'a>> {
+        if let Some(entry) = self.shelf(Kind::Resources).find(uri) {
+            return grants.admits(uri).then_some(Found { member: entry.member, own: Cow::Borrowed(&*entry.own) });
+        }
+        if let Some((member, own)) = self.pages.get(uri) {
+            return grants.admits(uri).then_some(Found { member: *member, own: Cow::Borrowed(&**own) });
+        }
+        let of = |origin: Option<&str>| self.origins.get(origin?).copied().flatten();
+        if grants.admits(uri) {
+            let unmarked = (0..self.members.len()).find_map(|member| Some((member, self.unmark(member, uri)?)));
+            if let Some((member, own)) = unmarked {
+                return Some(Found { member, own: Cow::Owned(own) });
+            }
+            if let Some(member) = of(authority(uri)) {
+                return Some(Found { member, own: Cow::Borrowed(uri) });
+            }
+        }
+        let entries = self.shelf(Kind::Templates).entries();
+        let matching = self.templates.iter().filter(|(_, template)| template.matches(uri, looks));
+        let mut matching = matching.map(|(at, _)| &entries[*at]);
+        if let Some(entry) = matching.find(|entry| grants.admits(uri) || grants.admits(&entry.public)) {
+            let is_marked = entry.public != entry.own;
+            let own = is_marked.then(|| self.unmark(entry.member, uri)).flatten();
+            return Some(Found { member: entry.member, own: own.map_or(Cow::Borrowed(uri), Cow::Owned) });
+        }
+        if !grants.admits(uri) {
+            return None;
+        }
+        self.bare().or_else(|| of(origin(uri))).map(|member| Found { member, own: Cow::Borrowed(uri) })
+    }
+
+    /// All templates with whose they are and what clients call them.
+    pub(crate) fn templates(&self) -> impl Iterator<Item = (usize, &str, &Template)> {
+        let entries = self.shelf(Kind::Templates).entries();
+        self.templates.iter().map(|(at, template)| (entries[*at].member, &*entries[*at].public, template))
+    }
+
+    /// The own form of a URI that bears an upstream's mark.
+    fn unmark(&self, member: usize, uri: &str) -> Option<String> {
+        self.marked[member].as_ref()?.tag.unmark(uri)
+    }
+
+    /// Which URIs of an upstream are marked, where any are.
+    pub(crate) fn marked(&self, member: usize) -> Option<&Marked> {
+        self.marked[member].as_ref()
+    }
+
+    /// The public form of an upstream's own URI.
+    pub(crate) fn publish(&self, member: usize, own: &Arc<str>) -> Arc<str> {
+        self.marked(member)
+            .and_then(|marked| marked.publish(own, &mut Looks::default()))
+            .map_or_else(|| own.clone(), Into::into)
+    }
+
+    /// Whether everything passes as it is.
+    pub(crate) fn is_transparent(&self) -> bool {
+        self.rules.naming.is_transparent(self.members.len())
+    }
+
+    /// The one upstream without a prefix: what nobody is known to own goes to it.
+    pub(crate) fn bare(&self) -> Option<usize> {
+        let mut bare = self.members.iter().enumerate().filter(|(_, m)| self.is_bare(m)).map(|(at, _)| at);
+        bare.next().filter(|_| bare.next().is_none())
+    }
+
+    fn is_bare(&self, member: &Member) -> bool {
+        namespace::is_bare(&self.rules.naming, member.owner.prefix())
+    }
+
+    /// Upstreams that were never seen and whose a name could be.
+    pub(crate) fn unseen_owners(&self, public: &str) -> impl Iterator<Item = usize> {
+        self.unseen().filter(move |at| self.may_own(*at, public))
+    }
+
+    /// Upstreams of which not all could be read the last time, and whose a name could be.
+    pub(crate) fn partly_seen_owners(&self, public: &str) -> impl Iterator<Item = usize> {
+        let seen = self.known.iter().enumerate().filter(|(_, known)| known.is_some()).map(|(at, _)| at);
+        seen.filter(move |at| !self.members[*at].owner.is_whole() && self.may_own(*at, public))
+    }
+
+    fn may_own(&self, at: usize, public: &str) -> bool {
+        let member = &self.members[at];
+        let rest = public.strip_prefix(member.owner.prefix());
+        self.is_bare(member) || rest.is_some_and(|rest| rest.starts_with(&*self.rules.naming.separator))
+    }
+
+    /// Whether an upstream was never seen and may be soon.
+    pub(crate) fn is_awaited(&self, at: usize) -> bool {
+        self.known[at].is_none() && self.members[at].is_coming()
+    }
+
+    /// Upstreams that were never seen.
+    pub(crate) fn unseen(&self) -> impl Iterator<Item = usize> {
+        self.known.iter().enumerate().filter(|(_, known)| known.is_none()).map(|(at, _)| at)
+    }
+
+    /// The kinds in which a caller's view differs.
+    pub(crate) fn changes(&self, before: &Self, grants: &Grants) -> impl Iterator<Item = Kind> {
+        Kind::ALL.into_iter().filter(move |kind| {
+            let (new, old) = (self.shelf(*kind), before.shelf(*kind));
+            !Arc::ptr_eq(new, old) && !new.looks_like(old, grants)
+        })
+    }
+
+    /// Whether nothing differs, so that it need not be swapped.
+    pub(crate) fn is(&self, before: &Self) -> bool {
+        let same = |(a, b): (&Option<Arc<Inventory>>, &Option<Arc<Inventory>>)| match (a, b) {
+            (Some(a), Some(b)) => Arc::ptr_eq(a, b),
+            (None, None) => true,
+            _ => false,
+        };
+        self.known.len() == before.known.len() && self.known.iter().zip(&before.known).all(same)
+    }
+}

@@ -1,0 +1,52 @@
+//! How much of what upstreams say is written to our own log: a flood of one must not bury the rest.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// So many messages of one upstream are written in a [`WINDOW`].
+const MESSAGES: u32 = 20;
+const WINDOW: Duration = Duration::from_secs(10);
+
+/// What each upstream has said of late. There are no more entries than upstreams.
+#[derive(Default)]
+pub(crate) struct LogQuota(Mutex<HashMap<Arc<str>, Said>>);
+
+struct Said {
+    since: Instant,
+    written: u32,
+    kept_back: u64,
+}
+
+impl LogQuota {
+    /// Whether another message may be written; if so, how many were not since the last window began.
+    pub(crate) fn take(&self, upstream: &Arc<str>) -> Option<u64> {
+        let now = Instant::now();
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let said = all.entry(upstream.clone()).or_insert(Said { since: now, written: 0, kept_back: 0 });
+        if now.duration_since(said.since) >= WINDOW {
+            (said.since, said.written) = (now, 0);
+        }
+        if said.written >= MESSAGES {
+            said.kept_back += 1;
+            return None;
+        }
+        said.written += 1;
+        Some(std::mem::take(&mut said.kept_back))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_flood_is_cut_and_counted_and_no_other_upstream_suffers() {
+        let (quota, loud, calm) = (LogQuota::default(), "loud".into(), "calm".into());
+        let written = (0..1000).filter(|_| quota.take(&loud).is_some()).count();
+        assert_eq!((written, quota.take(&calm)), (20, Some(0)));
+        tokio::time::advance(WINDOW).await;
+        assert_eq!((quota.take(&loud), quota.take(&loud)), (Some(980), Some(0)));
+    }
+}

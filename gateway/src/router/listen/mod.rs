@@ -1,0 +1,13 @@
+//! Listen calls: who hears of which change.
+
+// The reply of one listen call: what was taken, then the changes, as long as its caller listens.
+mod reply;
+// Who listens.
+mod registry;
+// What one listener has yet to hear.
+mod pending;
+// How much of what upstreams say is written to our own log: a flood of one must not bury the rest.
+mod log_quota;
+
+pub use registry::Listeners;
+pub(crate) use reply::listen;

@@ -1,0 +1,239 @@
+//! The reply of one listen call: what was taken, then the changes, as long as its caller listens.
+
+use super::pending::Heard;
+use super::registry::{Listeners, Registration};
+use crate::call::caller::Caller;
+use crate::call::refusal::{Reason, Refusal};
+use crate::call::reply::{Change, Event, Outcome, Reply, Source, Step};
+use crate::call::{Call, ListenFilter};
+use crate::protocol::revision::Revision;
+use crate::protocol::value::Object;
+use crate::router::calls::UNSEEN_WAIT;
+use crate::router::catalog::Current;
+use crate::router::catalog::snapshot::Catalog;
+use crate::router::names::{Looks, uri};
+use crate::router::tasks::routes;
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::time::{Instant, Sleep};
+
+/// So long the acknowledgement waits for the upstreams' own; what was not acknowledged by then is not honoured.
+const ACKNOWLEDGED_WITHIN: Duration = Duration::from_secs(10);
+/// So many resources may be listened to in one call.
+const URIS_MAX: usize = 1024;
+/// So many tasks may be.
+const TASKS_MAX: usize = 64;
+
+/// Takes a listen call; `has_view` says that the catalog is its session's own.
+pub(crate) fn listen(current: &Arc<Current>, listeners: &Listeners, call: Call, has_view: bool) -> Reply {
+    let revision = call.revision();
+    let Some(mut filter) = ListenFilter::parse(&call.params) else {
+        let why = "`notifications` must be an object of flags, `resourceSubscriptions` and `taskIds`";
+        return Reply::refuse(revision, Refusal::new(Reason::InvalidParams, why));
+    };
+    if filter.uris.len() > URIS_MAX {
+        let why = format!("at most {URIS_MAX} resources can be listened to in one call");
+        return Reply::refuse(revision, Refusal::new(Reason::InvalidParams, why));
+    }
+    match filter.uris.iter().find_map(|uri| uri::refuse_long(uri)) {
+        // A subscription of a session has one URI and an answer.
+        Some(refusal) if call.caller.tenant.is_some() => return Reply::refuse(revision, refusal),
+        // The acknowledgement has what is honoured: the other URIs of the call.
+        Some(_) => filter.uris.retain(|uri| uri::refuse_long(uri).is_none()),
+        None => {}
+    }
+    if filter.tasks.len() > TASKS_MAX {
+        let why = format!("at most {TASKS_MAX} tasks can be listened to in one call");
+        return Reply::refuse(revision, Refusal::new(Reason::InvalidParams, why));
+    }
+    if let Some(refusal) = routes::refuse_listening(&call.caller).filter(|_| !filter.tasks.is_empty()) {
+        return Reply::refuse(revision, refusal);
+    }
+    let registration = match listeners.register(&call, &filter, has_view) {
+        Ok(registration) => registration,
+        Err(why) => {
+            return Reply::refuse(revision, Refusal { is_retriable: true, ..Refusal::new(Reason::Busy, why) });
+        }
+    };
+    registration.saw(current.load().version);
+    let lists = ListenFilter { uris: Vec::new(), tasks: Vec::new(), ..filter.clone() };
+    let has_owners = !filter.uris.is_empty() || !filter.tasks.is_empty();
+    let caller = call.caller.clone();
+    let opening = has_owners.then(|| Box::pin(open(current.clone(), call, filter)) as Opening);
+    Reply::live(Listening {
+        registration,
+        current: current.clone(),
+        opening,
+        parts: Vec::new(),
+        honoured: Some(lists),
+        limit: has_owners.then(|| Box::pin(tokio::time::sleep(ACKNOWLEDGED_WITHIN))),
+        caller,
+    })
+}
+
+type Opening = Pin<Box<dyn Future<Output = Vec<Part>> + Send>>;
+
+/// The listen call that one upstream has for us.
+struct Part {
+    member: usize,
+    reply: Reply,
+    /// What was asked of it, in own and public words, so that what comes back is told as it was asked for.
+    asked: BTreeMap<Arc<str>, Arc<str>>,
+    is_acknowledged: bool,
+}
+
+impl Part {
+    /// What an own URI is called outside: as it was asked for, as it is listed, or as a part of what was asked for.
+    fn public(&self, own: &Arc<str>, catalog: &Catalog) -> Arc<str> {
+        if let Some(public) = self.asked.get(own) {
+            return public.clone();
+        }
+        let listed = catalog.publish(self.member, own);
+        let whole = |(asked, public): (&Arc<str>, &Arc<str>)| Some((public.clone(), own.strip_prefix(&**asked)?));
+        match self.asked.iter().filter_map(whole).min_by_key(|(_, rest)| rest.len()) {
+            Some((whole, rest)) if listed == *own => format!("{whole}{rest}").into(),
+            _ => listed,
+        }
+    }
+}
+
+struct Listening {
+    registration: Registration,
+    current: Arc<Current>,
+    opening: Option<Opening>,
+    parts: Vec<Part>,
+    /// What will be acknowledged; `None` once it was.
+    honoured: Option<ListenFilter>,
+    /// When the acknowledgement no longer waits for upstreams; `None` where it need not.
+    limit: Option<Pin<Box<Sleep>>>,
+    caller: Arc<Caller>,
+}
+
+/// Finds the owners of URIs and of tasks, and calls each of them once for either.
+async fn open(current: Arc<Current>, call: Call, filter: ListenFilter) -> Vec<Part> {
+    let ListenFilter { uris, tasks, .. } = filter;
+    let grants = &call.caller.grants;
+    let catalog = current.keep();
+    let is_settled = |now: &Catalog| {
+        let mut looks = Looks::default();
+        now.unseen().all(|at| !now.members[at].is_coming())
+            || uris.iter().all(|uri| now.find_uri_within(uri, grants, &mut looks).is_some())
+    };
+    let catalog = match is_settled(&catalog) {
+        true => catalog,
+        false => current.until(Instant::now() + UNSEEN_WAIT, is_settled).await,
+    };
+    let (mut by_member, mut by_task): (Owned, Owned) = Default::default();
+    let mut looks = Looks::default();
+    for uri in &uris {
+        if let Some(found) = catalog.find_uri_within(uri, grants, &mut looks) {
+            by_member.entry(found.member).or_default().insert(found.own.into(), uri.clone());
+        }
+    }
+    for id in &tasks {
+        if let Some((member, own)) = routes::find(&catalog, &call.caller, id) {
+            by_task.entry(member).or_default().insert(own.into(), id.clone());
+        }
+    }
+    let owned = by_member.into_iter().map(|one| (one, false)).chain(by_task.into_iter().map(|one| (one, true)));
+    let parts = owned.map(|((member, asked), is_of_tasks)| {
+        let own = asked.keys().cloned().collect();
+        let filter = match is_of_tasks {
+            true => ListenFilter { tasks: own, ..ListenFilter::default() },
+            false => ListenFilter { uris: own, ..ListenFilter::default() },
+        };
+        let call = Call { params: filter.to_params(), log_level: None, ..call.clone() };
+        Part { member, reply: catalog.members[member].owner.call(call), asked, is_acknowledged: false }
+    });
+    parts.collect()
+}
+
+/// What was asked of each member, in own and public words.
+type Owned = BTreeMap<usize, BTreeMap<Arc<str>, Arc<str>>>;
+
+impl Listening {
+    /// Reads the upstreams' replies; gives a change that was acknowledged before.
+    fn poll_parts(&mut self, cx: &mut Context<'_>) -> Option<Change> {
+        let mut at = 0;
+        while at < self.parts.len() {
+            let part = &mut self.parts[at];
+            // Nothing may be told before everything is acknowledged; it waits, coalesced, with the upstream.
+            if part.is_acknowledged && self.honoured.is_some() {
+                at += 1;
+                continue;
+            }
+            match part.reply.poll_step(cx) {
+                Poll::Pending => at += 1,
+                Poll::Ready(Step::Event(Event::Change(Change::Acknowledged(filter)))) => {
+                    part.is_acknowledged = true;
+                    if let Some(honoured) = &mut self.honoured {
+                        let public = |own: &Arc<str>| part.asked.get(own).cloned();
+                        honoured.uris.extend(filter.uris.iter().filter_map(public));
+                        honoured.tasks.extend(filter.tasks.iter().filter_map(public));
+                    }
+                }
+                Poll::Ready(Step::Event(Event::Change(Change::Updated(own)))) => {
+                    return Some(Change::Updated(part.public(&own, &self.current.load())));
+                }
+                Poll::Ready(Step::Event(Event::Change(Change::Task(told)))) => {
+                    let (catalog, listened) = (self.current.load(), |own: &str| part.asked.contains_key(own));
+                    if let Some(told) = routes::publish(&catalog, part.member, &self.caller, told, listened) {
+                        return Some(Change::Task(told));
+                    }
+                }
+                Poll::Ready(Step::Event(_)) => {}
+                // What an upstream no longer honours is simply no longer heard of.
+                Poll::Ready(Step::Done(_)) => drop(self.parts.swap_remove(at)),
+            }
+        }
+        None
+    }
+
+    /// The acknowledgement, once all upstreams have given theirs or the time is over.
+    fn poll_acknowledged(&mut self, cx: &mut Context<'_>) -> Poll<ListenFilter> {
+        let is_complete = self.opening.is_none() && self.parts.iter().all(|part| part.is_acknowledged);
+        if let (false, Some(limit)) = (is_complete, &mut self.limit) {
+            std::task::ready!(limit.as_mut().poll(cx));
+            self.opening = None;
+            self.parts.retain(|part| part.is_acknowledged);
+        }
+        Poll::Ready(self.honoured.take().unwrap_or_default())
+    }
+}
+
+impl Source for Listening {
+    fn poll_step(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Step> {
+        let this = self.get_mut();
+        let change = |change| Poll::Ready(Step::Event(Event::Change(change)));
+        if let Some(opening) = &mut this.opening
+            && let Poll::Ready(parts) = opening.as_mut().poll(cx)
+        {
+            (this.parts, this.opening) = (parts, None);
+        }
+        if this.honoured.is_some() {
+            // An upstream acknowledges first, so what else it told by now it should not have.
+            while this.poll_parts(cx).is_some() {}
+            return this
+                .poll_acknowledged(cx)
+                .map(|honoured| Step::Event(Event::Change(Change::Acknowledged(honoured))));
+        }
+        match this.registration.listener.next(cx.waker()) {
+            Some(Heard::Change(kind)) => return change(kind),
+            Some(Heard::Log(level, params)) => return Poll::Ready(Step::Event(Event::Log(level, params))),
+            Some(Heard::Closed) => return Poll::Ready(Step::Done(Outcome::Complete(Object::empty()))),
+            None => {}
+        }
+        match this.poll_parts(cx) {
+            Some(updated) => change(updated),
+            None => Poll::Pending,
+        }
+    }
+
+    fn revision(&self) -> Revision {
+        self.caller.revision
+    }
+}

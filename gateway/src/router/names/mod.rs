@@ -1,0 +1,15 @@
+//! Public names and URIs: how one is made, and how it leads back to its owner. Pure.
+
+// Public names: what a tool or prompt of an upstream is called in the catalog. Pure.
+pub(crate) mod namespace;
+// Public URIs: a resource keeps its own unless an earlier upstream has the same; then a reversible form. Pure.
+pub(crate) mod uri;
+// URI templates (RFC 6570), as far as telling whether a URI may come from one. Pure.
+mod template;
+// Which templates of different upstreams speak of the same URIs.
+pub(crate) mod overlap;
+// What a caller may have meant by an unknown name. Pure.
+pub(crate) mod suggest;
+
+pub(crate) use namespace::{Party, assign};
+pub(crate) use template::{Looks, Template};

@@ -1,0 +1,115 @@
+//! Polls a task again at once when it wakes itself, in place of a round through the scheduler.
+//!
+//! A connection that is read, served and written by one task wakes itself several times a request. Each time the scheduler
+//! would queue it and call another thread to help: a system call and a context switch for nothing.
+
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, Wake, Waker};
+
+/// How often in a row: then it is another task's turn.
+const TURNS_MAX: usize = 8;
+
+const ASLEEP: u8 = 0;
+const POLLING: u8 = 1;
+const RUNG: u8 = 2;
+
+/// Takes the wakes of one task.
+struct Bell {
+    state: AtomicU8,
+    /// Whom to wake when the task is not being polled.
+    task: Mutex<Waker>,
+}
+
+impl Wake for Bell {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        if self.state.swap(RUNG, Ordering::AcqRel) == ASLEEP {
+            self.task.lock().unwrap_or_else(PoisonError::into_inner).wake_by_ref();
+        }
+    }
+}
+
+/// The future, polled again at once where it wakes itself.
+pub async fn repoll_on_self_wake<F: Future>(future: F) -> F::Output {
+    let mut future = pin!(future);
+    let mut task = Waker::noop().clone();
+    let bell = Arc::new(Bell { state: AtomicU8::new(ASLEEP), task: Mutex::new(task.clone()) });
+    let waker = Waker::from(bell.clone());
+    poll_fn(move |cx| {
+        // It is nearly always the same one: that is seen without the lock.
+        if !task.will_wake(cx.waker()) {
+            task.clone_from(cx.waker());
+            bell.task.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&task);
+        }
+        for _ in 0..TURNS_MAX {
+            bell.state.store(POLLING, Ordering::Release);
+            if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
+                return Poll::Ready(output);
+            }
+            // Whoever rang meanwhile was not passed on.
+            if bell.state.compare_exchange(POLLING, ASLEEP, Ordering::AcqRel, Ordering::Acquire).is_ok() {
+                return Poll::Pending;
+            }
+        }
+        bell.state.store(ASLEEP, Ordering::Release);
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::AtomicUsize;
+
+    struct Counter(AtomicUsize);
+
+    impl Wake for Counter {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Polls once a future that wakes itself so often; returns how often it was polled and how often its task was woken.
+    fn polled(wakes: usize) -> (usize, usize) {
+        let (counter, polls) = (Arc::new(Counter(AtomicUsize::new(0))), AtomicUsize::new(0));
+        let waker = Waker::from(counter.clone());
+        let inner = poll_fn(|cx| {
+            if polls.fetch_add(1, Ordering::Relaxed) < wakes {
+                cx.waker().wake_by_ref();
+            }
+            Poll::<()>::Pending
+        });
+        let mut task = pin!(repoll_on_self_wake(inner));
+        assert!(task.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+        (polls.load(Ordering::Relaxed), counter.0.load(Ordering::Relaxed))
+    }
+
+    #[test]
+    fn a_self_wake_costs_a_poll_and_no_wake() {
+        assert_eq!(polled(0), (1, 0));
+        assert_eq!(polled(3), (4, 0));
+    }
+
+    #[test]
+    fn a_task_that_never_rests_gives_way() {
+        assert_eq!(polled(usize::MAX), (TURNS_MAX, 1));
+    }
+
+    #[tokio::test]
+    async fn a_wake_from_elsewhere_arrives() {
+        let (sender, receiver) = tokio::sync::oneshot::channel();
+        let (woken, ()) = tokio::join!(repoll_on_self_wake(receiver), async {
+            tokio::task::yield_now().await;
+            sender.send(7).unwrap();
+        });
+        assert_eq!(woken, Ok(7));
+    }
+}

@@ -1,0 +1,9 @@
+//! How a future is polled: only when it was woken, and again at once when it wakes itself.
+
+// Polls a future only when it was woken: for what is watched beside something that is polled far more often.
+mod when_woken;
+// Polls a task again at once when it wakes itself, in place of a round through the scheduler.
+mod again_on_self_wake;
+
+pub use again_on_self_wake::repoll_on_self_wake;
+pub use when_woken::poll_when_woken;

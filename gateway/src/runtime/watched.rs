@@ -1,0 +1,100 @@
+//! A stream, watched: what comes in, and whether what goes out is taken.
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+/// What is done as a stream is used. Each is a plain call, and what is not needed costs nothing.
+pub trait Watch<S> {
+    /// The most bytes that may come in at once.
+    fn room(&self) -> usize {
+        usize::MAX
+    }
+
+    /// These bytes came in. An error ends the stream.
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<()> {
+        let _unseen = bytes;
+        Ok(())
+    }
+
+    /// Something was written, or `is_pending`: nothing is taken now.
+    fn wrote(&mut self, is_pending: bool);
+
+    /// The stream is about to be closed.
+    fn closes(&mut self, stream: &S) {
+        let _unseen = stream;
+    }
+}
+
+/// A stream that is watched.
+#[derive(Debug)]
+pub struct Watched<S, W: Watch<S>> {
+    stream: S,
+    watch: W,
+}
+
+impl<S, W: Watch<S>> Watched<S, W> {
+    /// Watches a stream from now on.
+    pub fn new(stream: S, watch: W) -> Self {
+        Self { stream, watch }
+    }
+}
+
+impl<S: AsyncRead + Unpin, W: Watch<S> + Unpin> AsyncRead for Watched<S, W> {
+    #[inline]
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let (before, room) = (into.filled().len(), self.watch.room());
+        if room < into.remaining() {
+            let mut part = ReadBuf::new(into.initialize_unfilled_to(room));
+            std::task::ready!(Pin::new(&mut self.stream).poll_read(cx, &mut part))?;
+            self.watch.read(part.filled_mut())?;
+            let count = part.filled().len();
+            into.advance(count);
+            return Poll::Ready(Ok(()));
+        }
+        let read = Pin::new(&mut self.stream).poll_read(cx, into);
+        if into.filled().len() > before {
+            self.watch.read(&mut into.filled_mut()[before..])?;
+        }
+        read
+    }
+}
+
+impl<S: AsyncWrite + Unpin, W: Watch<S> + Unpin> AsyncWrite for Watched<S, W> {
+    #[inline]
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write(cx, bytes);
+        self.watch.wrote(written.is_pending());
+        written
+    }
+
+    #[inline]
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write_vectored(cx, bytes);
+        self.watch.wrote(written.is_pending());
+        written
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}
+
+impl<S, W: Watch<S>> Drop for Watched<S, W> {
+    fn drop(&mut self) {
+        self.watch.closes(&self.stream);
+    }
+}

@@ -1,0 +1,117 @@
+//! In which forms a secret may stand in a text: as it is, escaped, percent-encoded, in hexadecimal digits, in base64.
+
+use base64::Engine;
+use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
+use std::fmt::Write;
+
+/// What stands where a secret stood.
+pub const MASK: &str = "[secret]";
+/// A shorter value is no secret: it stands in texts by chance.
+pub const BYTES_MIN: usize = 8;
+/// So much of secrets is known in all.
+pub const BYTES_MAX: usize = 1 << 20;
+
+/// A longer value is looked for in pieces of [`PIECE`].
+pub(super) const WHOLE_MAX: usize = 1024;
+const PIECE: usize = 256;
+/// A longer one is not looked for in base64 of base64, and none where all together are longer than that: those forms are the most.
+const TWICE_MAX: usize = 512;
+const TWICE_SUM_MAX: usize = 64 * 1024;
+/// Of a longer one only the plain forms are looked for: no header and no address can hold it.
+const CODED_MAX: usize = 16 * 1024;
+
+/// All forms of a value; `sum` is how long all values are.
+pub(super) fn of(value: &str, sum: usize) -> Vec<Vec<u8>> {
+    let pieces = pieces(value);
+    let is_coded = value.len() <= CODED_MAX;
+    let mut forms: Vec<Vec<u8>> = Vec::new();
+    for piece in pieces {
+        forms.push(piece.as_bytes().to_vec());
+        forms.extend(escaped(piece).into_iter().map(String::into_bytes));
+        if is_coded {
+            forms.extend(percent(piece).into_iter().map(String::into_bytes));
+            forms.push(piece.bytes().flat_map(|byte| format!("{byte:02x}").into_bytes()).collect());
+            let coded = base64(piece.as_bytes());
+            if piece.len() <= TWICE_MAX && sum <= TWICE_SUM_MAX {
+                forms.extend(coded.iter().flat_map(|once| base64(once)));
+            }
+            forms.extend(coded);
+        }
+    }
+    forms
+}
+
+/// The whole, or pieces that together are the whole.
+fn pieces(value: &str) -> Vec<&str> {
+    if value.len() <= WHOLE_MAX {
+        return vec![value];
+    }
+    let (mut pieces, mut rest) = (Vec::new(), value);
+    while !rest.is_empty() {
+        // The last one is as long as two at most, so that none is too short to be told from other text.
+        let end = if rest.len() < 2 * PIECE { rest.len() } else { PIECE };
+        let end = (end..=rest.len()).find(|at| rest.is_char_boundary(*at)).unwrap_or(rest.len());
+        let (piece, after) = rest.split_at(end);
+        pieces.push(piece);
+        rest = after;
+    }
+    pieces
+}
+
+/// As JSON and the languages with strings like it write it.
+fn escaped(value: &str) -> Vec<String> {
+    let quoted = serde_json::to_string(value).unwrap_or_default();
+    let plain = quoted.get(1..quoted.len().saturating_sub(1)).unwrap_or_default().to_owned();
+    let mut in_ascii = String::new();
+    for char in plain.chars() {
+        match char.is_ascii() {
+            true => in_ascii.push(char),
+            false => char.encode_utf16(&mut [0; 2]).iter().for_each(|unit| _ = write!(in_ascii, "\\u{unit:04x}")),
+        }
+    }
+    // A text that was quoted is quoted once more in the text that quotes it.
+    let again = plain.replace('\\', "\\\\").replace('"', "\\\"");
+    let slashed = [plain.replace('/', "\\/"), in_ascii.replace('/', "\\/")];
+    // As a shell or a log quotes it.
+    let single = value.replace('\\', "\\\\").replace('\'', "\\'").replace('\n', "\\n");
+    let markup = value.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+    let markup_quoted = markup.replace('"', "&quot;").replace('\'', "&#39;");
+    [plain, in_ascii, again, single, markup, markup_quoted].into_iter().chain(slashed).collect()
+}
+
+/// Percent-encoded, by the rules that are in use: they differ in what they leave as it is.
+fn percent(value: &str) -> Vec<String> {
+    const KEPT: [&str; 6] =
+        ["-_.~/", "-_.~", "-_.!~*'()", "-_.!~*'();/?:@&=+$,#", "-_.~!$&'()*+,;=:@", "-_.~!$&'()*+,;=:@/?"];
+    let encoded = |is_kept: &dyn Fn(u8) -> bool| {
+        value.bytes().fold(String::new(), |mut out, byte| {
+            match is_kept(byte) {
+                true => out.push(byte.into()),
+                false => _ = write!(out, "%{byte:02X}"),
+            }
+            out
+        })
+    };
+    let mut forms: Vec<String> = KEPT
+        .iter()
+        .map(|kept| encoded(&|byte| byte.is_ascii_alphanumeric() || kept.as_bytes().contains(&byte)))
+        .collect();
+    // A form has `+` for a blank.
+    forms.push(encoded(&|byte| byte.is_ascii_alphanumeric() || b"*-._ ".contains(&byte)).replace(' ', "+"));
+    forms.push(encoded(&|_| false));
+    forms
+}
+
+/// In base64, wherever in a longer text it may begin: the digits that hold nothing but the value.
+fn base64(value: &[u8]) -> Vec<Vec<u8>> {
+    let mut forms = Vec::new();
+    for before in 0..3 {
+        let text = [&[0; 2][..before], value].concat();
+        let first = (before * 8).div_ceil(6);
+        let last = text.len() * 8 / 6;
+        for coded in [STANDARD_NO_PAD.encode(&text), URL_SAFE_NO_PAD.encode(&text)] {
+            forms.extend(coded.as_bytes().get(first..last).map(<[u8]>::to_vec));
+        }
+    }
+    forms
+}

@@ -1,0 +1,202 @@
+//! What is looked for: every form of every secret, and its middle, which all that may be left of it has.
+
+use super::forms::{self, BYTES_MIN};
+use super::view::View;
+use crate::steps;
+use aho_corasick::{AhoCorasick, MatchKind};
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+
+/// So often escapes are resolved in what was resolved.
+const ROUNDS: usize = 4;
+/// So much of a text is looked at as one, and at least so many margins. Up to five forms of it are kept meanwhile, each of nine bytes
+/// for one of the text; the allocator keeps them for the thread afterwards, so the window is small.
+const WINDOW_BYTES: usize = 16 * 1024;
+const WINDOW_MARGINS: usize = 4;
+/// Escaped, a byte of a secret takes so many bytes at most, and so much more of a text must be there for it.
+const ESCAPED_MAX: usize = 12;
+const MARGIN_MAX: usize = 32 * 1024;
+/// So much is compared for each byte of a text.
+const LOOKS: usize = 16;
+/// So many characters of a secret, in one piece, stand in no other text.
+const SURE: usize = 12;
+
+/// All that is looked for.
+pub(super) struct Needles {
+    automaton: AhoCorasick,
+    /// What each pattern of the automaton is.
+    patterns: Vec<Pattern>,
+    forms: Vec<Form>,
+    /// How much of a text one secret may take.
+    pub(super) margin: usize,
+}
+
+#[derive(Default)]
+struct Pattern {
+    /// Whether it is a form as a whole.
+    is_whole: bool,
+    /// The forms that have it in their middle, and where: two thirds of a form hold it, whichever they are.
+    middles: Vec<(usize, usize)>,
+}
+
+/// One way to write a secret, or a piece of it.
+struct Form {
+    bytes: Vec<u8>,
+    /// So much of it counts where it stands alone: the rest was cut off.
+    least: usize,
+    /// So much of it counts wherever it stands: no other text has it.
+    sure: usize,
+}
+
+impl Needles {
+    /// Of these values; `None` where there are none.
+    pub(super) fn of(values: &BTreeSet<String>) -> Option<Self> {
+        let sum = values.iter().map(String::len).sum();
+        let (mut found, mut longest): (BTreeMap<Vec<u8>, (usize, usize)>, usize) = (BTreeMap::new(), 0);
+        for value in values {
+            longest = longest.max(value.len());
+            for form in forms::of(value, sum).into_iter().chain(normal_forms(value)) {
+                let (part, value) = ((form.len() * 2).div_ceil(3), value.len().min(forms::WHOLE_MAX));
+                let of = |characters: usize| (form.len() * characters).div_ceil(value).max(part).min(form.len());
+                let limits = (of(BYTES_MIN), of(SURE));
+                found.entry(form).or_insert(limits);
+            }
+        }
+        let longest = longest.min(forms::WHOLE_MAX).max(found.keys().map(Vec::len).max()?);
+        let (mut patterns, mut all): (BTreeMap<Vec<u8>, Pattern>, Vec<Form>) = (BTreeMap::new(), Vec::new());
+        for (bytes, (least, sure)) in found {
+            let from = bytes.len() - least;
+            if least < bytes.len() {
+                patterns.entry(bytes[from..least].to_vec()).or_default().middles.push((all.len(), from));
+            }
+            patterns.entry(bytes.clone()).or_default().is_whole = true;
+            all.push(Form { bytes, least, sure });
+        }
+        let automaton =
+            AhoCorasick::builder().match_kind(MatchKind::Standard).ascii_case_insensitive(true).build(patterns.keys());
+        let automaton = automaton.ok()?;
+        let margin = (longest * ESCAPED_MAX).min(MARGIN_MAX).max(longest);
+        Some(Self { automaton, patterns: patterns.into_values().collect(), forms: all, margin })
+    }
+
+    /// Whether a text quotes any of them as it is.
+    pub(super) fn has(&self, text: &str) -> bool {
+        !self.places(text.as_bytes(), false).is_empty()
+    }
+
+    /// Which bytes of a text quote a secret, in order. `is_json` says that the text stands between the quotes of a JSON string.
+    pub(super) fn places(&self, text: &[u8], is_json: bool) -> Vec<Range<usize>> {
+        let (mut found, mut start) = (Vec::new(), 0);
+        let length = WINDOW_BYTES.max(WINDOW_MARGINS * self.margin);
+        while text.len() - start >= BYTES_MIN {
+            let end = (start + length + self.margin).min(text.len());
+            let window = &text[start..end];
+            let base = if is_json { View::of_json(window) } else { View::plain(window) };
+            let (next, is_end) = (base.behind(length), end == text.len());
+            // An escape at the end of a window may be cut; the next window has it whole.
+            let most = if is_end { window.len() } else { window.len() - ESCAPED_MAX };
+            self.look(base, is_end, |place| {
+                if place.end <= most {
+                    found.push(start + place.start..start + place.end);
+                }
+            });
+            if is_end {
+                break;
+            }
+            start += next;
+        }
+        joined(found)
+    }
+
+    /// Looks into all normal forms of a text.
+    fn look(&self, base: View, is_end: bool, mut found: impl FnMut(Range<usize>)) {
+        let mut look = |view: &View| self.scan(view, is_end, &mut found);
+        let mut last = base;
+        look(&last);
+        if let Some(joined) = last.joined() {
+            look(&joined);
+        }
+        let mut is_resolved = false;
+        for _ in 0..ROUNDS {
+            let Some(next) = last.resolved() else { break };
+            last = next;
+            is_resolved = true;
+            look(&last);
+        }
+        let unquoted = last.unquoted();
+        let digits = last.of_digits();
+        let joined = is_resolved.then(|| last.joined()).flatten();
+        let joined_too = unquoted.as_ref().and_then(View::joined);
+        [unquoted, digits, joined, joined_too].iter().flatten().for_each(look);
+    }
+
+    fn scan(&self, view: &View, is_end: bool, found: &mut impl FnMut(Range<usize>)) {
+        let text = &view.bytes;
+        steps::add(text.len());
+        // Middles that go on for long, one in the other, would cost more than in proportion.
+        let mut left = LOOKS * (text.len() + 4096);
+        for one in self.automaton.find_overlapping_iter(text) {
+            let pattern = &self.patterns[one.pattern().as_usize()];
+            let whole = pattern.is_whole.then(|| one.range());
+            let parts = pattern.middles.iter().filter_map(|(form, from)| {
+                let (form, to) = (&self.forms[*form], from + one.len());
+                if left == 0 {
+                    // All that it could be.
+                    let end = one.end() + form.bytes.len() - to;
+                    return Some(one.start().saturating_sub(*from)..end.min(text.len()));
+                }
+                let is_same = |(one, other): &(&u8, &u8)| one.eq_ignore_ascii_case(other);
+                let after = form.bytes[to..].iter().zip(&text[one.end()..]).take_while(is_same).count();
+                let before = form.bytes[..*from].iter().rev().zip(text[..one.start()].iter().rev());
+                let before = before.take_while(is_same).count();
+                steps::add(before + after);
+                left = left.saturating_sub(before + after + 1);
+                let part = one.start() - before..one.end() + after;
+                let is_part = part.len() >= form.sure || part.len() >= form.least && stands_alone(text, &part, is_end);
+                is_part.then(|| trimmed(text, part))
+            });
+            whole.into_iter().chain(parts).filter_map(|range| view.place(range)).for_each(&mut *found);
+        }
+    }
+}
+
+/// The part without white space at its ends, which may as well be that of the text around it.
+fn trimmed(text: &[u8], part: Range<usize>) -> Range<usize> {
+    let inside = text[part.clone()].trim_ascii_start();
+    let start = part.end - inside.len();
+    start..start + inside.trim_ascii_end().len()
+}
+
+/// Whether what stands around a part of a text is no part of the same word. One character may be: the last digit of a value that was
+/// cut and then encoded is another one.
+fn stands_alone(text: &[u8], part: &Range<usize>, is_end: bool) -> bool {
+    let is_word = |byte: Option<&u8>| byte.is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte >= 0x80);
+    let is_before = |at: usize| at == 0 || !is_word(text.get(at - 1));
+    let is_behind = |at: usize| if at >= text.len() { is_end } else { !is_word(text.get(at)) };
+    (is_before(part.start) || is_before(part.start - 1)) && (is_behind(part.end) || is_behind(part.end + 1))
+}
+
+/// The forms that a value has itself where a text is brought into a normal form.
+fn normal_forms(value: &str) -> Vec<Vec<u8>> {
+    let mut views = vec![View::plain(value.as_bytes())];
+    for _ in 0..ROUNDS {
+        views.extend(views.last().and_then(View::resolved));
+    }
+    let more: Vec<View> = views.iter().flat_map(|view| [view.joined(), view.unquoted()]).flatten().collect();
+    views.extend(more);
+    let whole = |view: View| (BYTES_MIN..=forms::WHOLE_MAX).contains(&view.bytes.len()).then_some(view.bytes);
+    views.into_iter().filter_map(whole).collect()
+}
+
+/// Places in order, those that overlap as one.
+fn joined(mut places: Vec<Range<usize>>) -> Vec<Range<usize>> {
+    places.sort_unstable_by_key(|place| (place.start, place.end));
+    let mut out: Vec<Range<usize>> = Vec::new();
+    for place in places {
+        match out.last_mut() {
+            Some(last) if place.start < last.end => last.end = last.end.max(place.end),
+            _ => out.push(place),
+        }
+    }
+    out
+}

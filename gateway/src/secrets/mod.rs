@@ -1,0 +1,11 @@
+//! The ground: the secrets of the configuration, and foreign text made safe to show.
+
+// Files that are this user's alone.
+pub mod private;
+// The secrets of the configuration, and their mask.
+pub mod mask;
+// Foreign text on its way to a terminal: what that would obey, hide or turn round is written out instead.
+mod visible;
+
+pub use mask::{BYTES_MAX, BYTES_MIN, Secrets};
+pub use visible::{is_hidden, visible, visible_json};

@@ -1,0 +1,82 @@
+//! Files that are this user's alone: opened without following a link, never a pipe or a device, bounded when they are read.
+
+use rustix::fs::OFlags;
+use std::fs::{self, File, Metadata, OpenOptions};
+use std::io::{self, Read};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::Path;
+use tokio::runtime::{Handle, RuntimeFlavor};
+
+/// Opens a file for reading; an error where its folder or the file itself is not ours alone.
+pub fn open(path: &Path) -> io::Result<(File, Metadata)> {
+    if let Some(folder) = path.parent() {
+        is_private_folder(folder)?;
+    }
+    // Without a link at its end, and without the wait for a writer that a pipe would need.
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let opened = OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(path);
+    let file = opened.map_err(|error| match error.raw_os_error() {
+        Some(code) if code == rustix::io::Errno::LOOP.raw_os_error() => {
+            io::Error::other("it is a link; put the file itself there")
+        }
+        Some(code) if code == rustix::io::Errno::NXIO.raw_os_error() => io::Error::other("it is no file; delete it"),
+        _ => error,
+    })?;
+    // What was opened is judged, not what bore the name before.
+    let seen = file.metadata()?;
+    if !seen.is_file() {
+        return Err(io::Error::other("it is no file; delete it"));
+    }
+    is_private(&seen)?;
+    Ok((file, seen))
+}
+
+/// The content of a file that is ours alone, where it has at most so many bytes.
+pub fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+    let (file, seen) = open(path)?;
+    if seen.len() > most {
+        return Err(io::Error::other("it is too large"));
+    }
+    let mut text = Vec::with_capacity(seen.len() as usize);
+    file.take(most).read_to_end(&mut text)?;
+    Ok(text)
+}
+
+/// Whether a folder is ours alone: nobody else can have put anything into it.
+pub fn is_private_folder(folder: &Path) -> io::Result<()> {
+    let seen = fs::symlink_metadata(folder)?;
+    if !seen.is_dir() {
+        return Err(io::Error::other(format!("{} is no folder; delete it", folder.display())));
+    }
+    is_private(&seen).map_err(|error| io::Error::other(format!("the folder {}: {error}", folder.display())))
+}
+
+/// Does what reads or writes a disk, so that nothing else waits for it where there is more than one worker.
+pub fn off_the_workers<T>(work: impl FnOnce() -> T) -> T {
+    match Handle::try_current().map(|handle| handle.runtime_flavor()) {
+        Ok(RuntimeFlavor::MultiThread) => tokio::task::block_in_place(work),
+        _ => work(),
+    }
+}
+
+/// Whether it is ours, and ours alone.
+fn is_private(seen: &Metadata) -> io::Result<()> {
+    if seen.uid() != rustix::process::geteuid().as_raw() {
+        return Err(io::Error::other("it belongs to another user"));
+    }
+    if seen.mode() & 0o077 != 0 {
+        return Err(io::Error::other("others may use it; take their rights away (chmod go=), or delete it"));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_users_file_is_not_read() {
+        // No folder of a test can be another user's unless it is root's: what is everybody's stands in for it.
+        assert!(is_private(&fs::metadata("/proc/1").unwrap()).is_err());
+    }
+}

@@ -1,0 +1,69 @@
+//! Foreign text on its way to a terminal: what that would obey, hide or turn round is written out instead.
+
+use std::borrow::Cow;
+use std::fmt::Write;
+
+/// Whether a terminal acts on a character, or shows nothing of it: controls, marks of direction, what has no width, tags.
+pub fn is_hidden(c: char) -> bool {
+    let has_no_width = matches!(c,
+        '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}'
+        | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}'
+        | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}' | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}'
+        | '\u{e0000}'..='\u{e0fff}');
+    c.is_control() || has_no_width
+}
+
+/// The text with each hidden character written out: `\u{202e}`, `\n`.
+pub fn visible(text: &str) -> Cow<'_, str> {
+    written_out(text, is_hidden, |out, c| out.extend(c.escape_default()))
+}
+
+/// The same for a JSON text, whose meaning stays: `\u202e`. Its own line breaks stay too; in its strings there are none.
+pub fn visible_json(text: &str) -> Cow<'_, str> {
+    written_out(
+        text,
+        |c| c >= '\u{7f}' && is_hidden(c),
+        |out, c| {
+            for unit in c.encode_utf16(&mut [0; 2]) {
+                write!(out, "\\u{unit:04x}").expect("writing to a string does not fail");
+            }
+        },
+    )
+}
+
+fn written_out(text: &str, is_meant: impl Fn(char) -> bool, write: impl Fn(&mut String, char)) -> Cow<'_, str> {
+    if !text.chars().any(&is_meant) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        if is_meant(c) { write(&mut out, c) } else { out.push(c) }
+    }
+    Cow::Owned(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn what_a_terminal_obeys_or_does_not_show_is_written_out() {
+        assert_eq!(
+            visible("a\u{1b}[2J\r\nb\u{9b}\u{202e}c\u{200b}\u{2066}\u{ad}\u{e0041}"),
+            "a\\u{1b}[2J\\r\\nb\\u{9b}\\u{202e}c\\u{200b}\\u{2066}\\u{ad}\\u{e0041}"
+        );
+        assert!(matches!(visible("schön, 日本, ذ, ❤"), Cow::Borrowed(_)));
+    }
+
+    proptest! {
+        #[test]
+        fn a_json_text_means_what_it_meant_and_hides_nothing(text in ".*|[\u{7f}-\u{a0}\u{200b}-\u{206f}\u{e0000}-\u{e0fff}]*") {
+            let plain = serde_json::to_string_pretty(&serde_json::json!({ "a": text })).unwrap();
+            let shown = visible_json(&plain);
+            prop_assert!(!shown.chars().any(|c| c != '\n' && is_hidden(c)), "{}", shown);
+            let back: serde_json::Value = serde_json::from_str(&shown).unwrap();
+            prop_assert_eq!(&back["a"], &serde_json::Value::String(text));
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! What is counted and measured, by name and labels, and the text that Prometheus reads.
+//!
+//! A histogram has its borders from the start: to record is to count, without a sample that somebody has to fold in later, without
+//! a clock, and without one that is calibrated when the program starts. The exporter writes names, descriptions and labels; its own
+//! recorder keeps each sample until a task folds it in, and calibrates a clock for them.
+
+use crate::metrics;
+use ::metrics::{Counter, Gauge, Histogram, HistogramFn, Key, KeyName, Label, Metadata, Recorder, SharedString, Unit};
+use metrics_exporter_prometheus::formatting;
+use std::collections::BTreeMap;
+use std::fmt::{Display, Write};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// All that is recorded. Clones are the same.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Registry(Arc<Mutex<Tables>>);
+
+#[derive(Debug, Default)]
+struct Tables {
+    /// What each name means.
+    help: BTreeMap<String, SharedString>,
+    /// By name, and then by labels as they are written.
+    counters: Table<AtomicU64>,
+    gauges: Table<AtomicU64>,
+    histograms: Table<Buckets>,
+}
+
+type Table<T> = BTreeMap<String, BTreeMap<String, Arc<T>>>;
+
+/// What was measured, counted between fixed borders.
+#[derive(Debug)]
+struct Buckets {
+    /// The upper borders, ascending.
+    borders: &'static [f64],
+    /// How many lie below each border and above the one before it; the last are above all of them.
+    counts: Box<[AtomicU64]>,
+    /// The bits of the sum.
+    sum: AtomicU64,
+}
+
+impl Buckets {
+    fn new(name: &str) -> Self {
+        let is_overhead = metrics::OVERHEAD_METRICS.contains(&name);
+        let borders: &[f64] = if is_overhead { &metrics::OVERHEAD_BUCKETS } else { &metrics::DURATION_BUCKETS };
+        let counts = (0..=borders.len()).map(|_| AtomicU64::new(0)).collect();
+        Self { borders, counts, sum: AtomicU64::new(0) }
+    }
+}
+
+impl HistogramFn for Buckets {
+    fn record(&self, value: f64) {
+        let at = self.borders.iter().position(|border| value <= *border).unwrap_or(self.borders.len());
+        self.counts[at].fetch_add(1, Ordering::Relaxed);
+        let add = |sum| Some((f64::from_bits(sum) + value).to_bits());
+        let _always = self.sum.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add);
+    }
+}
+
+impl Registry {
+    /// The text that Prometheus reads.
+    pub(super) fn render(&self) -> String {
+        let tables = self.lock();
+        let mut text = String::new();
+        for (name, series) in &tables.counters {
+            tables.head(name, "counter", &mut text);
+            for (labels, counter) in series {
+                line(&mut text, name, "", labels, None, counter.load(Ordering::Relaxed));
+            }
+            text.push('\n');
+        }
+        for (name, series) in &tables.gauges {
+            tables.head(name, "gauge", &mut text);
+            for (labels, gauge) in series {
+                line(&mut text, name, "", labels, None, f64::from_bits(gauge.load(Ordering::Relaxed)));
+            }
+            text.push('\n');
+        }
+        for (name, series) in &tables.histograms {
+            tables.head(name, "histogram", &mut text);
+            for (labels, buckets) in series {
+                let mut count = 0;
+                let borders = buckets.borders.iter().map(f64::to_string).chain(["+Inf".to_owned()]);
+                for (border, own) in borders.zip(&buckets.counts) {
+                    count += own.load(Ordering::Relaxed);
+                    line(&mut text, name, "_bucket", labels, Some(&border), count);
+                }
+                line(&mut text, name, "_sum", labels, None, f64::from_bits(buckets.sum.load(Ordering::Relaxed)));
+                line(&mut text, name, "_count", labels, None, count);
+            }
+            text.push('\n');
+        }
+        text
+    }
+
+    fn describe(&self, name: &KeyName, help: SharedString) {
+        self.lock().help.entry(name.as_str().to_owned()).or_insert(help);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Tables> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Tables {
+    fn head(&self, name: &str, kind: &str, text: &mut String) {
+        if let Some(help) = self.help.get(name) {
+            formatting::write_help_line(text, name, None, None, help);
+        }
+        formatting::write_type_line(text, name, None, None, kind);
+    }
+}
+
+/// One line: a name, its labels, and what is recorded under them.
+fn line(text: &mut String, name: &str, suffix: &str, labels: &str, border: Option<&str>, value: impl Display) {
+    let comma = if labels.is_empty() || border.is_none() { "" } else { "," };
+    let border = border.map(|border| format!("le=\"{border}\"")).unwrap_or_default();
+    let _always = match (labels, &*border) {
+        ("", "") => writeln!(text, "{name}{suffix} {value}"),
+        (labels, border) => writeln!(text, "{name}{suffix}{{{labels}{comma}{border}}} {value}"),
+    };
+}
+
+/// Labels as they are written.
+fn written<'a>(labels: impl Iterator<Item = &'a Label>) -> String {
+    let mut text = String::new();
+    for label in labels {
+        let key = formatting::sanitize_label_key(label.key());
+        let value = formatting::sanitize_label_value(label.value());
+        let comma = if text.is_empty() { "" } else { "," };
+        let _always = write!(text, "{comma}{key}=\"{value}\"");
+    }
+    text
+}
+
+/// What is recorded under a key, which is made where it is new.
+fn found<T>(table: &mut Table<T>, key: &Key, make: impl FnOnce() -> T) -> Arc<T> {
+    let series = table.entry(key.name().to_owned()).or_default();
+    series.entry(written(key.labels())).or_insert_with(|| Arc::new(make())).clone()
+}
+
+impl Recorder for Registry {
+    fn describe_counter(&self, name: KeyName, _: Option<Unit>, help: SharedString) {
+        self.describe(&name, help);
+    }
+
+    fn describe_gauge(&self, name: KeyName, _: Option<Unit>, help: SharedString) {
+        self.describe(&name, help);
+    }
+
+    fn describe_histogram(&self, name: KeyName, _: Option<Unit>, help: SharedString) {
+        self.describe(&name, help);
+    }
+
+    fn register_counter(&self, key: &Key, _: &Metadata<'_>) -> Counter {
+        Counter::from_arc(found(&mut self.lock().counters, key, || AtomicU64::new(0)))
+    }
+
+    fn register_gauge(&self, key: &Key, _: &Metadata<'_>) -> Gauge {
+        Gauge::from_arc(found(&mut self.lock().gauges, key, || AtomicU64::new(0)))
+    }
+
+    fn register_histogram(&self, key: &Key, _: &Metadata<'_>) -> Histogram {
+        Histogram::from_arc(found(&mut self.lock().histograms, key, || Buckets::new(key.name())))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_recorded_reads_as_prometheus_wants_it() {
+        let registry = Registry::default();
+        ::metrics::with_local_recorder(&registry, || {
+            ::metrics::describe_counter!("calls", "Calls\nby \\ name");
+            ::metrics::counter!("calls", "name" => "a\"b\\c\nd", "kind" => "x").increment(2);
+            ::metrics::counter!("calls", "name" => "a\"b\\c\nd", "kind" => "x").increment(1);
+            ::metrics::gauge!("open").set(2.5);
+            ::metrics::gauge!("open").decrement(1.0);
+            let waited = ::metrics::histogram!("waited", "kind" => "y");
+            [0.005, 0.006, 400.0].into_iter().for_each(|seconds| waited.record(seconds));
+        });
+        let text = registry.render();
+        for expected in [
+            "# HELP calls Calls\\nby \\\\ name\n# TYPE calls counter\ncalls{name=\"a\\\"b\\\\c\\nd\",kind=\"x\"} 3\n\n",
+            "# TYPE open gauge\nopen 1.5\n\n",
+            "# TYPE waited histogram\nwaited_bucket{kind=\"y\",le=\"0.005\"} 1\nwaited_bucket{kind=\"y\",le=\"0.01\"} 2\n",
+            "waited_bucket{kind=\"y\",le=\"300\"} 2\nwaited_bucket{kind=\"y\",le=\"+Inf\"} 3\n\
+             waited_sum{kind=\"y\"} 400.011\nwaited_count{kind=\"y\"} 3\n\n",
+        ] {
+            assert!(text.contains(expected), "{expected} is not in {text}");
+        }
+    }
+}

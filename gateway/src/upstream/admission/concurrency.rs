@@ -1,0 +1,176 @@
+//! How many calls one upstream may have at once: a call's place is its own from when it is sent to its end, but for the time in which
+//! a person is asked.
+
+use crate::call::Call;
+use crate::call::share::{Share, Tally};
+use crate::health::Traffic;
+use crate::metrics;
+use crate::protocol::frame::Method;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::Notify;
+
+/// The places of one upstream.
+pub(crate) struct ConcurrencyLimit {
+    /// So many there are; `None`: as many as are wanted.
+    most: Option<usize>,
+    held: Mutex<Held>,
+    /// Counts the calls that wait.
+    traffic: Arc<Traffic>,
+    /// The same for the metrics, where they are calls of their own.
+    metrics: Option<metrics::Upstream>,
+    freed: Notify,
+}
+
+/// The permits that calls hold, counted by share.
+#[derive(Debug, Default)]
+struct Held {
+    all: usize,
+    by: Tally,
+}
+
+impl ConcurrencyLimit {
+    pub(crate) fn new(most: Option<usize>, traffic: Arc<Traffic>, metrics: &metrics::Upstream) -> Arc<Self> {
+        Arc::new(Self { most, held: Mutex::default(), traffic, metrics: Some(metrics.clone()), freed: Notify::new() })
+    }
+
+    /// As many as are wanted: who comes here has a place already, where one is needed.
+    pub(crate) fn enough() -> Arc<Self> {
+        let (traffic, freed) = (Arc::default(), Notify::new());
+        Arc::new(Self { most: None, held: Mutex::default(), traffic, metrics: None, freed })
+    }
+
+    /// So many there are.
+    pub(crate) fn most(&self) -> Option<usize> {
+        self.most
+    }
+
+    /// Whether a call needs one. What tells of a task, ends it or goes on with it must not wait behind others.
+    pub(crate) fn are_for(&self, call: &Call) -> bool {
+        self.most.is_some()
+            && matches!(call.method, Method::ToolsCall | Method::PromptsGet | Method::ResourcesRead | Method::Complete)
+    }
+
+    /// A place for a call of this share, where one is free.
+    pub(crate) fn take(self: &Arc<Self>, share: &Share) -> Option<Permit> {
+        let most = self.most?;
+        let mut held = self.lock();
+        if held.all >= most {
+            return None;
+        }
+        held.add(share);
+        Some(Permit { of: self.clone(), share: share.clone(), is_held: true })
+    }
+
+    /// How many places the calls of a share have.
+    pub(crate) fn held_by(&self, share: &Share) -> usize {
+        if self.most.is_none() { 0 } else { self.lock().by.of(share) }
+    }
+
+    /// Whether nobody waits: who does must not be overtaken.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.traffic.queued() == 0
+    }
+
+    /// So many calls wait now. Said before a place is looked for in vain: whoever frees one then sees it.
+    pub(crate) fn wait(&self, count: usize) {
+        let before = self.traffic.queue(count);
+        if let Some(metrics) = self.metrics.as_ref().filter(|_| before != count) {
+            metrics.queued.increment(count as f64 - before as f64);
+        }
+    }
+
+    /// A call is refused: too many wait.
+    pub(crate) fn refused(&self) {
+        self.metrics.iter().for_each(|metrics| metrics.busy.increment(1));
+    }
+
+    /// Resolves when a place has become free while somebody waited.
+    pub(crate) async fn freed(&self) {
+        self.freed.notified().await;
+    }
+
+    fn free(&self, share: &Share) {
+        let mut held = self.lock();
+        held.all -= 1;
+        held.by.remove(share);
+        drop(held);
+        if !self.is_quiet() {
+            self.freed.notify_one();
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Held> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Held {
+    fn add(&mut self, share: &Share) {
+        self.all += 1;
+        self.by.add(share);
+    }
+}
+
+impl std::fmt::Debug for ConcurrencyLimit {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ConcurrencyLimit")
+            .field("most", &self.most)
+            .field("held", &self.lock().all)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The place of one call; dropped, it is free.
+#[derive(Debug)]
+pub(crate) struct Permit {
+    of: Arc<ConcurrencyLimit>,
+    share: Share,
+    is_held: bool,
+}
+
+impl Permit {
+    /// Gives it up for a while.
+    pub(crate) fn lend(&mut self) {
+        if std::mem::take(&mut self.is_held) {
+            self.of.free(&self.share);
+        }
+    }
+
+    /// Takes one again without waiting, even where there is none left: new calls wait the longer.
+    pub(crate) fn resume(&mut self) {
+        if !std::mem::replace(&mut self.is_held, true) {
+            self.of.lock().add(&self.share);
+        }
+    }
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        self.lend();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_is_lent_taken_again_without_waiting_and_free_at_its_end() {
+        let share = Share::Unknown;
+        let places = ConcurrencyLimit::new(Some(1), Arc::default(), &crate::metrics::upstream("a"));
+        let mut first = places.take(&share).unwrap();
+        assert!(places.take(&share).is_none());
+        assert_eq!(places.held_by(&share), 1);
+        first.lend();
+        first.lend();
+        assert_eq!(places.held_by(&share), 0);
+        let second = places.take(&share).unwrap();
+        first.resume();
+        assert!(places.take(&share).is_none());
+        drop(second);
+        assert!(places.take(&share).is_none(), "the first has taken its own again");
+        drop(first);
+        assert!(places.take(&share).is_some());
+        assert!(ConcurrencyLimit::enough().take(&share).is_none());
+    }
+}

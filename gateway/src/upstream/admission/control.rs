@@ -1,0 +1,52 @@
+//! The part of an instance that decides whether a call may go out now.
+
+use super::concurrency::ConcurrencyLimit;
+use super::demand::Demand;
+use super::gate::{Gate, Retired};
+use super::sessions::CallSessions;
+use crate::health::Traffic;
+use crate::metrics;
+use crate::runtime::timer::Timers;
+use crate::upstream::config::Config;
+use crate::upstream::peer::Peer;
+use crate::upstream::transport::exchange::Lost;
+use std::sync::Arc;
+
+/// How calls get at the peer of one instance, and what is counted of them.
+pub(crate) struct Admission {
+    pub(crate) gate: Gate,
+    /// What the instance is needed for.
+    pub(crate) demand: Arc<Demand>,
+    /// The sessions beside the primary one, where the upstream has sessions.
+    pub(crate) sessions: CallSessions,
+    /// How much the instance has to do.
+    pub(crate) traffic: Arc<Traffic>,
+    /// The timers of its calls.
+    pub(crate) timers: Arc<Timers>,
+}
+
+impl Admission {
+    pub(crate) fn new(config: &Config, traffic: Arc<Traffic>, metrics: &metrics::Upstream) -> Self {
+        let limit = ConcurrencyLimit::new(config.max_concurrency, traffic.clone(), metrics);
+        Self {
+            gate: Gate::new(limit, config.queue),
+            demand: Demand::new(config.idle_stop),
+            sessions: CallSessions::default(),
+            traffic,
+            timers: Arc::default(),
+        }
+    }
+
+    /// Gives up a peer where a loss says that it is of no more use. The supervisor acts on it.
+    pub(crate) fn retire_if_gone(&self, peer: &Arc<Peer>, lost: &Lost) {
+        let why = match lost {
+            Lost::Session(why) => Retired::Session(why.clone()),
+            Lost::Unsent(why) => Retired::Unreachable(why.clone()),
+            // It leads back to this gateway: that is found out when it is met again.
+            lost if lost.leads_back() => Retired::Unreachable(lost.text().clone()),
+            _ => return,
+        };
+        self.sessions.retire(peer, &why);
+        self.gate.retire(peer, why);
+    }
+}

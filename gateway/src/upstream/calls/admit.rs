@@ -1,0 +1,61 @@
+//! Whether a call goes out now: sent, or waiting for its turn, or refused; and the notifications, which never wait.
+
+use super::failure::{CallFailure, fail, shut_out, unavailable};
+use super::sessions::{send, session_of};
+use crate::call::Call;
+use crate::call::refusal::Refusal;
+use crate::protocol::frame::Method;
+use crate::upstream::admission::Admission;
+use crate::upstream::admission::gate::{GateDecision, Sending};
+use crate::upstream::admission::waiter::Sent;
+use crate::upstream::instance::Instance;
+use crate::upstream::peer::Peer;
+use crate::upstream::transport::exchange::Lost;
+use std::sync::Arc;
+
+/// Sends a call, or has it wait, or refuses it; nothing waits here.
+pub(crate) fn admit(instance: &Arc<Instance>, call: &Call) -> Result<Sending, Refusal> {
+    let admission = &instance.admission;
+    // A peer that turns out to be gone is given up, and the call waits for the next one: nothing of it was sent.
+    for _ in 0..2 {
+        let decision = match admission.gate.admit(call, None) {
+            GateDecision::Now(primary, place) => match session_of(instance, &primary, call) {
+                Some(session) => match session.gate.admit(call, place) {
+                    // It has just been given up: there is another one by now, or the primary is for all.
+                    GateDecision::Shut(_) => continue,
+                    decision => decision,
+                },
+                None => GateDecision::Now(primary, place),
+            },
+            decision => decision,
+        };
+        match decision {
+            GateDecision::Now(peer, place) => match send(&instance.offering, &peer, call, place) {
+                Ok(exchange) => return Ok(Sending::Sent(Sent { peer, exchange })),
+                Err(lost @ Lost::Unsent(_)) => admission.retire_if_gone(&peer, &lost),
+                Err(lost) => return Err(fail(&instance.config, &instance.status, call, CallFailure::Lost(&lost))),
+            },
+            GateDecision::Wait(wait) => {
+                admission.demand.hurry();
+                return Ok(Sending::Waiting(wait));
+            }
+            GateDecision::Full(why) => {
+                // Where none may wait, the next one finds it there.
+                admission.demand.hurry();
+                return Err(fail(&instance.config, &instance.status, call, CallFailure::Lost(&Lost::Busy(why))));
+            }
+            GateDecision::Shut(shut) => return Err(shut_out(&instance.status, &admission.demand, call, &shut)),
+        }
+    }
+    Err(unavailable(&instance.config, &instance.status, call))
+}
+
+/// Tells a notification to the peer that is live now.
+pub(crate) fn tell(admission: &Admission, upstream: &str, call: &Call) {
+    // A stateless upstream asks for roots each time anew.
+    let is_foreign = |peer: &Arc<Peer>| peer.revision().is_modern() && call.method == Method::RootsChanged;
+    let Some(peer) = admission.gate.peer().filter(|peer| !is_foreign(peer)) else { return };
+    let Err(lost) = peer.tell(call) else { return };
+    let (method, cause) = (call.method.label(), lost.text().full());
+    tracing::debug!(upstream, method, cause, "a notification was not sent");
+}

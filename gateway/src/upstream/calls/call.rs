@@ -1,0 +1,399 @@
+//! What a call's reply is read from: the frames of its exchange, within its time limits.
+
+use super::admit::admit;
+use super::deadlines::Deadlines;
+use super::failure::{CallFailure, fail, shut_out, unavailable};
+use super::outcome;
+use crate::call::Call;
+use crate::call::reply::{Event, Outcome, Source, Step};
+use crate::protocol::capabilities::Capabilities;
+use crate::protocol::frame::Method;
+use crate::protocol::frame::message::Body;
+use crate::protocol::frame::rpc_error::{
+    HEADER_MISMATCH, MISSING_CAPABILITY, RpcError, UNSUPPORTED_REVISION, URL_ELICITATION_REQUIRED,
+};
+use crate::protocol::revision::{Revision, dialect_2024_10_07};
+use crate::upstream::admission::gate::{Retired, Sending};
+use crate::upstream::admission::waiter::{QueueUpdate, Sent, Turn, Wait, WaitingFor};
+use crate::upstream::compat::{Fold, Folding, SILENCE_MAX};
+use crate::upstream::instance::Instance;
+use crate::upstream::inventory::schedule::ListKinds;
+use crate::upstream::tasks::form;
+use crate::upstream::transport::exchange::Lost;
+use crate::upstream::transport::exchange::mailbox::Arrival;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// A call on its way.
+pub(crate) struct CallSource {
+    instance: Arc<Instance>,
+    call: Call,
+    stage: Stage,
+    limits: Deadlines,
+    revision: Revision,
+    /// When it was sent.
+    sent: Instant,
+    upstream_time: Duration,
+    /// Whether it was sent a second time, because the first proved not to have run.
+    is_second: bool,
+    /// What its upstream last told of its progress.
+    progressed: Option<f64>,
+    /// Whether somebody drives it as a task where its upstream wants that.
+    may_be_task: bool,
+    wants_task: bool,
+    /// Whether it is counted as a call under way.
+    is_counted: bool,
+}
+
+enum Stage {
+    /// It waits for its turn, nothing sent; for what, as far as that was told.
+    Waiting(Wait, WaitingFor),
+    /// It waits for the tools to be read again, since its headers were refused.
+    Rereading(Pin<Box<dyn Future<Output = ()> + Send>>),
+    /// It was sent.
+    Sent(Sent),
+    /// It was answered, and its result comes in chunks.
+    Folding(Box<Folding>),
+    Over,
+}
+
+impl CallSource {
+    /// A call that was sent.
+    pub(crate) fn sent(instance: &Arc<Instance>, call: Call, sent: Sent) -> Self {
+        let revision = sent.peer.revision();
+        Self::new(instance, call, Stage::Sent(sent), revision)
+    }
+
+    /// A call that waits for its turn.
+    pub(crate) fn waiting(instance: &Arc<Instance>, call: Call, wait: Wait) -> Self {
+        let revision = call.revision();
+        Self::new(instance, call, Stage::Waiting(wait, WaitingFor::Start), revision)
+    }
+
+    fn new(instance: &Arc<Instance>, call: Call, stage: Stage, revision: Revision) -> Self {
+        let sent = Instant::now();
+        let mut limits = Deadlines::new(&instance.config, &instance.admission.timers, &call);
+        limits.begin(sent);
+        instance.status.metrics.inflight.increment(1);
+        instance.admission.traffic.began();
+        call.log_level.into_iter().for_each(|level| instance.wanted.levels.hold(level));
+        Self {
+            instance: instance.clone(),
+            call,
+            stage,
+            limits,
+            revision,
+            sent,
+            upstream_time: Duration::ZERO,
+            is_second: false,
+            progressed: None,
+            may_be_task: false,
+            wants_task: false,
+            is_counted: true,
+        }
+    }
+
+    /// It may be handed over to be driven as a task.
+    pub(crate) fn may_be_task(&mut self) {
+        self.may_be_task = true;
+    }
+
+    fn done(&mut self, outcome: impl Into<Outcome>) -> Poll<Step> {
+        if let Stage::Sent(_) | Stage::Folding(_) = self.stage {
+            self.upstream_time = self.sent.elapsed();
+        }
+        self.leave_queue();
+        self.stage = Stage::Over;
+        Poll::Ready(Step::Done(outcome.into()))
+    }
+
+    /// Where it waits for its turn, it does no longer.
+    fn leave_queue(&self) {
+        if let Stage::Waiting(wait, _) = &self.stage {
+            wait.close();
+            self.instance.admission.gate.forget();
+        }
+    }
+
+    fn fail(&mut self, failure: CallFailure<'_>) -> Poll<Step> {
+        let refusal = fail(&self.instance.config, &self.instance.status, &self.call, failure);
+        self.done(refusal)
+    }
+
+    /// Its turn has come.
+    fn turn(&mut self, turn: Turn) -> Option<Poll<Step>> {
+        match turn {
+            Ok(sent) => {
+                self.revision = sent.peer.revision();
+                self.sent = Instant::now();
+                self.limits.begin(self.sent);
+                self.stage = Stage::Sent(sent);
+                None
+            }
+            Err(lost) => {
+                let refusal = match lost {
+                    // A call that came now would be told when the next attempt is due.
+                    Lost::Unsent(_) | Lost::Stopped(_) => {
+                        shut_out(&self.instance.status, &self.instance.admission.demand, &self.call, &lost)
+                    }
+                    lost => fail(&self.instance.config, &self.instance.status, &self.call, CallFailure::Lost(&lost)),
+                };
+                Some(self.done(refusal))
+            }
+        }
+    }
+
+    /// A frame of its exchange.
+    fn arrived(&mut self, arrival: Arrival) -> Option<Poll<Step>> {
+        match arrival {
+            Arrival::Progress(params) => {
+                self.limits.extend(Instant::now());
+                self.progressed = params.find("progress").and_then(|raw| std::str::from_utf8(raw).ok()?.parse().ok());
+                Some(Poll::Ready(Step::Event(Event::Progress(outcome::told(params)))))
+            }
+            Arrival::Log(level, params) => Some(Poll::Ready(Step::Event(Event::Log(level, outcome::told(params))))),
+            Arrival::Ask(ask) => {
+                self.limits.stop(Instant::now());
+                Some(Poll::Ready(Step::Event(Event::Ask(ask))))
+            }
+            Arrival::Acknowledged(_) | Arrival::Task(_) => None,
+            Arrival::Response(body) => {
+                if let Some(next) = self.refused_unrun(&body) {
+                    return next;
+                }
+                self.note_pages(&body);
+                if let Some(folding) = self.announced(&body) {
+                    self.limits.tighten(SILENCE_MAX, Instant::now());
+                    self.stage = Stage::Folding(Box::new(folding));
+                    return None;
+                }
+                Some(match outcome::outcome(&self.call, body, self.revision) {
+                    Ok(outcome) => {
+                        let outcome = self.in_content(outcome);
+                        self.done(outcome)
+                    }
+                    Err(why) => self.fail(CallFailure::BadAnswer(why)),
+                })
+            }
+            Arrival::Lost(lost) => self.lost(lost),
+        }
+    }
+
+    /// A session that must open pages first will hear when they were seen to.
+    fn note_pages(&self, body: &Body) {
+        let (Body::Error(raw), Some(tenant)) = (body, &self.call.caller.tenant) else { return };
+        let error = RpcError::from_raw(raw.clone());
+        if error.code() == Some(URL_ELICITATION_REQUIRED) {
+            self.instance.questions.pages.required(&error, tenant);
+        }
+    }
+
+    /// Where an answer says that the result comes in chunks.
+    fn announced(&self, body: &Body) -> Option<Folding> {
+        let Stage::Sent(Sent { peer, .. }) = &self.stage else { return None };
+        if peer.revision().is_modern() || self.call.method != Method::ToolsCall {
+            return None;
+        }
+        let link = peer.link.clone();
+        let begun_at = self.progressed.map_or(0, |reached| reached.max(0.0).ceil() as u64);
+        self.instance.chunks.announced(body, begun_at, async move { link.closed().await })
+    }
+
+    /// What comes of reading the chunks.
+    fn folded(&mut self, fold: Fold) -> Poll<Step> {
+        match fold {
+            Fold::Progress(params) => {
+                self.limits.extend(Instant::now());
+                Poll::Ready(Step::Event(Event::Progress(outcome::told(params))))
+            }
+            Fold::Whole(result) => self.done(Outcome::Complete(result)),
+            Fold::Broken(why) => self.fail(CallFailure::Incomplete(why)),
+        }
+    }
+
+    /// The outcome in the words of a revision, where it came in a dialect.
+    fn in_content(&self, outcome: Outcome) -> Outcome {
+        match (outcome, &self.stage) {
+            (Outcome::Complete(result), Stage::Sent(sent))
+                if sent.peer.offer.is_dialect && self.call.method == Method::ToolsCall =>
+            {
+                Outcome::Complete(dialect_2024_10_07::with_content(result))
+            }
+            (outcome, _) => outcome,
+        }
+    }
+
+    /// Where a stateless upstream has proved that the call did not run: it is on its way again, once.
+    fn refused_unrun(&mut self, body: &Body) -> Option<Option<Poll<Step>>> {
+        let Body::Error(raw) = body else { return None };
+        if self.is_second || !self.revision.is_modern() {
+            return None;
+        }
+        let error = RpcError::from_raw(raw.clone());
+        match error.code() {
+            Some(MISSING_CAPABILITY) if self.could_be_driven() && form::wants_tasks(&error) => {
+                self.wants_task = true;
+                Some(Some(Poll::Pending))
+            }
+            Some(HEADER_MISMATCH) => {
+                let instance = self.instance.clone();
+                self.is_second = true;
+                self.stage =
+                    Stage::Rereading(Box::pin(async move { instance.offering.reads.again(ListKinds::TOOLS).await }));
+                Some(None)
+            }
+            Some(UNSUPPORTED_REVISION) => {
+                let Stage::Sent(sent) = &self.stage else { return None };
+                let why = Retired::Revision("it no longer speaks the revision".into());
+                self.instance.admission.gate.retire(&sent.peer, why);
+                Some(self.again())
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether it may be called as a task on behalf of a caller that knows none.
+    fn could_be_driven(&self) -> bool {
+        self.may_be_task && self.call.method == Method::ToolsCall && !self.call.caller.can().has(Capabilities::TASKS)
+    }
+
+    /// Whether its upstream has refused to run it as anything but a task: it waits to be handed over.
+    pub(crate) fn wants_task(&self) -> bool {
+        self.wants_task
+    }
+
+    /// Hands it over to what drives it, which counts itself.
+    pub(crate) fn hand_over<T>(&mut self, drive: impl FnOnce(&Arc<Instance>, &Call, Revision) -> T) -> T {
+        self.uncount();
+        let driver = drive(&self.instance, &self.call, self.revision);
+        self.stage = Stage::Over;
+        driver
+    }
+
+    fn uncount(&mut self) {
+        if std::mem::take(&mut self.is_counted) {
+            self.instance.status.metrics.inflight.decrement(1);
+            self.instance.admission.traffic.ended();
+        }
+    }
+
+    /// There is no answer.
+    fn lost(&mut self, lost: Lost) -> Option<Poll<Step>> {
+        if let Stage::Sent(Sent { peer, .. }) = &self.stage {
+            self.instance.admission.retire_if_gone(peer, &lost);
+            if matches!(lost, Lost::Session(_)) && !self.is_second {
+                return self.again();
+            }
+        }
+        Some(self.fail(CallFailure::Lost(&lost)))
+    }
+
+    /// Sends it a second time, once: the first did not run.
+    fn again(&mut self) -> Option<Poll<Step>> {
+        self.is_second = true;
+        match admit(&self.instance, &self.call) {
+            Ok(Sending::Sent(sent)) => self.turn(Ok(sent)),
+            Ok(Sending::Waiting(wait)) => {
+                self.limits.begin(Instant::now());
+                self.stage = Stage::Waiting(wait, WaitingFor::Start);
+                None
+            }
+            Err(refusal) => Some(self.done(refusal)),
+        }
+    }
+
+    fn expired(&mut self) -> Poll<Step> {
+        let was_taken_back = if let Stage::Sent(sent) = &mut self.stage { sent.exchange.take_back() } else { false };
+        let limit = self.limits.limit();
+        // Dropping the exchange tells the upstream.
+        self.fail(match &self.stage {
+            Stage::Sent(_) if was_taken_back => CallFailure::NotTaken(limit),
+            Stage::Folding(_) if limit.key.is_empty() => {
+                let why = format!("no part of its result came for {} s", limit.time.as_secs_f32());
+                CallFailure::Incomplete(why.into())
+            }
+            Stage::Sent(_) | Stage::Folding(_) => CallFailure::Timeout(limit),
+            Stage::Waiting(_, WaitingFor::Place) => CallFailure::Waited(limit),
+            // The upstream is there, and its caller needs a session of another kind.
+            Stage::Waiting(..) if self.instance.admission.gate.peer().is_some() => CallFailure::NoSession,
+            _ => return self.done(unavailable(&self.instance.config, &self.instance.status, &self.call)),
+        })
+    }
+}
+
+impl Source for CallSource {
+    fn poll_step(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Step> {
+        let this = &mut *self;
+        loop {
+            let next = match &mut this.stage {
+                Stage::Sent(sent) => match sent.exchange.poll(cx) {
+                    Poll::Ready(arrival) => this.arrived(arrival),
+                    Poll::Pending => {
+                        match sent.exchange.asked_since() {
+                            // Its time stands still; the last answer wakes it.
+                            Some(since) => {
+                                this.limits.stop(since);
+                                return Poll::Pending;
+                            }
+                            None => this.limits.go_on(&this.instance.status.metrics),
+                        }
+                        ready!(this.limits.poll(cx));
+                        Some(this.expired())
+                    }
+                },
+                Stage::Waiting(wait, wait_for) => match wait.poll(cx) {
+                    Poll::Ready(QueueUpdate::Waits(what, since)) => {
+                        *wait_for = what;
+                        this.limits.wait(what, since);
+                        None
+                    }
+                    Poll::Ready(QueueUpdate::Turn(turn)) => this.turn(turn),
+                    Poll::Ready(QueueUpdate::Never) => {
+                        Some(this.done(unavailable(&this.instance.config, &this.instance.status, &this.call)))
+                    }
+                    Poll::Pending => {
+                        ready!(this.limits.poll(cx));
+                        Some(this.expired())
+                    }
+                },
+                Stage::Folding(folding) => match folding.poll(cx) {
+                    Poll::Ready(fold) => Some(this.folded(fold)),
+                    Poll::Pending => {
+                        ready!(this.limits.poll(cx));
+                        Some(this.expired())
+                    }
+                },
+                Stage::Rereading(reread) => match reread.as_mut().poll(cx) {
+                    Poll::Ready(()) => this.again(),
+                    Poll::Pending => {
+                        ready!(this.limits.poll(cx));
+                        Some(this.expired())
+                    }
+                },
+                Stage::Over => Some(this.expired()),
+            };
+            if let Some(step) = next {
+                return step;
+            }
+        }
+    }
+
+    fn revision(&self) -> Revision {
+        self.revision
+    }
+
+    fn upstream_time(&self) -> Duration {
+        self.upstream_time
+    }
+}
+
+impl Drop for CallSource {
+    fn drop(&mut self) {
+        self.uncount();
+        self.leave_queue();
+        self.call.log_level.into_iter().for_each(|level| self.instance.wanted.levels.release(level));
+    }
+}

@@ -1,0 +1,27 @@
+//! One call to an upstream: dispatched, sent, answered within its deadlines.
+
+// How an instance takes a plain call: judged, then sent, or waiting for its turn, or refused.
+pub(crate) mod dispatch;
+// Whether a call goes out now: sent, or waiting for its turn, or refused.
+pub(crate) mod admit;
+// Sends each call in the session it belongs to; opens sessions beside the primary one, and keeps them while they are needed.
+pub(crate) mod sessions;
+// What a call's reply is read from: the frames of its exchange, within its time limits.
+mod call;
+// A listen call's reply.
+mod listen;
+// The time limits of a call: when they run, stand still, and are passed.
+mod deadlines;
+// What an upstream's answer means for its call.
+pub(crate) mod outcome;
+// How a call fails by the doing of its upstream: counted, kept, logged, and told to its caller.
+pub(crate) mod failure;
+// What a caller is told when an upstream fails: what happened, to which upstream, what to do next.
+pub(crate) mod messages;
+// How often a call's progress is told: at most twenty times in any second, the last of it always.
+mod progress_rate;
+
+pub(crate) use call::CallSource;
+pub(crate) use deadlines::Deadlines;
+pub(crate) use listen::ListenSource;
+pub(crate) use progress_rate::ProgressRate;

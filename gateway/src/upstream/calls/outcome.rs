@@ -1,0 +1,89 @@
+//! What an upstream's answer means for its call.
+
+use crate::call::Call;
+use crate::call::reply::{Failure, Outcome};
+use crate::health::Cause;
+use crate::protocol::capabilities::unknown_extensions;
+use crate::protocol::frame::Method;
+use crate::protocol::frame::message::Body;
+use crate::protocol::frame::rpc_error::{HEADER_MISMATCH, RpcError, UNSUPPORTED_REVISION};
+use crate::protocol::json;
+use crate::protocol::revision::Revision;
+use crate::protocol::value::{Key, Object};
+use crate::runtime::aside;
+use crate::secrets::mask::{self, Kept};
+use crate::upstream::peer::fault::refused;
+
+/// The extension whose results are of type `task`.
+const TASKS: &[u8] = b"\"io.modelcontextprotocol/tasks\"";
+
+/// The outcome of a call that was answered in `revision`; else what breaks the protocol in the answer.
+pub(crate) fn outcome(call: &Call, body: Body, revision: Revision) -> Result<Outcome, Cause> {
+    if let Body::Result(result) = &body
+        && let Some(double) = result.doubled()
+    {
+        return Err(double.of("result").into());
+    }
+    match body {
+        Body::Result(result) if revision.is_modern() => modern(call, result),
+        Body::Result(result) if is_unasked_task(call, &result) => Err("it made a task, and none was asked for".into()),
+        Body::Result(result) => Ok(Outcome::Complete(result)),
+        Body::Error(raw) => error(RpcError::from_raw(raw), revision),
+        Body::Odd(_) => Err("the result is not an object".into()),
+        Body::Neither => Err("it has both a result and an error, or neither".into()),
+    }
+}
+
+/// Whether a handshake upstream gives a task to who asked for a result: its caller could not read it.
+fn is_unasked_task(call: &Call, result: &Object) -> bool {
+    call.method == Method::ToolsCall
+        && result.get(Key::Content).is_none()
+        && result.get(Key::Task).is_some_and(|task| json::get(task, "taskId").is_some())
+        && !(call.revision() == Revision::V2025_11_25 && call.params.get(Key::Task).is_some())
+}
+
+fn error(error: RpcError, revision: Revision) -> Result<Outcome, Cause> {
+    match error.code() {
+        // They speak of the hop between the upstream and us, and would mislead the caller.
+        Some(HEADER_MISMATCH | UNSUPPORTED_REVISION) if revision.is_modern() => {
+            Err(Cause::from("it refused what this gateway sent").foreign(&format!(": {}", refused(&error).full())))
+        }
+        // It is the upstream's to say; what is ours to keep is not.
+        _ => Ok(Outcome::Error(Failure::Upstream(without_secrets(error)))),
+    }
+}
+
+/// An error in which no secret is quoted.
+pub(crate) fn without_secrets(error: RpcError) -> RpcError {
+    let masked = aside(error.raw().len(), || mask::masked_json(error.raw(), Kept::Top));
+    masked.map_or(error, RpcError::from_raw)
+}
+
+/// The parameters of a notification on its way to clients, in which no secret is quoted.
+pub(crate) fn told(params: Object) -> Object {
+    match aside(params.raw().len(), || mask::masked_json(params.raw(), Kept::Notification)) {
+        Some(masked) => Object::parse(masked).unwrap_or_default(),
+        None => params,
+    }
+}
+
+fn modern(call: &Call, result: Object) -> Result<Outcome, Cause> {
+    let Some(raw) = result.get(Key::ResultType) else { return Ok(Outcome::Complete(result)) };
+    if raw == b"\"complete\"" {
+        return Ok(Outcome::Complete(result));
+    }
+    Ok(match json::unquote(raw).as_deref() {
+        Some("complete") => Outcome::Complete(result),
+        Some("input_required") if call.method.is_long() => Outcome::InputRequired(result),
+        // Only who declared the extension on this very call can be given a task.
+        Some("task") if memchr::memmem::find(&call.caller.capabilities, TASKS).is_some() => Outcome::Complete(result),
+        // Who speaks an extension that the gateway does not know reads its results too.
+        Some(kind)
+            if !["input_required", "task"].contains(&kind)
+                && unknown_extensions(&call.caller.capabilities).next().is_some() =>
+        {
+            Outcome::Complete(result)
+        }
+        _ => return Err("the result is of a type that is not known".into()),
+    })
+}

@@ -1,0 +1,238 @@
+//! Sends each call in the session it belongs to; opens sessions beside the primary one, and keeps them while they are needed.
+
+use crate::call::Call;
+use crate::health::Cause;
+use crate::protocol::capabilities::beyond::Declared;
+use crate::protocol::revision::Revision;
+use crate::runtime::Tasks;
+use crate::runtime::timer::late::{passed, within};
+use crate::upstream::admission::waiter::Sent;
+use crate::upstream::admission::{CallSession, CallSessions, Entry, Found, IDLE, Permit};
+use crate::upstream::instance::Instance;
+use crate::upstream::inventory::Offering;
+use crate::upstream::inventory::schedule::ListKinds;
+use crate::upstream::owner::{BRIDGED, Holder};
+use crate::upstream::peer::{Peer, handshake};
+use crate::upstream::subscriptions::log_level;
+use crate::upstream::transport;
+use crate::upstream::transport::exchange::Lost;
+use crate::upstream::transport::http::{HttpClient, HttpSession};
+use crate::upstream::transport::link::{Exchange, Link};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+/// How long its background stream may take to start.
+const LISTEN_WAIT: Duration = Duration::from_secs(1);
+/// A session that is lost sooner than this, twice in a row, is not simply opened anew.
+const LIFE_MIN: Duration = Duration::from_secs(1);
+
+/// Why a session could not be opened.
+enum Unopened {
+    /// The upstream does not want it.
+    Refused(Cause),
+    /// It could not be asked, or is not well.
+    NotNow(Cause),
+}
+
+/// How one life of a session ended.
+enum End {
+    Stopped,
+    Idle,
+    Lost,
+}
+
+/// The session that a call belongs to; `None` where that is the primary one.
+pub(crate) fn session_of(instance: &Arc<Instance>, primary: &Arc<Peer>, call: &Call) -> Option<Arc<CallSession>> {
+    let Link::Http(http) = &primary.link else { return None };
+    // Where there are no sessions nothing was declared for good, and where all calls are one session's all was.
+    if primary.revision().is_modern() || !http.has_session() || matches!(instance.owner.holder, Holder::Session(_)) {
+        return None;
+    }
+    // Where the roots are configured, no client needs to have any.
+    let set = call.caller.can().with(instance.config.answers()).and(BRIDGED);
+    if set == BRIDGED && call.caller.beyond().is_empty() {
+        return None;
+    }
+    let set = Declared { can: set, beyond: call.caller.beyond().clone() };
+    match instance.admission.sessions.find(set, instance.config.queue, &call.caller.share())? {
+        Found::Open(session) => Some(session),
+        Found::New(session, wire, tasks) => {
+            tasks.spawn(keep(instance.clone(), session.clone(), wire, tasks.clone()));
+            Some(session)
+        }
+    }
+}
+
+/// Opens the gate of the primary session; what waits goes first, each call to the session that it belongs to.
+pub(crate) fn open_gate(instance: &Arc<Instance>, peer: &Arc<Peer>) {
+    let of = instance.clone();
+    instance.admission.gate.open(peer, &move |peer, entry| pass(&of, peer, entry));
+}
+
+/// Has calls that wait for a place go on as places become free.
+pub(crate) async fn keep_places(instance: Arc<Instance>) {
+    let gate = &instance.admission.gate;
+    loop {
+        gate.freed().await;
+        gate.serve_waiting(&|peer, entry| pass(&instance, peer, entry));
+    }
+}
+
+/// Sends a call that waited, in the session that it belongs to.
+fn pass(instance: &Arc<Instance>, peer: &Arc<Peer>, entry: Entry) {
+    match session_of(instance, peer, &entry.call) {
+        Some(session) => session.gate.queue(entry, &|peer, entry| hand(&instance.offering, peer, entry)),
+        None => hand(&instance.offering, peer, entry),
+    }
+}
+
+/// Sends a call that waited.
+fn hand(offering: &Offering, peer: &Arc<Peer>, entry: Entry) {
+    let sent = send(offering, peer, &entry.call, entry.place);
+    // Who no longer waits drops the exchange, and that withdraws it.
+    entry.turn.send(sent.map(|exchange| Sent { peer: peer.clone(), exchange }));
+}
+
+/// Sends a call to a peer; it has its place until its end.
+pub(crate) fn send(offering: &Offering, peer: &Peer, call: &Call, place: Option<Permit>) -> Result<Exchange, Lost> {
+    let exchange = peer.send(call, offering.headers_of(call))?;
+    if let Some(place) = place {
+        exchange.hold(place);
+    }
+    Ok(exchange)
+}
+
+/// A session cannot be had, now or at all: what waits for it is refused, or goes to the primary one.
+fn give_up(instance: &Instance, session: &Arc<CallSession>, why: Unopened) {
+    let sessions = &instance.admission.sessions;
+    let (upstream, wanted) = (&*instance.name, session.set.to_json(Revision::NEWEST_LEGACY));
+    let waiting = match why {
+        Unopened::NotNow(cause) => {
+            let text = "no session could be opened for callers with these capabilities";
+            tracing::debug!(upstream, wanted, cause = cause.full(), "{text}");
+            sessions.remove(session);
+            return session.gate.shut(&cause);
+        }
+        Unopened::Refused(cause) => {
+            if sessions.refuse() {
+                let text =
+                    "the upstream bears no second session, so one is for all clients, whatever they can be asked";
+                tracing::info!(upstream, cause = cause.full(), "{text}");
+            }
+            sessions.remove(session);
+            session.gate.clear(&cause)
+        }
+    };
+    for entry in waiting {
+        instance.admission.gate.queue(entry, &|peer, entry| hand(&instance.offering, peer, entry));
+    }
+}
+
+/// Resolves when a session was without a call for long; it can no longer be found then.
+async fn idle(sessions: &CallSessions, session: &Arc<CallSession>, http: &HttpSession) {
+    let mut until = Instant::now() + IDLE;
+    loop {
+        passed(until).await;
+        match sessions.remove_idle(session, || http.is_busy()) {
+            Ok(()) => return,
+            Err(later) => until = later,
+        }
+    }
+}
+
+/// Keeps a session open while it is needed: one that the upstream loses is opened again, once for all who wait.
+async fn keep(instance: Arc<Instance>, session: Arc<CallSession>, wire: Arc<HttpClient>, tasks: Tasks) {
+    let limit = instance.config.startup_timeout;
+    let mut lost_early = 0;
+    loop {
+        let http = HttpSession::new(wire.clone());
+        let link = Link::Http(http.clone());
+        let opened = tokio::select! {
+            biased;
+            () = tasks.ending() => break,
+            opened = within(limit, open(&link, &session.set)) => opened,
+        };
+        let late =
+            || Err(Unopened::Refused(format!("no answer to `initialize` within {} s", limit.as_secs_f32()).into()));
+        let peer = match opened.unwrap_or_else(|_| late()) {
+            Ok(peer) => Arc::new(peer),
+            Err(why) => return give_up(&instance, &session, why),
+        };
+        let life = tasks.child();
+        let begun = Instant::now();
+        let end = live(&instance, &session, &http, &peer, &life).await;
+        life.end();
+        life.ended().await;
+        match end {
+            End::Stopped | End::Idle => {
+                http.farewell().await;
+                break;
+            }
+            End::Lost => {
+                lost_early = if begun.elapsed() < LIFE_MIN { lost_early + 1 } else { 0 };
+                // The primary one may be gone as well.
+                instance.offering.reads.mark(ListKinds::ALL);
+                if lost_early == 2 {
+                    let why = "it lost it again and again";
+                    return give_up(&instance, &session, Unopened::Refused(why.into()));
+                }
+            }
+        }
+    }
+    instance.admission.sessions.remove(&session);
+    session.gate.shut(&"its session was closed".into());
+}
+
+/// One life of a session, from when it was opened.
+async fn live(
+    instance: &Arc<Instance>,
+    session: &Arc<CallSession>,
+    http: &Arc<HttpSession>,
+    peer: &Arc<Peer>,
+    life: &Tasks,
+) -> End {
+    session.gate.expect(peer);
+    let (leveled, of) = (peer.clone(), instance.clone());
+    life.spawn_until_end(async move { log_level::keep(&of.wanted.levels, &leveled).await });
+    // Older servers ask on this stream, whatever call they do it for, and tell of changed lists.
+    let (started, mut start) = watch::channel(false);
+    let (listener, owner, listened) = (http.clone(), instance.clone(), peer.clone());
+    life.spawn_until_end(async move {
+        if let Some(lost) = transport::http::listen(listener, started).await {
+            owner.admission.retire_if_gone(&listened, &lost);
+        }
+    });
+    let _ = within(LISTEN_WAIT, start.wait_for(|is_started| *is_started)).await;
+    drop(start);
+    let owner = instance.clone();
+    session.gate.open(peer, &move |peer, entry| hand(&owner.offering, peer, entry));
+    tokio::select! {
+        biased;
+        () = life.ending() => End::Stopped,
+        _ = session.gate.retired() => End::Lost,
+        () = idle(&instance.admission.sessions, session, http) => End::Idle,
+    }
+}
+
+/// Opens a session that declares a set.
+async fn open(link: &Link, set: &Declared) -> Result<Peer, Unopened> {
+    let not_now = |lost: &Lost| Unopened::NotNow(lost.text().clone());
+    let mut exchange = handshake::initialize(link, set).map_err(|lost| not_now(&lost))?;
+    let answer = exchange.answer().await;
+    match &answer {
+        Err(lost @ (Lost::Unsent(_) | Lost::Busy(_) | Lost::Barred(..) | Lost::Unknown(_) | Lost::Dropped(_))) => {
+            return Err(not_now(lost));
+        }
+        Err(lost @ Lost::Status(refusal)) if refusal.class().proves_nothing() => return Err(not_now(lost)),
+        _ => {}
+    }
+    let offer = handshake::read_initialize(&answer).map_err(|fault| Unopened::Refused(fault.text))?;
+    let peer = Peer::new(link.clone(), offer);
+    match handshake::initialized(link).await {
+        Err(lost @ Lost::Unsent(_)) => Err(not_now(&lost)),
+        Err(Lost::Session(text)) => Err(Unopened::Refused(text)),
+        _ => Ok(peer),
+    }
+}

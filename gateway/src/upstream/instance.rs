@@ -1,0 +1,180 @@
+//! One instance of an upstream: the parts that it is made of, and what its link tells them.
+
+use super::admission::Admission;
+use super::calls::outcome;
+use super::compat::{Chunks, chunks};
+use super::config::Config;
+use super::inventory::Offering;
+use super::inventory::schedule::ListKinds;
+use super::notice::{Notice, Notices};
+use super::owner::{Holder, Ownership};
+use super::questions::Questions;
+use super::status::{Condition, Status};
+use super::subscriptions::Wanted;
+use super::tasks::TaskProgress;
+use super::transport::events::{IncomingRequest, LinkEvents};
+use super::transport::questions::Asker;
+use super::transport::stdio::Children;
+use crate::call::LogLevel;
+use crate::health::{Cause, StatusHandle};
+use crate::memory::budget::Budget;
+use crate::protocol::frame::Method;
+use crate::protocol::meta;
+use crate::protocol::value::{Key, Object};
+use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
+
+/// One instance of an upstream, whatever link it has just now. Each part has its own methods; a function that needs several parts
+/// takes the instance.
+pub(crate) struct Instance {
+    pub(crate) name: Arc<str>,
+    pub(crate) config: Config,
+    /// Whose it is, and what it may ask.
+    pub(crate) owner: Ownership,
+    /// The primary instance, where this is one beside it.
+    pub(crate) primary: Option<Arc<Self>>,
+    pub(crate) status: Status,
+    pub(crate) admission: Admission,
+    pub(crate) offering: Offering,
+    pub(crate) wanted: Wanted,
+    pub(crate) questions: Questions,
+    pub(crate) children: Children,
+    /// Results that come in pieces.
+    pub(crate) chunks: Arc<Chunks>,
+    /// Who hears of the tasks that are driven.
+    pub(crate) task_progress: TaskProgress,
+    /// Supervision has ended, and nothing is left behind.
+    pub(crate) stopped: CancellationToken,
+}
+
+impl Instance {
+    /// The primary instance of an upstream.
+    pub(crate) fn new(
+        config: Config,
+        owner: Ownership,
+        handle: StatusHandle,
+        hear: Arc<dyn Fn(Notice) + Send + Sync>,
+    ) -> Self {
+        let notices = Notices::new(&config.name, &owner, hear);
+        let status = Status::new(&config.name, None, handle, notices);
+        let children = Children::new(&config.name, status.metrics.stderr.clone());
+        Self::of(config, owner, status, children)
+    }
+
+    /// An instance beside the primary one, with a number of its own.
+    pub(crate) fn beside(primary: &Arc<Self>, owner: Ownership, handle: StatusHandle, number: u64) -> Self {
+        let notices = primary.status.notices.of(&owner);
+        let status = Status::new(&primary.name, Some(number), handle, notices);
+        let level = primary.wanted.level_of_sessions(&owner.audience());
+        let instance = Self {
+            primary: Some(primary.clone()),
+            offering: Offering::beside(&primary.offering),
+            ..Self::of(primary.config.clone(), owner, status, primary.children.clone())
+        };
+        instance.wanted.levels.want(level);
+        instance
+    }
+
+    fn of(config: Config, owner: Ownership, status: Status, children: Children) -> Self {
+        if let Some(doubt) = config.doubt() {
+            status.handle.update(|health| _ = health.remarks.insert("questions", doubt));
+        }
+        Self {
+            name: config.name.clone(),
+            admission: Admission::new(&config, status.handle.traffic(), &status.metrics),
+            config,
+            owner,
+            primary: None,
+            status,
+            offering: Offering::default(),
+            wanted: Wanted::default(),
+            questions: Questions::default(),
+            children,
+            chunks: Arc::default(),
+            task_progress: TaskProgress::default(),
+            stopped: CancellationToken::new(),
+        }
+    }
+
+    /// Lists are to be read again. What one principal's instance tells may be true of the primary one too.
+    fn changed(&self, kinds: ListKinds) {
+        self.offering.reads.changed(kinds);
+        if let (Some(primary), Holder::Principal(_)) = (&self.primary, &self.owner.holder) {
+            primary.offering.reads.changed(kinds);
+        }
+    }
+}
+
+impl LinkEvents for Instance {
+    fn budget(&self) -> &Budget {
+        self.status.handle.budget()
+    }
+
+    fn notified(&self, method: Method, params: Object) {
+        match method {
+            Method::ToolsChanged => self.changed(ListKinds::TOOLS),
+            Method::PromptsChanged => self.changed(ListKinds::PROMPTS),
+            Method::ResourcesChanged => self.changed(ListKinds::RESOURCES),
+            Method::ResourceUpdated => match params.text(Key::Uri) {
+                Some(uri) => self.wanted.subscriptions.updated(&uri, meta::subscription(&params)),
+                None => self.violated("update_without_uri", &"a resource update without a URI"),
+            },
+            Method::Message => {
+                let level = params.find("level").and_then(LogLevel::parse).unwrap_or(LogLevel::Info);
+                self.status.notices.log(level, outcome::told(params));
+            }
+            method if chunks::is_chunk(&method) => {
+                if !self.chunks.arrived(&params, self.budget()) {
+                    self.violated("odd_chunk", &"a chunk that belongs to no result");
+                }
+            }
+            Method::TaskStatus => {
+                self.admission.demand.task(&params);
+                self.status.notices.task(outcome::told(params));
+            }
+            Method::ElicitationComplete => self.questions.pages.complete(&params),
+            _ => {
+                tracing::trace!(upstream = &*self.name, method = method.label(), "a notification that nobody waits for")
+            }
+        }
+    }
+
+    /// The driver of a task hears of its progress; where none drives it, the client that was given the task does.
+    fn task_progressed(&self, task: &str, params: Object) {
+        if !self.task_progress.told(task, &params) {
+            self.status.notices.task_progress(task, outcome::told(params));
+        }
+    }
+
+    fn missed(&self) {
+        self.offering.reads.changed(ListKinds::ALL);
+        self.wanted.subscriptions.all_missed();
+    }
+
+    fn asked(&self, asked: IncomingRequest, by: Arc<dyn Asker>) {
+        if by.revision().is_some_and(|revision| revision.is_modern()) {
+            return self.violated("request", &"a request of a stateless upstream, which may not ask");
+        }
+        self.questions.take((&self.config, &self.owner), &self.status.metrics, asked, by);
+    }
+
+    fn set_condition(&self, condition: Condition, cause: Option<&Cause>) {
+        self.status.set_condition(condition, cause);
+    }
+
+    fn unfinished(&self, id: &[u8]) {
+        self.chunks.unfinished(id);
+    }
+
+    fn violated(&self, kind: &'static str, detail: &dyn std::fmt::Display) {
+        self.status.violated(kind, detail);
+    }
+
+    fn failed(&self, kind: &'static str, why: &dyn std::fmt::Display) {
+        self.status.failed(kind, why);
+    }
+
+    fn suspect(&self, cause: &str) {
+        self.status.suspect(cause);
+    }
+}

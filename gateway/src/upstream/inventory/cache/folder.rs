@@ -1,0 +1,266 @@
+//! The folder of kept inventories: its files are ours alone, appear whole or not at all, and are bounded in number and size.
+
+use crate::secrets::private;
+use bytes::Bytes;
+use std::fs::{self, DirBuilder, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, SystemTime};
+
+/// A larger inventory is not kept.
+const FILE_BYTES_MAX: u64 = 8 << 20;
+/// So many files are kept, those that were used last.
+const FILES_MAX: usize = 256;
+/// And so many bytes in all of them together.
+const BYTES_MAX: u64 = 64 << 20;
+/// What was begun and not finished for so long never will be.
+const BEGUN_MAX: Duration = Duration::from_secs(60 * 60);
+/// What names end in while they are being written.
+const BEGUN: &str = ".begun";
+
+/// Tells apart what this process begins.
+static COUNT: AtomicU64 = AtomicU64::new(0);
+
+/// A folder of our own in that of the cache.
+#[derive(Debug)]
+pub(super) struct Folder(PathBuf);
+
+impl Folder {
+    /// In the folder of the cache; made when something is written.
+    pub(super) fn new(cache: &Path) -> Self {
+        Self(cache.join("inventories"))
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// What a file holds; `None` where there is none.
+    pub(super) fn read(&self, name: &str) -> io::Result<Option<Bytes>> {
+        let (file, opened) = match private::open(&self.0.join(name)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            opened => opened?,
+        };
+        if opened.len() > FILE_BYTES_MAX {
+            return Err(io::Error::other("it is too large"));
+        }
+        // What was used last is kept longest; where that cannot be noted, it counts as older.
+        let _ = file.set_modified(SystemTime::now());
+        let mut text = Vec::with_capacity(opened.len() as usize);
+        file.take(FILE_BYTES_MAX).read_to_end(&mut text)?;
+        Ok(Some(text.into()))
+    }
+
+    /// Writes a file, in place of what was there. Who reads meanwhile reads the one or the other.
+    pub(super) fn write(&self, name: &str, text: &[u8]) -> io::Result<()> {
+        if text.len() as u64 > FILE_BYTES_MAX {
+            tracing::debug!(name, bytes = text.len(), "inventory too large to be kept");
+            return Ok(());
+        }
+        if let Some(cache) = self.0.parent() {
+            DirBuilder::new().recursive(true).mode(0o700).create(cache)?;
+        }
+        match DirBuilder::new().mode(0o700).create(&self.0) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+            _ => private::is_private_folder(&self.0)?,
+        }
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let begun = self.0.join(format!("{name}.{}.{number}{BEGUN}", std::process::id()));
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&begun)?;
+        // A file that a crash of the machine has cut is known by its digest: nothing waits for the disk.
+        let written = file.write_all(text).and_then(|()| fs::rename(&begun, self.0.join(name)));
+        if written.is_err() {
+            let _nothing_more_to_do = fs::remove_file(&begun);
+        }
+        written?;
+        self.prune(name)
+    }
+
+    /// The file that was used last among those whose names begin so.
+    pub(super) fn newest(&self, begins: &str) -> Option<String> {
+        let files = self.files().ok()?.into_iter();
+        files
+            .filter(|file| file.name.starts_with(begins) && !file.is_begun())
+            .max_by_key(|file| file.used)
+            .map(|f| f.name)
+    }
+
+    /// Deletes what was used longest ago, as far as there is too much, and never what was just written: another may bear the same
+    /// time, since a file's clock is coarse, or a later one, since clocks are set back.
+    fn prune(&self, written: &str) -> io::Result<()> {
+        let mut files = self.files()?;
+        files.sort_by_key(|file| (file.name != written, std::cmp::Reverse(file.used)));
+        let (mut count, mut bytes) = (0, 0);
+        for file in files {
+            let is_left_over = match file.is_begun() {
+                true => file.used.elapsed().is_ok_and(|age| age > BEGUN_MAX),
+                false => {
+                    (count, bytes) = (count + 1, bytes + file.bytes);
+                    count > FILES_MAX || bytes > BYTES_MAX
+                }
+            };
+            if is_left_over {
+                // Another gateway may have been quicker.
+                let _ = fs::remove_file(self.0.join(&file.name));
+            }
+        }
+        Ok(())
+    }
+
+    fn files(&self) -> io::Result<Vec<Seen>> {
+        let mut files = Vec::new();
+        for entry in fs::read_dir(&self.0)? {
+            let entry = entry?;
+            // What is no file of ours, or has just gone, is left alone.
+            let (Ok(name), Ok(seen)) = (entry.file_name().into_string(), entry.metadata()) else { continue };
+            if seen.is_file() && (name.ends_with(".json") || name.ends_with(BEGUN)) {
+                files.push(Seen { name, used: seen.modified()?, bytes: seen.len() });
+            }
+        }
+        Ok(files)
+    }
+}
+
+/// A file that was seen.
+struct Seen {
+    name: String,
+    used: SystemTime,
+    bytes: u64,
+}
+
+impl Seen {
+    fn is_begun(&self) -> bool {
+        self.name.ends_with(BEGUN)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::File;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    /// A folder that goes when it is dropped.
+    struct Scratch(PathBuf);
+
+    impl Scratch {
+        fn new() -> Self {
+            let number = COUNT.fetch_add(1, Ordering::Relaxed);
+            let path = std::env::temp_dir().join(format!("trunkline-kept-{}-{number}", std::process::id()));
+            fs::create_dir_all(&path).unwrap();
+            Self(path)
+        }
+    }
+
+    impl Drop for Scratch {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    fn mode(path: &Path) -> u32 {
+        fs::metadata(path).unwrap().permissions().mode() & 0o777
+    }
+
+    fn set_mode(path: &Path, mode: u32) {
+        fs::set_permissions(path, PermissionsExt::from_mode(mode)).unwrap();
+    }
+
+    #[test]
+    fn what_is_written_is_private_whole_and_read_again() {
+        let scratch = Scratch::new();
+        let folder = Folder::new(&scratch.0.join("a/cache"));
+        assert_eq!(folder.read("k-1.json").unwrap(), None);
+        assert_eq!(folder.newest("k-"), None);
+        folder.write("k-1.json", b"one").unwrap();
+        folder.write("k-1.json", b"two").unwrap();
+        assert_eq!(folder.read("k-1.json").unwrap().unwrap(), "two");
+        assert_eq!((mode(folder.path()), mode(&folder.path().join("k-1.json"))), (0o700, 0o600));
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "nothing else is left");
+        folder.write("k-2.json", b"three").unwrap();
+        folder.write("other-1.json", b"four").unwrap();
+        let older = SystemTime::now() - Duration::from_secs(60);
+        File::open(folder.path().join("k-2.json")).unwrap().set_modified(older).unwrap();
+        assert_eq!(folder.newest("k-").as_deref(), Some("k-1.json"));
+        folder.read("k-2.json").unwrap();
+        assert_eq!(folder.newest("k-").as_deref(), Some("k-2.json"), "what was read was used");
+        assert!(folder.write("k-3.json", &vec![b' '; FILE_BYTES_MAX as usize + 1]).is_ok());
+        assert_eq!(folder.read("k-3.json").unwrap(), None);
+    }
+
+    #[test]
+    fn what_others_could_have_put_there_is_not_read_and_nothing_is_written_to_it() {
+        let scratch = Scratch::new();
+        let folder = Folder::new(&scratch.0);
+        folder.write("k.json", b"ours").unwrap();
+        let path = folder.path().join("k.json");
+        set_mode(&path, 0o640);
+        assert!(folder.read("k.json").is_err(), "others can read it");
+        set_mode(&path, 0o600);
+        set_mode(folder.path(), 0o750);
+        assert!(folder.read("k.json").is_err() && folder.write("k.json", b"x").is_err(), "the folder is open");
+        set_mode(folder.path(), 0o700);
+        let aside = scratch.0.join("aside");
+        fs::rename(&path, &aside).unwrap();
+        symlink(&aside, &path).unwrap();
+        assert!(folder.read("k.json").is_err(), "a link");
+        folder.write("k.json", b"new").unwrap();
+        assert_eq!((fs::read(&aside).unwrap(), fs::read(&path).unwrap()), (b"ours".to_vec(), b"new".to_vec()));
+        fs::rename(folder.path(), scratch.0.join("real")).unwrap();
+        symlink(scratch.0.join("real"), folder.path()).unwrap();
+        assert!(folder.read("k.json").is_err() && folder.write("k.json", b"x").is_err(), "the folder is a link");
+        fs::remove_file(folder.path()).unwrap();
+        fs::create_dir_all(folder.path().join("k.json")).unwrap();
+        set_mode(folder.path(), 0o700);
+        assert!(folder.read("k.json").is_err(), "no file");
+        assert!(folder.write("k.json", b"x").is_err(), "it cannot take its place");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "and what was begun is gone");
+    }
+
+    #[test]
+    fn another_users_files_are_not_read() {
+        let scratch = Scratch::new();
+        let folder = Folder::new(&scratch.0);
+        folder.write("k.json", b"ours").unwrap();
+        // Only root can give a file away.
+        if std::os::unix::fs::chown(folder.path().join("k.json"), Some(12_345), None).is_ok() {
+            assert!(folder.read("k.json").unwrap_err().to_string().contains("another user"));
+        }
+    }
+
+    #[test]
+    fn what_was_used_longest_ago_makes_room() {
+        let scratch = Scratch::new();
+        let folder = Folder::new(&scratch.0);
+        folder.write("first.json", b"1").unwrap();
+        let age = |name: &str, seconds: u64| {
+            let file = File::options().write(true).create(true).truncate(false).open(folder.path().join(name)).unwrap();
+            file.set_modified(SystemTime::now() - Duration::from_secs(seconds)).unwrap();
+            file
+        };
+        age("first.json", 90_000);
+        for at in 0..FILES_MAX {
+            age(&format!("f{at}.json"), 10);
+        }
+        age("stale.begun", 7_200);
+        age("fresh.begun", 5);
+        age("not-ours.txt", 90_000);
+        folder.write("last.json", b"1").unwrap();
+        let is_there = |name: &str| folder.path().join(name).exists();
+        assert_eq!(
+            ["first.json", "last.json", "stale.begun", "fresh.begun", "not-ours.txt"].map(is_there),
+            [false, true, false, true, true]
+        );
+        assert_eq!(folder.files().unwrap().iter().filter(|file| !file.is_begun()).count(), FILES_MAX);
+        // One that is as large as all may be together leaves room for nothing else.
+        age("large.json", 1).set_len(BYTES_MAX).unwrap();
+        // Even if the clock was set back since: what was just written stays.
+        let later = SystemTime::now() + Duration::from_secs(60);
+        File::options().write(true).open(folder.path().join("large.json")).unwrap().set_modified(later).unwrap();
+        folder.write("last.json", b"1").unwrap();
+        assert_eq!(folder.files().unwrap().iter().filter(|file| !file.is_begun()).count(), 1);
+        assert!(is_there("last.json"));
+    }
+}

@@ -1,0 +1,116 @@
+//! What upstreams offered when they were last read, kept on disk: a host sees its tools before anything was started.
+
+// The folder of kept inventories: its files are ours alone, appear whole or not at all, and are bounded in number and size.
+mod folder;
+// Which inventory a file holds: that of one configuration, read with one set of declared capabilities.
+mod key;
+// An inventory as the text of a file, and back: a line that says what it is, then everything as the upstream wrote it.
+mod text;
+
+use super::contents::Inventory;
+use crate::protocol::capabilities::beyond::Declared;
+use crate::upstream::config::{Cache, Config};
+use folder::Folder;
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Where the inventories of all upstreams are kept.
+#[derive(Debug)]
+pub struct InventoryCache {
+    folder: Folder,
+    /// It was said that nothing can be kept.
+    complained: AtomicBool,
+}
+
+/// The place of one upstream in a store.
+#[derive(Debug)]
+pub(crate) struct CachedInventory {
+    store: Arc<InventoryCache>,
+    /// What the names of its files begin with.
+    config: String,
+    told: Mutex<Told>,
+}
+
+/// What an upstream was told that it may ask.
+#[derive(Debug, Default)]
+struct Told {
+    /// By its handshake, once that is known: the file for that.
+    now: Option<String>,
+    /// Which file was read at the start.
+    read: Option<String>,
+}
+
+impl InventoryCache {
+    /// The store that a configuration names, if it names one.
+    pub fn at(cache: &Cache) -> Option<Arc<Self>> {
+        match cache {
+            Cache::Off => None,
+            Cache::Nowhere => {
+                tracing::debug!("inventories are not kept: neither XDG_CACHE_HOME nor HOME is set");
+                None
+            }
+            Cache::Folder(path) => {
+                Some(Arc::new(Self { folder: Folder::new(path), complained: AtomicBool::new(false) }))
+            }
+        }
+    }
+
+    /// Says once why nothing can be kept.
+    fn complain(&self, error: &io::Error) {
+        if !self.complained.swap(true, Ordering::Relaxed) {
+            let folder = self.folder.path().display();
+            tracing::warn!(%folder, %error, "inventories cannot be kept for the next start");
+        }
+    }
+}
+
+impl CachedInventory {
+    pub(crate) fn new(store: &Arc<InventoryCache>, config: &Config) -> Self {
+        Self { store: store.clone(), config: key::of(config), told: Mutex::default() }
+    }
+
+    /// What is kept for these capabilities; where they are not known yet, what was used last. Blocks.
+    pub(crate) fn load(&self, config: &Config, declared: Option<&Declared>) -> Option<Inventory> {
+        let folder = &self.store.folder;
+        let name = match declared {
+            Some(declared) => key::name(&self.config, declared),
+            None => folder.newest(&self.config)?,
+        };
+        let mut known = self.lock();
+        (known.now, known.read) = (declared.map(|_| name.clone()), Some(name.clone()));
+        drop(known);
+        let unused = |why: &dyn std::fmt::Display| {
+            let (upstream, file) = (&*config.name, folder.path().join(&name));
+            tracing::warn!(upstream, file = %file.display(), %why, "kept inventory not used");
+        };
+        let text = match folder.read(&name) {
+            Ok(text) => text?,
+            Err(error) => {
+                unused(&error);
+                return None;
+            }
+        };
+        text::read(text, &name, config).map_err(|why| unused(&why)).ok()
+    }
+
+    /// The handshake declares these: whether another inventory is kept for them than was loaded, maybe.
+    pub(crate) fn declares(&self, declared: &Declared) -> bool {
+        let name = key::name(&self.config, declared);
+        let mut known = self.lock();
+        known.now = Some(name.clone());
+        known.read.as_ref().is_some_and(|read| *read != name)
+    }
+
+    /// Keeps an inventory in place of what was kept. Blocks.
+    pub(crate) fn save(&self, inventory: &Inventory) {
+        let Some(name) = self.lock().now.clone() else { return };
+        if let Err(error) = self.store.folder.write(&name, &text::write(inventory, &name)) {
+            self.store.complain(&error);
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Told> {
+        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,233 @@
+//! Reads the lists of one upstream: every page, within limits; a list that fails keeps the rest.
+
+use super::contents::{Inventory, Item};
+use super::freshness;
+use super::schedule::{ListKinds, ReadSchedule};
+use crate::health::Cause;
+use crate::protocol::frame::Method;
+use crate::protocol::frame::rpc_error::METHOD_NOT_FOUND;
+use crate::protocol::json;
+use crate::protocol::value::Object;
+use crate::runtime::aside;
+use crate::upstream::config::Config;
+use crate::upstream::peer::Peer;
+use crate::upstream::peer::fault::Trouble;
+use crate::upstream::status::Status;
+use bytes::Bytes;
+use std::collections::HashSet;
+use std::sync::Arc;
+use tokio::time::Instant;
+
+/// How many pages of one list are read.
+const PAGES_MAX: usize = 1000;
+/// How many items of one list are kept.
+const ITEMS_MAX: usize = 10_000;
+/// How many bytes of one list are read.
+const BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// Reads these lists anew and takes the others from `before`.
+pub(crate) async fn read(
+    (config, status, reads): (&Config, &Status, &ReadSchedule),
+    peer: &Peer,
+    kinds: ListKinds,
+    before: Option<&Inventory>,
+) -> Result<Inventory, Trouble> {
+    let supports = peer.offer.supports;
+    let reader = Reader { config, status, reads, peer };
+    let old = |pick: fn(&Inventory) -> &Vec<Item>| before.map(pick);
+    let (tools, resources, templates, prompts) = tokio::join!(
+        reader.list(&TOOLS, supports.tools, kinds.has(ListKinds::TOOLS), old(|all| &all.tools)),
+        reader.list(&RESOURCES, supports.resources, kinds.has(ListKinds::RESOURCES), old(|all| &all.resources)),
+        reader.list(&TEMPLATES, supports.resources, kinds.has(ListKinds::RESOURCES), old(|all| &all.templates)),
+        reader.list(&PROMPTS, supports.prompts, kinds.has(ListKinds::PROMPTS), old(|all| &all.prompts)),
+    );
+    Ok(Inventory {
+        revision: peer.revision(),
+        tools: tools?,
+        resources: resources?,
+        templates: templates?,
+        prompts: prompts?,
+        capabilities: peer.offer.capabilities.clone(),
+        instructions: peer.offer.instructions.clone(),
+        supports,
+        fresh: reads.fresh.clone(),
+    })
+}
+
+/// One kind of list.
+struct Kind {
+    method: Method,
+    /// The result's member that holds the items.
+    member: &'static str,
+    /// The item's member that names it.
+    key: &'static str,
+    /// What it is read with.
+    of: ListKinds,
+}
+
+const TOOLS: Kind = Kind { method: Method::ToolsList, member: "tools", key: "name", of: ListKinds::TOOLS };
+const RESOURCES: Kind =
+    Kind { method: Method::ResourcesList, member: "resources", key: "uri", of: ListKinds::RESOURCES };
+const TEMPLATES: Kind =
+    Kind { method: Method::TemplatesList, member: "resourceTemplates", key: "uriTemplate", of: ListKinds::RESOURCES };
+const PROMPTS: Kind = Kind { method: Method::PromptsList, member: "prompts", key: "name", of: ListKinds::PROMPTS };
+
+struct Reader<'a> {
+    config: &'a Config,
+    status: &'a Status,
+    reads: &'a ReadSchedule,
+    peer: &'a Peer,
+}
+
+impl Reader<'_> {
+    /// One list. Only a peer that is gone is an error: whatever else fails, the other lists stand.
+    async fn list(
+        &self,
+        kind: &Kind,
+        is_offered: bool,
+        is_due: bool,
+        before: Option<&Vec<Item>>,
+    ) -> Result<Vec<Item>, Trouble> {
+        match before {
+            _ if !is_offered => {
+                self.took(kind, None);
+                return Ok(Vec::new());
+            }
+            Some(before) if !is_due => return Ok(before.clone()),
+            _ => {}
+        }
+        self.reads.asks(kind.method.label());
+        let mut items = Items { reader: self, kind, seen: HashSet::new(), kept: Vec::new() };
+        self.reads.fresh.read(&kind.method, None);
+        if self.status.handle.health().remarks.contains_key(kind.member) {
+            self.status.handle.update(|health| _ = health.remarks.remove(kind.member));
+        }
+        let outcome = self.pages(kind, &mut items).await;
+        let is_missing = matches!(&outcome, Err(Trouble::Refused(error)) if error.code() == Some(METHOD_NOT_FOUND));
+        let (upstream, method) = (&*self.config.name, kind.method.as_str());
+        match outcome {
+            Ok(until) => {
+                self.took(kind, None);
+                self.reads.fresh.read(&kind.method, until);
+                Ok(items.kept)
+            }
+            Err(trouble) if self.peer.is_gone(&trouble) => Err(trouble),
+            // An upstream may advertise what it does not have.
+            Err(_) if is_missing => {
+                self.took(kind, None);
+                tracing::debug!(upstream, method, "the list is advertised but not supported");
+                // Resources without templates are common.
+                if kind.method != Method::TemplatesList {
+                    self.remark(kind, format!("`{method}` is advertised but answered as unknown"));
+                }
+                Ok(Vec::new())
+            }
+            Err(trouble) => {
+                let cause = trouble.cause();
+                if self.took(kind, Some(cause.clone())) {
+                    let text = "list could not be read; retrying, the last known list stays";
+                    tracing::warn!(upstream, method, trouble = cause.full(), "{text}");
+                }
+                Ok(if items.kept.is_empty() { before.cloned().unwrap_or_default() } else { items.kept })
+            }
+        }
+    }
+
+    fn took(&self, kind: &Kind, why: Option<Cause>) -> bool {
+        self.reads.took(kind.method.label(), kind.of, why)
+    }
+
+    /// What is worth a look though the upstream is well.
+    fn remark(&self, kind: &Kind, remark: String) {
+        self.status.handle.update(|health| _ = health.remarks.insert(kind.member, remark));
+    }
+
+    async fn pages(&self, kind: &Kind, items: &mut Items<'_>) -> Result<Option<Instant>, Trouble> {
+        let mut cursors: HashSet<Bytes> = HashSet::new();
+        let mut params = Object::empty();
+        let (mut bytes, mut holds) = (0, None);
+        for _ in 0..PAGES_MAX {
+            let page = self.peer.ask(&kind.method, &params, self.config.ask_limit()).await?;
+            bytes += page.raw().len();
+            // The whole holds as long as its shortest page.
+            let until = if self.peer.revision().is_modern() { freshness::until(&page) } else { None };
+            holds = if bytes == page.raw().len() { until } else { holds.min(until) };
+            if !aside(page.raw().len(), || items.take(&page))? || bytes > BYTES_MAX {
+                let why = format!("it has more than {ITEMS_MAX} items, or {} MiB", BYTES_MAX >> 20);
+                self.cut(kind, why);
+                return Ok(None);
+            }
+            let Some(cursor) = page.find("nextCursor").filter(|raw| raw.starts_with(b"\"")) else { return Ok(holds) };
+            let cursor = page.raw().slice_ref(cursor);
+            let next = [b"{\"cursor\":", &cursor[..], b"}"].concat();
+            params = Object::parse(next.into()).map_err(|_| Trouble::Odd("its cursor cannot be read"))?;
+            if !cursors.insert(cursor) {
+                self.cut(kind, "a cursor came twice".to_owned());
+                return Ok(None);
+            }
+        }
+        self.cut(kind, format!("it has more than {PAGES_MAX} pages"));
+        Ok(None)
+    }
+
+    fn cut(&self, kind: &Kind, why: String) {
+        let (upstream, method) = (&*self.config.name, kind.method.as_str());
+        self.status.metrics.violations("endless_list").increment(1);
+        tracing::warn!(upstream, method, why, "list cut; the part that was read stays");
+        self.remark(kind, format!("`{method}` is cut: {why}; the part that was read stays"));
+    }
+}
+
+/// The items of one list as they are read.
+struct Items<'a> {
+    reader: &'a Reader<'a>,
+    kind: &'a Kind,
+    seen: HashSet<Arc<str>>,
+    kept: Vec<Item>,
+}
+
+impl Items<'_> {
+    /// Takes one page; false when enough is enough.
+    fn take(&mut self, page: &Object) -> Result<bool, Trouble> {
+        let Some(array) = page.find(self.kind.member) else {
+            return Err(Trouble::Odd("its list has no items"));
+        };
+        let array = page.raw().slice_ref(array);
+        for place in json::elements(&array).map_err(|_| Trouble::Odd("its list is not an array"))? {
+            if self.kept.len() >= ITEMS_MAX {
+                return Ok(false);
+            }
+            self.item(array.slice(place));
+        }
+        Ok(true)
+    }
+
+    fn item(&mut self, raw: Bytes) {
+        let Reader { config, status, peer, .. } = self.reader;
+        let violated = |what: &'static str, key: &str| {
+            status.violated(what, &format_args!("{}: `{key}`", self.kind.method.as_str()))
+        };
+        let Some(mut item) = Item::parse(raw, self.kind.key) else {
+            return violated("item_without_name", "");
+        };
+        let is_tool = self.kind.method == Method::ToolsList;
+        if is_tool && !config.tools.admits(&item.key) {
+            return;
+        }
+        if self.seen.contains(&item.key) {
+            return violated("item_twice", &item.key);
+        }
+        // A client that speaks HTTP must not offer such a tool; on other links the annotation means nothing.
+        let minds = is_tool && config.is_http() && peer.revision().is_modern();
+        if is_tool
+            && let Err(why) = item.compile_headers()
+            && minds
+        {
+            let (upstream, tool) = (&*config.name, &*item.key);
+            tracing::warn!(upstream, tool, why, "a tool is left out: its header annotations are not valid");
+            return;
+        }
+        self.seen.insert(item.key.clone());
+        self.kept.push(item);
+    }
+}

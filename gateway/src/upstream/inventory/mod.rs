@@ -1,0 +1,24 @@
+//! What an upstream offers: read, kept fresh, and kept on disk for the next start.
+
+// What one upstream offers.
+mod contents;
+// Reads the lists of one upstream: every page, within limits; a list that fails keeps the rest.
+mod fetch;
+// Keeps the inventory of a live peer: read when it was met, and again when it may have changed.
+pub(crate) mod refresh;
+// When the inventory is read again.
+pub(crate) mod schedule;
+// Until when lists may be taken for unchanged, as their upstream said when it was asked.
+mod freshness;
+// What upstreams offered when they were last read, kept on disk.
+mod cache;
+// Keeps on disk what an upstream offers, as it changes; and takes it from there, until it was read anew.
+pub(crate) mod persist;
+// The part of an instance that holds what it offers, and what calls need to know of that.
+mod offering;
+
+pub use cache::InventoryCache;
+pub use contents::{Inventory, Item, Supports};
+pub use freshness::Fresh;
+pub(crate) use offering::Offering;
+pub(crate) use persist::recall;

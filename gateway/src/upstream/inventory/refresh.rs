@@ -1,0 +1,116 @@
+//! Keeps the inventory of a live peer: read when it was met, and again when it may have changed.
+
+use super::contents::Inventory;
+use super::fetch;
+use super::offering::Offering;
+use super::schedule::{ListKinds, ReadPace, ReadSchedule};
+use crate::health::Cause;
+use crate::health::row::State;
+use crate::metrics;
+use crate::runtime::timer::late::within;
+use crate::upstream::config::Config;
+use crate::upstream::peer::Peer;
+use crate::upstream::peer::fault::Trouble;
+use crate::upstream::status::{Condition, Status};
+use crate::upstream::transport::exchange::Lost;
+use std::time::Duration;
+use tokio::time::{Instant, sleep};
+
+/// So soon what could not be read is asked for again: sooner the first time, ever later then.
+const AGAIN_MIN: Duration = Duration::from_secs(1);
+const AGAIN_MAX: Duration = Duration::from_secs(4);
+/// So long its first lists are waited for: as long as a call waits for an upstream that starts.
+const FIRST_WAIT: Duration = Duration::from_secs(5);
+
+/// Reads for as long as the peer lives; `ready` is called after the first read. Returns what showed that the peer is gone.
+pub(crate) async fn keep(
+    (offering, status): (&Offering, &Status),
+    config: &Config,
+    peer: &Peer,
+    ready: impl Fn() + Send,
+) -> Option<Lost> {
+    let reads = &offering.reads;
+    let mut pace = ReadPace::new(Instant::now());
+    let (mut failing, mut again) = (None, AGAIN_MIN);
+    reads.mark(ListKinds::ALL);
+    let mut is_first = true;
+    loop {
+        if !is_first {
+            let missed = async {
+                let Some(kinds) = failing else { return std::future::pending().await };
+                sleep(again).await;
+                reads.mark(kinds);
+            };
+            tokio::select! {
+                () = reads.due(&pace) => {}
+                () = missed => {}
+            }
+        }
+        let kinds = reads.begin();
+        let before = offering.inventory.borrow().clone();
+        let reading = fetch::read((config, status, reads), peer, kinds, before.as_deref());
+        let read = if is_first { first(status, reads, reading).await } else { reading.await };
+        reads.end();
+        let inventory = match read {
+            Ok(inventory) => inventory,
+            Err(Trouble::Lost(lost)) => return Some(lost),
+            Err(_) => return None,
+        };
+        let has_changed = before.as_deref().is_none_or(|before| !before.is_same(&inventory));
+        if has_changed {
+            publish((offering, status), config.is_http(), inventory);
+        }
+        again = if failing.is_some() { (again * 2).min(AGAIN_MAX) } else { AGAIN_MIN };
+        failing = tell_missing(status, reads);
+        if std::mem::take(&mut is_first) {
+            // A first notice is read at once, however soon it comes.
+            ready();
+            pace = ReadPace::new(Instant::now());
+        } else {
+            pace.read(Instant::now(), has_changed);
+        }
+    }
+}
+
+/// The first read. Until it ends the upstream is starting: after a while that is shown with what it waits for, and neither lists nor
+/// calls wait for it any longer.
+async fn first<T>(status: &Status, reads: &ReadSchedule, reading: impl Future<Output = T>) -> T {
+    let mut reading = std::pin::pin!(reading);
+    if let Ok(read) = within(FIRST_WAIT, reading.as_mut()).await {
+        return read;
+    }
+    let cause = Cause::from(format!("connected, but no answer to {} yet", reads.awaited()));
+    let mut is_shown = false;
+    status.handle.update(|health| {
+        is_shown = health.state == State::Starting;
+        if is_shown {
+            (health.cause, health.has_failed) = (Some(cause.clone()), true);
+        }
+    });
+    if is_shown {
+        let (upstream, instance, cause) = (&*status.name, status.number, cause.full());
+        tracing::warn!(target: metrics::UPSTREAM_STATE, upstream, instance, state = "starting", cause, "upstream slow to start");
+    }
+    reading.await
+}
+
+/// Shows what could not be read, and says what that was.
+fn tell_missing(status: &Status, reads: &ReadSchedule) -> Option<ListKinds> {
+    let failing = reads.failing();
+    let then = "; the last known list stays, retrying";
+    let cause = failing.as_ref().map(|(_, why)| why.clone().own(then));
+    status.set_condition(Condition::Unlisted, cause.as_ref());
+    failing.map(|(kinds, _)| kinds)
+}
+
+/// From now on this is what the upstream offers.
+pub(super) fn publish((offering, status): (&Offering, &Status), is_http: bool, inventory: Inventory) {
+    let counts = inventory.counts();
+    if status.number.is_none() {
+        for (kind, count) in ["tools", "resources", "templates", "prompts"].into_iter().zip(counts) {
+            status.metrics.items(kind, count);
+        }
+    }
+    status.handle.update(|health| health.items = Some(counts));
+    offering.publish(inventory, is_http);
+}

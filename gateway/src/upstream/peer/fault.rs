@@ -1,0 +1,107 @@
+//! Why an upstream did not come up, or a request of our own was not answered.
+
+use crate::health::Cause;
+use crate::protocol::frame::rpc_error::RpcError;
+use crate::runtime::aside;
+use crate::secrets::mask;
+use crate::upstream::transport::exchange::Lost;
+use crate::upstream::transport::http::{StatusClass, advice};
+use crate::upstream::transport::stdio::{SpawnFault, printable};
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// Why an upstream did not come up.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Fault {
+    /// What happened and what to do, for a person.
+    pub(crate) text: Cause,
+    /// What it means for the next attempt.
+    pub(crate) kind: FaultKind,
+}
+
+/// What a fault means for the next attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FaultKind {
+    /// It may pass by itself.
+    Passing,
+    /// The upstream asked us to wait at least this long.
+    NotBefore(Duration),
+    /// It will not pass by itself: looked at again once in a while.
+    Hopeless,
+    /// A child ended after it was asked which era it speaks: it is started once more and not asked.
+    EndedWhenAsked,
+}
+
+impl Fault {
+    pub(crate) fn passing(text: impl Into<Cause>) -> Self {
+        Self { text: text.into(), kind: FaultKind::Passing }
+    }
+
+    pub(crate) fn hopeless(text: impl Into<Cause>) -> Self {
+        Self { text: text.into(), kind: FaultKind::Hopeless }
+    }
+}
+
+impl From<SpawnFault> for Fault {
+    fn from(fault: SpawnFault) -> Self {
+        Self { text: fault.text, kind: if fault.is_passing { FaultKind::Passing } else { FaultKind::Hopeless } }
+    }
+}
+
+impl From<&Lost> for Fault {
+    fn from(lost: &Lost) -> Self {
+        let kind = match lost {
+            Lost::Status(refusal) if refusal.class().is_about_credentials() || refusal.class() == StatusClass::Loop => {
+                FaultKind::Hopeless
+            }
+            Lost::Status(refusal) => match refusal.retry_after {
+                Some(pause) => FaultKind::NotBefore(pause),
+                None => FaultKind::Passing,
+            },
+            Lost::Barred(until, _) => FaultKind::NotBefore(until.saturating_duration_since(Instant::now())),
+            _ => FaultKind::Passing,
+        };
+        let what_to_do = match lost {
+            Lost::Status(refusal) => advice(refusal.status),
+            _ => "",
+        };
+        Self { text: lost.text().clone().own(what_to_do), kind }
+    }
+}
+
+/// Why a request of our own has no result.
+#[derive(Debug, Clone)]
+pub(crate) enum Trouble {
+    /// There was no answer.
+    Lost(Lost),
+    /// The upstream answered with an error.
+    Refused(RpcError),
+    /// The answer is not what the protocol has.
+    Odd(&'static str),
+    /// The answer took too long.
+    Late(Duration),
+}
+
+impl Trouble {
+    /// What happened, for a person.
+    pub(crate) fn cause(&self) -> Cause {
+        match self {
+            Self::Lost(lost) => lost.text().clone(),
+            Self::Refused(error) => refused(error),
+            Self::Odd(why) => (*why).into(),
+            Self::Late(limit) => format!("no answer within {} s", limit.as_secs_f32()).into(),
+        }
+    }
+}
+
+/// An upstream's error to a request of our own: its words are for the operator.
+pub(crate) fn refused(error: &RpcError) -> Cause {
+    let (code, message) = (error.code().unwrap_or_default(), error.message().unwrap_or_default());
+    Cause::from(format!("error {code}")).foreign(&format!(": {}", in_short(&message)))
+}
+
+/// A foreign text as the operator is shown it: without secrets, which are masked before it is cut.
+pub(crate) fn in_short(text: &str) -> String {
+    const CHARS_MAX: usize = 300;
+    printable(&aside(text.len(), || mask::masked(text)).chars().take(CHARS_MAX).collect::<String>())
+}

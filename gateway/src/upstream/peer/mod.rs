@@ -1,0 +1,20 @@
+//! Who is at the other end of a link: its era, its revision, what it offers.
+
+// Who is at the other end of a link, once that is known: its era, its revision, what it offers.
+pub(crate) mod profile;
+// Which era an upstream speaks: asked once per link, remembered with an age limit.
+pub(crate) mod probe;
+// Speaks to handshake upstreams: `initialize`, and what their questions are answered with.
+pub(crate) mod handshake;
+// Speaks to stateless upstreams: `server/discover`, and what its answer says of the era.
+mod discover;
+// Why an upstream did not come up, or a request of our own was not answered.
+pub(crate) mod fault;
+// What an upstream is told in its handshake that may be asked here.
+mod declaring;
+
+pub(crate) use declaring::{declares, declares_always};
+pub(crate) use probe::{EraMemory, ProbePlan};
+#[cfg(test)]
+pub(crate) use profile::Offer;
+pub(crate) use profile::{ORDINARY, Peer};

@@ -1,0 +1,182 @@
+//! Which era an upstream speaks: asked once per link, remembered with an age limit.
+
+use super::discover::Verdict;
+use super::fault::{Fault, FaultKind};
+use super::profile::{Offer, Peer};
+use super::{discover, handshake};
+use crate::protocol::capabilities::beyond::Declared;
+use crate::protocol::frame::Method;
+use crate::protocol::frame::message::Body;
+use crate::protocol::frame::rpc_error::{METHOD_NOT_FOUND, RpcError};
+use crate::protocol::revision::{Era, Revision};
+use crate::protocol::value::Object;
+use crate::runtime::timer::late::within;
+use crate::upstream::config::EraChoice;
+use crate::upstream::transport::exchange::{Lost, Request};
+use crate::upstream::transport::http::StatusClass;
+use crate::upstream::transport::link::Link;
+use bytes::Bytes;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// How long a silent pipe is waited for before the handshake is tried on it too.
+const SILENCE: Duration = Duration::from_secs(3);
+/// How long a verdict holds.
+const AGE_MAX: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// What is remembered of an upstream's era; only a valid answer is.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct EraMemory(Option<(Era, Instant)>);
+
+/// How an upstream is met.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ProbePlan {
+    /// It is asked, and believed.
+    Ask,
+    /// Handshake at once.
+    Handshake,
+    /// Never a handshake.
+    Discover,
+}
+
+impl EraMemory {
+    /// How to meet the upstream now.
+    pub(crate) fn plan(&self, choice: EraChoice, now: Instant) -> ProbePlan {
+        match (choice, self.0) {
+            (EraChoice::Legacy, _) => ProbePlan::Handshake,
+            (EraChoice::Modern, _) => ProbePlan::Discover,
+            (EraChoice::Auto, Some((era, at))) if now.duration_since(at) < AGE_MAX => match era {
+                Era::Legacy => ProbePlan::Handshake,
+                Era::Modern => ProbePlan::Discover,
+            },
+            (EraChoice::Auto, _) => ProbePlan::Ask,
+        }
+    }
+
+    /// The upstream has answered in this era.
+    pub(crate) fn note(&mut self, era: Era, now: Instant) {
+        // The age counts from the first answer: a verdict that only confirms itself would never be questioned.
+        if self.0.is_none_or(|(known, at)| known != era || now.duration_since(at) >= AGE_MAX) {
+            self.0 = Some((era, now));
+        }
+    }
+
+    /// What was remembered has failed.
+    pub(crate) fn forget(&mut self) {
+        self.0 = None;
+    }
+}
+
+/// Meets the upstream on a new link; a handshake `declares` what it may ask. The caller bounds the time.
+pub(crate) async fn meet(link: &Link, plan: ProbePlan, declares: &Declared) -> Result<Peer, Fault> {
+    let offer = match plan {
+        ProbePlan::Ask => ask(link, declares).await?,
+        ProbePlan::Handshake => shake(link, declares).await?,
+        ProbePlan::Discover => discover(link).await?,
+    };
+    let peer = Peer::new(link.clone(), offer);
+    if !peer.revision().is_modern() {
+        match handshake::initialized(link).await {
+            Err(lost @ (Lost::Unsent(_) | Lost::Session(_))) => return Err((&lost).into()),
+            // Some refuse the notice and work all the same; whoever does not will say so of the next request.
+            Err(lost) => tracing::debug!(cause = lost.text().full(), "the end of the handshake was not taken"),
+            Ok(()) => {}
+        }
+    }
+    Ok(peer)
+}
+
+async fn shake(link: &Link, declares: &Declared) -> Result<Offer, Fault> {
+    let mut exchange = handshake::initialize(link, declares).map_err(|lost| Fault::from(&lost))?;
+    let answer = exchange.answer().await;
+    match handshake::read_initialize(&answer) {
+        Err(fault) if !link.is_pipe() && is_unknown(&answer) => bare(link).await.ok_or(fault),
+        read => read,
+    }
+}
+
+/// Whether there is no such thing as `initialize` there.
+fn is_unknown(answer: &Result<Body, Lost>) -> bool {
+    match answer {
+        Ok(Body::Error(raw)) => RpcError::from_raw(raw.clone()).code() == Some(METHOD_NOT_FOUND),
+        Err(Lost::Status(refusal)) => {
+            matches!(refusal.class(), StatusClass::NotThere | StatusClass::Refused | StatusClass::Unsupported)
+        }
+        _ => false,
+    }
+}
+
+/// Some HTTP upstreams list and call tools, each by itself, and know nothing else.
+async fn bare(link: &Link) -> Option<Offer> {
+    let mut exchange = link.exchange(&Request::new(&Method::ToolsList, &Object::empty(), None)).ok()?;
+    let Ok(Body::Result(result)) = exchange.answer().await else { return None };
+    result.find("tools").filter(|tools| tools.starts_with(b"["))?;
+    let said = Object::parse(Bytes::from_static(br#"{"capabilities":{"tools":{}}}"#)).ok()?;
+    Some(handshake::offer(&said, Revision::NEWEST_LEGACY))
+}
+
+async fn discover(link: &Link) -> Result<Offer, Fault> {
+    let mut exchange = discover::discover(link).map_err(|lost| Fault::from(&lost))?;
+    match discover::read_discover(&exchange.answer().await) {
+        Verdict::Modern(offer) => Ok(*offer),
+        Verdict::Legacy => Err(Fault::passing("it does not answer `server/discover`, as a stateless upstream must")),
+        Verdict::Foreign(fault) | Verdict::Nothing(fault) => Err(fault),
+    }
+}
+
+async fn ask(link: &Link, declares: &Declared) -> Result<Offer, Fault> {
+    let mut asked = discover::discover(link).map_err(|lost| Fault::from(&lost))?;
+    // Only on a pipe is silence an answer: over HTTP a time-out may be anyone's.
+    let silence = if link.is_pipe() { SILENCE } else { Duration::MAX };
+    let answer = match within(silence, asked.answer()).await {
+        Ok(answer) => answer,
+        Err(_) => return both(link, asked, declares).await,
+    };
+    match discover::read_discover(&answer) {
+        Verdict::Modern(offer) => Ok(*offer),
+        Verdict::Legacy => shake(link, declares).await.map_err(|fault| ended(link, fault)),
+        Verdict::Foreign(fault) => Err(fault),
+        Verdict::Nothing(fault) => Err(ended(link, fault)),
+    }
+}
+
+/// Neither silence nor a refusal is final: the first valid answer of either wins.
+async fn both(
+    link: &Link,
+    mut asked: crate::upstream::transport::link::Exchange,
+    declares: &Declared,
+) -> Result<Offer, Fault> {
+    let mut shaken = handshake::initialize(link, declares).map_err(|lost| ended(link, Fault::from(&lost)))?;
+    let (mut no_discovery, mut no_handshake) = (false, None);
+    loop {
+        tokio::select! {
+            answer = asked.answer(), if !no_discovery => match discover::read_discover(&answer) {
+                Verdict::Modern(offer) => {
+                    // A handshake may not be cancelled; its answer is let go.
+                    shaken.detach();
+                    return Ok(*offer);
+                }
+                _ => no_discovery = true,
+            },
+            answer = shaken.answer(), if no_handshake.is_none() => match handshake::read_initialize(&answer) {
+                Ok(offer) => {
+                    // Before the handshake's end a legacy upstream is not told of a cancellation either.
+                    asked.detach();
+                    return Ok(offer);
+                }
+                Err(fault) => no_handshake = Some(fault),
+            },
+        }
+        if let (true, Some(fault)) = (no_discovery, &no_handshake) {
+            return Err(ended(link, fault.clone()));
+        }
+    }
+}
+
+/// A child that ended when it was asked is started again and not asked.
+fn ended(link: &Link, fault: Fault) -> Fault {
+    if link.is_closed() { Fault { kind: FaultKind::EndedWhenAsked, ..fault } } else { fault }
+}
+
+#[cfg(test)]
+mod tests;

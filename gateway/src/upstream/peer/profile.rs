@@ -1,0 +1,213 @@
+//! Who is at the other end of a link, once that is known: its era, its revision, what it offers.
+
+use super::fault::Trouble;
+use crate::call::{Call, LogLevel};
+use crate::protocol::capabilities::Capabilities;
+use crate::protocol::frame::Method;
+use crate::protocol::frame::message::Body;
+use crate::protocol::frame::rpc_error::RpcError;
+use crate::protocol::meta::Envelope;
+use crate::protocol::revision::Revision;
+use crate::protocol::value::{Key, Object};
+use crate::protocol::{json, translate};
+use crate::runtime::timer::late::within;
+use crate::upstream::inventory::Supports;
+use crate::upstream::transport::exchange::{Lost, Request};
+use crate::upstream::transport::identity;
+use crate::upstream::transport::identity::NO_CAPABILITIES;
+use crate::upstream::transport::link::{Exchange, Link};
+use bytes::Bytes;
+use http::{HeaderName, HeaderValue};
+use std::borrow::Cow;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+/// What an upstream is told once nobody says any more what is wanted.
+pub(crate) const ORDINARY: LogLevel = LogLevel::Info;
+
+/// What an upstream said of itself when it was met.
+#[derive(Debug, Clone)]
+pub(crate) struct Offer {
+    /// The revision that is spoken.
+    pub(crate) revision: Revision,
+    /// The capabilities that it declared.
+    pub(crate) capabilities: Object,
+    /// Its instructions, a raw JSON string.
+    pub(crate) instructions: Option<Bytes>,
+    /// What it can be asked.
+    pub(crate) supports: Supports,
+    /// Whether it speaks the dialect of 2024-10-07.
+    pub(crate) is_dialect: bool,
+}
+
+/// An upstream that was met on a live link.
+pub(crate) struct Peer {
+    /// The link.
+    pub(crate) link: Link,
+    /// What it said of itself.
+    pub(crate) offer: Offer,
+    /// The level of log messages that it was told, where it is a legacy one.
+    level: Mutex<Option<LogLevel>>,
+}
+
+impl Peer {
+    pub(crate) fn new(link: Link, offer: Offer) -> Self {
+        link.speak(offer.revision);
+        Self { link, offer, level: Mutex::new(None) }
+    }
+
+    /// The revision that is spoken.
+    pub(crate) fn revision(&self) -> Revision {
+        self.offer.revision
+    }
+
+    /// Sends a client's call on; nothing waits here.
+    pub(crate) fn send(&self, call: &Call, headers: Vec<(HeaderName, HeaderValue)>) -> Result<Exchange, Lost> {
+        if self.is_stray(call) {
+            let why = "`requestState` is unknown, or is missing beside `inputResponses`: nothing waits for this retry";
+            return Err(Lost::Stray(why.into()));
+        }
+        if let Some(level) = call.log_level {
+            self.raise_level(level);
+        }
+        let (params, capabilities) = (self.translated(call), self.capabilities_of(call));
+        self.link.exchange(&self.request(call, &params, &capabilities, headers))
+    }
+
+    /// Sends a client's notification on.
+    pub(crate) fn tell(&self, call: &Call) -> Result<(), Lost> {
+        let (params, capabilities) = (self.translated(call), self.capabilities_of(call));
+        self.link.notify(&self.request(call, &params, &capabilities, Vec::new()))
+    }
+
+    /// Whether a stateless client goes on with a call of which a handshake upstream knows nothing: what waits for answers to
+    /// its questions is found by the client edge. It must not run as a call of its own, for the second time.
+    fn is_stray(&self, call: &Call) -> bool {
+        let is_retry = || {
+            let params = &call.params;
+            params.get(Key::RequestState).is_some() || params.get(Key::InputResponses).is_some()
+        };
+        call.revision().is_modern() && !self.revision().is_modern() && call.method.is_long() && is_retry()
+    }
+
+    fn translated<'a>(&self, call: &'a Call) -> Cow<'a, Object> {
+        if call.revision() == self.revision() {
+            return Cow::Borrowed(&call.params);
+        }
+        let written = translate::params(&call.method, &call.params, call.revision(), self.revision());
+        written.map_or(Cow::Borrowed(&call.params), Cow::Owned)
+    }
+
+    /// What a stateless upstream is told that this call's client can be asked. A stateless one says so itself; for a session
+    /// it is what its own revision has, in the words of this one.
+    fn capabilities_of<'a>(&self, call: &'a Call) -> Cow<'a, [u8]> {
+        let raw = &call.caller.capabilities;
+        if !self.revision().is_modern() || !raw.starts_with(b"{") {
+            return Cow::Borrowed(NO_CAPABILITIES);
+        }
+        match call.revision().is_modern() {
+            true => Cow::Borrowed(raw),
+            false if call.caller.can() == Capabilities::NONE => Cow::Borrowed(NO_CAPABILITIES),
+            false => Cow::Owned(call.caller.can().to_json(self.revision()).into_bytes()),
+        }
+    }
+
+    fn request<'a>(
+        &'a self,
+        call: &'a Call,
+        params: &'a Object,
+        capabilities: &'a [u8],
+        headers: Vec<(HeaderName, HeaderValue)>,
+    ) -> Request<'a> {
+        Request {
+            method: &call.method,
+            params,
+            meta: &call.meta,
+            envelope: self.envelope(capabilities, call.log_level),
+            progress: call.progress,
+            logs: call.log_level.or_else(|| self.ordinary(call)),
+            caller: call.method.is_long().then_some(&call.caller),
+            share: Some(call.caller.share()),
+            headers,
+        }
+    }
+
+    /// What a handshake client hears of its own calls before it has said what it wants: what handshake upstreams tell.
+    fn ordinary(&self, call: &Call) -> Option<LogLevel> {
+        (call.caller.tenant.is_some() && !self.revision().is_modern()).then_some(ORDINARY)
+    }
+
+    fn envelope<'a>(&self, capabilities: &'a [u8], level: Option<LogLevel>) -> Option<Envelope<'a>> {
+        self.revision().is_modern().then(|| identity::envelope(self.revision(), capabilities, level))
+    }
+
+    /// A request of our own that wants nothing but the answer.
+    pub(crate) fn start(&self, method: &Method, params: &Object) -> Result<Exchange, Lost> {
+        self.link.exchange(&Request::new(method, params, self.envelope(NO_CAPABILITIES, None)))
+    }
+
+    /// A request of our own, to its result.
+    pub(crate) async fn ask(&self, method: &Method, params: &Object, limit: Duration) -> Result<Object, Trouble> {
+        let mut exchange = self.start(method, params).map_err(Trouble::Lost)?;
+        let body = within(limit, exchange.answer()).await.map_err(|_| Trouble::Late(limit))?;
+        result_of(body.map_err(Trouble::Lost)?, self.revision())
+    }
+
+    /// Whether a failed request means that nothing more can be asked of it.
+    pub(crate) fn is_gone(&self, trouble: &Trouble) -> bool {
+        match trouble {
+            Trouble::Lost(Lost::Unsent(_) | Lost::Session(_)) => true,
+            Trouble::Lost(lost) if lost.leads_back() => true,
+            Trouble::Lost(_) => self.link.is_closed(),
+            _ => false,
+        }
+    }
+
+    /// Tells a legacy upstream the level of log messages that is wanted, where that changes anything.
+    pub(crate) fn set_level(&self, level: LogLevel) {
+        if self.revision().is_modern() || !self.offer.supports.logging {
+            return;
+        }
+        let mut told = self.level.lock().unwrap_or_else(PoisonError::into_inner);
+        if *told == Some(level) {
+            return;
+        }
+        let params = Object::parse(format!("{{\"level\":\"{}\"}}", level.as_str()).into()).unwrap_or_default();
+        // Its answer does not matter: a call must not wait for it, and on a pipe it is in force before the call is read.
+        if let Ok(exchange) = self.start(&Method::SetLevel, &params) {
+            exchange.detach();
+            *told = Some(level);
+        }
+    }
+
+    /// The level that it was told.
+    pub(crate) fn level(&self) -> Option<LogLevel> {
+        *self.level.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// As [`Self::set_level`], but never less verbose than before.
+    fn raise_level(&self, level: LogLevel) {
+        let told = self.level();
+        if told.is_none_or(|told| level < told) {
+            self.set_level(level);
+        }
+    }
+}
+
+/// A result of ours, checked as far as we rely on it.
+pub(crate) fn result_of(body: Body, revision: Revision) -> Result<Object, Trouble> {
+    match body {
+        Body::Result(result) if result.doubled().is_some() => Err(Trouble::Odd("a key of its result stands twice")),
+        Body::Result(result) => {
+            let kind = result.get(Key::ResultType).filter(|_| revision.is_modern());
+            match kind.map(json::unquote) {
+                None => Ok(result),
+                Some(Some(kind)) if kind == "complete" => Ok(result),
+                Some(_) => Err(Trouble::Odd("its result is of a type that the request cannot have")),
+            }
+        }
+        Body::Error(raw) => Err(Trouble::Refused(RpcError::from_raw(raw))),
+        Body::Odd(_) => Err(Trouble::Odd("its result is not an object")),
+        Body::Neither => Err(Trouble::Odd("its answer has both a result and an error, or neither")),
+    }
+}

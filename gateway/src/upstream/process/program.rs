@@ -1,0 +1,75 @@
+//! Whether a command can be found and run, as the operating system would look for it.
+
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+/// Why `command` could not be started with the environment `env` in the folder `cwd`, for a person.
+pub fn missing(command: &str, env: &[(OsString, OsString)], cwd: Option<&Path>) -> Option<String> {
+    refusal(command, env, cwd)?;
+    let what_to_do = hint(command).map(|hint| format!("; {hint}")).unwrap_or_default();
+    match path_of(env) {
+        _ if command.contains('/') => Some(format!("{command} is not there, or cannot be executed{what_to_do}")),
+        path => Some(format!("{command}: not found. PATH={}{what_to_do}", path.display())),
+    }
+}
+
+/// What the text of a path or a command that leads nowhere shows to be wrong with it.
+pub(crate) fn hint(text: &str) -> Option<&'static str> {
+    if text.starts_with('~') {
+        return Some("no shell reads this, so `~` is not filled in: write `${HOME}`");
+    }
+    text.trim().contains(char::is_whitespace).then_some("a program has no arguments in its name: write them in `args`")
+}
+
+/// The error that the system would give, where it would give one. It is asked before anything is started, since what starts a
+/// child is our own program, which is always there.
+pub(crate) fn refusal(command: &str, env: &[(OsString, OsString)], cwd: Option<&Path>) -> Option<io::Error> {
+    const ABSENT: i32 = 2;
+    const FORBIDDEN: i32 = 13;
+    let judge = |path: &Path| match path.metadata() {
+        Ok(found) if found.is_file() && found.permissions().mode() & 0o111 != 0 => None,
+        Ok(_) => Some(FORBIDDEN),
+        Err(error) => Some(error.raw_os_error().unwrap_or(ABSENT)),
+    };
+    let code = if command.contains('/') {
+        judge(&cwd.unwrap_or(Path::new("")).join(command))
+    } else {
+        let mut found = Some(ABSENT);
+        for folder in std::env::split_paths(path_of(env)) {
+            match judge(&folder.join(command)) {
+                None => return None,
+                Some(FORBIDDEN) => found = Some(FORBIDDEN),
+                Some(_) => {}
+            }
+        }
+        found
+    };
+    code.map(io::Error::from_raw_os_error)
+}
+
+fn path_of(env: &[(OsString, OsString)]) -> &OsStr {
+    env.iter().find(|(name, _)| name == "PATH").map_or(OsStr::new(""), |(_, value)| value.as_os_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_are_found_on_the_childs_path_and_not_on_ours() {
+        let env = |path: &str| vec![("PATH".into(), path.into())];
+        assert_eq!(missing("sh", &env("/nowhere:/bin"), None), None);
+        assert_eq!(missing("sh", &env("/nowhere"), None).as_deref(), Some("sh: not found. PATH=/nowhere"));
+        assert!(missing("sh", &[], None).is_some());
+        assert!(missing("npx -y @a/b", &env("/bin"), None).is_some_and(|why| why.ends_with("write them in `args`")));
+        assert!(missing("~/bin/x", &[], None).is_some_and(|why| why.ends_with("write `${HOME}`")));
+        assert_eq!(missing("/bin/sh", &[], None), None);
+        assert_eq!(missing("./sh", &[], Some(Path::new("/bin"))), None);
+        assert!(missing("/bin", &[], None).is_some());
+        let kind = |command| refusal(command, &[], None).map(|error| error.kind());
+        assert_eq!(kind("/etc/passwd"), Some(io::ErrorKind::PermissionDenied));
+        assert_eq!(kind("/no/such"), Some(io::ErrorKind::NotFound));
+    }
+}

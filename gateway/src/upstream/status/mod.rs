@@ -1,0 +1,18 @@
+//! What is shown of an upstream: its phase, its conditions, and what was last reported.
+
+// Conditions of an upstream that is up: what can keep it from being well, and what does.
+mod condition;
+// What was last said of an upstream, so that it is not said again.
+mod reported;
+// The part of an instance that shows how it fares.
+mod record;
+// Shows an upstream as `degraded` while a condition holds, with the reason.
+mod degraded;
+// What an upstream does wrong, and what fails with it.
+mod failures;
+// How a change of state is shown: on the board, in the metrics, and in one line of the log.
+mod transition;
+
+pub(crate) use condition::Condition;
+pub(crate) use record::Status;
+pub(crate) use transition::being_ended;

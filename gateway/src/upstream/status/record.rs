@@ -1,0 +1,65 @@
+//! The part of an instance that shows how it fares: on the status board, in the metrics, in the log.
+
+use super::condition::Conditions;
+use super::reported::ReportedOnce;
+use crate::health::{Cause, StatusHandle};
+use crate::metrics;
+use crate::runtime::complaints::Complaints;
+use crate::upstream::notice::Notices;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// How one instance fares, as it is shown. Decides nothing: the supervisor does.
+pub(crate) struct Status {
+    pub(crate) name: Arc<str>,
+    /// The number of an instance beside the primary one.
+    pub(crate) number: Option<u64>,
+    /// Its place on the board.
+    pub(crate) handle: StatusHandle,
+    /// Of its upstream: all instances count in the same.
+    pub(crate) metrics: metrics::Upstream,
+    pub(crate) notices: Notices,
+    /// The state and cause that were logged last.
+    pub(super) reported: ReportedOnce,
+    /// What keeps it from being ready while it is up.
+    pub(super) conditions: Conditions,
+    /// What is probably wrong with it, as its link sees it.
+    suspicion: Mutex<Option<String>>,
+    /// Which faults were logged last.
+    pub(super) complaints: Complaints,
+}
+
+impl Status {
+    pub(crate) fn new(name: &Arc<str>, number: Option<u64>, handle: StatusHandle, notices: Notices) -> Self {
+        Self {
+            name: name.clone(),
+            number,
+            handle,
+            metrics: metrics::upstream(name),
+            notices,
+            reported: ReportedOnce::default(),
+            conditions: Conditions::default(),
+            suspicion: Mutex::default(),
+            complaints: Complaints::default(),
+        }
+    }
+
+    /// Shows what is probably wrong with a peer that was not met yet, once for each cause.
+    pub(crate) fn suspect(&self, cause: &str) {
+        let known = self.suspicion.lock().unwrap_or_else(PoisonError::into_inner).replace(cause.to_owned());
+        if known.as_deref() == Some(cause) {
+            return;
+        }
+        self.handle.update(|health| health.cause = Some(Cause::from(cause)));
+        tracing::warn!(upstream = &*self.name, cause, "upstream does not seem to speak MCP");
+    }
+
+    /// What is suspected.
+    pub(crate) fn suspicion(&self) -> Option<String> {
+        self.suspicion.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// From now on it may be suspected anew.
+    pub(crate) fn forget_suspicion(&self) {
+        *self.suspicion.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+}

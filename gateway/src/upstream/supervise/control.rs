@@ -1,0 +1,202 @@
+//! When an upstream does not run, though nothing is wrong with it: until it is first needed, when it was not for long, and when
+//! a person says so.
+
+use crate::health::row::State;
+use crate::health::{Cause, Order, Ordered};
+use crate::runtime::Tasks;
+use crate::upstream::admission::Admission;
+use crate::upstream::calls::sessions::open_gate;
+use crate::upstream::config::Start;
+use crate::upstream::instance::Instance;
+use crate::upstream::status::Status;
+use crate::upstream::transport::stdio::start_limit::StartTicket;
+use std::sync::Arc;
+
+/// Why a life ends that could go on.
+#[derive(Debug)]
+pub(crate) enum Told {
+    /// Nobody needed it for long.
+    Idle,
+    /// Somebody ordered it; never to start.
+    Order(Ordered),
+}
+
+impl Told {
+    /// Why what is open is ended, in words.
+    pub(crate) fn cause(&self, upstream: &str) -> Cause {
+        match self {
+            Self::Idle => "idle; starts on the next request".into(),
+            Self::Order(ordered) if ordered.order == Order::Stop => by_order(upstream),
+            Self::Order(_) => "restarted on request".into(),
+        }
+    }
+}
+
+/// What an upstream that does not run waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Rest {
+    /// To be needed, or ordered to start.
+    Needed,
+    /// To be ordered to start.
+    Ordered,
+}
+
+/// How it begins; `None`: it runs. An instance beside the primary one is made when it is needed.
+pub(crate) fn at_start(instance: &Instance) -> Option<Rest> {
+    match instance.config.start {
+        _ if instance.primary.is_some() => None,
+        Start::Eager => None,
+        Start::Lazy => {
+            idle(&instance.admission, &instance.status);
+            Some(Rest::Needed)
+        }
+        Start::Manual => {
+            off(&instance.admission, &instance.status, &by_hand(&instance.name));
+            Some(Rest::Ordered)
+        }
+    }
+}
+
+/// A place among those who start children; `None` where there is none to start.
+pub(crate) fn ticket(instance: &Instance) -> Option<StartTicket> {
+    (!instance.config.is_http()).then(|| instance.children.ticket(instance.owner.share.clone()))
+}
+
+/// What becomes of an upstream that does not run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Woken {
+    /// It is to run.
+    Start,
+    /// It is to stay where it is until it is ordered to start.
+    Stop,
+    /// Its level ends.
+    End,
+}
+
+/// Waits until it is to run, or to rest otherwise.
+pub(crate) async fn woken(instance: &Instance, rest: Rest, tasks: &Tasks) -> Woken {
+    tokio::select! {
+        biased;
+        () = tasks.ending() => Woken::End,
+        ordered = instance.status.handle.ordered() => {
+            let woken = match ordered.order {
+                Order::Start | Order::Restart => {
+                    begin(&instance.admission, &instance.status);
+                    Woken::Start
+                }
+                Order::Stop => {
+                    off(&instance.admission, &instance.status, &by_order(&instance.name));
+                    Woken::Stop
+                }
+            };
+            ordered.done();
+            woken
+        }
+        () = instance.admission.demand.awaited(), if rest == Rest::Needed => {
+            begin(&instance.admission, &instance.status);
+            Woken::Start
+        }
+    }
+}
+
+/// Resolves when a life that goes well is to end; from then on the gate is closed, or shut.
+pub(crate) async fn interrupted(instance: &Arc<Instance>) -> Told {
+    loop {
+        tokio::select! {
+            ordered = instance.status.handle.ordered() => match ordered.order {
+                Order::Start => {
+                    instance.admission.demand.touch();
+                    ordered.done();
+                }
+                Order::Stop => {
+                    instance.admission.demand.turn_off(true);
+                    instance.admission.gate.shut_for_good(&by_order(&instance.name));
+                    return Told::Order(ordered);
+                }
+                Order::Restart => {
+                    instance.admission.gate.close();
+                    return Told::Order(ordered);
+                }
+            },
+            () = instance.admission.demand.unused() => {
+                if instance.primary.is_none() && may_rest(instance) {
+                    return Told::Idle;
+                }
+                instance.admission.demand.touch();
+            }
+        }
+    }
+}
+
+/// Closes the gate, unless somebody needs the upstream after all.
+fn may_rest(instance: &Arc<Instance>) -> bool {
+    let is_up = instance.status.handle.health().state.is_up();
+    let Some(peer) = instance.admission.gate.peer().filter(|_| is_up) else { return false };
+    instance.admission.demand.is_there();
+    if instance.admission.demand.is_held() {
+        return false;
+    }
+    instance.admission.gate.close();
+    if instance.admission.demand.is_held() || !instance.wanted.subscriptions.is_empty() {
+        // What came meanwhile goes on as if nothing had been.
+        instance.admission.gate.expect(&peer);
+        open_gate(instance, &peer);
+        return false;
+    }
+    true
+}
+
+/// What follows when nothing of a life is left that could have gone on; `None`: another one.
+pub(crate) fn after(instance: &Instance, told: Told) -> Option<Rest> {
+    match told {
+        Told::Idle => {
+            idle(&instance.admission, &instance.status);
+            Some(Rest::Needed)
+        }
+        Told::Order(ordered) if ordered.order == Order::Stop => {
+            off(&instance.admission, &instance.status, &by_order(&instance.name));
+            ordered.done();
+            Some(Rest::Ordered)
+        }
+        Told::Order(ordered) => {
+            begin(&instance.admission, &instance.status);
+            ordered.done();
+            None
+        }
+    }
+}
+
+/// It rests until it is needed: calls wait, and wake it.
+pub(crate) fn idle(admission: &Admission, status: &Status) {
+    admission.gate.close();
+    status.transition(State::Idle, None, None, None);
+}
+
+/// It stays where it is until it is ordered to start: calls are refused with the cause.
+pub(crate) fn off(admission: &Admission, status: &Status, cause: &Cause) {
+    admission.demand.turn_off(true);
+    admission.gate.shut_for_good(cause);
+    status.transition(State::Stopped, Some(cause), None, None);
+}
+
+/// It begins to run: calls wait for it.
+pub(crate) fn begin(admission: &Admission, status: &Status) {
+    admission.demand.turn_off(false);
+    // Who orders it wants to use it.
+    admission.demand.touch();
+    admission.gate.close();
+    status.handle.update(|health| health.cause = None);
+    status.transition(State::Starting, None, None, None);
+    // What failed before is of an earlier life.
+    status.handle.update(|health| health.has_failed = false);
+}
+
+/// Why it was not started yet, and what to do.
+fn by_hand(upstream: &str) -> Cause {
+    format!("starts only with `trunkline start {upstream}`").into()
+}
+
+/// Why it was stopped, and what to do.
+pub(crate) fn by_order(upstream: &str) -> Cause {
+    format!("stopped on request; start it with `trunkline start {upstream}`").into()
+}

@@ -1,0 +1,203 @@
+//! How one life of an upstream begins: a link is opened, and it is met.
+
+use super::phase::Life;
+use super::supervisor::Supervisor;
+use super::upkeep::{keep_inventory, keep_wanted};
+use super::{control, loop_detection, ping};
+use crate::health::row::State;
+use crate::health::{Cause, chain};
+use crate::metrics;
+use crate::runtime::Tasks;
+use crate::runtime::timer::late::within;
+use crate::upstream::calls::sessions::open_gate;
+use crate::upstream::config::Transport;
+use crate::upstream::inventory::persist;
+use crate::upstream::peer::declares;
+use crate::upstream::peer::fault::Fault;
+use crate::upstream::peer::{Peer, ProbePlan, probe};
+use crate::upstream::transport;
+use crate::upstream::transport::http::{HttpClient, HttpSession};
+use crate::upstream::transport::link::Link;
+use crate::upstream::transport::stdio::{Child, ChildSpec};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{oneshot, watch};
+use tokio::time::{Instant, sleep};
+
+/// A handshake that takes longer than this is worth a word.
+const SLOW: Duration = Duration::from_secs(3);
+/// How long a stream that tells of changes may take to start.
+const LISTEN_WAIT: Duration = Duration::from_secs(1);
+
+impl Supervisor {
+    /// Opens a link and meets who is there; what belongs to this life is started in `level`.
+    pub(super) async fn begin(&mut self, level: &Tasks) -> Result<Life, Fault> {
+        let instance = self.instance.clone();
+        instance.admission.gate.close();
+        instance.status.renew_conditions();
+        let last = instance.status.handle.health().cause;
+        instance.status.transition(State::Starting, last.as_ref(), None, None);
+        let start = match self.ticket.take().or_else(|| control::ticket(&instance)) {
+            Some(ticket) => Some(ticket.turn(instance.admission.demand.is_urgent()).await),
+            None => None,
+        };
+        let begun = Instant::now();
+        let link = self.open(level)?;
+        if let (Some(start), Link::Pipe(pipe), Some(child)) = (start, &link, &self.child) {
+            let pid = child.pid;
+            level.spawn_until_end(start.hold(pipe.clone(), move || crate::upstream::process::worked(pid)));
+        }
+        let now = Instant::now();
+        let plan =
+            if self.lives.is_not_asked() { ProbePlan::Handshake } else { self.memory.plan(instance.config.era, now) };
+        self.lives.started(now, std::mem::take(&mut self.was_at_rest));
+        let version = chain::version();
+        let peer = match self.meet(&link, plan).await {
+            Ok(peer) => Arc::new(peer),
+            Err(fault) if self.child.as_ref().is_some_and(Child::is_foreign) => {
+                return Err(Fault::hopeless(fault.text));
+            }
+            Err(fault) => return Err(fault),
+        };
+        self.lives.met();
+        self.memory.note(peer.revision().era(), Instant::now());
+        let pid = self.child.as_ref().map(|child| child.pid);
+        instance.status.handle.update(|health| (health.pid, health.revision) = (pid, Some(peer.revision().as_str())));
+        instance.admission.sessions.renew();
+        instance.admission.gate.expect(&peer);
+        if instance.offering.inventory.borrow().is_some() {
+            // What it offers is known from its last life: calls need not wait for the lists, and so it is up.
+            open_gate(&instance, &peer);
+            instance.status.handle.update(|health| health.started_in = Some(begun.elapsed()));
+            instance.status.came_up();
+        }
+        self.listen(level, &peer).await;
+        level.spawn_until_end(keep_inventory(instance.clone(), peer.clone(), begun));
+        level.spawn_until_end(ping::watch(instance.clone(), peer.clone()));
+        if instance.config.is_http() {
+            level.spawn_until_end(loop_detection::watch(instance.clone(), peer.clone(), version));
+        }
+        Ok(Life { level: level.clone(), peer, met: Instant::now() })
+    }
+
+    /// Has the peer tell of changes; that it does is waited for a little before its lists are read, so that none is missed between.
+    async fn listen(&mut self, level: &Tasks, peer: &Arc<Peer>) {
+        let was_away = std::mem::replace(&mut self.was_met, true);
+        let (settled, first) = oneshot::channel();
+        let wants = keep_wanted(self.instance.clone(), peer.clone(), was_away, settled);
+        if peer.revision().is_modern() {
+            level.spawn_until_end(wants);
+            let _ = within(LISTEN_WAIT, first).await;
+            return;
+        }
+        if let Some(http) = &self.http {
+            // The background stream of a session.
+            let (started, mut start) = watch::channel(false);
+            let (http, instance, peer) = (http.clone(), self.instance.clone(), peer.clone());
+            level.spawn_until_end(async move {
+                if let Some(lost) = transport::http::listen(http, started).await {
+                    instance.admission.retire_if_gone(&peer, &lost);
+                }
+            });
+            let _ = within(LISTEN_WAIT, start.wait_for(|is_started| *is_started)).await;
+        }
+        level.spawn_until_end(wants);
+    }
+
+    /// Opens a link: starts the child, or makes ready to dial.
+    fn open(&mut self, level: &Tasks) -> Result<Link, Fault> {
+        let instance = &self.instance;
+        match &instance.config.transport {
+            Transport::Stdio { command, args, env, cwd } => {
+                let spec = ChildSpec {
+                    name: &instance.name,
+                    command,
+                    args,
+                    env,
+                    cwd: cwd.as_ref(),
+                    max_message: instance.config.max_message,
+                    stop_timeout: instance.config.restart.stop_timeout,
+                    limits: crate::upstream::process::ChildLimits { no_new_privs: instance.config.no_new_privs },
+                    stderr: instance.children.stderr.clone(),
+                };
+                let child = transport::stdio::start(spec, instance.clone(), level)?;
+                instance.status.handle.update(|health| health.pid = Some(child.pid));
+                let (tail, shown) = (child.tail.clone(), instance.clone());
+                level.spawn_until_end(async move {
+                    loop {
+                        tail.grown().await;
+                        shown.status.handle.update(|health| health.stderr = tail.lines());
+                        // Not more often than anyone could read.
+                        sleep(Duration::from_secs(1)).await;
+                    }
+                });
+                instance.chunks.forget();
+                let link = Link::Pipe(child.pipe.clone());
+                self.child = Some(child);
+                Ok(link)
+            }
+            Transport::Http { url, headers } => {
+                // One set of connections for all sessions: a call that runs outlives a session that was lost.
+                let wire = match &self.wire {
+                    Some(wire) => wire.clone(),
+                    None => {
+                        let inbox = instance.clone();
+                        let config = &instance.config;
+                        let (max, breaker) = (config.max_message, config.breaker.clone());
+                        let wire = HttpClient::new(url, headers, max, breaker, inbox, self.tasks.clone())
+                            .map_err(Fault::hopeless)?;
+                        instance.admission.sessions.reach(&wire, &self.sessions);
+                        self.wire.insert(wire).clone()
+                    }
+                };
+                let http = HttpSession::new(wire);
+                self.http = Some(http.clone());
+                Ok(Link::Http(http))
+            }
+        }
+    }
+
+    /// Finds out who is at the other end.
+    async fn meet(&mut self, link: &Link, plan: ProbePlan) -> Result<Peer, Fault> {
+        let limit = self.instance.config.startup_timeout;
+        let declares = declares(&self.instance.owner, &self.instance.config).await;
+        persist::recall_for(&self.instance, &declares).await;
+        let mut meeting = std::pin::pin!(within(limit, probe::meet(link, plan, &declares)));
+        let mut was_told = false;
+        let met = loop {
+            tokio::select! {
+                met = &mut meeting => break met,
+                () = sleep(SLOW) => self.is_slow(std::mem::replace(&mut was_told, true)),
+            }
+        };
+        let met = met.unwrap_or_else(|_| {
+            let (limit, hints) = (limit.as_secs_f32(), self.hints());
+            self.instance.status.forget_suspicion();
+            let said = "no answer to `initialize` or `server/discover` within";
+            Err(Fault::passing(Cause::from(format!("{said} {limit} s (`startup_timeout`)")).then(&hints)))
+        });
+        if met.is_err() && plan != ProbePlan::Ask {
+            // What was remembered may be what is wrong.
+            self.memory.forget();
+        }
+        met
+    }
+
+    /// It takes long to answer: that is shown in place of what its last life ended of, with what shows by now of why; and said once.
+    fn is_slow(&self, was_told: bool) {
+        let cause = Cause::from("no answer yet (npx or uvx may still be downloading)").then(&self.hints());
+        if !was_told {
+            let (upstream, instance) = (&*self.instance.name, self.instance.status.number);
+            let cause = cause.full();
+            tracing::info!(target: metrics::UPSTREAM_STATE, upstream, instance, state = "starting", cause, "upstream slow to start");
+        }
+        self.instance.status.handle.update(|health| health.cause = Some(cause));
+    }
+
+    /// Why it may not answer, as far as it shows, for the end of a cause.
+    fn hints(&self) -> Cause {
+        let said = || self.child.as_ref().map(Child::last_words).unwrap_or_default();
+        // What is suspected says more than the lines that it was seen by.
+        self.instance.status.suspicion().map_or_else(said, |hint| format!("; {hint}").into())
+    }
+}

@@ -1,0 +1,69 @@
+//! Who hears what arrives on a link and belongs to no exchange.
+
+use super::exchange::mailbox::Mailbox;
+use super::questions::{Answer, AnswerTo, Asker};
+use crate::health::Cause;
+use crate::memory::budget::Budget;
+use crate::protocol::frame::Method;
+use crate::protocol::frame::message::Id;
+use crate::protocol::value::Object;
+use crate::upstream::status::Condition;
+use std::sync::Arc;
+
+/// Takes what belongs to no exchange. Nothing here waits: a link's reader calls it.
+pub(crate) trait LinkEvents: Send + Sync {
+    /// A notification.
+    fn notified(&self, method: Method, params: Object);
+
+    /// It may have told of changes that were not heard.
+    fn missed(&self) {}
+
+    /// Nothing more comes of a result that is told in chunks and has this name, raw.
+    fn unfinished(&self, _id: &[u8]) {}
+
+    /// A task that a call was given goes on; the progress token is the call's.
+    fn task_progressed(&self, _task: &str, _params: Object) {}
+
+    /// A request of the upstream, whose answer the link is given now or later.
+    fn asked(&self, asked: IncomingRequest, by: Arc<dyn Asker>);
+
+    /// A condition of the upstream holds, and why; or no longer does.
+    fn set_condition(&self, _condition: Condition, _cause: Option<&Cause>) {}
+
+    /// Something that the protocol does not allow; `kind` is a word of ours.
+    fn violated(&self, kind: &'static str, detail: &dyn std::fmt::Display);
+
+    /// What all peers together may make the gateway keep.
+    fn budget(&self) -> &Budget;
+
+    /// Something failed that breaks no rule of the protocol; `kind` is a word of ours.
+    fn failed(&self, _kind: &'static str, _why: &dyn std::fmt::Display) {}
+
+    /// What is probably wrong with the upstream, for a person.
+    fn suspect(&self, cause: &str);
+}
+
+/// A request of the upstream.
+#[derive(Debug)]
+pub(crate) struct IncomingRequest {
+    /// Echoed exactly.
+    pub(crate) id: Id,
+    pub(crate) method: Method,
+    pub(crate) params: Object,
+    /// The exchange on whose own stream it came.
+    pub(crate) on: Option<Arc<Mailbox>>,
+}
+
+impl IncomingRequest {
+    /// The call that cannot go on without the answer: not that of a ping, or of a word that nobody knows.
+    fn call(&self) -> Option<&Arc<Mailbox>> {
+        let is_question = matches!(self.method, Method::Elicitation | Method::Sampling | Method::RootsList);
+        self.on.as_ref().filter(|_| is_question)
+    }
+
+    /// Answers it now.
+    pub(crate) fn answer(&self, by: &Arc<dyn Asker>, answer: &Answer) {
+        let to = if self.method == Method::Ping { AnswerTo::Ping } else { AnswerTo::AtOnce(self.call()) };
+        by.clone().answer(&self.id, answer, to);
+    }
+}

@@ -1,0 +1,121 @@
+//! What is sent on a link, and how it becomes a frame.
+
+use crate::call::LogLevel;
+use crate::call::caller::Caller;
+use crate::call::share::Share;
+use crate::memory::Composed;
+use crate::protocol::frame::Method;
+use crate::protocol::frame::message::Decimal;
+use crate::protocol::meta::Envelope;
+use crate::protocol::value::{Edit, Key, Object};
+use crate::protocol::{frame, meta};
+use crate::runtime::aside;
+use crate::upstream::transport::identity;
+use bytes::BufMut;
+use http::{HeaderName, HeaderValue};
+use std::borrow::Cow;
+use std::sync::Arc;
+
+/// What stands around parameters, at most.
+const AROUND: usize = 256;
+
+/// One request of ours to an upstream; its id is the link's to give.
+#[derive(Debug, Clone)]
+pub(crate) struct Request<'a> {
+    /// What is asked.
+    pub(crate) method: &'a Method,
+    /// With what; its `_meta` is replaced.
+    pub(crate) params: &'a Object,
+    /// The members of `_meta` that go end to end.
+    pub(crate) meta: &'a [u8],
+    /// What a stateless upstream is told in every request.
+    pub(crate) envelope: Option<Envelope<'a>>,
+    /// Whether progress is wanted.
+    pub(crate) progress: bool,
+    /// The level from which on log messages are wanted.
+    pub(crate) logs: Option<LogLevel>,
+    /// Who makes it, where a client can be asked while it goes on.
+    pub(crate) caller: Option<&'a Arc<Caller>>,
+    /// Whose share of the link it takes; `None`: it is a request of our own.
+    pub(crate) share: Option<Share>,
+    /// The `Mcp-Param-*` headers, for HTTP.
+    pub(crate) headers: Vec<(HeaderName, HeaderValue)>,
+}
+
+impl<'a> Request<'a> {
+    /// A request of our own, that wants nothing but the answer.
+    pub(crate) fn new(method: &'a Method, params: &'a Object, envelope: Option<Envelope<'a>>) -> Self {
+        let (progress, logs, caller, share) = (false, None, None, None);
+        Self { method, params, meta: b"", envelope, progress, logs, caller, share, headers: Vec::new() }
+    }
+
+    /// How long its frame will be at most, but for unusual capabilities.
+    pub(crate) fn room(&self) -> usize {
+        let envelope = self.envelope.map_or(0, |envelope| 256 + envelope.capabilities.len() + envelope.client.len());
+        self.params.raw().len() + self.meta.len() + envelope + 128
+    }
+
+    /// Appends the whole frame, on one line and without its newline. The token of its progress is its id.
+    pub(crate) fn write(&self, id: u64, out: &mut Vec<u8>) {
+        let start = out.len();
+        self.write_with(id, &self.meta_of(id), out);
+        frame::message::one_line(&mut out[start..]);
+    }
+
+    /// The whole frame, as [`Self::write`] writes it.
+    pub(crate) fn composed(&self, id: u64) -> Composed {
+        let meta = self.meta_of(id);
+        // A method's name may be escaped, each byte in six.
+        let most = self.params.raw().len() + meta.len() + 6 * self.method.as_str().len() + AROUND;
+        if !Composed::is_large(most) {
+            let mut out = Vec::with_capacity(self.room());
+            self.write_with(id, &meta, &mut out);
+            return frame::message::one_line(out).into();
+        }
+        aside(most, || frame::message::one_line(Composed::large(most, |out| self.write_with(id, &meta, out))))
+    }
+
+    fn meta_of(&self, id: u64) -> Cow<'static, [u8]> {
+        if let Some(plain) = self.envelope.filter(|_| !self.progress && self.meta.is_empty()).and_then(identity::plain)
+        {
+            return Cow::Borrowed(plain);
+        }
+        let digits = Decimal::of(id);
+        meta::write(self.envelope, self.progress.then(|| digits.as_bytes()), self.meta).into()
+    }
+
+    fn write_with<B: BufMut>(&self, id: u64, meta: &[u8], out: &mut B) {
+        frame::message::open_request(id, self.method, out);
+        self.write_params(meta, out);
+        frame::message::close(out);
+    }
+
+    /// Appends the frame of a notification.
+    pub(crate) fn write_notification(&self, out: &mut Vec<u8>) {
+        let start = out.len();
+        frame::message::open_notification(self.method, out);
+        self.write_params(&meta::write(self.envelope, None, self.meta), out);
+        frame::message::close(out);
+        frame::message::one_line(&mut out[start..]);
+    }
+
+    fn write_params<B: BufMut>(&self, meta: &[u8], out: &mut B) {
+        let edit = if meta.is_empty() { Edit::Drop } else { Edit::Set(meta) };
+        self.params.write(&[(Key::Meta, edit)], out);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_callers_meta_is_replaced_and_newlines_are_white_space() {
+        let params = Object::parse("{\"name\":\"a\",\n \"_meta\":{\"progressToken\":\"theirs\"}}".into()).unwrap();
+        let request = Request { progress: true, meta: b"\"x\":1", ..Request::new(&Method::ToolsCall, &params, None) };
+        let mut out = b"before\n".to_vec();
+        request.write(7, &mut out);
+        let text = "before\n{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"tools/call\",\"params\":{\"name\":\"a\",  \"_meta\":{\"progressToken\":7,\"x\":1}}}";
+        assert_eq!(String::from_utf8(out).unwrap(), text);
+    }
+}

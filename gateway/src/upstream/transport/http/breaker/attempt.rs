@@ -1,0 +1,185 @@
+//! One attempt of a request, from the breaker's verdict to its outcome; and what outcomes say of the upstream.
+
+use super::restraint::{Verdict, seconds};
+use crate::health::Cause;
+use crate::protocol::frame::message::Body;
+use crate::upstream::status::Condition;
+use crate::upstream::transport::events::LinkEvents;
+use crate::upstream::transport::exchange::Lost;
+use crate::upstream::transport::http::client::HttpClient;
+use crate::upstream::transport::http::response::advice;
+use crate::upstream::transport::http::session::HttpSession;
+use crate::upstream::transport::http::status::{HttpStatusError, StatusClass};
+use std::sync::{Arc, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::time::{Instant, sleep_until};
+
+/// One attempt of a request: begun where the breaker allows it, sent, and ended with its outcome.
+pub(crate) struct Attempt {
+    http: Arc<HttpSession>,
+    /// In which of the upstream's lives it was begun: it ends with that.
+    pub(crate) life: u64,
+    /// Whether it is the one that tries whether the upstream is well again.
+    is_probe: bool,
+    /// Whether a failure of it is told: its caller may be the only one who hears of it.
+    is_told: bool,
+}
+
+impl Attempt {
+    /// Begins one, where it may be sent now.
+    pub(crate) fn begin(http: &Arc<HttpSession>, listens: bool) -> Result<Self, Lost> {
+        let (wire, is_met) = (&http.wire, http.is_met());
+        let is_probe = match wire.breaker.is_marked() {
+            false => false,
+            true => match wire.breaker.verdict(Instant::now(), is_met) {
+                Verdict::Allow => false,
+                Verdict::Probe => true,
+                Verdict::Reject(until, why) => return Err(Lost::Barred(until, why)),
+            },
+        };
+        Ok(Self { http: http.clone(), life: wire.lives.number(), is_probe, is_told: is_met && !listens })
+    }
+
+    /// Why nothing of it may be sent any more, where the life that it was begun in has ended.
+    pub(crate) fn may_go_on(&self) -> Result<(), Lost> {
+        self.http.wire.lives.ended(self.life).map_or(Ok(()), |why| Err(Lost::Unsent(why)))
+    }
+
+    /// Ends it. Where its life has ended meanwhile the outcome says so, and nothing of the upstream.
+    pub(crate) fn end(self, outcome: &mut Result<Body, Lost>) {
+        let wire = &self.http.wire;
+        if outcome.as_mut().is_err_and(|lost| wire.lives.explain(self.life, lost)) {
+            return;
+        }
+        judge(wire, outcome);
+        if self.is_told {
+            tell(&*wire.inbox, outcome);
+        }
+    }
+}
+
+impl Drop for Attempt {
+    fn drop(&mut self) {
+        if self.is_probe {
+            self.http.wire.breaker.untried();
+        }
+    }
+}
+
+/// What an outcome says of the upstream: a bare server error, or a connection that did not hold, is a failure of it.
+fn judge(client: &HttpClient, outcome: &Result<Body, Lost>) {
+    let failure = match outcome {
+        Err(Lost::Unknown(why) | Lost::Unsent(why)) => Some(why),
+        Err(Lost::Status(refusal)) => match refusal.class() {
+            // It works, and has enough of us.
+            StatusClass::Busy => return,
+            class if class.is_failure() => Some(&refusal.text),
+            _ => None,
+        },
+        _ => None,
+    };
+    if failure.is_none() && !client.breaker.is_marked() {
+        return;
+    }
+    let _shown_next = shows(client);
+    match failure {
+        None if client.breaker.answered() => client.inbox.set_condition(Condition::Failing, None),
+        None => {}
+        Some(why) => {
+            if let Some(told) = client.breaker.failed(Instant::now(), why) {
+                client.inbox.set_condition(Condition::Failing, Some(&told));
+            }
+        }
+    }
+}
+
+/// One change at a time is made and shown.
+fn shows(client: &HttpClient) -> MutexGuard<'_, ()> {
+    client.showing.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Whatever is no answer is counted, and said now and then: its caller may be the only one who hears of it.
+fn tell(inbox: &dyn LinkEvents, outcome: &Result<Body, Lost>) {
+    match outcome {
+        Err(Lost::Odd(why)) => inbox.violated("no_answer", &why.full()),
+        Err(Lost::Unknown(why)) => inbox.failed("broken", &why.full()),
+        Err(Lost::Unsent(why)) => inbox.failed("unreachable", &why.full()),
+        Err(Lost::Status(refusal)) => inbox.failed("status", &refusal.text.full()),
+        _ => {}
+    }
+}
+
+/// The upstream has taken a request.
+pub(crate) fn admitted(client: &HttpClient) {
+    if !client.credentials.is_refusing() {
+        return;
+    }
+    let _shown_next = shows(client);
+    if client.credentials.taken() {
+        client.inbox.set_condition(Condition::Denied, None);
+    }
+}
+
+/// The upstream has refused a request; where that speaks of credentials it is shown, and what to do.
+pub(crate) fn denied(client: &HttpClient, why: &HttpStatusError) {
+    let _shown_next = shows(client);
+    if client.credentials.refused(why.class()) {
+        let cause = Cause::from("credentials rejected: ").then(&why.text).own(advice(why.status));
+        client.inbox.set_condition(Condition::Denied, Some(&cause));
+    }
+}
+
+/// The upstream wants to be left alone for so long, and why: shown until then.
+pub(crate) fn pause(client: &Arc<HttpClient>, pause: Duration, why: &Cause) {
+    let until = Instant::now() + pause;
+    let shown_next = shows(client);
+    if !client.breaker.pause(until) {
+        return;
+    }
+    let told = Cause::from(format!("rate-limited by the upstream (Retry-After {}): ", seconds(pause))).then(why);
+    client.inbox.set_condition(Condition::Resting, Some(&told));
+    drop(shown_next);
+    let of = client.clone();
+    client.tasks.spawn_until_end(async move {
+        sleep_until(until).await;
+        let _shown_next = shows(&of);
+        if of.breaker.resumed(until) {
+            of.inbox.set_condition(Condition::Resting, None);
+        }
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::health::row::State;
+    use crate::upstream::config::BreakerConfig;
+    use crate::upstream::tests::rig::{Rig, config};
+    use std::sync::Barrier;
+
+    /// So often two outcomes come at the same time.
+    const ROUNDS: usize = 5_000;
+
+    #[tokio::test]
+    async fn an_open_breaker_is_shown_and_a_closed_one_is_not_although_outcomes_cross() {
+        let rig = Rig::new(config());
+        rig.instance.status.came_up();
+        let breaker = BreakerConfig { failures: 1, open_for: Duration::from_secs(3600) };
+        let (url, headers) = ("http://127.0.0.1:1/mcp".parse().unwrap(), http::HeaderMap::new());
+        let wire = HttpClient::new(&url, &headers, 4096, Some(breaker), rig.instance.clone(), rig.tasks.clone());
+        let (wire, turn) = (wire.unwrap(), Barrier::new(2));
+        let outcomes = |outcome: Result<Body, Lost>| {
+            for _ in 0..ROUNDS {
+                turn.wait();
+                judge(&wire, &outcome);
+                turn.wait();
+                let is_open = wire.breaker.is_marked();
+                assert_eq!(rig.board.snapshot()[0].state == State::Degraded, is_open);
+            }
+        };
+        std::thread::scope(|threads| {
+            threads.spawn(|| outcomes(Err(Lost::Unknown("it was reset".into()))));
+            outcomes(Err(Lost::Odd("an answer".into())));
+        });
+    }
+}

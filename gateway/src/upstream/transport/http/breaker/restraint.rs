@@ -1,0 +1,171 @@
+//! When nothing is sent to an HTTP upstream: it failed again and again, or it asked to be left alone.
+
+use crate::health::Cause;
+use crate::upstream::config::BreakerConfig;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::time::{Instant, sleep_until};
+
+/// What holds back the requests to one upstream, whatever session they are of.
+#[derive(Debug, Default)]
+pub(crate) struct Breaker {
+    config: Option<BreakerConfig>,
+    /// Whether anything is to be looked at: as long as all is well nobody takes the lock.
+    is_marked: AtomicBool,
+    inner: Mutex<Inner>,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    /// Failures since the last answer.
+    failures: u32,
+    /// Until when nothing is sent because of them, and what the last one was.
+    open: Option<(Instant, Cause)>,
+    /// One call tries whether it is well again.
+    is_tried: bool,
+    /// Until when the upstream wants to be left alone.
+    pause: Option<Instant>,
+}
+
+/// Whether a request may be sent.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// It may.
+    Allow,
+    /// It is the one that tries whether the upstream is well again.
+    Probe,
+    /// Not before then, and why.
+    Reject(Instant, Cause),
+}
+
+impl Breaker {
+    pub(crate) fn new(config: Option<BreakerConfig>) -> Self {
+        Self { config, ..Self::default() }
+    }
+
+    /// Whether there is anything to be looked at.
+    pub(crate) fn is_marked(&self) -> bool {
+        self.is_marked.load(Ordering::Acquire)
+    }
+
+    /// Whether a request may be sent now. Who is only being met is bound by nothing but its own wish: meeting has its own pace.
+    pub(crate) fn verdict(&self, now: Instant, is_met: bool) -> Verdict {
+        if !self.is_marked() {
+            return Verdict::Allow;
+        }
+        let mut inner = self.lock();
+        if let Some(until) = inner.pause.filter(|until| now < *until) {
+            let why = format!("rate-limited by the upstream (Retry-After), {} left", seconds(until - now));
+            return Verdict::Reject(until, why.into());
+        }
+        let Some((until, last)) = inner.open.clone().filter(|_| is_met) else { return Verdict::Allow };
+        let failures = inner.failures;
+        let refused = |until, then: &str| Verdict::Reject(until, failing(failures, &last, then));
+        if now < until {
+            return refused(until, &format!("circuit breaker open, {} left", seconds(until - now)));
+        }
+        if std::mem::replace(&mut inner.is_tried, true) {
+            return refused(now, "circuit breaker half-open: one call is trying");
+        }
+        Verdict::Probe
+    }
+
+    /// It has answered; whether that ends a time in which nothing was sent.
+    pub(crate) fn answered(&self) -> bool {
+        if !self.is_marked() {
+            return false;
+        }
+        let mut inner = self.lock();
+        (inner.failures, inner.is_tried) = (0, false);
+        let was_open = inner.open.take().is_some();
+        self.is_marked.store(inner.pause.is_some(), Ordering::Release);
+        was_open
+    }
+
+    /// It has failed; the reason to be shown where nothing is sent to it from now on.
+    pub(crate) fn failed(&self, now: Instant, why: &Cause) -> Option<Cause> {
+        let config = self.config.as_ref()?;
+        let mut inner = self.lock();
+        self.is_marked.store(true, Ordering::Release);
+        inner.failures = inner.failures.saturating_add(1);
+        let is_open = inner.open.as_ref().is_some_and(|(until, _)| now < *until);
+        if inner.failures < config.failures || is_open {
+            return None;
+        }
+        inner.is_tried = false;
+        inner.open = now.checked_add(config.open_for).map(|until| (until, why.clone()));
+        let then = format!("circuit breaker open for {}, then one call tries", seconds(config.open_for));
+        Some(failing(inner.failures, why, &then))
+    }
+
+    /// The call that tried has ended without an outcome: another one may try.
+    pub(crate) fn untried(&self) {
+        self.lock().is_tried = false;
+    }
+
+    /// It wants to be left alone; whether that is longer than was known.
+    pub(crate) fn pause(&self, until: Instant) -> bool {
+        let mut inner = self.lock();
+        self.is_marked.store(true, Ordering::Release);
+        let is_longer = inner.pause.is_none_or(|known| known < until);
+        if is_longer {
+            inner.pause = Some(until);
+        }
+        is_longer
+    }
+
+    /// Until when it wants to be left alone.
+    pub(crate) fn paused(&self) -> Option<Instant> {
+        if self.is_marked() { self.lock().pause } else { None }
+    }
+
+    /// Resolves when it does not want to be left alone.
+    pub(crate) async fn rested(&self) {
+        while let Some(until) = self.paused() {
+            if until <= Instant::now() {
+                return;
+            }
+            sleep_until(until).await;
+        }
+    }
+
+    /// Whether it wants to be left alone now.
+    pub(crate) fn is_resting(&self) -> bool {
+        self.paused().is_some_and(|until| Instant::now() < until)
+    }
+
+    /// Its pause is over, where it is not a longer one by now.
+    pub(crate) fn resumed(&self, now: Instant) -> bool {
+        let mut inner = self.lock();
+        let is_over = inner.pause.is_none_or(|until| until <= now);
+        if is_over {
+            inner.pause = None;
+            self.is_marked.store(inner.failures > 0, Ordering::Release);
+        }
+        is_over
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn failing(failures: u32, last: &Cause, then: &str) -> Cause {
+    let begins = format!("failed {} (last: ", in_a_row(failures));
+    Cause::from(begins).then(last).own(&format!("); {then}"))
+}
+
+fn in_a_row(failures: u32) -> String {
+    match failures {
+        1 => "once".to_owned(),
+        more => format!("{more} times in a row"),
+    }
+}
+
+pub(crate) fn seconds(time: Duration) -> String {
+    format!("{:.1} s", time.as_secs_f32())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,127 @@
+//! The way to an HTTP upstream, whatever session there is just now: connections, fixed headers, limits.
+
+use super::breaker::Breaker;
+use super::connection::pool::Pool;
+use super::connection::{BesideQueue, Connector, Origin, Unread};
+use super::epoch::ConnectionEpoch;
+use super::status::AuthStatus;
+use crate::call::share::{Part, Shares};
+use crate::health::Cause;
+use crate::runtime::Tasks;
+use crate::upstream::config::BreakerConfig;
+use crate::upstream::transport::events::LinkEvents;
+use crate::upstream::transport::liveness::Liveness;
+use arc_swap::ArcSwapOption;
+use http::header::{ACCEPT, CONTENT_TYPE, HOST, USER_AGENT};
+use http::{HeaderMap, HeaderValue};
+use std::sync::{Arc, Mutex};
+
+/// How many exchanges of clients may be under way or wait for a connection; one client gets half of them.
+const EXCHANGES_MAX: usize = 8192;
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+const BOTH: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
+
+/// An HTTP upstream, whatever session there is just now.
+pub(crate) struct HttpClient {
+    pub(super) pool: Pool,
+    /// Where its own URL has it, and where it was found last.
+    pub(super) home: http::Uri,
+    found: ArcSwapOption<http::Uri>,
+    pub(super) origin: Origin,
+    /// What every request says.
+    pub(super) base: HeaderMap,
+    pub(super) max: usize,
+    pub(super) inbox: Arc<dyn LinkEvents>,
+    /// Whether anything was heard.
+    pub(super) pulse: Liveness,
+    /// The exchanges of clients that are under way or wait for a connection.
+    pub(super) exchanges: Arc<Shares>,
+    /// When nothing is sent.
+    pub(super) breaker: Breaker,
+    /// Whether it takes what it is called with.
+    pub(super) credentials: AuthStatus,
+    /// Held while one of both changes and that is shown, so that the last one that is shown is true.
+    pub(super) showing: Mutex<()>,
+    /// What waits to be sent beside the exchanges.
+    pub(super) beside: BesideQueue,
+    pub(super) tasks: Tasks,
+    /// What is under way ends with the life that it was begun in.
+    pub(super) lives: Arc<ConnectionEpoch>,
+}
+
+impl HttpClient {
+    /// Makes ready to dial; nothing is sent yet. What runs aside belongs to the level.
+    pub(crate) fn new(
+        url: &http::Uri,
+        given: &HeaderMap,
+        max: usize,
+        breaker: Option<BreakerConfig>,
+        inbox: Arc<dyn LinkEvents>,
+        tasks: Tasks,
+    ) -> Result<Arc<Self>, String> {
+        let lives = Arc::<ConnectionEpoch>::default();
+        let unread = Unread::new(inbox.clone());
+        let dialer = Connector::new(url, tasks.clone(), lives.clone(), unread)?;
+        let origin = Origin::of(url).ok_or("the URL has no host")?;
+        let authority = url
+            .authority()
+            .map(|authority| authority.as_str().rsplit('@').next().unwrap_or_default())
+            .unwrap_or_default();
+        let mut base = HeaderMap::new();
+        base.insert(HOST, HeaderValue::from_str(authority).map_err(|_| "the URL has no host")?);
+        base.insert(USER_AGENT, HeaderValue::from_static(concat!("trunkline/", env!("CARGO_PKG_VERSION"))));
+        for name in given.keys() {
+            base.remove(name);
+            given.get_all(name).iter().for_each(|value| _ = base.append(name.clone(), value.clone()));
+        }
+        base.insert(ACCEPT, BOTH);
+        base.insert(CONTENT_TYPE, JSON);
+        let home = url
+            .path_and_query()
+            .map_or("/", http::uri::PathAndQuery::as_str)
+            .parse()
+            .map_err(|_| "its URL has no path")?;
+        Ok(Arc::new(Self {
+            pool: Pool::new(dialer),
+            home,
+            found: ArcSwapOption::empty(),
+            origin,
+            base,
+            max,
+            inbox,
+            pulse: Liveness::default(),
+            exchanges: Shares::new(EXCHANGES_MAX, Part::OfFree),
+            breaker: Breaker::new(breaker),
+            credentials: AuthStatus::default(),
+            showing: Mutex::default(),
+            beside: BesideQueue::default(),
+            tasks,
+            lives,
+        }))
+    }
+
+    /// Where it was found when it was last met.
+    pub(super) fn place(&self) -> http::Uri {
+        self.found.load().as_deref().unwrap_or(&self.home).clone()
+    }
+
+    /// It was found there.
+    pub(super) fn moves_to(&self, place: &http::Uri) {
+        let is_known = self.found.load().as_deref().unwrap_or(&self.home) == place;
+        if !is_known {
+            self.found.store(Some(Arc::new(place.clone())));
+        }
+    }
+
+    /// Ends all that is under way, and tells whoever waits for it why; what comes later is a new beginning.
+    pub(crate) fn cut(&self, why: Cause) {
+        self.lives.end(why);
+        self.beside.clear();
+    }
+
+    /// Closes every connection, for good.
+    pub(crate) fn close(&self) {
+        self.lives.end_for_good("stopping");
+        self.beside.clear();
+    }
+}

@@ -1,0 +1,147 @@
+//! A connection's bytes on their way out: whether they are taken, and that none of a request go out behind its end.
+
+use crate::runtime::watched::Watch;
+use crate::upstream::status::Condition;
+use crate::upstream::transport::events::LinkEvents;
+use socket2::SockRef;
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::net::TcpStream;
+use tokio::sync::Notify;
+use tokio::time::sleep;
+
+/// What a peer's system takes of a request, whether or not the peer reads: it cannot be had back. A connection that ends behind a
+/// longer one is reset, so that the system sends nothing more of it.
+const TAKEN_BYTES: usize = 32 * 1024;
+/// How often it is looked whether a connection that is full has moved, and after how many looks without a byte that is shown.
+const LOOK: Duration = Duration::from_secs(1);
+const SHOWN_AFTER: u32 = 5;
+
+/// The most bytes that are read of a request's answer before its head is whole: what is more is interim heads (1xx) without end. The
+/// head itself has a bound of its own; what is read of the body before the head was handed over is less than this.
+const INTERIM_BYTES_MAX: usize = 256 * 1024;
+
+/// What is known of one connection's way out, and of the head that is waited for on its way in.
+#[derive(Debug, Default)]
+pub(crate) struct Flow {
+    /// A request is under way whose answer has not begun.
+    is_waiting: AtomicBool,
+    /// How much was read meanwhile.
+    interim: AtomicUsize,
+    /// A long request is under way whose answer has not begun.
+    is_under_way: AtomicBool,
+    /// There was no room for more.
+    is_full: AtomicBool,
+    /// How often there was again.
+    moves: AtomicU32,
+    filled: Notify,
+}
+
+impl Flow {
+    /// A request of so many bytes goes out.
+    pub(crate) fn begins(&self, bytes: u64) {
+        self.is_under_way.store(bytes > TAKEN_BYTES as u64, Ordering::Release);
+        self.interim.store(0, Ordering::Relaxed);
+        self.is_waiting.store(true, Ordering::Release);
+    }
+
+    /// Its answer has begun.
+    pub(crate) fn is_answered(&self) {
+        self.is_under_way.store(false, Ordering::Release);
+        self.is_waiting.store(false, Ordering::Release);
+    }
+
+    /// Shows for as long as it runs that the upstream does not take what it is sent.
+    pub(crate) async fn watch(&self, unread: &Arc<Unread>) {
+        loop {
+            self.filled.notified().await;
+            let (mut looks, mut moves, mut shown) = (0, self.moves(), None);
+            while self.is_full.load(Ordering::Acquire) {
+                if self.moves() != moves {
+                    (looks, moves, shown) = (0, self.moves(), None);
+                }
+                if looks >= SHOWN_AFTER {
+                    shown.get_or_insert_with(|| unread.show());
+                }
+                looks += 1;
+                sleep(LOOK).await;
+            }
+        }
+    }
+
+    fn moves(&self) -> u32 {
+        self.moves.load(Ordering::Relaxed)
+    }
+}
+
+impl Watch<TcpStream> for Arc<Flow> {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<()> {
+        if self.is_waiting.load(Ordering::Acquire)
+            && self.interim.fetch_add(bytes.len(), Ordering::Relaxed) + bytes.len() > INTERIM_BYTES_MAX
+        {
+            let limit = INTERIM_BYTES_MAX / 1024;
+            return Err(io::Error::other(format!(
+                "more than {limit} KiB of interim (1xx) heads came before the answer"
+            )));
+        }
+        Ok(())
+    }
+
+    fn wrote(&mut self, is_pending: bool) {
+        if is_pending {
+            if !self.is_full.swap(true, Ordering::AcqRel) {
+                self.filled.notify_one();
+            }
+        } else if self.is_full.load(Ordering::Relaxed) {
+            self.moves.fetch_add(1, Ordering::Relaxed);
+            self.is_full.store(false, Ordering::Release);
+        }
+    }
+
+    fn closes(&mut self, stream: &TcpStream) {
+        if self.is_under_way.load(Ordering::Acquire) {
+            // A system that refuses this sends the rest, as it would have without it.
+            let _ = SockRef::from(stream).set_linger(Some(Duration::ZERO));
+        }
+    }
+}
+
+/// How many connections to one upstream do not move.
+pub(crate) struct Unread {
+    inbox: Arc<dyn LinkEvents>,
+    connections: Mutex<usize>,
+}
+
+impl Unread {
+    pub(crate) fn new(inbox: Arc<dyn LinkEvents>) -> Arc<Self> {
+        Arc::new(Self { inbox, connections: Mutex::default() })
+    }
+
+    fn show(self: &Arc<Self>) -> Shown {
+        // Held until that is shown: the end of another one may come meanwhile.
+        let mut connections = self.connections.lock().unwrap_or_else(PoisonError::into_inner);
+        *connections += 1;
+        if *connections == 1 {
+            let why = format!("input not read for {} s", (LOOK * SHOWN_AFTER).as_secs());
+            self.inbox.set_condition(Condition::Unread, Some(&why.as_str().into()));
+            self.inbox.failed("unread", &why);
+        }
+        drop(connections);
+        Shown(self.clone())
+    }
+}
+
+/// One of them is shown.
+struct Shown(Arc<Unread>);
+
+impl Drop for Shown {
+    fn drop(&mut self) {
+        let mut connections = self.0.connections.lock().unwrap_or_else(PoisonError::into_inner);
+        *connections -= 1;
+        if *connections == 0 {
+            self.0.inbox.set_condition(Condition::Unread, None);
+        }
+    }
+}

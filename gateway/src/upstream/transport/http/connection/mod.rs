@@ -1,0 +1,27 @@
+//! Connections to an HTTP upstream: found, opened, kept for their next use.
+
+// The connections to one HTTP upstream: taken, used for one exchange, put back when its body has ended.
+pub(crate) mod pool;
+// The headers of a plain request: made once a session, and copied whole with what differs put in its place.
+mod head;
+// Which of the connections that wait for their next use may have one.
+mod idle;
+// Opens connections to an HTTP upstream: addresses, time-outs, TLS with the platform's roots.
+mod connect;
+// Finds the addresses of a host.
+mod dns;
+// Where an upstream is: what it is called with goes nowhere else.
+mod origin;
+// A connection's bytes on their way out.
+mod flow;
+// A bounded number of places of one kind, such as connections to an HTTP upstream.
+mod room;
+// What waits to be sent beside the exchanges.
+mod beside;
+
+pub(crate) use beside::{Beside, BesideQueue};
+pub(crate) use connect::Connector;
+pub(crate) use flow::Unread;
+pub(crate) use head::{Head, Named};
+pub(crate) use origin::Origin;
+pub(crate) use room::FairPermit;

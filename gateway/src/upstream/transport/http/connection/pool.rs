@@ -1,0 +1,154 @@
+//! The connections to one HTTP upstream: taken, used for one exchange, put back when its body has ended.
+
+use super::connect::{Connector, Sender};
+use super::idle::Idle;
+use super::room::{FairPermit, FairPermits};
+use crate::call::share::Share;
+use crate::health::chain;
+use crate::runtime::handles;
+use crate::upstream::transport::exchange::Lost;
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body::Body as _;
+use http_body_util::Full;
+use hyper::body::Incoming;
+use std::error::Error;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::time::Instant;
+
+/// How many connections there may be at once, fewer where files are scarce; one client gets half of them, and more wait.
+const CONNECTIONS: std::ops::RangeInclusive<usize> = 32..=520;
+/// How many there may be besides, for what is sent beside the exchanges: those may all wait for just that.
+const BESIDE_MAX: usize = 32;
+
+/// A request as it goes out.
+pub(crate) type Outgoing = Request<Full<Bytes>>;
+
+/// Among which connections a request is sent.
+#[derive(Clone, Copy)]
+pub(crate) enum Lane<'a> {
+    /// Those of the exchanges, in the share of a client; `None` is the gateway's own.
+    Exchange(Option<&'a Share>),
+    /// Those of what is sent beside the exchanges: it never waits for one of them.
+    Beside,
+}
+
+/// The connections.
+pub(crate) struct Pool {
+    dialer: Connector,
+    /// Which gateways it leads to.
+    below: chain::Below,
+    idle: Mutex<Idle<Sender>>,
+    room: Arc<FairPermits>,
+    room_beside: Arc<FairPermits>,
+}
+
+/// A connection in use; dropped, it is closed.
+pub(crate) struct Held {
+    sender: Sender,
+    /// When it was made.
+    born: Instant,
+    room: Option<FairPermit>,
+}
+
+impl Pool {
+    pub(crate) fn new(dialer: Connector) -> Self {
+        let most = (handles::limit() / 4).clamp(*CONNECTIONS.start(), *CONNECTIONS.end());
+        Self {
+            dialer,
+            below: chain::Below::default(),
+            idle: Mutex::default(),
+            room: FairPermits::new(most),
+            room_beside: FairPermits::new(BESIDE_MAX),
+        }
+    }
+
+    /// Sends a request, which is taken out of its place, and waits for the head of its response.
+    ///
+    /// A connection that proves to have been closed before any byte of the request was taken is replaced; nothing is
+    /// ever sent twice. `begun` is called when the request may leave.
+    pub(crate) async fn send(
+        &self,
+        lane: Lane<'_>,
+        request: &mut Option<Request<Full<Bytes>>>,
+        begun: &(impl Fn() + Sync),
+    ) -> Result<(Response<Incoming>, Held), Lost> {
+        let (room, whose) = match lane {
+            Lane::Exchange(whose) => (&self.room, whose),
+            Lane::Beside => (&self.room_beside, None),
+        };
+        let room = match room.take(whose) {
+            Some(room) => room,
+            // Boxed, as it is rare: every call has a future of the size of this one.
+            None => {
+                let life = self.dialer.lives().number();
+                let room = Box::pin(room.wait(whose)).await;
+                if let Some(why) = self.dialer.lives().ended(life) {
+                    return Err(Lost::Unsent(why));
+                }
+                room.ok_or_else(|| Lost::Unsent("stopping".into()))?
+            }
+        };
+        loop {
+            let kept = self.idle().take(|sender| sender.requests.is_closed());
+            let (mut sender, born, is_new) = match kept {
+                Some((sender, born)) => (sender, born, false),
+                None => {
+                    let sender = Box::pin(self.dialer.dial()).await.map_err(Lost::Unsent)?;
+                    (sender, Instant::now(), true)
+                }
+            };
+            if sender.requests.ready().await.is_err() {
+                if is_new {
+                    return Err(Lost::Unsent("it closed the connection at once".into()));
+                }
+                continue;
+            }
+            let Some(sent) = request.take() else { return Err(Lost::Unsent("there is nothing to send".into())) };
+            begun();
+            sender.flow.begins(sent.body().size_hint().lower());
+            let mut error = match sender.requests.try_send_request(sent).await {
+                Ok(response) => {
+                    sender.flow.is_answered();
+                    self.below.heard(response.headers());
+                    return Ok((response, Held { sender, born, room: Some(room) }));
+                }
+                Err(error) => error,
+            };
+            match error.take_message() {
+                Some(unsent) if !is_new => *request = Some(unsent),
+                Some(_) => return Err(Lost::Unsent("it closed the connection at once".into())),
+                None => return Err(Lost::Unknown(format!("the connection broke: {}", causes(error.error())).into())),
+            }
+        }
+    }
+
+    /// Puts a connection back whose response has been read to its end.
+    pub(crate) fn put(&self, held: Held) {
+        if !held.sender.requests.is_closed() {
+            self.idle().put(held.sender, held.born);
+        }
+    }
+
+    fn idle(&self) -> MutexGuard<'_, Idle<Sender>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Held {
+    /// Its place among the connections there may be, to be kept, or given up sooner than it.
+    pub(crate) fn room(&mut self) -> Option<FairPermit> {
+        self.room.take()
+    }
+}
+
+/// An error with what caused it.
+pub(crate) fn causes(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        text = format!("{text}: {cause}");
+        next = cause.source();
+    }
+    text
+}

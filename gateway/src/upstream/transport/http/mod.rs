@@ -1,0 +1,34 @@
+//! Streamable HTTP as a link: our own connections, sessions, streams.
+
+// The way to an HTTP upstream, whatever session there is just now: connections, fixed headers, limits.
+mod client;
+// The one way out: every request to an HTTP upstream is sent here, and sent on where the upstream says that it is to be.
+mod send;
+// One session with an HTTP upstream: what its requests say in their headers.
+mod session;
+// One POST an exchange, polled in its caller's task.
+mod post;
+// What is sent beside the exchanges: notifications, answers to what the upstream asks, the end of a session.
+mod one_way;
+// The background stream of a legacy session: what the upstream tells unasked.
+mod background_stream;
+// What an HTTP response means: a body, a stream of events, a refusal.
+mod response;
+// What an HTTP status that says no means: decided there alone.
+mod status;
+// When nothing is sent to an HTTP upstream: after failures in a row, or while it asked for a pause.
+mod breaker;
+// Keeps a session's calls behind the level of log messages that was set for them.
+mod turnstile;
+// When all that is under way with an HTTP upstream ends at once, and what whoever waits for it is told.
+mod epoch;
+// Connections to an HTTP upstream: found, opened, kept for their next use.
+mod connection;
+
+pub(crate) use background_stream::listen;
+pub(crate) use client::HttpClient;
+pub(crate) use connection::FairPermit;
+pub(crate) use post::HttpExchange;
+pub(crate) use response::{advice, pause};
+pub(crate) use session::HttpSession;
+pub(crate) use status::{HttpStatusError, StatusClass};

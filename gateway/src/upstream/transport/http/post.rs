@@ -1,0 +1,192 @@
+//! One POST an exchange, polled in its caller's task.
+
+use super::breaker::Attempt;
+use super::one_way::{ASIDE_MAX, withdrawal};
+use super::response::answer;
+use super::response::answer::{Asked, Posting};
+use super::session::HttpSession;
+use super::turnstile::Drive;
+use crate::call::share::SharePermit;
+use crate::memory::account::Kind;
+use crate::memory::charged;
+use crate::protocol::frame::Method;
+use crate::runtime::timer::late::within;
+use crate::upstream::transport::exchange::mailbox::{Arrival, Mailbox};
+use crate::upstream::transport::exchange::{Lost, Request};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::task::{Context, Poll};
+use tokio::time::Instant;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+impl HttpSession {
+    /// Sends a request once it is polled.
+    pub(crate) fn exchange(self: &Arc<Self>, request: &Request<'_>) -> Result<HttpExchange, Lost> {
+        let budget = self.wire.inbox.budget();
+        let charge = budget.charge(Kind::Queue, request.room()).map_err(|why| Lost::Busy(why.to_string().into()))?;
+        let attempt = Attempt::begin(self, *request.method == Method::Listen)?;
+        let place = match &request.share {
+            Some(share) => Some(self.wire.exchanges.take(share).ok_or_else(too_many)?),
+            None => None,
+        };
+        self.open.fetch_add(1, Ordering::Relaxed);
+        let id = self.next_id();
+        let slot = Arc::new(Mailbox::of(request));
+        self.opened(id, &slot);
+        let frame = charged(request.composed(id), charge);
+        let first = self.post(frame.clone(), Some(request));
+        let posting = Posting { first: Some(first), frame, own: request.headers.clone() };
+        let asks = Asked {
+            id,
+            life: attempt.life,
+            is_meeting: matches!(request.method, Method::Initialize | Method::Discover),
+            opens: *request.method == Method::Initialize,
+            listens: *request.method == Method::Listen,
+        };
+        let drive = Box::pin(answer::drive(self.clone(), posting, asks, slot.clone(), attempt));
+        let drive = self.levels.behind(request, drive);
+        // A handshake may not be cancelled, and a stateless request is by its stream alone.
+        let quiet = *request.method == Method::Initialize || request.envelope.is_some();
+        Ok(HttpExchange {
+            http: self.clone(),
+            id,
+            slot,
+            drive: Some(drive),
+            ended: false,
+            quiet,
+            over: None,
+            _place: place,
+        })
+    }
+}
+
+fn too_many() -> Lost {
+    Lost::Busy("too many requests of this client are in flight".into())
+}
+
+/// One request over HTTP: its connection is driven by whoever polls it.
+pub(crate) struct HttpExchange {
+    http: Arc<HttpSession>,
+    id: u64,
+    slot: Arc<Mailbox>,
+    drive: Option<Drive>,
+    ended: bool,
+    quiet: bool,
+    /// Ends its driving, where that was handed over.
+    over: Option<DropGuard>,
+    /// Its place among the exchanges of clients.
+    _place: Option<SharePermit>,
+}
+
+impl HttpExchange {
+    /// The next frame that belongs to it. While frames wait nothing more is read: who is slow slows its own upstream stream.
+    pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Arrival> {
+        let mut arrival = self.slot.pop();
+        if let (None, Some(drive)) = (&arrival, &mut self.drive) {
+            if drive.as_mut().poll(cx).is_ready() {
+                self.drive = None;
+            }
+            arrival = self.slot.pop();
+        }
+        let can_be_asked = self.slot.caller.is_some() && !self.http.is_modern();
+        if arrival.is_none() && (can_be_asked || self.slot.progress) {
+            // It can be asked by another stream than its own, and told of its progress later.
+            arrival = match self.slot.poll(cx) {
+                Poll::Ready(arrival) => Some(arrival),
+                Poll::Pending => None,
+            };
+        }
+        match arrival {
+            Some(arrival) => {
+                if let Arrival::Ask(_) = arrival {
+                    self.hand_over();
+                }
+                if matches!(arrival, Arrival::Response(_) | Arrival::Lost(_)) {
+                    self.ended = true;
+                    let said = self.http.left(self.id);
+                    if !said.is_empty() {
+                        self.http.aside(said, self.slot.share.clone());
+                    }
+                }
+                Poll::Ready(arrival)
+            }
+            None => Poll::Pending,
+        }
+    }
+
+    /// While a person is asked nobody may read the reply: its stream is read all the same, since the upstream can withdraw
+    /// the question there, and ask more.
+    fn hand_over(&mut self) {
+        let Some(drive) = self.drive.take() else { return };
+        let over = CancellationToken::new();
+        self.over = Some(over.clone().drop_guard());
+        let (slot, tasks) = (self.slot.clone(), self.http.wire.tasks.clone());
+        self.http.wire.tasks.spawn(async move {
+            tokio::select! {
+                () = drive => {}
+                () = over.cancelled() => {}
+                () = tasks.ending() => {
+                    slot.finish(Arrival::Lost(Lost::Unknown("stopping".into())));
+                }
+            }
+        });
+    }
+
+    pub(crate) fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// Where its frames wait.
+    pub(crate) fn slot(&self) -> &Mailbox {
+        &self.slot
+    }
+
+    /// Since when a question is open on it.
+    pub(crate) fn asked_since(&self) -> Option<Instant> {
+        self.slot.asked_since()
+    }
+
+    /// Takes it back, where nothing of it was sent; whether that is so. Then it never will be.
+    pub(crate) fn take_back(&mut self) -> bool {
+        let is_back = !self.ended && !self.was_sent();
+        if is_back {
+            // What waits for a connection waits no longer.
+            (self.drive, self.over) = (None, None);
+        }
+        is_back
+    }
+
+    fn was_sent(&self) -> bool {
+        self.slot.start() != u64::MAX
+    }
+
+    /// Lets it run on unwatched.
+    pub(crate) fn detach(mut self) {
+        self.ended = true;
+        if let Some(over) = self.over.take() {
+            over.disarm();
+        }
+        if let Some(drive) = self.drive.take() {
+            self.http.wire.tasks.spawn(async move {
+                let _in_time = within(ASIDE_MAX, drive).await;
+            });
+        }
+    }
+}
+
+impl Drop for HttpExchange {
+    fn drop(&mut self) {
+        self.http.open.fetch_sub(1, Ordering::Relaxed);
+        let mut said = self.http.left(self.id);
+        let was_sent = self.was_sent();
+        if !self.ended {
+            self.slot.leave();
+        }
+        if self.ended || self.quiet || !was_sent {
+            return;
+        }
+        // Its questions are answered before it is withdrawn.
+        said.push(withdrawal(self.id));
+        self.http.aside(said, self.slot.share.clone());
+    }
+}

@@ -1,0 +1,224 @@
+//! How one POST is answered: a JSON body, a stream, or a refusal.
+
+use super::body::{beside_status, collect, names_events, one};
+use super::sse::Reading;
+use super::{refusal, sse};
+use crate::health::Cause;
+use crate::protocol::frame::message::{Body, Frame, FrameFault};
+use crate::protocol::http::headers;
+use crate::upstream::transport::exchange::Lost;
+use crate::upstream::transport::exchange::mailbox::{Arrival, Mailbox};
+use crate::upstream::transport::http::breaker;
+use crate::upstream::transport::http::breaker::Attempt;
+use crate::upstream::transport::http::connection::pool::Lane;
+use crate::upstream::transport::http::send::Received;
+use crate::upstream::transport::http::session::HttpSession;
+use bytes::Bytes;
+use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
+use http::response::Parts;
+use http::{HeaderName, HeaderValue, Request, StatusCode};
+use http_body_util::Full;
+use std::cell::OnceCell;
+use std::sync::Arc;
+
+/// Kinds of content that are told to everybody.
+const KINDS: [&str; 6] =
+    ["no content type", "text/html", "text/plain", "application/json", "application/octet-stream", "text/event-stream"];
+
+/// What was asked, as far as its answer is judged by it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Asked {
+    /// Our id of it.
+    pub(crate) id: u64,
+    /// In which of the upstream's lives.
+    pub(crate) life: u64,
+    /// Whether it asks who the upstream is: then a status says more than a body.
+    pub(crate) is_meeting: bool,
+    /// Whether its answer opens a session.
+    pub(crate) opens: bool,
+    /// Whether it is never answered, but told of what happens.
+    pub(crate) listens: bool,
+}
+
+/// A request as it goes out first, and what makes it once more.
+pub(crate) struct Posting {
+    pub(crate) first: Option<Request<Full<Bytes>>>,
+    pub(crate) frame: Bytes,
+    /// The headers that are its own.
+    pub(crate) own: Vec<(HeaderName, HeaderValue)>,
+}
+
+/// Sends a request and brings all that comes back to its slot.
+#[allow(clippy::manual_async_fn, reason = "an async fn keeps its arguments twice, and every call has one of these")]
+pub(crate) fn drive(
+    http: Arc<HttpSession>,
+    posting: Posting,
+    asked: Asked,
+    slot: Arc<Mailbox>,
+    attempt: Attempt,
+) -> impl Future<Output = ()> + Send {
+    // Whoever sends it takes it out of its place.
+    let mut posting = posting;
+    async move {
+        let mut outcome = match attempt.may_go_on() {
+            Ok(()) => run(&http, &mut posting, asked, &slot).await,
+            Err(lost) => Err(lost),
+        };
+        attempt.end(&mut outcome);
+        let end = match outcome {
+            Ok(body) => {
+                http.made.answered(asked.id, &slot, &body);
+                Arrival::Response(body)
+            }
+            Err(lost) => Arrival::Lost(lost),
+        };
+        slot.finish(end);
+    }
+}
+
+/// Sends a request and waits for the head of its response.
+async fn send(http: &Arc<HttpSession>, posting: &mut Posting, asked: Asked, slot: &Mailbox) -> Result<Received, Lost> {
+    let Posting { first, frame, own } = posting;
+    let lane = Lane::Exchange(slot.share.as_ref());
+    // While nothing is agreed on its headers cannot be made from its frame.
+    let kept = if asked.is_meeting { first.clone().map(Box::new) } else { None };
+    let again = || kept.as_deref().cloned().unwrap_or_else(|| http.post_again(frame, own));
+    let received = http.wire.send(lane, first, &again, &|| slot.enqueued_at(0)).await?;
+    if asked.is_meeting {
+        http.wire.moves_to(received.moved_to.as_deref().unwrap_or(&http.wire.home));
+    }
+    // Nothing of it is needed any more.
+    (posting.frame, posting.own) = Default::default();
+    Ok(received)
+}
+
+async fn run(http: &Arc<HttpSession>, posting: &mut Posting, asked: Asked, slot: &Arc<Mailbox>) -> Result<Body, Lost> {
+    let Received { response, mut held, .. } = send(http, posting, asked, slot).await?;
+    slot.keep_room(held.room());
+    if !response.status().is_server_error() {
+        http.wire.pulse.beat();
+    }
+    if asked.opens
+        && response.status().is_success()
+        && let Some(id) = response.headers().get(headers::MCP_SESSION_ID)
+    {
+        http.open_session(id);
+    }
+    if !response.status().is_success() {
+        // What is rare has a box of its own: the future of a plain call stays small.
+        let refused = Box::pin(refusal::read(response, http, Some(asked.id))).await;
+        breaker::denied(&http.wire, &refused.why);
+        return Box::pin(refusal::meaning(refused, http, asked.is_meeting)).await;
+    }
+    breaker::admitted(&http.wire);
+    let kind = response.headers().get(CONTENT_TYPE);
+    if kind.is_some_and(names_events) {
+        let reading = Reading { http, id: asked.id, life: asked.life, slot, listens: asked.listens };
+        return Box::pin(sse::answer(&reading, response.into_body(), held)).await;
+    }
+    let (head, body) = response.into_parts();
+    let text = if promises_nothing(&head) {
+        // A small one may hold an answer all the same.
+        let text = Box::pin(beside_status(body, http.wire.inbox.budget())).await;
+        text.ok_or_else(|| Lost::Odd(no_answer(&head, &Bytes::new(), None)))?
+    } else {
+        collect(body, http.wire.max, || slot.budget(http.wire.inbox.budget())).await?
+    };
+    http.wire.pool.put(held);
+    if text.is_empty() {
+        return Err(Lost::Odd(format!("HTTP {} without an answer", head.status.as_u16()).into()));
+    }
+    let fault: OnceCell<Cause> = OnceCell::new();
+    let beside = |frame| {
+        if let Frame::Response { .. } = &frame {
+            let _first = fault.set(Cause::from("the response in it has another id"));
+        }
+        sse::beside(http, slot, asked.id, frame);
+    };
+    let found = one(&text, asked.id, &beside, &|odd| _ = fault.set(unread(odd)));
+    found.ok_or_else(|| Lost::Odd(no_answer(&head, &text, fault.into_inner())))
+}
+
+/// Whether the head of a successful response promises no answer: a request is not accepted with 202, nor answered with a page.
+fn promises_nothing(head: &Parts) -> bool {
+    let is_page =
+        |kind: &HeaderValue| kind.as_bytes().get(..9).is_some_and(|start| start.eq_ignore_ascii_case(b"text/html"));
+    head.status != StatusCode::OK || head.headers.get(CONTENT_TYPE).is_some_and(is_page)
+}
+
+/// Why a message in a body was not read.
+fn unread(odd: &FrameFault) -> Cause {
+    let what = if odd.is_json { "a message in it is not valid JSON-RPC" } else { "it is not valid JSON" };
+    Cause::from(what).foreign(&format!(" ({})", refusal::cut(&odd.to_string())))
+}
+
+/// What is said of a body without an answer, and why it is none.
+fn no_answer(head: &Parts, text: &Bytes, fault: Option<Cause>) -> Cause {
+    let kind = head.headers.get(CONTENT_TYPE);
+    let kind = kind.map_or("no content type".into(), |kind| String::from_utf8_lossy(kind.as_bytes()));
+    let hint = if kind.starts_with("text/html") { "; check the path of its `url`" } else { "" };
+    // A kind that everybody knows is no word of the upstream's own.
+    let said = Cause::from(format!("HTTP {} with ", head.status.as_u16()));
+    let said = match KINDS.iter().find(|known| kind.starts_with(**known)) {
+        Some(known) => said.own(known),
+        None => said.own("another content type").foreign(&format!(" ({})", refusal::cut(&kind))),
+    };
+    let said = said.own(", and no answer to the request in it").own(hint);
+    match flaw(head, text) {
+        Some(flaw) => said.own(": ").own(flaw),
+        None if kind.starts_with("text/html") => said,
+        None => fault.map_or(said.clone(), |fault| said.own(": ").then(&fault)),
+    }
+}
+
+/// What makes a body unreadable before anything in it is looked at.
+fn flaw(head: &Parts, text: &[u8]) -> Option<&'static str> {
+    if head.headers.contains_key(CONTENT_ENCODING) || text.starts_with(b"\x1f\x8b") {
+        return Some("the body is compressed, which was not asked for");
+    }
+    if text.starts_with(b"\xef\xbb\xbf") {
+        return Some("the body begins with a byte order mark, which JSON must not have");
+    }
+    std::str::from_utf8(text).is_err().then_some("the body is invalid UTF-8")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_body_without_an_answer_is_said_with_what_is_wrong_with_it() {
+        let said = |encoding: Option<&str>, text: &'static [u8], fault: Option<&str>| {
+            let mut response = http::Response::new(());
+            response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+            if let Some(encoding) = encoding {
+                response.headers_mut().insert(CONTENT_ENCODING, encoding.parse().unwrap());
+            }
+            let head = response.into_parts().0;
+            no_answer(&head, &Bytes::from_static(text), fault.map(Cause::from)).full().to_owned()
+        };
+        for (encoding, text, fault, expected) in [
+            (Some("gzip"), &b"x"[..], None, ": the body is compressed"),
+            (None, b"\x1f\x8b\x08", Some("not JSON"), ": the body is compressed"),
+            (None, b"\xef\xbb\xbf{}", Some("not JSON"), ": the body begins with a byte order mark"),
+            (None, b"{\"a\":\"\xff\"}", Some("not JSON"), ": the body is invalid UTF-8"),
+            (None, b"{}", Some("the response in it has another id"), ": the response in it has another id"),
+            (None, b"[[[", Some("it is too deep"), ": it is too deep"),
+        ] {
+            let said = said(encoding, text, fault);
+            assert!(said.starts_with("HTTP 200 with application/json, and no answer to the request in it"), "{said}");
+            assert!(said.contains(expected), "{said}");
+        }
+    }
+
+    #[test]
+    fn what_clients_read_of_an_unreadable_body_has_no_gap() {
+        let odd = Frame::parse(&Bytes::from_static(br#"{"jsonrpc":"2.0","id":7.0,"result":{}}"#)).unwrap_err();
+        let head = http::Response::new(()).into_parts().0;
+        let said = no_answer(&head, &Bytes::new(), Some(unread(&odd)));
+        let expected =
+            "HTTP 200 with no content type, and no answer to the request in it: a message in it is not valid JSON-RPC";
+        assert_eq!(said.public(), expected);
+        assert!(said.full().contains("`id` must be"), "{said:?}");
+    }
+}

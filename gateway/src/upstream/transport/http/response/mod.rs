@@ -1,0 +1,18 @@
+//! What an HTTP response means: a body, a stream of events, a refusal.
+
+// How one POST is answered: a JSON body, a stream, or a refusal.
+pub(crate) mod answer;
+// What a response's body holds: read whole within a limit, and taken apart.
+pub(crate) mod body;
+// A stream of events: read as it comes, resumed where that is possible, answered aside.
+pub(crate) mod sse;
+// What a response that says no means for its request: an error of the upstream's own, a lost session, or just no.
+pub(crate) mod refusal;
+// What can be done about an HTTP upstream that says no, for whoever configures it.
+mod advice;
+// How long an upstream asks to be left alone: `Retry-After`, in seconds or as a date.
+mod retry_after;
+
+pub(crate) use advice::advice;
+pub(crate) use retry_after::pause;
+pub(crate) use sse::Place;

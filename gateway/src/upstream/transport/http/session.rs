@@ -1,0 +1,257 @@
+//! One session with an HTTP upstream: what its requests say in their headers.
+
+use super::client::HttpClient;
+use super::connection::pool::Outgoing;
+use super::connection::{Head, Named};
+use super::turnstile::Turnstile;
+use crate::health::chain;
+use crate::protocol::frame::Method;
+use crate::protocol::frame::message::{Frame, Id};
+use crate::protocol::http::headers;
+use crate::protocol::revision::Revision;
+use crate::runtime::Tasks;
+use crate::upstream::transport::exchange::Request;
+use crate::upstream::transport::exchange::mailbox::Mailbox;
+use crate::upstream::transport::liveness::Liveness;
+use crate::upstream::transport::questions::{Answer, AnswerTo, Asker, PendingQuestions, asker};
+use crate::upstream::transport::task_tokens::TaskTokens;
+use bytes::Bytes;
+use http::header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE};
+use http::{HeaderMap, HeaderName, HeaderValue};
+use http_body_util::Full;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+const STREAM: HeaderValue = HeaderValue::from_static("text/event-stream");
+
+/// One session with an HTTP upstream; a stateless one has none, and is spoken to in the same way.
+pub(crate) struct HttpSession {
+    pub(super) wire: Arc<HttpClient>,
+    next: AtomicU64,
+    /// How many exchanges are open in it.
+    pub(super) open: AtomicUsize,
+    session: OnceLock<HeaderValue>,
+    version: OnceLock<HeaderValue>,
+    revision: OnceLock<Revision>,
+    /// What every request says once the revision is known.
+    head: OnceLock<Head>,
+    /// What the upstream has asked in it.
+    pub(super) desk: PendingQuestions,
+    /// The tasks that its calls were given.
+    pub(super) made: TaskTokens,
+    /// The calls that are open and during which a client can be asked.
+    calls: Mutex<BTreeMap<u64, Arc<Mailbox>>>,
+    /// Keeps calls behind the level that they want.
+    pub(super) levels: Turnstile,
+    /// Whether the answer to a ping of the upstream waits to be sent.
+    pub(super) is_ping_open: AtomicBool,
+    /// It was proved that the upstream no longer knows it.
+    pub(super) was_lost: AtomicBool,
+    /// How often that was asked, and with which of them it was last known.
+    pub(super) proofs: AtomicU64,
+    pub(super) known_until: tokio::sync::Mutex<u64>,
+}
+
+impl HttpSession {
+    pub(crate) fn new(wire: Arc<HttpClient>) -> Arc<Self> {
+        Arc::new(Self {
+            wire,
+            next: AtomicU64::new(1),
+            open: AtomicUsize::new(0),
+            session: OnceLock::new(),
+            version: OnceLock::new(),
+            revision: OnceLock::new(),
+            head: OnceLock::new(),
+            desk: PendingQuestions::default(),
+            made: TaskTokens::default(),
+            calls: Mutex::default(),
+            levels: Turnstile::default(),
+            is_ping_open: AtomicBool::new(false),
+            was_lost: AtomicBool::new(false),
+            proofs: AtomicU64::new(0),
+            known_until: tokio::sync::Mutex::default(),
+        })
+    }
+
+    /// From now on this revision is spoken.
+    pub(crate) fn speak(&self, revision: Revision) {
+        let _ = self.version.set(HeaderValue::from_static(revision.as_str()));
+        let _ = self.revision.set(revision);
+    }
+
+    /// Whether it is known what is spoken in it.
+    pub(super) fn is_met(&self) -> bool {
+        self.revision.get().is_some()
+    }
+
+    pub(super) fn is_modern(&self) -> bool {
+        self.revision.get().is_some_and(|revision| revision.is_modern())
+    }
+
+    /// A call is open; a stateless upstream never asks during one.
+    pub(super) fn opened(&self, id: u64, slot: &Arc<Mailbox>) {
+        if slot.caller.is_some() && !self.is_modern() {
+            self.open_calls().insert(id, slot.clone());
+        }
+    }
+
+    /// A call is no longer open: what was asked of it alone is over, and what is said to that.
+    pub(super) fn left(&self, id: u64) -> Vec<Bytes> {
+        if self.is_modern() {
+            return Vec::new();
+        }
+        let gone = self.open_calls().remove(&id);
+        gone.map(|slot| asker::left(self, &slot)).unwrap_or_default()
+    }
+
+    /// The number of a call that is open.
+    pub(super) fn number_of(&self, slot: &Arc<Mailbox>) -> Option<u64> {
+        self.open_calls().iter().find(|(_, open)| Arc::ptr_eq(open, slot)).map(|(id, _)| *id)
+    }
+
+    fn open_calls(&self) -> MutexGuard<'_, BTreeMap<u64, Arc<Mailbox>>> {
+        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Keeps the id of a session that was opened.
+    pub(super) fn open_session(&self, id: &HeaderValue) {
+        let _ = self.session.set(id.clone());
+    }
+
+    /// The signs of life of the upstream.
+    pub(crate) fn pulse(&self) -> &Liveness {
+        &self.wire.pulse
+    }
+
+    /// Whether any exchange is open in it.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.open.load(Ordering::Relaxed) > 0
+    }
+
+    /// Whether the upstream has given it an id.
+    pub(crate) fn has_session(&self) -> bool {
+        self.session.get().is_some()
+    }
+
+    /// An id that this session has not used yet.
+    pub(super) fn next_id(&self) -> u64 {
+        self.next.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// The end of the session, where there is one to end.
+    pub(super) fn delete(&self) -> Option<Outgoing> {
+        if !self.has_session() || self.is_modern() {
+            return None;
+        }
+        let mut request = self.bare(http::Method::DELETE);
+        request.headers_mut().remove(CONTENT_TYPE);
+        Some(request)
+    }
+
+    /// A GET for a stream, resumed behind the event `last`.
+    pub(super) fn get(&self, last: Option<&[u8]>) -> Outgoing {
+        let mut request = self.bare(http::Method::GET);
+        request.headers_mut().remove(CONTENT_TYPE);
+        request.headers_mut().insert(ACCEPT, STREAM);
+        if let Some(last) = last.and_then(|id| HeaderValue::from_bytes(id).ok()) {
+            request.headers_mut().insert(headers::LAST_EVENT_ID, last);
+        }
+        request
+    }
+
+    /// A POST; `asked` is the request in its body, where it is one.
+    pub(super) fn post(&self, body: Bytes, asked: Option<&Request<'_>>) -> Outgoing {
+        let length = body.len();
+        let mut request = http::Request::new(Full::new(body));
+        *request.method_mut() = http::Method::POST;
+        // Who it is is asked where its URL has it.
+        *request.uri_mut() = if self.is_met() { self.wire.place() } else { self.wire.home.clone() };
+        let (length, asked_modern) =
+            (HeaderValue::from(length), asked.and_then(|asked| Some((asked, asked.envelope?))));
+        let named = asked_modern.map(|(asked, _)| Named::of(asked.method, asked.params));
+        let map = request.headers_mut();
+        *map = match (asked, self.revision.get()) {
+            (Some(asked), Some(revision)) if asked.envelope.is_some() == revision.is_modern() => {
+                self.head.get_or_init(|| Head::new(self.fixed(), revision.is_modern())).filled(length, named)
+            }
+            // Nothing is agreed on yet, or it is no request and says less.
+            _ => {
+                let mut map = self.fixed();
+                map.insert(CONTENT_LENGTH, length);
+                named.into_iter().for_each(|named| named.put(&mut map));
+                map
+            }
+        };
+        if asked.is_some_and(|asked| *asked.method == Method::Initialize) {
+            map.remove(headers::MCP_PROTOCOL_VERSION);
+        }
+        if let Some((asked, envelope)) = asked_modern {
+            if self.revision.get() != Some(&envelope.revision) {
+                map.insert(headers::MCP_PROTOCOL_VERSION, HeaderValue::from_static(envelope.revision.as_str()));
+            }
+            asked.headers.iter().for_each(|(name, value)| _ = map.insert(name.clone(), value.clone()));
+        }
+        request
+    }
+
+    /// The POST of a request that was posted before, made from its frame; `own` are the headers that are its own.
+    pub(super) fn post_again(&self, frame: &Bytes, own: &[(HeaderName, HeaderValue)]) -> Outgoing {
+        let mut request = self.post(frame.clone(), None);
+        if self.is_modern()
+            && let Ok(Frame::Request { method, params, .. }) = Frame::parse(frame)
+        {
+            let map = request.headers_mut();
+            map.insert(headers::MCP_METHOD, headers::method(&method));
+            let name = headers::name_of(&method, &params);
+            name.into_iter().for_each(|name| _ = map.insert(headers::MCP_NAME, headers::encode(&name)));
+            own.iter().for_each(|(name, value)| _ = map.insert(name.clone(), value.clone()));
+        }
+        request
+    }
+
+    fn bare(&self, method: http::Method) -> Outgoing {
+        let mut request = http::Request::new(Full::default());
+        *request.method_mut() = method;
+        *request.uri_mut() = self.wire.place();
+        *request.headers_mut() = self.fixed();
+        request
+    }
+
+    /// The headers that all requests of the session have.
+    fn fixed(&self) -> HeaderMap {
+        let mut map = self.wire.base.clone();
+        map.insert(chain::VIA, chain::own());
+        if let Some(version) = self.version.get() {
+            map.insert(headers::MCP_PROTOCOL_VERSION, version.clone());
+        }
+        if let Some(session) = self.session.get() {
+            map.insert(headers::MCP_SESSION_ID, session.clone());
+        }
+        map
+    }
+}
+
+impl Asker for HttpSession {
+    fn desk(&self) -> &PendingQuestions {
+        &self.desk
+    }
+
+    fn calls(&self) -> Vec<Arc<Mailbox>> {
+        self.open_calls().values().cloned().collect()
+    }
+
+    fn answer(self: Arc<Self>, id: &Id, answer: &Answer, to: AnswerTo<'_>) {
+        if !self.is_modern() {
+            self.reply(answer.frame(id.raw()), to);
+        }
+    }
+
+    fn revision(&self) -> Option<Revision> {
+        self.revision.get().copied()
+    }
+
+    fn tasks(&self) -> &Tasks {
+        &self.wire.tasks
+    }
+}

@@ -1,0 +1,323 @@
+//! Many exchanges over one duplex of frames.
+
+use super::in_flight::Pending;
+use super::outbox::{Outbox, TakenBack};
+use super::queue_shares::QueueFull;
+use crate::health::Cause;
+use crate::protocol::frame::Method;
+use crate::protocol::frame::message::{Decimal, Id};
+use crate::protocol::revision::Revision;
+use crate::protocol::value::Object;
+use crate::runtime::Tasks;
+use crate::upstream::transport::events::LinkEvents;
+use crate::upstream::transport::exchange::mailbox::{Arrival, Mailbox};
+use crate::upstream::transport::exchange::{Lost, Request};
+use crate::upstream::transport::identity;
+use crate::upstream::transport::identity::NO_CAPABILITIES;
+use crate::upstream::transport::liveness::Liveness;
+use crate::upstream::transport::questions::{Answer, AnswerTo, Asker, PendingQuestions, asker};
+use crate::upstream::transport::stdio::StrayOutput;
+use crate::upstream::transport::task_tokens::TaskTokens;
+use bytes::Bytes;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::task::{Context, Poll};
+use tokio::sync::Notify;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+/// A duplex of frames, as the callers see it; its reader and writer stand in `pump`.
+pub(crate) struct Pipe {
+    pending: Mutex<Pending>,
+    out: Mutex<Outbox>,
+    /// Tells the writer that there is something to write.
+    pub(crate) filled: Notify,
+    pub(crate) inbox: Arc<dyn LinkEvents>,
+    /// Whether anything was heard.
+    pub(crate) pulse: Liveness,
+    revision: OnceLock<Revision>,
+    /// What the upstream has asked.
+    pub(crate) desk: PendingQuestions,
+    /// The tasks that its calls were given.
+    pub(super) made: TaskTokens,
+    /// What came before any message.
+    pub(crate) noise: StrayOutput,
+    /// Whether it is shown that the upstream does not read.
+    unread: AtomicBool,
+    tasks: Tasks,
+    /// Something has come.
+    heard: CancellationToken,
+    closed: CancellationToken,
+    cause: OnceLock<Cause>,
+}
+
+impl Pipe {
+    /// A pipe whose questions wait at this level.
+    pub(crate) fn new(inbox: Arc<dyn LinkEvents>, tasks: Tasks) -> Arc<Self> {
+        Arc::new(Self {
+            pending: Mutex::default(),
+            made: TaskTokens::default(),
+            noise: StrayOutput::default(),
+            unread: AtomicBool::new(false),
+            out: Mutex::default(),
+            filled: Notify::new(),
+            inbox,
+            pulse: Liveness::default(),
+            revision: OnceLock::new(),
+            desk: PendingQuestions::default(),
+            tasks,
+            heard: CancellationToken::new(),
+            closed: CancellationToken::new(),
+            cause: OnceLock::new(),
+        })
+    }
+
+    /// From now on this revision is spoken.
+    pub(crate) fn speak(&self, revision: Revision) {
+        let _ = self.revision.set(revision);
+    }
+
+    /// Sends a request. Frames are written in the order of these calls.
+    pub(crate) fn exchange(self: &Arc<Self>, request: &Request<'_>) -> Result<PipeExchange, Lost> {
+        let slot = Arc::new(Mailbox::of(request));
+        let Some(id) = self.pending().insert(slot.clone()) else {
+            return Err(self.busy("too many requests are in flight"));
+        };
+        let mut out = self.out();
+        if let Err(lost) = self.admit(&mut out, request) {
+            drop(out);
+            self.pending().remove(id);
+            return Err(lost);
+        }
+        slot.enqueued_at(out.put(request.share.clone(), |bytes| request.write(id, bytes)));
+        drop(out);
+        self.filled.notify_one();
+        // A handshake may not be cancelled.
+        let quiet = *request.method == Method::Initialize;
+        Ok(PipeExchange { pipe: self.clone(), id, slot, ended: false, quiet })
+    }
+
+    /// Has room for a request in the queue.
+    fn admit(&self, out: &mut Outbox, request: &Request<'_>) -> Result<(), Lost> {
+        if out.is_closed() {
+            return Err(self.unsent());
+        }
+        let length = request.room();
+        out.admits(request.share.as_ref(), length).map_err(|full| self.full(full))?;
+        out.has_room(self.inbox.budget(), length).map_err(|why| self.busy(&why.to_string()))
+    }
+
+    /// Sends a notification.
+    pub(crate) fn notify(&self, request: &Request<'_>) -> Result<(), Lost> {
+        let mut out = self.out();
+        if out.is_closed() {
+            return Err(self.unsent());
+        }
+        out.admits_message(request.share.as_ref(), request.room()).map_err(|full| self.full(full))?;
+        out.put(request.share.clone(), |bytes| request.write_notification(bytes));
+        drop(out);
+        self.filled.notify_one();
+        Ok(())
+    }
+
+    /// Writes answers to what the upstream asked. A stateless one is never answered: it may not ask.
+    fn answered(&self, frames: &[Bytes]) {
+        if self.is_modern() || frames.is_empty() {
+            return;
+        }
+        let mut out = self.out();
+        for frame in frames {
+            if !out.is_closed() && out.admits_message(None, frame.len()).is_ok() {
+                out.put(None, |bytes| bytes.extend_from_slice(frame));
+            }
+        }
+        drop(out);
+        self.filled.notify_one();
+    }
+
+    /// A call is no longer open: what was asked of it alone is answered for it.
+    pub(crate) fn left(&self, gone: &Arc<Mailbox>) {
+        self.answered(&asker::left(self, gone));
+    }
+
+    /// Whether a stateless revision is spoken.
+    pub(crate) fn is_modern(&self) -> bool {
+        self.revision.get().is_some_and(|revision| revision.is_modern())
+    }
+
+    /// Takes a request back of which nothing was written; says whether that is so. One that is written in part stays where it is.
+    fn take_back(&self, slot: &Mailbox) -> bool {
+        self.out().take_back(slot.start()) == TakenBack::Whole
+    }
+
+    /// Ends the pipe and every exchange on it, at once. The first cause stays.
+    pub(crate) fn close(&self, cause: impl Into<Cause>) {
+        let cause = self.cause.get_or_init(|| cause.into()).clone();
+        let whole = self.out().close();
+        let slots = self.pending().drain();
+        for slot in slots {
+            let lost = if slot.start() >= whole { Lost::Unsent(cause.clone()) } else { Lost::Unknown(cause.clone()) };
+            slot.finish(Arrival::Lost(lost));
+        }
+        self.desk.clear();
+        self.closed.cancel();
+    }
+
+    /// The first bytes have come.
+    pub(crate) fn hears(&self) {
+        self.heard.cancel();
+    }
+
+    /// Resolves when anything has come.
+    pub(crate) async fn heard(&self) {
+        self.heard.cancelled().await;
+    }
+
+    /// Resolves when the pipe is closed.
+    pub(crate) async fn closed(&self) -> Cause {
+        self.closed.cancelled().await;
+        self.cause().unwrap_or_default()
+    }
+
+    /// Why it is closed.
+    pub(crate) fn cause(&self) -> Option<Cause> {
+        self.cause.get().cloned()
+    }
+
+    /// Whether it is closed, or about to be.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.cause.get().is_some()
+    }
+
+    /// How many exchanges are in flight.
+    pub(crate) fn in_flight(&self) -> usize {
+        self.pending().len()
+    }
+
+    pub(crate) fn pending(&self) -> MutexGuard<'_, Pending> {
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What waits to be written.
+    pub(crate) fn out(&self) -> MutexGuard<'_, Outbox> {
+        self.out.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn unsent(&self) -> Lost {
+        Lost::Unsent(self.cause().unwrap_or_else(|| "it has ended".into()))
+    }
+
+    /// Shows that the upstream does not read, or does again.
+    pub(crate) fn set_unread(&self, is_unread: bool) {
+        self.unread.store(is_unread, Ordering::Relaxed);
+    }
+
+    /// The queue is full, and why: a healthy upstream gets more than it reads, or it does not read.
+    fn full(&self, full: QueueFull) -> Lost {
+        match self.unread.load(Ordering::Relaxed) {
+            true => self.busy(&format!("input not read; {full}")),
+            false => self.busy(&full.to_string()),
+        }
+    }
+
+    fn busy(&self, why: &str) -> Lost {
+        Lost::Busy(why.into())
+    }
+
+    /// Tells the upstream that an answer is no longer wanted.
+    fn withdraw(&self, id: u64) {
+        let mut text = b"{\"requestId\":".to_vec();
+        text.extend_from_slice(Decimal::of(id).as_bytes());
+        text.push(b'}');
+        let params = Object::parse(text.into()).unwrap_or_default();
+        // A stateless upstream has nothing but the message itself to see its era by.
+        let envelope = self.is_modern().then(|| identity::envelope(Revision::NEWEST_MODERN, NO_CAPABILITIES, None));
+        let _ = self.notify(&Request::new(&Method::Cancelled, &params, envelope));
+    }
+}
+
+impl Asker for Pipe {
+    fn desk(&self) -> &PendingQuestions {
+        &self.desk
+    }
+
+    fn calls(&self) -> Vec<Arc<Mailbox>> {
+        self.pending().calls()
+    }
+
+    fn answer(self: Arc<Self>, id: &Id, answer: &Answer, _to: AnswerTo<'_>) {
+        self.answered(&[answer.frame(id.raw())]);
+    }
+
+    fn revision(&self) -> Option<Revision> {
+        self.revision.get().copied()
+    }
+
+    fn tasks(&self) -> &Tasks {
+        &self.tasks
+    }
+}
+
+/// One request on a pipe. Dropping it before its end withdraws the request.
+pub(crate) struct PipeExchange {
+    pipe: Arc<Pipe>,
+    id: u64,
+    slot: Arc<Mailbox>,
+    ended: bool,
+    quiet: bool,
+}
+
+impl PipeExchange {
+    /// The next frame that belongs to it.
+    pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Arrival> {
+        let arrival = self.slot.poll(cx);
+        self.ended |= matches!(arrival, Poll::Ready(Arrival::Response(_) | Arrival::Lost(_)));
+        arrival
+    }
+
+    pub(crate) fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// Where its frames wait.
+    pub(crate) fn slot(&self) -> &Mailbox {
+        &self.slot
+    }
+
+    /// Since when a question is open on it.
+    pub(crate) fn asked_since(&self) -> Option<Instant> {
+        self.slot.asked_since()
+    }
+
+    /// Lets it run on unwatched: its answer is taken and forgotten.
+    pub(crate) fn detach(mut self) {
+        self.ended = true;
+    }
+
+    /// Takes it back, where nothing of it was sent; whether that is so. Then it never will be.
+    pub(crate) fn take_back(&mut self) -> bool {
+        let is_back = !self.ended && self.pipe.take_back(&self.slot);
+        if is_back {
+            self.ended = true;
+            self.pipe.pending().remove(self.id);
+            self.pipe.left(&self.slot);
+            self.slot.leave();
+        }
+        is_back
+    }
+}
+
+impl Drop for PipeExchange {
+    fn drop(&mut self) {
+        // What was not sent need not be withdrawn.
+        if self.take_back() {
+            return;
+        }
+        // Where it is not in the table any more its answer has come, and there is nothing to withdraw.
+        if !self.ended && self.pipe.pending().remove(self.id).is_some() && !self.quiet {
+            self.pipe.left(&self.slot);
+            self.pipe.withdraw(self.id);
+            self.slot.leave();
+        }
+    }
+}

@@ -1,0 +1,224 @@
+//! A child process as a pipe: started in its own process group with exactly the environment it was given.
+
+use super::stderr;
+use super::stderr::StderrTail;
+use super::stderr_log::StderrLog;
+use crate::health::Cause;
+use crate::metrics;
+use crate::runtime::Tasks;
+use crate::upstream::process::spawner::{Start, spawner};
+use crate::upstream::process::{ChildLimits, Mark, Reaper, last_words, program};
+use crate::upstream::transport::events::LinkEvents;
+use crate::upstream::transport::pipe::{Pipe, ReadEnd, reader, writer};
+use rustix::io::Errno;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::ExitStatus;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+/// What is started.
+pub(crate) struct ChildSpec<'a> {
+    pub(crate) name: &'a Arc<str>,
+    pub(crate) command: &'a str,
+    pub(crate) args: &'a [String],
+    pub(crate) env: &'a [(OsString, OsString)],
+    pub(crate) cwd: Option<&'a PathBuf>,
+    pub(crate) max_message: usize,
+    pub(crate) stop_timeout: Duration,
+    pub(crate) limits: ChildLimits,
+    /// Counts and logs the lines on stderr.
+    pub(crate) stderr: StderrLog,
+}
+
+/// A running child.
+#[derive(Clone)]
+pub(crate) struct Child {
+    pub(crate) pipe: Arc<Pipe>,
+    pub(crate) pid: u32,
+    pub(crate) tail: StderrTail,
+    status: Arc<OnceLock<ExitStatus>>,
+    /// Has it killed without being asked to end.
+    at_once: CancellationToken,
+    read_end: watch::Receiver<Option<ReadEnd>>,
+}
+
+impl Child {
+    /// Whether what it writes is not MCP, so that it is of no use to start it again as it is.
+    pub(crate) fn is_foreign(&self) -> bool {
+        matches!(*self.read_end.borrow(), Some(ReadEnd::NotMcp(_)))
+    }
+
+    /// Whether it has closed one of its pipes, or speaks no MCP, and is not known to have exited.
+    pub(crate) fn has_hung_up(&self) -> bool {
+        self.status().is_none() && self.read_end.borrow().is_some()
+    }
+
+    /// What it has said so far of why it does not answer, for the end of a cause.
+    pub(crate) fn last_words(&self) -> Cause {
+        last_words(&self.pipe, &self.tail)
+    }
+
+    /// How it exited, once it has.
+    pub(crate) fn status(&self) -> Option<ExitStatus> {
+        self.status.get().copied()
+    }
+
+    /// Kills it and all of its tree at once. Its calls end now, with the cause.
+    pub(crate) fn kill(&self, cause: &Cause) {
+        self.at_once.cancel();
+        self.pipe.close(cause.clone());
+    }
+}
+
+/// Why nothing was started.
+#[derive(Debug)]
+pub(crate) struct SpawnFault {
+    /// What is wrong, for a person.
+    pub(crate) text: Cause,
+    /// Whether trying again soon is of use.
+    pub(crate) is_passing: bool,
+}
+
+/// A pipe whose requests in flight are told in the metrics for as long as it is there.
+fn counted(name: &str, pipe: Arc<Pipe>) -> Arc<Pipe> {
+    let counted = Arc::downgrade(&pipe);
+    metrics::pending(name, move || Some(counted.upgrade()?.in_flight()));
+    pipe
+}
+
+/// Starts the child. Ending `tasks` stops it, and `tasks.ended()` proves that it and its group are gone.
+pub(crate) fn start(spec: ChildSpec<'_>, inbox: Arc<dyn LinkEvents>, tasks: &Tasks) -> Result<Child, SpawnFault> {
+    let mark = Mark::new();
+    let (command, args, env, cwd, limits) = (spec.command, spec.args, spec.env, spec.cwd, spec.limits);
+    let start = Start { command, args, env, cwd, mark: &mark, limits };
+    check(&spec)?;
+    let mut child = spawner().start(&start).map_err(|error| fault(spec.command, &error))?;
+    let parts = (child.id(), child.stdin.take(), child.stdout.take(), child.stderr.take());
+    let (Some(pid), Some(stdin), Some(stdout), Some(stderr)) = parts else {
+        return Err(SpawnFault { text: "its pipes could not be made".into(), is_passing: true });
+    };
+    let pipe = counted(spec.name, Pipe::new(inbox, tasks.clone()));
+    let tail = StderrTail::default();
+    let status = Arc::new(OnceLock::new());
+    let (read_ended, read_end) = watch::channel(None);
+    let (drain_ended, drained) = watch::channel(false);
+
+    let (writing, name, ended) = (pipe.clone(), spec.name.clone(), read_ended.clone());
+    tasks.spawn(async move {
+        if let Err(error) = writer::write(&writing, stdin).await {
+            // Its exit, if it is one, follows at once and says more.
+            tracing::debug!(upstream = %name, %error, "cannot write to stdin");
+            let end = ReadEnd::Failed("closed its stdin".into());
+            ended.send_if_modified(|seen| seen.is_none() && seen.replace(end).is_none());
+        }
+    });
+    let (reading, max) = (pipe.clone(), spec.max_message);
+    tasks.spawn(async move {
+        let end = tokio::select! {
+            end = reader::read(&reading, stdout, max) => end,
+            _ = reading.closed() => ReadEnd::Eof,
+        };
+        read_ended.send_replace(Some(end));
+    });
+    let (lines, log) = (tail.clone(), spec.stderr);
+    let gone = CancellationToken::new();
+    let over = gone.clone();
+    tasks.spawn(async move {
+        // What left the group may hold stderr open: it is drained until the group is gone, and not longer.
+        tokio::select! {
+            () = stderr::drain(stderr, lines, &log) => {}
+            () = over.cancelled() => {}
+        }
+        drain_ended.send_replace(true);
+    });
+    let at_once = CancellationToken::new();
+    let keeper = Reaper {
+        at_once: at_once.clone(),
+        child,
+        pid,
+        mark,
+        name: spec.name.clone(),
+        pipe: pipe.clone(),
+        tail: tail.clone(),
+        read_end: read_end.clone(),
+        drained,
+        status: status.clone(),
+        stop_timeout: spec.stop_timeout,
+    };
+    let level = tasks.clone();
+    tasks.spawn(async move {
+        keeper.keep(level).await;
+        gone.cancel();
+    });
+    Ok(Child { pipe, pid, tail, status, at_once, read_end })
+}
+
+/// What can be seen to be wrong before anything is started.
+fn check(spec: &ChildSpec<'_>) -> Result<(), SpawnFault> {
+    if let Some(cwd) = spec.cwd.filter(|cwd| !cwd.is_dir()) {
+        let hint = cwd.to_str().and_then(program::hint).map(|hint| format!("; {hint}")).unwrap_or_default();
+        let text = Cause::from("its working directory").foreign(&format!(" `{}`", cwd.display()));
+        return Err(SpawnFault { text: text.own(&format!(" is not there{hint}")), is_passing: false });
+    }
+    let refusal = program::refusal(spec.command, spec.env, spec.cwd.map(PathBuf::as_path));
+    refusal.map_or(Ok(()), |error| Err(fault(spec.command, &error)))
+}
+
+fn fault(command: &str, error: &std::io::Error) -> SpawnFault {
+    use std::io::ErrorKind;
+    let (text, is_passing) = match error.kind() {
+        ErrorKind::NotFound => (
+            format!(
+                " was not found ({error}); {}",
+                program::hint(command).unwrap_or("is it installed and in its PATH?")
+            ),
+            false,
+        ),
+        ErrorKind::PermissionDenied => (format!(" cannot be executed ({error})"), false),
+        _ => {
+            let what_to_do = match error.raw_os_error().map(Errno::from_raw_os_error) {
+                Some(Errno::AGAIN) => {
+                    "; the limit of processes and threads is reached: end some, or raise `ulimit -u`, or `pids.max` of the \
+                     control group"
+                }
+                Some(Errno::MFILE) => "; the gateway's limit of open files is reached: raise its `ulimit -n`",
+                Some(Errno::NFILE) => "; the system's limit of open files is reached: raise `fs.file-max`",
+                Some(Errno::NOMEM) => "; there is no memory left for another process",
+                Some(Errno::TOOBIG) => "; its arguments and environment together are too long",
+                _ => "",
+            };
+            (format!(" could not be started: {error}{what_to_do}"), true)
+        }
+    };
+    // Where a program lies is for the operator to know.
+    let text = Cause::from("the command").foreign(&format!(" `{command}`")).own(&text);
+    SpawnFault { text, is_passing }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_system_refuses_for_now_is_tried_again_and_said_with_what_helps() {
+        for (errno, word) in [
+            (Errno::AGAIN, "`ulimit -u`"),
+            (Errno::MFILE, "`ulimit -n`"),
+            (Errno::NFILE, "`fs.file-max`"),
+            (Errno::NOMEM, "no memory"),
+        ] {
+            let said = fault("npx", &std::io::Error::from_raw_os_error(errno.raw_os_error()));
+            assert!(
+                said.is_passing && said.text.full().contains(word) && said.text.full().contains("`npx`"),
+                "{said:?}"
+            );
+        }
+        for (errno, word) in [(Errno::NOENT, "not found"), (Errno::ACCESS, "cannot be executed")] {
+            let said = fault("npx", &std::io::Error::from_raw_os_error(errno.raw_os_error()));
+            assert!(!said.is_passing && said.text.full().contains(word), "{said:?}");
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! What a child writes to stdout that is no message, as long as none was one: counted, and the first line kept.
+
+use super::diagnosis;
+use super::stderr::printable;
+use crate::health::Cause;
+use crate::secrets::mask;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// So much of the first line is kept.
+const BYTES_MAX: usize = 300;
+
+/// The lines that are no messages, until one is.
+#[derive(Debug, Default)]
+pub(crate) struct StrayOutput(Mutex<Option<(u32, String)>>);
+
+impl StrayOutput {
+    /// A line that is no message.
+    pub(crate) fn heard(&self, line: &[u8]) {
+        let mut known = self.lock();
+        let begins = || {
+            let line = String::from_utf8_lossy(&line[..line.len().min(BYTES_MAX + mask::margin())]);
+            printable(&mask::masked_and_cut(&line, BYTES_MAX))
+        };
+        known.get_or_insert_with(|| (0, begins())).0 += 1;
+    }
+
+    /// A message has come: what else there is belongs to the best.
+    pub(crate) fn is_over(&self) {
+        *self.lock() = None;
+    }
+
+    /// What is added to a cause; nothing where nothing but messages has come.
+    pub(crate) fn told(&self) -> Cause {
+        let (lines, first) = match &*self.lock() {
+            None => return Cause::default(),
+            Some((1, first)) => ("1 line that is not MCP".to_owned(), diagnosis::of_stdout(first)),
+            Some((count, first)) => (format!("{count} lines that are not MCP"), diagnosis::of_stdout(first)),
+        };
+        Cause::from(format!("; stdout has {lines} (logs belong on stderr)")).foreign(&first)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<(u32, String)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_that_are_no_messages_are_told_with_the_first_until_a_message_comes() {
+        let noise = StrayOutput::default();
+        assert!(noise.told().is_empty());
+        noise.heard(b"Listening on 3000\x1b\r");
+        let one = "; stdout has 1 line that is not MCP (logs belong on stderr); first line on stdout that is \
+            not MCP: Listening on 3000\u{fffd}";
+        assert_eq!(noise.told().full(), one);
+        assert!(!noise.told().public().contains("Listening"));
+        noise.heard(&[b'x'; 5000]);
+        let told = noise.told();
+        assert!(told.full().contains("has 2 lines that are not MCP") && told.full().contains("Listening"));
+        noise.is_over();
+        assert!(noise.told().is_empty());
+    }
+}

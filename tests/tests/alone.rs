@@ -1,0 +1,8 @@
+//! Loads that want the machine for themselves, one after the other.
+
+mod many_starts;
+mod memory;
+mod parked_load;
+
+/// Whoever has it runs; the others wait.
+static MACHINE: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());

@@ -1,0 +1,6 @@
+//! The gateway between other people's programs: official clients and servers, and the official suite.
+
+mod conformance;
+mod peers;
+mod questions;
+mod readers;
