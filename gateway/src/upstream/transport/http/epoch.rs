@@ -50,6 +50,12 @@ impl ConnectionEpoch {
         self.lock().over.clone()
     }
 
+    /// Which life it is now, and what ends with it.
+    pub(super) fn now(&self) -> (u64, CancellationToken) {
+        let now = self.lock();
+        (self.number(), now.over.clone())
+    }
+
     /// Why what was begun in a life has ended; `None` while that lasts.
     pub(super) fn ended(&self, life: u64) -> Option<Cause> {
         if self.number() == life {

@@ -45,6 +45,8 @@ pub(crate) struct Sender {
     pub(crate) requests: SendRequest<Full<Bytes>>,
     /// Its way out.
     pub(crate) flow: Arc<Flow>,
+    /// In which of the upstream's lives it was opened.
+    pub(crate) life: u64,
 }
 
 /// Opens connections to one host.
@@ -88,17 +90,17 @@ impl Connector {
 
     /// A new connection; the text says why there is none.
     pub(crate) async fn dial(&self) -> Result<Sender, Cause> {
-        let over = self.lives.over();
+        let life = self.lives.now();
         let (stream, flow) = (self.connect().await?, Arc::<Flow>::default());
         // Small frames, asked for one by one: waiting to fill a packet only costs.
         let _ = stream.set_nodelay(true);
         let stream = Watched::new(stream, flow.clone());
         match &self.tls {
-            None => self.shake(stream, flow, over).await,
+            None => self.shake(stream, flow, life).await,
             Some((connector, name)) => {
                 let shaken = within(TLS_MAX, connector.connect(name.clone(), stream)).await;
                 match shaken.map_err(|_| self.tls_failed().own(&format!(" took more than {} s", TLS_MAX.as_secs())))? {
-                    Ok(stream) => self.shake(stream, flow, over).await,
+                    Ok(stream) => self.shake(stream, flow, life).await,
                     Err(error) => Err(self.tls_failed().own(&format!(" failed: {}", in_words(&error)))),
                 }
             }
@@ -132,7 +134,7 @@ impl Connector {
         Cause::from("the TLS handshake").foreign(&format!(" with {}", self.host))
     }
 
-    async fn shake<S>(&self, stream: S, flow: Arc<Flow>, over: CancellationToken) -> Result<Sender, Cause>
+    async fn shake<S>(&self, stream: S, flow: Arc<Flow>, life: (u64, CancellationToken)) -> Result<Sender, Cause>
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
@@ -142,6 +144,7 @@ impl Connector {
             .await
             .map_err(|error| error.to_string())?;
         let (watched, unread) = (flow.clone(), self.unread.clone());
+        let (life, over) = life;
         self.tasks.spawn(repoll_on_self_wake(async move {
             tokio::select! {
                 biased;
@@ -151,7 +154,7 @@ impl Connector {
                 () = poll_when_woken(watched.watch(&unread)) => {}
             }
         }));
-        Ok(Sender { requests, flow })
+        Ok(Sender { requests, flow, life })
     }
 }
 

@@ -90,7 +90,7 @@ impl Pool {
             }
         };
         loop {
-            let kept = self.idle().take(|sender| sender.requests.is_closed());
+            let kept = self.kept();
             let (mut sender, born, is_new) = match kept {
                 Some((sender, born)) => (sender, born, false),
                 None => {
@@ -130,6 +130,12 @@ impl Pool {
         }
     }
 
+    /// A connection that waits for its next use. One of a life that has ended is about to be closed, though it may not look so yet.
+    fn kept(&self) -> Option<(Sender, Instant)> {
+        let life = self.dialer.lives().number();
+        self.idle().take(|sender| sender.life != life || sender.requests.is_closed())
+    }
+
     fn idle(&self) -> MutexGuard<'_, Idle<Sender>> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -151,4 +157,51 @@ pub(crate) fn causes(error: &dyn Error) -> String {
         next = cause.source();
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::flow::Unread;
+    use super::*;
+    use crate::runtime::Tasks;
+    use crate::upstream::tests::rig::{Rig, config};
+    use crate::upstream::transport::http::epoch::ConnectionEpoch;
+    use http_body_util::BodyExt;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    /// A server that answers each request with the number of its connection.
+    async fn numbering(listener: tokio::net::TcpListener) {
+        for number in 0.. {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            tokio::spawn(async move {
+                let mut head = [0; 4096];
+                while stream.read(&mut head).await.is_ok_and(|read| read > 0) {
+                    let answer = format!("HTTP/1.1 200 OK\r\ncontent-length: 1\r\n\r\n{number}");
+                    stream.write_all(answer.as_bytes()).await.unwrap();
+                }
+            });
+        }
+    }
+
+    #[tokio::test]
+    async fn a_connection_of_a_life_that_has_ended_is_not_used_again() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}/", listener.local_addr().unwrap()).parse().unwrap();
+        let serving = tokio::spawn(numbering(listener));
+        let lives = Arc::<ConnectionEpoch>::default();
+        let unread = Unread::new(Rig::new(config()).instance);
+        let pool = Pool::new(Connector::new(&url, Tasks::new(), lives.clone(), unread).unwrap());
+        let ask = async || {
+            let request = Request::get("/").header("host", "x").body(Full::default()).unwrap();
+            let (response, held) = pool.send(Lane::Exchange(None), &mut Some(request), &|| {}).await.unwrap();
+            let number = response.into_body().collect().await.unwrap().to_bytes();
+            pool.put(held);
+            number
+        };
+        assert_eq!((&ask().await[..], &ask().await[..]), (&b"0"[..], &b"0"[..]), "one after the other on one connection");
+        // Its task has not run yet, so the connection still looks open.
+        lives.end("by order");
+        assert_eq!(&ask().await[..], b"1");
+        serving.abort();
+    }
 }
