@@ -151,8 +151,8 @@ enum May {
     Not,
     /// What the terms say.
     Grow,
-    /// What a runtime keeps for a while.
-    Linger,
+    /// What a runtime has started for what blocks: it keeps those threads, and has so many at most.
+    Pool,
 }
 
 impl May {
@@ -160,7 +160,7 @@ impl May {
         match self {
             May::Not => 0,
             May::Grow => terms,
-            May::Linger => 8,
+            May::Pool => 32,
         }
     }
 }
@@ -171,7 +171,7 @@ type Part = (&'static str, May, fn(&Census) -> usize);
 const PARTS: [Part; 6] = [
     ("children", May::Not, |census| census.children),
     ("open files", May::Grow, |census| census.files),
-    ("threads", May::Linger, |census| census.threads),
+    ("threads", May::Pool, |census| census.threads),
     ("tasks", May::Grow, |census| census.tasks),
     ("what waits for an answer", May::Not, |census| census.pending),
     ("sessions", May::Not, |census| census.sessions),

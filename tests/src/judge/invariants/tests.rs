@@ -129,7 +129,7 @@ fn resources_can_break() {
         ("a child", |census| census.children += 1),
         ("a zombie", |census| census.zombies += 1),
         ("files", |census| census.files += 3),
-        ("threads", |census| census.threads += 9),
+        ("threads", |census| census.threads += 33),
         ("tasks", |census| census.tasks += 3),
         ("an entry", |census| census.pending += 1),
         ("a session", |census| census.sessions += 1),
