@@ -170,10 +170,10 @@ mod tests {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
     /// A server that answers each request with the number of its connection.
-    async fn numbering(listener: tokio::net::TcpListener) {
+    async fn numbering(listener: tokio::net::TcpListener, level: Tasks) {
         for number in 0.. {
             let (mut stream, _) = listener.accept().await.unwrap();
-            tokio::spawn(async move {
+            level.spawn(async move {
                 let mut head = [0; 4096];
                 while stream.read(&mut head).await.is_ok_and(|read| read > 0) {
                     let answer = format!("HTTP/1.1 200 OK\r\ncontent-length: 1\r\n\r\n{number}");
@@ -187,10 +187,11 @@ mod tests {
     async fn a_connection_of_a_life_that_has_ended_is_not_used_again() {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/", listener.local_addr().unwrap()).parse().unwrap();
-        let serving = tokio::spawn(numbering(listener));
+        let level = Tasks::new();
+        level.spawn(numbering(listener, level.clone()));
         let lives = Arc::<ConnectionEpoch>::default();
         let unread = Unread::new(Rig::new(config()).instance);
-        let pool = Pool::new(Connector::new(&url, Tasks::new(), lives.clone(), unread).unwrap());
+        let pool = Pool::new(Connector::new(&url, level.clone(), lives.clone(), unread).unwrap());
         let ask = async || {
             let request = Request::get("/").header("host", "x").body(Full::default()).unwrap();
             let (response, held) = pool.send(Lane::Exchange(None), &mut Some(request), &|| {}).await.unwrap();
@@ -203,6 +204,5 @@ mod tests {
         // Its task has not run yet, so the connection still looks open.
         lives.end("by order");
         assert_eq!(&ask().await[..], b"1");
-        serving.abort();
     }
 }
