@@ -131,13 +131,13 @@ impl Gateway {
             .upstreams
             .iter()
             .map(|one| {
-                let seat = board.seat(&one.name, one.transport.word());
+                let handle = board.add(&one.name, one.transport.word());
                 match mode {
-                    Mode::Serve => Upstream::new(one.clone(), seat, listeners.notices()),
+                    Mode::Serve => Upstream::new(one.clone(), handle, listeners.notices()),
                     // One session and one principal: what there is, is theirs already.
                     Mode::Stdio => {
                         let one = upstream::config::Config { sharing: Sharing::Shared, principals: 1, ..one.clone() };
-                        Upstream::of_one_client(one, seat, listeners.notices(), said.subscribe())
+                        Upstream::of_one_client(one, handle, listeners.notices(), said.subscribe())
                     }
                 }
             })

@@ -70,15 +70,15 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn an_order_is_answered_when_it_was_done() {
         let board = StatusBoard::default();
-        let seat = board.seat(&"a".into(), "stdio");
+        let handle = board.add(&"a".into(), "stdio");
         let unknown = (StatusCode::NOT_FOUND, "there is no upstream of this name; there is a\n".to_owned());
         assert_eq!(give(&board, "b", "stop").await, unknown);
         assert_eq!(give(&board, "a", "kill").await.0, StatusCode::NOT_FOUND);
         let doing = async {
-            let ordered = seat.ordered().await;
-            seat.update(|health| health.state = crate::health::row::State::Stopped);
+            let ordered = handle.ordered().await;
+            handle.update(|health| health.state = crate::health::row::State::Stopped);
             ordered.done();
-            drop(seat.ordered().await);
+            drop(handle.ordered().await);
         };
         let asking = async {
             let (status, page) = give(&board, "a", "stop").await;

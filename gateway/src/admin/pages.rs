@@ -213,7 +213,7 @@ mod tests {
 
     fn served(access: Access, draining: &Arc<AtomicBool>) -> Router {
         let (board, seen) = (StatusBoard::default(), draining.clone());
-        board.seat(&"a".into(), "stdio");
+        board.add(&"a".into(), "stdio");
         let is_draining: IsDraining = Arc::new(move || seen.load(Ordering::Relaxed));
         let (metrics, refusals) = (metrics::install(), Refusals::default());
         router(Shown { board, refusals, metrics, is_draining, access, own: "{}".into() })

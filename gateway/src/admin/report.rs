@@ -271,20 +271,20 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn the_sick_are_named_with_their_cause() {
         let board = StatusBoard::default();
-        board.seat(&"well".into(), "stdio").update(|health| {
+        board.add(&"well".into(), "stdio").update(|health| {
             (health.state, health.items, health.revision) = (State::Ready, Some([3, 0, 0, 1]), Some("2025-11-25"));
             health.pid = Some(71);
             health.remarks = [("tools", "its list is cut".to_owned())].into();
         });
-        let ill = board.seat(&"ill".into(), "http");
+        let ill = board.add(&"ill".into(), "http");
         ill.update(|health| {
             (health.state, health.restarts) = (State::Degraded, 2);
             (health.cause, health.restarted_for) = (Some("refused\u{1b}[2J".into()), Some("lost"));
             health.stderr = vec!["first".into(), "last".into()];
         });
-        let again = board.seat(&"again".into(), "stdio");
+        let again = board.add(&"again".into(), "stdio");
         again.update(|health| (health.state, health.cause) = (State::BackingOff, Some("it exited".into())));
-        let many = board.seat(&"many".into(), "stdio");
+        let many = board.add(&"many".into(), "stdio");
         (0..3).for_each(|_| many.traffic().began());
         many.traffic().queue(1);
         many.instance(&"session 1".into(), 1).update(|health| health.state = State::Ready);

@@ -50,8 +50,8 @@ impl StatusBoard {
         &self.0.budget
     }
 
-    /// Takes a place for an upstream, in state starting.
-    pub fn seat(&self, name: &Arc<str>, transport: &'static str) -> StatusHandle {
+    /// Adds an upstream to the board, in state starting.
+    pub fn add(&self, name: &Arc<str>, transport: &'static str) -> StatusHandle {
         let mut entries = self.lock();
         entries.push(Health::starting(name, transport));
         self.orders().push(Arc::default());
@@ -108,7 +108,7 @@ impl StatusHandle {
         self.of(&mut entries).cloned().unwrap_or_else(gone)
     }
 
-    /// Tells of changes of any seat: the number grows with each.
+    /// Tells of changes of any upstream: the number grows with each.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.board.changes()
     }
@@ -171,27 +171,27 @@ mod tests {
     #[tokio::test]
     async fn an_instance_has_its_place_under_its_upstream_until_it_leaves() {
         let board = StatusBoard::default();
-        let seat = board.seat(&"a".into(), "stdio");
-        let beside = seat.instance(&"laptop".into(), 7);
+        let handle = board.add(&"a".into(), "stdio");
+        let beside = handle.instance(&"laptop".into(), 7);
         beside.update(|health| health.pid = Some(1));
         let health = board.snapshot().remove(0);
         assert_eq!((health.pid, health.instances[&7].pid, &*health.instances[&7].name), (None, Some(1), "laptop"));
         beside.leave();
         beside.update(|health| health.pid = Some(2));
         assert!(board.snapshot()[0].instances.is_empty());
-        assert_eq!((beside.health().state, seat.health().state), (State::Stopped, State::Starting));
+        assert_eq!((beside.health().state, handle.health().state), (State::Stopped, State::Starting));
     }
 
     #[tokio::test(start_paused = true)]
     async fn since_moves_with_the_state_and_changes_are_told() {
         let board = StatusBoard::default();
         let mut changes = board.changes();
-        let seat = board.seat(&"a".into(), "stdio");
+        let handle = board.add(&"a".into(), "stdio");
         tokio::time::advance(Duration::from_secs(3)).await;
-        seat.update(|health| health.restarts = 1);
-        assert_eq!(seat.health().since.elapsed(), Duration::from_secs(3));
-        seat.update(|health| health.state = State::Ready);
-        assert_eq!(seat.health().since.elapsed(), Duration::ZERO);
+        handle.update(|health| health.restarts = 1);
+        assert_eq!(handle.health().since.elapsed(), Duration::from_secs(3));
+        handle.update(|health| health.state = State::Ready);
+        assert_eq!(handle.health().since.elapsed(), Duration::ZERO);
         assert!(changes.has_changed().unwrap());
         assert_eq!(*changes.borrow_and_update(), 2);
     }

@@ -2,6 +2,7 @@
 
 mod admission;
 mod background;
+mod breaker;
 mod broken;
 mod call_sessions;
 mod changes;
@@ -19,7 +20,6 @@ mod orders;
 mod pressure;
 mod refusing;
 mod resting;
-mod restraint;
 pub(crate) mod rig;
 mod silent;
 mod starting;
@@ -234,7 +234,7 @@ const ANSWER: &str = r#"echo '{"jsonrpc":"2.0","id":'$id',"result":{"content":[]
 
 fn start(config: Config) -> (Upstream, StatusBoard, Tasks) {
     let (board, tasks) = (StatusBoard::default(), Tasks::new());
-    let handle = board.seat(&config.name, "stdio");
+    let handle = board.add(&config.name, "stdio");
     let upstream = Upstream::new(config, handle, Arc::new(|_| ()));
     upstream.keep_alive(&tasks);
     (upstream, board, tasks)

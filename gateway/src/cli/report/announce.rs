@@ -127,7 +127,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn each_thing_is_said_once_and_the_sum_when_all_have_spoken() {
         let board = StatusBoard::default();
-        let (a, b) = (board.seat(&"a".into(), "stdio"), board.seat(&"long".into(), "http"));
+        let (a, b) = (board.add(&"a".into(), "stdio"), board.add(&"long".into(), "http"));
         let mut shown = Shown::default();
         assert!(news(&mut shown, &board).is_empty());
         a.update(|health| {
@@ -161,10 +161,10 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn who_is_slow_is_shown_once_and_the_same_failure_too() {
         let board = StatusBoard::default();
-        let seat = board.seat(&"a".into(), "stdio");
+        let handle = board.add(&"a".into(), "stdio");
         let mut shown = Shown::default();
         let mut step = |state, cause: &str| {
-            seat.update(|health| (health.state, health.cause) = (state, Some(cause.into())));
+            handle.update(|health| (health.state, health.cause) = (state, Some(cause.into())));
             news(&mut shown, &board)
         };
         let expected = ["  starting     a   stdio   it is silent", "0 tools from 0 of 1 upstream."];

@@ -126,7 +126,7 @@ impl Status {
 
 /// Why no call is taken while what is left of a lost or stopped upstream is being ended.
 pub(crate) fn being_ended(cause: &Cause, limit: Option<Duration>) -> Cause {
-    let said = if cause.is_empty() { Cause::from("stopping") } else { cause.clone() };
+    let said = if cause.is_empty() { Cause::from("upstream stopping") } else { cause.clone() };
     match limit {
         Some(limit) => {
             let seconds = limit.as_secs_f32();

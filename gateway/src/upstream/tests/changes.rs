@@ -251,7 +251,7 @@ async fn an_update_is_heard_while_its_stream_is_replaced_by_one_with_more() {
     })
     .await;
     let (board, tasks) = (StatusBoard::default(), Tasks::new());
-    let upstream = Upstream::new(host.config(), board.seat(&"a".into(), "http"), Arc::new(|_| ()));
+    let upstream = Upstream::new(host.config(), board.add(&"a".into(), "http"), Arc::new(|_| ()));
     upstream.keep_alive(&tasks);
     let ask = |uri: &str| {
         let params = format!(r#"{{"notifications":{{"resourceSubscriptions":["{uri}"]}}}}"#);

@@ -52,7 +52,7 @@ pub(super) fn modern(seen: &Seen) -> Option<String> {
 
 pub(super) fn start(config: Config) -> (Upstream, StatusBoard, Tasks) {
     let (board, tasks) = (StatusBoard::default(), Tasks::new());
-    let handle = board.seat(&config.name, "http");
+    let handle = board.add(&config.name, "http");
     let upstream = Upstream::new(config, handle, Arc::new(|_| ()));
     upstream.keep_alive(&tasks);
     (upstream, board, tasks)

@@ -156,7 +156,7 @@ impl Rig {
 
     pub(crate) fn held(config: Config, owner: Ownership) -> Self {
         let board = StatusBoard::default();
-        let handle = board.seat(&config.name, "stdio");
+        let handle = board.add(&config.name, "stdio");
         let notices: Arc<Mutex<Vec<Notice>>> = Arc::default();
         let heard = notices.clone();
         let hear = Arc::new(move |notice| heard.lock().unwrap().push(notice));

@@ -70,7 +70,7 @@ async fn behind(script: &str) -> Duration {
     };
     let configs = [silent(shell(ANSWER)), shell(ANSWER), shell(ANSWER)];
     let upstreams = configs.map(|config| {
-        let handle = board.seat(&config.name, "stdio");
+        let handle = board.add(&config.name, "stdio");
         let upstream = Upstream::new(config, handle, Arc::new(|_| ()));
         upstream.share_starts(&starts);
         upstream.keep_alive(&tasks);
@@ -94,7 +94,7 @@ async fn who_waits_until_it_is_needed_keeps_nobody_from_starting() {
     let (starts, board, tasks) = (StartLimit::new(1), StatusBoard::default(), Tasks::new());
     let upstreams = [Start::Lazy, Start::Manual, Start::Eager].map(|start| {
         let config = Config { start, ..shell(ANSWER) };
-        let handle = board.seat(&config.name, "stdio");
+        let handle = board.add(&config.name, "stdio");
         let upstream = Upstream::new(config, handle, Arc::new(|_| ()));
         upstream.share_starts(&starts);
         upstream.keep_alive(&tasks);

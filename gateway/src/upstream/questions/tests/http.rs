@@ -30,7 +30,7 @@ fn plain(seen: &Seen) -> Option<String> {
 
 async fn ready(config: Config) -> (Upstream, Tasks) {
     let (board, tasks) = (StatusBoard::default(), Tasks::new());
-    let handle = board.seat(&config.name, "http");
+    let handle = board.add(&config.name, "http");
     let upstream = Upstream::new(config, handle, Arc::new(|_| ()));
     upstream.keep_alive(&tasks);
     let mut changes = board.changes();

@@ -121,7 +121,7 @@ impl HttpClient {
 
     /// Closes every connection, for good.
     pub(crate) fn close(&self) {
-        self.lives.end_for_good("stopping");
+        self.lives.end_for_good("upstream stopping");
         self.beside.clear();
     }
 }

@@ -126,7 +126,7 @@ impl HttpExchange {
                 () = drive => {}
                 () = over.cancelled() => {}
                 () = tasks.ending() => {
-                    slot.finish(Arrival::Lost(Lost::Unknown("stopping".into())));
+                    slot.finish(Arrival::Lost(Lost::Unknown("upstream stopping".into())));
                 }
             }
         });

@@ -1,6 +1,6 @@
 //! One attempt of a request, from the breaker's verdict to its outcome; and what outcomes say of the upstream.
 
-use super::restraint::{Verdict, seconds};
+use super::verdict::{Verdict, seconds};
 use crate::health::Cause;
 use crate::protocol::frame::message::Body;
 use crate::upstream::status::Condition;

@@ -86,7 +86,7 @@ impl Pool {
                 if let Some(why) = self.dialer.lives().ended(life) {
                     return Err(Lost::Unsent(why));
                 }
-                room.ok_or_else(|| Lost::Unsent("stopping".into()))?
+                room.ok_or_else(|| Lost::Unsent("upstream stopping".into()))?
             }
         };
         loop {
