@@ -87,7 +87,7 @@ pub fn describe() {
     describe_counter!(STDERR, "Lines on a child's stderr");
     describe_counter!(
         FAILURES,
-        "Failures of an upstream that are no protocol violations, by kind: time-outs, broken and refused responses, unread messages"
+        "Failures of an upstream that are no protocol violations, by kind and cause code: time-outs, broken and refused responses, unread messages"
     );
     describe_counter!(LINES_LOST, "Log lines lost because stderr was not read fast enough");
     describe_counter!(VIOLATIONS, "Protocol violations by an upstream, by kind");
@@ -207,8 +207,8 @@ impl Upstream {
 
     /// Counts what failed and breaks no rule of the protocol: `broken`, `unreachable`, `status`, `timeout`, `unread`, `busy`,
     /// `session`, `task_cancelled`, `background_stream`.
-    pub fn failures(&self, kind: &'static str) -> Counter {
-        counter!(FAILURES, "upstream" => self.name.clone(), "kind" => kind)
+    pub fn failures(&self, kind: &'static str, code: &'static str) -> Counter {
+        counter!(FAILURES, "upstream" => self.name.clone(), "kind" => kind, "code" => code)
     }
 
     /// Counts what it sent that the protocol does not allow; `kind` comes from the code, never from a peer.

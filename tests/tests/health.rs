@@ -106,7 +106,9 @@ async fn a_remote_upstream_that_fails_again_and_again_is_left_alone_and_shown() 
     for _ in 0..3 {
         assert!(stage.client.call("frail__tool_error", "{}").await.message().contains("500"));
     }
-    stage.gateway.says(&["frail", "failed 3 times in a row"]).await;
+    stage.gateway.says(&["frail", "failed 3 times in a row", "breaker_open"]).await;
+    let failures = "trunkline_upstream_failures_total{upstream=\"frail\",kind=\"status\",code=\"http_status\"} 3";
+    stage.gateway.look_until("/metrics", "each has its code", |page| page.contains(failures)).await;
     // Once its time is over any call may try.
     let works = || async {
         let answer = stage.client.call("frail__echo", "{}").await;

@@ -36,7 +36,12 @@ async fn upstreams_are_listed_and_one_is_described() {
     let json = text(&look(&["status", "up", "--json"], &gateway).await.stdout);
     assert!(json.contains("\"state\": \"ready\""), "{json}");
     let all = text(&look(&["ls", "--json"], &gateway).await.stdout);
-    assert!(all.contains("\"upstreams\""), "{all}");
+    let all: serde_json::Value = serde_json::from_str(&all).expect("it is JSON");
+    let ill = all["upstreams"].as_array().and_then(|rows| rows.iter().find(|row| row["name"] == "ill"));
+    let ill = ill.expect("both upstreams are listed");
+    assert_eq!((&ill["code"], &ill["last_error"]["code"]), (&"command_not_found".into(), &"command_not_found".into()));
+    let (cause, advice) = (ill["cause"].as_str().unwrap_or_default(), ill["advice"].as_str().unwrap_or_default());
+    assert!(!advice.is_empty() && cause.ends_with(advice) && cause.contains("/no/such/command"), "{ill}");
     let unknown = look(&["status", "nobody"], &gateway).await;
     assert_eq!(unknown.status.code(), Some(1));
     assert!(text(&unknown.stderr).contains("it has up, ill"), "{}", text(&unknown.stderr));
@@ -61,6 +66,11 @@ async fn what_was_last_wrong_is_told_when_it_is_well_again() {
     let row: serde_json::Value = serde_json::from_str(&json).expect("it is JSON");
     assert!(row["uptime_seconds"].is_u64() && row["era"] == "handshake" && row["downtime_seconds"].is_null(), "{json}");
     assert!(row["last_error"]["ago_seconds"].is_u64() && row["restarted_for"] == "crash", "{json}");
+    assert_eq!(
+        (&row["last_error"]["code"], &row["last_error"]["code_number"]),
+        (&"killed".into(), &9.into()),
+        "{json}"
+    );
     let metrics = gateway.look("/metrics").await;
     let metrics = text(&metrics.body);
     assert!(metrics.contains(&format!("trunkline_upstream_pid{{upstream=\"up\"}} {second}")), "{metrics}");

@@ -28,8 +28,8 @@ struct Row<'a> {
     restarted_for: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     last_error: Option<Error<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    cause: Option<&'a str>,
+    #[serde(flatten)]
+    cause: Option<Why<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     retry_in_seconds: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -53,8 +53,26 @@ struct Row<'a> {
 /// What was last wrong with an upstream, though it may be over.
 #[derive(Serialize)]
 struct Error<'a> {
-    cause: &'a str,
+    #[serde(flatten)]
+    cause: Why<'a>,
     ago_seconds: u64,
+}
+
+/// A cause in words, and the same as data.
+#[derive(Serialize)]
+struct Why<'a> {
+    cause: Cow<'a, str>,
+    code: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    code_number: Option<i64>,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    advice: &'a str,
+}
+
+impl<'a> From<&'a Cause> for Why<'a> {
+    fn from(cause: &'a Cause) -> Self {
+        Self { cause: cause.full(), code: cause.code().as_str(), code_number: cause.number(), advice: cause.advice() }
+    }
 }
 
 #[derive(Serialize)]
@@ -148,8 +166,8 @@ fn row(health: &Health) -> Row<'_> {
         last_error: health
             .last_error
             .as_ref()
-            .map(|error| Error { cause: error.cause.full(), ago_seconds: error.at.elapsed().as_secs() }),
-        cause: health.cause.as_ref().map(Cause::full),
+            .map(|error| Error { cause: (&error.cause).into(), ago_seconds: error.at.elapsed().as_secs() }),
+        cause: health.cause.as_ref().map(Why::from),
         retry_in_seconds: retry_in(health),
         pid: health.pid,
         revision: health.revision,
@@ -241,10 +259,10 @@ fn past(health: &Health, out: &mut String) -> std::fmt::Result {
         write!(out, "  {} {noun}{reason}", health.restarts)?;
     }
     if let Some(cause) = &health.cause {
-        write!(out, "  {}", visible(cause.full()))?;
+        write!(out, "  {}", visible(&cause.full()))?;
     }
     if let Some(error) = health.last_error.as_ref().filter(|error| health.cause.as_ref() != Some(&error.cause)) {
-        write!(out, "  last error {} s ago: {}", error.at.elapsed().as_secs(), visible(error.cause.full()))?;
+        write!(out, "  last error {} s ago: {}", error.at.elapsed().as_secs(), visible(&error.cause.full()))?;
     }
     if let Some(seconds) = retry_in(health) {
         write!(out, "  next try in {seconds} s")?;
@@ -264,7 +282,7 @@ fn past(health: &Health, out: &mut String) -> std::fmt::Result {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::health::StatusBoard;
+    use crate::health::{CauseCode, StatusBoard};
     use std::time::Duration;
     use tokio::time::Instant;
 
@@ -276,10 +294,11 @@ mod tests {
             health.pid = Some(71);
             health.remarks = [("tools", "its list is cut".to_owned())].into();
         });
+        let refused = Cause::new(CauseCode::HttpStatus(503), "refused\u{1b}[2J").advise("wait");
         let ill = board.add(&"ill".into(), "http");
         ill.update(|health| {
             (health.state, health.restarts) = (State::Degraded, 2);
-            (health.cause, health.restarted_for) = (Some("refused\u{1b}[2J".into()), Some("lost"));
+            (health.cause, health.restarted_for) = (Some(refused.clone()), Some("lost"));
             health.stderr = vec!["first".into(), "last".into()];
         });
         let again = board.add(&"again".into(), "stdio");
@@ -298,7 +317,7 @@ mod tests {
         assert_eq!(
             text(true, &board.snapshot()),
             "ready\nwell   stdio  ready             7 s  3 tools  2025-11-25  pid 71  its list is cut\n\
-             ill    http   backing_off       4 s  2 restarts (the last for lost)  refused\\u{1b}[2J  next try in 1 s  (stderr: last)\n\
+             ill    http   backing_off       4 s  2 restarts (the last for lost)  refused\\u{1b}[2J; wait  next try in 1 s  (stderr: last)\n\
              again  stdio  ready             4 s  1 restart  last error 7 s ago: it exited\n\
              many   stdio  starting          7 s  2 instances  3 in flight  1 queued\n  \
                1 session 1  stdio  ready             7 s\n  2 laptop  stdio  starting          7 s  1 in flight\n"
@@ -315,9 +334,11 @@ mod tests {
         assert_eq!(json["upstreams"][0]["remarks"][0], "its list is cut");
         assert_eq!(json["upstreams"][1]["stderr"][0], "first");
         assert_eq!(json["upstreams"][1]["since_seconds"], 4);
+        let why = ["cause", "code", "code_number", "advice"].map(|key| json["upstreams"][1][key].to_string());
+        assert_eq!(why, ["\"refused\\u001b[2J; wait\"", "\"http_status\"", "503", "\"wait\""]);
         let of_ill = ["downtime_seconds", "retry_in_seconds", "restarted_for"].map(|key| &json["upstreams"][1][key]);
         assert_eq!(of_ill, [&serde_json::json!(4), &serde_json::json!(1), &serde_json::json!("lost")]);
-        let error = serde_json::json!({ "cause": "it exited", "ago_seconds": 7 });
+        let error = serde_json::json!({ "cause": "it exited", "code": "unknown", "ago_seconds": 7 });
         assert_eq!((&json["upstreams"][2]["last_error"], &json["upstreams"][2]["uptime_seconds"]), (&error, &4.into()));
         assert_eq!(json["upstreams"][0]["era"], "handshake");
         assert_eq!(json["upstreams"][3]["calls"], serde_json::json!({ "in_flight": 3, "queued": 1 }));

@@ -5,8 +5,10 @@
 mod board;
 // What is known of one upstream: where it stands, since when and why, and what was last wrong with it.
 pub mod row;
-// Why something happened.
+// Why something happened: a code, our words, those of others, and what the operator does next.
 mod cause;
+// The kinds of causes, as programs tell them apart.
+mod code;
 // What a person orders an upstream to do, until its supervisor has done it.
 mod orders;
 // How much an upstream has to do: counted as it happens, read by whoever shows it.
@@ -16,5 +18,6 @@ pub mod chain;
 
 pub use board::{StatusBoard, StatusHandle};
 pub use cause::Cause;
+pub use code::CauseCode;
 pub use orders::{NotOrdered, Order, Ordered};
 pub use traffic::Traffic;

@@ -200,7 +200,7 @@ mod tests {
             tokio::time::advance(Duration::from_secs(10)).await;
             let seconds = |time: Option<Duration>| time.map(|time| time.as_secs());
             let error =
-                health.last_error.as_ref().map(|error| (error.cause.full().to_owned(), error.at.elapsed().as_secs()));
+                health.last_error.as_ref().map(|error| (error.cause.full().into_owned(), error.at.elapsed().as_secs()));
             (seconds(health.uptime()), seconds(health.downtime()), health.since.elapsed().as_secs(), error)
         };
         let error = |cause: &str, ago| Some((cause.to_owned(), ago));

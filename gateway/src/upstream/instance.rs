@@ -16,7 +16,7 @@ use super::transport::events::{IncomingRequest, LinkEvents};
 use super::transport::questions::Asker;
 use super::transport::stdio::Children;
 use crate::call::LogLevel;
-use crate::health::{Cause, StatusHandle};
+use crate::health::{Cause, CauseCode, StatusHandle};
 use crate::memory::budget::Budget;
 use crate::protocol::frame::Method;
 use crate::protocol::meta;
@@ -170,8 +170,8 @@ impl LinkEvents for Instance {
         self.status.violated(kind, detail);
     }
 
-    fn failed(&self, kind: &'static str, why: &dyn std::fmt::Display) {
-        self.status.failed(kind, why);
+    fn failed(&self, kind: &'static str, code: CauseCode, why: &dyn std::fmt::Display) {
+        self.status.failed(kind, code, why);
     }
 
     fn suspect(&self, cause: &str) {

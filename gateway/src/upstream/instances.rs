@@ -10,6 +10,7 @@ use crate::call::caller::{Caller, ClientSession, Principal};
 use crate::call::refusal::Refusal;
 use crate::call::reply::{Ending, Guard};
 use crate::call::share::Share;
+use crate::health::CauseCode;
 use crate::runtime::Tasks;
 use crate::runtime::timer::late::passed;
 use std::collections::HashMap;
@@ -88,7 +89,7 @@ impl Instances {
                     config.sharing,
                 );
                 drop(table);
-                self.primary.status.failed("busy", &refusal.message);
+                self.primary.status.failed("busy", CauseCode::QueueFull, &refusal.message);
                 return Err(refusal);
             }
             let entry = self.make(&mut table, call);

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::health::row::{Health, State};
-use crate::health::{Cause, StatusBoard};
+use crate::health::{Cause, CauseCode, StatusBoard};
 use crate::telemetry::logging::{self, say};
 
 use super::lines;
@@ -13,9 +13,20 @@ use super::lines::News;
 /// What was last shown of each upstream.
 #[derive(Default)]
 struct Shown {
-    last: HashMap<Arc<str>, String>,
+    last: HashMap<Arc<str>, Key>,
     /// The last sum that was shown.
     summary: Option<Summary>,
+}
+
+/// What a line about an upstream is recognised by. Counts, times and the words of others make no other failure.
+#[derive(Clone, PartialEq, Eq)]
+enum Key {
+    /// It can be used, and has so many tools.
+    Usable(usize),
+    /// It is awaited.
+    Starting,
+    /// It is in this state, for a reason of these kinds.
+    Said(State, Vec<CauseCode>),
 }
 
 /// How many tools of how many upstreams can be used.
@@ -84,8 +95,9 @@ impl Shown {
 }
 
 /// What is to be shown, and what it is recognised by: a retry that fails alike is no news.
-fn describe(health: &Health, width: usize) -> Option<(String, String)> {
+fn describe(health: &Health, width: usize) -> Option<(Key, String)> {
     let state = health.state;
+    let cause = health.cause.as_ref().map(Cause::full);
     let said = |cause| News::Said { cause, retry: None };
     let news = match state {
         State::Ready => News::Usable {
@@ -93,22 +105,21 @@ fn describe(health: &Health, width: usize) -> Option<(String, String)> {
             after: health.started_in.unwrap_or_default(),
         },
         State::BackingOff | State::Failed => News::Said {
-            cause: health.cause.as_ref().map_or("unknown", Cause::full),
+            cause: cause.as_deref().unwrap_or("unknown"),
             retry: health.retry_at.map(|at| at.saturating_duration_since(tokio::time::Instant::now())),
         },
         State::Idle => said("starts on the first request"),
         // What comes of it is shown when it has ended; the log says where that takes long.
         State::Stopping => return None,
         // Of one that starts there may be nothing to say yet; and at the end all are stopped, and nobody asks why.
-        State::Starting | State::Degraded | State::Stopped => said(health.cause.as_ref()?.full()),
+        State::Starting | State::Degraded | State::Stopped => said(cause.as_deref()?),
     };
     let key = match &news {
-        News::Usable { tools, .. } => format!("ready {tools}"),
-        News::Said { .. } if state == State::Starting => "starting".to_owned(),
-        // Counts, times and the words of others make no other failure.
+        News::Usable { tools, .. } => Key::Usable(*tools),
+        News::Said { .. } if state == State::Starting => Key::Starting,
         News::Said { .. } => {
-            let class = health.cause.as_ref().map(Cause::class);
-            format!("{} {}", state.as_str(), class.unwrap_or_default())
+            let codes = health.cause.as_ref().map(|cause| cause.codes().to_vec());
+            Key::Said(state, codes.unwrap_or_default())
         }
     };
     Some((key, lines::upstream(&health.name, health.transport, width, state, news)))

@@ -1,8 +1,8 @@
 //! What is said of a name or URI that only upstreams can own that were never seen: not that it is unknown, which nobody knows.
 
 use crate::call::refusal::{Reason, Refusal};
-use crate::health::Cause;
 use crate::health::row::State;
+use crate::health::{Cause, CauseCode};
 use crate::protocol::frame::Method;
 use crate::router::catalog::Member;
 use crate::router::catalog::snapshot::Catalog;
@@ -29,7 +29,7 @@ pub(crate) fn refusal(catalog: &Catalog, owners: impl Iterator<Item = usize>, me
         let refusal = Refusal::of_upstream(Reason::Unavailable, upstream, told(&cause.public()));
         // Only a person starts it.
         let refusal = Refusal { is_retriable: only.owner.state() != State::Stopped, ..refusal };
-        return if cause.is_public() { refusal } else { refusal.for_operator(told(cause.full())) };
+        return if cause.is_public() { refusal } else { refusal.for_operator(told(&cause.full())) };
     }
     let stand = |member: &&Member| format!("`{}` ({})", member.owner.name(), member.owner.state().as_str());
     let mut all: Vec<_> = owners.iter().take(NAMED_MAX).map(stand).collect();
@@ -42,5 +42,8 @@ pub(crate) fn refusal(catalog: &Catalog, owners: impl Iterator<Item = usize>, me
 }
 
 fn cause(member: &Member) -> Cause {
-    member.owner.cause().unwrap_or_else(|| format!("it is {}", member.owner.state().as_str()).into())
+    member
+        .owner
+        .cause()
+        .unwrap_or_else(|| Cause::new(CauseCode::Unknown, format!("it is {}", member.owner.state().as_str())))
 }

@@ -6,7 +6,7 @@ use super::waiter;
 use super::waiter::{Sent, Wait, WaitingFor};
 use crate::call::Call;
 use crate::call::share::Share;
-use crate::health::Cause;
+use crate::health::{Cause, CauseCode};
 use crate::upstream::peer::Peer;
 use crate::upstream::transport::exchange::Lost;
 use arc_swap::ArcSwapOption;
@@ -132,11 +132,11 @@ impl Gate {
         };
         match (wait_for, self.places.most()) {
             (WaitingFor::Place, Some(most)) => {
-                format!("busy: {most} calls running (`max_concurrency`), {waits} (`queue`); raise either")
+                let said = format!("busy: {most} calls running (`max_concurrency`), {waits} (`queue`)");
+                Cause::new(CauseCode::QueueFull, said).advise("raise either")
             }
-            _ => format!("still starting, {waits} (`queue`, can be raised)"),
+            _ => Cause::new(CauseCode::QueueFull, format!("still starting, {waits} (`queue`, can be raised)")),
         }
-        .into()
     }
 
     /// The peer that is live now.

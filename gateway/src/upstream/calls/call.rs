@@ -6,6 +6,7 @@ use super::failure::{CallFailure, fail, shut_out, unavailable};
 use super::outcome;
 use crate::call::Call;
 use crate::call::reply::{Event, Outcome, Source, Step};
+use crate::health::{Cause, CauseCode};
 use crate::protocol::capabilities::Capabilities;
 use crate::protocol::frame::Method;
 use crate::protocol::frame::message::Body;
@@ -247,8 +248,8 @@ impl CallSource {
             }
             Some(UNSUPPORTED_REVISION) => {
                 let Stage::Sent(sent) = &self.stage else { return None };
-                let why = Retired::Revision("it no longer speaks the revision".into());
-                self.instance.admission.gate.retire(&sent.peer, why);
+                let why = Cause::new(CauseCode::RevisionUnsupported, "it no longer speaks the revision");
+                self.instance.admission.gate.retire(&sent.peer, Retired::Revision(why));
                 Some(self.again())
             }
             _ => None,
@@ -313,7 +314,7 @@ impl CallSource {
             Stage::Sent(_) if was_taken_back => CallFailure::NotTaken(limit),
             Stage::Folding(_) if limit.key.is_empty() => {
                 let why = format!("no part of its result came for {} s", limit.time.as_secs_f32());
-                CallFailure::Incomplete(why.into())
+                CallFailure::Incomplete(Cause::new(CauseCode::ResponseIncomplete, why))
             }
             Stage::Sent(_) | Stage::Folding(_) => CallFailure::Timeout(limit),
             Stage::Waiting(_, WaitingFor::Place) => CallFailure::Waited(limit),

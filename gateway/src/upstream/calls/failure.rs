@@ -4,7 +4,7 @@ use super::messages;
 use super::messages::Passed;
 use crate::call::Call;
 use crate::call::refusal::{Reason, Refusal};
-use crate::health::Cause;
+use crate::health::{Cause, CauseCode};
 use crate::upstream::admission::Demand;
 use crate::upstream::config::Config;
 use crate::upstream::status::Status;
@@ -37,14 +37,14 @@ pub(crate) fn fail(config: &Config, status: &Status, call: &Call, failure: CallF
     let upstream = &config.name;
     match failure {
         CallFailure::Lost(lost) => messages::lost(upstream, call, lost),
-        CallFailure::BadAnswer(why) => messages::bad_answer(upstream, call, why),
+        CallFailure::BadAnswer(why) => messages::bad_answer(upstream, call, &why),
         CallFailure::Incomplete(why) => messages::lost(upstream, call, &Lost::Unknown(why)),
         CallFailure::Timeout(limit) => messages::timeout(upstream, call, limit),
         CallFailure::NotTaken(limit) => messages::not_taken(upstream, call, limit, config.is_http()),
         CallFailure::Waited(limit) => messages::waited(upstream, call, limit),
         CallFailure::NoSession => {
             let why = "a session for clients that can be asked what this one can was not opened in time; try again";
-            messages::unavailable(upstream, call, &why.into(), None)
+            messages::unavailable(upstream, call, &Cause::new(CauseCode::TimedOut, why), None)
         }
         CallFailure::TaskCancelled => {
             let what = messages::what(call);
@@ -80,19 +80,25 @@ fn report(config: &Config, status: &Status, call: &Call, failure: &CallFailure<'
     };
     match failure {
         CallFailure::BadAnswer(why) => status.violated("bad_answer", &format_args!("{what}: {}", why.full())),
-        CallFailure::Timeout(limit) => status.failed("timeout", &format_args!("no answer to {what} {}", within(limit))),
+        CallFailure::Timeout(limit) => {
+            status.failed("timeout", CauseCode::TimedOut, &format_args!("no answer to {what} {}", within(limit)))
+        }
         CallFailure::NotTaken(limit) => {
-            status.failed("unread", &format_args!("{what} was not taken {}", within(limit)))
+            status.failed("unread", CauseCode::InputNotRead, &format_args!("{what} was not taken {}", within(limit)))
         }
         CallFailure::Waited(limit) => {
             let most = config.max_concurrency.unwrap_or_default();
             let why = format_args!("{what} waited behind {most} others and was not sent {}", within(limit));
-            status.failed("busy", &why);
+            status.failed("busy", CauseCode::QueueFull, &why);
         }
-        CallFailure::Incomplete(why) => status.failed("broken", &format_args!("{what}: {}", why.full())),
-        CallFailure::NoSession => status.failed("session", &format_args!("no session was opened in time for {what}")),
-        CallFailure::TaskCancelled => status.failed("task_cancelled", &format_args!("the task of {what}")),
-        CallFailure::Lost(Lost::Busy(why)) => status.failed("busy", &why.full()),
+        CallFailure::Incomplete(why) => status.failed("broken", why.code(), &format_args!("{what}: {}", why.full())),
+        CallFailure::NoSession => {
+            status.failed("session", CauseCode::TimedOut, &format_args!("no session was opened in time for {what}"));
+        }
+        CallFailure::TaskCancelled => {
+            status.failed("task_cancelled", CauseCode::TaskCancelled, &format_args!("the task of {what}"));
+        }
+        CallFailure::Lost(Lost::Busy(why)) => status.failed("busy", why.code(), &why.full()),
         CallFailure::Lost(_) => {}
     }
 }

@@ -7,7 +7,6 @@ use crate::protocol::json;
 use crate::protocol::value::Key;
 use crate::upstream::config::Sharing;
 use crate::upstream::transport::exchange::Lost;
-use crate::upstream::transport::http::advice;
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
@@ -49,13 +48,13 @@ pub(crate) fn name(call: &Call) -> Option<Cow<'_, str>> {
 /// what another client sent, or a secret: it stays with those who run the gateway, and it is said where they find it.
 pub(crate) fn because(reason: Reason, upstream: &Arc<str>, cause: &Cause, say: impl Fn(&str) -> String) -> Refusal {
     if cause.is_public() {
-        return Refusal::of_upstream(reason, upstream, say(cause.full()));
+        return Refusal::of_upstream(reason, upstream, say(&cause.full()));
     }
     let short = format!(
         "{} (the gateway's log has more; so has `trunkline status {upstream}` where `trunkline serve` runs)",
-        cause.public()
+        cause.own_words()
     );
-    Refusal::of_upstream(reason, upstream, say(&short)).for_operator(say(cause.full()))
+    Refusal::of_upstream(reason, upstream, say(&cause.advised(short.into()))).for_operator(say(&cause.full()))
 }
 
 /// A call that has no answer.
@@ -94,11 +93,7 @@ pub(crate) fn lost(upstream: &Arc<str>, call: &Call, lost: &Lost) -> Refusal {
             let has_failed = class.is_failure() && refusal.retry_after.is_none();
             because(reason, upstream, &refusal.text, |cause| match has_failed {
                 true => format!("upstream `{upstream}` failed at {what}: {cause}{then}"),
-                false => format!(
-                    "upstream `{upstream}` refused {what}: {cause}{}{}{then}",
-                    advice(refusal.status),
-                    pause(refusal.retry_after)
-                ),
+                false => format!("upstream `{upstream}` refused {what}: {cause}{}{then}", pause(refusal.retry_after)),
             })
         }
     }
@@ -183,9 +178,9 @@ pub(crate) fn not_taken(upstream: &Arc<str>, call: &Call, limit: Passed, is_http
 }
 
 /// An answer that the protocol does not allow.
-pub(crate) fn bad_answer(upstream: &Arc<str>, call: &Call, why: impl Into<Cause>) -> Refusal {
+pub(crate) fn bad_answer(upstream: &Arc<str>, call: &Call, why: &Cause) -> Refusal {
     let what = what(call);
-    because(Reason::BadAnswer, upstream, &why.into(), |why| {
+    because(Reason::BadAnswer, upstream, why, |why| {
         format!("upstream `{upstream}` answered {what} against the protocol: {why}")
     })
 }
@@ -242,7 +237,7 @@ mod tests {
         let call = made(Revision::V2025_11_25, Method::ToolsCall, r#"{"name":"x"}"#);
         let told = |status, pause: Option<u64>| {
             let retry_after = pause.map(Duration::from_secs);
-            let refusal = HttpStatusError { status, text: format!("HTTP {status}").into(), retry_after };
+            let refusal = HttpStatusError::new(status, Cause::from(&*format!("HTTP {status}")), retry_after);
             lost(&"a".into(), &call, &Lost::Status(refusal))
         };
         for status in [500, 502, 503, 504] {

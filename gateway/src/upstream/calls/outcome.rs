@@ -2,7 +2,7 @@
 
 use crate::call::Call;
 use crate::call::reply::{Failure, Outcome};
-use crate::health::Cause;
+use crate::health::{Cause, CauseCode};
 use crate::protocol::capabilities::unknown_extensions;
 use crate::protocol::frame::Method;
 use crate::protocol::frame::message::Body;
@@ -22,16 +22,22 @@ pub(crate) fn outcome(call: &Call, body: Body, revision: Revision) -> Result<Out
     if let Body::Result(result) = &body
         && let Some(double) = result.doubled()
     {
-        return Err(double.of("result").into());
+        return Err(invalid(double.of("result")));
     }
     match body {
         Body::Result(result) if revision.is_modern() => modern(call, result),
-        Body::Result(result) if is_unasked_task(call, &result) => Err("it made a task, and none was asked for".into()),
+        Body::Result(result) if is_unasked_task(call, &result) => {
+            Err(invalid("it made a task, and none was asked for"))
+        }
         Body::Result(result) => Ok(Outcome::Complete(result)),
         Body::Error(raw) => error(RpcError::from_raw(raw), revision),
-        Body::Odd(_) => Err("the result is not an object".into()),
-        Body::Neither => Err("it has both a result and an error, or neither".into()),
+        Body::Odd(_) => Err(invalid("the result is not an object")),
+        Body::Neither => Err(invalid("it has both a result and an error, or neither")),
     }
+}
+
+fn invalid(why: impl Into<String>) -> Cause {
+    Cause::new(CauseCode::ResponseInvalid, why)
 }
 
 /// Whether a handshake upstream gives a task to who asked for a result: its caller could not read it.
@@ -46,7 +52,7 @@ fn error(error: RpcError, revision: Revision) -> Result<Outcome, Cause> {
     match error.code() {
         // They speak of the hop between the upstream and us, and would mislead the caller.
         Some(HEADER_MISMATCH | UNSUPPORTED_REVISION) if revision.is_modern() => {
-            Err(Cause::from("it refused what this gateway sent").foreign(&format!(": {}", refused(&error).full())))
+            Err(invalid("it refused what this gateway sent").foreign(&format!(": {}", refused(&error).full())))
         }
         // It is the upstream's to say; what is ours to keep is not.
         _ => Ok(Outcome::Error(Failure::Upstream(without_secrets(error)))),
@@ -84,6 +90,6 @@ fn modern(call: &Call, result: Object) -> Result<Outcome, Cause> {
         {
             Outcome::Complete(result)
         }
-        _ => return Err("the result is of a type that is not known".into()),
+        _ => return Err(invalid("the result is of a type that is not known")),
     })
 }

@@ -1,7 +1,7 @@
 //! Sends each call in the session it belongs to; opens sessions beside the primary one, and keeps them while they are needed.
 
 use crate::call::Call;
-use crate::health::Cause;
+use crate::health::{Cause, CauseCode};
 use crate::protocol::capabilities::beyond::Declared;
 use crate::protocol::revision::Revision;
 use crate::runtime::Tasks;
@@ -111,7 +111,7 @@ fn give_up(instance: &Instance, session: &Arc<CallSession>, why: Unopened) {
     let waiting = match why {
         Unopened::NotNow(cause) => {
             let text = "no session could be opened for callers with these capabilities";
-            tracing::debug!(upstream, wanted, cause = cause.full(), "{text}");
+            tracing::debug!(upstream, wanted, cause = &*cause.full(), "{text}");
             sessions.remove(session);
             return session.gate.shut(&cause);
         }
@@ -119,7 +119,7 @@ fn give_up(instance: &Instance, session: &Arc<CallSession>, why: Unopened) {
             if sessions.refuse() {
                 let text =
                     "the upstream bears no second session, so one is for all clients, whatever they can be asked";
-                tracing::info!(upstream, cause = cause.full(), "{text}");
+                tracing::info!(upstream, cause = &*cause.full(), "{text}");
             }
             sessions.remove(session);
             session.gate.clear(&cause)
@@ -154,8 +154,10 @@ async fn keep(instance: Arc<Instance>, session: Arc<CallSession>, wire: Arc<Http
             () = tasks.ending() => break,
             opened = within(limit, open(&link, &session.set)) => opened,
         };
-        let late =
-            || Err(Unopened::Refused(format!("no answer to `initialize` within {} s", limit.as_secs_f32()).into()));
+        let late = || {
+            let said = format!("no answer to `initialize` within {} s", limit.as_secs_f32());
+            Err(Unopened::Refused(Cause::new(CauseCode::TimedOut, said)))
+        };
         let peer = match opened.unwrap_or_else(|_| late()) {
             Ok(peer) => Arc::new(peer),
             Err(why) => return give_up(&instance, &session, why),
@@ -175,14 +177,14 @@ async fn keep(instance: Arc<Instance>, session: Arc<CallSession>, wire: Arc<Http
                 // The primary one may be gone as well.
                 instance.offering.reads.mark(ListKinds::ALL);
                 if lost_early == 2 {
-                    let why = "it lost it again and again";
-                    return give_up(&instance, &session, Unopened::Refused(why.into()));
+                    let why = Cause::new(CauseCode::SessionLost, "it lost it again and again");
+                    return give_up(&instance, &session, Unopened::Refused(why));
                 }
             }
         }
     }
     instance.admission.sessions.remove(&session);
-    session.gate.shut(&"its session was closed".into());
+    session.gate.shut(&Cause::new(CauseCode::SessionLost, "its session was closed"));
 }
 
 /// One life of a session, from when it was opened.

@@ -3,7 +3,7 @@
 
 mod folded;
 
-use crate::health::Cause;
+use crate::health::{Cause, CauseCode};
 use crate::memory::account::Kind;
 use crate::memory::budget::{Budget, Charge};
 use crate::protocol::frame::Method;
@@ -268,7 +268,7 @@ impl Stream {
 
     fn give_up(&mut self, why: &str) {
         (self.folded, self.charge) = Default::default();
-        self.broken = Some(why.into());
+        self.broken = Some(Cause::new(CauseCode::ResponseIncomplete, why));
     }
 
     fn next_note(&mut self) -> Option<(u64, Bytes)> {
@@ -320,7 +320,10 @@ impl Folding {
     fn next(&self, cx: &mut Context<'_>) -> Option<Fold> {
         let mut streams = self.chunks.lock();
         let Some(stream) = streams.iter_mut().find(|stream| stream.id == self.id) else {
-            return Some(Fold::Broken("another result of the same name came between".into()));
+            return Some(Fold::Broken(Cause::new(
+                CauseCode::ResponseIncomplete,
+                "another result of the same name came between",
+            )));
         };
         let next = stream.next(&self.head, self.begun_at);
         if next.is_none() {

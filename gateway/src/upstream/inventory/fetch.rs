@@ -126,7 +126,7 @@ impl Reader<'_> {
                 let cause = trouble.cause();
                 if self.took(kind, Some(cause.clone())) {
                     let text = "list could not be read; retrying, the last known list stays";
-                    tracing::warn!(upstream, method, trouble = cause.full(), "{text}");
+                    tracing::warn!(upstream, method, trouble = &*cause.full(), "{text}");
                 }
                 Ok(if items.kept.is_empty() { before.cloned().unwrap_or_default() } else { items.kept })
             }

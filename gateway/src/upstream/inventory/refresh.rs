@@ -4,8 +4,8 @@ use super::contents::Inventory;
 use super::fetch;
 use super::offering::Offering;
 use super::schedule::{ListKinds, ReadPace, ReadSchedule};
-use crate::health::Cause;
 use crate::health::row::State;
+use crate::health::{Cause, CauseCode};
 use crate::metrics;
 use crate::runtime::timer::late::within;
 use crate::upstream::config::Config;
@@ -79,7 +79,7 @@ async fn first<T>(status: &Status, reads: &ReadSchedule, reading: impl Future<Ou
     if let Ok(read) = within(FIRST_WAIT, reading.as_mut()).await {
         return read;
     }
-    let cause = Cause::from(format!("connected, but no answer to {} yet", reads.awaited()));
+    let cause = Cause::new(CauseCode::ListPending, format!("connected, but no answer to {} yet", reads.awaited()));
     let mut is_shown = false;
     status.handle.update(|health| {
         is_shown = health.state == State::Starting;
@@ -88,8 +88,9 @@ async fn first<T>(status: &Status, reads: &ReadSchedule, reading: impl Future<Ou
         }
     });
     if is_shown {
-        let (upstream, instance, cause) = (&*status.name, status.number, cause.full());
-        tracing::warn!(target: metrics::UPSTREAM_STATE, upstream, instance, state = "starting", cause, "upstream slow to start");
+        let (upstream, instance, cause_code) = (&*status.name, status.number, cause.code().as_str());
+        let cause = &*cause.full();
+        tracing::warn!(target: metrics::UPSTREAM_STATE, upstream, instance, state = "starting", cause, cause_code, "upstream slow to start");
     }
     reading.await
 }

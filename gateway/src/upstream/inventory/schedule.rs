@@ -1,7 +1,7 @@
 //! When the inventory is read again: at once when it is told to have changed, joined and slower when that does not end.
 
 use super::freshness::Fresh;
-use crate::health::Cause;
+use crate::health::{Cause, CauseCode};
 use crate::protocol::frame::Method;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -156,9 +156,7 @@ impl ReadSchedule {
     pub(crate) fn failing(&self) -> Option<(ListKinds, Cause)> {
         let failed = self.failed();
         let kinds = failed.values().fold(0, |all, (kinds, _)| all | kinds.0);
-        let told = failed
-            .iter()
-            .map(|(list, (_, why))| Cause::from(format!("`{list}` could not be read (")).then(why).own(")"));
+        let told = failed.iter().map(|(list, (_, why))| unreadable(list).then(why).own(")"));
         told.reduce(|before, next| before.own(", ").then(&next)).map(|why| (ListKinds(kinds), why))
     }
 
@@ -173,6 +171,10 @@ impl ReadSchedule {
         }
         tokio::time::sleep_until(pace.next).await;
     }
+}
+
+fn unreadable(list: &str) -> Cause {
+    Cause::new(CauseCode::ListUnreadable, format!("`{list}` could not be read ("))
 }
 
 /// How soon a next read may follow: an upstream that announces what did not change is read ever more slowly.

@@ -1,11 +1,11 @@
 //! Why an upstream did not come up, or a request of our own was not answered.
 
-use crate::health::Cause;
+use crate::health::{Cause, CauseCode};
 use crate::protocol::frame::rpc_error::RpcError;
 use crate::runtime::aside;
 use crate::secrets::mask;
 use crate::upstream::transport::exchange::Lost;
-use crate::upstream::transport::http::{StatusClass, advice};
+use crate::upstream::transport::http::StatusClass;
 use crate::upstream::transport::stdio::{SpawnFault, printable};
 use std::time::Duration;
 use tokio::time::Instant;
@@ -33,12 +33,12 @@ pub(crate) enum FaultKind {
 }
 
 impl Fault {
-    pub(crate) fn passing(text: impl Into<Cause>) -> Self {
-        Self { text: text.into(), kind: FaultKind::Passing }
+    pub(crate) fn passing(text: Cause) -> Self {
+        Self { text, kind: FaultKind::Passing }
     }
 
-    pub(crate) fn hopeless(text: impl Into<Cause>) -> Self {
-        Self { text: text.into(), kind: FaultKind::Hopeless }
+    pub(crate) fn hopeless(text: Cause) -> Self {
+        Self { text, kind: FaultKind::Hopeless }
     }
 }
 
@@ -61,11 +61,7 @@ impl From<&Lost> for Fault {
             Lost::Barred(until, _) => FaultKind::NotBefore(until.saturating_duration_since(Instant::now())),
             _ => FaultKind::Passing,
         };
-        let what_to_do = match lost {
-            Lost::Status(refusal) => advice(refusal.status),
-            _ => "",
-        };
-        Self { text: lost.text().clone().own(what_to_do), kind }
+        Self { text: lost.text().clone(), kind }
     }
 }
 
@@ -88,8 +84,8 @@ impl Trouble {
         match self {
             Self::Lost(lost) => lost.text().clone(),
             Self::Refused(error) => refused(error),
-            Self::Odd(why) => (*why).into(),
-            Self::Late(limit) => format!("no answer within {} s", limit.as_secs_f32()).into(),
+            Self::Odd(why) => Cause::new(CauseCode::ResponseInvalid, *why),
+            Self::Late(limit) => Cause::new(CauseCode::TimedOut, format!("no answer within {} s", limit.as_secs_f32())),
         }
     }
 }
@@ -97,7 +93,7 @@ impl Trouble {
 /// An upstream's error to a request of our own: its words are for the operator.
 pub(crate) fn refused(error: &RpcError) -> Cause {
     let (code, message) = (error.code().unwrap_or_default(), error.message().unwrap_or_default());
-    Cause::from(format!("error {code}")).foreign(&format!(": {}", in_short(&message)))
+    Cause::new(CauseCode::JsonRpcError(code), format!("error {code}")).foreign(&format!(": {}", in_short(&message)))
 }
 
 /// A foreign text as the operator is shown it: without secrets, which are masked before it is cut.

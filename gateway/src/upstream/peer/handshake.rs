@@ -2,7 +2,7 @@
 
 use super::fault::{Fault, in_short, refused};
 use super::profile::Offer;
-use crate::health::Cause;
+use crate::health::{Cause, CauseCode};
 use crate::protocol::capabilities::beyond::Declared;
 use crate::protocol::frame::message::Body;
 use crate::protocol::frame::rpc_error::RpcError;
@@ -34,29 +34,35 @@ pub(crate) fn read_initialize(answer: &Result<Body, Lost>) -> Result<Offer, Faul
         Ok(Body::Result(result)) => result,
         Ok(Body::Error(raw)) => {
             let error = RpcError::from_raw(raw.clone());
-            return Err(Fault::passing(Cause::from("it refused `initialize` with ").then(&refused(&error))));
+            return Err(Fault::passing(
+                Cause::new(CauseCode::HandshakeRefused, "it refused `initialize` with ").then(&refused(&error)),
+            ));
         }
-        Ok(_) => return Err(Fault::passing("it answered `initialize` without a result object")),
+        Ok(_) => return Err(invalid("it answered `initialize` without a result object")),
         Err(lost) => return Err(lost.into()),
     };
     let Some(date) = result.find("protocolVersion").and_then(json::unquote) else {
-        return Err(Fault::passing("it answered `initialize` without a `protocolVersion`"));
+        return Err(invalid("it answered `initialize` without a `protocolVersion`"));
     };
     let revision = match Revision::parse(&date).or_else(|| dialect_2024_10_07::of(&date)) {
         Some(revision) if !revision.is_modern() => revision,
         Some(revision) => {
             let said = format!("it answered `initialize` with revision {revision}, which has no handshake");
-            return Err(Fault::passing(said));
+            return Err(invalid(said));
         }
         None => return Err(unsupported(&date)),
     };
     Ok(Offer { is_dialect: dialect_2024_10_07::of(&date).is_some(), ..offer(result, revision) })
 }
 
+fn invalid(why: impl Into<String>) -> Fault {
+    Fault::passing(Cause::new(CauseCode::HandshakeInvalid, why))
+}
+
 /// An upstream that speaks none of our revisions. Without its words the sentence has no gap.
 pub(crate) fn unsupported(theirs: &str) -> Fault {
-    let said =
-        Cause::from("it speaks a revision that is not supported here").foreign(&format!(" ({})", in_short(theirs)));
+    let said = Cause::new(CauseCode::RevisionUnsupported, "it speaks a revision that is not supported here")
+        .foreign(&format!(" ({})", in_short(theirs)));
     Fault::hopeless(said.own(&format!("; supported are {}", Revision::in_words())))
 }
 

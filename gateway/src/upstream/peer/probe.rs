@@ -4,6 +4,7 @@ use super::discover::Verdict;
 use super::fault::{Fault, FaultKind};
 use super::profile::{Offer, Peer};
 use super::{discover, handshake};
+use crate::health::{Cause, CauseCode};
 use crate::protocol::capabilities::beyond::Declared;
 use crate::protocol::frame::Method;
 use crate::protocol::frame::message::Body;
@@ -79,7 +80,7 @@ pub(crate) async fn meet(link: &Link, plan: ProbePlan, declares: &Declared) -> R
         match handshake::initialized(link).await {
             Err(lost @ (Lost::Unsent(_) | Lost::Session(_))) => return Err((&lost).into()),
             // Some refuse the notice and work all the same; whoever does not will say so of the next request.
-            Err(lost) => tracing::debug!(cause = lost.text().full(), "the end of the handshake was not taken"),
+            Err(lost) => tracing::debug!(cause = &*lost.text().full(), "the end of the handshake was not taken"),
             Ok(()) => {}
         }
     }
@@ -119,7 +120,10 @@ async fn discover(link: &Link) -> Result<Offer, Fault> {
     let mut exchange = discover::discover(link).map_err(|lost| Fault::from(&lost))?;
     match discover::read_discover(&exchange.answer().await) {
         Verdict::Modern(offer) => Ok(*offer),
-        Verdict::Legacy => Err(Fault::passing("it does not answer `server/discover`, as a stateless upstream must")),
+        Verdict::Legacy => {
+            let said = "it does not answer `server/discover`, as a stateless upstream must";
+            Err(Fault::passing(Cause::new(CauseCode::HandshakeInvalid, said)))
+        }
         Verdict::Foreign(fault) | Verdict::Nothing(fault) => Err(fault),
     }
 }

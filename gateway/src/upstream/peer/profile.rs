@@ -2,6 +2,7 @@
 
 use super::fault::Trouble;
 use crate::call::{Call, LogLevel};
+use crate::health::{Cause, CauseCode};
 use crate::protocol::capabilities::Capabilities;
 use crate::protocol::frame::Method;
 use crate::protocol::frame::message::Body;
@@ -65,7 +66,7 @@ impl Peer {
     pub(crate) fn send(&self, call: &Call, headers: Vec<(HeaderName, HeaderValue)>) -> Result<Exchange, Lost> {
         if self.is_stray(call) {
             let why = "`requestState` is unknown, or is missing beside `inputResponses`: nothing waits for this retry";
-            return Err(Lost::Stray(why.into()));
+            return Err(Lost::Stray(Cause::new(CauseCode::StateUnknown, why)));
         }
         if let Some(level) = call.log_level {
             self.raise_level(level);

@@ -4,7 +4,7 @@
 use super::mark::Mark;
 use super::spawner::spawner;
 use super::sweep;
-use crate::health::Cause;
+use crate::health::{Cause, CauseCode};
 use crate::runtime::Tasks;
 use crate::upstream::transport::pipe::{Pipe, ReadEnd};
 use crate::upstream::transport::stdio::{StderrTail, diagnosis};
@@ -67,14 +67,14 @@ impl Reaper {
                     return self.sweep().await;
                 }
                 let why = match &*self.read_end.borrow() {
-                    Some(ReadEnd::NotMcp(why)) => why.as_str().into(),
-                    Some(ReadEnd::Failed(why)) => self.with_last_words(why),
-                    _ => self.with_last_words("closed its stdout"),
+                    Some(ReadEnd::NotMcp(why)) => Cause::new(CauseCode::NotMcp, why.as_str()),
+                    Some(ReadEnd::Failed(why)) => self.with_last_words(Cause::new(CauseCode::PipeClosed, why.as_str())),
+                    _ => self.with_last_words(Cause::new(CauseCode::PipeClosed, "closed its stdout")),
                 };
                 self.pipe.close(why);
             }
             _ = self.pipe.closed() => {}
-            () = tasks.ending() => self.pipe.close("stopped on request"),
+            () = tasks.ending() => self.pipe.close(Cause::new(CauseCode::StoppedByOrder, "stopped on request")),
         }
         self.stop().await;
     }
@@ -113,8 +113,10 @@ impl Reaper {
         .await;
         let cause = match &*self.read_end.borrow() {
             // Why it ended matters less than why it cannot be used.
-            Some(ReadEnd::NotMcp(why)) => Cause::from(why.as_str()).foreign(&diagnosis::of_stderr(&self.tail.lines())),
-            _ => self.with_last_words(&status.map_or_else(|| "it ended".to_owned(), describe)),
+            Some(ReadEnd::NotMcp(why)) => {
+                Cause::new(CauseCode::NotMcp, why.as_str()).foreign(&diagnosis::of_stderr(&self.tail.lines()))
+            }
+            _ => self.with_last_words(status.map_or_else(|| Cause::new(CauseCode::PipeClosed, "it ended"), describe)),
         };
         self.pipe.close(cause);
     }
@@ -164,8 +166,8 @@ impl Reaper {
         Pid::from_raw(i32::try_from(self.pid).ok()?)
     }
 
-    fn with_last_words(&self, what: &str) -> Cause {
-        Cause::from(what).then(&last_words(&self.pipe, &self.tail))
+    fn with_last_words(&self, what: Cause) -> Cause {
+        what.then(&last_words(&self.pipe, &self.tail))
     }
 }
 
@@ -174,17 +176,24 @@ pub(crate) fn last_words(pipe: &Pipe, tail: &StderrTail) -> Cause {
     pipe.noise.told().foreign(&diagnosis::of_stderr(&tail.lines()))
 }
 
-/// An exit status in words.
-pub(crate) fn describe(status: ExitStatus) -> String {
-    match (status.code(), status.signal()) {
+/// An exit status as a cause.
+fn describe(status: ExitStatus) -> Cause {
+    if let Some(code) = status.code() {
         // So a shell says what ended its own child.
-        (Some(137), _) => "exited with status 137 (SIGKILL)".into(),
-        (Some(143), _) => "exited with status 143 (SIGTERM)".into(),
-        (Some(code), _) => format!("exited with status {code}"),
-        (None, Some(9)) => "killed by SIGKILL".into(),
-        (None, Some(15)) => "terminated by SIGTERM".into(),
-        (None, Some(11)) => "crashed with SIGSEGV".into(),
-        (None, Some(6)) => "aborted with SIGABRT".into(),
-        (None, signal) => format!("ended by signal {}", signal.unwrap_or_default()),
+        let by = match code {
+            137 => " (SIGKILL)",
+            143 => " (SIGTERM)",
+            _ => "",
+        };
+        return Cause::new(CauseCode::Exited(code), format!("exited with status {code}{by}"));
     }
+    let signal = status.signal().unwrap_or_default();
+    let said = match signal {
+        9 => "killed by SIGKILL".to_owned(),
+        15 => "terminated by SIGTERM".to_owned(),
+        11 => "crashed with SIGSEGV".to_owned(),
+        6 => "aborted with SIGABRT".to_owned(),
+        signal => format!("ended by signal {signal}"),
+    };
+    Cause::new(CauseCode::Killed(signal), said)
 }

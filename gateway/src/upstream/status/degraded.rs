@@ -36,6 +36,7 @@ impl Status {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::health::CauseCode;
     use crate::metrics::UPSTREAM_STATE;
     use crate::upstream::tests::rig::{Rig, config};
     use std::sync::atomic::{AtomicUsize, Ordering};
@@ -53,15 +54,18 @@ mod tests {
             let health = rig.board.snapshot().remove(0);
             (health.state, health.cause)
         };
-        let degraded = |cause: &str| (State::Degraded, Some(Cause::from(cause)));
+        let degraded = |causes: &[&str]| {
+            let causes = causes.iter().map(|cause| Cause::from(*cause));
+            (State::Degraded, causes.reduce(|before, next| before.own("; ").then(&next)))
+        };
         rig.instance.status.set_condition(Condition::Resting, Some(&"a pause".into()));
         assert_eq!(shown(), (State::Starting, None));
         rig.instance.status.came_up();
-        assert_eq!(shown(), degraded("a pause"));
+        assert_eq!(shown(), degraded(&["a pause"]));
         rig.instance.status.set_condition(Condition::Silent, Some(&"silence".into()));
-        assert_eq!(shown(), degraded("silence; a pause"));
+        assert_eq!(shown(), degraded(&["silence", "a pause"]));
         rig.instance.status.set_condition(Condition::Silent, None);
-        assert_eq!(shown(), degraded("a pause"));
+        assert_eq!(shown(), degraded(&["a pause"]));
         rig.instance.status.set_condition(Condition::Resting, None);
         assert_eq!(shown(), (State::Ready, None));
         rig.instance.status.transition(State::BackingOff, Some(&"it has ended".into()), None, None);
@@ -132,13 +136,14 @@ mod tests {
         let _scope = tracing::subscriber::set_default(warnings.clone());
         rig.instance.status.came_up();
         for number in 0..20 {
-            let cause = Cause::from("HTTP 401").foreign(&format!(": request {number}"));
+            let cause = Cause::new(CauseCode::HttpStatus(401), "HTTP 401").foreign(&format!(": request {number}"));
             rig.instance.status.set_condition(Condition::Denied, Some(&cause));
             assert_eq!(rig.board.snapshot().remove(0).cause, Some(cause));
         }
         assert_eq!(warnings.0.load(Ordering::Relaxed), 1);
-        rig.instance.status.set_condition(Condition::Denied, Some(&Cause::from("HTTP 403").foreign(": request 20")));
-        assert_eq!(warnings.0.load(Ordering::Relaxed), 2, "what is ours of the cause has changed");
+        let forbidden = Cause::new(CauseCode::HttpStatus(403), "HTTP 403").foreign(": request 20");
+        rig.instance.status.set_condition(Condition::Denied, Some(&forbidden));
+        assert_eq!(warnings.0.load(Ordering::Relaxed), 2, "its code has changed");
         rig.instance.status.set_condition(Condition::Denied, None);
         rig.instance.status.set_condition(Condition::Denied, Some(&"HTTP 403".into()));
         assert_eq!(warnings.0.load(Ordering::Relaxed), 3, "it was well in between");

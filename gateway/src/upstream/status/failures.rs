@@ -1,7 +1,7 @@
 //! What an upstream does wrong, and what fails with it: counted each time, kept as what was last wrong with it, and said now and then.
 
 use super::record::Status;
-use crate::health::Cause;
+use crate::health::{Cause, CauseCode};
 use crate::runtime::complaints::left_unsaid;
 use crate::secrets::mask;
 use std::fmt::Display;
@@ -13,19 +13,19 @@ const CHARS_MAX: usize = 500;
 
 impl Status {
     /// Something failed that breaks no rule of the protocol; `kind` is a word of ours.
-    pub(crate) fn failed(&self, kind: &'static str, why: &dyn Display) {
-        self.metrics.failures(kind).increment(1);
-        self.complain(kind, why, "request to upstream failed");
+    pub(crate) fn failed(&self, kind: &'static str, code: CauseCode, why: &dyn Display) {
+        self.metrics.failures(kind, code.as_str()).increment(1);
+        self.complain((kind, code), why, "request to upstream failed");
     }
 
     /// The upstream did what the protocol does not allow; `kind` is a word of ours.
     pub(crate) fn violated(&self, kind: &'static str, detail: &dyn Display) {
         self.metrics.violations(kind).increment(1);
-        self.complain(kind, detail, "protocol violation by upstream; message ignored");
+        self.complain((kind, CauseCode::ProtocolViolation), detail, "protocol violation by upstream; message ignored");
     }
 
     /// Says what is wrong, where that is worth a word and was not said just now.
-    fn complain(&self, kind: &'static str, detail: &dyn Display, text: &'static str) {
+    fn complain(&self, (kind, code): (&'static str, CauseCode), detail: &dyn Display, text: &'static str) {
         if HARMLESS.contains(&kind) {
             return;
         }
@@ -34,11 +34,13 @@ impl Status {
         let detail = crate::upstream::transport::stdio::printable(
             &mask::masked(&detail).chars().take(CHARS_MAX).collect::<String>(),
         );
-        self.handle.update(|health| health.note(Cause::from(kind).foreign(&format!(": {detail}"))));
+        self.handle.update(|health| health.note(Cause::new(code, kind).foreign(&format!(": {detail}"))));
         tracing::warn!(
             upstream = &*self.name,
             instance = self.number,
             kind,
+            cause_code = code.as_str(),
+            cause_number = code.number(),
             detail,
             more = left_unsaid(more),
             "{text}"
@@ -48,6 +50,7 @@ impl Status {
 
 #[cfg(test)]
 mod tests {
+    use crate::health::CauseCode;
     use crate::runtime::complaints::SAID_EVERY;
     use crate::upstream::tests::rig::{Rig, config};
 
@@ -55,13 +58,13 @@ mod tests {
     async fn what_fails_is_kept_as_the_last_error_and_said_now_and_then() {
         let rig = Rig::new(config());
         let status = &rig.instance.status;
-        let error = || rig.board.snapshot().remove(0).last_error.map(|error| error.cause.full().to_owned());
-        status.failed("broken", &"the first\u{1b}");
-        status.failed("broken", &"the second");
+        let error = || rig.board.snapshot().remove(0).last_error.map(|error| error.cause.full().into_owned());
+        status.failed("broken", CauseCode::ConnectionLost, &"the first\u{1b}");
+        status.failed("broken", CauseCode::ConnectionLost, &"the second");
         assert_eq!(error().as_deref(), Some("broken: the first\u{fffd}"));
-        status.failed("status", &"HTTP 500");
+        status.failed("status", CauseCode::HttpStatus(500), &"HTTP 500");
         assert_eq!(error().as_deref(), Some("status: HTTP 500"));
-        status.complain("late_answer", &"to the best", "");
+        status.complain(("late_answer", CauseCode::Unknown), &"to the best", "");
         tokio::time::advance(SAID_EVERY).await;
         assert_eq!((status.complaints.take("broken"), status.complaints.take("broken")), (Some(1), None));
         assert_eq!(error().as_deref(), Some("status: HTTP 500"));

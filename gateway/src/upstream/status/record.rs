@@ -2,7 +2,7 @@
 
 use super::condition::Conditions;
 use super::reported::ReportedOnce;
-use crate::health::{Cause, StatusHandle};
+use crate::health::{Cause, CauseCode, StatusHandle};
 use crate::metrics;
 use crate::runtime::complaints::Complaints;
 use crate::upstream::notice::Notices;
@@ -49,8 +49,9 @@ impl Status {
         if known.as_deref() == Some(cause) {
             return;
         }
-        self.handle.update(|health| health.cause = Some(Cause::from(cause)));
-        tracing::warn!(upstream = &*self.name, cause, "upstream does not seem to speak MCP");
+        self.handle.update(|health| health.cause = Some(Cause::new(CauseCode::NotMcp, cause)));
+        let cause_code = CauseCode::NotMcp.as_str();
+        tracing::warn!(upstream = &*self.name, cause, cause_code, "upstream does not seem to speak MCP");
     }
 
     /// What is suspected.

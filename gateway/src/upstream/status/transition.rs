@@ -1,8 +1,8 @@
 //! How a change of state is shown: on the board, in the metrics, and in one line of the log.
 
 use super::record::Status;
-use crate::health::Cause;
 use crate::health::row::State;
+use crate::health::{Cause, CauseCode};
 use crate::metrics;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -49,9 +49,9 @@ impl Status {
             self.metrics.up.set(f64::from(u8::from(state == State::Ready)));
             self.metrics.state(state.as_str(), State::ALL.into_iter().map(State::as_str));
         }
-        // The words of the upstream may differ each time: those alone are shown, and not told again.
+        // Counts, times and the words of the upstream may differ each time: they are shown, and not told again.
         let is_same = match (&known, cause) {
-            (Some(known), Some(cause)) if state.is_up() => known.public() == cause.public(),
+            (Some(known), Some(cause)) if state.is_up() => known.codes() == cause.codes(),
             (known, cause) => known.as_ref() == cause,
         };
         if before == state && is_same {
@@ -67,18 +67,19 @@ impl Status {
     fn log_transition(&self, before: State, state: State, cause: Option<&Cause>, retry_in: Option<Duration>) {
         let (upstream, instance, word) = (&*self.name, self.number, state.as_str());
         let is_news = self.reported.is_news(state, cause);
-        let cause = cause.map_or("", Cause::full);
+        let (cause_code, cause_number) = (cause.map(|cause| cause.code().as_str()), cause.and_then(Cause::number));
+        let cause = &*cause.map(Cause::full).unwrap_or_default();
         let retry_in = retry_in.map(|delay| format!("{:.1} s", delay.as_secs_f32())).unwrap_or_default();
         match state {
             State::BackingOff | State::Failed if !is_news => {
-                tracing::debug!(target: metrics::UPSTREAM_STATE, upstream, instance, state = word, cause, retry_in, "upstream failed again")
+                tracing::debug!(target: metrics::UPSTREAM_STATE, upstream, instance, state = word, cause, cause_code, cause_number, retry_in, "upstream failed again")
             }
             State::BackingOff => {
                 let text = "upstream unavailable; retrying";
-                tracing::warn!(target: metrics::UPSTREAM_STATE, upstream, instance, state = word, cause, retry_in, "{text}")
+                tracing::warn!(target: metrics::UPSTREAM_STATE, upstream, instance, state = word, cause, cause_code, cause_number, retry_in, "{text}")
             }
             State::Failed => {
-                tracing::error!(target: metrics::UPSTREAM_STATE, upstream, instance, state = word, cause, retry_in, "upstream failed")
+                tracing::error!(target: metrics::UPSTREAM_STATE, upstream, instance, state = word, cause, cause_code, cause_number, retry_in, "upstream failed")
             }
             State::Starting if before == state => {}
             State::Starting => tracing::debug!(upstream, instance, "upstream starting"),
@@ -88,10 +89,10 @@ impl Status {
             }
             State::Stopped if cause.is_empty() => tracing::debug!(upstream, instance, "upstream stopped"),
             State::Stopped => {
-                tracing::info!(target: metrics::UPSTREAM_STATE, upstream, instance, state = word, cause, "upstream stopped")
+                tracing::info!(target: metrics::UPSTREAM_STATE, upstream, instance, state = word, cause, cause_code, cause_number, "upstream stopped")
             }
             State::Degraded => {
-                tracing::warn!(target: metrics::UPSTREAM_STATE, upstream, instance, state = word, cause, "upstream degraded")
+                tracing::warn!(target: metrics::UPSTREAM_STATE, upstream, instance, state = word, cause, cause_code, cause_number, "upstream degraded")
             }
             State::Ready if before == State::Degraded => {
                 tracing::info!(target: metrics::UPSTREAM_STATE, upstream, instance, state = word, "upstream recovered")
@@ -111,22 +112,24 @@ impl Status {
         match (health.state, health.cause) {
             (State::Starting, cause) => {
                 // What its last life ended of stands there until there is something to say of this one.
-                let known = cause.map(|cause| Cause::from(" (").then(&cause).own(")")).unwrap_or_default();
+                let known = cause.map(|cause| Cause::default().own(" (").then(&cause).own(")")).unwrap_or_default();
                 let begun = format!("still starting after {} s", health.since.elapsed().as_secs());
-                Cause::from(begun).then(&known).own("; try again")
+                Cause::new(CauseCode::Starting, begun).then(&known).advise("try again")
             }
             (State::Stopping, cause) => being_ended(&cause.unwrap_or_default(), stop_limit),
             // It was given up in this moment: its supervisor is about to say why.
-            (State::Ready | State::Degraded, _) => "connection just lost; try again".into(),
+            (State::Ready | State::Degraded, _) => {
+                Cause::new(CauseCode::ConnectionLost, "connection just lost").advise("try again")
+            }
             (_, Some(cause)) => cause,
-            (state, None) => format!("its state is {}", state.as_str()).into(),
+            (state, None) => Cause::new(CauseCode::Unknown, format!("its state is {}", state.as_str())),
         }
     }
 }
 
 /// Why no call is taken while what is left of a lost or stopped upstream is being ended.
 pub(crate) fn being_ended(cause: &Cause, limit: Option<Duration>) -> Cause {
-    let said = if cause.is_empty() { Cause::from("upstream stopping") } else { cause.clone() };
+    let said = if cause.is_empty() { Cause::new(CauseCode::Stopping, "upstream stopping") } else { cause.clone() };
     match limit {
         Some(limit) => {
             let seconds = limit.as_secs_f32();

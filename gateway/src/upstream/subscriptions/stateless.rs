@@ -184,7 +184,7 @@ impl Keeping<'_> {
     fn failed(&mut self, trouble: &Trouble) {
         tracing::debug!(
             upstream = self.upstream,
-            trouble = trouble.cause().full(),
+            trouble = &*trouble.cause().full(),
             "the upstream does not tell of changes"
         );
         self.plan.refused(self.wants);

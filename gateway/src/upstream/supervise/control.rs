@@ -2,7 +2,7 @@
 //! a person says so.
 
 use crate::health::row::State;
-use crate::health::{Cause, Order, Ordered};
+use crate::health::{Cause, CauseCode, Order, Ordered};
 use crate::runtime::Tasks;
 use crate::upstream::admission::Admission;
 use crate::upstream::calls::sessions::open_gate;
@@ -25,9 +25,9 @@ impl Told {
     /// Why what is open is ended, in words.
     pub(crate) fn cause(&self, upstream: &str) -> Cause {
         match self {
-            Self::Idle => "idle; starts on the next request".into(),
+            Self::Idle => Cause::new(CauseCode::Idle, "idle; starts on the next request"),
             Self::Order(ordered) if ordered.order == Order::Stop => by_order(upstream),
-            Self::Order(_) => "restarted on request".into(),
+            Self::Order(_) => Cause::new(CauseCode::RestartedByOrder, "restarted on request"),
         }
     }
 }
@@ -193,10 +193,11 @@ pub(crate) fn begin(admission: &Admission, status: &Status) {
 
 /// Why it was not started yet, and what to do.
 fn by_hand(upstream: &str) -> Cause {
-    format!("starts only with `trunkline start {upstream}`").into()
+    Cause::new(CauseCode::StartsByOrder, format!("starts only with `trunkline start {upstream}`"))
 }
 
 /// Why it was stopped, and what to do.
 pub(crate) fn by_order(upstream: &str) -> Cause {
-    format!("stopped on request; start it with `trunkline start {upstream}`").into()
+    Cause::new(CauseCode::StoppedByOrder, "stopped on request")
+        .advise(&format!("start it with `trunkline start {upstream}`"))
 }

@@ -5,7 +5,7 @@ use super::supervisor::Supervisor;
 use super::upkeep::{keep_inventory, keep_wanted};
 use super::{control, loop_detection, ping};
 use crate::health::row::State;
-use crate::health::{Cause, chain};
+use crate::health::{Cause, CauseCode, chain};
 use crate::metrics;
 use crate::runtime::Tasks;
 use crate::runtime::timer::late::within;
@@ -145,7 +145,7 @@ impl Supervisor {
                         let config = &instance.config;
                         let (max, breaker) = (config.max_message, config.breaker.clone());
                         let wire = HttpClient::new(url, headers, max, breaker, inbox, self.tasks.clone())
-                            .map_err(Fault::hopeless)?;
+                            .map_err(|why| Fault::hopeless(Cause::new(CauseCode::UrlInvalid, why)))?;
                         instance.admission.sessions.reach(&wire, &self.sessions);
                         self.wire.insert(wire).clone()
                     }
@@ -174,7 +174,8 @@ impl Supervisor {
             let (limit, hints) = (limit.as_secs_f32(), self.hints());
             self.instance.status.forget_suspicion();
             let said = "no answer to `initialize` or `server/discover` within";
-            Err(Fault::passing(Cause::from(format!("{said} {limit} s (`startup_timeout`)")).then(&hints)))
+            let said = format!("{said} {limit} s (`startup_timeout`)");
+            Err(Fault::passing(Cause::new(CauseCode::TimedOut, said).then(&hints)))
         });
         if met.is_err() && plan != ProbePlan::Ask {
             // What was remembered may be what is wrong.
@@ -185,11 +186,12 @@ impl Supervisor {
 
     /// It takes long to answer: that is shown in place of what its last life ended of, with what shows by now of why; and said once.
     fn is_slow(&self, was_told: bool) {
-        let cause = Cause::from("no answer yet (npx or uvx may still be downloading)").then(&self.hints());
+        let cause =
+            Cause::new(CauseCode::Starting, "no answer yet (npx or uvx may still be downloading)").then(&self.hints());
         if !was_told {
             let (upstream, instance) = (&*self.instance.name, self.instance.status.number);
-            let cause = cause.full();
-            tracing::info!(target: metrics::UPSTREAM_STATE, upstream, instance, state = "starting", cause, "upstream slow to start");
+            let (cause_code, cause) = (cause.code().as_str(), &*cause.full());
+            tracing::info!(target: metrics::UPSTREAM_STATE, upstream, instance, state = "starting", cause, cause_code, "upstream slow to start");
         }
         self.instance.status.handle.update(|health| health.cause = Some(cause));
     }
@@ -198,6 +200,6 @@ impl Supervisor {
     fn hints(&self) -> Cause {
         let said = || self.child.as_ref().map(Child::last_words).unwrap_or_default();
         // What is suspected says more than the lines that it was seen by.
-        self.instance.status.suspicion().map_or_else(said, |hint| format!("; {hint}").into())
+        self.instance.status.suspicion().map_or_else(said, |hint| Cause::default().own(&format!("; {hint}")))
     }
 }

@@ -1,6 +1,6 @@
 //! Asks an upstream of which nothing is heard whether it is there, and acts on its silence. Calls know nothing of it.
 
-use crate::health::Cause;
+use crate::health::{Cause, CauseCode};
 use crate::protocol::frame::Method;
 use crate::protocol::value::Object;
 use crate::runtime::timer::late::{passes, within};
@@ -111,7 +111,8 @@ async fn ask(peer: &Peer, limit: Duration) -> Answer {
     match answer {
         Ok(_) | Err(Trouble::Refused(_) | Trouble::Odd(_) | Trouble::Lost(Lost::Odd(_))) => Answer::Alive,
         Err(Trouble::Late(_)) => {
-            Answer::Unwell(format!("no answer to `{what}` within {} s", limit.as_secs_f32()).into())
+            let said = format!("no answer to `{what}` within {} s", limit.as_secs_f32());
+            Answer::Unwell(Cause::new(CauseCode::TimedOut, said))
         }
         Err(Trouble::Lost(lost)) => match &lost {
             Lost::Unsent(_) | Lost::Session(_) => Answer::Gone(lost),
@@ -122,7 +123,7 @@ async fn ask(peer: &Peer, limit: Duration) -> Answer {
             Lost::Status(refusal) if !is_unwell(refusal.class()) => Answer::Alive,
             lost => {
                 let asked = format!("health check (`{what}`): ");
-                Answer::Unwell(Cause::from(asked).then(lost.text()))
+                Answer::Unwell(Cause::default().own(&asked).then(lost.text()))
             }
         },
     }

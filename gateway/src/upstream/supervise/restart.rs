@@ -1,7 +1,7 @@
 //! What follows the end of one life of an upstream: the next one, when it begins, and whether it counts.
 
-use crate::health::Cause;
 use crate::health::row::State;
+use crate::health::{Cause, CauseCode};
 use crate::metrics;
 use crate::upstream::admission::gate::Retired;
 use crate::upstream::backoff;
@@ -88,10 +88,12 @@ impl Restarts {
             Exit::Unmet(Fault { kind: FaultKind::EndedWhenAsked, text }) if !self.is_not_asked => {
                 self.is_not_asked = true;
                 if !std::mem::replace(&mut self.had_free, true) {
-                    let (upstream, cause) = (&*config.name, text.full());
+                    let (upstream, cause) = (&*config.name, &*text.full());
                     let said = "upstream exited on `server/discover`; restarting without it";
-                    tracing::info!(target: metrics::UPSTREAM_STATE, upstream, state = "starting", cause, "{said}");
-                    status.handle.update(|health| health.note(Cause::from("on `server/discover`: ").then(&text)));
+                    tracing::info!(target: metrics::UPSTREAM_STATE, upstream, state = "starting", cause, cause_code = text.code().as_str(), "{said}");
+                    status
+                        .handle
+                        .update(|health| health.note(Cause::default().own("on `server/discover`: ").then(&text)));
                     self.is_free = true;
                     return Decision::Now;
                 }
@@ -107,13 +109,17 @@ impl Restarts {
                 (cause, Some(up), how == Gone::Clean, FaultKind::Passing, reason)
             }
             Exit::Retired { why: Retired::Session(text) | Retired::Revision(text), up } if up >= SESSION_MIN => {
-                let (upstream, cause) = (&*config.name, text.full());
-                tracing::info!(target: metrics::UPSTREAM_STATE, upstream, state = "starting", cause, "reconnecting to upstream");
+                let (upstream, cause) = (&*config.name, &*text.full());
+                tracing::info!(target: metrics::UPSTREAM_STATE, upstream, state = "starting", cause, cause_code = text.code().as_str(), "reconnecting to upstream");
                 return Decision::Now;
             }
-            Exit::Retired { why: Retired::Hung(text), up } => {
-                (Cause::from("hung and was killed: ").then(&text), Some(up), false, FaultKind::Passing, "hang")
-            }
+            Exit::Retired { why: Retired::Hung(text), up } => (
+                Cause::new(CauseCode::Hung, "hung and was killed: ").then(&text),
+                Some(up),
+                false,
+                FaultKind::Passing,
+                "hang",
+            ),
             Exit::Retired {
                 why: Retired::Session(text) | Retired::Revision(text) | Retired::Unreachable(text),
                 up,
@@ -144,7 +150,7 @@ impl Restarts {
 
 /// The cause of an end after which nothing is started again.
 fn resting(upstream: &str, cause: &Cause) -> Cause {
-    cause.clone().own(&format!("; not restarted (`restart` policy); run `trunkline start {upstream}`"))
+    cause.clone().own("; not restarted (`restart` policy)").advise(&format!("run `trunkline start {upstream}`"))
 }
 
 #[cfg(test)]

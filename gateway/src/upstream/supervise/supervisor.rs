@@ -5,7 +5,7 @@ use super::control::{Rest, Told, Woken};
 use super::phase::{Leaving, Life, Pause, Phase, Then};
 use super::restart::{Decision, Exit, Gone, Restarts};
 use crate::health::row::State;
-use crate::health::{Cause, Order};
+use crate::health::{Cause, CauseCode, Order};
 use crate::runtime::Tasks;
 use crate::runtime::timer::late::within;
 use crate::upstream::admission::gate::Retired;
@@ -51,7 +51,7 @@ pub(crate) async fn supervise(instance: Arc<Instance>, ticket: Option<StartTicke
         };
     }
     supervisor.leave().await;
-    instance.admission.gate.shut(&"stopped on request".into());
+    instance.admission.gate.shut(&Cause::new(CauseCode::StoppedByOrder, "stopped on request"));
     instance.status.transition(State::Stopped, None, None, None);
     instance.stopped.cancel();
 }
@@ -223,7 +223,9 @@ impl Supervisor {
         tracing::warn!(
             upstream,
             instance = number,
-            cause = cause.full(),
+            cause = &*cause.full(),
+            cause_code = cause.code().as_str(),
+            cause_number = cause.number(),
             at_most,
             "upstream stopping; its process has not ended yet"
         );

@@ -7,6 +7,7 @@ use crate::call::Call;
 use crate::call::caller::{Caller, Can};
 use crate::call::refusal::{Reason, Refusal};
 use crate::call::reply::{Event, Failure, Outcome, Reply, Source, Step};
+use crate::health::{Cause, CauseCode};
 use crate::protocol::frame::Method;
 use crate::protocol::frame::rpc_error::RpcError;
 use crate::protocol::revision::Revision;
@@ -191,8 +192,12 @@ impl TaskDriver {
     }
 
     fn odd(&mut self, why: &str) -> Poll<Step> {
-        let refusal =
-            fail(&self.instance.config, &self.instance.status, &self.call, CallFailure::BadAnswer(why.into()));
+        let refusal = fail(
+            &self.instance.config,
+            &self.instance.status,
+            &self.call,
+            CallFailure::BadAnswer(Cause::new(CauseCode::ResponseInvalid, why)),
+        );
         self.withdraw();
         self.done(refusal)
     }

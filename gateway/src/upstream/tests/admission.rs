@@ -225,7 +225,7 @@ async fn whoever_waits_for_a_place_waits_for_a_restart_no_longer_than_those_who_
     assert!(tokio::time::timeout(long, waiting.next()).await.is_err(), "for a place it may wait long");
     // It dies, and is started again: so often as it takes.
     let died = "it ended with exit status: 3";
-    rig.pipe.close(died.to_owned());
+    rig.pipe.close(died.into());
     let gone = Instant::now();
     for _ in 0..3 {
         rig.instance.admission.gate.close();

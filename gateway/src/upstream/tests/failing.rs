@@ -5,7 +5,7 @@ use super::*;
 /// The last error that is shown.
 fn shown(rig: &Rig) -> String {
     let error = rig.board.snapshot().remove(0).last_error;
-    error.map(|error| error.cause.full().to_owned()).unwrap_or_default()
+    error.map(|error| error.cause.full().into_owned()).unwrap_or_default()
 }
 
 async fn refused(reply: crate::call::reply::Reply) -> Reason {

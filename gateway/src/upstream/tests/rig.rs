@@ -172,7 +172,7 @@ impl Rig {
         let max = instance.config.max_message;
         tasks.spawn_until_end(async move {
             let end = read_pipe(&reading, near_in, max).await;
-            reading.close(format!("{end:?}"));
+            reading.close((&*format!("{end:?}")).into());
         });
         tasks.spawn_until_end(async move { drop(write_pipe(&writing, near_out).await) });
         let far = Far { input: BufReader::new(far_in), output: far_out };

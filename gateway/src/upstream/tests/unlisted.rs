@@ -70,7 +70,7 @@ async fn an_upstream_whose_first_list_does_not_come_is_shown_with_what_it_waits_
     tokio::time::sleep(Duration::from_secs(6)).await;
     let health = rig.board.snapshot().remove(0);
     let cause = health.cause.unwrap_or_default();
-    assert_eq!((health.state, cause.full()), (State::Starting, "connected, but no answer to `tools/list` yet"));
+    assert_eq!((health.state, &*cause.full()), (State::Starting, "connected, but no answer to `tools/list` yet"));
     assert!(rig.upstream().has_failed(), "no list and no call waits for it");
     rig.far.result(&id, r#"{"tools":[]}"#).await;
     known(&mut rig.upstream().inventory()).await;

@@ -36,7 +36,7 @@ async fn five() -> (Rig, Vec<Reply>) {
 
 fn shown(rig: &Rig) -> (State, String) {
     let health = rig.board.snapshot().remove(0);
-    (health.state, health.cause.unwrap_or_default().full().to_owned())
+    (health.state, health.cause.unwrap_or_default().full().into_owned())
 }
 
 #[tokio::test(start_paused = true)]

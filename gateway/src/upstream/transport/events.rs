@@ -2,7 +2,7 @@
 
 use super::exchange::mailbox::Mailbox;
 use super::questions::{Answer, AnswerTo, Asker};
-use crate::health::Cause;
+use crate::health::{Cause, CauseCode};
 use crate::memory::budget::Budget;
 use crate::protocol::frame::Method;
 use crate::protocol::frame::message::Id;
@@ -37,7 +37,7 @@ pub(crate) trait LinkEvents: Send + Sync {
     fn budget(&self) -> &Budget;
 
     /// Something failed that breaks no rule of the protocol; `kind` is a word of ours.
-    fn failed(&self, _kind: &'static str, _why: &dyn std::fmt::Display) {}
+    fn failed(&self, _kind: &'static str, _code: CauseCode, _why: &dyn std::fmt::Display) {}
 
     /// What is probably wrong with the upstream, for a person.
     fn suspect(&self, cause: &str);

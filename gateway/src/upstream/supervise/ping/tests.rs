@@ -65,7 +65,10 @@ async fn who_owes_three_answers_is_degraded_until_anything_is_heard() {
     settle().await;
     let health = rig.board.snapshot().remove(0);
     assert_eq!(health.state, State::Degraded);
-    assert_eq!(health.cause.as_ref().map(Cause::full), Some("no answer to `ping` within 5 s, 3 times in a row"));
+    assert_eq!(
+        health.cause.as_ref().map(Cause::full).as_deref(),
+        Some("no answer to `ping` within 5 s, 3 times in a row")
+    );
     assert!(rig.notices.lock().unwrap().is_empty(), "it is still there");
     // It is asked on, now and then; calls are taken.
     assert!(rig.far.line().await.contains("ping"));

@@ -51,7 +51,7 @@ pub(crate) async fn listen(http: Arc<HttpSession>, started: watch::Sender<bool>)
             }
             Ok(Opened::None) => {}
             Err(lost @ (Lost::Session(_) | Lost::Unsent(_))) => return Some(lost),
-            Err(lost) => http.wire.inbox.failed("background_stream", &lost.text().full()),
+            Err(lost) => http.wire.inbox.failed("background_stream", lost.text().code(), &lost.text().full()),
         }
         let pause = pace.next(crate::upstream::backoff::random());
         sleep(place.retry.unwrap_or_default().max(pause)).await;

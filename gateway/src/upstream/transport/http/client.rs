@@ -6,7 +6,7 @@ use super::connection::{BesideQueue, Connector, Origin, Unread};
 use super::epoch::ConnectionEpoch;
 use super::status::AuthStatus;
 use crate::call::share::{Part, Shares};
-use crate::health::Cause;
+use crate::health::{Cause, CauseCode};
 use crate::runtime::Tasks;
 use crate::upstream::config::BreakerConfig;
 use crate::upstream::transport::events::LinkEvents;
@@ -121,7 +121,7 @@ impl HttpClient {
 
     /// Closes every connection, for good.
     pub(crate) fn close(&self) {
-        self.lives.end_for_good("upstream stopping");
+        self.lives.end_for_good(Cause::new(CauseCode::Stopping, "upstream stopping"));
         self.beside.clear();
     }
 }

@@ -29,17 +29,17 @@ impl ConnectionEpoch {
     }
 
     /// Ends this life; another one begins.
-    pub(super) fn end(&self, why: impl Into<Cause>) {
+    pub(super) fn end(&self, why: Cause) {
         let mut now = self.lock();
         self.number.fetch_add(1, Ordering::AcqRel);
-        now.why = Some(why.into());
+        now.why = Some(why);
         let over = std::mem::take(&mut now.over);
         drop(now);
         over.cancel();
     }
 
     /// Ends the last life: whatever connection is opened from now on ends at once.
-    pub(super) fn end_for_good(&self, why: impl Into<Cause>) {
+    pub(super) fn end_for_good(&self, why: Cause) {
         self.end(why);
         let over = self.lock().over.clone();
         over.cancel();
@@ -96,7 +96,7 @@ mod tests {
         let lives = ConnectionEpoch::default();
         let (first, over) = (lives.number(), lives.over());
         assert!(lives.ended(first).is_none() && !over.is_cancelled());
-        lives.end("by order");
+        lives.end("by order".into());
         lives.end_of(first).await;
         assert!(over.is_cancelled() && !lives.over().is_cancelled(), "another one begins");
         assert_eq!(lives.ended(first), Some("by order".into()));
@@ -106,7 +106,7 @@ mod tests {
         assert_eq!(lost.text().full(), "by order");
         let mut odd = Lost::Odd("nonsense".into());
         assert!(!lives.explain(first, &mut odd), "what came of itself");
-        lives.end_for_good("stopping");
+        lives.end_for_good("stopping".into());
         assert!(lives.over().is_cancelled());
     }
 }

@@ -29,6 +29,6 @@ pub(crate) use background_stream::listen;
 pub(crate) use client::HttpClient;
 pub(crate) use connection::FairPermit;
 pub(crate) use post::HttpExchange;
-pub(crate) use response::{advice, pause};
+pub(crate) use response::pause;
 pub(crate) use session::HttpSession;
 pub(crate) use status::{HttpStatusError, StatusClass};

@@ -8,7 +8,7 @@ use super::response::body::beside_status;
 use super::response::refusal;
 use super::session::HttpSession;
 use crate::call::share::Share;
-use crate::health::Cause;
+use crate::health::{Cause, CauseCode};
 use crate::protocol::frame::Method;
 use crate::protocol::frame::message::Decimal;
 use crate::protocol::value::Object;
@@ -70,7 +70,7 @@ impl Beside for Message {
     }
 
     fn was_dropped(&self, why: &str) {
-        self.was_not_taken(&why.into());
+        self.was_not_taken(&Cause::new(CauseCode::QueueFull, why));
     }
 }
 
@@ -82,17 +82,22 @@ impl Message {
             match within(ASIDE_MAX, told(&self.http, frame)).await {
                 Ok(Ok(())) => {}
                 Ok(Err(lost)) => self.was_not_taken(lost.text()),
-                Err(_) => self.was_not_taken(&format!("nothing came back for {} s", ASIDE_MAX.as_secs()).into()),
+                Err(_) => {
+                    let said = format!("nothing came back for {} s", ASIDE_MAX.as_secs());
+                    self.was_not_taken(&Cause::new(CauseCode::TimedOut, said));
+                }
             }
         }
     }
 
     /// A call that cannot go on without it ends with that, and is withdrawn: it would wait for what never comes.
     fn was_not_taken(&self, why: &Cause) {
-        tracing::debug!(cause = why.full(), "message to upstream not accepted");
+        tracing::debug!(cause = &*why.full(), "message to upstream not accepted");
         let (Purpose::AtOnce(Some(call)) | Purpose::Answer(Some(call))) = &self.purpose else { return };
         let id = self.http.number_of(call);
-        let lost = Lost::Unknown(Cause::from("the answer to its question was not accepted: ").then(why));
+        let lost = Lost::Unknown(
+            Cause::new(CauseCode::MessageRefused, "the answer to its question was not accepted: ").then(why),
+        );
         if call.finish(Arrival::Lost(lost))
             && let Some(id) = id
         {
@@ -167,9 +172,9 @@ impl HttpSession {
         request.write_notification(&mut body);
         let frame = body.into();
         self.wire.breaker.rested().await;
-        within(ASIDE_MAX, told(self, &frame))
-            .await
-            .unwrap_or_else(|_| Err(Lost::Unknown("notification not accepted in time".into())))
+        within(ASIDE_MAX, told(self, &frame)).await.unwrap_or_else(|_| {
+            Err(Lost::Unknown(Cause::new(CauseCode::TimedOut, "notification not accepted in time")))
+        })
     }
 
     /// Sends frames that want no answer, one after the other, and waits for none of it.
@@ -182,7 +187,7 @@ impl HttpSession {
         let purpose = match to {
             AnswerTo::Ping if self.is_ping_open.swap(true, Ordering::AcqRel) => {
                 let why = "a ping came before the answer to the last one was taken; it was not answered";
-                return self.wire.inbox.failed("ping", &why);
+                return self.wire.inbox.failed("ping", CauseCode::InputNotRead, &why);
             }
             AnswerTo::Ping => Purpose::Ping,
             AnswerTo::AtOnce(call) => Purpose::AtOnce(call.cloned()),
@@ -212,7 +217,11 @@ impl HttpSession {
             }
             Err(message) => {
                 let why = "too much waits to be sent to it beside its calls";
-                wire.inbox.failed("one_way_full", &format_args!("{why}; the newest message was dropped"));
+                wire.inbox.failed(
+                    "one_way_full",
+                    CauseCode::QueueFull,
+                    &format_args!("{why}; the newest message was dropped"),
+                );
                 message.was_dropped(why);
             }
         }

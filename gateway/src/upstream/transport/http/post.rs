@@ -7,6 +7,7 @@ use super::response::answer::{Asked, Posting};
 use super::session::HttpSession;
 use super::turnstile::Drive;
 use crate::call::share::SharePermit;
+use crate::health::{Cause, CauseCode};
 use crate::memory::account::Kind;
 use crate::memory::charged;
 use crate::protocol::frame::Method;
@@ -23,7 +24,9 @@ impl HttpSession {
     /// Sends a request once it is polled.
     pub(crate) fn exchange(self: &Arc<Self>, request: &Request<'_>) -> Result<HttpExchange, Lost> {
         let budget = self.wire.inbox.budget();
-        let charge = budget.charge(Kind::Queue, request.room()).map_err(|why| Lost::Busy(why.to_string().into()))?;
+        let charge = budget
+            .charge(Kind::Queue, request.room())
+            .map_err(|why| Lost::Busy(Cause::new(CauseCode::MemoryFull, why.to_string())))?;
         let attempt = Attempt::begin(self, *request.method == Method::Listen)?;
         let place = match &request.share {
             Some(share) => Some(self.wire.exchanges.take(share).ok_or_else(too_many)?),
@@ -61,7 +64,7 @@ impl HttpSession {
 }
 
 fn too_many() -> Lost {
-    Lost::Busy("too many requests of this client are in flight".into())
+    Lost::Busy(Cause::new(CauseCode::QueueFull, "too many requests of this client are in flight"))
 }
 
 /// One request over HTTP: its connection is driven by whoever polls it.
@@ -126,7 +129,7 @@ impl HttpExchange {
                 () = drive => {}
                 () = over.cancelled() => {}
                 () = tasks.ending() => {
-                    slot.finish(Arrival::Lost(Lost::Unknown("upstream stopping".into())));
+                    slot.finish(Arrival::Lost(Lost::Unknown(Cause::new(CauseCode::Stopping, "upstream stopping"))));
                 }
             }
         });

@@ -71,7 +71,7 @@ impl HttpClient {
         }
         let status = response.status().as_u16();
         let text = format!("HTTP {status}: it sends the same request on more than {HOPS_MAX} times");
-        Err(Lost::Status(HttpStatusError { status, text: text.into(), retry_after: None }))
+        Err(Lost::Status(HttpStatusError::new(status, Cause::default().own(&text), None)))
     }
 }
 
@@ -86,7 +86,7 @@ fn leads_to(origin: &Origin, place: &Uri, response: &Response<Incoming>) -> Resu
     let location = response.headers().get(LOCATION).and_then(|value| value.to_str().ok());
     let found = location.ok_or_else(|| "and does not say where".to_owned()).and_then(|to| origin.resolve(place, to));
     found.map_err(|why| {
-        let text = Cause::from(format!("HTTP {}: it sends the request elsewhere", status.as_u16()));
-        HttpStatusError { status: status.as_u16(), text: text.foreign(&format!(" {}", cut(&why))), retry_after: None }
+        let text = Cause::default().own(&format!("HTTP {}: it sends the request elsewhere", status.as_u16()));
+        HttpStatusError::new(status.as_u16(), text.foreign(&format!(" {}", cut(&why))), None)
     })
 }

@@ -1,6 +1,6 @@
 //! What an HTTP status that says no means: decided here alone, for calls, meetings, health and the breaker.
 
-use crate::health::Cause;
+use crate::health::{Cause, CauseCode};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
@@ -39,6 +39,15 @@ pub(crate) enum StatusClass {
 }
 
 impl HttpStatusError {
+    /// A status that says no, in this text; a pause that the upstream asks for.
+    pub(crate) fn new(status: u16, text: Cause, retry_after: Option<Duration>) -> Self {
+        Self {
+            status,
+            text: Cause::new(CauseCode::HttpStatus(status), "").then(&text).advise(advice(status)),
+            retry_after,
+        }
+    }
+
     /// What the status means.
     pub(crate) fn class(&self) -> StatusClass {
         StatusClass::of(self.status)
@@ -85,6 +94,22 @@ impl StatusClass {
     /// Whether it says nothing of who the upstream is.
     pub(crate) fn says_nothing(self) -> bool {
         self.proves_nothing() || self.is_about_credentials()
+    }
+}
+
+/// What a status that says no asks for; nothing where it will pass, or says nothing of the configuration.
+fn advice(status: u16) -> &'static str {
+    match status {
+        301 | 302 | 303 | 307 | 308 => "set `url` to the new location",
+        401 => "set `headers` with its credentials, such as `Authorization`",
+        403 => "check the credentials in `headers` and their permissions",
+        404 | 410 => "check the path of its `url`",
+        405 => {
+            "check the path of its `url`: what is there takes no POST (HTTP+SSE, which has its messages elsewhere, \
+             is not spoken)"
+        }
+        407 => "a proxy on the way wants credentials",
+        _ => "",
     }
 }
 
@@ -141,5 +166,15 @@ mod tests {
             assert_eq!(class.proves_nothing(), matches!(class, Busy | Loop | Fault | Unsupported));
             assert!(!(class.is_about_us() && class.proves_nothing()));
         }
+    }
+
+    #[test]
+    fn a_status_that_the_configuration_can_mend_says_how() {
+        for (status, word) in
+            [(302, "`url`"), (401, "`headers`"), (403, "`headers`"), (404, "`url`"), (405, "HTTP+SSE")]
+        {
+            assert!(advice(status).contains(word), "{status}");
+        }
+        assert_eq!([429, 500, 503].map(advice), [""; 3]);
     }
 }

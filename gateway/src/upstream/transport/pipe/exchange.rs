@@ -3,7 +3,7 @@
 use super::in_flight::Pending;
 use super::outbox::{Outbox, TakenBack};
 use super::queue_shares::QueueFull;
-use crate::health::Cause;
+use crate::health::{Cause, CauseCode};
 use crate::protocol::frame::Method;
 use crate::protocol::frame::message::{Decimal, Id};
 use crate::protocol::revision::Revision;
@@ -151,8 +151,8 @@ impl Pipe {
     }
 
     /// Ends the pipe and every exchange on it, at once. The first cause stays.
-    pub(crate) fn close(&self, cause: impl Into<Cause>) {
-        let cause = self.cause.get_or_init(|| cause.into()).clone();
+    pub(crate) fn close(&self, cause: Cause) {
+        let cause = self.cause.get_or_init(|| cause).clone();
         let whole = self.out().close();
         let slots = self.pending().drain();
         for slot in slots {
@@ -204,7 +204,7 @@ impl Pipe {
     }
 
     fn unsent(&self) -> Lost {
-        Lost::Unsent(self.cause().unwrap_or_else(|| "it has ended".into()))
+        Lost::Unsent(self.cause().unwrap_or_else(|| Cause::new(CauseCode::PipeClosed, "it has ended")))
     }
 
     /// Shows that the upstream does not read, or does again.
@@ -221,7 +221,7 @@ impl Pipe {
     }
 
     fn busy(&self, why: &str) -> Lost {
-        Lost::Busy(why.into())
+        Lost::Busy(Cause::new(CauseCode::QueueFull, why))
     }
 
     /// Tells the upstream that an answer is no longer wanted.

@@ -2,7 +2,7 @@
 
 use super::exchange::Pipe;
 use crate::call::LogLevel;
-use crate::health::Cause;
+use crate::health::{Cause, CauseCode};
 use crate::memory::Gather;
 use crate::memory::account::Kind;
 use crate::protocol::frame::Method;
@@ -122,7 +122,9 @@ impl Sorter<'_> {
                 Lost::Odd(unreadable(&why))
             }
             // The upstream is not at fault; the budget says that a line was dropped.
-            Untaken::NoRoom => Lost::Dropped(format!("the response was dropped: {why}").into()),
+            Untaken::NoRoom => {
+                Lost::Dropped(Cause::new(CauseCode::MemoryFull, format!("the response was dropped: {why}")))
+            }
         };
         self.give_up(answered_id(head, tail.unwrap_or_default()), lost);
     }
@@ -214,7 +216,10 @@ impl Sorter<'_> {
         let id = params.get(Key::RequestId).and_then(number);
         if let Some(slot) = id.and_then(|id| self.pipe.pending().remove(id)) {
             self.inbox().violated("ended_request", &"it withdrew a request that was made of it");
-            slot.finish(Arrival::Lost(Lost::Unknown("it has ended the request".into())));
+            slot.finish(Arrival::Lost(Lost::Unknown(Cause::new(
+                CauseCode::ResponseIncomplete,
+                "it has ended the request",
+            ))));
         }
     }
 
@@ -258,7 +263,7 @@ impl Sorter<'_> {
 }
 
 fn unreadable(why: &str) -> Cause {
-    format!("the response cannot be read: {why}").into()
+    Cause::new(CauseCode::ResponseInvalid, format!("the response cannot be read: {why}"))
 }
 
 /// What a line that is no frame says of how the messages are framed, as long as none was understood.

@@ -3,6 +3,7 @@
 
 use super::exchange::Pipe;
 use super::outbox::Batch;
+use crate::health::{Cause, CauseCode};
 use crate::runtime::poll::poll_when_woken;
 use crate::upstream::status::Condition;
 use std::future::poll_fn;
@@ -123,10 +124,9 @@ async fn once_it_reads(
             unread.show(waiting, LOOK * looks);
         }
         if half_looks >= HALF_MAX {
-            pipe.close(format!(
-                "input not read for {} s, with part of an ended call in its pipe",
-                (LOOK * looks).as_secs()
-            ));
+            let why =
+                format!("input not read for {} s, with part of an ended call in its pipe", (LOOK * looks).as_secs());
+            pipe.close(Cause::new(CauseCode::InputNotRead, why));
         }
     }
 }
@@ -145,8 +145,8 @@ impl Unread<'_> {
         let messages = if waiting == 1 { "message waits".to_owned() } else { format!("{waiting} messages wait") };
         let why = format!("input not read for {} s; {messages}", time.as_secs());
         self.pipe.set_unread(true);
-        self.pipe.inbox.set_condition(Condition::Unread, Some(&why.as_str().into()));
-        self.pipe.inbox.failed("unread", &why);
+        self.pipe.inbox.set_condition(Condition::Unread, Some(&Cause::new(CauseCode::InputNotRead, &*why)));
+        self.pipe.inbox.failed("unread", CauseCode::InputNotRead, &why);
     }
 
     fn is_over(&mut self) {

@@ -3,7 +3,7 @@
 use super::stderr;
 use super::stderr::StderrTail;
 use super::stderr_log::StderrLog;
-use crate::health::Cause;
+use crate::health::{Cause, CauseCode};
 use crate::metrics;
 use crate::runtime::Tasks;
 use crate::upstream::process::spawner::{Start, spawner};
@@ -98,7 +98,10 @@ pub(crate) fn start(spec: ChildSpec<'_>, inbox: Arc<dyn LinkEvents>, tasks: &Tas
     let mut child = spawner().start(&start).map_err(|error| fault(spec.command, &error))?;
     let parts = (child.id(), child.stdin.take(), child.stdout.take(), child.stderr.take());
     let (Some(pid), Some(stdin), Some(stdout), Some(stderr)) = parts else {
-        return Err(SpawnFault { text: "its pipes could not be made".into(), is_passing: true });
+        return Err(SpawnFault {
+            text: Cause::new(CauseCode::SpawnFailed(None), "its pipes could not be made"),
+            is_passing: true,
+        });
     };
     let pipe = counted(spec.name, Pipe::new(inbox, tasks.clone()));
     let tail = StderrTail::default();
@@ -159,9 +162,10 @@ pub(crate) fn start(spec: ChildSpec<'_>, inbox: Arc<dyn LinkEvents>, tasks: &Tas
 /// What can be seen to be wrong before anything is started.
 fn check(spec: &ChildSpec<'_>) -> Result<(), SpawnFault> {
     if let Some(cwd) = spec.cwd.filter(|cwd| !cwd.is_dir()) {
-        let hint = cwd.to_str().and_then(program::hint).map(|hint| format!("; {hint}")).unwrap_or_default();
-        let text = Cause::from("its working directory").foreign(&format!(" `{}`", cwd.display()));
-        return Err(SpawnFault { text: text.own(&format!(" is not there{hint}")), is_passing: false });
+        let hint = cwd.to_str().and_then(program::hint).unwrap_or_default();
+        let text = Cause::new(CauseCode::DirectoryNotFound, "its working directory");
+        let text = text.foreign(&format!(" `{}`", cwd.display())).own(" is not there").advise(hint);
+        return Err(SpawnFault { text, is_passing: false });
     }
     let refusal = program::refusal(spec.command, spec.env, spec.cwd.map(PathBuf::as_path));
     refusal.map_or(Ok(()), |error| Err(fault(spec.command, &error)))
@@ -169,32 +173,32 @@ fn check(spec: &ChildSpec<'_>) -> Result<(), SpawnFault> {
 
 fn fault(command: &str, error: &std::io::Error) -> SpawnFault {
     use std::io::ErrorKind;
-    let (text, is_passing) = match error.kind() {
+    let (code, text, advice) = match error.kind() {
         ErrorKind::NotFound => (
-            format!(
-                " was not found ({error}); {}",
-                program::hint(command).unwrap_or("is it installed and in its PATH?")
-            ),
-            false,
+            CauseCode::CommandNotFound,
+            format!(" was not found ({error})"),
+            program::hint(command).unwrap_or("is it installed and in its PATH?"),
         ),
-        ErrorKind::PermissionDenied => (format!(" cannot be executed ({error})"), false),
+        ErrorKind::PermissionDenied => (CauseCode::CommandNotExecutable, format!(" cannot be executed ({error})"), ""),
         _ => {
-            let what_to_do = match error.raw_os_error().map(Errno::from_raw_os_error) {
-                Some(Errno::AGAIN) => {
-                    "; the limit of processes and threads is reached: end some, or raise `ulimit -u`, or `pids.max` of the \
-                     control group"
-                }
-                Some(Errno::MFILE) => "; the gateway's limit of open files is reached: raise its `ulimit -n`",
-                Some(Errno::NFILE) => "; the system's limit of open files is reached: raise `fs.file-max`",
-                Some(Errno::NOMEM) => "; there is no memory left for another process",
-                Some(Errno::TOOBIG) => "; its arguments and environment together are too long",
-                _ => "",
+            let (more, advice) = match error.raw_os_error().map(Errno::from_raw_os_error) {
+                Some(Errno::AGAIN) => (
+                    "; the limit of processes and threads is reached",
+                    "end some, or raise `ulimit -u`, or `pids.max` of the control group",
+                ),
+                Some(Errno::MFILE) => ("; the gateway's limit of open files is reached", "raise its `ulimit -n`"),
+                Some(Errno::NFILE) => ("; the system's limit of open files is reached", "raise `fs.file-max`"),
+                Some(Errno::NOMEM) => ("; there is no memory left for another process", ""),
+                Some(Errno::TOOBIG) => ("; its arguments and environment together are too long", ""),
+                _ => ("", ""),
             };
-            (format!(" could not be started: {error}{what_to_do}"), true)
+            let code = CauseCode::SpawnFailed(error.raw_os_error());
+            (code, format!(" could not be started: {error}{more}"), advice)
         }
     };
+    let is_passing = matches!(code, CauseCode::SpawnFailed(_));
     // Where a program lies is for the operator to know.
-    let text = Cause::from("the command").foreign(&format!(" `{command}`")).own(&text);
+    let text = Cause::new(code, "the command").foreign(&format!(" `{command}`")).own(&text).advise(advice);
     SpawnFault { text, is_passing }
 }
 

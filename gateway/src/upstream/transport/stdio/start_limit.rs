@@ -224,7 +224,7 @@ mod tests {
             second.turn(pending()).await.hold(hangs.pipe.clone(), || None).await;
             assert_eq!(begun.elapsed(), SILENCE);
             let ends = Rig::new(config());
-            ends.pipe.close("it ended");
+            ends.pipe.close("it ended".into());
             third.turn(pending()).await.hold(ends.pipe.clone(), || None).await;
         };
         assert_eq!(tokio::join!(last, others).0, SILENCE);

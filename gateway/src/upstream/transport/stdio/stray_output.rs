@@ -36,7 +36,7 @@ impl StrayOutput {
             Some((1, first)) => ("1 line that is not MCP".to_owned(), diagnosis::of_stdout(first)),
             Some((count, first)) => (format!("{count} lines that are not MCP"), diagnosis::of_stdout(first)),
         };
-        Cause::from(format!("; stdout has {lines} (logs belong on stderr)")).foreign(&first)
+        Cause::default().own(&format!("; stdout has {lines} (logs belong on stderr)")).foreign(&first)
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<(u32, String)>> {

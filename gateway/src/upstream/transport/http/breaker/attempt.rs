@@ -1,13 +1,12 @@
 //! One attempt of a request, from the breaker's verdict to its outcome; and what outcomes say of the upstream.
 
 use super::verdict::{Verdict, seconds};
-use crate::health::Cause;
+use crate::health::{Cause, CauseCode};
 use crate::protocol::frame::message::Body;
 use crate::upstream::status::Condition;
 use crate::upstream::transport::events::LinkEvents;
 use crate::upstream::transport::exchange::Lost;
 use crate::upstream::transport::http::client::HttpClient;
-use crate::upstream::transport::http::response::advice;
 use crate::upstream::transport::http::session::HttpSession;
 use crate::upstream::transport::http::status::{HttpStatusError, StatusClass};
 use std::sync::{Arc, MutexGuard, PoisonError};
@@ -102,9 +101,9 @@ fn shows(client: &HttpClient) -> MutexGuard<'_, ()> {
 fn tell(inbox: &dyn LinkEvents, outcome: &Result<Body, Lost>) {
     match outcome {
         Err(Lost::Odd(why)) => inbox.violated("no_answer", &why.full()),
-        Err(Lost::Unknown(why)) => inbox.failed("broken", &why.full()),
-        Err(Lost::Unsent(why)) => inbox.failed("unreachable", &why.full()),
-        Err(Lost::Status(refusal)) => inbox.failed("status", &refusal.text.full()),
+        Err(Lost::Unknown(why)) => inbox.failed("broken", why.code(), &why.full()),
+        Err(Lost::Unsent(why)) => inbox.failed("unreachable", why.code(), &why.full()),
+        Err(Lost::Status(refusal)) => inbox.failed("status", refusal.text.code(), &refusal.text.full()),
         _ => {}
     }
 }
@@ -124,7 +123,7 @@ pub(crate) fn admitted(client: &HttpClient) {
 pub(crate) fn denied(client: &HttpClient, why: &HttpStatusError) {
     let _shown_next = shows(client);
     if client.credentials.refused(why.class()) {
-        let cause = Cause::from("credentials rejected: ").then(&why.text).own(advice(why.status));
+        let cause = Cause::new(CauseCode::CredentialsRejected, "credentials rejected: ").then(&why.text);
         client.inbox.set_condition(Condition::Denied, Some(&cause));
     }
 }
@@ -136,7 +135,8 @@ pub(crate) fn pause(client: &Arc<HttpClient>, pause: Duration, why: &Cause) {
     if !client.breaker.pause(until) {
         return;
     }
-    let told = Cause::from(format!("rate-limited by the upstream (Retry-After {}): ", seconds(pause))).then(why);
+    let said = format!("rate-limited by the upstream (Retry-After {}): ", seconds(pause));
+    let told = Cause::new(CauseCode::RateLimited, said).then(why);
     client.inbox.set_condition(Condition::Resting, Some(&told));
     drop(shown_next);
     let of = client.clone();

@@ -1,6 +1,6 @@
 //! When nothing is sent to an HTTP upstream: it failed again and again, or it asked to be left alone.
 
-use crate::health::Cause;
+use crate::health::{Cause, CauseCode};
 use crate::upstream::config::BreakerConfig;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -57,7 +57,7 @@ impl Breaker {
         let mut inner = self.lock();
         if let Some(until) = inner.pause.filter(|until| now < *until) {
             let why = format!("rate-limited by the upstream (Retry-After), {} left", seconds(until - now));
-            return Verdict::Reject(until, why.into());
+            return Verdict::Reject(until, Cause::new(CauseCode::RateLimited, why));
         }
         let Some((until, last)) = inner.open.clone().filter(|_| is_met) else { return Verdict::Allow };
         let failures = inner.failures;
@@ -153,7 +153,7 @@ impl Breaker {
 
 fn failing(failures: u32, last: &Cause, then: &str) -> Cause {
     let begins = format!("failed {} (last: ", in_a_row(failures));
-    Cause::from(begins).then(last).own(&format!("); {then}"))
+    Cause::new(CauseCode::BreakerOpen, begins).then(last).own(&format!("); {then}"))
 }
 
 fn in_a_row(failures: u32) -> String {

@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::dns::Resolver;
 use super::flow::{Flow, Unread};
-use crate::health::Cause;
+use crate::health::{Cause, CauseCode};
 use crate::runtime::Tasks;
 use crate::runtime::poll::{poll_when_woken, repoll_on_self_wake};
 use crate::runtime::timer::late::within;
@@ -101,7 +101,10 @@ impl Connector {
                 let shaken = within(TLS_MAX, connector.connect(name.clone(), stream)).await;
                 match shaken.map_err(|_| self.tls_failed().own(&format!(" took more than {} s", TLS_MAX.as_secs())))? {
                     Ok(stream) => self.shake(stream, flow, life).await,
-                    Err(error) => Err(self.tls_failed().own(&format!(" failed: {}", in_words(&error)))),
+                    Err(error) => {
+                        let (said, advice) = in_words(&error);
+                        Err(self.tls_failed().own(&format!(" failed: {said}")).advise(advice))
+                    }
                 }
             }
         }
@@ -109,12 +112,13 @@ impl Connector {
 
     async fn connect(&self) -> Result<TcpStream, Cause> {
         // Where it is, is for the operator to know.
-        let failed = |why: &str| {
-            Cause::from("cannot connect").foreign(&format!(" to {}:{}", self.host, self.port)).own(&format!(": {why}"))
+        let failed = |code: CauseCode, why: &str| {
+            let place = format!(" to {}:{}", self.host, self.port);
+            Cause::new(code, "cannot connect").foreign(&place).own(&format!(": {why}"))
         };
         let mut addresses = self.names.find().await?;
         addresses.truncate(ADDRESSES_MAX);
-        let mut why = failed("the host has no address");
+        let mut why = failed(CauseCode::DnsFailed, "the host has no address");
         for address in &addresses {
             // All addresses together take little more than one: the last word is for who is slow, not for who is many.
             let limit = if addresses.len() == 1 { CONNECT_MAX } else { CONNECT_MAX / 2 };
@@ -123,15 +127,18 @@ impl Connector {
                     watch(&stream);
                     return Ok(stream);
                 }
-                Ok(Err(error)) => why = failed(&error.to_string()),
-                Err(_) => why = failed(&format!("no answer within {} s", limit.as_secs_f32())),
+                Ok(Err(error)) => why = failed(code_of(&error), &error.to_string()),
+                Err(_) => {
+                    let said = format!("no answer within {} s", limit.as_secs_f32());
+                    why = failed(CauseCode::ConnectTimedOut, &said);
+                }
             }
         }
         Err(why)
     }
 
     fn tls_failed(&self) -> Cause {
-        Cause::from("the TLS handshake").foreign(&format!(" with {}", self.host))
+        Cause::new(CauseCode::TlsFailed, "the TLS handshake").foreign(&format!(" with {}", self.host))
     }
 
     async fn shake<S>(&self, stream: S, flow: Arc<Flow>, life: (u64, CancellationToken)) -> Result<Sender, Cause>
@@ -142,7 +149,7 @@ impl Connector {
             .max_buf_size(BUFFER_BYTES_MAX)
             .handshake(TokioIo::new(stream))
             .await
-            .map_err(|error| error.to_string())?;
+            .map_err(|error| Cause::new(CauseCode::ConnectionLost, error.to_string()))?;
         let (watched, unread) = (flow.clone(), self.unread.clone());
         let (life, over) = life;
         self.tasks.spawn(repoll_on_self_wake(async move {
@@ -167,27 +174,34 @@ fn watch(stream: &TcpStream) {
     let _ = socket.set_tcp_user_timeout(Some(UNTAKEN_MAX));
 }
 
-/// Why a handshake failed, with the library's own word where that is all there is to say.
-fn in_words(error: &std::io::Error) -> String {
+fn code_of(error: &std::io::Error) -> CauseCode {
+    match error.kind() {
+        std::io::ErrorKind::ConnectionRefused => CauseCode::ConnectRefused,
+        std::io::ErrorKind::TimedOut => CauseCode::ConnectTimedOut,
+        _ => CauseCode::ConnectFailed(error.raw_os_error()),
+    }
+}
+
+/// Why a handshake failed, with the library's own word where that is all there is to say; and what to do.
+fn in_words(error: &std::io::Error) -> (String, &'static str) {
     let fault = match error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
         Some(rustls::Error::InvalidCertificate(fault)) => fault,
         Some(rustls::Error::InvalidMessage(_)) => {
-            return "the server does not speak TLS; for plain HTTP, begin `url` with http://".to_owned();
+            return ("the server does not speak TLS".to_owned(), "for plain HTTP, begin `url` with http://");
         }
-        _ => return error.to_string(),
+        _ => return (error.to_string(), ""),
     };
     match fault {
-        CertificateError::UnknownIssuer => {
-            "its certificate is signed by nobody known here; if it is to be trusted, put its authority's certificate \
-             into the file that SSL_CERT_FILE names"
-                .to_owned()
-        }
+        CertificateError::UnknownIssuer => (
+            "its certificate is signed by nobody known here".to_owned(),
+            "if it is to be trusted, put its authority's certificate into the file that SSL_CERT_FILE names",
+        ),
         // It is given in no other form than its name.
         CertificateError::Other(other) if other.to_string().contains("CaUsedAsEndEntity") => {
-            "its certificate is an authority's, or signed by itself; a certificate for this host, signed by an authority, is needed"
-                .to_owned()
+            let said = "its certificate is an authority's, or signed by itself";
+            (said.to_owned(), "a certificate for this host, signed by an authority, is needed")
         }
-        fault => format!("its certificate is not accepted: {fault}"),
+        fault => (format!("its certificate is not accepted: {fault}"), ""),
     }
 }
 

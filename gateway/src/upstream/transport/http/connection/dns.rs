@@ -1,7 +1,7 @@
 //! Finds the addresses of a host. Who answers for names may take long, so that each look-up has a thread of its own, for which
 //! nobody waits who asks for another name; and of one host there is one look-up at a time, however many calls need it.
 
-use crate::health::Cause;
+use crate::health::{Cause, CauseCode};
 use crate::runtime::timer::late::within;
 use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
@@ -53,7 +53,8 @@ impl Resolver {
             Ok(Err(_)) => Err(not_found(&self.host, ": the look-up broke off")),
             Err(_) => {
                 let limit = LOOK_UP_MAX.as_secs();
-                Err(not_found(&self.host, &format!(" within {limit} s; is the machine's name service well?")))
+                let why = not_found(&self.host, &format!(" within {limit} s"));
+                Err(why.advise("is the machine's name service well?"))
             }
         }
     }
@@ -84,7 +85,7 @@ impl Resolver {
 
 /// Which host it is, is for the operator to know.
 fn not_found(host: &str, why: &str) -> Cause {
-    Cause::from("the address").foreign(&format!(" of {host}")).own(&format!(" was not found{why}"))
+    Cause::new(CauseCode::DnsFailed, "the address").foreign(&format!(" of {host}")).own(&format!(" was not found{why}"))
 }
 
 #[cfg(test)]

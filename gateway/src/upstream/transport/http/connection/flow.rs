@@ -1,5 +1,6 @@
 //! A connection's bytes on their way out: whether they are taken, and that none of a request go out behind its end.
 
+use crate::health::{Cause, CauseCode};
 use crate::runtime::watched::Watch;
 use crate::upstream::status::Condition;
 use crate::upstream::transport::events::LinkEvents;
@@ -125,8 +126,8 @@ impl Unread {
         *connections += 1;
         if *connections == 1 {
             let why = format!("input not read for {} s", (LOOK * SHOWN_AFTER).as_secs());
-            self.inbox.set_condition(Condition::Unread, Some(&why.as_str().into()));
-            self.inbox.failed("unread", &why);
+            self.inbox.set_condition(Condition::Unread, Some(&Cause::new(CauseCode::InputNotRead, &*why)));
+            self.inbox.failed("unread", CauseCode::InputNotRead, &why);
         }
         drop(connections);
         Shown(self.clone())

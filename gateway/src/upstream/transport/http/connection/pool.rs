@@ -4,7 +4,7 @@ use super::connect::{Connector, Sender};
 use super::idle::Idle;
 use super::room::{FairPermit, FairPermits};
 use crate::call::share::Share;
-use crate::health::chain;
+use crate::health::{Cause, CauseCode, chain};
 use crate::runtime::handles;
 use crate::upstream::transport::exchange::Lost;
 use bytes::Bytes;
@@ -86,7 +86,7 @@ impl Pool {
                 if let Some(why) = self.dialer.lives().ended(life) {
                     return Err(Lost::Unsent(why));
                 }
-                room.ok_or_else(|| Lost::Unsent("upstream stopping".into()))?
+                room.ok_or_else(|| Lost::Unsent(Cause::new(CauseCode::Stopping, "upstream stopping")))?
             }
         };
         loop {
@@ -100,11 +100,12 @@ impl Pool {
             };
             if sender.requests.ready().await.is_err() {
                 if is_new {
-                    return Err(Lost::Unsent("it closed the connection at once".into()));
+                    return Err(closed_at_once());
                 }
                 continue;
             }
-            let Some(sent) = request.take() else { return Err(Lost::Unsent("there is nothing to send".into())) };
+            let nothing = || Lost::Unsent(Cause::new(CauseCode::Unknown, "there is nothing to send"));
+            let sent = request.take().ok_or_else(nothing)?;
             begun();
             sender.flow.begins(sent.body().size_hint().lower());
             let mut error = match sender.requests.try_send_request(sent).await {
@@ -117,8 +118,11 @@ impl Pool {
             };
             match error.take_message() {
                 Some(unsent) if !is_new => *request = Some(unsent),
-                Some(_) => return Err(Lost::Unsent("it closed the connection at once".into())),
-                None => return Err(Lost::Unknown(format!("the connection broke: {}", causes(error.error())).into())),
+                Some(_) => return Err(closed_at_once()),
+                None => {
+                    let said = format!("the connection broke: {}", causes(error.error()));
+                    return Err(Lost::Unknown(Cause::new(CauseCode::ConnectionLost, said)));
+                }
             }
         }
     }
@@ -146,6 +150,10 @@ impl Held {
     pub(crate) fn room(&mut self) -> Option<FairPermit> {
         self.room.take()
     }
+}
+
+fn closed_at_once() -> Lost {
+    Lost::Unsent(Cause::new(CauseCode::ConnectionLost, "it closed the connection at once"))
 }
 
 /// An error with what caused it.
@@ -202,7 +210,7 @@ mod tests {
         assert_eq!(&ask().await[..], b"0");
         assert_eq!(&ask().await[..], b"0", "one after the other on one connection");
         // Its task has not run yet, so the connection still looks open.
-        lives.end("by order");
+        lives.end("by order".into());
         assert_eq!(&ask().await[..], b"1");
     }
 }

@@ -3,7 +3,7 @@
 use super::body::{beside_status, collect, names_events, one};
 use super::sse::Reading;
 use super::{refusal, sse};
-use crate::health::Cause;
+use crate::health::{Cause, CauseCode};
 use crate::protocol::frame::message::{Body, Frame, FrameFault};
 use crate::protocol::http::headers;
 use crate::upstream::transport::exchange::Lost;
@@ -126,12 +126,12 @@ async fn run(http: &Arc<HttpSession>, posting: &mut Posting, asked: Asked, slot:
     };
     http.wire.pool.put(held);
     if text.is_empty() {
-        return Err(Lost::Odd(format!("HTTP {} without an answer", head.status.as_u16()).into()));
+        return Err(Lost::Odd(invalid(format!("HTTP {} without an answer", head.status.as_u16()))));
     }
     let fault: OnceCell<Cause> = OnceCell::new();
     let beside = |frame| {
         if let Frame::Response { .. } = &frame {
-            let _first = fault.set(Cause::from("the response in it has another id"));
+            let _first = fault.set(invalid("the response in it has another id"));
         }
         sse::beside(http, slot, asked.id, frame);
     };
@@ -146,24 +146,28 @@ fn promises_nothing(head: &Parts) -> bool {
     head.status != StatusCode::OK || head.headers.get(CONTENT_TYPE).is_some_and(is_page)
 }
 
+fn invalid(why: impl Into<String>) -> Cause {
+    Cause::new(CauseCode::ResponseInvalid, why)
+}
+
 /// Why a message in a body was not read.
 fn unread(odd: &FrameFault) -> Cause {
     let what = if odd.is_json { "a message in it is not valid JSON-RPC" } else { "it is not valid JSON" };
-    Cause::from(what).foreign(&format!(" ({})", refusal::cut(&odd.to_string())))
+    invalid(what).foreign(&format!(" ({})", refusal::cut(&odd.to_string())))
 }
 
 /// What is said of a body without an answer, and why it is none.
 fn no_answer(head: &Parts, text: &Bytes, fault: Option<Cause>) -> Cause {
     let kind = head.headers.get(CONTENT_TYPE);
     let kind = kind.map_or("no content type".into(), |kind| String::from_utf8_lossy(kind.as_bytes()));
-    let hint = if kind.starts_with("text/html") { "; check the path of its `url`" } else { "" };
+    let hint = if kind.starts_with("text/html") { "check the path of its `url`" } else { "" };
     // A kind that everybody knows is no word of the upstream's own.
-    let said = Cause::from(format!("HTTP {} with ", head.status.as_u16()));
+    let said = invalid(format!("HTTP {} with ", head.status.as_u16()));
     let said = match KINDS.iter().find(|known| kind.starts_with(**known)) {
         Some(known) => said.own(known),
         None => said.own("another content type").foreign(&format!(" ({})", refusal::cut(&kind))),
     };
-    let said = said.own(", and no answer to the request in it").own(hint);
+    let said = said.own(", and no answer to the request in it").advise(hint);
     match flaw(head, text) {
         Some(flaw) => said.own(": ").own(flaw),
         None if kind.starts_with("text/html") => said,
@@ -195,7 +199,7 @@ mod tests {
                 response.headers_mut().insert(CONTENT_ENCODING, encoding.parse().unwrap());
             }
             let head = response.into_parts().0;
-            no_answer(&head, &Bytes::from_static(text), fault.map(Cause::from)).full().to_owned()
+            no_answer(&head, &Bytes::from_static(text), fault.map(Cause::from)).full().into_owned()
         };
         for (encoding, text, fault, expected) in [
             (Some("gzip"), &b"x"[..], None, ": the body is compressed"),

@@ -1,5 +1,6 @@
 //! What a response's body holds: read whole within a limit, and taken apart.
 
+use crate::health::{Cause, CauseCode};
 use crate::memory::Gather;
 use crate::memory::account::Kind;
 use crate::memory::budget::{Budget, Spent};
@@ -39,12 +40,14 @@ pub(crate) async fn collect(mut body: Incoming, max: usize, budget: impl Fn() ->
         && let Some(frame) = next(&mut body, more.as_deref_mut()).await?
     {
         let frame = frame.map_err(|error| {
-            Lost::Unknown(format!("the connection broke during the response: {}", causes(&error)).into())
+            let said = format!("the connection broke during the response: {}", causes(&error));
+            Lost::Unknown(Cause::new(CauseCode::ConnectionLost, said))
         })?;
         let Ok(chunk) = frame.into_data() else { continue };
         let known = more.as_ref().map_or(first.len(), |more| more.len());
         if known + chunk.len() > max {
-            return Err(Lost::Odd(format!("the response is larger than {max} bytes").into()));
+            let said = format!("the response is larger than {max} bytes");
+            return Err(Lost::Odd(Cause::new(CauseCode::ResponseInvalid, said)));
         }
         // An answer in one piece, as most are, is not copied.
         match &mut more {
@@ -82,7 +85,7 @@ async fn next(
 
 /// A call whose answer finds no memory.
 pub(crate) fn dropped(why: Spent) -> Lost {
-    Lost::Dropped(format!("the response was dropped: {why}").into())
+    Lost::Dropped(Cause::new(CauseCode::MemoryFull, format!("the response was dropped: {why}")))
 }
 
 /// The answer in a text that holds one frame or a batch of them; every other frame is handed over, and what is none is told.

@@ -8,11 +8,8 @@ pub(crate) mod body;
 pub(crate) mod sse;
 // What a response that says no means for its request: an error of the upstream's own, a lost session, or just no.
 pub(crate) mod refusal;
-// What can be done about an HTTP upstream that says no, for whoever configures it.
-mod advice;
 // How long an upstream asks to be left alone: `Retry-After`, in seconds or as a date.
 mod retry_after;
 
-pub(crate) use advice::advice;
 pub(crate) use retry_after::pause;
 pub(crate) use sse::Place;

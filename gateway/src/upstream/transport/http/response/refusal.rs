@@ -54,7 +54,7 @@ pub(crate) async fn read(response: Response<Incoming>, http: &HttpSession, id: O
     let pause = wanted_pause(head.status, &head.headers);
     if let Some(pause) = pause {
         // From now on, and not once its words were read.
-        breaker::pause(&http.wire, pause, &describe(head.status, &head.headers, &Bytes::new(), None));
+        breaker::pause(&http.wire, pause, &refused(head.status, &head.headers, &Bytes::new(), None).text);
     }
     let body = beside_status(body, http.wire.inbox.budget()).await.unwrap_or_default();
     judge(head.status, &head.headers, &body, http.has_session().then_some(id))
@@ -73,7 +73,7 @@ fn judge(status: StatusCode, headers: &HeaderMap, body: &Bytes, in_session: Opti
         }
         _ => (None, None),
     };
-    let text = describe(status, headers, body, error.as_ref());
+    let why = refused(status, headers, body, error.as_ref());
     let denies_session = in_session.is_some_and(|id| {
         // Whoever answers the very request has read it, and speaks of it.
         let is_answer = error.is_some() && of.is_some() && of == id;
@@ -84,7 +84,6 @@ fn judge(status: StatusCode, headers: &HeaderMap, body: &Bytes, in_session: Opti
             _ => false,
         }
     });
-    let why = HttpStatusError { status: status.as_u16(), text, retry_after: wanted_pause(status, headers) };
     Refused { why, error: error.map(|error| error.raw().clone()), denies_session }
 }
 
@@ -111,10 +110,15 @@ pub(crate) async fn meaning(refused: Refused, http: &Arc<HttpSession>, is_meetin
     }
 }
 
+fn refused(status: StatusCode, headers: &HeaderMap, body: &Bytes, error: Option<&RpcError>) -> HttpStatusError {
+    let text = describe(status, headers, body, error);
+    HttpStatusError::new(status.as_u16(), text, wanted_pause(status, headers))
+}
+
 /// The status, what the body says, and what the headers say of credentials.
 fn describe(status: StatusCode, headers: &HeaderMap, body: &Bytes, error: Option<&RpcError>) -> Cause {
     let reason = status.canonical_reason().map(|reason| format!(" {reason}")).unwrap_or_default();
-    let mut text = Cause::from(format!("HTTP {}{reason}", status.as_u16()));
+    let mut text = Cause::default().own(&format!("HTTP {}{reason}", status.as_u16()));
     let said = words(error, body);
     let said = said.trim();
     // A page for a browser says nothing to anyone here.
@@ -198,14 +202,20 @@ mod tests {
         headers.insert(WWW_AUTHENTICATE, "Bearer realm=\"x\"".parse().unwrap());
         let refused = judge(StatusCode::UNAUTHORIZED, &headers, &Bytes::from_static(b"go away\x1b"), None);
         let said = "HTTP 401 Unauthorized: go away\u{fffd} (WWW-Authenticate: Bearer realm=\"x\")";
-        assert_eq!((refused.why.text.full(), refused.why.retry_after), (said, None));
+        let told = refused.why.text.full();
+        assert_eq!(told.split_once("; "), Some((said, "set `headers` with its credentials, such as `Authorization`")));
+        assert_eq!((refused.why.text.number(), refused.why.retry_after), (Some(401), None));
         headers = HeaderMap::new();
         headers.insert(RETRY_AFTER, "7".parse().unwrap());
         for (status, expected) in [(429, Some(7)), (503, Some(7)), (500, Some(7)), (401, None), (302, None)] {
             let status = StatusCode::from_u16(status).unwrap();
             let refusal = judge(status, &headers, &Bytes::new(), None).why;
             assert_eq!(refusal.retry_after, expected.map(Duration::from_secs), "{status}");
-            assert!(refusal.text.full().ends_with("(Retry-After: 7)"), "{:?}", refusal.text);
+            let told = refusal.text.full();
+            assert_eq!(
+                told.strip_suffix(refusal.text.advice()).map(|said| said.contains("(Retry-After: 7)")),
+                Some(true)
+            );
         }
     }
 }

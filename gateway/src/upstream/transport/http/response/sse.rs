@@ -3,7 +3,7 @@
 use super::body::{is_stream, one};
 use crate::call::LogLevel;
 use crate::call::share::Share;
-use crate::health::Cause;
+use crate::health::{Cause, CauseCode};
 use crate::memory::Gather;
 use crate::memory::account::Kind;
 use crate::memory::budget::{Budget, Spent};
@@ -123,26 +123,30 @@ pub(crate) async fn answer(reading: &Reading<'_>, body: Incoming, held: Held) ->
                 give_back(reading.http, (body, rest), held, &answer);
                 return Ok(answer);
             }
-            Err(Cut::Lost(why)) => return Err(Lost::Dropped(why.into())),
-            Err(Cut::Broken(why)) => why,
+            Err(Cut::Lost(why)) => return Err(Lost::Dropped(Cause::new(CauseCode::MemoryFull, why))),
+            Err(Cut::Broken(why)) => broken(why),
         };
         if place.last.is_none() || reading.http.is_modern() || news.idle >= RESUMES_MAX || news.are_over() {
-            return Err(Lost::Unknown(why.into()));
+            return Err(Lost::Unknown(why));
         }
         news.idle += 1;
         let until = *news.until.get_or_insert_with(|| Instant::now() + RESUMED_MAX);
         drop((body, held));
         tokio::select! {
             biased;
-            () = reading.http.wire.lives.end_of(reading.life) => return Err(Lost::Unknown(why.into())),
+            () = reading.http.wire.lives.end_of(reading.life) => return Err(Lost::Unknown(why)),
             () = sleep(place.retry.unwrap_or(RESUME_AFTER)) => {}
         }
-        let late = |_| Err(Lost::Unknown("nothing came when it was to be resumed".into()));
+        let late = |_| Err(Lost::Unknown(broken("nothing came when it was to be resumed")));
         let resumed = within_until(until, resume(reading.http, reading.slot.share.as_ref(), &place));
         let resumed = resumed.await.unwrap_or_else(late);
-        (body, held) = resumed.map_err(|lost| Lost::Unknown(Cause::from(format!("{why}, and ")).then(lost.text())))?;
+        (body, held) = resumed.map_err(|lost| Lost::Unknown(why.own(", and ").then(lost.text())))?;
         reading.slot.keep_room(held.room());
     }
+}
+
+fn broken(why: impl Into<String>) -> Cause {
+    Cause::new(CauseCode::ConnectionLost, why)
 }
 
 async fn resume(http: &Arc<HttpSession>, whose: Option<&Share>, place: &Place) -> Result<(Incoming, Held), Lost> {
@@ -151,7 +155,7 @@ async fn resume(http: &Arc<HttpSession>, whose: Option<&Share>, place: &Place) -
     let received = http.wire.send(Lane::Exchange(whose), &mut Some(get()), &get, &|| ()).await?;
     let (response, held) = (received.response, received.held);
     if !response.status().is_success() || !is_stream(&response) {
-        return Err(Lost::Unknown(format!("it cannot be resumed: HTTP {}", response.status().as_u16()).into()));
+        return Err(Lost::Unknown(broken(format!("it cannot be resumed: HTTP {}", response.status().as_u16()))));
     }
     Ok((response.into_body(), held))
 }

@@ -136,7 +136,7 @@ async fn what_was_still_in_our_queue_was_not_sent() {
     let mut stuck = upstream.call(call(LEGACY, Method::ToolsCall, &format!(r#"{{"name":"{}"}}"#, "x".repeat(100_000))));
     tokio::time::sleep(std::time::Duration::from_millis(1)).await;
     let mut queued = upstream.call(tool("queued"));
-    rig.pipe.close("gone");
+    rig.pipe.close("gone".into());
     assert_eq!(reason(outcome(&mut stuck).await), Reason::OutcomeUnknown);
     assert_eq!(reason(outcome(&mut queued).await), Reason::Unavailable);
     // What was sent in part is not completed: its caller was told that the outcome is unknown.

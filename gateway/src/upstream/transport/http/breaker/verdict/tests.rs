@@ -36,8 +36,9 @@ fn while_open_all_are_refused_with_the_time_then_one_tries() {
     let (breaker, now) = (breaker(), Instant::now());
     (0..3).for_each(|_| _ = breaker.failed(now, &why()));
     let until = now + 10 * SECOND;
-    let text = "failed 3 times in a row (last: HTTP 500); circuit breaker open, 6.0 s left";
-    assert_eq!(breaker.verdict(now + 4 * SECOND, true), Verdict::Reject(until, text.into()));
+    let open = Cause::new(CauseCode::BreakerOpen, "failed 3 times in a row (last: ");
+    let open = open.then(&why()).own("); circuit breaker open, 6.0 s left");
+    assert_eq!(breaker.verdict(now + 4 * SECOND, true), Verdict::Reject(until, open));
     assert_eq!(breaker.verdict(now, false), Verdict::Allow, "meeting it goes on");
     // What was sent before and fails now does not make it longer.
     assert_eq!(breaker.failed(now + 5 * SECOND, &why()), None);
@@ -61,8 +62,8 @@ fn a_pause_holds_for_all_and_the_longer_one_counts() {
     assert!(breaker.pause(now + 20 * SECOND));
     assert!(!breaker.pause(now + 10 * SECOND));
     for is_met in [true, false] {
-        let refused =
-            Verdict::Reject(now + 20 * SECOND, "rate-limited by the upstream (Retry-After), 5.0 s left".into());
+        let paused = Cause::new(CauseCode::RateLimited, "rate-limited by the upstream (Retry-After), 5.0 s left");
+        let refused = Verdict::Reject(now + 20 * SECOND, paused);
         assert_eq!(breaker.verdict(now + 15 * SECOND, is_met), refused);
     }
     assert!(!breaker.resumed(now + 10 * SECOND), "the shorter one ends in vain");
