@@ -40,6 +40,8 @@ pub enum Reason {
     Session,
     /// The upstream is not there, and nothing was sent.
     Unavailable,
+    /// The upstream does not run until an operator starts it, and nothing was sent.
+    Stopped,
     /// A queue is full, and nothing was sent.
     Busy,
     /// The time is over.
@@ -54,7 +56,15 @@ pub enum Reason {
     Internal,
 }
 
-/// A refusal: what happened, to which upstream, whether a retry makes sense.
+impl Reason {
+    /// Whether the same call may be sent again and succeed: nothing of it ran, and what kept it from running passes by itself. Decided
+    /// here alone.
+    pub fn is_retriable(&self) -> bool {
+        matches!(self, Self::Unavailable | Self::Busy)
+    }
+}
+
+/// A refusal: what happened, to which upstream.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct Refusal {
@@ -66,20 +76,17 @@ pub struct Refusal {
     pub full: Option<Box<str>>,
     /// The upstream it concerns.
     pub upstream: Option<Arc<str>>,
-    /// Whether the same call may succeed later.
-    pub is_retriable: bool,
 }
 
 impl Refusal {
-    /// A refusal that concerns no upstream and that no retry mends.
+    /// A refusal that concerns no upstream.
     pub fn new(reason: Reason, message: impl Into<String>) -> Self {
-        Self { reason, message: message.into(), full: None, upstream: None, is_retriable: false }
+        Self { reason, message: message.into(), full: None, upstream: None }
     }
 
     /// A refusal on behalf of an upstream.
     pub fn of_upstream(reason: Reason, upstream: &Arc<str>, message: impl Into<String>) -> Self {
-        let is_retriable = matches!(reason, Reason::Unavailable | Reason::Busy);
-        Self { reason, message: message.into(), full: None, upstream: Some(upstream.clone()), is_retriable }
+        Self { reason, message: message.into(), full: None, upstream: Some(upstream.clone()) }
     }
 
     /// With what the operator is told in its place.
@@ -97,10 +104,17 @@ impl Refusal {
         self
     }
 
+    /// Whether the same call may be sent again.
+    pub fn is_retriable(&self) -> bool {
+        self.reason.is_retriable()
+    }
+
     /// Who can mend it.
     pub fn blame(&self) -> Blame {
         match self.reason {
-            Reason::Unavailable | Reason::Timeout | Reason::OutcomeUnknown | Reason::BadAnswer => Blame::Upstream,
+            Reason::Unavailable | Reason::Stopped | Reason::Timeout | Reason::OutcomeUnknown | Reason::BadAnswer => {
+                Blame::Upstream
+            }
             Reason::Busy | Reason::Internal => Blame::Gateway,
             _ => Blame::Caller,
         }
@@ -141,9 +155,34 @@ impl Refusal {
             _ => {
                 let upstream =
                     self.upstream.as_ref().map(|upstream| format!("\"upstream\":{},", json::quote(upstream)));
-                let upstream = upstream.or_else(|| self.is_retriable.then(String::new))?;
-                Some(format!("{{\"origin\":\"gateway\",{upstream}\"retriable\":{}}}", self.is_retriable))
+                let upstream = upstream.or_else(|| self.is_retriable().then(String::new))?;
+                Some(format!("{{\"origin\":\"gateway\",{upstream}\"retriable\":{}}}", self.is_retriable()))
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whether_a_call_may_be_sent_again_follows_from_the_reason_and_is_told_with_or_without_an_upstream() {
+        let data = |refusal: Refusal| refusal.data(Revision::V2025_11_25);
+        for (reason, is_retriable) in [
+            (Reason::Unavailable, true),
+            (Reason::Busy, true),
+            (Reason::Stopped, false),
+            (Reason::OutcomeUnknown, false),
+            (Reason::Timeout, false),
+            (Reason::BadAnswer, false),
+            (Reason::InvalidParams, false),
+        ] {
+            let of_upstream = data(Refusal::of_upstream(reason.clone(), &"a".into(), "no"));
+            let expected = format!(r#"{{"origin":"gateway","upstream":"a","retriable":{is_retriable}}}"#);
+            assert_eq!(of_upstream, Some(expected), "{reason:?}");
+            let of_none = is_retriable.then(|| r#"{"origin":"gateway","retriable":true}"#.to_owned());
+            assert_eq!(data(Refusal::new(reason, "no")), of_none);
         }
     }
 }

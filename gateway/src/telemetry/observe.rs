@@ -165,7 +165,7 @@ fn outcome_of(outcome: &Outcome) -> usize {
         Outcome::Error(Failure::Refused(refusal)) => match refusal.reason {
             Reason::Timeout => TIMEOUT,
             Reason::Cancelled => CANCELLED,
-            Reason::Unavailable => UPSTREAM_UNAVAILABLE,
+            Reason::Unavailable | Reason::Stopped => UPSTREAM_UNAVAILABLE,
             Reason::Busy => BUSY,
             Reason::BadAnswer => BAD_ANSWER,
             Reason::OutcomeUnknown => OUTCOME_UNKNOWN,

@@ -325,7 +325,7 @@ async fn what_cannot_be_started_has_failed_at_once_with_the_reason() {
         .await;
         let refused = upstream.call(call(LEGACY, Method::ToolsCall, r#"{"name":"t"}"#)).outcome().await.1;
         assert!(
-            matches!(refused, Outcome::Error(Failure::Refused(refusal)) if refusal.is_retriable && refusal.message.contains(word))
+            matches!(refused, Outcome::Error(Failure::Refused(refusal)) if refusal.is_retriable() && refusal.message.contains(word))
         );
         stop(&upstream, &tasks).await;
     }

@@ -46,7 +46,7 @@ impl OpenCalls {
         }
         if table.calls.len() >= OPEN_MAX {
             let why = format!("{OPEN_MAX} calls of this client are open; wait for some to end");
-            return Err(Refusal { is_retriable: true, ..Refusal::new(Reason::Busy, why) });
+            return Err(Refusal::new(Reason::Busy, why));
         }
         table.serial += 1;
         let entry = Entry { id: id.clone(), serial: table.serial, cancelled: false, waker: None };

@@ -142,18 +142,18 @@ fn refused(full: &Full) -> Refusal {
             "the memory that sessions may keep (a part of `server.memory_limit`) is taken by {all} sessions of other clients, none of \
              which has many more than {share}; try again later"
         );
-        return Refusal { is_retriable: true, ..Refusal::new(Reason::Busy, why) };
+        return Refusal::new(Reason::Busy, why);
     }
     if *is_of_memory {
         let why = format!(
             "{own} sessions are of {share}, and with what else waits for it they keep as much as is its part of `server.memory_limit`; \
              end some (DELETE), or declare and subscribe to less"
         );
-        return Refusal { is_retriable: true, ..Refusal::new(Reason::Busy, why) };
+        return Refusal::new(Reason::Busy, why);
     }
     let why = format!(
         "{all} sessions are open, as many as `server.session.max` allows; {own} of them are of {share}, each of which has a call or \
          a stream open or was used within the last minute, and nobody else has many more; end some (DELETE), or try again later"
     );
-    Refusal { is_retriable: true, ..Refusal::new(Reason::Busy, why) }
+    Refusal::new(Reason::Busy, why)
 }

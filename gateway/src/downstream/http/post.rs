@@ -148,12 +148,12 @@ fn unread_response(unread: &Unread, max: usize) -> Response<Body> {
         Unread::TooSlow => respond::misused(StatusCode::REQUEST_TIMEOUT, "the body came too slowly"),
         Unread::NoRoom => {
             let why = format!("the body was dropped: {Spent}; try again later, or with less");
-            let refusal = Refusal { is_retriable: true, ..Refusal::new(Reason::Busy, why) };
+            let refusal = Refusal::new(Reason::Busy, why);
             respond::refused(None, &refusal, Revision::NEWEST_LEGACY)
         }
         Unread::TooMany => {
             let why = "this client sends as many bodies at once as are its part; send fewer at a time";
-            let refusal = Refusal { is_retriable: true, ..Refusal::new(Reason::Busy, why) };
+            let refusal = Refusal::new(Reason::Busy, why);
             respond::refused(None, &refusal, Revision::NEWEST_LEGACY)
         }
         Unread::Broken => respond::misused(StatusCode::BAD_REQUEST, "the body ended before its end"),

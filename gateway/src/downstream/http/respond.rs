@@ -62,7 +62,7 @@ pub(super) fn misused(status: StatusCode, why: &str) -> Response<Body> {
 /// A connection too many of a share: it is closed.
 pub(super) fn crowded(share: &Share) -> Response<Body> {
     let why = format!("{share} has as many connections as are its part; close some, or use them again");
-    let refusal = Refusal { is_retriable: true, ..Refusal::new(Reason::Busy, why) };
+    let refusal = Refusal::new(Reason::Busy, why);
     let mut response = refused(None, &refusal, Revision::NEWEST_LEGACY);
     response.headers_mut().insert(header::CONNECTION, CLOSE);
     response

@@ -197,7 +197,7 @@ fn full(upstream: &Arc<str>) -> Refusal {
 /// An upstream that failed while its call was parked: there is nothing to come back to.
 fn lost(refusal: Refusal) -> Refusal {
     match refusal.reason {
-        Reason::Unavailable | Reason::OutcomeUnknown => {
+        Reason::Unavailable | Reason::Stopped | Reason::OutcomeUnknown => {
             let why = format!("`requestState` leads nowhere any more: {}", refusal.message);
             Refusal { reason: Reason::InvalidParams, message: why, ..refusal }
         }

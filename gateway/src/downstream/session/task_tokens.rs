@@ -1,7 +1,7 @@
 //! The progress tokens of a handshake client that stay in use, since their calls were given tasks; and what is due under them.
 
 use crate::protocol::frame::Method;
-use crate::protocol::value::{Edit, Key, Object};
+use crate::protocol::value::{Edit, Key, Object, TaskStatus};
 use crate::protocol::{frame, json};
 use bytes::Bytes;
 use std::collections::VecDeque;
@@ -54,8 +54,7 @@ impl TaskTokens {
 
     /// A task stands so: a token whose task has ended is free again.
     pub(crate) fn stands(&mut self, params: &Object) {
-        let status = params.find("status").and_then(json::unquote);
-        if !matches!(status.as_deref(), Some("completed" | "failed" | "cancelled")) {
+        if !TaskStatus::of(params).is_some_and(TaskStatus::is_final) {
             return;
         }
         let task = params.find("taskId").and_then(json::unquote);

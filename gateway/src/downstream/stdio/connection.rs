@@ -107,9 +107,7 @@ impl Connection {
                 let why = format!("a line is longer than {max} bytes, the limit set by `server.max_body`");
                 Refusal::new(Reason::InvalidRequest, why)
             }
-            Untaken::NoRoom => {
-                Refusal { is_retriable: true, ..Refusal::new(Reason::Busy, format!("a line was dropped: {why}")) }
-            }
+            Untaken::NoRoom => Refusal::new(Reason::Busy, format!("a line was dropped: {why}")),
         };
         self.refuse(None, &refusal);
     }
@@ -311,7 +309,7 @@ impl Connection {
 /// What is asked for when nothing is begun any more.
 fn ending() -> Refusal {
     let why = "the gateway is ending and begins nothing any more; nothing was run";
-    Refusal { is_retriable: true, ..Refusal::new(Reason::Unavailable, why) }
+    Refusal::new(Reason::Unavailable, why)
 }
 
 /// Writes what a call comes to.

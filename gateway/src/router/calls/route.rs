@@ -88,7 +88,7 @@ impl Routes {
         }
         let Some(permit) = self.waiting.take(&call.caller.share()) else {
             let why = "Too many calls of this client wait for upstreams that are starting; try again in a few seconds";
-            return refuse(&call, Refusal { is_retriable: true, ..Refusal::new(Reason::Busy, why) });
+            return refuse(&call, Refusal::new(Reason::Busy, why));
         };
         let current = current.clone();
         let limit = Instant::now() + UNSEEN_WAIT;

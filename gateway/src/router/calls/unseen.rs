@@ -26,9 +26,9 @@ pub(crate) fn refusal(catalog: &Catalog, owners: impl Iterator<Item = usize>, me
         }
         let cause = cause(only);
         let told = |cause: &str| told(&format!("is not available: {cause}{next}"));
-        let refusal = Refusal::of_upstream(Reason::Unavailable, upstream, told(&cause.public()));
-        // Only a person starts it.
-        let refusal = Refusal { is_retriable: only.owner.state() != State::Stopped, ..refusal };
+        let is_stopped = only.owner.state() == State::Stopped;
+        let reason = if is_stopped { Reason::Stopped } else { Reason::Unavailable };
+        let refusal = Refusal::of_upstream(reason, upstream, told(&cause.public()));
         return if cause.is_public() { refusal } else { refusal.for_operator(told(&cause.full())) };
     }
     let stand = |member: &&Member| format!("`{}` ({})", member.owner.name(), member.owner.state().as_str());
@@ -38,7 +38,7 @@ pub(crate) fn refusal(catalog: &Catalog, owners: impl Iterator<Item = usize>, me
         "{begins}one of these upstreams may have it, and none is available: {}{next}; try again",
         all.join(", ")
     );
-    Refusal { is_retriable: true, ..Refusal::new(Reason::Unavailable, why) }
+    Refusal::new(Reason::Unavailable, why)
 }
 
 fn cause(member: &Member) -> Cause {

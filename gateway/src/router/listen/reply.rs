@@ -56,7 +56,7 @@ pub(crate) fn listen(current: &Arc<Current>, listeners: &Listeners, call: Call, 
     let registration = match listeners.register(&call, &filter, has_view) {
         Ok(registration) => registration,
         Err(why) => {
-            return Reply::refuse(revision, Refusal { is_retriable: true, ..Refusal::new(Reason::Busy, why) });
+            return Reply::refuse(revision, Refusal::new(Reason::Busy, why));
         }
     };
     registration.saw(current.load().version);

@@ -5,8 +5,8 @@ use crate::call::caller::{Caller, ClientSession, Principal};
 use crate::protocol::frame::Method;
 use crate::protocol::json;
 use crate::protocol::revision::Revision;
-use crate::protocol::value::Object;
 use crate::protocol::value::spelling::RELATED_TASK as RELATED;
+use crate::protocol::value::{Object, TaskStatus};
 use crate::router::calls::splice;
 use crate::upstream::notice::Audience;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -73,8 +73,7 @@ impl TaskNotifier {
     pub(crate) fn told(&self, upstream: &str, whose: &Audience, params: &Object) {
         let raw = params.raw();
         let Some((own, place)) = splice::text(raw, &["taskId"]) else { return };
-        let status = params.find("status").and_then(json::unquote);
-        let is_over = matches!(status.as_deref(), Some("completed" | "failed" | "cancelled"));
+        let is_over = TaskStatus::of(params).is_some_and(TaskStatus::is_final);
         let mut given = self.lock();
         let Some((at, one)) = find(&given, upstream, whose, &own) else { return };
         let (tenant, public) = (one.tenant.upgrade(), json::quote(&one.public));

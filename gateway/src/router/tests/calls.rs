@@ -80,7 +80,7 @@ async fn what_only_a_broken_upstream_that_was_never_seen_can_own_is_refused_at_o
         let what = method.as_str().to_owned();
         let refused = told(method, params).await;
         assert_eq!(
-            (refused.reason, refused.is_retriable, refused.upstream.as_deref()),
+            (refused.reason.clone(), refused.is_retriable(), refused.upstream.as_deref()),
             (Reason::Unavailable, true, Some("broken"))
         );
         assert_eq!(
@@ -98,7 +98,7 @@ async fn what_only_a_broken_upstream_that_was_never_seen_can_own_is_refused_at_o
     settle().await;
     let stage = Stage::new(Strategy::Flat, &[&well, &broken, &bare]);
     let refused = refusal(stage.ask(Method::ToolsCall, r#"{"name":"y"}"#)).await;
-    assert_eq!((refused.reason, refused.is_retriable, refused.upstream), (Reason::Unavailable, true, None));
+    assert_eq!((refused.reason.clone(), refused.is_retriable(), refused.upstream), (Reason::Unavailable, true, None));
     assert!(
         refused.message.contains("`broken` (backing_off), `bare` (failed); next try in 3 s"),
         "{}",

@@ -3,9 +3,8 @@
 use crate::call::Call;
 use crate::call::reply::{Ending, Guard, Outcome};
 use crate::protocol::frame::Method;
-use crate::protocol::json;
 use crate::protocol::revision::Revision;
-use crate::protocol::value::Object;
+use crate::protocol::value::{Object, TaskStatus};
 use crate::runtime::timer::late::passed;
 use crate::upstream::tasks::form;
 use std::collections::HashMap;
@@ -175,9 +174,8 @@ impl Demand {
     /// A task was told of: it runs, or it no longer does.
     pub(crate) fn task(&self, task: &Object) {
         let Some(id) = task.find("taskId").filter(|_| self.idle_stop.is_some()) else { return };
-        let status = task.find("status").and_then(json::unquote);
         let mut inner = self.lock();
-        if matches!(status.as_deref(), Some("completed" | "failed" | "cancelled")) {
+        if TaskStatus::of(task).is_some_and(TaskStatus::is_final) {
             inner.tasks.remove(id);
         } else {
             let said = task.find("ttl").or_else(|| task.find("ttlMs"));

@@ -63,9 +63,7 @@ pub(crate) fn lost(upstream: &Arc<str>, call: &Call, lost: &Lost) -> Refusal {
     let unsent = |cause: &str| format!("{what} was not sent to upstream `{upstream}`: {cause}");
     match lost {
         Lost::Unsent(cause) => because(Reason::Unavailable, upstream, cause, |cause| unsent(cause) + "; try again"),
-        Lost::Stopped(cause) => {
-            Refusal { is_retriable: false, ..because(Reason::Unavailable, upstream, cause, unsent) }
-        }
+        Lost::Stopped(cause) => because(Reason::Stopped, upstream, cause, unsent),
         Lost::Busy(cause) => because(Reason::Busy, upstream, cause, |cause| unsent(cause) + "; try again later"),
         Lost::Barred(_, cause) => {
             because(Reason::Unavailable, upstream, cause, |cause| unsent(cause) + "; try again then")

@@ -10,7 +10,6 @@ use crate::upstream::peer::Peer;
 use crate::upstream::peer::fault::Trouble;
 use crate::upstream::status::Condition;
 use crate::upstream::transport::exchange::Lost;
-use crate::upstream::transport::http::StatusClass;
 use crate::upstream::transport::liveness::Liveness;
 use std::sync::Arc;
 use std::time::Duration;
@@ -120,18 +119,13 @@ async fn ask(peer: &Peer, limit: Duration) -> Answer {
             // It input not read.
             Lost::Busy(why) if peer.link.is_pipe() => Answer::Unwell(why.clone()),
             Lost::Busy(_) | Lost::Barred(..) => Answer::Unasked,
-            Lost::Status(refusal) if !is_unwell(refusal.class()) => Answer::Alive,
+            Lost::Status(refusal) if !refusal.class().is_unwell() => Answer::Alive,
             lost => {
                 let asked = format!("health check (`{what}`): ");
                 Answer::Unwell(Cause::default().own(&asked).then(lost.text()))
             }
         },
     }
-}
-
-/// Whether a status says more than that there is no such method.
-fn is_unwell(class: StatusClass) -> bool {
-    class.is_about_credentials() || class.is_failure()
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use crate::health::{Cause, CauseCode};
 use crate::protocol::frame::Method;
 use crate::protocol::frame::rpc_error::RpcError;
 use crate::protocol::revision::Revision;
-use crate::protocol::value::Object;
+use crate::protocol::value::{Object, TaskStatus};
 use crate::protocol::{json, translate};
 use crate::upstream::admission::gate::Sending;
 use crate::upstream::calls::admit::admit;
@@ -131,16 +131,15 @@ impl TaskDriver {
             self.limits.extend(Instant::now());
             self.said = Some(task.clone());
         }
-        let status = task.find("status").and_then(json::unquote);
-        match (status.as_deref(), self.revision.is_modern()) {
-            (Some("working"), _) => self.rest(),
+        match TaskStatus::of(task) {
+            None => return Some(self.odd("its task has no known status")),
+            Some(TaskStatus::Working) => self.rest(),
             // Its questions come on the stream of its result.
-            (Some("completed" | "failed" | "cancelled" | "input_required"), false) => {
+            Some(_) if !self.revision.is_modern() => {
                 self.stage = Stage::Fetching(self.ask(Method::TasksResult));
             }
-            (Some("input_required"), true) => return self.asked(task),
-            (Some(status @ ("completed" | "failed" | "cancelled")), true) => return self.over(task, status),
-            _ => return Some(self.odd("its task has no known status")),
+            Some(TaskStatus::InputRequired) => return self.asked(task),
+            Some(status) => return self.over(task, status),
         }
         None
     }
@@ -165,10 +164,10 @@ impl TaskDriver {
     }
 
     /// A task of a stateless upstream has come to its end.
-    fn over(&mut self, task: &Object, status: &str) -> Option<Poll<Step>> {
+    fn over(&mut self, task: &Object, status: TaskStatus) -> Option<Poll<Step>> {
         let member = |key: &str| task.find(key).map(|raw| task.raw().slice_ref(raw));
         Some(match status {
-            "completed" => match member("result").and_then(|raw| Object::parse(raw).ok()) {
+            TaskStatus::Completed => match member("result").and_then(|raw| Object::parse(raw).ok()) {
                 Some(result) => self.done(Outcome::Complete(form::unrelated(result))),
                 // The answer to the call has no room for it.
                 None if matches!(self.stage, Stage::Making(_)) => {
@@ -177,7 +176,7 @@ impl TaskDriver {
                 }
                 None => self.odd("its task has ended without a result"),
             },
-            "failed" => match member("error") {
+            TaskStatus::Failed => match member("error") {
                 Some(raw) => {
                     self.done(Outcome::Error(Failure::Upstream(outcome::without_secrets(RpcError::from_raw(raw)))))
                 }

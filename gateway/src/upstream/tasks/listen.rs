@@ -6,7 +6,7 @@ use crate::protocol::frame::Method;
 use crate::protocol::frame::message::Body;
 use crate::protocol::json;
 use crate::protocol::revision::Revision;
-use crate::protocol::value::{Edit, Key, Object};
+use crate::protocol::value::{Edit, Key, Object, TaskStatus};
 use crate::upstream::backoff;
 use crate::upstream::calls::dispatch::plain;
 use crate::upstream::calls::outcome;
@@ -138,8 +138,7 @@ impl TaskListening {
     fn told(&mut self, params: Object) -> Option<Change> {
         let id = params.find("taskId").and_then(json::unquote)?;
         let at = self.live.iter().position(|live| **live == *id)?;
-        let status = params.find("status").and_then(json::unquote);
-        if matches!(status.as_deref(), Some("completed" | "failed" | "cancelled")) {
+        if TaskStatus::of(&params).is_some_and(TaskStatus::is_final) {
             self.live.swap_remove(at);
         }
         Some(Change::Task(outcome::told(params)))

@@ -55,7 +55,7 @@ async fn calls_beyond_the_places_wait_by_turns_and_beyond_the_queue_are_refused_
     assert_eq!(traffic(&rig), (2, 3));
     let mut refused = upstream.call(tool("a", "a5"));
     let refused = refusal(&mut refused).await;
-    assert_eq!((refused.reason.clone(), refused.is_retriable), (Reason::Busy, true));
+    assert_eq!((refused.reason.clone(), refused.is_retriable()), (Reason::Busy, true));
     for word in ["`a5`", "upstream `a`", "`max_concurrency`", "`queue`", "busy: 2 calls running", "3 more wait"] {
         assert!(refused.message.contains(word), "{refused}");
     }
@@ -182,7 +182,7 @@ async fn a_call_waits_no_longer_than_it_may_take_and_the_whole_counts_from_its_b
     assert!(matches!(running.next().await, Step::Event(Event::Progress(_))));
     let mut late = upstream.call(tool("a", "late"));
     let refused = refusal(&mut waiting).await;
-    assert_eq!((begun.elapsed().as_secs(), refused.reason.clone(), refused.is_retriable), (30, Reason::Busy, true));
+    assert_eq!((begun.elapsed().as_secs(), refused.reason.clone(), refused.is_retriable()), (30, Reason::Busy, true));
     assert!(refused.message.contains("`max_concurrency`") && refused.message.contains("`call_timeout`"), "{refused}");
     let refused = refusal(&mut running).await;
     assert_eq!((begun.elapsed().as_secs(), refused.reason.clone()), (50, Reason::Timeout));
@@ -234,7 +234,7 @@ async fn whoever_waits_for_a_place_waits_for_a_restart_no_longer_than_those_who_
     }
     let mut late = upstream.call(tool("a", "late"));
     let refused = refusal(&mut waiting).await;
-    assert_eq!((refused.reason.clone(), refused.is_retriable), (Reason::Unavailable, true));
+    assert_eq!((refused.reason.clone(), refused.is_retriable()), (Reason::Unavailable, true));
     assert_eq!(gone.elapsed().as_secs(), 5);
     for word in ["`waiting`", "upstream `a`", died] {
         assert!(refused.message.contains(word), "{refused}");

@@ -72,7 +72,7 @@ async fn a_failure_on_every_second_call_is_passed_on_and_only_failures_in_a_row_
     }
     for _ in 0..10 {
         let refusal = stage.call().await.unwrap();
-        assert!(refusal.is_retriable && refusal.reason == Reason::Unavailable, "{refusal}");
+        assert!(refusal.is_retriable() && refusal.reason == Reason::Unavailable, "{refusal}");
         assert!(refusal.message.contains("failed 5 times in a row (last: HTTP 500"), "{refusal}");
         assert!(refusal.message.contains("circuit breaker open, 3"), "{refusal}");
     }
@@ -119,7 +119,7 @@ async fn who_asks_to_be_left_alone_is_left_alone_for_a_minute_at_most() {
         assert!(first.in_full().message.contains(&format!("Retry-After: {wanted}")));
         for _ in 0..10 {
             let refusal = stage.call().await.unwrap();
-            assert!(refusal.is_retriable && refusal.reason == Reason::Unavailable, "{refusal}");
+            assert!(refusal.is_retriable() && refusal.reason == Reason::Unavailable, "{refusal}");
             let left =
                 refusal.message.split("(Retry-After), ").nth(1).and_then(|rest| rest.split(' ').next()?.parse().ok());
             let left: f32 = left.unwrap_or_else(|| panic!("the time stands in it: {refusal}"));

@@ -67,7 +67,7 @@ async fn an_upstream_that_is_stopped_by_order_is_shown_as_stopping_and_its_refus
     let Outcome::Error(Failure::Refused(refusal)) = bounded(upstream.call(tool("echo")).outcome()).await.1 else {
         panic!()
     };
-    assert!(!refusal.is_retriable && refusal.message.contains("trunkline start a"), "{refusal}");
+    assert!(!refusal.is_retriable() && refusal.message.contains("trunkline start a"), "{refusal}");
     deaf.release();
     bounded(stopped).await.unwrap();
     is(&board, State::Stopped).await;
@@ -81,5 +81,5 @@ async fn a_call_that_finds_its_peer_gone_is_told_nothing_about_a_state_that_is_o
     let Outcome::Error(Failure::Refused(refusal)) = rig.upstream().call(tool("echo")).outcome().await.1 else {
         panic!()
     };
-    assert!(refusal.message.contains("connection just lost") && refusal.is_retriable, "{refusal}");
+    assert!(refusal.message.contains("connection just lost") && refusal.is_retriable(), "{refusal}");
 }

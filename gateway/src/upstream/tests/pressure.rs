@@ -71,7 +71,7 @@ async fn one_client_leaves_room_in_the_send_queue_for_another() {
     }
     assert!((5..=6).contains(&open.len()), "of a part of the queue: {}", open.len());
     for refusal in &refused {
-        assert_eq!((refusal.reason.clone(), refusal.is_retriable), (Reason::Busy, true));
+        assert_eq!((refusal.reason.clone(), refusal.is_retriable()), (Reason::Busy, true));
         let text = &refusal.message;
         assert!(text.contains("this client's own requests") && !text.contains("does not read"), "{text}");
     }
@@ -164,7 +164,7 @@ async fn an_upstream_that_does_not_read_harms_its_own_calls_alone_and_works_agai
             None => open.push(reply),
         }
     };
-    assert_eq!((refused.reason.clone(), refused.is_retriable, begun.elapsed()), (Reason::Busy, true, Duration::ZERO));
+    assert_eq!((refused.reason.clone(), refused.is_retriable(), begun.elapsed()), (Reason::Busy, true, Duration::ZERO));
     assert!(refused.message.contains("this client's own requests"), "{refused}");
     assert!(open.len() >= 3, "some megabytes may wait: {}", open.len());
     // Once that is known, the refusal says that it does not read.

@@ -84,7 +84,7 @@ async fn one_that_is_stopped_refuses_at_once_and_says_what_to_do() {
     let Told::Order(ordered) = control::interrupted(&rig.instance).await else { panic!() };
     let (_, refused) = tool(&rig).outcome().await;
     let Outcome::Error(Failure::Refused(refusal)) = refused else { panic!("{refused:?}") };
-    assert!(!refusal.is_retriable && refusal.message.contains("trunkline start a"), "{}", refusal.message);
+    assert!(!refusal.is_retriable() && refusal.message.contains("trunkline start a"), "{}", refusal.message);
     assert!(order.try_recv().is_err(), "its child still runs");
     control::off(&rig.instance.admission, &rig.instance.status, &control::by_order(&rig.instance.name));
     ordered.done();

@@ -5,6 +5,7 @@ use crate::health::row::State;
 use crate::protocol::revision::Revision;
 use crate::upstream::config::{Checks, Config};
 use crate::upstream::tests::rig::{Rig, config};
+use crate::upstream::transport::http::StatusClass;
 use tokio::time::sleep;
 
 const LEGACY: Revision = Revision::V2025_11_25;
@@ -111,7 +112,7 @@ async fn nobody_is_asked_where_that_is_switched_off() {
 fn only_an_outage_and_missing_credentials_say_that_it_is_unwell() {
     let unwell: Vec<u16> = [200, 400, 401, 403, 404, 405, 406, 429, 500, 501, 503]
         .into_iter()
-        .filter(|status| is_unwell(StatusClass::of(*status)))
+        .filter(|status| StatusClass::of(*status).is_unwell())
         .collect();
     assert_eq!(unwell, [401, 403, 500, 501, 503]);
 }

@@ -5,7 +5,6 @@ use super::response::body::is_stream;
 use super::response::{Place, refusal, sse};
 use super::send::Received;
 use super::session::HttpSession;
-use super::status::StatusClass;
 use crate::protocol::frame::message::{BATCH_MAX, Frame};
 use crate::protocol::framing::Untaken;
 use crate::protocol::framing::sse::SseEvent;
@@ -107,7 +106,7 @@ async fn open(http: &Arc<HttpSession>, place: &Place, was_open: bool) -> Result<
     if refused.denies_session && was_open && http.is_lost().await {
         return Err(Lost::Session(refused.why.text));
     }
-    let may_pass = matches!(refused.why.class(), StatusClass::Busy | StatusClass::Fault);
+    let may_pass = refused.why.class().may_pass();
     Ok(if may_pass { Opened::NotNow(refused.why.status) } else { Opened::None })
 }
 
@@ -163,6 +162,7 @@ fn heed(http: &Arc<HttpSession>, event: Result<SseEvent, Untaken>, place: &mut P
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::upstream::transport::http::StatusClass;
 
     #[test]
     fn streams_that_say_nothing_are_opened_a_dozen_times_in_five_minutes_at_most() {
@@ -179,7 +179,7 @@ mod tests {
 
     #[test]
     fn only_what_passes_is_asked_for_again() {
-        let passes = |status: &u16| matches!(StatusClass::of(*status), StatusClass::Busy | StatusClass::Fault);
+        let passes = |status: &u16| StatusClass::of(*status).may_pass();
         assert!([429, 500, 502, 503, 504].iter().all(passes));
         assert!(![400, 401, 403, 404, 405, 406, 410, 501, 505].iter().any(passes));
     }

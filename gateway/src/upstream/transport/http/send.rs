@@ -4,11 +4,11 @@ use super::client::HttpClient;
 use super::connection::Origin;
 use super::connection::pool::{Held, Lane, Outgoing};
 use super::response::refusal::cut;
-use super::status::HttpStatusError;
+use super::status::{HttpStatusError, is_sent_on};
 use crate::health::Cause;
 use crate::upstream::transport::exchange::Lost;
 use http::header::LOCATION;
-use http::{Response, StatusCode, Uri};
+use http::{Response, Uri};
 use http_body::Body as _;
 use hyper::body::Incoming;
 
@@ -36,7 +36,7 @@ impl HttpClient {
         begun: &(impl Fn() + Sync),
     ) -> Result<Received, Lost> {
         let (response, held) = self.pool.send(lane, request, begun).await?;
-        if !is_moved(response.status()) {
+        if !is_sent_on(response.status()) {
             return Ok(Received { response, held, moved_to: None });
         }
         // Boxed, as it is rare: every call has a future of the size of this one.
@@ -64,7 +64,7 @@ impl HttpClient {
             let mut request = again();
             *request.uri_mut() = found.clone();
             (response, held) = self.pool.send(lane, &mut Some(request), begun).await?;
-            if !is_moved(response.status()) {
+            if !is_sent_on(response.status()) {
                 return Ok(Received { response, held, moved_to: Some(Box::new(found)) });
             }
             place = found;
@@ -73,11 +73,6 @@ impl HttpClient {
         let text = format!("HTTP {status}: it sends the same request on more than {HOPS_MAX} times");
         Err(Lost::Status(HttpStatusError::new(status, Cause::default().own(&text), None)))
     }
-}
-
-/// Whether a status says that the same request is to be sent elsewhere, and so did not run.
-fn is_moved(status: StatusCode) -> bool {
-    matches!(status, StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT)
 }
 
 /// Where a response to a request at `place` leads, as it is asked for there.

@@ -1,6 +1,7 @@
 //! What an HTTP status that says no means: decided here alone, for calls, meetings, health and the breaker.
 
 use crate::health::{Cause, CauseCode};
+use http::StatusCode;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
@@ -54,7 +55,17 @@ impl HttpStatusError {
     }
 }
 
+/// Whether a status says that the same request is to be sent elsewhere, with its method and body, and so did not run.
+pub(super) fn is_sent_on(status: StatusCode) -> bool {
+    matches!(status, StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT)
+}
+
 impl StatusClass {
+    /// What the status of a response means; `None` where it is a success.
+    pub(crate) fn of_response(status: StatusCode) -> Option<Self> {
+        (!status.is_success()).then(|| Self::of(status.as_u16()))
+    }
+
     /// What a status means that is no success.
     pub(crate) const fn of(status: u16) -> Self {
         match status {
@@ -78,6 +89,16 @@ impl StatusClass {
     /// Whether it speaks of the upstream's state alone: it proves nothing, and the request may have run all the same.
     pub(crate) fn proves_nothing(self) -> bool {
         self == Self::Busy || self.is_failure()
+    }
+
+    /// Whether the same request may be taken a little later.
+    pub(crate) fn may_pass(self) -> bool {
+        matches!(self, Self::Busy | Self::Fault)
+    }
+
+    /// Whether it shows that the upstream serves nobody, or not us.
+    pub(crate) fn is_unwell(self) -> bool {
+        self.is_about_credentials() || self.is_failure()
     }
 
     /// Whether it speaks of our credentials.

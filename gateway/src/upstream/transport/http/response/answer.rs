@@ -13,6 +13,7 @@ use crate::upstream::transport::http::breaker::Attempt;
 use crate::upstream::transport::http::connection::pool::Lane;
 use crate::upstream::transport::http::send::Received;
 use crate::upstream::transport::http::session::HttpSession;
+use crate::upstream::transport::http::status::StatusClass;
 use bytes::Bytes;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use http::response::Parts;
@@ -95,16 +96,17 @@ async fn send(http: &Arc<HttpSession>, posting: &mut Posting, asked: Asked, slot
 async fn run(http: &Arc<HttpSession>, posting: &mut Posting, asked: Asked, slot: &Arc<Mailbox>) -> Result<Body, Lost> {
     let Received { response, mut held, .. } = send(http, posting, asked, slot).await?;
     slot.keep_room(held.room());
-    if !response.status().is_server_error() {
+    let class = StatusClass::of_response(response.status());
+    if !class.is_some_and(StatusClass::is_failure) {
         http.wire.pulse.beat();
     }
     if asked.opens
-        && response.status().is_success()
+        && class.is_none()
         && let Some(id) = response.headers().get(headers::MCP_SESSION_ID)
     {
         http.open_session(id);
     }
-    if !response.status().is_success() {
+    if class.is_some() {
         // What is rare has a box of its own: the future of a plain call stays small.
         let refused = Box::pin(refusal::read(response, http, Some(asked.id))).await;
         breaker::denied(&http.wire, &refused.why);
