@@ -22,6 +22,9 @@ pub use config::Config;
 /// What details and orders cost at the administration address of every gateway here.
 pub const ADMIN_TOKEN: &str = "the-token-of-those-who-run-it";
 
+/// What stands behind the last line on stderr.
+const STDERR_ENDED: &str = "(stderr has ended)";
+
 /// So many pairs of ports are tried: other test processes look for theirs at the same time.
 const PORTS_TRIED: usize = 5;
 
@@ -87,7 +90,7 @@ impl Gateway {
             while let Ok(Some(line)) = lines.next_line().await {
                 tape.push(line);
             }
-            tape.push("(stderr has ended)".to_owned());
+            tape.push(STDERR_ENDED.to_owned());
         });
         let pid = child.id().expect("it has just started");
         Gateway {
@@ -120,7 +123,7 @@ impl Gateway {
     async fn opens(&self) -> bool {
         let pick = |line: &String| match line.as_str() {
             line if line.contains(&self.url) => Some(true),
-            "(stderr has ended)" => Some(false),
+            STDERR_ENDED => Some(false),
             _ => None,
         };
         let open = self.stderr.wait("the gateway prints its endpoint", pick).await;
@@ -183,10 +186,12 @@ impl Gateway {
         self.ended().await
     }
 
-    /// Waits until it has ended.
+    /// Waits until it has ended, and all that it wrote is read.
     pub async fn ended(&self) -> ExitStatus {
         let mut child = self.child.lock().await;
-        within("the gateway ends", child.wait()).await.expect("a child can be waited for")
+        let status = within("the gateway ends", child.wait()).await.expect("a child can be waited for");
+        self.stderr.wait("its stderr ends", |line| (line == STDERR_ENDED).then_some(())).await;
+        status
     }
 }
 
