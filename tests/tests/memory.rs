@@ -17,6 +17,7 @@ use trunkline_tests::within::{until_within, within};
 use crate::MACHINE;
 
 mod floods;
+mod lists;
 mod wide;
 
 const MIB: u64 = 1024;

@@ -25,6 +25,8 @@ pub enum Kind {
     Queue,
     /// What a session keeps: what its client has declared, subscriptions, messages that wait for it.
     Session,
+    /// What upstreams offer: their lists as they were read, the merged catalog, and its lists as clients get them.
+    List,
 }
 
 /// One client of the budget: all that it makes the gateway keep is weighed together.
@@ -69,12 +71,21 @@ pub(crate) enum Group {
 
 impl Kind {
     /// Every kind.
-    pub const ALL: [Self; 8] =
-        [Self::Connection, Self::Body, Self::Line, Self::Reply, Self::Answer, Self::Replay, Self::Queue, Self::Session];
+    pub const ALL: [Self; 9] = [
+        Self::Connection,
+        Self::Body,
+        Self::Line,
+        Self::Reply,
+        Self::Answer,
+        Self::Replay,
+        Self::Queue,
+        Self::Session,
+        Self::List,
+    ];
 
     /// Whether it grows as a peer sends; what else there is follows from that, and may have the last quarter too.
     pub(crate) fn comes_in(self) -> bool {
-        matches!(self, Self::Body | Self::Line | Self::Session)
+        matches!(self, Self::Body | Self::Line | Self::Session | Self::List)
     }
 
     /// The word for metrics and people.
@@ -88,6 +99,7 @@ impl Kind {
             Self::Replay => "replay",
             Self::Queue => "queue",
             Self::Session => "session",
+            Self::List => "list",
         }
     }
 }

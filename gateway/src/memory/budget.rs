@@ -45,15 +45,24 @@ pub(super) struct Ledger {
     deferred: Mutex<Vec<Waker>>,
     defers: Notify,
     /// What stays as long as sessions and subscriptions do.
-    pub(super) standing: Mutex<Standing>,
+    pub(super) sessions: Mutex<Standing>,
+    /// What stays as long as an upstream offers it.
+    pub(super) lists: Mutex<Standing>,
 }
 
 /// What stands now: see [`super::standing`].
 #[derive(Debug, Default)]
 pub(super) struct Standing {
     pub(super) all: usize,
-    /// No client stands here with nothing.
-    pub(super) by: HashMap<Option<u64>, Own>,
+    /// Nobody stands here with nothing.
+    pub(super) by: HashMap<StandsFor, Own>,
+}
+
+/// For whom something stands: a client, an upstream, or neither.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct StandsFor {
+    client: Option<u64>,
+    upstream: Option<Arc<str>>,
 }
 
 #[derive(Debug, Default)]
@@ -82,7 +91,8 @@ impl Budget {
             complaints: Complaints::every(SAY_EVERY),
             deferred: Mutex::default(),
             defers: Notify::new(),
-            standing: Mutex::default(),
+            sessions: Mutex::default(),
+            lists: Mutex::default(),
         };
         Self(Arc::new(ledger), Whose::default())
     }
@@ -109,9 +119,9 @@ impl Budget {
         self.0.limit / 2
     }
 
-    /// What its client is weighed by.
-    pub(super) fn owner(&self) -> Option<u64> {
-        self.1.owner.as_ref().map(Owner::key)
+    /// For whom stands what is counted through it.
+    pub(super) fn stands_for(&self) -> StandsFor {
+        StandsFor { client: self.1.owner.as_ref().map(Owner::key), upstream: self.1.upstream.clone() }
     }
 
     pub(super) fn ledger(&self) -> &Ledger {

@@ -75,8 +75,9 @@ impl Router {
         let wrap = TaskIds::new(secret);
         let statuses = listeners.statuses().clone();
         let ledger = GrantedTasks::default();
-        let rules = Arc::new(Rules { naming, page_size, instructions, unknown, wrap, statuses, ledger });
-        let current = Arc::new(Current::new(Catalog::build(&members, &rules, None)));
+        let budget = listeners.budget().clone();
+        let rules = Arc::new(Rules { naming, page_size, instructions, unknown, wrap, statuses, ledger, budget });
+        let current = Arc::new(Current::new(Catalog::build(&members, &rules, None).counted()));
         catalog::start(&current, &listeners, tasks);
         let views = SessionViews::new(&current, &listeners, tasks);
         Self { current, views, routes: Routes::new(), listeners, first_list_wait, unknown }
@@ -132,8 +133,10 @@ impl Handle for Router {
                 let catalog = current.load();
                 let era = call.revision().era();
                 let kept = &catalog.discovered[usize::from(call.revision().is_modern())];
-                let result = kept.get_or_init(|| calls::result(&catalog, era));
-                Reply::complete(Revision::NEWEST_MODERN, result.clone())
+                let result = || calls::result(&catalog, era);
+                // There may be thousands of views, and each is asked for it seldom.
+                let result = if own.is_some() { result() } else { kept.get_or_init(result).clone() };
+                Reply::complete(Revision::NEWEST_MODERN, result)
             }
             method => match Kind::listed_by(method) {
                 Some(kind) => calls::list(current, kind, &call, self.first_list_wait),

@@ -15,6 +15,9 @@ use crate::call::caller::{Caller, ClientSession, Grants, Principal};
 use crate::call::reply::{Failure, Outcome};
 use crate::health::Cause;
 use crate::health::row::State;
+use crate::memory::Refusals;
+use crate::memory::account::Kind as MemoryKind;
+use crate::memory::budget::Budget;
 use crate::protocol::json;
 use crate::protocol::revision::Revision;
 use crate::upstream::SessionLevels;
@@ -170,9 +173,9 @@ fn inventory(tools: &[&str]) -> Inventory {
     Inventory {
         revision: Revision::V2025_11_25,
         tools: tools.iter().map(|name| item("name", name)).collect(),
-        resources: Vec::new(),
-        templates: Vec::new(),
-        prompts: Vec::new(),
+        resources: Default::default(),
+        templates: Default::default(),
+        prompts: Default::default(),
         capabilities: Object::empty(),
         instructions: None,
         supports: Supports { tools: true, ..Supports::default() },
@@ -194,6 +197,14 @@ impl Stage {
     }
 
     fn paged(strategy: Strategy, page_size: usize, upstreams: &[&Arc<Scripted>]) -> Self {
+        Self::of(Listeners::default(), strategy, page_size, upstreams)
+    }
+
+    fn within(budget: &Budget, strategy: Strategy, upstreams: &[&Arc<Scripted>]) -> Self {
+        Self::of(Listeners::new(budget.clone(), Refusals::default()), strategy, 1_000, upstreams)
+    }
+
+    fn of(listeners: Listeners, strategy: Strategy, page_size: usize, upstreams: &[&Arc<Scripted>]) -> Self {
         let naming = Naming { strategy, ..Naming::default() };
         let terms = Terms {
             naming,
@@ -203,7 +214,7 @@ impl Stage {
             unknown: config::Unknown::Pass,
             secret: Secret::found_by(|| vec![vec![7; 32]]),
         };
-        let (listeners, tasks) = (Listeners::default(), Tasks::new());
+        let tasks = Tasks::new();
         let owners = upstreams.iter().map(|upstream| (*upstream).clone() as Arc<dyn Owner>).collect();
         Self { router: Router::start(owners, terms, listeners.clone(), &tasks), listeners, tasks }
     }

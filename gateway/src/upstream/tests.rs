@@ -15,6 +15,7 @@ mod holding_lists;
 pub(super) mod host;
 mod http;
 mod instances;
+mod large_lists;
 mod moved;
 mod orders;
 mod pressure;

@@ -84,10 +84,10 @@ impl World {
         rig.met(LEGACY, r#"{"tools":{}}"#);
         rig.instance.offering.inventory.send_replace(Some(Arc::new(Inventory {
             revision: LEGACY,
-            tools: Vec::new(),
-            resources: Vec::new(),
-            templates: Vec::new(),
-            prompts: Vec::new(),
+            tools: Default::default(),
+            resources: Default::default(),
+            templates: Default::default(),
+            prompts: Default::default(),
             capabilities: Object::empty(),
             instructions: None,
             supports: Supports { tools: true, ..Supports::default() },

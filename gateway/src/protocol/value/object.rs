@@ -227,6 +227,11 @@ impl Object {
         Ok((Self { raw: text.slice(start..end), known }, end))
     }
 
+    /// The same in memory of its own: it keeps nothing of what it was read from.
+    pub fn detached(self) -> Self {
+        Self { raw: Bytes::copy_from_slice(&self.raw), known: self.known }
+    }
+
     /// The bytes as they came.
     pub fn raw(&self) -> &Bytes {
         &self.raw

@@ -2,6 +2,7 @@
 
 use super::deferred::DeferredReply;
 use crate::call::Call;
+use crate::call::refusal::{Reason, Refusal};
 use crate::call::reply::Reply;
 use crate::protocol::value::Key;
 use crate::router::catalog::snapshot::Catalog;
@@ -32,7 +33,13 @@ pub(crate) fn list(current: &Arc<Current>, kind: Kind, call: &Call, wait: Durati
 
 fn answer(catalog: &Catalog, kind: Kind, call: &Call) -> Reply {
     let revision = call.revision();
-    let list = catalog.shelf(kind).list(revision, &call.caller.grants);
+    let Ok(list) = catalog.shelf(kind).list(revision, &call.caller.grants) else {
+        let why = format!(
+            "`{}` is too large for the memory that the gateway has left (`server.memory_limit`)",
+            call.method.as_str()
+        );
+        return Reply::refuse(revision, Refusal::new(Reason::Busy, why));
+    };
     let cursor = call.params.get(Key::Cursor);
     match list.encoded().page(cursor) {
         Ok(page) => match holds(catalog, kind, call) {

@@ -5,7 +5,6 @@ use super::entry::Entry;
 use super::kind::Kind;
 use super::owner::Member;
 use crate::protocol::json;
-use crate::protocol::value::{Edit, Key};
 use crate::router::calls::splice;
 use crate::router::config::Naming;
 use crate::router::names::uri::{Marked, Tag};
@@ -62,7 +61,7 @@ impl CatalogBuilder {
             let Some(inventory) = inventory else { continue };
             let tag = Tag::of(members[at].owner.name());
             let mut marked = Marked { tag, plain: HashSet::new(), uris: HashSet::new(), templates: Vec::new() };
-            for item in &inventory.resources {
+            for item in inventory.resources.iter() {
                 let public = marked.claim(&item.key, &mut uris, transparent);
                 if let Some(public) = &public {
                     let kept = if **public == *item.key { &mut marked.plain } else { &mut marked.uris };
@@ -82,7 +81,7 @@ impl CatalogBuilder {
                     self.pages.insert(public.into(), (at, own));
                 }
             }
-            for item in &inventory.templates {
+            for item in inventory.templates.iter() {
                 let public = marked.claim(&item.key, &mut templates, transparent);
                 if public.as_deref().is_some_and(|public| *public != *item.key) {
                     marked.templates.push(Template::parse(&item.key));
@@ -109,23 +108,17 @@ impl CatalogBuilder {
             return;
         };
         let is_same = *public == *item.key;
-        let quoted = json::quote(&public);
-        let mut definition = match kind {
-            _ if is_same => item.definition.raw().clone(),
-            Kind::Tools | Kind::Prompts => item.definition.with(&[(Key::Name, Edit::Set(quoted.as_bytes()))]),
-            Kind::Resources => item.definition.with(&[(Key::Uri, Edit::Set(quoted.as_bytes()))]),
-            Kind::Templates => match splice::find(item.definition.raw(), &[key]) {
-                Some(place) => splice::replace(item.definition.raw(), &[(place, quoted)]).into(),
-                None => return,
-            },
-        };
+        let definition = item.definition.raw();
+        let mut changes = Vec::new();
+        if !is_same {
+            let Some(place) = splice::find(definition, &[key]) else { return };
+            changes.push((place, json::quote(&public)));
+        }
         if let (Kind::Tools, Some(marked)) = (kind, &self.marked[member]) {
             let public =
                 |(own, place): (String, _)| Some((place, json::quote(&marked.publish(&own, &mut Looks::default())?)));
-            let changes: Vec<_> = apps::pages(&definition).into_iter().filter_map(public).collect();
-            if !changes.is_empty() {
-                definition = splice::replace(&definition, &changes).into();
-            }
+            changes.extend(apps::pages(definition).into_iter().filter_map(public));
+            changes.sort_by_key(|(place, _)| place.start);
         }
         let public = if is_same { item.key.clone() } else { public.into() };
         self.entries[kind as usize].push(Entry {
@@ -133,7 +126,8 @@ impl CatalogBuilder {
             public,
             own: item.key.clone(),
             member,
-            definition,
+            definition: definition.clone(),
+            changes,
             revision: inventory.revision,
             headers: item.headers.clone(),
         });

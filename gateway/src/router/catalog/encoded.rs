@@ -2,8 +2,11 @@
 
 use super::entry::Entry;
 use super::kind::Kind;
-use super::page::{CURSOR_BYTES_MAX, Cursor, Version};
+use super::page::{CURSOR_BYTES_MAX, Cursor, Version, VersionOf};
 use crate::call::refusal::{Reason, Refusal};
+use crate::memory::StandingCharge;
+use crate::memory::account::Kind as Counted;
+use crate::memory::budget::{Budget, Charge, Spent};
 use crate::protocol::revision::Revision;
 use crate::protocol::value::Object;
 use crate::protocol::{json, translate};
@@ -11,45 +14,74 @@ use crate::protocol::{json, translate};
 /// A page holds no more bytes of items than this, where it has more than one item.
 const PAGE_BYTES_MAX: usize = 1 << 20;
 
+/// What a page takes beside its items.
+const PAGE_BYTES: usize = 256;
+
 /// A whole list in the words of one revision, page by page.
 pub(crate) struct Encoded {
     kind: Kind,
     version: Version,
     pages: Vec<Object>,
+    charge: Held,
+}
+
+/// How an encoded list is counted.
+enum Held {
+    /// With what stands: it may be kept.
+    Kept { _charge: StandingCharge },
+    /// While it is used: more of the kind has no room.
+    Used { _charge: Charge },
+}
+
+impl Held {
+    /// Counts a list of so many bytes.
+    fn count(bytes: usize, budget: &Budget) -> Result<Self, Spent> {
+        match budget.stand_listed(bytes) {
+            Ok(charge) => Ok(Self::Kept { _charge: charge }),
+            Err(Spent) => Ok(Self::Used { _charge: budget.charge(Counted::Answer, bytes)? }),
+        }
+    }
 }
 
 impl Encoded {
-    /// Writes the list of these entries.
-    pub(crate) fn new<'a>(
+    /// Writes the list of these entries: first how long each page is, then page by page, so nothing is there twice.
+    pub(crate) fn new<'a, I: Iterator<Item = &'a Entry>>(
         kind: Kind,
-        entries: impl Iterator<Item = &'a Entry>,
+        entries: impl Fn() -> I,
         revision: Revision,
-        page_size: usize,
-    ) -> Self {
-        let mut items = Vec::new();
-        let mut pages = vec![(0, 0)];
-        let mut on_page = 0;
-        for entry in entries {
-            let definition = translate::definition(&entry.definition, entry.revision, revision);
-            let (start, end) = *pages.last().expect("there is always a page");
-            if on_page > 0 && (on_page >= page_size.max(1) || end - start + definition.len() > PAGE_BYTES_MAX) {
-                pages.push((items.len(), items.len()));
-                on_page = 0;
+        (page_size, budget): (usize, &Budget),
+    ) -> Result<Self, Spent> {
+        let mut layout = vec![Layout::default()];
+        let mut version = VersionOf::default();
+        for entry in entries() {
+            let published = entry.published();
+            let definition = translate::definition(&published, entry.revision, revision);
+            let page = layout.last().expect("there is always a page");
+            if page.items > 0 && (page.items >= page_size.max(1) || page.bytes + definition.len() > PAGE_BYTES_MAX) {
+                layout.push(Layout::default());
             }
-            if on_page > 0 {
-                items.push(b',');
+            let page = layout.last_mut().expect("there is always a page");
+            if page.items > 0 {
+                version.take(b",");
+                page.bytes += 1;
             }
-            items.extend_from_slice(&definition);
-            pages.last_mut().expect("there is always a page").1 = items.len();
-            on_page += 1;
+            version.take(&definition);
+            page.bytes += definition.len();
+            page.items += 1;
         }
-        let version = if pages.len() > 1 { Version::of(&items) } else { Version::of(b"") };
-        let last = pages.len() - 1;
-        let written = pages.into_iter().enumerate().map(|(at, (start, end))| {
+        let charge = Held::count(layout.iter().map(|page| page.bytes + PAGE_BYTES).sum(), budget)?;
+        let version = if layout.len() > 1 { version.version() } else { Version::of(b"") };
+        let (last, mut entries) = (layout.len() - 1, entries());
+        let written = layout.into_iter().enumerate().map(|(at, page)| {
             let next = (at < last).then(|| Cursor { kind, version, page: at as u32 + 1 });
-            page(kind, &items[start..end], next, revision)
+            page.write(kind, entries.by_ref(), next, revision)
         });
-        Self { kind, version, pages: written.collect() }
+        Ok(Self { kind, version, pages: written.collect(), charge })
+    }
+
+    /// Whether it is counted with what stands, and may be kept.
+    pub(crate) fn is_kept(&self) -> bool {
+        matches!(self.charge, Held::Kept { .. })
     }
 
     /// The result that a raw cursor asks for.
@@ -68,21 +100,41 @@ impl Encoded {
     }
 }
 
-fn page(kind: Kind, items: &[u8], next: Option<Cursor>, revision: Revision) -> Object {
-    let mut out = Vec::with_capacity(items.len() + 160);
-    out.push(b'{');
-    if revision.is_modern() {
-        out.extend_from_slice(b"\"resultType\":\"complete\",\"ttlMs\":0,\"cacheScope\":\"private\",");
+/// How much is on a page.
+#[derive(Default)]
+struct Layout {
+    items: usize,
+    bytes: usize,
+}
+
+impl Layout {
+    fn write<'a>(
+        &self,
+        kind: Kind,
+        entries: &mut impl Iterator<Item = &'a Entry>,
+        next: Option<Cursor>,
+        revision: Revision,
+    ) -> Object {
+        let mut out = Vec::with_capacity(self.bytes + PAGE_BYTES);
+        out.push(b'{');
+        if revision.is_modern() {
+            out.extend_from_slice(b"\"resultType\":\"complete\",\"ttlMs\":0,\"cacheScope\":\"private\",");
+        }
+        out.extend_from_slice(format!("\"{}\":[", kind.member()).as_bytes());
+        for (at, entry) in entries.take(self.items).enumerate() {
+            if at > 0 {
+                out.push(b',');
+            }
+            out.extend_from_slice(&translate::definition(&entry.published(), entry.revision, revision));
+        }
+        out.push(b']');
+        if let Some(next) = next {
+            out.extend_from_slice(format!(",\"nextCursor\":\"{}\"", next.encode()).as_bytes());
+        }
+        out.push(b'}');
+        Object::parse(out.into()).unwrap_or_else(|fault| {
+            debug_assert!(false, "definitions that were read are JSON: {fault}");
+            Object::empty()
+        })
     }
-    out.extend_from_slice(format!("\"{}\":[", kind.member()).as_bytes());
-    out.extend_from_slice(items);
-    out.push(b']');
-    if let Some(next) = next {
-        out.extend_from_slice(format!(",\"nextCursor\":\"{}\"", next.encode()).as_bytes());
-    }
-    out.push(b'}');
-    Object::parse(out.into()).unwrap_or_else(|fault| {
-        debug_assert!(false, "definitions that were read are JSON: {fault}");
-        Object::empty()
-    })
 }

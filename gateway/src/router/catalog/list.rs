@@ -4,6 +4,8 @@ use super::encoded::Encoded;
 use super::entry::Entry;
 use super::kind::Kind;
 use crate::call::caller::Grants;
+use crate::memory::account::Kind as Counted;
+use crate::memory::budget::{Budget, Charge, Spent, UNCOUNTED};
 use crate::protocol::revision::Revision;
 use crate::runtime::{Keyed, aside};
 use std::collections::HashMap;
@@ -11,6 +13,8 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// So many lists of callers with grants are kept encoded; more are encoded on each request.
 const INTERNED_MAX: usize = 256;
+/// What a template takes for each byte of its text, taken apart twice: it may have a part for every third byte.
+const TEMPLATE_BYTES: usize = 20;
 
 /// All entries of one kind, in order.
 pub(crate) struct ItemList {
@@ -18,6 +22,9 @@ pub(crate) struct ItemList {
     entries: Vec<Entry>,
     index: HashMap<Arc<str>, u32, Keyed>,
     page_size: usize,
+    /// What the entries take, and where encoded lists are counted.
+    charge: Charge,
+    budget: Budget,
     /// The whole list by revision.
     whole: [OnceLock<Encoded>; Revision::ALL.len()],
     /// Lists through grants.
@@ -42,9 +49,24 @@ impl Listed<'_> {
 
 impl ItemList {
     /// The entries must have distinct public names.
-    pub(crate) fn new(kind: Kind, entries: Vec<Entry>, page_size: usize) -> Self {
+    pub(crate) fn new(kind: Kind, entries: Vec<Entry>, page_size: usize, budget: &Budget) -> Self {
         let index = entries.iter().enumerate().map(|(at, entry)| (entry.public.clone(), at as u32)).collect();
-        Self { kind, entries, index, page_size, whole: Default::default(), granted: Mutex::default() }
+        let (charge, budget) = (Charge::default(), budget.clone());
+        Self { kind, entries, index, page_size, charge, budget, whole: Default::default(), granted: Mutex::default() }
+    }
+
+    /// What its entries take of the budget beside the inventories.
+    pub(crate) fn weight(&self) -> usize {
+        let templates = if self.kind == Kind::Templates { TEMPLATE_BYTES } else { 0 };
+        self.entries.iter().map(|entry| entry.weight() + templates * entry.public.len()).sum()
+    }
+
+    /// From now on what its entries take is counted; the inventories that they stand for have found room.
+    pub(crate) fn count(&mut self) {
+        let weight = self.weight();
+        if weight > UNCOUNTED {
+            self.charge = self.budget.count(Counted::List, weight);
+        }
     }
 
     /// The entry of a public name.
@@ -57,26 +79,35 @@ impl ItemList {
         &self.entries
     }
 
-    /// The list in the words of a revision, as grants let it be seen.
-    pub(crate) fn list(&self, revision: Revision, grants: &Grants) -> Listed<'_> {
+    /// The list in the words of a revision, as grants let it be seen; kept where there is room for it. An error where there is no memory
+    /// for it even while it is written.
+    pub(crate) fn list(&self, revision: Revision, grants: &Grants) -> Result<Listed<'_>, Spent> {
+        let whole = &self.whole[revision as usize];
         if grants.is_all() {
-            return Listed::Whole(self.whole[revision as usize].get_or_init(|| self.encode(revision, grants)));
+            if let Some(kept) = whole.get() {
+                return Ok(Listed::Whole(kept));
+            }
+            let encoded = self.encode(revision, grants)?;
+            return Ok(match encoded.is_kept() {
+                true => Listed::Whole(whole.get_or_init(|| encoded)),
+                false => Listed::Granted(Arc::new(encoded)),
+            });
         }
         let key = (revision, grants.clone());
         if let Some(kept) = self.interned().get(&key) {
-            return Listed::Granted(kept.clone());
+            return Ok(Listed::Granted(kept.clone()));
         }
-        let encoded = Arc::new(self.encode(revision, grants));
+        let encoded = Arc::new(self.encode(revision, grants)?);
         let mut interned = self.interned();
-        if interned.len() < INTERNED_MAX {
+        if encoded.is_kept() && interned.len() < INTERNED_MAX {
             interned.insert(key, encoded.clone());
         }
-        Listed::Granted(encoded)
+        Ok(Listed::Granted(encoded))
     }
 
-    fn encode(&self, revision: Revision, grants: &Grants) -> Encoded {
+    fn encode(&self, revision: Revision, grants: &Grants) -> Result<Encoded, Spent> {
         let bytes = self.entries.iter().map(|entry| entry.definition.len()).sum();
-        aside(bytes, || Encoded::new(self.kind, self.view(grants), revision, self.page_size))
+        aside(bytes, || Encoded::new(self.kind, || self.view(grants), revision, (self.page_size, &self.budget)))
     }
 
     fn interned(&self) -> std::sync::MutexGuard<'_, HashMap<(Revision, Grants), Arc<Encoded>>> {

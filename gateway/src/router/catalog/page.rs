@@ -22,8 +22,24 @@ pub(crate) struct Version([u8; 8]);
 
 impl Version {
     pub(crate) fn of(content: &[u8]) -> Self {
-        let digest = Sha256::digest(content);
-        Self(digest[..8].try_into().expect("a digest is longer than that"))
+        let mut version = VersionOf::default();
+        version.take(content);
+        version.version()
+    }
+}
+
+/// The digest of a list that is written piece by piece.
+#[derive(Default)]
+pub(crate) struct VersionOf(Sha256);
+
+impl VersionOf {
+    /// What comes next.
+    pub(crate) fn take(&mut self, piece: &[u8]) {
+        self.0.update(piece);
+    }
+
+    pub(crate) fn version(self) -> Version {
+        Version(self.0.finalize()[..8].try_into().expect("a digest is longer than that"))
     }
 }
 

@@ -49,7 +49,7 @@ async fn keep(current: Arc<Current>, listeners: Listeners, changed: Arc<Notify>)
                     if !next.is(&before) {
                         warn_of_hidden(&next, &before);
                         overlap::remark(&next);
-                        current.swap(Arc::new(next));
+                        current.swap(Arc::new(next.counted()));
                     }
                 });
             }

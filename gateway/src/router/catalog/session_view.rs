@@ -4,7 +4,8 @@ use super::current::Current;
 use super::rebuild::Told;
 use super::snapshot::{Catalog, weight};
 use crate::call::caller::{Caller, ClientSession};
-use crate::call::share::{Part, Shares};
+use crate::call::share::{Part, Share, Shares};
+use crate::memory::budget::{Budget, Spent};
 use crate::router::listen::Listeners;
 use crate::runtime::{Tasks, aside};
 use crate::upstream::inventory::Inventory;
@@ -60,7 +61,8 @@ impl SessionViews {
         if tenant.has_ended() {
             return None;
         }
-        let place = self.shared.places.take(&caller.share())?;
+        let share = caller.share();
+        let place = self.shared.places.take(&share)?;
         let view = Arc::new(Current::new(self.shared.base.keep()));
         table.insert(tenant.id().clone(), view.clone());
         drop(table);
@@ -69,7 +71,7 @@ impl SessionViews {
             tokio::select! {
                 biased;
                 () = tenant.ended() => {}
-                () = shared.keep(&kept, &tenant) => {}
+                () = shared.keep(&kept, &tenant, &share) => {}
             }
             shared.lock().remove(tenant.id());
             drop(place);
@@ -84,8 +86,9 @@ impl Shared {
     }
 
     /// Keeps a session's view up to date, and tells the session of what changed in it.
-    async fn keep(&self, view: &Arc<Current>, tenant: &Arc<ClientSession>) {
+    async fn keep(&self, view: &Arc<Current>, tenant: &Arc<ClientSession>, share: &Share) {
         let (mut instances, mut swaps) = (tenant.instances(), self.base.swaps());
+        let budget = self.listeners.budget().owned_by(share.owner());
         let mut told = Told::of(view);
         loop {
             instances.mark_unchanged();
@@ -95,7 +98,7 @@ impl Shared {
             let own = |at: &usize| Some((*at, base.members[*at].owner.inventory_of(tenant)?));
             let mut offers: Vec<Offer> = self.private.iter().filter_map(own).collect();
             let before = view.keep();
-            let next = overlay(&base, &mut offers);
+            let next = overlay(&base, &mut offers, &budget);
             if !next.is(&before) {
                 view.swap(next);
             }
@@ -111,20 +114,28 @@ impl Shared {
     }
 }
 
-/// The catalog with the lists of a session's instances; itself, where they are the same.
-fn overlay(base: &Arc<Catalog>, offers: &mut [Offer]) -> Arc<Catalog> {
+/// The catalog with the lists of a session's instances; itself, where they are the same, or where there is no room for more.
+fn overlay(base: &Arc<Catalog>, offers: &mut [Offer], budget: &Budget) -> Arc<Catalog> {
     let mut known = base.known.clone();
     let mut differs = false;
-    for (at, offer) in offers {
+    for (at, offer) in offers.iter_mut() {
         let Some(own) = offer.borrow_and_update().clone() else { continue };
         if known[*at].as_ref().is_none_or(|primary| !primary.is_same(&own)) {
             (known[*at], differs) = (Some(own), true);
         }
     }
-    match differs {
-        true => aside(weight(&known), || Arc::new(Catalog::of(known, &base.members, &base.rules, Some(base)))),
-        false => base.clone(),
+    if !differs {
+        return base.clone();
     }
+    let view = aside(weight(&known), || Catalog::of(known, &base.members, &base.rules, Some(base)).standing(budget));
+    view.map_or_else(
+        |Spent| {
+            let names: Vec<_> = offers.iter().map(|(at, _)| &**base.members[*at].owner.name()).collect();
+            tracing::warn!(upstreams = names.join(", "), "no room for a session's own lists; it sees those of all");
+            base.clone()
+        },
+        Arc::new,
+    )
 }
 
 /// Resolves when what an instance offers has changed, or when an instance has gone.

@@ -6,6 +6,8 @@ use super::kind::Kind;
 use super::list::ItemList;
 use super::owner::Member;
 use crate::call::caller::Grants;
+use crate::memory::StandingCharge;
+use crate::memory::budget::{Budget, Spent};
 use crate::protocol::value::Object;
 use crate::router::config::{Naming, Unknown};
 use crate::router::names::uri::{Marked, authority, origin};
@@ -41,6 +43,8 @@ pub(crate) struct Catalog {
     pub(crate) hidden: Vec<(usize, Arc<str>)>,
     /// What the gateway says of itself to handshake clients and to stateless ones, once it was asked for.
     pub(crate) discovered: [OnceLock<Object>; 2],
+    /// What a session's view takes.
+    standing: Option<StandingCharge>,
 }
 
 /// What a catalog is made by.
@@ -55,6 +59,8 @@ pub(crate) struct Rules {
     pub(crate) statuses: Arc<TaskNotifier>,
     /// Who was given which task.
     pub(crate) ledger: GrantedTasks,
+    /// What lists are counted in.
+    pub(crate) budget: Budget,
 }
 
 /// What merging these inventories costs, in bytes of work.
@@ -96,7 +102,7 @@ impl Catalog {
         let mut kinds = Kind::ALL.into_iter();
         let shelves = stock.entries.map(|entries| {
             let kind = kinds.next().expect("there are as many kinds as shelves");
-            let shelf = ItemList::new(kind, entries, rules.page_size);
+            let shelf = ItemList::new(kind, entries, rules.page_size, &rules.budget);
             let same = before.map(|before| before.shelf(kind)).filter(|old| old.is(&shelf));
             same.cloned().unwrap_or_else(|| Arc::new(shelf))
         });
@@ -112,7 +118,21 @@ impl Catalog {
             origins,
             hidden: stock.hidden,
             discovered: Default::default(),
+            standing: None,
         }
+    }
+
+    /// From now on what it keeps beside the inventories, and shares with no other catalog, is counted: others make room.
+    pub(crate) fn counted(mut self) -> Self {
+        self.shelves.iter_mut().filter_map(Arc::get_mut).for_each(ItemList::count);
+        self
+    }
+
+    /// As [`Self::counted`], for one session's view, in the part of the budget that lists have; an error where it has no room there.
+    pub(crate) fn standing(mut self, budget: &Budget) -> Result<Self, Spent> {
+        let weights = self.shelves.iter_mut().filter_map(Arc::get_mut).map(|shelf| shelf.weight());
+        self.standing = Some(budget.stand_listed(weights.sum())?);
+        Ok(self)
     }
 
     /// All of one kind.

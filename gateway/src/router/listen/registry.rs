@@ -108,6 +108,11 @@ impl Listeners {
         Self(Arc::new(Registry { budget, refusals, ..Registry::default() }))
     }
 
+    /// What all that is listened to is counted in.
+    pub(crate) fn budget(&self) -> &Budget {
+        &self.0.budget
+    }
+
     /// What takes the upstreams' notices; it can be handed to them before there is a router.
     pub fn notices(&self) -> Arc<dyn Fn(Notice) + Send + Sync> {
         let registry = self.0.clone();

@@ -57,7 +57,7 @@ mod tests {
             let name: std::sync::Arc<str> = format!("{}{at:06}", "n".repeat(60)).into();
             let (public, own) = (name.clone(), name);
             let (revision, definition) = (Revision::V2025_11_25, bytes::Bytes::new());
-            Entry { public, own, own_raw: None, member: 0, definition, revision, headers: None }
+            Entry { public, own, own_raw: None, member: 0, definition, changes: Vec::new(), revision, headers: None }
         };
         (0..count).map(entry).collect()
     }

@@ -138,11 +138,10 @@ async fn a_name_that_a_list_which_could_not_be_read_may_have_is_refused_with_tha
 #[tokio::test(start_paused = true)]
 async fn headers_that_disagree_with_arguments_are_refused() {
     let a = Scripted::new("a", "a");
-    let mut offers = inventory(&["x"]);
+    let mut tool = item("name", "x");
     let schema = br#"{"properties":{"r":{"type":"string","x-mcp-header":"R"}}}"#;
-    offers.tools[0].headers =
-        crate::protocol::http::param_headers::ParamHeaders::compile(schema).unwrap().map(Arc::new);
-    a.offer(offers);
+    tool.headers = crate::protocol::http::param_headers::ParamHeaders::compile(schema).unwrap().map(Arc::new);
+    a.offer(Inventory { tools: vec![tool].into(), ..inventory(&[]) });
     let stage = Stage::new(Strategy::Prefix, &[&a]);
     let ask = |header: Option<&'static str>| {
         let headers = header.map(|value| {
@@ -195,8 +194,8 @@ async fn completions_are_asked_of_whoever_has_the_prompt_or_template() {
     let (a, b) = (Scripted::new("a", "a"), Scripted::new("b", "b"));
     a.offer(inventory(&[]));
     b.offer(Inventory {
-        prompts: vec![item("name", "p")],
-        templates: vec![item("uriTemplate", "m:{x}")],
+        prompts: vec![item("name", "p")].into(),
+        templates: vec![item("uriTemplate", "m:{x}")].into(),
         ..inventory(&[])
     });
     let stage = Stage::new(Strategy::Prefix, &[&a, &b]);

@@ -69,12 +69,12 @@ async fn changes_are_told_to_those_who_asked_after_the_acknowledgement() {
     let (mut wants, mut idle) = (listening(&stage, &filter), listening(&stage, &ListenFilter::default()));
     assert_eq!(change(&mut wants), Some(Change::Acknowledged(filter)));
     assert_eq!(change(&mut idle), Some(Change::Acknowledged(ListenFilter::default())));
-    a.offer(Inventory { prompts: vec![item("name", "p")], ..inventory(&["x", "y"]) });
+    a.offer(Inventory { prompts: vec![item("name", "p")].into(), ..inventory(&["x", "y"]) });
     settle().await;
     assert_eq!((change(&mut wants), change(&mut wants), change(&mut idle)), (Some(Change::Tools), None, None));
     // The same again is no change.
     tokio::time::advance(Duration::from_secs(1)).await;
-    a.offer(Inventory { prompts: vec![item("name", "p")], ..inventory(&["x", "y"]) });
+    a.offer(Inventory { prompts: vec![item("name", "p")].into(), ..inventory(&["x", "y"]) });
     settle().await;
     assert_eq!(change(&mut wants), None);
 }
@@ -163,7 +163,7 @@ fn fed(name: &str) -> (Arc<Scripted>, Arc<Mutex<VecDeque<Change>>>) {
     let feed: Arc<Mutex<VecDeque<Change>>> = Arc::default();
     let given = feed.clone();
     let upstream = Scripted::answering(name, name, move |_| Some(Reply::live(Fed(given.clone()))));
-    upstream.offer(Inventory { resources: vec![item("uri", "m:1"), item("uri", "m:2")], ..inventory(&[]) });
+    upstream.offer(Inventory { resources: vec![item("uri", "m:1"), item("uri", "m:2")].into(), ..inventory(&[]) });
     (upstream, feed)
 }
 

@@ -140,3 +140,38 @@ async fn a_list_holds_as_long_as_each_of_its_parts_and_less_as_they_grow_old() {
     settle().await;
     assert_eq!(holds(Method::ToolsList, modern).await.as_deref(), Some("0"), "one of them says nothing");
 }
+
+/// A tool whose definition has so many bytes.
+fn large(name: &str, bytes: usize) -> Item {
+    let definition = format!("{{\"name\":\"{name}\",\"description\":\"{}\"}}", "x".repeat(bytes));
+    Item { key: name.into(), definition: Object::parse(definition.into()).unwrap(), headers: None }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_the_catalog_keeps_of_lists_is_counted_and_what_has_no_room_is_written_anew_each_time() {
+    const MIB: usize = 1 << 20;
+    let budget = Budget::new(64 * MIB);
+    let a = Scripted::new("a", "a");
+    a.offer(Inventory { tools: (0..12).map(|at| large(&format!("t{at}"), MIB / 2)).collect(), ..inventory(&[]) });
+    let stage = Stage::within(&budget, Strategy::Prefix, &[&a]);
+    assert_eq!(budget.used(), 0, "public names are put in as lists are written: no definition is there twice");
+    let ask = |revision: Revision| {
+        let plain = call(Method::ToolsList, "{}");
+        let caller = Caller { revision, ..(*plain.caller).clone() };
+        stage.router.handle(Call { caller: Arc::new(caller), ..plain })
+    };
+    let mut sizes = Vec::new();
+    for revision in Revision::ALL {
+        assert!(names(ask(revision)).await.contains(&"a__t0".to_owned()), "{revision}");
+        sizes.push(budget.used_by(MemoryKind::List) / MIB);
+    }
+    assert_eq!(sizes[0], 6, "one list in the words of one revision");
+    assert!(sizes.iter().all(|size| *size <= 8), "all of them have half of a quarter: {sizes:?}");
+    assert_eq!(budget.used(), budget.used_by(MemoryKind::List), "what was written for once is gone");
+    a.offer(inventory(&["x"]));
+    settle().await;
+    tokio::time::advance(Duration::from_secs(3)).await;
+    settle().await;
+    assert_eq!(names(ask(Revision::V2025_06_18)).await, ["a__x"]);
+    assert_eq!(budget.used(), 0);
+}

@@ -1,13 +1,11 @@
 //! What one upstream offers.
 
 use super::freshness::Fresh;
+use super::listing::Listing;
 use crate::protocol::capabilities::EXTENSION_TASKS;
-use crate::protocol::http::param_headers::ParamHeaders;
 use crate::protocol::json;
 use crate::protocol::revision::Revision;
 use crate::protocol::value::Object;
-use crate::secrets::mask;
-use crate::secrets::mask::Kept;
 use bytes::Bytes;
 use std::sync::Arc;
 
@@ -17,13 +15,13 @@ pub struct Inventory {
     /// What definitions are written in.
     pub revision: Revision,
     /// Tools that the configuration admits.
-    pub tools: Vec<Item>,
+    pub tools: Listing,
     /// Resources.
-    pub resources: Vec<Item>,
+    pub resources: Listing,
     /// Resource templates.
-    pub templates: Vec<Item>,
+    pub templates: Listing,
     /// Prompts.
-    pub prompts: Vec<Item>,
+    pub prompts: Listing,
     /// The capabilities that the upstream declared.
     pub capabilities: Object,
     /// Its instructions, a raw JSON string.
@@ -32,17 +30,6 @@ pub struct Inventory {
     pub supports: Supports,
     /// For how long its lists hold.
     pub fresh: Arc<Fresh>,
-}
-
-/// One tool, resource, template or prompt.
-#[derive(Debug, Clone)]
-pub struct Item {
-    /// The name of a tool or prompt, the URI of a resource, the template's text.
-    pub key: Arc<str>,
-    /// The definition as the upstream wrote it.
-    pub definition: Object,
-    /// Of a tool: which arguments are told in headers.
-    pub headers: Option<Arc<ParamHeaders>>,
 }
 
 /// What an upstream can be asked.
@@ -89,29 +76,6 @@ impl Supports {
     }
 }
 
-impl Item {
-    /// A definition without secrets of ours, named by this member of it; `None` where it has no name, or one for one client and another for the next.
-    pub(crate) fn parse(raw: Bytes, key: &str) -> Option<Self> {
-        let raw = mask::masked_json(&raw, Kept::Definition).unwrap_or(raw);
-        let definition = Object::parse(raw).ok().filter(|definition| definition.doubled().is_none())?;
-        let key = definition.find(key).and_then(json::unquote)?.as_ref().into();
-        Some(Self { key, definition, headers: None })
-    }
-
-    /// Of a tool: finds out which arguments are told in headers, or what is wrong with what says so.
-    pub(crate) fn compile_headers(&mut self) -> Result<(), String> {
-        let compiled = self.definition.find("inputSchema").map_or(Ok(None), ParamHeaders::compile)?;
-        self.headers = compiled.map(Arc::new);
-        Ok(())
-    }
-
-    /// Whether it is a tool that must be called as a task.
-    pub(crate) fn runs_as_a_task(&self) -> bool {
-        let support = self.definition.find("execution").and_then(|raw| json::get(raw, "taskSupport"));
-        support.and_then(json::unquote).as_deref() == Some("required")
-    }
-}
-
 impl Inventory {
     /// How many tools, resources, templates and prompts there are.
     pub fn counts(&self) -> [usize; 4] {
@@ -124,19 +88,11 @@ impl Inventory {
             && self.supports == other.supports
             && self.capabilities.raw() == other.capabilities.raw()
             && self.instructions == other.instructions
-            && are_same(&self.tools, &other.tools)
-            && are_same(&self.resources, &other.resources)
-            && are_same(&self.templates, &other.templates)
-            && are_same(&self.prompts, &other.prompts)
+            && self.tools.is_same(&other.tools)
+            && self.resources.is_same(&other.resources)
+            && self.templates.is_same(&other.templates)
+            && self.prompts.is_same(&other.prompts)
     }
-}
-
-fn are_same(some: &[Item], others: &[Item]) -> bool {
-    some.len() == others.len()
-        && some
-            .iter()
-            .zip(others)
-            .all(|(one, other)| one.key == other.key && one.definition.raw() == other.definition.raw())
 }
 
 #[cfg(test)]

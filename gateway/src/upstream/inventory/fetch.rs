@@ -1,9 +1,12 @@
 //! Reads the lists of one upstream: every page, within limits; a list that fails keeps the rest.
 
-use super::contents::{Inventory, Item};
+use super::contents::Inventory;
 use super::freshness;
+use super::item::{DEFINITION_BYTES_MAX, Item};
+use super::listing::{Listing, NewListing};
 use super::schedule::{ListKinds, ReadSchedule};
-use crate::health::Cause;
+use crate::health::{Cause, CauseCode};
+use crate::memory::budget::Spent;
 use crate::protocol::frame::Method;
 use crate::protocol::frame::rpc_error::METHOD_NOT_FOUND;
 use crate::protocol::json;
@@ -11,17 +14,18 @@ use crate::protocol::value::Object;
 use crate::runtime::aside;
 use crate::upstream::config::Config;
 use crate::upstream::peer::Peer;
-use crate::upstream::peer::fault::Trouble;
+use crate::upstream::peer::fault::{Trouble, in_short};
 use crate::upstream::status::Status;
 use bytes::Bytes;
 use std::collections::HashSet;
+use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use tokio::time::Instant;
 
 /// How many pages of one list are read.
 const PAGES_MAX: usize = 1000;
 /// How many items of one list are kept.
-const ITEMS_MAX: usize = 10_000;
+pub(super) const ITEMS_MAX: usize = 10_000;
 /// How many bytes of one list are read.
 const BYTES_MAX: usize = 64 * 1024 * 1024;
 
@@ -34,7 +38,7 @@ pub(crate) async fn read(
 ) -> Result<Inventory, Trouble> {
     let supports = peer.offer.supports;
     let reader = Reader { config, status, reads, peer };
-    let old = |pick: fn(&Inventory) -> &Vec<Item>| before.map(pick);
+    let old = |pick: fn(&Inventory) -> &Listing| before.map(pick);
     let (tools, resources, templates, prompts) = tokio::join!(
         reader.list(&TOOLS, supports.tools, kinds.has(ListKinds::TOOLS), old(|all| &all.tools)),
         reader.list(&RESOURCES, supports.resources, kinds.has(ListKinds::RESOURCES), old(|all| &all.resources)),
@@ -63,14 +67,33 @@ struct Kind {
     key: &'static str,
     /// What it is read with.
     of: ListKinds,
+    /// What is remarked of it where definitions are too large.
+    large: &'static str,
 }
 
-const TOOLS: Kind = Kind { method: Method::ToolsList, member: "tools", key: "name", of: ListKinds::TOOLS };
-const RESOURCES: Kind =
-    Kind { method: Method::ResourcesList, member: "resources", key: "uri", of: ListKinds::RESOURCES };
-const TEMPLATES: Kind =
-    Kind { method: Method::TemplatesList, member: "resourceTemplates", key: "uriTemplate", of: ListKinds::RESOURCES };
-const PROMPTS: Kind = Kind { method: Method::PromptsList, member: "prompts", key: "name", of: ListKinds::PROMPTS };
+const TOOLS: Kind =
+    Kind { method: Method::ToolsList, member: "tools", key: "name", of: ListKinds::TOOLS, large: "large tools" };
+const RESOURCES: Kind = Kind {
+    method: Method::ResourcesList,
+    member: "resources",
+    key: "uri",
+    of: ListKinds::RESOURCES,
+    large: "large resources",
+};
+const TEMPLATES: Kind = Kind {
+    method: Method::TemplatesList,
+    member: "resourceTemplates",
+    key: "uriTemplate",
+    of: ListKinds::RESOURCES,
+    large: "large templates",
+};
+const PROMPTS: Kind = Kind {
+    method: Method::PromptsList,
+    member: "prompts",
+    key: "name",
+    of: ListKinds::PROMPTS,
+    large: "large prompts",
+};
 
 struct Reader<'a> {
     config: &'a Config,
@@ -86,51 +109,57 @@ impl Reader<'_> {
         kind: &Kind,
         is_offered: bool,
         is_due: bool,
-        before: Option<&Vec<Item>>,
-    ) -> Result<Vec<Item>, Trouble> {
+        before: Option<&Listing>,
+    ) -> Result<Listing, Trouble> {
         match before {
             _ if !is_offered => {
                 self.took(kind, None);
-                return Ok(Vec::new());
+                return Ok(Listing::default());
             }
             Some(before) if !is_due => return Ok(before.clone()),
             _ => {}
         }
         self.reads.asks(kind.method.label());
-        let mut items = Items { reader: self, kind, seen: HashSet::new(), kept: Vec::new() };
+        let before = before.cloned().unwrap_or_default();
+        let mut items = Items::new(self, kind, &before);
         self.reads.fresh.read(&kind.method, None);
         if self.status.handle.health().remarks.contains_key(kind.member) {
             self.status.handle.update(|health| _ = health.remarks.remove(kind.member));
         }
         let outcome = self.pages(kind, &mut items).await;
+        items.tell_large();
         let is_missing = matches!(&outcome, Err(Trouble::Refused(error)) if error.code() == Some(METHOD_NOT_FOUND));
+        let (is_empty, read) = (items.list.len() == 0, items.list.finish().map_err(|Spent| Trouble::full()));
         let (upstream, method) = (&*self.config.name, kind.method.as_str());
-        match outcome {
-            Ok(until) => {
+        let (trouble, part) = match (outcome, read) {
+            (Ok(until), Ok(read)) => {
                 self.took(kind, None);
                 self.reads.fresh.read(&kind.method, until);
-                Ok(items.kept)
+                return Ok(read);
             }
-            Err(trouble) if self.peer.is_gone(&trouble) => Err(trouble),
             // An upstream may advertise what it does not have.
-            Err(_) if is_missing => {
+            (Err(_), _) if is_missing => {
                 self.took(kind, None);
                 tracing::debug!(upstream, method, "the list is advertised but not supported");
                 // Resources without templates are common.
                 if kind.method != Method::TemplatesList {
                     self.remark(kind, format!("`{method}` is advertised but answered as unknown"));
                 }
-                Ok(Vec::new())
+                return Ok(Listing::default());
             }
-            Err(trouble) => {
-                let cause = trouble.cause();
-                if self.took(kind, Some(cause.clone())) {
-                    let text = "list could not be read; retrying, the last known list stays";
-                    tracing::warn!(upstream, method, trouble = &*cause.full(), "{text}");
-                }
-                Ok(if items.kept.is_empty() { before.cloned().unwrap_or_default() } else { items.kept })
+            (Err(trouble), _) if self.peer.is_gone(&trouble) => return Err(trouble),
+            (Ok(_), Err(trouble)) => (trouble, None),
+            (Err(trouble), read) => {
+                let part = read.ok().filter(|_| !is_empty && !trouble.is_about_memory());
+                (trouble, part)
             }
+        };
+        let cause = trouble.cause();
+        if self.took(kind, Some(cause.clone())) {
+            let text = "list could not be read; retrying, the last known list stays";
+            tracing::warn!(upstream, method, trouble = &*cause.full(), "{text}");
         }
+        Ok(part.unwrap_or(before))
     }
 
     fn took(&self, kind: &Kind, why: Option<Cause>) -> bool {
@@ -143,7 +172,7 @@ impl Reader<'_> {
     }
 
     async fn pages(&self, kind: &Kind, items: &mut Items<'_>) -> Result<Option<Instant>, Trouble> {
-        let mut cursors: HashSet<Bytes> = HashSet::new();
+        let (mut cursors, by_hash) = (HashSet::new(), RandomState::new());
         let mut params = Object::empty();
         let (mut bytes, mut holds) = (0, None);
         for _ in 0..PAGES_MAX {
@@ -161,7 +190,7 @@ impl Reader<'_> {
             let cursor = page.raw().slice_ref(cursor);
             let next = [b"{\"cursor\":", &cursor[..], b"}"].concat();
             params = Object::parse(next.into()).map_err(|_| Trouble::Odd("its cursor cannot be read"))?;
-            if !cursors.insert(cursor) {
+            if !cursors.insert(by_hash.hash_one(&cursor)) {
                 self.cut(kind, "a cursor came twice".to_owned());
                 return Ok(None);
             }
@@ -183,10 +212,17 @@ struct Items<'a> {
     reader: &'a Reader<'a>,
     kind: &'a Kind,
     seen: HashSet<Arc<str>>,
-    kept: Vec<Item>,
+    list: NewListing,
+    /// How many definitions are left out for their size, and the name of the first.
+    large: (usize, String),
 }
 
-impl Items<'_> {
+impl<'a> Items<'a> {
+    fn new(reader: &'a Reader<'a>, kind: &'a Kind, before: &Listing) -> Self {
+        let list = NewListing::after(before, reader.status.handle.budget());
+        Self { reader, kind, seen: HashSet::new(), list, large: (0, String::new()) }
+    }
+
     /// Takes one page; false when enough is enough.
     fn take(&mut self, page: &Object) -> Result<bool, Trouble> {
         let Some(array) = page.find(self.kind.member) else {
@@ -194,25 +230,33 @@ impl Items<'_> {
         };
         let array = page.raw().slice_ref(array);
         for place in json::elements(&array).map_err(|_| Trouble::Odd("its list is not an array"))? {
-            if self.kept.len() >= ITEMS_MAX {
+            if self.list.len() >= ITEMS_MAX {
                 return Ok(false);
             }
-            self.item(array.slice(place));
+            self.item(array.slice(place)).map_err(|Spent| Trouble::full())?;
         }
         Ok(true)
     }
 
-    fn item(&mut self, raw: Bytes) {
+    fn item(&mut self, raw: Bytes) -> Result<(), Spent> {
         let Reader { config, status, peer, .. } = self.reader;
         let violated = |what: &'static str, key: &str| {
-            status.violated(what, &format_args!("{}: `{key}`", self.kind.method.as_str()))
+            status.violated(what, &format_args!("{}: `{key}`", self.kind.method.as_str()));
+            Ok(())
         };
+        if raw.len() > DEFINITION_BYTES_MAX {
+            self.large.0 += 1;
+            if self.large.0 == 1 {
+                self.large.1 = json::get(&raw, self.kind.key).and_then(json::unquote).unwrap_or_default().into_owned();
+            }
+            return Ok(());
+        }
         let Some(mut item) = Item::parse(raw, self.kind.key) else {
             return violated("item_without_name", "");
         };
         let is_tool = self.kind.method == Method::ToolsList;
         if is_tool && !config.tools.admits(&item.key) {
-            return;
+            return Ok(());
         }
         if self.seen.contains(&item.key) {
             return violated("item_twice", &item.key);
@@ -225,9 +269,37 @@ impl Items<'_> {
         {
             let (upstream, tool) = (&*config.name, &*item.key);
             tracing::warn!(upstream, tool, why, "a tool is left out: its header annotations are not valid");
-            return;
+            return Ok(());
         }
         self.seen.insert(item.key.clone());
-        self.kept.push(item);
+        self.list.push(item)
+    }
+
+    /// Shows what was left out for its size, and says so unless that is shown already.
+    fn tell_large(&self) {
+        let handle = &self.reader.status.handle;
+        let shown = handle.health().remarks.get(self.kind.large).cloned();
+        let (upstream, method, mib) =
+            (&*self.reader.config.name, self.kind.method.as_str(), DEFINITION_BYTES_MAX >> 20);
+        let (count, name) = (self.large.0, in_short(&self.large.1));
+        let remark = (count > 0).then(|| {
+            format!("`{method}`: definitions of more than {mib} MiB are left out: {count}, the first is `{name}`")
+        });
+        if shown == remark {
+            return;
+        }
+        handle.update(|health| match &remark {
+            Some(remark) => {
+                health.note(
+                    Cause::new(CauseCode::ProtocolViolation, "a definition is too large")
+                        .foreign(&format!(": `{name}`")),
+                );
+                health.remarks.insert(self.kind.large, remark.clone());
+            }
+            None => _ = health.remarks.remove(self.kind.large),
+        });
+        if let Some(remark) = remark {
+            tracing::warn!(upstream, method, remark, "definitions left out; the others stay");
+        }
     }
 }

@@ -2,6 +2,10 @@
 
 // What one upstream offers.
 mod contents;
+// One tool, resource, template or prompt that an upstream offers.
+mod item;
+// One list of an upstream as it is kept: its items, each with memory of its own, counted for as long as anybody has the list.
+mod listing;
 // Reads the lists of one upstream: every page, within limits; a list that fails keeps the rest.
 mod fetch;
 // Keeps the inventory of a live peer: read when it was met, and again when it may have changed.
@@ -18,7 +22,8 @@ pub(crate) mod persist;
 mod offering;
 
 pub use cache::InventoryCache;
-pub use contents::{Inventory, Item, Supports};
+pub use contents::{Inventory, Supports};
 pub use freshness::Fresh;
+pub use item::Item;
 pub(crate) use offering::Offering;
 pub(crate) use persist::recall;

@@ -1,7 +1,8 @@
 //! The part of an instance that holds what it offers, and what calls need to know of that.
 
 use super::cache::CachedInventory;
-use super::contents::{Inventory, Item};
+use super::contents::Inventory;
+use super::item::Item;
 use super::schedule::ReadSchedule;
 use crate::call::Call;
 use crate::protocol::frame::Method;

@@ -20,7 +20,7 @@ const LAST_WRITE: Duration = Duration::from_secs(2);
 /// What the upstream offered when it was last read stands as its inventory, until it is read. Blocks: for the start, before
 /// anybody waits.
 pub(crate) fn recall(instance: &Arc<Instance>, store: &Arc<InventoryCache>) {
-    let stored = CachedInventory::new(store, &instance.config);
+    let stored = CachedInventory::new(store, &instance.config, instance.status.handle.budget());
     if let Some(inventory) = stored.load(&instance.config, declares_always(&instance.owner, &instance.config).as_ref())
     {
         refresh::publish((&instance.offering, &instance.status), instance.config.is_http(), inventory);

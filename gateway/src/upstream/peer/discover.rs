@@ -1,7 +1,7 @@
 //! Speaks to stateless upstreams: `server/discover`, and what its answer says of the era.
 
 use super::fault::Fault;
-use super::handshake::{offer, unsupported};
+use super::handshake::{offer, says_too_much, unsupported};
 use super::profile::Offer;
 use crate::protocol::frame::Method;
 use crate::protocol::frame::message::Body;
@@ -38,7 +38,10 @@ pub(crate) fn discover(link: &Link) -> Result<Exchange, Lost> {
 pub(crate) fn read_discover(answer: &Result<Body, Lost>) -> Verdict {
     match answer {
         Ok(Body::Result(result)) => match result.find("supportedVersions") {
-            Some(dates) => among(dates, |revision| offer(result, revision)),
+            Some(dates) => match says_too_much(result, &Method::Discover) {
+                Some(fault) => Verdict::Foreign(fault),
+                None => among(dates, |revision| offer(result, revision)),
+            },
             None => Verdict::Legacy,
         },
         Ok(Body::Error(raw)) => {

@@ -79,6 +79,16 @@ pub(crate) enum Trouble {
 }
 
 impl Trouble {
+    /// There is no memory left for what the upstream offers.
+    pub(crate) fn full() -> Self {
+        Self::Lost(Lost::Dropped(Cause::new(CauseCode::MemoryFull, "no room for it within `server.memory_limit`")))
+    }
+
+    /// Whether the gateway has no memory for the whole of it.
+    pub(crate) fn is_about_memory(&self) -> bool {
+        matches!(self, Self::Lost(Lost::Dropped(_)))
+    }
+
     /// What happened, for a person.
     pub(crate) fn cause(&self) -> Cause {
         match self {

@@ -18,6 +18,9 @@ use crate::upstream::transport::identity::IDENTITY;
 use crate::upstream::transport::link::{Exchange, Link};
 use crate::upstream::transport::questions::Answer;
 
+/// An upstream that says more of itself is not taken: its words are kept for as long as it runs.
+const SAYS_MAX: usize = 1 << 20;
+
 /// Asks for the handshake, with the newest revision that has one; declares what the upstream may ask.
 pub(crate) fn initialize(link: &Link, declares: &Declared) -> Result<Exchange, Lost> {
     let newest = Revision::NEWEST_LEGACY;
@@ -41,6 +44,9 @@ pub(crate) fn read_initialize(answer: &Result<Body, Lost>) -> Result<Offer, Faul
         Ok(_) => return Err(invalid("it answered `initialize` without a result object")),
         Err(lost) => return Err(lost.into()),
     };
+    if let Some(fault) = says_too_much(result, &Method::Initialize) {
+        return Err(fault);
+    }
     let Some(date) = result.find("protocolVersion").and_then(json::unquote) else {
         return Err(invalid("it answered `initialize` without a `protocolVersion`"));
     };
@@ -64,6 +70,14 @@ pub(crate) fn unsupported(theirs: &str) -> Fault {
     let said = Cause::new(CauseCode::RevisionUnsupported, "it speaks a revision that is not supported here")
         .foreign(&format!(" ({})", in_short(theirs)));
     Fault::hopeless(said.own(&format!("; supported are {}", Revision::in_words())))
+}
+
+/// What is wrong with an answer that is too large to be kept.
+pub(crate) fn says_too_much(result: &Object, method: &Method) -> Option<Fault> {
+    let (method, mib) = (method.as_str(), SAYS_MAX >> 20);
+    let why = || format!("it answered `{method}` with more than {mib} MiB");
+    let fault = || Fault::hopeless(Cause::new(CauseCode::HandshakeInvalid, why()));
+    (result.raw().len() > SAYS_MAX).then(fault)
 }
 
 /// What an upstream says of itself, in the answer to `initialize` as to `server/discover`; secrets of ours are masked in it.
@@ -121,5 +135,14 @@ mod tests {
         let public = "it speaks a revision that is not supported here; supported are 2026-07-28, 2025-11-25, ";
         assert!(unknown.public().starts_with(public), "{unknown:?}");
         assert!(read(r#"{"capabilities":{}}"#).is_err());
+    }
+
+    #[test]
+    fn an_upstream_that_says_too_much_of_itself_is_not_taken() {
+        let says = |bytes: usize| {
+            read(&format!(r#"{{"protocolVersion":"2025-11-25","instructions":"{}"}}"#, "x".repeat(bytes)))
+        };
+        assert!(says(SAYS_MAX / 2).is_ok());
+        assert_eq!(says(SAYS_MAX).unwrap_err().text.full(), "it answered `initialize` with more than 1 MiB");
     }
 }

@@ -52,12 +52,14 @@ async fn a_million_items_are_cut_and_the_first_ones_stay() {
 
 #[tokio::test(start_paused = true)]
 async fn pages_of_many_megabytes_are_cut_together() {
+    let text = "x".repeat((1 << 20) - 1024);
+    let tool = |number, at| format!("{{\"name\":\"t{number}_{at}\",\"description\":\"{text}\"}}");
     let page = |number| {
-        let text = "x".repeat(20 << 20);
-        format!("{{\"tools\":[{{\"name\":\"t{number}\",\"description\":\"{text}\"}}],\"nextCursor\":\"{number}\"}}")
+        let tools = (0..20).map(|at| tool(number, at)).collect::<Vec<_>>().join(",");
+        format!("{{\"tools\":[{tools}],\"nextCursor\":\"{number}\"}}")
     };
     let (inventory, pages) = read(64 << 20, page).await;
-    assert_eq!((pages, inventory.tools.len()), (4, 4), "64 MiB are reached with the fourth");
+    assert_eq!((pages, inventory.tools.len()), (4, 80), "64 MiB are reached with the fourth");
 }
 
 #[tokio::test(start_paused = true)]

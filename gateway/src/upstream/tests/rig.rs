@@ -5,6 +5,7 @@ use crate::call::Call;
 use crate::call::caller::{Caller, Grants, Principal};
 use crate::call::reply::{Outcome, Reply, Step};
 use crate::health::StatusBoard;
+use crate::memory::budget::Budget;
 use crate::protocol::capabilities::Capabilities;
 use crate::protocol::frame::Method;
 use crate::protocol::frame::message::{Frame, Id};
@@ -155,7 +156,16 @@ impl Rig {
     }
 
     pub(crate) fn held(config: Config, owner: Ownership) -> Self {
-        let board = StatusBoard::default();
+        Self::on(StatusBoard::default(), config, owner)
+    }
+
+    /// An upstream whose peers make the gateway keep no more than that.
+    pub(crate) fn within(budget: &Budget, config: Config) -> Self {
+        let owner = Ownership::everyone(&config);
+        Self::on(StatusBoard::new(budget.clone()), config, owner)
+    }
+
+    fn on(board: StatusBoard, config: Config, owner: Ownership) -> Self {
         let handle = board.add(&config.name, "stdio");
         let notices: Arc<Mutex<Vec<Notice>>> = Arc::default();
         let heard = notices.clone();

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
 /// A larger inventory is not kept.
-const FILE_BYTES_MAX: u64 = 8 << 20;
+pub(super) const FILE_BYTES_MAX: u64 = 8 << 20;
 /// So many files are kept, those that were used last.
 const FILES_MAX: usize = 256;
 /// And so many bytes in all of them together.

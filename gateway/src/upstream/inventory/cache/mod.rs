@@ -8,12 +8,15 @@ mod key;
 mod text;
 
 use super::contents::Inventory;
+use crate::memory::account::Kind;
+use crate::memory::budget::Budget;
 use crate::protocol::capabilities::beyond::Declared;
 use crate::upstream::config::{Cache, Config};
-use folder::Folder;
+use folder::{FILE_BYTES_MAX, Folder};
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use text::Unfit;
 
 /// Where the inventories of all upstreams are kept.
 #[derive(Debug)]
@@ -29,6 +32,8 @@ pub(crate) struct CachedInventory {
     store: Arc<InventoryCache>,
     /// What the names of its files begin with.
     config: String,
+    /// Where it is counted, in a file's text as in memory.
+    budget: Budget,
     told: Mutex<Told>,
 }
 
@@ -66,8 +71,8 @@ impl InventoryCache {
 }
 
 impl CachedInventory {
-    pub(crate) fn new(store: &Arc<InventoryCache>, config: &Config) -> Self {
-        Self { store: store.clone(), config: key::of(config), told: Mutex::default() }
+    pub(crate) fn new(store: &Arc<InventoryCache>, config: &Config, budget: &Budget) -> Self {
+        Self { store: store.clone(), config: key::of(config), budget: budget.clone(), told: Mutex::default() }
     }
 
     /// What is kept for these capabilities; where they are not known yet, what was used last. Blocks.
@@ -91,7 +96,11 @@ impl CachedInventory {
                 return None;
             }
         };
-        text::read(text, &name, config).map_err(|why| unused(&why)).ok()
+        let Ok(_text) = self.budget.charge(Kind::List, text.len()) else {
+            unused(&Unfit::Full);
+            return None;
+        };
+        text::read(text, &name, config, &self.budget).map_err(|why| unused(&why)).ok()
     }
 
     /// The handshake declares these: whether another inventory is kept for them than was loaded, maybe.
@@ -105,6 +114,12 @@ impl CachedInventory {
     /// Keeps an inventory in place of what was kept. Blocks.
     pub(crate) fn save(&self, inventory: &Inventory) {
         let Some(name) = self.lock().now.clone() else { return };
+        let bytes = text::length(inventory);
+        let counted = self.budget.charge(Kind::List, bytes);
+        if bytes as u64 > FILE_BYTES_MAX || counted.is_err() {
+            tracing::debug!(name, bytes, "inventory too large to be kept");
+            return;
+        }
         if let Err(error) = self.store.folder.write(&name, &text::write(inventory, &name)) {
             self.store.complain(&error);
         }

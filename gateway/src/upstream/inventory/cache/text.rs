@@ -1,22 +1,27 @@
 //! An inventory as the text of a file, and back: a line that says what it is, then everything as the upstream wrote it.
 
 use super::key;
+use crate::memory::budget::{Budget, Spent};
 use crate::protocol::json;
 use crate::protocol::revision::Revision;
 use crate::protocol::value::Object;
 use crate::secrets::mask;
 use crate::secrets::mask::Kept;
 use crate::upstream::config::Config;
-use crate::upstream::inventory::contents::{Inventory, Item, Supports};
+use crate::upstream::inventory::contents::{Inventory, Supports};
+use crate::upstream::inventory::fetch::ITEMS_MAX;
+use crate::upstream::inventory::item::{DEFINITION_BYTES_MAX, Item};
+use crate::upstream::inventory::listing::{Listing, NewListing};
 use bytes::Bytes;
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
 
 /// The form of what is written. What another version wrote may mean something else.
 const VERSION: u32 = 2;
+const TOOLS: &str = "tools";
 /// The lists: the member that holds one, and what names its items.
 const LISTS: [(&str, &str); 4] =
-    [("tools", "name"), ("resources", "uri"), ("resourceTemplates", "uriTemplate"), ("prompts", "name")];
+    [(TOOLS, "name"), ("resources", "uri"), ("resourceTemplates", "uriTemplate"), ("prompts", "name")];
 
 /// Why a text is not used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -27,11 +32,22 @@ pub(super) enum Unfit {
     /// It is not what was written under this name.
     #[error("it is damaged; it is written anew when the upstream was read")]
     Damaged,
+    /// It does not fit.
+    #[error("no room for it within `server.memory_limit`")]
+    Full,
+}
+
+/// How long the text of an inventory is, but for what is the same in all.
+pub(super) fn length(inventory: &Inventory) -> usize {
+    let lists = [&inventory.tools, &inventory.resources, &inventory.templates, &inventory.prompts];
+    let items = lists.into_iter().flat_map(|list| list.iter()).map(|item| item.definition.raw().len() + 2);
+    items.sum::<usize>() + inventory.capabilities.raw().len() + inventory.instructions.as_ref().map_or(0, Bytes::len)
 }
 
 /// The text of the file with this name.
 pub(super) fn write(inventory: &Inventory, name: &str) -> Vec<u8> {
-    let mut body = format!("{{\"revision\":{},\"capabilities\":", inventory.revision.quoted()).into_bytes();
+    let mut body = Vec::with_capacity(length(inventory) + 512);
+    body.extend_from_slice(format!("{{\"revision\":{},\"capabilities\":", inventory.revision.quoted()).as_bytes());
     body.extend_from_slice(inventory.capabilities.raw());
     if let Some(instructions) = &inventory.instructions {
         body.extend_from_slice(b",\"instructions\":");
@@ -47,13 +63,13 @@ pub(super) fn write(inventory: &Inventory, name: &str) -> Vec<u8> {
         body.push(b']');
     }
     body.push(b'}');
-    let mut text = head(name, &body).into_bytes();
-    text.extend_from_slice(&body);
-    text
+    let head = head(name, &body);
+    body.splice(..0, head.bytes());
+    body
 }
 
 /// The inventory in a text, as far as the configuration admits it.
-pub(super) fn read(text: Bytes, name: &str, config: &Config) -> Result<Inventory, Unfit> {
+pub(super) fn read(text: Bytes, name: &str, config: &Config, budget: &Budget) -> Result<Inventory, Unfit> {
     let end = memchr::memchr(b'\n', &text).ok_or(Unfit::Damaged)? + 1;
     let (first, body) = (text.slice(..end), text.slice(end..));
     if first != head(name, &body) {
@@ -64,7 +80,7 @@ pub(super) fn read(text: Bytes, name: &str, config: &Config) -> Result<Inventory
             Unfit::Damaged
         });
     }
-    inventory(&body, config).ok_or(Unfit::Damaged)
+    inventory(&body, config, budget)
 }
 
 /// The first line: what it is, whose, and the digest of all that follows.
@@ -73,23 +89,20 @@ fn head(name: &str, body: &[u8]) -> String {
     format!("{{\"trunkline\":\"inventory\",\"version\":{VERSION},\"name\":\"{name}\",\"digest\":\"{digest}\"}}\n")
 }
 
-fn inventory(body: &Bytes, config: &Config) -> Option<Inventory> {
-    let whole = Object::parse(body.clone()).ok()?;
-    let revision = Revision::parse(&json::unquote(whole.find("revision")?)?)?;
-    // What is a secret now may have been none when it was written.
-    let share = |raw: &[u8]| mask::masked_json(raw, Kept::Names).unwrap_or_else(|| body.slice_ref(raw));
-    let capabilities = Object::parse(share(whole.find("capabilities")?)).ok()?;
+fn inventory(body: &Bytes, config: &Config, budget: &Budget) -> Result<Inventory, Unfit> {
+    let whole = Object::parse(body.clone()).map_err(|_| Unfit::Damaged)?;
+    let revision = whole.find("revision").and_then(json::unquote).and_then(|date| Revision::parse(&date));
+    let revision = revision.ok_or(Unfit::Damaged)?;
+    // What is a secret now may have been none when it was written. Nothing keeps the text of the file.
+    let own = |raw: &[u8]| mask::masked_json(raw, Kept::Names).unwrap_or_else(|| Bytes::copy_from_slice(raw));
+    let capabilities = whole.find("capabilities").and_then(|raw| Object::parse(own(raw)).ok()).ok_or(Unfit::Damaged)?;
     let mut lists = LISTS.into_iter().map(|(member, key)| {
-        let array = body.slice_ref(whole.find(member)?);
-        let places = json::elements(&array).ok()?;
-        places.into_iter().map(|place| Item::parse(array.slice(place), key)).collect::<Option<Vec<_>>>()
+        let array = body.slice_ref(whole.find(member).ok_or(Unfit::Damaged)?);
+        list(&array, member, key, config, budget)
     });
-    let mut next = || lists.next().flatten();
-    let (mut tools, resources, templates, prompts) = (next()?, next()?, next()?, next()?);
-    tools.retain(|tool| config.tools.admits(&tool.key));
-    // A tool whose annotations are wrong was left out when it was read, where they mean anything.
-    tools.iter_mut().for_each(|tool| _ = tool.compile_headers());
-    Some(Inventory {
+    let mut next = || lists.next().unwrap_or(Err(Unfit::Damaged));
+    let (tools, resources, templates, prompts) = (next()?, next()?, next()?, next()?);
+    Ok(Inventory {
         revision,
         tools,
         resources,
@@ -97,9 +110,27 @@ fn inventory(body: &Bytes, config: &Config) -> Option<Inventory> {
         prompts,
         supports: Supports::of(&capabilities, revision),
         capabilities,
-        instructions: whole.find("instructions").map(share),
+        instructions: whole.find("instructions").map(own),
         fresh: Arc::default(),
     })
+}
+
+/// One list, within the limits of a list that is read from an upstream; of tools what the configuration admits.
+fn list(array: &Bytes, member: &str, key: &str, config: &Config, budget: &Budget) -> Result<Listing, Unfit> {
+    let mut list = NewListing::after(&Listing::default(), budget);
+    let places = json::elements(array).map_err(|_| Unfit::Damaged)?;
+    for place in places.into_iter().filter(|place| place.len() <= DEFINITION_BYTES_MAX).take(ITEMS_MAX) {
+        let mut item = Item::parse(array.slice(place), key).ok_or(Unfit::Damaged)?;
+        if member == TOOLS {
+            if !config.tools.admits(&item.key) {
+                continue;
+            }
+            // A tool whose annotations are wrong was left out when it was read, where they mean anything.
+            let _is_right = item.compile_headers();
+        }
+        list.push(item).map_err(|Spent| Unfit::Full)?;
+    }
+    list.finish().map_err(|Spent| Unfit::Full)
 }
 
 #[cfg(test)]
@@ -117,7 +148,7 @@ mod tests {
             revision: Revision::V2025_11_25,
             tools: items(&[r#"{"name":"b" ,"x":1.50}"#, "{\"name\":\"a\",\n\"inputSchema\":{}}"], "name"),
             resources: items(&[r#"{"uri":"a:1"}"#], "uri"),
-            templates: Vec::new(),
+            templates: Listing::default(),
             prompts: items(&[r#"{"name":"\u00e9"}"#], "name"),
             supports: Supports::of(&capabilities, Revision::V2025_11_25),
             capabilities,
@@ -129,11 +160,11 @@ mod tests {
     #[test]
     fn an_inventory_comes_back_byte_for_byte() {
         let (before, text) = (sample(), write(&sample(), "n"));
-        let back = read(text.clone().into(), "n", &config()).unwrap();
+        let back = read(text.clone().into(), "n", &config(), &Budget::default()).unwrap();
         assert!(back.is_same(&before), "{back:?}");
         assert_eq!(back.counts(), [2, 1, 0, 1]);
         let deny = Filter { allow: Vec::new(), deny: vec![Glob::new("b")] };
-        let filtered = read(text.into(), "n", &Config { tools: deny, ..config() }).unwrap();
+        let filtered = read(text.into(), "n", &Config { tools: deny, ..config() }, &Budget::default()).unwrap();
         assert_eq!(filtered.tools.iter().map(|tool| &*tool.key).collect::<Vec<_>>(), ["a"]);
     }
 
@@ -141,15 +172,40 @@ mod tests {
     fn what_is_cut_altered_renamed_or_foreign_is_not_used() {
         let text = write(&sample(), "n");
         for end in 0..text.len() {
-            assert_eq!(read(text[..end].to_vec().into(), "n", &config()).unwrap_err(), Unfit::Damaged, "{end}");
+            assert_eq!(
+                read(text[..end].to_vec().into(), "n", &config(), &Budget::default()).unwrap_err(),
+                Unfit::Damaged,
+                "{end}"
+            );
         }
         for at in 0..text.len() {
             let mut altered = text.clone();
             altered[at] ^= 1;
-            assert!(read(altered.into(), "n", &config()).is_err(), "{at}");
+            assert!(read(altered.into(), "n", &config(), &Budget::default()).is_err(), "{at}");
         }
-        assert_eq!(read(text.clone().into(), "m", &config()).unwrap_err(), Unfit::Damaged);
+        assert_eq!(read(text.clone().into(), "m", &config(), &Budget::default()).unwrap_err(), Unfit::Damaged);
         let next = String::from_utf8(text).unwrap().replacen("\"version\":2", "\"version\":3", 1);
-        assert_eq!(read(next.into(), "n", &config()).unwrap_err(), Unfit::Version);
+        assert_eq!(read(next.into(), "n", &config(), &Budget::default()).unwrap_err(), Unfit::Version);
+    }
+
+    #[test]
+    fn a_kept_inventory_obeys_the_limits_of_one_that_is_read() {
+        let tool = |name: &str, bytes: usize| {
+            let text = format!("{{\"name\":\"{name}\",\"description\":\"{}\"}}", "x".repeat(bytes));
+            Item::parse(text.into(), "name").unwrap()
+        };
+        let large = Inventory { tools: vec![tool("large", 1 << 20), tool("small", 0)].into(), ..sample() };
+        let back = read(write(&large, "n").into(), "n", &config(), &Budget::default()).unwrap();
+        assert_eq!(back.tools.iter().map(|tool| &*tool.key).collect::<Vec<_>>(), ["small"]);
+        let many = Inventory { tools: (0..4).map(|at| tool(&at.to_string(), 1 << 19)).collect(), ..sample() };
+        let text = Bytes::from(write(&many, "n"));
+        let budget = Budget::new(16 << 20);
+        let back = read(text.clone(), "n", &config(), &budget).unwrap_err();
+        assert_eq!((back, budget.used()), (Unfit::Full, 0));
+        let budget = Budget::new(32 << 20);
+        let back = read(text.clone(), "n", &config(), &budget).unwrap();
+        assert!(text.is_unique() && budget.used() > 2 << 20, "nothing keeps the text: {}", budget.used());
+        drop(back);
+        assert_eq!(budget.used(), 0);
     }
 }

@@ -1,11 +1,13 @@
 //! What is kept, for whom, and how often; with the clock paused.
 
 use super::*;
+use crate::memory::budget::Budget;
 use crate::protocol::capabilities::Capabilities;
 use crate::protocol::revision::Revision;
 use crate::protocol::value::Object;
 use crate::upstream::config::Cache;
-use crate::upstream::inventory::contents::{Item, Supports};
+use crate::upstream::inventory::contents::Supports;
+use crate::upstream::inventory::item::Item;
 use crate::upstream::inventory::schedule::ListKinds;
 use crate::upstream::owner::Ownership;
 use crate::upstream::peer::declares_always;
@@ -29,7 +31,9 @@ impl Place {
 
     /// What a start would find that declares this.
     fn finds(&self, declared: &Declared) -> Option<String> {
-        CachedInventory::new(&self.1, &config()).load(&config(), Some(declared)).map(|inventory| names(&inventory))
+        CachedInventory::new(&self.1, &config(), &Budget::default())
+            .load(&config(), Some(declared))
+            .map(|inventory| names(&inventory))
     }
 }
 
@@ -47,10 +51,10 @@ fn offers(tool: &str) -> Inventory {
     let capabilities = Object::parse(r#"{"tools":{}}"#.into()).unwrap();
     Inventory {
         revision: Revision::V2025_11_25,
-        tools: vec![Item::parse(format!("{{\"name\":\"{tool}\"}}").into(), "name").unwrap()],
-        resources: Vec::new(),
-        templates: Vec::new(),
-        prompts: Vec::new(),
+        tools: vec![Item::parse(format!("{{\"name\":\"{tool}\"}}").into(), "name").unwrap()].into(),
+        resources: Default::default(),
+        templates: Default::default(),
+        prompts: Default::default(),
         supports: Supports::of(&capabilities, Revision::V2025_11_25),
         capabilities,
         instructions: None,
@@ -107,7 +111,7 @@ async fn what_a_client_says_that_it_can_be_asked_decides_which_inventory_stands(
     let place = Place::new();
     let sets: [Declared; 2] = [Capabilities::FORM.into(), Capabilities::ROOTS.into()];
     for (declared, tool) in sets.iter().zip(["forms", "roots"]) {
-        let stored = CachedInventory::new(&place.1, &config());
+        let stored = CachedInventory::new(&place.1, &config(), &Budget::default());
         stored.save(&offers("nobody's"));
         stored.declares(declared);
         stored.save(&offers(tool));
