@@ -7,9 +7,12 @@ use trunkline_tests::frame::Frame;
 use trunkline_tests::gateway::{Config, Gateway, StdioGateway};
 use trunkline_tests::journal::{Event, What};
 use trunkline_tests::process;
+use trunkline_tests::process::Program;
 use trunkline_tests::revision::Revision;
+use trunkline_tests::scratch::Scratch;
 use trunkline_tests::script::Script;
 use trunkline_tests::upstream::{Upstream, Way};
+use trunkline_tests::within::until;
 
 const LEGACY: Revision = Revision::R2025_11_25;
 const TOKENS: &str = concat!(
@@ -263,4 +266,71 @@ async fn over_http_each_set_of_capabilities_is_declared_in_a_session_of_its_own(
         declared[1..],
         [serde_json::json!({"roots": {"listChanged": true}}), serde_json::json!({"elicitation": {"form": {}}})]
     );
+}
+
+/// A server of which one process runs at a time: whatever comes second does this.
+fn alone(scratch: &Scratch, second: &str) -> Program {
+    let script = r#"
+say() { printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$1"; }
+mkdir "$1" 2>/dev/null || { SECOND; }
+while IFS= read -r line; do
+    id=${line##*'"id":'}; id=${id%%[,\}]*}
+    case $line in
+    *'"initialize"'*) say '{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"o","version":"1"}}' ;;
+    *'"tools/list"'*) say '{"tools":[{"name":"echo","inputSchema":{"type":"object"}}]}' ;;
+    *'"ping"'*) say '{}' ;;
+    esac
+done
+"#;
+    let file = scratch.file("alone.sh", &script.replace("SECOND", second));
+    let args = vec![file.display().to_string(), scratch.path().join("lock").display().to_string()];
+    Program { path: "/bin/sh".into(), args, env: Vec::new() }
+}
+
+/// What is left to see of an instance that did not come up, when its session is gone.
+async fn remains(gateway: &Gateway, cause: &str) {
+    let what = "the upstream shows it when the instance is gone";
+    let is_there =
+        |page: &str| !page.contains("session 1:") && page.contains("1 instance start\n") && page.contains(cause);
+    let sheet = until(what, || async {
+        let output = gateway.command(&["status", "up"]).output().await.expect("it runs");
+        let sheet = String::from_utf8_lossy(&output.stdout).into_owned();
+        is_there(&sheet).then_some(sheet)
+    })
+    .await;
+    assert!(sheet.contains("instance 1 (session 1)") && sheet.contains("last error"), "{sheet}");
+    let output = gateway.command(&["ls"]).output().await.expect("it runs");
+    let table = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(table.contains("ready") && table.contains("1 failed instance start"), "{table}");
+}
+
+#[tokio::test]
+async fn an_instance_that_cannot_start_shows_in_the_log_and_with_its_upstream_after_its_end() {
+    let scratch = Scratch::new();
+    let keys = "sharing = \"per-session\"\nera = \"legacy\"\nrestart = { policy = \"never\" }";
+    let program = alone(&scratch, "echo 'the database is locked' >&2; exit 3");
+    let gateway = Gateway::serve(&Config::new().program("up", &program, keys).section(TOKENS)).await;
+    let client = client(&gateway, "ann", LEGACY).await;
+    client.tools_until("the primary instance is up", |tools| tools.contains(&"up__echo".into())).await;
+    let refused = client.call("up__echo", "{}").await;
+    assert!(refused.message().contains("exited with status 3"), "{refused:?}");
+    assert!(!refused.error().contains("locked"), "its words are for the operator: {refused:?}");
+    gateway.says(&["up", "\"instance\":1", "exited with status 3", "the database is locked"]).await;
+    leave(&gateway, &client).await;
+    remains(&gateway, "exited with status 3; last line on stderr: the database is locked").await;
+}
+
+#[tokio::test]
+async fn an_instance_that_never_answers_shows_in_the_log_and_with_its_upstream_after_its_end() {
+    let scratch = Scratch::new();
+    let keys = "sharing = \"per-session\"\nera = \"legacy\"";
+    let program = alone(&scratch, "exec sleep 600");
+    let gateway = Gateway::serve(&Config::new().program("up", &program, keys).section(TOKENS)).await;
+    let client = client(&gateway, "ann", LEGACY).await;
+    client.tools_until("the primary instance is up", |tools| tools.contains(&"up__echo".into())).await;
+    let refused = client.call("up__echo", "{}").await;
+    assert!(refused.message().contains("still starting"), "{refused:?}");
+    gateway.says(&["up", "\"instance\":1", "does not come up", "still starting"]).await;
+    leave(&gateway, &client).await;
+    remains(&gateway, "still starting").await;
 }

@@ -27,6 +27,8 @@ struct Row<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     restarted_for: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    failed_starts: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     last_error: Option<Error<'a>>,
     #[serde(flatten)]
     cause: Option<Why<'a>>,
@@ -163,6 +165,7 @@ fn row(health: &Health) -> Row<'_> {
         downtime_seconds: health.downtime().map(|time| time.as_secs()),
         restarts: health.restarts,
         restarted_for: health.restarted_for,
+        failed_starts: (health.failed_starts > 0).then_some(health.failed_starts),
         last_error: health
             .last_error
             .as_ref()
@@ -241,6 +244,10 @@ fn line(health: &Health, width: usize, out: &mut String) -> std::fmt::Result {
         0 => {}
         1 => write!(out, "  1 instance")?,
         count => write!(out, "  {count} instances")?,
+    }
+    if health.failed_starts > 0 {
+        let noun = if health.failed_starts == 1 { "instance start" } else { "instance starts" };
+        write!(out, "  {} failed {noun}", health.failed_starts)?;
     }
     let calls = calls(health);
     for (count, what) in [(calls.in_flight, "in flight"), (calls.queued, "queued")] {

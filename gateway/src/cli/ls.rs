@@ -57,9 +57,10 @@ fn table(whole: &Whole) -> String {
 fn cells(row: &Row) -> [String; HEADINGS.len()] {
     let tools = row.items.as_ref().map_or_else(|| "-".to_owned(), |items| items.tools.to_string());
     let instances = (!row.instances.is_empty()).then(|| look::counted(row.instances.len(), "instance"));
+    let failed = (row.failed_starts > 0).then(|| look::counted(row.failed_starts as usize, "failed instance start"));
     let next = row.retry_in_seconds.map(|seconds| format!("next try in {}", look::time(seconds)));
     let foreign = |text: &String| printable(text.trim());
-    let said = instances.into_iter().chain(row.cause.iter().map(foreign)).chain(next);
+    let said = instances.into_iter().chain(failed).chain(row.cause.iter().map(foreign)).chain(next);
     let what = said.chain(row.remarks.iter().map(foreign)).collect::<Vec<_>>().join("; ");
     [
         printable(&row.name),
@@ -81,14 +82,14 @@ mod tests {
         let whole: Whole = serde_json::from_str(
             r#"{"ready":true,"upstreams":[
                 {"name":"files","transport":"stdio","state":"ready","since_seconds":61,"restarts":0,"revision":"2025-11-25",
-                 "items":{"tools":3,"resources":0,"templates":0,"prompts":0},"remarks":["its list is cut"],"stderr":[]},
+                 "items":{"tools":3,"resources":0,"templates":0,"prompts":0},"failed_starts":1,"remarks":["its list is cut"],"stderr":[]},
                 {"name":"x","transport":"http","state":"backing_off","since_seconds":2,"restarts":4,"cause":"refused\u001b[2J\u202e","retry_in_seconds":4}]}"#,
         )
         .unwrap();
         assert_eq!(
             table(&whole),
             "NAME   STATE        SINCE      TOOLS  REVISION    RESTARTS  WHAT\n\
-             files  ready        1 min 1 s  3      2025-11-25  0         its list is cut\n\
+             files  ready        1 min 1 s  3      2025-11-25  0         1 failed instance start; its list is cut\n\
              x      backing_off  2 s        -      -           4         refused\\u{1b}[2J\\u{202e}; next try in 4 s\n"
         );
     }

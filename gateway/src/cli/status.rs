@@ -113,6 +113,9 @@ fn sheet(row: &Row) -> String {
     if let Some(calls) = &row.calls {
         say("calls", format!("{} in flight, {} queued", calls.in_flight, calls.queued));
     }
+    if row.failed_starts > 0 {
+        say("failed", look::counted(row.failed_starts as usize, "instance start"));
+    }
     for instance in &row.instances {
         say("instance", told(instance));
     }
@@ -145,7 +148,7 @@ mod tests {
             r#"{"name":"files","transport":"stdio","state":"failed","since_seconds":5,"downtime_seconds":65,"restarts":2,"restarted_for":"crash","cause":"it exited",
                 "retry_in_seconds":60,"pid":7,"remarks":["its list is cut"],"revision":"2026-07-28","era":"stateless","last_error":{"cause":"it exited","ago_seconds":5},"started_in_seconds":0.123,"stderr":["one","two"],
                 "items":{"tools":1,"resources":2,"templates":0,"prompts":0},
-                "calls":{"in_flight":3,"queued":1},"instances":[{"name":"laptop","transport":"stdio","state":"backing_off","since_seconds":1,"restarts":1,"cause":"gone"}]}"#,
+                "calls":{"in_flight":3,"queued":1},"failed_starts":2,"instances":[{"name":"laptop","transport":"stdio","state":"backing_off","since_seconds":1,"restarts":1,"cause":"gone"}]}"#,
         )
         .unwrap();
         assert_eq!(
@@ -154,7 +157,7 @@ mod tests {
              next try    in 1 min 0 s\nrevision    2026-07-28 (stateless)\npid         7\n\
              restarts    2, the last since it had crashed\nlast error  5 s ago: it exited\nstart       took 0.12 s\n\
              offers      1 tool, 2 resources, 0 templates, 0 prompts\nremark      its list is cut\n\
-             calls       3 in flight, 1 queued\ninstance    laptop: backing_off for 1 s, 1 restart: gone\nstderr      one\nstderr      two\n"
+             calls       3 in flight, 1 queued\nfailed      2 instance starts\ninstance    laptop: backing_off for 1 s, 1 restart: gone\nstderr      one\nstderr      two\n"
         );
         let whole = Whole { ready: true, upstreams: vec![row], limits: None };
         assert_eq!(unknown("x", &whole), "the gateway has no upstream `x`; it has files");

@@ -105,7 +105,9 @@ pub struct Health {
     pub restarts: u64,
     /// What it was last started again for, in a word.
     pub restarted_for: Option<&'static str>,
-    /// What was last wrong with it; it stays when that is over.
+    /// How often an instance beside the primary one did not come up.
+    pub failed_starts: u64,
+    /// What was last wrong with it, or with one of its instances; it stays when that is over.
     pub last_error: Option<LastError>,
     /// The revision that it speaks.
     pub revision: Option<&'static str>,
@@ -139,6 +141,7 @@ impl Health {
             pid: None,
             restarts: 0,
             restarted_for: None,
+            failed_starts: 0,
             last_error: None,
             revision: None,
             started_in: None,

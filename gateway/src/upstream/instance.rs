@@ -56,7 +56,7 @@ impl Instance {
         hear: Arc<dyn Fn(Notice) + Send + Sync>,
     ) -> Self {
         let notices = Notices::new(&config.name, &owner, hear);
-        let status = Status::new(&config.name, None, handle, notices);
+        let status = Status::new(&config.name, handle, notices);
         let children = Children::new(&config.name, status.metrics.stderr.clone());
         Self::of(config, owner, status, children)
     }
@@ -64,7 +64,7 @@ impl Instance {
     /// An instance beside the primary one, with a number of its own.
     pub(crate) fn beside(primary: &Arc<Self>, owner: Ownership, handle: StatusHandle, number: u64) -> Self {
         let notices = primary.status.notices.of(&owner);
-        let status = Status::new(&primary.name, Some(number), handle, notices);
+        let status = primary.status.beside(number, handle, notices);
         let level = primary.wanted.level_of_sessions(&owner.audience());
         let instance = Self {
             primary: Some(primary.clone()),

@@ -208,6 +208,7 @@ impl Instances {
                 () = instances.primary.admission.demand.turned_off() => {}
             }
             instances.forget(&key, &instance);
+            instance.status.ends();
             level.end();
             // Its place on the board is kept until it is proved that nothing of it is left.
             level.ended().await;

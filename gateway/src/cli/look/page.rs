@@ -47,6 +47,8 @@ pub(crate) struct Row {
     pub(crate) downtime_seconds: Option<u64>,
     pub(crate) restarts: u64,
     pub(crate) restarted_for: Option<String>,
+    #[serde(default)]
+    pub(crate) failed_starts: u64,
     pub(crate) last_error: Option<LastError>,
     pub(crate) cause: Option<String>,
     pub(crate) retry_in_seconds: Option<u64>,

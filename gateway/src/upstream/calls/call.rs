@@ -320,7 +320,7 @@ impl CallSource {
             Stage::Waiting(_, WaitingFor::Place) => CallFailure::Waited(limit),
             // The upstream is there, and its caller needs a session of another kind.
             Stage::Waiting(..) if self.instance.admission.gate.peer().is_some() => CallFailure::NoSession,
-            _ => return self.done(unavailable(&self.instance.config, &self.instance.status, &self.call)),
+            _ => CallFailure::NotUp,
         })
     }
 }

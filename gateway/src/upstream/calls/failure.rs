@@ -25,6 +25,8 @@ pub(crate) enum CallFailure<'a> {
     NotTaken(Passed),
     /// Its time is over, and too many calls were before it.
     Waited(Passed),
+    /// Its upstream did not come up in time.
+    NotUp,
     /// A session of its own was not opened in time.
     NoSession,
     /// The upstream cancelled the task that was made of it.
@@ -42,6 +44,7 @@ pub(crate) fn fail(config: &Config, status: &Status, call: &Call, failure: CallF
         CallFailure::Timeout(limit) => messages::timeout(upstream, call, limit),
         CallFailure::NotTaken(limit) => messages::not_taken(upstream, call, limit, config.is_http()),
         CallFailure::Waited(limit) => messages::waited(upstream, call, limit),
+        CallFailure::NotUp => unavailable(config, status, call),
         CallFailure::NoSession => {
             let why = "a session for clients that can be asked what this one can was not opened in time; try again";
             messages::unavailable(upstream, call, &Cause::new(CauseCode::TimedOut, why), None)
@@ -92,6 +95,7 @@ fn report(config: &Config, status: &Status, call: &Call, failure: &CallFailure<'
             status.failed("busy", CauseCode::QueueFull, &why);
         }
         CallFailure::Incomplete(why) => status.failed("broken", why.code(), &format_args!("{what}: {}", why.full())),
+        CallFailure::NotUp => status.is_awaited_in_vain(&status.cause(config.stop_limit())),
         CallFailure::NoSession => {
             status.failed("session", CauseCode::TimedOut, &format_args!("no session was opened in time for {what}"));
         }

@@ -4,6 +4,7 @@ use super::condition::Condition;
 use super::record::Status;
 use crate::health::Cause;
 use crate::health::row::State;
+use std::sync::atomic::Ordering;
 
 impl Status {
     /// A condition holds, for this reason, or no longer does. It is shown while the upstream is up: of one that is down, more is
@@ -22,6 +23,7 @@ impl Status {
 
     /// It is there, as well as it is.
     pub(crate) fn came_up(&self) {
+        self.is_late.store(false, Ordering::Relaxed);
         // A read that ends while it is being stopped does not bring it back.
         let may = |state: State| state.is_up() || state == State::Starting;
         self.conditions.tell(|shown| {

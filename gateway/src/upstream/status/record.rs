@@ -2,10 +2,12 @@
 
 use super::condition::Conditions;
 use super::reported::ReportedOnce;
+use super::siblings::Siblings;
 use crate::health::{Cause, CauseCode, StatusHandle};
 use crate::metrics;
 use crate::runtime::complaints::Complaints;
 use crate::upstream::notice::Notices;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// How one instance fares, as it is shown. Decides nothing: the supervisor does.
@@ -26,10 +28,31 @@ pub(crate) struct Status {
     suspicion: Mutex<Option<String>>,
     /// Which faults were logged last.
     pub(super) complaints: Complaints,
+    /// What it shows at its upstream, where it is an instance beside the primary one.
+    pub(super) siblings: Arc<Siblings>,
+    /// Whether a call has waited in vain for the start that is under way.
+    pub(super) is_late: AtomicBool,
 }
 
 impl Status {
-    pub(crate) fn new(name: &Arc<str>, number: Option<u64>, handle: StatusHandle, notices: Notices) -> Self {
+    /// Of the primary instance.
+    pub(crate) fn new(name: &Arc<str>, handle: StatusHandle, notices: Notices) -> Self {
+        let siblings = Arc::new(Siblings::new(handle.clone()));
+        Self::of(name, None, handle, notices, siblings)
+    }
+
+    /// Of an instance beside this one.
+    pub(crate) fn beside(&self, number: u64, handle: StatusHandle, notices: Notices) -> Self {
+        Self::of(&self.name, Some(number), handle, notices, self.siblings.clone())
+    }
+
+    fn of(
+        name: &Arc<str>,
+        number: Option<u64>,
+        handle: StatusHandle,
+        notices: Notices,
+        siblings: Arc<Siblings>,
+    ) -> Self {
         Self {
             name: name.clone(),
             number,
@@ -40,6 +63,8 @@ impl Status {
             conditions: Conditions::default(),
             suspicion: Mutex::default(),
             complaints: Complaints::default(),
+            siblings,
+            is_late: AtomicBool::new(false),
         }
     }
 

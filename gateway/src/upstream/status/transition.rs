@@ -4,6 +4,7 @@ use super::record::Status;
 use crate::health::row::State;
 use crate::health::{Cause, CauseCode};
 use crate::metrics;
+use crate::runtime::complaints::left_unsaid;
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -60,26 +61,35 @@ impl Status {
         if before.is_up() && !state.is_up() {
             self.notices.gone();
         }
+        if let (State::BackingOff | State::Failed, Some(cause)) = (state, cause) {
+            self.note_at_upstream(cause);
+        }
         self.log_transition(before, state, cause, retry_in);
     }
 
-    /// Logs a change of state: one line, and none where a start failed as the one before it.
+    /// Logs a change of state: one line, and none where a start failed as the one before it. Of instances beside the primary one that
+    /// fail there is a line now and then, however many they are.
     fn log_transition(&self, before: State, state: State, cause: Option<&Cause>, retry_in: Option<Duration>) {
         let (upstream, instance, word) = (&*self.name, self.number, state.as_str());
-        let is_news = self.reported.is_news(state, cause);
+        let is_failure = matches!(state, State::BackingOff | State::Failed);
+        let more = match self.reported.is_news(state, cause) {
+            true if is_failure && instance.is_some() => self.siblings.may_say("failed"),
+            is_news => is_news.then_some(0),
+        };
+        let (is_news, more) = (more.is_some(), more.and_then(left_unsaid));
         let (cause_code, cause_number) = (cause.map(|cause| cause.code().as_str()), cause.and_then(Cause::number));
         let cause = &*cause.map(Cause::full).unwrap_or_default();
         let retry_in = retry_in.map(|delay| format!("{:.1} s", delay.as_secs_f32())).unwrap_or_default();
         match state {
-            State::BackingOff | State::Failed if !is_news => {
+            _ if is_failure && !is_news => {
                 tracing::debug!(target: metrics::UPSTREAM_STATE, upstream, instance, state = word, cause, cause_code, cause_number, retry_in, "upstream failed again")
             }
             State::BackingOff => {
                 let text = "upstream unavailable; retrying";
-                tracing::warn!(target: metrics::UPSTREAM_STATE, upstream, instance, state = word, cause, cause_code, cause_number, retry_in, "{text}")
+                tracing::warn!(target: metrics::UPSTREAM_STATE, upstream, instance, state = word, cause, cause_code, cause_number, retry_in, more, "{text}")
             }
             State::Failed => {
-                tracing::error!(target: metrics::UPSTREAM_STATE, upstream, instance, state = word, cause, cause_code, cause_number, retry_in, "upstream failed")
+                tracing::error!(target: metrics::UPSTREAM_STATE, upstream, instance, state = word, cause, cause_code, cause_number, retry_in, more, "upstream failed")
             }
             State::Starting if before == state => {}
             State::Starting => tracing::debug!(upstream, instance, "upstream starting"),

@@ -167,6 +167,9 @@ impl Supervisor {
             End::Exit(exit) => {
                 let was_met = !matches!(exit, Exit::Unmet(_));
                 let decision = self.lives.course(&instance.config, &instance.status, exit);
+                if let (false, Decision::After { cause, .. } | Decision::Rest { cause, .. }) = (was_met, &decision) {
+                    instance.status.start_failed(cause.code());
+                }
                 match &decision {
                     Decision::Now => {
                         instance.admission.gate.close();

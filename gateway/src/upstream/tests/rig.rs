@@ -210,6 +210,12 @@ impl Rig {
         life.spawn_until_end(async move { drop(first.await) });
     }
 
+    /// An instance beside the primary one, which nobody keeps alive.
+    pub(crate) fn beside(&self, whose: &str, number: u64) -> Instance {
+        let handle = self.instance.status.handle.instance(&whose.into(), number);
+        Instance::beside(&self.instance, Ownership::everyone(&self.instance.config), handle, number)
+    }
+
     pub(crate) fn upstream(&self) -> super::super::Upstream {
         super::super::Upstream::of(self.instance.clone())
     }
