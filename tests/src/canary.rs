@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use crate::frame::quote;
 
 /// So many forms there are.
-pub const FORMS: usize = 19;
+pub const FORMS: usize = 22;
 /// What all canaries have in common.
 pub const CORE: &str = "Canary";
 
@@ -46,6 +46,9 @@ pub fn form(number: usize, text: &str) -> String {
         15 => base64(base64(format!("a{text}").as_bytes()).as_bytes()),
         16 => each(text, |byte| format!("{byte:02X}:")),
         17 => text.replace('/', "</b><b>/"),
+        18 => base64(percent(text, true).as_bytes()),
+        19 => base64(format!("a{}", percent(text, false)).as_bytes()),
+        20 => percent(&base64(text.as_bytes()), true),
         // Who quotes it has died before its end.
         _ => text[..text.len() - 3].to_owned(),
     }

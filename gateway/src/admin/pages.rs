@@ -4,6 +4,7 @@
 use super::{orders, report};
 use crate::health::StatusBoard;
 use crate::memory::Refusals;
+use crate::runtime::aside;
 use crate::secrets::mask::{self, Kept};
 use crate::telemetry::config::AdminToken;
 use crate::telemetry::metrics::Metrics;
@@ -184,8 +185,9 @@ fn is_same(given: &[u8], known: &[u8]) -> bool {
 fn answer(status: StatusCode, kind: &'static str, body: String) -> Response {
     // What is shown of others bears no secret already; this is for what nobody thought of.
     let body = match kind {
-        JSON => mask::masked_json(body.as_bytes(), Kept::Names).map_or(body.into_bytes(), Vec::from),
-        _ => mask::masked(&body).into_owned().into_bytes(),
+        JSON => aside(mask::cost(body.len()), || mask::masked_json(body.as_bytes(), Kept::Names))
+            .map_or(body.into_bytes(), Vec::from),
+        _ => aside(mask::cost(body.len()), || mask::masked(&body).into_owned()).into_bytes(),
     };
     (status, [(CONTENT_TYPE, kind), (CACHE_CONTROL, "no-store")], body).into_response()
 }

@@ -1,5 +1,6 @@
 //! The secrets of the configuration, and their mask: nobody may read them in a log, an error, a notification or a page, in any form.
 
+mod filter;
 mod forms;
 mod json;
 mod needles;
@@ -83,6 +84,11 @@ impl std::fmt::Debug for Secrets {
 /// A text without the secrets of the process. It is masked before it is cut: half a secret is not found any more.
 pub fn masked(text: &str) -> Cow<'_, str> {
     KNOWN.load().as_ref().map_or(Cow::Borrowed(text), |known| known.masked(text))
+}
+
+/// As how many bytes a text counts where it is decided whether it is masked beside the workers: each is looked at many times.
+pub fn cost(bytes: usize) -> usize {
+    bytes.saturating_mul(16)
 }
 
 /// A JSON text without the secrets of the process; `None` where it quotes none.

@@ -3,6 +3,7 @@
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 use std::fmt::Write;
+use unicode_normalization::UnicodeNormalization;
 
 /// What stands where a secret stood.
 pub const MASK: &str = "[secret]";
@@ -20,8 +21,18 @@ const TWICE_SUM_MAX: usize = 64 * 1024;
 /// Of a longer one only the plain forms are looked for: no header and no address can hold it.
 const CODED_MAX: usize = 16 * 1024;
 
+/// All forms of a value, its characters composed and taken apart where they can be; `sum` is how long all values are.
+pub(super) fn all(value: &str, sum: usize) -> Vec<Vec<u8>> {
+    let mut forms = of(value, sum);
+    if !value.is_ascii() {
+        let (composed, apart): (String, String) = (value.nfc().collect(), value.nfd().collect());
+        forms.extend([composed, apart].iter().filter(|other| *other != value).flat_map(|other| of(other, sum)));
+    }
+    forms
+}
+
 /// All forms of a value; `sum` is how long all values are.
-pub(super) fn of(value: &str, sum: usize) -> Vec<Vec<u8>> {
+fn of(value: &str, sum: usize) -> Vec<Vec<u8>> {
     let pieces = pieces(value);
     let is_coded = value.len() <= CODED_MAX;
     let mut forms: Vec<Vec<u8>> = Vec::new();

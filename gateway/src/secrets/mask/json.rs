@@ -6,9 +6,10 @@ use super::needles::Needles;
 /// What of a JSON text may not be changed, since a peer gives it back or the protocol reads it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kept {
-    /// The names and figures of the object itself: those of an error, or of a notification.
+    /// The names that the protocol has in an error, and the figures of the object itself.
     Top,
-    /// Besides these the values of some of its members: what a notification is for.
+    /// The names that the protocol has in a notification, the figures of the object itself, and the values of some of its members: what a
+    /// notification is for.
     Notification,
     /// All names of members and all figures.
     Names,
@@ -16,6 +17,37 @@ pub enum Kept {
     Definition,
 }
 
+/// Members of errors.
+const IN_ERRORS: [&[u8]; 3] = [b"code", b"message", b"data"];
+/// Members of notifications.
+const IN_NOTIFICATIONS: [&[u8]; 26] = [
+    b"_meta",
+    b"progressToken",
+    b"progress",
+    b"total",
+    b"message",
+    b"level",
+    b"logger",
+    b"data",
+    b"uri",
+    b"taskId",
+    b"task",
+    b"status",
+    b"statusMessage",
+    b"createdAt",
+    b"lastUpdatedAt",
+    b"ttl",
+    b"ttlMs",
+    b"pollInterval",
+    b"pollIntervalMs",
+    b"result",
+    b"error",
+    b"inputRequests",
+    b"requestId",
+    b"reason",
+    b"elicitationId",
+    b"notifications",
+];
 /// Members of notifications whose values the protocol reads, and the result of a task.
 const OF_NOTIFICATIONS: [&[u8]; 7] =
     [b"progressToken", b"taskId", b"level", b"status", b"uri", b"createdAt", b"result"];
@@ -111,7 +143,12 @@ fn stays(open: &mut [Open], kept: Kept, text: &[u8], at: usize) -> bool {
         Kept::Notification => depth == 1 && OF_NOTIFICATIONS.contains(&name),
         Kept::Definition => OF_DEFINITIONS.contains(&name),
     };
-    last.stays || depth == 1 || matches!(kept, Kept::Names | Kept::Definition)
+    let is_of_protocol = match kept {
+        Kept::Top => depth == 1 && IN_ERRORS.contains(&name),
+        Kept::Notification => depth == 1 && IN_NOTIFICATIONS.contains(&name),
+        Kept::Names | Kept::Definition => true,
+    };
+    last.stays || is_of_protocol
 }
 
 /// What stands between the quotes of the string that begins here.

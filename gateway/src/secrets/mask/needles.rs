@@ -1,5 +1,6 @@
 //! What is looked for: every form of every secret, and its middle, which all that may be left of it has.
 
+use super::filter::Filter;
 use super::forms::{self, BYTES_MIN};
 use super::view::View;
 use crate::steps;
@@ -27,6 +28,10 @@ pub(super) struct Needles {
     /// What each pattern of the automaton is.
     patterns: Vec<Pattern>,
     forms: Vec<Form>,
+    /// Tells most texts that hold none from the others.
+    filter: Option<Filter>,
+    /// Whether any of them has characters beyond ASCII.
+    is_foreign: bool,
     /// How much of a text one secret may take.
     pub(super) margin: usize,
 }
@@ -55,7 +60,7 @@ impl Needles {
         let (mut found, mut longest): (BTreeMap<Vec<u8>, (usize, usize)>, usize) = (BTreeMap::new(), 0);
         for value in values {
             longest = longest.max(value.len());
-            for form in forms::of(value, sum).into_iter().chain(normal_forms(value)) {
+            for form in forms::all(value, sum).into_iter().chain(normal_forms(value)) {
                 let (part, value) = ((form.len() * 2).div_ceil(3), value.len().min(forms::WHOLE_MAX));
                 let of = |characters: usize| (form.len() * characters).div_ceil(value).max(part).min(form.len());
                 let limits = (of(BYTES_MIN), of(SURE));
@@ -64,6 +69,13 @@ impl Needles {
         }
         let longest = longest.min(forms::WHOLE_MAX).max(found.keys().map(Vec::len).max()?);
         let (mut patterns, mut all): (BTreeMap<Vec<u8>, Pattern>, Vec<Form>) = (BTreeMap::new(), Vec::new());
+        // Whatever holds a form holds its middle.
+        let parts = found.iter().map(|(bytes, (least, _))| match bytes.len() - least {
+            0 => &bytes[..],
+            from => &bytes[from..*least],
+        });
+        let is_foreign = values.iter().any(|value| !value.is_ascii());
+        let filter = Filter::of(parts, is_foreign);
         for (bytes, (least, sure)) in found {
             let from = bytes.len() - least;
             if least < bytes.len() {
@@ -76,7 +88,8 @@ impl Needles {
             AhoCorasick::builder().match_kind(MatchKind::Standard).ascii_case_insensitive(true).build(patterns.keys());
         let automaton = automaton.ok()?;
         let margin = (longest * ESCAPED_MAX).min(MARGIN_MAX).max(longest);
-        Some(Self { automaton, patterns: patterns.into_values().collect(), forms: all, margin })
+        let patterns = patterns.into_values().collect();
+        Some(Self { automaton, patterns, forms: all, filter, is_foreign, margin })
     }
 
     /// Whether a text quotes any of them as it is.
@@ -86,6 +99,9 @@ impl Needles {
 
     /// Which bytes of a text quote a secret, in order. `is_json` says that the text stands between the quotes of a JSON string.
     pub(super) fn places(&self, text: &[u8], is_json: bool) -> Vec<Range<usize>> {
+        if self.filter.as_ref().is_some_and(|filter| !filter.may_hold(text, is_json)) {
+            return Vec::new();
+        }
         let (mut found, mut start) = (Vec::new(), 0);
         let length = WINDOW_BYTES.max(WINDOW_MARGINS * self.margin);
         while text.len() - start >= BYTES_MIN {
@@ -127,7 +143,21 @@ impl Needles {
         let digits = last.of_digits();
         let joined = is_resolved.then(|| last.joined()).flatten();
         let joined_too = unquoted.as_ref().and_then(View::joined);
-        [unquoted, digits, joined, joined_too].iter().flatten().for_each(look);
+        [unquoted, digits, joined, joined_too].iter().flatten().for_each(&mut look);
+        // What was encoded before it was put into base64, or has its characters in another form there.
+        for decoded in (0..4).filter_map(|first| last.decoded(first)) {
+            let resolved = decoded.resolved();
+            let folded = self.folded(resolved.as_ref().unwrap_or(&decoded));
+            [resolved, folded].iter().flatten().for_each(&mut look);
+        }
+        let folded = self.folded(&last);
+        let joined = folded.as_ref().and_then(View::joined);
+        [folded, joined].iter().flatten().for_each(look);
+    }
+
+    /// The form in which it does not matter how a character is made up, where that is looked for.
+    fn folded(&self, view: &View) -> Option<View> {
+        self.is_foreign.then(|| view.folded()).flatten()
     }
 
     fn scan(&self, view: &View, is_end: bool, found: &mut impl FnMut(Range<usize>)) {
@@ -182,7 +212,8 @@ fn normal_forms(value: &str) -> Vec<Vec<u8>> {
     for _ in 0..ROUNDS {
         views.extend(views.last().and_then(View::resolved));
     }
-    let more: Vec<View> = views.iter().flat_map(|view| [view.joined(), view.unquoted()]).flatten().collect();
+    let more: Vec<View> =
+        views.iter().flat_map(|view| [view.joined(), view.unquoted(), view.folded()]).flatten().collect();
     views.extend(more);
     let whole = |view: View| (BYTES_MIN..=forms::WHOLE_MAX).contains(&view.bytes.len()).then_some(view.bytes);
     views.into_iter().filter_map(whole).collect()
@@ -199,4 +230,65 @@ fn joined(mut places: Vec<Range<usize>>) -> Vec<Range<usize>> {
         }
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base64::Engine;
+    use base64::engine::general_purpose::STANDARD;
+    use proptest::prelude::*;
+
+    /// What texts are put together of: what secrets are made of, what stands between, and what is resolved.
+    const PIECES: [&str; 32] = [
+        "s3cr3t/v",
+        "a+lue?",
+        "\"x\"=",
+        "0x73",
+        "33",
+        "6372",
+        "3374",
+        "2f76",
+        " ",
+        "-",
+        ":",
+        "\\n",
+        "\\\"",
+        "\\/",
+        "%2B",
+        "%",
+        "&amp;",
+        "&#4",
+        "=",
+        "=\n",
+        "=3D",
+        "<b>",
+        "<",
+        "\u{1b}[1m",
+        "\u{200b}",
+        "ä",
+        "\\u00",
+        "2b",
+        "czNjcjN0L3Y",
+        "YStsdWU",
+        "JTczJTMz",
+        "word ",
+    ];
+
+    proptest! {
+        #[test]
+        fn the_first_look_passes_over_nothing(pieces in prop::collection::vec(0..PIECES.len(), 1..12), cut in 0..8_usize) {
+            let values = BTreeSet::from(["s3cr3t/va+lue?\"x\"=".to_owned(), "s3cr3t/v".to_owned()]);
+            let with = Needles::of(&values).unwrap();
+            let without = Needles { filter: None, ..Needles::of(&values).unwrap() };
+            prop_assert!(with.filter.is_some());
+            let text: String = pieces.into_iter().map(|at| PIECES[at]).collect();
+            for text in [text.clone(), STANDARD.encode(&text), text.replace("word", &STANDARD.encode(&text)), text.chars().take(cut).collect::<String>() + "s3cr3t/va+lue?"] {
+                for is_json in [false, true] {
+                    let bytes = text.as_bytes();
+                    prop_assert_eq!(with.places(bytes, is_json), without.places(bytes, is_json), "{}", text);
+                }
+            }
+        }
+    }
 }

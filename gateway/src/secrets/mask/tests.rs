@@ -36,6 +36,11 @@ fn quoted() -> Vec<String> {
         each(|char| format!("%{:02X}", char as u32)).replace('%', "%25"),
         each(|char| format!("%25{:02X}", char as u32)).replace('%', "%25"),
         STANDARD.encode(STANDARD.encode(format!("ab{SECRET}z"))),
+        STANDARD.encode(each(|char| format!("%{:02X}", char as u32))),
+        STANDARD.encode(format!("ab{}", each(|char| format!("%{:02x}", char as u32)))),
+        STANDARD.encode("a=s3cr3t%2Fva%2Blue%3F%22x%22%3D&b"),
+        STANDARD.encode(in_json(SECRET)),
+        STANDARD.encode(SECRET).replace('+', "%2B").replace('/', "%2F").replace('=', "%3D"),
         folded.join("\r\n"),
         once.replace('=', ""),
         hex.join(":"),
@@ -85,6 +90,72 @@ fn a_json_text_is_masked_by_what_it_says_and_the_rest_stays_byte_for_byte() {
     for text in [r#"{"message":"no\u006eof\\it","data":{"a":[1,true,null,"\ud83d\ude00"]}}"#, "\"", "{\"a", "{\"\\"] {
         assert_eq!(known.masked_json(text.as_bytes(), Kept::Top), None, "{text}");
     }
+}
+
+/// Composed, and with a character that has a sign of its own.
+const COMPOSED: &str = "Zürich-\u{c5}ngström-Gefäß";
+/// The same, each mark a character of its own.
+const TAKEN_APART: &str = "Zu\u{308}rich-A\u{30a}ngstro\u{308}m-Gefa\u{308}ß";
+
+#[test]
+fn a_secret_of_any_characters_is_found_in_either_form_and_every_spelling() {
+    let percent = |text: &str, hex: fn(u8) -> String| -> String {
+        let one = |byte: u8| if byte.is_ascii_alphanumeric() { char::from(byte).to_string() } else { hex(byte) };
+        text.bytes().map(one).collect()
+    };
+    let sign = COMPOSED.replace('\u{c5}', "\u{212b}");
+    let mixed = COMPOSED.replace('ö', "o\u{308}");
+    for kept in [COMPOSED, TAKEN_APART, &sign, &mixed] {
+        let known = Secrets::of([kept.to_owned()]);
+        for told in [COMPOSED, TAKEN_APART, &sign, &mixed] {
+            let (upper, lower) =
+                (percent(told, |byte| format!("%{byte:02X}")), percent(told, |byte| format!("%{byte:02x}")));
+            if [COMPOSED, TAKEN_APART].contains(&told) {
+                let hex: String = told.bytes().map(|byte| format!("{byte:02x}")).collect();
+                assert_eq!(known.masked(&format!("it said: {hex}")), "it said: [secret]", "{kept} as {told}");
+            }
+            for quoted in [
+                told.to_owned(),
+                told.to_uppercase().replace("SS", "ß"),
+                told.to_lowercase(),
+                in_ascii(told),
+                in_ascii(told).replace("\\u00E4", "\\u00e4"),
+                in_ascii(told).to_lowercase(),
+                in_ascii(told).replace('\\', "\\\\"),
+                STANDARD.encode(told),
+                STANDARD.encode(format!("me:{told}")),
+                STANDARD.encode(&upper),
+                STANDARD.encode(format!("x{lower}")),
+                STANDARD.encode(in_ascii(told)),
+                STANDARD.encode(told).replace('+', "%2B").replace('/', "%2F").replace('=', "%3D"),
+                told.bytes().map(|byte| format!("\\x{byte:02x}")).collect(),
+                upper.replace('%', "%25"),
+                upper,
+                lower,
+            ] {
+                let masked = known.masked(&format!("it said: {quoted}, and ended")).into_owned();
+                let left = masked.replace(MASK, "");
+                assert!(masked.contains(MASK) && left.len() < 40, "{kept} as {quoted}: {masked}");
+                let json = format!("{{\"message\":\"it said: {}\"}}", in_json(&quoted));
+                let masked = known.masked_json(json.as_bytes(), Kept::Top).map(|text| String::from_utf8(text).unwrap());
+                assert!(masked.is_some_and(|masked| masked.replace(MASK, "").len() < 48), "{kept} as {json}");
+            }
+        }
+    }
+}
+
+#[test]
+fn names_of_members_are_masked_but_those_of_the_protocol() {
+    let known = Secrets::of(["customer-one".to_owned(), "message".to_owned()]);
+    let masked =
+        |text: &str, kept| known.masked_json(text.as_bytes(), kept).map(|text| String::from_utf8(text).unwrap());
+    let error =
+        r#"{"code":1,"message":"m","customer-one":{"customer-one":1},"data":{"customer-one":{"a customer-one":2}}}"#;
+    let expected = r#"{"code":1,"message":"m","[secret]":{"[secret]":1},"data":{"[secret]":{"a [secret]":2}}}"#;
+    assert_eq!(masked(error, Kept::Top).as_deref(), Some(expected));
+    let notice = r#"{"progressToken":"customer-one","message":"m","customer-one":1,"_meta":{"customer-one":1}}"#;
+    let expected = r#"{"progressToken":"customer-one","message":"m","[secret]":1,"_meta":{"[secret]":1}}"#;
+    assert_eq!(masked(notice, Kept::Notification).as_deref(), Some(expected));
 }
 
 /// As most encoders write it.

@@ -3,6 +3,7 @@
 use crate::secrets::is_hidden;
 use crate::steps;
 use std::ops::Range;
+use unicode_normalization::char::decompose_compatible;
 
 /// A tag of markup is at most so long; what is longer is no tag.
 const TAG_BYTES_MAX: usize = 256;
@@ -41,6 +42,11 @@ const ENTITIES: [(&[u8], u8); 30] = [
     (b"semi", b';'),
     (b"sol", b'/'),
 ];
+
+/// No character is looked for in more bytes of what it is made of.
+const PIECE_BYTES_MAX: usize = 16;
+/// So many digits of base64 can hold a secret.
+pub(super) const RUN_MIN: usize = 11;
 
 /// The bytes of a form, and for each the first byte of the text that it stands for and the one behind the last.
 type Form = (Vec<u8>, Vec<(u32, u32)>);
@@ -136,6 +142,39 @@ impl View {
         })
     }
 
+    /// With every character beyond ASCII in small letters and taken apart: whichever form of it a text has, it is the same here.
+    pub(super) fn folded(&self) -> Option<Self> {
+        let find = |rest: &[u8]| rest.iter().position(|byte| !byte.is_ascii());
+        self.rewritten(find, |bytes, at| char_at(bytes, at).map(|char| (char.len_utf8(), Piece::folded(char))))
+    }
+
+    /// What its runs of base64 digits hold, each read from the digit with this number on; `None` where there are no runs.
+    pub(super) fn decoded(&self, first: usize) -> Option<Self> {
+        let (mut bytes, mut places) = Form::default();
+        let mut at = 0;
+        steps::add(self.bytes.len());
+        while at < self.bytes.len() {
+            let run = self.bytes[at..].iter().take_while(|byte| is_digit(**byte)).count();
+            if run >= RUN_MIN + first {
+                let digits = &self.bytes[at + first..at + run];
+                for (group, four) in digits.chunks(4).enumerate().filter(|(_, four)| four.len() > 1) {
+                    let begin = at + first + 4 * group;
+                    let place = (self.place_at(begin).0, self.place_at(begin + four.len() - 1).1);
+                    let bits = four.iter().fold(0, |bits, byte| bits << 6 | digit(*byte).unwrap_or_default());
+                    let bits = bits << (6 * (4 - four.len()));
+                    bytes.extend_from_slice(&bits.to_be_bytes()[1..four.len()]);
+                    places.extend(std::iter::repeat_n(place, four.len() - 1));
+                }
+                // Nothing of one run is a part of the next.
+                let end = at + run - 1;
+                bytes.push(0);
+                places.push(self.place_at(end));
+            }
+            at += run.max(1);
+        }
+        (!bytes.is_empty()).then_some(Self { bytes, places: Some(places) })
+    }
+
     /// Another form of this one: `find` says where the next byte is that may be another piece, and `read` how many bytes are one. One
     /// pass; nothing is allocated before the first piece that differs.
     fn rewritten(
@@ -186,23 +225,40 @@ impl View {
     }
 }
 
-/// A few bytes.
+/// The bytes of a character, or of the few that it is made of.
 #[derive(Default)]
 struct Piece {
-    bytes: [u8; 4],
+    bytes: [u8; PIECE_BYTES_MAX],
     length: usize,
 }
 
 impl Piece {
     /// One byte, as programs write bytes: two of them may be one character.
     fn byte(number: u32) -> Self {
-        Self { bytes: [number as u8, 0, 0, 0], length: 1 }
+        let mut piece = Self { length: 1, ..Self::default() };
+        piece.bytes[0] = number as u8;
+        piece
     }
 
     fn char(char: char) -> Self {
-        let mut bytes = [0; 4];
+        let mut bytes = [0; PIECE_BYTES_MAX];
         let length = char.encode_utf8(&mut bytes).len();
         Self { bytes, length }
+    }
+
+    /// A character in small letters, and taken apart into what it is made of; as it is, where that is too much.
+    fn folded(char: char) -> Self {
+        let (mut piece, mut is_whole) = (Self::default(), true);
+        for small in char.to_lowercase() {
+            decompose_compatible(small, |part| {
+                let room = &mut piece.bytes[piece.length..];
+                is_whole &= part.len_utf8() <= room.len();
+                if is_whole {
+                    piece.length += part.encode_utf8(room).len();
+                }
+            });
+        }
+        if is_whole { piece } else { Self::char(char) }
     }
 
     fn number(number: u32) -> Self {
@@ -289,6 +345,24 @@ fn ansi(bytes: &[u8], at: usize) -> usize {
         Some(b']') => after.iter().position(|byte| *byte == 7).map_or(1, |end| end + 2),
         _ => 1,
     }
+}
+
+/// Whether it is a digit of base64.
+pub(super) fn is_digit(byte: u8) -> bool {
+    digit(byte).is_some()
+}
+
+/// What a digit of base64 stands for, in either alphabet.
+fn digit(byte: u8) -> Option<u32> {
+    let number = match byte {
+        b'A'..=b'Z' => byte - b'A',
+        b'a'..=b'z' => byte - b'a' + 26,
+        b'0'..=b'9' => byte - b'0' + 52,
+        b'+' | b'-' => 62,
+        b'/' | b'_' => 63,
+        _ => return None,
+    };
+    Some(number.into())
 }
 
 fn number(digits: &[u8], radix: u32) -> Option<u32> {

@@ -61,13 +61,13 @@ fn error(error: RpcError, revision: Revision) -> Result<Outcome, Cause> {
 
 /// An error in which no secret is quoted.
 pub(crate) fn without_secrets(error: RpcError) -> RpcError {
-    let masked = aside(error.raw().len(), || mask::masked_json(error.raw(), Kept::Top));
+    let masked = aside(mask::cost(error.raw().len()), || mask::masked_json(error.raw(), Kept::Top));
     masked.map_or(error, RpcError::from_raw)
 }
 
 /// The parameters of a notification on its way to clients, in which no secret is quoted.
 pub(crate) fn told(params: Object) -> Object {
-    match aside(params.raw().len(), || mask::masked_json(params.raw(), Kept::Notification)) {
+    match aside(mask::cost(params.raw().len()), || mask::masked_json(params.raw(), Kept::Notification)) {
         Some(masked) => Object::parse(masked).unwrap_or_default(),
         None => params,
     }

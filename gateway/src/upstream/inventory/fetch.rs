@@ -12,6 +12,7 @@ use crate::protocol::frame::rpc_error::METHOD_NOT_FOUND;
 use crate::protocol::json;
 use crate::protocol::value::Object;
 use crate::runtime::aside;
+use crate::secrets::mask;
 use crate::upstream::config::Config;
 use crate::upstream::peer::Peer;
 use crate::upstream::peer::fault::{Trouble, in_short};
@@ -181,7 +182,7 @@ impl Reader<'_> {
             // The whole holds as long as its shortest page.
             let until = if self.peer.revision().is_modern() { freshness::until(&page) } else { None };
             holds = if bytes == page.raw().len() { until } else { holds.min(until) };
-            if !aside(page.raw().len(), || items.take(&page))? || bytes > BYTES_MAX {
+            if !aside(mask::cost(page.raw().len()), || items.take(&page))? || bytes > BYTES_MAX {
                 let why = format!("it has more than {ITEMS_MAX} items, or {} MiB", BYTES_MAX >> 20);
                 self.cut(kind, why);
                 return Ok(None);

@@ -109,5 +109,5 @@ pub(crate) fn refused(error: &RpcError) -> Cause {
 /// A foreign text as the operator is shown it: without secrets, which are masked before it is cut.
 pub(crate) fn in_short(text: &str) -> String {
     const CHARS_MAX: usize = 300;
-    printable(&aside(text.len(), || mask::masked(text)).chars().take(CHARS_MAX).collect::<String>())
+    printable(&aside(mask::cost(text.len()), || mask::masked(text)).chars().take(CHARS_MAX).collect::<String>())
 }

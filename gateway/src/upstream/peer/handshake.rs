@@ -84,7 +84,10 @@ pub(crate) fn says_too_much(result: &Object, method: &Method) -> Option<Fault> {
 pub(crate) fn offer(result: &Object, revision: Revision) -> Offer {
     let share = |key: &str| {
         let raw = result.find(key)?;
-        Some(aside(raw.len(), || mask::masked_json(raw, Kept::Names)).unwrap_or_else(|| result.raw().slice_ref(raw)))
+        Some(
+            aside(mask::cost(raw.len()), || mask::masked_json(raw, Kept::Names))
+                .unwrap_or_else(|| result.raw().slice_ref(raw)),
+        )
     };
     let capabilities = share("capabilities").and_then(|raw| Object::parse(raw).ok()).unwrap_or_default();
     let instructions = share("instructions").filter(|raw| raw.starts_with(b"\""));

@@ -2,6 +2,7 @@
 
 use super::record::Status;
 use crate::health::{Cause, CauseCode};
+use crate::runtime::aside;
 use crate::runtime::complaints::left_unsaid;
 use crate::secrets::mask;
 use std::fmt::Display;
@@ -32,7 +33,7 @@ impl Status {
         let Some(more) = self.complaints.take(kind) else { return };
         let detail = detail.to_string();
         let detail = crate::upstream::transport::stdio::printable(
-            &mask::masked(&detail).chars().take(CHARS_MAX).collect::<String>(),
+            &aside(mask::cost(detail.len()), || mask::masked(&detail)).chars().take(CHARS_MAX).collect::<String>(),
         );
         self.handle.update(|health| health.note(Cause::new(code, kind).foreign(&format!(": {detail}"))));
         tracing::warn!(
