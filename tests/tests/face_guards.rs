@@ -2,6 +2,8 @@
 
 use std::process::Command;
 
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 use trunkline_tests::client::http::exchange;
 use trunkline_tests::client::{Answer, Client, tool};
 use trunkline_tests::gateway::{ADMIN_TOKEN, Config, Gateway, free_port};
@@ -10,6 +12,7 @@ use trunkline_tests::revision::Revision;
 use trunkline_tests::scratch::Scratch;
 use trunkline_tests::script::Script;
 use trunkline_tests::upstream::Upstream;
+use trunkline_tests::within::within;
 
 const JSON: (&str, &str) = ("content-type", "application/json");
 const ACCEPT: (&str, &str) = ("accept", "application/json, text/event-stream");
@@ -227,4 +230,62 @@ async fn probes_and_metrics_are_on_an_address_of_their_own() {
     assert!(String::from_utf8_lossy(&metrics.body).contains("trunkline_"), "metrics have the gateway's name");
     let root = gateway.url.trim_end_matches("/mcp");
     assert_eq!(exchange(&format!("{root}/metrics"), "GET", &[], "").await.status, 404, "never beside the endpoint");
+}
+
+#[tokio::test]
+async fn a_header_that_decides_stands_once() {
+    let (_upstream, gateway) = gateway(Config::new().section(TOKENS)).await;
+    let token = ("authorization", "Bearer ann-has-a-long-token");
+    let mut ann = Client::open(&gateway.reach(), Revision::R2025_11_25).await;
+    ann.http().always(token.0, token.1);
+    ann.greet().await;
+    let session = ann.http().session_id().expect("a session id");
+    let ping = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
+    let own = [JSON, ACCEPT, token, ("mcp-session-id", &session), ("mcp-protocol-version", "2025-11-25")];
+    assert_eq!(exchange(&gateway.url, "POST", &own, ping).await.status, 200);
+    for (name, value) in [
+        ("mcp-session-id", &*session),
+        ("mcp-session-id", "another"),
+        ("mcp-protocol-version", "2025-11-25"),
+        ("mcp-protocol-version", "2025-06-18"),
+        ("mcp-method", "ping"),
+        ("mcp-name", "x"),
+        ("last-event-id", "1"),
+    ] {
+        let once = own.iter().any(|(known, _)| *known == name);
+        let headers: Vec<_> = own.into_iter().chain([(name, value)]).chain((!once).then_some((name, value))).collect();
+        for (method, body) in [("POST", ping), ("POST", GREETING), ("GET", ""), ("DELETE", "")] {
+            let answer = exchange(&gateway.url, method, &headers, body).await;
+            let said = String::from_utf8_lossy(&answer.body).to_ascii_lowercase();
+            assert_eq!(answer.status, 400, "{method} with {name}: {said}");
+            assert!(said.contains(name) && said.contains("twice"), "{method} with {name}: {said}");
+        }
+    }
+    for value in [token.1, "Bearer bob-has-a-long-token"] {
+        let headers: Vec<_> = own.into_iter().chain([("authorization", value)]).collect();
+        assert_eq!(exchange(&gateway.url, "POST", &headers, ping).await.status, 401, "nobody bears two tokens");
+    }
+    assert_eq!(exchange(&gateway.url, "POST", &own, ping).await.status, 200, "the session goes on");
+}
+
+#[tokio::test]
+async fn a_length_that_is_none_is_no_large_head() {
+    let (_upstream, gateway) = gateway(Config::new()).await;
+    let address = gateway.url.trim_start_matches("http://").trim_end_matches("/mcp");
+    for length in [
+        "18446744073709551615",
+        "18446744073709551616",
+        "99999999999999999999999999999999999999999999",
+        "18446744073709551613",
+    ] {
+        let mut stream = TcpStream::connect(address).await.expect("it listens");
+        let head = format!(
+            "POST /mcp HTTP/1.1\r\nhost: {address}\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n{{}}"
+        );
+        stream.write_all(head.as_bytes()).await.expect("it reads");
+        let mut begin = [0; 12];
+        within("it answers", stream.read_exact(&mut begin)).await.expect("an answer");
+        let status = if length.ends_with("613") { "413" } else { "400" };
+        assert_eq!(String::from_utf8_lossy(&begin[9..]), status, "{length}");
+    }
 }

@@ -13,7 +13,8 @@ pub(crate) struct Heads<'a> {
     pub(crate) mcp: Mcp<'a>,
     content_type: Told<'a>,
     content_length: Option<&'a HeaderValue>,
-    session: Option<&'a HeaderValue>,
+    session: Told<'a>,
+    last_event: Told<'a>,
     /// Whether the client says that it reads streams; `None` where it says nothing of what it reads.
     takes_streams: Option<bool>,
     /// Whether a gateway asks.
@@ -29,7 +30,8 @@ impl<'a> Heads<'a> {
             mcp: Mcp::default(),
             content_type: Told::default(),
             content_length: None,
-            session: None,
+            session: Told::default(),
+            last_event: Told::default(),
             takes_streams: None,
             is_of_gateway: false,
             has_params: false,
@@ -44,17 +46,13 @@ impl<'a> Heads<'a> {
             "content-length" => _ = self.content_length.get_or_insert(value),
             "accept" => self.takes_streams = Some(self.takes_streams == Some(true) || names_streams(value)),
             "mcp-protocol-version" => self.mcp.version.note(value),
-            "mcp-session-id" => _ = self.session.get_or_insert(value),
+            "mcp-session-id" => self.session.note(value),
+            "last-event-id" => self.last_event.note(value),
             "mcp-method" => self.mcp.method.note(value),
             "mcp-name" => self.mcp.name.note(value),
             name if name == chain::VIA => self.is_of_gateway = true,
             name => self.has_params |= name.starts_with(headers::PARAM_PREFIX),
         }
-    }
-
-    /// The headers themselves.
-    pub(crate) fn map(&self) -> &'a HeaderMap {
-        self.map
     }
 
     /// What `MCP-Protocol-Version` says.
@@ -85,7 +83,26 @@ impl<'a> Heads<'a> {
 
     /// The session id that the request names.
     pub(crate) fn named(&self) -> Option<&'a str> {
-        self.session.map(|value| value.to_str().unwrap_or_default())
+        self.session.first().map(|value| value.to_str().unwrap_or_default())
+    }
+
+    /// What a resumed stream was last given.
+    pub(crate) fn last_event(&self) -> Option<&'a HeaderValue> {
+        self.last_event.first()
+    }
+
+    /// A header that decides something and stands twice: whoever takes the other value sees another request.
+    pub(crate) fn doubled(&self) -> Option<HeaderName> {
+        let Mcp { version, method, name } = &self.mcp;
+        [
+            (headers::MCP_PROTOCOL_VERSION, version),
+            (headers::MCP_SESSION_ID, &self.session),
+            (headers::MCP_METHOD, method),
+            (headers::MCP_NAME, name),
+            (headers::LAST_EVENT_ID, &self.last_event),
+        ]
+        .into_iter()
+        .find_map(|(header, told)| told.is_twice().then_some(header))
     }
 
     /// The `Mcp-Param-*` headers.
@@ -137,13 +154,14 @@ mod tests {
     }
 
     #[test]
-    fn of_a_header_that_stands_twice_the_first_counts_or_none() {
-        let twice = [("mcp-protocol-version", "2025-06-18"), ("mcp-protocol-version", "2026-07-28")];
-        assert_eq!(said(&twice, |heads| heads.version().map(str::to_owned)).as_deref(), Some("2025-06-18"));
-        let twice =
-            [("mcp-session-id", "a"), ("content-length", "7"), ("mcp-session-id", "b"), ("content-length", "8")];
-        let first = said(&twice, |heads| (heads.named() == Some("a"), heads.content_length()));
-        assert_eq!(first, (true, Some(7)));
+    fn a_header_that_decides_something_and_stands_twice_is_named() {
+        let doubled = |headers: &[_]| said(headers, |heads| heads.doubled().map(|name| name.to_string()));
+        for name in ["mcp-protocol-version", "mcp-session-id", "mcp-method", "mcp-name", "last-event-id"] {
+            assert_eq!(doubled(&[(name, "a"), ("accept", "*/*"), (name, "a")]).as_deref(), Some(name));
+            assert_eq!(doubled(&[(name, "a"), ("accept", "a"), ("accept", "b")]), None);
+        }
+        let twice = [("content-length", "7"), ("content-length", "8")];
+        assert_eq!(said(&twice, |heads| heads.content_length()), Some(7));
     }
 
     #[test]

@@ -9,7 +9,7 @@ use super::work::Work;
 use super::{ops, respond};
 use crate::downstream::config::Config;
 use crate::downstream::edge::Heads;
-use crate::downstream::edge::client_era::Who;
+use crate::downstream::edge::client_era::{self, Who};
 use crate::downstream::listen::Arrival;
 use crate::health::chain;
 use crate::memory::account::Hold;
@@ -98,6 +98,9 @@ where
         self.is_of_gateway = heads.is_of_gateway;
         if heads.is_of_gateway && !head.headers.get_all(chain::VIA).iter().all(chain::admits) {
             return misused(StatusCode::LOOP_DETECTED, LOOP);
+        }
+        if let Some(name) = heads.doubled() {
+            return answered(respond::doubled(&name, heads.version().is_some_and(client_era::is_modern)));
         }
         let who = match endpoint.who(self.arrival.as_ref(), &head.extensions, &head.headers) {
             Ok(who) => who,

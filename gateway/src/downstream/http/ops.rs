@@ -10,7 +10,6 @@ use crate::downstream::edge::client_era::Who;
 use crate::downstream::edge::{Heads, client_era};
 use crate::downstream::session::client::Session;
 use crate::downstream::session::parse_event_id;
-use crate::protocol::http::headers::LAST_EVENT_ID;
 use crate::protocol::revision::Revision;
 use http::{Response, StatusCode};
 use std::sync::Arc;
@@ -26,7 +25,7 @@ pub(super) fn get(endpoint: &Arc<Endpoint>, who: &Who, heads: &Heads<'_>) -> Res
     };
     session.touch();
     let period = endpoint.config.sse_keepalive;
-    let seen = heads.map().get(LAST_EVENT_ID).map(|value| value.to_str().ok().and_then(parse_event_id));
+    let seen = heads.last_event().map(|value| value.to_str().ok().and_then(parse_event_id));
     match seen {
         None | Some(Some((NOTICES, _))) => {
             let feed = NoticeFeed::new(&endpoint.edge, &session);

@@ -59,6 +59,15 @@ pub(super) fn misused(status: StatusCode, why: &str) -> Response<Body> {
     response
 }
 
+/// A request with a header that decides something and stands twice, of a stateless client or of another.
+pub(super) fn doubled(name: &HeaderName, is_modern: bool) -> Response<Body> {
+    let (reason, revision) = match is_modern {
+        true => (Reason::HeaderMismatch, Revision::NEWEST_MODERN),
+        false => (Reason::InvalidRequest, Revision::NEWEST_LEGACY),
+    };
+    refused(None, &Refusal::new(reason, format!("the header `{name}` stands twice")), revision)
+}
+
 /// A connection too many of a share: it is closed.
 pub(super) fn crowded(share: &Share) -> Response<Body> {
     let why = format!("{share} has as many connections as are its part; close some, or use them again");

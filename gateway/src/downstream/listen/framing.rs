@@ -9,6 +9,8 @@ pub(crate) const HEAD_BYTES_MAX: usize = 32 * 1024;
 /// The names of the lines that say how long a body is.
 const CONTENT_LENGTH: &[u8] = b"content-length";
 const TRANSFER_ENCODING: &[u8] = b"transfer-encoding";
+/// A body that is said to be longer is one that nobody can count.
+const LENGTH_MAX: u64 = u64::MAX - 2;
 /// Replaces a byte that must not be taken, and every byte behind it: no head and no line of trailers may hold it, so a head with it is
 /// answered with 400 and a body with it is broken.
 const SPOILT: u8 = 0;
@@ -220,7 +222,8 @@ impl Framing {
         } else if name.eq_ignore_ascii_case(CONTENT_LENGTH) {
             let length =
                 std::str::from_utf8(value).ok().filter(|value| value.bytes().all(|byte| byte.is_ascii_digit()));
-            let length = length.and_then(|value| value.parse().ok()).filter(|_| is_all)?;
+            let length = length.and_then(|value| value.parse().ok());
+            let length = length.filter(|length| is_all && *length <= LENGTH_MAX)?;
             if self.head.length.replace(length).is_some_and(|before| before != length) {
                 return None;
             }
@@ -276,6 +279,8 @@ mod tests {
             "POST / HTTP/1.1\r\ntransfer-encoding: identity, chunked\r\n\r\n0\r\n\r\n",
             "POST / HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\nfffffffffffffffff\r\n",
             "POST / HTTP/1.1\r\ncontent-length: +3\r\n\r\nabc",
+            "POST / HTTP/1.1\r\ncontent-length: 18446744073709551615\r\n\r\nabc",
+            "POST / HTTP/1.1\r\ncontent-length: 18446744073709551616\r\n\r\nabc",
             "POST / HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n3\nabc\r\n0\r\n\r\n",
             "POST / HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n3;x\ny\r\nabc\r\n0\r\n\r\n",
             "POST / HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n3\r\nabc\r\n0;x\ny\r\n\r\n",

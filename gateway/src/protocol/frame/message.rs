@@ -264,6 +264,11 @@ impl Parts {
                 },
             });
         };
+        // Some libraries write the member that there is not as null.
+        let has_result = self.result.is_some_and(|body| !matches!(body, Body::Odd(raw) if raw == "null"));
+        if has_result || self.error.is_some_and(|raw| raw != "null") {
+            return refuse("`result` or `error` stands beside `method`: a frame asks or answers, never both");
+        }
         let Some(method) = method.filter(|method| method.as_str().len() <= METHOD_BYTES_MAX) else {
             return refuse("`method` must be a string of at most 1024 bytes");
         };

@@ -97,6 +97,11 @@ impl<'a> Told<'a> {
         self.first
     }
 
+    /// Whether it stands there again.
+    pub fn is_twice(&self) -> bool {
+        self.is_twice
+    }
+
     /// What it says, where it stands there once.
     pub fn only(&self) -> Option<&'a HeaderValue> {
         self.first.filter(|_| !self.is_twice)

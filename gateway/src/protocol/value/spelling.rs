@@ -59,9 +59,9 @@ const CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
 /// `ref`: what is to be completed.
 pub(crate) static REFERENCE: Level =
     Level { name: "ref", keys: &["type", "name", "uri"], below: &[], lets_variants_be: false };
-/// `task`: what is told of a task.
+/// `task`: what is told of a task, and for how long it is wanted.
 pub(crate) static TASK: Level =
-    Level { name: "task", keys: &["taskId", "status"], below: &[], lets_variants_be: false };
+    Level { name: "task", keys: &["taskId", "status", "ttl"], below: &[], lets_variants_be: false };
 /// `capabilities`: what a side declares.
 pub(crate) static CAPABILITIES: Level = declared("capabilities");
 /// The keys of `_meta`.

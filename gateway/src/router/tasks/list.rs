@@ -49,7 +49,8 @@ pub(crate) fn list(catalog: &Arc<Catalog>, call: &Call) -> Option<Reply> {
 
 /// The last task on the page before, which the cursor is.
 fn last_of(catalog: &Catalog, call: &Call) -> Result<Option<Task>, ()> {
-    let Some(cursor) = call.params.get(Key::Cursor) else { return Ok(None) };
+    // As in the other lists, null is no cursor.
+    let Some(cursor) = call.params.get(Key::Cursor).filter(|raw| *raw != b"null") else { return Ok(None) };
     let cursor = json::unquote(cursor).ok_or(())?;
     let (member, own) = routes::find(catalog, &call.caller, &cursor).ok_or(())?;
     Ok(Some((catalog.members[member].owner.name().clone(), own.into())))

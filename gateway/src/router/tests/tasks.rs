@@ -211,6 +211,7 @@ async fn a_caller_lists_what_it_was_given_page_by_page_and_nobody_elses() {
     assert_eq!([ids(&first), ids(&second)].concat(), given[2..], "{first}");
     assert!(!second.contains("nextCursor"), "{second}");
     assert!(!first.contains("_meta"), "{first}");
+    assert_eq!(ask("p", Method::TasksList, r#"{"cursor":null}"#).await, first, "null is absent, as in other lists");
     assert_eq!(ids(&ask("q", Method::TasksList, "{}").await), [other]);
     assert_eq!(ask("z", Method::TasksList, "{}").await, r#"{"tasks":[]}"#);
     let strange = ask("q", Method::TasksList, &format!(r#"{{"cursor":"{cursor}"}}"#)).await;

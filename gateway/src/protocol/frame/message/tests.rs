@@ -60,6 +60,22 @@ fn doubles_and_variants_of_the_envelope_are_refused_by_name() {
 }
 
 #[test]
+fn what_asks_and_answers_at_once_is_refused() {
+    for text in [
+        r#""id":1,"method":"x","result":{}"#,
+        r#""id":1,"result":7,"method":"x","params":{}"#,
+        r#""id":1,"method":"x","error":{"code":1,"message":"m"}"#,
+        r#""method":"x","result":{}"#,
+    ] {
+        let fault = parse(&format!(r#"{{"jsonrpc":"2.0",{text}}}"#)).expect_err(text);
+        assert!(fault.is_json && fault.why.contains("`method`") && fault.why.contains("beside"), "{text}: {fault}");
+    }
+    // Some libraries write the member that there is not as null.
+    let asks = parse(r#"{"jsonrpc":"2.0","id":1,"method":"x","result":null,"error":null}"#);
+    assert!(matches!(asks, Ok(Frame::Request { .. })), "{asks:?}");
+}
+
+#[test]
 fn responses_are_told_apart() {
     let body = |text: &str| match parse(text) {
         Ok(Frame::Response { body, .. }) => body,

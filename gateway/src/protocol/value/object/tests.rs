@@ -43,6 +43,10 @@ fn doubles_are_found_at_every_level_that_is_acted_on() {
         (r#"{"ref":{"type":"ref/prompt","name":"a","name":"b"}}"#, "`name` stands twice in `params.ref`"),
         (r#"{"ref":{"type":"ref/prompt","name":"a","NAME":"b"}}"#, "`name` stands twice in `params.ref`"),
         (r#"{"task":{"taskId":"a","taskId":"b"}}"#, "`taskId` stands twice in `params.task`"),
+        (r#"{"name":"x","task":{"ttl":1},"task":{"ttl":2}}"#, "`task` stands twice in `params`"),
+        (r#"{"name":"x","task":null,"task":{}}"#, "`task` stands twice in `params`"),
+        (r#"{"name":"x","task":{"ttl":1,"ttl":2}}"#, "`ttl` stands twice in `params.task`"),
+        (r#"{"name":"x","task":{"ttl":1,"TTL":2}}"#, "`ttl` stands twice in `params.task`"),
         (r#"{"_meta":{"progressToken":1,"progresstoken":2}}"#, "`progressToken` stands twice in `params._meta`"),
         (r#"{"capabilities":{"extensions":{},"Extensions":{}}}"#, "`extensions` stands twice in `params.capabilities`"),
         (
