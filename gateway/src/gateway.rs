@@ -86,10 +86,19 @@ pub enum Error {
 #[derive(Default)]
 struct Levels {
     faces: Tasks,
+    /// No tasks: told to end when what the faces still have to answer is answered as cut off.
+    cut: Tasks,
     router: Tasks,
     upstreams: Tasks,
     /// Probes and metrics: to be seen to the last.
     ground: Tasks,
+}
+
+impl Levels {
+    /// What a face lives in, and what cuts it off.
+    fn face(&self) -> (Tasks, Tasks) {
+        (self.faces.clone(), self.cut.clone())
+    }
 }
 
 /// The whole gateway. Dropping it ends nothing: see [`Gateway::drain`].
@@ -189,11 +198,12 @@ impl Gateway {
         let guard = GuardLayer::new(clients_at, &server.allowed_hosts, &server.allowed_origins);
         // From the outside in: who may be asked for and whose pages may ask, who calls, then frames.
         let room = (self.board.budget(), &self.refusals);
-        let face = McpService::new(self.handler.clone(), server.clone(), self.levels.faces.clone(), room);
+        let face = McpService::new(self.handler.clone(), server.clone(), self.levels.face(), room);
         let authenticate = AuthenticateLayer::new(&self.config.auth);
         let service = move |arrival: &Arrival| guard.layer(authenticate.layer(face.on(arrival)));
-        let (bounds, level) = (self.bounds(), self.levels.faces.clone());
-        self.levels.faces.spawn(listener::serve(clients, service, server.into(), bounds, level));
+        let (bounds, (level, cut)) = (self.bounds(), self.levels.face());
+        let patience = listener::Patience::new(server, cut);
+        self.levels.faces.spawn(listener::serve(clients, service, patience, bounds, level));
         self.wake();
         Ok(Addresses { clients: clients_at, admin: admin_at })
     }
@@ -268,8 +278,12 @@ impl Gateway {
         }
         self.levels.faces.end();
         self.listeners.close();
-        // What still runs then is dropped, and so cancelled, with its level.
-        let _in_time = tokio::time::timeout(grace + LAST_WORDS, self.levels.faces.ended()).await;
+        let in_time = tokio::time::timeout(grace, self.levels.faces.ended()).await;
+        self.levels.cut.end();
+        if in_time.is_err() {
+            // What still runs is answered as cut off. What is unwritten after that is dropped, and so cancelled, with its level.
+            let _in_time = tokio::time::timeout(LAST_WORDS, self.levels.faces.ended()).await;
+        }
         for level in [&self.levels.router, &self.levels.upstreams, &self.levels.ground] {
             level.end();
             level.ended().await;

@@ -285,3 +285,50 @@ async fn sigterm_drops_what_a_stdio_client_has_left_parked() {
     upstream.events.wait("the upstream is told that there is no answer", told).await;
     upstream.gone(0).await;
 }
+
+#[tokio::test]
+async fn at_the_end_of_a_drain_every_call_has_its_last_word() {
+    let upstream = Upstream::stdio(Script::new("up", REVISION)).await;
+    let config = Config::new().upstream(&upstream).section("[server.shutdown]\ngrace = \"3s\"");
+    let gateway = Gateway::serve(&config).await;
+    let sessions = Client::connect(&gateway.reach(), REVISION).await;
+    let stateless = Client::connect(&gateway.reach(), Revision::MODERN).await;
+    sessions.tools_until("its tools are listed", |tools| tools.contains(&"up__wait".into())).await;
+    let mut open = Vec::new();
+    for number in 0..5 {
+        for client in [&sessions, &stateless] {
+            open.push(client.start(tool("up__wait", &format!("{{\"nonce\":\"{number}\"}}"))).await);
+        }
+    }
+    upstream.waiting(10).await;
+    // All have become streams by the end of the drain.
+    process::signal(gateway.pid, "TERM");
+    for call in open {
+        let answer = call.answer().await;
+        let said = answer.message();
+        assert!(said.contains("the gateway ended") && said.contains("may or may not have run"), "{answer:?}");
+        assert_eq!(answer.error_value()["data"]["retriable"], false, "{answer:?}");
+        assert_eq!(answer.error_value()["data"]["upstream"], "up", "{answer:?}");
+        assert!(answer.is_stream());
+    }
+    assert!(gateway.ended().await.success());
+}
+
+#[tokio::test]
+async fn a_call_that_is_answered_in_one_piece_has_its_last_word_too() {
+    let upstream = Upstream::stdio(Script::new("up", REVISION)).await;
+    let config = Config::new().upstream(&upstream).section("[server.shutdown]\ngrace = \"100ms\"");
+    let gateway = Gateway::serve(&config).await;
+    let client = Client::connect(&gateway.reach(), REVISION).await;
+    let modern = Client::connect(&gateway.reach(), Revision::MODERN).await;
+    client.tools_until("its tools are listed", |tools| tools.contains(&"up__wait".into())).await;
+    let open = [client.start(tool("up__wait", "{}")).await, modern.start(tool("up__wait", "{}")).await];
+    upstream.waiting(2).await;
+    process::signal(gateway.pid, "TERM");
+    for call in open {
+        let answer = call.answer().await;
+        assert!(answer.message().contains("the gateway ended"), "{answer:?}");
+        assert_eq!(answer.error_value()["data"]["retriable"], false, "{answer:?}");
+    }
+    assert!(gateway.ended().await.success());
+}

@@ -44,7 +44,7 @@ where
     let level = Tasks::new();
     let _guard = level.guard();
     let writer = Writer::start(stdout, &level);
-    let edge = Arc::new(Edge::new(handler, config, tasks.clone(), room));
+    let edge = Arc::new(Edge::new(handler, config, (tasks.clone(), Tasks::new()), room));
     let cut = Tasks::new();
     let mut connection = Connection::new(edge.clone(), writer.outlet(), level.child(), cut.clone());
     let store = Gather::new(&edge.budget, Kind::Body, config.max_body);

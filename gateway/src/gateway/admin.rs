@@ -11,7 +11,6 @@ use crate::runtime::Tasks;
 use crate::telemetry::metrics::Metrics;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
 use tokio::net::TcpListener;
 use tower::Layer;
 
@@ -40,7 +39,9 @@ impl Admin<'_> {
         let router = pages::router(self.shown(Access::Token(config.token.clone())));
         let service = GuardLayer::of_admin(address, &config.allowed_hosts, pages::is_probe).layer(router);
         // Its connections are short: they need no grace.
-        let patience = listener::Patience { grace: Duration::ZERO, ..server.into() };
+        let cut = Tasks::new();
+        cut.end();
+        let patience = listener::Patience::new(server, cut);
         let (room, budget) = (Connections::of_probes(CONNECTIONS_MAX), Budget::new(RESERVE_BYTES));
         let bounds = listener::Bounds { room, budget, refusals: self.refusals.clone() };
         self.ground.spawn(listener::serve(listener, move |_| service.clone(), patience, bounds, self.ground.clone()));

@@ -13,7 +13,6 @@ use crate::runtime::Tasks;
 use crate::runtime::timer::Timers;
 use bytes::Bytes;
 use std::sync::Arc;
-use std::time::Duration;
 
 /// The part of the client edge that is the same for every transport.
 pub(crate) struct Edge {
@@ -33,8 +32,8 @@ pub(crate) struct Edge {
     pub(crate) parked: Arc<Parked>,
     /// What they carry for us until then.
     pub(crate) states: SealedStates,
-    /// How long calls may go on once the level was told to end.
-    grace: Duration,
+    /// Told to end when calls may go on no longer: what still runs has its last word then.
+    cut: Tasks,
     /// What all peers together may make the gateway keep.
     pub(crate) budget: Budget,
     /// Where it is counted who finds no room.
@@ -47,7 +46,7 @@ impl Edge {
     pub(crate) fn new(
         handler: Handler,
         config: &Config,
-        tasks: Tasks,
+        (tasks, cut): (Tasks, Tasks),
         (budget, refusals): (&Budget, &Refusals),
     ) -> Self {
         let name = json::quote(&config.name);
@@ -60,7 +59,7 @@ impl Edge {
             quota: ParkingQuota::new(&config.questions),
             parked: Arc::new(Parked::new()),
             states: SealedStates::new(config),
-            grace: config.shutdown_grace,
+            cut,
             budget: budget.clone(),
             refusals: refusals.clone(),
             timers: Arc::default(),
@@ -72,9 +71,13 @@ impl Edge {
         self.handler.handle(call)
     }
 
-    /// Resolves when calls may go on no longer: the level was told to end and the grace time is over.
+    /// Resolves when calls may go on no longer: the grace time of the end is over.
     pub(crate) async fn over(&self) {
-        self.tasks.ending().await;
-        tokio::time::sleep(self.grace).await;
+        self.cut.ending().await;
+    }
+
+    /// Whether calls may go on no longer.
+    pub(crate) fn is_over(&self) -> bool {
+        self.cut.is_ending()
     }
 }

@@ -28,8 +28,8 @@ pub(super) struct Endpoint {
 const BODIES_MAX: usize = 2048;
 
 impl Endpoint {
-    pub(super) fn new(handler: Handler, config: Config, tasks: Tasks, room: (&Budget, &Refusals)) -> Self {
-        let edge = Arc::new(Edge::new(handler, &config, tasks, room));
+    pub(super) fn new(handler: Handler, config: Config, levels: (Tasks, Tasks), room: (&Budget, &Refusals)) -> Self {
+        let edge = Arc::new(Edge::new(handler, &config, levels, room));
         let sessions = Sessions::new(config.session.clone(), edge.label, edge.budget.clone());
         Self { edge, config, sessions, bodies: Shares::new(BODIES_MAX, Part::OfFree), anonymous: Who::anonymous() }
     }

@@ -25,9 +25,10 @@ pub struct McpService {
 }
 
 impl McpService {
-    /// An endpoint over a handler. Its sessions and what goes on without a connection live in `tasks`.
-    pub fn new(handler: Handler, config: Config, tasks: Tasks, room: (&Budget, &Refusals)) -> Self {
-        let endpoint = Arc::new(Endpoint::new(handler, config, tasks, room));
+    /// An endpoint over a handler. Its sessions and what goes on without a connection live in the first level; what still runs when the
+    /// second one is told to end is answered as cut off.
+    pub fn new(handler: Handler, config: Config, levels: (Tasks, Tasks), room: (&Budget, &Refusals)) -> Self {
+        let endpoint = Arc::new(Endpoint::new(handler, config, levels, room));
         let swept = endpoint.clone();
         endpoint.edge.tasks.spawn_until_end(async move {
             loop {

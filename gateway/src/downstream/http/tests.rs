@@ -50,7 +50,12 @@ impl Bench {
         let (handler, hands) = scripted(upstream);
         let tasks = Tasks::new();
         Self {
-            client: Client(McpService::new(handler, config, tasks.clone(), (&Budget::default(), &Refusals::default()))),
+            client: Client(McpService::new(
+                handler,
+                config,
+                (tasks.clone(), Tasks::new()),
+                (&Budget::default(), &Refusals::default()),
+            )),
             hands,
             tasks,
         }

@@ -35,13 +35,16 @@ const CLOSE: HeaderValue = HeaderValue::from_static("close");
 const FULL: &[u8] =
     b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 10\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
 
+/// How long the answers of what was cut off have to be written.
+const LAST_WORDS: Duration = Duration::from_millis(500);
+
 /// What a listener may be told.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct Patience {
     /// From the first byte of a request to the end of its head.
     pub head: Duration,
-    /// How long responses may go on once the listener was told to end.
-    pub grace: Duration,
+    /// Told to end when responses may go on no longer, after the listener was told to end.
+    pub cut: Tasks,
 }
 
 /// How many connections a listener may have, and how much memory they all may take.
@@ -55,9 +58,10 @@ pub(crate) struct Bounds {
     pub refusals: Refusals,
 }
 
-impl From<&Config> for Patience {
-    fn from(config: &Config) -> Self {
-        Self { head: config.header_read_timeout, grace: config.shutdown_grace }
+impl Patience {
+    /// As the configuration has it.
+    pub(crate) fn new(config: &Config, cut: Tasks) -> Self {
+        Self { head: config.header_read_timeout, cut }
     }
 }
 
@@ -89,7 +93,8 @@ pub(crate) async fn serve<S, R>(
                     let service = service(&arrival);
                     // The memory bounds the number of connections: one is counted, and never refused for want of memory.
                     let place = (arrival, bounds.budget.count(Kind::Connection, CONNECTION_BYTES));
-                    let connection = connection(stream, service, patience, level.clone(), bounds.budget.clone(), place);
+                    let connection =
+                        connection(stream, service, patience.clone(), level.clone(), bounds.budget.clone(), place);
                     level.spawn(repoll_on_self_wake(connection));
                 }
                 None => {
@@ -154,9 +159,15 @@ async fn connection<S, R>(
     if !ended {
         connection.as_mut().graceful_shutdown();
         tokio::select! {
+            _ended = connection.as_mut() => return,
+            () = pulse.stalled() => return,
+            () = patience.cut.ending() => {}
+        }
+        // What is still being answered is looked at once more: it finds that its time is over, and says so.
+        tokio::select! {
             _ended = connection => {}
             () = pulse.stalled() => {}
-            () = tokio::time::sleep(patience.grace) => {}
+            () = tokio::time::sleep(LAST_WORDS) => {}
         }
     }
 }

@@ -236,7 +236,11 @@ impl Underway {
 
 impl StepQueue for RunningCall {
     fn poll_turn(&mut self, cx: &mut Context<'_>) -> Poll<Turn> {
-        self.0.poll_turn(cx)
+        match self.0.poll_turn(cx) {
+            // Whoever polls it is woken for this.
+            Poll::Pending if self.0.edge.is_over() => Poll::Ready(self.0.cut().map_or(Turn::Cancelled, Turn::End)),
+            turn => turn,
+        }
     }
 }
 

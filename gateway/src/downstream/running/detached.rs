@@ -35,6 +35,8 @@ impl<T: StepQueue> DetachedCall<T> {
         let edge = self.edge.clone();
         self.edge.tasks.spawn(async move {
             tokio::select! {
+                // First: when time is over it still has its last word.
+                biased;
                 () = write(&mut work, &replay) => {}
                 () = edge.over() => {}
             }

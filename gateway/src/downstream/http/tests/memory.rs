@@ -39,7 +39,12 @@ fn bench(budget: &Budget) -> Bench {
     let (handler, hands) = scripted(Revision::V2025_11_25);
     let tasks = Tasks::new();
     Bench {
-        client: Client(McpService::new(handler, Config::default(), tasks.clone(), (budget, &Refusals::default()))),
+        client: Client(McpService::new(
+            handler,
+            Config::default(),
+            (tasks.clone(), Tasks::new()),
+            (budget, &Refusals::default()),
+        )),
         hands,
         tasks,
     }

@@ -36,7 +36,7 @@ async fn start(patience: Patience) -> Bench {
     let face = McpService::new(
         handler as Handler,
         Config::default(),
-        tasks.clone(),
+        (tasks.clone(), patience.cut.clone()),
         (&Budget::default(), &Refusals::default()),
     );
     let guard = GuardLayer::new(address, &[], &[]);
@@ -50,7 +50,7 @@ fn bounds() -> Bounds {
 }
 
 fn patience() -> Patience {
-    Patience { head: Duration::from_secs(10), grace: Duration::from_secs(3600) }
+    Patience { head: Duration::from_secs(10), cut: Tasks::new() }
 }
 
 fn post(body: &str) -> String {
@@ -183,7 +183,7 @@ async fn a_client_that_hangs_up_cancels_its_stateless_call() {
 
 #[tokio::test]
 async fn a_head_that_never_ends_is_cut_off_and_an_idle_connection_is_not() {
-    let bench = start(Patience { head: Duration::from_millis(300), grace: Duration::from_secs(5) }).await;
+    let bench = start(Patience { head: Duration::from_millis(300), cut: Tasks::new() }).await;
     let mut slow = TcpStream::connect(bench.address).await.unwrap();
     let mut idle = TcpStream::connect(bench.address).await.unwrap();
     idle.write_all(call("echo").as_bytes()).await.unwrap();
@@ -194,6 +194,22 @@ async fn a_head_that_never_ends_is_cut_off_and_an_idle_connection_is_not() {
     assert!(read_to(&mut idle, "structuredContent").await.starts_with("HTTP/1.1 200"));
     idle.write_all(b"POST /mcp HTTP/1.1\r\nhost: ").await.unwrap();
     assert_eq!(read_to(&mut idle, "HTTP/1.1 200").await, "");
+}
+
+#[tokio::test]
+async fn what_still_runs_when_time_is_over_has_its_last_word() {
+    let patience = patience();
+    let cut = patience.cut.clone();
+    let mut bench = start(patience).await;
+    let mut busy = TcpStream::connect(bench.address).await.unwrap();
+    busy.write_all(call("slow").as_bytes()).await.unwrap();
+    let hand = bench.hands.next().await;
+    bench.tasks.end();
+    cut.end();
+    let answer = read_to(&mut busy, "never").await;
+    assert!(answer.contains("the gateway ended before `tools/call`") && answer.contains("\"id\":1"), "{answer}");
+    hand.cancelled().await;
+    tokio::time::timeout(Duration::from_secs(60), bench.tasks.ended()).await.expect("and nothing is left");
 }
 
 #[tokio::test]
