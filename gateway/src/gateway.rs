@@ -235,8 +235,8 @@ impl Gateway {
     }
 
     /// Serves the one client on a pair of pipes, to the end of either or until [`Self::drain`], which needs this to go on
-    /// meanwhile. The upstreams start with its first request: a host may only be looking which era we speak.
-    pub async fn stdio<R, W>(&self, stdin: R, stdout: W) -> io::Result<()>
+    /// meanwhile; `gone` resolves at the end of stdout, where that is known before a write. The upstreams start with its first request: a host may only be looking which era we speak.
+    pub async fn stdio<R, W>(&self, stdin: R, stdout: W, gone: impl Future<Output = ()>) -> io::Result<()>
     where
         R: AsyncRead + Unpin + Send,
         W: AsyncWrite + Unpin + Send + 'static,
@@ -246,7 +246,7 @@ impl Gateway {
         let (stdin, mut bell) = Doorbell::new(stdin, self.said.clone(), self.config.extensions == Unknown::Pass);
         let level = self.levels.faces.clone();
         let room = (self.board.budget(), &self.refusals);
-        let serve = stdio::serve(self.handler.clone(), &self.config.server, (stdin, stdout), level, room);
+        let serve = stdio::serve(self.handler.clone(), &self.config.server, (stdin, stdout, gone), level, room);
         let wake = async {
             if bell.rings().await {
                 // Not before: a host that only looks which era we speak is gone again at once.

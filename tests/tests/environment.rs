@@ -1,12 +1,16 @@
-//! What children see of the environment, and that no secret is told to the log.
+//! What children see of the environment, what the gateway does under its limits, and that no secret is told to the log.
 
 use std::collections::BTreeMap;
+use std::process::Stdio;
 
+use tokio::process::Command;
 use trunkline_tests::client::{Client, Request};
 use trunkline_tests::gateway::{Config, Gateway};
+use trunkline_tests::process::{GATEWAY, beside};
 use trunkline_tests::revision::Revision;
 use trunkline_tests::script::{Act, Rule, Script};
 use trunkline_tests::upstream::Upstream;
+use trunkline_tests::within::within;
 
 const LEGACY: Revision = Revision::R2025_11_25;
 
@@ -104,4 +108,40 @@ async fn no_secret_is_told_to_the_log() {
     assert!(log.contains("TRACE") || log.contains("DEBUG") || log.contains("trace"), "it says all it can: {log}");
     let leak = log.lines().find(|line| line.contains("canary"));
     assert_eq!(leak, None, "no secret is told");
+}
+
+#[tokio::test]
+async fn a_limit_on_the_size_of_files_ends_nobody() {
+    let upstream = Upstream::stdio(Script::new("up", LEGACY)).await;
+    let gateway = Gateway::serve_under(&["prlimit", "--fsize=128"], &Config::new().upstream(&upstream)).await;
+    let client = Client::connect(&gateway.reach(), LEGACY).await;
+    client.tools_until("its tools are listed", |tools| tools.contains(&"up__echo".into())).await;
+    gateway.says(&["inventories cannot be kept"]).await;
+    assert_eq!(client.call("up__echo", "{\"a\":1}").await.text(), "{\"a\":1}");
+    assert!(gateway.stop().await.success(), "it ends as asked");
+}
+
+#[tokio::test]
+async fn where_no_thread_can_be_started_that_is_said_in_a_line() {
+    // A limit on processes holds for users of their own, who may not get at our program.
+    let is_reached = Command::new("setpriv")
+        .args(["--reuid=61234", "--clear-groups"])
+        .arg(beside(GATEWAY))
+        .arg("version")
+        .output()
+        .await
+        .is_ok_and(|output| output.status.success());
+    if !is_reached {
+        eprintln!("skipped: another user cannot be had, or cannot reach the program");
+        return;
+    }
+    for command in ["serve", "stdio"] {
+        let mut line = Command::new("prlimit");
+        line.args(["--nproc=1:1", "setpriv", "--reuid=61234", "--clear-groups"]);
+        line.arg(beside(GATEWAY)).arg(command).env("HOME", "/nonexistent").env("RUST_BACKTRACE", "0");
+        let output = within("it ends", line.stdin(Stdio::null()).kill_on_drop(true).output()).await.expect("it runs");
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(1), "{command}: {said}");
+        assert!(said.contains("cannot start threads") && said.lines().count() == 1, "{command}: {said}");
+    }
 }

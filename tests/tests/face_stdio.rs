@@ -1,11 +1,16 @@
 //! The face on stdin and stdout: frames and nothing else, both eras on one pipe.
 
-use trunkline_tests::client::{Client, Request, tool};
+use std::process::Stdio;
+
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::process::Command;
+use trunkline_tests::client::{Client, Reach, Request, tool};
 use trunkline_tests::frame::Frame;
 use trunkline_tests::gateway::{Config, StdioGateway};
 use trunkline_tests::revision::Revision;
 use trunkline_tests::script::Script;
 use trunkline_tests::upstream::Upstream;
+use trunkline_tests::within::within;
 
 const NEWEST: Revision = Revision::R2025_11_25;
 
@@ -123,4 +128,36 @@ async fn a_reader_that_stops_reading_holds_up_nobody_else() {
     assert!(listed.contains(&"up__echo".into()), "lists are answered while an upstream stands still");
     trunkline_tests::process::signal(upstream.started(0).await.0, "CONT");
     assert_eq!(stuck.answer().await.text(), "{}");
+}
+
+#[tokio::test]
+async fn a_client_that_closes_stdout_alone_is_gone() {
+    let upstream = Upstream::stdio(Script::new("up", NEWEST)).await;
+    let gateway = StdioGateway::prepare(&Config::new().upstream(&upstream));
+    let Reach::Child(program) = gateway.reach() else { panic!("it is reached by its pipes") };
+    for is_idle in [true, false] {
+        let mut command = Command::new(&program.path);
+        command.args(&program.args).envs(program.env.iter().cloned()).kill_on_drop(true);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = command.spawn().expect("it starts");
+        let (mut stdin, stdout) = (child.stdin.take().expect("a pipe"), child.stdout.take().expect("a pipe"));
+        let mut lines = BufReader::new(stdout).lines();
+        let mut line = async || within("it answers", lines.next_line()).await.expect("a line").expect("a line");
+        let hello = Request::new(
+            "initialize",
+            "{\"protocolVersion\":\"2025-11-25\",\"capabilities\":{},\"clientInfo\":{\"name\":\"p\",\"version\":\"1\"}}",
+        );
+        stdin.write_all(format!("{}\n", hello.text(NEWEST, "1")).as_bytes()).await.expect("it reads");
+        assert!(line().await.contains("2025-11-25"));
+        if !is_idle {
+            let wait = tool("up__wait", "{}").text(NEWEST, "2");
+            stdin.write_all(format!("{wait}\n").as_bytes()).await.expect("it reads");
+            upstream.waiting_at("wait").await;
+        }
+        drop(lines);
+        // Nothing more is written to it, and its stdin stays open.
+        let ended = within("it notices", child.wait()).await.expect("it ends");
+        assert!(ended.success(), "in order: {ended:?}");
+        drop(stdin);
+    }
 }

@@ -29,7 +29,9 @@ async fn gateway(config: Config) -> Result<(), anyhow::Error> {
     let mut told = ShutdownSignals::new()?;
     let gateway = Gateway::start(config, Mode::Stdio);
     gateway.own_processes();
-    let mut serving = std::pin::pin!(gateway.stdio(Input::stdin(), Output::stdout()));
+    let stdout = Output::stdout();
+    let gone = stdout.gone();
+    let mut serving = std::pin::pin!(gateway.stdio(Input::stdin(), stdout, gone));
     let served = tokio::select! {
         served = &mut serving => Some(served),
         () = told.to_end() => None,

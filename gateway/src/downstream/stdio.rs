@@ -27,12 +27,13 @@ const AFTER_EOF: Duration = Duration::from_secs(2);
 /// How long the word that something was cut off has to be written.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
-/// Serves the one client at the other end, until it closes either pipe or `tasks` is told to end. Then what runs may finish
+/// Serves the one client at the other end, until it closes either pipe or `tasks` is told to end; `gone` resolves when nobody reads stdout
+/// any more, where that can be known before something is written. Then what runs may finish
 /// for a while, and what is answered is written; what takes longer is answered as cut off.
 pub async fn serve<R, W>(
     handler: Handler,
     config: &Config,
-    (mut stdin, stdout): (R, W),
+    (mut stdin, stdout, gone): (R, W, impl Future<Output = ()>),
     tasks: Tasks,
     room: (&Budget, &Refusals),
 ) -> io::Result<()>
@@ -54,6 +55,7 @@ where
         () = tasks.ending() => (None, ""),
         // A client that reads nothing any more is as good as gone.
         () = writer.broken() => (Some(Ok(())), "stdout closed; draining"),
+        () = gone => (Some(Ok(())), "stdout closed; draining"),
     };
     // Nobody else can come back for what is parked.
     edge.parked.close();

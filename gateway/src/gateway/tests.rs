@@ -68,7 +68,7 @@ async fn one_client_is_served_on_its_pipes() {
         write.shutdown().await.unwrap();
         hello
     };
-    let (served, hello) = tokio::join!(gateway.stdio(stdin, stdout), talk);
+    let (served, hello) = tokio::join!(gateway.stdio(stdin, stdout, std::future::pending()), talk);
     served.unwrap();
     assert!(hello.contains("\"id\":\"x\"") && hello.contains("2025-06-18"), "{hello}");
     gateway.drain().await;

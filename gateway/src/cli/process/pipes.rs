@@ -6,7 +6,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::pin::Pin;
 use std::task::{Context, Poll};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf, Stdin, Stdout};
+use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf, Stdin, Stdout};
 use tokio::net::{UnixStream, unix::pipe};
 
 /// What frames are read from.
@@ -57,6 +57,23 @@ impl Output {
         let is_shared = is_same(io::stdout().as_fd(), io::stderr().as_fd());
         let own = if is_shared { None } else { Self::of(io::stdout().as_fd()) };
         own.unwrap_or_else(|| Self { way: Out::Other(tokio::io::stdout()), _before: None })
+    }
+
+    /// Resolves when nobody reads it any more, without a write; never, where the system does not say so.
+    pub(crate) fn gone(&self) -> impl Future<Output = ()> + use<> {
+        let own = match &self.way {
+            Out::Pipe(pipe) => {
+                pipe.as_fd().try_clone_to_owned().ok().and_then(|own| pipe::Sender::from_owned_fd(own).ok())
+            }
+            // The end of a socket is the end of what is read from it, too.
+            Out::Socket(_) | Out::Other(_) => None,
+        };
+        async move {
+            match own {
+                Some(pipe) if pipe.ready(Interest::ERROR).await.is_ok() => {}
+                _ => std::future::pending().await,
+            }
+        }
     }
 
     fn of(file: BorrowedFd<'_>) -> Option<Self> {
@@ -159,6 +176,18 @@ mod tests {
         output.write_all(b"xyz").await.unwrap();
         input.read_exact(&mut read).await.unwrap();
         assert_eq!(&read, b"xyz");
+    }
+
+    #[tokio::test]
+    async fn a_pipe_that_nobody_reads_any_more_is_known_without_a_write() {
+        let (reader, writer) = io::pipe().unwrap();
+        let mut output = Output::of(writer.as_fd()).unwrap();
+        let mut gone = std::pin::pin!(output.gone());
+        output.write_all(b"abc").await.unwrap();
+        let early = std::future::poll_fn(|cx| Poll::Ready(gone.as_mut().poll(cx).is_ready())).await;
+        assert!(!early, "it is there");
+        drop(reader);
+        tokio::time::timeout(std::time::Duration::from_secs(60), gone).await.expect("it is gone");
     }
 
     #[tokio::test]

@@ -38,7 +38,15 @@ impl Host {
         let (end, ended) = oneshot::channel();
         let served = tasks.clone();
         root.spawn(async move {
-            serve(handler, &config, (theirs, ours), served, (&Budget::default(), &Refusals::default())).await.unwrap();
+            serve(
+                handler,
+                &config,
+                (theirs, ours, std::future::pending()),
+                served,
+                (&Budget::default(), &Refusals::default()),
+            )
+            .await
+            .unwrap();
             let _nobody_waits = end.send(());
         });
         Self { stdin, stdout: BufReader::new(stdout).lines(), hands, tasks, ended }
@@ -284,7 +292,7 @@ async fn whoever_drops_the_serving_leaves_nothing_running() {
     stdin.write_all(format!("{}\n", modern("1", "tools/call", r#","name":"x""#)).as_bytes()).await.unwrap();
     let (config, budget, refusals) = (Config::default(), Budget::default(), Refusals::default());
     let hand = tokio::select! {
-        _ = serve(handler, &config, (theirs, ours), Tasks::new(), (&budget, &refusals)) => panic!("it serves on"),
+        _ = serve(handler, &config, (theirs, ours, std::future::pending()), Tasks::new(), (&budget, &refusals)) => panic!("it serves on"),
         hand = hands.next() => hand,
     };
     hand.cancelled().await;

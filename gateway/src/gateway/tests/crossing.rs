@@ -111,7 +111,7 @@ impl World {
             stdio::serve(
                 handler,
                 &FaceConfig::default(),
-                (theirs, ours),
+                (theirs, ours, std::future::pending()),
                 level,
                 (&Budget::default(), &Refusals::default()),
             )
