@@ -14,18 +14,25 @@ pub struct StatusBoard(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
-    entries: Mutex<Vec<Health>>,
-    /// What each of them is ordered to do.
-    orders: Mutex<Vec<Arc<Orders>>>,
+    rows: Mutex<Vec<Row>>,
     changes: watch::Sender<u64>,
     budget: Budget,
 }
 
-/// One upstream's place on the board.
+/// What the board has of one upstream.
+#[derive(Debug)]
+struct Row {
+    health: Health,
+    /// What it is ordered to do.
+    orders: Arc<Orders>,
+}
+
+/// One upstream's place on the board, wherever its row stands: those before it may come and go.
 #[derive(Debug, Clone)]
 pub struct StatusHandle {
     board: StatusBoard,
-    at: usize,
+    /// What it is ordered to do; its row is the one that has the same.
+    orders: Arc<Orders>,
     /// Of an instance beside the primary one: its number.
     instance: Option<u64>,
     /// What all together may keep, as this upstream's.
@@ -41,8 +48,7 @@ impl Default for StatusBoard {
 impl StatusBoard {
     /// A board of those who share this budget.
     pub fn new(budget: Budget) -> Self {
-        let (entries, orders) = (Mutex::default(), Mutex::default());
-        Self(Arc::new(Shared { entries, orders, changes: watch::Sender::new(0), budget }))
+        Self(Arc::new(Shared { rows: Mutex::default(), changes: watch::Sender::new(0), budget }))
     }
 
     /// What all of them together may keep.
@@ -52,20 +58,15 @@ impl StatusBoard {
 
     /// Adds an upstream to the board, in state starting.
     pub fn add(&self, name: &Arc<str>, transport: &'static str) -> StatusHandle {
-        let mut entries = self.lock();
-        entries.push(Health::starting(name, transport));
-        self.orders().push(Arc::default());
-        StatusHandle {
-            board: self.clone(),
-            at: entries.len() - 1,
-            instance: None,
-            budget: self.0.budget.of_upstream(name),
-        }
+        let orders = Arc::<Orders>::default();
+        self.lock().push(Row { health: Health::starting(name, transport), orders: orders.clone() });
+        let budget = self.0.budget.of_upstream(name);
+        StatusHandle { board: self.clone(), orders, instance: None, budget }
     }
 
     /// What is known now.
     pub fn snapshot(&self) -> Vec<Health> {
-        self.lock().clone()
+        self.lock().iter().map(|row| row.health.clone()).collect()
     }
 
     /// Tells of changes: the number grows with each.
@@ -75,37 +76,32 @@ impl StatusBoard {
 
     /// Orders an upstream to do something; resolves once that was done, or fails when it never will be.
     pub fn order(&self, name: &str, order: Order) -> Result<oneshot::Receiver<()>, NotOrdered> {
-        let at = self.lock().iter().position(|health| &*health.name == name).ok_or(NotOrdered::Unknown)?;
-        let orders = self.orders()[at].clone();
-        orders.give(order)
+        let orders = self.lock().iter().find(|row| &*row.health.name == name).map(|row| row.orders.clone());
+        orders.ok_or(NotOrdered::Unknown)?.give(order)
     }
 
-    fn orders(&self) -> MutexGuard<'_, Vec<Arc<Orders>>> {
-        self.0.orders.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Vec<Health>> {
-        self.0.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Vec<Row>> {
+        self.0.rows.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl StatusHandle {
     /// Changes what is known; what is remembered of the past moves by itself.
     pub fn update(&self, change: impl FnOnce(&mut Health)) {
-        let mut entries = self.board.lock();
-        let Some(health) = self.of(&mut entries) else { return };
+        let mut rows = self.board.lock();
+        let Some(health) = self.of(&mut rows) else { return };
         let (before, known) = (health.state, health.cause.clone());
         change(health);
         health.remember(before, known.as_ref());
-        drop(entries);
+        drop(rows);
         self.board.0.changes.send_modify(|count| *count += 1);
     }
 
     /// What is known now.
     pub fn health(&self) -> Health {
-        let mut entries = self.board.lock();
+        let mut rows = self.board.lock();
         let gone = || Health { state: State::Stopped, ..Health::starting(&"".into(), "") };
-        self.of(&mut entries).cloned().unwrap_or_else(gone)
+        self.of(&mut rows).cloned().unwrap_or_else(gone)
     }
 
     /// Tells of changes of any upstream: the number grows with each.
@@ -124,8 +120,7 @@ impl StatusHandle {
         if self.instance.is_some() {
             return std::future::pending().await;
         }
-        let orders = self.board.orders()[self.at].clone();
-        orders.next().await
+        self.orders.next().await
     }
 
     /// What all together may keep, as this upstream's.
@@ -140,22 +135,27 @@ impl StatusHandle {
 
     /// Takes a place for an instance beside this one, under it; `name` says whose it is.
     pub fn instance(&self, name: &Arc<str>, number: u64) -> Self {
-        let mut entries = self.board.lock();
-        let health = Health::starting(name, entries[self.at].transport);
-        entries[self.at].instances.insert(number, health);
-        Self { board: self.board.clone(), at: self.at, instance: Some(number), budget: self.budget.clone() }
+        if let Some(primary) = self.primary(&mut self.board.lock()) {
+            let health = Health::starting(name, primary.transport);
+            primary.instances.insert(number, health);
+        }
+        Self { instance: Some(number), ..self.clone() }
     }
 
     /// Gives an instance's place up.
     pub fn leave(&self) {
         if let Some(number) = self.instance {
-            self.board.lock()[self.at].instances.remove(&number);
+            self.primary(&mut self.board.lock()).and_then(|primary| primary.instances.remove(&number));
             self.board.0.changes.send_modify(|count| *count += 1);
         }
     }
 
-    fn of<'a>(&self, entries: &'a mut [Health]) -> Option<&'a mut Health> {
-        let primary = &mut entries[self.at];
+    fn primary<'a>(&self, rows: &'a mut [Row]) -> Option<&'a mut Health> {
+        rows.iter_mut().find(|row| Arc::ptr_eq(&row.orders, &self.orders)).map(|row| &mut row.health)
+    }
+
+    fn of<'a>(&self, rows: &'a mut [Row]) -> Option<&'a mut Health> {
+        let primary = self.primary(rows)?;
         match &self.instance {
             None => Some(primary),
             Some(number) => primary.instances.get_mut(number),
@@ -180,6 +180,22 @@ mod tests {
         beside.update(|health| health.pid = Some(2));
         assert!(board.snapshot()[0].instances.is_empty());
         assert_eq!((beside.health().state, handle.health().state), (State::Stopped, State::Starting));
+    }
+
+    #[tokio::test]
+    async fn a_handle_is_its_upstreams_own_also_when_one_before_it_has_gone() {
+        let board = StatusBoard::default();
+        let (first, second) = (board.add(&"a".into(), "stdio"), board.add(&"b".into(), "http"));
+        board.lock().remove(0);
+        second.update(|health| health.restarts = 2);
+        first.update(|health| health.restarts = 1);
+        let shown: Vec<_> = board.snapshot().iter().map(|health| (health.name.to_string(), health.restarts)).collect();
+        assert_eq!(shown, [("b".to_owned(), 2)]);
+        assert_eq!((first.health().state, second.health().restarts), (State::Stopped, 2));
+        let done = board.order("b", Order::Stop).unwrap();
+        assert_eq!(second.ordered().await.order, Order::Stop);
+        drop(done);
+        assert!(board.order("a", Order::Stop).is_err());
     }
 
     #[tokio::test(start_paused = true)]

@@ -77,7 +77,7 @@ pub fn close(secret: &[u8], upstream: &str, principal: &str, own: &str) -> Strin
 
 /// What a public id leads to.
 pub fn open(secret: &[u8], public: &str, principal: &str, upstreams: &[&str]) -> Option<(usize, String)> {
-    wrap(secret).open(public, &Principal::named(principal), upstreams.iter().copied())
+    wrap(secret).open(public, &Principal::named(principal), upstreams.iter().copied().enumerate())
 }
 
 fn wrap(secret: &[u8]) -> TaskIds {

@@ -27,6 +27,7 @@ use crate::protocol::frame::Method;
 use crate::protocol::revision::Revision;
 use crate::protocol::value::Object;
 use crate::router::catalog::snapshot::{Catalog, Rules};
+use crate::router::names::ByMember;
 use crate::runtime::Tasks;
 use calls::Routes;
 use catalog::Current;
@@ -70,7 +71,7 @@ pub struct Router {
 impl Router {
     /// A router over these upstreams, in configuration order; its tasks live in `tasks`.
     pub fn start(upstreams: Vec<Arc<dyn Owner>>, terms: Terms, listeners: Listeners, tasks: &Tasks) -> Self {
-        let members: Arc<[Member]> = upstreams.into_iter().map(Member::new).collect();
+        let members = Arc::new(ByMember::numbered(upstreams.into_iter().map(Member::new)));
         let Terms { naming, page_size, first_list_wait, instructions, unknown, secret } = terms;
         let wrap = TaskIds::new(secret);
         let statuses = listeners.statuses().clone();
@@ -88,7 +89,7 @@ impl Router {
         if call.method == Method::RootsChanged {
             let members = &self.current.keep().members;
             let call = tasks::untied(call);
-            members.iter().for_each(|member| drop(member.owner.call(call.clone())));
+            members.values().for_each(|member| drop(member.owner.call(call.clone())));
             return Reply::complete(revision, Object::empty());
         }
         // What else the gateway knows ends here: its upstreams have notices of their own to send.

@@ -5,6 +5,7 @@ use crate::protocol::json;
 use crate::protocol::revision::{Era, Revision};
 use crate::protocol::value::Object;
 use crate::router::catalog::snapshot::Catalog;
+use crate::router::names::MemberId;
 use crate::upstream::inventory::Supports;
 
 /// So much of one upstream's instructions is passed on; more would crowd out the others.
@@ -35,7 +36,7 @@ pub(crate) fn result(catalog: &Catalog, era: Era) -> Object {
 }
 
 fn capabilities(catalog: &Catalog, era: Era) -> String {
-    let each = catalog.known.iter().map(|known| known.as_ref().map_or(ALL, |inventory| inventory.supports));
+    let each = catalog.known.values().map(|known| known.as_ref().map_or(ALL, |inventory| inventory.supports));
     let has = |what: fn(&Supports) -> bool| each.clone().any(|supports| what(&supports));
     let mut parts = Vec::new();
     if has(|supports| supports.tools) {
@@ -61,13 +62,13 @@ fn capabilities(catalog: &Catalog, era: Era) -> String {
 /// The merged instructions as a raw JSON string: the configured text first, then each upstream's under its heading.
 fn instructions(catalog: &Catalog) -> Option<String> {
     let configured = &catalog.rules.instructions;
-    let told = |at: usize| catalog.known[at].as_ref().and_then(|inventory| inventory.instructions.as_deref());
-    if catalog.is_transparent() && configured.is_empty() {
-        return String::from_utf8(told(0)?.to_vec()).ok();
+    let told = |id: MemberId| catalog.known[id].as_ref().and_then(|inventory| inventory.instructions.as_deref());
+    if let Some(only) = catalog.transparent().filter(|_| configured.is_empty()) {
+        return String::from_utf8(told(only)?.to_vec()).ok();
     }
     let mut text = configured.clone();
-    for (at, member) in catalog.members.iter().enumerate() {
-        let Some(own) = told(at).and_then(json::unquote).filter(|own| !own.is_empty()) else { continue };
+    for (id, member) in catalog.members.iter() {
+        let Some(own) = told(id).and_then(json::unquote).filter(|own| !own.is_empty()) else { continue };
         if !text.is_empty() {
             text.push_str("\n\n");
         }

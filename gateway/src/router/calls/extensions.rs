@@ -9,26 +9,27 @@ use crate::protocol::json;
 use crate::protocol::revision::Era;
 use crate::router::catalog::snapshot::Catalog;
 use crate::router::config::Unknown;
+use crate::router::names::MemberId;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// The members of a capability that exactly one upstream has, as `"key":value`, in the order of their names.
-fn owned(catalog: &Catalog, capability: &str) -> Vec<(String, usize, String)> {
-    let mut all: BTreeMap<String, Option<(usize, String)>> = BTreeMap::new();
-    for (at, known) in catalog.known.iter().enumerate() {
+fn owned(catalog: &Catalog, capability: &str) -> Vec<(String, MemberId, String)> {
+    let mut all: BTreeMap<String, Option<(MemberId, String)>> = BTreeMap::new();
+    for (id, known) in catalog.known.iter() {
         let raw = known.as_ref().and_then(|known| known.capabilities.find(capability)).unwrap_or(b"{}");
         for member in json::Members::of(raw).into_iter().flatten().flatten() {
             let Some(key) = json::unquote(&raw[member.start..member.key_end]) else { continue };
             let value = std::str::from_utf8(&raw[member.value..member.end]).unwrap_or("{}").to_owned();
-            all.entry(key.into_owned()).and_modify(|only| *only = None).or_insert(Some((at, value)));
+            all.entry(key.into_owned()).and_modify(|only| *only = None).or_insert(Some((id, value)));
         }
     }
-    all.into_iter().filter_map(|(key, only)| only.map(|(at, value)| (key, at, value))).collect()
+    all.into_iter().filter_map(|(key, only)| only.map(|(id, value)| (key, id, value))).collect()
 }
 
 /// The gateway's `extensions` and `experimental`, and for handshake clients its `tasks`: each a whole member of its capabilities.
 pub(crate) fn capabilities(catalog: &Catalog, era: Era) -> Vec<String> {
-    let known = || catalog.known.iter().flatten();
+    let known = || catalog.known.values().flatten();
     let passes = catalog.rules.unknown == Unknown::Pass;
     let mut extensions = Vec::new();
     if known().any(|known| known.supports.tasks && known.revision.is_modern()) {
@@ -56,7 +57,7 @@ pub(crate) fn capabilities(catalog: &Catalog, era: Era) -> Vec<String> {
 }
 
 /// Who answers a method that the protocol does not have: the one upstream that says it has more than the protocol.
-pub(crate) fn owner(catalog: &Catalog, method: &Method) -> Option<usize> {
+pub(crate) fn owner(catalog: &Catalog, method: &Method) -> Option<MemberId> {
     let capability = if method.as_str().starts_with("experimental/") { "experimental" } else { "extensions" };
     if capability == "extensions" && catalog.rules.unknown != Unknown::Pass {
         return None;
@@ -64,7 +65,7 @@ pub(crate) fn owner(catalog: &Catalog, method: &Method) -> Option<usize> {
     let mut owners: Vec<_> = owned(catalog, capability)
         .into_iter()
         .filter(|(key, ..)| !declared::is_known(key))
-        .map(|(_, at, _)| at)
+        .map(|(_, id, _)| id)
         .collect();
     owners.sort_unstable();
     owners.dedup();

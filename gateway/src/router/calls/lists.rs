@@ -15,18 +15,18 @@ use tokio::time::Instant;
 pub(crate) fn list(current: &Arc<Current>, kind: Kind, call: &Call, wait: Duration) -> Reply {
     let catalog = current.load();
     // An upstream need not announce changes: old inventories are read again behind the answer.
-    for member in catalog.members.iter() {
+    for member in catalog.members.values() {
         member.owner.refresh(call);
     }
     let now = Instant::now();
-    let awaited = catalog.unseen().filter(|at| catalog.is_awaited(*at));
-    let limits: Vec<_> = awaited.map(|at| (at, catalog.members[at].patience(wait))).filter(|(_, l)| *l > now).collect();
+    let awaited = catalog.unseen().filter(|id| catalog.is_awaited(*id));
+    let limits: Vec<_> = awaited.map(|id| (id, catalog.members[id].patience(wait))).filter(|(_, l)| *l > now).collect();
     let Some(limit) = limits.iter().map(|(_, limit)| *limit).max() else {
         return answer(&catalog, kind, call);
     };
     let (current, call) = (current.clone(), call.clone());
     DeferredReply::reply(async move {
-        let is_good = |now: &Catalog| limits.iter().all(|(at, _)| !now.is_awaited(*at));
+        let is_good = |now: &Catalog| limits.iter().all(|(id, _)| !now.is_awaited(*id));
         answer(&*current.until(limit, is_good).await, kind, &call)
     })
 }
@@ -57,7 +57,7 @@ fn holds(catalog: &Catalog, kind: Kind, call: &Call) -> u128 {
         return 0;
     }
     let mut least = None;
-    for known in &catalog.known {
+    for known in catalog.known.values() {
         let Some(inventory) = known else { return 0 };
         if kind.is_of(&inventory.supports) {
             let left = inventory.fresh.left(&call.method);

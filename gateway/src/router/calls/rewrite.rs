@@ -9,8 +9,8 @@ use crate::protocol::json;
 use crate::protocol::revision::Revision;
 use crate::protocol::value::Object;
 use crate::router::catalog::snapshot::Catalog;
-use crate::router::names::Looks;
 use crate::router::names::uri::Marked;
+use crate::router::names::{Looks, MemberId};
 use crate::runtime::aside;
 use std::ops::Range;
 use std::pin::Pin;
@@ -23,13 +23,13 @@ pub(crate) struct Rewritten {
     reply: Reply,
     watch: Stopwatch,
     catalog: Arc<Catalog>,
-    member: usize,
+    member: MemberId,
     method: Method,
 }
 
 impl Rewritten {
     /// The reply of a member, seen from outside.
-    pub(crate) fn reply(reply: Reply, catalog: Arc<Catalog>, member: usize, method: Method) -> Reply {
+    pub(crate) fn reply(reply: Reply, catalog: Arc<Catalog>, member: MemberId, method: Method) -> Reply {
         let (reply, watch) = Stopwatch::on(reply);
         Reply::live(Self { reply, watch, catalog, member, method })
     }

@@ -14,7 +14,7 @@ use crate::protocol::json;
 use crate::protocol::value::{Key, Object};
 use crate::router::catalog::snapshot::{Catalog, Found};
 use crate::router::catalog::{Current, Kind};
-use crate::router::names::{suggest, uri};
+use crate::router::names::{MemberId, suggest, uri};
 use crate::router::tasks::{Named, Wrapped, routes};
 use std::sync::Arc;
 use std::time::Duration;
@@ -83,7 +83,7 @@ impl Routes {
             Way::Unseen(call, refusal) => (call, refusal),
         };
         let owners = owners_of(&current.load(), &call);
-        if !owners.iter().any(|at| current.load().is_awaited(*at)) {
+        if !owners.iter().any(|id| current.load().is_awaited(*id)) {
             return refuse(&call, refusal);
         }
         let Some(permit) = self.waiting.take(&call.caller.share()) else {
@@ -92,13 +92,14 @@ impl Routes {
         };
         let current = current.clone();
         let limit = Instant::now() + UNSEEN_WAIT;
-        for at in &owners {
+        for member in owners.iter().filter_map(|id| current.load().members.get(*id).map(|member| member.owner.clone()))
+        {
             // One that rests until it is needed is needed now.
-            current.load().members[*at].owner.refresh(&call);
+            member.refresh(&call);
         }
         DeferredReply::reply(async move {
             let _permit = permit;
-            let catalog = current.until(limit, |now| owners.iter().all(|at| !now.is_awaited(*at))).await;
+            let catalog = current.until(limit, |now| owners.iter().all(|id| !now.is_awaited(*id))).await;
             match again(&catalog, call.clone()) {
                 Way::Ready(reply) => reply,
                 // How they stand by now.
@@ -109,7 +110,7 @@ impl Routes {
 }
 
 /// The upstreams that were never seen and may own what a call asks for.
-fn owners_of(catalog: &Catalog, call: &Call) -> Vec<usize> {
+fn owners_of(catalog: &Catalog, call: &Call) -> Vec<MemberId> {
     match call.params.text(Key::Name) {
         Some(name) => catalog.unseen_owners(&name).collect(),
         None => catalog.unseen().collect(),
@@ -143,8 +144,8 @@ fn by_name(catalog: &Arc<Catalog>, kind: Kind, mut call: Call) -> Way {
 /// A name that the catalog does not have. One that the caller may not use takes the very same way.
 fn no_such_name(catalog: &Arc<Catalog>, kind: Kind, name: &str, call: Call) -> Way {
     let grants = &call.caller.grants;
-    if grants.admits(name) && catalog.is_transparent() {
-        return Way::Ready(hand_over(catalog, 0, call));
+    if let Some(only) = catalog.transparent().filter(|_| grants.admits(name)) {
+        return Way::Ready(hand_over(catalog, only, call));
     }
     let mut why = format!("Unknown {}: {}", kind.noun(), suggest::shown(name));
     if let Some(nearest) = suggest::nearest(name, catalog.shelf(kind).view(grants)) {
@@ -157,7 +158,7 @@ fn no_such_name(catalog: &Arc<Catalog>, kind: Kind, name: &str, call: Call) -> W
         let refusal = unseen::refusal(catalog, catalog.unseen_owners(name), &call.method, name);
         return Way::Unseen(call, refusal);
     }
-    let partly: Vec<_> = catalog.partly_seen_owners(name).map(|at| &catalog.members[at]).collect();
+    let partly: Vec<_> = catalog.partly_seen_owners(name).map(|id| &catalog.members[id]).collect();
     if let [only] = partly[..] {
         let cause = only.owner.cause().map(|cause| format!(": {}", cause.public())).unwrap_or_default();
         let (upstream, state) = (only.owner.name(), only.owner.state().as_str());
@@ -185,7 +186,7 @@ fn by_uri(catalog: &Arc<Catalog>, mut call: Call) -> Way {
 
 fn no_such_uri(catalog: &Catalog, uri: &str, call: Call) -> Way {
     // One that is not to run says nothing of what it may have: nearly every URI would be its own.
-    let unseen = || catalog.unseen().filter(|at| catalog.members[*at].owner.state() != State::Stopped);
+    let unseen = || catalog.unseen().filter(|id| catalog.members[*id].owner.state() != State::Stopped);
     if call.caller.grants.admits(uri) && unseen().next().is_some() {
         let refusal = unseen::refusal(catalog, unseen(), &call.method, uri);
         return Way::Unseen(call, refusal);
@@ -229,7 +230,7 @@ fn by_reference(catalog: &Arc<Catalog>, mut call: Call) -> Way {
 }
 
 /// Gives the call, in its owner's words, to its owner.
-fn hand_over(catalog: &Arc<Catalog>, member: usize, mut call: Call) -> Reply {
+fn hand_over(catalog: &Arc<Catalog>, member: MemberId, mut call: Call) -> Reply {
     let owner = &catalog.members[member].owner;
     if let Err(refusal) = routes::resolve(catalog, member, &mut call) {
         return refuse(&call, refusal);
@@ -246,7 +247,7 @@ fn hand_over(catalog: &Arc<Catalog>, member: usize, mut call: Call) -> Reply {
 }
 
 /// The owner's reply, with its URIs as clients know them.
-fn rewritten(catalog: &Arc<Catalog>, member: usize, call: Call) -> Reply {
+fn rewritten(catalog: &Arc<Catalog>, member: MemberId, call: Call) -> Reply {
     let owner = &catalog.members[member].owner;
     if catalog.marked(member).is_none() {
         return owner.call(call);

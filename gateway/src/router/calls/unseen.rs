@@ -6,14 +6,19 @@ use crate::health::{Cause, CauseCode};
 use crate::protocol::frame::Method;
 use crate::router::catalog::Member;
 use crate::router::catalog::snapshot::Catalog;
-use crate::router::names::suggest;
+use crate::router::names::{MemberId, suggest};
 
 /// So many upstreams are named.
 const NAMED_MAX: usize = 4;
 
 /// Why nothing was sent, how those upstreams stand, and when the next of them is tried.
-pub(crate) fn refusal(catalog: &Catalog, owners: impl Iterator<Item = usize>, method: &Method, name: &str) -> Refusal {
-    let owners: Vec<_> = owners.map(|at| &catalog.members[at]).collect();
+pub(crate) fn refusal(
+    catalog: &Catalog,
+    owners: impl Iterator<Item = MemberId>,
+    method: &Method,
+    name: &str,
+) -> Refusal {
+    let owners: Vec<_> = owners.map(|id| &catalog.members[id]).collect();
     let (method, name) = (method.as_str(), suggest::shown(name));
     let begins = format!("`{method}` of `{name}` was not sent: ");
     let next = owners.iter().filter_map(|member| member.owner.retry_in()).min();

@@ -8,7 +8,7 @@ use crate::protocol::json;
 use crate::router::calls::splice;
 use crate::router::config::Naming;
 use crate::router::names::uri::{Marked, Tag};
-use crate::router::names::{Looks, Party, Template, namespace};
+use crate::router::names::{ByMember, Looks, MemberId, Party, Template, namespace};
 use crate::upstream::inventory::{Inventory, Item};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -16,29 +16,32 @@ use std::sync::Arc;
 /// All entries by kind, and which upstreams have marked URIs.
 pub(crate) struct CatalogBuilder {
     pub(crate) entries: [Vec<Entry>; 4],
-    pub(crate) marked: Vec<Option<Marked>>,
+    pub(crate) marked: ByMember<Option<Marked>>,
     /// Whose pages are that tools name and no list does, by public URI, and what they are called there.
-    pub(crate) pages: HashMap<Arc<str>, (usize, Arc<str>)>,
+    pub(crate) pages: HashMap<Arc<str>, (MemberId, Arc<str>)>,
     /// What nobody can ask for, since an earlier upstream has the same: whose it is, and its own name.
-    pub(crate) hidden: Vec<(usize, Arc<str>)>,
+    pub(crate) hidden: Vec<(MemberId, Arc<str>)>,
 }
 
+/// What each upstream offers, as far as that is known.
+pub(crate) type Known = ByMember<Option<Arc<Inventory>>>;
+
 /// Merges inventories in configuration order.
-pub(crate) fn take(members: &[Member], known: &[Option<Arc<Inventory>>], naming: &Naming) -> CatalogBuilder {
-    let mut stock =
-        CatalogBuilder { entries: Default::default(), marked: Vec::new(), pages: HashMap::new(), hidden: Vec::new() };
+pub(crate) fn take(members: &ByMember<Member>, known: &Known, naming: &Naming) -> CatalogBuilder {
+    let marked = known.map(|_| None);
+    let mut stock = CatalogBuilder { entries: Default::default(), marked, pages: HashMap::new(), hidden: Vec::new() };
     stock.take_uris(members, known, naming.is_transparent(members.len()));
     for (kind, items) in [(Kind::Tools, tools as fn(&Inventory) -> &[Item]), (Kind::Prompts, prompts)] {
-        let parties = members.iter().zip(known).map(|(member, inventory)| Party {
+        let parties = members.values().zip(known.values()).map(|(member, inventory)| Party {
             upstream: member.owner.name(),
             prefix: member.owner.prefix(),
             names: inventory.iter().flat_map(|inventory| items(inventory)).map(|item| &*item.key).collect(),
         });
         let assigned = namespace::assign(naming, &parties.collect::<Vec<_>>());
-        for (at, (inventory, names)) in known.iter().zip(assigned).enumerate() {
+        for ((member, inventory), names) in known.iter().zip(assigned) {
             let Some(inventory) = inventory else { continue };
             for (item, public) in items(inventory).iter().zip(names) {
-                stock.put(kind, at, inventory, item, public, "name");
+                stock.put(kind, member, inventory, item, public, "name");
             }
         }
     }
@@ -54,12 +57,11 @@ fn prompts(inventory: &Inventory) -> &[Item] {
 }
 
 impl CatalogBuilder {
-    fn take_uris(&mut self, members: &[Member], known: &[Option<Arc<Inventory>>], transparent: bool) {
+    fn take_uris(&mut self, members: &ByMember<Member>, known: &Known, transparent: bool) {
         let (mut uris, mut templates) = (HashSet::new(), HashSet::new());
-        for (at, inventory) in known.iter().enumerate() {
-            self.marked.push(None);
+        for (member, inventory) in known.iter() {
             let Some(inventory) = inventory else { continue };
-            let tag = Tag::of(members[at].owner.name());
+            let tag = Tag::of(members[member].owner.name());
             let mut marked = Marked { tag, plain: HashSet::new(), uris: HashSet::new(), templates: Vec::new() };
             for item in inventory.resources.iter() {
                 let public = marked.claim(&item.key, &mut uris, transparent);
@@ -67,7 +69,7 @@ impl CatalogBuilder {
                     let kept = if **public == *item.key { &mut marked.plain } else { &mut marked.uris };
                     kept.insert(item.key.clone());
                 }
-                self.put(Kind::Resources, at, inventory, item, public, "uri");
+                self.put(Kind::Resources, member, inventory, item, public, "uri");
             }
             for (own, _) in inventory.tools.iter().flat_map(|tool| apps::pages(tool.definition.raw())) {
                 let own: Arc<str> = own.into();
@@ -78,7 +80,7 @@ impl CatalogBuilder {
                 if let Some(public) = marked.claim(&own, &mut uris, transparent) {
                     let kept = if *public == *own { &mut marked.plain } else { &mut marked.uris };
                     kept.insert(own.clone());
-                    self.pages.insert(public.into(), (at, own));
+                    self.pages.insert(public.into(), (member, own));
                 }
             }
             for item in inventory.templates.iter() {
@@ -86,10 +88,10 @@ impl CatalogBuilder {
                 if public.as_deref().is_some_and(|public| *public != *item.key) {
                     marked.templates.push(Template::parse(&item.key));
                 }
-                self.put(Kind::Templates, at, inventory, item, public, "uriTemplate");
+                self.put(Kind::Templates, member, inventory, item, public, "uriTemplate");
             }
             if !marked.uris.is_empty() || !marked.templates.is_empty() {
-                self.marked[at] = Some(marked);
+                self.marked[member] = Some(marked);
             }
         }
     }
@@ -97,7 +99,7 @@ impl CatalogBuilder {
     fn put(
         &mut self,
         kind: Kind,
-        member: usize,
+        member: MemberId,
         inventory: &Inventory,
         item: &Item,
         public: Option<String>,

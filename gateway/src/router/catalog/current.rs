@@ -43,7 +43,7 @@ impl Current {
     pub(crate) async fn until(&self, limit: Instant, is_good: impl Fn(&Catalog) -> bool) -> Arc<Catalog> {
         let mut swaps = self.swaps();
         // What fails to come is no longer waited for, and swaps nothing. All owners stand on one board.
-        let mut moves = self.load().members.iter().find_map(|member| member.owner.changes());
+        let mut moves = self.load().members.values().find_map(|member| member.owner.changes());
         let wait = async {
             while !is_good(&self.load()) {
                 tokio::select! {

@@ -3,6 +3,7 @@
 use crate::protocol::http::param_headers::ParamHeaders;
 use crate::protocol::revision::Revision;
 use crate::router::calls::splice;
+use crate::router::names::MemberId;
 use bytes::Bytes;
 use std::borrow::Cow;
 use std::ops::Range;
@@ -19,8 +20,8 @@ pub(crate) struct Entry {
     pub(crate) own: Arc<str>,
     /// The raw JSON string to put in place of the public name; `None` where the two are the same.
     pub(crate) own_raw: Option<Bytes>,
-    /// Whose it is: the upstream's place in configuration order.
-    pub(crate) member: usize,
+    /// Whose it is.
+    pub(crate) member: MemberId,
     /// Its definition as its upstream wrote it, raw JSON of `revision`: the inventory's own bytes.
     pub(crate) definition: Bytes,
     /// What clients read in place of parts of it: the public name, public URIs; in order.

@@ -22,7 +22,7 @@ const BUSY_FOR: Duration = Duration::from_secs(2);
 /// Starts the tasks that keep the catalog in force up to date.
 pub(crate) fn start(current: &Arc<Current>, listeners: &Listeners, tasks: &Tasks) {
     let changed = Arc::new(Notify::new());
-    for member in current.load().members.iter() {
+    for member in current.load().members.values() {
         let (mut inventory, changed) = (member.inventory.clone(), changed.clone());
         tasks.spawn_until_end(async move {
             while inventory.changed().await.is_ok() {
@@ -43,7 +43,7 @@ async fn keep(current: Arc<Current>, listeners: Listeners, changed: Arc<Notify>)
         tokio::select! {
             () = changed.notified() => {
                 let before = current.keep();
-                let known: Vec<_> = before.members.iter().map(|member| member.inventory.borrow().clone()).collect();
+                let known = before.members.map(|member| member.inventory.borrow().clone());
                 aside(weight(&known), || {
                     let next = Catalog::of(known, &before.members, &before.rules, Some(&before));
                     if !next.is(&before) {
@@ -99,12 +99,12 @@ impl Told {
 
 /// Says what became hidden: `flat` gives a contested name to the first upstream that has it.
 fn warn_of_hidden(now: &Catalog, before: &Catalog) {
-    for at in 0..now.members.len() {
-        let of = |catalog: &Catalog| catalog.hidden.iter().filter(|(member, _)| *member == at).count();
+    for (id, member) in now.members.iter() {
+        let of = |catalog: &Catalog| catalog.hidden.iter().filter(|(whose, _)| *whose == id).count();
         if of(now) > of(before)
-            && let Some((_, first)) = now.hidden.iter().find(|(member, _)| *member == at)
+            && let Some((_, first)) = now.hidden.iter().find(|(whose, _)| *whose == id)
         {
-            let upstream = &**now.members[at].owner.name();
+            let upstream = &**member.owner.name();
             tracing::warn!(
                 upstream,
                 hidden = of(now),
@@ -120,7 +120,7 @@ async fn pass_levels(current: Arc<Current>, listeners: Listeners) {
     let levels = listeners.levels();
     let mut changes = levels.changes();
     while changes.changed().await.is_ok() {
-        for member in current.keep().members.iter() {
+        for member in current.keep().members.values() {
             member.owner.want_levels(levels);
         }
     }

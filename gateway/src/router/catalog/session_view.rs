@@ -7,6 +7,7 @@ use crate::call::caller::{Caller, ClientSession};
 use crate::call::share::{Part, Share, Shares};
 use crate::memory::budget::{Budget, Spent};
 use crate::router::listen::Listeners;
+use crate::router::names::MemberId;
 use crate::runtime::{Tasks, aside};
 use crate::upstream::inventory::Inventory;
 use std::collections::HashMap;
@@ -28,20 +29,21 @@ struct Shared {
     /// What everyone sees.
     base: Arc<Current>,
     /// Upstreams of which sessions have instances; mostly there are none.
-    private: Vec<usize>,
+    private: Vec<MemberId>,
     listeners: Listeners,
     table: Mutex<HashMap<Arc<str>, Arc<Current>>>,
     places: Arc<Shares>,
 }
 
 /// What an instance offers, as it changes.
-type Offer = (usize, watch::Receiver<Option<Arc<Inventory>>>);
+type Offer = (MemberId, watch::Receiver<Option<Arc<Inventory>>>);
 
 impl SessionViews {
     /// No view yet; their tasks live in `tasks`.
     pub(crate) fn new(base: &Arc<Current>, listeners: &Listeners, tasks: &Tasks) -> Self {
         let catalog = base.keep();
-        let private = (0..catalog.members.len()).filter(|at| catalog.members[*at].owner.is_per_session()).collect();
+        let private = catalog.members.iter().filter(|(_, member)| member.owner.is_per_session()).map(|(id, _)| id);
+        let private = private.collect();
         let (base, listeners) = (base.clone(), listeners.clone());
         let places = Shares::new(VIEWS_MAX, Part::OfFree);
         let shared = Shared { base, private, listeners, table: Mutex::default(), places };
@@ -95,7 +97,7 @@ impl Shared {
             swaps.mark_unchanged();
             let base = self.base.keep();
             // An instance may have come, or have gone and another one come in its place.
-            let own = |at: &usize| Some((*at, base.members[*at].owner.inventory_of(tenant)?));
+            let own = |id: &MemberId| Some((*id, base.members.get(*id)?.owner.inventory_of(tenant)?));
             let mut offers: Vec<Offer> = self.private.iter().filter_map(own).collect();
             let before = view.keep();
             let next = overlay(&base, &mut offers, &budget);
@@ -118,10 +120,11 @@ impl Shared {
 fn overlay(base: &Arc<Catalog>, offers: &mut [Offer], budget: &Budget) -> Arc<Catalog> {
     let mut known = base.known.clone();
     let mut differs = false;
-    for (at, offer) in offers.iter_mut() {
+    for (id, offer) in offers.iter_mut() {
         let Some(own) = offer.borrow_and_update().clone() else { continue };
-        if known[*at].as_ref().is_none_or(|primary| !primary.is_same(&own)) {
-            (known[*at], differs) = (Some(own), true);
+        let Some(known) = known.get_mut(*id) else { continue };
+        if known.as_ref().is_none_or(|primary| !primary.is_same(&own)) {
+            (*known, differs) = (Some(own), true);
         }
     }
     if !differs {
@@ -130,7 +133,8 @@ fn overlay(base: &Arc<Catalog>, offers: &mut [Offer], budget: &Budget) -> Arc<Ca
     let view = aside(weight(&known), || Catalog::of(known, &base.members, &base.rules, Some(base)).standing(budget));
     view.map_or_else(
         |Spent| {
-            let names: Vec<_> = offers.iter().map(|(at, _)| &**base.members[*at].owner.name()).collect();
+            let members = offers.iter().filter_map(|(id, _)| base.members.get(*id));
+            let names: Vec<_> = members.map(|member| &**member.owner.name()).collect();
             tracing::warn!(upstreams = names.join(", "), "no room for a session's own lists; it sees those of all");
             base.clone()
         },

@@ -1,6 +1,7 @@
 //! What the gateway offers: the merged inventories, an immutable snapshot that is swapped whole.
 
 use super::build;
+use super::build::Known;
 use super::entry::Entry;
 use super::kind::Kind;
 use super::list::ItemList;
@@ -11,7 +12,7 @@ use crate::memory::budget::{Budget, Spent};
 use crate::protocol::value::Object;
 use crate::router::config::{Naming, Unknown};
 use crate::router::names::uri::{Marked, authority, origin};
-use crate::router::names::{Looks, Template, namespace};
+use crate::router::names::{ByMember, Looks, MemberId, Template, namespace};
 use crate::router::tasks::{GrantedTasks, TaskIds, TaskNotifier};
 use crate::upstream::inventory::Inventory;
 use std::borrow::Cow;
@@ -27,20 +28,20 @@ pub(crate) struct Catalog {
     /// How many catalogs were in force before this one.
     pub(crate) version: u64,
     /// All upstreams, known or not, in configuration order.
-    pub(crate) members: Arc<[Member]>,
+    pub(crate) members: Arc<ByMember<Member>>,
     /// What each of them offers; `None` while that was never known.
-    pub(crate) known: Vec<Option<Arc<Inventory>>>,
+    pub(crate) known: Known,
     pub(crate) rules: Arc<Rules>,
     shelves: [Arc<ItemList>; 4],
     /// All templates with the place of each in its list: the more literal ones first, then in configuration order.
     templates: Vec<(usize, Template)>,
-    marked: Vec<Option<Marked>>,
+    marked: ByMember<Option<Marked>>,
     /// Whose pages are that tools name and no list does, and what they are called there.
-    pages: HashMap<Arc<str>, (usize, Arc<str>)>,
+    pages: HashMap<Arc<str>, (MemberId, Arc<str>)>,
     /// Who lists URIs of a scheme and authority; `None` where several do.
-    origins: HashMap<Box<str>, Option<usize>>,
+    origins: HashMap<Box<str>, Option<MemberId>>,
     /// What nobody can ask for, since an earlier upstream has the same.
-    pub(crate) hidden: Vec<(usize, Arc<str>)>,
+    pub(crate) hidden: Vec<(MemberId, Arc<str>)>,
     /// What the gateway says of itself to handshake clients and to stateless ones, once it was asked for.
     pub(crate) discovered: [OnceLock<Object>; 2],
     /// What a session's view takes.
@@ -64,30 +65,25 @@ pub(crate) struct Rules {
 }
 
 /// What merging these inventories costs, in bytes of work.
-pub(crate) fn weight(known: &[Option<Arc<Inventory>>]) -> usize {
-    known.iter().flatten().map(|inventory| inventory.counts().iter().sum::<usize>() * ITEM_COST).sum()
+pub(crate) fn weight(known: &Known) -> usize {
+    known.values().flatten().map(|inventory| inventory.counts().iter().sum::<usize>() * ITEM_COST).sum()
 }
 
 /// Whose a URI is, and what it is called there.
 pub(crate) struct Found<'a> {
-    pub(crate) member: usize,
+    pub(crate) member: MemberId,
     pub(crate) own: Cow<'a, str>,
 }
 
 impl Catalog {
     /// Merges what is known now; what did not change is taken over with its encoded lists.
-    pub(crate) fn build(members: &Arc<[Member]>, rules: &Arc<Rules>, before: Option<&Self>) -> Self {
-        let known = members.iter().map(|member| member.inventory.borrow().clone()).collect();
+    pub(crate) fn build(members: &Arc<ByMember<Member>>, rules: &Arc<Rules>, before: Option<&Self>) -> Self {
+        let known = members.map(|member| member.inventory.borrow().clone());
         Self::of(known, members, rules, before)
     }
 
     /// Merges what each of them offers; what is as it was before is taken over with its encoded lists.
-    pub(crate) fn of(
-        known: Vec<Option<Arc<Inventory>>>,
-        members: &Arc<[Member]>,
-        rules: &Arc<Rules>,
-        before: Option<&Self>,
-    ) -> Self {
+    pub(crate) fn of(known: Known, members: &Arc<ByMember<Member>>, rules: &Arc<Rules>, before: Option<&Self>) -> Self {
         let stock = build::take(members, &known, &rules.naming);
         let mut origins = HashMap::new();
         for entry in &stock.entries[Kind::Resources as usize] {
@@ -161,7 +157,8 @@ impl Catalog {
         }
         let of = |origin: Option<&str>| self.origins.get(origin?).copied().flatten();
         if grants.admits(uri) {
-            let unmarked = (0..self.members.len()).find_map(|member| Some((member, self.unmark(member, uri)?)));
+            let mut marked = self.marked.iter();
+            let unmarked = marked.find_map(|(member, marked)| Some((member, marked.as_ref()?.tag.unmark(uri)?)));
             if let Some((member, own)) = unmarked {
                 return Some(Found { member, own: Cow::Owned(own) });
             }
@@ -184,26 +181,31 @@ impl Catalog {
     }
 
     /// All templates with whose they are and what clients call them.
-    pub(crate) fn templates(&self) -> impl Iterator<Item = (usize, &str, &Template)> {
+    pub(crate) fn templates(&self) -> impl Iterator<Item = (MemberId, &str, &Template)> {
         let entries = self.shelf(Kind::Templates).entries();
         self.templates.iter().map(|(at, template)| (entries[*at].member, &*entries[*at].public, template))
     }
 
     /// The own form of a URI that bears an upstream's mark.
-    fn unmark(&self, member: usize, uri: &str) -> Option<String> {
-        self.marked[member].as_ref()?.tag.unmark(uri)
+    fn unmark(&self, member: MemberId, uri: &str) -> Option<String> {
+        self.marked(member)?.tag.unmark(uri)
     }
 
     /// Which URIs of an upstream are marked, where any are.
-    pub(crate) fn marked(&self, member: usize) -> Option<&Marked> {
-        self.marked[member].as_ref()
+    pub(crate) fn marked(&self, member: MemberId) -> Option<&Marked> {
+        self.marked.get(member)?.as_ref()
     }
 
     /// The public form of an upstream's own URI.
-    pub(crate) fn publish(&self, member: usize, own: &Arc<str>) -> Arc<str> {
+    pub(crate) fn publish(&self, member: MemberId, own: &Arc<str>) -> Arc<str> {
         self.marked(member)
             .and_then(|marked| marked.publish(own, &mut Looks::default()))
             .map_or_else(|| own.clone(), Into::into)
+    }
+
+    /// The upstream through which everything passes as it is, where there is one.
+    pub(crate) fn transparent(&self) -> Option<MemberId> {
+        self.members.ids().next().filter(|_| self.is_transparent())
     }
 
     /// Whether everything passes as it is.
@@ -212,8 +214,8 @@ impl Catalog {
     }
 
     /// The one upstream without a prefix: what nobody is known to own goes to it.
-    pub(crate) fn bare(&self) -> Option<usize> {
-        let mut bare = self.members.iter().enumerate().filter(|(_, m)| self.is_bare(m)).map(|(at, _)| at);
+    pub(crate) fn bare(&self) -> Option<MemberId> {
+        let mut bare = self.members.iter().filter(|(_, member)| self.is_bare(member)).map(|(id, _)| id);
         bare.next().filter(|_| bare.next().is_none())
     }
 
@@ -222,30 +224,30 @@ impl Catalog {
     }
 
     /// Upstreams that were never seen and whose a name could be.
-    pub(crate) fn unseen_owners(&self, public: &str) -> impl Iterator<Item = usize> {
-        self.unseen().filter(move |at| self.may_own(*at, public))
+    pub(crate) fn unseen_owners(&self, public: &str) -> impl Iterator<Item = MemberId> {
+        self.unseen().filter(move |id| self.may_own(*id, public))
     }
 
     /// Upstreams of which not all could be read the last time, and whose a name could be.
-    pub(crate) fn partly_seen_owners(&self, public: &str) -> impl Iterator<Item = usize> {
-        let seen = self.known.iter().enumerate().filter(|(_, known)| known.is_some()).map(|(at, _)| at);
-        seen.filter(move |at| !self.members[*at].owner.is_whole() && self.may_own(*at, public))
+    pub(crate) fn partly_seen_owners(&self, public: &str) -> impl Iterator<Item = MemberId> {
+        let seen = self.known.iter().filter(|(_, known)| known.is_some()).map(|(id, _)| id);
+        seen.filter(move |id| !self.members[*id].owner.is_whole() && self.may_own(*id, public))
     }
 
-    fn may_own(&self, at: usize, public: &str) -> bool {
-        let member = &self.members[at];
+    fn may_own(&self, id: MemberId, public: &str) -> bool {
+        let member = &self.members[id];
         let rest = public.strip_prefix(member.owner.prefix());
         self.is_bare(member) || rest.is_some_and(|rest| rest.starts_with(&*self.rules.naming.separator))
     }
 
-    /// Whether an upstream was never seen and may be soon.
-    pub(crate) fn is_awaited(&self, at: usize) -> bool {
-        self.known[at].is_none() && self.members[at].is_coming()
+    /// Whether an upstream was never seen and may be soon: not one that is no longer configured.
+    pub(crate) fn is_awaited(&self, id: MemberId) -> bool {
+        self.known.get(id).is_some_and(Option::is_none) && self.members[id].is_coming()
     }
 
     /// Upstreams that were never seen.
-    pub(crate) fn unseen(&self) -> impl Iterator<Item = usize> {
-        self.known.iter().enumerate().filter(|(_, known)| known.is_none()).map(|(at, _)| at)
+    pub(crate) fn unseen(&self) -> impl Iterator<Item = MemberId> {
+        self.known.iter().filter(|(_, known)| known.is_none()).map(|(id, _)| id)
     }
 
     /// The kinds in which a caller's view differs.
@@ -258,11 +260,13 @@ impl Catalog {
 
     /// Whether nothing differs, so that it need not be swapped.
     pub(crate) fn is(&self, before: &Self) -> bool {
-        let same = |(a, b): (&Option<Arc<Inventory>>, &Option<Arc<Inventory>>)| match (a, b) {
-            (Some(a), Some(b)) => Arc::ptr_eq(a, b),
+        let same = |now: Option<&Arc<Inventory>>, before: Option<&Arc<Inventory>>| match (now, before) {
+            (Some(now), Some(before)) => Arc::ptr_eq(now, before),
             (None, None) => true,
             _ => false,
         };
-        self.known.len() == before.known.len() && self.known.iter().zip(&before.known).all(same)
+        let mut both = self.known.iter().zip(before.known.iter());
+        self.known.len() == before.known.len()
+            && both.all(|((id, now), (whose, before))| id == whose && same(now.as_ref(), before.as_ref()))
     }
 }

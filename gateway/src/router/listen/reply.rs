@@ -11,7 +11,7 @@ use crate::protocol::value::Object;
 use crate::router::calls::UNSEEN_WAIT;
 use crate::router::catalog::Current;
 use crate::router::catalog::snapshot::Catalog;
-use crate::router::names::{Looks, uri};
+use crate::router::names::{Looks, MemberId, uri};
 use crate::router::tasks::routes;
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -79,7 +79,7 @@ type Opening = Pin<Box<dyn Future<Output = Vec<Part>> + Send>>;
 
 /// The listen call that one upstream has for us.
 struct Part {
-    member: usize,
+    member: MemberId,
     reply: Reply,
     /// What was asked of it, in own and public words, so that what comes back is told as it was asked for.
     asked: BTreeMap<Arc<str>, Arc<str>>,
@@ -120,7 +120,7 @@ async fn open(current: Arc<Current>, call: Call, filter: ListenFilter) -> Vec<Pa
     let catalog = current.keep();
     let is_settled = |now: &Catalog| {
         let mut looks = Looks::default();
-        now.unseen().all(|at| !now.members[at].is_coming())
+        now.unseen().all(|id| !now.members[id].is_coming())
             || uris.iter().all(|uri| now.find_uri_within(uri, grants, &mut looks).is_some())
     };
     let catalog = match is_settled(&catalog) {
@@ -153,7 +153,7 @@ async fn open(current: Arc<Current>, call: Call, filter: ListenFilter) -> Vec<Pa
 }
 
 /// What was asked of each member, in own and public words.
-type Owned = BTreeMap<usize, BTreeMap<Arc<str>, Arc<str>>>;
+type Owned = BTreeMap<MemberId, BTreeMap<Arc<str>, Arc<str>>>;
 
 impl Listening {
     /// Reads the upstreams' replies; gives a change that was acknowledged before.

@@ -1,5 +1,6 @@
 //! Which templates of different upstreams speak of the same URIs: said of each upstream, since one of them goes without.
 
+use super::by_member::MemberId;
 use crate::router::catalog::snapshot::Catalog;
 use std::collections::BTreeMap;
 
@@ -15,8 +16,8 @@ const REMARK: &str = "templates that overlap";
 /// Remarks on each upstream what it shares with others.
 pub(crate) fn remark(catalog: &Catalog) {
     let mut found = find(catalog);
-    for (at, member) in catalog.members.iter().enumerate() {
-        let remark = found.remove(&at).map(|pairs| {
+    for (id, member) in catalog.members.iter() {
+        let remark = found.remove(&id).map(|pairs| {
             let more = pairs.len().saturating_sub(NAMED_MAX);
             let named = pairs[..pairs.len().min(NAMED_MAX)].join(", ");
             let more = if more > 0 { format!(", and {more} more") } else { String::new() };
@@ -27,7 +28,7 @@ pub(crate) fn remark(catalog: &Catalog) {
 }
 
 /// The pairs that overlap, in the words of each upstream.
-fn find(catalog: &Catalog) -> BTreeMap<usize, Vec<String>> {
+fn find(catalog: &Catalog) -> BTreeMap<MemberId, Vec<String>> {
     let mut templates: Vec<_> = catalog.templates().collect();
     templates.sort_by_key(|(member, public, template)| (template.begin(), *member, *public));
     let (mut found, mut compared) = (BTreeMap::<_, Vec<_>>::new(), 0);
@@ -42,7 +43,7 @@ fn find(catalog: &Catalog) -> BTreeMap<usize, Vec<String>> {
             if member == other_member || !template.overlaps(other) {
                 continue;
             }
-            let mut say = |of: usize, own: &str, whose: usize, theirs: &str| {
+            let mut say = |of: MemberId, own: &str, whose: MemberId, theirs: &str| {
                 let name = catalog.members[whose].owner.name();
                 let pair = format!("`{}` with `{}` of upstream `{name}`", shown(own), shown(theirs));
                 found.entry(of).or_default().push(pair);

@@ -51,13 +51,19 @@ pub(crate) fn shown(text: &str) -> &str {
 mod tests {
     use super::*;
     use crate::protocol::revision::Revision;
+    use crate::router::names::{ByMember, MemberId};
+
+    fn member() -> MemberId {
+        ByMember::numbered([()]).ids().next().unwrap()
+    }
 
     fn entries(count: usize) -> Vec<Entry> {
         let entry = |at: usize| {
             let name: std::sync::Arc<str> = format!("{}{at:06}", "n".repeat(60)).into();
             let (public, own) = (name.clone(), name);
             let (revision, definition) = (Revision::V2025_11_25, bytes::Bytes::new());
-            Entry { public, own, own_raw: None, member: 0, definition, changes: Vec::new(), revision, headers: None }
+            let (member, changes) = (member(), Vec::new());
+            Entry { public, own, own_raw: None, member, definition, changes, revision, headers: None }
         };
         (0..count).map(entry).collect()
     }

@@ -99,12 +99,12 @@ impl TaskIds {
     }
 
     /// Which of the upstreams it leads to, and its own id there. What is another principal's is not there.
-    pub(crate) fn open<'a>(
+    pub(crate) fn open<'a, T>(
         &self,
         public: &str,
         principal: &Principal,
-        mut upstreams: impl Iterator<Item = &'a str>,
-    ) -> Option<(usize, String)> {
+        mut upstreams: impl Iterator<Item = (T, &'a str)>,
+    ) -> Option<(T, String)> {
         let coded = Some(public).filter(|public| public.len() <= ID_BYTES_MAX)?;
         let mut bytes = URL_SAFE_NO_PAD.decode(coded).ok()?;
         let (begins, rest) = bytes.split_at_mut_checked(1 + NUMBER)?;
@@ -116,7 +116,7 @@ impl TaskIds {
         let (length, rest) = plain.split_first_chunk()?;
         let (upstream, own) = rest.split_at_checked(u32::from_be_bytes(*length) as usize)?;
         let own = std::str::from_utf8(own).ok()?;
-        let member = upstreams.position(|name| name.as_bytes() == upstream)?;
+        let (member, _) = upstreams.find(|(_, name)| name.as_bytes() == upstream)?;
         Some((member, own.to_owned()))
     }
 }
@@ -134,7 +134,7 @@ mod tests {
         let mine = Principal::of_token("m");
         let both = TaskIds::new(Secret::found_by(|| vec![b"new".to_vec(), b"old".to_vec()]));
         let old = made(b"old").close("a", &mine, "7");
-        let open = |wrap: &TaskIds, text: &str| wrap.open(text, &mine, ["a"].into_iter());
+        let open = |wrap: &TaskIds, text: &str| wrap.open(text, &mine, ["a"].into_iter().enumerate());
         assert_eq!(open(&both, &old), Some((0, "7".to_owned())));
         let new = both.close("a", &mine, "7");
         assert_eq!((open(&both, &new), open(&made(b"old"), &new)), (Some((0, "7".to_owned())), None));
@@ -145,10 +145,10 @@ mod tests {
         let (wrap, mine, yours) = (made(b"k"), Principal::named("m"), Principal::named("y"));
         let public = wrap.close("b", &mine, "id \u{e4}");
         assert_eq!(wrap.close("b", &mine, "id \u{e4}"), public);
-        let open = |text: &str, who| wrap.open(text, who, ["a", "b"].into_iter());
+        let open = |text: &str, who| wrap.open(text, who, ["a", "b"].into_iter().enumerate());
         assert_eq!(open(&public, &mine), Some((1, "id \u{e4}".to_owned())));
         assert_eq!(open(&public, &yours), None);
-        assert_eq!(made(b"l").open(&public, &mine, ["b"].into_iter()), None);
+        assert_eq!(made(b"l").open(&public, &mine, ["b"].into_iter().enumerate()), None);
         let bytes = URL_SAFE_NO_PAD.decode(&public).unwrap();
         for bit in 0..bytes.len() * 8 {
             let mut bytes = bytes.clone();

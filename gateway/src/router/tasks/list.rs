@@ -24,7 +24,7 @@ const WAIT: Duration = Duration::from_secs(5);
 
 /// Whether anyone is told that tasks can be listed: some upstream has them in the one form that lists them.
 fn is_offered(catalog: &Catalog) -> bool {
-    let mut known = catalog.known.iter().flatten();
+    let mut known = catalog.known.values().flatten();
     known.any(|known| known.supports.tasks && known.revision == Revision::V2025_11_25)
 }
 
@@ -62,7 +62,7 @@ fn no_such_page(revision: Revision) -> Reply {
 
 /// Asks how a task stands; nothing where its upstream is no longer configured, or speaks otherwise now.
 fn ask(catalog: &Arc<Catalog>, call: &Call, (upstream, own): &Task) -> Option<Reply> {
-    let member = catalog.members.iter().position(|member| member.owner.name() == upstream)?;
+    let (member, _) = catalog.members.iter().find(|(_, member)| member.owner.name() == upstream)?;
     catalog.known[member].as_ref().filter(|known| known.revision == call.revision())?;
     let params = Object::parse(format!("{{\"taskId\":{}}}", json::quote(own)).into()).ok()?;
     let call = Call { method: Method::TasksGet, params, progress: false, ..call.clone() };

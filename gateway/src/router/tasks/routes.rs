@@ -13,6 +13,7 @@ use crate::protocol::value::{Key, Object};
 use crate::protocol::{json, meta};
 use crate::router::calls::{Stopwatch, splice};
 use crate::router::catalog::snapshot::Catalog;
+use crate::router::names::MemberId;
 use smallvec::SmallVec;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -25,7 +26,7 @@ const REQUIRED: &str = r#"{"extensions":{"io.modelcontextprotocol/tasks":{}}}"#;
 const UNKNOWN: &str = "Unknown task";
 
 /// Whether a caller could be given a task by this upstream: both know the same form of tasks, and it was asked for.
-pub(crate) fn may_make(catalog: &Catalog, member: usize, call: &Call) -> bool {
+pub(crate) fn may_make(catalog: &Catalog, member: MemberId, call: &Call) -> bool {
     let Some(known) = catalog.known[member].as_ref().filter(|known| known.supports.tasks) else { return false };
     call.method == Method::ToolsCall && known.revision == call.revision() && knows(&call.caller)
 }
@@ -76,15 +77,15 @@ fn undeclared() -> Refusal {
 
 /// Which upstream has a task, and what it is called there. Another's is not there; nor is one of the form of another revision,
 /// which this caller was never given.
-pub(crate) fn find(catalog: &Catalog, caller: &Caller, public: &str) -> Option<(usize, String)> {
-    let names = catalog.members.iter().map(|member| &**member.owner.name());
+pub(crate) fn find(catalog: &Catalog, caller: &Caller, public: &str) -> Option<(MemberId, String)> {
+    let names = catalog.members.iter().map(|(id, member)| (id, &**member.owner.name()));
     let (member, own) = catalog.rules.wrap.open(public, &caller.principal, names)?;
     let is_readable = catalog.known[member].as_ref().is_none_or(|known| known.revision == caller.revision);
     is_readable.then_some((member, own))
 }
 
 /// Gives the task that the `_meta` of a call names the name that its owner knows it by; `member` is who is called.
-pub(crate) fn resolve(catalog: &Catalog, member: usize, call: &mut Call) -> Result<(), Refusal> {
+pub(crate) fn resolve(catalog: &Catalog, member: MemberId, call: &mut Call) -> Result<(), Refusal> {
     let Some((task, rest)) = meta::related(&call.meta) else { return Ok(()) };
     let (public, place) = splice::text(&task, &["taskId"])
         .ok_or_else(|| Refusal::new(Reason::InvalidParams, format!("`taskId` in `{RELATED}` must be a string")))?;
@@ -116,14 +117,14 @@ fn has(revision: Revision, method: &Method) -> bool {
 /// that the caller is given now, has asked for by its public id, or was given before.
 pub(crate) struct Named {
     catalog: Arc<Catalog>,
-    member: usize,
+    member: MemberId,
     caller: Arc<Caller>,
     /// The own id of the task that was asked for.
     asked: Option<String>,
 }
 
 impl Named {
-    pub(crate) fn new(catalog: &Arc<Catalog>, member: usize, caller: Arc<Caller>) -> Self {
+    pub(crate) fn new(catalog: &Arc<Catalog>, member: MemberId, caller: Arc<Caller>) -> Self {
         Self { catalog: catalog.clone(), member, caller, asked: None }
     }
 
@@ -229,7 +230,7 @@ fn is_task(result: &Object) -> bool {
 /// How a task of a member stands, as a listener is told it; nothing where it is none that was `listened` to.
 pub(crate) fn publish(
     catalog: &Arc<Catalog>,
-    member: usize,
+    member: MemberId,
     caller: &Arc<Caller>,
     told: Object,
     listened: impl Fn(&str) -> bool,
