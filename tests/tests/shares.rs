@@ -233,7 +233,9 @@ fn silent_but_once(mark: &Path) -> Program {
     let mut program = shell::upstream(&[("nothing", "said x")]);
     let script = program.args.pop().expect("the shell is given a script");
     let mark = mark.display();
-    program.args.push(format!("mkdir '{mark}' 2>&- || {{ while read -r line; do :; done; exit; }}\n{script}"));
+    // One that does nothing gives up its start at once, so these are busy first.
+    let busy = "n=0; while [ $n -lt 1000000 ]; do n=$((n+1)); done";
+    program.args.push(format!("mkdir '{mark}' 2>&- || {{ {busy}; while read -r line; do :; done; exit; }}\n{script}"));
     program
 }
 
