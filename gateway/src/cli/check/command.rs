@@ -1,4 +1,4 @@
-//! `trunkline check`: what is wrong or doubtful in a configuration; nothing is started.
+//! The command: reads the configuration, prints its faults and doubts.
 
 use std::io::Write;
 use std::path::PathBuf;

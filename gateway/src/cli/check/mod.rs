@@ -1,6 +1,6 @@
 //! `trunkline check`: what is wrong or doubtful in a configuration; nothing is started.
 
-// `trunkline check`: what is wrong or doubtful in a configuration; nothing is started.
+// The command: reads the configuration, prints its faults and doubts.
 mod command;
 // What may well be meant so in a configuration, and may well not: for `trunkline check`.
 mod doubts;

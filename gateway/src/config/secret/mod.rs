@@ -1,6 +1,6 @@
-//! Which values of a configuration are secret.
+//! What of a configuration is a secret, and how that is known.
 
-// Which values of a configuration are secret.
+// The secret values of a configuration: references, credentials, values of keys that look secret.
 mod values;
 // Whether a key or a value looks like a secret.
 pub(crate) mod looks;

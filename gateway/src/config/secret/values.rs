@@ -1,4 +1,4 @@
-//! Which values of a configuration are secret: references, credentials in headers and addresses, values of keys that look secret.
+//! The secret values of a configuration: references, credentials in headers and addresses, values of keys that look secret.
 
 use std::collections::BTreeSet;
 

@@ -2,7 +2,7 @@
 
 // Streams of server-sent events, and what they are fed from.
 mod stream;
-// Streamable HTTP: one endpoint for both eras.
+// The endpoint as a `tower::Service`.
 mod service;
 // A request on its way to its response, as one future.
 mod answering;

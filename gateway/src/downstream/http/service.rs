@@ -1,4 +1,4 @@
-//! Streamable HTTP: one endpoint for both eras.
+//! The endpoint as a `tower::Service`.
 
 use super::answering::Answering;
 use super::endpoint::Endpoint;

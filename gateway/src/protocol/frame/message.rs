@@ -1,4 +1,4 @@
-//! JSON-RPC frames over raw JSON: parsed once and shallowly, written by splicing.
+//! A frame over raw JSON: parsed once and shallowly, written by splicing.
 
 use super::method::Method;
 use crate::protocol::json;

@@ -1,6 +1,6 @@
-//! JSON-RPC frames over raw JSON: parsed once and shallowly, written by splicing.
+//! JSON-RPC as it is on the wire: messages, methods, errors.
 
-// JSON-RPC frames over raw JSON: parsed once and shallowly, written by splicing.
+// A frame over raw JSON: parsed once and shallowly, written by splicing.
 pub mod message;
 // JSON-RPC error codes, and the error object read and written.
 pub mod rpc_error;

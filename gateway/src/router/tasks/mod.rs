@@ -1,6 +1,6 @@
 //! Tasks of upstreams as clients see them.
 
-// Tasks of upstreams as clients see them.
+// Requests about a task: its id leads back to its upstream, and is nobody else's.
 pub(crate) mod routes;
 // `tasks/list`: the tasks that a caller was given, each as its upstream says that it stands now.
 mod list;

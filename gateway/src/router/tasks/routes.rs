@@ -1,4 +1,4 @@
-//! Tasks of upstreams as clients see them: their ids are wrapped, lead back to their upstream, and are nobody else's.
+//! Requests about a task: its id leads back to its upstream, and is nobody else's.
 
 use crate::call::Call;
 use crate::call::caller::Caller;

@@ -14,6 +14,7 @@ const BYTES_MAX: usize = 8 * 1024 * 1024;
 const AT_ONCE_MAX: usize = 64;
 /// How many are sent at a time.
 const SENDERS_MAX: usize = 16;
+
 /// A message that is sent beside the exchanges.
 pub(crate) trait Beside: Send + Sync {
     /// How much of the budget it takes.
