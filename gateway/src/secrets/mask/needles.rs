@@ -145,7 +145,7 @@ impl Needles {
         let joined_too = unquoted.as_ref().and_then(View::joined);
         [unquoted, digits, joined, joined_too].iter().flatten().for_each(&mut look);
         // What was encoded before it was put into base64, or has its characters in another form there.
-        for decoded in (0..4).filter_map(|first| last.decoded(first)) {
+        for decoded in (0..4).map_while(|first| last.decoded(first)) {
             let resolved = decoded.resolved();
             let folded = self.folded(resolved.as_ref().unwrap_or(&decoded));
             [resolved, folded].iter().flatten().for_each(&mut look);

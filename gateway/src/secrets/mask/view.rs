@@ -148,7 +148,8 @@ impl View {
         self.rewritten(find, |bytes, at| char_at(bytes, at).map(|char| (char.len_utf8(), Piece::folded(char))))
     }
 
-    /// What its runs of base64 digits hold, each read from the digit with this number on; `None` where there are no runs.
+    /// What its runs of base64 digits hold, each read from the digit with this number on; `None` where no run is long enough, nor is one
+    /// then from a later digit on.
     pub(super) fn decoded(&self, first: usize) -> Option<Self> {
         let (mut bytes, mut places) = Form::default();
         let mut at = 0;
