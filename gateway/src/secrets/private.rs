@@ -76,7 +76,15 @@ mod tests {
 
     #[test]
     fn another_users_file_is_not_read() {
-        // No folder of a test can be another user's unless it is root's: what is everybody's stands in for it.
-        assert!(is_private(&fs::metadata("/proc/1").unwrap()).is_err());
+        assert!(is_private(&fs::metadata("/proc/1").unwrap()).is_err(), "it is everybody's to look into");
+        let path = std::env::temp_dir().join(format!("trunkline-private-{}", std::process::id()));
+        OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path).unwrap();
+        assert!(is_private(&fs::metadata(&path).unwrap()).is_ok());
+        // Only root can give a file away.
+        if std::os::unix::fs::chown(&path, Some(12_345), None).is_ok() {
+            let refused = is_private(&fs::metadata(&path).unwrap()).unwrap_err();
+            assert!(refused.to_string().contains("another user"), "{refused}");
+        }
+        fs::remove_file(&path).unwrap();
     }
 }

@@ -241,6 +241,7 @@ fn tame(text: &[u8], form: Form) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::telemetry::recorder::Registry;
     use std::sync::{Condvar, Mutex};
 
     #[test]
@@ -312,10 +313,12 @@ mod tests {
     fn a_stderr_that_nobody_reads_stops_nobody() {
         let stuck = Stuck::default();
         let lines = Lines::start(stuck.clone(), Arc::new(Nothing), Form::Text).unwrap();
-        for _ in 0..LINES_MAX + 10 {
-            lines.put(b"x\n".to_vec());
-        }
-        assert!(lines.dropped.load(Ordering::Relaxed) >= 9, "one may be with the writer already");
+        let registry = Registry::default();
+        ::metrics::with_local_recorder(&registry, || (0..LINES_MAX + 10).for_each(|_| lines.put(b"x\n".to_vec())));
+        let dropped = lines.dropped.load(Ordering::Relaxed);
+        assert!(dropped >= 9, "one may be with the writer already");
+        let shown = registry.render();
+        assert!(shown.contains(&format!("\ntrunkline_log_lines_lost_total {dropped}\n")), "{shown}");
         let (state, opened) = &*stuck.0;
         state.lock().unwrap().0 = true;
         opened.notify_all();

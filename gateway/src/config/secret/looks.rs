@@ -139,6 +139,8 @@ mod tests {
             is_plain("HOME", "/home/x")
                 && is_plain("X", "/srv/data/files")
                 && is_plain("XDG_RUNTIME_DIR", "/run/user/0")
+                && is_plain("PATH", "/usr/bin:/opt/Tools+1/bin")
+                && is_plain("XDG_SESSION_ID", "c2-of-a-login")
         );
         assert!(!is_plain("X", "/AbC+dEf=") && !is_plain("X", "a-value") && !is_plain("X", "/aB3/no/such"));
     }

@@ -211,8 +211,8 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn sessions_that_were_never_used_make_room_at_once_the_least_far_first() {
         let table = table(4);
-        let (kept, begun) = (used(&table, "a"), open(&table, "a").unwrap());
-        let (initialized, later) = (open(&table, "a").unwrap(), open(&table, "a").unwrap());
+        let (kept, initialized) = (used(&table, "a"), open(&table, "a").unwrap());
+        let (begun, later) = (open(&table, "a").unwrap(), open(&table, "a").unwrap());
         initialized.reach(Stage::Initialized);
         let _streaming = later.attach();
         let fifth = used(&table, "a");

@@ -197,7 +197,7 @@ async fn a_uri_that_is_too_long_is_refused_alone() {
     let long = format!("m:{}", "x".repeat(9000));
     let mut reply = listening(&stage, &ListenFilter { tools: true, ..uris(&["m:1", &long]) });
     assert_eq!(change(&mut reply), None);
-    from_a.lock().unwrap().push_back(Change::Acknowledged(uris(&["m:1"])));
+    from_a.lock().unwrap().push_back(Change::Acknowledged(uris(&["m:1", &long])));
     let honoured = ListenFilter { tools: true, ..uris(&["m:1"]) };
     assert_eq!(change(&mut reply), Some(Change::Acknowledged(honoured)));
 }

@@ -49,12 +49,16 @@ async fn contested_uris_of_a_later_upstream_are_marked_everywhere() {
 async fn a_template_for_everything_takes_nothing_that_another_upstream_has_a_better_claim_to() {
     let (greedy, plain, late) = (Scripted::new("a", "a"), Scripted::new("b", "b"), Scripted::new("c", "c"));
     greedy.offer(resources(&[], &["{+any}", "same://{x}/y"]));
-    plain.offer(resources(&["db://host/1", "file:///a", "odd://h/1"], &["git://{repo}/{+path}", "file:///{+p}"]));
+    plain.offer(resources(
+        &["db://host/1", "file:///a", "odd://h/1", "memo:listed"],
+        &["git://{repo}/{+path}", "file:///{+p}"],
+    ));
     late.offer(resources(&["odd://h/2"], &["same://{y}/{z}", "same://{x}/{w}"]));
     let stage = Stage::new(Strategy::Prefix, &[&greedy, &plain, &late]);
     settle().await;
     for (uri, owner, why) in [
         ("db://host/1", &plain, "listed"),
+        ("memo:listed", &plain, "listed, and of no origin"),
         ("db://host/2", &plain, "of its origin"),
         ("db://elsewhere/2", &greedy, "of nobody else's"),
         ("git://r/a/b", &plain, "the more literal"),

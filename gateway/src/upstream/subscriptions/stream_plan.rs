@@ -261,11 +261,13 @@ mod tests {
         let (wants, mut plan) = (WantedSubscriptions::default(), StreamPlan::default());
         let news = wants.follow();
         let share = |name: &str| Share::Principal(crate::call::caller::Principal::named(name));
-        let of = |name: &str, count: usize, bad: &dyn Fn(usize) -> bool| {
-            let uri = |at| format!("{}:{name}/{at}", if bad(at) { "bad" } else { "a" }).into();
+        let of = |name: &str, good: &str, count: usize, bad: &dyn Fn(usize) -> bool| {
+            let uri = |at| format!("{}:{name}/{at}", if bad(at) { "bad" } else { good }).into();
             wants.listen((0..count).map(uri).collect(), &share(name))
         };
-        let (ann, bob, eve) = (of("ann", 100, &|at| at == 37), of("bob", 3, &|at| at == 1), of("eve", 1000, &|_| true));
+        let (ann, bob) = (of("ann", "a", 100, &|at| at == 37), of("bob", "a", 3, &|at| at == 1));
+        // Whose all stand behind those that are refused.
+        let (eve, zoe) = (of("eve", "a", 1000, &|_| true), of("zoe", "z", 5, &|_| false));
         news.take().iter().for_each(|uri| plan.look(&wants, uri));
         let mut requests = 0;
         while let Some(NextStream { filter, replaces }) = plan.next(&ListenFilter::lists()) {
@@ -283,7 +285,7 @@ mod tests {
                 std::task::Poll::Pending => panic!("it is not known"),
             }
         };
-        assert_eq!((honoured(ann), honoured(bob), honoured(eve)), (99, 2, 0));
+        assert_eq!((honoured(ann), honoured(bob), honoured(eve), honoured(zoe)), (99, 2, 0, 5));
         assert!(requests < 100, "{requests} requests");
         assert!(plan.streams.iter().any(|stream| stream.has_lists) && plan.most.is_none() && plan.alone.is_empty());
     }

@@ -53,6 +53,8 @@ async fn gateways_are_found_by_their_configuration_and_gone_when_they_end() {
     assert_eq!(found(&[scratch.0.join("./x/../one.toml")]).len(), 3, "the same file");
     let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode(&folders[0]), 0o700);
+    fs::set_permissions(&folders[0], PermissionsExt::from_mode(0o755)).unwrap();
+    assert_eq!((found(&other).len(), mode(&folders[0])), (1, 0o700), "the rights of others are taken away");
     for entry in fs::read_dir(&folders[0]).unwrap() {
         assert_eq!(mode(&entry.unwrap().path()), 0o600);
     }

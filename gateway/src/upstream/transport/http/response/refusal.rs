@@ -204,6 +204,7 @@ mod tests {
         let said = "HTTP 401 Unauthorized: go away\u{fffd} (WWW-Authenticate: Bearer realm=\"x\")";
         let told = refused.why.text.full();
         assert_eq!(told.split_once("; "), Some((said, "set `headers` with its credentials, such as `Authorization`")));
+        assert_eq!(refused.why.text.own_words(), "HTTP 401 Unauthorized", "the rest is not ours to tell");
         assert_eq!((refused.why.text.number(), refused.why.retry_after), (Some(401), None));
         headers = HeaderMap::new();
         headers.insert(RETRY_AFTER, "7".parse().unwrap());
