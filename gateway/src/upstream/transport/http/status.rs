@@ -185,7 +185,7 @@ mod tests {
                 assert_eq!(StatusClass::of(*status), class, "{status}");
             }
             assert_eq!(class.proves_nothing(), matches!(class, Busy | Loop | Fault | Unsupported));
-            assert!(!(class.is_about_us() && class.proves_nothing()));
+            assert_eq!(class.is_about_us(), matches!(class, Moved | Unauthorized | Forbidden), "{class:?}");
         }
     }
 
