@@ -27,6 +27,8 @@ pub enum Kind {
     Session,
     /// What upstreams offer: their lists as they were read, the merged catalog, and its lists as clients get them.
     List,
+    /// What is too small to be counted by itself: all of one client together.
+    Small,
 }
 
 /// One client of the budget: all that it makes the gateway keep is weighed together.
@@ -71,7 +73,7 @@ pub(crate) enum Group {
 
 impl Kind {
     /// Every kind.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Connection,
         Self::Body,
         Self::Line,
@@ -81,11 +83,12 @@ impl Kind {
         Self::Queue,
         Self::Session,
         Self::List,
+        Self::Small,
     ];
 
     /// Whether it grows as a peer sends; what else there is follows from that, and may have the last quarter too.
     pub(crate) fn comes_in(self) -> bool {
-        matches!(self, Self::Body | Self::Line | Self::Session | Self::List)
+        matches!(self, Self::Body | Self::Line | Self::Session | Self::List | Self::Small)
     }
 
     /// The word for metrics and people.
@@ -100,6 +103,7 @@ impl Kind {
             Self::Queue => "queue",
             Self::Session => "session",
             Self::List => "list",
+            Self::Small => "small",
         }
     }
 }
@@ -144,6 +148,10 @@ impl Account {
     /// With what it is weighed.
     pub(crate) fn group(&self) -> Group {
         self.whose.owner.as_ref().map_or(Group::Single(self.key), |owner| Group::Client(owner.key()))
+    }
+
+    pub(crate) fn whose(&self) -> &Whose {
+        &self.whose
     }
 
     /// The upstream that it is kept on behalf of, where that is known.

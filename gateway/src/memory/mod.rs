@@ -4,6 +4,10 @@
 pub mod budget;
 // One holder in the budget, and how it hears that it loses what it holds.
 pub mod account;
+// Who holds what, and who loses once the budget is spent.
+mod ledger;
+// What is too small to be counted by itself: summed up by client with an atomic add.
+mod small;
 // Weighs all that each client makes the gateway keep, and finds what is given up first.
 mod clients;
 // What stays as long as a session or a subscription does: counted exactly, by client.

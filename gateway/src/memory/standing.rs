@@ -41,7 +41,7 @@ impl StandingCharge {
     /// Counts so many bytes more; they are at most as much as is free afterwards. On an error nothing more is counted.
     pub fn grow(&mut self, more: usize) -> Result<(), Spent> {
         let mut standing = lock(&self.budget, self.kind);
-        let free = (self.budget.ledger().limit() / PART).saturating_sub(standing.all);
+        let free = (self.budget.limit().unwrap_or(usize::MAX) / PART).saturating_sub(standing.all);
         let own = standing.by.entry(self.stands_for.clone()).or_default();
         let fits = own.bytes.saturating_add(more) <= free;
         let counted = if fits { own.charge.grow(&self.budget, self.kind, own.bytes + more) } else { Err(Spent) };
@@ -71,8 +71,8 @@ impl Drop for StandingCharge {
 }
 
 fn lock(budget: &Budget, kind: Kind) -> MutexGuard<'_, Standing> {
-    let ledger = budget.ledger();
-    let standing: &Mutex<Standing> = if kind == Kind::List { &ledger.lists } else { &ledger.sessions };
+    let standings = budget.standings();
+    let standing: &Mutex<Standing> = if kind == Kind::List { &standings.lists } else { &standings.sessions };
     standing.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

@@ -9,7 +9,7 @@ use crate::downstream::edge::{CallContext, Edge};
 use crate::downstream::questions::{Dialogue, ParkQuestions};
 use crate::downstream::response::{EncodedResponse, ResponseEncoder};
 use crate::memory::account::{Hold, Kind};
-use crate::memory::budget::{Spent, UNCOUNTED};
+use crate::memory::budget::{Charge, Spent, UNCOUNTED};
 use crate::protocol::frame::Method;
 use crate::protocol::revision::Revision;
 use crate::runtime::Tasks;
@@ -154,6 +154,8 @@ impl Underway {
         let bytes = outcome.bytes();
         let most = self.asked.composed_max(&outcome, from);
         let charge = match self.reply.owner().filter(|_| bytes > UNCOUNTED) {
+            // One small answer at a time is counted with its connection.
+            None if most <= UNCOUNTED => Ok(Charge::default()),
             Some(upstream) => self.edge.budget.of_upstream(upstream).charge(Kind::Answer, most),
             None => self.edge.budget.charge(Kind::Answer, most),
         };

@@ -261,6 +261,17 @@ mod tests {
     }
 
     #[test]
+    fn streams_that_keep_little_are_counted_together_with_their_client() {
+        let budget = Budget::new(64 << 20);
+        let streams: Vec<_> = (1..=1_000).map(|number| Replay::new(number, 8 << 20, &budget)).collect();
+        let kept = streams.iter().take_while(|replay| replay.push(vec![b'x'; 15 << 10].into())).count();
+        assert!((500..600).contains(&kept), "as many as find room in the part of what is small: {kept}");
+        assert_eq!(budget.used_by(Kind::Small), budget.used());
+        drop(streams);
+        assert_eq!(budget.used(), 0);
+    }
+
+    #[test]
     fn what_fell_out_is_a_gap_and_what_never_was_is_refused() {
         let replay = replay(4);
         assert!(replay.attach(0).is_none() && replay.attach(1).is_none() && replay.attach(5).is_none());

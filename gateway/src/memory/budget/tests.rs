@@ -23,7 +23,7 @@ fn held(budget: &Budget, bytes: usize) -> (Charge, Arc<Flag>) {
 }
 
 fn has_lost(charge: &Charge) -> bool {
-    charge.0.as_ref().unwrap().1.has_lost()
+    charge.account().unwrap().has_lost()
 }
 
 #[test]
@@ -39,7 +39,7 @@ fn the_largest_loses_first_and_the_others_live() {
     assert_eq!((budget.used(), budget.used_by(Kind::Body), budget.used_by(Kind::Line)), (7 * MIB, 2 * MIB, 5 * MIB));
     drop((small, more));
     assert_eq!(budget.used(), 0);
-    assert!(Kind::ALL.into_iter().all(|kind| budget.used_by(kind) == 0) && budget.0.lock().is_empty());
+    assert!(Kind::ALL.into_iter().all(|kind| budget.used_by(kind) == 0) && budget.0.is_empty());
 }
 
 #[test]
@@ -47,7 +47,7 @@ fn a_holder_knows_for_which_client_and_which_upstream_it_keeps_something() {
     let budget = Budget::new(16 * MIB).of_upstream(&"up".into());
     let of = |budget: &Budget| {
         let charge = budget.charge(Kind::Queue, MIB).unwrap();
-        let account = &charge.0.as_ref().unwrap().1;
+        let account = charge.account().unwrap();
         (account.upstream().map(str::to_owned), account.client())
     };
     assert_eq!(of(&budget), (Some("up".into()), None));
@@ -111,7 +111,7 @@ fn the_limit_is_never_passed_also_while_those_that_lost_still_hold() {
 }
 
 #[test]
-fn what_is_small_is_not_counted_and_steps_are_given_back() {
+fn what_is_small_is_not_counted_by_itself_and_steps_are_given_back() {
     let budget = Budget::new(MIB);
     let mut charge = budget.charge(Kind::Reply, UNCOUNTED).unwrap();
     assert!(charge.is_empty() && budget.used() == 0);
@@ -140,4 +140,29 @@ fn what_is_being_handed_on_is_not_taken_away() {
     assert!(hold.poll_lost(&Context::from_waker(Waker::noop())).is_pending());
     let _more = budget.charge(Kind::Body, 6 * MIB).unwrap();
     assert!(has_lost(&kept) && hold.poll_lost(&Context::from_waker(Waker::noop())).is_ready());
+}
+
+#[test]
+fn small_holders_of_one_client_are_counted_together_and_the_one_with_most_is_refused() {
+    let budget = Budget::new(64 * MIB);
+    let [alice, bob] =
+        ["alice", "bob"].map(|name| budget.owned_by(Owner::of(&name, OwnerName::Principal(name.into()))));
+    let small = |budget: &Budget| budget.charge(Kind::Replay, UNCOUNTED);
+    let few: Vec<_> = (0..4).map(|_| small(&bob).unwrap()).collect();
+    assert_eq!(budget.used(), 0, "so much is free");
+    let all: Vec<_> = std::iter::from_fn(|| small(&alice).ok()).take(10_000).collect();
+    assert_eq!((all.len() * UNCOUNTED, budget.used()), (8 * MIB, 8 * MIB), "half of a quarter");
+    assert_eq!(budget.used(), budget.used_by(Kind::Small));
+    assert!(budget.lost_by(Kind::Small) > 0 && small(&bob).is_ok(), "others have room");
+    // What becomes large is counted by itself, and what becomes small again is not.
+    let mut one = small(&bob).unwrap();
+    one.grow(&bob, Kind::Replay, MIB).unwrap();
+    assert_eq!(budget.used_by(Kind::Replay), MIB);
+    one.shrink(1);
+    assert_eq!(budget.used_by(Kind::Replay), 0);
+    // What is small counts with its client: bob has little, so he may have room.
+    let large = held(&alice, 38 * MIB).0;
+    assert!(bob.charge(Kind::Body, 8 * MIB).is_ok() && has_lost(&large));
+    drop((few, all, one, large));
+    assert_eq!((budget.used(), budget.used_by(Kind::Small)), (0, 0));
 }

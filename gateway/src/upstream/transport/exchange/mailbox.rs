@@ -7,7 +7,7 @@ use crate::call::caller::{Caller, ClientSession};
 use crate::call::reply::ask::Ask;
 use crate::call::share::Share;
 use crate::memory::account::Kind;
-use crate::memory::budget::{Budget, Charge, Spent, UNCOUNTED};
+use crate::memory::budget::{Budget, Charge, Spent};
 use crate::protocol::frame::message::Body;
 use crate::protocol::json;
 use crate::protocol::value::Object;
@@ -216,11 +216,8 @@ impl Mailbox {
         self.share.as_ref().map_or_else(|| budget.clone(), |share| budget.owned_by(share.owner()))
     }
 
-    /// Counts so many bytes of events for the client whose call it is; few are not counted and cost nothing.
+    /// Counts so many bytes of events for the client whose call it is.
     fn count(&self, charge: &mut Charge, budget: &Budget, bytes: usize) -> Result<(), Spent> {
-        if bytes <= UNCOUNTED && charge.is_empty() {
-            return Ok(());
-        }
         charge.grow(&self.budget(budget), Kind::Reply, bytes)
     }
 

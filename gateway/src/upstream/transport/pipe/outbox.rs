@@ -3,7 +3,7 @@
 use super::queue_shares::{QueueFull, QueueShares};
 use crate::call::share::Share;
 use crate::memory::account::Kind;
-use crate::memory::budget::{Budget, Charge, Spent};
+use crate::memory::budget::{Budget, Charge, Spent, UNCOUNTED};
 
 /// What waits to be written.
 #[derive(Debug, Default)]
@@ -70,7 +70,11 @@ impl Outbox {
     /// Has room for one more frame of about this length, at once: what is large must not grow by doubling.
     pub(crate) fn has_room(&mut self, budget: &Budget, length: usize) -> Result<(), Spent> {
         let queue = &mut self.queue;
-        queue.charge.grow(budget, Kind::Queue, queue.bytes.len() + length)?;
+        let bytes = queue.bytes.len() + length;
+        // A little of each connection is not counted, so that a plain small call pays nothing.
+        if bytes > UNCOUNTED || !queue.charge.is_empty() {
+            queue.charge.grow(budget, Kind::Queue, bytes)?;
+        }
         queue.bytes.reserve(length);
         Ok(())
     }

@@ -53,3 +53,15 @@ fn a_full_queue_keeps_the_latest_progress_and_the_end() {
     assert!(matches!(&seen[7], Arrival::Progress(params) if params.raw() == "{\"progress\":499}"));
     assert!(matches!(seen[8], Arrival::Response(Body::Neither)));
 }
+
+#[test]
+fn small_events_of_many_calls_are_counted_together() {
+    let budget = Budget::new(64 << 20);
+    let slots: Vec<_> = (0..1_000).map(|_| Mailbox::new(true, None)).collect();
+    let params = Object::parse(format!("{{\"progress\":1,\"message\":\"{}\"}}", "x".repeat(4_000)).into()).unwrap();
+    let kept = slots.iter().filter(|slot| slot.push(Arrival::Progress(params.clone()), &budget) == Kept::Yes).count();
+    assert_eq!(kept, 1_000);
+    assert!(budget.used_by(Kind::Small) > 3 << 20, "{}", budget.used());
+    drop(slots);
+    assert_eq!(budget.used(), 0);
+}
