@@ -197,7 +197,9 @@ async fn of_large_replies_as_many_are_passed_as_there_is_memory_for() {
     stage.serves().await;
     for call in calls {
         let answer = within("each has an end", call.answer()).await;
-        assert!(is_dropped(&answer) || answer.text().len() == 14 << 20, "{}", answer.error());
+        // One that is read slowly gives way to those that come, also while it is written.
+        let is_cut = answer.frame.is_none();
+        assert!(is_cut || is_dropped(&answer) || answer.text().len() == 14 << 20, "{}", answer.error());
     }
     drop(client);
     stage.serves().await;

@@ -58,16 +58,26 @@ pub(super) fn request(
     let session = session(endpoint, who, heads)?;
     if batch::is_method(&request.1) {
         return Ok(match batch::begin(&endpoint.edge, &session, stream(heads), (&request.0, &request.2)) {
-            Ok(batch) => Work::Batch(session, DetachedCall::new(&endpoint.edge, batch)),
+            Ok(batch) => batched(endpoint, session, batch),
             Err(refusal) => {
                 let asked = ResponseEncoder::handshake(request.0, session.revision());
                 let refused = RunningCall::refused(&endpoint.edge, asked, refusal);
-                Work::Legacy(session, DetachedCall::new(&endpoint.edge, refused))
+                detached(endpoint, session, refused)
             }
         });
     }
     let running = legacy::request(&endpoint.edge, &session, stream(heads), request);
-    Ok(Work::Legacy(session, DetachedCall::new(&endpoint.edge, running)))
+    Ok(detached(endpoint, session, running))
+}
+
+fn detached(endpoint: &Endpoint, session: Arc<Session>, running: RunningCall) -> Work {
+    let work = DetachedCall::new(&endpoint.edge, session.caller.share(), running);
+    Work::Legacy(session, work)
+}
+
+fn batched(endpoint: &Endpoint, session: Arc<Session>, batch: batch::Batch) -> Work {
+    let work = DetachedCall::new(&endpoint.edge, session.caller.share(), batch);
+    Work::Batch(session, work)
 }
 
 /// Takes a notification of a session.
@@ -106,7 +116,7 @@ pub(super) fn batch(
 ) -> Result<Option<Work>, Refusal> {
     let session = session(endpoint, who, heads)?;
     let batch = frames.judge(session.revision())?.begin(&endpoint.edge, &session, stream(heads));
-    Ok(batch.map(|batch| Work::Batch(session, DetachedCall::new(&endpoint.edge, batch))))
+    Ok(batch.map(|batch| batched(endpoint, session, batch)))
 }
 
 /// The session of a request: the one that it names; its own for one request, where none are issued.

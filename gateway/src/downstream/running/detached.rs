@@ -1,27 +1,36 @@
 //! Legacy calls over HTTP outlive their connections: a lost stream cancels nothing.
 
 use super::steps::{StepQueue, Turn};
+use crate::call::share::Share;
 use crate::downstream::edge::Edge;
 use crate::downstream::response::EncodedResponse;
 use crate::downstream::session::Replay;
+use crate::memory::account::Kind;
 use crate::memory::budget::Spent;
 use crate::metrics;
 use crate::protocol::frame::rpc_error;
 use crate::protocol::frame::rpc_error::RpcError;
 use crate::protocol::{frame, json};
 use bytes::Bytes;
+use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
+
+/// What a call keeps whose connection is gone: its request, in the buffer that was read with it, and its own state. While the connection
+/// is open that is counted with it.
+const KEPT: usize = 48 * 1024;
 
 /// A call that goes on in a task of its own when its connection is lost before it was answered.
 pub(crate) struct DetachedCall<T: StepQueue> {
     work: Option<T>,
     edge: Arc<Edge>,
+    /// For which client it goes on.
+    share: Share,
 }
 
 impl<T: StepQueue> DetachedCall<T> {
-    pub(crate) fn new(edge: &Arc<Edge>, work: T) -> Self {
-        Self { work: Some(work), edge: edge.clone() }
+    pub(crate) fn new(edge: &Arc<Edge>, share: Share, work: T) -> Self {
+        Self { work: Some(work), edge: edge.clone(), share }
     }
 
     /// The work, while it is not over.
@@ -62,6 +71,9 @@ impl<T: StepQueue> Drop for DetachedCall<T> {
         if self.edge.tasks.is_ending() {
             return;
         }
+        let budget = self.edge.budget.owned_by(self.share.owner());
+        // Where there is no room for it the call is dropped, and so cancelled.
+        let Ok(charge) = budget.charge(Kind::Body, KEPT) else { return };
         let edge = self.edge.clone();
         // Nobody can come back for this answer: the client was told of no stream. It is read to its end and dropped.
         self.edge.tasks.spawn(async move {
@@ -69,6 +81,7 @@ impl<T: StepQueue> Drop for DetachedCall<T> {
             tokio::select! {
                 () = finish => {}
                 () = edge.over() => {}
+                () = poll_fn(|cx| charge.poll_lost(cx)) => {}
             }
         });
     }

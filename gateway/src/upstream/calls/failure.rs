@@ -103,6 +103,9 @@ fn report(config: &Config, status: &Status, call: &Call, failure: &CallFailure<'
             status.failed("task_cancelled", CauseCode::TaskCancelled, &format_args!("the task of {what}"));
         }
         CallFailure::Lost(Lost::Busy(why)) => status.failed("busy", why.code(), &why.full()),
+        CallFailure::Lost(Lost::Dropped(why)) => {
+            status.failed("memory", why.code(), &format_args!("{what}: {}", why.full()));
+        }
         CallFailure::Lost(_) => {}
     }
 }

@@ -1,6 +1,6 @@
 //! Requests that are large and wait: they give way to others when there is no memory left, with a word.
 
-use super::{Bench, Client, PATH, text};
+use super::{Bench, Client, PATH, call, text};
 use crate::downstream::config::Config;
 use crate::downstream::http::service::McpService;
 use crate::downstream::scripted::{scripted, soon};
@@ -101,6 +101,38 @@ async fn a_listen_call_keeps_nothing_of_its_request() {
         hand
     });
     assert_eq!(budget.used_by(Kind::Body), 0);
+}
+
+/// While its connection is open its request is counted with that.
+#[tokio::test(start_paused = true)]
+async fn a_call_that_goes_on_without_its_connection_is_counted_and_gives_way() {
+    let budget = Budget::new(4 * MIB);
+    let mut bench = bench(&budget);
+    let (session, _listen) = bench.session("2025-11-25").await;
+    let before = budget.used();
+    let mut hands = Vec::new();
+    for number in 0..100 {
+        let (face, frame) = (bench.client.clone(), call(&number.to_string(), "x"));
+        let hand = tokio::select! {
+            biased;
+            _ = face.legacy(&session, &frame) => panic!("nobody has answered"),
+            hand = bench.hands.next() => hand,
+        };
+        hands.push(hand);
+        let open = hands.iter().filter(|hand| !hand.is_cancelled()).count();
+        assert!(number > 40 || open == number + 1, "there is room for so many");
+    }
+    for _ in 0..10 {
+        tokio::task::yield_now().await;
+    }
+    let open = hands.iter().filter(|hand| !hand.is_cancelled()).count();
+    assert!((40..80).contains(&open), "{open} go on");
+    assert!(budget.used() >= before + open * 40 * 1024, "and are counted: {}", budget.used());
+    hands.into_iter().filter(|hand| !hand.is_cancelled()).for_each(|hand| hand.complete("{}"));
+    for _ in 0..10 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(budget.used(), before);
 }
 
 #[tokio::test]
