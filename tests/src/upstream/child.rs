@@ -14,6 +14,7 @@ use crate::journal::{Journal, Order, What};
 use crate::revision::Revision;
 use crate::schema;
 use crate::script::Script;
+use crate::upstream::hub::HELLO;
 
 /// Plays the script of that file until stdin ends.
 pub async fn run(file: &Path) {
@@ -42,7 +43,8 @@ pub async fn run(file: &Path) {
 
 async fn connect(script: &Script) -> (Journal, Option<tokio::net::tcp::OwnedReadHalf>) {
     let Some(address) = script.control else { return (Journal::Off, None) };
-    let socket = TcpStream::connect(address).await.expect("the test takes the journal");
+    let mut socket = TcpStream::connect(address).await.expect("the test takes the journal");
+    socket.write_all(HELLO.as_bytes()).await.expect("the test takes the journal");
     let (reader, writer) = socket.into_split();
     (Journal::There(Arc::new(Mutex::new(writer))), Some(reader))
 }

@@ -1,6 +1,7 @@
 //! Where children of one script report, and from where they take orders.
 
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
@@ -10,6 +11,9 @@ use tokio::sync::Mutex as AsyncMutex;
 
 use crate::journal::{Event, Order, What, now};
 use crate::tape::Tape;
+
+/// What a child says first. Others may have the address by mistake: gateways try again where an upstream of another test was.
+pub(crate) const HELLO: &str = "a child of the test\n";
 
 /// The test's end of the control connections.
 pub(crate) struct Hub {
@@ -23,6 +27,8 @@ struct Desk {
     /// By the number of the instance; those that are gone take no orders.
     children: AsyncMutex<Vec<(usize, OwnedWriteHalf)>>,
     lasting: Mutex<Vec<Order>>,
+    /// How many there were so far.
+    count: AtomicUsize,
 }
 
 impl Hub {
@@ -33,10 +39,8 @@ impl Hub {
         let desk = Arc::new(Desk::default());
         let accepting = desk.clone();
         tokio::spawn(async move {
-            let mut instance = 0;
             while let Ok((socket, _)) = listener.accept().await {
-                tokio::spawn(child(socket, instance, accepting.clone(), events.clone()));
-                instance += 1;
+                tokio::spawn(child(socket, accepting.clone(), events.clone()));
             }
         });
         Hub { address, desk }
@@ -58,18 +62,24 @@ impl Hub {
     }
 }
 
-async fn child(socket: TcpStream, instance: usize, desk: Arc<Desk>, events: Arc<Tape<Event>>) {
+async fn child(socket: TcpStream, desk: Arc<Desk>, events: Arc<Tape<Event>>) {
     let (reader, mut writer) = socket.into_split();
-    {
+    let (mut reader, mut line) = (BufReader::new(reader), String::new());
+    if reader.read_line(&mut line).await.is_err() || line != HELLO {
+        return;
+    }
+    line.clear();
+    let instance = {
         // With the list of children in hand, so that no order is given between what lasts and the beginning.
         let mut children = desk.children.lock().await;
         let lasting = desk.lasting.lock().unwrap_or_else(PoisonError::into_inner).clone();
         for order in lasting.iter().chain([&Order::Begin]) {
             send(&mut writer, order).await;
         }
+        let instance = desk.count.fetch_add(1, Ordering::Relaxed);
         children.push((instance, writer));
-    }
-    let (mut reader, mut line) = (BufReader::new(reader), String::new());
+        instance
+    };
     // A child that is killed while it writes leaves a line without an end.
     while matches!(reader.read_line(&mut line).await, Ok(1..)) && line.ends_with('\n') {
         let event: Event = serde_json::from_str(&line).expect("a child writes events");
