@@ -19,8 +19,10 @@ pub(super) struct Filter {
 }
 
 impl Filter {
-    /// Of parts that every form of a secret has; `None` where too little is left of one of them.
+    /// Of parts that every form of a secret has; `None` where too little is left of one of them. Those with bytes beyond ASCII are not
+    /// looked for: what may hold these passes anyway, where a secret has any.
     pub(super) fn of<'a>(parts: impl Iterator<Item = &'a [u8]>, is_foreign: bool) -> Option<Self> {
+        let parts = parts.filter(|part| !is_foreign || part.is_ascii());
         let left: BTreeSet<Vec<u8>> =
             parts.map(|part| part.iter().filter(|byte| stays(**byte)).map(u8::to_ascii_lowercase).collect()).collect();
         let is_enough = left.iter().all(|part: &Vec<u8>| part.len() >= LEAST);

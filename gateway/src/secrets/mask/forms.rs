@@ -20,14 +20,55 @@ const TWICE_MAX: usize = 512;
 const TWICE_SUM_MAX: usize = 64 * 1024;
 /// Of a longer one only the plain forms are looked for: no header and no address can hold it.
 const CODED_MAX: usize = 16 * 1024;
+/// What the bytes from 0x80 to 0x9f are in the Western character set of Windows; five of them are nothing there.
+const WESTERN: &str = "€\u{81}‚ƒ„…†‡ˆ‰Š‹Œ\u{8d}Ž\u{8f}\u{90}‘’“”•–—˜™š›œ\u{9d}žŸ";
 
 /// All forms of a value, its characters composed and taken apart where they can be; `sum` is how long all values are.
 pub(super) fn all(value: &str, sum: usize) -> Vec<Vec<u8>> {
     let mut forms = of(value, sum);
     if !value.is_ascii() {
         let (composed, apart): (String, String) = (value.nfc().collect(), value.nfd().collect());
-        forms.extend([composed, apart].iter().filter(|other| *other != value).flat_map(|other| of(other, sum)));
+        forms.extend([&composed, &apart].into_iter().filter(|other| *other != value).flat_map(|other| of(other, sum)));
+        if value.len() <= CODED_MAX {
+            forms.extend(pieces(&composed).into_iter().filter_map(western).flat_map(of_bytes));
+        }
     }
+    forms
+}
+
+/// Values as one reads them who takes their bytes for Latin-1, or for what Windows has in its place: so many programs read headers. There
+/// is no such reading of a value in ASCII. The shortest come first; those that no header could hold together are left out.
+pub(super) fn misread<'a>(values: impl Iterator<Item = &'a String>) -> Vec<String> {
+    let mut foreign: Vec<&String> = values.filter(|value| !value.is_ascii()).collect();
+    foreign.sort_by_key(|value| value.len());
+    let mut sum = 0;
+    let has_room = |value: &&String| {
+        sum += value.len();
+        sum <= CODED_MAX
+    };
+    let of_windows = |byte: u8| match byte {
+        0x80..0xa0 => WESTERN.chars().nth(usize::from(byte - 0x80)).unwrap_or_default(),
+        byte => char::from(byte),
+    };
+    let both =
+        |value: &String| [value.bytes().map(char::from).collect(), value.bytes().map(of_windows).collect::<String>()];
+    foreign.into_iter().take_while(has_room).flat_map(both).collect()
+}
+
+/// A value where each character is one byte; `None` where it has other characters, or is too short to be told from other bytes.
+fn western(value: &str) -> Option<Vec<u8>> {
+    let byte = |char| match WESTERN.chars().position(|other| other == char) {
+        Some(at) => u8::try_from(at + 0x80).ok(),
+        None => u8::try_from(u32::from(char)).ok(),
+    };
+    let bytes: Vec<u8> = value.chars().map(byte).collect::<Option<_>>()?;
+    (bytes.len() >= BYTES_MIN).then_some(bytes)
+}
+
+/// The forms of bytes that are no text: no text has them but escaped or encoded.
+fn of_bytes(bytes: Vec<u8>) -> Vec<Vec<u8>> {
+    let mut forms = base64(&bytes);
+    forms.extend([hex(&bytes), bytes]);
     forms
 }
 
@@ -41,11 +82,15 @@ fn of(value: &str, sum: usize) -> Vec<Vec<u8>> {
         forms.extend(escaped(piece).into_iter().map(String::into_bytes));
         if is_coded {
             forms.extend(percent(piece).into_iter().map(String::into_bytes));
-            forms.push(piece.bytes().flat_map(|byte| format!("{byte:02x}").into_bytes()).collect());
+            let digits = hex(piece.as_bytes());
             let coded = base64(piece.as_bytes());
             if piece.len() <= TWICE_MAX && sum <= TWICE_SUM_MAX {
                 forms.extend(coded.iter().flat_map(|once| base64(once)));
+                // The case of letters is another one in base64.
+                forms.extend([&digits, &digits.to_ascii_uppercase()].into_iter().flat_map(|digits| base64(digits)));
+                forms.extend(coded.iter().map(|once| hex(once)));
             }
+            forms.push(digits);
             forms.extend(coded);
         }
     }
@@ -111,6 +156,10 @@ fn percent(value: &str) -> Vec<String> {
     forms.push(encoded(&|byte| byte.is_ascii_alphanumeric() || b"*-._ ".contains(&byte)).replace(' ', "+"));
     forms.push(encoded(&|_| false));
     forms
+}
+
+fn hex(value: &[u8]) -> Vec<u8> {
+    value.iter().flat_map(|byte| format!("{byte:02x}").into_bytes()).collect()
 }
 
 /// In base64, wherever in a longer text it may begin: the digits that hold nothing but the value.

@@ -1,5 +1,7 @@
 //! Which texts quote a secret, and what is left of them.
 
+mod encodings;
+
 use super::*;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
