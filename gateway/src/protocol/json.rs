@@ -241,6 +241,12 @@ pub fn elements(bytes: &[u8]) -> Result<Vec<std::ops::Range<usize>>, Fault> {
 
 /// As [`elements`], where more than `max` are too many: they are counted while they are split.
 pub fn elements_up_to(max: usize, bytes: &[u8]) -> Result<Vec<std::ops::Range<usize>>, Fault> {
+    let (found, is_all) = first_elements(max, bytes)?;
+    is_all.then_some(found).ok_or(Fault::Many)
+}
+
+/// The first elements of an array, at most `max`, and whether those are all of them.
+pub fn first_elements(max: usize, bytes: &[u8]) -> Result<(Vec<std::ops::Range<usize>>, bool), Fault> {
     let mut at = space(bytes, 0);
     if bytes.get(at) != Some(&b'[') {
         return Err(Fault::Syntax(at));
@@ -248,18 +254,18 @@ pub fn elements_up_to(max: usize, bytes: &[u8]) -> Result<Vec<std::ops::Range<us
     let mut found = Vec::new();
     at = space(bytes, at + 1);
     if bytes.get(at) == Some(&b']') {
-        return Ok(found);
+        return Ok((found, true));
     }
     loop {
         let end = value(bytes, at)?;
         if found.len() >= max {
-            return Err(Fault::Many);
+            return Ok((found, false));
         }
         found.push(at..end);
         at = space(bytes, end);
         match bytes.get(at) {
             Some(b',') => at = space(bytes, at + 1),
-            Some(b']') => return Ok(found),
+            Some(b']') => return Ok((found, true)),
             _ => return Err(Fault::Syntax(at)),
         }
     }

@@ -153,6 +153,7 @@ impl Underway {
     fn counted(&self, outcome: Outcome, from: Revision) -> EncodedResponse {
         let bytes = outcome.bytes();
         let most = self.asked.composed_max(&outcome, from);
+        let has_run = self.asked.method.is_long() && matches!(outcome, Outcome::Complete(_));
         let charge = match self.reply.owner().filter(|_| bytes > UNCOUNTED) {
             // One small answer at a time is counted with its connection.
             None if most <= UNCOUNTED => Ok(Charge::default()),
@@ -167,8 +168,11 @@ impl Underway {
             }
             Err(spent) => {
                 let upstream = self.reply.owner().cloned();
-                let method = self.asked.method.as_str();
-                let why = format!("`{method}` was answered with {bytes} bytes, and the answer was dropped: {spent}");
+                let whose = self.reply.owner().map(|owner| format!(" of upstream `{owner}`")).unwrap_or_default();
+                let (method, ran) = (self.asked.method.as_str(), if has_run { " has run and" } else { "" });
+                let why = format!(
+                    "`{method}`{whose}{ran} was answered with {bytes} bytes, and the answer was dropped: {spent}"
+                );
                 let refusal = Refusal { upstream, ..Refusal::new(Reason::OutcomeUnknown, why) };
                 self.answer(refusal.into(), self.asked.revision)
             }

@@ -36,6 +36,21 @@ impl RpcError {
         Self(raw)
     }
 
+    /// Takes the raw object of a peer, where it has what every error must have; else what it has not.
+    pub fn checked(raw: Bytes) -> Result<Self, &'static str> {
+        let error = Self(raw);
+        if !error.0.starts_with(b"{") {
+            return Err("the error in it is not an object");
+        }
+        if error.code().is_none() {
+            return Err("the `code` of the error in it is not an integer of 64 bits");
+        }
+        match json::get(&error.0, "message").is_some_and(|raw| raw.starts_with(b"\"")) {
+            true => Ok(error),
+            false => Err("the `message` of the error in it is not a string"),
+        }
+    }
+
     /// Writes a new one; `data` is raw JSON.
     pub fn new(code: i64, message: &str, data: Option<&str>) -> Self {
         let data = data.map(|data| format!(",\"data\":{data}")).unwrap_or_default();

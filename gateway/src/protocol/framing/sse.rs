@@ -22,6 +22,17 @@ pub struct SseEvent {
 /// A line that is longer is not waited for: its data is put together in the store.
 const BUFFER_BYTES: usize = 128 * 1024;
 
+/// What an event has that is too long for a decoder of events of `max` bytes, in words.
+pub fn too_long(max: usize) -> String {
+    let line = line_max(max);
+    format!("an event with more than {max} bytes of data, or with another line of more than {line} bytes")
+}
+
+/// How long a line is at most that is not one of data.
+fn line_max(max: usize) -> usize {
+    BUFFER_BYTES.min(max + 64)
+}
+
 /// Decodes a stream of events from chunks with any borders. An event that cannot be taken is told of at once and skipped, and the
 /// stream goes on behind it.
 #[derive(Debug)]
@@ -133,7 +144,7 @@ impl<S: Store> Decoder<S> {
         }
         let Some(at) = memchr::memchr2(b'\n', b'\r', &self.buffer[self.searched..]) else {
             self.searched = self.buffer.len();
-            if self.buffer.len() > BUFFER_BYTES.min(self.max + 64) || (self.long.is_some() && !self.buffer.is_empty()) {
+            if self.buffer.len() > line_max(self.max) || (self.long.is_some() && !self.buffer.is_empty()) {
                 let part = self.buffer.split().freeze();
                 self.searched = 0;
                 self.part(part);
@@ -146,7 +157,7 @@ impl<S: Store> Decoder<S> {
         self.buffer.advance(1);
         self.searched = 0;
         // Wherever the borders of what was read fell in it.
-        let is_long = line.len() > BUFFER_BYTES.min(self.max + 64) && !line.starts_with(b"data:");
+        let is_long = line.len() > line_max(self.max) && !line.starts_with(b"data:");
         if self.long.is_some() || is_long {
             self.part(line);
             self.long = None;

@@ -30,9 +30,9 @@ pub(crate) fn outcome(call: &Call, body: Body, revision: Revision) -> Result<Out
             Err(invalid("it made a task, and none was asked for"))
         }
         Body::Result(result) => Ok(Outcome::Complete(result)),
-        Body::Error(raw) => error(RpcError::from_raw(raw), revision),
+        Body::Error(raw) => error(RpcError::checked(raw).map_err(invalid)?, revision),
         Body::Odd(_) => Err(invalid("the result is not an object")),
-        Body::Neither => Err(invalid("it has both a result and an error, or neither")),
+        Body::Neither => Err(invalid("it must have either a result, or an error that is an object, and not both")),
     }
 }
 

@@ -230,13 +230,15 @@ impl<'a> Items<'a> {
             return Err(Trouble::Odd("its list has no items"));
         };
         let array = page.raw().slice_ref(array);
-        for place in json::elements(&array).map_err(|_| Trouble::Odd("its list is not an array"))? {
+        let (places, is_all) =
+            json::first_elements(json::ELEMENTS_MAX, &array).map_err(|_| Trouble::Odd("its list is not an array"))?;
+        for place in places {
             if self.list.len() >= ITEMS_MAX {
                 return Ok(false);
             }
             self.item(array.slice(place)).map_err(|Spent| Trouble::full())?;
         }
-        Ok(true)
+        Ok(is_all)
     }
 
     fn item(&mut self, raw: Bytes) -> Result<(), Spent> {

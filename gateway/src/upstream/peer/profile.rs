@@ -207,8 +207,14 @@ pub(crate) fn result_of(body: Body, revision: Revision) -> Result<Object, Troubl
                 Some(_) => Err(Trouble::Odd("its result is of a type that the request cannot have")),
             }
         }
-        Body::Error(raw) => Err(Trouble::Refused(RpcError::from_raw(raw))),
+        // No client sees its message: it may have none.
+        Body::Error(raw) => match RpcError::from_raw(raw) {
+            error if error.code().is_some() => Err(Trouble::Refused(error)),
+            _ => Err(Trouble::Odd("the `code` of its error is not an integer of 64 bits")),
+        },
         Body::Odd(_) => Err(Trouble::Odd("its result is not an object")),
-        Body::Neither => Err(Trouble::Odd("its answer has both a result and an error, or neither")),
+        Body::Neither => {
+            Err(Trouble::Odd("its answer must have either a result, or an error that is an object, and not both"))
+        }
     }
 }

@@ -177,9 +177,10 @@ impl TaskDriver {
                 None => self.odd("its task has ended without a result"),
             },
             TaskStatus::Failed => match member("error") {
-                Some(raw) => {
-                    self.done(Outcome::Error(Failure::Upstream(outcome::without_secrets(RpcError::from_raw(raw)))))
-                }
+                Some(raw) => match RpcError::checked(raw) {
+                    Ok(error) => self.done(Outcome::Error(Failure::Upstream(outcome::without_secrets(error)))),
+                    Err(_) => self.odd("its task has failed with an error that has no integer `code` or no `message`"),
+                },
                 None => self.odd("its task has failed without an error"),
             },
             _ => {

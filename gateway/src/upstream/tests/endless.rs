@@ -51,6 +51,15 @@ async fn a_million_items_are_cut_and_the_first_ones_stay() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_page_of_any_number_of_items_is_cut_and_the_first_ones_stay() {
+    for count in [50_000, 70_000] {
+        let (inventory, pages) = read(4 << 20, |number| format!("{{\"tools\":[{}]}}", tools(count, number))).await;
+        assert_eq!((pages, inventory.tools.len()), (1, 10_000), "of {count}");
+        assert_eq!(&*inventory.tools[9_999].key, "t0_9999");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn pages_of_many_megabytes_are_cut_together() {
     let text = "x".repeat((1 << 20) - 1024);
     let tool = |number, at| format!("{{\"name\":\"t{number}_{at}\",\"description\":\"{text}\"}}");

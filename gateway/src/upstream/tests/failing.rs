@@ -20,7 +20,15 @@ async fn an_answer_against_the_protocol_is_the_last_error_of_its_upstream() {
     for (answer, why) in [
         (r#""result":{"content":[],"content":[]}"#, "stands twice"),
         (r#""result":7"#, "the result is not an object"),
-        (r#""result":{},"error":{"code":1,"message":"m"}"#, "both a result and an error"),
+        (r#""result":{},"error":{"code":1,"message":"m"}"#, "and not both"),
+        (r#""error":"boom""#, "or an error that is an object"),
+        (r#""error":{"code":1e400,"message":{"a":1}}"#, "`code` of the error in it is not an integer"),
+        (r#""error":{"code":9223372036854775808,"message":"m"}"#, "`code` of the error in it is not an integer"),
+        (r#""error":{"code":1.5,"message":"m"}"#, "`code` of the error in it is not an integer"),
+        (r#""error":{"code":"x"}"#, "`code` of the error in it is not an integer"),
+        (r#""error":{"message":"m"}"#, "`code` of the error in it is not an integer"),
+        (r#""error":{"code":1}"#, "`message` of the error in it is not a string"),
+        (r#""error":{"code":1,"message":5}"#, "`message` of the error in it is not a string"),
     ] {
         let mut rig = Rig::new(config());
         rig.met(LEGACY, r#"{"tools":{}}"#);

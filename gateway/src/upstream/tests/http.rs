@@ -338,3 +338,31 @@ async fn a_flood_on_the_stream_of_a_call_is_read_at_a_measured_pace_and_its_answ
     tasks.end();
     bounded(upstream.stopped()).await;
 }
+
+#[tokio::test]
+async fn of_two_answers_the_first_counts_and_what_else_breaks_the_protocol_is_told_as_it_is() {
+    for (is_stream, error) in [(false, "unknown_id: "), (true, "another line of more than 131072 bytes")] {
+        let host = Host::start(move |seen| {
+            Box::pin(async move {
+                let id = seen.id();
+                let result = |which| format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"{which}":1}}}}"#);
+                match (seen.method().as_str(), is_stream) {
+                    ("tools/call", false) => json(200, "", &format!("[{},{}]", result("first"), result("second"))),
+                    ("tools/call", true) => {
+                        events(&format!("id: {}\ndata: {{}}\n\ndata: {}\n\n", "x".repeat(300_000), result("first")))
+                    }
+                    _ => legacy(&seen, "s1").unwrap(),
+                }
+            })
+        })
+        .await;
+        let (upstream, board, _tasks) = start(host.config());
+        is(&board, State::Ready).await;
+        match bounded(upstream.call(tool()).outcome()).await.1 {
+            Outcome::Complete(result) => assert_eq!(result.raw(), r#"{"first":1}"#),
+            other => panic!("{other:?}"),
+        }
+        let last = board.snapshot().remove(0).last_error.unwrap().cause.full().into_owned();
+        assert!(last.contains(error), "{last}");
+    }
+}

@@ -88,16 +88,15 @@ pub(crate) fn dropped(why: Spent) -> Lost {
     Lost::Dropped(Cause::new(CauseCode::MemoryFull, format!("the response was dropped: {why}")))
 }
 
-/// The answer in a text that holds one frame or a batch of them; every other frame is handed over, and what is none is told.
+/// The answer in a text that holds one frame or a batch of them, the first where there are more; every other frame is handed over,
+/// and what is none is told.
 pub(crate) fn one(text: &Bytes, id: u64, beside: &dyn Fn(Frame), odd: &dyn Fn(&FrameFault)) -> Option<Body> {
-    let mut answer = None;
+    let (mut answer, mut nameless) = (None, None);
     let mut take = |part: &Bytes| match aside(part.len(), || Frame::parse(part)) {
         Ok(Frame::Response { id: seen, body }) => match seen.as_ref().map(|seen| seen.number()) {
-            Some(Some(number)) if number == id => answer = Some(body),
+            Some(Some(number)) if number == id && answer.is_none() => answer = Some(body),
             // Who could not read the request cannot name it.
-            None if matches!(body, Body::Error(_)) => {
-                answer.get_or_insert(body);
-            }
+            None if matches!(body, Body::Error(_)) && nameless.is_none() => nameless = Some(body),
             _ => beside(Frame::Response { id: seen, body }),
         },
         Ok(frame) => beside(frame),
@@ -107,5 +106,5 @@ pub(crate) fn one(text: &Bytes, id: u64, beside: &dyn Fn(Frame), odd: &dyn Fn(&F
         true => Frame::split(text, BATCH_MAX).inspect_err(odd).ok()?.iter().for_each(take),
         false => take(text),
     }
-    answer
+    answer.or(nameless)
 }

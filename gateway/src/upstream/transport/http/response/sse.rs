@@ -10,7 +10,7 @@ use crate::memory::budget::{Budget, Spent};
 use crate::protocol::frame::Method;
 use crate::protocol::frame::message::{Body, Frame};
 use crate::protocol::framing::Untaken;
-use crate::protocol::framing::sse::{Decoder, SseEvent};
+use crate::protocol::framing::sse::{Decoder, SseEvent, too_long};
 use crate::protocol::value::{Key, Object};
 use crate::runtime::FairShare;
 use crate::runtime::timer::late::{within, within_until};
@@ -217,8 +217,7 @@ async fn read(
 fn heed(reading: &Reading<'_>, event: Result<SseEvent, Untaken>, place: &mut Place, news: &mut News) -> Option<Body> {
     let Reading { http, id, slot, .. } = reading;
     let Ok(event) = event else {
-        let max = http.wire.max;
-        http.wire.inbox.violated("event_too_long", &format_args!("an event of more than {max} bytes"));
+        http.wire.inbox.violated("event_too_long", &too_long(http.wire.max));
         return None;
     };
     if place.note(&event) {
