@@ -2,6 +2,7 @@
 
 mod calls;
 mod discovery;
+mod given_tasks;
 mod listening;
 mod lists;
 mod tasks;

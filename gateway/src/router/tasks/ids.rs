@@ -17,7 +17,7 @@ const PURPOSE: &[u8] = b"trunkline task ids 2";
 const FORMAT: u8 = 2;
 /// So much of a digest is a key's number.
 const NUMBER: usize = 3;
-/// Longer ids are not looked into.
+/// Longer ids are not looked into, and not given out.
 const ID_BYTES_MAX: usize = 8192;
 
 /// Where the secrets are found that ids are wrapped with: the first wraps, all unwrap.
@@ -84,6 +84,12 @@ impl TaskIds {
     /// The first seals, all open.
     fn keys(&self) -> &[Keys] {
         self.keys.get_or_init(|| (self.secret.0)().iter().map(|secret| Keys::of(secret)).collect())
+    }
+
+    /// Whether the public id of an upstream's own is short enough to be looked into again.
+    pub(crate) fn fit(upstream: &str, own: &str) -> bool {
+        let sealed = size_of::<u32>() + upstream.len() + own.len() + CHACHA20_POLY1305.tag_len();
+        ((1 + NUMBER + NONCE_LEN + sealed) * 4).div_ceil(3) <= ID_BYTES_MAX
     }
 
     /// The public id of an upstream's own.
@@ -157,6 +163,17 @@ mod tests {
         }
         for text in ["", "A", "own", "====", "\u{e4}"] {
             assert_eq!(open(text, &mine), None);
+        }
+    }
+
+    #[test]
+    fn every_id_that_fits_opens_again_and_no_longer_one_does() {
+        let (wrap, mine) = (made(b"k"), Principal::named("m"));
+        let longest = (0..ID_BYTES_MAX).rev().find(|count| TaskIds::fit("a", &"x".repeat(*count))).unwrap();
+        for (count, opens) in [(longest, true), (longest + 1, false)] {
+            let own = "x".repeat(count);
+            let opened = wrap.open(&wrap.close("a", &mine, &own), &mine, ["a"].into_iter().enumerate());
+            assert_eq!(opened, opens.then_some((0, own)), "{count}");
         }
     }
 

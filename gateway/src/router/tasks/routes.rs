@@ -9,11 +9,12 @@ use crate::protocol::capabilities::Capabilities;
 use crate::protocol::frame::Method;
 use crate::protocol::revision::Revision;
 use crate::protocol::value::spelling::RELATED_TASK as RELATED;
-use crate::protocol::value::{Key, Object};
+use crate::protocol::value::{Key, Object, TaskStatus};
 use crate::protocol::{json, meta};
 use crate::router::calls::{Stopwatch, splice};
 use crate::router::catalog::snapshot::Catalog;
 use crate::router::names::MemberId;
+use crate::router::tasks::ids::TaskIds;
 use smallvec::SmallVec;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -136,9 +137,12 @@ impl Named {
     /// Whether a task that an upstream names is its caller's.
     fn is_theirs(&self, own: &str) -> bool {
         let Self { catalog, member, caller, asked } = self;
-        asked.as_deref() == Some(own)
-            || caller.principal.is_anonymous()
-            || catalog.rules.ledger.has(caller, catalog.members[*member].owner.name(), own)
+        asked.as_deref() == Some(own) || catalog.rules.ledger.has(caller, catalog.members[*member].owner.name(), own)
+    }
+
+    /// Whether an id is one that a task of the caller's upstream can be found by again.
+    fn fits(&self, own: &str) -> bool {
+        TaskIds::fit(self.catalog.members[self.member].owner.name(), own)
     }
 
     /// The public id of a task.
@@ -191,24 +195,51 @@ impl Wrapped {
         }
         let place: Option<&[&str]> = match &self.method {
             Method::ToolsCall if is_modern => is_task(&result).then_some(&["taskId"]),
-            Method::ToolsCall => self.asks.then_some(&["task", "taskId"]),
+            Method::ToolsCall => (self.asks && gives_task(&result)).then_some(&["task", "taskId"]),
             Method::TasksGet | Method::TasksCancel => Some(&["taskId"]),
-            // What a tool says in the end it says as it likes.
+            // What a tool says in the end it says as it likes, but not whose end it is.
+            Method::TasksResult => Some(TIED),
             _ => None,
         };
         let told = place.and_then(|place| splice::text(result.raw(), place)).map(|(own, _)| own);
-        if self.method != Method::ToolsCall && told.as_ref().is_some_and(|own| self.named.asked.as_ref() != Some(own)) {
-            let owner = &self.named.catalog.members[self.named.member].owner;
-            let (upstream, method) = (owner.name(), self.method.as_str());
-            owner.misbehaved(&format!("`{method}` was answered about another task"));
-            let why = format!("upstream `{upstream}` answered `{method}` about another task");
-            return Refusal::of_upstream(Reason::BadAnswer, upstream, why).into();
+        if self.method != Method::ToolsCall {
+            if told.as_ref().is_some_and(|own| self.named.asked.as_ref() != Some(own)) {
+                return self.bad("about another task");
+            }
+        } else if let Some(place) = place {
+            if let Err(why) = self.check(&result, place, told.as_deref()) {
+                return self.bad(&format!("with a task that cannot be used: {why}"));
+            }
+            if self.asks {
+                self.note(&result);
+            }
         }
-        if self.asks {
-            self.note(&result);
-        }
-        let paths: SmallVec<[&[&str]; 2]> = place.into_iter().chain([TIED]).collect();
+        let own = place.filter(|place| *place != TIED);
+        let paths: SmallVec<[&[&str]; 2]> = own.into_iter().chain([TIED]).collect();
         Outcome::Complete(self.named.publish(&result, &paths, told.as_deref()).unwrap_or(result))
+    }
+
+    /// Whether its caller can use the task that the answer to a call gives; else what is wrong with it.
+    fn check(&self, result: &Object, place: &[&str], own: Option<&str>) -> Result<(), String> {
+        let Some(own) = own else { return Err("its `taskId` is no text".into()) };
+        if !self.named.fits(own) {
+            return Err(format!("its `taskId` is too long ({} bytes)", own.len()));
+        }
+        let task = match place {
+            ["task", ..] => result.find("task").and_then(|raw| Object::parse(result.raw().slice_ref(raw)).ok()),
+            _ => Some(result.clone()),
+        };
+        let status = task.as_ref().and_then(TaskStatus::of);
+        status.map(drop).ok_or_else(|| "its `status` is none that the protocol has".into())
+    }
+
+    /// The answer breaks the protocol: its caller is told how, and so is whoever looks after the upstream.
+    fn bad(&self, how: &str) -> Outcome {
+        let owner = &self.named.catalog.members[self.named.member].owner;
+        let (upstream, method) = (owner.name(), self.method.as_str());
+        owner.misbehaved(&format!("`{method}` was answered {how}"));
+        let why = format!("upstream `{upstream}` answered `{method}` {how}");
+        Refusal::of_upstream(Reason::BadAnswer, upstream, why).into()
     }
 
     /// Where this is the answer that gives a task in the handshake's form, its caller is told how that stands, and may list it.
@@ -225,6 +256,11 @@ impl Wrapped {
 /// Whether a stateless upstream gives a task, and not the result; programs are known that put empty content beside it.
 fn is_task(result: &Object) -> bool {
     result.text(Key::ResultType).as_deref() == Some("task")
+}
+
+/// Whether an answer in the handshake's form gives a task; an upstream may have ignored that one was asked for.
+fn gives_task(result: &Object) -> bool {
+    result.find("task").is_some_and(|task| task != b"null")
 }
 
 /// How a task of a member stands, as a listener is told it; nothing where it is none that was `listened` to.

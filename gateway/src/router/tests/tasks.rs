@@ -7,10 +7,16 @@ use crate::upstream::notice::{Audience, Notice};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-const EXTENSION: &str = r#"{"extensions":{"io.modelcontextprotocol/tasks":{}}}"#;
+pub(super) const EXTENSION: &str = r#"{"extensions":{"io.modelcontextprotocol/tasks":{}}}"#;
 
 /// A call of a client with these capabilities.
-fn of(principal: &str, revision: Revision, capabilities: &'static str, method: Method, params: &str) -> Call {
+pub(super) fn of(
+    principal: &str,
+    revision: Revision,
+    capabilities: &'static str,
+    method: Method,
+    params: &str,
+) -> Call {
     let plain = call(method, params);
     let caller = Caller {
         principal: Principal::named(principal),
@@ -44,7 +50,7 @@ fn tasked(name: &str, revision: Revision) -> Arc<Scripted> {
     upstream
 }
 
-fn id_in(result: &str) -> String {
+pub(super) fn id_in(result: &str) -> String {
     let raw = result.as_bytes();
     let id = crate::protocol::json::get(raw, "taskId")
         .or_else(|| crate::protocol::json::get(crate::protocol::json::get(raw, "task")?, "taskId"));
@@ -238,7 +244,7 @@ async fn where_nobody_says_who_they_are_a_session_lists_its_own_alone() {
 }
 
 /// A session of a principal, and what it is told.
-fn session(id: &str) -> (Arc<ClientSession>, Arc<Mutex<Vec<String>>>) {
+pub(super) fn session(id: &str) -> (Arc<ClientSession>, Arc<Mutex<Vec<String>>>) {
     let told = Arc::new(Mutex::new(Vec::new()));
     let hears = told.clone();
     let tenant = ClientSession::mute(id).telling(move |method, params| {
