@@ -4,6 +4,7 @@ use trunkline_tests::client::{Client, Request, tool};
 use trunkline_tests::frame::Frame;
 use trunkline_tests::gateway::{Config, Gateway};
 use trunkline_tests::journal::{Event, Order, What};
+use trunkline_tests::log;
 use trunkline_tests::revision::Revision;
 use trunkline_tests::script::Script;
 use trunkline_tests::upstream::{Upstream, Way};
@@ -216,4 +217,16 @@ async fn a_level_that_does_not_exist_is_refused() {
     let answer = client.request(Request::new("logging/setLevel", "{\"level\":\"loud\"}")).await;
     assert_eq!(answer.code(), -32602);
     assert!(!upstream.seen().await.iter().any(|event| format!("{event:?}").contains("loud")), "it goes no further");
+}
+
+#[tokio::test]
+async fn what_no_client_hears_is_a_line_of_the_log_that_has_each_name_once() {
+    let (upstream, gateway) = stage(Way::Stdio, LEGACY).await;
+    let _deaf = join(&gateway, LEGACY).await;
+    says(&upstream, "critical", "for nobody").await;
+    let line = gateway.says(&["upstream log message", "for nobody"]).await;
+    assert_eq!((log::level(&line), log::field(&line, "upstream_level")), (Some("INFO"), Some("critical")), "{line}");
+    for name in ["timestamp", "level", "upstream", "upstream_level", "data", "kept_back", "message"] {
+        assert_eq!(line.matches(&format!("\"{name}\":")).count(), 1, "{name} in {line}");
+    }
 }

@@ -306,9 +306,9 @@ impl Registry {
         let listeners = self.those(hears);
         if listeners.is_empty() {
             if let Some(kept_back) = self.quota.take(upstream) {
-                let (level, data) = (level.as_str(), params.find("data").unwrap_or_default());
+                let (upstream_level, data) = (level.as_str(), params.find("data").unwrap_or_default());
                 let data = &*String::from_utf8_lossy(data);
-                tracing::info!(target: metrics::UPSTREAM_LOG, upstream = &**upstream, level, data, kept_back, "upstream log message");
+                tracing::info!(target: metrics::UPSTREAM_LOG, upstream = &**upstream, upstream_level, data, kept_back, "upstream log message");
             }
             return;
         }
