@@ -221,7 +221,7 @@ impl Wrapped {
 
     /// Whether its caller can use the task that the answer to a call gives; else what is wrong with it.
     fn check(&self, result: &Object, place: &[&str], own: Option<&str>) -> Result<(), String> {
-        let Some(own) = own else { return Err("its `taskId` is no text".into()) };
+        let Some(own) = own else { return Err("its `taskId` is missing or no text".into()) };
         if !self.named.fits(own) {
             return Err(format!("its `taskId` is too long ({} bytes)", own.len()));
         }

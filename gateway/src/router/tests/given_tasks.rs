@@ -19,8 +19,8 @@ const MAKE: &str = r#"{"name":"a__t","task":{}}"#;
 async fn a_task_without_a_sound_id_or_a_known_status_is_a_bad_answer() {
     let long = format!(r#""taskId":"{}","status":"working""#, "x".repeat(50_000));
     for (task, why) in [
-        (r#""taskId":5,"status":"working""#, "its `taskId` is no text"),
-        (r#""status":"working""#, "its `taskId` is no text"),
+        (r#""taskId":5,"status":"working""#, "its `taskId` is missing or no text"),
+        (r#""status":"working""#, "its `taskId` is missing or no text"),
         (&long, "its `taskId` is too long (50000 bytes)"),
         (r#""taskId":"own","status":"exploded""#, "its `status` is none that the protocol has"),
         (r#""taskId":"own""#, "its `status` is none that the protocol has"),

@@ -16,6 +16,8 @@ use tokio::time::Instant;
 
 /// So many tasks are remembered; where there are more, the last ones keep nothing awake.
 const TASKS_MAX: usize = 1024;
+/// Tasks with longer ids are not told apart.
+const ID_BYTES_MAX: usize = 1024;
 /// While calls are in flight, so often in that time it is looked whether they still are.
 const LOOKS: u32 = 8;
 /// A task that does not say how long it is kept is waited for so long, and none longer than the second.
@@ -181,7 +183,8 @@ impl Demand {
             let said = task.find("ttl").or_else(|| task.find("ttlMs"));
             let said = said.and_then(|raw| std::str::from_utf8(raw).ok()?.parse().ok()).map(Duration::from_millis);
             let until = Instant::now() + said.unwrap_or(TASK_KEPT).min(TASK_KEPT_MAX);
-            if inner.tasks.len() < TASKS_MAX || inner.tasks.contains_key(id) {
+            let has_room = id.len() <= ID_BYTES_MAX && inner.tasks.len() < TASKS_MAX;
+            if has_room || inner.tasks.contains_key(id) {
                 inner.tasks.insert(id.into(), until);
             } else {
                 inner.beyond = inner.beyond.max(Some(until));
@@ -285,6 +288,16 @@ mod tests {
         (0..=TASKS_MAX).for_each(|id| told(id, "working"));
         (0..TASKS_MAX).for_each(|id| told(id, "completed"));
         assert!(demand.is_held(), "one still runs");
+        tokio::time::advance(Duration::from_secs(5)).await;
+        assert!(!demand.is_held());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn it_is_kept_by_tasks_with_ids_that_are_too_long_to_be_remembered() {
+        let demand = Demand::new(Some(LIMIT));
+        let task = format!(r#"{{"taskId":"{}","status":"working","ttl":5000}}"#, "x".repeat(ID_BYTES_MAX));
+        demand.task(&Object::parse(task.into()).unwrap());
+        assert!(demand.lock().tasks.is_empty() && demand.is_held());
         tokio::time::advance(Duration::from_secs(5)).await;
         assert!(!demand.is_held());
     }

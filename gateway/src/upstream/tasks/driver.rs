@@ -239,10 +239,17 @@ impl TaskDriver {
         }
     }
 
+    fn is_of_another(&self, answer: &Object) -> bool {
+        self.task.as_ref().is_some_and(|named| form::is_of_another(answer, named))
+    }
+
     /// The reply that is read now has ended.
     fn ended(&mut self, outcome: Outcome) -> Option<Poll<Step>> {
         match (&self.stage, outcome) {
             (Stage::Making(_), Outcome::Complete(result)) => self.made(result),
+            (Stage::Looking(_) | Stage::Fetching(_), Outcome::Complete(answer)) if self.is_of_another(&answer) => {
+                Some(self.odd("what was said of its task is about another one"))
+            }
             (Stage::Looking(_), Outcome::Complete(task)) => self.look(&task),
             (Stage::Telling(_), Outcome::Complete(_)) => {
                 self.rest();

@@ -35,6 +35,14 @@ pub(crate) fn made(result: &Object, revision: Revision) -> Option<Result<(Object
     Some(named.map(|named| (task, named)).ok_or("its task has no id"))
 }
 
+/// Whether an answer about a task, which these parameters name, says that it is about another one.
+pub(crate) fn is_of_another(answer: &Object, named: &Object) -> bool {
+    let related = || json::get(json::get(answer.get(Key::Meta)?, RELATED)?, "taskId");
+    let own = named.find("taskId").and_then(json::unquote);
+    let mut said = [answer.find("taskId"), related()].into_iter().flatten().filter_map(json::unquote);
+    said.any(|id| own.as_ref() != Some(&id))
+}
+
 /// How long a task is left alone.
 pub(crate) fn pause(task: Option<&Object>) -> Duration {
     let said = task.and_then(|task| task.find("pollInterval").or_else(|| task.find("pollIntervalMs")));
@@ -121,6 +129,21 @@ mod tests {
             ("{}", own, r#"{"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"own"}}}"#),
         ] {
             assert_eq!(tied(Object::parse(given.into()).unwrap(), task).raw(), expected);
+        }
+    }
+
+    #[test]
+    fn an_answer_about_another_task_is_known_by_either_name() {
+        let named = Object::parse(r#"{"taskId":"own"}"#.into()).unwrap();
+        for (answer, expected) in [
+            ("{}", false),
+            (r#"{"taskId":"own"}"#, false),
+            (r#"{"taskId":"\u006fwn"}"#, false),
+            (r#"{"taskId":"other"}"#, true),
+            (r#"{"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"own"}}}"#, false),
+            (r#"{"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"other"}}}"#, true),
+        ] {
+            assert_eq!(is_of_another(&Object::parse(answer.into()).unwrap(), &named), expected, "{answer}");
         }
     }
 

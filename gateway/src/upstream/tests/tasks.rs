@@ -69,6 +69,34 @@ async fn a_plain_call_of_a_tool_that_is_a_task_is_driven_to_its_end() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_plain_call_has_nothing_of_another_task() {
+    for is_over in [false, true] {
+        let mut rig = rig(None);
+        let mut reply = ask(&rig, Revision::V2025_06_18, r#"{"name":"slow"}"#);
+        let id = while_reading(&mut reply, next(&mut rig.far, Method::ToolsCall, "task", "{}")).await;
+        rig.far.result(&id, &format!("{{\"task\":{WORKING}}}")).await;
+        let id = while_reading(&mut reply, next(&mut rig.far, Method::TasksGet, "taskId", "\"t-1\"")).await;
+        let ended = WORKING.replace("working", "completed");
+        if is_over {
+            rig.far.result(&id, &ended).await;
+            let id = while_reading(&mut reply, next(&mut rig.far, Method::TasksResult, "taskId", "\"t-1\"")).await;
+            let meta = r#""_meta":{"io.modelcontextprotocol/related-task":{"taskId":"t-2"}}"#;
+            rig.far.result(&id, &format!(r#"{{"content":[],{meta}}}"#)).await;
+        } else {
+            rig.far.result(&id, &ended.replace("t-1", "t-2")).await;
+        }
+        let ended = tokio::time::timeout(Duration::from_secs(60), outcome(&mut reply)).await;
+        match ended.expect("the call ends") {
+            Outcome::Error(Failure::Refused(refusal)) => {
+                assert_eq!(refusal.reason, Reason::BadAnswer);
+                assert!(refusal.message.contains("about another one"), "{}", refusal.message);
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_task_is_withdrawn_with_its_call() {
     let mut rig = rig(None);
     let mut reply = ask(&rig, Revision::V2025_06_18, r#"{"name":"slow"}"#);
