@@ -47,7 +47,7 @@ impl ConnectionEpoch {
 
     /// What ends with this life.
     pub(super) fn over(&self) -> CancellationToken {
-        self.lock().over.clone()
+        self.now().1
     }
 
     /// Which life it is now, and what ends with it.
