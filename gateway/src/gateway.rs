@@ -3,52 +3,58 @@
 mod shutdown_signals;
 mod timer_keep_alive;
 
+pub use reload::Read;
 pub use shutdown_signals::ShutdownSignals;
+pub use upstreams::Changes;
 
 mod admin;
 mod ceiling;
 mod doorbell;
+mod file_watch;
 mod one_client;
+mod reload;
+mod terms;
+mod upstreams;
 
 pub use crate::upstream::process::{ChildLimits, become_program, guard};
 
 use crate::admin::control;
-use crate::call::Handler;
+use crate::call::{Handle, Handler};
 use crate::config::Config;
-use crate::downstream::listen::{Arrival, listener};
-use crate::downstream::parking::key;
+use crate::downstream::listen::{Arrival, Leaving, listener};
 use crate::downstream::{Connections, GuardLayer, McpService, stdio};
 use crate::health::StatusBoard;
 use crate::memory::budget::Budget;
 use crate::memory::{Refusals, keep_purging};
+use crate::metrics::edges::Face;
 use crate::policy::authenticate::AuthenticateLayer;
 use crate::protocol::capabilities::beyond::Declared;
 use crate::router::config::Unknown;
-use crate::router::{Listeners, Owner, Router, Secret, Terms};
+use crate::router::{Listeners, Router};
+use crate::runtime::watched::{Counted, Watched};
 use crate::runtime::{Tasks, handles};
+use crate::telemetry::calls::Calls;
 use crate::telemetry::metrics::Metrics;
 use crate::telemetry::observe::Observe;
 use crate::telemetry::{logging, metrics};
 use crate::upstream;
-use crate::upstream::config::{Sharing, Transport};
+use crate::upstream::config::Sharing;
 use crate::upstream::inventory::InventoryCache;
-use crate::upstream::{StartLimit, Upstream};
 use admin::Admin;
 use doorbell::Doorbell;
 use one_client::OneClient;
+use reload::Reloader;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use timer_keep_alive::TimerKeepAlive;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tower::Layer;
+use upstreams::Upstreams;
 
-/// How long first lists wait where the configuration does not say: a host asks once and remembers, so it waits longer.
-const FIRST_LIST_WAIT_SERVE: Duration = Duration::from_secs(2);
-const FIRST_LIST_WAIT_STDIO: Duration = Duration::from_secs(8);
 /// After the grace time, so long the faces have to write what is left.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
@@ -77,7 +83,7 @@ pub enum Error {
     },
     /// Anybody could call.
     #[error(
-        "{0} can be reached by others and no token is asked for: add [[auth.tokens]], or say --allow-unauthenticated"
+        "{0} can be reached from other machines and no tokens are configured: add [[auth.tokens]], or pass --allow-unauthenticated"
     )]
     Open(SocketAddr),
 }
@@ -108,11 +114,20 @@ pub struct Gateway {
     board: StatusBoard,
     /// Clients that found no room.
     refusals: Refusals,
-    upstreams: Vec<Upstream>,
+    upstreams: Arc<Upstreams>,
+    /// Takes another configuration, where it is said how that is read.
+    reloader: Option<Arc<Reloader>>,
     handler: Handler,
+    /// The calls under way and the last ones.
+    calls: Calls,
+    router: Arc<Router>,
+    /// The face of clients over HTTP, once it is there.
+    face: Arc<OnceLock<McpService>>,
     listeners: Listeners,
     metrics: Metrics,
     levels: Levels,
+    /// Set when the gateway is told to end.
+    leaving: Leaving,
     /// What the one client on stdin has declared.
     said: watch::Sender<Option<Declared>>,
 }
@@ -134,34 +149,57 @@ impl Gateway {
         let (board, listeners, levels) =
             (StatusBoard::new(budget.clone()), Listeners::new(budget, refusals.clone()), Levels::default());
         keep_purging(board.budget(), &levels.ground);
-        let metrics = metrics::install();
+        let (metrics, calls) = (metrics::install(), Calls::default());
         let said = watch::Sender::new(None);
-        let upstreams: Vec<_> = config
-            .upstreams
-            .iter()
-            .map(|one| {
-                let handle = board.add(&one.name, one.transport.word());
-                match mode {
-                    Mode::Serve => Upstream::new(one.clone(), handle, listeners.notices()),
-                    // One session and one principal: what there is, is theirs already.
-                    Mode::Stdio => {
-                        let one = upstream::config::Config { sharing: Sharing::Shared, principals: 1, ..one.clone() };
-                        Upstream::of_one_client(one, handle, listeners.notices(), said.subscribe())
-                    }
-                }
-            })
-            .collect();
-        if let Some(store) = InventoryCache::at(&config.cache) {
-            // Before anybody can ask: the first answer has what was offered last.
-            upstreams.iter().for_each(|upstream| upstream.kept_in(&store));
-        }
-        let owners = upstreams.iter().map(|upstream| Arc::new(upstream.clone()) as Arc<dyn Owner>).collect();
-        let router = Router::start(owners, terms(&config, mode), listeners.clone(), &levels.router);
-        let handler = match (chain(router, &levels.router), mode) {
+        let upstreams = Upstreams::new(
+            upstreams::Terms {
+                is_of_one_client: mode == Mode::Stdio,
+                board: board.clone(),
+                listeners: listeners.clone(),
+                said: said.clone(),
+                store: InventoryCache::at(&config.cache),
+                tasks: levels.upstreams.clone(),
+            },
+            &config.upstreams,
+        );
+        let router = Router::start(
+            upstreams.owners(),
+            terms::of(&config, mode == Mode::Stdio),
+            listeners.clone(),
+            &levels.router,
+        );
+        let router = Arc::new(router);
+        upstreams.led_to_by(&router);
+        let observe = Observe::new(config.metrics, calls.clone());
+        let handler = match (chain(router.clone(), observe, &levels.router), mode) {
             (handler, Mode::Serve) => handler,
             (handler, Mode::Stdio) => OneClient::around(handler, &upstreams),
         };
-        Self { handler, config, mode, board, refusals, upstreams, listeners, metrics, levels, said }
+        let (reloader, leaving, face) = (None, Leaving::default(), Arc::default());
+        Self {
+            handler,
+            calls,
+            router,
+            face,
+            config,
+            mode,
+            board,
+            refusals,
+            upstreams,
+            reloader,
+            listeners,
+            metrics,
+            levels,
+            leaving,
+            said,
+        }
+    }
+
+    /// The configuration is read anew by this on a signal, an order, or when its files change.
+    #[must_use]
+    pub fn reloaded_by(mut self, read: Read) -> Self {
+        self.reloader = Some(Reloader::new(read, self.config.clone(), self.upstreams.clone(), self.leaving.clone()));
+        self
     }
 
     /// What every upstream is doing.
@@ -174,7 +212,7 @@ impl Gateway {
     pub fn own_processes(&self) {
         handles::raise();
         if let Err(error) = upstream::process::spawner::own_processes(&self.levels.ground) {
-            tracing::warn!(%error, "cannot adopt orphaned processes: some may outlive their upstreams");
+            tracing::warn!(%error, "cannot adopt orphaned processes; some may outlive their upstreams");
         }
     }
 
@@ -199,10 +237,14 @@ impl Gateway {
         // From the outside in: who may be asked for and whose pages may ask, who calls, then frames.
         let room = (self.board.budget(), &self.refusals);
         let face = McpService::new(self.handler.clone(), server.clone(), self.levels.face(), room);
+        let _is_first = self.face.set(face.clone());
         let authenticate = AuthenticateLayer::new(&self.config.auth);
-        let service = move |arrival: &Arrival| guard.layer(authenticate.layer(face.on(arrival)));
+        if let Some(reloader) = &self.reloader {
+            reloader.guards(reload::Doors { authenticate: authenticate.clone(), face: face.clone() });
+        }
+        let service = move |arrival: &Arrival| guard.layer(authenticate.layer(face.on(arrival)).of(arrival.peer()));
         let (bounds, (level, cut)) = (self.bounds(), self.levels.face());
-        let patience = listener::Patience::new(server, cut);
+        let patience = listener::Patience::new(server, self.leaving.clone(), cut);
         self.levels.faces.spawn(listener::serve(clients, service, patience, bounds, level));
         self.wake();
         Ok(Addresses { clients: clients_at, admin: admin_at })
@@ -213,15 +255,17 @@ impl Gateway {
             Mode::Serve => control::Mode::Serve,
             Mode::Stdio => control::Mode::Stdio,
         };
-        let (faces, ground) = (&self.levels.faces, &self.levels.ground);
+        let (leaving, ground) = (&self.leaving, &self.levels.ground);
         let (board, refusals) = (&self.board, &self.refusals);
-        Admin { config: &self.config, board, refusals, metrics: &self.metrics, faces, ground, mode }
+        let (config, metrics, reloader) = (&self.config, &self.metrics, self.reloader.as_ref());
+        let (calls, router, face) = (&self.calls, &self.router, &self.face);
+        Admin { config, board, refusals, metrics, leaving, ground, mode, reloader, calls, router, face }
     }
 
     /// The connections of clients: fewer than there are files, so that upstreams, children and probes always find some, and fewer than
     /// half of the memory allows. Shares are reckoned of this number, so that one client never takes all of either.
     fn bounds(&self) -> listener::Bounds {
-        let is_child = |one: &&upstream::config::Config| matches!(one.transport, Transport::Stdio { .. });
+        let is_child = |one: &&upstream::config::Config| one.transport.child().is_some();
         let instances = self.config.upstreams.iter().filter(is_child).map(|one| match one.sharing {
             Sharing::Shared => 1,
             _ => 1 + one.max_instances,
@@ -231,7 +275,7 @@ impl Gateway {
         let most = handles::for_clients(handles::limit(), children).min(listener::connections_within(budget));
         let asks_credential = !self.config.auth.tokens.is_empty();
         let room = Connections::new(most, asks_credential, self.config.server.trusted_proxies.clone());
-        listener::Bounds { room, budget: budget.clone(), refusals: self.refusals.clone() }
+        listener::Bounds { room, budget: budget.clone(), refusals: self.refusals.clone(), face: Face::new("http") }
     }
 
     /// Serves the one client on a pair of pipes, to the end of either or until [`Self::drain`], which needs this to go on
@@ -243,14 +287,23 @@ impl Gateway {
     {
         // The drain waits for it.
         let _held = self.levels.faces.hold();
-        let (stdin, mut bell) = Doorbell::new(stdin, self.said.clone(), self.config.extensions == Unknown::Pass);
+        let upstreams = self.upstreams.clone();
+        let ears = doorbell::Ears {
+            said: self.said.clone(),
+            passes: self.config.extensions == Unknown::Pass,
+            recall: Box::new(move |era, declared| upstreams.recall(era, declared)),
+        };
+        let (stdin, mut bell) = Doorbell::new(stdin, ears);
         let level = self.levels.faces.clone();
         let room = (self.board.budget(), &self.refusals);
+        let counted = || Counted(Face::new("stdio").bytes().clone());
+        let (stdin, stdout) = (Watched::new(stdin, counted()), Watched::new(stdout, counted()));
         let serve = stdio::serve(self.handler.clone(), &self.config.server, (stdin, stdout, gone), level, room);
         let wake = async {
-            if bell.rings().await {
+            if let Some(era) = bell.rings().await {
                 // Not before: a host that only looks which era we speak is gone again at once.
                 self.admin().control();
+                self.upstreams.open_in(era);
                 self.wake();
             }
             std::future::pending().await
@@ -262,19 +315,30 @@ impl Gateway {
     }
 
     fn wake(&self) {
-        let starts = StartLimit::of_this_machine();
-        for upstream in &self.upstreams {
-            upstream.share_starts(&starts);
-            upstream.keep_alive(&self.levels.upstreams);
+        self.upstreams.wake();
+        if let Some(reloader) = &self.reloader
+            && let Err(error) = reloader.follow(&self.levels.router)
+        {
+            tracing::warn!(%error, "neither SIGHUP nor a changed file is noticed");
         }
+    }
+
+    /// From now on these are the upstreams; those that are configured as before are not touched.
+    pub async fn set_upstreams(&self, configs: &[upstream::config::Config]) -> Changes {
+        self.upstreams.set(configs, self.config.server.shutdown_grace).await
     }
 
     /// Ends everything in order: no longer ready, no longer listening, calls finished or cancelled, upstreams stopped.
     pub async fn drain(&self) {
-        let grace = self.config.server.shutdown_grace;
+        let (delay, grace) = (self.config.server.pre_stop_delay, self.config.server.shutdown_grace);
+        self.leaving.ask();
+        if self.mode == Mode::Serve && !delay.is_zero() {
+            tracing::info!(?delay, "no longer ready; requests are still taken");
+            tokio::time::sleep(delay).await;
+        }
         // The end of stdin has had its own time, and its own line.
         if !self.levels.faces.is_empty() {
-            tracing::info!(at_most = ?grace, "draining");
+            tracing::info!("shutting down: waiting up to {grace:?} for calls in progress");
         }
         self.levels.faces.end();
         self.listeners.close();
@@ -289,7 +353,7 @@ impl Gateway {
             level.ended().await;
         }
         upstream::process::spawner::leave_guard().await;
-        tracing::info!("ended");
+        tracing::info!("shutdown complete");
         logging::flush();
     }
 }
@@ -300,45 +364,24 @@ pub fn budget(config: &Config) -> Budget {
 }
 
 /// The one visible chain, from the outside in.
-fn chain(router: Router, tasks: &Tasks) -> Handler {
+fn chain(router: impl Handle, observe: Observe, tasks: &Tasks) -> Handler {
     let chain = tower::ServiceBuilder::new()
         // Outermost, so that it sees whatever becomes of a call.
-        .layer(Observe::default())
+        .layer(observe)
         // The far timers of each call wake nobody.
         .layer(TimerKeepAlive::new(tasks))
         .service(router);
     Arc::new(chain)
 }
 
-fn terms(config: &Config, mode: Mode) -> Terms {
-    let wait = match mode {
-        Mode::Serve => FIRST_LIST_WAIT_SERVE,
-        Mode::Stdio => FIRST_LIST_WAIT_STDIO,
-    };
-    Terms {
-        naming: config.naming.clone(),
-        page_size: config.catalog.page_size,
-        first_list_wait: config.catalog.first_list_wait.unwrap_or(wait),
-        instructions: config.server.instructions.clone(),
-        unknown: config.extensions,
-        secret: secret(config),
-    }
-}
-
-/// What the ids of tasks are wrapped with: the key that seals what clients carry, so that they too survive a restart.
-fn secret(config: &Config) -> Secret {
-    let (configured, folder) = (config.server.session.signing_keys.clone(), config.server.state_folder.clone());
-    Secret::found_by(move || key::find(&configured, folder.as_deref()))
-}
-
 /// What can be done about an address that cannot be listened on.
 fn hint(cause: &io::Error) -> String {
     let hint = match cause.kind() {
         io::ErrorKind::AddrInUse => {
-            "end what listens there, or choose another with --listen (for probes and metrics: --admin)"
+            "stop the process that listens there, or use another address (--listen; for probes and metrics --admin)"
         }
         io::ErrorKind::AddrNotAvailable => "this machine has no such address",
-        io::ErrorKind::PermissionDenied => "choose a port from 1024 on",
+        io::ErrorKind::PermissionDenied => "use a port from 1024 on",
         _ => return cause.to_string(),
     };
     format!("{cause}; {hint}")

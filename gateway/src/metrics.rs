@@ -3,8 +3,14 @@
 use ::metrics::{
     Counter, Gauge, Histogram, Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram,
 };
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+
+// What comes and goes at the edges: answers over HTTP, credentials, bytes, calls by principal.
+pub mod edges;
+// What is looked up when the metrics are read, so that a call costs nothing for it.
+pub mod sampled;
+// What this process and the children take of the system.
+pub mod resources;
 
 const REQUESTS: &str = "trunkline_requests_total";
 const DURATION: &str = "trunkline_request_duration_seconds";
@@ -12,12 +18,10 @@ const OVERHEAD: &str = "trunkline_overhead_seconds";
 const INFLIGHT: &str = "trunkline_inflight_requests";
 const UP: &str = "trunkline_upstream_up";
 const STATE: &str = "trunkline_upstream_state";
-const UPTIME: &str = "trunkline_upstream_uptime_seconds";
-const PID: &str = "trunkline_upstream_pid";
-const REVISION: &str = "trunkline_upstream_revision";
 const RESTARTS: &str = "trunkline_upstream_restarts_total";
 const INSTANCES: &str = "trunkline_upstream_instances";
 const QUEUED: &str = "trunkline_upstream_queued_calls";
+const BRIDGED: &str = "trunkline_bridged_calls_total";
 const BUSY: &str = "trunkline_upstream_busy_total";
 const START: &str = "trunkline_upstream_start_duration_seconds";
 const STDERR: &str = "trunkline_child_stderr_lines_total";
@@ -36,13 +40,10 @@ const UNPARKED: &str = "trunkline_parked_calls_ended_total";
 const STATES_REFUSED: &str = "trunkline_request_states_refused_total";
 const NOT_PUT: &str = "trunkline_questions_not_put_total";
 const ITEMS: &str = "trunkline_catalog_items";
-const PENDING: &str = "trunkline_pending_requests";
-const TASKS: &str = "trunkline_tasks";
-const MEMORY: &str = "trunkline_memory_bytes";
-const MEMORY_LIMIT: &str = "trunkline_memory_limit_bytes";
-const MEMORY_LOST: &str = "trunkline_memory_lost_total";
 const REFUSED: &str = "trunkline_refused_total";
 const STALLS: &str = "trunkline_worker_stalls_total";
+const RELOADS: &str = "trunkline_config_reloads_total";
+const RELOADED: &str = "trunkline_config_last_reload_successful";
 const BUILD: &str = "trunkline_build_info";
 
 /// The target of log events that are lines of a child's stderr, at level info.
@@ -53,6 +54,9 @@ pub const UPSTREAM_STATE: &str = "upstream_state";
 
 /// The target of log events that are log messages of an upstream which no client wanted.
 pub const UPSTREAM_LOG: &str = "upstream_log";
+
+/// The target of log events that are calls: one each, where that is asked for.
+pub const CALLS: &str = "calls";
 
 /// The target of log events that tell how many others about an upstream were left out.
 pub const LEFT_OUT: &str = "left_out";
@@ -75,12 +79,10 @@ pub fn describe() {
     describe_histogram!(OVERHEAD, Unit::Seconds, "Part of a request's duration that the gateway spent itself");
     describe_gauge!(INFLIGHT, "Requests in progress for an upstream, queued ones included");
     describe_gauge!(QUEUED, "Calls queued for an upstream");
+    describe_counter!(BRIDGED, "Calls sent to an upstream in another era than their client's, by both eras");
     describe_counter!(BUSY, "Calls refused because the queue was full");
     describe_gauge!(UP, "1 while the upstream is ready");
     describe_gauge!(STATE, "1 for the current state of the upstream");
-    describe_gauge!(UPTIME, Unit::Seconds, "Seconds since the upstream became available; 0 while it is not");
-    describe_gauge!(PID, "The process id of the upstream's child; 0 while there is none");
-    describe_gauge!(REVISION, "1 for the protocol revision that the upstream spoke last");
     describe_gauge!(INSTANCES, "Instances of an upstream beside the primary one");
     describe_counter!(RESTARTS, "Restarts, by reason");
     describe_histogram!(START, Unit::Seconds, "Time from the start of an upstream to its first inventory");
@@ -103,16 +105,35 @@ pub fn describe() {
     describe_counter!(STATES_REFUSED, "Retries with an unusable requestState, by reason");
     describe_counter!(NOT_PUT, "Questions of upstreams not put to a stateless client, by reason");
     describe_gauge!(ITEMS, "What an upstream offers, by kind");
-    describe_gauge!(PENDING, "Requests in flight on the pipes to an upstream, without cancelled ones");
-    describe_gauge!(TASKS, "Running tasks of the gateway");
-    describe_gauge!(MEMORY, Unit::Bytes, "Memory held for peers, in steps of 16 KiB, by kind");
-    describe_gauge!(MEMORY_LIMIT, Unit::Bytes, "Limit of the memory held for peers (`server.memory_limit`)");
-    describe_counter!(MEMORY_LOST, "Large messages dropped because the memory limit was reached, by kind");
     describe_counter!(REFUSED, "Refusals of clients, by the limit that was reached");
     describe_counter!(STALLS, "Worker stalls: one task ran for longer than a second");
-    counter!(STALLS).increment(0);
+    describe_counter!(RELOADS, "Reads of the configuration after the start, by outcome");
+    describe_gauge!(RELOADED, "1 while the configuration of the files is in force; 0 once it was refused");
     describe_gauge!(BUILD, "1, with the version as a label");
     gauge!(BUILD, "version" => env!("CARGO_PKG_VERSION")).set(1.0);
+    sampled::describe();
+    resources::describe();
+    edges::describe();
+    begin();
+}
+
+/// What makes a counter of a reason, and all its reasons.
+type Reasons = (fn(&'static str) -> Counter, &'static [&'static str]);
+
+/// Counters that no upstream owns are there from the start, at 0: an increase of what was not there is none.
+fn begin() {
+    let all: [Reasons; 6] = [
+        (evicted, &["idle", "cap", "revoked"]),
+        (dropped, &["no_stream", "overflow", "not_owned"]),
+        (unparked, &["retried", "expired", "closed", "memory"]),
+        (state_refused, &["unknown", "other_call", "expired", "lost", "used"]),
+        (not_put, &["full", "undeclared", "untranslatable", "unknown", "ending"]),
+        (refused, &["sessions", "connections", "bodies", "memory", "calls", "listens", "questions"]),
+    ];
+    for (counter, reasons) in all {
+        reasons.iter().for_each(|reason| counter(reason).increment(0));
+    }
+    [lines_lost(), unasked(), worker_stalls()].iter().for_each(|counter| counter.increment(0));
 }
 
 /// One route's handles: made once per method and owner, not per call.
@@ -164,6 +185,8 @@ pub struct Upstream {
     pub queued: Gauge,
     /// Calls that were refused because too many waited.
     pub busy: Counter,
+    /// Calls that were sent in another era than their client's: of handshake clients, and of stateless ones.
+    pub bridged: [Counter; 2],
     /// 1 while ready.
     pub up: Gauge,
     /// Instances beside the primary one.
@@ -174,23 +197,42 @@ pub struct Upstream {
     pub stderr: Counter,
     /// How long calls waited for the answers to questions.
     pub waiting: Histogram,
+    /// What comes from it and goes to it.
+    pub bytes: edges::Bytes,
 }
 
 /// The handles of an upstream.
 pub fn upstream(name: &str) -> Upstream {
     let label = || name.to_owned();
-    Upstream {
+    let made = Upstream {
         name: label(),
         inflight: gauge!(INFLIGHT, "upstream" => label()),
         queued: gauge!(QUEUED, "upstream" => label()),
         busy: counter!(BUSY, "upstream" => label()),
+        bridged: [("legacy", "modern"), ("modern", "legacy")]
+            .map(|(from, to)| counter!(BRIDGED, "from" => from, "to" => to)),
         instances: gauge!(INSTANCES, "upstream" => label()),
         up: gauge!(UP, "upstream" => label()),
         start: histogram!(START, "upstream" => label()),
         stderr: counter!(STDERR, "upstream" => label()),
         waiting: histogram!(WAITING, "upstream" => label()),
+        bytes: edges::of_upstream(name),
+    };
+    // Counters are there from the start, at 0: an increase of what was not there is none.
+    RESTART_REASONS.iter().for_each(|reason| made.restarts(reason).increment(0));
+    for kind in QUESTION_KINDS {
+        QUESTION_OUTCOMES.iter().for_each(|outcome| made.questions(kind, outcome).increment(0));
     }
+    made
 }
+
+/// Why an upstream was started again.
+const RESTART_REASONS: [&str; 5] = ["exit", "crash", "lost", "hang", "start_failed"];
+/// What an upstream can ask.
+const QUESTION_KINDS: [&str; 3] = ["elicitation", "sampling", "roots"];
+/// What becomes of a question.
+const QUESTION_OUTCOMES: [&str; 8] =
+    ["answered", "error", "no_answer", "timeout", "withdrawn", "untranslatable", "refused", "configured"];
 
 impl Upstream {
     /// Shows which of all states it is in.
@@ -200,7 +242,7 @@ impl Upstream {
         }
     }
 
-    /// Counts a start after the first: `exit`, `crash`, `lost`, `hang`, `start_failed`.
+    /// Counts a start after the first, by one of [`RESTART_REASONS`].
     pub fn restarts(&self, reason: &'static str) -> Counter {
         counter!(RESTARTS, "upstream" => self.name.clone(), "reason" => reason)
     }
@@ -216,8 +258,7 @@ impl Upstream {
         counter!(VIOLATIONS, "upstream" => self.name.clone(), "kind" => kind)
     }
 
-    /// Counts a live question by its kind (`elicitation`, `sampling`, `roots`) and what became of it: `answered`, `error`,
-    /// `no_answer`, `timeout`, `withdrawn`, `untranslatable`, `refused`, `configured`.
+    /// Counts a live question by its kind and what became of it, one of [`QUESTION_OUTCOMES`].
     pub fn questions(&self, kind: &'static str, outcome: &'static str) -> Counter {
         counter!(QUESTIONS, "upstream" => self.name.clone(), "kind" => kind, "outcome" => outcome)
     }
@@ -228,29 +269,17 @@ impl Upstream {
     }
 }
 
-/// Shows what is known of an upstream when it is asked for: how long it has been up, its child, its revision among all.
-pub fn shown(upstream: &str, uptime: f64, pid: u32, revision: Option<&str>, all: impl Iterator<Item = &'static str>) {
-    let label = || upstream.to_owned();
-    gauge!(UPTIME, "upstream" => label()).set(uptime);
-    gauge!(PID, "upstream" => label()).set(f64::from(pid));
-    // Of one that never spoke nothing is shown.
-    for other in all.filter(|_| revision.is_some()) {
-        let is_it = revision == Some(other);
-        gauge!(REVISION, "upstream" => label(), "revision" => other).set(f64::from(u8::from(is_it)));
-    }
-}
-
 /// Lines of the log that were lost, since nobody read stderr fast enough.
 pub fn lines_lost() -> Counter {
     counter!(LINES_LOST)
 }
 
-/// Open sessions of a transport: `http`, `stdio`.
+/// Open sessions of a transport: `http`, `sse`, `stdio`.
 pub fn sessions(transport: &'static str) -> Gauge {
     gauge!(SESSIONS, "transport" => transport)
 }
 
-/// Sessions that the gateway ended: `idle`, `cap`.
+/// Sessions that the gateway ended: `idle`, `cap`, `revoked`.
 pub fn evicted(reason: &'static str) -> Counter {
     counter!(EVICTED, "reason" => reason)
 }
@@ -285,9 +314,18 @@ pub fn not_put(reason: &'static str) -> Counter {
     counter!(NOT_PUT, "reason" => reason)
 }
 
-/// Requests and connections of clients that were refused for want of room: `sessions`, `connections`, `bodies`, `memory`, `calls`, `listens`.
+/// Requests and connections of clients that were refused for want of room: `sessions`, `connections`, `bodies`, `memory`, `calls`, `listens`,
+/// `questions`.
 pub fn refused(full: &'static str) -> Counter {
     counter!(REFUSED, "full" => full)
+}
+
+/// The configuration was read anew, with this outcome: `applied`, `unchanged`, `refused`; nothing: it was read at the start.
+pub fn reloaded(outcome: Option<&'static str>) {
+    for one in ["applied", "unchanged", "refused"] {
+        counter!(RELOADS, "outcome" => one).increment(u64::from(outcome == Some(one)));
+    }
+    gauge!(RELOADED).set(f64::from(u8::from(outcome != Some("refused"))));
 }
 
 /// A worker was at one task for longer than a second.
@@ -298,42 +336,4 @@ pub fn worker_stalls() -> Counter {
 /// Answers of clients to what was never asked of them, or is no longer.
 pub fn unasked() -> Counter {
     counter!(UNASKED)
-}
-
-/// Asked how many requests wait on a pipe; `None` once the pipe is gone.
-type Waiting = Box<dyn Fn() -> Option<usize> + Send>;
-
-/// The pipes that there are, by upstream.
-static PIPES: Mutex<Vec<(String, Waiting)>> = Mutex::new(Vec::new());
-
-/// Counts what waits on a pipe: when the metrics are read, so that a request costs nothing for it.
-pub fn pending(upstream: &str, waiting: impl Fn() -> Option<usize> + Send + 'static) {
-    let mut pipes = PIPES.lock().unwrap_or_else(PoisonError::into_inner);
-    pipes.retain(|(_, waiting)| waiting().is_some());
-    pipes.push((upstream.to_owned(), Box::new(waiting)));
-}
-
-/// Shows how much of a kind is kept, and how often something of it was dropped for want of memory.
-pub fn memory(kind: &'static str, bytes: usize, lost: u64) {
-    gauge!(MEMORY, "kind" => kind).set(bytes as f64);
-    counter!(MEMORY_LOST, "kind" => kind).absolute(lost);
-}
-
-/// Shows how much may be kept together.
-pub fn memory_limit(bytes: usize) {
-    gauge!(MEMORY_LIMIT).set(bytes as f64);
-}
-
-/// Brings up to date what is counted only when it is read.
-pub fn refresh(tasks: usize) {
-    gauge!(TASKS).set(tasks as f64);
-    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
-    PIPES.lock().unwrap_or_else(PoisonError::into_inner).retain(|(upstream, waiting)| {
-        let waits = waiting();
-        *counts.entry(upstream.clone()).or_default() += waits.unwrap_or_default();
-        waits.is_some()
-    });
-    for (upstream, count) in counts {
-        gauge!(PENDING, "upstream" => upstream).set(count as f64);
-    }
 }

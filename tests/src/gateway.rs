@@ -1,6 +1,6 @@
 //! The gateway under test: configured, started, watched and stopped.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering};
@@ -65,6 +65,29 @@ impl Gateway {
         let (port, admin_port) = (free_port(), free_port());
         let scratch = Scratch::new();
         let file = written(&scratch, config, port, admin_port);
+        let (child, stderr) = Gateway::spawn(wrapper, (&scratch, &file), config);
+        let pid = child.id().expect("it has just started");
+        Gateway {
+            pid,
+            url: format!("http://127.0.0.1:{port}/mcp"),
+            admin: format!("http://127.0.0.1:{admin_port}"),
+            stderr,
+            file,
+            child: Mutex::new(child),
+            scratch,
+        }
+    }
+
+    /// Ends it, and starts it again at the same addresses, with the same files: its clients are still there.
+    pub async fn restart(&mut self, config: &Config) {
+        assert!(self.stop().await.success());
+        let (child, stderr) = Gateway::spawn(&[], (&self.scratch, &self.file), config);
+        (self.pid, self.stderr) = (child.id().expect("it has just started"), stderr);
+        self.child = Mutex::new(child);
+        assert!(self.opens().await, "somebody has taken its port");
+    }
+
+    fn spawn(wrapper: &[&str], (scratch, file): (&Scratch, &Path), config: &Config) -> (Child, Arc<Tape<String>>) {
         let program = process::beside(GATEWAY).display().to_string();
         let line: Vec<&str> = wrapper.iter().copied().chain([program.as_str()]).collect();
         let mut child = Command::new(line[0])
@@ -92,16 +115,7 @@ impl Gateway {
             }
             tape.push(STDERR_ENDED.to_owned());
         });
-        let pid = child.id().expect("it has just started");
-        Gateway {
-            pid,
-            url: format!("http://127.0.0.1:{port}/mcp"),
-            admin: format!("http://127.0.0.1:{admin_port}"),
-            stderr,
-            file,
-            child: Mutex::new(child),
-            scratch,
-        }
+        (child, stderr)
     }
 
     /// A command of a person who runs the gateway: of the same user, with the same configuration.
@@ -133,6 +147,20 @@ impl Gateway {
             assert!(said.contains("Address already in use"), "the gateway ended before it was open: {status}\n{said}");
         }
         open
+    }
+
+    /// The text of a configuration for this gateway, with its own addresses.
+    #[must_use]
+    pub fn text(&self, config: &Config) -> String {
+        let port = |url: &str| url.rsplit([':', '/']).find_map(|part| part.parse().ok()).expect("a port");
+        config.text(port(&self.url), port(&self.admin))
+    }
+
+    /// Writes another configuration to its file, in one go.
+    pub fn configure(&self, config: &Config) {
+        let beside = self.file.with_extension("new");
+        std::fs::write(&beside, self.text(config)).expect("a file can be written");
+        std::fs::rename(&beside, &self.file).expect("it can be renamed");
     }
 
     /// How a client reaches it.

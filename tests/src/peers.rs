@@ -5,11 +5,13 @@
 
 mod drive;
 pub(crate) mod install;
+mod nginx;
 mod served;
 pub mod survivors;
 mod workplace;
 
 pub use drive::{Answers, Connect, Mode, Plan, Report, Sdk};
+pub use nginx::Nginx;
 pub use served::{Served, trunkline};
 pub use survivors::{none_left, survivors};
 pub use workplace::Workplace;

@@ -71,6 +71,10 @@ pub struct HttpManner {
     pub get_stream: bool,
     /// Legacy: whether SSE answers begin with an event id and `retry`, so that a cut stream can be resumed.
     pub resumable: bool,
+    /// HTTP+SSE: the address for messages; `$ORIGIN` and `$ID` stand for those of the stream, and nothing for no address.
+    pub endpoint: String,
+    /// WebSocket: the subprotocol that it names; empty for none.
+    pub subprotocol: String,
 }
 
 /// The form of an HTTP answer.
@@ -84,7 +88,9 @@ pub enum Answers {
 
 impl Default for HttpManner {
     fn default() -> HttpManner {
-        HttpManner { answers: Answers::Auto, sessions: true, get_stream: true, resumable: false }
+        let endpoint = "/message?session=$ID".to_owned();
+        let subprotocol = "mcp".to_owned();
+        HttpManner { answers: Answers::Auto, sessions: true, get_stream: true, resumable: false, endpoint, subprotocol }
     }
 }
 

@@ -20,7 +20,9 @@ pub mod http;
 mod hub;
 mod legacy;
 mod modern;
+mod socket;
 mod stream;
+mod two_endpoints;
 
 use hub::Hub;
 
@@ -31,6 +33,10 @@ pub enum Way {
     Stdio,
     /// By Streamable HTTP on loopback.
     Http,
+    /// By HTTP+SSE on loopback.
+    Sse,
+    /// By WebSocket on loopback.
+    WebSocket,
 }
 
 /// How long an order may take to be obeyed on a crowded machine.
@@ -47,7 +53,7 @@ pub struct Upstream {
 
 enum Place {
     Child { file: PathBuf, hub: Hub, _scratch: Scratch },
-    Loopback { address: SocketAddr, host: Arc<http::Host>, stop: CancellationToken },
+    Loopback { way: Way, address: SocketAddr, host: Arc<http::Host>, stop: CancellationToken },
 }
 
 impl Upstream {
@@ -55,7 +61,7 @@ impl Upstream {
     pub async fn start(way: Way, script: Script) -> Upstream {
         match way {
             Way::Stdio => Upstream::stdio(script).await,
-            Way::Http => Upstream::http(script).await,
+            way => Upstream::loopback(way, script).await,
         }
     }
 
@@ -73,13 +79,18 @@ impl Upstream {
 
     /// Starts an upstream that is reached by Streamable HTTP.
     pub async fn http(script: Script) -> Upstream {
+        Upstream::loopback(Way::Http, script).await
+    }
+
+    /// Starts an upstream on loopback.
+    async fn loopback(way: Way, script: Script) -> Upstream {
         let events = Arc::new(Tape::default());
         let name = script.name.clone();
         let host = http::Host::new(Engine::new(script, Journal::Here(events.clone())));
         let stop = CancellationToken::new();
         let address = http::open(host.clone(), stop.clone()).await;
         events.push(Event { instance: 0, at: crate::journal::now(), what: What::Started { pid: std::process::id() } });
-        Upstream { name, events, place: Place::Loopback { address, host, stop } }
+        Upstream { name, events, place: Place::Loopback { way, address, host, stop } }
     }
 
     /// The program to start for a stdio upstream.
@@ -95,6 +106,8 @@ impl Upstream {
     #[must_use]
     pub fn url(&self) -> String {
         match &self.place {
+            Place::Loopback { way: Way::Sse, address, .. } => format!("http://{address}/sse"),
+            Place::Loopback { way: Way::WebSocket, address, .. } => format!("ws://{address}/ws"),
             Place::Loopback { address, .. } => format!("http://{address}/mcp"),
             Place::Child { .. } => panic!("{} is reached by stdio", self.name),
         }
@@ -127,7 +140,7 @@ impl Upstream {
     pub fn way(&self) -> Way {
         match &self.place {
             Place::Child { .. } => Way::Stdio,
-            Place::Loopback { .. } => Way::Http,
+            Place::Loopback { way, .. } => *way,
         }
     }
 

@@ -1,5 +1,6 @@
 //! Loads that want the machine for themselves, one after the other.
 
+mod leaving;
 mod many_starts;
 mod memory;
 mod parked_load;

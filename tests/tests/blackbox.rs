@@ -1,5 +1,6 @@
 //! The gateway between scripted clients and scripted upstreams: one program, since each costs a minute of building.
 
+mod api;
 mod apps;
 mod broken_ones;
 mod budgets;
@@ -14,6 +15,7 @@ mod control;
 mod correlation;
 mod dialects;
 mod environment;
+mod eras;
 mod face_guards;
 mod face_legacy;
 mod face_modern;
@@ -39,11 +41,14 @@ mod odd_clients;
 mod parked;
 mod probing;
 mod progress;
+mod reload;
+mod revived;
 mod rounds;
 mod shapes;
 mod shares;
 mod sharing;
 mod shutdown;
+mod sse_upstreams;
 mod starting;
 mod startup;
 mod stored;
@@ -52,3 +57,4 @@ mod surroundings;
 mod tasks;
 mod telemetry;
 mod trees;
+mod websocket_upstreams;

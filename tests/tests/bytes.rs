@@ -42,7 +42,7 @@ async fn client_over(way: Way, revision: Revision, upstream: &Upstream) -> (Clie
             let gateway = Gateway::serve(&config).await;
             (Client::connect(&gateway.reach(), revision).await, Box::new(gateway))
         }
-        Way::Stdio => {
+        _ => {
             let gateway = StdioGateway::prepare(&config);
             (Client::connect(&gateway.reach(), revision).await, Box::new(gateway))
         }
@@ -71,7 +71,7 @@ async fn directly() {
         let upstream = Upstream::start(way, Script::new("up", revision)).await;
         let reach = match way {
             Way::Stdio => Reach::Child(upstream.program()),
-            Way::Http => Reach::Url(upstream.url()),
+            _ => Reach::Url(upstream.url()),
         };
         let client = Client::connect(&reach, revision).await;
         for arguments in objects() {

@@ -34,7 +34,7 @@ async fn its_own_endpoint_is_no_upstream() {
     let up = up().await;
     let config = Config::new().upstream(&up).section("[upstreams.me]\nurl = \"http://127.0.0.1:$PORT/mcp\"");
     let gateway = Gateway::serve(&config).await;
-    gateway.says(&["me", "508", "upstream of its own"]).await;
+    gateway.says(&["me", "508", "is its own upstream"]).await;
     let tools = tools(&gateway).await;
     assert!(tools.iter().all(|tool| !tool.starts_with("me__")), "{tools:?}");
 }
@@ -45,7 +45,7 @@ async fn a_child_with_its_own_configuration_is_no_upstream() {
     let program = beside(GATEWAY).display().to_string();
     let me = format!("[upstreams.me]\ncommand = \"{program}\"\nargs = [\"stdio\", \"--config\", \"$FILE\"]");
     let gateway = Gateway::serve(&Config::new().upstream(&up).section(&me)).await;
-    gateway.says(&["me", "has started this one as its upstream"]).await;
+    gateway.says(&["me", "was started as an upstream of a gateway"]).await;
     let tools = tools(&gateway).await;
     assert!(tools.iter().all(|tool| !tool.starts_with("me__")), "{tools:?}");
     let begun = up.started(0).await;
@@ -130,8 +130,8 @@ async fn two_gateways_are_not_each_others_upstream() {
     door.open(&above);
     // Both may find it out, whoever's request comes first.
     tokio::select! {
-        _ = below.says(&["back", "508", "upstream of its own"]) => {}
-        _ = above.says(&["below", "508", "upstream of its own"]) => {}
+        _ = below.says(&["back", "508", "is its own upstream"]) => {}
+        _ = above.says(&["below", "508", "is its own upstream"]) => {}
     }
     let tools = client.tools().await;
     assert!(tools.iter().all(|tool| !tool.contains("back__")), "{tools:?}");
@@ -149,8 +149,8 @@ async fn two_that_meet_at_once_both_find_it_out_and_once_one_is_mended_the_other
     let client = Client::connect(&above.reach(), REVISION).await;
     client.tools_until("what is below is seen", |tools| tools.contains(&"below__up__echo".into())).await;
     door.open(&above);
-    below.says(&["back", "508", "upstream of its own"]).await;
-    above.says(&["below", "508", "upstream of its own"]).await;
+    below.says(&["back", "508", "is its own upstream"]).await;
+    above.says(&["below", "508", "is its own upstream"]).await;
     assert_eq!(client.call("up__echo", "{\"a\":1}").await.text(), "{\"a\":1}", "what leads nowhere back goes on");
     let what_to_do = |text: &str| text.contains("restart that gateway");
     below.look_until("/readyz?verbose", "it says what to do", what_to_do).await;

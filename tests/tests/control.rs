@@ -5,8 +5,9 @@ use std::path::Path;
 use std::process::Output;
 
 use tokio::process::Command;
-use trunkline_tests::client::{Client, http};
+use trunkline_tests::client::{Client, http, tool};
 use trunkline_tests::gateway::{ADMIN_TOKEN, Config, Gateway, StdioGateway};
+use trunkline_tests::journal::Order;
 use trunkline_tests::process;
 use trunkline_tests::revision::Revision;
 use trunkline_tests::scratch::Scratch;
@@ -88,7 +89,7 @@ async fn each_of_several_gateways_is_found_by_its_configuration_or_its_process()
         assert!(is_done && said.contains(own) && !said.contains(not_own), "{said}");
     }
     let (is_done, said) = run(bare(shared.path(), &["stop", "one"])).await;
-    assert!(!is_done && said.contains("say which with --pid or --config"), "{said}");
+    assert!(!is_done && said.contains("choose one with --pid or --config"), "{said}");
     let (is_done, said) = run(bare(shared.path(), &["ls", "--config", "/no/such/file.toml"])).await;
     assert!(!is_done && said.contains("is `trunkline serve` running?"), "{said}");
     let modes = std::fs::metadata(shared.path().join("trunkline")).expect("it is there").permissions().mode() & 0o777;
@@ -151,7 +152,7 @@ async fn loopback_is_no_credential() {
     let (is_done, said) = run(with(ADMIN_TOKEN)).await;
     assert!(is_done && said.contains("name        up"), "{said}");
     let (is_done, said) = run(with("0123456789abcdef")).await;
-    assert!(!is_done && said.contains("the token of `[admin] token` is missing, or another one"), "{said}");
+    assert!(!is_done && said.contains("this page requires `Authorization: Bearer <token>`"), "{said}");
 }
 
 #[tokio::test]
@@ -175,5 +176,40 @@ async fn what_a_terminal_hides_is_written_out_wherever_it_is_shown() {
         let hidden = |c: char| c != '\n' && (c.is_control() || matches!(c, '\u{202e}' | '\u{200b}'));
         assert!(!text.contains(hidden), "{what}: {}", text.escape_unicode());
         assert!(text.contains("202e"), "{what}: {text}");
+    }
+}
+
+#[tokio::test]
+async fn a_restart_says_what_it_waits_for_and_cuts_it_when_told_to() {
+    let (up, config) = up("up").await;
+    let gateway = Gateway::serve(&config).await;
+    let client = Client::connect(&gateway.reach(), LEGACY).await;
+    client.tools_until("its tools are there", |tools| tools.contains(&"up__wait".into())).await;
+    for is_cut in [false, true] {
+        let gate = if is_cut { "second" } else { "first" };
+        let call = client.start(tool("up__wait", &format!("{{\"gate\":\"{gate}\"}}"))).await;
+        up.waiting_at(gate).await;
+        let arguments: &[&str] = if is_cut { &["restart", "up", "--now"] } else { &["restart", "up"] };
+        let restarting = run(gateway.command(arguments));
+        let ending = async {
+            if !is_cut {
+                gateway
+                    .look_until("/readyz?verbose", "it waits", |page| page.contains("1 running calls have 5 s"))
+                    .await;
+                up.order(Order::Open(gate.into())).await;
+            }
+            call.answer().await
+        };
+        let ((is_done, said), answer) = tokio::join!(restarting, ending);
+        assert!(is_done && said.contains("up is ready (6 tools)"), "{said}");
+        assert_eq!(
+            said.contains("up has 1 call in flight: waiting for up to 5 s (--now cuts them)"),
+            !is_cut,
+            "{said}"
+        );
+        match is_cut {
+            false => assert_eq!(answer.text(), "released"),
+            true => assert!(answer.message().contains("restarted on request"), "{answer:?}"),
+        }
     }
 }

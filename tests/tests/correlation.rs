@@ -1,4 +1,5 @@
-//! Sixty-four calls at a time, all with the same id, over one shared upstream: none crossed, lost or doubled.
+//! Sixty-four calls at a time over one shared upstream, all with the same id where each has a connection of its own: none crossed, lost or
+//! doubled.
 //!
 //! The four tests make 10^5 calls together. Every call carries a nonce that the upstream echoes and counts.
 
@@ -15,15 +16,10 @@ use trunkline_tests::upstream::{Upstream, Way};
 
 const AT_ONCE: usize = 64;
 const CALLS: usize = 25_000;
-const ID: &str = "1";
 
-/// How an answer can be held against its call.
-#[derive(Clone, Copy)]
-enum Lane {
-    /// Each call has a connection of its own: the answer on it must be its own.
-    Own,
-    /// All calls share a pipe and an id: every nonce must come back once.
-    Shared,
+/// Each call has a connection of its own, and so may all have one id.
+fn same(_worker: usize) -> String {
+    "1".to_owned()
 }
 
 async fn upstream(way: Way) -> Upstream {
@@ -38,12 +34,12 @@ async fn connect(reach: &Reach, revision: Revision) -> Arc<Client> {
 }
 
 /// Spreads the calls over the clients, always so many at once, and judges them.
-async fn judge(clients: &[Arc<Client>], upstream: &Upstream, lane: Lane) {
+async fn judge(clients: &[Arc<Client>], upstream: &Upstream, id_of: fn(usize) -> String) {
     let mut workers = Vec::new();
     for worker in 0..AT_ONCE {
         let client = clients[worker % clients.len()].clone();
         let calls = CALLS / AT_ONCE + usize::from(worker < CALLS % AT_ONCE);
-        workers.push(tokio::spawn(work(client, calls, lane)));
+        workers.push(tokio::spawn(work(client, calls, id_of(worker))));
     }
     let mut judge = Judge::default();
     for worker in workers {
@@ -56,16 +52,13 @@ async fn judge(clients: &[Arc<Client>], upstream: &Upstream, lane: Lane) {
     }
 }
 
-async fn work(client: Arc<Client>, calls: usize, lane: Lane) -> Judge {
+async fn work(client: Arc<Client>, calls: usize, id: String) -> Judge {
     let mut judge = Judge::default();
     for _ in 0..calls {
         let nonce = judge::nonce();
-        let request = tool("up__echo", &judge::arguments(&nonce)).id(ID);
+        let request = tool("up__echo", &judge::arguments(&nonce)).id(&id);
         let answer = client.start(request).await.outcome().await;
-        match lane {
-            Lane::Own => judge.hear(ID, &nonce, answer.as_ref()),
-            Lane::Shared => judge.hear_any(ID, answer.as_ref()),
-        }
+        judge.hear(&id, &nonce, answer.as_ref());
     }
     judge
 }
@@ -75,7 +68,7 @@ async fn stateless_clients_over_a_child() {
     let upstream = upstream(Way::Stdio).await;
     let gateway = Gateway::serve(&Config::new().upstream(&upstream)).await;
     let client = connect(&gateway.reach(), Revision::MODERN).await;
-    judge(&[client], &upstream, Lane::Own).await;
+    judge(&[client], &upstream, same).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -83,7 +76,7 @@ async fn one_session_over_a_child() {
     let upstream = upstream(Way::Stdio).await;
     let gateway = Gateway::serve(&Config::new().upstream(&upstream)).await;
     let client = connect(&gateway.reach(), Revision::R2025_11_25).await;
-    judge(&[client], &upstream, Lane::Own).await;
+    judge(&[client], &upstream, same).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -94,13 +87,14 @@ async fn many_sessions_over_http() {
     for session in 0..8 {
         clients.push(connect(&gateway.reach(), Revision::LEGACY[session % 4]).await);
     }
-    judge(&clients, &upstream, Lane::Own).await;
+    judge(&clients, &upstream, same).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_pipe_over_a_child() {
+    // An id is used again as soon as its answer is there.
     let upstream = upstream(Way::Stdio).await;
     let gateway = StdioGateway::prepare(&Config::new().upstream(&upstream));
     let client = connect(&gateway.reach(), Revision::R2025_06_18).await;
-    judge(&[client], &upstream, Lane::Shared).await;
+    judge(&[client], &upstream, |worker| worker.to_string()).await;
 }

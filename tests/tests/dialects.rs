@@ -296,7 +296,10 @@ async fn c9_an_array_over_http_is_answered_by_an_array() {
     assert_eq!(ids(std::str::from_utf8(&answer.body).unwrap()), [json!("b"), json!(7)], "{answer:?}");
     let silent = "[{\"jsonrpc\":\"2.0\",\"method\":\"notifications/made/up\"}]";
     assert_eq!(exchange(&url, "POST", &headers, silent).await.status, 202);
-    for wrong in ["[]", &many(), "[7]"] {
+    let each = exchange(&url, "POST", &headers, "[7]").await;
+    let frames: Vec<serde_json::Value> = serde_json::from_slice(&each.body).expect("an array");
+    assert_eq!((each.status, frames.len(), &frames[0]["error"]["code"]), (400, 1, &json!(-32600)));
+    for wrong in ["[]", &many()] {
         let answer = exchange(&url, "POST", &headers, wrong).await;
         assert_eq!((answer.status, answer.code()), (400, -32600), "{wrong:.60}");
     }

@@ -89,6 +89,20 @@ async fn sessions_are_asked_for_found_and_ended() {
 }
 
 #[tokio::test]
+async fn a_get_that_does_not_name_event_streams_is_not_acceptable() {
+    let (_upstream, gateway) = stage("").await;
+    let client = join(&gateway, NEWEST).await;
+    let id = client.http().session_id().expect("a session id");
+    for accept in [&[][..], &[("accept", "application/json")], &[("accept", "*/*")]] {
+        for session in [&[][..], &[("mcp-session-id", id.as_str())]] {
+            let answer = exchange(&gateway.url, "GET", &[accept, session].concat(), "").await;
+            assert_eq!(answer.status, 406, "{accept:?} {session:?}");
+            assert!(String::from_utf8_lossy(&answer.body).contains("text/event-stream"), "{answer:?}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn versions_in_headers_must_be_known() {
     let (_upstream, gateway) = stage("").await;
     let client = join(&gateway, NEWEST).await;
@@ -162,8 +176,17 @@ async fn batches_are_of_one_revision() {
     assert!(said.contains("\"id\":7") && said.contains("\"id\":\"c\"") && said.contains("{\\\"a\\\":1}"), "{said}");
     let quiet = post(&gateway, &[("mcp-session-id", &id)], &format!("[{note},{note}]")).await;
     assert_eq!(quiet.status, 202);
-    for bad in ["[]".to_owned(), format!("[{}]", greeting("2025-03-26"))] {
-        assert_eq!(post(&gateway, &[("mcp-session-id", &id)], &bad).await.code(), -32600, "{bad}");
+    assert_eq!(post(&gateway, &[("mcp-session-id", &id)], "[]").await.code(), -32600);
+    // A bad one takes no other along; bad ones alone are a bad request.
+    for (array, status, count) in [(format!("[7,{PING}]"), 200, 2), (format!("[7,{}]", greeting("2025-03-26")), 400, 2)]
+    {
+        let answer = post(&gateway, &[("mcp-session-id", &id)], &array).await;
+        let said: Vec<serde_json::Value> = serde_json::from_slice(&answer.body).expect("an array");
+        assert_eq!(
+            (answer.status, said.len(), &said[0]["error"]["code"]),
+            (status, count, &(-32600).into()),
+            "{said:?}"
+        );
     }
 }
 

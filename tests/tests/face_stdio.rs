@@ -161,3 +161,30 @@ async fn a_client_that_closes_stdout_alone_is_gone() {
         drop(stdin);
     }
 }
+
+#[tokio::test]
+async fn a_stdout_that_cannot_be_written_is_a_failure_that_is_said_in_one_line() {
+    let gateway = StdioGateway::prepare(&Config::new());
+    let Reach::Child(program) = gateway.reach() else { panic!("it is reached by its pipes") };
+    // The one end is a full disk; at the other one nobody reads, as when a client leaves.
+    let (reader, unread) = std::io::pipe().expect("a pipe");
+    drop(reader);
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").expect("the system has it");
+    for (stdout, fails) in [(Stdio::from(full), true), (Stdio::from(unread), false)] {
+        let mut command = Command::new(&program.path);
+        command.args(&program.args).envs(program.env.iter().cloned()).kill_on_drop(true);
+        command.stdin(Stdio::piped()).stdout(stdout).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("it starts");
+        let mut stdin = child.stdin.take().expect("a pipe");
+        let asked = Request::new("ping", "{}").text(NEWEST, "1");
+        // Where it knows without a write that nobody reads it may have ended already.
+        let _taken = stdin.write_all(format!("{asked}\n").as_bytes()).await;
+        let output = within("it notices", child.wait_with_output()).await.expect("it ends");
+        drop(stdin);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        let why: Vec<_> = said.lines().filter(|line| line.contains("No space left on device")).collect();
+        let expected =
+            if fails { vec!["error: stdout cannot be written: No space left on device (os error 28)"] } else { vec![] };
+        assert_eq!((output.status.code(), why), (Some(i32::from(fails)), expected), "{said}");
+    }
+}

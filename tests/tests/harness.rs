@@ -18,7 +18,7 @@ async fn check(way: Way, revision: Revision, change: impl FnOnce(&mut Script)) {
     let upstream = Upstream::start(way, Script::new("up", revision).asking().tasked().with(change)).await;
     let reach = match way {
         Way::Stdio => Reach::Child(upstream.program()),
-        Way::Http => Reach::Url(upstream.url()),
+        _ => Reach::Url(upstream.url()),
     };
     let client = Client::connect_with(&reach, revision, Desk::willing("ada")).await;
     scenario::run_all(Case {
@@ -154,7 +154,7 @@ mod misbehaviour {
             let upstream = Upstream::start(way, script).await;
             let reach = match way {
                 Way::Stdio => Reach::Child(upstream.program()),
-                Way::Http => Reach::Url(upstream.url()),
+                _ => Reach::Url(upstream.url()),
             };
             let client = Client::connect(&reach, REVISION).await;
             let mut judge = Judge::default();
@@ -169,7 +169,7 @@ mod misbehaviour {
                     let answer = call.answer().await;
                     match way {
                         Way::Stdio => judge.hear_any("1", Some(&answer)),
-                        Way::Http => judge.hear("1", &nonce, Some(&answer)),
+                        _ => judge.hear("1", &nonce, Some(&answer)),
                     }
                 }
             }

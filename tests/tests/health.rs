@@ -98,6 +98,10 @@ async fn a_child_that_was_stopped_for_a_while_is_shown_and_its_late_answers_go_n
     assert!(stage.upstream.seen().await.iter().all(|event| event.instance == 0), "no restart");
 }
 
+/// The breaker of the upstream, and the cause that an open one is.
+const BREAKER: &str = "trunkline_breaker_state{upstream=\"frail\"}";
+const CAUSE: &str = "trunkline_upstream_cause_info{upstream=\"frail\",code=\"breaker_open\"}";
+
 #[tokio::test]
 async fn a_remote_upstream_that_fails_again_and_again_is_left_alone_and_shown() {
     let outage = Rule::on_tool("tool_error", vec![Act::status(500, "text/plain", "oops")]);
@@ -108,7 +112,10 @@ async fn a_remote_upstream_that_fails_again_and_again_is_left_alone_and_shown() 
     }
     stage.gateway.says(&["frail", "failed 3 times in a row", "breaker_open"]).await;
     let failures = "trunkline_upstream_failures_total{upstream=\"frail\",kind=\"status\",code=\"http_status\"} 3";
-    stage.gateway.look_until("/metrics", "each has its code", |page| page.contains(failures)).await;
+    let page = stage.gateway.look_until("/metrics", "each has its code", |page| page.contains(failures)).await;
+    // Nothing is asked of it meanwhile: it stays open, or half-open once its time is over.
+    let is_open = |page: &str| ["1", "2"].iter().any(|state| page.contains(&format!("{BREAKER} {state}\n")));
+    assert!(is_open(&page) && page.contains(&format!("{CAUSE} 1\n")), "{page}");
     // Once its time is over any call may try.
     let works = || async {
         let answer = stage.client.call("frail__echo", "{}").await;
@@ -120,4 +127,6 @@ async fn a_remote_upstream_that_fails_again_and_again_is_left_alone_and_shown() 
     };
     trunkline_tests::within::until("a call is let through", works).await;
     stage.shows("ready").await;
+    let is_closed = |page: &str| page.contains(&format!("{BREAKER} 0\n")) && !page.contains(CAUSE);
+    stage.gateway.look_until("/metrics", "the breaker is closed, and the cause is gone", is_closed).await;
 }

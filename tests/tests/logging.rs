@@ -64,10 +64,10 @@ fn heard(frames: Vec<Frame>) -> Vec<String> {
 async fn each_session_hears_from_its_own_level_on() {
     for way in [Way::Stdio, Way::Http] {
         let (upstream, gateway) = stage(way, LEGACY).await;
-        let (chatty, quiet, deaf) =
+        let (chatty, quiet, plain) =
             (join(&gateway, LEGACY).await, join(&gateway, Revision::R2025_03_26).await, join(&gateway, LEGACY).await);
         let _ears = (chatty.listen(&[]).await, quiet.listen(&[]).await);
-        let ear = deaf.listen(&[]).await;
+        let ear = plain.listen(&[]).await;
         set_level(&quiet, "error").await;
         told_level(&upstream, 0, "error").await;
         set_level(&chatty, "debug").await;
@@ -82,10 +82,11 @@ async fn each_session_hears_from_its_own_level_on() {
         set_level(&quiet, "warning").await;
         says(&upstream, "warning", "again").await;
         hears(&quiet, "again").await;
-        // Its own stream works, and what it never asked for has not come.
+        hears(&plain, "again").await;
+        // One that named no level hears what matters, and no detail that was told for another.
         upstream.order(Order::AddTool("later".into())).await;
         ear.hears(0, "notifications/tools/list_changed").await;
-        assert_eq!(heard(deaf.notices.all()), Vec::<String>::new(), "{way:?}");
+        assert_eq!(heard(plain.notices.all()), ["a warning", "a fire", "again"], "{way:?}");
     }
 }
 
@@ -193,6 +194,32 @@ async fn a_session_that_never_named_a_level_hears_what_its_own_calls_say() {
     }
 }
 
+#[tokio::test]
+async fn a_session_that_never_named_a_level_hears_what_its_upstream_sends_of_itself() {
+    for way in [Way::Stdio, Way::Http] {
+        let (upstream, gateway) = stage(way, LEGACY).await;
+        let client = join(&gateway, LEGACY).await;
+        if way == Way::Http {
+            let listens = |event: &Event| matches!(event.what, What::Listening(_)).then_some(());
+            upstream.events.wait("the gateway listens", listens).await;
+        }
+        let ear = client.listen(&[]).await;
+        says(&upstream, "debug", "too little").await;
+        says(&upstream, "info", "enough").await;
+        let what = format!("it hears what matters: {way:?}");
+        ear.heard.wait(&what, |frame| (data_of(frame)? == "enough").then_some(())).await;
+        assert_eq!(heard(ear.heard.all()), ["enough"], "{way:?}");
+        set_level(&client, "error").await;
+        says(&upstream, "warning", "too little").await;
+        says(&upstream, "error", "more").await;
+        ear.heard.wait(&what, |frame| (data_of(frame)? == "more").then_some(())).await;
+        assert_eq!(heard(ear.heard.all()), ["enough", "more"], "{way:?}");
+        let told =
+            upstream.seen().await.iter().filter(|event| format!("{event:?}").contains("logging/setLevel")).count();
+        assert!(told <= 1, "nothing was asked of it before: {told}");
+    }
+}
+
 /// On a pipe nothing says whose a message is: with several calls open it is nobody's.
 #[tokio::test]
 async fn a_message_goes_to_no_call_while_another_may_have_made_it() {
@@ -222,7 +249,7 @@ async fn a_level_that_does_not_exist_is_refused() {
 #[tokio::test]
 async fn what_no_client_hears_is_a_line_of_the_log_that_has_each_name_once() {
     let (upstream, gateway) = stage(Way::Stdio, LEGACY).await;
-    let _deaf = join(&gateway, LEGACY).await;
+    let _deaf = join(&gateway, Revision::MODERN).await;
     says(&upstream, "critical", "for nobody").await;
     let line = gateway.says(&["upstream log message", "for nobody"]).await;
     assert_eq!((log::level(&line), log::field(&line, "upstream_level")), (Some("INFO"), Some("critical")), "{line}");

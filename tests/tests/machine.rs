@@ -134,6 +134,8 @@ async fn what_upstreams_quote_of_a_configuration_is_told_to_nobody_at_trace() {
         history.pages.extend(outcome.pages);
     }
     history.made.extend(load.stop().await);
+    // The last of what was given up is on its way to its upstream.
+    stage.withdrawn().await;
     stage.tell(&mut history);
     let masked = history.stderr.iter().filter(|(_, line)| line.contains("[secret]")).count();
     assert!(

@@ -17,8 +17,8 @@ use trunkline_tests::upstream::{Upstream, Way};
 async fn check(client: Revision, client_way: Way, upstream_revision: Revision, upstream_way: Way) {
     let upstream = Upstream::start(upstream_way, Script::new("up", upstream_revision).asking().tasked()).await;
     let offer = match upstream_way {
-        Way::Stdio => "offer = [\"elicitation\", \"sampling\", \"roots\"]",
         Way::Http => "",
+        _ => "offer = [\"elicitation\", \"sampling\", \"roots\"]",
     };
     let bystander = Upstream::http(Script::new("by", Revision::R2025_11_25)).await;
     let config = Config::new().upstream_with(&upstream, offer).upstream(&bystander);
@@ -27,7 +27,7 @@ async fn check(client: Revision, client_way: Way, upstream_revision: Revision, u
             let gateway = Gateway::serve(&config).await;
             run(&gateway.reach(), client, upstream, upstream_revision, bystander).await;
         }
-        Way::Stdio => {
+        _ => {
             let gateway = StdioGateway::prepare(&config);
             run(&gateway.reach(), client, upstream, upstream_revision, bystander).await;
         }
@@ -49,6 +49,34 @@ async fn run(reach: &Reach, revision: Revision, upstream: Upstream, upstream_rev
     .await;
 }
 
+/// A cell with an upstream that speaks both eras: nothing is bridged, and no question is parked.
+async fn check_dual(client: Revision, client_way: Way, upstream_way: Way) {
+    let handshake = if client.is_modern() { Revision::R2025_11_25 } else { client };
+    let both = |script: &mut Script| script.revisions = vec![handshake, Revision::MODERN];
+    let upstream = Upstream::start(upstream_way, Script::new("up", handshake).asking().tasked().with(both)).await;
+    let bystander = Upstream::http(Script::new("by", Revision::R2025_11_25).with(both)).await;
+    let keys = match upstream_way {
+        Way::Http => "",
+        _ => "eras = \"both\"\noffer = [\"elicitation\", \"sampling\", \"roots\"]",
+    };
+    let config = Config::new().upstream_with(&upstream, keys).upstream(&bystander);
+    if client_way == Way::Stdio {
+        let gateway = StdioGateway::prepare(&config);
+        run(&gateway.reach(), client, upstream, client, bystander).await;
+        return;
+    }
+    let gateway = Gateway::serve(&config).await;
+    run(&gateway.reach(), client, upstream, client, bystander).await;
+    let page = String::from_utf8_lossy(&gateway.look("/metrics").await.body).into_owned();
+    let counts = |series: &str| -> Vec<String> {
+        page.lines().filter(|line| line.starts_with(series)).map(ToString::to_string).collect()
+    };
+    let bridged = counts("trunkline_bridged_calls_total{");
+    assert!(bridged.len() == 2 && bridged.iter().all(|line| line.ends_with(" 0")), "{bridged:?}");
+    let parked = counts("trunkline_parked_calls_ended_total{");
+    assert!(parked.iter().all(|line| line.ends_with(" 0")), "{parked:?}");
+}
+
 macro_rules! cell {
     ($client:ident, $upstream:ident) => {
         use super::*;
@@ -61,6 +89,26 @@ macro_rules! cell {
         #[tokio::test]
         async fn stdio_to_http() {
             check(Revision::$client, Way::Stdio, Revision::$upstream, Way::Http).await;
+        }
+
+        #[tokio::test]
+        async fn stdio_to_websocket() {
+            check(Revision::$client, Way::Stdio, Revision::$upstream, Way::WebSocket).await;
+        }
+
+        #[tokio::test]
+        async fn http_to_websocket() {
+            check(Revision::$client, Way::Http, Revision::$upstream, Way::WebSocket).await;
+        }
+
+        #[tokio::test]
+        async fn stdio_to_sse() {
+            check(Revision::$client, Way::Stdio, Revision::$upstream, Way::Sse).await;
+        }
+
+        #[tokio::test]
+        async fn http_to_sse() {
+            check(Revision::$client, Way::Http, Revision::$upstream, Way::Sse).await;
         }
 
         #[tokio::test]
@@ -94,6 +142,40 @@ macro_rules! matrix {
             }
             mod to_2026_07_28 {
                 cell! { $client, R2026_07_28 }
+            }
+
+            mod to_both_eras {
+                use super::*;
+
+                #[tokio::test]
+                async fn stdio_to_stdio() {
+                    check_dual(Revision::$client, Way::Stdio, Way::Stdio).await;
+                }
+
+                #[tokio::test]
+                async fn stdio_to_http() {
+                    check_dual(Revision::$client, Way::Stdio, Way::Http).await;
+                }
+
+                #[tokio::test]
+                async fn http_to_websocket() {
+                    check_dual(Revision::$client, Way::Http, Way::WebSocket).await;
+                }
+
+                #[tokio::test]
+                async fn http_to_sse() {
+                    check_dual(Revision::$client, Way::Http, Way::Sse).await;
+                }
+
+                #[tokio::test]
+                async fn http_to_stdio() {
+                    check_dual(Revision::$client, Way::Http, Way::Stdio).await;
+                }
+
+                #[tokio::test]
+                async fn http_to_http() {
+                    check_dual(Revision::$client, Way::Http, Way::Http).await;
+                }
             }
         }
     )*};

@@ -163,7 +163,7 @@ async fn a_call_whose_upstream_dies_is_lost_and_not_made_again() {
     let (_, retry) = first_round(&client, &ask("form", "a")).await;
     process::signal(upstream.started(0).await.0, "KILL");
     upstream.started(1).await;
-    refused(&client, &retry, "leads nowhere").await;
+    refused(&client, &retry, "is no longer valid").await;
     assert_eq!(upstream.executed().await, ["a"]);
     // The next call is none the worse for it.
     assert_eq!(client.converse(ask("form", "b")).await.rounds, 1);
@@ -190,7 +190,7 @@ async fn a_restart_loses_what_was_parked_and_runs_nothing() {
     let (_, retry) = first_round(&client(&before).await, &ask("form", "a")).await;
     before.stop().await;
     let after = gateway(&upstream, "", sections).await;
-    refused(&client(&after).await, &retry, "another instance of the gateway").await;
+    refused(&client(&after).await, &retry, "another process of the gateway").await;
     assert_eq!(upstream.executed().await, ["a"]);
 }
 

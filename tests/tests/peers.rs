@@ -1,6 +1,7 @@
 //! Official SDK clients of every kind, five reference servers of other people, the gateway between them.
 
 mod errand;
+mod restarted;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -61,6 +62,29 @@ async fn over_http(sdk: Sdk) {
     judge(sdk, sdk.revision(), &report, &errand);
     served.stop().await;
     none_left(&place.mark()).await;
+}
+
+/// The same over HTTP+SSE, by clients that speak it.
+async fn over_sse(sdk: Sdk) {
+    let Some(peers) = peers::ready() else { return };
+    let place = Workplace::new();
+    let errand = five_upstreams(&place);
+    let served = Served::start(&place, &place.five_upstreams(peers)).await;
+    let sse = served.url.replace("/mcp", "/sse");
+    let report = sdk.run(peers, &plan(Connect::Sse { sse }, &errand)).await;
+    judge(sdk, sdk.revision(), &report, &errand);
+    served.stop().await;
+    none_left(&place.mark()).await;
+}
+
+#[tokio::test]
+async fn typescript_1_over_sse() {
+    over_sse(Sdk::TypeScript1).await;
+}
+
+#[tokio::test]
+async fn typescript_2_over_sse() {
+    over_sse(Sdk::TypeScript2(Mode::Legacy)).await;
 }
 
 /// The same, with the gateway as the SDK's own child.

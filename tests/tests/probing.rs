@@ -1,7 +1,7 @@
 //! Every known way of refusing `server/discover` leads to a working upstream, and so does every way of taking it.
 
 use trunkline_tests::client::Client;
-use trunkline_tests::gateway::{Config, Gateway};
+use trunkline_tests::gateway::{Config, Gateway, StdioGateway};
 use trunkline_tests::journal::{Event, Order, What};
 use trunkline_tests::revision::Revision;
 use trunkline_tests::script::{Act, Rule, Script};
@@ -12,7 +12,16 @@ const LEGACY: Revision = Revision::R2025_06_18;
 /// The upstream's tools can be used, and it was spoken to in its own era.
 async fn works(upstream: &Upstream, keys: &str) {
     let gateway = Gateway::serve(&Config::new().upstream_with(upstream, keys)).await;
-    let client = Client::connect(&gateway.reach(), Revision::R2025_11_25).await;
+    serves(&Client::connect(&gateway.reach(), Revision::R2025_11_25).await, upstream).await;
+}
+
+/// The same for a stateless client alone: a child that is started for it is asked first.
+async fn works_when_asked(upstream: &Upstream, keys: &str) {
+    let gateway = StdioGateway::prepare(&Config::new().upstream_with(upstream, keys));
+    serves(&Client::connect(&gateway.reach(), Revision::MODERN).await, upstream).await;
+}
+
+async fn serves(client: &Client, upstream: &Upstream) {
     client.tools_until("the upstream's tools are listed", |tools| tools.contains(&"up__echo".into())).await;
     assert_eq!(client.call("up__echo", "{\"a\":1}").await.text(), "{\"a\":1}");
     assert_eq!(upstream.complaints().await, Vec::<String>::new());
@@ -20,7 +29,12 @@ async fn works(upstream: &Upstream, keys: &str) {
 
 async fn refuses(way: Way, acts: Vec<Act>) {
     let script = Script::new("up", LEGACY).rule(Rule::on("server/discover", acts));
-    works(&Upstream::start(way, script).await, "").await;
+    let upstream = Upstream::start(way, script).await;
+    match way {
+        Way::Stdio => works_when_asked(&upstream, "").await,
+        _ => works(&upstream, "").await,
+    }
+    assert_eq!(count(&upstream, "server/discover").await, 1);
 }
 
 /// How often the upstream received this method.
@@ -68,7 +82,7 @@ refusals! {
 async fn an_exit_after_the_probe_means_a_handshake_in_the_next_process() {
     let script = Script::new("up", LEGACY).rule(Rule::on("server/discover", vec![Act::Exit(1)]));
     let upstream = Upstream::stdio(script).await;
-    works(&upstream, "restart = { backoff_min = \"15s\", backoff_max = \"15s\" }").await;
+    works_when_asked(&upstream, "restart = { backoff_min = \"15s\", backoff_max = \"15s\" }").await;
     assert_eq!(count(&upstream, "server/discover").await, 1, "the second process is not probed");
     upstream.started(1).await;
 }
@@ -77,8 +91,8 @@ async fn an_exit_after_the_probe_means_a_handshake_in_the_next_process() {
 async fn a_late_answer_to_the_probe_does_no_harm() {
     let late = Rule::on("server/discover", vec![Act::Gate("late".into()), Act::error(-32601, "Method not found")]);
     let upstream = Upstream::stdio(Script::new("up", LEGACY).rule(late)).await;
-    let gateway = Gateway::serve(&Config::new().upstream(&upstream)).await;
-    let client = Client::connect(&gateway.reach(), Revision::R2025_11_25).await;
+    let gateway = StdioGateway::prepare(&Config::new().upstream(&upstream));
+    let client = Client::connect(&gateway.reach(), Revision::MODERN).await;
     client.tools_until("silence leads to a handshake", |tools| tools.contains(&"up__echo".into())).await;
     upstream.order(Order::Open("late".into())).await;
     assert_eq!(client.call("up__echo", "{}").await.text(), "{}");
@@ -91,7 +105,7 @@ async fn a_modern_error_means_modern() {
         let data = r#"{"supported":["2026-07-28"],"requested":"2027-01-01"}"#;
         let act = match way {
             Way::Stdio => Act::Error { code: -32022, message: "Unsupported".into(), data: Some(data.into()) },
-            Way::Http => {
+            _ => {
                 let error = format!(r#"{{"code":-32022,"message":"Unsupported","data":{data}}}"#);
                 Act::status(400, "application/json", &format!(r#"{{"jsonrpc":"2.0","id":$ID,"error":{error}}}"#))
             }
@@ -99,7 +113,7 @@ async fn a_modern_error_means_modern() {
         let script = Script::new("up", Revision::MODERN).rule(Rule::on("server/discover", vec![act]).once());
         let upstream = Upstream::start(way, script).await;
         works(&upstream, "").await;
-        assert_eq!(count(&upstream, "initialize").await, 0, "a modern upstream is never asked to shake hands");
+        assert_eq!(count(&upstream, "initialize").await, 1, "one refusal is enough");
     }
 }
 
@@ -108,7 +122,7 @@ async fn an_outage_says_nothing_about_the_era() {
     let down = Rule::on("*", vec![Act::status(503, "text/plain", "try later")]);
     let upstream = Upstream::http(Script::new("up", Revision::MODERN).rule(Rule { times: 1, ..down })).await;
     works(&upstream, "").await;
-    assert_eq!(count(&upstream, "initialize").await, 0, "503 is no reason to shake hands");
+    assert_eq!(count(&upstream, "initialize").await, 1, "503 is no reason to shake hands; a handshake client is");
 }
 
 #[tokio::test]
@@ -121,11 +135,13 @@ async fn the_configured_era_is_not_probed() {
 }
 
 #[tokio::test]
-async fn an_upstream_of_both_eras_is_used_as_a_modern_one() {
+async fn an_upstream_of_both_eras_shakes_hands_for_a_handshake_client() {
     for way in [Way::Stdio, Way::Http] {
         let script = Script::new("up", LEGACY).with(|script| script.revisions.push(Revision::MODERN));
         let upstream = Upstream::start(way, script).await;
         works(&upstream, "").await;
-        assert_eq!(count(&upstream, "initialize").await, 0);
+        assert!(count(&upstream, "initialize").await > 0);
+        let discoveries = if way == Way::Http { 1 } else { 0 };
+        assert_eq!(count(&upstream, "server/discover").await, discoveries, "a child is pinned by what opens it");
     }
 }

@@ -92,7 +92,7 @@ async fn is_shown(gateway: &Gateway, full: &str, count: u64) {
     assert_eq!(shown["limits"]["refused"][full], count, "{shown}");
     let metrics = String::from_utf8_lossy(&gateway.look("/metrics").await.body).into_owned();
     assert!(metrics.contains(&format!("trunkline_refused_total{{full=\"{full}\"}} {count}")), "{metrics}");
-    let is_it = |line: &String| line.contains("refused for want of room") && line.contains(full);
+    let is_it = |line: &String| line.contains("client refused: limit reached") && line.contains(full);
     gateway.stderr.wait("the log has a line", |line: &String| is_it(line).then_some(())).await;
     assert_eq!(gateway.stderr.all().iter().filter(|line| is_it(line)).count(), 1, "and one for all of them");
 }

@@ -222,7 +222,7 @@ async fn a_question_that_is_nobodys_is_refused_with_the_way_out() {
     upstream.waiting(1).await;
     let talk = ann.converse(tool("up__ask", "{\"plan\":\"sampling\",\"who\":\"ann\"}")).await;
     let said = talk.answer.text();
-    assert!(said.contains("whose question this is cannot be told"), "{said}");
+    assert!(said.contains("this question belongs to no single call"), "{said}");
     assert!(said.contains("per-principal") && said.contains("[upstreams.up]"), "{said}");
     slow.abandon();
 }
@@ -330,7 +330,7 @@ async fn an_instance_that_never_answers_shows_in_the_log_and_with_its_upstream_a
     client.tools_until("the primary instance is up", |tools| tools.contains(&"up__echo".into())).await;
     let refused = client.call("up__echo", "{}").await;
     assert!(refused.message().contains("still starting"), "{refused:?}");
-    gateway.says(&["up", "\"instance\":1", "does not come up", "still starting"]).await;
+    gateway.says(&["up", "\"instance\":1", "does not start", "still starting"]).await;
     leave(&gateway, &client).await;
     remains(&gateway, "still starting").await;
 }

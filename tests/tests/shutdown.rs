@@ -196,6 +196,32 @@ async fn a_hundred_calls_in_flight_all_have_their_answers() {
 }
 
 #[tokio::test]
+async fn before_the_stop_readiness_is_gone_and_requests_are_taken() {
+    let upstream = Upstream::stdio(Script::new("up", REVISION)).await;
+    let config = Config::new().upstream(&upstream).section("[server.shutdown]\npre_stop_delay = \"1h\"");
+    let gateway = Gateway::serve(&config).await;
+    let early = Client::connect(&gateway.reach(), REVISION).await;
+    early.tools_until("its tools are listed", |tools| tools.contains(&"up__echo".into())).await;
+    process::signal(gateway.pid, "TERM");
+    gateway.look_until("/readyz", "readiness is taken back", |page| page == "draining\n").await;
+    gateway.says(&["no longer ready"]).await;
+    for revision in [REVISION, Revision::MODERN] {
+        let late = Client::connect(&gateway.reach(), revision).await;
+        for client in [&early, &late] {
+            let answer = client.call("up__echo", "{\"a\":1}").await;
+            assert_eq!((answer.text().as_str(), answer.header("connection")), ("{\"a\":1}", Some("close")));
+        }
+    }
+    // One that comes at once is the same word.
+    until("a second signal waits for nothing", || async {
+        process::signal(gateway.pid, "TERM");
+        (!process::is_alive(gateway.pid)).then_some(())
+    })
+    .await;
+    assert!(!gateway.ended().await.success());
+}
+
+#[tokio::test]
 async fn a_call_that_never_ends_does_not_hold_up_the_end() {
     let upstream = Upstream::stdio(Script::new("up", REVISION)).await;
     let config = Config::new().upstream(&upstream).section("[server.shutdown]\ngrace = \"300ms\"");
@@ -258,7 +284,10 @@ async fn sigterm_withdraws_the_questions_of_a_stdio_client_and_answers_its_calls
         let answer = asked.answer().await;
         if asking.is_modern() {
             assert_eq!(answer.value()["isError"], true, "{answer:?}");
-            assert!(answer.text().contains("`up`") && answer.text().contains("the gateway is ending"), "{answer:?}");
+            assert!(
+                answer.text().contains("`up`") && answer.text().contains("the gateway is shutting down"),
+                "{answer:?}"
+            );
         } else {
             assert!(answer.text().contains("{\"action\":\"cancel\"}"), "its upstream answers for itself: {answer:?}");
         }
@@ -289,7 +318,8 @@ async fn sigterm_drops_what_a_stdio_client_has_left_parked() {
 #[tokio::test]
 async fn at_the_end_of_a_drain_every_call_has_its_last_word() {
     let upstream = Upstream::stdio(Script::new("up", REVISION)).await;
-    let config = Config::new().upstream(&upstream).section("[server.shutdown]\ngrace = \"3s\"");
+    let config = Config::new().upstream(&upstream).server("sse_keepalive = \"500ms\"");
+    let config = config.section("[server.shutdown]\ngrace = \"3s\"");
     let gateway = Gateway::serve(&config).await;
     let sessions = Client::connect(&gateway.reach(), REVISION).await;
     let stateless = Client::connect(&gateway.reach(), Revision::MODERN).await;
@@ -306,7 +336,7 @@ async fn at_the_end_of_a_drain_every_call_has_its_last_word() {
     for call in open {
         let answer = call.answer().await;
         let said = answer.message();
-        assert!(said.contains("the gateway ended") && said.contains("may or may not have run"), "{answer:?}");
+        assert!(said.contains("the gateway shut down") && said.contains("may or may not have run"), "{answer:?}");
         assert_eq!(answer.error_value()["data"]["retriable"], false, "{answer:?}");
         assert_eq!(answer.error_value()["data"]["upstream"], "up", "{answer:?}");
         assert!(answer.is_stream());
@@ -327,7 +357,7 @@ async fn a_call_that_is_answered_in_one_piece_has_its_last_word_too() {
     process::signal(gateway.pid, "TERM");
     for call in open {
         let answer = call.answer().await;
-        assert!(answer.message().contains("the gateway ended"), "{answer:?}");
+        assert!(answer.message().contains("the gateway shut down"), "{answer:?}");
         assert_eq!(answer.error_value()["data"]["retriable"], false, "{answer:?}");
     }
     assert!(gateway.ended().await.success());

@@ -100,7 +100,7 @@ async fn over_http_the_door_opens_first_and_the_sick_are_named() {
     for number in 0..2 {
         gateway.says(&[&format!("exits{number}"), &format!("no licence {number}")]).await;
     }
-    gateway.says(&["missing", "No such file"]).await;
+    gateway.says(&["missing", "does not exist"]).await;
     for number in 0..HANGING {
         let name = format!("hangs{number}");
         let says = |line: &String| {
@@ -108,12 +108,13 @@ async fn over_http_the_door_opens_first_and_the_sick_are_named() {
         };
         gateway.stderr.wait(&format!("the log says why {name} is not up"), |line| says(line).then_some(())).await;
     }
-    let page = gateway.look_until("/readyz?verbose", "the sick are named", |page| page.contains("No such file")).await;
+    let page =
+        gateway.look_until("/readyz?verbose", "the sick are named", |page| page.contains("does not exist")).await;
     for name in ["exits0", "exits1", "missing", "hangs0", "hangs4", "healthy0", "healthy11"] {
         assert!(page.contains(name), "{name} in\n{page}");
     }
     let line = |name: &str| page.lines().find(|line| line.contains(name)).unwrap_or_default().to_owned();
-    assert!(line("missing").contains("No such file"), "{page}");
+    assert!(line("missing").contains("does not exist"), "{page}");
     assert!(line("exits1").contains('7') && line("exits1").contains("no licence 1"), "status and last words: {page}");
     assert!(line("healthy3").contains("ready"), "{page}");
 }
@@ -125,7 +126,7 @@ async fn over_stdio_the_door_opens_first() {
     let client = Client::connect(&gateway.reach(), REVISION).await;
     check_order(&client, &twenty.healthy).await;
     let log = &client.stdio().stderr;
-    let names = |line: &String| (line.contains("missing") && line.contains("No such file")).then_some(());
+    let names = |line: &String| (line.contains("missing") && line.contains("does not exist")).then_some(());
     log.wait("the log names the missing program", names).await;
     assert_eq!(client.complaints.all(), Vec::<String>::new(), "stdout carries frames only");
 }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use trunkline_tests::client::{Client, Reach, tool};
+use trunkline_tests::client::{Answer, Client, Desk, Reach, Request, tool};
 use trunkline_tests::frame::Frame;
 use trunkline_tests::gateway::{Config, Gateway, StdioGateway};
 use trunkline_tests::journal::{Event, Order, What};
@@ -157,6 +157,60 @@ async fn a_host_that_starts_us_again_is_answered_before_the_child_has_written_a_
     }
 }
 
+/// A host, and the one tool that the upstream has for such as it.
+struct Host {
+    revision: Revision,
+    capabilities: &'static str,
+    tool: &'static str,
+}
+
+impl Host {
+    /// One run of it, with what it is shown first: at once where it was here before, else what the child says.
+    async fn runs(&self, gateway: &StdioGateway, upstream: &Upstream, was_here: bool) {
+        let mark = upstream.events.mark();
+        let desk = Desk::closed().declaring(self.capabilities);
+        let mut client = Client::open_with(&gateway.reach(), self.revision, desk).await;
+        if self.revision == LEGACY {
+            client.greet().await;
+        }
+        let first = client.start(Request::new("tools/list", "{}").capabilities(self.capabilities)).await;
+        let names = |answer: &Answer| answer.value()["tools"][0]["name"].as_str().unwrap_or_default().to_owned();
+        let shown = format!("up__{}", self.tool);
+        if was_here {
+            assert_eq!(names(&first.answer().await), shown, "before the child has written a byte");
+            upstream.waiting_at_from(mark, "door").await;
+        } else {
+            upstream.waiting_at_from(mark, "door").await;
+            let list = format!(r#"{{"tools":[{{"name":"{}","inputSchema":{{"type":"object"}}}}]}}"#, self.tool);
+            let door = Rule::on("initialize", vec![Act::Gate("door".into())]);
+            upstream.order(Order::Rules(vec![door, Rule::on("tools/list", vec![Act::Result(list)])])).await;
+            upstream.order(Order::Release("door".into())).await;
+            assert_eq!(names(&first.answer().await), shown, "what was offered to another host is none of its");
+        }
+        client.stdio().close().await;
+        assert!(client.stdio().ended().await.success());
+    }
+}
+
+#[tokio::test]
+async fn hosts_that_take_turns_are_shown_what_is_offered_to_each_and_not_to_the_one_before() {
+    let (home, upstream) = (Home::new(), upstream().await);
+    let gateway = StdioGateway::prepare(&over(&home, &upstream));
+    let host = |revision, capabilities, tool| Host { revision, capabilities, tool };
+    let hosts = [
+        host(LEGACY, "{\"roots\":{}}", "for_roots"),
+        host(LEGACY, "{\"sampling\":{}}", "for_sampling"),
+        host(LEGACY, "{}", "for_nothing"),
+        host(Revision::MODERN, "{\"roots\":{}}", "for_roots_stateless"),
+    ];
+    for was_here in [false, true, true] {
+        for host in &hosts {
+            host.runs(&gateway, &upstream, was_here).await;
+        }
+    }
+    assert_eq!(home.kept().len(), hosts.len(), "{:?}", home.kept());
+}
+
 #[tokio::test]
 async fn what_changed_meanwhile_is_told_and_kept() {
     let (home, upstream) = (Home::new(), upstream().await);
@@ -201,7 +255,7 @@ async fn another_configuration_or_a_damaged_file_finds_nothing() {
     std::fs::write(file, text.replace("echo", "ohce")).expect("it is written");
     let (tools, gateway) = listed(config.clone()).await;
     assert!(tools.is_empty(), "damaged: {tools:?}");
-    gateway.says(&["kept inventory not used", "damaged"]).await;
+    gateway.says(&["cached inventory not used", "damaged"]).await;
     // What is read anew takes its place.
     upstream.order(Order::Open("door".into())).await;
     let client = Client::connect(&gateway.reach(), LEGACY).await;

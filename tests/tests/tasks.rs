@@ -1,6 +1,7 @@
 //! Tasks through the gateway: in the form of both sides, and run to their end for callers that know none.
 
 mod doubled;
+mod driven;
 
 use serde_json::Value;
 use trunkline_tests::client::{Answer, Client, Desk, Request, tool};
@@ -339,55 +340,5 @@ async fn who_knows_no_task_of_the_upstreams_form_never_sees_one() {
             "{revision}: asked for once, by the gateway"
         );
         stage.content(&[&client]).await;
-    }
-}
-
-#[tokio::test]
-async fn a_plain_call_of_a_task_is_run_to_its_end() {
-    for way in WAYS {
-        for asking in [Revision::R2025_11_25, Revision::R2026_07_28] {
-            let stage = Stage::set(way, asking).await;
-            for revision in Revision::ALL {
-                let client = stage.client(revision, Desk::willing("ada")).await;
-                let answer = client.call("up__task", &format!("{{\"nonce\":\"{revision}\"}}")).await;
-                assert_eq!(answer.text(), "task done", "{way:?} {revision} of {asking}");
-                assert!(!answer.result().contains("related-task"), "{}", answer.result());
-                stage.content(&[&client]).await;
-            }
-            stage.upstream.ran("2026-07-28").await;
-            assert_eq!(stage.upstream.executed().await.len(), Revision::ALL.len());
-        }
-    }
-}
-
-#[tokio::test]
-async fn a_plain_call_that_is_cancelled_withdraws_its_task() {
-    for asking in [Revision::R2025_11_25, Revision::R2026_07_28] {
-        for revision in [Revision::R2025_06_18, Revision::R2026_07_28] {
-            let stage = Stage::set(Way::Http, asking).await;
-            let client = stage.client(revision, Desk::willing("ada")).await;
-            let open = client.start(tool("up__task", "{\"polls\":1000000}")).await;
-            stage.upstream.received("tasks/get").await;
-            open.cancel().await;
-            assert_eq!(stage.withdrawn().await, "own-0", "{revision} of {asking}");
-            stage.content(&[&client]).await;
-        }
-    }
-}
-
-#[tokio::test]
-async fn a_task_that_asks_asks_whoever_made_the_plain_call() {
-    for way in WAYS {
-        for asking in [Revision::R2025_11_25, Revision::R2026_07_28] {
-            let stage = Stage::set(way, asking).await;
-            for revision in [Revision::R2025_06_18, Revision::R2025_11_25, Revision::R2026_07_28] {
-                let client = stage.client(revision, Desk::willing("ada")).await;
-                let asks = tool("up__task", "{\"plan\":\"form\",\"who\":\"ada\"}");
-                let told = client.converse(asks).await.answer;
-                assert!(told.text().contains("\"from\":\"ada\""), "{way:?} {revision} of {asking}: {}", told.result());
-                assert_eq!(client.desk.asked.all().len(), 1);
-                stage.content(&[&client]).await;
-            }
-        }
     }
 }

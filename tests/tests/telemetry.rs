@@ -79,6 +79,92 @@ async fn calls_upstreams_and_sessions_are_counted_by_their_names() {
 }
 
 #[tokio::test]
+async fn processes_are_measured_and_counters_begin_at_nothing() {
+    let child = Upstream::stdio(Script::new("child", LEGACY)).await;
+    let host = Upstream::http(Script::new("host", Revision::MODERN)).await;
+    let gateway = Gateway::serve(&Config::new().upstream(&child).upstream(&host)).await;
+    child.started(0).await;
+    let has_child = |page: &str| value(page, "trunkline_child_open_fds", &[("upstream", "child")]) >= Some(3.0);
+    let page = gateway.look_until("/metrics", "the child is measured", has_child).await;
+    let memory = value(&page, "trunkline_child_memory_bytes", &[("upstream", "child")]);
+    assert!(memory > Some(4096.0), "{page}");
+    assert!(page.contains("# TYPE trunkline_child_cpu_seconds_total counter\n"), "{page}");
+    assert_eq!(value(&page, "trunkline_child_memory_bytes", &[("upstream", "host")]), None, "it has no child");
+    let own = |name: &str| value(&page, name, &[]).unwrap_or_else(|| panic!("no {name} in {page}"));
+    assert!(own("process_resident_memory_bytes") > 1e6 && own("process_open_fds") > 5.0, "{page}");
+    assert!(own("process_max_fds") >= own("process_open_fds") && own("process_threads") >= 2.0, "{page}");
+    assert!(own("process_start_time_seconds") > 1e9 && own("process_cpu_seconds_total") >= 0.0, "{page}");
+    for (name, labels) in [
+        ("trunkline_refused_total", &[("full", "sessions")][..]),
+        ("trunkline_sessions_evicted_total", &[("reason", "cap")]),
+        ("trunkline_request_states_refused_total", &[("reason", "lost")]),
+        ("trunkline_log_lines_lost_total", &[]),
+        ("trunkline_upstream_restarts_total", &[("upstream", "child"), ("reason", "hang")]),
+        ("trunkline_questions_total", &[("upstream", "host"), ("kind", "roots"), ("outcome", "timeout")]),
+        ("trunkline_breaker_state", &[("upstream", "host")]),
+    ] {
+        assert_eq!(value(&page, name, labels), Some(0.0), "{name} {labels:?} in {page}");
+    }
+    assert_eq!(value(&page, "trunkline_breaker_state", &[("upstream", "child")]), None, "a child has no breaker");
+}
+
+#[tokio::test]
+async fn edges_are_counted_and_a_call_has_a_line_where_that_is_asked_for() {
+    let child = Upstream::stdio(Script::new("child", LEGACY)).await;
+    let host = Upstream::http(Script::new("host", LEGACY)).await;
+    let tokens = "[[auth.tokens]]\nname = \"ann\"\ntoken = \"ann-has-a-long-token\"\n";
+    let config = Config::new().section(tokens).section("[log]\ncalls = true").section("[metrics]\nper_tool = true");
+    let gateway = Gateway::serve(&config.upstream(&child).upstream(&host)).await;
+    for (token, kind) in [(None, "missing"), (Some("Bearer of-somebody-else"), "unknown")] {
+        let headers: Vec<_> = token.iter().map(|token| ("authorization", *token)).collect();
+        assert_eq!(trunkline_tests::client::http::exchange(&gateway.url, "POST", &headers, "{}").await.status, 401);
+        gateway.says(&["authentication failed", kind, "127.0.0.1"]).await;
+    }
+    let mut ann = Client::open(&gateway.reach(), LEGACY).await;
+    ann.http().always("authorization", "Bearer ann-has-a-long-token");
+    ann.greet().await;
+    let both = |tools: &[String]| tools.contains(&"child__echo".into()) && tools.contains(&"host__echo".into());
+    ann.tools_until("both are listed", both).await;
+    ann.call("child__echo", "{\"a\":\"argument\"}").await.text();
+    ann.call("host__tool_error", "{}").await.text();
+    let line = gateway.says(&["\"call\"", "child__echo"]).await;
+    for part in [
+        "\"principal\":\"token:ann\"",
+        "\"upstream\":\"child\"",
+        "\"outcome\":\"ok\"",
+        "\"session\":\"",
+        "bytes_in",
+        "duration_ms",
+    ] {
+        assert!(line.contains(part), "{part} is not in {line}");
+    }
+    assert!(!line.contains("argument"), "{line}");
+    let page = String::from_utf8_lossy(&gateway.look("/metrics").await.body).into_owned();
+    let at_least = |name: &str, labels: &[(&str, &str)], least: f64| {
+        let found = value(&page, name, labels);
+        assert!(found >= Some(least), "{name} {labels:?} is {found:?} in\n{page}");
+    };
+    at_least("trunkline_auth_total", &[("outcome", "missing")], 1.0);
+    at_least("trunkline_auth_total", &[("outcome", "unknown")], 1.0);
+    at_least("trunkline_auth_total", &[("outcome", "accepted")], 3.0);
+    at_least("trunkline_http_requests_total", &[("face", "http"), ("code", "401")], 2.0);
+    at_least("trunkline_http_requests_total", &[("face", "http"), ("code", "200")], 3.0);
+    for direction in ["in", "out"] {
+        at_least("trunkline_face_bytes_total", &[("face", "http"), ("direction", direction)], 500.0);
+        at_least("trunkline_upstream_bytes_total", &[("upstream", "child"), ("direction", direction)], 100.0);
+        at_least("trunkline_upstream_bytes_total", &[("upstream", "host"), ("direction", direction)], 100.0);
+    }
+    at_least("trunkline_principal_calls_total", &[("principal", "token:ann")], 3.0);
+    let tool = [("upstream", "child"), ("tool", "child__echo"), ("outcome", "ok")];
+    assert_eq!(value(&page, "trunkline_tool_calls_total", &tool), Some(1.0), "{page}");
+    let failed = [("mcp_method_name", "tools/call"), ("error_type", "tool_error")];
+    assert_eq!(value(&page, "mcp_server_operation_duration_seconds_count", &failed), Some(1.0), "{page}");
+    let done = "mcp_client_operation_duration_seconds_count{mcp_method_name=\"tools/call\",error_type=\"\"} 1\n";
+    assert!(page.contains(done), "{page}");
+    assert!(page.contains("error_type=\"\",le=\"0.02\""), "OpenTelemetry's borders: {page}");
+}
+
+#[tokio::test]
 async fn it_is_not_ready_while_it_drains() {
     let upstream = Upstream::stdio(Script::new("up", LEGACY)).await;
     let gateway = Gateway::serve(&Config::new().upstream(&upstream)).await;
@@ -146,7 +232,7 @@ async fn off_a_terminal_each_line_of_serve_is_one_object() {
         let gateway = Gateway::serve(&config.program("gone", &broken, "")).await;
         gateway.says(&["\"level\":\"WARN\"", "RUST_LOG"]).await;
         gateway.says(&["\"state\":\"ready\"", "\"upstream\":\"up\"", "\"tools\":6"]).await;
-        gateway.says(&["\"state\":\"failed\"", "\"upstream\":\"gone\"", "No such file"]).await;
+        gateway.says(&["\"state\":\"failed\"", "\"upstream\":\"gone\"", "does not exist"]).await;
         gateway.says(&["\"usable\":1", "\"upstreams\":2", "\"tools\":6"]).await;
         assert!(gateway.stop().await.success());
         let lines = gateway.stderr.all();
@@ -165,7 +251,7 @@ async fn text_for_people_is_written_where_it_is_asked_for() {
     let upstream = Upstream::stdio(Script::new("up", LEGACY)).await;
     let gateway = Gateway::serve(&Config::new().section("[log]\nformat = \"text\"").upstream(&upstream)).await;
     gateway.says(&["  ready        up   stdio   6 tools"]).await;
-    gateway.says(&["6 tools from 1 of 1 upstream."]).await;
+    gateway.says(&["1 of 1 server ready, 6 tools"]).await;
     assert!(gateway.stop().await.success());
     let lines = gateway.stderr.all();
     assert!(!lines.iter().any(|line| line.starts_with("{\"")), "{lines:#?}");
@@ -180,7 +266,7 @@ async fn stdio_writes_text_off_a_terminal_too() {
         let client = Client::connect(&gateway.reach(), LEGACY).await;
         let log = &client.stdio().stderr;
         let says = |line: &String| {
-            (log::field(line, "upstream") == Some("gone") && line.contains("No such file")).then(|| line.clone())
+            (log::field(line, "upstream") == Some("gone") && line.contains("does not exist")).then(|| line.clone())
         };
         let line = log.wait("the log says why", says).await;
         assert_eq!(!line.starts_with('{'), is_text, "{line}");

@@ -219,6 +219,11 @@ fn links_in_docs_lead_to_files_and_headings() {
 }
 
 #[test]
+fn the_checks_begin_with_the_commands_of_the_readme() {
+    none(tidy::docs::first_steps());
+}
+
+#[test]
 fn readme_and_changelog_entries_are_short() {
     none(tidy::docs::sizes());
 }

@@ -10,39 +10,52 @@ use tokio::time::timeout;
 /// So long an answer waits until the order was done; what takes longer goes on behind it.
 const DONE_WITHIN: Duration = Duration::from_secs(30);
 
+/// So much of an unknown name is repeated.
+const NAME_CHARS_MAX: usize = 64;
+
 /// Gives an order; what is answered is where the upstream stands then, as JSON, or why not, as text.
 pub(crate) async fn give(board: &StatusBoard, name: &str, word: &str) -> (StatusCode, String) {
-    let Some(order) = Order::ALL.into_iter().find(|order| order.as_str() == word) else {
+    let Some(order) = order_of(word) else {
         let known = Order::ALL.map(Order::as_str).join(", ");
-        return (StatusCode::NOT_FOUND, format!("no such order; there are {known}\n"));
+        return (StatusCode::NOT_FOUND, format!("unknown command. Known: {known}\n"));
     };
     let done = match board.order(name, order) {
         Ok(done) => timeout(DONE_WITHIN, done).await,
         Err(why @ NotOrdered::Unknown) => {
             let all: Vec<_> = board.snapshot().iter().map(|health| health.name.to_string()).collect();
-            let known = if all.is_empty() { "none at all".to_owned() } else { all.join(", ") };
-            return (StatusCode::NOT_FOUND, format!("{why}; there is {known}\n"));
+            let known = if all.is_empty() { "none".to_owned() } else { all.join(", ") };
+            let name: String = name.chars().take(NAME_CHARS_MAX).collect();
+            return (StatusCode::NOT_FOUND, format!("{why} `{name}`. Known: {known}\n"));
         }
         Err(why @ NotOrdered::Busy) => return (StatusCode::SERVICE_UNAVAILABLE, format!("{why}\n")),
     };
     let status = match done {
         Ok(Ok(())) => StatusCode::OK,
-        Ok(Err(_)) => return (StatusCode::SERVICE_UNAVAILABLE, "the gateway is ending\n".to_owned()),
+        Ok(Err(_)) => return (StatusCode::SERVICE_UNAVAILABLE, "the gateway is shutting down\n".to_owned()),
         Err(_) => StatusCode::ACCEPTED,
     };
     tracing::info!(upstream = name, order = word, "command accepted");
     (status, report::one(&board.snapshot(), name).unwrap_or_default())
 }
 
+/// The order of a word. What is disabled is stopped until it is enabled.
+fn order_of(word: &str) -> Option<Order> {
+    match word {
+        "enable" => Some(Order::Start),
+        "disable" => Some(Order::Stop),
+        word => Order::ALL.into_iter().find(|order| order.as_str() == word),
+    }
+}
+
 /// Whether this request may order anything. A page can send no JSON to another origin without asking first, which is refused.
 pub(crate) fn may_order(headers: &HeaderMap) -> Result<(), (StatusCode, &'static str)> {
     if headers.contains_key(ORIGIN) {
-        return Err((StatusCode::FORBIDDEN, "orders are not taken from web pages\n"));
+        return Err((StatusCode::FORBIDDEN, "commands from web pages are refused\n"));
     }
     let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     match kind.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("application/json") {
         true => Ok(()),
-        false => Err((StatusCode::UNSUPPORTED_MEDIA_TYPE, "an order has `Content-Type: application/json`\n")),
+        false => Err((StatusCode::UNSUPPORTED_MEDIA_TYPE, "a command requires `Content-Type: application/json`\n")),
     }
 }
 
@@ -71,7 +84,7 @@ mod tests {
     async fn an_order_is_answered_when_it_was_done() {
         let board = StatusBoard::default();
         let handle = board.add(&"a".into(), "stdio");
-        let unknown = (StatusCode::NOT_FOUND, "there is no upstream of this name; there is a\n".to_owned());
+        let unknown = (StatusCode::NOT_FOUND, "no upstream `b`. Known: a\n".to_owned());
         assert_eq!(give(&board, "b", "stop").await, unknown);
         assert_eq!(give(&board, "a", "kill").await.0, StatusCode::NOT_FOUND);
         let doing = async {

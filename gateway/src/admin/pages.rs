@@ -1,24 +1,28 @@
 //! The admin pages: is it alive, is it ready, what does it count; with a token or at the control socket also the details, and orders
 //! to upstreams.
 
-use super::{orders, report};
+use super::looks::Looks;
+use super::{configuration, orders, report};
 use crate::health::StatusBoard;
 use crate::memory::Refusals;
 use crate::runtime::aside;
 use crate::secrets::mask::{self, Kept};
 use crate::telemetry::config::AdminToken;
 use crate::telemetry::metrics::Metrics;
+use crate::telemetry::reloads::Reloads;
 use axum::Router;
 use axum::extract::{Path, RawQuery, State};
 use axum::http::header::{ACCEPT, AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, WWW_AUTHENTICATE};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
+use serde_json::Value;
 use sha2::{Digest, Sha256};
+use std::pin::Pin;
 use std::sync::Arc;
 
 const TEXT: &str = "text/plain; charset=utf-8";
-const JSON: &str = "application/json";
+pub(super) const JSON: &str = "application/json";
 const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// Whether the gateway has stopped to take calls.
@@ -48,10 +52,19 @@ pub struct Shown {
     pub access: Access,
     /// What is said of the gateway itself, as JSON.
     pub own: Arc<str>,
+    /// What became of the configuration.
+    pub reloads: Reloads,
+    /// What else there is to be seen.
+    pub looks: Looks,
+    /// Puts the configuration of the files into force; `None` where that is not to be.
+    pub reload: Option<Reload>,
 }
 
-/// `/livez`, `/readyz`, `/startupz` and `/metrics` for everybody; `/readyz?verbose`, `/gateway` and `/upstreams/NAME/ORDER` for whom
-/// has access.
+/// Puts the configuration of the files into force: what became of it; an error says what is wrong with it, in lines for a person.
+pub type Reload = Arc<dyn Fn() -> Pin<Box<dyn Future<Output = Result<Value, String>> + Send>> + Send + Sync>;
+
+/// `/livez`, `/readyz`, `/startupz` and `/metrics` for everybody; `/readyz?verbose`, `/gateway`, `/upstreams/NAME/ORDER` and `/reload` for
+/// whom has access.
 pub fn router(shown: Shown) -> Router {
     Router::new()
         .route("/livez", get(|| async { answer(StatusCode::OK, TEXT, "alive\n".to_owned()) }))
@@ -66,6 +79,7 @@ pub fn router(shown: Shown) -> Router {
         )
         .route("/gateway", get(own))
         .route("/upstreams/{name}/{order}", post(order))
+        .route("/reload", post(reload))
         .with_state(shown)
 }
 
@@ -110,11 +124,12 @@ async fn ready(State(shown): State<Shown>, RawQuery(query): RawQuery, headers: H
         Wanted::Status => answer(status, TEXT, report::text(is_ready, &[])),
         Wanted::Details => {
             let limits = report::limits(shown.board.budget(), &shown.refusals);
-            answer(status, TEXT, report::text(is_ready, &shown.board.snapshot()) + &limits)
+            let said = configuration::text(&shown.reloads.now());
+            answer(status, TEXT, report::text(is_ready, &shown.board.snapshot()) + &limits + &said)
         }
         Wanted::DetailsAsJson => {
             let room = (shown.board.budget(), &shown.refusals);
-            answer(status, JSON, report::json(is_ready, &shown.board.snapshot(), room))
+            answer(status, JSON, report::json(is_ready, &shown.board.snapshot(), room, &shown.reloads.now()))
         }
     }
 }
@@ -124,7 +139,7 @@ async fn own(State(shown): State<Shown>, headers: HeaderMap) -> Response {
     refused.unwrap_or_else(|| answer(StatusCode::OK, JSON, shown.own.to_string()))
 }
 
-async fn order(
+pub(super) async fn order(
     State(shown): State<Shown>,
     Path((name, order)): Path<(String, String)>,
     headers: HeaderMap,
@@ -140,15 +155,35 @@ async fn order(
     answer(status, kind, page)
 }
 
+pub(super) async fn reload(State(shown): State<Shown>, headers: HeaderMap) -> Response {
+    if let Some(refused) = shown.access.refusal(&headers) {
+        return refused;
+    }
+    if let Err((status, why)) = orders::may_order(&headers) {
+        return answer(status, TEXT, why.to_owned());
+    }
+    let Some(reload) = &shown.reload else {
+        return answer(
+            StatusCode::NOT_FOUND,
+            TEXT,
+            "this gateway reads its configuration at its start only\n".to_owned(),
+        );
+    };
+    match reload().await {
+        Ok(done) => answer(StatusCode::OK, JSON, done.to_string()),
+        Err(faults) => answer(StatusCode::UNPROCESSABLE_ENTITY, TEXT, faults + "\n"),
+    }
+}
+
 impl Access {
     /// What is answered to who has none.
-    fn refusal(&self, headers: &HeaderMap) -> Option<Response> {
+    pub(super) fn refusal(&self, headers: &HeaderMap) -> Option<Response> {
         let token = match self {
             Self::All => return None,
             Self::Token(Some(token)) => token,
             Self::Token(None) => {
-                let why = "details and orders are given to who bears the token that `[admin] token` sets, and none is set; on this \
-                           machine `trunkline ls`, `status` and orders need none\n";
+                let why = "this page requires the token of `[admin] token`, and none is configured; on this machine use `trunkline ls`, \
+                           `status`, `start`, `stop` or `restart`, which need no token\n";
                 return Some(answer(StatusCode::FORBIDDEN, TEXT, why.to_owned()));
             }
         };
@@ -165,7 +200,7 @@ impl Access {
         let mut refused = answer(
             StatusCode::UNAUTHORIZED,
             TEXT,
-            "the token of `[admin] token` is missing, or another one\n".to_owned(),
+            "this page requires `Authorization: Bearer <token>` with the token of `[admin] token`\n".to_owned(),
         );
         refused.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         Some(refused)
@@ -182,7 +217,7 @@ fn is_same(given: &[u8], known: &[u8]) -> bool {
     Sha256::digest(given) == Sha256::digest(known)
 }
 
-fn answer(status: StatusCode, kind: &'static str, body: String) -> Response {
+pub(super) fn answer(status: StatusCode, kind: &'static str, body: String) -> Response {
     // What is shown of others bears no secret already; this is for what nobody thought of.
     let body = match kind {
         JSON => aside(mask::cost(body.len()), || mask::masked_json(body.as_bytes(), Kept::Names))
@@ -218,7 +253,17 @@ mod tests {
         board.add(&"a".into(), "stdio");
         let is_draining: IsDraining = Arc::new(move || seen.load(Ordering::Relaxed));
         let (metrics, refusals) = (metrics::install(), Refusals::default());
-        router(Shown { board, refusals, metrics, is_draining, access, own: "{}".into() })
+        router(Shown {
+            board,
+            refusals,
+            metrics,
+            is_draining,
+            access,
+            own: "{}".into(),
+            reloads: Reloads::default(),
+            looks: Looks::default(),
+            reload: None,
+        })
     }
 
     #[tokio::test]

@@ -1,5 +1,6 @@
 //! The health board in words: for a person, and as JSON.
 
+use super::configuration::Configuration;
 use crate::health::Cause;
 use crate::health::row::{Health, State};
 use crate::memory::Refusals;
@@ -7,7 +8,9 @@ use crate::memory::account::Kind;
 use crate::memory::budget::Budget;
 use crate::protocol::revision::Revision;
 use crate::secrets::{visible, visible_json};
+use crate::telemetry::reloads::Reload;
 use serde::Serialize;
+use serde_json::{Value, json as value};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -96,6 +99,7 @@ struct Whole<'a> {
     ready: bool,
     upstreams: Vec<Row<'a>>,
     limits: Limits,
+    configuration: Configuration<'a>,
 }
 
 /// How much is used of what all share.
@@ -116,10 +120,16 @@ struct Memory {
 }
 
 /// The board as JSON.
-pub(crate) fn json(is_ready: bool, board: &[Health], (budget, refusals): (&Budget, &Refusals)) -> String {
+pub(crate) fn json(
+    is_ready: bool,
+    board: &[Health],
+    (budget, refusals): (&Budget, &Refusals),
+    reload: &Reload,
+) -> String {
     let memory = Memory { used_bytes: budget.used(), limit_bytes: budget.limit(), dropped: dropped(budget) };
     let limits = Limits { memory, refused: refusals.all() };
-    let whole = Whole { ready: is_ready, upstreams: board.iter().map(row).collect(), limits };
+    let whole =
+        Whole { ready: is_ready, upstreams: board.iter().map(row).collect(), limits, configuration: reload.into() };
     pretty(&whole)
 }
 
@@ -138,6 +148,31 @@ pub(crate) fn limits(budget: &Budget, refusals: &Refusals) -> String {
 
 fn dropped(budget: &Budget) -> u64 {
     Kind::ALL.into_iter().map(|kind| budget.lost_by(kind)).sum()
+}
+
+/// The gateway and its limits as a value: `own` is said of the gateway itself.
+pub(crate) fn status(
+    is_ready: bool,
+    own: &str,
+    board: &[Health],
+    (budget, refusals): (&Budget, &Refusals),
+    reload: &Reload,
+) -> Value {
+    let memory = Memory { used_bytes: budget.used(), limit_bytes: budget.limit(), dropped: dropped(budget) };
+    let limits = Limits { memory, refused: refusals.all() };
+    let up = board.iter().filter(|health| health.state.is_up()).count();
+    value!({
+        "gateway": serde_json::from_str::<Value>(own).unwrap_or_default(),
+        "ready": is_ready,
+        "upstreams": { "all": board.len(), "up": up },
+        "limits": limits,
+        "configuration": Configuration::from(reload),
+    })
+}
+
+/// The upstreams of the board as a value.
+pub(crate) fn upstreams(board: &[Health]) -> Value {
+    value!({ "upstreams": board.iter().map(row).collect::<Vec<_>>() })
 }
 
 /// One upstream of the board as JSON.
@@ -290,6 +325,7 @@ fn past(health: &Health, out: &mut String) -> std::fmt::Result {
 mod tests {
     use super::*;
     use crate::health::{CauseCode, StatusBoard};
+    use crate::telemetry::reloads::Reloads;
     use std::time::Duration;
     use tokio::time::Instant;
 
@@ -329,9 +365,13 @@ mod tests {
              many   stdio  starting          7 s  2 instances  3 in flight  1 queued\n  \
                1 session 1  stdio  ready             7 s\n  2 laptop  stdio  starting          7 s  1 in flight\n"
         );
-        let json: serde_json::Value =
-            serde_json::from_str(&json(false, &board.snapshot(), (&Budget::new(1 << 20), &Refusals::default())))
-                .unwrap();
+        let json: serde_json::Value = serde_json::from_str(&json(
+            false,
+            &board.snapshot(),
+            (&Budget::new(1 << 20), &Refusals::default()),
+            &Reloads::default().now(),
+        ))
+        .unwrap();
         assert_eq!(json["ready"], false);
         assert_eq!(
             json["limits"]["memory"],

@@ -43,6 +43,13 @@ impl Call {
         self.caller.revision
     }
 
+    /// A call that the gateway makes itself on behalf of a caller, with nothing beside its parameters.
+    pub fn about(method: Method, params: Object, caller: Arc<Caller>) -> Self {
+        let (meta, progress, log_level, is_notification) = (Bytes::new(), false, None, false);
+        let (param_headers, public, bound_to) = (None, None, None);
+        Self { method, params, meta, caller, progress, log_level, is_notification, param_headers, public, bound_to }
+    }
+
     /// The same call without its parameters: those take most of what a copy costs.
     #[must_use]
     pub fn without_params(&self) -> Self {
@@ -83,6 +90,9 @@ pub enum LogLevel {
 }
 
 impl LogLevel {
+    /// What is heard of who has named no level.
+    pub const ORDINARY: Self = Self::Info;
+
     const NAMES: [(&'static str, Self); 8] = [
         ("debug", Self::Debug),
         ("info", Self::Info),

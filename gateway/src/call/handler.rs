@@ -17,7 +17,7 @@ pub trait Handle: Send + Sync + 'static {
 /// The chain as the client edge is handed it; it does not know what stands behind.
 pub type Handler = Arc<dyn Handle>;
 
-impl Handle for Handler {
+impl<H: Handle + ?Sized> Handle for Arc<H> {
     fn handle(&self, call: Call) -> Reply {
         (**self).handle(call)
     }

@@ -48,6 +48,7 @@ fn table(whole: &Whole) -> String {
         );
         out.push_str(&format!("memory: {used}{limit} in use; {dropped} dropped so far (`server.memory_limit`)\n"));
     }
+    out.push_str(&whole.configuration());
     if !whole.ready {
         out.push_str("The gateway is draining: it takes no more calls.\n");
     }

@@ -20,7 +20,7 @@ mod look;
 mod ls;
 // `trunkline status NAME`: all that a running gateway knows of one upstream.
 mod status;
-// `trunkline start NAME`, `stop NAME` and `restart NAME`: what a person orders an upstream of a running gateway to do.
+// What a person orders a running gateway to do: `trunkline start NAME`, `stop NAME`, `restart NAME` and `reload`.
 mod order;
 // `trunkline version`.
 mod version;
@@ -31,7 +31,7 @@ use clap::Parser;
 
 use crate::gateway;
 use crate::health::Order;
-use args::{Args, Command};
+use args::{Args, Command, Restart};
 
 /// The whole program: reads the command line, does what it says, and says how that went.
 pub fn main() -> ExitCode {
@@ -43,9 +43,13 @@ pub fn main() -> ExitCode {
         Command::Check(shared) => check::run(&args.shared.join(shared)),
         Command::Ls(look) => ls::run(&look.after(args.shared)),
         Command::Status(status) => status::run(&status.after(args.shared)),
-        Command::Start(upstream) => order::run(Order::Start, &upstream.after(args.shared)),
-        Command::Stop(upstream) => order::run(Order::Stop, &upstream.after(args.shared)),
-        Command::Restart(upstream) => order::run(Order::Restart, &upstream.after(args.shared)),
+        Command::Start(upstream) => order::upstream::run(Order::Start, &upstream.after(args.shared)),
+        Command::Stop(upstream) => order::upstream::run(Order::Stop, &upstream.after(args.shared)),
+        Command::Restart(Restart { upstream, now }) => {
+            let order = if now { Order::RestartNow } else { Order::Restart };
+            order::upstream::run(order, &upstream.after(args.shared))
+        }
+        Command::Reload(look) => order::reload::run(&look.after(args.shared)),
         Command::Version => version::run(),
         Command::DemoUpstream => demo::run(),
         Command::StartUpstream(start) => {

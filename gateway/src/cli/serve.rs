@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use crate::config::Config;
-use crate::gateway::{Addresses, Gateway, Mode, ShutdownSignals};
+use crate::gateway::{Addresses, Gateway, Mode, Read, ShutdownSignals};
 use crate::telemetry::logging::{self, Writer, say};
 
 use super::args::{Flag, Serve, Shared, settings};
@@ -14,9 +14,10 @@ use super::report::announce;
 /// Serves until told to end.
 pub(super) fn run(shared: Shared, mut serve: Serve) -> Result<(), Failure> {
     let shared = shared.join(std::mem::take(&mut serve.shared));
-    let settings = settings::read(&shared, flags(serve))?;
+    let flags = flags(serve);
+    let settings = settings::read(&shared, flags.clone())?;
     settings.begin(Writer::Serve)?;
-    runtime::block_on(gateway(settings.loaded.config, settings.files))
+    runtime::block_on(gateway(settings.loaded.config, settings.files, settings::reader(&shared, &flags)))
 }
 
 /// The flags that were given, as overrides.
@@ -28,10 +29,10 @@ fn flags(serve: Serve) -> Vec<Flag> {
     [listen, admin, open].into_iter().flatten().collect()
 }
 
-async fn gateway(config: Config, files: Vec<PathBuf>) -> Result<(), anyhow::Error> {
+async fn gateway(config: Config, files: Vec<PathBuf>, read: Read) -> Result<(), anyhow::Error> {
     let mut told = ShutdownSignals::new()?;
     let (path, asks_token) = (config.server.path.clone(), !config.auth.tokens.is_empty());
-    let gateway = Gateway::start(config, Mode::Serve);
+    let gateway = Gateway::start(config, Mode::Serve).reloaded_by(read);
     gateway.own_processes();
     let bound = gateway.serve().await?;
     if logging::is_json() {
@@ -54,10 +55,10 @@ fn paste(bound: &Addresses, path: &str, asks_token: bool, files: &[PathBuf]) -> 
     let files: Vec<_> = files.iter().map(|file| std::path::absolute(file).unwrap_or_else(|_| file.clone())).collect();
     match std::env::current_exe() {
         Ok(program) => format!(
-            "Put this into a host:\n{by_url}\nor, for a host that starts its servers itself:\n{}",
+            "Add this to the configuration of your MCP host:\n{by_url}\nor, if the host starts its servers itself:\n{}",
             report::paste_stdio(&program, &files)
         ),
-        Err(_) => format!("Put this into a host:\n{by_url}"),
+        Err(_) => format!("Add this to the configuration of your MCP host:\n{by_url}"),
     }
 }
 
@@ -65,6 +66,6 @@ fn paste(bound: &Addresses, path: &str, asks_token: bool, files: &[PathBuf]) -> 
 pub(super) async fn end<T>(drain: impl Future<Output = T>, told: &mut ShutdownSignals) -> Result<T, anyhow::Error> {
     tokio::select! {
         drained = drain => Ok(drained),
-        () = told.to_end() => anyhow::bail!("second shutdown signal: running calls are cut off"),
+        () = told.to_end() => anyhow::bail!("second shutdown signal: calls in progress were aborted"),
     }
 }

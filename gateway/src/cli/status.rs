@@ -27,7 +27,7 @@ pub(super) fn run(status: &Status) -> Result<(), Failure> {
         let raw = serde_json::to_string_pretty(raw).context("JSON can be written")?;
         writeln!(out, "{}", visible_json(&raw))?;
     } else {
-        write!(out, "{}", sheet(row))?;
+        write!(out, "{}{}", sheet(row), whole.configuration())?;
     }
     Ok(())
 }
@@ -61,8 +61,8 @@ fn told(instance: &Row) -> String {
 fn unknown(name: &str, whole: &Whole) -> String {
     let names: Vec<_> = whole.upstreams.iter().map(|row| printable(&row.name)).collect();
     match names.is_empty() {
-        true => format!("the gateway has no upstream `{name}`, nor any other"),
-        false => format!("the gateway has no upstream `{name}`; it has {}", names.join(", ")),
+        true => format!("no upstream `{name}`. Known: none"),
+        false => format!("no upstream `{name}`. Known: {}", names.join(", ")),
     }
 }
 
@@ -128,14 +128,11 @@ fn sheet(row: &Row) -> String {
 /// What it was last started again for, in words.
 fn why(reason: &str) -> String {
     let words = match reason {
-        "exit" => "it had ended",
-        "crash" => "it had crashed",
-        "lost" => "it could not be reached",
-        "hang" => "it hung",
-        "start_failed" => "it did not come up",
+        "lost" => "connection lost",
+        "start_failed" => "failed start",
         other => other,
     };
-    format!(", the last since {}", printable(words))
+    format!(" (last: {})", printable(words))
 }
 
 #[cfg(test)]
@@ -155,11 +152,11 @@ mod tests {
             sheet(&row),
             "name        files\ntransport   stdio\nstate       failed for 5 s\ncause       it exited\ndown for    1 min 5 s\n\
              next try    in 1 min 0 s\nrevision    2026-07-28 (stateless)\npid         7\n\
-             restarts    2, the last since it had crashed\nlast error  5 s ago: it exited\nstart       took 0.12 s\n\
+             restarts    2 (last: crash)\nlast error  5 s ago: it exited\nstart       took 0.12 s\n\
              offers      1 tool, 2 resources, 0 templates, 0 prompts\nremark      its list is cut\n\
              calls       3 in flight, 1 queued\nfailed      2 instance starts\ninstance    laptop: backing_off for 1 s, 1 restart: gone\nstderr      one\nstderr      two\n"
         );
-        let whole = Whole { ready: true, upstreams: vec![row], limits: None };
-        assert_eq!(unknown("x", &whole), "the gateway has no upstream `x`; it has files");
+        let whole = Whole { ready: true, upstreams: vec![row], limits: None, configuration: None };
+        assert_eq!(unknown("x", &whole), "no upstream `x`. Known: files");
     }
 }

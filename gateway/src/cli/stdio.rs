@@ -3,7 +3,7 @@
 use std::io::IsTerminal;
 
 use crate::config::Config;
-use crate::gateway::{Gateway, Mode, ShutdownSignals};
+use crate::gateway::{Gateway, Mode, Read, ShutdownSignals};
 use crate::telemetry::logging::{Writer, say};
 
 use super::args::{Shared, settings};
@@ -11,9 +11,9 @@ use super::process::{Failure, Input, Output, runtime};
 use super::serve;
 
 /// What a person is told who starts it by hand.
-const BY_HAND: &str = "`trunkline stdio` serves the one MCP host that starts it: it reads requests from stdin, where a terminal is now. \
-    Name it as a command in the configuration of a host. To look at the configuration, run `trunkline check`; to serve hosts over HTTP, \
-    `trunkline serve`. Ctrl-D ends it.";
+const BY_HAND: &str = "`trunkline stdio` waits for MCP requests on stdin, which is a terminal now. Usually an MCP host starts it: add it as a \
+    command to the configuration of the host. `trunkline check` checks the configuration, `trunkline serve` serves hosts over HTTP. \
+    Press Ctrl-D to end it.";
 
 /// Serves until stdin ends. Nothing but frames is written to stdout.
 pub(super) fn run(shared: &Shared) -> Result<(), Failure> {
@@ -22,12 +22,12 @@ pub(super) fn run(shared: &Shared) -> Result<(), Failure> {
     if std::io::stdin().is_terminal() {
         say(BY_HAND);
     }
-    runtime::block_on(gateway(settings.loaded.config))
+    runtime::block_on(gateway(settings.loaded.config, settings::reader(shared, &[])))
 }
 
-async fn gateway(config: Config) -> Result<(), anyhow::Error> {
+async fn gateway(config: Config, read: Read) -> Result<(), anyhow::Error> {
     let mut told = ShutdownSignals::new()?;
-    let gateway = Gateway::start(config, Mode::Stdio);
+    let gateway = Gateway::start(config, Mode::Stdio).reloaded_by(read);
     gateway.own_processes();
     let stdout = Output::stdout();
     let gone = stdout.gone();

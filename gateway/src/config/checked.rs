@@ -12,6 +12,8 @@ pub struct Config {
     pub admin: telemetry::config::Admin,
     /// `[log]`.
     pub log: telemetry::config::Log,
+    /// `[metrics]`.
+    pub metrics: telemetry::config::Metrics,
     /// `[auth]`: who may call.
     pub auth: policy::config::Auth,
     /// `[naming]`: how many names become one set.
@@ -24,6 +26,8 @@ pub struct Config {
     pub extensions: router::config::Unknown,
     /// The upstreams that are switched on, in the order of the files.
     pub upstreams: Vec<upstream::config::Config>,
+    /// What is written, and where.
+    pub written: telemetry::config::Written,
     /// What nobody may read in a log, an error or a page.
     pub secrets: Secrets,
 }

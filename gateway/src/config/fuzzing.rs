@@ -29,7 +29,7 @@ pub fn faults(text: &str, is_json: bool) -> Vec<Fault> {
     let root = match parsed {
         Ok(root) => root,
         Err((at, why)) => {
-            let excerpt = fault::excerpt(text, at, &[]);
+            let excerpt = fault::excerpt(text, at, &[], &[]);
             let place = Place::File { path: "file".to_owned(), excerpt };
             return vec![Fault::error("syntax", why).at(Some(place))];
         }

@@ -115,12 +115,14 @@ pub(super) fn check(reading: &Reading) -> Config {
         server: downstream::config::Config { questions, ..settings::server(root.table("server")) },
         admin: settings::admin(root.table("admin")),
         log: settings::log(root.table("log")),
+        metrics: settings::metrics(root.table("metrics")),
         auth: sections::auth(root.table("auth")),
         naming: settings::naming(root.table("naming")),
         catalog,
         cache,
         extensions: settings::extensions(root.table("extensions")),
         upstreams: sections::upstreams(root.table("upstreams"), root.table("mcpServers"), &defaults),
+        written: reading.written(),
         secrets: Secrets::default(),
     };
     root.end("the configuration");
@@ -140,8 +142,11 @@ pub(super) fn check(reading: &Reading) -> Config {
 pub(super) fn parse_file(path: &Path) -> Result<Source, Box<Fault>> {
     let shown = path.display().to_string();
     let text = source::read(path).map_err(|why| {
-        let text = format!("cannot read the configuration file: {why}");
-        Box::new(Fault::error("unreadable-file", text).at(Some(Place::Path(shown.clone()))))
+        let fault = Fault::error("unreadable-file", format!("cannot read {shown}: {why}"));
+        Box::new(match path.metadata().is_ok_and(|seen| !seen.is_file()) {
+            true => fault.hint("to run without a file, name an empty one, and set variables such as TRUNKLINE_UPSTREAMS__FILES__COMMAND"),
+            false => fault,
+        })
     })?;
     let named_json = path.extension().is_some_and(|extension| extension == "json" || extension == "jsonc");
     let parsed = if named_json || text.trim_start().starts_with('{') {
@@ -152,15 +157,19 @@ pub(super) fn parse_file(path: &Path) -> Result<Source, Box<Fault>> {
     match parsed {
         Ok(root) => Ok(Source { origin: Origin::File(path.to_owned()), text, root }),
         Err((at, why, is_name)) => {
+            let why = if !named_json && toml::is_yaml(path, &text) { YAML.to_owned() } else { why };
             // A line with a syntax error may be the one with the secret; the name of a key that stands twice is none.
             let open = is_name.then(|| at.clone());
-            let excerpt = fault::excerpt(&text, at, open.as_slice());
+            let excerpt = fault::excerpt(&text, at, open.as_slice(), &[]);
             Err(Box::new(Fault::error("syntax", why).at(Some(Place::File { path: shown, excerpt }))))
         }
     }
 }
 
 /// The built-in configuration: one upstream, which is this program.
+/// What is said of a file in YAML.
+const YAML: &str = "this looks like YAML; write TOML or JSON";
+
 fn demo(program: &Path) -> Source {
     let leaf = |shape| Node { shape, ..Node::default() };
     let entry = vec![

@@ -13,6 +13,8 @@ pub struct Config {
     pub listen: SocketAddr,
     /// The path of the Streamable HTTP endpoint; begins with `/`.
     pub path: String,
+    /// Whether clients of HTTP+SSE are served, at `/sse` and `/message`.
+    pub legacy_sse: bool,
     /// Browser origins that may call, lower case; empty means those derived from `listen`.
     pub allowed_origins: Vec<String>,
     /// Host names that may be asked for, lower case; empty means those derived from `listen`.
@@ -33,7 +35,9 @@ pub struct Config {
     pub instructions: String,
     /// Sessions of handshake clients.
     pub session: Session,
-    /// How long calls may go on once the gateway is told to end.
+    /// How long calls are still taken once the gateway is told to end: whoever sends them hears first that it is no longer ready.
+    pub pre_stop_delay: Duration,
+    /// How long calls may go on once no more are taken.
     pub shutdown_grace: Duration,
     /// Questions of upstreams to clients.
     pub questions: Questions,
@@ -84,6 +88,7 @@ impl Default for Config {
         Self {
             listen: SocketAddr::from(([127, 0, 0, 1], 8808)),
             path: "/mcp".to_owned(),
+            legacy_sse: true,
             allowed_origins: Vec::new(),
             allowed_hosts: Vec::new(),
             trusted_proxies: Vec::new(),
@@ -94,6 +99,7 @@ impl Default for Config {
             name: "trunkline".to_owned(),
             instructions: String::new(),
             session: Session::default(),
+            pre_stop_delay: Duration::ZERO,
             shutdown_grace: Duration::from_secs(25),
             questions: Questions::default(),
             state_folder: None,

@@ -26,7 +26,7 @@ pub(crate) mod parking;
 #[doc(hidden)]
 pub mod fuzzing;
 
-pub use http::McpService;
+pub use http::{McpService, ShownSession};
 pub use listen::{Connections, GuardLayer, Network};
 
 #[cfg(test)]

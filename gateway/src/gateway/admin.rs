@@ -1,16 +1,24 @@
 //! Where the gateway is looked at and ordered about: the admin address, for machines, and the control socket, for whoever runs it.
 
-use crate::admin::{Access, Mode, Shown, control, pages};
+use super::reload::{Outcome, Reloader};
+use crate::admin::looks::{Looks, Session, Tool};
+use crate::admin::{self, Access, Mode, Reload, Shown, control, looks, pages};
 use crate::config::Config;
-use crate::downstream::listen::listener;
-use crate::downstream::{Connections, GuardLayer};
+use crate::downstream::listen::{Leaving, listener};
+use crate::downstream::{Connections, GuardLayer, McpService, ShownSession};
 use crate::health::StatusBoard;
 use crate::memory::Refusals;
 use crate::memory::budget::Budget;
+use crate::metrics::edges::Face;
+use crate::router::Router;
 use crate::runtime::Tasks;
+use crate::telemetry::calls::Calls;
+use crate::telemetry::config::Written;
 use crate::telemetry::metrics::Metrics;
+use serde_json::Value;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::pin::Pin;
+use std::sync::{Arc, OnceLock};
 use tokio::net::TcpListener;
 use tower::Layer;
 
@@ -19,31 +27,71 @@ const CONNECTIONS_MAX: usize = 256;
 /// The memory of these connections and their answers. Clients cannot take it: probes are answered whatever they hold.
 const RESERVE_BYTES: usize = 16 * 1024 * 1024;
 
+/// Has the configuration put into force, and says what became of it.
+fn reload_order(reloader: Arc<Reloader>) -> Reload {
+    Arc::new(move || {
+        let reloader = reloader.clone();
+        let reloading: Pin<Box<dyn Future<Output = Result<Value, String>> + Send>> = Box::pin(async move {
+            match reloader.reload().await {
+                Outcome::Unchanged { needs_restart } => {
+                    Ok(serde_json::json!({ "outcome": "unchanged", "needs_restart": needs_restart }))
+                }
+                Outcome::Applied { upstreams, needs_restart } => Ok(serde_json::json!({
+                    "outcome": "applied",
+                    "added": names(&upstreams.added),
+                    "changed": names(&upstreams.changed),
+                    "removed": names(&upstreams.removed),
+                    "unchanged": upstreams.unchanged,
+                    "needs_restart": needs_restart,
+                })),
+                Outcome::Refused(faults) => Err(faults.to_string()),
+            }
+        });
+        reloading
+    })
+}
+
+fn session(session: ShownSession) -> Session {
+    let ShownSession { mark, principal, address, revision, idle } = session;
+    let (address, idle_seconds) = (address.map(|address| address.to_string()), idle.map(|idle| idle.as_secs()));
+    Session { session: mark, principal, address, revision, idle_seconds }
+}
+
+fn names(names: &[Arc<str>]) -> Vec<&str> {
+    names.iter().map(|name| &**name).collect()
+}
+
 /// What is shown, and where it is served from.
 pub(super) struct Admin<'a> {
     pub(super) config: &'a Config,
     pub(super) board: &'a StatusBoard,
     pub(super) refusals: &'a Refusals,
     pub(super) metrics: &'a Metrics,
-    /// Those that end when the gateway takes no more calls.
-    pub(super) faces: &'a Tasks,
+    /// Set when the gateway is told to end.
+    pub(super) leaving: &'a Leaving,
     /// Where it is served: to be seen to the last.
     pub(super) ground: &'a Tasks,
     pub(super) mode: Mode,
+    pub(super) reloader: Option<&'a Arc<Reloader>>,
+    pub(super) calls: &'a Calls,
+    pub(super) router: &'a Arc<Router>,
+    /// The face of clients, once it is there.
+    pub(super) face: &'a Arc<OnceLock<McpService>>,
 }
 
 impl Admin<'_> {
     /// Serves the admin address.
     pub(super) fn serve(&self, listener: TcpListener, address: SocketAddr) {
         let (config, server) = (&self.config.admin, &self.config.server);
-        let router = pages::router(self.shown(Access::Token(config.token.clone())));
+        let router = admin::router(self.shown(Access::Token(config.token.clone())));
         let service = GuardLayer::of_admin(address, &config.allowed_hosts, pages::is_probe).layer(router);
         // Its connections are short: they need no grace.
         let cut = Tasks::new();
         cut.end();
-        let patience = listener::Patience::new(server, cut);
+        let patience = listener::Patience::new(server, Leaving::default(), cut).without_linger();
         let (room, budget) = (Connections::of_probes(CONNECTIONS_MAX), Budget::new(RESERVE_BYTES));
-        let bounds = listener::Bounds { room, budget, refusals: self.refusals.clone() };
+        let (refusals, face) = (self.refusals.clone(), Face::new("admin"));
+        let bounds = listener::Bounds { room, budget, refusals, face };
         self.ground.spawn(listener::serve(listener, move |_| service.clone(), patience, bounds, self.ground.clone()));
     }
 
@@ -52,25 +100,61 @@ impl Admin<'_> {
         let Some(control) = &self.config.admin.control else { return };
         match control::bind(&control.folders, &control.files, self.mode) {
             Ok(bound) => {
-                let router = pages::router(self.shown(Access::All));
+                let router = admin::router(self.shown(Access::All));
                 self.ground.spawn(control::serve(bound, router, self.ground.clone()));
             }
             Err(error) => tracing::warn!(
                 %error,
-                "no control socket can be made: `trunkline ls`, `status` and orders need the admin address and its token"
+                "cannot create the control socket; `trunkline ls`, `status`, `start`, `stop` and `restart` need `--admin` and its token"
             ),
         }
     }
 
     fn shown(&self, access: Access) -> Shown {
-        let faces = self.faces.clone();
+        let leaving = self.leaving.clone();
         Shown {
             board: self.board.clone(),
             refusals: self.refusals.clone(),
             metrics: self.metrics.clone(),
-            is_draining: Arc::new(move || faces.is_ending()),
+            is_draining: Arc::new(move || leaving.is_asked()),
             access,
             own: self.own().into(),
+            reloads: self.reloader.map(|reloader| reloader.reloads().clone()).unwrap_or_default(),
+            looks: self.looks(),
+            reload: self.reloader.map(|reloader| reload_order(reloader.clone())),
+        }
+    }
+
+    /// What is to be seen beside the board.
+    fn looks(&self) -> Looks {
+        let (router, face) = (self.router.clone(), self.face.clone());
+        let tools = move |most: usize| -> Vec<Tool> {
+            let tool = |names: [Arc<str>; 3]| {
+                let [name, upstream, own_name] = names.map(|name| name.to_string());
+                Tool { name, upstream, own_name }
+            };
+            router.tools(most).into_iter().map(tool).collect()
+        };
+        let sessions = move |most: usize| -> Vec<Session> {
+            let sessions = face.get().map_or_else(Vec::new, |face| face.sessions(most));
+            sessions.into_iter().map(session).collect()
+        };
+        let (written, reloader) = (self.config.written.clone(), self.reloader.cloned());
+        let config: looks::Config = Arc::new(move || {
+            let (written, reloader) = (written.clone(), reloader.clone());
+            let told: Pin<Box<dyn Future<Output = Written> + Send>> = Box::pin(async move {
+                match reloader {
+                    Some(reloader) => reloader.written().await,
+                    None => written,
+                }
+            });
+            told
+        });
+        Looks {
+            calls: self.calls.clone(),
+            tools: Some(Arc::new(tools)),
+            sessions: Some(Arc::new(sessions)),
+            config: Some(config),
         }
     }
 

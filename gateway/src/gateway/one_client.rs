@@ -1,22 +1,22 @@
 //! `trunkline stdio` has one client: its session, as soon as it has one, is the session of every upstream.
 
+use super::upstreams::Upstreams;
 use crate::call::reply::Reply;
 use crate::call::{Call, Handle, Handler};
-use crate::upstream::Upstream;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Looks at the calls of the one client.
 pub(super) struct OneClient {
     inner: Handler,
-    upstreams: Vec<Upstream>,
+    upstreams: Arc<Upstreams>,
     /// The session that upstreams were told of.
     session: Mutex<Option<Arc<str>>>,
 }
 
 impl OneClient {
     /// Around everything that answers it.
-    pub(super) fn around(inner: Handler, upstreams: &[Upstream]) -> Handler {
-        Arc::new(Self { inner, upstreams: upstreams.to_vec(), session: Mutex::default() })
+    pub(super) fn around(inner: Handler, upstreams: &Arc<Upstreams>) -> Handler {
+        Arc::new(Self { inner, upstreams: upstreams.clone(), session: Mutex::default() })
     }
 }
 
@@ -26,7 +26,7 @@ impl Handle for OneClient {
             let mut session = self.session.lock().unwrap_or_else(PoisonError::into_inner);
             if session.as_ref() != Some(tenant.id()) {
                 *session = Some(tenant.id().clone());
-                self.upstreams.iter().for_each(|upstream| upstream.belongs_to(tenant));
+                self.upstreams.belong_to(tenant);
             }
         }
         // It is the operator's own: it is told what others are not.

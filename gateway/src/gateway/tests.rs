@@ -1,5 +1,6 @@
 //! The gateway as a whole, without upstreams.
 
+mod coming_and_going;
 mod crossing;
 
 use super::*;

@@ -4,6 +4,7 @@ use super::orders::{NotOrdered, Order, Ordered, Orders};
 use super::row::{Health, State};
 use super::traffic::Traffic;
 use crate::memory::budget::Budget;
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
@@ -62,6 +63,13 @@ impl StatusBoard {
         self.lock().push(Row { health: Health::starting(name, transport), orders: orders.clone() });
         let budget = self.0.budget.of_upstream(name);
         StatusHandle { board: self.clone(), orders, instance: None, budget }
+    }
+
+    /// Shows the upstreams in the order of these; others behind them.
+    pub fn arrange<'a>(&self, handles: impl IntoIterator<Item = &'a StatusHandle>) {
+        let places: HashMap<_, _> = handles.into_iter().map(|one| Arc::as_ptr(&one.orders)).zip(0..).collect();
+        self.lock().sort_by_key(|row| places.get(&Arc::as_ptr(&row.orders)).copied().unwrap_or(usize::MAX));
+        self.0.changes.send_modify(|count| *count += 1);
     }
 
     /// What is known now.
@@ -142,6 +150,12 @@ impl StatusHandle {
         Self { instance: Some(number), ..self.clone() }
     }
 
+    /// Gives the upstream's own place up: from now on nothing that it does is shown.
+    pub fn remove(&self) {
+        self.board.lock().retain(|row| !Arc::ptr_eq(&row.orders, &self.orders));
+        self.board.0.changes.send_modify(|count| *count += 1);
+    }
+
     /// Gives an instance's place up.
     pub fn leave(&self) {
         if let Some(number) = self.instance {
@@ -186,7 +200,7 @@ mod tests {
     async fn a_handle_is_its_upstreams_own_also_when_one_before_it_has_gone() {
         let board = StatusBoard::default();
         let (first, second) = (board.add(&"a".into(), "stdio"), board.add(&"b".into(), "http"));
-        board.lock().remove(0);
+        first.remove();
         second.update(|health| health.restarts = 2);
         first.update(|health| health.restarts = 1);
         let shown: Vec<_> = board.snapshot().iter().map(|health| (health.name.to_string(), health.restarts)).collect();
@@ -196,6 +210,9 @@ mod tests {
         assert_eq!(second.ordered().await.order, Order::Stop);
         drop(done);
         assert!(board.order("a", Order::Stop).is_err());
+        let third = board.add(&"c".into(), "http");
+        board.arrange([&third, &second]);
+        assert_eq!(board.snapshot().iter().map(|health| &*health.name).collect::<Vec<_>>(), ["c", "b"]);
     }
 
     #[tokio::test(start_paused = true)]

@@ -52,6 +52,8 @@ pub enum CauseCode {
     UrlInvalid,
     /// The upstream answered with this HTTP status.
     HttpStatus(u16),
+    /// The upstream closed the WebSocket with this code.
+    WebSocketClosed(u16),
     /// The upstream refuses the configured credentials.
     CredentialsRejected,
     /// The upstream asked for a pause.
@@ -122,6 +124,7 @@ impl CauseCode {
             Self::ConnectionLost => "connection_lost",
             Self::UrlInvalid => "url_invalid",
             Self::HttpStatus(_) => "http_status",
+            Self::WebSocketClosed(_) => "websocket_closed",
             Self::CredentialsRejected => "credentials_rejected",
             Self::RateLimited => "rate_limited",
             Self::BreakerOpen => "breaker_open",
@@ -150,7 +153,7 @@ impl CauseCode {
         match self {
             Self::Exited(number) | Self::Killed(number) => Some(number.into()),
             Self::SpawnFailed(number) | Self::ConnectFailed(number) => number.map(i64::from),
-            Self::HttpStatus(status) => Some(status.into()),
+            Self::HttpStatus(code) | Self::WebSocketClosed(code) => Some(code.into()),
             Self::JsonRpcError(code) => Some(code),
             _ => None,
         }

@@ -14,13 +14,15 @@ pub enum Order {
     Start,
     /// To end, and to stay so until it is ordered to start.
     Stop,
-    /// To end, and to run again.
+    /// To end once its running calls have, which is waited for a while, and to run again.
     Restart,
+    /// To end, and to run again.
+    RestartNow,
 }
 
 impl Order {
     /// Every order.
-    pub const ALL: [Self; 3] = [Self::Start, Self::Stop, Self::Restart];
+    pub const ALL: [Self; 4] = [Self::Start, Self::Stop, Self::Restart, Self::RestartNow];
 
     /// The word for it.
     pub fn as_str(self) -> &'static str {
@@ -28,6 +30,7 @@ impl Order {
             Self::Start => "start",
             Self::Stop => "stop",
             Self::Restart => "restart",
+            Self::RestartNow => "restart-now",
         }
     }
 }
@@ -36,10 +39,10 @@ impl Order {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NotOrdered {
     /// There is no such upstream.
-    #[error("there is no upstream of this name")]
+    #[error("no upstream")]
     Unknown,
     /// Too many orders wait already.
-    #[error("too many orders wait for this upstream")]
+    #[error("too many commands are waiting for this upstream")]
     Busy,
 }
 
@@ -48,14 +51,23 @@ pub enum NotOrdered {
 pub struct Ordered {
     /// What is to be done.
     pub order: Order,
-    done: oneshot::Sender<()>,
+    /// All who wait for it.
+    done: Vec<oneshot::Sender<()>>,
 }
 
 impl Ordered {
     /// It was done.
     pub fn done(self) {
-        // Whoever ordered it may have gone.
-        let _ = self.done.send(());
+        for done in self.done {
+            // Whoever ordered it may have gone.
+            let _ = done.send(());
+        }
+    }
+
+    /// The next order in place of this one; whoever waits for this one waits for that.
+    pub fn and(mut self, next: Self) -> Self {
+        self.done.extend(next.done);
+        Self { order: next.order, done: self.done }
     }
 }
 
@@ -71,11 +83,11 @@ impl Orders {
     pub(super) fn give(&self, order: Order) -> Result<oneshot::Receiver<()>, NotOrdered> {
         let (done, wait) = oneshot::channel();
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        waiting.retain(|ordered| !ordered.done.is_closed());
+        waiting.retain(|ordered| ordered.done.iter().any(|done| !done.is_closed()));
         if waiting.len() >= ORDERS_MAX {
             return Err(NotOrdered::Busy);
         }
-        waiting.push_back(Ordered { order, done });
+        waiting.push_back(Ordered { order, done: vec![done] });
         drop(waiting);
         self.given.notify_one();
         Ok(wait)
@@ -107,6 +119,11 @@ mod tests {
         one.await.unwrap();
         drop(orders.next().await);
         assert!(two.await.is_err(), "nobody does it any more");
+        let (one, two) = (orders.give(Order::Restart).unwrap(), orders.give(Order::Stop).unwrap());
+        let both = orders.next().await.and(orders.next().await);
+        assert_eq!(both.order, Order::Stop);
+        both.done();
+        assert!(one.await.is_ok() && two.await.is_ok(), "who ordered the first waits for the second");
         let kept: Vec<_> = (0..ORDERS_MAX).map(|_| orders.give(Order::Start).unwrap()).collect();
         assert_eq!(orders.give(Order::Stop).unwrap_err(), NotOrdered::Busy);
         drop(kept);

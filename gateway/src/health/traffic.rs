@@ -30,6 +30,11 @@ impl Traffic {
         self.queued.load(Ordering::SeqCst)
     }
 
+    /// How many have not ended, waiting ones too.
+    pub fn open(&self) -> usize {
+        self.open.load(Ordering::Relaxed)
+    }
+
     /// How many the upstream has.
     pub fn in_flight(&self) -> usize {
         self.open.load(Ordering::Relaxed).saturating_sub(self.queued())

@@ -1,9 +1,9 @@
 //! One budget for all that peers make the gateway keep: counted in steps; once it is spent, the client that holds most loses.
 
 use super::account::{Account, Hold, Kind, Owner, Whose};
-pub use super::ledger::Spent;
 use super::ledger::{Ledger, STEP};
 use super::small::Cells;
+pub use super::spent::Spent;
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -167,7 +167,7 @@ impl Charge {
             return Ok(());
         };
         if account.has_lost() {
-            return Err(Spent);
+            return Err(Spent::LOST);
         }
         let (to, have) = (to.div_ceil(STEP).saturating_mul(STEP), account.bytes());
         if to <= have { Ok(()) } else { budget.0.grow(account, to) }

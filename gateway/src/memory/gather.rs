@@ -48,7 +48,7 @@ impl Gather {
     fn try_push(&mut self, piece: &[u8]) -> Result<(), Spent> {
         let len = self.len() + piece.len();
         if len > self.max {
-            return Err(Spent);
+            return Err(Spent::LOST);
         }
         if self.large.is_none() && len <= MAPPED {
             if len > self.small.capacity() {
@@ -61,7 +61,7 @@ impl Gather {
         }
         self.charge.grow(&self.budget, self.kind, len)?;
         if self.large.is_none() {
-            let mut map = Mapped::room(self.max).ok_or(Spent)?;
+            let mut map = Mapped::room(self.max).ok_or(Spent::LOST)?;
             map[..self.small.len()].copy_from_slice(&self.small);
             self.large = Some((map, self.small.len()));
             self.small = BytesMut::new();
@@ -164,6 +164,6 @@ mod tests {
         let taken = (0..64).take_while(|_| gather.push(&piece).is_ok()).count();
         assert_eq!((taken, gather.len(), budget.used()), (3, 0, 0));
         let mut bounded = Gather::new(&budget, Kind::Body, 100);
-        assert_eq!((bounded.push(&[b'x'; 101]), bounded.push(&[b'x'; 100])), (Err(Spent), Ok(())));
+        assert_eq!((bounded.push(&[b'x'; 101]), bounded.push(&[b'x'; 100])), (Err(Spent::LOST), Ok(())));
     }
 }

@@ -3,6 +3,7 @@
 use super::account::{Account, Kind, Whose};
 use super::clients::Clients;
 use super::small::Cells;
+use super::spent::Spent;
 use crate::runtime::complaints::{Complaints, left_unsaid};
 use slab::Slab;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -19,11 +20,6 @@ const PURGE_BYTES: usize = 1024 * 1024;
 const SAY_EVERY: Duration = Duration::from_secs(60);
 /// So much of the budget all that is small may take.
 const SMALL_PART: usize = 4;
-
-/// The budget is spent, and no holder is larger than the one that asks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the gateway has no memory left for it (`server.memory_limit`)")]
-pub struct Spent;
 
 /// All holders.
 #[derive(Debug)]
@@ -81,7 +77,7 @@ impl Ledger {
             self.say(account, to);
             self.used.fetch_sub(more, Ordering::AcqRel);
             self.lost[account.kind as usize].fetch_add(1, Ordering::Relaxed);
-            return Err(Spent);
+            return Err(Spent::of(self.limit, used.saturating_sub(more), to));
         }
         self.kinds[account.kind as usize].fetch_add(more, Ordering::Relaxed);
         account.set(to);
@@ -191,7 +187,7 @@ impl Ledger {
             let all = self.kinds[Kind::Small as usize].load(Ordering::Relaxed).saturating_add(to - had);
             if to > (self.limit / SMALL_PART).saturating_sub(all) {
                 self.lost[Kind::Small as usize].fetch_add(1, Ordering::Relaxed);
-                return Err(Spent);
+                return Err(Spent::of(self.limit / SMALL_PART, all - (to - had), to));
             }
             let account = kept.get_or_insert_with(|| self.open(Kind::Small, whose));
             let grown = self.grow(account, to);

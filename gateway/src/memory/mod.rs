@@ -4,6 +4,8 @@
 pub mod budget;
 // One holder in the budget, and how it hears that it loses what it holds.
 pub mod account;
+// Why something is not kept: the budget is spent.
+mod spent;
 // Who holds what, and who loses once the budget is spent.
 mod ledger;
 // What is too small to be counted by itself: summed up by client with an atomic add.
@@ -14,7 +16,7 @@ mod clients;
 mod standing;
 // Puts a large message together from its pieces, within the budget.
 mod gather;
-// Has the allocator give memory back to the system after large work.
+// Has the allocator give memory back to the system: each worker what is free in its heap, after large work.
 mod purge;
 // How often clients were refused for want of room, by what was full.
 mod refusals;
@@ -23,6 +25,6 @@ mod composed;
 
 pub use composed::{Composed, joined};
 pub use gather::{Gather, charged};
-pub use purge::keep_purging;
+pub use purge::{keep_purging, purge_when_told};
 pub use refusals::Refusals;
 pub use standing::StandingCharge;

@@ -21,7 +21,7 @@ impl Refusals {
     pub(crate) fn turn_away(&self, full: &'static str, why: &dyn Display) {
         metrics::refused(full).increment(1);
         if let Some(more) = self.count(full) {
-            tracing::warn!(full, reason = %why, more = left_unsaid(more), "a client was refused for want of room");
+            tracing::warn!(full, reason = %why, more = left_unsaid(more), "client refused: limit reached");
         }
     }
 

@@ -41,10 +41,14 @@ impl StandingCharge {
     /// Counts so many bytes more; they are at most as much as is free afterwards. On an error nothing more is counted.
     pub fn grow(&mut self, more: usize) -> Result<(), Spent> {
         let mut standing = lock(&self.budget, self.kind);
-        let free = (self.budget.limit().unwrap_or(usize::MAX) / PART).saturating_sub(standing.all);
+        let (part, held) = (self.budget.limit().unwrap_or(usize::MAX) / PART, standing.all);
+        let free = part.saturating_sub(held);
         let own = standing.by.entry(self.stands_for.clone()).or_default();
         let fits = own.bytes.saturating_add(more) <= free;
-        let counted = if fits { own.charge.grow(&self.budget, self.kind, own.bytes + more) } else { Err(Spent) };
+        let counted = match fits {
+            true => own.charge.grow(&self.budget, self.kind, own.bytes + more),
+            false => Err(Spent::of(part, held, own.bytes.saturating_add(more))),
+        };
         if let Err(spent) = counted {
             standing.by.retain(|_, own| own.bytes > 0);
             return Err(spent);

@@ -1,10 +1,15 @@
 //! Who calls: a bearer token compared in constant time, before anything of the request is read.
 
-use super::config::Auth;
+use super::config::{Auth, Token};
 use crate::call::caller::{Grants, Principal};
+use crate::metrics::edges;
+use crate::runtime::complaints::{Complaints, left_unsaid};
+use ::metrics::Counter;
+use arc_swap::ArcSwap;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, header};
 use sha2::{Digest, Sha256};
+use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -15,7 +20,17 @@ const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
 /// Lets only requests through that bear a known token; without tokens everyone is the anonymous principal.
 #[derive(Clone)]
-pub struct AuthenticateLayer(Arc<[Known]>);
+pub struct AuthenticateLayer(Arc<Door>);
+
+/// Who may come in, and who came.
+struct Door {
+    known: ArcSwap<Vec<Known>>,
+    accepted: Counter,
+    missing: Counter,
+    unknown: Counter,
+    /// Which refusals were logged last.
+    complaints: Complaints,
+}
 
 /// A token that is known by its digest alone.
 struct Known {
@@ -26,17 +41,43 @@ struct Known {
 impl AuthenticateLayer {
     /// Knows the tokens of a configuration.
     pub fn new(auth: &Auth) -> Self {
-        let known =
-            auth.tokens.iter().map(|token| Known { digest: token.digest, principal: Principal::of_token(&token.name) });
-        Self(known.collect())
+        Self(Arc::new(Door {
+            known: ArcSwap::from_pointee(known(auth)),
+            accepted: edges::auth("accepted"),
+            missing: edges::auth("missing"),
+            unknown: edges::auth("unknown"),
+            complaints: Complaints::default(),
+        }))
     }
+
+    /// From now on it knows these, on connections that are open too; those of whom a token is known no more.
+    pub fn set(&self, auth: &Auth) -> Vec<Principal> {
+        let now = Arc::new(known(auth));
+        let before = self.0.known.swap(now.clone());
+        let is_known = |old: &&Known| now.iter().any(|new| new.digest == old.digest && new.principal == old.principal);
+        let gone = before.iter().filter(|old| !is_known(old)).map(|old| old.principal.clone());
+        let were_all = before.is_empty() && !now.is_empty();
+        gone.chain(were_all.then(Principal::anonymous)).collect()
+    }
+
+    /// All who may call; without tokens that is whoever does.
+    pub fn principals(&self) -> Vec<Principal> {
+        let known = self.0.known.load();
+        let all = known.iter().map(|known| known.principal.clone());
+        all.chain(known.is_empty().then(Principal::anonymous)).collect()
+    }
+}
+
+fn known(auth: &Auth) -> Vec<Known> {
+    let known = |token: &Token| Known { digest: token.digest, principal: Principal::of_token(&token.name) };
+    auth.tokens.iter().map(known).collect()
 }
 
 impl<S> tower::Layer<S> for AuthenticateLayer {
     type Service = Authenticate<S>;
 
     fn layer(&self, inner: S) -> Authenticate<S> {
-        Authenticate { inner, known: self.0.clone() }
+        Authenticate { inner, door: self.0.clone(), peer: None }
     }
 }
 
@@ -44,7 +85,34 @@ impl<S> tower::Layer<S> for AuthenticateLayer {
 #[derive(Clone)]
 pub struct Authenticate<S> {
     inner: S,
-    known: Arc<[Known]>,
+    door: Arc<Door>,
+    /// The other end of the connection, for the log.
+    peer: Option<IpAddr>,
+}
+
+impl<S> Authenticate<S> {
+    /// The same, for the requests of one connection.
+    #[must_use]
+    pub fn of(self, peer: IpAddr) -> Self {
+        Self { peer: Some(peer), ..self }
+    }
+}
+
+impl Door {
+    /// Counts what became of a request, and logs a refusal: of each kind one line now and then, however many there are.
+    fn count(&self, verdict: &Result<Option<Principal>, HeaderValue>, peer: Option<IpAddr>) {
+        let (counter, kind) = match verdict {
+            Ok(None) => return,
+            Ok(Some(_)) => return self.accepted.increment(1),
+            Err(challenge) if *challenge == BAD_TOKEN => (&self.unknown, "unknown"),
+            Err(_) => (&self.missing, "missing"),
+        };
+        counter.increment(1);
+        if let Some(more) = self.complaints.take(kind) {
+            let (peer, more) = (peer.map(tracing::field::display), left_unsaid(more));
+            tracing::warn!(peer, token = kind, more, "authentication failed");
+        }
+    }
 }
 
 impl<S, B, R> tower::Service<Request<B>> for Authenticate<S>
@@ -62,7 +130,8 @@ where
     }
 
     fn call(&mut self, mut request: Request<B>) -> Self::Future {
-        let verdict = judge(&self.known, request.headers());
+        let verdict = judge(&self.door.known.load(), request.headers());
+        self.door.count(&verdict, self.peer);
         // Nobody behind this layer has a use for it, and so nobody can pass it on.
         request.headers_mut().remove(header::AUTHORIZATION);
         match verdict {
@@ -131,8 +200,9 @@ fn is_same(a: &[u8; 32], b: &[u8; 32]) -> bool {
 }
 
 fn refusal(challenge: HeaderValue) -> Response<Bytes> {
-    const WHY: &[u8] = br#"{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"this gateway asks for a token: send `Authorization: Bearer <token>` with one of those configured under `[auth]`"}}"#;
-    let mut response = Response::new(Bytes::from_static(WHY));
+    const MISSING: &[u8] = br#"{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"this gateway requires a token: send `Authorization: Bearer <token>` with one of those under [[auth.tokens]]"}}"#;
+    const UNKNOWN: &[u8] = br#"{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"this token is not one of those under [[auth.tokens]]"}}"#;
+    let mut response = Response::new(Bytes::from_static(if challenge == BAD_TOKEN { UNKNOWN } else { MISSING }));
     *response.status_mut() = StatusCode::UNAUTHORIZED;
     let headers = response.headers_mut();
     headers.insert(header::WWW_AUTHENTICATE, challenge);
@@ -143,7 +213,6 @@ fn refusal(challenge: HeaderValue) -> Response<Bytes> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::policy::config::Token;
     use std::convert::Infallible;
     use tower::{Layer, ServiceExt, service_fn};
 
@@ -173,8 +242,35 @@ mod tests {
         assert_eq!(ask(&["a", "b"], &["bearer  a "]).await, (200, "token:a".into()));
         for bad in [&[][..], &["Bearer c"], &["Bearer "], &["Basic a"], &["Bearera"], &["Bearer a", "Bearer a"], &["a"]]
         {
-            assert_eq!(ask(&["a", "b"], bad).await.0, 401, "{bad:?}");
+            let (status, why) = ask(&["a", "b"], bad).await;
+            // A wrong token is told apart from none.
+            let is_unknown = matches!(bad, ["Bearer c"]);
+            let words = if is_unknown { "is not one of those under [[auth.tokens]]" } else { "requires a token" };
+            assert!(status == 401 && why.contains(words), "{bad:?}: {why}");
         }
         assert_eq!(ask(&[], &["Bearer x"]).await, (200, "nobody".into()));
+    }
+
+    #[tokio::test]
+    async fn other_tokens_hold_at_once_and_whoever_lost_one_is_named() {
+        let auth = |tokens: &[(&str, &str)]| {
+            let token =
+                |(name, text): &(&str, &str)| Token { name: (*name).into(), digest: Sha256::digest(text).into() };
+            Auth { tokens: tokens.iter().map(token).collect(), ..Auth::default() }
+        };
+        let layer = AuthenticateLayer::new(&auth(&[]));
+        let service = layer
+            .layer(service_fn(|_: Request<()>| std::future::ready(Ok::<_, Infallible>(Response::new(Bytes::new())))));
+        let asked = async |text: &str| {
+            let request = Request::get("/").header(header::AUTHORIZATION, format!("Bearer {text}")).body(()).unwrap();
+            service.clone().oneshot(request).await.unwrap().status().as_u16()
+        };
+        let names = |gone: Vec<Principal>| gone.iter().map(|one| one.name().to_owned()).collect::<Vec<_>>();
+        assert_eq!((asked("x").await, names(layer.set(&auth(&[("a", "1"), ("b", "2")])))), (200, vec![String::new()]));
+        assert_eq!((asked("x").await, asked("1").await), (401, 200));
+        assert_eq!(names(layer.set(&auth(&[("a", "3"), ("b", "2"), ("c", "4")]))), ["token:a"]);
+        assert_eq!([asked("1").await, asked("2").await, asked("3").await, asked("4").await], [401, 200, 200, 200]);
+        assert_eq!(names(layer.set(&auth(&[("a", "3")]))), ["token:b", "token:c"]);
+        assert!(layer.set(&auth(&[("a", "3")])).is_empty());
     }
 }

@@ -24,16 +24,17 @@ use crate::call::refusal::{Reason, Refusal};
 use crate::call::reply::Reply;
 use crate::call::{Call, Handle};
 use crate::protocol::frame::Method;
-use crate::protocol::revision::Revision;
+use crate::protocol::revision::{Era, Revision};
 use crate::protocol::value::Object;
 use crate::router::catalog::snapshot::{Catalog, Rules};
 use crate::router::names::ByMember;
 use crate::runtime::Tasks;
 use calls::Routes;
 use catalog::Current;
+use catalog::Keeper;
 use catalog::Kind;
 use catalog::Member;
-use catalog::SessionViews;
+use catalog::views::{EraViews, SessionViews};
 use config::Naming;
 use std::sync::Arc;
 use std::time::Duration;
@@ -60,6 +61,9 @@ pub struct Terms {
 /// Knows whose everything is. A [`Handle`] that never waits: what must wait does so in its own reply.
 pub struct Router {
     current: Arc<Current>,
+    keeper: Arc<Keeper>,
+    /// What clients of each era see in its place.
+    eras: EraViews,
     /// What sessions see in its place that have instances to themselves.
     views: SessionViews,
     routes: Routes,
@@ -71,7 +75,7 @@ pub struct Router {
 impl Router {
     /// A router over these upstreams, in configuration order; its tasks live in `tasks`.
     pub fn start(upstreams: Vec<Arc<dyn Owner>>, terms: Terms, listeners: Listeners, tasks: &Tasks) -> Self {
-        let members = Arc::new(ByMember::numbered(upstreams.into_iter().map(Member::new)));
+        let members = Arc::new(ByMember::numbered(upstreams.into_iter().map(|one| Arc::new(Member::new(one)))));
         let Terms { naming, page_size, first_list_wait, instructions, unknown, secret } = terms;
         let wrap = TaskIds::new(secret);
         let statuses = listeners.statuses().clone();
@@ -79,9 +83,29 @@ impl Router {
         let budget = listeners.budget().clone();
         let rules = Arc::new(Rules { naming, page_size, instructions, unknown, wrap, statuses, ledger, budget });
         let current = Arc::new(Current::new(Catalog::build(&members, &rules, None).counted()));
-        catalog::start(&current, &listeners, tasks);
-        let views = SessionViews::new(&current, &listeners, tasks);
-        Self { current, views, routes: Routes::new(), listeners, first_list_wait, unknown }
+        let keeper = Keeper::start(&current, &listeners, tasks);
+        let eras = EraViews::start(&current, &listeners, tasks);
+        // Sessions are of handshake clients.
+        let views = SessionViews::new(eras.of(Era::Legacy), &listeners, tasks);
+        Self { current, keeper, eras, views, routes: Routes::new(), listeners, first_list_wait, unknown }
+    }
+
+    /// From now on it is a router over these upstreams, in this order. Those that were among them before are not touched; to one that
+    /// no longer is nothing leads but the calls that it has, each of which may hold it.
+    pub fn set(&self, upstreams: Vec<Arc<dyn Owner>>) {
+        self.keeper.set(upstreams, None);
+        self.eras.refresh(&self.current);
+        self.views.look();
+    }
+
+    /// The tools that handshake clients are offered, at most so many: public name, upstream, and the name there.
+    pub fn tools(&self, most: usize) -> Vec<[Arc<str>; 3]> {
+        let catalog = self.current.keep();
+        let tools = catalog.shelf(Kind::Tools).entries().iter().take(most).filter_map(|tool| {
+            let owner = catalog.members.get(tool.member)?.owner.name();
+            Some([tool.public.clone(), owner.clone(), tool.own.clone()])
+        });
+        tools.collect()
     }
 
     fn notify(&self, call: Call) -> Reply {
@@ -109,8 +133,8 @@ impl Handle for Router {
             return self.notify(call);
         }
         let own = self.views.of(&call.caller);
-        let current = own.as_ref().unwrap_or(&self.current);
         let revision = call.revision();
+        let current = own.as_ref().unwrap_or_else(|| self.eras.of(revision.era()));
         let call = match calls::admit(call, self.unknown) {
             Ok(call) => call,
             Err(refusal) => return Reply::refuse(revision, refusal),
@@ -132,7 +156,8 @@ impl Handle for Router {
             Method::Listen => listen::listen(current, &self.listeners, tasks::untied(call), own.is_some()),
             Method::Discover => {
                 let catalog = current.load();
-                let era = call.revision().era();
+                let era = revision.era();
+                catalog.members.values().for_each(|member| member.owner.expect_era(era));
                 let kept = &catalog.discovered[usize::from(call.revision().is_modern())];
                 let result = || calls::result(&catalog, era);
                 // There may be thousands of views, and each is asked for it seldom.

@@ -5,6 +5,7 @@ mod discovery;
 mod given_tasks;
 mod listening;
 mod lists;
+mod members;
 mod tasks;
 mod uris;
 mod views;
@@ -131,6 +132,10 @@ impl Owner for Scripted {
         let reply = (self.answer)(&call).unwrap_or_else(|| Reply::complete(Revision::V2025_11_25, echo()));
         reply.owned_by(&self.name)
     }
+    fn withdraw(&self, cancel: &Call) {
+        let text = String::from_utf8(cancel.params.raw().to_vec()).unwrap();
+        self.heard.lock().unwrap().push(format!("{} {text}", cancel.method.as_str()));
+    }
     fn inventory(&self) -> watch::Receiver<Option<Arc<Inventory>>> {
         self.offers.subscribe()
     }
@@ -181,6 +186,7 @@ fn inventory(tools: &[&str]) -> Inventory {
         instructions: None,
         supports: Supports { tools: true, ..Supports::default() },
         fresh: Arc::default(),
+        announced: Default::default(),
     }
 }
 

@@ -20,7 +20,7 @@ pub fn raise() {
     }
     let most = maximum.unwrap_or(ENOUGH).max(before);
     if let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: Some(most), maximum }) {
-        tracing::debug!(%error, before, most, "the number of open files cannot be raised");
+        tracing::debug!(%error, before, most, "cannot raise the limit of open files");
     }
 }
 

@@ -1,5 +1,6 @@
 //! A stream, watched: what comes in, and whether what goes out is taken.
 
+use crate::metrics::edges::Bytes;
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -21,9 +22,37 @@ pub trait Watch<S> {
     /// Something was written, or `is_pending`: nothing is taken now.
     fn wrote(&mut self, is_pending: bool);
 
+    /// So many bytes were written.
+    fn sent(&mut self, count: usize) {
+        let _uncounted = count;
+    }
+
+    /// Nothing more is written. Until this is ready the stream is not closed.
+    fn poll_shut(&mut self, stream: &mut S, cx: &mut Context<'_>) -> Poll<()> {
+        let _unused = (stream, cx);
+        Poll::Ready(())
+    }
+
     /// The stream is about to be closed.
     fn closes(&mut self, stream: &S) {
         let _unseen = stream;
+    }
+}
+
+/// Its bytes are counted, and that is all.
+#[derive(Debug)]
+pub struct Counted(pub Bytes);
+
+impl<S> Watch<S> for Counted {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<()> {
+        self.0.read.increment(bytes.len() as u64);
+        Ok(())
+    }
+
+    fn wrote(&mut self, _is_pending: bool) {}
+
+    fn sent(&mut self, count: usize) {
+        self.0.written.increment(count as u64);
     }
 }
 
@@ -66,6 +95,9 @@ impl<S: AsyncWrite + Unpin, W: Watch<S> + Unpin> AsyncWrite for Watched<S, W> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write(cx, bytes);
         self.watch.wrote(written.is_pending());
+        if let Poll::Ready(Ok(count)) = &written {
+            self.watch.sent(*count);
+        }
         written
     }
 
@@ -77,6 +109,9 @@ impl<S: AsyncWrite + Unpin, W: Watch<S> + Unpin> AsyncWrite for Watched<S, W> {
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write_vectored(cx, bytes);
         self.watch.wrote(written.is_pending());
+        if let Poll::Ready(Ok(count)) = &written {
+            self.watch.sent(*count);
+        }
         written
     }
 
@@ -89,7 +124,9 @@ impl<S: AsyncWrite + Unpin, W: Watch<S> + Unpin> AsyncWrite for Watched<S, W> {
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(cx)
+        let Self { stream, watch } = &mut *self;
+        std::task::ready!(Pin::new(&mut *stream).poll_shutdown(cx))?;
+        watch.poll_shut(stream, cx).map(Ok)
     }
 }
 

@@ -52,6 +52,12 @@ impl Secrets {
         self.0.is_none()
     }
 
+    /// These and others.
+    #[must_use]
+    pub fn and(&self, others: &Self) -> Self {
+        Self::of([self, others].into_iter().flat_map(|one| &one.0).flat_map(|known| known.values.iter().cloned()))
+    }
+
     /// From now on these are the secrets of the process.
     pub fn keep(&self) {
         KNOWN.store(self.0.clone());

@@ -4,8 +4,10 @@
 pub mod private;
 // The secrets of the configuration, and their mask.
 pub mod mask;
+// Seals bytes as a text that can neither be read nor altered.
+pub mod sealer;
 // Foreign text on its way to a terminal: what that would obey, hide or turn round is written out instead.
 mod visible;
 
 pub use mask::{BYTES_MAX, BYTES_MIN, Secrets};
-pub use visible::{is_hidden, visible, visible_json};
+pub use visible::{decoded, is_hidden, visible, visible_json};

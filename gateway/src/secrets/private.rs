@@ -17,7 +17,7 @@ pub fn open(path: &Path) -> io::Result<(File, Metadata)> {
     let opened = OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(path);
     let file = opened.map_err(|error| match error.raw_os_error() {
         Some(code) if code == rustix::io::Errno::LOOP.raw_os_error() => {
-            io::Error::other("it is a link; put the file itself there")
+            io::Error::other("it is a link; replace it with the file itself")
         }
         Some(code) if code == rustix::io::Errno::NXIO.raw_os_error() => io::Error::other("it is no file; delete it"),
         _ => error,

@@ -18,6 +18,23 @@ pub fn visible(text: &str) -> Cow<'_, str> {
     written_out(text, is_hidden, |out, c| out.extend(c.escape_default()))
 }
 
+/// Bytes as a text: those that are no UTF-8 are written out, `\xff`.
+pub fn decoded(bytes: &[u8]) -> Cow<'_, str> {
+    let mut chunks = bytes.utf8_chunks();
+    let first = chunks.next();
+    if let Some(whole) = first.as_ref().filter(|first| first.invalid().is_empty()) {
+        return Cow::Borrowed(whole.valid());
+    }
+    let mut out = String::with_capacity(bytes.len() + 16);
+    for chunk in first.into_iter().chain(chunks) {
+        out.push_str(chunk.valid());
+        for byte in chunk.invalid() {
+            write!(out, "\\x{byte:02x}").expect("writing to a string does not fail");
+        }
+    }
+    Cow::Owned(out)
+}
+
 /// The same for a JSON text, whose meaning stays: `\u202e`. Its own line breaks stay too; in its strings there are none.
 pub fn visible_json(text: &str) -> Cow<'_, str> {
     written_out(
@@ -54,6 +71,12 @@ mod tests {
             "a\\u{1b}[2J\\r\\nb\\u{9b}\\u{202e}c\\u{200b}\\u{2066}\\u{ad}\\u{e0041}"
         );
         assert!(matches!(visible("schön, 日本, ذ, ❤"), Cow::Borrowed(_)));
+    }
+
+    #[test]
+    fn bytes_that_are_no_text_are_written_out() {
+        assert_eq!(decoded(b"a\xff\xc3b\xe2\x82"), "a\\xff\\xc3b\\xe2\\x82");
+        assert!(matches!(decoded("sch\u{f6}n \u{fffd}".as_bytes()), Cow::Borrowed(_)) && decoded(b"").is_empty());
     }
 
     proptest! {

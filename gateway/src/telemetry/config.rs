@@ -1,8 +1,10 @@
 //! What is recorded and where it can be looked at: checked values, made from the files by `config`.
 
+use serde::Serialize;
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// Where the gateway is looked at and ordered about.
 #[derive(Clone, Debug, PartialEq)]
@@ -69,12 +71,43 @@ pub struct Log {
     pub format: Format,
     /// The level at which lines of upstreams' stderr are logged; `None` drops them.
     pub upstream_stderr: Option<tracing::Level>,
+    /// Whether each call has a line.
+    pub calls: bool,
 }
 
 impl Default for Log {
     fn default() -> Self {
-        Self { level: "info".to_owned(), format: Format::Auto, upstream_stderr: Some(tracing::Level::INFO) }
+        let upstream_stderr = Some(tracing::Level::INFO);
+        Self { level: "info".to_owned(), format: Format::Auto, upstream_stderr, calls: false }
     }
+}
+
+/// What a configuration says, key by key: for whoever looks. Where a value stands makes no difference between two configurations.
+#[derive(Clone, Debug, Default)]
+pub struct Written(pub Arc<[Setting]>);
+
+/// A key that is set.
+#[derive(Clone, Debug, Serialize)]
+pub struct Setting {
+    /// The key, as `server.listen`.
+    pub key: String,
+    /// Its value as it is written; one that may be a secret is not shown.
+    pub value: serde_json::Value,
+    /// The file and line, the variable or the flag that has it.
+    pub source: String,
+}
+
+impl PartialEq for Written {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+/// What is counted beside what always is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Metrics {
+    /// Whether calls are counted by tool.
+    pub per_tool: bool,
 }
 
 /// How a line of the log looks.

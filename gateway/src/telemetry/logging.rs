@@ -7,12 +7,14 @@ use crate::metrics;
 use crate::secrets::{mask, visible};
 use std::backtrace::BacktraceStatus;
 use std::io::{IsTerminal, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tracing::Level;
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::reload::Handle;
 use tracing_subscriber::util::SubscriberInitExt;
 
 /// So long the end of the process waits for its last lines.
@@ -23,6 +25,19 @@ const VERIFIER: &str = "rustls_platform_verifier";
 
 static LINES: OnceLock<Lines> = OnceLock::new();
 static RATION: OnceLock<Arc<Ration>> = OnceLock::new();
+/// Shows what another configuration says is shown.
+static LEVEL: OnceLock<SetLevel> = OnceLock::new();
+
+/// Whether each call has a line.
+static CALLS: AtomicBool = AtomicBool::new(false);
+
+/// Whether each call has a line. Costs a call nothing but this look.
+pub(super) fn has_calls() -> bool {
+    CALLS.load(Ordering::Relaxed)
+}
+
+/// Puts the level of a configuration into force.
+type SetLevel = Box<dyn Fn(&Log) + Send + Sync>;
 
 /// The command that writes the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,6 +54,7 @@ pub fn start(config: &Log, writer: Writer) {
     if LINES.get().is_some() {
         return;
     }
+    CALLS.store(config.calls, Ordering::Relaxed);
     let ration = Arc::<Ration>::default();
     let is_text = is_text(config.format, writer, std::io::stderr().is_terminal());
     let form = if is_text { Form::Text } else { Form::Json };
@@ -55,10 +71,9 @@ pub fn start(config: &Log, writer: Writer) {
         }));
     }
     let is_shown = is_text && writer == Writer::Serve;
+    let rationed = Rationed { ration, lines: lines.clone() };
     let filter = filter(config, is_shown);
-    // Who asks for more than the usual is given all of it.
-    let is_usual = filter.max_level_hint().is_some_and(|most| most <= LevelFilter::INFO);
-    let rationed = is_usual.then(|| Rationed { ration, lines: lines.clone() });
+    rationed.ration.holds(&filter);
     let builder = tracing_subscriber::fmt()
         .with_env_filter(filter)
         // Colours would be written in the very bytes that make foreign text dangerous.
@@ -67,9 +82,38 @@ pub fn start(config: &Log, writer: Writer) {
         .with_writer(lines);
     // Where something else has taken the log already, as in a test, that stays.
     let _ = match is_text {
-        true => builder.compact().finish().with(rationed).try_init(),
-        false => builder.json().flatten_event(true).with_current_span(false).finish().with(rationed).try_init(),
+        true => {
+            let builder = builder.compact().with_filter_reloading();
+            levelled(builder.reload_handle(), is_shown);
+            builder.finish().with(rationed).try_init()
+        }
+        false => {
+            let builder = builder.json().flatten_event(true).with_current_span(false).with_filter_reloading();
+            levelled(builder.reload_handle(), is_shown);
+            builder.finish().with(rationed).try_init()
+        }
     };
+}
+
+/// Keeps the way to the filter of the log.
+fn levelled<S: 'static>(handle: Handle<EnvFilter, S>, is_shown: bool) {
+    let set = move |config: &Log| {
+        let filter = filter(config, is_shown);
+        if let Some(ration) = RATION.get() {
+            ration.holds(&filter);
+        }
+        // It fails where something else has taken the log.
+        let _ = handle.reload(filter);
+    };
+    let _is_first = LEVEL.set(Box::new(set));
+}
+
+/// From now on what this configuration says is shown; how lines look stays.
+pub fn set_level(config: &Log) {
+    CALLS.store(config.calls, Ordering::Relaxed);
+    if let Some(set) = LEVEL.get() {
+        set(config);
+    }
 }
 
 /// What is shown. Lines of children are events of their own target, so that they can be shown or not.

@@ -1,47 +1,73 @@
 //! The recorder behind the metrics.
 
+use super::processes::Processes;
 use super::recorder::Registry;
 use crate::health::StatusBoard;
+use crate::health::row::State;
 use crate::memory::account::Kind;
 use crate::metrics;
+use crate::metrics::sampled::{self, Known};
 use crate::protocol::revision::Revision;
-use std::sync::OnceLock;
+use crate::runtime::aside;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use tokio::runtime::Handle;
 
-static REGISTRY: OnceLock<Registry> = OnceLock::new();
+/// A reading is done beside the workers, as work on so many bytes is: it looks at files of the system.
+const READING: usize = 1024 * 1024;
+
+static METRICS: OnceLock<Metrics> = OnceLock::new();
 
 /// Reads what was recorded. Cheap to clone.
 #[derive(Clone)]
-pub struct Metrics(Registry);
+pub struct Metrics(Arc<Read>);
+
+struct Read {
+    registry: Registry,
+    processes: Processes,
+    /// Held for one reading: what is only seen is forgotten and set anew in it.
+    one_at_a_time: Mutex<()>,
+}
 
 /// Puts the recorder in its place; once in a process, later calls give the same.
 pub fn install() -> Metrics {
-    let registry = REGISTRY.get_or_init(|| {
+    let install = || {
         let registry = Registry::default();
         // Another recorder, as in a test, stays: then there is nothing to be read here.
         if ::metrics::set_global_recorder(registry.clone()).is_ok() {
             metrics::describe();
         }
-        registry
-    });
-    Metrics(registry.clone())
+        Metrics(Arc::new(Read { registry, processes: Processes::default(), one_at_a_time: Mutex::default() }))
+    };
+    METRICS.get_or_init(install).clone()
 }
 
 impl Metrics {
     /// The text that Prometheus reads, with what the board says now.
     pub fn render(&self, board: &StatusBoard) -> String {
-        for health in board.snapshot() {
+        let tasks = Handle::try_current().map_or(0, |runtime| runtime.metrics().num_alive_tasks());
+        aside(READING, || self.read(board, tasks))
+    }
+
+    fn read(&self, board: &StatusBoard, tasks: usize) -> String {
+        let _alone = self.0.one_at_a_time.lock().unwrap_or_else(PoisonError::into_inner);
+        self.0.registry.forget(sampled::sampled());
+        let upstreams = board.snapshot();
+        for health in &upstreams {
             let uptime = health.uptime().unwrap_or_default().as_secs_f64();
             let all = Revision::ALL.into_iter().map(Revision::as_str);
-            metrics::shown(&health.name, uptime, health.pid.unwrap_or_default(), health.revision, all);
+            let cause =
+                health.cause.as_ref().filter(|_| health.state != State::Ready).map(|cause| cause.code().as_str());
+            let known = Known { upstream: &health.name, uptime, cause, revision: health.revision };
+            sampled::shown(known, all);
         }
+        self.0.processes.show(&upstreams);
         let budget = board.budget();
         Kind::ALL
             .into_iter()
-            .for_each(|kind| metrics::memory(kind.as_str(), budget.used_by(kind), budget.lost_by(kind)));
-        budget.limit().into_iter().for_each(metrics::memory_limit);
-        metrics::refresh(Handle::try_current().map_or(0, |runtime| runtime.metrics().num_alive_tasks()));
-        self.0.render()
+            .for_each(|kind| sampled::memory(kind.as_str(), budget.used_by(kind), budget.lost_by(kind)));
+        budget.limit().into_iter().for_each(sampled::memory_limit);
+        sampled::refresh(tasks);
+        self.0.registry.render()
     }
 }
 

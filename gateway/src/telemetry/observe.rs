@@ -1,51 +1,159 @@
 //! The outermost layer of the chain: counts and times every call.
 
+use super::access;
+use super::access::Line;
+use super::calls::{About, Calls, End, Name, Place};
+use super::config::Metrics;
+use super::logging;
 use crate::call::refusal::Reason;
 use crate::call::reply::{Ending, Failure, Guard, Outcome, Reply};
 use crate::call::{Call, Handle};
 use crate::metrics;
+use crate::metrics::edges;
 use crate::metrics::{OUTCOMES, Route};
 use crate::protocol::frame::Method;
 use crate::protocol::value::Key;
-use ::metrics::Histogram;
+use ::metrics::{Counter, Histogram};
 use arc_swap::ArcSwap;
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, LazyLock, OnceLock};
+use std::time::Duration;
 use tokio::time::Instant;
 
-/// A layer that counts calls by method, owner and outcome, and times them.
+/// A layer that counts calls by method, owner and outcome, times them, and shows which are under way.
 #[derive(Clone, Default)]
-pub struct Observe(Arc<Routes>);
+pub struct Observe {
+    routes: Arc<Routes>,
+    calls: Calls,
+    per_tool: bool,
+}
+
+impl Observe {
+    /// Counts as the configuration says, and shows calls here.
+    pub fn new(config: Metrics, calls: Calls) -> Self {
+        Self { routes: Arc::default(), calls, per_tool: config.per_tool }
+    }
+}
 
 impl<H: Handle> tower::Layer<H> for Observe {
     type Service = Observed<H>;
 
     fn layer(&self, inner: H) -> Observed<H> {
-        Observed { inner, routes: self.0.clone() }
+        Observed { inner, observe: self.clone() }
     }
 }
 
 /// A handler whose calls are counted.
 pub struct Observed<H> {
     inner: H,
-    routes: Arc<Routes>,
+    observe: Observe,
 }
 
 impl<H: Handle> Handle for Observed<H> {
     fn handle(&self, call: Call) -> Reply {
+        let Observe { routes, calls, per_tool } = &self.observe;
         let start = Instant::now();
+        let principal = call.caller.principal.clone();
+        principal.calls().increment(1);
         let (method, is_listen) = (call.method.label(), call.method == Method::Listen);
+        let is_tool = call.method == Method::ToolsCall;
+        let name = match is_tool || call.method == Method::PromptsGet {
+            true => Name::of(&call.params),
+            false => Name::default(),
+        };
+        let line = logging::has_calls().then(|| Line::of(&call, name));
         let reply = self.inner.handle(call);
-        let route = self.routes.of(method, reply.owner());
-        reply.attach(Box::new(Watch { route: Some(route), start, is_listen }))
+        let route = routes.of(method, reply.owner());
+        // Only a name that an upstream has is one that nobody made up.
+        let tool = (*per_tool && is_tool && reply.owner().is_some()).then(|| route.tool(&name.text()));
+        let place = calls.begin(About { began: start, method, principal, name, upstream: reply.owner().cloned() });
+        let calls = calls.clone();
+        reply.attach(Box::new(Watch { route: Some(route), start, is_listen, tool, calls, place, line }))
     }
 }
 
 /// One method's and owner's handles.
 struct Handles {
+    method: &'static str,
+    /// Whose it is.
+    owner: Arc<str>,
     route: Route,
     overhead: Histogram,
+    /// By outcome, made with the first of it: most outcomes never come.
+    operations: [OnceLock<Operation>; OUTCOMES.len()],
+    /// By public name, where calls are counted by tool.
+    tools: ArcSwap<HashMap<Box<str>, Arc<Tool>, Plain>>,
+}
+
+/// The counters of one tool, by outcome, made with the first of it.
+#[derive(Default)]
+struct Tool([OnceLock<Counter>; OUTCOMES.len()]);
+
+/// The durations of one outcome by OpenTelemetry's names: of the client's request, and of the one to the upstream.
+struct Operation {
+    server: Histogram,
+    client: Histogram,
+}
+
+impl Handles {
+    fn new(method: &'static str, owner: &Arc<str>) -> Self {
+        let (route, overhead) = (metrics::route(method, owner), metrics::overhead(method));
+        let (operations, tools) = (Default::default(), ArcSwap::default());
+        Self { method, owner: owner.clone(), route, overhead, operations, tools }
+    }
+
+    /// The counters of a tool.
+    fn tool(&self, name: &str) -> ToolOf {
+        let name: Box<str> = name.into();
+        if let Some(tool) = self.tools.load().get(&name) {
+            return ToolOf { name, tool: tool.clone() };
+        }
+        let tool = Arc::<Tool>::default();
+        // What finds no room here counts all the same, and looks its counter up each time.
+        self.tools.rcu(|known| {
+            let mut known = HashMap::clone(known);
+            if known.len() < TOOLS_MAX {
+                known.entry(name.clone()).or_insert_with(|| tool.clone());
+            }
+            known
+        });
+        ToolOf { name, tool }
+    }
+
+    /// A request has ended so, after this time, of which the upstream had it for that.
+    fn ended(&self, outcome: usize, duration: Duration, upstream_time: Duration) {
+        let seconds = duration.as_secs_f64();
+        self.route.duration.record(seconds);
+        let operation = self.operations[outcome].get_or_init(|| {
+            let error = if outcome == OK { "" } else { OUTCOMES[outcome] };
+            Operation {
+                server: edges::server_operation(self.method, error),
+                client: edges::client_operation(self.method, error),
+            }
+        });
+        operation.server.record(seconds);
+        if !upstream_time.is_zero() {
+            operation.client.record(upstream_time.as_secs_f64());
+        }
+    }
+}
+
+/// So many tools of one upstream have their counters at hand.
+const TOOLS_MAX: usize = 1000;
+
+/// One tool that is called.
+struct ToolOf {
+    name: Box<str>,
+    tool: Arc<Tool>,
+}
+
+impl ToolOf {
+    /// A call of it has ended so.
+    fn ended(&self, owner: &str, outcome: usize) {
+        let counter = self.tool.0[outcome].get_or_init(|| edges::tool(owner, &self.name, OUTCOMES[outcome]));
+        counter.increment(1);
+    }
 }
 
 /// All handles by owner and method: few, and made once; read without a lock.
@@ -86,7 +194,7 @@ impl Routes {
         if let Some(handles) = self.0.load().get(owner).and_then(|methods| methods.get(method)) {
             return handles.clone();
         }
-        let handles = Arc::new(Handles { route: metrics::route(method, owner), overhead: metrics::overhead(method) });
+        let handles = Arc::new(Handles::new(method, owner));
         self.0.rcu(|known| {
             let mut known = HashMap::clone(known);
             known.entry(owner.clone()).or_default().insert(method, handles.clone());
@@ -102,18 +210,51 @@ struct Watch {
     route: Option<Arc<Handles>>,
     start: Instant,
     is_listen: bool,
+    tool: Option<ToolOf>,
+    calls: Calls,
+    place: Place,
+    /// What the log says of it, where each call has a line.
+    line: Option<Box<Line>>,
+}
+
+impl Watch {
+    /// It has ended: shown, and logged where that is asked for.
+    fn ended(&self, handles: &Handles, outcome: usize, duration: Duration, seen: Seen<'_>) {
+        if let Some(tool) = &self.tool {
+            tool.ended(&handles.owner, outcome);
+        }
+        let upstream_time = seen.upstream_time;
+        let (outcome, at) = (OUTCOMES[outcome], self.start + duration);
+        if let Some(line) = &self.line {
+            let upstream_time = (!upstream_time.is_zero()).then_some(upstream_time);
+            let (method, upstream, bytes_out) = (handles.method, seen.owner, seen.bytes);
+            line.write(&access::Ended { method, upstream, outcome, duration, upstream_time, bytes_out });
+        }
+        self.calls.end(&self.place, End { outcome, duration, upstream_time, at });
+    }
+}
+
+/// What was seen of the end of a call.
+#[derive(Default)]
+struct Seen<'a> {
+    owner: Option<&'a Arc<str>>,
+    upstream_time: Duration,
+    bytes: usize,
 }
 
 impl Guard for Watch {
     fn done(&mut self, ending: &Ending<'_>) {
         let Some(handles) = self.route.take() else { return };
-        handles.route.requests[outcome_of(ending.outcome)].increment(1);
+        let (outcome, upstream_time) = (outcome_of(ending.outcome), ending.upstream_time);
+        handles.route.requests[outcome].increment(1);
+        let duration = self.start.elapsed();
         // A listen call lasts as long as its client likes: that is no duration of ours.
         if !self.is_listen {
-            let duration = self.start.elapsed();
-            handles.route.duration.record(duration.as_secs_f64());
-            handles.overhead.record(duration.saturating_sub(ending.upstream_time).as_secs_f64());
+            handles.ended(outcome, duration, upstream_time);
+            handles.overhead.record(duration.saturating_sub(upstream_time).as_secs_f64());
         }
+        let bytes = if self.line.is_some() { access::bytes_of(ending.outcome) } else { 0 };
+        self.ended(&handles, outcome, duration, Seen { owner: ending.owner, upstream_time, bytes });
     }
 }
 
@@ -123,9 +264,12 @@ impl Drop for Watch {
             // Nobody listens for ever: the end of a listen call is no cancellation.
             let outcome = if self.is_listen { OK } else { CANCELLED };
             handles.route.requests[outcome].increment(1);
+            let duration = self.start.elapsed();
             if !self.is_listen {
-                handles.route.duration.record(self.start.elapsed().as_secs_f64());
+                handles.ended(outcome, duration, Duration::ZERO);
             }
+            let owner = (*handles.owner != *metrics::GATEWAY).then_some(&handles.owner);
+            self.ended(&handles, outcome, duration, Seen { owner, ..Seen::default() });
         }
     }
 }

@@ -7,11 +7,14 @@ use super::lines::{Due, Lines};
 use crate::metrics;
 use std::collections::{HashMap, VecDeque};
 use std::fmt::{Debug, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
 use tracing::field::{Field, Visit};
+use tracing::level_filters::LevelFilter;
 use tracing::{Event, Level, Subscriber};
+use tracing_subscriber::EnvFilter;
 use tracing_subscriber::Layer;
 use tracing_subscriber::layer::Context;
 
@@ -22,12 +25,16 @@ const LINES: usize = 20;
 const STATES: usize = LINES - 1;
 /// So many may be of any other kind.
 const OTHERS: usize = 12;
-/// What a child writes, and what an upstream logs, has bounds of its own.
-const APART: [&str; 3] = [metrics::CHILD_STDERR, metrics::UPSTREAM_LOG, metrics::LEFT_OUT];
+/// What a child writes, and what an upstream logs, has bounds of its own; who asks for a line a call gets all of them.
+const APART: [&str; 4] = [metrics::CHILD_STDERR, metrics::UPSTREAM_LOG, metrics::LEFT_OUT, metrics::CALLS];
 
 /// The books of all upstreams: there are no more than upstreams were ever named.
 #[derive(Default)]
-pub(super) struct Ration(Mutex<HashMap<String, Book>>);
+pub(super) struct Ration {
+    books: Mutex<HashMap<String, Book>>,
+    /// Who asks for more than the usual is given all of it.
+    is_off: AtomicBool,
+}
 
 /// What was written about one upstream of late, and what was not.
 #[derive(Default)]
@@ -63,7 +70,13 @@ impl Book {
 
 impl Ration {
     fn lock(&self) -> MutexGuard<'_, HashMap<String, Book>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.books.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// It holds for a log with this filter, unless that shows more than the usual.
+    pub(super) fn holds(&self, filter: &EnvFilter) {
+        let is_usual = filter.max_level_hint().is_some_and(|most| most <= LevelFilter::INFO);
+        self.is_off.store(!is_usual, Ordering::Relaxed);
     }
 
     /// Whether a line about this upstream may be written; if not it is counted, and what it says of how the upstream fares kept.
@@ -137,7 +150,10 @@ pub(super) struct Rationed {
 impl<S: Subscriber> Layer<S> for Rationed {
     fn event_enabled(&self, event: &Event<'_>, _: Context<'_, S>) -> bool {
         let metadata = event.metadata();
-        if APART.contains(&metadata.target()) || *metadata.level() > Level::INFO {
+        if self.ration.is_off.load(Ordering::Relaxed)
+            || APART.contains(&metadata.target())
+            || *metadata.level() > Level::INFO
+        {
             return true;
         }
         let mut about = About::default();

@@ -5,6 +5,7 @@
 //! recorder keeps each sample until a task folds it in, and calibrates a clock for them.
 
 use crate::metrics;
+use crate::metrics::{edges, resources};
 use ::metrics::{Counter, Gauge, Histogram, HistogramFn, Key, KeyName, Label, Metadata, Recorder, SharedString, Unit};
 use metrics_exporter_prometheus::formatting;
 use std::collections::BTreeMap;
@@ -41,8 +42,11 @@ struct Buckets {
 
 impl Buckets {
     fn new(name: &str) -> Self {
-        let is_overhead = metrics::OVERHEAD_METRICS.contains(&name);
-        let borders: &[f64] = if is_overhead { &metrics::OVERHEAD_BUCKETS } else { &metrics::DURATION_BUCKETS };
+        let borders: &[f64] = match name {
+            _ if metrics::OVERHEAD_METRICS.contains(&name) => &metrics::OVERHEAD_BUCKETS,
+            _ if edges::OPERATIONS.contains(&name) => &edges::OPERATION_BUCKETS,
+            _ => &metrics::DURATION_BUCKETS,
+        };
         let counts = (0..=borders.len()).map(|_| AtomicU64::new(0)).collect();
         Self { borders, counts, sum: AtomicU64::new(0) }
     }
@@ -64,8 +68,12 @@ impl Registry {
         let mut text = String::new();
         for (name, series) in &tables.counters {
             tables.head(name, "counter", &mut text);
+            let is_micros = resources::IN_MICROSECONDS.contains(&&**name);
             for (labels, counter) in series {
-                line(&mut text, name, "", labels, None, counter.load(Ordering::Relaxed));
+                match (counter.load(Ordering::Relaxed), is_micros) {
+                    (count, true) => line(&mut text, name, "", labels, None, count as f64 / 1e6),
+                    (count, false) => line(&mut text, name, "", labels, None, count),
+                }
             }
             text.push('\n');
         }
@@ -91,6 +99,12 @@ impl Registry {
             text.push('\n');
         }
         text
+    }
+
+    /// Forgets the gauges of these names: what is to be seen of them is set anew.
+    pub(super) fn forget(&self, names: impl Iterator<Item = &'static str>) {
+        let mut tables = self.lock();
+        names.for_each(|name| drop(tables.gauges.remove(name)));
     }
 
     fn describe(&self, name: &KeyName, help: SharedString) {
@@ -168,6 +182,33 @@ impl Recorder for Registry {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_was_only_seen_is_forgotten_and_what_was_counted_stays() {
+        let registry = Registry::default();
+        let seen = |upstream| {
+            registry.forget(metrics::sampled::sampled());
+            let known = metrics::sampled::Known { upstream, uptime: 2.0, cause: Some("exited"), revision: None };
+            let usage = resources::Usage { cpu: 1_500_000, resident: 4096, open_fds: 3 };
+            ::metrics::with_local_recorder(&registry, || {
+                metrics::sampled::shown(known, [].into_iter());
+                resources::children(upstream, usage);
+            });
+            registry.render()
+        };
+        let first = seen("a");
+        for line in [
+            "trunkline_upstream_cause_info{upstream=\"a\",code=\"exited\"} 1\n",
+            "trunkline_child_memory_bytes{upstream=\"a\"} 4096\n",
+            "# TYPE trunkline_child_cpu_seconds_total counter\ntrunkline_child_cpu_seconds_total{upstream=\"a\"} 1.5\n",
+        ] {
+            assert!(first.contains(line), "{line} is not in {first}");
+        }
+        let second = seen("b");
+        let of_first: Vec<_> = second.lines().filter(|line| line.contains("upstream=\"a\"")).collect();
+        assert_eq!(of_first, ["trunkline_child_cpu_seconds_total{upstream=\"a\"} 1.5"]);
+        assert!(second.contains("trunkline_upstream_cause_info{upstream=\"b\",code=\"exited\"} 1\n"), "{second}");
+    }
 
     #[test]
     fn what_is_recorded_reads_as_prometheus_wants_it() {

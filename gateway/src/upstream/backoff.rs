@@ -2,6 +2,7 @@
 
 use super::config::Restart;
 use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -12,8 +13,12 @@ pub(crate) struct Backoff {
     /// Whether starts are spawns, which have a budget; dialling has none.
     spawns: bool,
     failures: u32,
-    starts: VecDeque<Instant>,
+    starts: Starts,
 }
+
+/// The last starts that count, which the instances of both eras have in common. Clones are the same.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Starts(Arc<Mutex<VecDeque<Instant>>>);
 
 /// What comes after an end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,14 +30,13 @@ pub(crate) enum Next {
 }
 
 impl Backoff {
-    pub(crate) fn new(plan: Restart, spawns: bool) -> Self {
-        Self { plan, spawns, failures: 0, starts: VecDeque::new() }
+    pub(crate) fn new(plan: Restart, spawns: bool, starts: Starts) -> Self {
+        Self { plan, spawns, failures: 0, starts }
     }
 
     /// A start that counts.
     pub(crate) fn started(&mut self, now: Instant) {
-        self.forget(now);
-        self.starts.push_back(now);
+        self.recent(now).push_back(now);
     }
 
     /// When to start again after an end; `up` is how long it was well, `random` lies in 0..1.
@@ -41,9 +45,8 @@ impl Backoff {
             self.failures = 0;
         }
         self.failures = self.failures.saturating_add(1);
-        self.forget(now);
         let spent = self.failures >= self.plan.max_restarts.max(1)
-            || self.starts.len() >= self.plan.max_restarts.max(1) as usize;
+            || self.recent(now).len() >= self.plan.max_restarts.max(1) as usize;
         if self.spawns && spent {
             return Next::Slowly(self.plan.window);
         }
@@ -56,10 +59,13 @@ impl Backoff {
         self.plan.window
     }
 
-    fn forget(&mut self, now: Instant) {
-        while self.starts.front().is_some_and(|start| now.duration_since(*start) >= self.plan.window) {
-            self.starts.pop_front();
+    /// The starts that still count.
+    fn recent(&self, now: Instant) -> MutexGuard<'_, VecDeque<Instant>> {
+        let mut starts = self.starts.0.lock().unwrap_or_else(PoisonError::into_inner);
+        while starts.front().is_some_and(|start| now.duration_since(*start) >= self.plan.window) {
+            starts.pop_front();
         }
+        starts
     }
 }
 
@@ -76,7 +82,7 @@ mod tests {
     /// Starts that fail at once, over a time: when they happen.
     fn starts(spawns: bool, minutes: u64, random: impl Fn() -> f64) -> Vec<Duration> {
         let begun = Instant::now();
-        let mut backoff = Backoff::new(Restart::default(), spawns);
+        let mut backoff = Backoff::new(Restart::default(), spawns, Starts::default());
         let (mut now, mut seen) = (begun, Vec::new());
         while now - begun < Duration::from_secs(60 * minutes) {
             seen.push(now - begun);
@@ -91,7 +97,7 @@ mod tests {
     #[test]
     fn delays_double_to_the_longest_and_start_anew_after_health() {
         let now = Instant::now();
-        let mut backoff = Backoff::new(Restart { max_restarts: 100, ..Restart::default() }, true);
+        let mut backoff = Backoff::new(Restart { max_restarts: 100, ..Restart::default() }, true, Starts::default());
         let delays: Vec<_> = (0..9).map(|_| backoff.next(now, Some(Duration::from_secs(29)), 1.0)).collect();
         let expected = [250, 500, 1000, 2000, 4000, 8000, 16000, 30000, 30000];
         assert_eq!(delays, expected.map(|ms| Next::Soon(Duration::from_millis(ms))));
@@ -105,18 +111,18 @@ mod tests {
         let begun = Instant::now();
         let soon = Next::Soon(Duration::from_millis(250));
         // Well each time, and more than a minute between: as often as it likes.
-        let mut seldom = Backoff::new(plan.clone(), true);
+        let mut seldom = Backoff::new(plan.clone(), true, Starts::default());
         for round in 0..20 {
             seldom.started(begun + seconds(31) * round);
             assert_eq!(seldom.next(begun + seconds(31) * (round + 1), Some(seconds(31)), 1.0), soon, "{round}");
         }
         // The third within a minute is the last for now, and the first of them is forgotten when that is over.
-        let mut often = Backoff::new(plan.clone(), true);
+        let mut often = Backoff::new(plan.clone(), true, Starts::default());
         [0, 20, 40].into_iter().for_each(|at| often.started(begun + seconds(at)));
         assert_eq!(often.next(begun + seconds(59), Some(seconds(19)), 1.0), Next::Slowly(seconds(60)));
         assert_eq!(often.next(begun + seconds(60), Some(seconds(20)), 1.0), soon);
         // Never well, and slow about it: the third failure is the last for now too, and so is each one after it.
-        let mut slow = Backoff::new(plan, true);
+        let mut slow = Backoff::new(plan, true, Starts::default());
         let mut fails = |at: u64| {
             slow.started(begun + seconds(at));
             slow.next(begun + seconds(at + 40), None, 1.0)

@@ -1,12 +1,15 @@
 //! What one upstream may be told: checked values, made from the files by `config`.
 
+// How an upstream is reached.
+mod transport;
+
 pub use crate::protocol::capabilities::Capabilities;
+use crate::protocol::revision::Era;
 use std::collections::HashMap;
-use std::ffi::OsString;
-use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
+pub use transport::{ChildCommand, Transport};
 
 /// Whether what upstreams offer is kept for the next start, and where.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -37,6 +40,8 @@ pub struct Config {
     pub idle_stop: Option<Duration>,
     /// Whether the era is probed or given.
     pub era: EraChoice,
+    /// Whether a second child may run, for clients of the other era. Over HTTP both eras need no configuration.
+    pub has_both_eras: bool,
     /// From spawn or dial to the end of the handshake.
     pub startup_timeout: Duration,
     /// Bounds everything but calls, prompts and reads; `None` means no bound.
@@ -75,6 +80,8 @@ pub struct Config {
     pub no_new_privs: bool,
     /// When a remote one that fails is left alone.
     pub breaker: Option<BreakerConfig>,
+    /// Whether one that is configured otherwise may be started beside it, and take its place when it is up.
+    pub overlap: bool,
     /// Which of its tools are offered.
     pub tools: Filter,
     /// The largest message that is read from it, in bytes.
@@ -82,14 +89,19 @@ pub struct Config {
 }
 
 impl Config {
-    /// Whether the upstream is reached by HTTP.
+    /// Whether the upstream is reached by Streamable HTTP.
     pub(crate) fn is_http(&self) -> bool {
         matches!(self.transport, Transport::Http { .. })
     }
 
+    /// Whether the upstream is a child process.
+    pub(crate) fn is_child(&self) -> bool {
+        self.transport.child().is_some()
+    }
+
     /// How long the end of a child may take; `None` where there is none.
     pub(crate) fn stop_limit(&self) -> Option<Duration> {
-        (!self.is_http()).then_some(self.restart.stop_timeout)
+        self.is_child().then_some(self.restart.stop_timeout)
     }
 
     /// How long a request of the gateway's own may take.
@@ -102,11 +114,10 @@ impl Config {
         if self.roots.is_some() { Capabilities::ROOTS } else { Capabilities::NONE }
     }
 
-    /// Whether one child, which asks live, serves several principals: as soon as two of them have a call open there, nothing says
-    /// whose a question of it is.
+    /// Whether one child, or one connection, which asks live, serves several principals: as soon as two of them have a call open
+    /// there, nothing says whose a question of it is.
     pub fn is_ambiguous(&self) -> bool {
-        let is_child = matches!(self.transport, Transport::Stdio { .. });
-        is_child && self.era != EraChoice::Modern && self.sharing == Sharing::Shared && self.principals > 1
+        !self.is_http() && self.era != EraChoice::Modern && self.sharing == Sharing::Shared && self.principals > 1
     }
 
     /// What a child that clients share is told that it may ask: what it was promised must be kept.
@@ -127,8 +138,9 @@ impl Config {
             None => "it is not told that it may ask them anything",
         };
         Some(format!(
-            "{count} principals share one child, so {what}; `sharing = \"per-principal\"` under [upstreams.{name}] gives each its own, \
-             and `offer = []` says that it need not ask"
+            "{count} principals share one {}, so {what}; `sharing = \"per-principal\"` under [upstreams.{name}] gives each its own, \
+             and `offer = []` says that it need not ask",
+            if self.is_child() { "child" } else { "connection" }
         ))
     }
 }
@@ -140,59 +152,6 @@ pub struct Times {
     pub call_timeout: Option<Option<Duration>>,
     /// As [`Config::max_call_time`], where it is said.
     pub max_call_time: Option<Option<Duration>>,
-}
-
-/// How an upstream is reached.
-#[derive(Clone, PartialEq)]
-pub enum Transport {
-    /// A child process that speaks on its stdin and stdout.
-    Stdio {
-        /// The program, a path or a name on the child's `PATH`.
-        command: String,
-        /// Its arguments, variables already filled in.
-        args: Vec<String>,
-        /// The whole environment of the child, but for its mark: nothing else is inherited.
-        env: Vec<(OsString, OsString)>,
-        /// Its working directory; `None` means ours.
-        cwd: Option<PathBuf>,
-    },
-    /// A Streamable HTTP endpoint.
-    Http {
-        /// `http` or `https`, without credentials in it.
-        url: http::Uri,
-        /// Sent with every request; the values are marked sensitive.
-        headers: http::HeaderMap,
-    },
-}
-
-impl Transport {
-    /// The word for it in configuration, lines and metrics.
-    pub fn word(&self) -> &'static str {
-        match self {
-            Self::Stdio { .. } => "stdio",
-            Self::Http { .. } => "http",
-        }
-    }
-}
-
-/// Arguments, environment, header values and queries may hold secrets, so they are never shown.
-impl fmt::Debug for Transport {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Stdio { command, args, env, cwd } => f
-                .debug_struct("Stdio")
-                .field("command", command)
-                .field("args", &args.len())
-                .field("env", &env.iter().map(|(name, _)| name).collect::<Vec<_>>())
-                .field("cwd", cwd)
-                .finish(),
-            Self::Http { url, headers } => f
-                .debug_struct("Http")
-                .field("host", &url.authority().map(http::uri::Authority::as_str))
-                .field("headers", &headers.keys().collect::<Vec<_>>())
-                .finish_non_exhaustive(),
-        }
-    }
 }
 
 /// When an upstream is started.
@@ -217,6 +176,26 @@ pub enum EraChoice {
     Legacy,
     /// Never a handshake.
     Modern,
+}
+
+impl From<Era> for EraChoice {
+    fn from(era: Era) -> Self {
+        match era {
+            Era::Legacy => Self::Legacy,
+            Era::Modern => Self::Modern,
+        }
+    }
+}
+
+impl EraChoice {
+    /// The word for it in the configuration.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Legacy => "legacy",
+            Self::Modern => "modern",
+        }
+    }
 }
 
 /// Kinds of questions, as a child may be told that it can ask them; the first is told where nothing is said.
@@ -303,7 +282,7 @@ impl Default for BreakerConfig {
     }
 }
 
-/// After which kind of end an upstream is started again.
+/// Which exits of an upstream lead to a restart.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RestartPolicy {
     /// After every end that we did not ask for.
@@ -313,6 +292,12 @@ pub enum RestartPolicy {
     OnFailure,
     /// Never.
     Never,
+}
+
+impl RestartPolicy {
+    /// The policies as a configuration names them.
+    pub const WORDS: [(&'static str, Self); 3] =
+        [("always", Self::Always), ("on-failure", Self::OnFailure), ("never", Self::Never)];
 }
 
 /// Which names pass: none of `deny`, and one of `allow` unless that is empty.

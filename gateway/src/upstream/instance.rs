@@ -1,6 +1,7 @@
 //! One instance of an upstream: the parts that it is made of, and what its link tells them.
 
 use super::admission::Admission;
+use super::backoff::Starts;
 use super::calls::outcome;
 use super::compat::{Chunks, chunks};
 use super::config::Config;
@@ -8,21 +9,28 @@ use super::inventory::Offering;
 use super::inventory::schedule::ListKinds;
 use super::notice::{Notice, Notices};
 use super::owner::{Holder, Ownership};
+use super::peer::eras::{SpokenEra, Trial};
 use super::questions::Questions;
 use super::status::{Condition, Status};
 use super::subscriptions::Wanted;
 use super::tasks::TaskProgress;
 use super::transport::events::{IncomingRequest, LinkEvents};
+use super::transport::http::Breaker;
 use super::transport::questions::Asker;
 use super::transport::stdio::Children;
 use crate::call::LogLevel;
 use crate::health::{Cause, CauseCode, StatusHandle};
 use crate::memory::budget::Budget;
+use crate::metrics::edges::Bytes;
 use crate::protocol::frame::Method;
 use crate::protocol::meta;
+use crate::protocol::revision::Era;
 use crate::protocol::value::{Key, Object};
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
+
+/// The number of the instance of the other era; those of sessions and principals have higher ones.
+pub(crate) const SECOND: u64 = 0;
 
 /// One instance of an upstream, whatever link it has just now. Each part has its own methods; a function that needs several parts
 /// takes the instance.
@@ -33,12 +41,19 @@ pub(crate) struct Instance {
     pub(crate) owner: Ownership,
     /// The primary instance, where this is one beside it.
     pub(crate) primary: Option<Arc<Self>>,
+    /// The era that is spoken on its link.
+    pub(crate) era: SpokenEra,
+    /// Of the instance of the other era: whether the upstream speaks that.
+    pub(crate) trial: Option<Trial>,
     pub(crate) status: Status,
     pub(crate) admission: Admission,
     pub(crate) offering: Offering,
     pub(crate) wanted: Wanted,
     pub(crate) questions: Questions,
     pub(crate) children: Children,
+    /// The starts that count, and what holds back requests: those of both eras together.
+    pub(crate) starts: Starts,
+    pub(crate) breaker: Arc<Breaker>,
     /// Results that come in pieces.
     pub(crate) chunks: Arc<Chunks>,
     /// Who hears of the tasks that are driven.
@@ -75,6 +90,35 @@ impl Instance {
         instance
     }
 
+    /// The instance of the other era: it serves everyone too, and takes from what the primary one has.
+    pub(crate) fn second(primary: &Arc<Self>, era: Era, handle: StatusHandle) -> Self {
+        let config = Config { era: era.into(), ..primary.config.clone() };
+        let status = primary.status.beside(SECOND, handle, primary.status.notices.clone());
+        let level = primary.wanted.level_of_sessions(&primary.owner.audience());
+        let instance = Self {
+            primary: Some(primary.clone()),
+            trial: Some(Trial::new()),
+            admission: primary.admission.beside(&config, status.handle.traffic()),
+            starts: primary.starts.clone(),
+            breaker: primary.breaker.clone(),
+            ..Self::of(config, primary.owner.clone(), status, primary.children.clone())
+        };
+        instance.wanted.levels.want(level);
+        instance
+    }
+
+    /// The era in which it is met where nothing is known: that of its clients, where they are of one era. Else a child, which is pinned
+    /// to an era by what opens it, is offered a handshake, and what is reached by HTTP, where that costs nothing, is asked.
+    pub(crate) fn first_era(&self) -> Era {
+        let of_all = if self.config.is_http() { Era::Modern } else { Era::Legacy };
+        self.owner.era().unwrap_or(of_all)
+    }
+
+    /// Whether it serves everyone: the primary one, or that of the other era.
+    pub(crate) fn is_of_upstream(&self) -> bool {
+        self.primary.is_none() || self.trial.is_some()
+    }
+
     fn of(config: Config, owner: Ownership, status: Status, children: Children) -> Self {
         if let Some(doubt) = config.doubt() {
             status.handle.update(|health| _ = health.remarks.insert("questions", doubt));
@@ -82,9 +126,13 @@ impl Instance {
         Self {
             name: config.name.clone(),
             admission: Admission::new(&config, status.handle.traffic(), &status.metrics),
+            breaker: Breaker::shown(&config),
             config,
             owner,
             primary: None,
+            era: SpokenEra::default(),
+            trial: None,
+            starts: Starts::default(),
             status,
             offering: Offering::default(),
             wanted: Wanted::default(),
@@ -96,9 +144,9 @@ impl Instance {
         }
     }
 
-    /// Lists are to be read again. What one principal's instance tells may be true of the primary one too.
+    /// The upstream says that lists have changed. What one principal's instance tells may be true of the primary one too.
     fn changed(&self, kinds: ListKinds) {
-        self.offering.reads.changed(kinds);
+        self.offering.reads.announced(kinds);
         if let (Some(primary), Holder::Principal(_)) = (&self.primary, &self.owner.holder) {
             primary.offering.reads.changed(kinds);
         }
@@ -108,6 +156,10 @@ impl Instance {
 impl LinkEvents for Instance {
     fn budget(&self) -> &Budget {
         self.status.handle.budget()
+    }
+
+    fn bytes(&self) -> Bytes {
+        self.status.metrics.bytes.clone()
     }
 
     fn notified(&self, method: Method, params: Object) {
@@ -155,11 +207,17 @@ impl LinkEvents for Instance {
         if by.revision().is_some_and(|revision| revision.is_modern()) {
             return self.violated("request", &"a request of a stateless upstream, which may not ask");
         }
-        self.questions.take((&self.config, &self.owner), &self.status.metrics, asked, by);
+        let taken = self.questions.take((&self.config, &self.owner), &self.status.metrics, asked, by);
+        if taken.is_err() {
+            self.status.refused("questions_full", CauseCode::QueueFull, &"too many questions of it are open");
+        }
     }
 
     fn set_condition(&self, condition: Condition, cause: Option<&Cause>) {
-        self.status.set_condition(condition, cause);
+        // What holds back the requests of both eras is shown at one place: either may end it.
+        let is_common = matches!(condition, Condition::Failing | Condition::Resting);
+        let primary = self.primary.as_ref().filter(|_| is_common && self.trial.is_some());
+        primary.map_or(&self.status, |primary| &primary.status).set_condition(condition, cause);
     }
 
     fn unfinished(&self, id: &[u8]) {

@@ -1,7 +1,7 @@
 //! The instances of an upstream beside the primary one: started when first needed, ended with whom they belong to.
 
 use super::calls::messages;
-use super::config::Sharing;
+use super::config::{EraChoice, Sharing};
 use super::instance::Instance;
 use super::owner::{Holder, Ownership};
 use super::supervise::{control, supervise};
@@ -11,6 +11,7 @@ use crate::call::refusal::Refusal;
 use crate::call::reply::{Ending, Guard};
 use crate::call::share::Share;
 use crate::health::CauseCode;
+use crate::protocol::revision::Era;
 use crate::runtime::Tasks;
 use crate::runtime::timer::late::passed;
 use std::collections::HashMap;
@@ -41,7 +42,8 @@ struct Table {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Key {
     Session(Arc<str>),
-    Principal(Principal),
+    /// Of an era, where the upstream can be spoken to in both.
+    Principal(Principal, Option<Era>),
 }
 
 struct InstanceEntry {
@@ -140,11 +142,19 @@ impl Instances {
             (Sharing::PerSession, Some(tenant)) => Some(Key::Session(tenant.id().clone())),
             // All who call are one: the primary is theirs.
             (Sharing::PerPrincipal, _) if principal.is_anonymous() => None,
-            _ => Some(Key::Principal(principal.clone())),
+            _ => Some(Key::Principal(principal.clone(), self.era(call))),
         }
     }
 
+    /// The era of a principal's instance; `None` where one child serves clients of both.
+    fn era(&self, call: &Call) -> Option<Era> {
+        let config = &self.primary.config;
+        let is_of_one = config.is_http() || config.has_both_eras || config.sharing == Sharing::PerSession;
+        (config.era == EraChoice::Auto && is_of_one).then(|| call.revision().era())
+    }
+
     /// Whether another instance of this share may be started, after an idle one was ended where there were too many.
+    #[allow(clippy::mutable_key_type, reason = "what a principal counts of its own is no part of who it is")]
     fn has_room(&self, table: &mut Table, share: &Share) -> bool {
         let (open, most) = (table.open.len(), self.primary.config.max_instances);
         let mut counts: HashMap<&Share, usize> = HashMap::new();
@@ -190,6 +200,9 @@ impl Instances {
         };
         let handle = self.primary.status.handle.instance(&whose.into(), table.count);
         let owner = owner.with_share(caller.share());
+        if let Some(era) = self.era(call) {
+            owner.is_of_era(era);
+        }
         let instance = Arc::new(Instance::beside(&self.primary, owner, handle, table.count));
         let level = table.level.as_ref().map(Tasks::child);
         InstanceEntry { instance, level, calls: 0, idle_since: Instant::now(), idle: Arc::default() }

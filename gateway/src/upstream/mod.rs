@@ -34,6 +34,8 @@ mod calls;
 mod tasks;
 // Keeps an upstream alive: started, met, watched, started again within a budget, and stopped with proof.
 mod supervise;
+// The eras of an upstream: which instance serves a client, and the second one, of the era that the primary one does not speak.
+mod eras;
 // The instances of an upstream beside the primary one: started when first needed, ended with whom they belong to.
 mod instances;
 // What reads the bytes of upstreams here, as plain functions: see [`crate::fuzzing`].
@@ -52,18 +54,21 @@ use crate::call::Call;
 use crate::call::caller::ClientSession;
 use crate::call::reply::Reply;
 use crate::health::row::State;
-use crate::health::{Cause, StatusHandle};
+use crate::health::{Cause, CauseCode, StatusHandle};
+use crate::protocol::capabilities::beyond::Declared;
 use crate::protocol::frame::Method;
+use crate::protocol::revision::Era;
 use crate::protocol::value::Object;
 use crate::runtime::Tasks;
 use calls::admit::tell;
 use config::Config;
+use eras::Eras;
 use instance::Instance;
 use instances::Instances;
 use owner::Ownership;
 use std::sync::Arc;
 use std::time::Duration;
-use tasks::take;
+use tasks::{take, withdraw};
 use tokio::sync::watch;
 
 /// One upstream, from its configuration to its proven end. Cheap to clone; clones are the same.
@@ -73,13 +78,17 @@ pub struct Upstream {
     primary: Arc<Instance>,
     /// `None` where the primary serves everyone.
     instances: Option<Arc<Instances>>,
+    /// `None` where the upstream is spoken to in one era only.
+    eras: Option<Arc<Eras>>,
 }
 
 impl Upstream {
     /// An upstream that nobody keeps alive yet: it counts as starting, and calls wait.
     pub fn new(config: Config, handle: StatusHandle, notices: Arc<dyn Fn(Notice) + Send + Sync>) -> Self {
         let owner = Ownership::everyone(&config);
-        Self::of(Instance::new(config, owner, handle, notices).into())
+        let primary = Arc::new(Instance::new(config, owner, handle, notices));
+        let eras = Eras::beside(&primary);
+        Self { eras, ..Self::of(primary) }
     }
 
     /// The same where the gateway has one client only, which says what it can be asked.
@@ -91,6 +100,11 @@ impl Upstream {
     ) -> Self {
         let owner = Ownership::client(&config, said);
         Self::of(Instance::new(config, owner, handle, notices).into())
+    }
+
+    /// One that is spoken to in the era of its primary instance alone.
+    fn of(primary: Arc<Instance>) -> Self {
+        Self { instances: Instances::beside(&primary), eras: None, primary }
     }
 
     /// Shows a remark with it, in place of what was remarked under the same word; none takes that away.
@@ -110,9 +124,38 @@ impl Upstream {
         self.primary.owner.belongs_to(session);
     }
 
+    /// The one client of the gateway is of this era: what is started from now on is opened in it.
+    pub fn opens_in(&self, era: Era) {
+        self.primary.owner.is_of_era(era);
+    }
+
     /// What it offers is kept in a store from now on; what is kept there of it stands until it is read. Blocks.
     pub fn kept_in(&self, store: &Arc<InventoryCache>) {
-        inventory::recall(&self.primary, store);
+        inventory::persist::recall(&self.primary, store);
+    }
+
+    /// The one client of the gateway is of this era, and declares this: what is kept for such a one stands until it is read. Blocks.
+    pub fn recall(&self, era: Era, declared: &Declared) {
+        inventory::persist::recall_said(&self.primary, (era, declared));
+    }
+
+    /// What another one offers stands as its own, until it is read: it comes in the place of that one.
+    pub fn takes_after(&self, other: &Self) {
+        inventory::persist::inherit(&self.primary, &other.primary);
+    }
+
+    /// What was stopped by order stays so, however it is configured from now on: before it is kept alive.
+    pub fn stays_stopped_as(&self, other: &Self) {
+        let is_by_order = |cause: &Cause| cause.code() == CauseCode::StoppedByOrder;
+        if other.is_stopped() && other.status().health().cause.as_ref().is_some_and(is_by_order) {
+            let cause = supervise::control::by_order(self.name());
+            supervise::control::off(&self.primary.admission, &self.primary.status, &cause);
+        }
+    }
+
+    /// Whether only an order starts it.
+    pub fn is_stopped(&self) -> bool {
+        self.primary.admission.demand.is_off()
     }
 
     /// Its children are started in turn with those of others.
@@ -141,10 +184,9 @@ impl Upstream {
         if let Some(instances) = &self.instances {
             instances.keep_alive(tasks);
         }
-    }
-
-    fn of(primary: Arc<Instance>) -> Self {
-        Self { instances: Instances::beside(&primary), primary }
+        if let Some(eras) = &self.eras {
+            eras.keep_alive(tasks);
+        }
     }
 
     /// Its configured name.
@@ -155,6 +197,23 @@ impl Upstream {
     /// Its configuration.
     pub fn config(&self) -> &Config {
         &self.primary.config
+    }
+
+    /// Its place on the board.
+    pub fn status(&self) -> &StatusHandle {
+        &self.primary.status.handle
+    }
+
+    /// How many of its calls have not ended, those that wait for it too.
+    pub fn open_calls(&self) -> usize {
+        let beside = self.instances.iter().flat_map(|instances| instances.all());
+        let second = self.eras.iter().filter_map(|eras| eras.second());
+        beside
+            .chain(second)
+            .chain([self.primary.clone()])
+            .map(|instance| instance.admission.traffic.open())
+            .sum::<usize>()
+            + self.eras.as_ref().map_or(0, |eras| eras.waiting())
     }
 
     /// Where it stands.
@@ -192,6 +251,24 @@ impl Upstream {
         self.primary.offering.inventory.subscribe()
     }
 
+    /// What clients of an era see in place of [`Self::inventory`], once an instance of theirs has been read; `None` where there
+    /// never is one.
+    pub fn inventory_of_era(&self, era: Era) -> Option<watch::Receiver<Option<Arc<Inventory>>>> {
+        Some(self.eras.as_ref()?.inventory(era))
+    }
+
+    /// A client of this era has come: where that costs no process, it is found out whether the upstream speaks it.
+    pub fn expect_era(&self, era: Era) {
+        if let Some(eras) = &self.eras {
+            eras.expect(era);
+        }
+    }
+
+    /// Whether [`Self::inventory_of_era`] is about to be read for the first time.
+    pub fn is_era_coming(&self, era: Era) -> bool {
+        self.eras.as_ref().is_some_and(|eras| eras.is_coming(era))
+    }
+
     /// What the instance of a session offers, which counts as what the primary one does until it was read; `None` while
     /// there is none.
     pub fn inventory_of(&self, session: &Arc<ClientSession>) -> Option<watch::Receiver<Option<Arc<Inventory>>>> {
@@ -201,6 +278,12 @@ impl Upstream {
     /// One of its answers breaks the protocol, as only the router can see: counted, kept as the last error, logged now and then.
     pub fn misbehaved(&self, why: &str) {
         self.primary.status.violated("bad_answer", &why);
+    }
+
+    /// Tells it that nobody will ask after a task of its own any more; where it is not there, nothing is told.
+    pub fn withdraw(&self, cancel: &Call) {
+        let own = self.instances.as_ref().and_then(|instances| instances.find(cancel));
+        withdraw(own.as_ref().unwrap_or(&self.primary), cancel);
     }
 
     /// Somebody looks at the inventory: it is read again where that was last done long ago, and for the first time where it was
@@ -213,6 +296,9 @@ impl Upstream {
             }
         }
         self.primary.offering.reads.refresh();
+        if let Some(eras) = &self.eras {
+            eras.refresh(call.revision().era());
+        }
         if let Some(own) = self.instances.as_ref().and_then(|instances| instances.find(call)) {
             own.offering.reads.refresh();
         }
@@ -223,7 +309,8 @@ impl Upstream {
         // First: who is started meanwhile finds them.
         self.primary.wanted.follow_sessions(levels);
         let instances = self.instances.iter().flat_map(|instances| instances.all());
-        for instance in instances.chain([self.primary.clone()]) {
+        let second = self.eras.iter().filter_map(|eras| eras.second());
+        for instance in instances.chain(second).chain([self.primary.clone()]) {
             instance.wanted.levels.want(levels.of(&instance.owner.audience()));
         }
     }
@@ -241,11 +328,11 @@ impl Upstream {
                 self.tell(&call);
                 Reply::complete(revision, Object::empty())
             }
-            None => take(&self.primary, call),
+            None => self.take(call),
             // It was told to stop, and its instances with it.
             Some(_) if self.primary.admission.demand.is_off() => take(&self.primary, call),
             Some(instances) => match instances.lease(&call) {
-                Ok(None) => take(&self.primary, call),
+                Ok(None) => self.take(call),
                 Ok(Some(lease)) => take(&lease.instance, call).attach(Box::new(lease)),
                 Err(refusal) => Reply::refuse(revision, refusal),
             },
@@ -253,14 +340,34 @@ impl Upstream {
         reply.owned_by(&self.primary.name)
     }
 
+    /// Takes a call for which no instance was made.
+    fn take(&self, call: Call) -> Reply {
+        match &self.eras {
+            None => take(&self.primary, call),
+            Some(eras) => eras.take(call),
+        }
+    }
+
     /// A notification is for who is there now: one that is not there yet will not miss it.
     fn tell(&self, call: &Call) {
         let own = self.instances.as_ref().and_then(|instances| instances.find(call));
+        let own = own.or_else(|| self.eras.as_ref()?.serving(call.revision().era()));
         let instance = own.as_ref().unwrap_or(&self.primary);
         // What a client says of its roots concerns what is its own, and nobody else's.
         if call.method != Method::RootsChanged || instance.owner.is_of(call.caller.tenant.as_ref()) {
             tell(&instance.admission, &instance.name, call);
         }
+    }
+}
+
+#[cfg(test)]
+pub(crate) use instance::Instance as PrimaryInstance;
+
+#[cfg(test)]
+impl Upstream {
+    /// Its primary instance, without keeping it.
+    pub(crate) fn primary(&self) -> std::sync::Weak<Instance> {
+        Arc::downgrade(&self.primary)
     }
 }
 

@@ -1,11 +1,12 @@
 //! Whose an instance of an upstream is, and what it is told that it may ask.
 
-use super::config::{Config, Transport};
+use super::config::Config;
 use crate::call::caller::{ClientSession, Principal};
 use crate::call::share::Share;
 use crate::protocol::capabilities::Capabilities;
 use crate::protocol::capabilities::beyond::{Beyond, Declared};
-use std::sync::{Arc, Mutex, PoisonError};
+use crate::protocol::revision::Era;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::timeout;
@@ -52,16 +53,22 @@ pub(crate) struct Ownership {
     said: Option<DeclaredLater>,
     /// And its session, once there is one.
     only: Arc<Mutex<Option<Arc<ClientSession>>>>,
+    /// The era of its clients, once it is known that they are all of one.
+    era: Arc<OnceLock<Era>>,
 }
 
 impl Ownership {
     /// Of all who call.
     pub(crate) fn everyone(config: &Config) -> Self {
-        let told = match config.transport {
-            Transport::Stdio { .. } => config.offered(),
-            Transport::Http { .. } => BRIDGED,
-        };
-        Self { holder: Holder::Everyone, share: None, told: told.into(), said: None, only: Arc::default() }
+        let told = if config.is_http() { BRIDGED } else { config.offered() };
+        Self {
+            holder: Holder::Everyone,
+            share: None,
+            told: told.into(),
+            said: None,
+            only: Arc::default(),
+            era: Arc::default(),
+        }
     }
 
     /// Of the one client of this gateway.
@@ -73,14 +80,16 @@ impl Ownership {
     pub(crate) fn session(tenant: &Arc<ClientSession>, beyond: &Beyond) -> Self {
         let holder = Holder::Session(tenant.clone());
         let told = Declared { can: tenant.can().and(BRIDGED), beyond: beyond.clone() };
-        Self { holder, share: None, told, said: None, only: Arc::default() }
+        let owner = Self { holder, share: None, told, said: None, only: Arc::default(), era: Arc::default() };
+        owner.is_of_era(Era::Legacy);
+        owner
     }
 
     /// Of one principal, the first of whose clients declares this beyond the protocol. Over HTTP that is left to the
     /// sessions of its calls.
     pub(crate) fn principal(config: &Config, whose: &Principal, beyond: &Beyond) -> Self {
         let mut owner = Self { holder: Holder::Principal(whose.clone()), ..Self::everyone(config) };
-        if let Transport::Stdio { .. } = config.transport {
+        if !config.is_http() {
             owner.told.beyond = beyond.clone();
         }
         owner
@@ -89,6 +98,16 @@ impl Ownership {
     /// The same, in the name of this share.
     pub(crate) fn with_share(self, share: Share) -> Self {
         Self { share: Some(share), ..self }
+    }
+
+    /// All its clients are of this era.
+    pub(crate) fn is_of_era(&self, era: Era) {
+        let _is_first = self.era.set(era);
+    }
+
+    /// The era of its clients, where they are all of one.
+    pub(crate) fn era(&self) -> Option<Era> {
+        self.era.get().copied()
     }
 
     /// Whether several clients may have it in common.
@@ -125,9 +144,17 @@ impl Ownership {
         }
     }
 
-    /// What a handshake declares, where it does not depend on what a client says.
-    pub(crate) fn declares_always(&self) -> Option<Declared> {
-        self.said.is_none().then(|| self.told.clone())
+    /// What a handshake declares, where it does not depend on what a client has yet to say.
+    pub(crate) fn declares_now(&self) -> Option<Declared> {
+        match &self.said {
+            Some(said) => said.borrow().clone().map(Self::told_by),
+            None => Some(self.told.clone()),
+        }
+    }
+
+    /// What a handshake declares where the one client has said this.
+    pub(crate) fn told_by(said: Declared) -> Declared {
+        Declared { can: said.can.and(BRIDGED), ..said }
     }
 
     /// What a handshake declares. Where there is one client, it is given a moment to say so.
@@ -137,7 +164,7 @@ impl Ownership {
             Ok(Ok(declared)) => declared.clone(),
             _ => None,
         };
-        said.map_or_else(|| self.told.clone(), |said| Declared { can: said.can.and(BRIDGED), ..said })
+        said.map_or_else(|| self.told.clone(), Self::told_by)
     }
 }
 

@@ -95,7 +95,7 @@ async fn all_pages_are_read_and_what_fails_keeps_the_rest() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn only_a_real_change_is_told() {
+async fn what_is_announced_is_told_and_what_is_found_only_where_it_differs() {
     let mut rig = Rig::new(config());
     let peer = rig.met(LEGACY, r#"{"tools":{}}"#);
     let mut inventory = rig.upstream().inventory();
@@ -104,14 +104,18 @@ async fn only_a_real_change_is_told() {
         peer,
         tokio::time::Instant::now(),
     ));
-    for (tools, is_told) in [("[]", true), ("[]", false), (r#"[{"name":"a"}]"#, true)] {
+    // What the upstream says is told as it says it, what is only found where anything differs.
+    let rounds = [("[]", true, 1), ("[]", true, 1), ("[]", false, 1), (r#"[{"name":"a"}]"#, true, 1)];
+    for (round, (tools, is_told, announced)) in rounds.into_iter().enumerate() {
         let (id, _, _) = rig.far.request().await;
         rig.far.result(&id, &format!("{{\"tools\":{tools}}}")).await;
         let told = tokio::time::timeout(Duration::from_secs(1), inventory.changed()).await.is_ok();
-        assert_eq!(told, is_told, "{tools}");
-        inventory.borrow_and_update();
-        for _ in 0..50 {
-            rig.far.notify("notifications/tools/list_changed", "{}").await;
+        assert_eq!(told, is_told, "{tools} in round {round}");
+        let count = inventory.borrow_and_update().as_ref().map(|inventory| inventory.announced.tools);
+        assert_eq!(count, Some(announced.min(round as u64)), "{tools} in round {round}");
+        match round {
+            0 => rig.far.notify("notifications/tools/list_changed", "{}").await,
+            _ => rig.instance.offering.reads.mark(ListKinds::TOOLS),
         }
     }
 }
@@ -212,7 +216,7 @@ async fn changes_of_a_stateless_upstream_come_by_one_stream_that_is_replaced_bef
 }
 
 /// A legacy upstream in a few lines of shell: it refuses to be discovered, and its one tool is whatever `tool` does.
-fn shell(tool: &str) -> Config {
+pub(crate) fn shell(tool: &str) -> Config {
     let script = format!(
         r#"while read -r line; do
             id=${{line#*\"id\":}}; id=${{id%%,*}}
@@ -231,7 +235,7 @@ fn shell(tool: &str) -> Config {
     }
 }
 
-const ANSWER: &str = r#"echo '{"jsonrpc":"2.0","id":'$id',"result":{"content":[]}}'"#;
+pub(crate) const ANSWER: &str = r#"echo '{"jsonrpc":"2.0","id":'$id',"result":{"content":[]}}'"#;
 
 fn start(config: Config) -> (Upstream, StatusBoard, Tasks) {
     let (board, tasks) = (StatusBoard::default(), Tasks::new());
@@ -315,7 +319,7 @@ async fn what_cannot_be_started_has_failed_at_once_with_the_reason() {
         env: Vec::new(),
         cwd: Some("/no/such/place".into()),
     };
-    for (transport, word) in [(missing, "was not found (No such file"), (nowhere, "working directory")] {
+    for (transport, word) in [(missing, "command does not exist"), (nowhere, "working directory does not exist")] {
         let (upstream, board, tasks) = start(Config { transport, ..config() });
         let mut changes = board.changes();
         bounded(async {

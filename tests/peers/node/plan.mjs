@@ -6,7 +6,8 @@
 //   until     names of tools that must be listed before the steps begin
 //   patience  milliseconds to wait for those names, altogether
 //   answers   what is done with questions: "accept" or "decline"; null: none are taken
-//   steps     what to do then, one after the other; {do: "together", steps} does several at once
+//   steps     what to do then, one after the other; {do: "together", steps} does several at once, {do: "wait", url} goes on when
+//             that address has answered
 
 /** Remembers changes, so that one that comes before anybody waits is not lost. */
 class Changes {
@@ -115,6 +116,7 @@ const verbs = {
   read: async (client, step) => ({ result: await client.read(step.uri) }),
   prompt: async (client, step) => ({ result: await client.prompt(step.name, step.arguments) }),
   complete: async (client, step) => ({ result: await client.complete(step.ref, step.argument, step.context) }),
+  wait: async (_client, step) => ({ result: await (await fetch(step.url)).text() }),
   together: async (client, step) => ({ steps: await Promise.all(step.steps.map((one) => perform(client, one))) }),
 };
 

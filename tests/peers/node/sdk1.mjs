@@ -1,6 +1,7 @@
 // The official TypeScript SDK, 1.x: handshake only.
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
+import { SSEClientTransport } from "@modelcontextprotocol/sdk/client/sse.js";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import {
   CreateMessageRequestSchema,
@@ -31,10 +32,9 @@ async function connect(plan, changed, handlers) {
   const client = new Client({ name: "typescript-sdk-1", version: "1" }, { capabilities });
   for (const [method, answer] of handlers) client.setRequestHandler(SCHEMAS[method], answer);
   client.setNotificationHandler(ToolListChangedNotificationSchema, changed);
-  const { url, command, args, env } = plan.connect;
-  const transport = listening(
-    url ? new StreamableHTTPClientTransport(new URL(url)) : new StdioClientTransport({ command, args, env }),
-  );
+  const { url, sse, command, args, env } = plan.connect;
+  const remote = sse ? new SSEClientTransport(new URL(sse)) : url && new StreamableHTTPClientTransport(new URL(url));
+  const transport = listening(remote ?? new StdioClientTransport({ command, args, env }));
   await client.connect(transport);
   return {
     revision: () => transport.agreed,

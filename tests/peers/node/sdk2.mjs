@@ -1,5 +1,5 @@
 // The official TypeScript SDK, 2.x: handshake, automatic, or pinned to a revision.
-import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
+import { Client, SSEClientTransport, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import { CAPABILITIES, run } from "./plan.mjs";
 
@@ -17,10 +17,9 @@ async function connect(plan, changed, handlers) {
     },
   );
   for (const [method, answer] of handlers) client.setRequestHandler(method, answer);
-  const { url, command, args, env } = plan.connect;
-  const transport = url
-    ? new StreamableHTTPClientTransport(new URL(url))
-    : new StdioClientTransport({ command, args, env });
+  const { url, sse, command, args, env } = plan.connect;
+  const remote = sse ? new SSEClientTransport(new URL(sse)) : url && new StreamableHTTPClientTransport(new URL(url));
+  const transport = remote ?? new StdioClientTransport({ command, args, env });
   await client.connect(transport);
   return {
     revision: () => client.getNegotiatedProtocolVersion(),

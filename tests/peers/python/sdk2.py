@@ -8,11 +8,13 @@ from __future__ import annotations
 import json
 import sys
 import traceback
+import urllib.request
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
 import anyio
+import anyio.to_thread
 import mcp_types as types
 from mcp import Client, MCPError, StdioServerParameters
 
@@ -143,8 +145,14 @@ async def prompt(client: Client, step: Json) -> Json:
     return {"result": plain(await client.get_prompt(step["name"], step.get("arguments")))}
 
 
+async def wait(_client: Client, step: Json) -> Json:
+    """Goes on when an address has answered."""
+    answer = await anyio.to_thread.run_sync(lambda: urllib.request.urlopen(step["url"]).read())
+    return {"result": answer.decode()}
+
+
 VERBS: dict[str, Callable[[Client, Json], Awaitable[Json]]] = {
-    verb.__name__: verb for verb in (call, complete, together, resources, templates, prompts, read, prompt)
+    verb.__name__: verb for verb in (call, complete, together, resources, templates, prompts, read, prompt, wait)
 }
 
 

@@ -101,6 +101,8 @@ impl Setting {
         };
         let config =
             Config::new().section("[naming]\nstrategy = \"flat\"").section(&format!("[upstreams.fixture]\n{keys}"));
+        // The suite looks for a stream where a call is silent; the tool that it calls for that answers after two seconds and a half.
+        let config = config.server("sse_keepalive = \"2s\"");
         let gateway = Gateway::serve(&config).await;
         within_limit(LIMIT, "the fixture's tools are listed", listed(&gateway)).await;
         Self { url: gateway.url.clone(), _gateway: Some(gateway), _fixture: fixture }

@@ -41,7 +41,8 @@ fn faults(frame: &Frame, revision: Revision) -> Vec<String> {
         faults.push(format!("an id is a string or an integer, not {id}"));
     }
     let meta = frame.param("_meta").map(|raw| fields(&raw)).unwrap_or_default();
-    if revision.is_modern() {
+    // A handshake is offered to whoever may know one; a stateless upstream refuses it.
+    if revision.is_modern() && frame.method.as_deref() != Some("initialize") {
         if meta.get("io.modelcontextprotocol/protocolVersion").is_none_or(|raw| raw.get() != format!("\"{revision}\""))
         {
             faults.push("_meta does not name the revision".into());

@@ -32,7 +32,12 @@ impl Config {
     pub fn upstream_with(self, upstream: &Upstream, keys: &str) -> Config {
         match upstream.way() {
             Way::Stdio => self.program(&upstream.name, &upstream.program(), keys),
-            Way::Http => self.section(&format!("[upstreams.{}]\nurl = \"{}\"\n{keys}", upstream.name, upstream.url())),
+            Way::Sse => self.section(&format!(
+                "[upstreams.{}]\ntransport = \"sse\"\nurl = \"{}\"\n{keys}",
+                upstream.name,
+                upstream.url()
+            )),
+            _ => self.section(&format!("[upstreams.{}]\nurl = \"{}\"\n{keys}", upstream.name, upstream.url())),
         }
     }
 

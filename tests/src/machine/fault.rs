@@ -181,7 +181,7 @@ impl Kind {
     pub fn of(way: Way) -> &'static [Kind] {
         match way {
             Way::Stdio => &ON_STDIO,
-            Way::Http => &ON_HTTP,
+            _ => &ON_HTTP,
         }
     }
 

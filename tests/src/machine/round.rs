@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use tokio_util::sync::CancellationToken;
+
 use crate::judge::history::{End, Kept, Made, Siege, Sight};
 use crate::judge::invariants::is_used_up;
 use crate::log;
@@ -143,26 +145,33 @@ pub async fn round(stage: &Stage, load: &Load, faults: &[Fault], until: Hold, se
     let (mut attack, mut longer, mut siege) = (part("attack"), part("longer"), part("siege"));
     let freeze = faults.iter().any(|fault| fault.kind == Kind::Freeze);
     let unread = faults.iter().find(|fault| fault.kind == Kind::StopsReading).map(|fault| fault.at);
-    let (complaints, made, told) =
-        tokio::join!(hostile::attack(stage, &mut attack), long_calls(stage, unread, &mut longer), async {
-            if freeze {
-                stage.freezes(stage.deadline.unwrap_or_default() + BEYOND).await;
+    let held = CancellationToken::new();
+    let holds = async {
+        if freeze {
+            stage.freezes(stage.deadline.unwrap_or_default() + BEYOND).await;
+        }
+        let siege = siege::lay(stage, &sick, &mut siege).await;
+        hold(stage, load, &sick, until).await;
+        let told = match siege {
+            Some(siege) => {
+                lasts(stage, load, siege.since()).await;
+                Some(siege.lift().await)
             }
-            let siege = siege::lay(stage, &sick, &mut siege).await;
-            hold(stage, load, &sick, until).await;
-            match siege {
-                Some(siege) => {
-                    lasts(stage, load, siege.since()).await;
-                    Some(siege.lift().await)
-                }
-                None => None,
-            }
-        });
-    outcome.complaints = complaints;
-    outcome.siege = told;
+            None => None,
+        };
+        held.cancel();
+        told
+    };
+    // Each fault is looked for from its beginning: the gateway may end one, as it ends a process that does not read, before the
+    // slowest has been held for long enough.
+    let (complaints, made, told, sights) = tokio::join!(
+        hostile::attack(stage, &mut attack),
+        long_calls(stage, unread, &mut longer),
+        holds,
+        all(watches.iter().map(|watch| watch.sees(stage, &held))),
+    );
+    (outcome.complaints, outcome.siege, outcome.sights) = (complaints, told, sights);
     outcome.made.extend(made);
-    // All of them at once: a round takes as long as the slowest.
-    outcome.sights = all(watches.iter().map(|watch| watch.sees(stage))).await;
     outcome.pages = stage.shows(&stage.places[sick[0]].upstream.name).await;
     let over = faults.iter().map(|fault| {
         let mut seed = part(&format!("over {}", fault.at));
@@ -269,8 +278,8 @@ impl Watch {
         }
     }
 
-    /// Where the fault is seen, each place looked at until it is, within bounds.
-    async fn sees(&self, stage: &Stage) -> Sight {
+    /// Where the fault is seen, each place looked at until it is, and no longer than for a while after all faults were `held`.
+    async fn sees(&self, stage: &Stage, held: &CancellationToken) -> Sight {
         let kind = self.fault.kind;
         let wants = |wanted: bool| (wanted && stage.has_pages()).then_some(false);
         let mut sight = Sight {
@@ -282,8 +291,11 @@ impl Watch {
         };
         let lasts = matches!(kind.shown(), Shown::Down | Shown::Ailing);
         let mut is_seen_down = false;
-        let begun = Instant::now();
-        while begun.elapsed() < PATIENCE / 2 && [sight.page, sight.metric, sight.line].contains(&Some(false)) {
+        let mut since_held = None;
+        while [sight.page, sight.metric, sight.line].contains(&Some(false)) {
+            if held.is_cancelled() && since_held.get_or_insert_with(Instant::now).elapsed() > PATIENCE / 2 {
+                break;
+            }
             let row = stage.row(&self.upstream).await;
             let metrics = stage.page("/metrics").await;
             let is_up = look::is_up(&metrics, &self.upstream);

@@ -33,7 +33,7 @@ pub(super) fn rules(kind: Kind, way: Way, late: Duration) -> Vec<Rule> {
     // On stdio the strangers come first and then the ordinary answer; in a stream all of it is one.
     let strangers = |id: &str| match way {
         Way::Stdio => echo(vec![Act::Write(format!("{}\n", foreign(id)))]),
-        Way::Http => ran(&[stream(&[&foreign(id), GOOD])]),
+        _ => ran(&[stream(&[&foreign(id), GOOD])]),
     };
     match kind {
         Kind::Exit => ran(&[Act::Exit(42)]),
@@ -49,7 +49,7 @@ pub(super) fn rules(kind: Kind, way: Way, late: Duration) -> Vec<Rule> {
         Kind::HugeLine => few(vec![Act::WriteLong(MESSAGE_MAX_MIB << 21)], 1),
         Kind::Flood => few(vec![Act::Flood(5_000)], 3),
         Kind::StderrFlood => few(vec![Act::Stderr(100_000)], 1),
-        Kind::Twice if way == Way::Http => ran(&[stream(&[GOOD, GOOD])]),
+        Kind::Twice if way != Way::Stdio => ran(&[stream(&[GOOD, GOOD])]),
         Kind::Twice => ran(&[Act::Frame(format!("{GOOD}\n{GOOD}"))]),
         Kind::UnknownIds => strangers("987654321987"),
         Kind::IllTypedIds => strangers("\"$ID\""),

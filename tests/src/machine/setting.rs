@@ -70,7 +70,7 @@ pub(crate) async fn place(number: usize, seed: &Seed) -> Place {
     let upstream = Upstream::start(way, script).await;
     let cable = match way {
         Way::Stdio => None,
-        Way::Http => Some(Cable::to(upstream.address(), seed.part(&name)).await),
+        _ => Some(Cable::to(upstream.address(), seed.part(&name)).await),
     };
     Place::new(upstream, cable)
 }

@@ -301,6 +301,14 @@ impl Stage {
         }
     }
 
+    /// Until nothing that was given up runs any more, and no longer than that may take: the judge has its word on what is left.
+    pub async fn withdrawn(&self) {
+        let begun = Instant::now();
+        while self.places.iter().any(|place| place.waits() > 0) && begun.elapsed() < PATIENCE / 4 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+
     /// What the upstreams are known by, those of these numbers aside.
     #[must_use]
     pub fn identities(&self, aside: &[usize]) -> Vec<(String, Vec<String>)> {

@@ -115,6 +115,11 @@ pub enum Connect {
         /// Its address.
         url: String,
     },
+    /// The stream of an HTTP+SSE server.
+    Sse {
+        /// Its address.
+        sse: String,
+    },
     /// A program that the SDK starts as its own child.
     Command {
         /// The program.

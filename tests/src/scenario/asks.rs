@@ -61,9 +61,9 @@ async fn one(case: &Case, kind: Kind) {
     }
 }
 
-/// Whether the upstream was told that everything can be asked, whoever calls: a shared child.
+/// Whether the upstream was told that everything can be asked, whoever calls: a shared child or connection.
 fn is_offered(case: &Case) -> bool {
-    case.upstream.way() == Way::Stdio && !case.is_alone
+    case.upstream.way() != Way::Http && !case.is_alone
 }
 
 /// Both are asked before any is answered.

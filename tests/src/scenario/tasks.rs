@@ -95,6 +95,9 @@ pub(crate) async fn told(case: &Case) {
 
 /// Whoever asks for no task has the result, however the upstream runs it; its questions are the caller's.
 pub(crate) async fn plain(case: &Case) {
+    if are_both_stateless(case) {
+        return refused_as_it_is(case).await;
+    }
     if !is_driven(case) {
         return;
     }
@@ -104,6 +107,23 @@ pub(crate) async fn plain(case: &Case) {
         assert!(answer.text().contains(expected), "{}", answer.result());
         // The text says what the upstream was answered, and that is tied to its task; the client's own result is not.
         assert!(answer.value()["_meta"].get(RELATED).is_none(), "{}", answer.result());
+    }
+}
+
+/// A stateless client has the words of its stateless upstream, which sees what that very request declares.
+async fn refused_as_it_is(case: &Case) {
+    for is_declared in [false, true, false] {
+        let call = tool(&case.name("task"), "{\"polls\":0}");
+        let call = if is_declared { call.capabilities(&declared(case)) } else { call };
+        let answer = case.client.request(call).await;
+        if is_declared {
+            assert!(answer.value()["taskId"].is_string(), "{answer:?}");
+            continue;
+        }
+        let error = answer.error_value();
+        assert_eq!((answer.code(), &error["message"]), (-32021, &"this runs as a task only".into()), "{answer:?}");
+        let needs = &error["data"]["requiredCapabilities"]["extensions"][EXTENSION];
+        assert!(needs.is_object(), "{answer:?}");
     }
 }
 
@@ -171,9 +191,14 @@ fn is_common(case: &Case) -> bool {
     case.client.revision == case.upstream_revision && case.client.revision >= Revision::R2025_11_25
 }
 
-/// Whether a plain call of the tool is run as a task on behalf of its caller.
+/// Whether a plain call of the tool is run as a task on behalf of its caller. Not between stateless peers: there the client is told
+/// what to declare.
 fn is_driven(case: &Case) -> bool {
-    case.upstream_revision >= Revision::R2025_11_25 && !is_direct(case)
+    case.upstream_revision >= Revision::R2025_11_25 && !is_direct(case) && !are_both_stateless(case)
+}
+
+fn are_both_stateless(case: &Case) -> bool {
+    case.client.revision.is_modern() && case.upstream_revision.is_modern()
 }
 
 fn is_direct(case: &Case) -> bool {

@@ -104,7 +104,7 @@ async fn read(engine: &Arc<Engine>, sender: &mpsc::Sender<Out>) {
 }
 
 /// Takes one frame; requests run on side by side.
-async fn take(engine: &Arc<Engine>, frame: Frame, agreed: &mut Option<Revision>, outlet: &Outlet) {
+pub(crate) async fn take(engine: &Arc<Engine>, frame: Frame, agreed: &mut Option<Revision>, outlet: &Outlet) {
     let Some(method) = frame.method.as_deref() else {
         engine.answered(&frame, "").await;
         return;

@@ -21,13 +21,16 @@ use crate::frame::Frame;
 use crate::journal::Order;
 use crate::revision::Revision;
 use crate::upstream::body::{Answer, refusal, whole};
-use crate::upstream::{legacy, modern};
+use crate::upstream::two_endpoints::Connections;
+use crate::upstream::{legacy, modern, socket, two_endpoints};
 
 /// A scripted upstream behind HTTP.
 pub struct Host {
     pub(crate) engine: Arc<Engine>,
     sessions: Mutex<HashMap<String, Revision>>,
     pub(crate) cut: Mutex<HashMap<String, mpsc::Receiver<Out>>>,
+    /// The clients of HTTP+SSE.
+    pub(crate) streams: Connections,
     counter: AtomicU64,
     /// Rung when all sessions are forgotten: their streams end.
     pub(crate) forgotten: Notify,
@@ -44,6 +47,7 @@ impl Host {
             engine,
             sessions: Mutex::default(),
             cut: Mutex::default(),
+            streams: Connections::default(),
             counter: AtomicU64::new(1),
             forgotten: Notify::new(),
         })
@@ -54,6 +58,7 @@ impl Host {
         match order {
             Order::ForgetSessions => {
                 self.sessions().clear();
+                self.streams.forget();
                 self.forgotten.notify_waiters();
             }
             order => self.engine.order(order).await,
@@ -84,8 +89,9 @@ pub async fn open(host: Arc<Host>, stop: CancellationToken) -> SocketAddr {
             let (host, stop) = (host.clone(), stop.clone());
             tokio::spawn(async move {
                 let service = service_fn(|request| serve(host.clone(), request));
-                let connection =
-                    hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(socket), service);
+                let connection = hyper::server::conn::http1::Builder::new()
+                    .serve_connection(TokioIo::new(socket), service)
+                    .with_upgrades();
                 // A connection that breaks is the peer's affair.
                 tokio::select! { _ = connection => {}, () = stop.cancelled() => {} }
             });
@@ -95,9 +101,6 @@ pub async fn open(host: Arc<Host>, stop: CancellationToken) -> SocketAddr {
 }
 
 async fn serve(host: Arc<Host>, request: Request<Incoming>) -> Result<Answer, Infallible> {
-    if request.uri().path() != "/mcp" {
-        return Ok(whole(404, "text/plain", "nothing here"));
-    }
     let headers: Headers = request
         .headers()
         .iter()
@@ -105,6 +108,20 @@ async fn serve(host: Arc<Host>, request: Request<Incoming>) -> Result<Answer, In
         .collect();
     let method = request.method().clone();
     let head = head(request.uri(), &headers);
+    let query = request.uri().query().unwrap_or_default().to_owned();
+    match (request.uri().path(), &method) {
+        ("/mcp", _) => {}
+        ("/sse", &Method::GET) => return Ok(two_endpoints::open(&host, &headers).await),
+        ("/sse", _) => return Ok(whole(405, "", "")),
+        ("/ws", &Method::GET) => return Ok(socket::open(&host, &headers, request).await),
+        ("/message", &Method::POST) => {
+            return Ok(match request.into_body().collect().await {
+                Ok(body) => two_endpoints::post(&host, &query, &headers, &body.to_bytes()).await,
+                Err(_) => whole(400, "", ""),
+            });
+        }
+        _ => return Ok(whole(404, "text/plain", "nothing here")),
+    }
     Ok(match method {
         Method::POST => match request.into_body().collect().await {
             Ok(body) => post(&host, &headers, &head, &body.to_bytes()).await,

@@ -15,7 +15,7 @@ async fn pair(way: Way, revision: Revision, desk: Desk) -> (Upstream, Client) {
     let upstream = Upstream::start(way, Script::new("up", revision).asking()).await;
     let reach = match way {
         Way::Stdio => Reach::Child(upstream.program()),
-        Way::Http => Reach::Url(upstream.url()),
+        _ => Reach::Url(upstream.url()),
     };
     let client = Client::connect_with(&reach, revision, desk).await;
     (upstream, client)

@@ -79,7 +79,7 @@ const ELSEWHERE: &[(&str, &str, &str)] = &[
     (
         "a stream that a stateless client lost",
         "gateway/src/downstream/http/tests/modern.rs",
-        "a_silent_call_becomes_a_stream_after_two_seconds_and_a_closed_stream_cancels",
+        "a_silent_call_becomes_a_stream_when_one_would_say_that_it_lives_and_a_closed_stream_cancels",
     ),
     (
         "a method of an extension that several upstreams have",

@@ -108,7 +108,17 @@ type Metric = (&'static str, BTreeSet<String>);
 
 /// Every described metric stands in the page with its type and labels, and the reverse.
 pub(crate) fn metrics() -> Vec<String> {
-    judge_metrics(&described(&read("gateway/src/metrics.rs")), &read("docs/observability.md"))
+    let files = ["metrics.rs".to_owned()].into_iter().chain(of_room("gateway/src/metrics"));
+    let described = files.flat_map(|file| described(&read(&format!("gateway/src/{file}")))).collect();
+    judge_metrics(&described, &read("docs/observability.md"))
+}
+
+/// The files of a room, as paths from the folder that it stands in.
+fn of_room(room: &str) -> Vec<String> {
+    let entries = std::fs::read_dir(root().join(room)).expect("a folder can be listed");
+    let name = |entry: std::io::Result<std::fs::DirEntry>| entry.expect("an entry can be read").file_name();
+    let folder = room.rsplit('/').next().unwrap_or_default();
+    entries.map(|entry| format!("{folder}/{}", name(entry).to_string_lossy())).collect()
 }
 
 fn described(code: &str) -> BTreeMap<String, Metric> {
@@ -154,8 +164,10 @@ fn judge_metrics(described: &BTreeMap<String, Metric>, page: &str) -> Vec<String
             faults.push(format!("docs/observability.md: {name} is a {kind} with {labels:?}"));
         }
     }
-    let unknown = rows.keys().filter(|name| name.starts_with("trunkline_") && !described.contains_key(**name));
-    faults.extend(unknown.map(|name| format!("gateway/src/metrics.rs has no {name}")));
+    let is_metric = |name: &str| ["trunkline_", "process_", "mcp_"].iter().any(|prefix| name.starts_with(prefix));
+    let unknown =
+        rows.iter().filter(|(name, row)| row.len() == 4 && is_metric(name) && !described.contains_key(**name));
+    faults.extend(unknown.map(|(name, _)| format!("gateway/src/metrics has no {name}")));
     faults
 }
 
@@ -277,7 +289,7 @@ mod tests {
         assert_eq!(judge(&format!("{a}{b}")), [""; 0]);
         assert_eq!(judge(b), ["docs/observability.md lacks trunkline_a"]);
         assert_eq!(judge(&a.replace("`of`, ", "")).len(), 2);
-        assert_eq!(judge(&format!("{a}{b}{}", b.replace("_b", "_c"))), ["gateway/src/metrics.rs has no trunkline_c"]);
+        assert_eq!(judge(&format!("{a}{b}{}", b.replace("_b", "_c"))), ["gateway/src/metrics has no trunkline_c"]);
     }
 
     #[test]
@@ -286,4 +298,40 @@ mod tests {
         let expected = ["a-page", "authtokens", "why-is-it-degraded"].map(str::to_owned);
         assert_eq!(headings(text), expected.into());
     }
+}
+
+/// What is wrong with how the checks before a change begin: with the commands that README has, in a folder that was emptied.
+pub(crate) fn first_steps() -> Vec<String> {
+    const TEST: &str = "cargo test --workspace --locked";
+    const RUN: &str = "cargo run --release --locked -- serve";
+    let (readme, run, once) = (read("README.md"), read(".ci/run"), read(".ci/serve-once"));
+    let mut faults = Vec::new();
+    let has = |text: &str, command: &str| text.contains(&format!("`{command}`"));
+    for command in [TEST, RUN] {
+        if !has(&readme, command) {
+            faults.push(format!("README.md does not have the command `{command}`"));
+        }
+    }
+    if !once.lines().any(|line| line.starts_with(RUN)) {
+        faults.push(format!(".ci/serve-once does not run `{RUN}`"));
+    }
+    // What builds nothing may stand before them.
+    let steps = run.lines().map(str::trim).skip_while(|line| !line.starts_with("rm -rf \"$CARGO_TARGET_DIR\""));
+    let steps: Vec<_> = steps.take(3).collect();
+    let begins = |at: usize, command: &str| steps.get(at).is_some_and(|step| step.contains(command));
+    if !(begins(1, TEST) && begins(2, ".ci/serve-once")) {
+        faults.push(format!(
+            ".ci/run does not begin with README's two commands in an emptied folder, but with {steps:?}"
+        ));
+    }
+    let before = run.split("rm -rf").next().unwrap_or_default().lines().map(str::trim);
+    let builds =
+        |line: &&str| ["build", "test", "run", "clippy"].iter().any(|word| line.contains(&format!("cargo {word}")));
+    faults.extend(
+        before
+            .filter(|line| !line.starts_with('#'))
+            .filter(builds)
+            .map(|line| format!(".ci/run builds before that: {line}")),
+    );
+    faults
 }

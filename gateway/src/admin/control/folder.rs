@@ -122,7 +122,7 @@ impl Folder {
                 if code == rustix::io::Errno::LOOP.raw_os_error()
                     || code == rustix::io::Errno::NOTDIR.raw_os_error() =>
             {
-                io::Error::other("it is a link, or no folder; delete it")
+                io::Error::other("not a folder; delete it")
             }
             _ => error,
         })?;

@@ -44,13 +44,13 @@ pub async fn serve(bound: Bound, router: Router, tasks: Tasks) {
             Ok(_) => {
                 if let Some(more) = complaints.take("user") {
                     let more = left_unsaid(more);
-                    tracing::warn!(more, "a connection of another user to the control socket was closed");
+                    tracing::warn!(more, "connection of another user to the control socket closed");
                 }
             }
             Err(error) => {
                 if let Some(more) = complaints.take("accept") {
                     let more = left_unsaid(more);
-                    tracing::warn!(%error, more, "a connection to the control socket could not be accepted");
+                    tracing::warn!(%error, more, "cannot accept a connection to the control socket");
                 }
                 sleep(NO_ROOM).await;
             }

@@ -4,6 +4,7 @@ use crate::call::reply::ask::Ask;
 use crate::protocol::capabilities::Capabilities;
 use crate::protocol::frame::Method;
 use crate::protocol::value::Object;
+use sha2::{Digest, Sha256};
 use std::sync::Arc;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -13,6 +14,9 @@ type Asking = Box<dyn Fn(Box<Ask>) -> Result<(), Box<Ask>> + Send + Sync>;
 
 /// How a session is told something that belongs to no open call of it.
 type Telling = Box<dyn Fn(&Method, &Object) + Send + Sync>;
+
+/// So many digits of its digest tell a session from others.
+const MARK_DIGITS: usize = 8;
 
 /// A legacy session as the inside knows it. What belongs to a session alone is compared and found by its id.
 pub struct ClientSession {
@@ -56,6 +60,12 @@ impl ClientSession {
     /// Its id, which is secret: it is never shown.
     pub fn id(&self) -> &Arc<str> {
         &self.id
+    }
+
+    /// What tells it from others where it is shown: it opens nothing.
+    pub fn mark(&self) -> String {
+        let digest = Sha256::digest(&*self.id);
+        digest.iter().take(MARK_DIGITS / 2).map(|byte| format!("{byte:02x}")).collect()
     }
 
     /// What it has declared that it can be asked, whatever a single call of it may say.

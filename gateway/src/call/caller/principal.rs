@@ -1,40 +1,77 @@
 //! Whose credential a request bears.
 
-use std::sync::Arc;
+use crate::metrics::edges;
+use ::metrics::Counter;
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::sync::{Arc, LazyLock, OnceLock};
 
 /// Whose credential a request bears; what has an owner is bound to it.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Principal(Arc<str>);
+#[derive(Clone)]
+pub struct Principal(Arc<Inner>);
+
+struct Inner {
+    name: Arc<str>,
+    /// Found when it calls first, and kept: a call looks up nothing.
+    calls: OnceLock<Counter>,
+}
+
+static ANONYMOUS: LazyLock<Principal> = LazyLock::new(|| Principal::named(""));
+
+impl PartialEq for Principal {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.name == other.0.name
+    }
+}
+
+impl Eq for Principal {}
+
+impl Hash for Principal {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.name.hash(state);
+    }
+}
+
+impl fmt::Debug for Principal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Principal").field(&self.0.name).finish()
+    }
+}
 
 impl Principal {
     /// The one of a gateway without `[auth]`, and of its own stdio.
     pub fn anonymous() -> Self {
-        Self("".into())
+        ANONYMOUS.clone()
     }
 
     /// The one of a bearer token, by the token's name. Its own name begins with how it was told, so that the same name of another
     /// kind of credential is another principal.
     pub fn of_token(name: &str) -> Self {
-        Self(format!("token:{name}").into())
+        Self::named(&format!("token:{name}"))
     }
 
     /// The one of this whole name, as [`Self::name`] gives it.
     pub fn named(name: &str) -> Self {
-        Self(name.into())
+        Self(Arc::new(Inner { name: name.into(), calls: OnceLock::new() }))
     }
 
     /// Whether it is the one without a credential.
     pub fn is_anonymous(&self) -> bool {
-        self.0.is_empty()
+        self.0.name.is_empty()
     }
 
     /// The name, without a copy.
     pub(crate) fn shared_name(&self) -> Arc<str> {
-        self.0.clone()
+        self.0.name.clone()
     }
 
     /// The name; empty for the anonymous one.
     pub fn name(&self) -> &str {
-        &self.0
+        &self.0.name
+    }
+
+    /// Counts a request of it.
+    pub fn calls(&self) -> &Counter {
+        self.0.calls.get_or_init(|| edges::principal(&self.0.name))
     }
 }

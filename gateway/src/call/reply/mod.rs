@@ -2,6 +2,8 @@
 
 // What comes back: events, then one outcome. Dropping a reply before its outcome cancels the call.
 mod stream;
+// A reply that waits before it is known whose it is.
+mod deferred;
 // What a reply tells before its outcome.
 mod event;
 // How a call ends: with a result, with a stateless upstream's question, or with an error.

@@ -5,5 +5,5 @@ mod parse;
 // From the command line to the configuration.
 pub(crate) mod settings;
 
-pub(crate) use parse::{Args, Command, Look, Serve, Shared, Status};
+pub(crate) use parse::{Args, Command, Look, Restart, Serve, Shared, Status};
 pub(crate) use settings::Flag;

@@ -19,10 +19,10 @@ pub(crate) struct Args {
 /// stands before where both are given, so both sides are read and joined.
 #[derive(Clone, Debug, Default, Group)]
 pub(crate) struct Shared {
-    /// A TOML file, or a host's `mcpServers` JSON file; repeatable, the later over the earlier
+    /// Configuration: TOML, or the `mcpServers` JSON of a host; repeatable, later files win
     #[arg(short, long, value_name = "FILE")]
     pub(crate) config: Vec<PathBuf>,
-    /// What is logged to stderr: a level, or directives as in RUST_LOG
+    /// Log level for stderr (error, warn, info, debug, trace), or directives as in RUST_LOG
     #[arg(long, value_name = "LEVEL")]
     pub(crate) log_level: Option<String>,
 }
@@ -40,21 +40,23 @@ impl Shared {
 pub(crate) enum Command {
     /// Serve clients over Streamable HTTP
     Serve(Serve),
-    /// Serve the one client that is on stdin and stdout
+    /// Serve one client on stdin and stdout
     Stdio(Shared),
-    /// Check the configuration; nothing is started
+    /// Check the configuration without starting anything
     Check(Shared),
     /// List the upstreams of a running gateway
     Ls(Look),
-    /// Say all that a running gateway knows of one upstream
+    /// Show everything about one upstream of a running gateway
     Status(Status),
     /// Start an upstream of a running gateway
     Start(Status),
-    /// Stop an upstream of a running gateway, until it is started by hand
+    /// Stop an upstream of a running gateway until `trunkline start`
     Stop(Status),
-    /// Stop an upstream of a running gateway, and start it again
-    Restart(Status),
-    /// Say which version this is
+    /// Restart an upstream of a running gateway
+    Restart(Restart),
+    /// Apply a changed configuration to a running gateway
+    Reload(Look),
+    /// Print the version
     Version,
     /// A small upstream to try the gateway with
     #[command(hide = true)]
@@ -92,13 +94,13 @@ pub(crate) struct Start {
 pub(crate) struct Serve {
     #[command(flatten)]
     pub(crate) shared: Shared,
-    /// Where clients are served
+    /// Address for clients, such as 127.0.0.1:8808
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) listen: Option<String>,
-    /// Where probes and metrics are served; "off" for nowhere
+    /// Address for probes and metrics, or "off"
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) admin: Option<String>,
-    /// Listen beyond loopback without asking anybody for a token
+    /// Allow listening beyond loopback without tokens
     #[arg(long)]
     pub(crate) allow_unauthenticated: bool,
 }
@@ -108,13 +110,13 @@ pub(crate) struct Serve {
 pub(crate) struct Look {
     #[command(flatten)]
     pub(crate) shared: Shared,
-    /// The admin address of the gateway, with the token of `[admin]`; unset: its control socket
+    /// Use this admin address and the token of `[admin]` instead of the control socket
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) admin: Option<String>,
-    /// The process of the gateway, where several run
+    /// Process id of the gateway, if several are running
     #[arg(long, value_name = "PID", conflicts_with = "admin")]
     pub(crate) pid: Option<u32>,
-    /// As JSON, for programs
+    /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -129,7 +131,7 @@ impl Look {
 /// What `status` takes besides, and whatever else is about one upstream.
 #[derive(Debug, Default, Group)]
 pub(crate) struct Status {
-    /// The upstream
+    /// Name of the upstream
     pub(crate) name: String,
     #[command(flatten)]
     pub(crate) look: Look,
@@ -140,6 +142,16 @@ impl Status {
     pub(crate) fn after(self, before: Shared) -> Self {
         Self { look: self.look.after(before), ..self }
     }
+}
+
+/// What `restart` takes besides.
+#[derive(Debug, Default, Group)]
+pub(crate) struct Restart {
+    #[command(flatten)]
+    pub(crate) upstream: Status,
+    /// Cut running calls; else they have five seconds to end
+    #[arg(long)]
+    pub(crate) now: bool,
 }
 
 const AFTER_HELP: &str = "\

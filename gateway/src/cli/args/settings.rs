@@ -1,11 +1,13 @@
 //! From the command line to the configuration.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use crate::config::fault::{Fault, Faults, listed};
 use crate::config::source::{Environment, file};
-use crate::config::{Inputs, Loaded, admin_of, load};
+use crate::config::{Config, Inputs, Loaded, admin_of, load};
 
+use crate::gateway::Read;
 use crate::health::chain;
 use crate::telemetry::config::{Admin, AdminToken, Control};
 use crate::telemetry::logging::{self, Writer, say};
@@ -36,21 +38,38 @@ impl Settings {
         let files: Vec<_> = self.files.iter().map(|file| file.display().to_string()).collect();
         let files = files.join(", ");
         Err(Failure::Failed(anyhow::anyhow!(
-            "a gateway with this very configuration ({files}) has started this one as its upstream, so it would start itself \
-             for ever; remove the upstream that leads back to it"
+            "this gateway was started as an upstream of a gateway with the same configuration ({files}); remove the upstream that \
+             starts Trunkline"
         )))
     }
 
     fn warn(&self) {
-        let warnings = &self.loaded.warnings;
+        if self.files.is_empty() && is_demo(&self.loaded.config) {
+            match logging::is_json() {
+                true => tracing::info!("{DEMO}"),
+                false => say(DEMO),
+            }
+        }
+        let nothing = self.loaded.config.upstreams.is_empty();
+        let nothing = nothing.then(|| Fault::no_upstreams(self.files.last().map(PathBuf::as_path)));
+        let warnings: Vec<_> = self.loaded.warnings.iter().cloned().chain(nothing).collect();
         if !logging::is_json() {
-            return say(&listed(warnings));
+            return say(&listed(&warnings));
         }
         for Fault { kind, text, place, label, hint, .. } in warnings {
             let place = place.as_ref().map(ToString::to_string);
             tracing::warn!(kind, place, label, hint, "{text}");
         }
     }
+}
+
+/// What is said at the start where nothing is configured.
+const DEMO: &str =
+    "no configuration file: serving the built-in demo; list your servers in ./trunkline.toml, or pass --config FILE";
+
+/// Whether the built-in demo is all that is served, if no file was given.
+pub(crate) fn is_demo(config: &Config) -> bool {
+    matches!(&config.upstreams[..], [demo] if &*demo.name == "demo")
 }
 
 /// `[admin]` of the gateway that the command line points to. What is wrong with the rest of the configuration, or has no value in this
@@ -78,8 +97,21 @@ pub(crate) fn control(shared: &Shared) -> (Control, bool) {
     (Control { folders: environment.control_folders(), files }, is_named)
 }
 
+/// Reads what the command line points to, each time anew.
+pub(crate) fn reader(shared: &Shared, flags: &[Flag]) -> Read {
+    let (shared, flags) = (shared.clone(), flags.to_vec());
+    Arc::new(move || Ok(look(&shared, flags.clone())?.loaded))
+}
+
 /// Reads what the command line points to.
 pub(crate) fn read(shared: &Shared, flags: Vec<Flag>) -> Result<Settings, Faults> {
+    let settings = look(shared, flags)?;
+    // From here on nothing that this process says quotes them.
+    settings.loaded.config.secrets.keep();
+    Ok(settings)
+}
+
+fn look(shared: &Shared, flags: Vec<Flag>) -> Result<Settings, Faults> {
     let environment = Environment::of_process();
     let files = file::find(&shared.config, &environment);
     let level = shared.log_level.clone().map(|level| ("--log-level", &["log", "level"][..], level));
@@ -91,7 +123,5 @@ pub(crate) fn read(shared: &Shared, flags: Vec<Flag>) -> Result<Settings, Faults
         demo: std::env::current_exe().ok(),
     })?;
     loaded.config.admin.control = Some(control);
-    // From here on nothing that this process says quotes them.
-    loaded.config.secrets.keep();
     Ok(Settings { loaded, files })
 }

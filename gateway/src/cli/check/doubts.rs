@@ -13,12 +13,13 @@ use std::path::{Path, PathBuf};
 use http::{HeaderMap, Uri};
 use sha2::{Digest, Sha256};
 
+use crate::cli::args::settings::is_demo;
 use crate::config::fault::Fault;
 use crate::config::source::Environment;
 use crate::config::{Config, is_shell, takes_commands};
 use crate::gateway;
 use crate::router::config::Strategy;
-use crate::upstream::config::Transport;
+use crate::upstream::config::ChildCommand;
 use crate::upstream::process::missing;
 
 use destination::Destination;
@@ -32,13 +33,13 @@ pub(crate) fn all(files: &[PathBuf], config: &Config, environment: &Environment)
         doubts.extend(
             upstream.doubt().map(|doubt| Fault::warning("shared-questions", format!("upstream `{name}`: {doubt}"))),
         );
-        match &upstream.transport {
-            Transport::Stdio { command, args, env, cwd } => {
-                doubts.extend(place(name, command, env, cwd.as_deref()));
-                doubts.extend(loader(name, env, environment));
-                doubts.extend(arguments(name, command, args, config));
-            }
-            Transport::Http { url, headers } => doubts.extend(address(name, url, headers, config)),
+        if let Some(ChildCommand { command, args, env, cwd }) = upstream.transport.child() {
+            doubts.extend(place(name, command, env, cwd));
+            doubts.extend(loader(name, env, environment));
+            doubts.extend(arguments(name, command, args, config));
+        }
+        if let Some((url, headers)) = upstream.transport.remote() {
+            doubts.extend(address(name, url, headers, config));
         }
     }
     doubts.into_iter().map(|doubt| doubt.masked(&config.secrets)).collect()
@@ -46,11 +47,11 @@ pub(crate) fn all(files: &[PathBuf], config: &Config, environment: &Environment)
 
 fn general(files: &[PathBuf], config: &Config) -> Vec<Fault> {
     let mut doubts = Vec::new();
-    if files.is_empty() && matches!(&config.upstreams[..], [demo] if &*demo.name == "demo") {
-        doubts.push(Fault::warning("demo", "there is no configuration file, so the built-in demo is what is served"));
+    if files.is_empty() && is_demo(config) {
+        doubts.push(Fault::warning("demo", "no configuration file: the built-in demo is served"));
     }
     if config.upstreams.is_empty() {
-        doubts.push(Fault::warning("no-upstreams", "there is no upstream, so clients will see nothing"));
+        doubts.push(Fault::no_upstreams(files.last().map(PathBuf::as_path)));
     }
     if config.naming.strategy == Strategy::PrefixOnConflict && config.upstreams.len() > 1 {
         let text = "with `prefix_on_conflict` a name may change when another upstream has the same one";
@@ -59,10 +60,8 @@ fn general(files: &[PathBuf], config: &Config) -> Vec<Fault> {
     doubts.extend(too_long(config));
     let admin = config.admin.token.as_ref().map(|token| <[u8; 32]>::from(Sha256::digest(token.as_str())));
     if let Some(client) = config.auth.tokens.iter().find(|client| Some(client.digest) == admin) {
-        let text = format!(
-            "the token of client `{}` is that of `[admin]` too, so the client can stop and start upstreams",
-            client.name
-        );
+        let text =
+            format!("client `{}` has the same token as `[admin]`, so it can stop and start upstreams", client.name);
         doubts.push(Fault::warning("admin-token", text));
     }
     if let Some(listen) = config.admin.listen.filter(|listen| !listen.ip().is_loopback()) {
@@ -87,7 +86,7 @@ fn too_long(config: &Config) -> Vec<Fault> {
             in_units(longest),
             in_units(limit)
         );
-        let hint = "raise `memory_limit`, or lower the other to what is meant to pass";
+        let hint = "raise `memory_limit`, or lower the other key";
         Fault { hint: Some(hint.to_owned()), ..Fault::warning("over-memory-limit", text) }
     };
     over.map(said).collect()
@@ -103,7 +102,7 @@ fn in_units(bytes: usize) -> String {
 /// Whether the program and its folder are there.
 fn place(name: &str, command: &str, env: &[(OsString, OsString)], cwd: Option<&Path>) -> Vec<Fault> {
     let folder = cwd.filter(|cwd| !cwd.is_dir()).map(|cwd| {
-        Fault::warning("no-folder", format!("upstream `{name}`: the folder {} is not there", cwd.display()))
+        Fault::warning("no-folder", format!("upstream `{name}`: working directory `{}` does not exist", cwd.display()))
     });
     let program =
         missing(command, env, cwd).map(|why| Fault::warning("no-command", format!("upstream `{name}`: {why}")));
@@ -121,7 +120,7 @@ fn loader(name: &str, env: &[(OsString, OsString)], environment: &Environment) -
     let given = env.iter().filter(|(variable, value)| is_given(variable, value));
     let said = |variable: &str| {
         let text = format!(
-            "upstream `{name}`: {variable} in its environment decides which code it runs; who can write what it names runs code there"
+            "upstream `{name}`: the variable {variable} decides which code the child runs; whoever can write its files can run code"
         );
         Fault::warning("loader-variable", text)
     };
@@ -141,7 +140,7 @@ fn arguments(name: &str, command: &str, args: &[String], config: &Config) -> Vec
     }
     if args.iter().any(|arg| config.secrets.has(arg)) {
         let text = format!(
-            "upstream `{name}`: a secret stands in its arguments, which every user of this machine can read; pass it in `env`"
+            "upstream `{name}`: `args` holds a secret, and every user of this machine can read arguments; pass it in `env`"
         );
         doubts.push(Fault::warning("secret-in-arguments", text));
     }
@@ -154,7 +153,7 @@ fn address(name: &str, url: &Uri, headers: &HeaderMap, config: &Config) -> Vec<F
     let destination = Destination::of(url.host().unwrap_or_default());
     if destination.is_metadata() {
         let text = format!(
-            "upstream `{name}`: its address is link-local or that of a cloud's metadata service, which gives out credentials of this \
+            "upstream `{name}`: the address is link-local or that of a cloud metadata service, which gives out credentials of this \
              machine"
         );
         doubts.push(Fault::warning("metadata-address", text));
@@ -163,7 +162,7 @@ fn address(name: &str, url: &Uri, headers: &HeaderMap, config: &Config) -> Vec<F
     let has_secret = headers.contains_key("authorization")
         || headers.values().any(|value| is_secret(&String::from_utf8_lossy(value.as_bytes())))
         || is_secret(&url.to_string());
-    if url.scheme_str() == Some("http") && !destination.is_local() && has_secret {
+    if matches!(url.scheme_str(), Some("http" | "ws")) && !destination.is_local() && has_secret {
         let text = format!("upstream `{name}`: credentials are sent without encryption");
         doubts.push(Fault::warning("plain-credentials", text));
     }

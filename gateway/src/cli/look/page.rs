@@ -20,6 +20,26 @@ pub(crate) struct Whole {
     pub(crate) ready: bool,
     pub(crate) upstreams: Vec<Row>,
     pub(crate) limits: Option<Limits>,
+    pub(crate) configuration: Option<Configuration>,
+}
+
+/// What became of its configuration since the start.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Configuration {
+    error: Option<String>,
+    #[serde(default)]
+    needs_restart: Vec<String>,
+}
+
+impl Whole {
+    /// What is to be known of the configuration: why that of the files is not in force.
+    pub(crate) fn configuration(&self) -> String {
+        let Some(Configuration { error, needs_restart }) = &self.configuration else { return String::new() };
+        let error = error.iter().map(|why| format!("configuration not reloaded: {}\n", printable(why)));
+        let keys = (!needs_restart.is_empty()).then(|| printable(&needs_restart.join(", ")));
+        let keys = keys.into_iter().map(|keys| format!("configuration changed for the next start: {keys}\n"));
+        error.chain(keys).collect()
+    }
 }
 
 /// How much is used of what all upstreams and clients share.

@@ -36,9 +36,7 @@ pub(crate) fn gateway(look: &Look) -> Result<Reach, Failure> {
     if let Some(address) = look.admin.clone() {
         let given = ("--admin", &["admin", "listen"][..], address);
         let Some(address) = settings::admin(&look.shared, Some(given))?.listen else {
-            return Err(
-                anyhow!("the admin address is off, so there is nothing to look at: give another with --admin").into()
-            );
+            return Err(anyhow!("`--admin off` names no gateway: pass an address").into());
         };
         return Ok(Reach::Address(reachable(address), settings::admin_token(&look.shared)));
     }
@@ -53,7 +51,7 @@ pub(crate) fn gateway(look: &Look) -> Result<Reach, Failure> {
                 // Once, however often it is looked at.
                 static SAID: Once = Once::new();
                 SAID.call_once(|| {
-                    say(&format!("(the gateway that runs has another configuration: process {})", running.pid))
+                    say(&format!("note: the running gateway (process {}) has another configuration", running.pid))
                 });
             }
             Ok(Reach::Socket(running.stream, running.pid))
@@ -71,7 +69,7 @@ fn chosen(all: Vec<Running>, files: &[PathBuf], pid: Option<u32>, is_named: bool
     };
     let (mut meant, others): (Vec<_>, Vec<_>) = all.into_iter().partition(is_meant);
     if let (Some(pid), true) = (pid, meant.is_empty()) {
-        return Err(format!("no gateway of this user is process {pid}; there {}", shown(&others)));
+        return Err(format!("no gateway of this user has process id {pid}. Running: {}", shown(&others)));
     }
     if meant.is_empty() && !is_named {
         meant = others;
@@ -82,7 +80,7 @@ fn chosen(all: Vec<Running>, files: &[PathBuf], pid: Option<u32>, is_named: bool
     }
     match meant.len() {
         1 => Ok(meant.remove(0)),
-        _ => Err(format!("several gateways may be meant: say which with --pid or --config; there {}", shown(&meant))),
+        _ => Err(format!("several gateways are running; choose one with --pid or --config: {}", shown(&meant))),
     }
 }
 
@@ -90,9 +88,8 @@ fn shown(running: &[Running]) -> String {
     let one = |one: &Running| format!("process {} (`trunkline {}`)", one.pid, one.mode.as_str());
     let all: Vec<_> = running.iter().map(one).collect();
     match all.len() {
-        0 => "is none".to_owned(),
-        1 => format!("is {}", all[0]),
-        _ => format!("are {}", all.join(", ")),
+        0 => "none".to_owned(),
+        _ => all.join(", "),
     }
 }
 
@@ -103,10 +100,11 @@ fn by_address(look: &Look, folders: &[PathBuf]) -> Result<Reach, Failure> {
         return Ok(Reach::Address(reachable(address), Some(token)));
     }
     let folders: Vec<_> = folders.iter().map(|folder| printable(&folder.display().to_string())).collect();
-    let folders = if folders.is_empty() { "nowhere: no HOME is set".to_owned() } else { folders.join(" and ") };
+    let folders =
+        if folders.is_empty() { "no folder, since HOME is not set".to_owned() } else { folders.join(" and ") };
     Err(anyhow!(
-        "no gateway of this user and this configuration has a control socket (looked for in {folders}); is `trunkline serve` running? \
-         One that runs elsewhere is reached by --admin and its `[admin] token`"
+        "no gateway found for this configuration (no control socket in {folders}); is `trunkline serve` running? For a gateway of \
+         another user or machine pass `--admin ADDRESS` and set its `[admin] token`"
     )
     .into())
 }
@@ -159,12 +157,11 @@ fn explained(error: anyhow::Error, name: &str, patience: Duration) -> anyhow::Er
     if matches!(kind, Some(ErrorKind::WouldBlock | ErrorKind::TimedOut)) {
         let seconds = patience.as_secs();
         return anyhow!(
-            "no answer from {name} within {seconds} s; what listens there is busy, hangs, or is no gateway"
+            "no answer from {name} within {seconds} s: the gateway is busy or hangs, or another program listens there"
         );
     }
     error.context(format!(
-        "no gateway answers at {name}; is `trunkline serve` running? Another address is given with --admin, or by `[admin] listen` in \
-         the configuration"
+        "cannot reach a gateway at {name}; is `trunkline serve` running? Set another address with --admin or `[admin] listen`"
     ))
 }
 
@@ -184,10 +181,10 @@ fn exchange(
     let mut answer = Vec::new();
     stream.take(PAGE_MAX).read_to_end(&mut answer)?;
     let answer = String::from_utf8_lossy(&answer);
-    let Some((head, body)) = answer.split_once("\r\n\r\n") else { bail!("it does not speak HTTP") };
+    let Some((head, body)) = answer.split_once("\r\n\r\n") else { bail!("the answer is not HTTP") };
     match head.split(' ').nth(1).and_then(|status| status.parse().ok()) {
         Some(status) => Ok((status, body.to_owned())),
-        None => bail!("it does not speak HTTP"),
+        None => bail!("the answer is not HTTP"),
     }
 }
 
@@ -202,7 +199,9 @@ mod tests {
         let error = Reach::Address(address, None).ask("GET /", "", patience).unwrap_err();
         assert_eq!(
             format!("{error:#}"),
-            format!("no answer from http://{address} within 0 s; what listens there is busy, hangs, or is no gateway")
+            format!(
+                "no answer from http://{address} within 0 s: the gateway is busy or hangs, or another program listens there"
+            )
         );
         drop(listener);
         let error = Reach::Address(address, None).ask("GET /", "", patience).unwrap_err();

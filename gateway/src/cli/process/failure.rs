@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use crate::config::fault::Faults;
-use crate::telemetry::logging::{complain, flush};
+use crate::telemetry::logging::{complain, flush, is_json};
 
 /// Why a command did not do what was asked.
 #[derive(Debug)]
@@ -21,7 +21,9 @@ impl Failure {
     pub(crate) fn end(self) -> ExitCode {
         let code = match self {
             Self::Failed(error) => {
-                complain(&format!("error: {error:#}"));
+                // In a log of JSON the level says it.
+                let prefix = if is_json() { "" } else { "error: " };
+                complain(&format!("{prefix}{error:#}"));
                 ExitCode::from(1)
             }
             Self::Config(faults) => {

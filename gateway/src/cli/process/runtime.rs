@@ -1,5 +1,6 @@
 //! The one place where a runtime is made.
 
+use std::convert::Infallible;
 use std::future::Future;
 use std::io;
 use std::sync::{Arc, Mutex, mpsc};
@@ -7,17 +8,20 @@ use std::time::Duration;
 
 use anyhow::Context;
 use rustix::process::Signal;
+use tokio::runtime::Builder;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::failure::Failure;
+use crate::memory::purge_when_told;
 use crate::metrics;
 use crate::runtime::complaints::{Complaints, left_unsaid};
 use crate::runtime::watchdog::{Stall, Watchdog};
 
-/// The most threads for what blocks; those that were started stay.
+/// The most threads for what blocks.
 const BLOCKING_MAX: usize = 32;
-/// As good as for ever.
-const KEEP_ALIVE: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+/// A thread that has had nothing to do for so long ends. Large work moves the workers from thread to thread, and what a thread has
+/// freed stays in its heap until it ends: a dozen that stayed had 16 MiB of an idle gateway's 60.
+const KEEP_ALIVE: Duration = Duration::from_secs(5);
 
 /// So many threads are started with the workers: one for what blocks, and the watchdog.
 const BESIDE: usize = 2;
@@ -25,26 +29,42 @@ const BESIDE: usize = 2;
 /// Runs `work` to its end on a runtime of several threads.
 pub(crate) fn block_on<T>(work: impl Future<Output = Result<T, anyhow::Error>>) -> Result<T, Failure> {
     try_threads(workers() + BESIDE).context("cannot start threads")?;
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .max_blocking_threads(BLOCKING_MAX)
-        .thread_keep_alive(KEEP_ALIVE)
-        .build()
-        .context("cannot start threads")?;
+    let runtime = threads(KEEP_ALIVE).build().context("cannot start threads")?;
     let heard = {
         let _inside = runtime.enter();
         // Heard, and so without effect: a write beyond the limit on the size of files fails, and ends nothing. Children do not inherit it.
         signal(SignalKind::from_raw(Signal::XFSZ.as_raw()))
     };
-    // Where the system gives no more threads, whatever blocks (a look-up of a name) waits for this one in place of failing.
-    drop(runtime.spawn_blocking(|| ()));
     let watchdog =
         Watchdog::start(runtime.metrics(), Stalls::default().into_report()).context("cannot start a thread")?;
-    let done = runtime.block_on(work);
+    let done = runtime.block_on(async {
+        tokio::select! {
+            done = work => done,
+            never = keep_a_spare(KEEP_ALIVE) => match never {},
+        }
+    });
     drop((watchdog, heard));
     // A blocking read of stdin cannot be cancelled; the process does not wait for it.
     runtime.shutdown_background();
     Ok(done?)
+}
+
+/// A runtime whose threads end that have had nothing to do for so long.
+fn threads(keep_alive: Duration) -> Builder {
+    let mut builder = Builder::new_multi_thread();
+    builder.enable_all().max_blocking_threads(BLOCKING_MAX).thread_keep_alive(keep_alive);
+    builder.on_thread_park(purge_when_told);
+    builder
+}
+
+/// Has one thread stay beside the workers: where the system gives no more of them, whatever blocks (a look-up of a name) waits for this
+/// one in place of failing. The thread that has had nothing to do for longest gets it each time, so that no other stays for it.
+async fn keep_a_spare(keep_alive: Duration) -> Infallible {
+    loop {
+        // It does nothing that could fail.
+        let _done = tokio::task::spawn_blocking(|| ()).await;
+        tokio::time::sleep(keep_alive * 3 / 5).await;
+    }
 }
 
 fn workers() -> usize {
@@ -92,7 +112,7 @@ impl Stalls {
                     );
                 }
                 // What stood is not known to the end either.
-                (_, Stall::Ended { worker, stood }) => tracing::debug!(worker, ?stood, "blocked worker goes on"),
+                (_, Stall::Ended { worker, stood }) => tracing::debug!(worker, ?stood, "blocked worker continues"),
                 (None, _) => {}
             }
         }
@@ -110,7 +130,49 @@ impl Stalls {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::runtime::Tasks;
     use crate::runtime::complaints::SAID_EVERY;
+    use std::sync::Barrier;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    /// Each of many stands in a thread of its own at the same time; afterwards there are the workers and one to spare.
+    #[test]
+    fn threads_end_that_have_nothing_to_do_and_one_stays_to_spare() {
+        const WORKERS: usize = 2;
+        const AT_ONCE: usize = 8;
+        let keep_alive = Duration::from_millis(200);
+        let (count, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        let (started, stopped, peak) = (count.clone(), count.clone(), most.clone());
+        let runtime = threads(keep_alive)
+            .worker_threads(WORKERS)
+            .on_thread_start(move || _ = peak.fetch_max(started.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst))
+            .on_thread_stop(move || _ = stopped.fetch_sub(1, Ordering::SeqCst))
+            .build()
+            .unwrap();
+        let (level, meet) = (Tasks::new(), Arc::new(Barrier::new(AT_ONCE)));
+        let seen = runtime.block_on(async {
+            let look = async {
+                for _ in 0..AT_ONCE {
+                    let meet = meet.clone();
+                    level.spawn(async move { _ = tokio::task::block_in_place(|| meet.wait()) });
+                }
+                level.ended().await;
+                // They are there, and then gone; and many times as long later the one that is to spare is still there.
+                let (mut rounds, mut is_back) = (0, 0);
+                while is_back < 20 && rounds < 300 {
+                    tokio::time::sleep(keep_alive / 4).await;
+                    rounds += 1;
+                    is_back = if count.load(Ordering::SeqCst) == WORKERS + 1 { is_back + 1 } else { 0 };
+                }
+                (most.load(Ordering::SeqCst), is_back)
+            };
+            tokio::select! {
+                seen = look => seen,
+                never = keep_a_spare(keep_alive) => match never {},
+            }
+        });
+        assert!(seen.0 >= AT_ONCE && seen.1 == 20, "{seen:?}: at most, and how often the right number in a row");
+    }
 
     #[tokio::test(start_paused = true)]
     async fn of_workers_that_stand_again_and_again_there_is_a_line_now_and_then() {

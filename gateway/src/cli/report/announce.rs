@@ -16,6 +16,8 @@ struct Shown {
     last: HashMap<Arc<str>, Key>,
     /// The last sum that was shown.
     summary: Option<Summary>,
+    /// Whether each upstream has been seen after its first start.
+    is_settled: bool,
 }
 
 /// What a line about an upstream is recognised by. Counts, times and the words of others make no other failure.
@@ -35,6 +37,7 @@ struct Summary {
     tools: usize,
     usable: usize,
     upstreams: usize,
+    is_settled: bool,
 }
 
 /// Shows every change until it is dropped. Nothing is shown twice: an upstream that fails for the same reason again and again
@@ -46,7 +49,10 @@ pub(crate) async fn upstreams(board: StatusBoard) {
         changes.borrow_and_update();
         let (lines, summary) = shown.news(&board.snapshot());
         match summary {
-            Some(Summary { tools, usable, upstreams }) if logging::is_json() => {
+            Some(Summary { tools, usable: 0, upstreams, .. }) if logging::is_json() => {
+                tracing::warn!(tools, usable = 0, upstreams, "usable upstreams")
+            }
+            Some(Summary { tools, usable, upstreams, .. }) if logging::is_json() => {
                 tracing::info!(tools, usable, upstreams, "usable upstreams")
             }
             _ if logging::is_json() => {}
@@ -60,7 +66,7 @@ pub(crate) async fn upstreams(board: StatusBoard) {
 
 impl Summary {
     fn text(self) -> String {
-        lines::summary(self.tools, self.usable, self.upstreams)
+        lines::summary(self.tools, self.usable, self.upstreams, self.is_settled)
     }
 }
 
@@ -82,9 +88,11 @@ impl Shown {
         if all.iter().all(|health| self.last.contains_key(&health.name)) {
             let up = all.iter().filter(|health| health.state.is_up());
             let tools = up.clone().filter_map(|health| health.items).map(|items| items[0]).sum();
-            let sum = Summary { tools, usable: up.count(), upstreams: all.len() };
-            // The first sum, and a better one when nobody is missing any more: others come and go.
-            let is_due = self.summary.is_none() || (!lines.is_empty() && sum.usable == all.len());
+            let is_settled = self.last.values().all(|key| *key != Key::Starting);
+            let sum = Summary { tools, usable: up.count(), upstreams: all.len(), is_settled };
+            // The first sum, the one after all first starts, and a better one when no upstream is missing any more: others come and go.
+            let settles = is_settled && !std::mem::replace(&mut self.is_settled, is_settled);
+            let is_due = self.summary.is_none() || settles || (!lines.is_empty() && sum.usable == all.len());
             if is_due && self.summary != Some(sum) {
                 self.summary = Some(sum);
                 news = self.summary;
@@ -104,8 +112,10 @@ fn describe(health: &Health, width: usize) -> Option<(Key, String)> {
             tools: health.items.map_or(0, |items| items[0]),
             after: health.started_in.unwrap_or_default(),
         },
+        // A command has taken its cause away, and the start that it asked for is not there yet.
+        State::BackingOff | State::Failed if cause.is_none() => said("restarting on request"),
         State::BackingOff | State::Failed => News::Said {
-            cause: cause.as_deref().unwrap_or("unknown"),
+            cause: cause.as_deref().unwrap_or_default(),
             retry: health.retry_at.map(|at| at.saturating_duration_since(tokio::time::Instant::now())),
         },
         State::Idle => said("starts on the first request"),
@@ -155,11 +165,11 @@ mod tests {
             b.update(|health| health.state = State::Starting);
         }
         b.update(|health| health.state = State::BackingOff);
-        let expected = ["  backing_off  long   http    refused", "3 tools from 1 of 2 upstreams."];
+        let expected = ["  backing_off  long   http    refused", "1 of 2 servers ready, 3 tools"];
         assert_eq!(news(&mut shown, &board), expected);
         assert!(news(&mut shown, &board).is_empty());
         b.update(|health| (health.state, health.items) = (State::Ready, Some([4, 0, 0, 0])));
-        let expected = ["  ready        long   http    4 tools    0.0 s", "7 tools from 2 of 2 upstreams."];
+        let expected = ["  ready        long   http    4 tools    0.0 s", "2 of 2 servers ready, 7 tools"];
         assert_eq!(news(&mut shown, &board), expected);
         // What comes and goes is not summed up each time.
         for (state, line) in [(State::BackingOff, "  backing_off  long   http    refused"), (State::Ready, expected[0])]
@@ -178,10 +188,13 @@ mod tests {
             handle.update(|health| (health.state, health.cause) = (state, Some(cause.into())));
             news(&mut shown, &board)
         };
-        let expected = ["  starting     a   stdio   it is silent", "0 tools from 0 of 1 upstream."];
+        let expected = ["  starting     a   stdio   it is silent", "so far 0 of 1 server ready, 0 tools"];
         assert_eq!(step(State::Starting, "it is silent"), expected);
-        assert_eq!(step(State::BackingOff, "see 1.log"), ["  backing_off  a   stdio   see 1.log"]);
+        let expected = ["  backing_off  a   stdio   see 1.log", "0 of 1 server ready, 0 tools"];
+        assert_eq!(step(State::BackingOff, "see 1.log"), expected);
         assert!(step(State::Starting, "it is silent").is_empty());
         assert!(step(State::BackingOff, "see 22.log").is_empty());
+        handle.update(|health| health.cause = None);
+        assert_eq!(news(&mut shown, &board), ["  backing_off  a   stdio   restarting on request"]);
     }
 }

@@ -56,11 +56,11 @@ fn counted(tools: usize) -> String {
     if tools == 1 { "1 tool".to_owned() } else { format!("{tools} tools") }
 }
 
-/// How many tools of how many upstreams can be used.
-pub(crate) fn summary(tools: usize, ready: usize, upstreams: usize) -> String {
-    let tools = counted(tools);
-    let noun = if upstreams == 1 { "upstream" } else { "upstreams" };
-    format!("{tools} from {ready} of {upstreams} {noun}.")
+/// How many servers can be used, and how many tools they have. `is_settled`: none is in its first start any more.
+pub(crate) fn summary(tools: usize, ready: usize, upstreams: usize, is_settled: bool) -> String {
+    let so_far = if is_settled { "" } else { "so far " };
+    let noun = if upstreams == 1 { "server" } else { "servers" };
+    format!("{so_far}{ready} of {upstreams} {noun} ready, {}", counted(tools))
 }
 
 /// What to put into a host's file, for a gateway that serves HTTP.
@@ -140,8 +140,9 @@ mod tests {
             "  idle         jira   http    starts on the first request",
         ];
         assert_eq!(lines, expected);
-        assert_eq!(summary(73, 2, 4), "73 tools from 2 of 4 upstreams.");
-        assert_eq!(summary(1, 1, 1), "1 tool from 1 of 1 upstream.");
+        assert_eq!(summary(73, 2, 4, true), "2 of 4 servers ready, 73 tools");
+        assert_eq!(summary(0, 0, 13, false), "so far 0 of 13 servers ready, 0 tools");
+        assert_eq!(summary(1, 1, 1, true), "1 of 1 server ready, 1 tool");
     }
 
     #[test]

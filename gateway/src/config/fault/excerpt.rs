@@ -25,20 +25,30 @@ pub struct Excerpt {
     pub width: usize,
 }
 
+/// The line in which a byte of `text` stands.
+pub(crate) fn line_of(text: &str, at: usize) -> Range<usize> {
+    let at = floor(text, at);
+    let bytes = text.as_bytes();
+    let start = memchr::memrchr(b'\n', &bytes[..at]).map_or(0, |at| at + 1);
+    start..memchr::memchr(b'\n', &bytes[at..]).map_or(text.len(), |found| at + found)
+}
+
 /// Cuts the line around the beginning of `mark` out of `text`. Of what is written there only the pieces
 /// in `open` are shown, since any other may belong to a secret: broken quotes, several lines, a comment.
-pub(crate) fn excerpt(text: &str, mark: Range<usize>, open: &[Range<usize>]) -> Excerpt {
+/// So are `keys`, those that stand in the line, in their order: a name is no secret. A heading is shown up to the last of its names.
+pub(crate) fn excerpt(text: &str, mark: Range<usize>, open: &[Range<usize>], keys: &[Range<usize>]) -> Excerpt {
     let start = floor(text, mark.start);
     steps::add(text.len());
-    let bytes = text.as_bytes();
-    let line_start = memchr::memrchr(b'\n', &bytes[..start]).map_or(0, |at| at + 1);
-    let line_end = memchr::memchr(b'\n', &bytes[start..]).map_or(text.len(), |at| start + at);
+    let Range { start: line_start, end: line_end } = line_of(text, start);
     // A host's file may be one long line: only what is near the mark is looked at.
     let (from, to) =
         (ceiling(text, start.saturating_sub(NEAR).max(line_start)), floor(text, line_end.min(start + NEAR)));
     let line = if to == line_end { text[from..to].trim_end_matches('\r') } else { &text[from..to] };
     let heading = (from == line_start && is_heading(&text[from..start], open, &mark)).then_some(from..start);
-    let is_open = |at: usize| open.iter().chain(&heading).any(|range| range.contains(&at));
+    let names = keys.iter().rev().find(|key| key.start >= from && is_heading_of(&text[from..key.start]));
+    let names = names.filter(|_| from == line_start).map(|key| from..key.start);
+    let is_key = |at: usize| keys.get(keys.partition_point(|key| key.end <= at)).is_some_and(|key| key.contains(&at));
+    let is_open = |at: usize| open.iter().chain(&heading).chain(&names).any(|range| range.contains(&at)) || is_key(at);
 
     let (mut shown, mut indent, mut width) = (String::new(), 0, 0);
     for (at, char) in line.char_indices().map(|(at, char)| (from + at, char)) {
@@ -89,6 +99,12 @@ fn is_heading(before: &str, open: &[Range<usize>], mark: &Range<usize>) -> bool 
     open.contains(mark) && names.is_some_and(|names| names.chars().all(plain))
 }
 
+/// Whether `before`, the line up to a key of the file, is the beginning of a heading: nothing in it but names.
+fn is_heading_of(before: &str) -> bool {
+    let names = before.trim_start().strip_prefix('[').map(|rest| rest.strip_prefix('[').unwrap_or(rest));
+    names.is_some_and(|names| !names.contains(['[', ']', '{', '}', ',', '=', '#']))
+}
+
 fn ceiling(text: &str, mut at: usize) -> usize {
     while !text.is_char_boundary(at) {
         at += 1;
@@ -115,7 +131,7 @@ mod tests {
     use super::*;
 
     fn shown(text: &str, mark: Range<usize>, open: &[Range<usize>]) -> (String, usize, usize) {
-        let excerpt = excerpt(text, mark, open);
+        let excerpt = excerpt(text, mark, open, &[]);
         (excerpt.shown, excerpt.indent, excerpt.width)
     }
 
@@ -136,6 +152,18 @@ mod tests {
     }
 
     #[test]
+    fn keys_are_shown_and_what_stands_between_them_is_not() {
+        let shown =
+            |text: &str, mark: Range<usize>, keys: &[Range<usize>]| excerpt(text, mark.clone(), &[mark], keys).shown;
+        assert_eq!(
+            shown("e = { A = \"x\", B = \"y\" } # c", 6..7, &[0..1, 6..7, 15..16]),
+            "e = { A = \"*\", B = \"*\" } * *"
+        );
+        assert_eq!(shown("[a.\"b c\".d] # x", 10..11, &[3..8, 10..11]), "[a.\"b c\".d] * *");
+        assert_eq!(shown("[\"x\", { k = \"y\" }]", 8..9, &[8..9]), "[\"*\", { k = \"*\" }]");
+    }
+
+    #[test]
     fn a_long_line_is_cut_around_its_mark() {
         let text = format!("{} key {}", "x".repeat(500), "y".repeat(500));
         let (line, indent, width) = shown(&text, 501..504, &[501..504]);
@@ -147,10 +175,10 @@ mod tests {
 
     #[test]
     fn places_are_counted_in_characters_and_never_out_of_bounds() {
-        let found = excerpt("é\té = 1", 5..6, &[5..6]);
+        let found = excerpt("é\té = 1", 5..6, &[5..6], &[]);
         assert_eq!((found.line, found.column, found.shown.as_str()), (1, 4, "* * = *"));
         for (text, mark) in [("", 0..0), ("", 5..9), ("a\n", 2..3), ("é", 1..1), ("a\r\nb", 1..2)] {
-            assert_eq!(excerpt(text, mark, &[]).width, 1);
+            assert_eq!(excerpt(text, mark, &[], &[]).width, 1);
         }
     }
 }

@@ -5,7 +5,7 @@ mod report;
 // One line of a file as it may be shown: with its position, without secrets and control bytes.
 mod excerpt;
 
-pub(crate) use excerpt::excerpt;
 pub use excerpt::printable;
+pub(crate) use excerpt::{excerpt, line_of};
 pub(crate) use report::SHOWN_MAX;
 pub use report::{Fault, Faults, Place, Severity, count, listed};

@@ -1,6 +1,7 @@
 //! What is wrong with a configuration: what, where, and what to do, for a person to read.
 
 use std::fmt;
+use std::path::Path;
 
 use super::excerpt::{Excerpt, printable};
 use crate::secrets::Secrets;
@@ -65,6 +66,13 @@ impl Fault {
     /// A fault that does not.
     pub(crate) fn warning(kind: &'static str, text: impl Into<String>) -> Self {
         Self { severity: Severity::Warning, ..Self::error(kind, text) }
+    }
+
+    /// Nothing is configured that could be served. `file` is the one that could say it.
+    pub(crate) fn no_upstreams(file: Option<&Path>) -> Self {
+        let fault = Fault::warning("no-upstreams", "no upstreams are configured, so clients see no tools");
+        let fault = fault.at(file.map(|file| Place::Path(file.display().to_string())));
+        fault.hint("add one: a heading such as [upstreams.files], and below it `command = ...` or `url = ...`; without any file there is a demo")
     }
 
     /// Faults are shown in the order of their places.

@@ -6,6 +6,8 @@ mod reading;
 mod section;
 // Durations and sizes as people write them.
 mod units;
+// What a configuration says, key by key, each with where it is written.
+mod written;
 // The known word that somebody most likely meant.
 mod nearest;
 // Shells that read commands from their arguments.

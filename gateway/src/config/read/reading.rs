@@ -25,6 +25,8 @@ pub(crate) struct Reading {
     doubts: RefCell<Vec<Fault>>,
     /// What references were filled in with, and what else is secret.
     secrets: RefCell<BTreeSet<String>>,
+    /// The keys of the sections that were read.
+    known: RefCell<Vec<(String, Vec<&'static str>)>>,
     /// Every key that was asked for, so that a test can hold the example file to them.
     #[cfg(test)]
     pub(crate) asked: RefCell<std::collections::BTreeSet<Vec<String>>>,
@@ -41,7 +43,7 @@ pub(crate) enum Part {
 const PLACES_MAX: usize = 2 * SHOWN_MAX;
 
 /// Under these names secrets stand, so that no value there is ever shown.
-const SECRET: [&str; 7] = ["args", "env", "headers", "url", "token", "hash", "signing_key"];
+pub(super) const SECRET: [&str; 7] = ["args", "env", "headers", "url", "token", "hash", "signing_key"];
 
 impl Reading {
     /// Merges `sources`, low to high.
@@ -60,6 +62,7 @@ impl Reading {
             faults: RefCell::new(faults),
             doubts: RefCell::default(),
             secrets: RefCell::default(),
+            known: RefCell::default(),
             #[cfg(test)]
             asked: RefCell::default(),
         }
@@ -68,6 +71,21 @@ impl Reading {
     /// Notes a fault.
     pub(crate) fn fault(&self, fault: Fault) {
         self.faults.borrow_mut().push(fault);
+    }
+
+    /// Notes the keys of a section; those of tables with names of their own are not of one section.
+    pub(crate) fn know(&self, path: &[String], keys: &[&'static str]) {
+        let is_named = path.iter().any(|part| matches!(part.as_str(), "upstreams" | "mcpServers" | "tokens"));
+        if !path.is_empty() && !is_named {
+            self.known.borrow_mut().push((path.join("."), keys.to_vec()));
+        }
+    }
+
+    /// Where a key belongs that stands outside of every section: `[server] listen`. Of several sections the first one that was read.
+    pub(crate) fn section_of(&self, key: &str) -> Option<String> {
+        let known = self.known.borrow();
+        let (section, _) = known.iter().find(|(_, keys)| keys.contains(&key))?;
+        Some(format!("[{section}] {key}"))
     }
 
     /// Notes a value that nobody may read in a text.
@@ -164,13 +182,13 @@ impl Reading {
 
     /// Reports a value of another kind. Only its key is shown: what it holds is anybody's guess.
     pub(crate) fn wrong_kind(&self, path: &[String], expected: &str) {
-        let text = format!("`{}` is not {expected}", path.join("."));
+        let text = format!("`{}` must be {expected}", path.join("."));
         self.fault(Fault::error("bad-value", text).at(self.place(path, Part::Key)));
     }
 
     /// As `wrong_kind`, with what to write; the value is shown where it is no secret.
     pub(crate) fn wrong_value(&self, path: &[String], expected: &str, label: &str) {
-        let text = format!("`{}` is not {expected}", path.join("."));
+        let text = format!("`{}` must be {expected}", path.join("."));
         self.fault(Fault::error("bad-value", text).at(self.place(path, Part::Value)).label(label));
     }
 
@@ -190,7 +208,8 @@ impl Reading {
         }
     }
 
-    fn find(&self, path: &[String]) -> Option<(&Source, &Node)> {
+    /// The highest source that has a value at `path`, and the value.
+    pub(super) fn find(&self, path: &[String]) -> Option<(&Source, &Node)> {
         self.sources.iter().rev().find_map(|source| Some((source, source.node(path)?)))
     }
 }
@@ -198,7 +217,7 @@ impl Reading {
 impl Lookup for Reading {
     fn variable(&self, name: &str) -> Result<Option<String>, String> {
         let Some(value) = self.environment.get(name) else { return Ok(None) };
-        let value = value.to_str().ok_or_else(|| "its value is not UTF-8".to_owned())?;
+        let value = value.to_str().ok_or_else(|| "the value is not UTF-8".to_owned())?;
         if !looks::is_plain(name, value) {
             self.secret(value);
         }

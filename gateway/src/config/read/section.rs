@@ -31,7 +31,7 @@ impl<'a> Section<'a> {
             None => Dict::new(),
             Some(Value::Dict(_, dict)) => dict,
             Some(_) => {
-                self.reading.wrong_kind(&self.at(key), "a table");
+                self.reading.wrong_kind(&self.at(key), &format!("a table, such as {key} = {{ … }}"));
                 Dict::new()
             }
         };
@@ -116,7 +116,7 @@ impl<'a> Section<'a> {
         match self.take(key)? {
             Value::Bool(_, flag) => Some(flag),
             value if !matches!(value, Value::String(..)) => {
-                self.reading.wrong_value(&self.at(key), "a flag", "expected true or false");
+                self.reading.wrong_value(&self.at(key), "true or false", "expected true or false");
                 None
             }
             value => match self.reading.text(&self.at(key), &value)?.as_str() {
@@ -169,7 +169,7 @@ impl<'a> Section<'a> {
                 }
             },
             _ => {
-                self.reading.wrong_value(&self.at(key), "a list of texts", &expected);
+                self.reading.wrong_value(&self.at(key), "a list of strings", &expected);
                 None
             }
         }
@@ -249,7 +249,7 @@ impl<'a> Section<'a> {
     /// Refuses a key that is another program's word for one of ours.
     pub(crate) fn foreign(&mut self, key: &str, own: &str) {
         if self.rest.remove(key).is_some() {
-            let text = format!("`{key}` is a key of hosts' files (`mcpServers`), and not of [{}]", self.path.join("."));
+            let text = format!("`{key}` is a key of hosts' files (`mcpServers`), not of [{}]", self.path.join("."));
             let place = self.reading.place(&self.at(key), Part::Key);
             self.reading.fault(Fault::error("unknown-key", text).at(place).label(format!("here the key is {own}")));
         }
@@ -257,8 +257,11 @@ impl<'a> Section<'a> {
 
     /// Refuses what nobody asked for. `what` names a table of this kind.
     pub(crate) fn end(self, what: &str) {
+        self.reading.know(&self.path, &self.known);
         for key in self.rest.keys() {
-            let label = match nearest(key, &self.known) {
+            // At the root stands what was meant for a section, written before its heading.
+            let below = || self.path.is_empty().then(|| self.reading.section_of(key)).flatten();
+            let label = match below().or_else(|| Some(nearest(key, &self.known)?.to_owned())) {
                 Some(known) => format!("did you mean `{known}`?"),
                 None => format!("known: {}", self.known.join(", ")),
             };

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::downstream::config::SigningKey;
 use crate::secrets::{BYTES_MAX, BYTES_MIN, Secrets};
-use crate::upstream::config::{Config, Transport};
+use crate::upstream::config::Config;
 
 use super::looks::{is_path, looks_secret};
 use crate::config::fault::Fault;
@@ -20,17 +20,15 @@ pub(crate) fn of(reading: &Reading, keys: &[SigningKey], upstreams: &[Config]) -
     let mut found = Found(reading.secrets());
     found.0.extend(keys.iter().map(|key| String::from_utf8_lossy(key.as_bytes()).into_owned()));
     for upstream in upstreams {
-        match &upstream.transport {
-            Transport::Stdio { args, env, .. } => {
-                found.args(args);
-                for (name, value) in env {
-                    found.pair(&name.to_string_lossy(), &value.to_string_lossy());
-                }
+        if let Some(child) = upstream.transport.child() {
+            found.args(child.args);
+            for (name, value) in child.env {
+                found.pair(&name.to_string_lossy(), &value.to_string_lossy());
             }
-            Transport::Http { url, headers } => {
-                found.url(&url.to_string());
-                found.headers(headers);
-            }
+        }
+        if let Some((url, headers)) = upstream.transport.remote() {
+            found.url(&url.to_string());
+            found.headers(headers);
         }
     }
     let bytes: usize = found.0.iter().map(String::len).sum();

@@ -29,31 +29,33 @@ pub(crate) fn auth(mut section: Section<'_>) -> Auth {
     let mut digests: HashMap<[u8; 32], Arc<str>> = HashMap::new();
     for entry in entries {
         let place = entry.own_place();
-        let Some(token) = token(entry) else { continue };
-        if !names.insert(token.name.clone()) {
-            let text = format!("two tokens have the name `{}`", token.name);
+        // What is wrong with the one half hides nothing of the other.
+        let (name, digest) = token(entry);
+        let shown = name.clone().unwrap_or_else(|| Arc::from("a token without a name"));
+        if name.as_ref().is_some_and(|name| !names.insert(name.clone())) {
+            let text = format!("two tokens are named `{shown}`");
             section.reading.fault(Fault::error("duplicate-name", text).at(place.clone()));
         }
-        if let Some(other) = digests.insert(token.digest, token.name.clone()) {
-            let text =
-                format!("`{other}` and `{}` have the same token, so nobody could tell one from the other", token.name);
+        if let Some(other) = digest.and_then(|digest| digests.insert(digest, shown.clone())) {
+            let text = format!("`{other}` and `{shown}` have the same token");
             let fault = Fault::error("duplicate-token", text).at(place);
             section.reading.fault(fault.hint("give each client a token of its own"));
         }
-        tokens.push(token);
+        tokens.extend(name.zip(digest).map(|(name, digest)| Token { name, digest }));
     }
     match mode {
         Some(Mode::None) if written > 0 => {
-            section.wrong("mode", "there are [[auth.tokens]]: write \"token\", or take them out")
+            section.wrong("mode", "[[auth.tokens]] are configured: write \"token\", or remove them")
         }
-        Some(Mode::Token) if written == 0 => section.wrong("mode", "there are no [[auth.tokens]]"),
+        Some(Mode::Token) if written == 0 => section.wrong("mode", "no [[auth.tokens]] are configured"),
         _ => {}
     }
     section.end("[auth]");
     Auth { tokens, allow_unauthenticated }
 }
 
-fn token(mut section: Section<'_>) -> Option<Token> {
+/// The name and the digest of a token, as far as they can be taken.
+fn token(mut section: Section<'_>) -> (Option<Arc<str>>, Option<[u8; 32]>) {
     let name = section.parse("name", |text| match text {
         "" => Err("expected a name".to_owned()),
         text if text.len() > 64 || text.chars().any(char::is_control) => {
@@ -85,7 +87,7 @@ fn token(mut section: Section<'_>) -> Option<Token> {
         _ => {}
     }
     section.end("[[auth.tokens]]");
-    Some(Token { name: name?, digest: hash.or(token)? })
+    (name, hash.or(token))
 }
 
 fn hash(text: &str) -> Result<[u8; 32], String> {
@@ -109,11 +111,8 @@ pub(crate) fn open_door(reading: &Reading, listen: SocketAddr, auth: &Auth) {
     }
     let place = reading.place(&["server".to_owned(), "listen".to_owned()], Part::Value);
     reading.fault(
-        Fault::error(
-            "open-door",
-            format!("{listen} can be reached from other machines, and nobody is asked for a token"),
-        )
-        .at(place)
-        .hint("add [[auth.tokens]], listen on 127.0.0.1, or set auth.allow_unauthenticated = true"),
+        Fault::error("open-door", format!("{listen} can be reached from other machines, and no tokens are configured"))
+            .at(place)
+            .hint("add [[auth.tokens]], listen on 127.0.0.1, or set auth.allow_unauthenticated = true"),
     );
 }

@@ -18,6 +18,7 @@ pub(crate) struct Defaults {
     pub(crate) start: Start,
     pub(crate) idle_stop: Option<Duration>,
     pub(crate) era: EraChoice,
+    pub(crate) has_both_eras: bool,
     pub(crate) startup_timeout: Duration,
     pub(crate) request_timeout: Option<Duration>,
     pub(crate) call_timeout: Option<Duration>,
@@ -35,12 +36,15 @@ pub(crate) struct Defaults {
     pub(crate) health: Checks,
     pub(crate) hang_restart: bool,
     pub(crate) no_new_privs: bool,
+    pub(crate) overlap: bool,
     pub(crate) breaker: Option<BreakerConfig>,
     pub(crate) env_inherit: Vec<Glob>,
 }
 
-/// What programs need to find themselves, their user and their way out; no secret has such a name.
-pub(crate) const INHERITED: [&str; 18] = [
+/// What programs need to find themselves, their user, the tools and desktop of a person, their way out, where packages come from, and
+/// the certificates of a company on the way. Patterns are only where no secret has such a name; an address with a password in it is
+/// kept out of logs.
+pub(crate) const INHERITED: [&str; 78] = [
     "PATH",
     "HOME",
     "USER",
@@ -54,11 +58,71 @@ pub(crate) const INHERITED: [&str; 18] = [
     "XDG_*",
     "HTTP_PROXY",
     "HTTPS_PROXY",
+    "ALL_PROXY",
     "NO_PROXY",
     "http_proxy",
     "https_proxy",
+    "all_proxy",
     "no_proxy",
     "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "NODE_EXTRA_CA_CERTS",
+    "NODE_USE_SYSTEM_CA",
+    "REQUESTS_CA_BUNDLE",
+    "CURL_CA_BUNDLE",
+    "npm_config_registry",
+    "npm_config_userconfig",
+    "npm_config_globalconfig",
+    "npm_config_cache",
+    "npm_config_prefix",
+    "npm_config_cafile",
+    "npm_config_offline",
+    "NPM_CONFIG_REGISTRY",
+    "NPM_CONFIG_USERCONFIG",
+    "NPM_CONFIG_GLOBALCONFIG",
+    "NPM_CONFIG_CACHE",
+    "NPM_CONFIG_PREFIX",
+    "NPM_CONFIG_CAFILE",
+    "NPM_CONFIG_OFFLINE",
+    "PIP_CERT",
+    "PIP_CONFIG_FILE",
+    "PIP_CACHE_DIR",
+    "PIP_INDEX_URL",
+    "PIP_EXTRA_INDEX_URL",
+    "PIP_TRUSTED_HOST",
+    "UV_CACHE_DIR",
+    "UV_CONFIG_FILE",
+    "UV_DEFAULT_INDEX",
+    "UV_EXTRA_INDEX_URL",
+    "UV_INDEX",
+    "UV_INDEX_URL",
+    "UV_INSECURE_HOST",
+    "UV_LINK_MODE",
+    "UV_NATIVE_TLS",
+    "UV_OFFLINE",
+    "UV_PYTHON",
+    "UV_PYTHON_INSTALL_DIR",
+    "UV_PYTHON_PREFERENCE",
+    "UV_SYSTEM_CERTS",
+    "UV_TOOL_BIN_DIR",
+    "UV_TOOL_DIR",
+    "NVM_DIR",
+    "NVM_BIN",
+    "FNM_DIR",
+    "FNM_MULTISHELL_PATH",
+    "VOLTA_HOME",
+    "PYENV_ROOT",
+    "DOCKER_HOST",
+    "DOCKER_CONTEXT",
+    "DOCKER_CONFIG",
+    "DOCKER_CERT_PATH",
+    "DOCKER_TLS_VERIFY",
+    "KUBECONFIG",
+    "SSH_AUTH_SOCK",
+    "DBUS_SESSION_BUS_ADDRESS",
+    "DISPLAY",
+    "WAYLAND_DISPLAY",
+    "XAUTHORITY",
 ];
 
 /// So many requests there are to one upstream at most, whatever is configured; no more need wait.
@@ -77,6 +141,7 @@ impl Default for Defaults {
             start: Start::Eager,
             idle_stop: None,
             era: EraChoice::Auto,
+            has_both_eras: false,
             startup_timeout: Duration::from_secs(60),
             request_timeout: Some(Duration::from_secs(30)),
             call_timeout: None,
@@ -94,6 +159,7 @@ impl Default for Defaults {
             health: Checks::default(),
             hang_restart: false,
             no_new_privs: false,
+            overlap: false,
             breaker: Some(BreakerConfig::default()),
             env_inherit: INHERITED.into_iter().map(Glob::new).collect(),
         }
@@ -119,6 +185,7 @@ impl Defaults {
             era: section
                 .word("era", &[("auto", EraChoice::Auto), ("legacy", EraChoice::Legacy), ("modern", EraChoice::Modern)])
                 .unwrap_or(self.era),
+            has_both_eras: section.word("eras", &[("one", false), ("both", true)]).unwrap_or(self.has_both_eras),
             startup_timeout: section.number("startup_timeout", some_time).unwrap_or(self.startup_timeout),
             request_timeout: times(section, "request_timeout", self.request_timeout),
             call_timeout: times(section, "call_timeout", self.call_timeout),
@@ -138,6 +205,7 @@ impl Defaults {
             health: health(section.table("health"), &self.health),
             hang_restart: section.flag("hang_restart").unwrap_or(self.hang_restart),
             no_new_privs: section.flag("no_new_privs").unwrap_or(self.no_new_privs),
+            overlap: section.flag("overlap").unwrap_or(self.overlap),
             breaker: breaker(section.table("breaker"), self.breaker.as_ref()),
             env_inherit: self.env_inherit.clone(),
         }
@@ -185,10 +253,8 @@ pub(crate) fn bound(duration: Duration) -> Option<Duration> {
 
 fn restart(mut section: Section<'_>, or: &Restart) -> Restart {
     let touched = section.has("backoff_min") || section.has("backoff_max");
-    let policies =
-        [("always", RestartPolicy::Always), ("on-failure", RestartPolicy::OnFailure), ("never", RestartPolicy::Never)];
     let restart = Restart {
-        policy: section.word("policy", &policies).unwrap_or(or.policy),
+        policy: section.word("policy", &RestartPolicy::WORDS).unwrap_or(or.policy),
         backoff_min: section.number("backoff_min", some_time).unwrap_or(or.backoff_min),
         backoff_max: section.number("backoff_max", some_time).unwrap_or(or.backoff_max),
         healthy_after: section.number("healthy_after", duration).unwrap_or(or.healthy_after),

@@ -9,7 +9,7 @@ use tracing_subscriber::EnvFilter;
 
 use crate::downstream::config::{Config as Server, Network, Questions, Session, SigningKey};
 use crate::router::config::{Catalog, Naming, Strategy, Unknown};
-use crate::telemetry::config::{Admin, AdminToken, Format, Log};
+use crate::telemetry::config::{Admin, AdminToken, Format, Log, Metrics};
 use crate::upstream::config::Cache;
 
 use crate::config::fault::{Fault, Place};
@@ -19,9 +19,11 @@ use crate::config::source::node::{Origin, Shape, Source};
 /// `[server]`, with its session and its end.
 pub(crate) fn server(mut section: Section<'_>) -> Server {
     let default = Server::default();
+    let (pre_stop_delay, grace) = shutdown(section.table("shutdown"));
     let server = Server {
         listen: section.parse("listen", address).unwrap_or(default.listen),
         path: section.parse("path", path).unwrap_or(default.path),
+        legacy_sse: section.flag("legacy_sse").unwrap_or(default.legacy_sse),
         allowed_origins: checked(&mut section, ("allowed_origins", "[\"https://app.example.com\"]"), origin),
         allowed_hosts: checked(&mut section, ("allowed_hosts", "[\"mcp.example.com\"]"), host),
         trusted_proxies: trusted(&mut section),
@@ -32,7 +34,8 @@ pub(crate) fn server(mut section: Section<'_>) -> Server {
         name: section.parse("name", line).unwrap_or(default.name),
         instructions: section.text("instructions").unwrap_or(default.instructions),
         session: session(section.table("session")),
-        shutdown_grace: shutdown(section.table("shutdown")).unwrap_or(default.shutdown_grace),
+        pre_stop_delay: pre_stop_delay.unwrap_or(default.pre_stop_delay),
+        shutdown_grace: grace.unwrap_or(default.shutdown_grace),
         ..default
     };
     section.end("[server]");
@@ -88,10 +91,11 @@ fn signing_keys(section: &mut Section<'_>) -> Vec<SigningKey> {
     keys
 }
 
-fn shutdown(mut section: Section<'_>) -> Option<Duration> {
-    let grace = section.number("grace", duration);
+/// How long calls are still taken, and how long they may go on after that.
+fn shutdown(mut section: Section<'_>) -> (Option<Duration>, Option<Duration>) {
+    let (delay, grace) = (section.number("pre_stop_delay", duration), section.number("grace", duration));
     section.end("[server.shutdown]");
-    grace
+    (delay, grace)
 }
 
 /// `[admin]`.
@@ -124,8 +128,8 @@ pub(crate) fn one_address(reading: &Reading, clients: SocketAddr, admin: &Admin)
     };
     if let Some(admin) = admin.listen.filter(is_same) {
         let place = reading.place(&["admin".to_owned(), "listen".to_owned()], Part::Value);
-        let text = format!("{admin} is also where clients are served (`server.listen`)");
-        reading.fault(Fault::error("bad-value", text).at(place).hint("give one of them another port"));
+        let text = format!("{admin} is also the address for clients (`server.listen`)");
+        reading.fault(Fault::error("bad-value", text).at(place).hint("use another port for one of them"));
     }
 }
 
@@ -145,9 +149,17 @@ pub(crate) fn log(mut section: Section<'_>) -> Log {
         level: section.parse("level", filter).unwrap_or(default.level),
         format: section.word("format", &formats).unwrap_or(default.format),
         upstream_stderr: section.word("upstream_stderr", &levels).unwrap_or(default.upstream_stderr),
+        calls: section.flag("calls").unwrap_or(default.calls),
     };
     section.end("[log]");
     log
+}
+
+/// `[metrics]`.
+pub(crate) fn metrics(mut section: Section<'_>) -> Metrics {
+    let metrics = Metrics { per_tool: section.flag("per_tool").unwrap_or_default() };
+    section.end("[metrics]");
+    metrics
 }
 
 /// Where `RUST_LOG` is no filter: that, as a warning. What it has would lie over `[log] level`.
@@ -266,7 +278,7 @@ fn filter(text: &str) -> Result<String, String> {
     let is_misspelt = |word: &&str| !word.is_empty() && !word.contains(['=', '[', ':']) && !is_level(word);
     if let Some(word) = text.split(',').map(str::trim).find(is_misspelt) {
         return Err(format!(
-            "`{word}` is no level (off, error, warn, info, debug, trace); for one part of the program write `{word}=debug`"
+            "`{word}` is not a level (off, error, warn, info, debug, trace); for one part of the program write `{word}=debug`"
         ));
     }
     match EnvFilter::builder().parse(text) {

@@ -9,11 +9,13 @@ use crate::upstream::config::{Glob, Transport};
 use crate::config::fault::Fault;
 use crate::config::read::{Part, Section, is_shell, takes_commands};
 
-/// What the file asks for; `sse` and `websocket` are known words without anything behind them.
+/// What the file asks for; some are known words without anything behind them.
 #[derive(Clone, Copy, PartialEq)]
 enum Word {
     Stdio,
     Http,
+    Sse,
+    WebSocket,
     NotBuilt(&'static str),
 }
 
@@ -25,9 +27,9 @@ const WORDS: [(&str, Word); 10] = [
     ("streamableHttp", Word::Http),
     ("streamable_http", Word::Http),
     ("local", Word::Stdio),
-    ("sse", Word::NotBuilt("sse")),
-    ("websocket", Word::NotBuilt("websocket")),
-    ("ws", Word::NotBuilt("websocket")),
+    ("sse", Word::Sse),
+    ("websocket", Word::WebSocket),
+    ("ws", Word::WebSocket),
     ("auto", Word::NotBuilt("auto")),
 ];
 
@@ -50,20 +52,6 @@ const OWN: [&str; 13] = [
     "upgrade",
 ];
 
-/// What helps whoever asks for a transport that is not built.
-fn instead_of(word: &str) -> &'static str {
-    match word {
-        "sse" => {
-            "most servers with HTTP+SSE speak streamable HTTP too, often at /mcp in place of /sse: give that `url` and \"http\"; for the \
-             others start a bridge from SSE to stdio with `command`"
-        }
-        "websocket" => {
-            "give the server's `url` for streamable HTTP and \"http\", or start a bridge to stdio with `command`"
-        }
-        _ => "leave the key out: `command` means stdio and `url` means http",
-    }
-}
-
 /// Reads all keys that say how the upstream is reached. `url_keys` are its names, ours first.
 pub(crate) fn transport(
     section: &mut Section<'_>,
@@ -73,40 +61,65 @@ pub(crate) fn transport(
 ) -> Option<Transport> {
     let word = section.parse(word_key, |text| {
         let known = WORDS.iter().find(|(word, _)| *word == text);
-        known.map(|(_, word)| *word).ok_or_else(|| "expected \"stdio\" or \"http\"".to_owned())
+        known.map(|(_, word)| *word).ok_or_else(|| "expected \"stdio\", \"http\", \"sse\" or \"websocket\"".to_owned())
     });
     let url_key = url_keys.iter().copied().find(|key| section.has(key)).unwrap_or("url");
     let (has_command, has_url) = (section.has("command"), section.has(url_key));
     let (stdio_only, http_only) =
         (present(section, &["args", "env", "cwd", "env_inherit"]), present(section, &["headers"]));
     let stdio = stdio(section, inherit);
-    let http = http(section, url_keys, url_key);
-    let (kind, said) = match word {
-        Some(Word::NotBuilt(name)) => {
-            let text = format!("the transport `{name}` is not built yet");
-            let fault = Fault::error("unknown-transport", text).at(section.place(word_key)).label("known: stdio, http");
-            section.reading.fault(fault.hint(instead_of(name)));
-            return None;
-        }
-        Some(Word::Stdio) => (Word::Stdio, true),
-        Some(Word::Http) => (Word::Http, true),
-        None if has_command || !has_url => (Word::Stdio, false),
-        None => (Word::Http, false),
-    };
+    let remote = remote(section, url_keys, url_key);
+    let (kind, said) =
+        match word {
+            Some(Word::NotBuilt(name)) => {
+                let text = format!("transport `{name}` is not supported");
+                let fault = Fault::error("unknown-transport", text)
+                    .at(section.place(word_key))
+                    .label("known: stdio, http, sse, websocket");
+                section.reading.fault(fault.hint(
+                    "remove the key: `command` means stdio, and `url` http or, with ws:// and wss://, websocket",
+                ));
+                return None;
+            }
+            Some(Word::Stdio) => (Word::Stdio, true),
+            Some(word @ (Word::Http | Word::Sse | Word::WebSocket)) => (word, true),
+            None if has_command || !has_url => (Word::Stdio, false),
+            None if remote.as_ref().is_some_and(|(url, _)| is_socket(url)) => (Word::WebSocket, false),
+            None => (Word::Http, false),
+        };
     let missing = |text: &str| section.reading.fault(Fault::error("missing-key", text).at(section.own_place()));
     match (kind, has_command, has_url) {
         (_, true, true) => missing("an upstream has either `command` or `url`, and this one has both"),
         (Word::Stdio, false, _) if said => missing("an upstream with transport `stdio` needs `command`"),
         (Word::Http, _, false) => missing("an upstream with transport `http` needs `url`"),
+        (Word::WebSocket, _, false) => missing("an upstream with transport `websocket` needs `url`"),
+        (Word::Sse, _, false) => missing("an upstream with transport `sse` needs `url`"),
         (Word::Stdio, false, _) => missing("an upstream needs `command` or `url`"),
         _ => {}
+    }
+    if let Some((url, _)) = remote.as_ref().filter(|_| kind != Word::Stdio)
+        && is_socket(url) != (kind == Word::WebSocket)
+    {
+        let begin = if kind == Word::WebSocket { "ws:// or wss://" } else { "http:// or https://" };
+        section.wrong(url_key, &format!("the URL of this transport begins with {begin}"));
     }
     let foreign = if kind == Word::Stdio { http_only } else { stdio_only };
     for key in foreign {
         let text = format!("`{key}` has no meaning for an upstream of this transport");
         section.reading.fault(Fault::error("useless-key", text).at(section.place(key)));
     }
-    if kind == Word::Stdio { stdio } else { http }
+    let over = |make: fn(Uri, HeaderMap) -> Transport| remote.map(|(url, headers)| make(url, headers));
+    match kind {
+        Word::Stdio => stdio,
+        Word::WebSocket => over(|url, headers| Transport::WebSocket { url, headers }),
+        Word::Sse => over(|url, headers| Transport::Sse { url, headers }),
+        _ => over(|url, headers| Transport::Http { url, headers }),
+    }
+}
+
+/// Whether a URL is that of a WebSocket.
+fn is_socket(url: &Uri) -> bool {
+    matches!(url.scheme_str(), Some("ws" | "wss"))
 }
 
 fn present(section: &Section<'_>, keys: &[&'static str]) -> Vec<&'static str> {
@@ -114,8 +127,7 @@ fn present(section: &Section<'_>, keys: &[&'static str]) -> Vec<&'static str> {
 }
 
 fn stdio(section: &mut Section<'_>, inherit: &[Glob]) -> Option<Transport> {
-    let no_nul =
-        |text: &str| if text.contains('\0') { Err("a NUL byte cannot be passed on") } else { Ok(text.to_owned()) };
+    let no_nul = |text: &str| if text.contains('\0') { Err("a NUL byte is not allowed") } else { Ok(text.to_owned()) };
     let command = section.parse("command", |text| match text.trim() {
         "" => Err("expected a program".to_owned()),
         _ => no_nul(text).map_err(str::to_owned),
@@ -126,13 +138,12 @@ fn stdio(section: &mut Section<'_>, inherit: &[Glob]) -> Option<Transport> {
         && command.iter().chain(&args).any(|word| is_shell(word))
         && args.iter().any(|arg| takes_commands(arg))
     {
-        let text = "a reference stands among the arguments of a shell that reads commands from them (`-c`): in its text, whatever the \
-                    value holds is a command";
+        let text = "`args` of a shell with `-c` holds a reference: its value is read as commands";
         let fault = Fault::warning("shell-variable", text).at(section.place("args"));
         section.reading.doubt(fault.hint("pass the value in `env`, and write \"$NAME\" in the text of the shell"));
     }
     if args.iter().any(|arg| arg.contains('\0')) {
-        section.wrong("args", "a NUL byte cannot be passed on");
+        section.wrong("args", "a NUL byte is not allowed");
     }
     let cwd = section.parse("cwd", |text| match text {
         "" => Err("expected a folder".to_owned()),
@@ -142,8 +153,8 @@ fn stdio(section: &mut Section<'_>, inherit: &[Glob]) -> Option<Transport> {
     for (name, value) in &declared {
         let why = match () {
             () if name.is_empty() => "the name of a variable is empty",
-            () if name.contains('=') => "the name of a variable cannot hold `=`",
-            () if name.contains('\0') || value.contains('\0') => "a NUL byte cannot be passed on",
+            () if name.contains('=') => "the name of a variable must not contain `=`",
+            () if name.contains('\0') || value.contains('\0') => "a NUL byte is not allowed",
             () => continue,
         };
         wrong_name(section, "env", name, why);
@@ -153,20 +164,20 @@ fn stdio(section: &mut Section<'_>, inherit: &[Glob]) -> Option<Transport> {
     Some(Transport::Stdio { command: command?, args, env, cwd })
 }
 
-fn http(section: &mut Section<'_>, url_keys: &[&'static str], url_key: &'static str) -> Option<Transport> {
+fn remote(section: &mut Section<'_>, url_keys: &[&'static str], url_key: &'static str) -> Option<(Uri, HeaderMap)> {
     let mut url = None;
     for key in url_keys {
         let found = section.parse(key, self::url);
         if *key == url_key {
             url = found;
         } else if found.is_some() {
-            section.wrong(key, &format!("`{url_key}` is there too"));
+            section.wrong(key, &format!("`{url_key}` is set, too; remove one"));
         }
     }
     let mut headers = HeaderMap::new();
     for (name, value) in section.pairs("headers") {
         let Ok(header) = HeaderName::from_bytes(name.as_bytes()) else {
-            wrong_name(section, "headers", &name, "a header's name has letters, digits, `-` and `_` alone");
+            wrong_name(section, "headers", &name, "use letters, digits, `-` and `_` in header names");
             continue;
         };
         if OWN.contains(&header.as_str()) || header.as_str().starts_with("mcp-param-") {
@@ -177,12 +188,15 @@ fn http(section: &mut Section<'_>, url_keys: &[&'static str], url_key: &'static 
                 value.set_sensitive(true);
                 headers.insert(header, value);
             }
-            Err(_) => {
-                wrong_name(section, "headers", &name, &format!("the value of `{header}` cannot be sent in a header"))
-            }
+            Err(_) => wrong_name(
+                section,
+                "headers",
+                &name,
+                &format!("the value of `{header}` has characters that are not allowed in a header"),
+            ),
         }
     }
-    Some(Transport::Http { url: url?, headers })
+    Some((url?, headers))
 }
 
 /// Reports a member of the table at `key` by its name, which is shown, and never with its value.
@@ -192,10 +206,10 @@ fn wrong_name(section: &Section<'_>, key: &str, name: &str, why: &str) {
     // Whoever has the two mixed up, or wrote both into one, has a secret in the name.
     let holds_value = name.len() > 64 || name.contains(['=', ':']) || SCHEMES.iter().any(|scheme| begins(name, scheme));
     let (place, shown) = match holds_value {
-        false => (section.reading.place(&path, Part::Key), format!("`{name}`")),
-        true => (section.place(key), "a name".to_owned()),
+        false => (section.reading.place(&path, Part::Key), format!(" `{name}`")),
+        true => (section.place(key), String::new()),
     };
-    let text = format!("{shown} in `{}` cannot be used", section.at(key).join("."));
+    let text = format!("invalid name{shown} in `{}`", section.at(key).join("."));
     section.reading.fault(Fault::error("bad-value", text).at(place).label(why));
 }
 
@@ -206,13 +220,15 @@ fn begins(text: &str, with: &str) -> bool {
 /// Nothing of the text is repeated in an error: it may hold a key.
 fn url(text: &str) -> Result<Uri, String> {
     let url: Uri = text.parse().map_err(|_| "expected a URL such as \"https://example.com/mcp\"".to_owned())?;
-    let authority = url.authority().ok_or_else(|| "expected a URL that begins with http:// or https://".to_owned())?;
+    let schemes = "expected a URL that begins with http://, https://, ws:// or wss://";
+    let authority = url.authority().ok_or_else(|| schemes.to_owned())?;
     match url.scheme_str() {
-        Some("http" | "https") if authority.as_str().contains('@') => {
-            Err("a name and password in a URL are not sent; use headers = { Authorization = \"Basic …\" }".to_owned())
+        Some("http" | "https" | "ws" | "wss") if authority.as_str().contains('@') => {
+            Err("a user name and password in a URL are not sent; use headers = { Authorization = \"Basic …\" }"
+                .to_owned())
         }
-        Some("http" | "https") if !authority.host().is_empty() => Ok(url),
-        _ => Err("expected a URL that begins with http:// or https://".to_owned()),
+        Some("http" | "https" | "ws" | "wss") if !authority.host().is_empty() => Ok(url),
+        _ => Err(schemes.to_owned()),
     }
 }
 

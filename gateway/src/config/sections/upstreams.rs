@@ -7,13 +7,15 @@ use crate::upstream::config::{Config, Filter, Times, Transport};
 
 use super::defaults::{Defaults, bound};
 use super::transport::{globs, transport};
-use crate::config::fault::{Fault, Severity};
+use crate::config::fault::{Fault, Place, Severity};
 use crate::config::read::{Part, Section, duration};
 
 /// What both kinds of entry end in.
 struct Entry {
     order: (usize, usize),
     enabled: bool,
+    /// What stands before its names, also where faults were found in the rest.
+    prefix: Arc<str>,
     /// `None` where faults were found.
     config: Option<Config>,
 }
@@ -22,7 +24,7 @@ struct Entry {
 pub(crate) fn upstreams(own: Section<'_>, imported: Section<'_>, defaults: &Defaults) -> Vec<Config> {
     let reading = own.reading;
     let mut entries = Vec::new();
-    let mut slugs: HashMap<String, String> = HashMap::new();
+    let mut slugs: HashMap<String, (String, Option<Place>)> = HashMap::new();
     let mut prefixes: HashMap<Arc<str>, String> = HashMap::new();
     let tables = own.tables().into_iter().map(|(name, section)| (name, section, false));
     let imports = imported.tables().into_iter().map(|(name, section)| (name, section, true));
@@ -32,10 +34,20 @@ pub(crate) fn upstreams(own: Section<'_>, imported: Section<'_>, defaults: &Defa
         let slug = if import { slug(&name) } else { name.clone() };
         if !is_name(&slug) {
             let fault = Fault::error("bad-name", format!("invalid upstream name `{name}`")).at(place());
-            reading.fault(fault.label("use 1 to 32 of a-z, 0-9 and `-`, not first or last"));
+            let like = self::slug(&name);
+            let like = if is_name(&like) { like } else { "my-server".to_owned() };
+            let text = format!("use 1 to 32 of a-z, 0-9 and `-`, not first or last; try `{like}`");
+            reading.fault(fault.label(text));
         }
-        if let Some(other) = slugs.insert(slug.clone(), name.clone()) {
-            let text = format!("the upstreams `{other}` and `{name}` would have the same name, `{slug}`");
+        let other = slugs.insert(slug.clone(), (name.clone(), place()));
+        let is_double = other.is_some();
+        if let Some((other, first)) = other {
+            let what = match other == name {
+                true => format!("`{name}` is defined twice"),
+                false => format!("`{other}` and `{name}` are both named `{slug}`"),
+            };
+            let places = first.zip(place()).map(|(first, second)| format!(": {first} and {second}"));
+            let text = format!("{what}{}", places.unwrap_or_default());
             reading.fault(Fault::error("duplicate-name", text).at(place()));
         }
         let Some(entry) =
@@ -43,7 +55,7 @@ pub(crate) fn upstreams(own: Section<'_>, imported: Section<'_>, defaults: &Defa
         else {
             continue;
         };
-        let prefix = entry.config.as_ref().map(|config| config.prefix.clone()).filter(|prefix| !prefix.is_empty());
+        let prefix = Some(entry.prefix.clone()).filter(|prefix| !prefix.is_empty() && !is_double);
         if !entry.enabled {
             // A switched off upstream often lacks its secrets; nothing of it is started.
             reading.revise(before, |fault| {
@@ -67,7 +79,7 @@ pub(crate) fn upstreams(own: Section<'_>, imported: Section<'_>, defaults: &Defa
 const OF_HOSTS: [(&str, &str); 5] = [
     (
         "type",
-        "`transport`, which may be left out: `command` means stdio and `url` means http (streamable HTTP; `sse` is not built yet)",
+        "`transport`, which may be left out: `command` means stdio and `url` means http (Streamable HTTP, or HTTP+SSE where the server has only that)",
     ),
     ("serverUrl", "`url`"),
     ("httpUrl", "`url`"),
@@ -93,14 +105,21 @@ fn own_entry(mut section: Section<'_>, name: &str, defaults: &Defaults) -> Optio
     if matches!(transport, Some(Transport::Http { .. })) && section.has("offer") {
         let text = "`offer` has no meaning for an upstream of this transport";
         let fault = Fault::error("useless-key", text).at(section.place("offer"));
-        section.reading.fault(fault.label("over HTTP each caller's own capabilities are told; remove the key"));
+        section.reading.fault(fault.label("an HTTP upstream is told the capabilities of each caller; remove the key"));
     }
     let foreign: &[(&str, &str)] = match &transport {
         Some(Transport::Http { .. }) => &[
-            ("hang_restart", "only a child can be started again; remove the key"),
-            ("no_new_privs", "only a child can be kept from it; remove the key"),
+            ("hang_restart", "only a child can be restarted; remove the key"),
+            ("no_new_privs", "only for children; remove the key"),
+            ("overlap", "the new connection is always ready before the old one ends; remove the key"),
+            ("eras", "an HTTP upstream serves each client in its own era wherever it speaks it; remove the key"),
         ],
-        Some(Transport::Stdio { .. }) => &[("breaker", "a child that fails is started again; remove the key")],
+        Some(Transport::Sse { .. } | Transport::WebSocket { .. }) => &[
+            ("no_new_privs", "only for children; remove the key"),
+            ("overlap", "the new connection is always ready before the old one ends; remove the key"),
+            ("breaker", "a connection that fails is opened anew; remove the key"),
+        ],
+        Some(Transport::Stdio { .. }) => &[("breaker", "a child that fails is restarted; remove the key")],
         None => &[],
     };
     for (key, label) in foreign.iter().copied().filter(|(key, _)| section.has(key)) {
@@ -118,9 +137,10 @@ fn own_entry(mut section: Section<'_>, name: &str, defaults: &Defaults) -> Optio
         tools.table("override").tables().into_iter().map(|(name, section)| (name.into(), times(section))).collect();
     tools.end("a `tools` table");
     section.end("an upstream");
-    let config = transport.map(|transport| config(name, None, prefix, transport, settings, filter));
+    let prefix: Arc<str> = prefix.unwrap_or_else(|| Arc::from(name));
+    let config = transport.map(|transport| config(name, None, prefix.clone(), transport, settings, filter));
     let config = config.map(|config| Config { tool_times, ..config });
-    Some(Entry { order: (0, 0), enabled, config })
+    Some(Entry { order: (0, 0), enabled, prefix, config })
 }
 
 /// `[upstreams.NAME.tools.override.TOOL]`.
@@ -151,27 +171,30 @@ fn host_entry(mut section: Section<'_>, name: &str, slug: &str, defaults: &Defau
     }
     section.end_tolerant(&format!("`{name}`"));
     let title = (name != slug).then(|| Arc::from(name));
-    let config = transport.map(|transport| config(slug, title, None, transport, settings, Filter::default()));
-    Some(Entry { order: (0, 0), enabled, config })
+    let prefix: Arc<str> = Arc::from(slug);
+    let config = transport.map(|transport| config(slug, title, prefix.clone(), transport, settings, Filter::default()));
+    Some(Entry { order: (0, 0), enabled, prefix, config })
 }
 
 fn config(
     name: &str,
     title: Option<Arc<str>>,
-    prefix: Option<Arc<str>>,
+    prefix: Arc<str>,
     transport: Transport,
     settings: Defaults,
     tools: Filter,
 ) -> Config {
     let name: Arc<str> = Arc::from(name);
+    let is_child = transport.child().is_some();
     Config {
-        prefix: prefix.unwrap_or_else(|| name.clone()),
+        prefix,
         name,
         title,
         transport,
         start: settings.start,
         idle_stop: settings.idle_stop,
         era: settings.era,
+        has_both_eras: settings.has_both_eras,
         startup_timeout: settings.startup_timeout,
         request_timeout: settings.request_timeout,
         call_timeout: settings.call_timeout,
@@ -191,6 +214,7 @@ fn config(
         hang_restart: settings.hang_restart,
         no_new_privs: settings.no_new_privs,
         breaker: settings.breaker,
+        overlap: !is_child || settings.overlap,
         tools,
         max_message: settings.max_response,
     }

@@ -62,7 +62,7 @@ fn reference(inside: &str, dollar: usize, lookup: &impl Lookup) -> Result<String
         return lookup.file(path).map_err(|why| Problem {
             range: whole,
             kind: "unreadable-file",
-            text: format!("the file of ${{{inside}}} cannot be used: {why}"),
+            text: format!("cannot read ${{{inside}}}: {why}"),
             hint: None,
         });
     }
@@ -75,8 +75,7 @@ fn reference(inside: &str, dollar: usize, lookup: &impl Lookup) -> Result<String
     if name.is_empty() || name.starts_with(|char: char| char.is_ascii_digit()) {
         return Err(bad(shown, "this is not the name of a variable".to_owned()));
     }
-    let value =
-        lookup.variable(name).map_err(|why| bad(shown.clone(), format!("${{{name}}} cannot be used: {why}")))?;
+    let value = lookup.variable(name).map_err(|why| bad(shown.clone(), format!("cannot use ${{{name}}}: {why}")))?;
     let set = value.as_ref().filter(|value| !value.is_empty());
     if rest.is_empty() {
         value.ok_or_else(|| Problem {

@@ -48,22 +48,22 @@ pub(crate) fn secret(path: &Path) -> Result<Secret, String> {
 fn doubt(path: &Path) -> Option<String> {
     let real = path.canonicalize().ok()?;
     let seen = real.metadata().ok()?;
-    let mend = "take their rights away (chmod go-w)";
+    let mend = "run `chmod go-w` on it";
     if seen.mode() & 0o022 != 0 {
-        return Some(format!("others can write it; {mend}"));
+        return Some(format!("other users can write it; {mend}"));
     }
     // The folder of the link and that of the file: who can write either decides what is read.
     for folder in [path.parent(), real.parent()].into_iter().flatten() {
         let mode = folder.metadata().map(|seen| seen.mode()).unwrap_or_default();
         // In a folder such as /tmp nobody but its owner can take a file away.
         if mode & 0o022 != 0 && mode & 0o1000 == 0 {
-            return Some(format!("others can write its folder {}; {mend}", folder.display()));
+            return Some(format!("other users can write its folder {}; {mend}", folder.display()));
         }
     }
     let is_read_only =
         rustix::fs::statvfs(&real).is_ok_and(|mount| mount.f_flag.contains(rustix::fs::StatVfsMountFlags::RDONLY));
     (seen.mode() & 0o004 != 0 && !is_read_only)
-        .then(|| "all can read it; take their rights away (chmod o-r), or mount it read-only".to_owned())
+        .then(|| "every user can read it; run `chmod o-r` on it, or mount it read-only".to_owned())
 }
 
 /// The text of a file; an error says why there is none.
@@ -75,30 +75,30 @@ fn read_bounded(path: &Path, most: u64) -> Result<String, String> {
     // Looked at before it is opened, which some devices would act on; and again, since another may bear the name by then. A pipe
     // is not waited for.
     if !path.metadata().map_err(|error| said(&error))?.is_file() {
-        return Err("it is not a regular file".to_owned());
+        return Err("not a regular file".to_owned());
     }
     let flags = (OFlags::NONBLOCK | OFlags::CLOEXEC).bits().cast_signed();
     let file = OpenOptions::new().read(true).custom_flags(flags).open(path).map_err(|error| said(&error))?;
     if !file.metadata().map_err(|error| said(&error))?.is_file() {
-        return Err("it is not a regular file".to_owned());
+        return Err("not a regular file".to_owned());
     }
     let mut bytes = Vec::new();
     file.take(most + 1).read_to_end(&mut bytes).map_err(|error| said(&error))?;
     if bytes.len() as u64 > most {
         return Err(match most >> 20 {
-            0 => format!("it is larger than {} KiB", most >> 10),
-            mebibytes => format!("it is larger than {mebibytes} MiB"),
+            0 => format!("larger than {} KiB", most >> 10),
+            mebibytes => format!("larger than {mebibytes} MiB"),
         });
     }
-    let text = String::from_utf8(bytes).map_err(|_| "it is not UTF-8 text".to_owned())?;
+    let text = String::from_utf8(bytes).map_err(|_| "not UTF-8 text".to_owned())?;
     // A byte order mark is what some editors put there, and no part of the text.
     Ok(text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text))
 }
 
 fn said(error: &std::io::Error) -> String {
     match error.kind() {
-        std::io::ErrorKind::NotFound => "there is no such file".to_owned(),
-        std::io::ErrorKind::PermissionDenied => "it may not be read".to_owned(),
+        std::io::ErrorKind::NotFound => "no such file".to_owned(),
+        std::io::ErrorKind::PermissionDenied => "permission denied".to_owned(),
         _ => error.to_string(),
     }
 }

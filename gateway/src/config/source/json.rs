@@ -28,7 +28,8 @@ pub(crate) fn parse(text: &str) -> Result<Node, Syntax> {
     }
     Err(Syntax {
         at: 0..1,
-        text: "expected an object `mcpServers` or `servers`: JSON is read as a host's file".to_owned(),
+        text: "expected an object `mcpServers` or `servers`: JSON is read as the file of a host; other keys need TOML"
+            .to_owned(),
     })
 }
 
@@ -48,10 +49,10 @@ impl<'de: 'a, 'a> Deserialize<'de> for Object<'a> {
                 let mut known = HashSet::new();
                 while let Some((key, value)) = map.next_entry::<String, &RawValue>()? {
                     if !known.insert(key.clone()) {
-                        return Err(serde::de::Error::custom(format!("the key `{key}` stands here twice")));
+                        return Err(serde::de::Error::custom(format!("the key `{key}` is defined twice")));
                     }
                     if known.len() > ENTRIES_MAX {
-                        return Err(serde::de::Error::custom(format!("more than {ENTRIES_MAX} keys stand here")));
+                        return Err(serde::de::Error::custom(format!("more than {ENTRIES_MAX} keys")));
                     }
                     entries.push((key, value));
                 }
@@ -66,7 +67,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Object<'a> {
 fn node(text: &str, raw: &RawValue, key: Range<usize>, depth: usize) -> Result<Node, Syntax> {
     let span = span_in(text, raw.get());
     if depth > DEPTH_MAX {
-        return Err(Syntax { at: span, text: "this is nested too deep".to_owned() });
+        return Err(Syntax { at: span, text: "nested too deep".to_owned() });
     }
     let shape = match raw.get().as_bytes().first() {
         Some(b'{') => {
@@ -81,7 +82,7 @@ fn node(text: &str, raw: &RawValue, key: Range<usize>, depth: usize) -> Result<N
         Some(b'[') => {
             let items: Vec<&RawValue> = from_str(text, raw.get())?;
             if items.len() > ENTRIES_MAX {
-                return Err(Syntax { at: span, text: format!("more than {ENTRIES_MAX} items stand here") });
+                return Err(Syntax { at: span, text: format!("more than {ENTRIES_MAX} items") });
             }
             let item = |raw: &&RawValue| node(text, raw, span_in(text, raw.get()), depth + 1);
             Shape::List(items.iter().map(item).collect::<Result<_, _>>()?)
@@ -104,8 +105,31 @@ fn from_str<'a, T: Deserialize<'a>>(text: &str, piece: &'a str) -> Result<T, Syn
         let at = (start + line + error.column().saturating_sub(1)).min(text.len());
         // The position is shown by the excerpt; serde_json's own would be that of the piece.
         let said = error.to_string();
-        Syntax { at: at..at + 1, text: said.split(" at line ").next().unwrap_or_default().to_owned() }
+        let said = said.split(" at line ").next().unwrap_or_default().to_owned();
+        Syntax { at: at..at + 1, text: if error.is_eof() { missing_end(text) } else { said } }
     })
+}
+
+/// What a text lacks that ends within a value.
+fn missing_end(text: &str) -> String {
+    let (mut at, mut open) = (0, Vec::new());
+    while at < text.len() {
+        let rest = &text.as_bytes()[at..];
+        let length = if rest[0] == b'"' { string_length(rest) } else { 1 };
+        match rest[0] {
+            b'"' if length < 2 || rest[length - 1] != b'"' => open.push('"'),
+            b'{' => open.push('}'),
+            b'[' => open.push(']'),
+            b'}' | b']' => drop(open.pop()),
+            _ => {}
+        }
+        at += length;
+    }
+    match open.last() {
+        _ if text.trim().is_empty() => "the file is empty; write { \"mcpServers\": {} }".to_owned(),
+        Some(closing) => format!("the file ends too early: a `{closing}` is missing"),
+        None => "the file ends too early".to_owned(),
+    }
 }
 
 fn span_in(text: &str, piece: &str) -> Range<usize> {
@@ -182,6 +206,20 @@ mod tests {
         let Shape::List(items) = &fields[1].1.shape else { panic!() };
         assert_eq!(items.iter().map(|item| &text[item.span.clone()]).collect::<Vec<_>>(), ["\"//x\"", "2.5", "true"]);
         assert_eq!(items[0].shape, Shape::Text("//x".to_owned()));
+    }
+
+    #[test]
+    fn a_text_that_ends_too_early_is_said_to_lack_what_closes_it() {
+        let said = |text: &str| parse(text).map_err(|fault| fault.text).unwrap_err();
+        for (text, closing) in [
+            ("{\"mcpServers\": {\"a\": {\"args\": [\"}\"", "]"),
+            ("{\"mcpServers\": {\"a\": {}", "}"),
+            ("{\"mcpServers\": {\"a", "\""),
+            ("{\"mcpServers\": {} // }", "}"),
+        ] {
+            assert_eq!(said(text), format!("the file ends too early: a `{closing}` is missing"), "{text}");
+        }
+        assert!(said(" \n").starts_with("the file is empty"));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use figment::value::{Dict, Map, Value};
 use figment::{Error, Metadata, Profile, Provider};
 
-use crate::config::fault::{Place, excerpt};
+use crate::config::fault::{Place, excerpt, line_of};
 use crate::steps;
 
 /// The most keys of one table, and items of one list: more than any configuration that a person keeps.
@@ -83,7 +83,11 @@ impl Source {
     pub(crate) fn place(&self, mark: Range<usize>, open: &[Range<usize>]) -> Option<Place> {
         match &self.origin {
             Origin::File(path) => {
-                Some(Place::File { path: path.display().to_string(), excerpt: excerpt(&self.text, mark, open) })
+                let (line, mut keys) = (line_of(&self.text, mark.start), Vec::new());
+                self.root.keys_in(&line, &mut keys);
+                keys.sort_unstable_by_key(|key| key.start);
+                let excerpt = excerpt(&self.text, mark, open, &keys);
+                Some(Place::File { path: path.display().to_string(), excerpt })
             }
             Origin::Variable(name) => Some(Place::Variable(name.clone())),
             Origin::Flag(name) => Some(Place::Flag(name)),
@@ -96,6 +100,31 @@ impl Node {
     /// Whether this is a single value: one that holds others may hold a secret.
     pub(crate) fn is_single(&self) -> bool {
         !matches!(self.shape, Shape::List(_) | Shape::Table(_))
+    }
+
+    /// The keys at and below this value that stand in a line.
+    fn keys_in(&self, line: &Range<usize>, keys: &mut Vec<Range<usize>>) {
+        let below = |node: &Self, keys: &mut Vec<_>| {
+            // A table with a heading has other parts elsewhere; the place of a single value says all.
+            if !node.is_single() {
+                node.keys_in(line, keys);
+            }
+        };
+        match &self.shape {
+            Shape::Table(entries) => {
+                steps::add(entries.len());
+                for (name, node) in entries {
+                    // One with other characters may be a value that slipped into its place.
+                    let is_plain = name.chars().all(|char| char.is_ascii_alphanumeric() || "-_.".contains(char));
+                    if is_plain && !node.key.is_empty() && line.start <= node.key.start && node.key.end <= line.end {
+                        keys.push(node.key.clone());
+                    }
+                    below(node, keys);
+                }
+            }
+            Shape::List(items) => items.iter().for_each(|node| below(node, keys)),
+            _ => {}
+        }
     }
 
     fn value(&self) -> Value {

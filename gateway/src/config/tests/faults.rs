@@ -32,6 +32,41 @@ fn an_unset_variable_is_marked_where_it_stands() {
     );
 }
 
+#[test]
+fn names_and_keys_are_shown_and_values_are_not() {
+    let said = shown(
+        "[upstreams.a]\ncommand = \"x\"\nenv = { ONE = \"canary\", TWO = \"canary${NOPE}\" } # canary\n[upstreams.\"A b\".more]\n[x.y]\n",
+    );
+    let env = "3│ env = { ONE = \"******\", TWO = \"******${NOPE}\" } * ******";
+    for line in [env, "4│ [upstreams.\"A b\".more]", "5│ [x.y]"] {
+        assert!(said.contains(line), "{line} in {said}");
+    }
+}
+
+#[test]
+fn a_key_outside_of_every_section_is_told_where_it_belongs() {
+    for (key, place) in [("listen", "[server] listen"), ("level", "[log] level"), ("sharing", "[defaults] sharing")] {
+        let said = shown(&format!("{key} = \"x\"\n"));
+        assert!(said.contains(&format!("did you mean `{place}`?")), "{said}");
+    }
+    assert!(shown("[servr]\n").contains("did you mean `server`?"));
+}
+
+#[test]
+fn a_name_that_stands_twice_is_told_beside_other_faults() {
+    let both = "[upstreams.a]\ncommand = \"x\"\n[upstreams.b]\nprefix = \"a\"\ncomand = \"x\"\n";
+    let said = shown(both);
+    assert!(
+        said.contains("duplicate-name") && said.contains("unknown-key") && said.contains("the same prefix, `a`"),
+        "{said}"
+    );
+    let one = "[[auth.tokens]]\nname = \"ann\"\ntoken = \"0123456789abcdef0\"\n";
+    let said = shown(&format!("{one}[[auth.tokens]]\nname = \"ann\"\ntoken = \"short\"\n"));
+    assert!(said.contains("two tokens are named `ann`") && said.contains("shorter than 16"), "{said}");
+    let said = shown(&format!("{one}{}", one.replace("name = \"ann\"\n", "")));
+    assert!(said.contains("duplicate-token") && said.contains("a token has no `name`"), "{said}");
+}
+
 /// One fault of every kind that a table can have.
 const MANY: &str = r#"
 [server]
@@ -72,7 +107,7 @@ command = "x"
 url = "http://x/"
 
 [upstreams.odd]
-transport = "sse"
+transport = "auto"
 url = "http://x/"
 
 [upstreams.mixed]
@@ -123,12 +158,22 @@ fn a_syntax_error_shows_its_place_and_no_value() {
 }
 
 #[test]
+fn a_file_in_yaml_is_said_to_be_that() {
+    let yaml = "this looks like YAML; write TOML or JSON";
+    for text in ["# servers\nupstreams:\n  a:\n    command: x\n", "---\nupstreams:\n", "- command: x\n"] {
+        assert!(shown(text).contains(yaml), "{text}");
+    }
+    let toml = shown("[upstreams.a]\ncommand: \"x\"\n");
+    assert!(toml.contains("error[syntax]") && !toml.contains(yaml), "{toml}");
+}
+
+#[test]
 fn what_stands_twice_is_named_with_its_table() {
     let key = shown("[upstreams.a]\ncommand = \"canary\"\n\ncommand = \"canary\"\n");
-    assert!(key.starts_with("error[syntax]: the key `command` stands twice in [upstreams.a]\n"), "{key}");
+    assert!(key.starts_with("error[syntax]: the key `command` is defined twice in [upstreams.a]\n"), "{key}");
     assert!(key.contains("a.toml:4:1") && key.contains("command = \"******\""), "{key}");
     let table = shown("[upstreams.a]\ncommand = \"x\"\n[upstreams.b]\ncommand = \"x\"\n[upstreams.a]\nargs = []\n");
-    assert!(table.contains("the table [upstreams.a] stands twice") && table.contains("a.toml:5:"), "{table}");
+    assert!(table.contains("the table [upstreams.a] is defined twice") && table.contains("a.toml:5:"), "{table}");
     assert!(!key.contains("canary"), "{key}");
 }
 
@@ -184,13 +229,7 @@ fn only_regular_files_of_a_sane_size_are_read() {
     let texts: Vec<_> = faults.0.iter().map(|fault| fault.text.rsplit(": ").next().unwrap()).collect();
     assert_eq!(
         texts,
-        [
-            "it is not a regular file",
-            "it is larger than 1 MiB",
-            "it is not UTF-8 text",
-            "there is no such file",
-            "it is not a regular file"
-        ]
+        ["not a regular file", "larger than 1 MiB", "not UTF-8 text", "no such file", "not a regular file"]
     );
 }
 
@@ -214,7 +253,10 @@ fn names_and_prefixes_are_unique() {
         faults.contains("the upstreams `a` and `b` have the same prefix, `a`") && faults.contains("a.toml:3:12"),
         "{faults}"
     );
-    assert!(faults.contains("the upstreams `b` and `B` would have the same name, `b`"), "{faults}");
+    assert!(faults.contains("`b` and `B` are both named `b`: a.toml:3:12 and a.toml:6:13"), "{faults}");
+    assert_eq!(faults.matches("error[").count(), 2, "one name that is taken twice is one fault: {faults}");
+    let both = shown("[upstreams.a]\ncommand = \"x\"\n[mcpServers.a]\ncommand = \"x\"\n");
+    assert!(both.contains("`a` is defined twice: a.toml:1:12 and a.toml:3:13"), "{both}");
     let bare = "[upstreams.a]\ncommand = \"x\"\nprefix = \"\"\n[upstreams.b]\ncommand = \"x\"\nprefix = \"\"\n";
     assert!(load_texts(&[("a.toml", bare)], &[]).is_ok());
 }
@@ -228,7 +270,7 @@ fn what_an_upstream_may_ask_is_said_of_children_only() {
     assert!(faults.contains("invalid value for `upstreams.a.sharing`"), "{faults}");
     let faults = shown("[upstreams.a]\nurl = \"http://h.example/\"\noffer = []\n");
     assert!(faults.contains("error[useless-key]: `offer` has no meaning"), "{faults}");
-    assert!(faults.contains("over HTTP each caller's own capabilities are told; remove the key"), "{faults}");
+    assert!(faults.contains("an HTTP upstream is told the capabilities of each caller; remove the key"), "{faults}");
     let of =
         |offer: &str| load_texts(&[("a.toml", &format!("{child}{offer}"))], &[]).unwrap().config.upstreams.remove(0);
     assert_eq!(of("offer = []").offered(), Capabilities::NONE);
@@ -240,6 +282,8 @@ fn what_an_upstream_may_ask_is_said_of_children_only() {
 fn what_is_for_the_other_transport_is_refused() {
     let faults = shown("[upstreams.a]\nurl = \"http://h.example/\"\nhang_restart = true\n");
     assert!(faults.contains("error[useless-key]: `hang_restart` has no meaning"), "{faults}");
+    let faults = shown("[upstreams.a]\nurl = \"http://h.example/\"\noverlap = true\n");
+    assert!(faults.contains("error[useless-key]: `overlap` has no meaning"), "{faults}");
     let faults = shown("[upstreams.a]\nurl = \"http://h.example/\"\nno_new_privs = true\n");
     assert!(faults.contains("error[useless-key]: `no_new_privs` has no meaning"), "{faults}");
     let faults = shown("[upstreams.a]\ncommand = \"x\"\nbreaker = { failures = 1 }\n");
@@ -284,11 +328,11 @@ fn a_value_of_another_kind_is_shown_with_what_to_write() {
     let faults = shown("[extensions]\nunknown = true\n[server.session]\nsigning_key = 51\n");
     assert!(faults.contains("unknown = true\n") && faults.contains("\"pass\", \"strip\", \"refuse\""), "{faults}");
     assert!(faults.contains("signing_key = **\n") && faults.contains("expected at least"), "{faults}");
-    // What may be secret stays hidden in a list too, whatever kind it is; the key does not.
+    // What may be secret stays hidden in a list too, whatever kind it is; keys do not.
     for (line, hidden) in [
         ("args = [\"canary ${NO}\"]", "args = [\"****** ${NO}\"]"),
         ("args = [[\"canary\"]]", "args = [[\"******\"]]"),
-        ("args = [{ x = \"canary\" }]", "args = [{ * = \"******\" }]"),
+        ("args = [{ x = \"canary\" }]", "args = [{ x = \"******\" }]"),
         ("args = \"canary\"", "args = \"******\""),
     ] {
         let faults = shown(&format!("{child}{line}\n"));

@@ -44,11 +44,11 @@ fn a_link_to_a_file_is_read_and_a_pipe_a_device_and_a_large_file_are_not() {
     assert_eq!(read(&folder, &link), (Ok("the canary".to_owned()), vec![]));
     let large = folder.write("large", &"x".repeat((64 << 10) + 1));
     for (path, why) in [
-        (pipe.as_path(), "it is not a regular file"),
-        (Path::new("/dev/zero"), "it is not a regular file"),
-        (folder.0.as_path(), "it is not a regular file"),
-        (large.as_path(), "it is larger than 64 KiB"),
-        (Path::new("/no/such/file"), "there is no such file"),
+        (pipe.as_path(), "not a regular file"),
+        (Path::new("/dev/zero"), "not a regular file"),
+        (folder.0.as_path(), "not a regular file"),
+        (large.as_path(), "larger than 64 KiB"),
+        (Path::new("/no/such/file"), "no such file"),
     ] {
         let fault = read(&folder, path).0.unwrap_err();
         assert!(fault.contains("error[unreadable-file]") && fault.contains(why), "{fault}");
@@ -60,9 +60,12 @@ fn who_else_may_write_or_read_the_file_is_told() {
     let folder = Folder::new();
     set_mode(&folder.0, 0o755);
     let token = folder.write("token", "the canary");
-    for (mode, said) in
-        [(0o600, None), (0o640, None), (0o644, Some("all can read it")), (0o620, Some("others can write it"))]
-    {
+    for (mode, said) in [
+        (0o600, None),
+        (0o640, None),
+        (0o644, Some("every user can read it")),
+        (0o620, Some("other users can write it")),
+    ] {
         set_mode(&token, mode);
         let doubts = read(&folder, &token).1;
         assert_eq!(doubts.len(), usize::from(said.is_some()), "{mode:o}: {doubts:?}");
@@ -70,7 +73,7 @@ fn who_else_may_write_or_read_the_file_is_told() {
     }
     set_mode(&token, 0o600);
     set_mode(&folder.0, 0o775);
-    assert!(read(&folder, &token).1[0].contains("others can write its folder"));
+    assert!(read(&folder, &token).1[0].contains("other users can write its folder"));
     set_mode(&folder.0, 0o1777);
     assert_eq!(read(&folder, &token).1, [""; 0], "nobody can take it away there");
 }

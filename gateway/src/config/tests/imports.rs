@@ -11,7 +11,7 @@ const HOST: &str = r#"{
   "mcpServers": {
     "My Files": {"command": "npx", "args": ["-y", "server", "${HOME}"], "env": {"A": "${env:KEY}", "N": 1}, "cwd": "/tmp", "autoApprove": ["x"]},
     "remote": {"type": "streamableHttp", "url": "https://h.example/mcp", "headers": {"Authorization": "Bearer ${KEY}"}, "timeout": 1500},
-    "wind": {"serverUrl": "http://h.example/mcp", "timeout": 0},
+    "wind": {"type": "sse", "serverUrl": "http://h.example/mcp", "timeout": 0},
     "off": {"command": "x", "disabled": true, "args": null},
     "gateway": {"command": "/usr/local/bin/trunkline", "args": ["stdio"]},
   },
@@ -35,7 +35,7 @@ fn entries_are_taken_as_they_are() {
         (remote.title.as_ref(), remote.call_timeout, wind.call_timeout),
         (None, Some(Duration::from_millis(1500)), None)
     );
-    assert_eq!(wind.transport.word(), "http");
+    assert_eq!((wind.transport.word(), remote.transport.word()), ("sse", "http"));
     let kinds: Vec<_> = loaded.warnings.iter().map(|fault| (fault.kind, fault.text.as_str())).collect();
     assert_eq!(
         kinds,
@@ -54,7 +54,7 @@ fn a_key_named_servers_and_a_file_without_its_ending_do_too() {
 
 #[test]
 fn what_cannot_be_taken_is_said_with_its_place() {
-    let text = "{\"mcpServers\": {\n  \"a b\": {\"type\": \"sse\", \"url\": \"http://x/\"},\n  \"A-B\": {\"command\": 1},\n  \"日本\": {\"command\": \"x\"},\n  \"c\": {\"command\": \"${NO}\"}\n}}";
+    let text = "{\"mcpServers\": {\n  \"a b\": {\"type\": \"auto\", \"url\": \"http://x/\"},\n  \"A-B\": {\"command\": 1},\n  \"日本\": {\"command\": \"x\"},\n  \"c\": {\"command\": \"${NO}\"}\n}}";
     let faults = load_texts(&[("mcp.json", text)], &[]).unwrap_err().to_string();
     for (kind, at) in [
         ("unknown-transport", "2:19"),

@@ -40,6 +40,7 @@ fn an_upstream_lies_over_the_defaults() {
         health = { timeout = '2s' }
         hang_restart = true
         no_new_privs = false
+        overlap = true
         [upstreams.b]
         url = 'https://h.example/mcp'
         era = 'modern'
@@ -72,6 +73,7 @@ fn an_upstream_lies_over_the_defaults() {
     assert_eq!((&a.health, &b.health), (&health(Some(10), 2), &health(None, 5)));
     assert_eq!((a.hang_restart, b.hang_restart), (true, false));
     assert_eq!((a.no_new_privs, b.no_new_privs), (false, true));
+    assert_eq!((a.overlap, b.overlap), (true, true), "over HTTP always");
     assert_eq!(
         (&a.breaker, &b.breaker),
         (&None, &Some(BreakerConfig { failures: 2, open_for: Duration::from_secs(15) }))
@@ -200,7 +202,7 @@ fn clients_and_probes_have_an_address_each() {
     };
     for (clients, admin) in [("127.0.0.1:9001", "127.0.0.1:9001"), ("0.0.0.0:9001", "127.0.0.1:9001")] {
         let fault = both(clients, admin).unwrap_err().to_string();
-        assert!(fault.contains("127.0.0.1:9001 is also where clients are served (`server.listen`)"), "{fault}");
+        assert!(fault.contains("127.0.0.1:9001 is also the address for clients (`server.listen`)"), "{fault}");
     }
     for admin in ["127.0.0.1:9002", "127.0.0.2:9001", "off"] {
         assert!(both("127.0.0.1:9001", admin).is_ok(), "{admin}");
@@ -212,7 +214,7 @@ fn clients_and_probes_have_an_address_each() {
 fn a_word_that_is_no_level_is_none() {
     for text in ["loud", "wran", "info,lots"] {
         let fault = load_texts(&[("a.toml", &format!("[log]\nlevel = '{text}'"))], &[]).unwrap_err().to_string();
-        assert!(fault.contains("is no level (off, error, warn"), "{fault}");
+        assert!(fault.contains("is not a level (off, error, warn"), "{fault}");
     }
     for text in ["OFF", "warn", "info,hyper=debug", "trunkline::upstream=trace,error", "[call]"] {
         assert!(load_texts(&[("a.toml", &format!("[log]\nlevel = '{text}'"))], &[]).is_ok(), "{text}");

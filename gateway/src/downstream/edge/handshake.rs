@@ -14,7 +14,10 @@ use crate::protocol::{json, translate};
 use bytes::Bytes;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll, Waker, ready};
+
+/// So much of what a client calls itself is kept.
+const CLIENT_CHARS_MAX: usize = 48;
 
 /// What an `initialize` asks for.
 pub(crate) struct Asks {
@@ -24,6 +27,8 @@ pub(crate) struct Asks {
     pub(crate) is_dialect: bool,
     /// What the client can be asked, raw.
     pub(crate) capabilities: Bytes,
+    /// Its name and version, for the log; no more than a line can bear.
+    pub(crate) client: Box<str>,
 }
 
 /// Reads the parameters; refuses those that name no revision, or declare more than is kept.
@@ -36,12 +41,35 @@ pub(crate) fn read(params: &Object) -> Result<Asks, Refusal> {
         revision: dialect_2024_10_07::of(&asked).unwrap_or_else(|| Revision::negotiate(&asked)),
         is_dialect: dialect_2024_10_07::of(&asked).is_some(),
         capabilities: Bytes::copy_from_slice(capabilities.unwrap_or(b"{}")),
+        client: client(params.find("clientInfo").unwrap_or(b"{}")),
     })
+}
+
+/// What a client calls itself.
+fn client(info: &[u8]) -> Box<str> {
+    let said = |key| json::get(info, key).and_then(json::unquote).unwrap_or_default();
+    let text = format!("{} {}", said("name"), said("version"));
+    let text = text.trim();
+    text.char_indices().nth(CLIENT_CHARS_MAX).map_or(text, |(at, _)| &text[..at]).into()
+}
+
+/// Whether the gateway declares the lists of each kind now: tools, prompts, resources. Where that takes longer to find out: all.
+pub(crate) fn lists(edge: &Edge, caller: &Arc<Caller>) -> [bool; 3] {
+    let mut reply = edge.call(discover(caller, Bytes::new()));
+    let cx = &mut Context::from_waker(Waker::noop());
+    let Poll::Ready(Step::Done(Outcome::Complete(offer))) = reply.poll_step(cx) else { return [true; 3] };
+    let declared = offer.find("capabilities").unwrap_or(b"{}");
+    ["tools", "prompts", "resources"].map(|kind| json::get(declared, kind).is_some())
 }
 
 /// Answers an `initialize`.
 pub(crate) fn answer(edge: &Edge, caller: &Arc<Caller>, meta: Bytes) -> Reply {
-    let call = Call {
+    let (discover, identity) = (edge.call(discover(caller, meta)), edge.identity.clone());
+    Reply::live(Handshake { discover, revision: caller.revision, identity })
+}
+
+fn discover(caller: &Arc<Caller>, meta: Bytes) -> Call {
+    Call {
         method: Method::Discover,
         params: Object::empty(),
         meta,
@@ -52,9 +80,7 @@ pub(crate) fn answer(edge: &Edge, caller: &Arc<Caller>, meta: Bytes) -> Reply {
         param_headers: None,
         public: None,
         bound_to: None,
-    };
-    let (discover, identity) = (edge.call(call), edge.identity.clone());
-    Reply::live(Handshake { discover, revision: caller.revision, identity })
+    }
 }
 
 struct Handshake {

@@ -3,6 +3,7 @@
 use crate::health::chain;
 use crate::protocol::http::headers;
 use crate::protocol::http::headers::{Mcp, Told};
+use http::header::ACCEPT;
 use http::{HeaderMap, HeaderName, HeaderValue};
 
 /// The headers of a request, as far as they say something here.
@@ -13,6 +14,8 @@ pub(crate) struct Heads<'a> {
     pub(crate) mcp: Mcp<'a>,
     content_type: Told<'a>,
     content_length: Option<&'a HeaderValue>,
+    /// Whether the body is said to be compressed, or encoded in another way.
+    pub(crate) is_encoded: bool,
     session: Told<'a>,
     last_event: Told<'a>,
     /// Whether the client says that it reads streams; `None` where it says nothing of what it reads.
@@ -30,6 +33,7 @@ impl<'a> Heads<'a> {
             mcp: Mcp::default(),
             content_type: Told::default(),
             content_length: None,
+            is_encoded: false,
             session: Told::default(),
             last_event: Told::default(),
             takes_streams: None,
@@ -44,6 +48,7 @@ impl<'a> Heads<'a> {
         match name.as_str() {
             "content-type" => self.content_type.note(value),
             "content-length" => _ = self.content_length.get_or_insert(value),
+            "content-encoding" => self.is_encoded |= !is_identity(value),
             "accept" => self.takes_streams = Some(self.takes_streams == Some(true) || names_streams(value)),
             "mcp-protocol-version" => self.mcp.version.note(value),
             "mcp-session-id" => self.session.note(value),
@@ -63,6 +68,14 @@ impl<'a> Heads<'a> {
     /// Whether the client reads streams; one that does not say so is taken to.
     pub(crate) fn takes_streams(&self) -> bool {
         self.takes_streams.unwrap_or(true)
+    }
+
+    /// Whether `Accept` names event streams as such; looked for anew, since only a GET asks.
+    pub(crate) fn names_events(&self) -> bool {
+        let kinds =
+            self.map.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok()).flat_map(|text| text.split(','));
+        let mut names = kinds.map(|kind| kind.split(';').next().unwrap_or_default().trim());
+        names.any(|name| name.eq_ignore_ascii_case("text/event-stream"))
     }
 
     /// Whether the body is said to be JSON, once.
@@ -115,6 +128,12 @@ impl<'a> Heads<'a> {
     }
 }
 
+/// Whether a `Content-Encoding` says that nothing was done to the body.
+fn is_identity(value: &HeaderValue) -> bool {
+    let mut codings = value.as_bytes().split(|byte| *byte == b',').map(|coding| coding.trim_ascii());
+    codings.all(|coding| coding.is_empty() || coding.eq_ignore_ascii_case(b"identity"))
+}
+
 /// Whether an `Accept` names event streams.
 fn names_streams(value: &HeaderValue) -> bool {
     // As nearly all say it, in the order of the specification.
@@ -154,6 +173,18 @@ mod tests {
     }
 
     #[test]
+    fn event_streams_are_named_by_their_name_alone() {
+        let names = |headers: &[_]| said(headers, |heads| heads.names_events());
+        for accept in ["text/event-stream", "application/json, Text/Event-Stream;q=0.5", "a,text/event-stream ,b"] {
+            assert!(names(&[("accept", accept)]) && names(&[("accept", "a/b"), ("accept", accept)]), "{accept}");
+        }
+        for accept in ["application/json", "*/*", "text/*", "text/event-streams", ""] {
+            assert!(!names(&[("accept", accept)]), "{accept}");
+        }
+        assert!(!names(&[]));
+    }
+
+    #[test]
     fn a_header_that_decides_something_and_stands_twice_is_named() {
         let doubled = |headers: &[_]| said(headers, |heads| heads.doubled().map(|name| name.to_string()));
         for name in ["mcp-protocol-version", "mcp-session-id", "mcp-method", "mcp-name", "last-event-id"] {
@@ -162,6 +193,20 @@ mod tests {
         }
         let twice = [("content-length", "7"), ("content-length", "8")];
         assert_eq!(said(&twice, |heads| heads.content_length()), Some(7));
+    }
+
+    #[test]
+    fn an_encoded_body_is_known_in_every_spelling() {
+        let encoded = |values: &[&'static str]| {
+            let headers: Vec<_> = values.iter().map(|value| ("content-encoding", *value)).collect();
+            said(&headers, |heads| heads.is_encoded)
+        };
+        for values in [&["gzip"][..], &["br"], &["GZIP"], &["identity, gzip"], &["gzip", "identity"], &["x-unknown"]] {
+            assert!(encoded(values), "{values:?}");
+        }
+        for values in [&[][..], &["identity"], &["Identity"], &["identity", " identity , identity"], &[""]] {
+            assert!(!encoded(values), "{values:?}");
+        }
     }
 
     #[test]

@@ -109,7 +109,7 @@ fn detached(id: Id, mut meta: Meta) -> (Id, Meta) {
 
 fn spoken(claim: &str) -> Result<Revision, Refusal> {
     Revision::parse(claim).filter(|revision| revision.is_modern()).ok_or_else(|| {
-        let why = "this revision is not spoken statelessly here; `data.supported` lists what is";
+        let why = "this revision is not supported without a session; `data.supported` lists the stateless revisions";
         Refusal::new(Reason::UnsupportedRevision(shown(claim).into()), why)
     })
 }

@@ -71,6 +71,11 @@ impl Edge {
         self.handler.handle(call)
     }
 
+    /// Told to end when calls may go on no longer.
+    pub(crate) fn cut(&self) -> Tasks {
+        self.cut.clone()
+    }
+
     /// Resolves when calls may go on no longer: the grace time of the end is over.
     pub(crate) async fn over(&self) {
         self.cut.ending().await;

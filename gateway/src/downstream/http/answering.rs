@@ -1,12 +1,12 @@
 //! A request on its way to its response, as one future: neither boxed nor made of futures that each keep the request once more.
 
-use super::decide::Deciding;
 use super::endpoint::Endpoint;
 use super::post::{self, Begun};
 use super::read::{self, Terms, Unread};
 use super::stream::Body;
-use super::work::Work;
-use super::{ops, respond};
+use super::two_endpoints::Peer;
+use super::work::{Deciding, Work};
+use super::{ops, respond, two_endpoints};
 use crate::downstream::config::Config;
 use crate::downstream::edge::Heads;
 use crate::downstream::edge::client_era::{self, Who};
@@ -23,8 +23,8 @@ use std::task::{Context, Poll, ready};
 /// Longer addresses are not looked into.
 const URI_BYTES_MAX: usize = 8192;
 /// What a gateway is told that leads back here.
-const LOOP: &str = "a gateway would be an upstream of its own, maybe by way of others; take the upstream that closes the circle out of \
-                    one gateway's configuration and restart that gateway: the others find it out within a minute";
+const LOOP: &str = "this gateway is its own upstream, directly or through other gateways; remove the upstream that closes the loop from \
+                    one gateway's configuration and restart that gateway: the others recover within a minute";
 
 /// A request that is being answered.
 pub struct Answering<B> {
@@ -32,7 +32,20 @@ pub struct Answering<B> {
     arrival: Option<Arrival>,
     /// A gateway asks: it is told which gateways lie below.
     is_of_gateway: bool,
+    /// The client with two endpoints whose message it is.
+    peer: Option<Arc<Peer>>,
     stage: Stage<B>,
+}
+
+/// What is asked for by a path.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Route {
+    /// The endpoint.
+    Endpoint,
+    /// The stream of a client with two endpoints.
+    Stream,
+    /// Its messages.
+    Messages,
 }
 
 enum Stage<B> {
@@ -57,7 +70,7 @@ where
 {
     /// The answer to a request, of which nothing is looked at yet.
     pub(super) fn new(endpoint: Arc<Endpoint>, arrival: Option<Arrival>, request: Request<B>) -> Self {
-        Self { endpoint, arrival, is_of_gateway: false, stage: Stage::Arrived(request) }
+        Self { endpoint, arrival, is_of_gateway: false, peer: None, stage: Stage::Arrived(request) }
     }
 
     fn take(&mut self) -> Stage<B> {
@@ -89,10 +102,10 @@ where
         if request.uri().path_and_query().is_some_and(|asked| asked.as_str().len() > URI_BYTES_MAX) {
             return misused(StatusCode::URI_TOO_LONG, "the request URI is longer than 8192 bytes");
         }
-        if request.uri().path() != endpoint.config.path {
+        let Some(route) = route(&endpoint.config, request.uri().path()) else {
             let why = format!("not found; the MCP endpoint is at {}", endpoint.config.path);
             return misused(StatusCode::NOT_FOUND, &why);
-        }
+        };
         let (head, body) = request.into_parts();
         let heads = Heads::of(&head.headers);
         self.is_of_gateway = heads.is_of_gateway;
@@ -109,7 +122,35 @@ where
                 return answered(respond::crowded(&share));
             }
         };
+        match route {
+            Route::Endpoint => {}
+            Route::Stream if head.method == Method::GET => {
+                let revoked = endpoint.revoked.of(&who.principal);
+                let stream = endpoint.clients.open(&endpoint.edge, &who, revoked, endpoint.config.sse_keepalive);
+                return answered(stream);
+            }
+            // A client of Streamable HTTP that tries this address takes the other transport then.
+            Route::Stream => {
+                return answered(respond::no_method(
+                    "a stream is opened with GET; messages go where its first event says",
+                    "GET",
+                ));
+            }
+            Route::Messages if head.method == Method::POST => {
+                match endpoint.clients.find(head.uri.query(), &who.principal) {
+                    Some(peer) => self.peer = Some(peer),
+                    None => {
+                        return misused(
+                            StatusCode::NOT_FOUND,
+                            "there is no such session, or its stream has ended; open another one",
+                        );
+                    }
+                }
+            }
+            Route::Messages => return answered(respond::no_method("messages are sent with POST", "POST")),
+        }
         match head.method {
+            Method::POST if heads.is_encoded => answered(respond::encoded()),
             Method::POST if heads.is_json() => match self.posted(who, &heads, body, cx) {
                 Ok(begun) => Stage::begun(head.headers, begun),
                 Err(reading) => Ok(Stage::Reading(head.headers, reading)),
@@ -124,8 +165,12 @@ where
     /// Begins what a POST asks for, where its body is there in one piece, as nearly all are.
     fn posted(&self, who: Who, heads: &Heads<'_>, mut body: B, cx: &mut Context<'_>) -> Result<Begun, Reading> {
         let (endpoint, length) = (self.endpoint.clone(), heads.content_length());
+        if length.is_some_and(|length| length > endpoint.config.max_body) {
+            // Before it is looked at: a client that asks first whether it may send it is not told to.
+            return Ok(self.begin(who, heads, Err(Unread::TooLarge)));
+        }
         match read::at_once(&mut body, length, endpoint.config.max_body, cx) {
-            Ok(text) => Ok(post::begin(&endpoint, who, heads, Ok((text, None)))),
+            Ok(text) => Ok(self.begin(who, heads, Ok((text, None)))),
             Err(look) => Err(Box::pin(async move {
                 let Config { max_body: max, header_read_timeout: pause, .. } = endpoint.config;
                 let terms = Terms { max, pause, budget: &endpoint.edge.budget, who: &who };
@@ -133,6 +178,25 @@ where
                 (who, read)
             })),
         }
+    }
+}
+
+impl<B> Answering<B> {
+    /// What follows a body that was read, or was not.
+    fn begin(&self, who: Who, heads: &Heads<'_>, read: Result<(Bytes, Option<Hold>), Unread>) -> Begun {
+        let Some(peer) = &self.peer else { return post::begin(&self.endpoint, who, heads, read) };
+        let taken = peer.take(read.map(|(text, _)| text));
+        Err(Box::new(taken.unwrap_or_else(|unread| post::unread(&self.endpoint, &unread))))
+    }
+}
+
+/// What a path asks for.
+fn route(config: &Config, path: &str) -> Option<Route> {
+    match path {
+        path if path == config.path => Some(Route::Endpoint),
+        two_endpoints::STREAM if config.legacy_sse => Some(Route::Stream),
+        two_endpoints::MESSAGES if config.legacy_sse => Some(Route::Messages),
+        _ => None,
     }
 }
 
@@ -160,8 +224,9 @@ where
                 },
                 Stage::Reading(map, reading) => {
                     let (who, read) = ready!(reading.as_mut().poll(cx));
-                    let begun = post::begin(&this.endpoint, who, &Heads::of(map), read);
-                    Stage::begun(std::mem::take(map), begun)
+                    let map = std::mem::take(map);
+                    let begun = this.begin(who, &Heads::of(&map), read);
+                    Stage::begun(map, begun)
                 }
                 Stage::Working(..) => return this.poll_work(cx).map(Ok),
                 Stage::Over => unreachable!("a future is not polled after its end"),

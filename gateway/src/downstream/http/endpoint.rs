@@ -1,5 +1,6 @@
 //! What every request to the endpoint shares.
 
+use super::two_endpoints::Clients;
 use crate::call::Handler;
 use crate::call::caller::{Grants, Principal};
 use crate::call::share::{Part, Share, Shares};
@@ -11,17 +12,55 @@ use crate::downstream::session::table::Sessions;
 use crate::memory::Refusals;
 use crate::memory::budget::Budget;
 use crate::runtime::Tasks;
+use crate::runtime::complaints::Complaints;
 use http::{Extensions, HeaderMap};
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio_util::sync::CancellationToken;
 
 /// The endpoint behind its service.
 pub(super) struct Endpoint {
     pub(super) edge: Arc<Edge>,
     pub(super) config: Config,
     pub(super) sessions: Sessions,
+    /// Those with two endpoints.
+    pub(super) clients: Arc<Clients>,
     /// The bodies of requests that are waited for.
     pub(super) bodies: Arc<Shares>,
+    /// Ends the streams of whoever may call no more.
+    pub(super) revoked: Revoked,
+    /// When it was last said that sessions were revived.
+    pub(super) said: Complaints,
     anonymous: Who,
+}
+
+/// What ends the streams of each principal; there are no more of them than tokens were ever configured.
+#[derive(Default)]
+pub(super) struct Revoked(Mutex<HashMap<Principal, CancellationToken>>);
+
+impl Revoked {
+    /// Told once what this principal calls with is known no more.
+    pub(super) fn of(&self, principal: &Principal) -> CancellationToken {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.entry(principal.clone()).or_default().clone()
+    }
+
+    /// Ends them. Where the principal has no other token, a call that it has under way finds no stream either.
+    fn end(&self, principal: &Principal, has_other: bool) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.entry(principal.clone()).or_default().cancel();
+        if has_other {
+            all.remove(principal);
+        }
+    }
+
+    /// Its streams may go on from now on.
+    fn admit(&self, principal: &Principal) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if all.get(principal).is_some_and(CancellationToken::is_cancelled) {
+            all.remove(principal);
+        }
+    }
 }
 
 /// So many bodies of requests are waited for at once; one client alone gets half of them.
@@ -30,8 +69,28 @@ const BODIES_MAX: usize = 2048;
 impl Endpoint {
     pub(super) fn new(handler: Handler, config: Config, levels: (Tasks, Tasks), room: (&Budget, &Refusals)) -> Self {
         let edge = Arc::new(Edge::new(handler, &config, levels, room));
-        let sessions = Sessions::new(config.session.clone(), edge.label, edge.budget.clone());
-        Self { edge, config, sessions, bodies: Shares::new(BODIES_MAX, Part::OfFree), anonymous: Who::anonymous() }
+        let sessions = Sessions::new(&config, edge.label, edge.budget.clone());
+        let (clients, bodies) = (Arc::default(), Shares::new(BODIES_MAX, Part::OfFree));
+        let revoked = Revoked::default();
+        Self {
+            edge,
+            config,
+            sessions,
+            clients,
+            bodies,
+            revoked,
+            said: Complaints::default(),
+            anonymous: Who::anonymous(),
+        }
+    }
+
+    /// Some may call no more by what they called with so far: their sessions and streams end. These may call now.
+    pub(super) fn revoke(&self, gone: &[Principal], known: &[Principal]) {
+        for principal in gone {
+            self.revoked.end(principal, known.contains(principal));
+            self.sessions.revoke(principal);
+        }
+        known.iter().for_each(|principal| self.revoked.admit(principal));
     }
 
     /// Whose request it is, as the layers before found out; without them there is nobody to tell apart.

@@ -15,6 +15,7 @@ use crate::protocol::frame::message::{Body, Id};
 use crate::protocol::meta::Meta;
 use crate::protocol::revision::Revision;
 use crate::protocol::value::Object;
+use crate::runtime::complaints::left_unsaid;
 use std::sync::Arc;
 
 /// Begins an `initialize`.
@@ -31,11 +32,7 @@ pub(super) fn initialize(
     let asks = handshake::read(&params)?;
     let (revision, is_dialect) = (asks.revision, asks.is_dialect);
     let session = if endpoint.config.session.required {
-        endpoint.sessions.create(who, asks).map_err(|full| {
-            let refusal = refused(&full);
-            endpoint.edge.refusals.turn_away("sessions", &refusal);
-            refusal
-        })?
+        endpoint.sessions.create(who, asks).map_err(|full| crowded(endpoint, &full))?
     } else {
         Arc::new(Session::single(who, revision, &endpoint.edge.budget))
     };
@@ -115,7 +112,8 @@ pub(super) fn batch(
     frames: batch::Frames,
 ) -> Result<Option<Work>, Refusal> {
     let session = session(endpoint, who, heads)?;
-    let batch = frames.judge(session.revision())?.begin(&endpoint.edge, &session, stream(heads));
+    let array = frames.judge(session.revision())?;
+    let batch = batch::Batch::of_array(&endpoint.edge, &session, stream(heads), array);
     Ok(batch.map(|batch| batched(endpoint, session, batch)))
 }
 
@@ -134,15 +132,50 @@ pub(super) fn session(endpoint: &Endpoint, who: &Who, heads: &Heads<'_>) -> Resu
             })?,
     };
     match heads.named() {
-        Some(id) => endpoint.sessions.find(id, &who.principal).ok_or_else(|| {
-            Refusal::new(Reason::Session, "there is no such session, or it has ended; send `initialize` for a new one")
-        }),
+        Some(id) => match endpoint.sessions.find(id, &who.principal) {
+            Some(session) => Ok(session),
+            None => revived(endpoint, who, id),
+        },
         None if endpoint.config.session.required => Err(Refusal::new(
             Reason::InvalidRequest,
-            "the header `mcp-session-id` is missing; send `initialize` first, and then the id that it was answered with",
+            "the header `mcp-session-id` is missing; send `initialize` first, then the session id of its answer",
         )),
         None => Ok(Arc::new(Session::single(who.clone(), revision, &endpoint.edge.budget))),
     }
+}
+
+/// The session of an id that is not known here, where the id says that an earlier run, or another gateway with the same key, has opened
+/// it for this principal.
+fn revived(endpoint: &Endpoint, who: &Who, id: &str) -> Result<Arc<Session>, Refusal> {
+    let (edge, sessions) = (&endpoint.edge, &endpoint.sessions);
+    let found = match endpoint.config.session.required {
+        true => sessions.revive(id, who).map_err(|full| crowded(endpoint, &full))?,
+        false => None,
+    };
+    let Some((session, is_first)) = found else {
+        let why = "unknown session, or one that has ended; send `initialize` for a new one";
+        return Err(Refusal::new(Reason::Session, why));
+    };
+    if is_first {
+        session.notices.listen(edge, &session.caller, None);
+        session.notices.missed(handshake::lists(edge, &session.caller));
+        if let Some(more) = endpoint.said.take("revived") {
+            let (principal, more) = (session.caller.principal.name(), left_unsaid(more));
+            tracing::info!(
+                principal,
+                more,
+                "session of an earlier run revived; its subscriptions, its log level and what upstreams kept for it are lost"
+            );
+        }
+    }
+    Ok(session)
+}
+
+/// The refusal of a session that finds no room.
+fn crowded(endpoint: &Endpoint, full: &Full) -> Refusal {
+    let refusal = refused(full);
+    endpoint.edge.refusals.turn_away("sessions", &refusal);
+    refusal
 }
 
 fn refused(full: &Full) -> Refusal {

@@ -6,8 +6,6 @@ mod stream;
 mod service;
 // A request on its way to its response, as one future.
 mod answering;
-// JSON or a stream: decided late, when it is known what comes first.
-mod decide;
 // What every request to the endpoint shares.
 mod endpoint;
 // Handshake clients over HTTP: sessions by header, calls that outlive their connections.
@@ -16,6 +14,8 @@ mod legacy;
 mod modern;
 // GET and DELETE: a session's streams and its end.
 mod ops;
+// HTTP+SSE of 2024-11-05: a stream of events down, POSTs up; the stream is the session.
+mod two_endpoints;
 // POST: one frame, or an array of them, sorted by era and kind.
 mod post;
 // Reads a request's body: once, bounded, without a copy where it came in one piece.
@@ -25,7 +25,7 @@ mod respond;
 // What a POST waits for, and the response that it becomes: JSON, or a stream where that is not enough.
 mod work;
 
-pub use service::McpService;
+pub use service::{McpService, ShownSession};
 
 #[cfg(test)]
 mod tests;

@@ -14,12 +14,12 @@ use std::sync::Arc;
 /// Begins a request.
 pub(super) fn request(
     endpoint: &Arc<Endpoint>,
-    who: &Who,
+    who: Who,
     heads: &Heads<'_>,
     request: (Id, Method, Object, Meta),
 ) -> Result<Work, Refusal> {
-    let running = modern::request(&endpoint.edge, who, request, Some(heads), None)?;
-    Ok(Work::Modern(running.listening_until(&endpoint.edge.tasks)))
+    let running = modern::request(&endpoint.edge, &who, request, Some(heads), None)?;
+    Ok(Work::Modern(running.listening_until(&endpoint.edge.tasks), who.principal))
 }
 
 /// Takes a notification.

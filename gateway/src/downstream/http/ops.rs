@@ -19,7 +19,7 @@ const NOTICES: u64 = 0;
 
 /// Opens the stream of a session's notices, or reads a call's stream on.
 pub(super) fn get(endpoint: &Arc<Endpoint>, who: &Who, heads: &Heads<'_>) -> Response<Body> {
-    let session = match own(endpoint, who, heads) {
+    let session = match reads_events(heads).and_then(|()| own(endpoint, who, heads)) {
         Ok(session) => session,
         Err(response) => return *response,
     };
@@ -46,19 +46,35 @@ pub(super) fn get(endpoint: &Arc<Endpoint>, who: &Who, heads: &Heads<'_>) -> Res
 pub(super) fn delete(endpoint: &Arc<Endpoint>, who: &Who, heads: &Heads<'_>) -> Response<Body> {
     match own(endpoint, who, heads) {
         Ok(session) => {
-            endpoint.sessions.remove(&session.id);
+            endpoint.sessions.end(&session);
             respond::empty(StatusCode::OK)
         }
         Err(response) => *response,
     }
 }
 
-/// The session that a request is about.
-fn own(endpoint: &Endpoint, who: &Who, heads: &Heads<'_>) -> Result<Arc<Session>, Box<Response<Body>>> {
+/// A GET is answered with a stream of events or not at all, so its client must name them as what it reads.
+fn reads_events(heads: &Heads<'_>) -> Result<(), Box<Response<Body>>> {
+    has_streams(heads)?;
+    if !heads.names_events() {
+        let why = "`Accept` must name text/event-stream";
+        return Err(Box::new(respond::misused(StatusCode::NOT_ACCEPTABLE, why)));
+    }
+    Ok(())
+}
+
+/// Whether the client may be of a revision that has sessions.
+fn has_streams(heads: &Heads<'_>) -> Result<(), Box<Response<Body>>> {
     if heads.version().is_some_and(client_era::is_modern) {
         let why = "stateless revisions have neither GET nor DELETE";
         return Err(Box::new(respond::misused(StatusCode::METHOD_NOT_ALLOWED, why)));
     }
+    Ok(())
+}
+
+/// The session that a request is about.
+fn own(endpoint: &Endpoint, who: &Who, heads: &Heads<'_>) -> Result<Arc<Session>, Box<Response<Body>>> {
+    has_streams(heads)?;
     if heads.named().is_none() {
         let why = "the header `mcp-session-id` is missing; POST `initialize` first";
         return Err(Box::new(respond::misused(StatusCode::BAD_REQUEST, why)));

@@ -1,17 +1,15 @@
 //! POST: one frame, or an array of them, sorted by era and kind.
 
-use super::decide::Deciding;
 use super::endpoint::Endpoint;
 use super::read::Unread;
 use super::stream::Body;
-use super::work::Work;
+use super::work::{Deciding, Work, silence_of};
 use super::{legacy, modern, respond};
 use crate::call::refusal::{Reason, Refusal};
 use crate::downstream::compat::batch;
 use crate::downstream::edge::client_era::Who;
 use crate::downstream::edge::{Heads, client_era};
 use crate::memory::account::Hold;
-use crate::memory::budget::Spent;
 use crate::protocol::frame;
 use crate::protocol::frame::Method;
 use crate::protocol::frame::message::{Frame, Id};
@@ -34,20 +32,23 @@ pub(super) fn begin(
 ) -> Begun {
     let (text, held) = match read {
         Ok(read) => read,
-        Err(unread) => {
-            match unread {
-                Unread::NoRoom => endpoint.edge.refusals.turn_away("memory", &"a body was dropped"),
-                Unread::TooMany => endpoint.edge.refusals.turn_away("bodies", &"one client sends its part of them"),
-                Unread::TooLarge | Unread::TooSlow | Unread::Broken => {}
-            }
-            return Err(Box::new(unread_response(&unread, endpoint.config.max_body)));
-        }
+        Err(unread) => return Err(Box::new(self::unread(endpoint, &unread))),
     };
     // Whatever is read and begun is so without waiting; all that waits is in the work.
     let mut work = taken(endpoint, who, heads, text)?;
     work.hold(held);
     let may_stream = work.may_stream(heads);
-    Ok(Deciding::new(work, may_stream, &endpoint.edge.timers))
+    Ok(Deciding::new(work, may_stream, silence_of(endpoint.config.sse_keepalive), &endpoint.edge.timers))
+}
+
+/// What is answered where a body was not read.
+pub(super) fn unread(endpoint: &Endpoint, unread: &Unread) -> Response<Body> {
+    match unread {
+        Unread::NoRoom(_) => endpoint.edge.refusals.turn_away("memory", &"a body was dropped"),
+        Unread::TooMany => endpoint.edge.refusals.turn_away("bodies", &"one client sends its part of them"),
+        Unread::TooLarge | Unread::TooSlow | Unread::Broken => {}
+    }
+    unread_response(unread, endpoint.config.max_body)
 }
 
 /// Reads a body. One that is not there at once has a place among those that are waited for, of which no client has all.
@@ -112,7 +113,7 @@ fn request(endpoint: &Arc<Endpoint>, who: Who, heads: &Heads<'_>, id: Id, method
     };
     let echo = id.clone();
     let work = match era {
-        Era::Modern => modern::request(endpoint, &who, heads, (id, method, params, meta)),
+        Era::Modern => modern::request(endpoint, who, heads, (id, method, params, meta)),
         Era::Legacy if method == Method::Initialize => legacy::initialize(endpoint, who, heads, (id, params, meta)),
         Era::Legacy => legacy::request(endpoint, &who, heads, (id, method, params, meta)),
     };
@@ -140,22 +141,22 @@ fn refuse(id: Option<&Id>, refusal: &Refusal, era: Era) -> Taken {
 }
 
 fn unread_response(unread: &Unread, max: usize) -> Response<Body> {
-    match unread {
+    respond::last(match unread {
         Unread::TooLarge => {
             let why = format!("the body is longer than {max} bytes, the limit set by `server.max_body`");
             respond::misused(StatusCode::PAYLOAD_TOO_LARGE, &why)
         }
         Unread::TooSlow => respond::misused(StatusCode::REQUEST_TIMEOUT, "the body came too slowly"),
-        Unread::NoRoom => {
-            let why = format!("the body was dropped: {Spent}; try again later, or with less");
+        Unread::NoRoom(spent) => {
+            let why = format!("the body was dropped: {spent}; try again later, or with less");
             let refusal = Refusal::new(Reason::Busy, why);
             respond::refused(None, &refusal, Revision::NEWEST_LEGACY)
         }
         Unread::TooMany => {
-            let why = "this client sends as many bodies at once as are its part; send fewer at a time";
+            let why = "this client has its share of the bodies that are being received; send fewer at a time";
             let refusal = Refusal::new(Reason::Busy, why);
             respond::refused(None, &refusal, Revision::NEWEST_LEGACY)
         }
         Unread::Broken => respond::misused(StatusCode::BAD_REQUEST, "the body ended before its end"),
-    }
+    })
 }

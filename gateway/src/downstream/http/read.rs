@@ -25,12 +25,12 @@ pub(super) enum Unread {
     /// It ended before its end.
     Broken,
     /// There is no memory for it.
-    NoRoom,
+    NoRoom(Spent),
 }
 
 impl From<Spent> for Unread {
-    fn from(_: Spent) -> Self {
-        Self::NoRoom
+    fn from(spent: Spent) -> Self {
+        Self::NoRoom(spent)
     }
 }
 
@@ -87,9 +87,6 @@ where
 {
     let Terms { max, budget, who, .. } = terms;
     let mut look = Some(look);
-    if length.is_some_and(|length| length > max) {
-        return Err(Unread::TooLarge);
-    }
     let mut first = Bytes::new();
     let mut joined: Option<Box<Gather>> = None;
     let mut due = None;
@@ -146,7 +143,7 @@ where
                 let Some(joined) = joined else { return Ok(body.frame().await) };
                 tokio::select! {
                     biased;
-                    () = joined.lost() => Err(Unread::NoRoom),
+                    () = joined.lost() => Err(Unread::NoRoom(Spent::LOST)),
                     frame = body.frame() => Ok(frame),
                 }
             });
@@ -230,7 +227,7 @@ mod tests {
             tokio::time::sleep(Duration::from_millis(1500)).await;
             budget.charge(Kind::Line, 5 << 20).map(drop)
         });
-        assert_eq!((hold.0.map(|_| ()), hold.1, budget.used()), (Err(Unread::NoRoom), Ok(()), 0));
+        assert_eq!((hold.0.map(|_| ()), hold.1, budget.used()), (Err(Unread::NoRoom(Spent::LOST)), Ok(()), 0));
     }
 
     #[tokio::test(start_paused = true)]

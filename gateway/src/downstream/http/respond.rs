@@ -17,6 +17,7 @@ const NO: HeaderValue = HeaderValue::from_static("no");
 const BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 const ALLOW: HeaderValue = HeaderValue::from_static("GET, POST, DELETE");
 const CLOSE: HeaderValue = HeaderValue::from_static("close");
+const IDENTITY: HeaderValue = HeaderValue::from_static("identity");
 const SOON: HeaderValue = HeaderValue::from_static("10");
 
 /// A JSON text, with a length.
@@ -59,6 +60,21 @@ pub(super) fn misused(status: StatusCode, why: &str) -> Response<Body> {
     response
 }
 
+/// A body that is compressed: it is not unpacked, and it is said what is read.
+pub(super) fn encoded() -> Response<Body> {
+    let why = "the body has a `Content-Encoding`, and this endpoint reads none; send it as it is";
+    let mut response = misused(StatusCode::UNSUPPORTED_MEDIA_TYPE, why);
+    response.headers_mut().insert(header::ACCEPT_ENCODING, IDENTITY);
+    response
+}
+
+/// A method that a path does not take, and the one that it does.
+pub(super) fn no_method(why: &str, takes: &'static str) -> Response<Body> {
+    let mut response = misused(StatusCode::METHOD_NOT_ALLOWED, why);
+    response.headers_mut().insert(header::ALLOW, HeaderValue::from_static(takes));
+    response
+}
+
 /// A request with a header that decides something and stands twice, of a stateless client or of another.
 pub(super) fn doubled(name: &HeaderName, is_modern: bool) -> Response<Body> {
     let (reason, revision) = match is_modern {
@@ -70,9 +86,13 @@ pub(super) fn doubled(name: &HeaderName, is_modern: bool) -> Response<Body> {
 
 /// A connection too many of a share: it is closed.
 pub(super) fn crowded(share: &Share) -> Response<Body> {
-    let why = format!("{share} has as many connections as are its part; close some, or use them again");
+    let why = format!("{share} has its share of the connections; close some, or reuse them");
     let refusal = Refusal::new(Reason::Busy, why);
-    let mut response = refused(None, &refusal, Revision::NEWEST_LEGACY);
+    last(refused(None, &refusal, Revision::NEWEST_LEGACY))
+}
+
+/// The last response of a connection, which says so.
+pub(super) fn last(mut response: Response<Body>) -> Response<Body> {
     response.headers_mut().insert(header::CONNECTION, CLOSE);
     response
 }

@@ -4,6 +4,7 @@ use super::answering::Answering;
 use super::endpoint::Endpoint;
 use super::stream::Body;
 use crate::call::Handler;
+use crate::call::caller::Principal;
 use crate::downstream::config::Config;
 use crate::downstream::listen::Arrival;
 use crate::memory::Refusals;
@@ -13,8 +14,25 @@ use crate::runtime::timer::late::passes;
 use bytes::Bytes;
 use http::{Request, Response};
 use std::convert::Infallible;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
+
+/// A session, for whoever looks.
+#[derive(Debug)]
+pub struct ShownSession {
+    /// Tells it from others; its id is secret.
+    pub mark: String,
+    /// Who opened it; empty without tokens.
+    pub principal: String,
+    /// The address of its client, where it is known.
+    pub address: Option<IpAddr>,
+    /// What it speaks.
+    pub revision: &'static str,
+    /// How long nothing has come of it; `None` while it is at work or has a stream.
+    pub idle: Option<Duration>,
+}
 
 /// The endpoint, as a `tower::Service`; clones are the same endpoint.
 #[derive(Clone)]
@@ -43,6 +61,24 @@ impl McpService {
             closed.edge.parked.close();
         });
         Self { endpoint, arrival: None }
+    }
+
+    /// Some may call no more by what they called with so far: their sessions and streams end. These may call now.
+    pub fn revoke(&self, gone: &[Principal], known: &[Principal]) {
+        self.endpoint.revoke(gone, known);
+    }
+
+    /// The sessions of handshake clients, at most so many, for whoever looks.
+    pub fn sessions(&self, most: usize) -> Vec<ShownSession> {
+        let sessions = self.endpoint.sessions.some(most);
+        let shown = sessions.iter().map(|session| ShownSession {
+            mark: session.caller.tenant.as_ref().map(|tenant| tenant.mark()).unwrap_or_default(),
+            principal: session.caller.principal.name().to_owned(),
+            address: session.caller.address,
+            revision: session.caller.revision.as_str(),
+            idle: session.idle(),
+        });
+        shown.collect()
     }
 
     /// The same endpoint, for the requests of one connection.

@@ -10,6 +10,7 @@ mod refusals;
 mod rounds;
 mod stateless;
 mod streams;
+mod two_endpoints;
 
 use super::service::McpService;
 use super::stream::Body;
@@ -37,6 +38,7 @@ struct Bench {
     client: Client,
     hands: Hands,
     tasks: Tasks,
+    refusals: Refusals,
 }
 
 impl Bench {
@@ -48,16 +50,17 @@ impl Bench {
         let mut config = Config::default();
         change(&mut config);
         let (handler, hands) = scripted(upstream);
-        let tasks = Tasks::new();
+        let (tasks, refusals) = (Tasks::new(), Refusals::default());
         Self {
             client: Client(McpService::new(
                 handler,
                 config,
                 (tasks.clone(), Tasks::new()),
-                (&Budget::default(), &Refusals::default()),
+                (&Budget::default(), &refusals),
             )),
             hands,
             tasks,
+            refusals,
         }
     }
 

@@ -1,12 +1,16 @@
 //! What a POST waits for, and the response that it becomes: JSON, or a stream where that is not enough.
 
+// JSON or a stream: decided late, when it is known what comes first.
+mod decide;
+
 use super::endpoint::Endpoint;
 use super::respond;
 use super::stream::{Body, CallFeed, ReplayFeed, Stream};
+use crate::call::caller::Principal;
 use crate::downstream::compat::Batch;
 use crate::downstream::edge::Heads;
 use crate::downstream::response::EncodedResponse;
-use crate::downstream::running::{DetachedCall, RunningCall, StepQueue, Turn};
+use crate::downstream::running::{DetachedCall, Lose, RunningCall, StepQueue, Turn};
 use crate::downstream::session::client::Session;
 use crate::downstream::session::event_id;
 use crate::memory::account::Hold;
@@ -19,13 +23,15 @@ use http::{HeaderMap, HeaderValue, Response};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+pub(super) use decide::{Deciding, silence_of};
+
 /// How long a client should wait before it comes back for a stream, in milliseconds.
 const RETRY_MS: u64 = 1000;
 
 /// What a POST waits for.
 pub(super) enum Work {
     /// A stateless client's call: dropped, it is cancelled.
-    Modern(RunningCall),
+    Modern(RunningCall, Principal),
     /// A session's call: dropped, it goes on.
     Legacy(Arc<Session>, DetachedCall<RunningCall>),
     /// A session's calls in one array.
@@ -38,7 +44,7 @@ impl Work {
     /// Whether the response may be a stream.
     pub(super) fn may_stream(&self, heads: &Heads<'_>) -> bool {
         match self {
-            Self::Modern(running) if running.asked().method == Method::Listen => true,
+            Self::Modern(running, _) if running.asked().method == Method::Listen => true,
             Self::Handshake(..) => false,
             _ => heads.takes_streams(),
         }
@@ -47,7 +53,7 @@ impl Work {
     /// It can be ended for the memory that its request takes.
     pub(super) fn hold(&mut self, held: Option<Hold>) {
         match self {
-            Self::Modern(running) | Self::Handshake(_, running) => running.hold(held),
+            Self::Modern(running, _) | Self::Handshake(_, running) => running.hold(held),
             Self::Legacy(_, work) => {
                 if let Some(running) = work.work() {
                     running.hold(held);
@@ -71,9 +77,9 @@ impl Work {
             None => None,
         };
         match self {
-            Self::Modern(running) => {
+            Self::Modern(running, principal) => {
                 let kind = if running.asked().method == Method::Listen { "listen" } else { "sse" };
-                let feed = CallFeed::new(running, event);
+                let feed = CallFeed::new(running, event, endpoint.revoked.of(&principal));
                 respond::stream(Stream::new(feed, Vec::new(), endpoint.config.sse_keepalive, kind))
             }
             Self::Legacy(session, work) => lasting_stream(endpoint, &session, work, event),
@@ -94,7 +100,7 @@ impl Work {
         if let Some((session, is_agreed)) = opened {
             if !is_agreed {
                 // The client will not come back for it.
-                endpoint.sessions.remove(&session.id);
+                endpoint.sessions.remove(&session.short);
             } else if let Ok(id) = HeaderValue::from_str(&session.id) {
                 response.headers_mut().insert(MCP_SESSION_ID, id);
             }
@@ -106,7 +112,7 @@ impl Work {
 impl StepQueue for Work {
     fn poll_turn(&mut self, cx: &mut Context<'_>) -> Poll<Turn> {
         match self {
-            Self::Modern(running) | Self::Handshake(_, running) => running.poll_turn(cx),
+            Self::Modern(running, _) | Self::Handshake(_, running) => running.poll_turn(cx),
             Self::Legacy(_, work) => work.poll_turn(cx),
             Self::Batch(_, work) => work.poll_turn(cx),
         }
@@ -114,7 +120,7 @@ impl StepQueue for Work {
 }
 
 /// A stream that goes on in a task, whoever reads it.
-fn lasting_stream<T: StepQueue>(
+fn lasting_stream<T: Lose>(
     endpoint: &Endpoint,
     session: &Arc<Session>,
     work: DetachedCall<T>,

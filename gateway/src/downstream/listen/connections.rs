@@ -183,6 +183,11 @@ impl Arrival {
         }
     }
 
+    /// The address at its other end, which may be a proxy's.
+    pub fn peer(&self) -> IpAddr {
+        self.0.peer
+    }
+
     /// The address of the client whose request bears these headers, where it is known.
     pub(crate) fn client(&self, headers: &HeaderMap) -> Option<IpAddr> {
         forwarded::client(self.0.peer, &self.0.of.trusted, headers)

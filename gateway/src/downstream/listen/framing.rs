@@ -121,6 +121,11 @@ impl Framing {
         if self.at == At::Head { HEAD_BYTES_MAX.saturating_sub(self.head.bytes).max(1) } else { usize::MAX }
     }
 
+    /// Whether a request has begun and more of it is to come, or where it ends is in doubt.
+    pub(crate) fn is_within(&self) -> bool {
+        self.at != At::Head || self.head.has_begun
+    }
+
     /// Whether the framing of a body was in doubt: nothing behind it is a request.
     pub(crate) fn is_body_spoilt(&self) -> bool {
         self.at == At::SpoiltBody

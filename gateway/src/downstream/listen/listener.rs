@@ -2,11 +2,13 @@
 
 use super::connections::{Arrival, Connections};
 use super::framing::HEAD_BYTES_MAX;
+use super::leaving::Leaving;
 use super::timeouts::{ConnectionWatch, Followed, Sending, Serving};
 use crate::downstream::config::Config;
 use crate::memory::Refusals;
 use crate::memory::account::Kind;
 use crate::memory::budget::{Budget, Charge};
+use crate::metrics::edges::Face;
 use crate::runtime::Tasks;
 use crate::runtime::complaints::{Complaints, left_unsaid};
 use crate::runtime::poll::{poll_when_woken, repoll_on_self_wake};
@@ -18,6 +20,7 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper_util::rt::TokioIo;
 use std::io;
+use std::net::SocketAddr;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -35,6 +38,12 @@ const CLOSE: HeaderValue = HeaderValue::from_static("close");
 const FULL: &[u8] =
     b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 10\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
 
+/// How long an idle connection is kept for a request that its client sent before it could see the end. More than the way round the
+/// earth, and little for somebody who waits for the end.
+const LINGER: Duration = Duration::from_secs(1);
+/// The most connections that are taken after the end was told: those that the system had established by then.
+const LATECOMERS_MAX: usize = 1024;
+
 /// How long the answers of what was cut off have to be written.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
@@ -43,6 +52,10 @@ const LAST_WORDS: Duration = Duration::from_millis(500);
 pub(crate) struct Patience {
     /// From the first byte of a request to the end of its head.
     pub head: Duration,
+    /// How long an idle connection stays open once the listener was told to end: a request may be on its way on it.
+    pub linger: Duration,
+    /// Set when responses are to close their connections.
+    pub leaving: Leaving,
     /// Told to end when responses may go on no longer, after the listener was told to end.
     pub cut: Tasks,
 }
@@ -56,12 +69,19 @@ pub(crate) struct Bounds {
     pub budget: Budget,
     /// Where it is counted who finds no room.
     pub refusals: Refusals,
+    /// Where answers and bytes are counted.
+    pub face: Face,
 }
 
 impl Patience {
     /// As the configuration has it.
-    pub(crate) fn new(config: &Config, cut: Tasks) -> Self {
-        Self { head: config.header_read_timeout, cut }
+    pub(crate) fn new(config: &Config, leaving: Leaving, cut: Tasks) -> Self {
+        Self { head: config.header_read_timeout, linger: LINGER.min(config.shutdown_grace), leaving, cut }
+    }
+
+    /// The same, but that idle connections are closed at once at the end.
+    pub(crate) fn without_linger(self) -> Self {
+        Self { linger: Duration::ZERO, ..self }
     }
 }
 
@@ -82,31 +102,45 @@ pub(crate) async fn serve<S, R>(
 {
     let level = tasks.child();
     let complaints = Complaints::default();
+    let take = |(stream, peer): (TcpStream, SocketAddr)| match bounds.room.enter(peer.ip()) {
+        Some(arrival) => {
+            let service = service(&arrival);
+            // The memory bounds the number of connections: one is counted, and never refused for want of memory.
+            let place = (arrival, bounds.budget.count(Kind::Connection, CONNECTION_BYTES), bounds.face.clone());
+            let connection = connection(stream, service, patience.clone(), level.clone(), bounds.budget.clone(), place);
+            level.spawn(repoll_on_self_wake(connection));
+        }
+        None => {
+            bounds.refusals.turn_away("connections", &"the connection limit is reached");
+            drop(stream.try_write(FULL));
+        }
+    };
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
             () = tasks.ending() => break,
         };
         match accepted {
-            Ok((stream, peer)) => match bounds.room.enter(peer.ip()) {
-                Some(arrival) => {
-                    let service = service(&arrival);
-                    // The memory bounds the number of connections: one is counted, and never refused for want of memory.
-                    let place = (arrival, bounds.budget.count(Kind::Connection, CONNECTION_BYTES));
-                    let connection =
-                        connection(stream, service, patience.clone(), level.clone(), bounds.budget.clone(), place);
-                    level.spawn(repoll_on_self_wake(connection));
-                }
-                None => {
-                    bounds.refusals.turn_away("connections", &"the connection limit is reached");
-                    drop(stream.try_write(FULL));
-                }
-            },
+            Ok(accepted) => take(accepted),
             Err(error) => rest(&error, &complaints).await,
         }
     }
-    drop(listener);
+    latecomers(listener, take);
     level.ended().await;
+}
+
+/// Takes what the system has established by now, and closes the listener: the system would reset it.
+fn latecomers(listener: TcpListener, take: impl Fn((TcpStream, SocketAddr))) {
+    // Of the runtime's listener it is not known whether somebody waits: that is looked at later.
+    let Ok(listener) = listener.into_std() else { return };
+    for _ in 0..LATECOMERS_MAX {
+        let Ok((stream, peer)) = listener.accept() else { return };
+        if stream.set_nonblocking(true).is_ok()
+            && let Ok(stream) = TcpStream::from_std(stream)
+        {
+            take((stream, peer));
+        }
+    }
 }
 
 /// How many connections a budget allows: all of them keep half of it at most.
@@ -120,7 +154,7 @@ async fn connection<S, R>(
     patience: Patience,
     level: Tasks,
     budget: Budget,
-    (arrival, _charge): (Arrival, Charge),
+    (arrival, _charge, face): (Arrival, Charge, Face),
 ) where
     S: tower::Service<Request<Incoming>, Response = Response<R>> + Clone + Send + 'static,
     S::Future: Send + Unpin,
@@ -130,7 +164,8 @@ async fn connection<S, R>(
 {
     // Small answers must not wait for more of them. A socket that refuses this is about to fail anyway.
     let _unset = stream.set_nodelay(true);
-    let pulse = Arc::new(ConnectionWatch::new(patience.head, arrival.clone(), budget));
+    let pulse = ConnectionWatch::new(patience.head, arrival.clone(), budget, patience.leaving.clone(), face);
+    let pulse = Arc::new(pulse);
     let service = hyper::service::service_fn({
         let pulse = pulse.clone();
         move |request| Answered { serving: Some(pulse.serve()), answer: service.clone().call(request) }
@@ -157,6 +192,16 @@ async fn connection<S, R>(
         }) => ended,
     };
     if !ended {
+        // What comes on it now is answered, and the answer closes it.
+        let is_over = tokio::select! {
+            _ended = connection.as_mut() => true,
+            () = pulse.stalled() => true,
+            () = tokio::time::sleep(patience.linger) => false,
+            () = patience.cut.ending() => false,
+        };
+        if is_over {
+            return;
+        }
         connection.as_mut().graceful_shutdown();
         tokio::select! {
             _ended = connection.as_mut() => return,
@@ -209,7 +254,7 @@ async fn rest(error: &io::Error, complaints: &Complaints) {
         return;
     }
     if let Some(more) = complaints.take("accept") {
-        tracing::warn!(%error, more = left_unsaid(more), "a connection could not be accepted");
+        tracing::warn!(%error, more = left_unsaid(more), "cannot accept a connection");
     }
     tokio::time::sleep(NO_ROOM).await;
 }

@@ -6,8 +6,12 @@ pub(crate) mod listener;
 mod connections;
 // Follows where each request on a connection begins and ends, and spoils a head of which two programs could think differently.
 mod framing;
+// After an answer that came before the end of its request: the body is read on, bounded, before the connection is closed.
+mod lingering;
 // Watches a connection: a head that never ends, an idle peer, a peer that does not read.
 mod timeouts;
+// Whether clients are asked to leave: from the first signal of a shutdown on.
+mod leaving;
 // Host and Origin, checked on every route before anything is read: against pages that a browser was lured to.
 mod guard;
 // Which hosts may be asked for, and whose pages may ask.
@@ -19,4 +23,5 @@ pub(crate) use connections::Arrival;
 pub use connections::Connections;
 pub use forwarded::Network;
 pub use guard::GuardLayer;
+pub(crate) use leaving::Leaving;
 pub(crate) use origin::Rules;

@@ -2,9 +2,12 @@
 
 use super::connections::Arrival;
 use super::framing::Framing;
+use super::leaving::Leaving;
+use super::lingering::Rest;
 use crate::memory::account::Kind;
 use crate::memory::budget::{Budget, UNCOUNTED};
 use crate::memory::charged;
+use crate::metrics::edges::Face;
 use crate::runtime::timer::late::passed;
 use crate::runtime::watched::Watch;
 use bytes::Bytes;
@@ -15,6 +18,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
+use tokio::io::AsyncRead;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
@@ -43,11 +47,14 @@ pub(crate) struct ConnectionWatch {
     cut: Notify,
     /// The framing of a body was in doubt: the connection is closed with the answer.
     is_doubtful: AtomicBool,
+    leaving: Leaving,
+    /// Where its answers and bytes are counted.
+    face: Face,
 }
 
 impl ConnectionWatch {
     /// A connection that must send a head within `head` of its first byte, or of its beginning.
-    pub(crate) fn new(head: Duration, arrival: Arrival, budget: Budget) -> Self {
+    pub(crate) fn new(head: Duration, arrival: Arrival, budget: Budget, leaving: Leaving, face: Face) -> Self {
         Self {
             began: Instant::now(),
             head,
@@ -59,6 +66,8 @@ impl ConnectionWatch {
             budget,
             cut: Notify::new(),
             is_doubtful: AtomicBool::new(false),
+            leaving,
+            face,
         }
     }
 
@@ -146,13 +155,14 @@ impl Wake for Cut {
 pub(crate) struct Serving(Arc<ConnectionWatch>);
 
 impl Serving {
-    /// Whether no request may follow on the connection: where the next one begins is in doubt.
+    /// Whether no request may follow on the connection: where the next one begins is in doubt, or the client is to leave.
     pub(crate) fn is_last(&self) -> bool {
-        self.0.is_doubtful.load(Ordering::Relaxed)
+        self.0.is_doubtful.load(Ordering::Relaxed) || self.0.leaving.is_asked()
     }
 
     /// Goes on until the response's body is sent.
     pub(crate) fn until_sent<R>(self, response: Response<R>) -> Response<Sending<R>> {
+        self.0.face.answered(response.status().as_u16());
         response.map(|body| Sending { body, serving: self })
     }
 }
@@ -199,20 +209,23 @@ impl<R: Body<Data = Bytes> + Unpin> Body for Sending<R> {
 pub(crate) struct Followed {
     pulse: Arc<ConnectionWatch>,
     framing: Framing,
+    /// What is left of a request that was answered before its end, once the connection is to be closed.
+    rest: Option<Box<Rest>>,
 }
 
 impl Followed {
     pub(crate) fn new(pulse: Arc<ConnectionWatch>) -> Self {
-        Self { pulse, framing: Framing::default() }
+        Self { pulse, framing: Framing::default(), rest: None }
     }
 }
 
-impl<S> Watch<S> for Followed {
+impl<S: AsyncRead + Unpin> Watch<S> for Followed {
     fn room(&self) -> usize {
         self.framing.room()
     }
 
     fn read(&mut self, bytes: &mut [u8]) -> std::io::Result<()> {
+        self.pulse.face.bytes().read.increment(bytes.len() as u64);
         self.framing.follow(bytes);
         if self.framing.is_body_spoilt() {
             self.pulse.is_doubtful.store(true, Ordering::Relaxed);
@@ -223,5 +236,17 @@ impl<S> Watch<S> for Followed {
 
     fn wrote(&mut self, is_pending: bool) {
         self.pulse.wrote(is_pending);
+    }
+
+    fn sent(&mut self, count: usize) {
+        self.pulse.face.bytes().written.increment(count as u64);
+    }
+
+    fn poll_shut(&mut self, stream: &mut S, cx: &mut Context<'_>) -> Poll<()> {
+        let Self { framing, rest, .. } = self;
+        if rest.is_none() && !framing.is_within() {
+            return Poll::Ready(());
+        }
+        rest.get_or_insert_with(|| Box::new(Rest::new())).poll(stream, framing, cx)
     }
 }

@@ -37,6 +37,14 @@ pub(crate) fn find(configured: &[SigningKey], folder: Option<&Path>) -> Vec<Vec<
     vec![secret]
 }
 
+/// The secrets as [`find`] does, where they outlive this process.
+pub(crate) fn lasting(configured: &[SigningKey], folder: Option<&Path>) -> Option<Vec<Vec<u8>>> {
+    if !configured.is_empty() {
+        return Some(configured.iter().map(|key| key.as_bytes().to_vec()).collect());
+    }
+    private::off_the_workers(|| kept(folder?).ok()).map(|secret| vec![secret])
+}
+
 /// Random bytes of the system.
 pub(crate) fn random<const LENGTH: usize>() -> [u8; LENGTH] {
     let mut bytes = [0; LENGTH];
@@ -71,7 +79,7 @@ fn read(path: &Path) -> io::Result<Vec<u8>> {
     let text = private::read(path, FILE_BYTES_MAX)?;
     let secret = text.trim_ascii();
     if secret.len() < SECRET_BYTES {
-        return Err(io::Error::other("it is too short for a key; delete it, and a new one will be made"));
+        return Err(io::Error::other("too short for a key; delete it to have a new one made"));
     }
     Ok(secret.to_vec())
 }

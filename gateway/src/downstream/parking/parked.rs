@@ -6,6 +6,7 @@ use crate::call::reply::Reply;
 use crate::call::reply::ask::Answer;
 use crate::call::share::SharePermit;
 use crate::memory::account::Hold;
+use crate::memory::budget::Charge;
 use crate::metrics;
 use crate::protocol::capabilities::Capabilities;
 use crate::protocol::frame::Method;
@@ -41,6 +42,8 @@ struct Table {
 
 struct Entry {
     kept: Kept,
+    /// Counts the call and its questions.
+    _charge: Charge,
     /// Dropped, it ends the wait for the entry's time.
     _wait: oneshot::Sender<()>,
     _counted: Counted,
@@ -103,7 +106,12 @@ impl Parked {
     }
 
     /// Keeps it until a time, and says the way back to it; gives it back where nobody can come back any more.
-    pub(crate) fn keep(self: &Arc<Self>, kept: Kept, until: Instant, tasks: &Tasks) -> Result<Way, Box<Kept>> {
+    pub(crate) fn keep(
+        self: &Arc<Self>,
+        (kept, charge): (Kept, Charge),
+        until: Instant,
+        tasks: &Tasks,
+    ) -> Result<Way, Box<Kept>> {
         let (wait, taken) = oneshot::channel();
         let mut table = self.lock();
         if table.is_closed {
@@ -112,10 +120,11 @@ impl Parked {
         table.serial += 1;
         let id = table.serial;
         let give_up = Waker::from(Arc::new(GiveUp(Arc::downgrade(self), id)));
-        if kept.held.as_ref().is_some_and(|held| held.give_up_by(&give_up).is_ready()) {
+        let is_lost = kept.held.as_ref().is_some_and(|held| held.give_up_by(&give_up).is_ready());
+        if is_lost || charge.give_up_by(&give_up).is_ready() {
             return Err(Box::new(kept));
         }
-        table.entries.insert(id, Entry { kept, _wait: wait, _counted: Counted::new() });
+        table.entries.insert(id, Entry { kept, _charge: charge, _wait: wait, _counted: Counted::new() });
         drop(table);
         tasks.spawn_until_end(self.clone().expire(id, until, taken));
         Ok(Way::Kept { instance: self.instance, id })
@@ -139,7 +148,7 @@ impl Parked {
         drop(table);
         metrics::unparked("closed").increment(entries.len() as u64);
         if !entries.is_empty() {
-            tracing::debug!(calls = entries.len(), "parked calls are dropped: their clients cannot come back");
+            tracing::debug!(calls = entries.len(), "parked calls cancelled: their clients can no longer retry");
         }
     }
 
@@ -155,7 +164,7 @@ impl Parked {
         }
         let Some(Kept { work, place, .. }) = self.remove(id) else { return };
         metrics::unparked("expired").increment(1);
-        tracing::debug!(id, "a parked call was given up: its client did not come back in time");
+        tracing::debug!(id, "parked call cancelled: its client did not retry in time");
         if let Work::Call { open, reply } = work {
             drop(open);
             tokio::time::sleep(LAST_WORDS).await;

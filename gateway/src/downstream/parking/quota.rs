@@ -10,7 +10,7 @@ use std::time::Duration;
 const SAY_EVERY: Duration = Duration::from_secs(60);
 
 /// What an upstream is told whose question finds no place.
-pub(crate) const FULL: &str = "too many calls wait for an answer already, so nobody was asked (`questions.max_open`, `questions.max_per_principal`)";
+pub(crate) const FULL: &str = "too many calls are already waiting for an answer, so the question was not asked (`questions.max_open`, `questions.max_per_principal`)";
 
 /// The calls that wait for an answer, parked or live, counted.
 #[derive(Debug)]

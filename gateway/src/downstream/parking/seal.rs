@@ -2,11 +2,8 @@
 
 use crate::call::caller::Principal;
 use crate::protocol::frame::Method;
-use base64::Engine;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use crate::secrets::sealer::{Once, Sealer};
 use bytes::Bytes;
-use ring::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
-use ring::{hkdf, hmac};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,10 +13,6 @@ pub(crate) const PREFIX: &str = "trunkline-";
 const FORMAT: &str = "trunkline-2.";
 /// What the key is used for, so that no other use of the same secret has the same one.
 const PURPOSE: &[u8] = b"trunkline requestState 2";
-/// What its number is made for.
-const NUMBER: &[u8] = b"trunkline key number";
-/// So much of a digest is a key's number.
-const NUMBER_BYTES: usize = 6;
 
 /// What is sealed.
 #[derive(Debug, Clone, PartialEq)]
@@ -67,39 +60,17 @@ pub(crate) enum Unopened {
 }
 
 /// Seals with one key, and opens with that and others.
-pub(crate) struct Seal(Vec<Key>);
-
-/// A key, and how a text begins that was sealed with it.
-struct Key {
-    begins: String,
-    key: LessSafeKey,
-}
-
-impl Key {
-    fn new(secret: &[u8]) -> Self {
-        let salt = hkdf::Salt::new(hkdf::HKDF_SHA256, PURPOSE).extract(secret);
-        let key = salt.expand(&[PURPOSE], &AES_256_GCM).map(UnboundKey::from);
-        let number = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, secret), NUMBER);
-        let begins = format!("{FORMAT}{}.", URL_SAFE_NO_PAD.encode(&number.as_ref()[..NUMBER_BYTES]));
-        Self { begins, key: LessSafeKey::new(key.expect("the length is the algorithm's own")) }
-    }
-}
+pub(crate) struct Seal(Sealer);
 
 impl Seal {
     /// With keys made of secrets, of which there is at least one: the first seals, all open.
     pub(crate) fn new(secrets: &[Vec<u8>]) -> Self {
-        Self(secrets.iter().map(|secret| Key::new(secret)).collect())
+        Self(Sealer::new(secrets, FORMAT, PURPOSE))
     }
 
-    /// The sealed text; `nonce` is random and never used twice.
-    pub(crate) fn close(&self, state: &State, nonce: [u8; NONCE_LEN]) -> String {
-        let mut sealed = state.write();
-        let Key { begins, key } = &self.0[0];
-        key.seal_in_place_append_tag(Nonce::assume_unique_for_key(nonce), Aad::from(begins.as_bytes()), &mut sealed)
-            .expect("a state is far shorter than the algorithm allows");
-        let mut text = begins.clone();
-        URL_SAFE_NO_PAD.encode_string([&nonce[..], &sealed].concat(), &mut text);
-        text
+    /// The sealed text; `once` is random and never used twice.
+    pub(crate) fn close(&self, state: &State, once: Once) -> String {
+        self.0.close(state.write(), once)
     }
 
     /// What was sealed, whether it still holds or not.
@@ -107,13 +78,7 @@ impl Seal {
         if !text.starts_with(PREFIX) {
             return Err(Unopened::Foreign);
         }
-        let known = self.0.iter().find_map(|key| Some((key, text.strip_prefix(&*key.begins)?)));
-        let (Key { begins, key }, rest) = known.ok_or(Unopened::Broken)?;
-        let mut bytes = URL_SAFE_NO_PAD.decode(rest).map_err(|_| Unopened::Broken)?;
-        let (nonce, sealed) = bytes.split_at_mut_checked(NONCE_LEN).ok_or(Unopened::Broken)?;
-        let nonce = Nonce::try_assume_unique_for_key(nonce).map_err(|_| Unopened::Broken)?;
-        let open = key.open_in_place(nonce, Aad::from(begins.as_bytes()), sealed).map_err(|_| Unopened::Broken)?;
-        State::read(open).ok_or(Unopened::Broken)
+        self.0.open(text).and_then(|open| State::read(&open)).ok_or(Unopened::Broken)
     }
 }
 
@@ -179,6 +144,8 @@ fn text<'a>(from: &mut &'a [u8]) -> Option<&'a str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use base64::Engine;
+    use base64::engine::general_purpose::URL_SAFE_NO_PAD;
     use proptest::prelude::*;
 
     const NOW: Duration = Duration::from_secs(1_800_000_000);
@@ -221,7 +188,7 @@ mod tests {
         #[test]
         fn nothing_is_opened_that_was_not_sealed(text in "\\PC{0,80}", bytes: Vec<u8>) {
             prop_assert_eq!(seal().open(&text), Err(Unopened::Foreign));
-            let (coded, begins) = (URL_SAFE_NO_PAD.encode(bytes), &seal().0[0].begins);
+            let (coded, begins) = (URL_SAFE_NO_PAD.encode(bytes), seal().0.begins().to_owned());
             for claimed in [format!("{PREFIX}{coded}"), format!("trunkline-1.{coded}"), format!("{begins}{coded}")] {
                 prop_assert_eq!(seal().open(&claimed), Err(Unopened::Broken));
             }
@@ -231,7 +198,7 @@ mod tests {
     #[test]
     fn nothing_of_it_can_be_read() {
         let text = seal().close(&state("canary-name", Way::Passed("\"canary-state\"".into())), [1; 12]);
-        let bytes = URL_SAFE_NO_PAD.decode(text.strip_prefix(&*seal().0[0].begins).unwrap()).unwrap();
+        let bytes = URL_SAFE_NO_PAD.decode(text.strip_prefix(seal().0.begins()).unwrap()).unwrap();
         let shown = [text.as_bytes(), &bytes].concat();
         for word in ["canary", "tools/call"] {
             assert!(!shown.windows(word.len()).any(|window| window == word.as_bytes()), "{word}");
@@ -260,7 +227,7 @@ mod tests {
         assert_eq!(Seal::new(&[new]).open(&second), Ok(state));
         let number = |text: &str| text.split('.').nth(1).map(str::to_owned);
         assert!(first.starts_with("trunkline-2.") && number(&first) != number(&second));
-        let renamed = format!("{}{}", after.0[0].begins, first.rsplit('.').next().unwrap());
+        let renamed = format!("{}{}", after.0.begins(), first.rsplit('.').next().unwrap());
         assert_eq!(after.open(&renamed), Err(Unopened::Broken), "the number is sealed too");
     }
 }

@@ -1,5 +1,6 @@
 //! The questions of a handshake client's call: put to the client on the call's own stream, and withdrawn there.
 
+use super::park::turned_away;
 use super::rounds::{Next, Rounds};
 use crate::call::Call;
 use crate::call::refusal::{Reason, Refusal};
@@ -68,6 +69,7 @@ impl LiveQuestions {
             return;
         }
         if !self.wait(line.edge) {
+            line.edge.refusals.turn_away("questions", &turned_away(&ask.upstream));
             return ask.answer.refuse(ask.revision, FULL);
         }
         if let Ok(Put { id, frame, .. }) = self.session.outgoing.put(*ask) {
@@ -164,7 +166,7 @@ impl LiveQuestions {
         }
         self.waiting = None;
         self.session.outgoing.withdraw(&mut self.open, &mut self.due);
-        if let Some(why) = self.rounds.give_up("and the gateway is ending, so no answer is waited for") {
+        if let Some(why) = self.rounds.give_up("and the gateway is shutting down") {
             self.end = Some(line.asked.cannot(&why));
         }
     }
@@ -186,11 +188,11 @@ impl LiveQuestions {
             return Ok(());
         }
         if line.edge.tasks.is_ending() {
-            return Err(self.rounds.give_up("and the gateway is ending, so it is not asked").unwrap_or_default());
+            return Err(self.rounds.give_up("and the gateway is shutting down").unwrap_or_default());
         }
         if !self.wait(line.edge) {
-            let why =
-                "and too many calls wait for answers already (`questions.max_open` and `questions.max_per_principal`)";
+            line.edge.refusals.turn_away("questions", &"too many calls wait for input already (`questions.max_open`)");
+            let why = "and too many calls are already waiting for answers (`questions.max_open` and `questions.max_per_principal`)";
             return Err(self.rounds.give_up(why).unwrap_or_default());
         }
         let (mut frames, mut unused) = (Vec::new(), VecDeque::new());

@@ -10,6 +10,7 @@ use crate::downstream::edge::{CallContext, Edge};
 use crate::downstream::parking::parked::{Kept, Open, Work};
 use crate::downstream::parking::{FULL, Origin};
 use crate::downstream::running::Turn;
+use crate::memory::account::Kind;
 use crate::metrics;
 use crate::protocol::capabilities::{Capabilities, need};
 use crate::protocol::frame::rpc_error::RpcError;
@@ -28,6 +29,9 @@ const QUIET: Duration = Duration::from_millis(20);
 const TOGETHER_MAX: Duration = Duration::from_millis(100);
 /// The most questions that are open in one call.
 const OPEN_MAX: usize = 16;
+
+/// What a call takes that is parked, beside its questions: its request, in the buffer that was read with it, and its own state.
+const CALL_BYTES: usize = 48 * 1024;
 
 /// The questions of one call of a stateless client.
 pub(crate) struct ParkQuestions {
@@ -63,7 +67,10 @@ impl ParkQuestions {
         // A question that is dropped is told its upstream to have no answer.
         if let Err(why) = self.gather(ask, line.edge) {
             metrics::not_put(why).increment(1);
-            tracing::debug!(upstream = &*upstream, why, "a question is not put to its client");
+            if why == "full" {
+                line.edge.refusals.turn_away("questions", &turned_away(&upstream));
+            }
+            tracing::debug!(upstream = &*upstream, why, "question not sent to its client");
         }
     }
 
@@ -153,6 +160,9 @@ impl ParkQuestions {
             return Some(passing::lacking(upstream, Capabilities::URL, caller.revision).into());
         }
         let place = edge.quota.enter(&caller.share());
+        if place.is_none() {
+            edge.refusals.turn_away("questions", &turned_away(upstream));
+        }
         Some(match place.map(|place| ask_for_pages(edge, &self.origin, upstream, questions, place)) {
             Some(outcome) => outcome,
             None => full(upstream).into(),
@@ -181,10 +191,18 @@ fn keep(
     (questions, since): (&[Embedded], Instant),
 ) -> Result<Outcome, Box<Kept>> {
     let until = since + edge.questions.timeout_of(upstream);
-    let way = edge.parked.keep(kept, until, &edge.tasks)?;
+    let bytes = CALL_BYTES + questions.iter().map(|question| question.params.raw().len()).sum::<usize>();
+    let budget = edge.budget.owned_by(origin.caller.share().owner());
+    let Ok(charge) = budget.charge(Kind::Body, bytes) else { return Err(Box::new(kept)) };
+    let way = edge.parked.keep((kept, charge), until, &edge.tasks)?;
     let state = edge.states.give_out(origin, upstream, way, until);
-    tracing::debug!(upstream = &**upstream, questions = questions.len(), "a call is parked");
+    tracing::debug!(upstream = &**upstream, questions = questions.len(), "call parked");
     Ok(Outcome::InputRequired(input::required(questions, Some(&state))))
+}
+
+/// Why a question of an upstream is not put, for the log.
+pub(super) fn turned_away(upstream: &str) -> String {
+    format!("upstream {upstream} asks for input, and too many calls wait for input already (`questions.max_open`)")
 }
 
 fn full(upstream: &Arc<str>) -> Refusal {
@@ -198,7 +216,7 @@ fn full(upstream: &Arc<str>) -> Refusal {
 fn lost(refusal: Refusal) -> Refusal {
     match refusal.reason {
         Reason::Unavailable | Reason::Stopped | Reason::OutcomeUnknown => {
-            let why = format!("`requestState` leads nowhere any more: {}", refusal.message);
+            let why = format!("`requestState` is no longer valid: {}", refusal.message);
             Refusal { reason: Reason::InvalidParams, message: why, ..refusal }
         }
         _ => refusal,

@@ -91,8 +91,7 @@ impl Rounds {
             0 if state.is_none() => Err("there is neither a question nor a `requestState`"),
             _ => Ok(found),
         });
-        let found =
-            found.map_err(|why| format!("{who} asks for input in a way that the protocol does not have: {why}."))?;
+        let found = found.map_err(|why| format!("{who} asks for input in an invalid way: {why}."))?;
         let max = line.edge.questions.max_rounds;
         if self.count >= max {
             return Err(format!(

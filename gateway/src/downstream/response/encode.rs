@@ -15,6 +15,7 @@ use crate::protocol::translate::failure::Told;
 use crate::protocol::value::{Edit, Key, Object};
 use crate::protocol::{frame, json, translate};
 use crate::runtime::aside;
+use crate::secrets::visible;
 use bytes::{BufMut, Bytes};
 use http::StatusCode;
 use std::sync::Arc;
@@ -29,6 +30,8 @@ pub(crate) struct ResponseEncoder {
     pub(crate) revision: Revision,
     /// The URI of a read, in the client's words.
     uri: Option<Box<str>>,
+    /// The name of a tool or prompt, raw, in the client's words.
+    name: Option<Bytes>,
     /// The client's own progress token, raw.
     token: Option<Bytes>,
     /// Why the client cannot be asked on this request, as the end of a sentence; `None` where it can.
@@ -69,6 +72,7 @@ impl ResponseEncoder {
             method: call.method.clone(),
             revision: call.revision(),
             uri: uri.map(|uri| uri.into()),
+            name: call.params.share(Key::Name),
             token,
             mute: None,
             level: call.log_level,
@@ -86,10 +90,20 @@ impl ResponseEncoder {
         Some((id.into(), token.clone()))
     }
 
+    /// The request in words: the method, and the name or URI in it.
+    pub(crate) fn what(&self) -> String {
+        let method = self.method.as_str();
+        let named = self.name.as_deref().and_then(json::unquote);
+        match named.as_deref().or(self.uri.as_deref()) {
+            Some(name) => format!("`{method}` of `{}`", visible(&name.chars().take(200).collect::<String>())),
+            None => format!("`{method}`"),
+        }
+    }
+
     /// The hop's part of an `initialize`, which agreed on `revision`.
     pub(crate) fn handshake(id: Id, revision: Revision) -> Self {
         let method = Method::Initialize;
-        Self { id, method, revision, uri: None, token: None, mute: None, level: None, is_dialect: false }
+        Self { id, method, revision, uri: None, name: None, token: None, mute: None, level: None, is_dialect: false }
     }
 
     /// The same for a client that speaks the dialect of 2024-10-07, or not.
@@ -288,6 +302,7 @@ mod tests {
             method: Method::ToolsCall,
             revision,
             uri: None,
+            name: None,
             token: None,
             mute: None,
             level,

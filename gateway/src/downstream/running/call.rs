@@ -1,6 +1,6 @@
 //! A call under way: its reply read step by step into frames for the client.
 
-use super::steps::{Cut, StepQueue, Turn};
+use super::steps::{Cut, Lose, StepQueue, Turn};
 use crate::call::Call;
 use crate::call::refusal::{Reason, Refusal};
 use crate::call::reply::{Event, Failure, Outcome, Reply, Step};
@@ -104,18 +104,16 @@ impl RunningCall {
             self.0.held = held;
         }
     }
-
-    /// Its memory is taken away: the call is dropped, and so cancelled.
-    pub(crate) fn lost(&mut self) -> EncodedResponse {
-        self.0.lost()
-    }
 }
 
 impl Underway {
     fn lost(&mut self) -> EncodedResponse {
         let whose = self.reply.owner().map(|owner| format!(" of upstream `{owner}`")).unwrap_or_default();
         let method = self.asked.method.as_str();
-        let why = format!("the large request `{method}`{whose} was given up: {Spent}; whether it ran is not known");
+        let why = format!(
+            "the request `{method}`{whose} was aborted: {}; it may or may not have run: check before retrying",
+            Spent::LOST
+        );
         let upstream = self.reply.owner().cloned();
         let refusal = Refusal { upstream, ..Refusal::new(Reason::OutcomeUnknown, why) };
         let answer = self.answer(refusal.clone().into(), self.asked.revision);
@@ -169,10 +167,9 @@ impl Underway {
             Err(spent) => {
                 let upstream = self.reply.owner().cloned();
                 let whose = self.reply.owner().map(|owner| format!(" of upstream `{owner}`")).unwrap_or_default();
-                let (method, ran) = (self.asked.method.as_str(), if has_run { " has run and" } else { "" });
-                let why = format!(
-                    "`{method}`{whose}{ran} was answered with {bytes} bytes, and the answer was dropped: {spent}"
-                );
+                let (what, ran) = (self.asked.what(), if has_run { " has run and" } else { "" });
+                let why =
+                    format!("{what}{whose}{ran} was answered with {bytes} bytes, and the answer was dropped: {spent}");
                 let refusal = Refusal { upstream, ..Refusal::new(Reason::OutcomeUnknown, why) };
                 self.answer(refusal.into(), self.asked.revision)
             }
@@ -230,7 +227,7 @@ impl Underway {
             return None;
         }
         let whose = self.reply.owner().map(|owner| format!(" of upstream `{owner}`")).unwrap_or_default();
-        let mut why = format!("the gateway ended before `{}`{whose} was answered", self.asked.method.as_str());
+        let mut why = format!("the gateway shut down before `{}`{whose} was answered", self.asked.method.as_str());
         if self.asked.method.is_long() {
             why.push_str("; it may or may not have run: check before retrying");
         }
@@ -242,16 +239,27 @@ impl Underway {
 
 impl StepQueue for RunningCall {
     fn poll_turn(&mut self, cx: &mut Context<'_>) -> Poll<Turn> {
-        match self.0.poll_turn(cx) {
+        let turn = match self.0.poll_turn(cx) {
             // Whoever polls it is woken for this.
             Poll::Pending if self.0.edge.is_over() => Poll::Ready(self.0.cut().map_or(Turn::Cancelled, Turn::End)),
             turn => turn,
+        };
+        if matches!(turn, Poll::Ready(Turn::End(_))) {
+            // Before the answer is written: its client may use the id again as soon as it has that.
+            self.0.open = None;
         }
+        turn
     }
 }
 
 impl Cut for RunningCall {
     fn cut(&mut self) -> Option<EncodedResponse> {
         self.0.cut()
+    }
+}
+
+impl Lose for RunningCall {
+    fn lose(&mut self) -> Option<EncodedResponse> {
+        Some(self.0.lost())
     }
 }

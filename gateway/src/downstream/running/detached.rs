@@ -1,12 +1,12 @@
 //! Legacy calls over HTTP outlive their connections: a lost stream cancels nothing.
 
-use super::steps::{StepQueue, Turn};
+use super::steps::{Lose, StepQueue, Turn};
 use crate::call::share::Share;
 use crate::downstream::edge::Edge;
 use crate::downstream::response::EncodedResponse;
 use crate::downstream::session::Replay;
 use crate::memory::account::Kind;
-use crate::memory::budget::Spent;
+use crate::memory::budget::Budget;
 use crate::metrics;
 use crate::protocol::frame::rpc_error;
 use crate::protocol::frame::rpc_error::RpcError;
@@ -16,8 +16,8 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-/// What a call keeps whose connection is gone: its request, in the buffer that was read with it, and its own state. While the connection
-/// is open that is counted with it.
+/// What a call keeps that no connection waits for: its request, in the buffer that was read with it, and its own state. While a
+/// connection is open that is counted with it.
 const KEPT: usize = 48 * 1024;
 
 /// A call that goes on in a task of its own when its connection is lost before it was answered.
@@ -37,17 +37,24 @@ impl<T: StepQueue> DetachedCall<T> {
     pub(crate) fn work(&mut self) -> Option<&mut T> {
         self.work.as_mut()
     }
+}
 
+impl<T: Lose> DetachedCall<T> {
     /// Goes on in a task that writes a stream, which connections may leave and come back to.
     pub(crate) fn write_to(mut self, replay: Arc<Replay>) {
         let Some(mut work) = self.work.take() else { return replay.end() };
         let edge = self.edge.clone();
+        let budget = edge.budget.owned_by(self.share.owner());
         self.edge.tasks.spawn(async move {
-            tokio::select! {
+            let is_lost = tokio::select! {
                 // First: when time is over it still has its last word.
                 biased;
-                () = write(&mut work, &replay) => {}
-                () = edge.over() => {}
+                () = write(&mut work, &replay) => false,
+                () = edge.over() => false,
+                () = lost_while_unread(&replay, &budget) => true,
+            };
+            if is_lost && let Some(answer) = work.lose() {
+                end(answer, &replay);
             }
             replay.end();
         });
@@ -87,13 +94,25 @@ impl<T: StepQueue> Drop for DetachedCall<T> {
     }
 }
 
+/// Counts a call while no connection reads its stream; resolves where there is no room for it, or none any more.
+async fn lost_while_unread(replay: &Replay, budget: &Budget) {
+    loop {
+        replay.is_attached(false).await;
+        let Ok(charge) = budget.charge(Kind::Body, KEPT) else { return };
+        tokio::select! {
+            () = replay.is_attached(true) => {}
+            () = poll_fn(|cx| charge.poll_lost(cx)) => return,
+        }
+    }
+}
+
 async fn write(work: &mut impl StepQueue, replay: &Arc<Replay>) {
     loop {
         replay.room().await;
         match work.turn().await {
             Turn::Event(event) => {
                 // One that finds no memory is lost, as those are that a full stream has no room for.
-                if !replay.push(event.into()) {
+                if replay.push(event.into()).is_err() {
                     metrics::dropped("overflow").increment(1);
                 }
             }
@@ -108,8 +127,8 @@ fn end(EncodedResponse { frame, charge, .. }: EncodedResponse, replay: &Arc<Repl
     // It counts as the stream's from here on.
     drop(charge);
     let frame = Bytes::from(frame::message::one_line(frame));
-    if !replay.push(frame.clone()) {
-        let error = RpcError::new(rpc_error::INTERNAL, &format!("the answer was dropped: {Spent}"), None);
+    if let Err(spent) = replay.push(frame.clone()) {
+        let error = RpcError::new(rpc_error::INTERNAL, &format!("the answer was dropped: {spent}"), None);
         let _last_words = replay.push(frame::message::error(json::get(&frame, "id"), error.raw()));
     }
 }

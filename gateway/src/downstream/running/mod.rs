@@ -11,4 +11,4 @@ mod steps;
 
 pub(crate) use call::RunningCall;
 pub(crate) use detached::DetachedCall;
-pub(crate) use steps::{Cut, StepQueue, Turn};
+pub(crate) use steps::{Cut, Lose, StepQueue, Turn};

@@ -37,27 +37,26 @@ enum Found {
 type Refused = (&'static str, &'static str);
 
 const UNKNOWN: Refused =
-    ("unknown", "`requestState` is unknown here: it was altered, or given out to or by somebody else");
+    ("unknown", "`requestState` is unknown: it was altered, or issued to another client or by another gateway");
 const OTHER: Refused = (
     "other_call",
-    "`requestState` belongs to another call: repeat the method and the parameters that it was given for",
+    "`requestState` belongs to another call: retry with the method and parameters that it was issued for",
 );
 const EXPIRED: Refused =
-    ("expired", "`requestState` has expired: the call that it belongs to was given up; it is not made again by itself");
+    ("expired", "`requestState` has expired: its call was cancelled and is not repeated automatically");
 const LOST: Refused = (
     "lost",
-    "`requestState` was given out by another instance of the gateway, which holds the call: retries must reach that \
-     one; if it has ended, the call has ended with it, whether it had an effect is unknown, and it is not made again \
-     by itself",
+    "`requestState` was issued by another process of the gateway, which holds the call: retries must reach that \
+     process; if it has ended, the call has ended with it and is not repeated automatically; it may or may not have run",
 );
-const USED: Refused = ("used", "`requestState` was already used: each is good for one retry");
+const USED: Refused = ("used", "`requestState` was already used: each allows one retry");
 
 /// Goes on with the call that a request with a state is the retry of.
 pub(crate) fn begin(edge: &Arc<Edge>, asked: ResponseEncoder, mut call: Call, open: Option<OpenCall>) -> RunningCall {
     match find(edge, &call) {
         Err((label, why)) => {
             metrics::state_refused(label).increment(1);
-            tracing::debug!(reason = label, "a retry is refused");
+            tracing::debug!(reason = label, "retry refused");
             RunningCall::refused(edge, asked, invalid(why))
         }
         Ok(Found::Foreign) => RunningCall::stateless(edge, asked, call, open),

@@ -20,6 +20,12 @@ pub(crate) trait Cut: StepQueue {
     fn cut(&mut self) -> Option<EncodedResponse>;
 }
 
+/// Work that can be given up for its memory.
+pub(crate) trait Lose: StepQueue {
+    /// What still runs is dropped, and so cancelled. The response; nothing where the client waits for none.
+    fn lose(&mut self) -> Option<EncodedResponse>;
+}
+
 /// What a call under way comes to.
 #[derive(Debug)]
 pub(crate) enum Turn {

@@ -2,6 +2,7 @@
 
 use super::notices::Notices;
 use super::questions::ClientQuestions;
+use super::sealed_id;
 use super::streams::Streams;
 use crate::call::LogLevel;
 use crate::call::caller::{Caller, Can, ClientSession};
@@ -14,7 +15,7 @@ use crate::memory::budget::Budget;
 use crate::protocol::capabilities::{Capabilities, need};
 use crate::protocol::revision::Revision;
 use bytes::Bytes;
-use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
@@ -44,6 +45,8 @@ pub(crate) enum Stage {
 /// A legacy client's state. Over stdio there is one; over HTTP without session ids, one for each request.
 pub(crate) struct Session {
     pub(crate) id: Arc<str>,
+    /// What it is known by inside: the id, or the part of a sealed one that no other has.
+    pub(crate) short: Arc<str>,
     /// When it was opened.
     pub(crate) opened: Opened,
     /// Who makes its calls, in the revision that the handshake agreed on.
@@ -63,6 +66,8 @@ pub(crate) struct Session {
     pub(crate) is_dialect: bool,
     /// How far it has come, as a [`Stage`].
     stage: AtomicU8,
+    /// Whether another run has opened it.
+    pub(crate) is_revived: AtomicBool,
     /// Open streams; with one, the session is not idle.
     attached: AtomicUsize,
     state: Mutex<State>,
@@ -98,7 +103,7 @@ impl Session {
 
     /// The state of a single request of a client without a session.
     pub(crate) fn single(who: Who, revision: Revision, budget: &Budget) -> Self {
-        let asks = Asks { revision, is_dialect: false, capabilities: Bytes::from_static(b"{}") };
+        let asks = Asks { revision, is_dialect: false, capabilities: Bytes::from_static(b"{}"), client: "".into() };
         Self::of("".into(), who, asks, (Label(false), 0), budget.clone(), false)
     }
 
@@ -110,19 +115,24 @@ impl Session {
         budget: Budget,
         lasts: bool,
     ) -> Self {
-        let Asks { revision, is_dialect, capabilities } = asks;
+        let Asks { revision, is_dialect, capabilities, .. } = asks;
+        let short = match sealed_id::short(&id) {
+            whole if whole.len() == id.len() => id.clone(),
+            short => short.into(),
+        };
         let outgoing = Arc::new(ClientQuestions::new(revision, label, budget));
         let caller = Caller {
             principal: who.principal,
             address: who.address,
             grants: who.grants,
             revision,
-            tenant: lasts.then(|| tenant(&id, &outgoing, Capabilities::parse(&capabilities, revision))),
+            tenant: lasts.then(|| tenant(&short, &outgoing, Capabilities::parse(&capabilities, revision))),
             capabilities,
             can: Can::default(),
         };
         Self {
             id,
+            short,
             opened: Opened::next(),
             caller: Arc::new(caller),
             mute: OnceLock::new(),
@@ -133,6 +143,7 @@ impl Session {
             lasts,
             is_dialect,
             stage: AtomicU8::new(Stage::Begun as u8),
+            is_revived: AtomicBool::new(false),
             attached: AtomicUsize::new(0),
             state: Mutex::new(State { level: None, used: Instant::now() }),
             _kept: None,

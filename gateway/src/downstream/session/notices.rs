@@ -69,6 +69,15 @@ impl Notices {
         inner.wake();
     }
 
+    /// Lists of these kinds may have changed while nobody listened: tools, prompts, resources.
+    pub(crate) fn missed(&self, lists: [bool; 3]) {
+        let mut inner = self.lock();
+        for (change, is_there) in [Change::Tools, Change::Prompts, Change::Resources].iter().zip(lists) {
+            plain_change(change).filter(|_| is_there).into_iter().for_each(|frame| inner.waiting.push(frame));
+        }
+        inner.wake();
+    }
+
     /// Keeps the reply of a subscription, in place of an older one for the same resource.
     pub(crate) fn keep(&self, uri: &Arc<str>, reply: Reply) {
         let mut inner = self.lock();

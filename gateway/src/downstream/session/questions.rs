@@ -344,7 +344,7 @@ fn request(id: u64, method: &Method, params: &Object) -> Vec<u8> {
 }
 
 fn withdrawal(id: u64) -> Vec<u8> {
-    let params = format!("{{\"requestId\":{id},\"reason\":\"nobody waits for this answer any more\"}}");
+    let params = format!("{{\"requestId\":{id},\"reason\":\"no request is waiting for this answer\"}}");
     frame::message::notification(&Method::Cancelled, params.as_bytes()).into()
 }
 

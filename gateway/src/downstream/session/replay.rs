@@ -1,13 +1,20 @@
 //! What was sent on one legacy stream, kept so that a client can come back for it; bounded.
 
 use crate::memory::account::Kind;
-use crate::memory::budget::{Budget, Charge};
+use crate::memory::budget::{Budget, Charge, Spent};
 use bytes::Bytes;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 use tokio::time::Instant;
+
+/// What a stream takes, and each of its events beside its bytes: its place, its count of readers, the room that its buffer was made
+/// with. An event of 90 bytes takes 180 altogether.
+const STREAM: usize = 512;
+const EVENT: usize = 96;
+/// The allocator rounds up, by so much of the bytes in the mean.
+const ROUNDED: usize = 8;
 
 /// One stream: written by the task of its call, read by whichever connection came last for it.
 #[derive(Debug)]
@@ -24,7 +31,7 @@ struct Inner {
     /// Numbered from 1, without gaps.
     events: VecDeque<(u64, Bytes)>,
     bytes: usize,
-    /// Counts them.
+    /// Counts what they take.
     charge: Charge,
     /// The number of the newest event.
     newest: u64,
@@ -36,6 +43,8 @@ struct Inner {
     ended: Option<Instant>,
     reader_waker: Option<Waker>,
     writer_waker: Option<Waker>,
+    /// Woken when a connection comes or leaves.
+    attached_waker: Option<Waker>,
 }
 
 /// A connection's hold on a stream.
@@ -64,21 +73,20 @@ impl Replay {
         Poll::Pending
     }
 
-    /// Writes an event. The oldest go where it is too much, but never one that an attached connection still has to read; false
-    /// where there is no memory for it.
-    pub(crate) fn push(self: &Arc<Self>, frame: Bytes) -> bool {
+    /// Writes an event. The oldest go where it is too much, but never one that an attached connection still has to read; an
+    /// error where there is no memory for it.
+    pub(crate) fn push(self: &Arc<Self>, frame: Bytes) -> Result<(), Spent> {
         let mut inner = self.lock();
         if inner.ended.is_some() {
-            return true;
+            return Ok(());
         }
         let bytes = inner.bytes + frame.len();
-        if inner.charge.grow(&self.budget, Kind::Replay, bytes).is_err() {
-            return false;
-        }
+        let taken = taken(bytes, inner.events.len() + 1);
+        inner.charge.grow(&self.budget, Kind::Replay, taken)?;
         let lost = Waker::from(Arc::new(GiveUp(Arc::downgrade(self))));
         if inner.charge.give_up_by(&lost).is_ready() {
             inner.give_up();
-            return true;
+            return Ok(());
         }
         inner.newest += 1;
         inner.bytes = bytes;
@@ -86,7 +94,20 @@ impl Replay {
         inner.events.push_back((number, frame));
         inner.evict(self.bytes_max);
         wake(&mut inner.reader_waker);
-        true
+        Ok(())
+    }
+
+    /// Resolves once a connection reads, or once none does.
+    pub(crate) async fn is_attached(&self, wanted: bool) {
+        std::future::poll_fn(|cx| {
+            let mut inner = self.lock();
+            if inner.attached == wanted {
+                return Poll::Ready(());
+            }
+            inner.attached_waker = Some(cx.waker().clone());
+            Poll::Pending
+        })
+        .await;
     }
 
     /// Nothing more will be written.
@@ -108,6 +129,7 @@ impl Replay {
         inner.reader += 1;
         inner.attached = true;
         wake(&mut inner.reader_waker);
+        wake(&mut inner.attached_waker);
         Some(Reader { replay: self.clone(), turn: inner.reader })
     }
 
@@ -138,7 +160,10 @@ impl Inner {
         {
             self.bytes -= frame.len();
         }
-        self.charge.shrink(self.bytes);
+        self.charge.shrink(if self.events.is_empty() { 0 } else { taken(self.bytes, self.events.len()) });
+        if self.events.len() < self.events.capacity() / 4 {
+            self.events.shrink_to_fit();
+        }
     }
 
     /// Forgets all that it keeps: nobody can come back for it, and a connection that has not read it yet ends.
@@ -150,6 +175,11 @@ impl Inner {
         wake(&mut self.reader_waker);
         wake(&mut self.writer_waker);
     }
+}
+
+/// What so many bytes of so many events take.
+fn taken(bytes: usize, events: usize) -> usize {
+    STREAM + bytes + bytes / ROUNDED + events * EVENT
 }
 
 /// Gives a stream's events up when it is woken.
@@ -203,6 +233,7 @@ impl Drop for Reader {
             inner.attached = false;
             inner.evict(self.replay.bytes_max);
             wake(&mut inner.writer_waker);
+            wake(&mut inner.attached_waker);
         }
     }
 }
@@ -228,7 +259,7 @@ mod tests {
 
     fn replay(frames: usize) -> Arc<Replay> {
         let replay = Replay::new(1, 10, &Budget::default());
-        (0..frames).for_each(|_| assert!(replay.push(Bytes::from_static(b"1234"))));
+        (0..frames).for_each(|_| replay.push(Bytes::from_static(b"1234")).unwrap());
         replay
     }
 
@@ -237,7 +268,7 @@ mod tests {
         let replay = replay(1);
         let mut first = replay.attach(0).unwrap();
         assert_eq!(read(&mut first), [1]);
-        replay.push(Bytes::from_static(b"1234"));
+        replay.push(Bytes::from_static(b"1234")).unwrap();
         let mut second = replay.attach(1).unwrap();
         assert_eq!((read(&mut first), read(&mut second)), (vec![], vec![2]));
         assert_eq!(read(&mut replay.attach(0).unwrap()), [1, 2]);
@@ -247,14 +278,15 @@ mod tests {
     fn streams_that_nobody_reads_give_way_and_what_was_read_is_not_asked_for_again() {
         let budget = Budget::new(16 << 20);
         let [read_on, left] = [1, 2].map(|number| Replay::new(number, 8 << 20, &budget));
-        assert!(read_on.push(vec![b'x'; 2 << 20].into()) && left.push(vec![b'x'; 6 << 20].into()));
+        read_on.push(vec![b'x'; 2 << 20].into()).unwrap();
+        left.push(vec![b'x'; 6 << 20].into()).unwrap();
         let mut reader = read_on.attach(0).unwrap();
         assert_eq!(read(&mut reader), [1]);
         let next = budget.charge(Kind::Answer, 6 << 20).unwrap();
         budget.wake_deferred();
         // The larger one is forgotten whole; the connection of the other goes on.
         assert!(left.attach(0).is_none() && left.ended().is_some());
-        assert!(read_on.push(Bytes::from_static(b"1234")));
+        read_on.push(Bytes::from_static(b"1234")).unwrap();
         assert_eq!(read(&mut reader), [2]);
         drop((next, reader, read_on, left));
         assert_eq!(budget.used(), 0);
@@ -264,10 +296,21 @@ mod tests {
     fn streams_that_keep_little_are_counted_together_with_their_client() {
         let budget = Budget::new(64 << 20);
         let streams: Vec<_> = (1..=1_000).map(|number| Replay::new(number, 8 << 20, &budget)).collect();
-        let kept = streams.iter().take_while(|replay| replay.push(vec![b'x'; 15 << 10].into())).count();
+        let kept = streams.iter().take_while(|replay| replay.push(vec![b'x'; 13 << 10].into()).is_ok()).count();
         assert!((500..600).contains(&kept), "as many as find room in the part of what is small: {kept}");
         assert_eq!(budget.used_by(Kind::Small), budget.used());
         drop(streams);
+        assert_eq!(budget.used(), 0);
+    }
+
+    #[test]
+    fn small_events_are_counted_with_what_each_of_them_takes() {
+        let budget = Budget::new(64 << 20);
+        let replay = Replay::new(1, 8 << 20, &budget);
+        (0..10_000).for_each(|_| replay.push(vec![b'x'; 90].into()).unwrap());
+        let counted = budget.used_by(Kind::Replay);
+        assert!((1_800_000..2_200_000).contains(&counted), "measured are 180 bytes for each of 90: {counted}");
+        drop(replay);
         assert_eq!(budget.used(), 0);
     }
 
@@ -283,13 +326,13 @@ mod tests {
     fn an_attached_reader_holds_the_writer_up_and_loses_nothing() {
         let replay = replay(0);
         let mut reader = replay.attach(0).unwrap();
-        (0..3).for_each(|_| assert!(replay.push(Bytes::from_static(b"1234"))));
+        (0..3).for_each(|_| replay.push(Bytes::from_static(b"1234")).unwrap());
         let cx = Context::from_waker(Waker::noop());
         assert!(replay.poll_room(&cx).is_pending());
         assert_eq!(read(&mut reader), [1, 2, 3]);
         assert!(replay.poll_room(&cx).is_ready());
         drop(reader);
-        replay.push(Bytes::from_static(b"12345678901234"));
+        replay.push(Bytes::from_static(b"12345678901234")).unwrap();
         assert_eq!(replay.bytes(), 0);
     }
 }

@@ -35,7 +35,25 @@ pub(crate) struct Room {
     is_over: bool,
 }
 
+/// The table is full, or the part of the memory that is this share's, and no session makes room for another one of it.
+#[derive(Debug)]
+pub(crate) struct Full {
+    /// Whose it would be.
+    pub(crate) share: Share,
+    /// So many sessions that share has.
+    pub(crate) own: usize,
+    /// So many there are.
+    pub(crate) all: usize,
+    /// There is room in the table, and none in the memory.
+    pub(crate) is_of_memory: bool,
+}
+
 impl SessionShares {
+    /// That there is no room for one of this share.
+    pub(crate) fn full(&self, share: &Share, is_of_memory: bool) -> Full {
+        Full { share: share.clone(), own: self.of(share), all: self.all(), is_of_memory }
+    }
+
     /// How many there are.
     pub(crate) fn all(&self) -> usize {
         self.all
@@ -116,9 +134,9 @@ impl Room {
         for session in those {
             let may_go = |idle| self.is_over || idle > SPARE_AFTER || !session.has_reached(Stage::Used);
             match session.idle() {
-                Some(idle) if may_go(idle) => longest = longest.max(Some((idle, session.id.clone()))),
+                Some(idle) if may_go(idle) => longest = longest.max(Some((idle, session.short.clone()))),
                 None if self.is_over && !session.is_at_work() => {
-                    newest = newest.max(Some((session.opened, session.id.clone())));
+                    newest = newest.max(Some((session.opened, session.short.clone())));
                 }
                 _ => {}
             }

@@ -1,6 +1,9 @@
 //! The table of the legacy clients' sessions: bounded, bound to principals, swept.
 
 use super::client::{Session, Stage};
+use super::ended::Ended;
+use super::sealed_id::{self, SealedIds};
+pub(crate) use super::shares::Full;
 use super::shares::{Room, SessionShares};
 use crate::call::caller::Principal;
 use crate::call::share::Share;
@@ -16,12 +19,19 @@ use ::metrics::Gauge;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use dashmap::DashMap;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// The table.
 pub(crate) struct Sessions {
+    /// By the short form of their ids.
     table: DashMap<Arc<str>, Arc<Session>, Keyed>,
+    ids: SealedIds,
+    /// Those that are not revived, whatever their ids say.
+    ended: Ended,
+    /// Held while one is revived: once, however many requests of it come at the same time.
+    reviving: Mutex<()>,
     /// Whose they are. Locked before a part of the table, never after.
     shares: Mutex<SessionShares>,
     config: config::Session,
@@ -35,40 +45,60 @@ const SESSION_BYTES: usize = 2 * 1024;
 /// So many sessions make room for one, where the memory of their client is spent.
 const EVICTED_MAX: usize = 8;
 
-/// The table is full, or the part of the memory that is this share's, and no session makes room for another one of it.
-#[derive(Debug)]
-pub(crate) struct Full {
-    /// Whose it would be.
-    pub(crate) share: Share,
-    /// So many sessions that share has.
-    pub(crate) own: usize,
-    /// So many there are.
-    pub(crate) all: usize,
-    /// There is room in the table, and none in the memory.
-    pub(crate) is_of_memory: bool,
-}
-
 impl Sessions {
-    pub(crate) fn new(config: config::Session, label: Label, budget: Budget) -> Self {
-        let (table, shares) = (DashMap::default(), Mutex::default());
-        Self { table, shares, config, label, budget, gauge: metrics::sessions("http") }
+    pub(crate) fn new(config: &config::Config, label: Label, budget: Budget) -> Self {
+        Self {
+            table: DashMap::default(),
+            ids: SealedIds::new(config),
+            ended: Ended::kept_in(config.state_folder.clone()),
+            reviving: Mutex::default(),
+            shares: Mutex::default(),
+            config: config.session.clone(),
+            label,
+            budget,
+            gauge: metrics::sessions("http"),
+        }
     }
 
     /// Opens a session with an id that cannot be guessed.
     pub(crate) fn create(&self, who: Who, asks: Asks) -> Result<Arc<Session>, Full> {
+        let id = self.ids.give_out(&who, &asks).unwrap_or_else(new_id);
+        self.open(id.into(), who, asks)
+    }
+
+    /// Opens a session of another run again, which its id says all of; and whether this request is the first of it. `None` where it has
+    /// ended, is somebody else's, or was none of ours.
+    pub(crate) fn revive(&self, id: &str, who: &Who) -> Result<Option<(Arc<Session>, bool)>, Full> {
+        let Some(asks) = self.ids.read(id, &who.principal) else { return Ok(None) };
+        let _alone = self.reviving.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(session) = self.find(id, &who.principal) {
+            return Ok(Some((session, false)));
+        }
+        if self.ended.has(sealed_id::short(id)) {
+            return Ok(None);
+        }
+        tracing::debug!(client = &*asks.client, "session of an earlier run revived");
+        let session = self.open(id.into(), who.clone(), asks)?;
+        session.is_revived.store(true, Ordering::Relaxed);
+        session.reach(Stage::Initialized);
+        Ok(Some((session, true)))
+    }
+
+    fn open(&self, id: Arc<str>, who: Who, asks: Asks) -> Result<Arc<Session>, Full> {
         let share = who.share();
-        let kept = self.memory(&share, SESSION_BYTES + asks.capabilities.len())?;
-        let id: Arc<str> = new_id().into();
+        let short: Arc<str> = sealed_id::short(&id).into();
+        // Of an id, what a sealed one has more than another.
+        let kept = self.memory(&share, SESSION_BYTES + asks.capabilities.len() + id.len() - short.len())?;
         let evicted = {
             let mut shares = self.shares();
             let evicted = match shares.all() >= self.config.max {
                 true => {
                     let room = shares.room_for(&share);
-                    Some(self.make_room(&mut shares, &room).ok_or_else(|| full(&shares, &share, false))?)
+                    Some(self.make_room(&mut shares, &room).ok_or_else(|| shares.full(&share, false))?)
                 }
                 false => None,
             };
-            shares.enter(&share, &id, |id| self.table.get(id).is_some_and(|one| !one.has_reached(Stage::Used)));
+            shares.enter(&share, &short, |id| self.table.get(id).is_some_and(|one| !one.has_reached(Stage::Used)));
             evicted
         };
         if let Some(evicted) = evicted {
@@ -76,24 +106,46 @@ impl Sessions {
             evicted.end();
         }
         let terms = (self.label, self.config.resume_buffer);
-        let session = Arc::new(Session::new(id.clone(), who, asks, terms, &self.budget).counted(kept));
-        self.table.insert(id, session.clone());
+        let session = Arc::new(Session::new(id, who, asks, terms, &self.budget).counted(kept));
+        self.table.insert(session.short.clone(), session.clone());
         self.show();
         Ok(session)
     }
 
     /// The session of an id, where it is the principal's own. Whose it is otherwise cannot be told from the answer.
     pub(crate) fn find(&self, id: &str, principal: &Principal) -> Option<Arc<Session>> {
-        let session = self.table.get(id)?;
-        (session.caller.principal == *principal).then(|| session.clone())
+        let session = self.table.get(sealed_id::short(id))?;
+        (*session.id == *id && session.caller.principal == *principal).then(|| session.clone())
     }
 
-    /// Ends a session.
-    pub(crate) fn remove(&self, id: &str) {
-        if let Some((_, session)) = self.table.remove(id) {
+    /// So many of them at most, for whoever looks.
+    pub(crate) fn some(&self, most: usize) -> Vec<Arc<Session>> {
+        self.table.iter().take(most).map(|session| session.clone()).collect()
+    }
+
+    /// Ends a session, of which this is the short id.
+    pub(crate) fn remove(&self, short: &str) {
+        if let Some((_, session)) = self.table.remove(short) {
             self.shares().leave(&session.caller.share());
+            self.ended.note(&session);
             self.show();
             session.end();
+        }
+    }
+
+    /// Ends a session for its client, also for the runs to come.
+    pub(crate) fn end(&self, session: &Session) {
+        self.remove(&session.short);
+        self.ended.keep(session);
+    }
+
+    /// Ends the sessions of a principal.
+    pub(crate) fn revoke(&self, principal: &Principal) {
+        let theirs = self.table.iter().filter(|session| session.caller.principal == *principal);
+        let ids: Vec<_> = theirs.map(|session| session.short.clone()).collect();
+        for id in ids {
+            self.remove(&id);
+            metrics::evicted("revoked").increment(1);
         }
     }
 
@@ -103,7 +155,7 @@ impl Sessions {
         for session in &self.table {
             session.streams.expire();
             if session.idle().is_some_and(|idle| idle >= self.config.idle_timeout) {
-                gone.push(session.id.clone());
+                gone.push(session.short.clone());
             }
         }
         for id in gone {
@@ -125,6 +177,7 @@ impl Sessions {
         });
         let (_, session) = self.table.remove(&id?)?;
         shares.leave(&session.caller.share());
+        self.ended.note(&session);
         Some(session)
     }
 
@@ -143,12 +196,12 @@ impl Sessions {
                     let room = shares.room_for(share);
                     self.make_room(&mut shares, &room)
                 })
-                .ok_or_else(|| full(&shares, share, true))?
+                .ok_or_else(|| shares.full(share, true))?
             };
             metrics::evicted("cap").increment(1);
             evicted.end();
         }
-        budget.stand(bytes).map_err(|_| full(&self.shares(), share, true))
+        budget.stand(bytes).map_err(|_| self.shares().full(share, true))
     }
 
     /// The session that was never of use to its client; found without a look at all of them.
@@ -165,12 +218,8 @@ impl Sessions {
     }
 }
 
-fn full(shares: &SessionShares, share: &Share, is_of_memory: bool) -> Full {
-    Full { share: share.clone(), own: shares.of(share), all: shares.all(), is_of_memory }
-}
-
 /// 192 random bits in visible ASCII.
-fn new_id() -> String {
+pub(crate) fn new_id() -> String {
     let mut bytes = [0; 24];
     getrandom::fill(&mut bytes).expect("the system's random source does not fail once it has worked");
     URL_SAFE_NO_PAD.encode(bytes)
@@ -184,18 +233,19 @@ mod tests {
     use crate::protocol::revision::Revision;
     use bytes::Bytes;
 
+    fn sessions(max: usize, budget: Budget) -> Sessions {
+        let session = config::Session { max, ..config::Session::default() };
+        Sessions::new(&config::Config { session, ..config::Config::default() }, Label(false), budget)
+    }
+
     fn table(max: usize) -> Sessions {
-        Sessions::new(
-            crate::downstream::config::Session { max, ..crate::downstream::config::Session::default() },
-            Label(false),
-            Budget::default(),
-        )
+        sessions(max, Budget::default())
     }
 
     fn open(table: &Sessions, who: &str) -> Result<Arc<Session>, Full> {
         let who = Who { principal: Principal::named(who), address: None, grants: Grants::all() };
         let capabilities = Bytes::from_static(b"{}");
-        table.create(who, Asks { revision: Revision::V2025_11_25, is_dialect: false, capabilities })
+        table.create(who, Asks { revision: Revision::V2025_11_25, is_dialect: false, capabilities, client: "".into() })
     }
 
     fn used(table: &Sessions, who: &str) -> Arc<Session> {
@@ -205,7 +255,7 @@ mod tests {
     }
 
     fn is_there(table: &Sessions, session: &Session) -> bool {
-        table.table.contains_key(&session.id)
+        table.table.contains_key(&session.short)
     }
 
     #[tokio::test(start_paused = true)]
@@ -233,13 +283,11 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn what_sessions_keep_is_counted_and_ones_own_make_room() {
         let budget = Budget::new(4 << 20);
-        let config =
-            crate::downstream::config::Session { max: 10_000, ..crate::downstream::config::Session::default() };
-        let table = Sessions::new(config, Label(false), budget.clone());
+        let table = sessions(10_000, budget.clone());
         let declaring = |who: &str, stage| {
             let who = Who { principal: Principal::named(who), address: None, grants: Grants::all() };
             let capabilities = Bytes::from(vec![b' '; 6 * 1024]);
-            let asks = Asks { revision: Revision::V2025_11_25, is_dialect: false, capabilities };
+            let asks = Asks { revision: Revision::V2025_11_25, is_dialect: false, capabilities, client: "".into() };
             table.create(who, asks).map(|session| session.reach(stage))
         };
         let flood: Vec<_> = (0..200).map(|_| declaring("loud", Stage::Begun)).collect();
@@ -250,20 +298,18 @@ mod tests {
         (0..64).for_each(|_| drop(declaring("loud", Stage::Used)));
         let full = declaring("loud", Stage::Used).err().unwrap();
         assert!(full.is_of_memory && full.own < 65);
-        let ids: Vec<_> = table.table.iter().map(|one| one.id.clone()).collect();
+        let ids: Vec<_> = table.table.iter().map(|one| one.short.clone()).collect();
         ids.iter().for_each(|id| table.remove(id));
         assert_eq!(budget.used(), 0);
     }
 
     #[tokio::test(start_paused = true)]
     async fn many_clients_with_their_parts_do_not_shut_out_another_one() {
-        let config =
-            crate::downstream::config::Session { max: 10_000, ..crate::downstream::config::Session::default() };
-        let table = Sessions::new(config, Label(false), Budget::new(4 << 20));
+        let table = sessions(10_000, Budget::new(4 << 20));
         let declaring = |who: String| {
             let who = Who { principal: Principal::named(&who), address: None, grants: Grants::all() };
             let capabilities = Bytes::from(vec![b' '; 6 * 1024]);
-            let asks = Asks { revision: Revision::V2025_11_25, is_dialect: false, capabilities };
+            let asks = Asks { revision: Revision::V2025_11_25, is_dialect: false, capabilities, client: "".into() };
             table.create(who, asks).map(|session| session.reach(Stage::Used))
         };
         // Each takes half of what is left: nothing is, after some.
@@ -309,5 +355,35 @@ mod tests {
         assert!(flood[2].caller.tenant.as_ref().unwrap().has_ended());
         drop(at_work);
         assert_eq!(table.shares().all(), 4);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_session_of_another_run_is_revived_once_within_the_limits_and_not_after_its_end() {
+        let key = config::SigningKey::new("k".repeat(32)).unwrap();
+        let run = |max| {
+            let session = config::Session { max, signing_keys: vec![key.clone()], ..config::Session::default() };
+            let config = config::Config { session, ..config::Config::default() };
+            Sessions::new(&config, Label(false), Budget::default())
+        };
+        let who = |name: &str| Who { principal: Principal::named(name), address: None, grants: Grants::all() };
+        let (before, after) = (run(10), run(2));
+        let ids: Vec<_> = (0..3).map(|_| used(&before, "a").id.clone()).collect();
+        assert!(before.revive(&ids[0], &who("a")).unwrap().is_none(), "it is there");
+        let (first, is_first) = after.revive(&ids[0], &who("a")).unwrap().unwrap();
+        let (again, is_again_first) = after.revive(&ids[0], &who("a")).unwrap().unwrap();
+        assert!(is_first && !is_again_first && Arc::ptr_eq(&first, &again));
+        assert!(after.find(&ids[0], &Principal::named("a")).is_some() && first.has_reached(Stage::Initialized));
+        assert!(
+            after.revive(&ids[1], &who("b")).unwrap().is_none() && after.find(&ids[0], &who("b").principal).is_none()
+        );
+        let (second, _) = after.revive(&ids[1], &who("a")).unwrap().unwrap();
+        [&first, &second].into_iter().for_each(|one| one.reach(Stage::Used));
+        let full = after.revive(&ids[2], &who("a")).err().unwrap();
+        assert_eq!((full.own, full.all), (2, 2));
+        after.end(&first);
+        assert!(after.revive(&ids[0], &who("a")).unwrap().is_none(), "it has ended");
+        assert!(after.revive(&ids[2], &who("a")).unwrap().is_some());
+        before.remove(sealed_id::short(&ids[0]));
+        assert!(before.revive(&ids[0], &who("a")).unwrap().is_none());
     }
 }

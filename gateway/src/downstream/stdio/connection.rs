@@ -3,7 +3,7 @@
 use super::parting::Parting;
 use super::writer::Outlet;
 use crate::call::refusal::{Reason, Refusal};
-use crate::downstream::compat::batch;
+use crate::downstream::compat::{Batch, batch};
 use crate::downstream::edge::client_era::Who;
 use crate::downstream::edge::open_calls::OpenCalls;
 use crate::downstream::edge::{Edge, Stream, client_era, handshake, legacy, modern};
@@ -27,8 +27,24 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 /// How many answers may be under way; the next frame is read when there is room again.
 const UNDER_WAY_MAX: usize = 4096;
 
-/// The client at the other end of stdin and stdout.
-pub(super) struct Connection {
+/// Who is at the other end of a connection.
+pub(crate) struct Client {
+    pub(crate) who: Who,
+    /// What its session is called.
+    pub(crate) id: Arc<str>,
+    /// What its transport is called in the metrics.
+    pub(crate) transport: &'static str,
+}
+
+impl Client {
+    /// The one on stdin and stdout.
+    pub(super) fn stdio() -> Self {
+        Self { who: Who::anonymous(), id: "stdio".into(), transport: "stdio" }
+    }
+}
+
+/// A client to which frames go one after the other, whose frames come one after the other.
+pub(crate) struct Connection {
     edge: Arc<Edge>,
     outlet: Outlet,
     /// A task for each call that was not ready at once.
@@ -38,7 +54,7 @@ pub(super) struct Connection {
     /// Told to end when the connection does: listen calls end in good order then, and notices stop.
     listens: Tasks,
     slots: Arc<Semaphore>,
-    who: Who,
+    client: Client,
     /// The open calls of both eras.
     open: Arc<OpenCalls>,
     /// Of a client that has shaken hands.
@@ -51,7 +67,7 @@ pub(super) struct Connection {
 
 impl Connection {
     /// Its tasks are of the level `calls`; once `cut` is told to end, what still runs is answered as cut off.
-    pub(super) fn new(edge: Arc<Edge>, outlet: Outlet, calls: Tasks, cut: Tasks) -> Self {
+    pub(crate) fn new(edge: Arc<Edge>, outlet: Outlet, calls: Tasks, cut: Tasks, client: Client) -> Self {
         Self {
             edge,
             outlet,
@@ -59,8 +75,8 @@ impl Connection {
             calls,
             cut,
             slots: Arc::new(Semaphore::new(UNDER_WAY_MAX)),
-            who: Who::anonymous(),
-            open: Arc::default(),
+            client,
+            open: Arc::new(OpenCalls::on_one_pipe()),
             session: None,
             is_told: false,
             is_ending: false,
@@ -68,7 +84,7 @@ impl Connection {
     }
 
     /// Whether another line can be taken now.
-    pub(super) fn has_room(&self) -> bool {
+    pub(crate) fn has_room(&self) -> bool {
         self.slots.available_permits() > 0
     }
 
@@ -79,7 +95,7 @@ impl Connection {
     }
 
     /// Takes one line. Calls are handed over here, in order; what they come to is awaited elsewhere.
-    pub(super) fn take(&mut self, text: Bytes) {
+    pub(crate) fn take(&mut self, text: Bytes) {
         if Frame::is_batch(&text) {
             return self.batch(&text);
         }
@@ -114,7 +130,7 @@ impl Connection {
 
     /// Begins nothing any more; listen calls are ended now, and nobody is asked any more. A client that is still there is told
     /// so, and is heard further: it may answer what it was asked, and withdraw what it has asked for.
-    pub(super) fn retire(&mut self, is_there: bool) {
+    pub(crate) fn retire(&mut self, is_there: bool) {
         self.is_ending = true;
         if let Some(session) = self.session.clone() {
             if is_there {
@@ -129,8 +145,15 @@ impl Connection {
         self.listens.end();
     }
 
+    /// Ends the session.
+    pub(crate) fn close(&mut self) {
+        if let Some(session) = self.session.take() {
+            session.end();
+        }
+    }
+
     /// Resolves when nothing runs any more.
-    pub(super) fn ended(&self) -> impl Future<Output = ()> + Send + 'static {
+    pub(crate) fn ended(&self) -> impl Future<Output = ()> + Send + 'static {
         let (calls, listens) = (self.calls.clone(), self.listens.clone());
         async move {
             calls.ended().await;
@@ -145,6 +168,9 @@ impl Connection {
     }
 
     fn request(&mut self, id: Id, method: Method, params: Object) {
+        if let Err(refusal) = self.open.admits(&id) {
+            return self.refuse(Some(&id), &refusal);
+        }
         let running = match client_era::see(&method, &params, None) {
             Ok((Era::Legacy, _)) if batch::is_method(&method) && self.session.is_some() => {
                 return self.batch_method(&id, &params);
@@ -161,7 +187,7 @@ impl Connection {
 
     fn modern(&mut self, id: &Id, method: Method, params: Object, meta: Meta) -> Result<RunningCall, Refusal> {
         let open = self.open.enter(id)?;
-        modern::request(&self.edge, &self.who, (id.clone(), method, params, meta), None, Some(open))
+        modern::request(&self.edge, &self.client.who, (id.clone(), method, params, meta), None, Some(open))
     }
 
     fn legacy(&mut self, id: &Id, method: Method, params: Object, meta: Meta) -> Result<RunningCall, Refusal> {
@@ -173,7 +199,8 @@ impl Connection {
             }
             None if method == Method::Initialize => self.initialize(id, &params, meta.rest),
             None if method == Method::Ping => {
-                let alone = Arc::new(Session::single(self.who.clone(), Revision::NEWEST_LEGACY, &self.edge.budget));
+                let alone =
+                    Arc::new(Session::single(self.client.who.clone(), Revision::NEWEST_LEGACY, &self.edge.budget));
                 Ok(legacy::request(&self.edge, &alone, Stream::Taken, (id.clone(), method, params, meta)))
             }
             None => {
@@ -184,15 +211,20 @@ impl Connection {
     }
 
     fn initialize(&mut self, id: &Id, params: &Object, meta: Bytes) -> Result<RunningCall, Refusal> {
+        let open = self.open.enter(id)?;
         let asks = handshake::read(params)?;
         let asked = ResponseEncoder::handshake(id.clone(), asks.revision).in_dialect(asks.is_dialect);
-        let mut session = Session::new("stdio".into(), self.who.clone(), asks, (self.edge.label, 0), &self.edge.budget);
+        let mut session = {
+            let Client { who, id, .. } = &self.client;
+            Session::new(id.clone(), who.clone(), asks, (self.edge.label, 0), &self.edge.budget)
+        };
         session.open = self.open.clone();
         session.notices.listen(&self.edge, &session.caller, None);
         let reply = handshake::answer(&self.edge, &session.caller, meta);
-        let open = self.open.enter(id)?;
         self.session = Some(Arc::new(session));
-        metrics::sessions("stdio").set(1.0);
+        if self.client.transport == "stdio" {
+            metrics::sessions("stdio").set(1.0);
+        }
         Ok(RunningCall::new(&self.edge, asked, reply, Some(open)))
     }
 
@@ -208,7 +240,7 @@ impl Connection {
             // What is wrong with a notification cannot be answered.
             (Err(_), _) | (Ok((Era::Legacy, _)), None) => {}
             (Ok((Era::Modern, meta)), _) => {
-                let _unanswered = modern::notification(&self.edge, &self.who, method, params, meta);
+                let _unanswered = modern::notification(&self.edge, &self.client.who, method, params, meta);
             }
             (Ok((Era::Legacy, meta)), Some(session)) => {
                 legacy::notification(&self.edge, session, method, params, meta);
@@ -220,13 +252,9 @@ impl Connection {
     fn batch(&mut self, text: &Bytes) {
         let revision = self.session.as_ref().map_or(Revision::NEWEST_LEGACY, |session| session.revision());
         match (batch::Frames::read(text).and_then(|frames| frames.judge(revision)), &self.session) {
-            (Ok(sound), Some(session)) if self.is_ending => {
-                for id in sound.heed(&self.edge, session) {
-                    self.refuse(Some(&id), &ending());
-                }
-            }
-            (Ok(sound), Some(session)) => {
-                if let Some(batch) = sound.begin(&self.edge, session, Stream::Taken) {
+            (Ok(array), Some(session)) => {
+                let array = if self.is_ending { array.without_requests(ending) } else { array };
+                if let Some(batch) = Batch::of_array(&self.edge, session, Stream::Taken, array) {
                     self.run(batch);
                 }
             }
@@ -308,7 +336,7 @@ impl Connection {
 
 /// What is asked for when nothing is begun any more.
 fn ending() -> Refusal {
-    let why = "the gateway is ending and begins nothing any more; nothing was run";
+    let why = "the gateway is shutting down; nothing was run";
     Refusal::new(Reason::Unavailable, why)
 }
 

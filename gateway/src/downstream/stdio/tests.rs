@@ -1,5 +1,6 @@
 //! The face over a pair of pipes, against a handler that the test plays.
 
+mod batches;
 mod ending;
 
 use super::serve;

@@ -2,6 +2,8 @@
 
 use crate::runtime::Tasks;
 use bytes::Bytes;
+use std::io;
+use std::sync::{Arc, OnceLock};
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 use tokio::sync::mpsc;
 
@@ -17,6 +19,7 @@ pub(super) type Outlet = mpsc::Sender<Bytes>;
 pub(super) struct Writer {
     outlet: Outlet,
     tasks: Tasks,
+    fault: Arc<OnceLock<io::Error>>,
 }
 
 impl Writer {
@@ -27,15 +30,30 @@ impl Writer {
     {
         let (outlet, queue) = mpsc::channel(QUEUE);
         let tasks = level.child();
-        tasks.spawn_until_end(write(stdout, queue));
-        Self { outlet, tasks }
+        let fault = Arc::new(OnceLock::new());
+        let kept = fault.clone();
+        tasks.spawn_until_end(async move {
+            if let Err(error) = write(stdout, queue).await {
+                kept.get_or_init(|| error);
+            }
+        });
+        Self { outlet, tasks, fault }
     }
 
     pub(super) fn outlet(&self) -> Outlet {
         self.outlet.clone()
     }
 
-    /// Resolves when nobody reads any more.
+    /// Why nothing can be written, where that is not because the client has gone: of that nothing has to be said.
+    pub(super) fn fault(&self) -> impl Fn() -> io::Result<()> + use<> {
+        let fault = self.fault.clone();
+        move || match fault.get().map(|error| (error.kind(), error)) {
+            None | Some((io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset, _)) => Ok(()),
+            Some((kind, error)) => Err(io::Error::new(kind, format!("stdout cannot be written: {error}"))),
+        }
+    }
+
+    /// Resolves when nothing can be written any more.
     pub(super) async fn broken(&self) {
         self.outlet.closed().await;
     }
@@ -47,29 +65,25 @@ impl Writer {
     }
 }
 
-async fn write<W: AsyncWrite + Unpin>(mut stdout: W, mut queue: mpsc::Receiver<Bytes>) {
+async fn write<W: AsyncWrite + Unpin>(mut stdout: W, mut queue: mpsc::Receiver<Bytes>) -> io::Result<()> {
     let (mut frames, mut lines) = (Vec::with_capacity(QUEUE), Vec::new());
     while queue.recv_many(&mut frames, QUEUE).await > 0 {
         for frame in frames.drain(..) {
             // A large one is written as it is, and what waits before it first.
             if lines.len() + frame.len() > TOGETHER_BYTES {
-                if stdout.write_all(&lines).await.is_err() {
-                    return;
-                }
+                stdout.write_all(&lines).await?;
                 lines.clear();
             }
             if frame.len() > TOGETHER_BYTES {
-                if stdout.write_all(&frame).await.is_err() {
-                    return;
-                }
+                stdout.write_all(&frame).await?;
             } else {
                 lines.extend_from_slice(&frame);
             }
             lines.push(b'\n');
         }
-        if stdout.write_all(&lines).await.is_err() || stdout.flush().await.is_err() {
-            return;
-        }
+        stdout.write_all(&lines).await?;
+        stdout.flush().await?;
         lines.clear();
     }
+    Ok(())
 }

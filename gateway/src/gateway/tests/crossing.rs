@@ -1,6 +1,6 @@
 //! A cancellation and the answer that it was to prevent cross, again and again, over the whole way through the gateway.
 
-use super::super::chain;
+use super::super::{Observe, chain};
 use crate::downstream::{config::Config as FaceConfig, stdio};
 use crate::memory::Refusals;
 use crate::memory::budget::Budget;
@@ -92,6 +92,7 @@ impl World {
             instructions: None,
             supports: Supports { tools: true, ..Supports::default() },
             fresh: Arc::new(Fresh::default()),
+            announced: Default::default(),
         })));
         let terms = Terms {
             naming: Naming { strategy: Strategy::Flat, ..Naming::default() },
@@ -102,7 +103,8 @@ impl World {
             secret: Secret::found_by(|| vec![vec![7; 32]]),
         };
         let owner: Arc<dyn Owner> = Arc::new(rig.upstream());
-        let handler = chain(Router::start(vec![owner], terms, Listeners::default(), &rig.tasks), &rig.tasks);
+        let router = Router::start(vec![owner], terms, Listeners::default(), &rig.tasks);
+        let handler = chain(router, Observe::default(), &rig.tasks);
         let (stdin, theirs) = tokio::io::duplex(1 << 16);
         let (ours, stdout) = tokio::io::duplex(1 << 16);
         let (end, ended) = oneshot::channel();

@@ -6,13 +6,12 @@ use crate::protocol::json::{Fault, Member, Members};
 use crate::protocol::value::spelling::{Found, Twofold};
 use crate::protocol::value::{Object, spelling};
 use bytes::{BufMut, Bytes};
+use std::borrow::Borrow;
 
 /// The most frames in one array of an upstream.
 pub const BATCH_MAX: usize = 4096;
-
 /// The longest id that is echoed.
 pub const ID_BYTES_MAX: usize = 1024;
-
 /// The longest name of a method: it is named where it is refused.
 const METHOD_BYTES_MAX: usize = 1024;
 /// What an id must be.
@@ -56,6 +55,12 @@ impl Id {
             let digit = byte.checked_sub(b'0').filter(|digit| *digit < 10)?;
             number.checked_mul(10)?.checked_add(digit.into())
         })
+    }
+}
+
+impl Borrow<[u8]> for Id {
+    fn borrow(&self) -> &[u8] {
+        &self.0
     }
 }
 

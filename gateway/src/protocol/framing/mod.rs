@@ -2,6 +2,8 @@
 
 // Newline-delimited frames.
 pub mod lines;
+// Both ends of a message that is not taken.
+mod edges;
 // Server-sent events: decoded as browsers do, encoded, bounded.
 pub mod sse;
 // Where a message is put together that is larger than its reader's buffer.

@@ -1,5 +1,6 @@
 //! Server-sent events: decoded as browsers do, encoded, bounded.
 
+use super::edges::Edges;
 use super::store::{Store, Untaken};
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 
@@ -33,6 +34,17 @@ fn line_max(max: usize) -> usize {
     BUFFER_BYTES.min(max + 64)
 }
 
+/// An event that was not taken, once it has ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Skipped {
+    /// Why.
+    pub why: Untaken,
+    /// The first bytes of its data.
+    pub head: Bytes,
+    /// The last bytes of its data.
+    pub tail: Bytes,
+}
+
 /// Decodes a stream of events from chunks with any borders. An event that cannot be taken is told of at once and skipped, and the
 /// stream goes on behind it.
 #[derive(Debug)]
@@ -42,6 +54,9 @@ pub struct Decoder<S> {
     event: Pending,
     /// Data that does not stand in one line of the buffer.
     store: S,
+    /// The ends of that data.
+    edges: Edges,
+    skipped: Option<Skipped>,
     max: usize,
     started: bool,
     /// The last line ended in a carriage return: a newline that follows belongs to it.
@@ -76,6 +91,8 @@ impl<S: Store> Decoder<S> {
             searched: 0,
             event: Pending::default(),
             store,
+            edges: Edges::default(),
+            skipped: None,
             max,
             started: false,
             after_return: false,
@@ -91,6 +108,16 @@ impl<S: Store> Decoder<S> {
     /// Where data is being put together that does not stand in the buffer; `None` while there is none.
     pub fn gathering(&mut self) -> Option<&mut S> {
         (self.store.held() > 0).then_some(&mut self.store)
+    }
+
+    /// Gives up the data that is being put together: its event is not taken.
+    pub fn give_up(&mut self) {
+        self.skip(Untaken::NoRoom);
+    }
+
+    /// The last event that was told to be untaken, once after it has ended.
+    pub fn skipped(&mut self) -> Option<Skipped> {
+        self.skipped.take()
     }
 
     /// The next whole event of what was read.
@@ -117,7 +144,9 @@ impl<S: Store> Decoder<S> {
             return None;
         }
         let event = std::mem::take(&mut self.event);
-        if event.untaken.is_some() {
+        if let Some((why, _)) = event.untaken {
+            let (head, tail) = self.edges.take();
+            self.skipped = Some(Skipped { why, head, tail });
             return None;
         }
         let data = if event.is_stored { self.store.give() } else { event.event.data };
@@ -218,10 +247,13 @@ impl<S: Store> Decoder<S> {
     /// A line of data is put into the store, behind those before it.
     fn data_begins(&mut self) {
         let has_more = std::mem::replace(&mut self.event.has_data, true);
-        if !std::mem::replace(&mut self.event.is_stored, true) && has_more {
-            let first = std::mem::take(&mut self.event.event.data);
-            self.event.bytes = 0;
-            self.store(&first);
+        if !std::mem::replace(&mut self.event.is_stored, true) {
+            self.edges.clear();
+            if has_more {
+                let first = std::mem::take(&mut self.event.event.data);
+                self.event.bytes = 0;
+                self.store(&first);
+            }
         }
         if has_more {
             self.store(b"\n");
@@ -229,6 +261,7 @@ impl<S: Store> Decoder<S> {
     }
 
     fn store(&mut self, bytes: &[u8]) {
+        self.edges.note(bytes);
         if self.event.untaken.is_some() {
             return;
         }
@@ -276,110 +309,4 @@ pub fn encode_retry(milliseconds: u64, out: &mut Vec<u8>) {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn all(decoder: &mut Decoder<Vec<u8>>) -> Vec<Result<SseEvent, Untaken>> {
-        std::iter::from_fn(|| decoder.next_event()).collect()
-    }
-
-    fn decode(stream: &[u8]) -> Vec<Result<SseEvent, Untaken>> {
-        let mut whole = Decoder::new(32, Vec::new());
-        whole.push(stream);
-        let expected = all(&mut whole);
-        for step in 1..stream.len().min(9) {
-            let mut pieces = Decoder::new(32, Vec::new());
-            let mut seen = Vec::new();
-            for chunk in stream.chunks(step) {
-                pieces.push(chunk);
-                seen.extend(all(&mut pieces));
-            }
-            assert_eq!(seen, expected, "split every {step} bytes: {}", String::from_utf8_lossy(stream));
-        }
-        expected
-    }
-
-    fn data(text: &'static str) -> Result<SseEvent, Untaken> {
-        Ok(SseEvent { data: Bytes::from_static(text.as_bytes()), ..SseEvent::default() })
-    }
-
-    #[test]
-    fn vectors() {
-        type Case = (&'static [u8], Vec<Result<SseEvent, Untaken>>);
-        let table: [Case; 14] = [
-            (b"data: a\n\n", vec![data("a")]),
-            (b"data:a\r\n\r\n", vec![data("a")]),
-            (b"data:  a\r\r", vec![data(" a")]),
-            (b"\xef\xbb\xbfdata: a\n\ndata: b\r\n\n", vec![data("a"), data("b")]),
-            (b"data: a\ndata\ndata: b\n\n", vec![data("a\n\nb")]),
-            (b": note\n\ndata: a\n: note\n\n", vec![data("a")]),
-            (b"data\n\n", vec![data("")]),
-            (b"data: cut", vec![]),
-            (b"data: cut\n", vec![]),
-            (b"unknown: x\nevent: e\n\n", vec![]),
-            (b"retry: x\nretry: -1\nid: a\0b\n\n", vec![]),
-            (
-                b"id: 7\nretry: 250\n\n",
-                vec![Ok(SseEvent { id: Some("7".into()), retry: Some(250), ..SseEvent::default() })],
-            ),
-            (
-                b"event: e\nid:\ndata: a\n\n",
-                vec![Ok(SseEvent { name: "e".into(), id: Some("".into()), data: "a".into(), retry: None })],
-            ),
-            (b"data: a\n\n\n\ndata: b\n\n", vec![data("a"), data("b")]),
-        ];
-        for (stream, expected) in table {
-            assert_eq!(decode(stream), expected, "{}", String::from_utf8_lossy(stream));
-        }
-    }
-
-    #[test]
-    fn an_event_over_the_limit_is_skipped_alone() {
-        let long = format!("data: {}\n\ndata: ok\n\n", "x".repeat(33));
-        assert_eq!(decode(long.as_bytes()), [Err(Untaken::TooLong), data("ok")]);
-        let fits = format!("data: {}\n\n", "x".repeat(32));
-        assert!(decode(fits.as_bytes())[0].is_ok());
-        let endless = format!("data: {}\ndata: y\n\ndata: ok\n\n", "x".repeat(500));
-        assert_eq!(decode(endless.as_bytes()), [Err(Untaken::TooLong), data("ok")]);
-    }
-
-    #[test]
-    fn data_larger_than_the_buffer_is_put_together_and_an_endless_event_grows_nothing() {
-        let mut decoder = Decoder::new(1 << 20, Vec::new());
-        let large = "x".repeat(900_000);
-        let mut seen = Vec::new();
-        for piece in format!("id: 1\ndata: y\ndata: {large}\n\ndata: ok\n\n").as_bytes().chunks(30_000) {
-            decoder.push(piece);
-            seen.extend(all(&mut decoder));
-        }
-        assert!(matches!(&seen[..], [Ok(first), Ok(next)]
-            if first.data == format!("y\n{large}") && first.id.as_deref() == Some(b"1") && next.data == "ok"));
-        let mut seen = Vec::new();
-        for beginning in ["data: ", "event: ", ""] {
-            decoder.push(beginning.as_bytes());
-            for _ in 0..100 {
-                decoder.push(&[b'x'; 60_000]);
-                seen.extend(all(&mut decoder));
-                assert!(decoder.buffer.capacity() < 4 * BUFFER_BYTES && decoder.store.len() <= 1 << 20);
-            }
-            assert_eq!(std::mem::take(&mut seen), [Err(Untaken::TooLong)]);
-            decoder.push(b"\ndata: z\n\ndata: ok\n\n");
-            assert_eq!(all(&mut decoder), [data("ok")]);
-        }
-    }
-
-    #[test]
-    fn what_is_encoded_is_decoded() {
-        let mut out = Vec::new();
-        encode_retry(500, &mut out);
-        encode_priming("1-0", &mut out);
-        out.extend_from_slice(KEEP_ALIVE);
-        encode(Some("1-1"), b"{}", &mut out);
-        let mut decoder = Decoder::new(1024, Vec::new());
-        decoder.push(&out);
-        let events: Vec<_> = all(&mut decoder).into_iter().map(Result::unwrap).collect();
-        assert_eq!(events[0].retry, Some(500));
-        assert_eq!((events[1].id.as_deref(), events[1].data.is_empty()), (Some(&b"1-0"[..]), true));
-        assert_eq!((&events[2].name[..], &events[2].data[..]), (&b"message"[..], &b"{}"[..]));
-    }
-}
+mod tests;

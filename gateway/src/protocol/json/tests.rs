@@ -69,3 +69,14 @@ fn the_last_of_two_equal_keys_counts_and_escapes_in_keys_are_seen() {
     assert_eq!(get(br#"{"a":1,"\u0061":2}"#, "a"), Some(&b"2"[..]));
     assert_eq!(get(br#"{"a":1}"#, "b"), None);
 }
+
+#[test]
+fn half_of_a_pair_alone_is_found() {
+    for text in [r#""\ud83d""#, r#""\uDE00x""#, r#"{"a":"x\ud83d\u0041"}"#, r#""\\\ud800""#, r#""\ud83d\ud83d\ude00""#]
+    {
+        assert!(super::has_lone_surrogate(text.as_bytes()), "{text}");
+    }
+    for text in [r#""\ud83d\ude00""#, r#""\\ud800""#, r#""\u00e9\n""#, r#""\"#, "{}", r#""\u""#] {
+        assert!(!super::has_lone_surrogate(text.as_bytes()), "{text}");
+    }
+}

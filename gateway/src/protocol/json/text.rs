@@ -13,6 +13,26 @@ pub fn unquote(raw: &[u8]) -> Option<Cow<'_, str>> {
     serde_json::from_slice::<String>(raw).ok().map(Cow::Owned)
 }
 
+/// Whether a JSON text has half of a UTF-16 pair alone: programs whose strings are UTF-8 cannot read that.
+pub fn has_lone_surrogate(text: &[u8]) -> bool {
+    steps::add(text.len());
+    let unit = |at: usize| {
+        let digits = text.get(at..at + 6)?.strip_prefix(b"\\u")?;
+        u16::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
+    };
+    let mut at = 0;
+    while let Some(next) = memchr::memchr(b'\\', &text[at..]) {
+        at += next;
+        at += match unit(at) {
+            Some(0xd800..0xdc00) if unit(at + 6).is_some_and(|low| (0xdc00..0xe000).contains(&low)) => 12,
+            Some(0xd800..0xe000) => return true,
+            _ => 2,
+        };
+        at = at.min(text.len());
+    }
+    false
+}
+
 /// How long the raw JSON string of a text is.
 pub fn quoted_len(text: &str) -> usize {
     let more = |byte: u8| match byte {

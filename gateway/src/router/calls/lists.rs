@@ -1,6 +1,5 @@
 //! What concerns all upstreams: the four lists.
 
-use super::deferred::DeferredReply;
 use crate::call::Call;
 use crate::call::refusal::{Reason, Refusal};
 use crate::call::reply::Reply;
@@ -13,20 +12,24 @@ use tokio::time::Instant;
 
 /// Answers a list from the catalog; waits only for inventories that were never known, and for each of them only once.
 pub(crate) fn list(current: &Arc<Current>, kind: Kind, call: &Call, wait: Duration) -> Reply {
-    let catalog = current.load();
+    let (catalog, era) = (current.load(), call.revision().era());
     // An upstream need not announce changes: old inventories are read again behind the answer.
     for member in catalog.members.values() {
+        member.owner.expect_era(era);
         member.owner.refresh(call);
     }
     let now = Instant::now();
     let awaited = catalog.unseen().filter(|id| catalog.is_awaited(*id));
-    let limits: Vec<_> = awaited.map(|id| (id, catalog.members[id].patience(wait))).filter(|(_, l)| *l > now).collect();
+    let awaited = awaited.map(|id| (id, catalog.members[id].patience(wait)));
+    let of_era = catalog.members.ids().filter(|id| catalog.awaits_era(*id, era));
+    let of_era = of_era.map(|id| (id, catalog.members[id].patience_of_era(era, wait)));
+    let limits: Vec<_> = awaited.chain(of_era).filter(|(_, limit)| *limit > now).collect();
     let Some(limit) = limits.iter().map(|(_, limit)| *limit).max() else {
         return answer(&catalog, kind, call);
     };
     let (current, call) = (current.clone(), call.clone());
-    DeferredReply::reply(async move {
-        let is_good = |now: &Catalog| limits.iter().all(|(id, _)| !now.is_awaited(*id));
+    Reply::deferred(async move {
+        let is_good = |now: &Catalog| limits.iter().all(|(id, _)| !now.is_awaited(*id) && !now.awaits_era(*id, era));
         answer(&*current.until(limit, is_good).await, kind, &call)
     })
 }

@@ -4,8 +4,6 @@
 mod route;
 // What concerns all upstreams: the four lists.
 mod lists;
-// A reply that waits before it is known whose it is. It waits by itself: nobody else is behind it.
-mod deferred;
 // Gives the results of an upstream with marked URIs their public URIs; all other results are never looked into.
 pub(crate) mod rewrite;
 // Changes values deep inside raw JSON without decoding the rest. Pure.

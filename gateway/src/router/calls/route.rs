@@ -1,6 +1,5 @@
 //! What concerns one upstream: calls by name, by URI, by reference.
 
-use super::deferred::DeferredReply;
 use super::rewrite::Rewritten;
 use super::{extensions, splice, unseen};
 use crate::call::Call;
@@ -97,7 +96,7 @@ impl Routes {
             // One that rests until it is needed is needed now.
             member.refresh(&call);
         }
-        DeferredReply::reply(async move {
+        Reply::deferred(async move {
             let _permit = permit;
             let catalog = current.until(limit, |now| owners.iter().all(|id| !now.is_awaited(*id))).await;
             match again(&catalog, call.clone()) {
@@ -236,7 +235,7 @@ fn hand_over(catalog: &Arc<Catalog>, member: MemberId, mut call: Call) -> Reply 
         return refuse(&call, refusal);
     }
     if call.bound_to.as_ref().is_some_and(|upstream| upstream != owner.name()) {
-        let why = "`requestState` is unknown to whoever has this name now: another upstream gave it out";
+        let why = "`requestState` is unknown to the upstream that has this name now: another upstream issued it";
         return refuse(&call, invalid(why.to_owned()));
     }
     if routes::may_make(catalog, member, &call) {

@@ -7,6 +7,7 @@ use crate::protocol::frame::Method;
 use crate::router::catalog::Member;
 use crate::router::catalog::snapshot::Catalog;
 use crate::router::names::{MemberId, suggest};
+use std::sync::Arc;
 
 /// So many upstreams are named.
 const NAMED_MAX: usize = 4;
@@ -36,7 +37,7 @@ pub(crate) fn refusal(
         let refusal = Refusal::of_upstream(reason, upstream, told(&cause.public()));
         return if cause.is_public() { refusal } else { refusal.for_operator(told(&cause.full())) };
     }
-    let stand = |member: &&Member| format!("`{}` ({})", member.owner.name(), member.owner.state().as_str());
+    let stand = |member: &&Arc<Member>| format!("`{}` ({})", member.owner.name(), member.owner.state().as_str());
     let mut all: Vec<_> = owners.iter().take(NAMED_MAX).map(stand).collect();
     all.extend((owners.len() > NAMED_MAX).then(|| format!("{} more", owners.len() - NAMED_MAX)));
     let why = format!(

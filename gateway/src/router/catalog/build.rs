@@ -27,7 +27,7 @@ pub(crate) struct CatalogBuilder {
 pub(crate) type Known = ByMember<Option<Arc<Inventory>>>;
 
 /// Merges inventories in configuration order.
-pub(crate) fn take(members: &ByMember<Member>, known: &Known, naming: &Naming) -> CatalogBuilder {
+pub(crate) fn take(members: &ByMember<Arc<Member>>, known: &Known, naming: &Naming) -> CatalogBuilder {
     let marked = known.map(|_| None);
     let mut stock = CatalogBuilder { entries: Default::default(), marked, pages: HashMap::new(), hidden: Vec::new() };
     stock.take_uris(members, known, naming.is_transparent(members.len()));
@@ -57,7 +57,7 @@ fn prompts(inventory: &Inventory) -> &[Item] {
 }
 
 impl CatalogBuilder {
-    fn take_uris(&mut self, members: &ByMember<Member>, known: &Known, transparent: bool) {
+    fn take_uris(&mut self, members: &ByMember<Arc<Member>>, known: &Known, transparent: bool) {
         let (mut uris, mut templates) = (HashSet::new(), HashSet::new());
         for (member, inventory) in known.iter() {
             let Some(inventory) = inventory else { continue };

@@ -38,7 +38,7 @@ impl Held {
     fn count(bytes: usize, budget: &Budget) -> Result<Self, Spent> {
         match budget.stand_listed(bytes) {
             Ok(charge) => Ok(Self::Kept { _charge: charge }),
-            Err(Spent) => Ok(Self::Used { _charge: budget.charge(Counted::Answer, bytes)? }),
+            Err(_) => Ok(Self::Used { _charge: budget.charge(Counted::Answer, bytes)? }),
         }
     }
 }
@@ -94,7 +94,8 @@ impl Encoded {
         ours.filter(|cursor| cursor.kind == self.kind && cursor.version == self.version)
             .and_then(|cursor| self.pages.get(cursor.page as usize))
             .ok_or_else(|| {
-                let why = "Invalid cursor: it is not of this list, or the list has changed; list again from the start";
+                let why =
+                    "Invalid cursor: it belongs to another list, or the list has changed; list again from the start";
                 Refusal::new(Reason::InvalidParams, why)
             })
     }

@@ -1,5 +1,6 @@
 //! Everything of one kind that the gateway offers: looked up by public name, listed from encoded bytes.
 
+use super::build::Known;
 use super::encoded::Encoded;
 use super::entry::Entry;
 use super::kind::Kind;
@@ -7,7 +8,9 @@ use crate::call::caller::Grants;
 use crate::memory::account::Kind as Counted;
 use crate::memory::budget::{Budget, Charge, Spent, UNCOUNTED};
 use crate::protocol::revision::Revision;
+use crate::router::names::MemberId;
 use crate::runtime::{Keyed, aside};
+use crate::upstream::inventory::Inventory;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -22,6 +25,8 @@ pub(crate) struct ItemList {
     entries: Vec<Entry>,
     index: HashMap<Arc<str>, u32, Keyed>,
     page_size: usize,
+    /// How often each upstream has said that this list of it changed, of those that ever did.
+    announced: Vec<(MemberId, u64)>,
     /// What the entries take, and where encoded lists are counted.
     charge: Charge,
     budget: Budget,
@@ -52,7 +57,21 @@ impl ItemList {
     pub(crate) fn new(kind: Kind, entries: Vec<Entry>, page_size: usize, budget: &Budget) -> Self {
         let index = entries.iter().enumerate().map(|(at, entry)| (entry.public.clone(), at as u32)).collect();
         let (charge, budget) = (Charge::default(), budget.clone());
-        Self { kind, entries, index, page_size, charge, budget, whole: Default::default(), granted: Mutex::default() }
+        let (announced, whole, granted) = (Vec::new(), Default::default(), Mutex::default());
+        Self { kind, entries, index, page_size, announced, charge, budget, whole, granted }
+    }
+
+    /// The same, after the upstreams have said so often that it changed.
+    pub(crate) fn announced(mut self, known: &Known) -> Self {
+        let count = |inventory: &Inventory| match self.kind {
+            Kind::Tools => inventory.announced.tools,
+            // One notice is for both.
+            Kind::Resources | Kind::Templates => inventory.announced.resources,
+            Kind::Prompts => inventory.announced.prompts,
+        };
+        let counts = known.iter().filter_map(|(id, inventory)| Some((id, count(inventory.as_ref()?))));
+        self.announced = counts.filter(|(_, count)| *count > 0).collect();
+        self
     }
 
     /// What its entries take of the budget beside the inventories.
@@ -119,14 +138,24 @@ impl ItemList {
         self.entries.iter().filter(move |entry| grants.admits(&entry.public))
     }
 
-    /// Whether a caller with these grants sees the same in both.
+    /// Whether a caller with these grants sees the same in both, and no upstream of which it sees anything has said otherwise between
+    /// them.
     pub(crate) fn looks_like(&self, other: &Self, grants: &Grants) -> bool {
-        self.view(grants).eq_by_looks(other.view(grants))
+        let is_said = |member| self.count_of(member) > other.count_of(member);
+        let mut said = self.announced.iter().filter(|(member, _)| is_said(*member));
+        let sees = |member| grants.is_all() || self.view(grants).any(|entry| entry.member == member);
+        !said.any(|(member, _)| sees(*member)) && self.view(grants).eq_by_looks(other.view(grants))
+    }
+
+    fn count_of(&self, member: MemberId) -> u64 {
+        self.announced.iter().find(|(id, _)| *id == member).map_or(0, |(_, count)| *count)
     }
 
     /// Whether nothing differs, not even whose something is.
     pub(crate) fn is(&self, other: &Self) -> bool {
-        self.entries.len() == other.entries.len() && self.entries.iter().zip(&other.entries).all(|(a, b)| a.is(b))
+        self.announced == other.announced
+            && self.entries.len() == other.entries.len()
+            && self.entries.iter().zip(&other.entries).all(|(a, b)| a.is(b))
     }
 }
 

@@ -20,8 +20,8 @@ mod kind;
 mod current;
 // Keeps the catalog: on each change of an inventory it is built anew and swapped, and listeners are told.
 mod rebuild;
-// What a session sees that has instances of upstreams to itself.
-mod session_view;
+// What the clients of one era see, and what a session that has instances of upstreams to itself.
+pub(crate) mod views;
 // An upstream as the router sees it: who owns names, takes calls and tells what it offers.
 mod owner;
 
@@ -31,5 +31,4 @@ pub(crate) use kind::Kind;
 pub(crate) use owner::Member;
 pub use owner::Owner;
 pub(crate) use page::Cursor;
-pub(crate) use rebuild::start;
-pub(crate) use session_view::SessionViews;
+pub(crate) use rebuild::Keeper;

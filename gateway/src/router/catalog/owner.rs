@@ -5,6 +5,7 @@ use crate::call::caller::ClientSession;
 use crate::call::reply::Reply;
 use crate::health::Cause;
 use crate::health::row::State;
+use crate::protocol::revision::Era;
 use crate::upstream::config::Sharing;
 use crate::upstream::inventory::Inventory;
 use crate::upstream::{SessionLevels, Upstream};
@@ -12,6 +13,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::Instant;
+use tokio_util::sync::DropGuard;
 
 /// What the router asks of an upstream.
 pub trait Owner: Send + Sync + 'static {
@@ -64,6 +66,9 @@ pub trait Owner: Send + Sync + 'static {
     /// One of its answers breaks the protocol, as only the router can see.
     fn misbehaved(&self, _why: &str) {}
 
+    /// Nobody will ask after a task that it has made: it is told so, in the session of the caller. Nothing waits for its answer.
+    fn withdraw(&self, _cancel: &Call) {}
+
     /// Reads the inventory again in the background, where it is old or was never known; that of the caller's own instance too.
     fn refresh(&self, call: &Call);
 
@@ -72,6 +77,19 @@ pub trait Owner: Send + Sync + 'static {
 
     /// What the instance of a session offers; `None` while it has none. What it was told of instances says when to ask again.
     fn inventory_of(&self, session: &Arc<ClientSession>) -> Option<watch::Receiver<Option<Arc<Inventory>>>>;
+
+    /// What clients of an era see in its place, once that was read; `None` where they never see anything else.
+    fn inventory_of_era(&self, _era: Era) -> Option<watch::Receiver<Option<Arc<Inventory>>>> {
+        None
+    }
+
+    /// A client of this era has come.
+    fn expect_era(&self, _era: Era) {}
+
+    /// Whether what clients of an era see is about to be read for the first time.
+    fn is_era_coming(&self, _era: Era) -> bool {
+        false
+    }
 
     /// How verbose it is to be for sessions, whenever that may have changed.
     fn want_levels(&self, levels: &Arc<SessionLevels>);
@@ -130,6 +148,10 @@ impl Owner for Upstream {
         Self::misbehaved(self, why);
     }
 
+    fn withdraw(&self, cancel: &Call) {
+        Self::withdraw(self, cancel);
+    }
+
     fn refresh(&self, call: &Call) {
         Self::refresh(self, call);
     }
@@ -140,6 +162,18 @@ impl Owner for Upstream {
 
     fn inventory_of(&self, session: &Arc<ClientSession>) -> Option<watch::Receiver<Option<Arc<Inventory>>>> {
         Self::inventory_of(self, session)
+    }
+
+    fn inventory_of_era(&self, era: Era) -> Option<watch::Receiver<Option<Arc<Inventory>>>> {
+        Self::inventory_of_era(self, era)
+    }
+
+    fn expect_era(&self, era: Era) {
+        Self::expect_era(self, era);
+    }
+
+    fn is_era_coming(&self, era: Era) -> bool {
+        Self::is_era_coming(self, era)
     }
 
     fn want_levels(&self, levels: &Arc<SessionLevels>) {
@@ -155,11 +189,26 @@ pub(crate) struct Member {
     pub(crate) inventory: watch::Receiver<Option<Arc<Inventory>>>,
     /// Until when lists wait for its first inventory; set by the first list that does.
     patience: OnceLock<Instant>,
+    /// The same for what clients of either era see.
+    patience_of_era: [OnceLock<Instant>; 2],
+    /// Ends what is done for it once no catalog has it any more.
+    watched: OnceLock<DropGuard>,
 }
 
 impl Member {
     pub(crate) fn new(owner: Arc<dyn Owner>) -> Self {
-        Self { inventory: owner.inventory(), owner, patience: OnceLock::new() }
+        Self {
+            inventory: owner.inventory(),
+            owner,
+            patience: OnceLock::new(),
+            patience_of_era: Default::default(),
+            watched: OnceLock::new(),
+        }
+    }
+
+    /// From now on this ends with it.
+    pub(crate) fn ends(&self, guard: DropGuard) {
+        let _is_first = self.watched.set(guard);
     }
 
     /// Whether a first inventory is worth waiting for: not that of an upstream that is stopped, or whose first attempt has failed.
@@ -171,5 +220,10 @@ impl Member {
     /// Until when a list may wait for the first inventory. The first list decides; hanging upstreams cost that once.
     pub(crate) fn patience(&self, wait: Duration) -> Instant {
         *self.patience.get_or_init(|| Instant::now() + wait)
+    }
+
+    /// The same for the first inventory that is read for clients of this era.
+    pub(crate) fn patience_of_era(&self, era: Era, wait: Duration) -> Instant {
+        *self.patience_of_era[era as usize].get_or_init(|| Instant::now() + wait)
     }
 }

@@ -9,6 +9,7 @@ use super::owner::Member;
 use crate::call::caller::Grants;
 use crate::memory::StandingCharge;
 use crate::memory::budget::{Budget, Spent};
+use crate::protocol::revision::Era;
 use crate::protocol::value::Object;
 use crate::router::config::{Naming, Unknown};
 use crate::router::names::uri::{Marked, authority, origin};
@@ -28,7 +29,7 @@ pub(crate) struct Catalog {
     /// How many catalogs were in force before this one.
     pub(crate) version: u64,
     /// All upstreams, known or not, in configuration order.
-    pub(crate) members: Arc<ByMember<Member>>,
+    pub(crate) members: Members,
     /// What each of them offers; `None` while that was never known.
     pub(crate) known: Known,
     pub(crate) rules: Arc<Rules>,
@@ -47,6 +48,9 @@ pub(crate) struct Catalog {
     /// What a session's view takes.
     standing: Option<StandingCharge>,
 }
+
+/// All upstreams, in configuration order: the same through many catalogs.
+pub(crate) type Members = Arc<ByMember<Arc<Member>>>;
 
 /// What a catalog is made by.
 pub(crate) struct Rules {
@@ -77,13 +81,13 @@ pub(crate) struct Found<'a> {
 
 impl Catalog {
     /// Merges what is known now; what did not change is taken over with its encoded lists.
-    pub(crate) fn build(members: &Arc<ByMember<Member>>, rules: &Arc<Rules>, before: Option<&Self>) -> Self {
+    pub(crate) fn build(members: &Members, rules: &Arc<Rules>, before: Option<&Self>) -> Self {
         let known = members.map(|member| member.inventory.borrow().clone());
         Self::of(known, members, rules, before)
     }
 
     /// Merges what each of them offers; what is as it was before is taken over with its encoded lists.
-    pub(crate) fn of(known: Known, members: &Arc<ByMember<Member>>, rules: &Arc<Rules>, before: Option<&Self>) -> Self {
+    pub(crate) fn of(known: Known, members: &Members, rules: &Arc<Rules>, before: Option<&Self>) -> Self {
         let stock = build::take(members, &known, &rules.naming);
         let mut origins = HashMap::new();
         for entry in &stock.entries[Kind::Resources as usize] {
@@ -98,7 +102,7 @@ impl Catalog {
         let mut kinds = Kind::ALL.into_iter();
         let shelves = stock.entries.map(|entries| {
             let kind = kinds.next().expect("there are as many kinds as shelves");
-            let shelf = ItemList::new(kind, entries, rules.page_size, &rules.budget);
+            let shelf = ItemList::new(kind, entries, rules.page_size, &rules.budget).announced(&known);
             let same = before.map(|before| before.shelf(kind)).filter(|old| old.is(&shelf));
             same.cloned().unwrap_or_else(|| Arc::new(shelf))
         });
@@ -116,6 +120,11 @@ impl Catalog {
             discovered: Default::default(),
             standing: None,
         }
+    }
+
+    /// The same as a later version than this one, too.
+    pub(crate) fn after(self, version: u64) -> Self {
+        Self { version: self.version.max(version + 1), ..self }
     }
 
     /// From now on what it keeps beside the inventories, and shares with no other catalog, is counted: others make room.
@@ -245,15 +254,28 @@ impl Catalog {
         self.known.get(id).is_some_and(Option::is_none) && self.members[id].is_coming()
     }
 
+    /// Whether clients of this era are about to see another inventory of an upstream than this catalog has.
+    pub(crate) fn awaits_era(&self, id: MemberId, era: Era) -> bool {
+        let is_of_era = |known: &Arc<Inventory>| known.revision.era() == era;
+        let (known, member) = (self.known.get(id), self.members.get(id));
+        !known.and_then(Option::as_ref).is_none_or(is_of_era)
+            && member.is_some_and(|member| member.owner.is_era_coming(era))
+    }
+
     /// Upstreams that were never seen.
     pub(crate) fn unseen(&self) -> impl Iterator<Item = MemberId> {
         self.known.iter().filter(|(_, known)| known.is_none()).map(|(id, _)| id)
     }
 
-    /// The kinds in which a caller's view differs.
-    pub(crate) fn changes(&self, before: &Self, grants: &Grants) -> impl Iterator<Item = Kind> {
+    /// All of all kinds.
+    pub(crate) fn lists(&self) -> [Arc<ItemList>; 4] {
+        self.shelves.clone()
+    }
+
+    /// The kinds in which a caller's view differs from what was listed before.
+    pub(crate) fn changes(&self, before: &[Arc<ItemList>; 4], grants: &Grants) -> impl Iterator<Item = Kind> {
         Kind::ALL.into_iter().filter(move |kind| {
-            let (new, old) = (self.shelf(*kind), before.shelf(*kind));
+            let (new, old) = (self.shelf(*kind), &before[*kind as usize]);
             !Arc::ptr_eq(new, old) && !new.looks_like(old, grants)
         })
     }
@@ -266,7 +288,8 @@ impl Catalog {
             _ => false,
         };
         let mut both = self.known.iter().zip(before.known.iter());
-        self.known.len() == before.known.len()
+        Arc::ptr_eq(&self.rules, &before.rules)
+            && self.known.len() == before.known.len()
             && both.all(|((id, now), (whose, before))| id == whose && same(now.as_ref(), before.as_ref()))
     }
 }

@@ -8,6 +8,7 @@ use crate::call::{Call, ListenFilter, LogLevel};
 use crate::memory::budget::Budget;
 use crate::memory::{Refusals, StandingCharge};
 use crate::metrics;
+use crate::protocol::revision::Era;
 use crate::protocol::value::Object;
 use crate::router::catalog::Kind;
 use crate::router::tasks::TaskNotifier;
@@ -70,6 +71,8 @@ struct Crowd {
 pub(crate) struct Listener {
     filter: ListenFilter,
     principal: Principal,
+    /// Whose catalog it sees.
+    era: Era,
     /// The session that holds it.
     session: Option<Arc<str>>,
     /// Whether that sees a catalog of its own.
@@ -79,6 +82,8 @@ pub(crate) struct Listener {
     grants: Grants,
     /// From which level on a legacy session hears log messages.
     log_level: Option<LogLevel>,
+    /// Whether it has named that level: upstreams are told so. Else it hears what they send of themselves.
+    is_level_named: bool,
     pending: Mutex<Pending>,
     /// The budget, as its client's.
     budget: Budget,
@@ -168,11 +173,13 @@ impl Listeners {
         let listener = Arc::new(Listener {
             filter: ListenFilter { uris: Vec::new(), tasks: Vec::new(), ..*filter },
             principal: call.caller.principal.clone(),
+            era: call.revision().era(),
             session,
             has_view,
             seen: AtomicU64::new(0),
             grants: call.caller.grants.clone(),
-            log_level: call.log_level.filter(|_| call.caller.tenant.is_some()),
+            log_level: heard_by(call, is_of_lists),
+            is_level_named: call.log_level.is_some(),
             pending: Mutex::default(),
             budget,
             _kept: kept,
@@ -185,11 +192,11 @@ impl Listeners {
         Ok(Registration { registry: self.0.clone(), key, listener, _places: places })
     }
 
-    /// Tells every listener without a view of its own of the lists that changed for it up to a version of the catalog; says
+    /// Tells every listener of an era without a view of its own of the lists that changed for it up to a version of the catalog; says
     /// whether anybody was told.
-    pub(crate) fn tell(&self, version: u64, changes: impl Fn(&Grants) -> Vec<Kind>) -> bool {
+    pub(crate) fn tell_era(&self, era: Era, version: u64, changes: impl Fn(&Grants) -> Vec<Kind>) -> bool {
         let is_news = |listener: &Listener| listener.seen.load(Ordering::Acquire) < version;
-        tell(self.0.those(|listener| !listener.has_view && is_news(listener)), changes)
+        tell(self.0.those(|listener| listener.era == era && !listener.has_view && is_news(listener)), changes)
     }
 
     /// The same for the listeners of a session that has a view of its own.
@@ -203,6 +210,12 @@ impl Listeners {
     pub(crate) fn levels(&self) -> &Arc<SessionLevels> {
         &self.0.levels
     }
+}
+
+/// From which level on a listen call hears log messages: a session's call for the lists alone, from where it has named, or the ordinary.
+fn heard_by(call: &Call, is_of_lists: bool) -> Option<LogLevel> {
+    let level = call.log_level.or(is_of_lists.then_some(LogLevel::ORDINARY));
+    level.filter(|_| call.caller.tenant.is_some())
 }
 
 /// Tells these listeners; says whether there was anything for any of them.
@@ -323,7 +336,7 @@ impl Registry {
 impl Listener {
     /// Tells the level that it wants, where it wants one.
     fn wants(&self, levels: &SessionLevels, tell: impl Fn(&SessionLevels, &Principal, &Arc<str>, LogLevel)) {
-        if let (Some(level), Some(session)) = (self.log_level, &self.session) {
+        if let (Some(level), Some(session)) = (self.log_level.filter(|_| self.is_level_named), &self.session) {
             tell(levels, &self.principal, session, level);
         }
     }

@@ -63,11 +63,15 @@ pub(crate) fn listen(current: &Arc<Current>, listeners: &Listeners, call: Call, 
     let lists = ListenFilter { uris: Vec::new(), tasks: Vec::new(), ..filter.clone() };
     let has_owners = !filter.uris.is_empty() || !filter.tasks.is_empty();
     let caller = call.caller.clone();
+    let again = has_owners.then(|| call.clone());
     let opening = has_owners.then(|| Box::pin(open(current.clone(), call, filter)) as Opening);
     Reply::live(Listening {
         registration,
         current: current.clone(),
         opening,
+        again,
+        lost: ListenFilter::default(),
+        renewed: Vec::new(),
         parts: Vec::new(),
         honoured: Some(lists),
         limit: has_owners.then(|| Box::pin(tokio::time::sleep(ACKNOWLEDGED_WITHIN))),
@@ -83,6 +87,7 @@ struct Part {
     reply: Reply,
     /// What was asked of it, in own and public words, so that what comes back is told as it was asked for.
     asked: BTreeMap<Arc<str>, Arc<str>>,
+    is_of_tasks: bool,
     is_acknowledged: bool,
 }
 
@@ -105,6 +110,12 @@ struct Listening {
     registration: Registration,
     current: Arc<Current>,
     opening: Option<Opening>,
+    /// The call, where upstreams are asked.
+    again: Option<Call>,
+    /// What was asked of upstreams that have gone, in public words.
+    lost: ListenFilter,
+    /// Resources that another upstream has told of since: they may have changed meanwhile.
+    renewed: Vec<Arc<str>>,
     parts: Vec<Part>,
     /// What will be acknowledged; `None` once it was.
     honoured: Option<ListenFilter>,
@@ -147,7 +158,7 @@ async fn open(current: Arc<Current>, call: Call, filter: ListenFilter) -> Vec<Pa
             false => ListenFilter { uris: own, ..ListenFilter::default() },
         };
         let call = Call { params: filter.to_params(), log_level: None, ..call.clone() };
-        Part { member, reply: catalog.members[member].owner.call(call), asked, is_acknowledged: false }
+        Part { member, reply: catalog.members[member].owner.call(call), asked, is_of_tasks, is_acknowledged: false }
     });
     parts.collect()
 }
@@ -170,10 +181,13 @@ impl Listening {
                 Poll::Pending => at += 1,
                 Poll::Ready(Step::Event(Event::Change(Change::Acknowledged(filter)))) => {
                     part.is_acknowledged = true;
-                    if let Some(honoured) = &mut self.honoured {
-                        let public = |own: &Arc<str>| part.asked.get(own).cloned();
-                        honoured.uris.extend(filter.uris.iter().filter_map(public));
-                        honoured.tasks.extend(filter.tasks.iter().filter_map(public));
+                    let public = |own: &Arc<str>| part.asked.get(own).cloned();
+                    match &mut self.honoured {
+                        Some(honoured) => {
+                            honoured.uris.extend(filter.uris.iter().filter_map(public));
+                            honoured.tasks.extend(filter.tasks.iter().filter_map(public));
+                        }
+                        None => self.renewed.extend(filter.uris.iter().filter_map(public)),
                     }
                 }
                 Poll::Ready(Step::Event(Event::Change(Change::Updated(own)))) => {
@@ -181,16 +195,47 @@ impl Listening {
                 }
                 Poll::Ready(Step::Event(Event::Change(Change::Task(told)))) => {
                     let (catalog, listened) = (self.current.load(), |own: &str| part.asked.contains_key(own));
-                    if let Some(told) = routes::publish(&catalog, part.member, &self.caller, told, listened) {
+                    if catalog.members.get(part.member).is_some()
+                        && let Some(told) = routes::publish(&catalog, part.member, &self.caller, told, listened)
+                    {
                         return Some(Change::Task(told));
                     }
                 }
                 Poll::Ready(Step::Event(_)) => {}
-                // What an upstream no longer honours is simply no longer heard of.
-                Poll::Ready(Step::Done(_)) => drop(self.parts.swap_remove(at)),
+                Poll::Ready(Step::Done(_)) => self.part_ended(at),
             }
         }
-        None
+        self.renewed.pop().map(Change::Updated)
+    }
+
+    /// What an upstream no longer honours is simply no longer heard of; what one had that has gone is asked of whoever has it now.
+    fn part_ended(&mut self, at: usize) {
+        let part = self.parts.swap_remove(at);
+        if self.honoured.is_some() || self.current.load().members.get(part.member).is_some() {
+            return;
+        }
+        let lost = if part.is_of_tasks { &mut self.lost.tasks } else { &mut self.lost.uris };
+        lost.extend(part.asked.into_values());
+    }
+
+    /// Asks for what was lost; whether there is anything to ask for.
+    fn ask_again(&mut self) -> bool {
+        if self.opening.is_some() || (self.lost.uris.is_empty() && self.lost.tasks.is_empty()) {
+            return false;
+        }
+        let (lost, call) = (std::mem::take(&mut self.lost), self.again.clone());
+        self.opening = call.map(|call| Box::pin(open(self.current.clone(), call, lost)) as Opening);
+        self.opening.is_some()
+    }
+
+    /// The upstreams' replies, once they are made.
+    fn poll_opening(&mut self, cx: &mut Context<'_>) {
+        if let Some(opening) = &mut self.opening
+            && let Poll::Ready(parts) = opening.as_mut().poll(cx)
+        {
+            self.parts.extend(parts);
+            self.opening = None;
+        }
     }
 
     /// The acknowledgement, once all upstreams have given theirs or the time is over.
@@ -209,11 +254,7 @@ impl Source for Listening {
     fn poll_step(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Step> {
         let this = self.get_mut();
         let change = |change| Poll::Ready(Step::Event(Event::Change(change)));
-        if let Some(opening) = &mut this.opening
-            && let Poll::Ready(parts) = opening.as_mut().poll(cx)
-        {
-            (this.parts, this.opening) = (parts, None);
-        }
+        this.poll_opening(cx);
         if this.honoured.is_some() {
             // An upstream acknowledges first, so what else it told by now it should not have.
             while this.poll_parts(cx).is_some() {}
@@ -227,9 +268,12 @@ impl Source for Listening {
             Some(Heard::Closed) => return Poll::Ready(Step::Done(Outcome::Complete(Object::empty()))),
             None => {}
         }
-        match this.poll_parts(cx) {
-            Some(updated) => change(updated),
-            None => Poll::Pending,
+        loop {
+            match this.poll_parts(cx) {
+                Some(updated) => return change(updated),
+                None if !this.ask_again() => return Poll::Pending,
+                None => this.poll_opening(cx),
+            }
         }
     }
 

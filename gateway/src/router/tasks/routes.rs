@@ -206,8 +206,15 @@ impl Wrapped {
             if told.as_ref().is_some_and(|own| self.named.asked.as_ref() != Some(own)) {
                 return self.bad("about another task");
             }
+            // A stateless upstream acknowledges a cancellation and says no more.
+            let says_how_it_stands =
+                self.method == Method::TasksGet || (self.method == Method::TasksCancel && !is_modern);
+            if says_how_it_stands && let Err(why) = self.check(&result, &["taskId"], told.as_deref()) {
+                return self.bad(&format!("with a task that cannot be used: {why}"));
+            }
         } else if let Some(place) = place {
             if let Err(why) = self.check(&result, place, told.as_deref()) {
+                self.withdraw(told.as_deref());
                 return self.bad(&format!("with a task that cannot be used: {why}"));
             }
             if self.asks {
@@ -231,6 +238,17 @@ impl Wrapped {
         };
         let status = task.as_ref().and_then(TaskStatus::of);
         status.map(drop).ok_or_else(|| "its `status` is none that the protocol has".into())
+    }
+
+    /// Nobody is given this task, so that nobody can end it: its upstream is told that it need not go on.
+    fn withdraw(&self, own: Option<&str>) {
+        let Some(params) =
+            own.and_then(|own| Object::parse(format!("{{\"taskId\":{}}}", json::quote(own)).into()).ok())
+        else {
+            return;
+        };
+        let Named { catalog, member, caller, .. } = &self.named;
+        catalog.members[*member].owner.withdraw(&Call::about(Method::TasksCancel, params, caller.clone()));
     }
 
     /// The answer breaks the protocol: its caller is told how, and so is whoever looks after the upstream.

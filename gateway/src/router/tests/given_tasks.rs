@@ -2,6 +2,7 @@
 
 use super::tasks::{EXTENSION, id_in, of, session};
 use super::*;
+use crate::router::calls::splice;
 
 /// An upstream that answers every call as it is told to.
 fn answering(revision: Revision, answer: impl Fn(&Call) -> String + Send + Sync + 'static) -> Arc<Scripted> {
@@ -37,6 +38,52 @@ async fn a_task_without_a_sound_id_or_a_known_status_is_a_bad_answer() {
             let expected =
                 format!("BadAnswer: upstream `a` answered `tools/call` with a task that cannot be used: {why}");
             assert_eq!(said, expected, "{revision}");
+            // One that has an id is told not to go on: nobody can reach it.
+            let heard = upstream.heard.lock().unwrap().clone();
+            let id = splice::text(format!("{{{task}}}").as_bytes(), &["taskId"]).map(|(own, _)| own);
+            let cancel = id.map(|own| format!("tasks/cancel {{\"taskId\":{}}}", json::quote(&own)));
+            assert_eq!(heard[1..].first().cloned(), cancel, "{why}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_said_of_a_task_names_it_and_says_how_it_stands() {
+    for (answer, why) in [
+        (r#"{"status":"working"}"#, Some("its `taskId` is missing or no text")),
+        (r#"{"taskId":"own","status":"exploded"}"#, Some("its `status` is none that the protocol has")),
+        (r#"{"taskId":"own"}"#, Some("its `status` is none that the protocol has")),
+        (r#"{"taskId":"own","status":"working"}"#, None),
+    ] {
+        for (revision, capabilities) in [(Revision::V2025_11_25, "{}"), (Revision::V2026_07_28, EXTENSION)] {
+            let made = match revision.is_modern() {
+                true => r#"{"resultType":"task","taskId":"own","status":"working"}"#,
+                false => r#"{"task":{"taskId":"own","status":"working"}}"#,
+            };
+            let upstream = answering(revision, move |call| match &call.method {
+                Method::ToolsCall => made.to_owned(),
+                _ => answer.to_owned(),
+            });
+            let stage = Stage::new(Strategy::Prefix, &[&upstream]);
+            settle().await;
+            let ask = async |method, params: &str| {
+                told(stage.router.handle(of("p", revision, capabilities, method, params))).await
+            };
+            let id = id_in(&ask(Method::ToolsCall, MAKE).await);
+            for method in [Method::TasksGet, Method::TasksCancel] {
+                // A stateless upstream only acknowledges that it was told to cancel.
+                let why = why.filter(|_| method == Method::TasksGet || !revision.is_modern());
+                let said = ask(method.clone(), &format!(r#"{{"taskId":"{id}"}}"#)).await;
+                let name = method.as_str();
+                match why {
+                    Some(why) => {
+                        let bad =
+                            format!("BadAnswer: upstream `a` answered `{name}` with a task that cannot be used: {why}");
+                        assert_eq!(said, bad, "{revision}");
+                    }
+                    None => assert!(!said.contains("BadAnswer"), "{said}"),
+                }
+            }
         }
     }
 }

@@ -10,6 +10,8 @@ use std::collections::VecDeque;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
+mod of_themselves;
+
 /// What a reply tells next, where it tells anything now.
 fn next(reply: &mut Reply) -> Option<Event> {
     let mut cx = Context::from_waker(std::task::Waker::noop());
@@ -384,12 +386,13 @@ async fn what_is_listened_to_is_counted_for_its_client_and_comes_back() {
 async fn who_begins_to_listen_is_not_told_of_what_had_changed_before() {
     let listeners = Listeners::default();
     let asked = call(Method::Listen, "{}");
+    let era = asked.revision().era();
     let registration = listeners.register(&asked, &ListenFilter::lists(), false).unwrap();
     registration.saw(5);
     let tools = |_: &Grants| vec![Kind::Tools];
     let waker = std::task::Waker::noop();
-    listeners.tell(5, tools);
+    listeners.tell_era(era, 5, tools);
     assert!(registration.listener.next(waker).is_none());
-    listeners.tell(6, tools);
+    listeners.tell_era(era, 6, tools);
     assert!(registration.listener.next(waker).is_some());
 }

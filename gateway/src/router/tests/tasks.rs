@@ -91,7 +91,8 @@ async fn ids_of_tasks_lead_back_to_their_upstream_and_to_nobody_else() {
 async fn a_task_is_known_as_one_whatever_stands_beside_its_id() {
     let upstream = Scripted::answering("a", "a", |call| {
         let made = r#"{"content":[],"resultType":"task","taskId":"own","status":"working"}"#;
-        let result = if call.method == Method::ToolsCall { made } else { r#"{"taskId":"own","content":[]}"# };
+        let result =
+            if call.method == Method::ToolsCall { made } else { r#"{"taskId":"own","status":"working","content":[]}"# };
         Some(Reply::complete(Revision::V2026_07_28, Object::parse(result.into()).unwrap()))
     });
     let supports = Supports { tools: true, tasks: true, ..Supports::default() };

@@ -6,19 +6,32 @@ use crate::call::share::{Share, Tally};
 use crate::health::Traffic;
 use crate::metrics;
 use crate::protocol::frame::Method;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 
-/// The places of one upstream.
+/// The places of one upstream, as one of its instances has them.
 pub(crate) struct ConcurrencyLimit {
     /// So many there are; `None`: as many as are wanted.
     most: Option<usize>,
-    held: Mutex<Held>,
-    /// Counts the calls that wait.
+    /// Shared with the instance of the other era.
+    both: Arc<Both>,
+    /// Which of both it is.
+    side: usize,
+    /// Counts the calls that wait here.
     traffic: Arc<Traffic>,
     /// The same for the metrics, where they are calls of their own.
     metrics: Option<metrics::Upstream>,
-    freed: Notify,
+}
+
+/// What the instances of both eras share.
+#[derive(Default)]
+struct Both {
+    held: Mutex<Held>,
+    /// The calls that wait for either.
+    waiting: AtomicUsize,
+    /// Told of a free place, each side by itself.
+    freed: [Notify; 2],
 }
 
 /// The permits that calls hold, counted by share.
@@ -30,13 +43,18 @@ struct Held {
 
 impl ConcurrencyLimit {
     pub(crate) fn new(most: Option<usize>, traffic: Arc<Traffic>, metrics: &metrics::Upstream) -> Arc<Self> {
-        Arc::new(Self { most, held: Mutex::default(), traffic, metrics: Some(metrics.clone()), freed: Notify::new() })
+        Arc::new(Self { most, both: Arc::default(), side: 0, traffic, metrics: Some(metrics.clone()) })
+    }
+
+    /// The same places for the instance of the other era, whose waiting calls are counted in this traffic.
+    pub(crate) fn beside(&self, traffic: Arc<Traffic>) -> Arc<Self> {
+        let (most, both, metrics) = (self.most, self.both.clone(), self.metrics.clone());
+        Arc::new(Self { most, both, side: 1, traffic, metrics })
     }
 
     /// As many as are wanted: who comes here has a place already, where one is needed.
     pub(crate) fn enough() -> Arc<Self> {
-        let (traffic, freed) = (Arc::default(), Notify::new());
-        Arc::new(Self { most: None, held: Mutex::default(), traffic, metrics: None, freed })
+        Arc::new(Self { most: None, both: Arc::default(), side: 0, traffic: Arc::default(), metrics: None })
     }
 
     /// So many there are.
@@ -68,12 +86,14 @@ impl ConcurrencyLimit {
 
     /// Whether nobody waits: who does must not be overtaken.
     pub(crate) fn is_quiet(&self) -> bool {
-        self.traffic.queued() == 0
+        self.both.waiting.load(Ordering::Acquire) == 0
     }
 
     /// So many calls wait now. Said before a place is looked for in vain: whoever frees one then sees it.
     pub(crate) fn wait(&self, count: usize) {
         let before = self.traffic.queue(count);
+        // Wraps where it becomes less: the sum is right.
+        self.both.waiting.fetch_add(count.wrapping_sub(before), Ordering::AcqRel);
         if let Some(metrics) = self.metrics.as_ref().filter(|_| before != count) {
             metrics.queued.increment(count as f64 - before as f64);
         }
@@ -86,7 +106,7 @@ impl ConcurrencyLimit {
 
     /// Resolves when a place has become free while somebody waited.
     pub(crate) async fn freed(&self) {
-        self.freed.notified().await;
+        self.both.freed[self.side].notified().await;
     }
 
     fn free(&self, share: &Share) {
@@ -95,12 +115,12 @@ impl ConcurrencyLimit {
         held.by.remove(share);
         drop(held);
         if !self.is_quiet() {
-            self.freed.notify_one();
+            self.both.freed.iter().for_each(Notify::notify_one);
         }
     }
 
     fn lock(&self) -> MutexGuard<'_, Held> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+        self.both.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -172,5 +192,23 @@ mod tests {
         drop(first);
         assert!(places.take(&share).is_some());
         assert!(ConcurrencyLimit::enough().take(&share).is_none());
+    }
+
+    #[tokio::test]
+    async fn both_eras_share_their_places_and_hear_of_free_ones() {
+        let share = Share::Unknown;
+        let one = ConcurrencyLimit::new(Some(1), Arc::default(), &crate::metrics::upstream("a"));
+        let other = one.beside(Arc::default());
+        let held = one.take(&share).unwrap();
+        assert!(other.take(&share).is_none());
+        other.wait(2);
+        assert!(!one.is_quiet(), "a call of the other era waits: it must not be overtaken");
+        one.wait(1);
+        drop(held);
+        tokio::join!(one.freed(), other.freed());
+        other.wait(0);
+        assert!(!other.is_quiet());
+        one.wait(0);
+        assert!(other.is_quiet() && other.take(&share).is_some());
     }
 }

@@ -10,31 +10,53 @@ use crate::runtime::timer::Timers;
 use crate::upstream::config::Config;
 use crate::upstream::peer::Peer;
 use crate::upstream::transport::exchange::Lost;
+use arc_swap::ArcSwapOption;
 use std::sync::Arc;
 
 /// How calls get at the peer of one instance, and what is counted of them.
 pub(crate) struct Admission {
     pub(crate) gate: Gate,
+    /// The places that calls take while they are under way.
+    places: Arc<ConcurrencyLimit>,
     /// What the instance is needed for.
     pub(crate) demand: Arc<Demand>,
     /// The sessions beside the primary one, where the upstream has sessions.
     pub(crate) sessions: CallSessions,
     /// How much the instance has to do.
     pub(crate) traffic: Arc<Traffic>,
+    /// How much the instance of the other era has to do, which ends with this one; none while there is none.
+    pub(crate) second: ArcSwapOption<Traffic>,
     /// The timers of its calls.
     pub(crate) timers: Arc<Timers>,
 }
 
 impl Admission {
     pub(crate) fn new(config: &Config, traffic: Arc<Traffic>, metrics: &metrics::Upstream) -> Self {
-        let limit = ConcurrencyLimit::new(config.max_concurrency, traffic.clone(), metrics);
+        let places = ConcurrencyLimit::new(config.max_concurrency, traffic.clone(), metrics);
+        Self::of(config, traffic, places)
+    }
+
+    /// Of the instance of the other era: its calls take the same places.
+    pub(crate) fn beside(&self, config: &Config, traffic: Arc<Traffic>) -> Self {
+        let places = self.places.beside(traffic.clone());
+        Self::of(config, traffic, places)
+    }
+
+    fn of(config: &Config, traffic: Arc<Traffic>, places: Arc<ConcurrencyLimit>) -> Self {
         Self {
-            gate: Gate::new(limit, config.queue),
+            gate: Gate::new(places.clone(), config.queue),
+            places,
             demand: Demand::new(config.idle_stop),
             sessions: CallSessions::default(),
             traffic,
+            second: ArcSwapOption::empty(),
             timers: Arc::default(),
         }
+    }
+
+    /// How many calls the upstream has, in both eras.
+    pub(crate) fn in_flight(&self) -> usize {
+        self.traffic.in_flight() + self.second.load().as_ref().map_or(0, |second| second.in_flight())
     }
 
     /// Gives up a peer where a loss says that it is of no more use. The supervisor acts on it.

@@ -40,6 +40,8 @@ pub(crate) struct Demand {
     inner: Mutex<Inner>,
     /// Whether it was told to stop, until it is told to start.
     off: watch::Sender<bool>,
+    /// How often an order has ended what was open.
+    orders: watch::Sender<u64>,
 }
 
 #[derive(Debug)]
@@ -72,6 +74,7 @@ impl Demand {
             calls: AtomicUsize::new(0),
             inner: Mutex::new(Inner { idle_since: Instant::now(), tasks: HashMap::new(), beyond: None }),
             off: watch::Sender::new(false),
+            orders: watch::Sender::new(0),
         })
     }
 
@@ -171,6 +174,22 @@ impl Demand {
         let mut off = self.off.subscribe();
         // The sender lies here.
         let _ = off.wait_for(|is_off| *is_off).await;
+    }
+
+    /// An order ends what is open.
+    pub(crate) fn order(&self) {
+        self.orders.send_modify(|count| *count += 1);
+    }
+
+    /// How many such orders there were.
+    pub(crate) fn orders(&self) -> u64 {
+        *self.orders.borrow()
+    }
+
+    /// Resolves with the next such order.
+    pub(crate) async fn ordered(&self) {
+        // The sender lies here.
+        let _ = self.orders.subscribe().changed().await;
     }
 
     /// A task was told of: it runs, or it no longer does.

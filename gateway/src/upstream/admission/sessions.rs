@@ -56,6 +56,11 @@ impl CallSessions {
         *self.way() = Some((wire.clone(), tasks.clone()));
     }
 
+    /// From now on none is opened: what it was reached by is kept for nobody.
+    pub(crate) fn unreach(&self) {
+        *self.way() = None;
+    }
+
     /// The upstream was met anew: it may bear now what it refused.
     pub(crate) fn renew(&self) {
         self.is_refused.store(false, Ordering::Relaxed);

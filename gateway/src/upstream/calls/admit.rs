@@ -57,5 +57,5 @@ pub(crate) fn tell(admission: &Admission, upstream: &str, call: &Call) {
     let Some(peer) = admission.gate.peer().filter(|peer| !is_foreign(peer)) else { return };
     let Err(lost) = peer.tell(call) else { return };
     let (method, cause) = (call.method.label(), lost.text().full());
-    tracing::debug!(upstream, method, cause = &*cause, "a notification was not sent");
+    tracing::debug!(upstream, method, cause = &*cause, "notification not sent");
 }

@@ -10,10 +10,8 @@ use crate::health::{Cause, CauseCode};
 use crate::protocol::capabilities::Capabilities;
 use crate::protocol::frame::Method;
 use crate::protocol::frame::message::Body;
-use crate::protocol::frame::rpc_error::{
-    HEADER_MISMATCH, MISSING_CAPABILITY, RpcError, UNSUPPORTED_REVISION, URL_ELICITATION_REQUIRED,
-};
-use crate::protocol::revision::{Revision, dialect_2024_10_07};
+use crate::protocol::frame::rpc_error::{HEADER_MISMATCH, MISSING_CAPABILITY, RpcError, UNSUPPORTED_REVISION};
+use crate::protocol::revision::Revision;
 use crate::upstream::admission::gate::{Retired, Sending};
 use crate::upstream::admission::waiter::{QueueUpdate, Sent, Turn, Wait, WaitingFor};
 use crate::upstream::compat::{Fold, Folding, SILENCE_MAX};
@@ -65,6 +63,7 @@ impl CallSource {
     /// A call that was sent.
     pub(crate) fn sent(instance: &Arc<Instance>, call: Call, sent: Sent) -> Self {
         let revision = sent.peer.revision();
+        outcome::count_bridged(&instance.status.metrics, &call, revision);
         Self::new(instance, call, Stage::Sent(sent), revision)
     }
 
@@ -129,6 +128,9 @@ impl CallSource {
         match turn {
             Ok(sent) => {
                 self.revision = sent.peer.revision();
+                if !self.is_second {
+                    outcome::count_bridged(&self.instance.status.metrics, &self.call, self.revision);
+                }
                 self.sent = Instant::now();
                 self.limits.begin(self.sent);
                 self.stage = Stage::Sent(sent);
@@ -165,7 +167,7 @@ impl CallSource {
                 if let Some(next) = self.refused_unrun(&body) {
                     return next;
                 }
-                self.note_pages(&body);
+                self.instance.questions.pages.answered(&body, self.call.caller.tenant.as_ref());
                 if let Some(folding) = self.announced(&body) {
                     self.limits.tighten(SILENCE_MAX, Instant::now());
                     self.stage = Stage::Folding(Box::new(folding));
@@ -173,22 +175,14 @@ impl CallSource {
                 }
                 Some(match outcome::outcome(&self.call, body, self.revision) {
                     Ok(outcome) => {
-                        let outcome = self.in_content(outcome);
+                        let is_dialect = matches!(&self.stage, Stage::Sent(sent) if sent.peer.offer.is_dialect);
+                        let outcome = outcome::in_content(outcome, is_dialect, &self.call);
                         self.done(outcome)
                     }
                     Err(why) => self.fail(CallFailure::BadAnswer(why)),
                 })
             }
             Arrival::Lost(lost) => self.lost(lost),
-        }
-    }
-
-    /// A session that must open pages first will hear when they were seen to.
-    fn note_pages(&self, body: &Body) {
-        let (Body::Error(raw), Some(tenant)) = (body, &self.call.caller.tenant) else { return };
-        let error = RpcError::from_raw(raw.clone());
-        if error.code() == Some(URL_ELICITATION_REQUIRED) {
-            self.instance.questions.pages.required(&error, tenant);
         }
     }
 
@@ -200,7 +194,8 @@ impl CallSource {
         }
         let link = peer.link.clone();
         let begun_at = self.progressed.map_or(0, |reached| reached.max(0.0).ceil() as u64);
-        self.instance.chunks.announced(body, begun_at, async move { link.closed().await })
+        let share = self.call.caller.share();
+        self.instance.chunks.announced(body, Some(&share), begun_at, async move { link.closed().await })
     }
 
     /// What comes of reading the chunks.
@@ -212,18 +207,6 @@ impl CallSource {
             }
             Fold::Whole(result) => self.done(Outcome::Complete(result)),
             Fold::Broken(why) => self.fail(CallFailure::Incomplete(why)),
-        }
-    }
-
-    /// The outcome in the words of a revision, where it came in a dialect.
-    fn in_content(&self, outcome: Outcome) -> Outcome {
-        match (outcome, &self.stage) {
-            (Outcome::Complete(result), Stage::Sent(sent))
-                if sent.peer.offer.is_dialect && self.call.method == Method::ToolsCall =>
-            {
-                Outcome::Complete(dialect_2024_10_07::with_content(result))
-            }
-            (outcome, _) => outcome,
         }
     }
 
@@ -256,9 +239,14 @@ impl CallSource {
         }
     }
 
-    /// Whether it may be called as a task on behalf of a caller that knows none.
+    /// Whether it may be called as a task on behalf of a caller whose revision has nothing like it. A stateless client is told what it
+    /// would be told by the upstream itself.
     fn could_be_driven(&self) -> bool {
-        self.may_be_task && self.call.method == Method::ToolsCall && !self.call.caller.can().has(Capabilities::TASKS)
+        let is_bridged = !self.call.revision().is_modern();
+        self.may_be_task
+            && is_bridged
+            && self.call.method == Method::ToolsCall
+            && !self.call.caller.can().has(Capabilities::TASKS)
     }
 
     /// Whether its upstream has refused to run it as anything but a task: it waits to be handed over.

@@ -102,7 +102,9 @@ fn report(config: &Config, status: &Status, call: &Call, failure: &CallFailure<'
         CallFailure::TaskCancelled => {
             status.failed("task_cancelled", CauseCode::TaskCancelled, &format_args!("the task of {what}"));
         }
-        CallFailure::Lost(Lost::Busy(why)) => status.failed("busy", why.code(), &why.full()),
+        CallFailure::Lost(Lost::Busy(why)) => {
+            status.failed("busy", why.code(), &format_args!("{what}: {}", why.full()));
+        }
         CallFailure::Lost(Lost::Dropped(why)) => {
             status.failed("memory", why.code(), &format_args!("{what}: {}", why.full()));
         }

@@ -21,21 +21,29 @@ pub(crate) struct ListenSource {
     instance: Arc<Instance>,
     key: usize,
     revision: Revision,
-    /// Until the upstream has said what it honours.
-    settle: Option<Pin<Box<Sleep>>>,
+    /// When it is no longer waited for that the upstream says what it honours; none: that may take as long as it takes.
+    limit: Option<Pin<Box<Sleep>>>,
+    is_acknowledged: bool,
     stopped: Pin<Box<WaitForCancellationFutureOwned>>,
 }
 
 impl ListenSource {
     pub(crate) fn new(instance: &Arc<Instance>, filter: ListenFilter, caller: &Caller) -> Self {
+        let mut source = Self::lasting(instance, filter, caller);
+        source.limit = Some(Box::pin(sleep(SETTLE_MAX)));
+        source
+    }
+
+    /// The same, for resources of which the client was told that they are heard of: an upstream that is not there is waited for.
+    pub(crate) fn lasting(instance: &Arc<Instance>, filter: ListenFilter, caller: &Caller) -> Self {
         let is_wanted = !filter.uris.is_empty();
         let key = instance.wanted.subscriptions.listen(filter.uris, &caller.share());
         if is_wanted && instance.admission.gate.peer().is_none() {
             instance.admission.demand.wake();
         }
         let stopped = Box::pin(instance.stopped.clone().cancelled_owned());
-        let (revision, settle) = (caller.revision, Some(Box::pin(sleep(SETTLE_MAX))));
-        Self { instance: instance.clone(), key, revision, settle, stopped }
+        let (instance, revision) = (instance.clone(), caller.revision);
+        Self { instance, key, revision, limit: None, is_acknowledged: false, stopped }
     }
 }
 
@@ -45,14 +53,15 @@ impl Source for ListenSource {
         if this.stopped.as_mut().poll(cx).is_ready() {
             return Poll::Ready(Step::Done(Outcome::Complete(Object::empty())));
         }
-        let change = match &mut this.settle {
-            Some(settle) => {
-                let is_late = settle.as_mut().poll(cx).is_ready();
-                let uris = std::task::ready!(this.instance.wanted.subscriptions.poll_honoured(this.key, is_late, cx));
-                this.settle = None;
+        let subscriptions = &this.instance.wanted.subscriptions;
+        let change = match this.is_acknowledged {
+            false => {
+                let is_late = this.limit.as_mut().is_some_and(|limit| limit.as_mut().poll(cx).is_ready());
+                let uris = std::task::ready!(subscriptions.poll_honoured(this.key, is_late, cx));
+                (this.is_acknowledged, this.limit) = (true, None);
                 Change::Acknowledged(ListenFilter { uris, ..ListenFilter::default() })
             }
-            None => Change::Updated(std::task::ready!(this.instance.wanted.subscriptions.poll_updated(this.key, cx))),
+            true => Change::Updated(std::task::ready!(subscriptions.poll_updated(this.key, cx))),
         };
         Poll::Ready(Step::Event(Event::Change(change)))
     }

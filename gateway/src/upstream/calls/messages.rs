@@ -50,10 +50,7 @@ pub(crate) fn because(reason: Reason, upstream: &Arc<str>, cause: &Cause, say: i
     if cause.is_public() {
         return Refusal::of_upstream(reason, upstream, say(&cause.full()));
     }
-    let short = format!(
-        "{} (the gateway's log has more; so has `trunkline status {upstream}` where `trunkline serve` runs)",
-        cause.own_words()
-    );
+    let short = format!("{} (details: `trunkline status {upstream}` and the log of the gateway)", cause.own_words());
     Refusal::of_upstream(reason, upstream, say(&cause.advised(short.into()))).for_operator(say(&cause.full()))
 }
 
@@ -69,13 +66,13 @@ pub(crate) fn lost(upstream: &Arc<str>, call: &Call, lost: &Lost) -> Refusal {
             because(Reason::Unavailable, upstream, cause, |cause| unsent(cause) + "; try again then")
         }
         Lost::Unknown(cause) => because(Reason::OutcomeUnknown, upstream, cause, |cause| {
-            format!("upstream `{upstream}` ended {what} without an answer: {cause}; {IS_UNKNOWN}")
+            format!("upstream `{upstream}` did not answer {what}: {cause}; {IS_UNKNOWN}")
         }),
         Lost::Session(cause) => because(Reason::Unavailable, upstream, cause, |cause| {
             format!("{what} was not taken by upstream `{upstream}`: {cause}; try again")
         }),
         Lost::Odd(cause) => because(Reason::BadAnswer, upstream, cause, |cause| {
-            format!("upstream `{upstream}` answered {what} against the protocol: {cause}")
+            format!("upstream `{upstream}` sent an invalid answer to {what}: {cause}")
         }),
         Lost::Dropped(cause) => because(Reason::OutcomeUnknown, upstream, cause, |cause| {
             format!("upstream `{upstream}` answered {what}, and {cause}; it may have run: check before retrying")
@@ -120,8 +117,8 @@ pub(crate) fn waited(upstream: &Arc<str>, call: &Call, limit: Passed) -> Refusal
         Reason::Busy,
         upstream,
         format!(
-            "{} was not sent: upstream `{upstream}` was busy with as many calls as `max_concurrency` allows for {} s, the limit that \
-             `{}` sets; try again later, or raise one of them",
+            "{} was not sent: upstream `{upstream}` had `max_concurrency` calls in progress for {} s (`{}`); try again later, or raise one \
+             of these keys",
             what(call),
             limit.time.as_secs_f32(),
             limit.key
@@ -134,7 +131,7 @@ pub(crate) fn crowded(upstream: &Arc<str>, call: &Call, (open, most): (usize, us
     let what = what(call);
     let taken = match most {
         1 => "its one instance is taken".to_owned(),
-        most if open < most => format!("this client has as many of its {most} instances as are its part"),
+        most if open < most => format!("this client has its share of the {most} instances"),
         most => format!("all its {most} instances are taken"),
     };
     let why = match sharing {
@@ -153,8 +150,8 @@ pub(crate) fn timeout(upstream: &Arc<str>, call: &Call, limit: Passed) -> Refusa
         Reason::Timeout,
         upstream,
         format!(
-            "upstream `{upstream}` did not answer {} within {seconds} s, as `{key}` under [upstreams.{upstream}{table}] has it; it was \
-             told to stop, and may have run it",
+            "upstream `{upstream}` did not answer {} within {seconds} s (`{key}` under [upstreams.{upstream}{table}]); the call was \
+             cancelled and may have run",
             what(call)
         ),
     )
@@ -163,13 +160,12 @@ pub(crate) fn timeout(upstream: &Arc<str>, call: &Call, limit: Passed) -> Refusa
 /// A call whose time was over before anything of it could be sent.
 pub(crate) fn not_taken(upstream: &Arc<str>, call: &Call, limit: Passed, is_http: bool) -> Refusal {
     let (seconds, key) = (limit.time.as_secs_f32(), limit.key);
-    let why = if is_http { "no connection to it was free" } else { "input not read" };
+    let why = if is_http { "no free connection" } else { "input not read" };
     Refusal::of_upstream(
         Reason::Unavailable,
         upstream,
         format!(
-            "{} was not sent to upstream `{upstream}`: {why} within {seconds} s, the limit that `{key}` sets; nothing of it ran, \
-             so try again later",
+            "{} was not sent to upstream `{upstream}`: {why} within {seconds} s (`{key}`); the call did not run: try again later",
             what(call)
         ),
     )
@@ -179,7 +175,7 @@ pub(crate) fn not_taken(upstream: &Arc<str>, call: &Call, limit: Passed, is_http
 pub(crate) fn bad_answer(upstream: &Arc<str>, call: &Call, why: &Cause) -> Refusal {
     let what = what(call);
     because(Reason::BadAnswer, upstream, why, |why| {
-        format!("upstream `{upstream}` answered {what} against the protocol: {why}")
+        format!("upstream `{upstream}` sent an invalid answer to {what}: {why}")
     })
 }
 
@@ -205,7 +201,7 @@ mod tests {
         let own = made(Revision::V2025_11_25, Method::ToolsCall, r#"{"name":"x"}"#);
         let renamed = Call { public: Some("a__x".into()), ..own.clone() };
         let refusal = lost(&"a".into(), &renamed, &Lost::Unknown("it died".into()));
-        assert!(refusal.message.contains("ended `tools/call` of `a__x` without"), "{}", refusal.message);
+        assert!(refusal.message.contains("did not answer `tools/call` of `a__x`: it died"), "{}", refusal.message);
         assert_eq!(what(&own), "`tools/call` of `x`");
         let read = made(Revision::V2025_11_25, Method::ResourcesRead, r#"{"uri":"m:1"}"#);
         assert_eq!(what(&Call { public: Some("a+m:1".into()), ..read }), "`resources/read` of `a+m:1`");
@@ -225,7 +221,7 @@ mod tests {
         assert!(refusal.in_full().message.contains("last line on stderr: alice's secret; it may or may not have run"));
         assert!(all[3].ends_with("; next try in 12 s"), "{}", all[3]);
         for told in all {
-            assert!(told.contains("exited with status 1 (the gateway's log has"), "{told}");
+            assert!(told.contains("exited with status 1 (details: `trunkline status a`"), "{told}");
             assert!(!told.contains("secret"), "{told}");
         }
     }
@@ -247,6 +243,6 @@ mod tests {
         for (status, pause) in [(503, Some(1)), (429, None), (401, None), (405, None), (413, None)] {
             assert!(told(status, pause).message.contains("refused `tools/call` of `x`"), "{status}");
         }
-        assert!(told(401, None).message.contains("set `headers`"));
+        assert!(told(401, None).message.contains("set its credentials in `headers`"));
     }
 }

@@ -3,12 +3,13 @@
 use crate::call::Call;
 use crate::call::reply::{Failure, Outcome};
 use crate::health::{Cause, CauseCode};
+use crate::metrics;
 use crate::protocol::capabilities::unknown_extensions;
 use crate::protocol::frame::Method;
 use crate::protocol::frame::message::Body;
 use crate::protocol::frame::rpc_error::{HEADER_MISMATCH, RpcError, UNSUPPORTED_REVISION};
 use crate::protocol::json;
-use crate::protocol::revision::Revision;
+use crate::protocol::revision::{Revision, dialect_2024_10_07};
 use crate::protocol::value::{Key, Object};
 use crate::runtime::aside;
 use crate::secrets::mask::{self, Kept};
@@ -33,6 +34,24 @@ pub(crate) fn outcome(call: &Call, body: Body, revision: Revision) -> Result<Out
         Body::Error(raw) => error(RpcError::checked(raw).map_err(invalid)?, revision),
         Body::Odd(_) => Err(invalid("the result is not an object")),
         Body::Neither => Err(invalid("it must have either a result, or an error that is an object, and not both")),
+    }
+}
+
+/// The outcome in the words of a revision, where it came in a dialect.
+pub(crate) fn in_content(outcome: Outcome, is_dialect: bool, call: &Call) -> Outcome {
+    match outcome {
+        Outcome::Complete(result) if is_dialect && call.method == Method::ToolsCall => {
+            Outcome::Complete(dialect_2024_10_07::with_content(result))
+        }
+        outcome => outcome,
+    }
+}
+
+/// A call that its upstream gets in the words of another era is counted.
+pub(crate) fn count_bridged(metrics: &metrics::Upstream, call: &Call, revision: Revision) {
+    let from = call.revision();
+    if from.is_modern() != revision.is_modern() {
+        metrics.bridged[usize::from(from.is_modern())].increment(1);
     }
 }
 

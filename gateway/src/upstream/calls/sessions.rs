@@ -117,8 +117,7 @@ fn give_up(instance: &Instance, session: &Arc<CallSession>, why: Unopened) {
         }
         Unopened::Refused(cause) => {
             if sessions.refuse() {
-                let text =
-                    "the upstream bears no second session, so one is for all clients, whatever they can be asked";
+                let text = "the upstream refuses a second session; all clients share one, whatever their capabilities";
                 tracing::info!(upstream, cause = &*cause.full(), "{text}");
             }
             sessions.remove(session);

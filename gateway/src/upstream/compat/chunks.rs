@@ -3,6 +3,7 @@
 
 mod folded;
 
+use crate::call::share::{Share, may_have};
 use crate::health::{Cause, CauseCode};
 use crate::memory::account::Kind;
 use crate::memory::budget::{Budget, Charge};
@@ -23,7 +24,7 @@ use tokio::time::Instant;
 
 /// The notification that carries one.
 const CHUNK: &str = "notifications/stream/chunk";
-/// So many results may be coming at once.
+/// So many results may be coming at once. Of these, and of the bytes, one client has at most as much as is free afterwards.
 const STREAMS_MAX: usize = 256;
 /// So much of one may come, and so much of all together.
 const WHOLE_BYTES_MAX: usize = 64 * 1024 * 1024;
@@ -47,6 +48,8 @@ struct Stream {
     /// Its raw id.
     id: Bytes,
     folded: Folded,
+    /// For which client it comes, once that is known.
+    share: Option<Share>,
     /// Counts what is held.
     charge: Charge,
     /// Chunks to be told of, as many as the pace admits: which it was, and its text, raw. The last one may be several in one.
@@ -125,7 +128,7 @@ impl Chunks {
         let Some((id, is_final)) = part_of(params) else { return false };
         let Some(chunk) = params.find("chunk").filter(|chunk| chunk.starts_with(b"{")) else { return false };
         let mut streams = self.lock();
-        let held: usize = streams.iter().map(|stream| stream.folded.len() + stream.noted).sum();
+        let held: usize = streams.iter().map(Stream::held).sum();
         let at = match streams.iter().position(|stream| *stream.id == *id) {
             Some(at) => at,
             None if id.len() > ID_BYTES_MAX => return false,
@@ -137,16 +140,19 @@ impl Chunks {
                 false => return false,
             },
         };
+        let share = &streams[at].share;
+        let own = streams.iter().filter(|stream| stream.share == *share).map(Stream::held).sum();
+        let room = Room { own, free: ALL_BYTES_MAX.saturating_sub(held) };
         let stream = &mut streams[at];
         match stream.reader {
             Reader::Gone if is_final => drop(streams.remove(at)),
             Reader::Gone => {}
             Reader::Expected if stream.is_whole => {
                 *stream = Stream::new(stream.id.clone(), Reader::Expected);
-                stream.take(chunk, is_final, held, budget);
+                stream.take(chunk, is_final, room, budget);
             }
             _ => {
-                stream.take(chunk, is_final, held, budget);
+                stream.take(chunk, is_final, room, budget);
                 let waker = stream.waker.take();
                 drop(streams);
                 waker.into_iter().for_each(Waker::wake);
@@ -171,10 +177,11 @@ impl Chunks {
         self.lock().retain(|stream| stream.reader == Reader::Reads);
     }
 
-    /// Begins to read the result that an answer announces, where it does; `progress` is what the call has come to so far.
+    /// Begins to read the result that an answer announces, where it does; `begun_at` is what the call of that client has come to so far.
     pub(crate) fn announced(
         self: &Arc<Self>,
         body: &Body,
+        share: Option<&Share>,
         begun_at: u64,
         closed: impl Future<Output = Cause> + Send + 'static,
     ) -> Option<Folding> {
@@ -187,15 +194,23 @@ impl Chunks {
             Some(stream) => *stream = Stream::new(id.clone(), Reader::Reads),
             None => {
                 let mut stream = Stream::new(id.clone(), Reader::Reads);
-                if !make_room(&mut streams) {
+                let reads = |stream: &&Stream| stream.reader == Reader::Reads && stream.broken.is_none();
+                let all = streams.iter().filter(reads).count();
+                let own = streams.iter().filter(reads).filter(|stream| stream.share.as_ref() == share).count();
+                if !may_have(own, STREAMS_MAX.saturating_sub(all)) {
+                    stream.give_up(&format!("of {all} results that come in chunks just now, {own} are this client's"));
+                } else if !make_room(&mut streams) {
                     stream.give_up("too many results come in chunks just now");
                 }
                 streams.push(stream);
             }
         }
-        if let Some(stream) = streams.iter_mut().find(|stream| stream.id == id && begun_at > 0) {
-            // What was told of the call before counts, too.
-            stream.pace = ProgressRate::spent();
+        if let Some(stream) = streams.iter_mut().find(|stream| stream.id == id) {
+            stream.share = share.cloned();
+            if begun_at > 0 {
+                // What was told of the call before counts, too.
+                stream.pace = ProgressRate::spent();
+            }
         }
         drop(streams);
         Some(Folding { chunks: self.clone(), id, head: head.clone(), begun_at, closed: Box::pin(closed) })
@@ -203,6 +218,19 @@ impl Chunks {
 
     fn lock(&self) -> MutexGuard<'_, Vec<Stream>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// How much a client has of what chunks may take, and how much is free.
+#[derive(Clone, Copy)]
+struct Room {
+    own: usize,
+    free: usize,
+}
+
+impl Room {
+    fn has(self, more: usize) -> bool {
+        self.free.checked_sub(more).is_some_and(|left| may_have(self.own + more, left))
     }
 }
 
@@ -222,6 +250,7 @@ impl Stream {
         Self {
             id,
             folded,
+            share: None,
             charge: Charge::default(),
             notes,
             noted: 0,
@@ -235,17 +264,23 @@ impl Stream {
         }
     }
 
-    /// Takes a chunk; `held` is what is held of all.
-    fn take(&mut self, chunk: &[u8], is_final: bool, held: usize, budget: &Budget) {
+    /// How many bytes it has.
+    fn held(&self) -> usize {
+        self.folded.len() + self.noted
+    }
+
+    /// Takes a chunk.
+    fn take(&mut self, chunk: &[u8], is_final: bool, room: Room, budget: &Budget) {
         if self.is_whole || self.broken.is_some() {
             return;
         }
-        if self.folded.len() + chunk.len() > WHOLE_BYTES_MAX || held + chunk.len() > ALL_BYTES_MAX {
+        if self.folded.len() + chunk.len() > WHOLE_BYTES_MAX || !room.has(chunk.len()) {
             return self.give_up("its chunks are more than may be held");
         }
         // What it is put together in grows by doubling.
         let bytes = (self.folded.len() + self.noted + chunk.len()).saturating_mul(2);
-        if let Err(why) = self.charge.grow(budget, Kind::Reply, bytes) {
+        let owned = self.share.as_ref().map(|share| budget.owned_by(share.owner()));
+        if let Err(why) = self.charge.grow(owned.as_ref().unwrap_or(budget), Kind::Reply, bytes) {
             return self.give_up(&format!("its chunks were dropped: {why}"));
         }
         self.folded.push(chunk);

@@ -2,6 +2,7 @@
 
 use super::freshness::Fresh;
 use super::listing::Listing;
+use super::schedule::ListKinds;
 use crate::protocol::capabilities::EXTENSION_TASKS;
 use crate::protocol::json;
 use crate::protocol::revision::Revision;
@@ -30,6 +31,31 @@ pub struct Inventory {
     pub supports: Supports,
     /// For how long its lists hold.
     pub fresh: Arc<Fresh>,
+    /// How often the upstream has said that they changed, up to when they were read.
+    pub announced: Announced,
+}
+
+/// How often an upstream has said that its lists changed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Announced {
+    /// Its tools.
+    pub tools: u64,
+    /// Its resources, or their templates.
+    pub resources: u64,
+    /// Its prompts.
+    pub prompts: u64,
+}
+
+impl Announced {
+    /// These too, once more.
+    pub(crate) fn and(self, kinds: ListKinds) -> Self {
+        let more = |count: u64, kind| count + u64::from(kinds.has(kind));
+        Self {
+            tools: more(self.tools, ListKinds::TOOLS),
+            resources: more(self.resources, ListKinds::RESOURCES),
+            prompts: more(self.prompts, ListKinds::PROMPTS),
+        }
+    }
 }
 
 /// What an upstream can be asked.
@@ -82,7 +108,7 @@ impl Inventory {
         [self.tools.len(), self.resources.len(), self.templates.len(), self.prompts.len()]
     }
 
-    /// Whether a client could tell the two apart.
+    /// Whether a client could tell the two apart by what is in them.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         self.revision == other.revision
             && self.supports == other.supports

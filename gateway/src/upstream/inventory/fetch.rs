@@ -56,6 +56,7 @@ pub(crate) async fn read(
         instructions: peer.offer.instructions.clone(),
         supports,
         fresh: reads.fresh.clone(),
+        announced: before.map(|before| before.announced).unwrap_or_default(),
     })
 }
 
@@ -70,16 +71,25 @@ struct Kind {
     of: ListKinds,
     /// What is remarked of it where definitions are too large.
     large: &'static str,
+    /// What is remarked of it where texts are no text for every client.
+    torn: &'static str,
 }
 
-const TOOLS: Kind =
-    Kind { method: Method::ToolsList, member: "tools", key: "name", of: ListKinds::TOOLS, large: "large tools" };
+const TOOLS: Kind = Kind {
+    method: Method::ToolsList,
+    member: "tools",
+    key: "name",
+    of: ListKinds::TOOLS,
+    large: "large tools",
+    torn: "torn tools",
+};
 const RESOURCES: Kind = Kind {
     method: Method::ResourcesList,
     member: "resources",
     key: "uri",
     of: ListKinds::RESOURCES,
     large: "large resources",
+    torn: "torn resources",
 };
 const TEMPLATES: Kind = Kind {
     method: Method::TemplatesList,
@@ -87,6 +97,7 @@ const TEMPLATES: Kind = Kind {
     key: "uriTemplate",
     of: ListKinds::RESOURCES,
     large: "large templates",
+    torn: "torn templates",
 };
 const PROMPTS: Kind = Kind {
     method: Method::PromptsList,
@@ -94,6 +105,7 @@ const PROMPTS: Kind = Kind {
     key: "name",
     of: ListKinds::PROMPTS,
     large: "large prompts",
+    torn: "torn prompts",
 };
 
 struct Reader<'a> {
@@ -129,8 +141,9 @@ impl Reader<'_> {
         }
         let outcome = self.pages(kind, &mut items).await;
         items.tell_large();
+        items.tell_torn();
         let is_missing = matches!(&outcome, Err(Trouble::Refused(error)) if error.code() == Some(METHOD_NOT_FOUND));
-        let (is_empty, read) = (items.list.len() == 0, items.list.finish().map_err(|Spent| Trouble::full()));
+        let (is_empty, read) = (items.list.len() == 0, items.list.finish().map_err(|_: Spent| Trouble::full()));
         let (upstream, method) = (&*self.config.name, kind.method.as_str());
         let (trouble, part) = match (outcome, read) {
             (Ok(until), Ok(read)) => {
@@ -183,28 +196,37 @@ impl Reader<'_> {
             let until = if self.peer.revision().is_modern() { freshness::until(&page) } else { None };
             holds = if bytes == page.raw().len() { until } else { holds.min(until) };
             if !aside(mask::cost(page.raw().len()), || items.take(&page))? || bytes > BYTES_MAX {
-                let why = format!("it has more than {ITEMS_MAX} items, or {} MiB", BYTES_MAX >> 20);
+                let why = format!("more than {ITEMS_MAX} items or {} MiB", BYTES_MAX >> 20);
                 self.cut(kind, why);
                 return Ok(None);
             }
-            let Some(cursor) = page.find("nextCursor").filter(|raw| raw.starts_with(b"\"")) else { return Ok(holds) };
+            let cursor = match page.find("nextCursor") {
+                None | Some(b"null") => return Ok(holds),
+                Some(cursor) if cursor.starts_with(b"\"") => cursor,
+                Some(_) => {
+                    let why = "its `nextCursor` is no string";
+                    self.status.violated("cursor_not_text", &format_args!("{}: {why}", kind.method.as_str()));
+                    self.remark(kind, format!("`{}` is cut: {why}; what was read stays", kind.method.as_str()));
+                    return Ok(holds);
+                }
+            };
             let cursor = page.raw().slice_ref(cursor);
             let next = [b"{\"cursor\":", &cursor[..], b"}"].concat();
             params = Object::parse(next.into()).map_err(|_| Trouble::Odd("its cursor cannot be read"))?;
             if !cursors.insert(by_hash.hash_one(&cursor)) {
-                self.cut(kind, "a cursor came twice".to_owned());
+                self.cut(kind, "the same cursor twice".to_owned());
                 return Ok(None);
             }
         }
-        self.cut(kind, format!("it has more than {PAGES_MAX} pages"));
+        self.cut(kind, format!("more than {PAGES_MAX} pages"));
         Ok(None)
     }
 
     fn cut(&self, kind: &Kind, why: String) {
         let (upstream, method) = (&*self.config.name, kind.method.as_str());
         self.status.metrics.violations("endless_list").increment(1);
-        tracing::warn!(upstream, method, why, "list cut; the part that was read stays");
-        self.remark(kind, format!("`{method}` is cut: {why}; the part that was read stays"));
+        tracing::warn!(upstream, method, why, "list cut; the part that was read is kept");
+        self.remark(kind, format!("`{method}` is cut: {why}; the part that was read is kept"));
     }
 }
 
@@ -216,12 +238,14 @@ struct Items<'a> {
     list: NewListing,
     /// How many definitions are left out for their size, and the name of the first.
     large: (usize, String),
+    /// How many have half of a UTF-16 pair alone in a text, and the name of the first.
+    torn: (usize, String),
 }
 
 impl<'a> Items<'a> {
     fn new(reader: &'a Reader<'a>, kind: &'a Kind, before: &Listing) -> Self {
         let list = NewListing::after(before, reader.status.handle.budget());
-        Self { reader, kind, seen: HashSet::new(), list, large: (0, String::new()) }
+        Self { reader, kind, seen: HashSet::new(), list, large: (0, String::new()), torn: (0, String::new()) }
     }
 
     /// Takes one page; false when enough is enough.
@@ -236,7 +260,7 @@ impl<'a> Items<'a> {
             if self.list.len() >= ITEMS_MAX {
                 return Ok(false);
             }
-            self.item(array.slice(place)).map_err(|Spent| Trouble::full())?;
+            self.item(array.slice(place)).map_err(|_: Spent| Trouble::full())?;
         }
         Ok(is_all)
     }
@@ -271,8 +295,14 @@ impl<'a> Items<'a> {
             && minds
         {
             let (upstream, tool) = (&*config.name, &*item.key);
-            tracing::warn!(upstream, tool, why, "a tool is left out: its header annotations are not valid");
+            tracing::warn!(upstream, tool, why, "tool left out: invalid header annotations");
             return Ok(());
+        }
+        if json::has_lone_surrogate(item.definition.raw()) {
+            self.torn.0 += 1;
+            if self.torn.0 == 1 {
+                self.torn.1 = item.key.to_string();
+            }
         }
         self.seen.insert(item.key.clone());
         self.list.push(item)
@@ -280,29 +310,40 @@ impl<'a> Items<'a> {
 
     /// Shows what was left out for its size, and says so unless that is shown already.
     fn tell_large(&self) {
-        let handle = &self.reader.status.handle;
-        let shown = handle.health().remarks.get(self.kind.large).cloned();
-        let (upstream, method, mib) =
-            (&*self.reader.config.name, self.kind.method.as_str(), DEFINITION_BYTES_MAX >> 20);
+        let (method, mib) = (self.kind.method.as_str(), DEFINITION_BYTES_MAX >> 20);
         let (count, name) = (self.large.0, in_short(&self.large.1));
         let remark = (count > 0).then(|| {
             format!("`{method}`: definitions of more than {mib} MiB are left out: {count}, the first is `{name}`")
         });
-        if shown == remark {
+        let text = "definitions left out; the others are kept";
+        self.tell(self.kind.large, ("a definition is too large", &name), (remark, text));
+    }
+
+    /// Shows what not every client can read, and says so unless that is shown already. It passes as it is: others can.
+    fn tell_torn(&self) {
+        let method = self.kind.method.as_str();
+        let (count, name) = (self.torn.0, in_short(&self.torn.1));
+        let remark = (count > 0).then(|| {
+            format!("`{method}`: texts with half of a UTF-16 pair, which not every client can read: {count}, the first is in `{name}`")
+        });
+        self.tell(self.kind.torn, ("a text is invalid UTF-16", &name), (remark, "definitions hold invalid UTF-16"));
+    }
+
+    fn tell(&self, key: &'static str, (fault, name): (&str, &str), (remark, text): (Option<String>, &str)) {
+        let handle = &self.reader.status.handle;
+        if handle.health().remarks.get(key) == remark.as_ref() {
             return;
         }
         handle.update(|health| match &remark {
             Some(remark) => {
-                health.note(
-                    Cause::new(CauseCode::ProtocolViolation, "a definition is too large")
-                        .foreign(&format!(": `{name}`")),
-                );
-                health.remarks.insert(self.kind.large, remark.clone());
+                health.note(Cause::new(CauseCode::ProtocolViolation, fault).foreign(&format!(": `{name}`")));
+                health.remarks.insert(key, remark.clone());
             }
-            None => _ = health.remarks.remove(self.kind.large),
+            None => _ = health.remarks.remove(key),
         });
         if let Some(remark) = remark {
-            tracing::warn!(upstream, method, remark, "definitions left out; the others stay");
+            let (upstream, method) = (&*self.reader.config.name, self.kind.method.as_str());
+            tracing::warn!(upstream, method, remark, "{text}");
         }
     }
 }

@@ -10,6 +10,8 @@ mod listing;
 mod fetch;
 // Keeps the inventory of a live peer: read when it was met, and again when it may have changed.
 pub(crate) mod refresh;
+// When lists that could not be read are asked for again.
+mod again;
 // When the inventory is read again.
 pub(crate) mod schedule;
 // Until when lists may be taken for unchanged, as their upstream said when it was asked.
@@ -22,8 +24,7 @@ pub(crate) mod persist;
 mod offering;
 
 pub use cache::InventoryCache;
-pub use contents::{Inventory, Supports};
+pub use contents::{Announced, Inventory, Supports};
 pub use freshness::Fresh;
 pub use item::Item;
 pub(crate) use offering::Offering;
-pub(crate) use persist::recall;

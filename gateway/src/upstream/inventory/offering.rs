@@ -68,6 +68,13 @@ impl Offering {
         self.inventory.send_replace(Some(Arc::new(inventory)));
     }
 
+    /// From now on it is not known what the instance offers.
+    pub(super) fn withdraw(&self) {
+        self.param_headers.store(Arc::default());
+        self.task_only.store(Arc::default());
+        self.inventory.send_replace(None);
+    }
+
     /// The `Mcp-Param-*` headers of a call, which only stateless HTTP upstreams look at.
     pub(crate) fn headers_of(&self, call: &Call) -> Vec<(HeaderName, HeaderValue)> {
         let headers = self.param_headers.load();

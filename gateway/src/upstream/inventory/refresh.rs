@@ -1,5 +1,6 @@
 //! Keeps the inventory of a live peer: read when it was met, and again when it may have changed.
 
+use super::again::Again;
 use super::contents::Inventory;
 use super::fetch;
 use super::offering::Offering;
@@ -14,11 +15,8 @@ use crate::upstream::peer::fault::Trouble;
 use crate::upstream::status::{Condition, Status};
 use crate::upstream::transport::exchange::Lost;
 use std::time::Duration;
-use tokio::time::{Instant, sleep};
+use tokio::time::Instant;
 
-/// So soon what could not be read is asked for again: sooner the first time, ever later then.
-const AGAIN_MIN: Duration = Duration::from_secs(1);
-const AGAIN_MAX: Duration = Duration::from_secs(4);
 /// So long its first lists are waited for: as long as a call waits for an upstream that starts.
 const FIRST_WAIT: Duration = Duration::from_secs(5);
 
@@ -31,37 +29,33 @@ pub(crate) async fn keep(
 ) -> Option<Lost> {
     let reads = &offering.reads;
     let mut pace = ReadPace::new(Instant::now());
-    let (mut failing, mut again) = (None, AGAIN_MIN);
+    let mut again = Again::default();
     reads.mark(ListKinds::ALL);
     let mut is_first = true;
     loop {
         if !is_first {
-            let missed = async {
-                let Some(kinds) = failing else { return std::future::pending().await };
-                sleep(again).await;
-                reads.mark(kinds);
-            };
             tokio::select! {
                 () = reads.due(&pace) => {}
-                () = missed => {}
+                kinds = again.due() => reads.mark(kinds),
             }
         }
         let kinds = reads.begin();
+        let announced = reads.take_announced();
         let before = offering.inventory.borrow().clone();
         let reading = fetch::read((config, status, reads), peer, kinds, before.as_deref());
         let read = if is_first { first(status, reads, reading).await } else { reading.await };
         reads.end();
         let inventory = match read {
-            Ok(inventory) => inventory,
+            Ok(inventory) => Inventory { announced: inventory.announced.and(announced), ..inventory },
             Err(Trouble::Lost(lost)) => return Some(lost),
             Err(_) => return None,
         };
         let has_changed = before.as_deref().is_none_or(|before| !before.is_same(&inventory));
-        if has_changed {
+        if has_changed || !announced.are_none() {
             publish((offering, status), config.is_http(), inventory);
         }
-        again = if failing.is_some() { (again * 2).min(AGAIN_MAX) } else { AGAIN_MIN };
-        failing = tell_missing(status, reads);
+        again.read(reads.failing().map(|failing| (failing.kinds, failing.is_full)), kinds);
+        tell_missing(status, reads, again.pause);
         if std::mem::take(&mut is_first) {
             // A first notice is read at once, however soon it comes.
             ready();
@@ -95,13 +89,19 @@ async fn first<T>(status: &Status, reads: &ReadSchedule, reading: impl Future<Ou
     reading.await
 }
 
-/// Shows what could not be read, and says what that was.
-fn tell_missing(status: &Status, reads: &ReadSchedule) -> Option<ListKinds> {
-    let failing = reads.failing();
-    let then = "; the last known list stays, retrying";
-    let cause = failing.as_ref().map(|(_, why)| why.clone().own(then));
+/// Shows what could not be read, and when it is asked for again.
+fn tell_missing(status: &Status, reads: &ReadSchedule, again: Duration) {
+    let cause = reads.failing().map(|failing| match failing.is_full {
+        true => failing.why.own(&format!("; the last known list stays, read again in {} s", again.as_secs())),
+        false => failing.why.own("; the last known list stays, retrying"),
+    });
     status.set_condition(Condition::Unlisted, cause.as_ref());
-    failing.map(|(kinds, _)| kinds)
+}
+
+/// What counted as the inventory is none of those who ask; nothing is known until it is read.
+pub(super) fn withdraw(offering: &Offering, status: &Status) {
+    status.handle.update(|health| health.items = None);
+    offering.withdraw();
 }
 
 /// From now on this is what the upstream offers.

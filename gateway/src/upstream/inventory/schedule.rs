@@ -31,9 +31,19 @@ impl ListKinds {
     pub(crate) const PROMPTS: Self = Self(4);
     pub(crate) const ALL: Self = Self(7);
 
+    /// Whether these are none.
+    pub(crate) fn are_none(self) -> bool {
+        self.0 == 0
+    }
+
     /// Whether all of `other` are among these.
     pub(crate) fn has(self, other: Self) -> bool {
         self.0 & other.0 == other.0
+    }
+
+    /// Whether any of `other` is among these.
+    pub(crate) fn shares(self, other: Self) -> bool {
+        self.0 & other.0 != 0
     }
 }
 
@@ -41,6 +51,8 @@ impl ListKinds {
 #[derive(Debug)]
 pub(crate) struct ReadSchedule {
     dirty: AtomicU8,
+    /// What the upstream itself has said to have changed, since it was last passed on.
+    announced: AtomicU8,
     wake: Notify,
     /// Counts reads begun and ended: an odd number is a read under way.
     rounds: watch::Sender<u64>,
@@ -57,6 +69,7 @@ impl Default for ReadSchedule {
     fn default() -> Self {
         Self {
             dirty: AtomicU8::new(0),
+            announced: AtomicU8::new(0),
             wake: Notify::new(),
             rounds: watch::Sender::new(0),
             read_at: Mutex::default(),
@@ -68,7 +81,18 @@ impl Default for ReadSchedule {
 }
 
 impl ReadSchedule {
-    /// The upstream says that these have changed.
+    /// The upstream says that these have changed: its word counts, also where nothing else is read than before.
+    pub(crate) fn announced(&self, kinds: ListKinds) {
+        self.announced.fetch_or(kinds.0, Ordering::Release);
+        self.changed(kinds);
+    }
+
+    /// What the upstream has said to have changed. Asked once a read has begun, which finds what was said by then.
+    pub(crate) fn take_announced(&self) -> ListKinds {
+        ListKinds(self.announced.swap(0, Ordering::Acquire))
+    }
+
+    /// These may have changed.
     pub(crate) fn changed(&self, kinds: ListKinds) {
         for (kind, list) in [
             (ListKinds::TOOLS, Method::ToolsList),
@@ -153,11 +177,13 @@ impl ReadSchedule {
     }
 
     /// What could not be read the last time, and why.
-    pub(crate) fn failing(&self) -> Option<(ListKinds, Cause)> {
+    pub(crate) fn failing(&self) -> Option<Failing> {
         let failed = self.failed();
-        let kinds = failed.values().fold(0, |all, (kinds, _)| all | kinds.0);
+        let kinds = ListKinds(failed.values().fold(0, |all, (kinds, _)| all | kinds.0));
+        let is_full = failed.values().all(|(_, why)| why.code() == CauseCode::MemoryFull);
         let told = failed.iter().map(|(list, (_, why))| unreadable(list).then(why).own(")"));
-        told.reduce(|before, next| before.own(", ").then(&next)).map(|why| (ListKinds(kinds), why))
+        let why = told.reduce(|before, next| before.own(", ").then(&next))?;
+        Some(Failing { kinds, why, is_full })
     }
 
     fn failed(&self) -> MutexGuard<'_, BTreeMap<&'static str, (ListKinds, Cause)>> {
@@ -175,6 +201,14 @@ impl ReadSchedule {
 
 fn unreadable(list: &str) -> Cause {
     Cause::new(CauseCode::ListUnreadable, format!("`{list}` could not be read ("))
+}
+
+/// What could not be read the last time.
+pub(crate) struct Failing {
+    pub(crate) kinds: ListKinds,
+    pub(crate) why: Cause,
+    /// There was no room for any of it, and nothing else is wrong.
+    pub(crate) is_full: bool,
 }
 
 /// How soon a next read may follow: an upstream that announces what did not change is read ever more slowly.

@@ -10,6 +10,9 @@ use crate::upstream::transport::stdio::{SpawnFault, printable};
 use std::time::Duration;
 use tokio::time::Instant;
 
+/// How long a server is left alone that closed a WebSocket because it restarts or has too much to do.
+const BUSY_PAUSE: Duration = Duration::from_secs(5);
+
 /// Why an upstream did not come up.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Fault {
@@ -30,6 +33,18 @@ pub(crate) enum FaultKind {
     Hopeless,
     /// A child ended after it was asked which era it speaks: it is started once more and not asked.
     EndedWhenAsked,
+}
+
+impl FaultKind {
+    /// What the end of a link means for the next attempt.
+    pub(crate) fn of_end(cause: &Cause) -> Self {
+        match cause.code() {
+            // It is told why by a person's rule: asking again soon changes nothing.
+            CauseCode::WebSocketClosed(1008 | 4401 | 4403) => Self::Hopeless,
+            CauseCode::WebSocketClosed(1012 | 1013) => Self::NotBefore(BUSY_PAUSE),
+            _ => Self::Passing,
+        }
+    }
 }
 
 impl Fault {
@@ -59,7 +74,7 @@ impl From<&Lost> for Fault {
                 None => FaultKind::Passing,
             },
             Lost::Barred(until, _) => FaultKind::NotBefore(until.saturating_duration_since(Instant::now())),
-            _ => FaultKind::Passing,
+            lost => FaultKind::of_end(lost.text()),
         };
         Self { text: lost.text().clone(), kind }
     }

@@ -4,6 +4,8 @@
 pub(crate) mod profile;
 // Which era an upstream speaks: asked once per link, remembered with an age limit.
 pub(crate) mod probe;
+// Which era an instance speaks with its upstream, and what came of trying one.
+pub(crate) mod eras;
 // Speaks to handshake upstreams: `initialize`, and what their questions are answered with.
 pub(crate) mod handshake;
 // Speaks to stateless upstreams: `server/discover`, and what its answer says of the era.
@@ -13,8 +15,7 @@ pub(crate) mod fault;
 // What an upstream is told in its handshake that may be asked here.
 mod declaring;
 
-pub(crate) use declaring::{declares, declares_always};
-pub(crate) use probe::{EraMemory, ProbePlan};
+pub(crate) use declaring::{declares, declares_now, declares_of};
 #[cfg(test)]
 pub(crate) use profile::Offer;
 pub(crate) use profile::{ORDINARY, Peer};

@@ -8,7 +8,7 @@ use crate::health::{Cause, CauseCode};
 use crate::protocol::capabilities::beyond::Declared;
 use crate::protocol::frame::Method;
 use crate::protocol::frame::message::Body;
-use crate::protocol::frame::rpc_error::{METHOD_NOT_FOUND, RpcError};
+use crate::protocol::frame::rpc_error::{METHOD_NOT_FOUND, RpcError, UNSUPPORTED_REVISION};
 use crate::protocol::revision::{Era, Revision};
 use crate::protocol::value::Object;
 use crate::runtime::timer::late::within;
@@ -34,15 +34,19 @@ pub(crate) struct EraMemory(Option<(Era, Instant)>);
 pub(crate) enum ProbePlan {
     /// It is asked, and believed.
     Ask,
+    /// It is offered a handshake, and asked where it refuses that.
+    HandshakeFirst,
     /// Handshake at once.
     Handshake,
     /// Never a handshake.
     Discover,
+    /// A handshake, where it is known already that the upstream can be spoken to without one.
+    HandshakeToo,
 }
 
 impl EraMemory {
-    /// How to meet the upstream now.
-    pub(crate) fn plan(&self, choice: EraChoice, now: Instant) -> ProbePlan {
+    /// How to meet the upstream now, where nothing is known in this era first.
+    pub(crate) fn plan(&self, choice: EraChoice, first: Era, now: Instant) -> ProbePlan {
         match (choice, self.0) {
             (EraChoice::Legacy, _) => ProbePlan::Handshake,
             (EraChoice::Modern, _) => ProbePlan::Discover,
@@ -50,7 +54,10 @@ impl EraMemory {
                 Era::Legacy => ProbePlan::Handshake,
                 Era::Modern => ProbePlan::Discover,
             },
-            (EraChoice::Auto, _) => ProbePlan::Ask,
+            (EraChoice::Auto, _) => match first {
+                Era::Legacy => ProbePlan::HandshakeFirst,
+                Era::Modern => ProbePlan::Ask,
+            },
         }
     }
 
@@ -73,6 +80,8 @@ pub(crate) async fn meet(link: &Link, plan: ProbePlan, declares: &Declared) -> R
     let offer = match plan {
         ProbePlan::Ask => ask(link, declares).await?,
         ProbePlan::Handshake => shake(link, declares).await?,
+        ProbePlan::HandshakeFirst => shake_first(link, declares).await?,
+        ProbePlan::HandshakeToo => initialize(link, declares).await.map_err(|(fault, _)| fault)?,
         ProbePlan::Discover => discover(link).await?,
     };
     let peer = Peer::new(link.clone(), offer);
@@ -80,7 +89,9 @@ pub(crate) async fn meet(link: &Link, plan: ProbePlan, declares: &Declared) -> R
         match handshake::initialized(link).await {
             Err(lost @ (Lost::Unsent(_) | Lost::Session(_))) => return Err((&lost).into()),
             // Some refuse the notice and work all the same; whoever does not will say so of the next request.
-            Err(lost) => tracing::debug!(cause = &*lost.text().full(), "the end of the handshake was not taken"),
+            Err(lost) => {
+                tracing::debug!(cause = &*lost.text().full(), "the upstream did not accept the end of the handshake")
+            }
             Ok(()) => {}
         }
     }
@@ -88,22 +99,57 @@ pub(crate) async fn meet(link: &Link, plan: ProbePlan, declares: &Declared) -> R
 }
 
 async fn shake(link: &Link, declares: &Declared) -> Result<Offer, Fault> {
-    let mut exchange = handshake::initialize(link, declares).map_err(|lost| Fault::from(&lost))?;
-    let answer = exchange.answer().await;
-    match handshake::read_initialize(&answer) {
-        Err(fault) if !link.is_pipe() && is_unknown(&answer) => bare(link).await.ok_or(fault),
-        read => read,
+    match initialize(link, declares).await {
+        Err((fault, Unmet::Unknown)) if !link.is_pipe() => bare(link).await.ok_or(fault),
+        read => read.map_err(|(fault, _)| fault),
     }
 }
 
-/// Whether there is no such thing as `initialize` there.
-fn is_unknown(answer: &Result<Body, Lost>) -> bool {
+/// What opens a process pins it to an era: whoever takes a handshake is not asked anything before.
+async fn shake_first(link: &Link, declares: &Declared) -> Result<Offer, Fault> {
+    let (fault, why) = match initialize(link, declares).await {
+        Ok(offer) => return Ok(offer),
+        Err(unmet) => unmet,
+    };
+    if why == Unmet::Otherwise {
+        return Err(fault);
+    }
+    match discover(link).await {
+        Ok(offer) => Ok(offer),
+        Err(_) if why == Unmet::Unknown && !link.is_pipe() => bare(link).await.ok_or(fault),
+        Err(_) => Err(fault),
+    }
+}
+
+/// Why a handshake came to nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Unmet {
+    /// There is no such thing as `initialize` there.
+    Unknown,
+    /// The upstream has said that it needs none.
+    Stateless,
+    Otherwise,
+}
+
+async fn initialize(link: &Link, declares: &Declared) -> Result<Offer, (Fault, Unmet)> {
+    let exchange = handshake::initialize(link, declares);
+    let mut exchange = exchange.map_err(|lost| (Fault::from(&lost), Unmet::Otherwise))?;
+    let answer = exchange.answer().await;
+    handshake::read_initialize(&answer).map_err(|fault| (fault, why(&answer)))
+}
+
+fn why(answer: &Result<Body, Lost>) -> Unmet {
     match answer {
-        Ok(Body::Error(raw)) => RpcError::from_raw(raw.clone()).code() == Some(METHOD_NOT_FOUND),
-        Err(Lost::Status(refusal)) => {
-            matches!(refusal.class(), StatusClass::NotThere | StatusClass::Refused | StatusClass::Unsupported)
-        }
-        _ => false,
+        Ok(Body::Error(raw)) => match RpcError::from_raw(raw.clone()).code() {
+            Some(METHOD_NOT_FOUND) => Unmet::Unknown,
+            Some(UNSUPPORTED_REVISION) => Unmet::Stateless,
+            _ => Unmet::Otherwise,
+        },
+        Err(Lost::Status(refusal)) => match refusal.class() {
+            StatusClass::NotThere | StatusClass::Refused | StatusClass::Unsupported => Unmet::Unknown,
+            _ => Unmet::Otherwise,
+        },
+        _ => Unmet::Otherwise,
     }
 }
 

@@ -24,7 +24,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 /// What an upstream is told once nobody says any more what is wanted.
-pub(crate) const ORDINARY: LogLevel = LogLevel::Info;
+pub(crate) const ORDINARY: LogLevel = LogLevel::ORDINARY;
 
 /// What an upstream said of itself when it was met.
 #[derive(Debug, Clone)]

@@ -10,17 +10,32 @@ pub fn missing(command: &str, env: &[(OsString, OsString)], cwd: Option<&Path>) 
     refusal(command, env, cwd)?;
     let what_to_do = hint(command).map(|hint| format!("; {hint}")).unwrap_or_default();
     match path_of(env) {
-        _ if command.contains('/') => Some(format!("{command} is not there, or cannot be executed{what_to_do}")),
-        path => Some(format!("{command}: not found. PATH={}{what_to_do}", path.display())),
+        _ if command.contains('/') => Some(format!("`{command}` does not exist or is not executable{what_to_do}")),
+        path => Some(format!("`{command}` not found in PATH ({}){what_to_do}", path.display())),
     }
 }
 
 /// What the text of a path or a command that leads nowhere shows to be wrong with it.
 pub(crate) fn hint(text: &str) -> Option<&'static str> {
     if text.starts_with('~') {
-        return Some("no shell reads this, so `~` is not filled in: write `${HOME}`");
+        return Some("`~` is not expanded: write `${HOME}`");
     }
-    text.trim().contains(char::is_whitespace).then_some("a program has no arguments in its name: write them in `args`")
+    text.trim().contains(char::is_whitespace).then_some("write the arguments in `args`")
+}
+
+/// Commands that may download a program before they start it.
+const INSTALLERS: [&str; 12] =
+    ["bun", "bunx", "deno", "docker", "npm", "npx", "pipx", "pnpm", "podman", "uv", "uvx", "yarn"];
+
+/// The name of `command` where it may download a program before it starts one.
+pub(crate) fn installer(command: &str) -> Option<&'static str> {
+    let name = command.rsplit('/').next().unwrap_or(command);
+    INSTALLERS.into_iter().find(|known| *known == name)
+}
+
+/// The PATH of a child with this environment.
+pub(crate) fn path_of(env: &[(OsString, OsString)]) -> &OsStr {
+    env.iter().find(|(name, _)| name == "PATH").map_or(OsStr::new(""), |(_, value)| value.as_os_str())
 }
 
 /// The error that the system would give, where it would give one. It is asked before anything is started, since what starts a
@@ -49,10 +64,6 @@ pub(crate) fn refusal(command: &str, env: &[(OsString, OsString)], cwd: Option<&
     code.map(io::Error::from_raw_os_error)
 }
 
-fn path_of(env: &[(OsString, OsString)]) -> &OsStr {
-    env.iter().find(|(name, _)| name == "PATH").map_or(OsStr::new(""), |(_, value)| value.as_os_str())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -61,9 +72,12 @@ mod tests {
     fn programs_are_found_on_the_childs_path_and_not_on_ours() {
         let env = |path: &str| vec![("PATH".into(), path.into())];
         assert_eq!(missing("sh", &env("/nowhere:/bin"), None), None);
-        assert_eq!(missing("sh", &env("/nowhere"), None).as_deref(), Some("sh: not found. PATH=/nowhere"));
+        assert_eq!(missing("sh", &env("/nowhere"), None).as_deref(), Some("`sh` not found in PATH (/nowhere)"));
         assert!(missing("sh", &[], None).is_some());
-        assert!(missing("npx -y @a/b", &env("/bin"), None).is_some_and(|why| why.ends_with("write them in `args`")));
+        assert!(
+            missing("npx -y @a/b", &env("/bin"), None)
+                .is_some_and(|why| why.ends_with("write the arguments in `args`"))
+        );
         assert!(missing("~/bin/x", &[], None).is_some_and(|why| why.ends_with("write `${HOME}`")));
         assert_eq!(missing("/bin/sh", &[], None), None);
         assert_eq!(missing("./sh", &[], Some(Path::new("/bin"))), None);
@@ -71,5 +85,6 @@ mod tests {
         let kind = |command| refusal(command, &[], None).map(|error| error.kind());
         assert_eq!(kind("/etc/passwd"), Some(io::ErrorKind::PermissionDenied));
         assert_eq!(kind("/no/such"), Some(io::ErrorKind::NotFound));
+        assert_eq!((installer("/usr/bin/uvx"), installer("npx"), installer("node")), (Some("uvx"), Some("npx"), None));
     }
 }

@@ -140,7 +140,7 @@ impl Reaper {
         let ((), left) = tokio::join!(group, sweep::end_marked(self.mark.text()));
         spawner().swept(self.pid);
         if !left.is_empty() {
-            tracing::error!(upstream = &*self.name, pids = ?left, "processes of the upstream cannot be ended");
+            tracing::error!(upstream = &*self.name, pids = ?left, "cannot end processes of the upstream");
         }
     }
 

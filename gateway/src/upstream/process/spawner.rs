@@ -185,8 +185,8 @@ impl Spawner {
         if let Some(running) = &mut *guard {
             match running.child.try_wait() {
                 Ok(None) => return,
-                Ok(Some(status)) => tracing::warn!(%status, "the guard has ended: another one takes its place"),
-                Err(error) => tracing::warn!(%error, "the guard is not there: another one takes its place"),
+                Ok(Some(status)) => tracing::warn!(%status, "the process guard exited; starting another one"),
+                Err(error) => tracing::warn!(%error, "the process guard is gone; starting another one"),
             }
         }
         let mut command = Command::new(linux::own_program());
@@ -201,7 +201,7 @@ impl Spawner {
                 }
             }
             Err(error) => {
-                tracing::warn!(%error, "no guard could be started: should this process be killed, children may be left")
+                tracing::warn!(%error, "cannot start the process guard; if this process is killed, children may survive")
             }
         }
     }
@@ -260,7 +260,7 @@ impl Guard {
             && let Err(error) = notes.write_all(note.line().as_bytes())
         {
             // One that has ended is replaced, and the next one is told all.
-            tracing::debug!(%error, "the guard was not told of a process group");
+            tracing::debug!(%error, "cannot tell the process guard about a process group");
         }
     }
 }
@@ -280,7 +280,7 @@ async fn reap(mut children: tokio::signal::unix::Signal) {
         match spawner().reap() {
             Dead::Stranger(pid) => {
                 retry = RETRY.0;
-                tracing::debug!(pid, "a process that was left to us has ended");
+                tracing::debug!(pid, "orphaned process ended");
             }
             Dead::Ours => {
                 spawner().mend_guard();

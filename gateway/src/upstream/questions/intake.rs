@@ -24,6 +24,10 @@ pub(crate) struct Questions {
     not_owned: Complaints,
 }
 
+/// As many questions of the upstream are open as may be, and one more was refused.
+#[derive(Debug)]
+pub(crate) struct NoRoom;
+
 impl Default for Questions {
     fn default() -> Self {
         Self { pages: Pages::default(), not_owned: Complaints::every(NOT_OWNED_EVERY) }
@@ -31,18 +35,22 @@ impl Default for Questions {
 }
 
 impl Questions {
-    /// Takes a request of the upstream. Nothing waits here.
+    /// Takes a request of the upstream. Nothing waits here. Says whether there was room for it.
     pub(crate) fn take(
         &self,
         (config, owner): (&Config, &Ownership),
         metrics: &metrics::Upstream,
         asked: IncomingRequest,
         by: Arc<dyn Asker>,
-    ) {
-        let Some(kind) = Kind::of(&asked.method) else { return asked.answer(&by, &handshake::answer(&asked.method)) };
+    ) -> Result<(), NoRoom> {
+        let Some(kind) = Kind::of(&asked.method) else {
+            asked.answer(&by, &handshake::answer(&asked.method));
+            return Ok(());
+        };
         if let (Kind::Roots, Some(roots)) = (kind, &config.roots) {
             metrics.questions(kind.label(), "configured").increment(1);
-            return asked.answer(&by, &configured(roots));
+            asked.answer(&by, &configured(roots));
+            return Ok(());
         }
         let (exclusive, way_out) = (owner.session_of_all(), way_out(config, owner));
         let terms = Terms {
@@ -55,11 +63,13 @@ impl Questions {
         };
         match put(&terms, asked, kind, by) {
             Ok(()) => {}
+            Err(Refused::Full) => return Err(NoRoom),
             Err(Refused::NotOwned) => self.not_owned(&config.name, kind, way_out),
             Err(why) => {
-                tracing::debug!(upstream = &*config.name, kind = kind.label(), ?why, "a question was refused")
+                tracing::debug!(upstream = &*config.name, kind = kind.label(), ?why, "question refused")
             }
         }
+        Ok(())
     }
 
     /// A question was refused because nobody knows whose it is: counted, and logged now and then with what helps.
@@ -83,15 +93,15 @@ fn way_out(config: &Config, owner: &Ownership) -> Option<&'static str> {
 fn reason(upstream: &str, kind: Kind, way_out: Option<&str>) -> String {
     let who = if way_out.is_some() { "several clients or none" } else { "several calls or none" };
     let have = if way_out.is_some() { "have calls open" } else { "are open" };
-    let why = format!("a question of the upstream was refused: nothing says whose it is, since {who} {have} there");
+    let why = format!("a question of the upstream was refused, since it belongs to no single call: {who} {have}");
     match kind {
         // Upstreams ask for roots right after the handshake, when nobody's call is open whatever `sharing` says.
         Kind::Roots => {
-            format!("{why}; `roots = [\"file:///…\"]` under [upstreams.{upstream}] answers it in place of the clients")
+            format!("{why}; `roots = [\"file:///…\"]` under [upstreams.{upstream}] answers it without asking clients")
         }
         _ => match way_out {
             Some(sharing) => format!(
-                "{why}; `sharing = \"{sharing}\"` under [upstreams.{upstream}] gives each client an instance of its own"
+                "{why}; `sharing = \"{sharing}\"` under [upstreams.{upstream}] gives each client its own instance"
             ),
             None => why,
         },

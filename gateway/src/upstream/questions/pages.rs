@@ -2,7 +2,8 @@
 
 use crate::call::caller::ClientSession;
 use crate::protocol::frame::Method;
-use crate::protocol::frame::rpc_error::RpcError;
+use crate::protocol::frame::message::Body;
+use crate::protocol::frame::rpc_error::{RpcError, URL_ELICITATION_REQUIRED};
 use crate::protocol::json;
 use crate::protocol::value::Object;
 use std::collections::VecDeque;
@@ -21,8 +22,13 @@ impl Pages {
         self.remember(question.raw(), tenant);
     }
 
-    /// A session is told to open pages first.
-    pub(crate) fn required(&self, error: &RpcError, tenant: &Arc<ClientSession>) {
+    /// A session that is told to open pages first will hear when they were seen to.
+    pub(crate) fn answered(&self, body: &Body, tenant: Option<&Arc<ClientSession>>) {
+        let (Body::Error(raw), Some(tenant)) = (body, tenant) else { return };
+        let error = RpcError::from_raw(raw.clone());
+        if error.code() != Some(URL_ELICITATION_REQUIRED) {
+            return;
+        }
         let Some(all) = error.data().and_then(|data| json::get(data, "elicitations")) else { return };
         for place in json::elements(all).into_iter().flatten().take(PAGES_MAX) {
             self.remember(&all[place], tenant);

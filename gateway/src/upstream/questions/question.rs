@@ -92,7 +92,7 @@ pub(crate) fn put(terms: &Terms<'_>, asked: IncomingRequest, kind: Kind, by: Arc
     });
     if !hand_over(&owner, ask, &by) {
         by.desk().settle(key);
-        return refuse("whoever could be asked has gone", Refused::Gone);
+        return refuse("the client has disconnected", Refused::Gone);
     }
     if let (Kind::Elicitation, Some(tenant)) = (kind, owner.whose.tenant()) {
         terms.pages.asked(&asked.params, tenant);
@@ -116,11 +116,11 @@ pub(crate) fn next_key() -> u64 {
 
 /// Why a question is nobody's, and what helps.
 fn nobodys(terms: &Terms<'_>) -> String {
-    let why = "whose question this is cannot be told, so nobody was asked";
+    let why = "this question belongs to no single call, so no client was asked";
     match terms.way_out {
         Some(sharing) => format!(
-            "{why}: several clients have calls open here, or none has; `sharing = \"{sharing}\"` under [upstreams.{}] of the gateway \
-             gives each an instance of its own",
+            "{why}: several clients or none have calls open; `sharing = \"{sharing}\"` under [upstreams.{}] of the gateway gives \
+             each client its own instance",
             terms.upstream
         ),
         None => why.to_owned(),
@@ -206,6 +206,6 @@ impl Waiting {
 
     fn count(&self, outcome: &'static str) {
         self.metrics.questions(self.kind.label(), outcome).increment(1);
-        tracing::debug!(kind = self.kind.label(), outcome, "a question of an upstream is over");
+        tracing::debug!(kind = self.kind.label(), outcome, "question of an upstream ended");
     }
 }

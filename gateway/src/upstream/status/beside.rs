@@ -40,7 +40,7 @@ impl Status {
                 cause,
                 cause_code,
                 more,
-                "instance does not come up; a call was refused"
+                "instance does not start; call refused"
             );
         }
     }

@@ -8,7 +8,7 @@ use crate::secrets::mask;
 use std::fmt::Display;
 
 /// What happens to the best: counted, and not worth a word.
-const HARMLESS: [&str; 2] = ["late_answer", "progress_dropped"];
+const HARMLESS: [&str; 4] = ["late_answer", "late_progress", "late_notification", "progress_dropped"];
 /// So much of a text is told on.
 const CHARS_MAX: usize = 500;
 
@@ -23,6 +23,11 @@ impl Status {
     pub(crate) fn violated(&self, kind: &'static str, detail: &dyn Display) {
         self.metrics.violations(kind).increment(1);
         self.complain((kind, CauseCode::ProtocolViolation), detail, "protocol violation by upstream; message ignored");
+    }
+
+    /// The upstream wanted more than there is room for; `kind` is a word of ours. Whoever refuses it counts it.
+    pub(crate) fn refused(&self, kind: &'static str, code: CauseCode, why: &dyn Display) {
+        self.complain((kind, code), why, "request of upstream refused");
     }
 
     /// Says what is wrong, where that is worth a word and was not said just now.
@@ -62,7 +67,7 @@ mod tests {
         let error = || rig.board.snapshot().remove(0).last_error.map(|error| error.cause.full().into_owned());
         status.failed("broken", CauseCode::ConnectionLost, &"the first\u{1b}");
         status.failed("broken", CauseCode::ConnectionLost, &"the second");
-        assert_eq!(error().as_deref(), Some("broken: the first\u{fffd}"));
+        assert_eq!(error().as_deref(), Some("broken: the first\\u{1b}"));
         status.failed("status", CauseCode::HttpStatus(500), &"HTTP 500");
         assert_eq!(error().as_deref(), Some("status: HTTP 500"));
         status.complain(("late_answer", CauseCode::Unknown), &"to the best", "");

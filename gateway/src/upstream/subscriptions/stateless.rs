@@ -185,7 +185,7 @@ impl Keeping<'_> {
         tracing::debug!(
             upstream = self.upstream,
             trouble = &*trouble.cause().full(),
-            "the upstream does not tell of changes"
+            "the upstream does not announce changes"
         );
         self.plan.refused(self.wants);
         let may_pass = match trouble {

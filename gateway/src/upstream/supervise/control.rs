@@ -27,6 +27,9 @@ impl Told {
         match self {
             Self::Idle => Cause::new(CauseCode::Idle, "idle; starts on the next request"),
             Self::Order(ordered) if ordered.order == Order::Stop => by_order(upstream),
+            Self::Order(ordered) if ordered.order == Order::Restart => {
+                Cause::new(CauseCode::RestartedByOrder, "restarted on request; running calls had 5 s to end")
+            }
             Self::Order(_) => Cause::new(CauseCode::RestartedByOrder, "restarted on request"),
         }
     }
@@ -45,6 +48,8 @@ pub(crate) enum Rest {
 pub(crate) fn at_start(instance: &Instance) -> Option<Rest> {
     match instance.config.start {
         _ if instance.primary.is_some() => None,
+        // Stopped before it was configured as it is now.
+        _ if instance.admission.demand.is_off() => Some(Rest::Ordered),
         Start::Eager => None,
         Start::Lazy => {
             idle(&instance.admission, &instance.status);
@@ -59,7 +64,7 @@ pub(crate) fn at_start(instance: &Instance) -> Option<Rest> {
 
 /// A place among those who start children; `None` where there is none to start.
 pub(crate) fn ticket(instance: &Instance) -> Option<StartTicket> {
-    (!instance.config.is_http()).then(|| instance.children.ticket(instance.owner.share.clone()))
+    instance.config.is_child().then(|| instance.children.ticket(instance.owner.share.clone()))
 }
 
 /// What becomes of an upstream that does not run.
@@ -80,7 +85,7 @@ pub(crate) async fn woken(instance: &Instance, rest: Rest, tasks: &Tasks) -> Wok
         () = tasks.ending() => Woken::End,
         ordered = instance.status.handle.ordered() => {
             let woken = match ordered.order {
-                Order::Start | Order::Restart => {
+                Order::Start | Order::Restart | Order::RestartNow => {
                     begin(&instance.admission, &instance.status);
                     Woken::Start
                 }
@@ -113,13 +118,13 @@ pub(crate) async fn interrupted(instance: &Arc<Instance>) -> Told {
                     instance.admission.gate.shut_for_good(&by_order(&instance.name));
                     return Told::Order(ordered);
                 }
-                Order::Restart => {
+                Order::Restart | Order::RestartNow => {
                     instance.admission.gate.close();
                     return Told::Order(ordered);
                 }
             },
             () = instance.admission.demand.unused() => {
-                if instance.primary.is_none() && may_rest(instance) {
+                if instance.is_of_upstream() && may_rest(instance) {
                     return Told::Idle;
                 }
                 instance.admission.demand.touch();

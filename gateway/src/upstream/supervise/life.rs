@@ -10,12 +10,15 @@ use crate::metrics;
 use crate::runtime::Tasks;
 use crate::runtime::timer::late::within;
 use crate::upstream::calls::sessions::open_gate;
-use crate::upstream::config::Transport;
+use crate::upstream::config::{EraChoice, Transport};
 use crate::upstream::inventory::persist;
+use crate::upstream::peer::Peer;
 use crate::upstream::peer::declares;
 use crate::upstream::peer::fault::Fault;
-use crate::upstream::peer::{Peer, ProbePlan, probe};
+use crate::upstream::peer::probe::{self, ProbePlan};
+use crate::upstream::process::program;
 use crate::upstream::transport;
+use crate::upstream::transport::exchange::Lost;
 use crate::upstream::transport::http::{HttpClient, HttpSession};
 use crate::upstream::transport::link::Link;
 use crate::upstream::transport::stdio::{Child, ChildSpec};
@@ -26,6 +29,8 @@ use tokio::time::{Instant, sleep};
 
 /// A handshake that takes longer than this is worth a word.
 const SLOW: Duration = Duration::from_secs(3);
+/// How long the first event of HTTP+SSE may take: what is no such stream may be open for ever and say nothing.
+const ENDPOINT_MAX: Duration = Duration::from_secs(10);
 /// How long a stream that tells of changes may take to start.
 const LISTEN_WAIT: Duration = Duration::from_secs(1);
 
@@ -42,34 +47,45 @@ impl Supervisor {
             None => None,
         };
         let begun = Instant::now();
-        let link = self.open(level)?;
+        let link = self.open(level).await?;
         if let (Some(start), Link::Pipe(pipe), Some(child)) = (start, &link, &self.child) {
             let pid = child.pid;
             level.spawn_until_end(start.hold(pipe.clone(), move || crate::upstream::process::worked(pid)));
         }
         let now = Instant::now();
-        let plan =
-            if self.lives.is_not_asked() { ProbePlan::Handshake } else { self.memory.plan(instance.config.era, now) };
-        self.lives.started(now, std::mem::take(&mut self.was_at_rest));
+        let plan = match &instance.trial {
+            Some(_) if instance.config.era == EraChoice::Legacy => ProbePlan::HandshakeToo,
+            _ if self.restarts.is_not_asked() => ProbePlan::Handshake,
+            _ => self.memory.plan(instance.config.era, instance.first_era(), now),
+        };
+        self.restarts.started(now, std::mem::take(&mut self.was_at_rest));
         let version = chain::version();
-        let peer = match self.meet(&link, plan).await {
+        let met = match self.meet(&link, plan).await {
+            Err(fault) if self.may_be_older(&fault) => self.meet_older(level, fault).await,
+            met => met,
+        };
+        let peer = match met {
             Ok(peer) => Arc::new(peer),
             Err(fault) if self.child.as_ref().is_some_and(Child::is_foreign) => {
                 return Err(Fault::hopeless(fault.text));
             }
             Err(fault) => return Err(fault),
         };
-        self.lives.met();
+        self.restarts.met();
         self.memory.note(peer.revision().era(), Instant::now());
         let pid = self.child.as_ref().map(|child| child.pid);
         instance.status.handle.update(|health| (health.pid, health.revision) = (pid, Some(peer.revision().as_str())));
         instance.admission.sessions.renew();
         instance.admission.gate.expect(&peer);
-        if instance.offering.inventory.borrow().is_some() {
-            // What it offers is known from its last life: calls need not wait for the lists, and so it is up.
+        instance.era.set(peer.revision().era());
+        if instance.offering.inventory.borrow().is_some() || instance.trial.is_some() {
+            // What it offers is known from its last life, or from the other era: calls need not wait for the lists, and so it is up.
             open_gate(&instance, &peer);
             instance.status.handle.update(|health| health.started_in = Some(begun.elapsed()));
             instance.status.came_up();
+        }
+        if let Some(trial) = &instance.trial {
+            trial.met();
         }
         self.listen(level, &peer).await;
         level.spawn_until_end(keep_inventory(instance.clone(), peer.clone(), begun));
@@ -104,9 +120,9 @@ impl Supervisor {
         level.spawn_until_end(wants);
     }
 
-    /// Opens a link: starts the child, or makes ready to dial.
-    fn open(&mut self, level: &Tasks) -> Result<Link, Fault> {
-        let instance = &self.instance;
+    /// Opens a link: starts the child, connects, or makes ready to dial.
+    async fn open(&mut self, level: &Tasks) -> Result<Link, Fault> {
+        let instance = self.instance.clone();
         match &instance.config.transport {
             Transport::Stdio { command, args, env, cwd } => {
                 let spec = ChildSpec {
@@ -136,25 +152,88 @@ impl Supervisor {
                 self.child = Some(child);
                 Ok(link)
             }
-            Transport::Http { url, headers } => {
-                // One set of connections for all sessions: a call that runs outlives a session that was lost.
-                let wire = match &self.wire {
-                    Some(wire) => wire.clone(),
-                    None => {
-                        let inbox = instance.clone();
-                        let config = &instance.config;
-                        let (max, breaker) = (config.max_message, config.breaker.clone());
-                        let wire = HttpClient::new(url, headers, max, breaker, inbox, self.tasks.clone())
-                            .map_err(|why| Fault::hopeless(Cause::new(CauseCode::UrlInvalid, why)))?;
-                        instance.admission.sessions.reach(&wire, &self.sessions);
-                        self.wire.insert(wire).clone()
-                    }
-                };
-                let http = HttpSession::new(wire);
+            Transport::Http { .. } if self.is_older => {
+                let met = self.open_older(level).await;
+                self.is_older = met.is_ok();
+                met
+            }
+            Transport::Http { .. } => {
+                let http = HttpSession::new(self.wire()?);
                 self.http = Some(http.clone());
                 Ok(Link::Http(http))
             }
+            Transport::Sse { .. } => self.open_older(level).await,
+            Transport::WebSocket { .. } => {
+                let (http, config) = (HttpSession::new(self.wire()?), &instance.config);
+                let limits = (&*config.name, config.max_message);
+                let opening = transport::remote::websocket::open(&http, limits, instance.clone(), level);
+                let opened = within(config.startup_timeout, opening).await.unwrap_or_else(|_| {
+                    let limit = config.startup_timeout.as_secs_f32();
+                    let said = format!("no answer to the upgrade to a WebSocket within {limit} s (`startup_timeout`)");
+                    Err(Lost::Unsent(Cause::new(CauseCode::TimedOut, said)))
+                });
+                let pipe = opened.map_err(|lost| Fault::from(&lost))?;
+                instance.chunks.forget();
+                self.remote = Some(pipe.clone());
+                Ok(Link::Pipe(pipe))
+            }
         }
+    }
+
+    /// The way to an upstream on the network. One set of connections for all sessions: a call that runs outlives a session that was
+    /// lost.
+    fn wire(&mut self) -> Result<Arc<HttpClient>, Fault> {
+        let (instance, config) = (&self.instance, &self.instance.config);
+        if let Some(wire) = &self.wire {
+            return Ok(wire.clone());
+        }
+        let hopeless = |why: String| Fault::hopeless(Cause::new(CauseCode::UrlInvalid, why));
+        let (url, headers) = config.transport.remote().ok_or_else(|| hopeless("there is no URL".to_owned()))?;
+        let (max, breaker, inbox) = (config.max_message, instance.breaker.clone(), instance.clone());
+        let wire = HttpClient::new(url, headers, max, breaker, inbox, self.tasks.clone()).map_err(hopeless)?;
+        instance.admission.sessions.reach(&wire, &self.sessions);
+        Ok(self.wire.insert(wire).clone())
+    }
+
+    /// Opens a link over HTTP+SSE.
+    async fn open_older(&mut self, level: &Tasks) -> Result<Link, Fault> {
+        let instance = self.instance.clone();
+        let (http, config) = (HttpSession::new(self.wire()?), &instance.config);
+        let opening = transport::remote::sse::open(&http, (&config.name, config.max_message), instance.clone(), level);
+        let limit = config.startup_timeout.min(ENDPOINT_MAX);
+        let opened = within(limit, opening).await.unwrap_or_else(|_| {
+            let said = format!("no `endpoint` event within {} s on the stream of HTTP+SSE", limit.as_secs_f32());
+            Err(Lost::Odd(
+                Cause::new(CauseCode::TimedOut, said).advise("check that `url` is the address of the stream"),
+            ))
+        });
+        let pipe = opened.map_err(|lost| Fault::from(&lost))?;
+        instance.chunks.forget();
+        self.http = None;
+        self.remote = Some(pipe.clone());
+        Ok(Link::Pipe(pipe))
+    }
+
+    /// Whether an upstream that was asked over Streamable HTTP may speak HTTP+SSE: it refused the POST as such.
+    fn may_be_older(&self, fault: &Fault) -> bool {
+        let is_refused = matches!(fault.text.code(), CauseCode::HttpStatus(400 | 402 | 404..=406 | 409..=428));
+        is_refused && self.instance.config.is_http() && self.instance.trial.is_none() && self.http.is_some()
+    }
+
+    /// Meets one that refused a POST over HTTP+SSE, where it has that; else the refusal stands.
+    async fn meet_older(&mut self, level: &Tasks, refusal: Fault) -> Result<Peer, Fault> {
+        let http = self.http.take();
+        let Ok(link) = self.open_older(level).await else {
+            self.http = http;
+            return Err(refusal);
+        };
+        let met = self.meet(&link, ProbePlan::HandshakeFirst).await;
+        self.is_older = met.is_ok();
+        if met.is_ok() {
+            let upstream = &*self.instance.name;
+            tracing::info!(target: metrics::UPSTREAM_STATE, upstream, state = "starting", "upstream speaks HTTP+SSE; `transport = \"sse\"` spares the first attempt");
+        }
+        met
     }
 
     /// Finds out who is at the other end.
@@ -186,8 +265,9 @@ impl Supervisor {
 
     /// It takes long to answer: that is shown in place of what its last life ended of, with what shows by now of why; and said once.
     fn is_slow(&self, was_told: bool) {
-        let cause =
-            Cause::new(CauseCode::Starting, "no answer yet (npx or uvx may still be downloading)").then(&self.hints());
+        let installer = self.instance.config.transport.child().and_then(|child| program::installer(child.command));
+        let doing = installer.map(|name| format!(" (`{name}` may still be downloading)")).unwrap_or_default();
+        let cause = Cause::new(CauseCode::Starting, format!("no answer yet{doing}")).then(&self.hints());
         if !was_told {
             let (upstream, instance) = (&*self.instance.name, self.instance.status.number);
             let (cause_code, cause) = (cause.code().as_str(), &*cause.full());

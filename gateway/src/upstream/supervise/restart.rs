@@ -5,7 +5,7 @@ use crate::health::{Cause, CauseCode};
 use crate::metrics;
 use crate::upstream::admission::gate::Retired;
 use crate::upstream::backoff;
-use crate::upstream::backoff::{Backoff, Next as Delay};
+use crate::upstream::backoff::{Backoff, Next as Delay, Starts};
 use crate::upstream::config::{Config, Restart, RestartPolicy};
 use crate::upstream::peer::fault::{Fault, FaultKind};
 use crate::upstream::status::Status;
@@ -60,8 +60,8 @@ pub(crate) struct Restarts {
 
 impl Restarts {
     /// Of an upstream that was never started.
-    pub(crate) fn new(restart: Restart, is_child: bool) -> Self {
-        Self { backoff: Backoff::new(restart, is_child), is_not_asked: false, is_free: false, had_free: false }
+    pub(crate) fn new(restart: Restart, is_child: bool, starts: Starts) -> Self {
+        Self { backoff: Backoff::new(restart, is_child, starts), is_not_asked: false, is_free: false, had_free: false }
     }
 
     /// Whether the next life is not asked for its era.
@@ -82,7 +82,7 @@ impl Restarts {
     }
 
     /// What follows this end.
-    pub(crate) fn course(&mut self, config: &Config, status: &Status, end: Exit) -> Decision {
+    pub(crate) fn after(&mut self, config: &Config, status: &Status, end: Exit) -> Decision {
         let now = Instant::now();
         let (cause, up, is_clean, kind, reason) = match end {
             Exit::Unmet(Fault { kind: FaultKind::EndedWhenAsked, text }) if !self.is_not_asked => {
@@ -106,20 +106,17 @@ impl Restarts {
                     Gone::Crashed => "crash",
                     Gone::HungUp => "lost",
                 };
-                (cause, Some(up), how == Gone::Clean, FaultKind::Passing, reason)
+                let kind = FaultKind::of_end(&cause);
+                (cause, Some(up), how == Gone::Clean, kind, reason)
             }
             Exit::Retired { why: Retired::Session(text) | Retired::Revision(text), up } if up >= SESSION_MIN => {
                 let (upstream, cause) = (&*config.name, &*text.full());
                 tracing::info!(target: metrics::UPSTREAM_STATE, upstream, state = "starting", cause, cause_code = text.code().as_str(), "reconnecting to upstream");
                 return Decision::Now;
             }
-            Exit::Retired { why: Retired::Hung(text), up } => (
-                Cause::new(CauseCode::Hung, "hung and was killed: ").then(&text),
-                Some(up),
-                false,
-                FaultKind::Passing,
-                "hang",
-            ),
+            Exit::Retired { why: Retired::Hung(text), up } => {
+                (Cause::new(CauseCode::Hung, hung(config)).then(&text), Some(up), false, FaultKind::Passing, "hang")
+            }
             Exit::Retired {
                 why: Retired::Session(text) | Retired::Revision(text) | Retired::Unreachable(text),
                 up,
@@ -146,6 +143,10 @@ impl Restarts {
         };
         Decision::After { delay, state, cause, reason }
     }
+}
+
+fn hung(config: &Config) -> &'static str {
+    if config.is_child() { "hung and was killed: " } else { "hung and was disconnected: " }
 }
 
 /// The cause of an end after which nothing is started again.

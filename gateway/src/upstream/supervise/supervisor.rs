@@ -2,6 +2,7 @@
 
 use super::control;
 use super::control::{Rest, Told, Woken};
+use super::grace;
 use super::phase::{Leaving, Life, Pause, Phase, Then};
 use super::restart::{Decision, Exit, Gone, Restarts};
 use crate::health::row::State;
@@ -11,9 +12,11 @@ use crate::runtime::timer::late::within;
 use crate::upstream::admission::gate::Retired;
 use crate::upstream::calls::sessions::keep_places;
 use crate::upstream::instance::Instance;
-use crate::upstream::peer::EraMemory;
+use crate::upstream::peer::fault::Fault;
+use crate::upstream::peer::probe::EraMemory;
 use crate::upstream::status::being_ended;
 use crate::upstream::transport::http::{HttpClient, HttpSession};
+use crate::upstream::transport::pipe::Pipe;
 use crate::upstream::transport::stdio::Child;
 use crate::upstream::transport::stdio::start_limit::StartTicket;
 use std::sync::Arc;
@@ -59,7 +62,7 @@ pub(crate) async fn supervise(instance: Arc<Instance>, ticket: Option<StartTicke
 /// Keeps one upstream; each phase is one of its functions.
 pub(super) struct Supervisor {
     pub(super) instance: Arc<Instance>,
-    pub(super) lives: Restarts,
+    pub(super) restarts: Restarts,
     pub(super) memory: EraMemory,
     /// Its turn to start the first child.
     pub(super) ticket: Option<StartTicket>,
@@ -69,6 +72,10 @@ pub(super) struct Supervisor {
     pub(super) was_met: bool,
     pub(super) child: Option<Child>,
     pub(super) wire: Option<Arc<HttpClient>>,
+    /// The pipe that is open over the network.
+    pub(super) remote: Option<Arc<Pipe>>,
+    /// It was found to speak HTTP+SSE where Streamable HTTP was expected.
+    pub(super) is_older: bool,
     /// The session that is open, to be ended when nobody has lost it.
     pub(super) http: Option<Arc<HttpSession>>,
     /// Where further sessions of it live.
@@ -89,13 +96,19 @@ enum End {
 impl Supervisor {
     pub(super) fn new(instance: Arc<Instance>, ticket: Option<StartTicket>, tasks: Tasks) -> Self {
         Self {
-            lives: Restarts::new(instance.config.restart.clone(), !instance.config.is_http()),
+            restarts: Restarts::new(
+                instance.config.restart.clone(),
+                instance.config.is_child(),
+                instance.starts.clone(),
+            ),
             memory: EraMemory::default(),
             was_at_rest: false,
             ticket,
             was_met: false,
             child: None,
             wire: None,
+            remote: None,
+            is_older: false,
             http: None,
             sessions: tasks.child(),
             tasks,
@@ -124,8 +137,18 @@ impl Supervisor {
         };
         match met {
             Ok(life) => Phase::Up(life),
+            // Without the other era the upstream is as well as with it: nothing has failed.
+            Err(End::Exit(Exit::Unmet(fault))) if self.ends_trial(&fault) => self.given_up(level, End::Shutdown),
             Err(end) => self.given_up(level, end),
         }
+    }
+
+    fn ends_trial(&self, fault: &Fault) -> bool {
+        let Some(trial) = self.instance.trial.as_ref().filter(|trial| trial.unmet(fault)) else { return false };
+        let (upstream, era, cause) = (&*self.instance.name, self.instance.config.era.word(), &*fault.text.full());
+        let (cause_code, finding) = (fault.text.code().as_str(), trial.finding().word());
+        tracing::debug!(upstream, era, finding, cause, cause_code, "upstream not met in its other era");
+        true
     }
 
     /// [`Phase::Up`]: waits for what ends this life.
@@ -141,6 +164,18 @@ impl Supervisor {
                 false => End::Exit(self.retired(why, met.elapsed())),
             },
             told = control::interrupted(&self.instance) => End::Told(told),
+        };
+        let end = match end {
+            End::Told(told) => {
+                let gone = async {
+                    tokio::select! {
+                        () = self.tasks.ending() => {}
+                        _cause = peer.link.closed() => {}
+                    }
+                };
+                End::Told(grace::until_calls_end(&self.instance, told, gone).await)
+            }
+            end => end,
         };
         self.given_up(level, end)
     }
@@ -166,7 +201,7 @@ impl Supervisor {
             }
             End::Exit(exit) => {
                 let was_met = !matches!(exit, Exit::Unmet(_));
-                let decision = self.lives.course(&instance.config, &instance.status, exit);
+                let decision = self.restarts.after(&instance.config, &instance.status, exit);
                 if let (false, Decision::After { cause, .. } | Decision::Rest { cause, .. }) = (was_met, &decision) {
                     instance.status.start_failed(cause.code());
                 }
@@ -295,6 +330,7 @@ impl Supervisor {
         if let Some(wire) = &self.wire {
             wire.close();
         }
+        self.instance.admission.sessions.unreach();
     }
 
     /// Ends every session.
@@ -311,6 +347,9 @@ impl Supervisor {
         if let (Retired::Hung(cause), Some(child)) = (&why, &self.child) {
             child.kill(cause);
         }
+        if let (Retired::Hung(cause), Some(pipe)) = (&why, &self.remote) {
+            pipe.close(cause.clone());
+        }
         Exit::Retired { why, up }
     }
 
@@ -318,6 +357,8 @@ impl Supervisor {
         let how = match &self.child {
             Some(child) if child.status().is_some_and(|status| status.success()) => Gone::Clean,
             Some(child) if child.has_hung_up() => Gone::HungUp,
+            // A connection says nothing of how the server fares.
+            None => Gone::HungUp,
             _ => Gone::Crashed,
         };
         Exit::Gone { cause: cause.clone(), up, how }
@@ -325,12 +366,15 @@ impl Supervisor {
 
     /// Ends every call that is open, with a child or in whichever session, and tells it why.
     fn cut(&self, told: &Told) {
+        if let Told::Order(_) = told {
+            self.instance.admission.demand.order();
+        }
         let why = told.cause(&self.instance.name);
         if let Some(wire) = &self.wire {
             wire.cut(why.clone());
         }
-        if let Some(child) = &self.child {
-            child.pipe.close(why);
+        if let Some(pipe) = self.child.as_ref().map(|child| &child.pipe).or(self.remote.as_ref()) {
+            pipe.close(why);
         }
     }
 }

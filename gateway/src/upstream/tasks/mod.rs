@@ -14,4 +14,4 @@ mod take;
 pub(crate) mod form;
 
 pub(crate) use progress::TaskProgress;
-pub(crate) use take::take;
+pub(crate) use take::{take, withdraw};

@@ -8,6 +8,8 @@ use crate::call::{Call, ListenFilter};
 use crate::protocol::frame::Method;
 use crate::protocol::revision::Revision;
 use crate::protocol::value::Key;
+use crate::upstream::admission::gate::Sending;
+use crate::upstream::calls::admit::admit;
 use crate::upstream::calls::dispatch::{dispatch, judge};
 use crate::upstream::calls::{CallSource, ListenSource};
 use crate::upstream::instance::Instance;
@@ -33,6 +35,13 @@ pub(crate) fn take(instance: &Arc<Instance>, call: Call) -> Reply {
     match held {
         Some(held) => reply.attach(Box::new(held)),
         None => reply,
+    }
+}
+
+/// Sends a `tasks/cancel` whose answer nobody waits for.
+pub(crate) fn withdraw(instance: &Arc<Instance>, cancel: &Call) {
+    if let Ok(Sending::Sent(sent)) = admit(instance, cancel) {
+        sent.exchange.detach();
     }
 }
 

@@ -184,7 +184,7 @@ async fn who_refuses_the_credentials_is_shown_with_what_to_do_until_it_takes_the
 async fn what_a_failure_said_is_told_to_no_caller() {
     let stage = stage(breaker(1, Duration::from_secs(3600)), |n| (n == 0).then(|| plain(500, ""))).await;
     let failed = stage.call().await.unwrap();
-    assert!(failed.message.contains("HTTP 500 Internal Server Error (the gateway's log"), "{failed}");
+    assert!(failed.message.contains("HTTP 500 Internal Server Error (details: `trunkline status"), "{failed}");
     assert!(failed.in_full().message.contains("HTTP 500 Internal Server Error: no"));
     assert!(stage.board.snapshot()[0].cause.as_ref().unwrap().full().contains("HTTP 500 Internal Server Error: no"));
     let refused = stage.call().await.unwrap().message;

@@ -208,7 +208,7 @@ async fn unreachable(url: String, cause: &str) {
 
 #[tokio::test]
 async fn a_name_that_leads_nowhere_is_said() {
-    unreachable("http://nowhere.invalid:9/mcp".to_owned(), "the address of nowhere.invalid was not found").await;
+    unreachable("http://nowhere.invalid:9/mcp".to_owned(), "DNS lookup of nowhere.invalid failed").await;
 }
 
 #[tokio::test]
@@ -241,4 +241,26 @@ async fn calls_that_are_given_up_leave_room_for_others() {
     let next = bounded(upstream.call(call_of(5000)).outcome()).await.1;
     assert!(matches!(next, Outcome::Complete(_)), "{next:?}");
     assert_eq!(host.count(PLAY), 1);
+}
+
+#[tokio::test]
+async fn a_response_with_both_lengths_is_taken_for_none_and_its_connection_is_not_used_again() {
+    // Whoever goes by the length finds a second response behind the first, as an answer to the next call.
+    let outcome = spoiled(
+        |config| config,
+        |seen| {
+            let body = seen.result(r#"{"content":["smuggled"]}"#).split_once("\r\n\r\n").unwrap().1.to_owned();
+            let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n";
+            Some(format!(
+                "{head}content-length: 4\r\ntransfer-encoding: chunked\r\n\r\n{:x}\r\n{body}\r\n0\r\n\r\n",
+                body.len()
+            ))
+        },
+    )
+    .await;
+    let (reason, said) = reason(outcome);
+    assert!(
+        reason == Reason::BadAnswer && said.contains("Content-Length beside Transfer-Encoding"),
+        "{reason:?} {said}"
+    );
 }

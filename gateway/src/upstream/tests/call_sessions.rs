@@ -221,7 +221,7 @@ async fn an_order_ends_the_calls_and_the_sessions_of_all() {
     })
     .await;
     let (upstream, board, tasks) = up(&host).await;
-    for (order, word) in [(Order::Stop, "stopped on request"), (Order::Restart, "restarted on request")] {
+    for (order, word) in [(Order::Stop, "stopped on request"), (Order::RestartNow, "restarted on request")] {
         hangs.store(1, Ordering::SeqCst);
         let begun = host.count("POST tools/call");
         let (one, other) = (upstream.call(of(ALL)), upstream.call(of(FORM)));

@@ -54,7 +54,7 @@ async fn answers_to(question: &'static str) -> usize {
         assert!(matches!(bounded(upstream.call(tool()).outcome()).await.1, Outcome::Complete(_)));
     }
     let failed = board.snapshot().remove(0).last_error.expect("it was said").cause;
-    assert!(failed.full().contains("ping came before") || failed.full().contains("waits to be sent"), "{failed:?}");
+    assert!(failed.full().contains("ping arrived before") || failed.full().contains("waits to be sent"), "{failed:?}");
     host.all().iter().filter(|seen| is_answer(seen)).count()
 }
 

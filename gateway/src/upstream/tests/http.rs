@@ -163,7 +163,7 @@ async fn a_stateless_upstream_is_told_in_headers_and_told_anew_when_they_are_ref
         })
     })
     .await;
-    let (upstream, board, tasks) = start(host.config());
+    let (upstream, board, tasks) = start(Config { era: EraChoice::Modern, ..host.config() });
     is(&board, State::Ready).await;
     let lists = host.count("POST tools/list");
     let mut reply = upstream.call(tool());

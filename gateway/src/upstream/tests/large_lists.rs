@@ -59,6 +59,30 @@ async fn lists_that_do_not_fit_leave_the_older_ones_and_the_upstream_says_why() 
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_list_that_does_not_fit_is_read_ever_later_and_the_upstream_says_when() {
+    let mut rig = Rig::within(&Budget::new(MIB), config());
+    let peer = rig.met(LEGACY, r#"{"tools":{}}"#);
+    let begun = tokio::time::Instant::now();
+    rig.tasks.spawn_until_end(crate::upstream::supervise::keep_inventory(rig.instance.clone(), peer, begun));
+    let mut asked = Vec::new();
+    for _ in 0..12 {
+        let (id, method, _) = rig.far.request().await;
+        assert_eq!(method, Method::ToolsList);
+        asked.push(begun.elapsed().as_secs());
+        rig.far.result(&id, &tools("a", 16, MIB / 32)).await;
+    }
+    assert_eq!(asked, [0, 1, 3, 7, 15, 31, 63, 127, 255, 511, 811, 1111], "twice as late, five minutes at most");
+    let cause = rig.board.snapshot().remove(0).cause.unwrap_or_default();
+    assert!(cause.full().ends_with("the last known list stays, read again in 300 s"), "{cause:?}");
+    // What the upstream announces is read at once.
+    rig.far.notify("notifications/tools/list_changed", "{}").await;
+    reads(&mut rig, r#"{"tools":[{"name":"small"}]}"#).await;
+    assert!(begun.elapsed() < Duration::from_secs(1_200), "{:?}", begun.elapsed());
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(rig.upstream().state(), State::Ready, "it fits");
+}
+
+#[tokio::test(start_paused = true)]
 async fn many_small_definitions_are_counted_with_what_each_takes() {
     let budget = Budget::new(64 * MIB);
     let _rig = offering(&budget, &tools("a", 5_000, 0)).await;

@@ -212,7 +212,7 @@ async fn a_resumed_stream_that_tells_nothing_is_given_up_and_the_outcome_is_unkn
     let (outcome, ()) = tokio::join!(outcome(&mut reply), resumed);
     let Outcome::Error(Failure::Refused(refusal)) = outcome else { panic!("{outcome:?}") };
     assert_eq!(refusal.reason, Reason::OutcomeUnknown, "{refusal}");
-    assert!(refusal.message.contains("nothing of the answer came"), "{refusal}");
+    assert!(refusal.message.contains("no part of the answer arrived"), "{refusal}");
 }
 
 #[tokio::test]

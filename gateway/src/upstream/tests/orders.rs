@@ -4,7 +4,7 @@ use super::*;
 use crate::call::reply::Reply;
 use crate::health::Order;
 use crate::upstream::config::RestartPolicy;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use tokio::time::Instant;
 
 /// A child that writes down when it begins and when it ends, and takes its time to end; a call of `hang` is never answered.
@@ -16,14 +16,25 @@ struct Slow {
 impl Slow {
     fn new(name: &str) -> Self {
         let book = std::env::temp_dir().join(format!("trunkline-{}-{name}", std::process::id()));
-        let mut config = shell(&format!("case \"$line\" in *hang*) ;; *exit*) exit 3 ;; *) {ANSWER} ;; esac"));
+        let mut config = shell(&format!(
+            "case \"$line\" in *hang*) ;; *wait*) echo waits >> $BOOK; read -r _ < $GATE; {ANSWER} ;; *exit*) exit 3 ;; *) {ANSWER} ;; esac"
+        ));
         if let Transport::Stdio { args, .. } = &mut config.transport {
             // Only a closed stdin ends it, so that it always comes to its last line.
-            args[1] = format!("trap '' TERM; echo begins >> $BOOK; {}; sleep 0.3; echo ends >> $BOOK", args[1])
-                .replace("$BOOK", &book.display().to_string());
+            args[1] = format!(
+                "trap '' TERM; echo begins >> $BOOK; [ -e $GATE ] || mkfifo $GATE; {}; sleep 0.3; echo ends >> $BOOK",
+                args[1]
+            )
+            .replace("$BOOK", &book.display().to_string())
+            .replace("$GATE", &gate_of(&book).display().to_string());
         }
         config.restart.stop_timeout = Duration::from_secs(60);
         Self { config, book }
+    }
+
+    /// What a call of `wait` reads a line from.
+    fn gate(&self) -> PathBuf {
+        gate_of(&self.book)
     }
 
     fn written(&self) -> String {
@@ -34,7 +45,12 @@ impl Slow {
 impl Drop for Slow {
     fn drop(&mut self) {
         let _ = std::fs::remove_file(&self.book);
+        let _ = std::fs::remove_file(self.gate());
     }
+}
+
+fn gate_of(book: &Path) -> PathBuf {
+    book.with_extension("gate")
 }
 
 fn named(name: &str) -> Call {
@@ -69,7 +85,7 @@ async fn a_restart_under_way_ends_what_runs_keeps_what_comes_and_starts_nothing_
     is_in(&board, State::Ready).await;
     for round in 1..=3 {
         let mut running = hangs(&upstream).await;
-        let order = board.order("a", Order::Restart).unwrap();
+        let order = board.order("a", Order::RestartNow).unwrap();
         let Step::Done(Outcome::Error(Failure::Refused(refusal))) = bounded(running.next()).await else { panic!() };
         assert_eq!(refusal.reason, Reason::OutcomeUnknown, "{refusal}");
         // Its child still runs, and nobody is refused for that. A reply is looked at when it is there: how long a start takes
@@ -93,6 +109,37 @@ async fn a_restart_under_way_ends_what_runs_keeps_what_comes_and_starts_nothing_
     })
     .await;
     assert_ne!(upstream.state(), State::Failed);
+    stop(&upstream, &tasks).await;
+}
+
+#[tokio::test]
+async fn a_restart_lets_running_calls_end_and_keeps_what_comes() {
+    let slow = Slow::new("graceful");
+    let (upstream, board, tasks) = start(slow.config.clone());
+    bounded(known(&mut upstream.inventory())).await;
+    is_in(&board, State::Ready).await;
+    let running = upstream.call(named("wait"));
+    bounded(async {
+        while !slow.written().contains("waits") {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    })
+    .await;
+    let order = board.order("a", Order::Restart).unwrap();
+    is_in(&board, State::Stopping).await;
+    let cause = board.snapshot()[0].cause.clone().unwrap_or_default().full().into_owned();
+    assert!(cause.contains("1 running calls have 5 s to end"), "{cause}");
+    let coming = upstream.call(named("echo"));
+    // Whoever waits at the other end goes on.
+    let gate = slow.gate();
+    tokio::task::spawn_blocking(move || std::fs::write(gate, "on\n")).await.unwrap().unwrap();
+    let (_, ended) = bounded(running.outcome()).await;
+    assert!(matches!(ended, Outcome::Complete(_)), "{ended:?}");
+    bounded(order).await.unwrap();
+    is_in(&board, State::Ready).await;
+    let (_, served) = bounded(coming.outcome()).await;
+    assert!(matches!(served, Outcome::Complete(_)), "{served:?}");
+    assert_eq!(slow.written(), "begins waits ends begins ");
     stop(&upstream, &tasks).await;
 }
 

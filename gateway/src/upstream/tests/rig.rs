@@ -37,6 +37,7 @@ pub(crate) fn config() -> Config {
         start: Start::Eager,
         idle_stop: None,
         era: EraChoice::Auto,
+        has_both_eras: false,
         startup_timeout: Duration::from_secs(60),
         request_timeout: Some(Duration::from_secs(30)),
         call_timeout: None,
@@ -56,6 +57,7 @@ pub(crate) fn config() -> Config {
         hang_restart: false,
         no_new_privs: false,
         breaker: Some(BreakerConfig::default()),
+        overlap: false,
         tools: Filter::default(),
         max_message: 1024 * 1024,
     }

@@ -78,3 +78,25 @@ async fn an_upstream_whose_first_list_does_not_come_is_shown_with_what_it_waits_
     let health = rig.board.snapshot().remove(0);
     assert_eq!((health.state, health.cause, health.has_failed), (State::Ready, None, false));
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_cursor_that_is_no_string_and_texts_that_not_all_can_read_are_remarked_until_they_are_gone() {
+    let mut rig = Rig::new(config());
+    let peer = rig.met(LEGACY, LISTS);
+    let mut inventory = rig.upstream().inventory();
+    let begun = tokio::time::Instant::now();
+    rig.tasks.spawn_until_end(crate::upstream::supervise::keep_inventory(rig.instance.clone(), peer, begun));
+    let (id, ..) = rig.far.request().await;
+    let torn = r#"{"name":"t","description":"half \ud83d","inputSchema":{}}"#;
+    rig.far.result(&id, &format!(r#"{{"tools":[{torn},{{"name":"good"}}],"nextCursor":7}}"#)).await;
+    assert_eq!(known(&mut inventory).await.tools.len(), 2, "what was read is there");
+    let health = rig.board.snapshot().remove(0);
+    assert_eq!(health.remarks["tools"], "`tools/list` is cut: its `nextCursor` is no string; what was read stays");
+    let remark = &health.remarks["torn tools"];
+    assert!(remark.contains("half of a UTF-16 pair") && remark.ends_with(": 1, the first is in `t`"), "{remark}");
+    rig.far.notify("notifications/tools/list_changed", "{}").await;
+    let (id, ..) = rig.far.request().await;
+    rig.far.result(&id, r#"{"tools":[{"name":"good"}],"nextCursor":null}"#).await;
+    inventory.changed().await.unwrap();
+    assert_eq!(rig.board.snapshot().remove(0).remarks, Default::default());
+}

@@ -4,6 +4,7 @@ use super::exchange::mailbox::Mailbox;
 use super::questions::{Answer, AnswerTo, Asker};
 use crate::health::{Cause, CauseCode};
 use crate::memory::budget::Budget;
+use crate::metrics::edges::Bytes;
 use crate::protocol::frame::Method;
 use crate::protocol::frame::message::Id;
 use crate::protocol::value::Object;
@@ -32,6 +33,11 @@ pub(crate) trait LinkEvents: Send + Sync {
 
     /// Something that the protocol does not allow; `kind` is a word of ours.
     fn violated(&self, kind: &'static str, detail: &dyn std::fmt::Display);
+
+    /// Where the bytes from and to the upstream are counted.
+    fn bytes(&self) -> Bytes {
+        Bytes::default()
+    }
 
     /// What all peers together may make the gateway keep.
     fn budget(&self) -> &Budget;

@@ -20,3 +20,5 @@ pub(crate) mod pipe;
 pub(crate) mod stdio;
 // Streamable HTTP as a link: our own connections, sessions, streams.
 pub(crate) mod http;
+// HTTP+SSE and WebSocket as pipes.
+pub(crate) mod remote;

@@ -17,11 +17,13 @@ const IN_FLIGHT: usize = 4;
 const CACHES: [&str; 4] = ["--cache-sim=yes", "--I1=32768,8,64", "--D1=32768,8,64", "--LL=8388608,16,64"];
 
 /// Who calls, what stands behind, and the most instructions that a call of it may cost: what was reached, and two in a hundred.
-const CASES: [(&str, Front, bool, u64); 4] = [
-    ("HTTP upstream, stateless client", Front::Http(Dialect::Modern), true, 63_500),
+const CASES: [(&str, Front, bool, u64); 5] = [
+    ("HTTP upstream, stateless client", Front::Http(Dialect::Modern), true, 64_300),
     ("HTTP upstream, handshake client", Front::Http(Dialect::Legacy), true, 62_200),
     ("HTTP upstream, `trunkline stdio`", Front::Stdio, true, 59_200),
-    ("stdio upstream, stateless client", Front::Http(Dialect::Modern), false, 44_200),
+    ("stdio upstream, handshake client", Front::Http(Dialect::Legacy), false, 42_600),
+    // A child is opened by handshake, so these calls are translated.
+    ("stdio upstream, stateless client", Front::Http(Dialect::Modern), false, 46_000),
 ];
 
 /// How the gateway is called.

@@ -89,7 +89,7 @@ async fn a_folder_that_is_a_link_or_nowhere_is_not_used_and_the_next_one_is() {
     let bound = bind(&[link.clone(), "/proc/none/trunkline".into(), next.clone()], &[], Mode::Serve).unwrap();
     assert!(next.join(&bound.name).exists());
     let refused = bind(&[link], &[], Mode::Serve).unwrap_err().to_string();
-    assert!(refused.contains("it is a link, or no folder"), "{refused}");
+    assert!(refused.contains("not a folder; delete it"), "{refused}");
     assert!(bind(&[], &[], Mode::Serve).unwrap_err().to_string().contains(" is set"));
     // One that others may enter is closed to them.
     fs::set_permissions(&next, PermissionsExt::from_mode(0o755)).unwrap();

@@ -8,5 +8,5 @@ mod feeds;
 mod body;
 
 pub(crate) use body::Body;
-pub(crate) use events::Stream;
+pub(crate) use events::{Fed, Feed, Stream};
 pub(crate) use feeds::{CallFeed, NoticeFeed, ReplayFeed};

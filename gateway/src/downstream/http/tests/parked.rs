@@ -217,7 +217,12 @@ async fn a_state_of_another_instance_says_so_and_nothing_is_run() {
     let (got, _hand, _answers) = request.asked(&mut before, &ONE).await;
     let mut after = Bench::with(Revision::V2025_11_25, keyed);
     let (_, code, message) = request.retry(&got, got.accepts()).send(&after).await.error();
-    let words = ["another instance of the gateway", "retries must reach that one", "if it has ended", "not made again"];
+    let words = [
+        "another process of the gateway",
+        "retries must reach that process",
+        "if it has ended",
+        "not repeated automatically",
+    ];
     assert_eq!((code, words.map(|word| message.contains(word))), (-32602, [true; 4]), "{message}");
     assert!(after.hands.is_empty());
     // With another key it cannot even be read.
@@ -234,7 +239,7 @@ async fn a_call_whose_upstream_died_while_it_was_parked_is_lost() {
     drop(answers);
     hand.refuse(Refusal::of_upstream(Reason::OutcomeUnknown, &"up".into(), "upstream up ended: exit status 3"));
     let (status, code, message) = request.retry(&got, got.accepts()).send(&bench).await.error();
-    assert_eq!((status, code, message.contains("leads nowhere")), (200, -32602, true), "{message}");
+    assert_eq!((status, code, message.contains("is no longer valid")), (200, -32602, true), "{message}");
     assert!(message.contains("exit status 3") && bench.hands.is_empty());
 }
 

@@ -273,6 +273,7 @@ async fn only_so_many_calls_of_a_principal_wait_at_once() {
         let hand = bench.hands.next().await;
         let answered = soon(hand.ask(Method::Elicitation, FORM)).await.expect("it is refused in words");
         assert!(answered.body.unwrap_err().message().unwrap().contains("questions.max_open"));
+        assert_eq!(bench.refusals.all().get("questions"), Some(&1), "it is shown and logged");
         hand.complete("{}");
     });
     assert!(text(response).await.contains("result"));

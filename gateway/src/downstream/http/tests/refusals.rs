@@ -2,6 +2,9 @@
 
 use super::{Bench, META, PATH, call, code, initialize, post, principal, text};
 use http::{Request, StatusCode};
+use std::future::Future;
+use std::task::{Context, Poll, Waker};
+use tower::ServiceExt;
 
 fn modern(text: &str) -> String {
     format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"echo","_meta":{text}}}}}"#)
@@ -101,10 +104,13 @@ async fn http_that_is_no_use_here_is_refused_in_its_own_terms() {
         (typed("application/json-patch+json"), 415),
         (typed("application/json").header("content-type", "application/json"), 415),
         (typed("Application/JSON; charset=utf-8"), 400),
-        (Request::get(PATH), 400),
+        (Request::get(PATH), 406),
+        (Request::get(PATH).header("accept", "application/json"), 406),
+        (Request::get(PATH).header("accept", "text/event-stream"), 400),
         (Request::delete(PATH), 400),
         (Request::get(PATH).header("mcp-protocol-version", "2026-07-28"), 405),
-        (Request::get(PATH).header("mcp-session-id", "x"), 404),
+        (Request::get(PATH).header("mcp-session-id", "x"), 406),
+        (Request::get(PATH).header("accept", "text/event-stream").header("mcp-session-id", "x"), 404),
         (Request::delete(PATH).header("mcp-session-id", "x"), 404),
         (post().header("content-length", "65"), 413),
     ] {
@@ -135,4 +141,58 @@ async fn a_foreign_session_looks_like_none() {
     let delete = principal(Request::delete(PATH), "b").header("mcp-session-id", &id);
     assert_eq!(bench.send(delete, "").await.status(), StatusCode::NOT_FOUND);
     assert_eq!(ask("a", &id).await.status(), StatusCode::OK);
+}
+
+#[tokio::test]
+async fn a_body_that_is_encoded_is_refused_and_it_is_said_what_is_read() {
+    let bench = Bench::new();
+    for coding in ["gzip", "br", "identity, deflate"] {
+        let refused = bench.send(headed().header("content-encoding", coding), &modern(META)).await;
+        assert_eq!(refused.status(), StatusCode::UNSUPPORTED_MEDIA_TYPE, "{coding}");
+        assert_eq!(refused.headers()["accept-encoding"], "identity");
+        let said = text(refused).await;
+        assert!(said.contains("`Content-Encoding`") && said.contains("-32600"), "{said}");
+    }
+    assert_eq!(
+        bench.send(headed().header("content-encoding", "identity"), &modern(META)).await.status(),
+        StatusCode::OK
+    );
+}
+
+/// A body of which nothing comes.
+struct Withheld;
+
+impl http_body::Body for Withheld {
+    type Data = bytes::Bytes;
+    type Error = std::convert::Infallible;
+
+    fn poll_frame(
+        self: std::pin::Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<http_body::Frame<bytes::Bytes>, Self::Error>>> {
+        Poll::Pending
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_clients_open_bodies_leave_room_for_anothers() {
+    let bench = Bench::new();
+    let open = |name: &str| {
+        let request = principal(post(), name).body(Withheld).unwrap();
+        let mut answering = Box::pin(bench.client.0.clone().oneshot(request));
+        match answering.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Pending => Ok(answering),
+            Poll::Ready(response) => Err(Box::new(response.unwrap())),
+        }
+    };
+    let all = |name| std::iter::from_fn(|| open(name).ok()).take(5000).collect::<Vec<_>>();
+    let (ann, bob) = (all("ann"), all("bob"));
+    assert_eq!((ann.len(), bob.len()), (1024, 512), "half of what is free");
+    let refused = open("ann").err().unwrap();
+    assert_eq!(refused.status(), StatusCode::SERVICE_UNAVAILABLE);
+    let said = text(*refused).await;
+    assert!(said.contains("its share of the bodies"), "{said}");
+    assert!(bench.refusals.all().contains_key("bodies") && open("carl").is_ok());
+    drop(ann);
+    assert!(open("ann").is_ok(), "they are free again");
 }

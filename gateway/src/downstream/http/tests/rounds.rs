@@ -232,7 +232,7 @@ async fn at_the_end_of_the_face_the_questions_are_withdrawn_and_the_call_is_answ
     frame(&mut body).await;
     bench.tasks.end();
     assert!(frame(&mut body).await.contains("notifications/cancelled"));
-    assert!(why(&mut body).await.contains("the gateway is ending"));
+    assert!(why(&mut body).await.contains("the gateway is shutting down"));
 }
 
 #[tokio::test(start_paused = true)]

@@ -6,6 +6,7 @@ use crate::downstream::config::Config;
 use crate::downstream::http::McpService;
 use crate::downstream::listen::connections::{Arrival, Connections};
 use crate::downstream::listen::guard::GuardLayer;
+use crate::downstream::listen::leaving::Leaving;
 use crate::downstream::scripted::{Hands, scripted};
 use crate::memory::Refusals;
 use crate::memory::budget::Budget;
@@ -46,11 +47,13 @@ async fn start(patience: Patience) -> Bench {
 }
 
 fn bounds() -> Bounds {
-    Bounds { room: Connections::new(100, false, Vec::new()), budget: Budget::default(), refusals: Refusals::default() }
+    let room = Connections::new(100, false, Vec::new());
+    let face = crate::metrics::edges::Face::new("http");
+    Bounds { room, budget: Budget::default(), refusals: Refusals::default(), face }
 }
 
 fn patience() -> Patience {
-    Patience { head: Duration::from_secs(10), cut: Tasks::new() }
+    Patience::new(&Config::default(), Leaving::default(), Tasks::new())
 }
 
 fn post(body: &str) -> String {
@@ -154,7 +157,8 @@ async fn calls_share_a_connection_and_have_a_length() {
         let answer = read_to(&mut stream, "\"structuredContent\":{}}}").await;
         assert!(answer.starts_with("HTTP/1.1 200 OK\r\n") && answer.contains("\r\ncontent-length: "), "{answer}");
     }
-    let pipelined = format!("{}{}", call("echo"), "GET /mcp HTTP/1.1\r\nhost: localhost\r\n\r\n");
+    let pipelined =
+        format!("{}{}", call("echo"), "GET /mcp HTTP/1.1\r\nhost: localhost\r\naccept: text/event-stream\r\n\r\n");
     stream.write_all(pipelined.as_bytes()).await.unwrap();
     let both = read_to(&mut stream, "400 Bad Request").await;
     assert!(both.starts_with("HTTP/1.1 200 OK\r\n"), "{both}");
@@ -190,7 +194,7 @@ async fn a_client_that_hangs_up_cancels_its_stateless_call() {
 
 #[tokio::test]
 async fn a_head_that_never_ends_is_cut_off_and_an_idle_connection_is_not() {
-    let bench = start(Patience { head: Duration::from_millis(300), cut: Tasks::new() }).await;
+    let bench = start(Patience { head: Duration::from_millis(300), ..patience() }).await;
     let mut slow = TcpStream::connect(bench.address).await.unwrap();
     let mut idle = TcpStream::connect(bench.address).await.unwrap();
     idle.write_all(call("echo").as_bytes()).await.unwrap();
@@ -214,7 +218,7 @@ async fn what_still_runs_when_time_is_over_has_its_last_word() {
     bench.tasks.end();
     cut.end();
     let answer = read_to(&mut busy, "never").await;
-    assert!(answer.contains("the gateway ended before `tools/call`") && answer.contains("\"id\":1"), "{answer}");
+    assert!(answer.contains("the gateway shut down before `tools/call`") && answer.contains("\"id\":1"), "{answer}");
     hand.cancelled().await;
     tokio::time::timeout(Duration::from_secs(60), bench.tasks.ended()).await.expect("and nothing is left");
 }
@@ -236,6 +240,92 @@ async fn the_end_lets_calls_finish_and_closes_idle_connections() {
     tokio::time::timeout(Duration::from_secs(60), bench.tasks.ended())
         .await
         .expect("all tasks end long before the grace");
+}
+
+#[tokio::test]
+async fn a_request_that_was_on_its_way_at_the_end_is_answered_and_closes_its_connection() {
+    let patience = Patience { linger: Duration::from_secs(50), ..patience() };
+    let leaving = patience.leaving.clone();
+    let bench = start(patience).await;
+    let mut idle = TcpStream::connect(bench.address).await.unwrap();
+    idle.write_all(call("echo").as_bytes()).await.unwrap();
+    assert!(!read_to(&mut idle, "structuredContent").await.contains("connection: close"));
+    leaving.ask();
+    bench.tasks.end();
+    // Nobody is let in any more: the connection has been told, too.
+    while TcpStream::connect(bench.address).await.is_ok() {}
+    idle.write_all(call("echo").as_bytes()).await.unwrap();
+    let last = read_to(&mut idle, "never").await;
+    assert!(last.starts_with("HTTP/1.1 200") && last.contains("connection: close\r\n"), "{last}");
+    tokio::time::timeout(Duration::from_secs(40), bench.tasks.ended()).await.expect("and is not waited for");
+}
+
+#[tokio::test]
+async fn who_is_asked_to_leave_is_served_and_closed() {
+    let patience = patience();
+    let leaving = patience.leaving.clone();
+    let bench = start(patience).await;
+    leaving.ask();
+    let mut stream = TcpStream::connect(bench.address).await.unwrap();
+    stream.write_all(call("echo").as_bytes()).await.unwrap();
+    let answer = read_to(&mut stream, "never").await;
+    assert!(answer.starts_with("HTTP/1.1 200") && answer.contains("connection: close\r\n"), "{answer}");
+}
+
+#[tokio::test]
+async fn a_body_that_is_too_large_is_read_on_and_its_client_reads_the_answer() {
+    let bench = start(patience()).await;
+    let size = (16 << 20) + 1;
+    let (head, _) = call("echo").split_once("\r\n\r\n").map(|(head, body)| (head.to_owned(), body.len())).unwrap();
+    let (head, _) = head.rsplit_once("\r\n").unwrap();
+    // More than the system keeps on the way: who is not read cannot send it.
+    let more = vec![b'x'; 16 << 20];
+    for (length, chunk) in
+        [(format!("content-length: {size}"), ""), ("transfer-encoding: chunked".into(), "1000001\r\n")]
+    {
+        let mut stream = TcpStream::connect(bench.address).await.unwrap();
+        let sent = async {
+            stream.write_all(format!("{head}\r\n{length}\r\n\r\n{chunk}x").as_bytes()).await?;
+            stream.write_all(&more).await?;
+            stream.write_all(if chunk.is_empty() { b"" } else { b"\r\n0\r\n\r\n" }).await
+        };
+        sent.await.expect("it is read to its end");
+        let answer = read_to(&mut stream, "never").await;
+        assert!(answer.starts_with("HTTP/1.1 413 ") && answer.contains("connection: close\r\n"), "{answer}");
+        assert!(answer.contains("`server.max_body`"), "{answer}");
+    }
+}
+
+#[tokio::test]
+async fn who_asks_first_whether_it_may_send_too_much_is_told_no() {
+    let bench = start(patience()).await;
+    let mut stream = TcpStream::connect(bench.address).await.unwrap();
+    let asking = post("").replace("content-length: 0", "content-length: 99999999\r\nexpect: 100-continue");
+    stream.write_all(asking.as_bytes()).await.unwrap();
+    let answer = read_to(&mut stream, "server.max_body").await;
+    assert!(answer.starts_with("HTTP/1.1 413 "), "{answer}");
+    drop(stream);
+    let mut stream = TcpStream::connect(bench.address).await.unwrap();
+    let whole = call("echo");
+    let (head, body) = whole.split_once("\r\n\r\n").unwrap();
+    stream.write_all(format!("{head}\r\nexpect: 100-continue\r\n\r\n").as_bytes()).await.unwrap();
+    assert!(read_to(&mut stream, "\r\n\r\n").await.starts_with("HTTP/1.1 100 Continue"), "what fits is asked for");
+    stream.write_all(body.as_bytes()).await.unwrap();
+    assert!(read_to(&mut stream, "structuredContent").await.starts_with("HTTP/1.1 200"));
+}
+
+#[tokio::test]
+async fn whoever_had_connected_before_the_end_is_served() {
+    let bench = start(patience()).await;
+    // Nobody runs meanwhile: they are all still to be accepted.
+    let early: Vec<_> = (0..20).map(|_| std::net::TcpStream::connect(bench.address).unwrap()).collect();
+    bench.tasks.end();
+    for stream in early {
+        stream.set_nonblocking(true).unwrap();
+        let mut stream = TcpStream::from_std(stream).unwrap();
+        stream.write_all(call("echo").as_bytes()).await.unwrap();
+        assert!(read_to(&mut stream, "structuredContent").await.starts_with("HTTP/1.1 200"));
+    }
 }
 
 #[tokio::test]

@@ -63,9 +63,13 @@ async fn while_it_ends_withdrawals_are_heard_and_nothing_is_begun() {
     };
     host.write(&call("\"n\"", "echo")).await;
     refused(host.line().await, "\"n\"");
-    host.write(&format!("[{},{}]", call("8", "echo"), call("9", "echo"))).await;
-    refused(host.line().await, "8");
-    refused(host.line().await, "9");
+    host.write(&format!("[{},7,{}]", call("8", "echo"), call("9", "echo"))).await;
+    let array: Vec<serde_json::Value> = serde_json::from_str(&host.line().await).unwrap();
+    let ids: Vec<_> = array.iter().map(|one| one["id"].to_string()).collect();
+    assert_eq!(ids, ["8", "null", "9"]);
+    for one in [&array[0], &array[2]] {
+        assert!(one["error"]["message"].as_str().unwrap().contains("nothing was run"), "{one}");
+    }
     // Who closes stdin as well has gone, and what runs has no longer than then.
     drop(host.stdin);
     assert!(soon(host.stdout.next_line()).await.unwrap().unwrap().contains(r#""id":2,"error""#));
@@ -121,7 +125,8 @@ async fn when_told_to_end_questions_are_withdrawn_and_what_runs_may_finish() {
     assert!(host.line().await.contains("\"id\":2,\"result\""));
     let cut = host.line().await;
     assert!(
-        cut.contains(r#""id":3,"error""#) && cut.contains("ended before `tools/call` of upstream `up` was answered"),
+        cut.contains(r#""id":3,"error""#)
+            && cut.contains("shut down before `tools/call` of upstream `up` was answered"),
         "{cut}"
     );
     endless.cancelled().await;

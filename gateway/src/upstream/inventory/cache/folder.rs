@@ -13,6 +13,8 @@ use std::time::{Duration, SystemTime};
 pub(super) const FILE_BYTES_MAX: u64 = 8 << 20;
 /// So many files are kept, those that were used last.
 const FILES_MAX: usize = 256;
+/// Of these, so many are of one upstream, which has one for each era and set of declared capabilities.
+const VARIANTS_MAX: usize = 8;
 /// And so many bytes in all of them together.
 const BYTES_MAX: u64 = 64 << 20;
 /// What was begun and not finished for so long never will be.
@@ -53,10 +55,11 @@ impl Folder {
         Ok(Some(text.into()))
     }
 
-    /// Writes a file, in place of what was there. Who reads meanwhile reads the one or the other.
-    pub(super) fn write(&self, name: &str, text: &[u8]) -> io::Result<()> {
+    /// Writes a file, in place of what was there. Who reads meanwhile reads the one or the other. With the same beginning of their
+    /// names are the others of its upstream.
+    pub(super) fn write(&self, (begins, name): (&str, &str), text: &[u8]) -> io::Result<()> {
         if text.len() as u64 > FILE_BYTES_MAX {
-            tracing::debug!(name, bytes = text.len(), "inventory too large to be kept");
+            tracing::debug!(name, bytes = text.len(), "inventory too large for the cache");
             return Ok(());
         }
         if let Some(cache) = self.0.parent() {
@@ -75,30 +78,23 @@ impl Folder {
             let _nothing_more_to_do = fs::remove_file(&begun);
         }
         written?;
-        self.prune(name)
-    }
-
-    /// The file that was used last among those whose names begin so.
-    pub(super) fn newest(&self, begins: &str) -> Option<String> {
-        let files = self.files().ok()?.into_iter();
-        files
-            .filter(|file| file.name.starts_with(begins) && !file.is_begun())
-            .max_by_key(|file| file.used)
-            .map(|f| f.name)
+        self.prune(begins, name)
     }
 
     /// Deletes what was used longest ago, as far as there is too much, and never what was just written: another may bear the same
     /// time, since a file's clock is coarse, or a later one, since clocks are set back.
-    fn prune(&self, written: &str) -> io::Result<()> {
+    fn prune(&self, begins: &str, written: &str) -> io::Result<()> {
         let mut files = self.files()?;
         files.sort_by_key(|file| (file.name != written, std::cmp::Reverse(file.used)));
-        let (mut count, mut bytes) = (0, 0);
+        let (mut count, mut bytes, mut variants) = (0, 0, 0);
         for file in files {
             let is_left_over = match file.is_begun() {
                 true => file.used.elapsed().is_ok_and(|age| age > BEGUN_MAX),
                 false => {
                     (count, bytes) = (count + 1, bytes + file.bytes);
-                    count > FILES_MAX || bytes > BYTES_MAX
+                    let is_variant = file.name.starts_with(begins);
+                    variants += usize::from(is_variant);
+                    count > FILES_MAX || bytes > BYTES_MAX || (is_variant && variants > VARIANTS_MAX)
                 }
             };
             if is_left_over {
@@ -173,20 +169,14 @@ mod tests {
         let scratch = Scratch::new();
         let folder = Folder::new(&scratch.0.join("a/cache"));
         assert_eq!(folder.read("k-1.json").unwrap(), None);
-        assert_eq!(folder.newest("k-"), None);
-        folder.write("k-1.json", b"one").unwrap();
-        folder.write("k-1.json", b"two").unwrap();
+        folder.write(("k-", "k-1.json"), b"one").unwrap();
+        folder.write(("k-", "k-1.json"), b"two").unwrap();
         assert_eq!(folder.read("k-1.json").unwrap().unwrap(), "two");
         assert_eq!((mode(folder.path()), mode(&folder.path().join("k-1.json"))), (0o700, 0o600));
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "nothing else is left");
-        folder.write("k-2.json", b"three").unwrap();
-        folder.write("other-1.json", b"four").unwrap();
-        let older = SystemTime::now() - Duration::from_secs(60);
-        File::open(folder.path().join("k-2.json")).unwrap().set_modified(older).unwrap();
-        assert_eq!(folder.newest("k-").as_deref(), Some("k-1.json"));
-        folder.read("k-2.json").unwrap();
-        assert_eq!(folder.newest("k-").as_deref(), Some("k-2.json"), "what was read was used");
-        assert!(folder.write("k-3.json", &vec![b' '; FILE_BYTES_MAX as usize + 1]).is_ok());
+        folder.write(("k-", "k-2.json"), b"three").unwrap();
+        folder.write(("other-", "other-1.json"), b"four").unwrap();
+        assert!(folder.write(("k-", "k-3.json"), &vec![b' '; FILE_BYTES_MAX as usize + 1]).is_ok());
         assert_eq!(folder.read("k-3.json").unwrap(), None);
     }
 
@@ -194,36 +184,60 @@ mod tests {
     fn what_others_could_have_put_there_is_not_read_and_nothing_is_written_to_it() {
         let scratch = Scratch::new();
         let folder = Folder::new(&scratch.0);
-        folder.write("k.json", b"ours").unwrap();
+        folder.write(("k.", "k.json"), b"ours").unwrap();
         let path = folder.path().join("k.json");
         set_mode(&path, 0o640);
         assert!(folder.read("k.json").is_err(), "others can read it");
         set_mode(&path, 0o600);
         set_mode(folder.path(), 0o750);
-        assert!(folder.read("k.json").is_err() && folder.write("k.json", b"x").is_err(), "the folder is open");
+        assert!(folder.read("k.json").is_err() && folder.write(("k.", "k.json"), b"x").is_err(), "the folder is open");
         set_mode(folder.path(), 0o700);
         let aside = scratch.0.join("aside");
         fs::rename(&path, &aside).unwrap();
         symlink(&aside, &path).unwrap();
         assert!(folder.read("k.json").is_err(), "a link");
-        folder.write("k.json", b"new").unwrap();
+        folder.write(("k.", "k.json"), b"new").unwrap();
         assert_eq!((fs::read(&aside).unwrap(), fs::read(&path).unwrap()), (b"ours".to_vec(), b"new".to_vec()));
         fs::rename(folder.path(), scratch.0.join("real")).unwrap();
         symlink(scratch.0.join("real"), folder.path()).unwrap();
-        assert!(folder.read("k.json").is_err() && folder.write("k.json", b"x").is_err(), "the folder is a link");
+        assert!(
+            folder.read("k.json").is_err() && folder.write(("k.", "k.json"), b"x").is_err(),
+            "the folder is a link"
+        );
         fs::remove_file(folder.path()).unwrap();
         fs::create_dir_all(folder.path().join("k.json")).unwrap();
         set_mode(folder.path(), 0o700);
         assert!(folder.read("k.json").is_err(), "no file");
-        assert!(folder.write("k.json", b"x").is_err(), "it cannot take its place");
+        assert!(folder.write(("k.", "k.json"), b"x").is_err(), "it cannot take its place");
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "and what was begun is gone");
+    }
+
+    #[test]
+    fn one_upstream_keeps_few_variants_those_that_were_used_last() {
+        let scratch = Scratch::new();
+        let folder = Folder::new(&scratch.0);
+        let is_there = |name: &str| folder.path().join(name).exists();
+        folder.write(("other-", "other-1.json"), b"1").unwrap();
+        for at in 0..VARIANTS_MAX {
+            folder.write(("k-", &format!("k-{at}.json")), b"1").unwrap();
+        }
+        for name in (0..VARIANTS_MAX).map(|at| format!("k-{at}.json")).chain(["other-1.json".to_owned()]) {
+            let older = SystemTime::now() - Duration::from_secs(if name == "k-1.json" { 70 } else { 60 });
+            File::options().write(true).open(folder.path().join(name)).unwrap().set_modified(older).unwrap();
+        }
+        folder.read("k-1.json").unwrap();
+        let before = SystemTime::now() - Duration::from_secs(65);
+        File::options().write(true).open(folder.path().join("k-2.json")).unwrap().set_modified(before).unwrap();
+        folder.write(("k-", "k-new.json"), b"1").unwrap();
+        assert_eq!(["k-1.json", "k-2.json", "k-3.json", "k-new.json"].map(is_there), [true, false, true, true]);
+        assert!(is_there("other-1.json"), "of another upstream");
     }
 
     #[test]
     fn another_users_files_are_not_read() {
         let scratch = Scratch::new();
         let folder = Folder::new(&scratch.0);
-        folder.write("k.json", b"ours").unwrap();
+        folder.write(("k.", "k.json"), b"ours").unwrap();
         // Only root can give a file away.
         if std::os::unix::fs::chown(folder.path().join("k.json"), Some(12_345), None).is_ok() {
             assert!(folder.read("k.json").unwrap_err().to_string().contains("another user"));
@@ -234,7 +248,7 @@ mod tests {
     fn what_was_used_longest_ago_makes_room() {
         let scratch = Scratch::new();
         let folder = Folder::new(&scratch.0);
-        folder.write("first.json", b"1").unwrap();
+        folder.write(("first.", "first.json"), b"1").unwrap();
         let age = |name: &str, seconds: u64| {
             let file = File::options().write(true).create(true).truncate(false).open(folder.path().join(name)).unwrap();
             file.set_modified(SystemTime::now() - Duration::from_secs(seconds)).unwrap();
@@ -247,7 +261,7 @@ mod tests {
         age("stale.begun", 7_200);
         age("fresh.begun", 5);
         age("not-ours.txt", 90_000);
-        folder.write("last.json", b"1").unwrap();
+        folder.write(("last.", "last.json"), b"1").unwrap();
         let is_there = |name: &str| folder.path().join(name).exists();
         assert_eq!(
             ["first.json", "last.json", "stale.begun", "fresh.begun", "not-ours.txt"].map(is_there),
@@ -259,7 +273,7 @@ mod tests {
         // Even if the clock was set back since: what was just written stays.
         let later = SystemTime::now() + Duration::from_secs(60);
         File::options().write(true).open(folder.path().join("large.json")).unwrap().set_modified(later).unwrap();
-        folder.write("last.json", b"1").unwrap();
+        folder.write(("last.", "last.json"), b"1").unwrap();
         assert_eq!(folder.files().unwrap().iter().filter(|file| !file.is_begun()).count(), 1);
         assert!(is_there("last.json"));
     }

@@ -1,14 +1,23 @@
-//! Which inventory a file holds: that of one configuration, read with one set of declared capabilities.
+//! Which inventory a file holds: that of one configuration, read in one era with one set of declared capabilities.
 
 use crate::protocol::capabilities::beyond::Declared;
-use crate::protocol::revision::Revision;
-use crate::upstream::config::{Config, EraChoice, Transport};
+use crate::protocol::revision::{Era, Revision};
+use crate::upstream::config::{ChildCommand, Config};
 use sha2::{Digest, Sha256};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 /// Variables that differ from login to login, and say nothing of what a program offers.
-const OF_THE_LOGIN: [&str; 1] = ["TERM"];
+const OF_THE_LOGIN: [&str; 7] = [
+    "TERM",
+    "SSH_AUTH_SOCK",
+    "DBUS_SESSION_BUS_ADDRESS",
+    "DISPLAY",
+    "WAYLAND_DISPLAY",
+    "XAUTHORITY",
+    "FNM_MULTISHELL_PATH",
+];
 /// Of the variables that begin with `XDG_`, those that say where files are; the others are of the login too.
 const XDG_FOLDERS: [&str; 6] =
     ["XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME", "XDG_CONFIG_DIRS", "XDG_DATA_DIRS"];
@@ -23,40 +32,38 @@ pub(super) fn of(config: &Config) -> String {
         digest.update((part.len() as u64).to_le_bytes());
         digest.update(part);
     };
-    put(match config.era {
-        EraChoice::Auto => b"auto",
-        EraChoice::Legacy => b"legacy",
-        EraChoice::Modern => b"modern",
-    });
-    match &config.transport {
-        Transport::Stdio { command, args, env, cwd } => {
-            put(b"stdio");
-            put(command.as_bytes());
-            put(&(args.len() as u64).to_le_bytes());
-            args.iter().for_each(|arg| put(arg.as_bytes()));
-            // What is named without a path may be another program in another folder.
-            let here = cwd.is_none().then(|| std::env::current_dir().ok()).flatten();
-            put(cwd.as_ref().or(here.as_ref()).map_or(OsStr::new(""), |path| path.as_os_str()).as_bytes());
-            for (name, value) in env.iter().filter(|(name, _)| !is_of_the_login(name)) {
-                put(name.as_bytes());
-                put(value.as_bytes());
-            }
+    put(config.era.word().as_bytes());
+    put(config.transport.word().as_bytes());
+    if let Some(ChildCommand { command, args, env, cwd }) = config.transport.child() {
+        put(command.as_bytes());
+        put(&(args.len() as u64).to_le_bytes());
+        args.iter().for_each(|arg| put(arg.as_bytes()));
+        // What is named without a path may be another program in another folder.
+        let here = cwd.is_none().then(|| std::env::current_dir().ok()).flatten();
+        put(cwd.or(here.as_deref()).map_or(OsStr::new(""), Path::as_os_str).as_bytes());
+        for (name, value) in env.iter().filter(|(name, _)| !is_of_the_login(name)) {
+            put(name.as_bytes());
+            put(value.as_bytes());
         }
-        Transport::Http { url, headers } => {
-            put(b"http");
-            put(url.to_string().as_bytes());
-            for (name, value) in headers {
-                put(name.as_str().as_bytes());
-                put(value.as_bytes());
-            }
+    }
+    if let Some((url, headers)) = config.transport.remote() {
+        put(url.to_string().as_bytes());
+        for (name, value) in headers {
+            put(name.as_str().as_bytes());
+            put(value.as_bytes());
         }
     }
     hex(&digest.finalize())
 }
 
-/// The name of the file for these capabilities.
-pub(super) fn name(config: &str, declared: &Declared) -> String {
-    format!("{config}-{}.json", &hex(&Sha256::digest(declared.to_json(Revision::NEWEST_MODERN)))[..8])
+/// The name of the file for clients of this era, where they are all of one, for whom these capabilities are declared.
+pub(super) fn name(config: &str, era: Option<Era>, declared: &Declared) -> String {
+    let era = match era {
+        None => "any",
+        Some(Era::Legacy) => "legacy",
+        Some(Era::Modern) => "modern",
+    };
+    format!("{config}-{era}-{}.json", &hex(&Sha256::digest(declared.to_json(Revision::NEWEST_MODERN)))[..DIGITS / 2])
 }
 
 fn is_of_the_login(name: &OsStr) -> bool {
@@ -73,7 +80,7 @@ pub(super) fn hex(digest: &[u8]) -> String {
 mod tests {
     use super::*;
     use crate::protocol::capabilities::Capabilities;
-    use crate::upstream::config::{Filter, Glob};
+    use crate::upstream::config::{EraChoice, Filter, Glob, Transport};
     use crate::upstream::tests::rig::config;
 
     fn stdio(args: &[&str], env: &[(&str, &str)], cwd: Option<&str>) -> Config {
@@ -105,10 +112,17 @@ mod tests {
         let deny = vec![Glob::new("x")];
         let same = [
             Config { tools: Filter { allow: Vec::new(), deny }, name: "other".into(), max_message: 1, ..one.clone() },
-            stdio(&["a", "b"], &[("KEY", "1"), ("TERM", "vt100"), ("XDG_SESSION_ID", "7")], Some("/x")),
+            stdio(
+                &["a", "b"],
+                &[("KEY", "1"), ("TERM", "vt100"), ("SSH_AUTH_SOCK", "/s"), ("XDG_SESSION_ID", "7")],
+                Some("/x"),
+            ),
         ];
         assert!(same.iter().all(|same| of(same) == of(&one)));
         assert_ne!(of(&one), of(&stdio(&["a", "b"], &[("KEY", "1"), ("XDG_DATA_HOME", "/d")], Some("/x"))));
-        assert_ne!(name("k", &Capabilities::FORM.into()), name("k", &Capabilities::ROOTS.into()));
+        let eras = [None, Some(Era::Legacy), Some(Era::Modern)];
+        let sets = [Capabilities::FORM, Capabilities::ROOTS];
+        let names = eras.into_iter().flat_map(|era| sets.map(|set| name("k", era, &set.into())));
+        assert_eq!(names.collect::<std::collections::HashSet<_>>().len(), eras.len() * sets.len());
     }
 }

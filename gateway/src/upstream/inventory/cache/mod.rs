@@ -2,7 +2,7 @@
 
 // The folder of kept inventories: its files are ours alone, appear whole or not at all, and are bounded in number and size.
 mod folder;
-// Which inventory a file holds: that of one configuration, read with one set of declared capabilities.
+// Which inventory a file holds: that of one configuration, read in one era with one set of declared capabilities.
 mod key;
 // An inventory as the text of a file, and back: a line that says what it is, then everything as the upstream wrote it.
 mod text;
@@ -11,6 +11,7 @@ use super::contents::Inventory;
 use crate::memory::account::Kind;
 use crate::memory::budget::Budget;
 use crate::protocol::capabilities::beyond::Declared;
+use crate::protocol::revision::Era;
 use crate::upstream::config::{Cache, Config};
 use folder::{FILE_BYTES_MAX, Folder};
 use std::io;
@@ -42,7 +43,7 @@ pub(crate) struct CachedInventory {
 struct Told {
     /// By its handshake, once that is known: the file for that.
     now: Option<String>,
-    /// Which file was read at the start.
+    /// Which file was looked for last.
     read: Option<String>,
 }
 
@@ -52,7 +53,7 @@ impl InventoryCache {
         match cache {
             Cache::Off => None,
             Cache::Nowhere => {
-                tracing::debug!("inventories are not kept: neither XDG_CACHE_HOME nor HOME is set");
+                tracing::debug!("inventories are not cached: neither XDG_CACHE_HOME nor HOME is set");
                 None
             }
             Cache::Folder(path) => {
@@ -65,7 +66,7 @@ impl InventoryCache {
     fn complain(&self, error: &io::Error) {
         if !self.complained.swap(true, Ordering::Relaxed) {
             let folder = self.folder.path().display();
-            tracing::warn!(%folder, %error, "inventories cannot be kept for the next start");
+            tracing::warn!(%folder, %error, "cannot cache inventories for the next start");
         }
     }
 }
@@ -75,19 +76,16 @@ impl CachedInventory {
         Self { store: store.clone(), config: key::of(config), budget: budget.clone(), told: Mutex::default() }
     }
 
-    /// What is kept for these capabilities; where they are not known yet, what was used last. Blocks.
-    pub(crate) fn load(&self, config: &Config, declared: Option<&Declared>) -> Option<Inventory> {
+    /// What is kept for clients of this era for whom these capabilities are declared. Blocks.
+    pub(crate) fn load(&self, config: &Config, (era, declared): (Option<Era>, &Declared)) -> Option<Inventory> {
         let folder = &self.store.folder;
-        let name = match declared {
-            Some(declared) => key::name(&self.config, declared),
-            None => folder.newest(&self.config)?,
-        };
+        let name = key::name(&self.config, era, declared);
         let mut known = self.lock();
-        (known.now, known.read) = (declared.map(|_| name.clone()), Some(name.clone()));
+        (known.now, known.read) = (Some(name.clone()), Some(name.clone()));
         drop(known);
         let unused = |why: &dyn std::fmt::Display| {
             let (upstream, file) = (&*config.name, folder.path().join(&name));
-            tracing::warn!(upstream, file = %file.display(), %why, "kept inventory not used");
+            tracing::warn!(upstream, file = %file.display(), %why, "cached inventory not used");
         };
         let text = match folder.read(&name) {
             Ok(text) => text?,
@@ -103,12 +101,17 @@ impl CachedInventory {
         text::read(text, &name, config, &self.budget).map_err(|why| unused(&why)).ok()
     }
 
-    /// The handshake declares these: whether another inventory is kept for them than was loaded, maybe.
-    pub(crate) fn declares(&self, declared: &Declared) -> bool {
-        let name = key::name(&self.config, declared);
+    /// These are declared for clients of this era: whether it was not looked yet for what is kept for them.
+    pub(crate) fn declares(&self, (era, declared): (Option<Era>, &Declared)) -> bool {
+        let name = key::name(&self.config, era, declared);
         let mut known = self.lock();
         known.now = Some(name.clone());
-        known.read.as_ref().is_some_and(|read| *read != name)
+        known.read.as_ref() != Some(&name)
+    }
+
+    /// Whether it was looked for what is kept, for whomever.
+    pub(crate) fn was_asked(&self) -> bool {
+        self.lock().read.is_some()
     }
 
     /// Keeps an inventory in place of what was kept. Blocks.
@@ -117,10 +120,10 @@ impl CachedInventory {
         let bytes = text::length(inventory);
         let counted = self.budget.charge(Kind::List, bytes);
         if bytes as u64 > FILE_BYTES_MAX || counted.is_err() {
-            tracing::debug!(name, bytes, "inventory too large to be kept");
+            tracing::debug!(name, bytes, "inventory too large for the cache");
             return;
         }
-        if let Err(error) = self.store.folder.write(&name, &text::write(inventory, &name)) {
+        if let Err(error) = self.store.folder.write((&self.config, &name), &text::write(inventory, &name)) {
             self.store.complain(&error);
         }
     }

@@ -8,7 +8,7 @@ use crate::protocol::value::Object;
 use crate::secrets::mask;
 use crate::secrets::mask::Kept;
 use crate::upstream::config::Config;
-use crate::upstream::inventory::contents::{Inventory, Supports};
+use crate::upstream::inventory::contents::{Announced, Inventory, Supports};
 use crate::upstream::inventory::fetch::ITEMS_MAX;
 use crate::upstream::inventory::item::{DEFINITION_BYTES_MAX, Item};
 use crate::upstream::inventory::listing::{Listing, NewListing};
@@ -30,7 +30,7 @@ pub(super) enum Unfit {
     #[error("another version of Trunkline wrote it")]
     Version,
     /// It is not what was written under this name.
-    #[error("it is damaged; it is written anew when the upstream was read")]
+    #[error("damaged; written again when the upstream has been read")]
     Damaged,
     /// It does not fit.
     #[error("no room for it within `server.memory_limit`")]
@@ -112,6 +112,7 @@ fn inventory(body: &Bytes, config: &Config, budget: &Budget) -> Result<Inventory
         capabilities,
         instructions: whole.find("instructions").map(own),
         fresh: Arc::default(),
+        announced: Announced::default(),
     })
 }
 
@@ -128,9 +129,9 @@ fn list(array: &Bytes, member: &str, key: &str, config: &Config, budget: &Budget
             // A tool whose annotations are wrong was left out when it was read, where they mean anything.
             let _is_right = item.compile_headers();
         }
-        list.push(item).map_err(|Spent| Unfit::Full)?;
+        list.push(item).map_err(|_: Spent| Unfit::Full)?;
     }
-    list.finish().map_err(|Spent| Unfit::Full)
+    list.finish().map_err(|_: Spent| Unfit::Full)
 }
 
 #[cfg(test)]
@@ -154,6 +155,7 @@ mod tests {
             capabilities,
             instructions: Some(r#""say \n \"it\"""#.into()),
             fresh: Arc::default(),
+            announced: Announced::default(),
         }
     }
 

@@ -10,7 +10,7 @@ use crate::upstream::inventory::contents::Supports;
 use crate::upstream::inventory::item::Item;
 use crate::upstream::inventory::schedule::ListKinds;
 use crate::upstream::owner::Ownership;
-use crate::upstream::peer::declares_always;
+use crate::upstream::peer::declares_now;
 use crate::upstream::tests::rig::{Rig, config};
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -32,7 +32,7 @@ impl Place {
     /// What a start would find that declares this.
     fn finds(&self, declared: &Declared) -> Option<String> {
         CachedInventory::new(&self.1, &config(), &Budget::default())
-            .load(&config(), Some(declared))
+            .load(&config(), (None, declared))
             .map(|inventory| names(&inventory))
     }
 }
@@ -59,13 +59,14 @@ fn offers(tool: &str) -> Inventory {
         capabilities,
         instructions: None,
         fresh: Arc::default(),
+        announced: Default::default(),
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_inventory_that_never_rests_is_kept_now_and_then_and_the_last_of_it_at_the_end() {
     let (place, rig, level) = (Place::new(), Rig::new(config()), Tasks::new());
-    let told = declares_always(&rig.instance.owner, &rig.instance.config).unwrap();
+    let told = declares_now(&rig.instance.owner, &rig.instance.config).unwrap();
     recall(&rig.instance, &place.1);
     level.spawn(keep(rig.instance.clone(), level.clone()));
     let mut kept = HashSet::new();
@@ -88,7 +89,7 @@ async fn an_inventory_that_never_rests_is_kept_now_and_then_and_the_last_of_it_a
 #[tokio::test(start_paused = true)]
 async fn a_list_that_could_not_be_read_keeps_what_was_kept() {
     let (place, rig, level) = (Place::new(), Rig::new(config()), Tasks::new());
-    let told = declares_always(&rig.instance.owner, &rig.instance.config).unwrap();
+    let told = declares_now(&rig.instance.owner, &rig.instance.config).unwrap();
     recall(&rig.instance, &place.1);
     level.spawn(keep(rig.instance.clone(), level.clone()));
     for (tool, is_whole) in [("whole", true), ("part", false)] {
@@ -113,7 +114,7 @@ async fn what_a_client_says_that_it_can_be_asked_decides_which_inventory_stands(
     for (declared, tool) in sets.iter().zip(["forms", "roots"]) {
         let stored = CachedInventory::new(&place.1, &config(), &Budget::default());
         stored.save(&offers("nobody's"));
-        stored.declares(declared);
+        stored.declares((None, declared));
         stored.save(&offers(tool));
     }
     assert_eq!(sets.each_ref().map(|declared| place.finds(declared)), ["forms", "roots"].map(|tool| Some(tool.into())));
@@ -123,19 +124,23 @@ async fn what_a_client_says_that_it_can_be_asked_decides_which_inventory_stands(
     let said = watch::channel(None).1;
     let rig = Rig::held(config(), Ownership::client(&config(), said));
     recall(&rig.instance, &place.1);
-    let stands = || rig.instance.offering.inventory.borrow().as_deref().map(names).unwrap();
-    assert!(["forms", "roots"].contains(&stands().as_str()), "what was used last");
+    let stands = || rig.instance.offering.inventory.borrow().as_deref().map(names);
+    assert_eq!(stands(), None, "what is kept is for others, maybe");
     for (declared, tool) in sets.iter().zip(["forms", "roots"]) {
         recall_for(&rig.instance, declared).await;
-        assert_eq!(stands(), tool);
+        assert_eq!(stands().as_deref(), Some(tool));
     }
+    recall_for(&rig.instance, &Capabilities::URL.into()).await;
+    assert_eq!(stands(), None, "nothing is kept for these, and what is kept for others is none of theirs");
+    recall_said(&rig.instance, (Era::Modern, &sets[0]));
+    assert_eq!(stands(), None, "it was read in another era");
 }
 
 #[tokio::test]
 async fn what_was_read_before_the_task_first_runs_is_kept_too() {
     let (place, rig, level) = (Place::new(), Rig::new(config()), Tasks::new());
     recall(&rig.instance, &place.1);
-    let told = declares_always(&rig.instance.owner, &rig.instance.config).unwrap();
+    let told = declares_now(&rig.instance.owner, &rig.instance.config).unwrap();
     recall_for(&rig.instance, &told).await;
     let keeping = keep(rig.instance.clone(), level.clone());
     crate::upstream::inventory::refresh::publish(

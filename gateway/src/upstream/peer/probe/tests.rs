@@ -101,14 +101,14 @@ async fn an_end_after_the_question_is_told_apart_from_an_end_after_the_handshake
 fn a_verdict_grows_old_and_a_choice_stands_above_it() {
     let now = Instant::now();
     let mut memory = EraMemory::default();
-    assert_eq!(memory.plan(EraChoice::Auto, now), ProbePlan::Ask);
+    assert_eq!(memory.plan(EraChoice::Auto, Era::Modern, now), ProbePlan::Ask);
     memory.note(Era::Legacy, now);
-    assert_eq!(memory.plan(EraChoice::Auto, now), ProbePlan::Handshake);
-    assert_eq!(memory.plan(EraChoice::Modern, now), ProbePlan::Discover);
+    assert_eq!(memory.plan(EraChoice::Auto, Era::Modern, now), ProbePlan::Handshake);
+    assert_eq!(memory.plan(EraChoice::Modern, Era::Modern, now), ProbePlan::Discover);
     memory.note(Era::Legacy, now + AGE_MAX / 2);
-    assert_eq!(memory.plan(EraChoice::Auto, now + AGE_MAX), ProbePlan::Ask);
+    assert_eq!(memory.plan(EraChoice::Auto, Era::Modern, now + AGE_MAX), ProbePlan::Ask);
     memory.forget();
-    assert_eq!(memory.plan(EraChoice::Auto, now), ProbePlan::Ask);
+    assert_eq!(memory.plan(EraChoice::Auto, Era::Modern, now), ProbePlan::Ask);
 }
 
 #[tokio::test(start_paused = true)]

@@ -154,6 +154,8 @@ async fn so_many_questions_and_no_more() {
     }
     let line = rig.far.line().await;
     assert!(line.contains(r#""id":16,"error":{"code":-32602,"message":"too many"#), "{line}");
+    let error = rig.board.snapshot().remove(0).last_error.expect("the operator sees it");
+    assert_eq!(error.cause.full(), "questions_full: too many questions of it are open");
     // None of those that wait is lost to what comes after it.
     for value in 0..200 {
         rig.far.notify("notifications/progress", &format!(r#"{{"progressToken":1,"progress":{value}}}"#)).await;

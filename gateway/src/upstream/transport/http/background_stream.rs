@@ -44,7 +44,7 @@ pub(crate) async fn listen(http: Arc<HttpSession>, started: watch::Sender<bool>)
                 return None;
             }
             Ok(Opened::NotNow(status)) => {
-                tracing::debug!(status, "a background stream is refused for now");
+                tracing::debug!(status, "background stream refused");
                 // Nobody need wait for it; what is missed until it starts is made good then.
                 started.send_replace(true);
             }

@@ -2,19 +2,17 @@
 
 use super::breaker::Breaker;
 use super::connection::pool::Pool;
-use super::connection::{BesideQueue, Connector, Origin, Unread};
-use super::epoch::ConnectionEpoch;
+use super::connection::{BesideQueue, ConnectionEpoch, Connector, Origin, Unread};
 use super::status::AuthStatus;
 use crate::call::share::{Part, Shares};
 use crate::health::{Cause, CauseCode};
 use crate::runtime::Tasks;
-use crate::upstream::config::BreakerConfig;
 use crate::upstream::transport::events::LinkEvents;
 use crate::upstream::transport::liveness::Liveness;
 use arc_swap::ArcSwapOption;
 use http::header::{ACCEPT, CONTENT_TYPE, HOST, USER_AGENT};
 use http::{HeaderMap, HeaderValue};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 /// How many exchanges of clients may be under way or wait for a connection; one client gets half of them.
 const EXCHANGES_MAX: usize = 8192;
@@ -37,16 +35,14 @@ pub(crate) struct HttpClient {
     /// The exchanges of clients that are under way or wait for a connection.
     pub(super) exchanges: Arc<Shares>,
     /// When nothing is sent.
-    pub(super) breaker: Breaker,
+    pub(super) breaker: Arc<Breaker>,
     /// Whether it takes what it is called with.
     pub(super) credentials: AuthStatus,
-    /// Held while one of both changes and that is shown, so that the last one that is shown is true.
-    pub(super) showing: Mutex<()>,
     /// What waits to be sent beside the exchanges.
     pub(super) beside: BesideQueue,
     pub(super) tasks: Tasks,
-    /// What is under way ends with the life that it was begun in.
-    pub(super) lives: Arc<ConnectionEpoch>,
+    /// Requests end with the epoch that they began in.
+    pub(super) epoch: Arc<ConnectionEpoch>,
 }
 
 impl HttpClient {
@@ -55,13 +51,13 @@ impl HttpClient {
         url: &http::Uri,
         given: &HeaderMap,
         max: usize,
-        breaker: Option<BreakerConfig>,
+        breaker: Arc<Breaker>,
         inbox: Arc<dyn LinkEvents>,
         tasks: Tasks,
     ) -> Result<Arc<Self>, String> {
-        let lives = Arc::<ConnectionEpoch>::default();
+        let epoch = Arc::<ConnectionEpoch>::default();
         let unread = Unread::new(inbox.clone());
-        let dialer = Connector::new(url, tasks.clone(), lives.clone(), unread)?;
+        let dialer = Connector::new(url, tasks.clone(), epoch.clone(), unread)?;
         let origin = Origin::of(url).ok_or("the URL has no host")?;
         let authority = url
             .authority()
@@ -91,12 +87,11 @@ impl HttpClient {
             inbox,
             pulse: Liveness::default(),
             exchanges: Shares::new(EXCHANGES_MAX, Part::OfFree),
-            breaker: Breaker::new(breaker),
+            breaker,
             credentials: AuthStatus::default(),
-            showing: Mutex::default(),
             beside: BesideQueue::default(),
             tasks,
-            lives,
+            epoch,
         }))
     }
 
@@ -115,13 +110,13 @@ impl HttpClient {
 
     /// Ends all that is under way, and tells whoever waits for it why; what comes later is a new beginning.
     pub(crate) fn cut(&self, why: Cause) {
-        self.lives.end(why);
+        self.epoch.end(why);
         self.beside.clear();
     }
 
     /// Closes every connection, for good.
     pub(crate) fn close(&self) {
-        self.lives.end_for_good(Cause::new(CauseCode::Stopping, "upstream stopping"));
+        self.epoch.end_for_good(Cause::new(CauseCode::Stopping, "upstream stopping"));
         self.beside.clear();
     }
 }

@@ -12,6 +12,8 @@ mod post;
 mod one_way;
 // The background stream of a legacy session: what the upstream tells unasked.
 mod background_stream;
+// A stream of events that stands by itself, and POSTs beside it: what HTTP+SSE needs of HTTP.
+mod event_stream;
 // What an HTTP response means: a body, a stream of events, a refusal.
 mod response;
 // What an HTTP status that says no means: decided there alone.
@@ -20,14 +22,14 @@ mod status;
 mod breaker;
 // Keeps a session's calls behind the level of log messages that was set for them.
 mod turnstile;
-// When all that is under way with an HTTP upstream ends at once, and what whoever waits for it is told.
-mod epoch;
 // Connections to an HTTP upstream: found, opened, kept for their next use.
 mod connection;
 
 pub(crate) use background_stream::listen;
+pub(crate) use breaker::Breaker;
 pub(crate) use client::HttpClient;
 pub(crate) use connection::FairPermit;
+pub(crate) use event_stream::EventStream;
 pub(crate) use post::HttpExchange;
 pub(crate) use response::pause;
 pub(crate) use session::HttpSession;

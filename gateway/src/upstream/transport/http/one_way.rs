@@ -186,7 +186,7 @@ impl HttpSession {
     pub(super) fn reply(self: &Arc<Self>, frame: Bytes, to: AnswerTo<'_>) {
         let purpose = match to {
             AnswerTo::Ping if self.is_ping_open.swap(true, Ordering::AcqRel) => {
-                let why = "a ping came before the answer to the last one was taken; it was not answered";
+                let why = "a ping arrived before the answer to the last one was accepted; it was not answered";
                 return self.wire.inbox.failed("ping", CauseCode::InputNotRead, &why);
             }
             AnswerTo::Ping => Purpose::Ping,

@@ -41,7 +41,7 @@ impl HttpSession {
         let posting = Posting { first: Some(first), frame, own: request.headers.clone() };
         let asks = Asked {
             id,
-            life: attempt.life,
+            epoch: attempt.epoch,
             is_meeting: matches!(request.method, Method::Initialize | Method::Discover),
             opens: *request.method == Method::Initialize,
             listens: *request.method == Method::Listen,

@@ -5,9 +5,9 @@ use super::connection::Origin;
 use super::connection::pool::{Held, Lane, Outgoing};
 use super::response::refusal::cut;
 use super::status::{HttpStatusError, is_sent_on};
-use crate::health::Cause;
+use crate::health::{Cause, CauseCode};
 use crate::upstream::transport::exchange::Lost;
-use http::header::LOCATION;
+use http::header::{CONTENT_LENGTH, LOCATION, TRANSFER_ENCODING};
 use http::{Response, Uri};
 use http_body::Body as _;
 use hyper::body::Incoming;
@@ -36,6 +36,7 @@ impl HttpClient {
         begun: &(impl Fn() + Sync),
     ) -> Result<Received, Lost> {
         let (response, held) = self.pool.send(lane, request, begun).await?;
+        ends_once(&response)?;
         if !is_sent_on(response.status()) {
             return Ok(Received { response, held, moved_to: None });
         }
@@ -51,19 +52,20 @@ impl HttpClient {
         again: &(dyn Fn() -> Outgoing + Sync),
         begun: &(impl Fn() + Sync),
     ) -> Result<Received, Lost> {
-        let life = self.lives.number();
+        let epoch = self.epoch.number();
         let mut place = again().uri().clone();
         for _ in 0..HOPS_MAX {
             let found = leads_to(&self.origin, &place, &response).map_err(Lost::Status)?;
             if response.body().is_end_stream() {
                 self.pool.put(held);
             }
-            if let Some(why) = self.lives.ended(life) {
+            if let Some(why) = self.epoch.ended(epoch) {
                 return Err(Lost::Unsent(why));
             }
             let mut request = again();
             *request.uri_mut() = found.clone();
             (response, held) = self.pool.send(lane, &mut Some(request), begun).await?;
+            ends_once(&response)?;
             if !is_sent_on(response.status()) {
                 return Ok(Received { response, held, moved_to: Some(Box::new(found)) });
             }
@@ -72,6 +74,19 @@ impl HttpClient {
         let status = response.status().as_u16();
         let text = format!("HTTP {status}: it sends the same request on more than {HOPS_MAX} times");
         Err(Lost::Status(HttpStatusError::new(status, Cause::default().own(&text), None)))
+    }
+}
+
+/// A response with both lengths ends elsewhere for whoever believes the other one: what follows it on the connection could be anybody's
+/// answer. The connection goes with what is dropped here.
+fn ends_once(response: &Response<Incoming>) -> Result<(), Lost> {
+    let has = |name| response.headers().contains_key(name);
+    match has(TRANSFER_ENCODING) && has(CONTENT_LENGTH) {
+        true => Err(Lost::Odd(Cause::new(
+            CauseCode::ResponseInvalid,
+            "the response has Content-Length beside Transfer-Encoding, so its end is not certain",
+        ))),
+        false => Ok(()),
     }
 }
 

@@ -105,6 +105,12 @@ impl HttpSession {
         gone.map(|slot| asker::left(self, &slot)).unwrap_or_default()
     }
 
+    /// Whether a request of a handshake session had this number and is over: its progress may come late on another stream than its own.
+    pub(super) fn is_over(&self, id: u64) -> bool {
+        let was_ours = (1..self.next.load(Ordering::Relaxed)).contains(&id);
+        !self.is_modern() && was_ours && !self.open_calls().contains_key(&id)
+    }
+
     /// The number of a call that is open.
     pub(super) fn number_of(&self, slot: &Arc<Mailbox>) -> Option<u64> {
         self.open_calls().iter().find(|(_, open)| Arc::ptr_eq(open, slot)).map(|(id, _)| *id)

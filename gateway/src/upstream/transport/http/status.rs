@@ -122,14 +122,11 @@ impl StatusClass {
 fn advice(status: u16) -> &'static str {
     match status {
         301 | 302 | 303 | 307 | 308 => "set `url` to the new location",
-        401 => "set `headers` with its credentials, such as `Authorization`",
+        401 => "set its credentials in `headers`, such as `Authorization`",
         403 => "check the credentials in `headers` and their permissions",
         404 | 410 => "check the path of its `url`",
-        405 => {
-            "check the path of its `url`: what is there takes no POST (HTTP+SSE, which has its messages elsewhere, \
-             is not spoken)"
-        }
-        407 => "a proxy on the way wants credentials",
+        405 => "check the path of its `url`: it accepts no POST there, and has no stream of HTTP+SSE there either",
+        407 => "a proxy on the way requires credentials",
         _ => "",
     }
 }

@@ -4,6 +4,7 @@ use super::in_flight::Pending;
 use super::outbox::{Outbox, TakenBack};
 use super::queue_shares::QueueFull;
 use crate::health::{Cause, CauseCode};
+use crate::metrics::sampled;
 use crate::protocol::frame::Method;
 use crate::protocol::frame::message::{Decimal, Id};
 use crate::protocol::revision::Revision;
@@ -138,6 +139,21 @@ impl Pipe {
     /// A call is no longer open: what was asked of it alone is answered for it.
     pub(crate) fn left(&self, gone: &Arc<Mailbox>) {
         self.answered(&asker::left(self, gone));
+    }
+
+    /// Ends one exchange that will have no answer.
+    pub(crate) fn lose(&self, id: u64, lost: Lost) {
+        let slot = self.pending().remove(id);
+        if let Some(slot) = slot {
+            self.left(&slot);
+            slot.finish(Arrival::Lost(lost));
+        }
+    }
+
+    /// Shows how many of its requests are in flight in the metrics, for as long as it is there.
+    pub(crate) fn count_for(self: &Arc<Self>, upstream: &str) {
+        let counted = Arc::downgrade(self);
+        sampled::pending(upstream, move || Some(counted.upgrade()?.in_flight()));
     }
 
     /// Whether a stateless revision is spoken.
@@ -314,7 +330,7 @@ impl Drop for PipeExchange {
             return;
         }
         // Where it is not in the table any more its answer has come, and there is nothing to withdraw.
-        if !self.ended && self.pipe.pending().remove(self.id).is_some() && !self.quiet {
+        if !self.ended && self.pipe.pending().give_up(self.id).is_some() && !self.quiet {
             self.pipe.left(&self.slot);
             self.pipe.withdraw(self.id);
             self.slot.leave();

@@ -2,10 +2,14 @@
 
 use crate::call::share::{Tally, may_have};
 use crate::upstream::transport::exchange::mailbox::Mailbox;
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// How many exchanges may be in flight on one pipe; one client gets half of them.
 pub(crate) const IN_FLIGHT_MAX: usize = 8192;
+
+/// So many that were given up are remembered.
+const GIVEN_UP_MAX: usize = 1024;
 
 /// A table whose cell is the id modulo its size; an id whose cell is taken is skipped, so that a look-up is one step.
 #[derive(Debug)]
@@ -17,11 +21,23 @@ pub(crate) struct Pending {
     speakers: usize,
     /// How many are of each client.
     by: Tally,
+    /// The last ones that were given up before their answer came.
+    given_up: VecDeque<u64>,
+    /// Of older ones than this it is not known any more.
+    forgotten: u64,
 }
 
 impl Default for Pending {
     fn default() -> Self {
-        Self { cells: (0..64).map(|_| None).collect(), len: 0, next: 1, speakers: 0, by: Tally::default() }
+        Self {
+            cells: (0..64).map(|_| None).collect(),
+            len: 0,
+            next: 1,
+            speakers: 0,
+            by: Tally::default(),
+            given_up: VecDeque::new(),
+            forgotten: 0,
+        }
     }
 }
 
@@ -66,9 +82,24 @@ impl Pending {
         Some(slot)
     }
 
+    /// Takes an exchange out whose answer has not come: what comes for it yet has crossed the word that it is not wanted.
+    pub(crate) fn give_up(&mut self, id: u64) -> Option<Arc<Mailbox>> {
+        let slot = self.remove(id)?;
+        if self.given_up.len() >= GIVEN_UP_MAX {
+            self.forgotten = self.given_up.pop_front().map_or(self.forgotten, |oldest| self.forgotten.max(oldest + 1));
+        }
+        self.given_up.push_back(id);
+        Some(slot)
+    }
+
     /// Whether the id was given out before.
     pub(crate) fn was_ours(&self, id: u64) -> bool {
         (1..self.next).contains(&id)
+    }
+
+    /// Whether the id is of an exchange that was given up, as far as that is known.
+    pub(crate) fn was_given_up(&self, id: u64) -> bool {
+        self.was_ours(id) && (id < self.forgotten || self.given_up.contains(&id))
     }
 
     /// The one exchange in flight that a log message can be of; `None` where there is none, or more than one.
@@ -86,9 +117,9 @@ impl Pending {
         found.into_iter().map(|(_, slot)| slot.clone()).collect()
     }
 
-    /// Takes all out.
+    /// Takes all out, and gives them up.
     pub(crate) fn drain(&mut self) -> Vec<Arc<Mailbox>> {
-        (self.len, self.speakers) = (0, 0);
+        (self.len, self.speakers, self.forgotten) = (0, 0, self.next);
         self.by.clear();
         self.cells.iter_mut().filter_map(Option::take).map(|(_, slot)| slot).collect()
     }
@@ -182,5 +213,23 @@ mod tests {
         assert_eq!(["a", "b"].map(|name| table.by.of(&share(name))), [IN_FLIGHT_MAX / 2, IN_FLIGHT_MAX / 4 - 1]);
         table.drain();
         assert!(table.by.is_empty());
+    }
+
+    #[test]
+    fn what_was_given_up_is_told_from_what_was_answered() {
+        let mut table = Pending::default();
+        let next = |table: &mut Pending| table.insert(Arc::new(Mailbox::new(false, None))).unwrap();
+        let (answered, given_up, open) = (next(&mut table), next(&mut table), next(&mut table));
+        assert!(table.remove(answered).is_some() && table.give_up(given_up).is_some());
+        let of = |table: &Pending| [answered, given_up, open, 9999].map(|id| table.was_given_up(id));
+        assert_eq!(of(&table), [false, true, false, false]);
+        // Only so many are remembered; of older ones than those nothing is claimed.
+        for _ in 0..GIVEN_UP_MAX {
+            let id = next(&mut table);
+            table.give_up(id);
+        }
+        assert_eq!(of(&table), [true, true, false, false]);
+        table.drain();
+        assert!(table.was_given_up(open));
     }
 }

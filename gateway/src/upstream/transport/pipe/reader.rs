@@ -1,4 +1,4 @@
-//! The reader of a pipe, which never waits for anyone.
+//! The reader of a pipe, which never waits for anyone: lines of a stream, and where each frame belongs.
 
 use super::exchange::Pipe;
 use crate::call::LogLevel;
@@ -12,7 +12,7 @@ use crate::protocol::framing::lines::{Line, Lines};
 use crate::protocol::value::{Key, Object};
 use crate::protocol::{json, meta};
 use crate::runtime::{FairShare, aside};
-use crate::secrets::mask;
+use crate::secrets::{decoded, mask};
 use crate::upstream::transport::events::{IncomingRequest, LinkEvents};
 use crate::upstream::transport::exchange::Lost;
 use crate::upstream::transport::exchange::mailbox::{Arrival, Kept};
@@ -40,8 +40,7 @@ pub(crate) enum ReadEnd {
 /// Reads until the other side closes; every frame goes where it belongs.
 pub(crate) async fn read(pipe: &Arc<Pipe>, mut input: impl AsyncRead + Unpin, max: usize) -> ReadEnd {
     let mut lines = Lines::new(max, Gather::new(pipe.inbox.budget(), Kind::Line, max));
-    let mut sorter = Sorter { pipe, good: 0, bad: 0, is_echo: false, is_over: false };
-    let mut is_new = true;
+    let mut sorter = Sorter::new(pipe, max, Source::Stdout);
     let mut stretch = FairShare::default();
     loop {
         let read = match lines.reading() {
@@ -50,7 +49,7 @@ pub(crate) async fn read(pipe: &Arc<Pipe>, mut input: impl AsyncRead + Unpin, ma
                 biased;
                 () = gather.lost() => {
                     let line = lines.give_up();
-                    sorter.line(line, max);
+                    sorter.line(line);
                     continue;
                 }
                 read = input.read_buf(buffer) => read,
@@ -60,37 +59,44 @@ pub(crate) async fn read(pipe: &Arc<Pipe>, mut input: impl AsyncRead + Unpin, ma
             Ok(0) => {
                 if let Some(line) = lines.last() {
                     sorter.is_over = true;
-                    sorter.line(line, max);
+                    sorter.line(line);
                 }
                 return ReadEnd::Eof;
             }
             Ok(count) => {
-                pipe.pulse.beat();
-                if std::mem::take(&mut is_new) {
-                    pipe.hears();
-                }
+                sorter.heard();
                 count
             }
             Err(error) => return ReadEnd::Failed(format!("its stdout cannot be read: {error}")),
         };
         while let Some(line) = lines.next_line() {
-            sorter.line(line, max);
+            sorter.line(line);
             // Its bytes count as they are read.
             stretch.message(0).await;
-            if sorter.is_echo {
-                return ReadEnd::NotMcp("not an MCP server: it echoes its input, as `cat` does".to_owned());
-            }
-            if sorter.good == 0 && sorter.bad >= GARBAGE_MAX {
-                return ReadEnd::NotMcp(format!("not an MCP server: {GARBAGE_MAX} lines on stdout, none of them MCP"));
+            if let Some(why) = sorter.foreign() {
+                return ReadEnd::NotMcp(why);
             }
         }
         stretch.read(count).await;
     }
 }
 
-/// Brings frames to where they belong.
-struct Sorter<'a> {
+/// Where the frames of a pipe come from, for the words about what is none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Source {
+    /// A child's stdout.
+    Stdout,
+    /// A connection.
+    Network,
+}
+
+/// Brings frames to where they belong. Every reader of a pipe has one, however its frames come.
+pub(crate) struct Sorter<'a> {
     pipe: &'a Arc<Pipe>,
+    /// The most bytes of a frame.
+    max: usize,
+    source: Source,
+    is_new: bool,
     good: u64,
     bad: u32,
     /// The first message was our own first one.
@@ -99,22 +105,50 @@ struct Sorter<'a> {
     is_over: bool,
 }
 
-impl Sorter<'_> {
-    fn line(&mut self, line: Line, max: usize) {
+impl<'a> Sorter<'a> {
+    /// Of a pipe whose frames have at most `max` bytes.
+    pub(crate) fn new(pipe: &'a Arc<Pipe>, max: usize, source: Source) -> Self {
+        Self { pipe, max, source, is_new: true, good: 0, bad: 0, is_echo: false, is_over: false }
+    }
+
+    /// Something has come, whatever it is.
+    pub(crate) fn heard(&mut self) {
+        self.pipe.pulse.beat();
+        if std::mem::take(&mut self.is_new) {
+            self.pipe.hears();
+        }
+    }
+
+    /// Why what comes is not MCP, once that shows: nothing more need be read.
+    pub(crate) fn foreign(&self) -> Option<String> {
+        if self.is_echo {
+            return Some("not an MCP server: it echoes its input, as `cat` does".to_owned());
+        }
+        let is_foreign = self.good == 0 && self.bad >= GARBAGE_MAX;
+        let what = match self.source {
+            Source::Stdout => "lines on stdout",
+            Source::Network => "messages",
+        };
+        is_foreign.then(|| format!("not an MCP server: {GARBAGE_MAX} {what}, none of them MCP"))
+    }
+
+    /// Takes a frame, or what came in the place of one.
+    pub(crate) fn line(&mut self, line: Line) {
         match line {
             Line::Frame(text) if Frame::is_batch(&text) => match aside(text.len(), || Frame::split(&text, BATCH_MAX)) {
                 Ok(parts) => parts.into_iter().for_each(|part| self.frame(part)),
                 Err(fault) => self.garbage(&text, &fault),
             },
             Line::Frame(text) => self.frame(text),
-            Line::Untaken { why, head, tail } => self.untaken(why, &head, tail.as_deref(), max),
+            Line::Untaken { why, head, tail } => self.untaken(why, &head, tail.as_deref()),
         }
     }
 
     /// A line that is not taken: its call ends as soon as it is known which that is.
-    fn untaken(&self, why: Untaken, head: &[u8], tail: Option<&[u8]>, max: usize) {
+    fn untaken(&self, why: Untaken, head: &[u8], tail: Option<&[u8]>) {
         let lost = match why {
             Untaken::TooLong => {
+                let max = self.max;
                 let why = format!("a line of more than {max} bytes, the limit set by `max_response`");
                 if tail.is_none() {
                     self.inbox().violated("line_too_long", &why);
@@ -172,7 +206,7 @@ impl Sorter<'_> {
         };
         let mut pending = self.pipe.pending();
         let slot = pending.remove(number);
-        let late = pending.was_ours(number);
+        let (ours, late) = (pending.was_ours(number), pending.was_given_up(number));
         drop(pending);
         match slot {
             Some(slot) => {
@@ -181,16 +215,23 @@ impl Sorter<'_> {
                 self.pipe.made.answered(number, &slot, &body);
                 slot.finish(Arrival::Response(body));
             }
-            None if late => self.inbox().violated("late_answer", &"a late or duplicate response"),
+            None if late => self.inbox().violated("late_answer", &"a late response"),
+            None if ours => self.inbox().violated("duplicate_answer", &"a second response to one request"),
             None => self.inbox().violated("unknown_id", &"a response to an unknown id"),
         }
     }
 
     fn progress(&self, params: Object) {
-        let slot = params.get(Key::ProgressToken).and_then(number).and_then(|id| self.pipe.pending().get(id).cloned());
+        let id = params.get(Key::ProgressToken).and_then(number);
+        let slot = id.and_then(|id| self.pipe.pending().get(id).cloned());
         let Some(slot) = slot else {
             if !self.pipe.made.progressed(self.inbox(), params) {
-                self.inbox().violated("unknown_token", &"progress for a request that is not in flight");
+                match id.is_some_and(|id| self.pipe.pending().was_given_up(id)) {
+                    true => self.inbox().violated("late_progress", &"progress of a request that was given up"),
+                    false => {
+                        self.inbox().violated("unknown_token", &"progress for a request that is not in flight");
+                    }
+                }
             }
             return;
         };
@@ -214,7 +255,7 @@ impl Sorter<'_> {
     /// A stateless upstream withdraws nothing of its own: it ends a listen call of ours.
     fn ended(&self, params: &Object) {
         let id = params.get(Key::RequestId).and_then(number);
-        if let Some(slot) = id.and_then(|id| self.pipe.pending().remove(id)) {
+        if let Some(slot) = id.and_then(|id| self.pipe.pending().give_up(id)) {
             self.inbox().violated("ended_request", &"it withdrew a request that was made of it");
             slot.finish(Arrival::Lost(Lost::Unknown(Cause::new(
                 CauseCode::ResponseIncomplete,
@@ -228,6 +269,9 @@ impl Sorter<'_> {
         let slot = id.and_then(|id| self.pipe.pending().get(id).cloned());
         match slot {
             Some(slot) => drop(slot.push(arrival(params), self.inbox().budget())),
+            None if id.is_some_and(|id| self.pipe.pending().was_given_up(id)) => {
+                self.inbox().violated("late_notification", &"a notification for a listen call that was given up");
+            }
             None => self.inbox().violated("unknown_subscription", &"a notification for a listen call that is not open"),
         }
     }
@@ -240,9 +284,15 @@ impl Sorter<'_> {
         if let Some(cause) = misframed(text).filter(|_| self.good == 0) {
             self.inbox().suspect(cause);
         }
-        let begins = String::from_utf8_lossy(&text[..text.len().min(EXCERPT_BYTES + mask::margin())]);
+        let begins = decoded(&text[..text.len().min(EXCERPT_BYTES + mask::margin())]);
         let begins = mask::masked_and_cut(&begins, EXCERPT_BYTES);
-        self.inbox().violated("not_a_frame", &format_args!("{fault}: {begins}"));
+        match text.first() {
+            Some(b'{' | b'[') => self.inbox().violated("not_a_frame", &format_args!("{fault}: {begins}")),
+            _ if self.source == Source::Network => {
+                self.inbox().violated("not_a_frame", &format_args!("not MCP: {begins}"))
+            }
+            _ => self.inbox().violated("not_a_frame", &format_args!("not MCP (logs belong on stderr): {begins}")),
+        }
         // A call whose answer cannot be taken ends with the reason, not with its time limit.
         self.give_up(answered_id(text, text), Lost::Odd(unreadable(&fault.to_string())));
     }
@@ -251,9 +301,8 @@ impl Sorter<'_> {
     fn give_up(&self, id: Option<u64>, lost: Lost) {
         // Half an answer says less than why the stream ended, which its call is about to hear.
         let id = id.filter(|_| !self.is_over);
-        if let Some(slot) = id.and_then(|id| self.pipe.pending().remove(id)) {
-            self.pipe.left(&slot);
-            slot.finish(Arrival::Lost(lost));
+        if let Some(id) = id {
+            self.pipe.lose(id, lost);
         }
     }
 

@@ -4,8 +4,8 @@ use super::stderr;
 use super::stderr::StderrTail;
 use super::stderr_log::StderrLog;
 use crate::health::{Cause, CauseCode};
-use crate::metrics;
 use crate::runtime::Tasks;
+use crate::runtime::watched::{Counted, Watched};
 use crate::upstream::process::spawner::{Start, spawner};
 use crate::upstream::process::{ChildLimits, Mark, Reaper, last_words, program};
 use crate::upstream::transport::events::LinkEvents;
@@ -18,6 +18,9 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
+
+/// So much of a PATH is shown in a cause.
+const PATH_CHARS_MAX: usize = 120;
 
 /// What is started.
 pub(crate) struct ChildSpec<'a> {
@@ -82,20 +85,13 @@ pub(crate) struct SpawnFault {
     pub(crate) is_passing: bool,
 }
 
-/// A pipe whose requests in flight are told in the metrics for as long as it is there.
-fn counted(name: &str, pipe: Arc<Pipe>) -> Arc<Pipe> {
-    let counted = Arc::downgrade(&pipe);
-    metrics::pending(name, move || Some(counted.upgrade()?.in_flight()));
-    pipe
-}
-
 /// Starts the child. Ending `tasks` stops it, and `tasks.ended()` proves that it and its group are gone.
 pub(crate) fn start(spec: ChildSpec<'_>, inbox: Arc<dyn LinkEvents>, tasks: &Tasks) -> Result<Child, SpawnFault> {
     let mark = Mark::new();
     let (command, args, env, cwd, limits) = (spec.command, spec.args, spec.env, spec.cwd, spec.limits);
     let start = Start { command, args, env, cwd, mark: &mark, limits };
     check(&spec)?;
-    let mut child = spawner().start(&start).map_err(|error| fault(spec.command, &error))?;
+    let mut child = spawner().start(&start).map_err(|error| fault(spec.command, spec.env, &error))?;
     let parts = (child.id(), child.stdin.take(), child.stdout.take(), child.stderr.take());
     let (Some(pid), Some(stdin), Some(stdout), Some(stderr)) = parts else {
         return Err(SpawnFault {
@@ -103,9 +99,11 @@ pub(crate) fn start(spec: ChildSpec<'_>, inbox: Arc<dyn LinkEvents>, tasks: &Tas
             is_passing: true,
         });
     };
-    let pipe = counted(spec.name, Pipe::new(inbox, tasks.clone()));
-    let tail = StderrTail::default();
-    let status = Arc::new(OnceLock::new());
+    let bytes = inbox.bytes();
+    let (stdin, stdout) = (Watched::new(stdin, Counted(bytes.clone())), Watched::new(stdout, Counted(bytes)));
+    let pipe = Pipe::new(inbox, tasks.clone());
+    pipe.count_for(spec.name);
+    let (tail, status) = (StderrTail::default(), Arc::new(OnceLock::new()));
     let (read_ended, read_end) = watch::channel(None);
     let (drain_ended, drained) = watch::channel(false);
 
@@ -163,22 +161,26 @@ pub(crate) fn start(spec: ChildSpec<'_>, inbox: Arc<dyn LinkEvents>, tasks: &Tas
 fn check(spec: &ChildSpec<'_>) -> Result<(), SpawnFault> {
     if let Some(cwd) = spec.cwd.filter(|cwd| !cwd.is_dir()) {
         let hint = cwd.to_str().and_then(program::hint).unwrap_or_default();
-        let text = Cause::new(CauseCode::DirectoryNotFound, "its working directory");
-        let text = text.foreign(&format!(" `{}`", cwd.display())).own(" is not there").advise(hint);
+        let text = Cause::new(CauseCode::DirectoryNotFound, "working directory");
+        let text = text.foreign(&format!(" `{}`", cwd.display())).own(" does not exist").advise(hint);
         return Err(SpawnFault { text, is_passing: false });
     }
     let refusal = program::refusal(spec.command, spec.env, spec.cwd.map(PathBuf::as_path));
-    refusal.map_or(Ok(()), |error| Err(fault(spec.command, &error)))
+    refusal.map_or(Ok(()), |error| Err(fault(spec.command, spec.env, &error)))
 }
 
-fn fault(command: &str, error: &std::io::Error) -> SpawnFault {
+fn fault(command: &str, env: &[(OsString, OsString)], error: &std::io::Error) -> SpawnFault {
     use std::io::ErrorKind;
+    if error.kind() == ErrorKind::NotFound {
+        let (own, path) = match command.contains('/') {
+            true => (" does not exist", String::new()),
+            false => (" not found in PATH", format!(" ({})", short(&program::path_of(env).to_string_lossy()))),
+        };
+        let text = Cause::new(CauseCode::CommandNotFound, "command").foreign(&format!(" `{command}`")).own(own);
+        let text = text.foreign(&path).advise(program::hint(command).unwrap_or("is it installed?"));
+        return SpawnFault { text, is_passing: false };
+    }
     let (code, text, advice) = match error.kind() {
-        ErrorKind::NotFound => (
-            CauseCode::CommandNotFound,
-            format!(" was not found ({error})"),
-            program::hint(command).unwrap_or("is it installed and in its PATH?"),
-        ),
         ErrorKind::PermissionDenied => (CauseCode::CommandNotExecutable, format!(" cannot be executed ({error})"), ""),
         _ => {
             let (more, advice) = match error.raw_os_error().map(Errno::from_raw_os_error) {
@@ -198,13 +200,37 @@ fn fault(command: &str, error: &std::io::Error) -> SpawnFault {
     };
     let is_passing = matches!(code, CauseCode::SpawnFailed(_));
     // Where a program lies is for the operator to know.
-    let text = Cause::new(code, "the command").foreign(&format!(" `{command}`")).own(&text).advise(advice);
+    let text = Cause::new(code, "command").foreign(&format!(" `{command}`")).own(&text).advise(advice);
     SpawnFault { text, is_passing }
+}
+
+/// As much of a PATH as fits in a line beside other things.
+fn short(path: &str) -> String {
+    match path.char_indices().nth(PATH_CHARS_MAX) {
+        Some((at, _)) => format!("{}…", &path[..at]),
+        None => path.to_owned(),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn said(command: &str, errno: Errno) -> SpawnFault {
+        let path = format!("/opt/bin:/{}", "x".repeat(2 * PATH_CHARS_MAX));
+        let env = [("PATH".into(), path.into())];
+        fault(command, &env, &std::io::Error::from_raw_os_error(errno.raw_os_error()))
+    }
+
+    #[test]
+    fn a_command_that_is_not_found_is_named_with_the_path_that_was_searched() {
+        let bare = said("npx", Errno::NOENT).text;
+        let full = bare.full();
+        assert!(full.starts_with("command `npx` not found in PATH (/opt/bin:/xxx"), "{full}");
+        assert!(full.ends_with("x…); is it installed?") && full.chars().count() < PATH_CHARS_MAX + 100, "{full}");
+        assert_eq!(bare.public(), "command not found in PATH; is it installed?");
+        assert_eq!(said("./x", Errno::NOENT).text.full(), "command `./x` does not exist; is it installed?");
+    }
 
     #[test]
     fn what_the_system_refuses_for_now_is_tried_again_and_said_with_what_helps() {
@@ -214,14 +240,14 @@ mod tests {
             (Errno::NFILE, "`fs.file-max`"),
             (Errno::NOMEM, "no memory"),
         ] {
-            let said = fault("npx", &std::io::Error::from_raw_os_error(errno.raw_os_error()));
+            let said = said("npx", errno);
             assert!(
                 said.is_passing && said.text.full().contains(word) && said.text.full().contains("`npx`"),
                 "{said:?}"
             );
         }
         for (errno, word) in [(Errno::NOENT, "not found"), (Errno::ACCESS, "cannot be executed")] {
-            let said = fault("npx", &std::io::Error::from_raw_os_error(errno.raw_os_error()));
+            let said = said("npx", errno);
             assert!(!said.is_passing && said.text.full().contains(word), "{said:?}");
         }
     }

@@ -32,7 +32,7 @@ pub(crate) fn of_stderr(lines: &[String]) -> String {
 
 /// What is added to a cause for the first line on stdout that is no message.
 pub(crate) fn of_stdout(line: &str) -> String {
-    format!("; first line on stdout that is not MCP: {}", cut(line))
+    format!(", first: \"{}\"", cut(line))
 }
 
 /// The lines that tell most: of npm the code and the reason; else the last line, where it says an error; else the last few.

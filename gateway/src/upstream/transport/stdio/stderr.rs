@@ -2,7 +2,7 @@
 
 use super::stderr_log::StderrLog;
 use crate::runtime::FairShare;
-use crate::secrets::{is_hidden, mask};
+use crate::secrets::{decoded, mask, visible};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -98,7 +98,7 @@ fn append(line: &mut Vec<u8>, text: &[u8]) {
 }
 
 fn finish(line: &mut Vec<u8>, tail: &StderrTail, log: &StderrLog) {
-    let text = printable(&mask::masked_and_cut(&String::from_utf8_lossy(line), LINE_BYTES));
+    let text = printable(&mask::masked_and_cut(&decoded(line), LINE_BYTES));
     line.clear();
     if !text.is_empty() {
         log.line(&text);
@@ -106,10 +106,14 @@ fn finish(line: &mut Vec<u8>, tail: &StderrTail, log: &StderrLog) {
     }
 }
 
-/// A foreign text without what a terminal or a log would act on.
+/// A foreign text in which all that a terminal or a log would act on is written out; a tab is a tab.
 pub(crate) fn printable(text: &str) -> String {
     crate::steps::add(text.len());
-    text.trim_end().chars().map(|c| if is_hidden(c) && c != '\t' { '\u{fffd}' } else { c }).collect()
+    let pieces = text.trim_end().split_inclusive('\t').map(|piece| match piece.strip_suffix('\t') {
+        Some(piece) => visible(piece).into_owned() + "\t",
+        None => visible(piece).into_owned(),
+    });
+    pieces.collect()
 }
 
 #[cfg(test)]
@@ -134,7 +138,7 @@ mod tests {
         let counted = counted.load(Ordering::Relaxed);
         let lines = tail.lines();
         assert_eq!((lines.len(), lines[0].as_str(), lines[18].len(), counted), (20, "line 12", LINE_BYTES, 31));
-        assert_eq!(lines.last().map(String::as_str), Some("\u{fffd}[31mred\u{fffd}"));
+        assert_eq!(lines.last().map(String::as_str), Some("\\u{1b}[31mred\\u{7}"));
     }
 
     #[tokio::test(start_paused = true)]

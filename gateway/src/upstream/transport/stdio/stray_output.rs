@@ -3,7 +3,7 @@
 use super::diagnosis;
 use super::stderr::printable;
 use crate::health::Cause;
-use crate::secrets::mask;
+use crate::secrets::{decoded, mask};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// So much of the first line is kept.
@@ -18,7 +18,7 @@ impl StrayOutput {
     pub(crate) fn heard(&self, line: &[u8]) {
         let mut known = self.lock();
         let begins = || {
-            let line = String::from_utf8_lossy(&line[..line.len().min(BYTES_MAX + mask::margin())]);
+            let line = decoded(&line[..line.len().min(BYTES_MAX + mask::margin())]);
             printable(&mask::masked_and_cut(&line, BYTES_MAX))
         };
         known.get_or_insert_with(|| (0, begins())).0 += 1;
@@ -36,7 +36,7 @@ impl StrayOutput {
             Some((1, first)) => ("1 line that is not MCP".to_owned(), diagnosis::of_stdout(first)),
             Some((count, first)) => (format!("{count} lines that are not MCP"), diagnosis::of_stdout(first)),
         };
-        Cause::default().own(&format!("; stdout has {lines} (logs belong on stderr)")).foreign(&first)
+        Cause::default().own(&format!("; stdout has {lines}")).foreign(&first).own("; logs belong on stderr")
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<(u32, String)>> {
@@ -53,8 +53,7 @@ mod tests {
         let noise = StrayOutput::default();
         assert!(noise.told().is_empty());
         noise.heard(b"Listening on 3000\x1b\r");
-        let one = "; stdout has 1 line that is not MCP (logs belong on stderr); first line on stdout that is \
-            not MCP: Listening on 3000\u{fffd}";
+        let one = "; stdout has 1 line that is not MCP, first: \"Listening on 3000\\u{1b}\"; logs belong on stderr";
         assert_eq!(noise.told().full(), one);
         assert!(!noise.told().public().contains("Listening"));
         noise.heard(&[b'x'; 5000]);

@@ -9,15 +9,15 @@ use crate::upstream::transport::exchange::Lost;
 use crate::upstream::transport::http::client::HttpClient;
 use crate::upstream::transport::http::session::HttpSession;
 use crate::upstream::transport::http::status::{HttpStatusError, StatusClass};
-use std::sync::{Arc, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{Instant, sleep_until};
 
 /// One attempt of a request: begun where the breaker allows it, sent, and ended with its outcome.
 pub(crate) struct Attempt {
     http: Arc<HttpSession>,
-    /// In which of the upstream's lives it was begun: it ends with that.
-    pub(crate) life: u64,
+    /// The epoch of connections in which it began: it ends with that.
+    pub(crate) epoch: u64,
     /// Whether it is the one that tries whether the upstream is well again.
     is_probe: bool,
     /// Whether a failure of it is told: its caller may be the only one who hears of it.
@@ -36,18 +36,18 @@ impl Attempt {
                 Verdict::Reject(until, why) => return Err(Lost::Barred(until, why)),
             },
         };
-        Ok(Self { http: http.clone(), life: wire.lives.number(), is_probe, is_told: is_met && !listens })
+        Ok(Self { http: http.clone(), epoch: wire.epoch.number(), is_probe, is_told: is_met && !listens })
     }
 
-    /// Why nothing of it may be sent any more, where the life that it was begun in has ended.
+    /// Why nothing of it may be sent any more, if its epoch has ended.
     pub(crate) fn may_go_on(&self) -> Result<(), Lost> {
-        self.http.wire.lives.ended(self.life).map_or(Ok(()), |why| Err(Lost::Unsent(why)))
+        self.http.wire.epoch.ended(self.epoch).map_or(Ok(()), |why| Err(Lost::Unsent(why)))
     }
 
-    /// Ends it. Where its life has ended meanwhile the outcome says so, and nothing of the upstream.
+    /// Ends it. If its epoch has ended meanwhile the outcome says so, and nothing of the upstream.
     pub(crate) fn end(self, outcome: &mut Result<Body, Lost>) {
         let wire = &self.http.wire;
-        if outcome.as_mut().is_err_and(|lost| wire.lives.explain(self.life, lost)) {
+        if outcome.as_mut().is_err_and(|lost| wire.epoch.explain(self.epoch, lost)) {
             return;
         }
         judge(wire, outcome);
@@ -80,7 +80,7 @@ fn judge(client: &HttpClient, outcome: &Result<Body, Lost>) {
     if failure.is_none() && !client.breaker.is_marked() {
         return;
     }
-    let _shown_next = shows(client);
+    let _shown_next = client.breaker.shows();
     match failure {
         None if client.breaker.answered() => client.inbox.set_condition(Condition::Failing, None),
         None => {}
@@ -90,11 +90,6 @@ fn judge(client: &HttpClient, outcome: &Result<Body, Lost>) {
             }
         }
     }
-}
-
-/// One change at a time is made and shown.
-fn shows(client: &HttpClient) -> MutexGuard<'_, ()> {
-    client.showing.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Whatever is no answer is counted, and said now and then: its caller may be the only one who hears of it.
@@ -113,7 +108,7 @@ pub(crate) fn admitted(client: &HttpClient) {
     if !client.credentials.is_refusing() {
         return;
     }
-    let _shown_next = shows(client);
+    let _shown_next = client.breaker.shows();
     if client.credentials.taken() {
         client.inbox.set_condition(Condition::Denied, None);
     }
@@ -121,7 +116,7 @@ pub(crate) fn admitted(client: &HttpClient) {
 
 /// The upstream has refused a request; where that speaks of credentials it is shown, and what to do.
 pub(crate) fn denied(client: &HttpClient, why: &HttpStatusError) {
-    let _shown_next = shows(client);
+    let _shown_next = client.breaker.shows();
     if client.credentials.refused(why.class()) {
         let cause = Cause::new(CauseCode::CredentialsRejected, "credentials rejected: ").then(&why.text);
         client.inbox.set_condition(Condition::Denied, Some(&cause));
@@ -131,7 +126,7 @@ pub(crate) fn denied(client: &HttpClient, why: &HttpStatusError) {
 /// The upstream wants to be left alone for so long, and why: shown until then.
 pub(crate) fn pause(client: &Arc<HttpClient>, pause: Duration, why: &Cause) {
     let until = Instant::now() + pause;
-    let shown_next = shows(client);
+    let shown_next = client.breaker.shows();
     if !client.breaker.pause(until) {
         return;
     }
@@ -142,7 +137,7 @@ pub(crate) fn pause(client: &Arc<HttpClient>, pause: Duration, why: &Cause) {
     let of = client.clone();
     client.tasks.spawn_until_end(async move {
         sleep_until(until).await;
-        let _shown_next = shows(&of);
+        let _shown_next = of.breaker.shows();
         if of.breaker.resumed(until) {
             of.inbox.set_condition(Condition::Resting, None);
         }
@@ -155,6 +150,7 @@ mod tests {
     use crate::health::row::State;
     use crate::upstream::config::BreakerConfig;
     use crate::upstream::tests::rig::{Rig, config};
+    use crate::upstream::transport::http::Breaker;
     use std::sync::Barrier;
 
     /// So often two outcomes come at the same time.
@@ -166,7 +162,14 @@ mod tests {
         rig.instance.status.came_up();
         let breaker = BreakerConfig { failures: 1, open_for: Duration::from_secs(3600) };
         let (url, headers) = ("http://127.0.0.1:1/mcp".parse().unwrap(), http::HeaderMap::new());
-        let wire = HttpClient::new(&url, &headers, 4096, Some(breaker), rig.instance.clone(), rig.tasks.clone());
+        let wire = HttpClient::new(
+            &url,
+            &headers,
+            4096,
+            Breaker::new(Some(breaker)).into(),
+            rig.instance.clone(),
+            rig.tasks.clone(),
+        );
         let (wire, turn) = (wire.unwrap(), Barrier::new(2));
         let outcomes = |outcome: Result<Body, Lost>| {
             for _ in 0..ROUNDS {

@@ -1,9 +1,10 @@
 //! When nothing is sent to an HTTP upstream: it failed again and again, or it asked to be left alone.
 
 use crate::health::{Cause, CauseCode};
-use crate::upstream::config::BreakerConfig;
+use crate::metrics::sampled;
+use crate::upstream::config::{BreakerConfig, Config};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::time::{Instant, sleep_until};
 
@@ -14,6 +15,8 @@ pub(crate) struct Breaker {
     /// Whether anything is to be looked at: as long as all is well nobody takes the lock.
     is_marked: AtomicBool,
     inner: Mutex<Inner>,
+    /// Held while it changes and that is shown, so that the last one that is shown is true.
+    showing: Mutex<()>,
 }
 
 #[derive(Debug, Default)]
@@ -42,6 +45,24 @@ pub(crate) enum Verdict {
 impl Breaker {
     pub(crate) fn new(config: Option<BreakerConfig>) -> Self {
         Self { config, ..Self::default() }
+    }
+
+    /// That of an upstream, whose state the metrics show for as long as it is there.
+    pub(crate) fn shown(config: &Config) -> Arc<Self> {
+        let breaker = Arc::new(Self::new(config.breaker.clone()));
+        if config.is_http() && config.breaker.is_some() {
+            let seen = Arc::downgrade(&breaker);
+            sampled::breaker(&config.name, move || Some(seen.upgrade()?.state(Instant::now())));
+        }
+        breaker
+    }
+
+    /// 0 closed, 1 half-open: the next call tries, or one does; 2 open.
+    fn state(&self, now: Instant) -> usize {
+        if !self.is_marked() {
+            return 0;
+        }
+        self.lock().open.as_ref().map_or(0, |(until, _)| if now < *until { 2 } else { 1 })
     }
 
     /// Whether there is anything to be looked at.
@@ -144,6 +165,11 @@ impl Breaker {
             self.is_marked.store(inner.failures > 0, Ordering::Release);
         }
         is_over
+    }
+
+    /// One change at a time is made and shown.
+    pub(super) fn shows(&self) -> MutexGuard<'_, ()> {
+        self.showing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {

@@ -1,6 +1,8 @@
 //! Opens connections to an HTTP upstream: addresses, time-outs, TLS with the platform's roots.
 
+use http::{Request, Response};
 use http_body_util::Full;
+use hyper::body::Incoming;
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
 use rustls::pki_types::ServerName;
@@ -12,16 +14,18 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
 use tokio_util::sync::CancellationToken;
 
 use super::dns::Resolver;
+use super::epoch::ConnectionEpoch;
 use super::flow::{Flow, Unread};
 use crate::health::{Cause, CauseCode};
 use crate::runtime::Tasks;
 use crate::runtime::poll::{poll_when_woken, repoll_on_self_wake};
 use crate::runtime::timer::late::within;
 use crate::runtime::watched::Watched;
-use crate::upstream::transport::http::epoch::ConnectionEpoch;
+use crate::upstream::transport::exchange::Lost;
 use bytes::Bytes;
 
 /// How long one address may take to answer.
@@ -45,8 +49,8 @@ pub(crate) struct Sender {
     pub(crate) requests: SendRequest<Full<Bytes>>,
     /// Its way out.
     pub(crate) flow: Arc<Flow>,
-    /// In which of the upstream's lives it was opened.
-    pub(crate) life: u64,
+    /// The epoch in which it was opened.
+    pub(crate) epoch: u64,
 }
 
 /// Opens connections to one host.
@@ -56,8 +60,8 @@ pub(crate) struct Connector {
     names: Resolver,
     tls: Option<(TlsConnector, ServerName<'static>)>,
     tasks: Tasks,
-    /// A connection ends with the life that it was opened in.
-    lives: Arc<ConnectionEpoch>,
+    /// A connection ends with the epoch that it was opened in.
+    epoch: Arc<ConnectionEpoch>,
     unread: Arc<Unread>,
 }
 
@@ -66,11 +70,11 @@ impl Connector {
     pub(crate) fn new(
         url: &http::Uri,
         tasks: Tasks,
-        lives: Arc<ConnectionEpoch>,
+        epoch: Arc<ConnectionEpoch>,
         unread: Arc<Unread>,
     ) -> Result<Self, String> {
         let host = url.host().ok_or("the URL has no host")?.trim_start_matches('[').trim_end_matches(']').to_owned();
-        let is_tls = url.scheme_str() == Some("https");
+        let is_tls = matches!(url.scheme_str(), Some("https" | "wss"));
         let port = url.port_u16().unwrap_or(if is_tls { 443 } else { 80 });
         let tls = match is_tls {
             true => {
@@ -80,34 +84,79 @@ impl Connector {
             }
             false => None,
         };
-        Ok(Self { names: Resolver::of(&host, port), host, port, tls, tasks, lives, unread })
+        Ok(Self { names: Resolver::of(&host, port), host, port, tls, tasks, epoch, unread })
     }
 
-    /// The lives in which connections are opened.
-    pub(crate) fn lives(&self) -> &ConnectionEpoch {
-        &self.lives
+    /// The epoch in which connections are opened.
+    pub(crate) fn epoch(&self) -> &ConnectionEpoch {
+        &self.epoch
     }
 
     /// A new connection; the text says why there is none.
     pub(crate) async fn dial(&self) -> Result<Sender, Cause> {
-        let life = self.lives.now();
-        let (stream, flow) = (self.connect().await?, Arc::<Flow>::default());
+        let epoch = self.epoch.now();
+        let (stream, flow) = (self.connect().await?, Arc::new(Flow::counted(self.unread.bytes())));
         // Small frames, asked for one by one: waiting to fill a packet only costs.
         let _ = stream.set_nodelay(true);
         let stream = Watched::new(stream, flow.clone());
         match &self.tls {
-            None => self.shake(stream, flow, life).await,
+            None => self.shake(stream, flow, epoch).await,
+            Some((connector, name)) => self.shake(self.secured(connector, name, stream).await?, flow, epoch).await,
+        }
+    }
+
+    /// Sends a request on a new connection of its own, which its response may have become something else.
+    pub(crate) async fn send_alone(&self, request: Request<Full<Bytes>>) -> Result<Response<Incoming>, Lost> {
+        let over = self.epoch.over();
+        let stream = self.connect().await.map_err(Lost::Unsent)?;
+        let _ = stream.set_nodelay(true);
+        match &self.tls {
+            None => self.alone(stream, over, request).await,
             Some((connector, name)) => {
-                let shaken = within(TLS_MAX, connector.connect(name.clone(), stream)).await;
-                match shaken.map_err(|_| self.tls_failed().own(&format!(" took more than {} s", TLS_MAX.as_secs())))? {
-                    Ok(stream) => self.shake(stream, flow, life).await,
-                    Err(error) => {
-                        let (said, advice) = in_words(&error);
-                        Err(self.tls_failed().own(&format!(" failed: {said}")).advise(advice))
-                    }
-                }
+                let stream = self.secured(connector, name, stream).await.map_err(Lost::Unsent)?;
+                self.alone(stream, over, request).await
             }
         }
+    }
+
+    async fn alone<S>(
+        &self,
+        stream: S,
+        over: CancellationToken,
+        request: Request<Full<Bytes>>,
+    ) -> Result<Response<Incoming>, Lost>
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let broken = |error: hyper::Error| Cause::new(CauseCode::ConnectionLost, error.to_string());
+        let opened = http1::Builder::new().max_buf_size(BUFFER_BYTES_MAX).handshake(TokioIo::new(stream)).await;
+        let (mut requests, connection) = opened.map_err(|error| Lost::Unsent(broken(error)))?;
+        self.tasks.spawn(async move {
+            tokio::select! {
+                ended = connection.with_upgrades() => if let Err(error) = ended { tracing::debug!(%error, "connection closed") },
+                () = over.cancelled() => {}
+            }
+        });
+        requests.send_request(request).await.map_err(|error| Lost::Unknown(broken(error)))
+    }
+
+    /// TLS on a new connection.
+    async fn secured<S>(
+        &self,
+        connector: &TlsConnector,
+        name: &ServerName<'static>,
+        stream: S,
+    ) -> Result<TlsStream<S>, Cause>
+    where
+        S: AsyncRead + AsyncWrite + Unpin,
+    {
+        let shaken = within(TLS_MAX, connector.connect(name.clone(), stream)).await;
+        shaken.map_err(|_| self.tls_failed().own(&format!(" took more than {} s", TLS_MAX.as_secs())))?.map_err(
+            |error| {
+                let (said, advice) = in_words(&error);
+                self.tls_failed().own(&format!(" failed: {said}")).advise(advice)
+            },
+        )
     }
 
     async fn connect(&self) -> Result<TcpStream, Cause> {
@@ -141,7 +190,7 @@ impl Connector {
         Cause::new(CauseCode::TlsFailed, "the TLS handshake").foreign(&format!(" with {}", self.host))
     }
 
-    async fn shake<S>(&self, stream: S, flow: Arc<Flow>, life: (u64, CancellationToken)) -> Result<Sender, Cause>
+    async fn shake<S>(&self, stream: S, flow: Arc<Flow>, epoch: (u64, CancellationToken)) -> Result<Sender, Cause>
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
@@ -151,17 +200,17 @@ impl Connector {
             .await
             .map_err(|error| Cause::new(CauseCode::ConnectionLost, error.to_string()))?;
         let (watched, unread) = (flow.clone(), self.unread.clone());
-        let (life, over) = life;
+        let (epoch, over) = epoch;
         self.tasks.spawn(repoll_on_self_wake(async move {
             tokio::select! {
                 biased;
                 // What went wrong is told to whoever waits for a response.
-                ended = connection => if let Err(error) = ended { tracing::debug!(%error, "a connection ended") },
+                ended = connection => if let Err(error) = ended { tracing::debug!(%error, "connection closed") },
                 () = poll_when_woken(over.cancelled()) => {}
                 () = poll_when_woken(watched.watch(&unread)) => {}
             }
         }));
-        Ok(Sender { requests, flow, life })
+        Ok(Sender { requests, flow, epoch })
     }
 }
 

@@ -50,11 +50,11 @@ impl Resolver {
         let found = within(LOOK_UP_MAX, look_up.wait_for(Option::is_some)).await;
         match found {
             Ok(Ok(found)) => found.clone().unwrap_or_else(|| Ok(Vec::new())),
-            Ok(Err(_)) => Err(not_found(&self.host, ": the look-up broke off")),
+            Ok(Err(_)) => Err(not_found(&self.host, ": the look-up was interrupted")),
             Err(_) => {
                 let limit = LOOK_UP_MAX.as_secs();
-                let why = not_found(&self.host, &format!(" within {limit} s"));
-                Err(why.advise("is the machine's name service well?"))
+                let why = not_found(&self.host, &format!(": no answer within {limit} s"));
+                Err(why.advise("does the DNS resolver of this machine work?"))
             }
         }
     }
@@ -85,7 +85,7 @@ impl Resolver {
 
 /// Which host it is, is for the operator to know.
 fn not_found(host: &str, why: &str) -> Cause {
-    Cause::new(CauseCode::DnsFailed, "the address").foreign(&format!(" of {host}")).own(&format!(" was not found{why}"))
+    Cause::new(CauseCode::DnsFailed, "DNS lookup").foreign(&format!(" of {host}")).own(&format!(" failed{why}"))
 }
 
 #[cfg(test)]
@@ -116,7 +116,7 @@ mod tests {
         assert!(
             answers
                 .iter()
-                .all(|found| found.as_ref().is_err_and(|why| why.full().contains("slow was not found within")))
+                .all(|found| found.as_ref().is_err_and(|why| why.full().contains("slow failed: no answer within")))
         );
         tokio::time::resume();
         let others = (0..600).map(|_| Resolver::asking("quick", 2, |_, port| Ok(vec![(HERE, port).into()])));
@@ -139,8 +139,8 @@ mod tests {
             1 => panic!("as a system may"),
             _ => Ok(vec![(HERE, port).into()]),
         });
-        assert!(late.find().await.is_err_and(|why| why.full() == "the address of late was not found: not yet"));
-        assert!(late.find().await.is_err_and(|why| why.full().contains("broke off")));
+        assert!(late.find().await.is_err_and(|why| why.full() == "DNS lookup of late failed: not yet"));
+        assert!(late.find().await.is_err_and(|why| why.full().contains("was interrupted")));
         assert_eq!(late.find().await, Ok(vec![(HERE, 1).into()]));
     }
 }

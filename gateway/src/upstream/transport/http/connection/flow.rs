@@ -1,6 +1,7 @@
 //! A connection's bytes on their way out: whether they are taken, and that none of a request go out behind its end.
 
 use crate::health::{Cause, CauseCode};
+use crate::metrics::edges::Bytes;
 use crate::runtime::watched::Watch;
 use crate::upstream::status::Condition;
 use crate::upstream::transport::events::LinkEvents;
@@ -38,9 +39,15 @@ pub(crate) struct Flow {
     /// How often there was again.
     moves: AtomicU32,
     filled: Notify,
+    bytes: Bytes,
 }
 
 impl Flow {
+    /// Of a connection whose bytes are counted.
+    pub(crate) fn counted(bytes: Bytes) -> Self {
+        Self { bytes, ..Self::default() }
+    }
+
     /// A request of so many bytes goes out.
     pub(crate) fn begins(&self, bytes: u64) {
         self.is_under_way.store(bytes > TAKEN_BYTES as u64, Ordering::Release);
@@ -79,6 +86,7 @@ impl Flow {
 
 impl Watch<TcpStream> for Arc<Flow> {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<()> {
+        self.bytes.read.increment(bytes.len() as u64);
         if self.is_waiting.load(Ordering::Acquire)
             && self.interim.fetch_add(bytes.len(), Ordering::Relaxed) + bytes.len() > INTERIM_BYTES_MAX
         {
@@ -101,6 +109,10 @@ impl Watch<TcpStream> for Arc<Flow> {
         }
     }
 
+    fn sent(&mut self, count: usize) {
+        self.bytes.written.increment(count as u64);
+    }
+
     fn closes(&mut self, stream: &TcpStream) {
         if self.is_under_way.load(Ordering::Acquire) {
             // A system that refuses this sends the rest, as it would have without it.
@@ -118,6 +130,11 @@ pub(crate) struct Unread {
 impl Unread {
     pub(crate) fn new(inbox: Arc<dyn LinkEvents>) -> Arc<Self> {
         Arc::new(Self { inbox, connections: Mutex::default() })
+    }
+
+    /// Where the bytes of the connections are counted.
+    pub(crate) fn bytes(&self) -> Bytes {
+        self.inbox.bytes()
     }
 
     fn show(self: &Arc<Self>) -> Shown {
@@ -144,5 +161,41 @@ impl Drop for Shown {
         if *connections == 0 {
             self.0.inbox.set_condition(Condition::Unread, None);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::revision::Revision;
+    use crate::upstream::tests::rig::{Rig, config};
+
+    #[tokio::test(start_paused = true)]
+    async fn an_upstream_that_takes_nothing_of_a_request_is_shown_until_it_does() {
+        let rig = Rig::new(config());
+        rig.met(Revision::V2025_11_25, "{}");
+        rig.instance.status.came_up();
+        let (flow, unread) = (Arc::new(Flow::default()), Unread::new(rig.instance.clone()));
+        let watched = flow.clone();
+        rig.tasks.spawn_until_end(async move { watched.watch(&unread).await });
+        let shown = || {
+            let health = rig.board.snapshot().remove(0);
+            let texts = [health.cause, health.last_error.map(|error| error.cause)];
+            texts.map(|cause| cause.map(|cause| cause.full().contains("input not read for 5 s")))
+        };
+        let mut way = flow.clone();
+        way.wrote(true);
+        sleep(LOOK * (SHOWN_AFTER - 1)).await;
+        assert_eq!(shown(), [None, None]);
+        // A byte that it takes begins the time anew.
+        way.wrote(false);
+        way.wrote(true);
+        sleep(LOOK * (SHOWN_AFTER - 1)).await;
+        assert_eq!(shown(), [None, None]);
+        sleep(LOOK * 3).await;
+        assert_eq!(shown(), [Some(true), Some(true)], "the state says it, and the last error");
+        way.wrote(false);
+        sleep(LOOK * 2).await;
+        assert_eq!(shown(), [None, Some(true)]);
     }
 }

@@ -8,6 +8,8 @@ mod head;
 mod idle;
 // Opens connections to an HTTP upstream: addresses, time-outs, TLS with the platform's roots.
 mod connect;
+// Epochs of the connections to an HTTP upstream: all requests of one end together, with its reason.
+mod epoch;
 // Finds the addresses of a host.
 mod dns;
 // Where an upstream is: what it is called with goes nowhere else.
@@ -21,6 +23,7 @@ mod beside;
 
 pub(crate) use beside::{Beside, BesideQueue};
 pub(crate) use connect::Connector;
+pub(crate) use epoch::ConnectionEpoch;
 pub(crate) use flow::Unread;
 pub(crate) use head::{Head, Named};
 pub(crate) use origin::Origin;

@@ -14,8 +14,8 @@ impl Origin {
     /// That of a URL; nothing where it names no host.
     pub(crate) fn of(url: &Uri) -> Option<Self> {
         let is_tls = match url.scheme_str()? {
-            "https" => true,
-            "http" => false,
+            "https" | "wss" => true,
+            "http" | "ws" => false,
             _ => return None,
         };
         let port = url.port_u16().unwrap_or(if is_tls { 443 } else { 80 });

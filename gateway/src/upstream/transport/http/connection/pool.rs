@@ -81,9 +81,9 @@ impl Pool {
             Some(room) => room,
             // Boxed, as it is rare: every call has a future of the size of this one.
             None => {
-                let life = self.dialer.lives().number();
+                let epoch = self.dialer.epoch().number();
                 let room = Box::pin(room.wait(whose)).await;
-                if let Some(why) = self.dialer.lives().ended(life) {
+                if let Some(why) = self.dialer.epoch().ended(epoch) {
                     return Err(Lost::Unsent(why));
                 }
                 room.ok_or_else(|| Lost::Unsent(Cause::new(CauseCode::Stopping, "upstream stopping")))?
@@ -127,6 +127,13 @@ impl Pool {
         }
     }
 
+    /// Sends a request on a connection of its own, which its response may have become something else.
+    pub(crate) async fn send_alone(&self, request: Outgoing) -> Result<Response<Incoming>, Lost> {
+        let response = self.dialer.send_alone(request).await?;
+        self.below.heard(response.headers());
+        Ok(response)
+    }
+
     /// Puts a connection back whose response has been read to its end.
     pub(crate) fn put(&self, held: Held) {
         if !held.sender.requests.is_closed() {
@@ -134,10 +141,10 @@ impl Pool {
         }
     }
 
-    /// A connection that waits for its next use. One of a life that has ended is about to be closed, though it may not look so yet.
+    /// A connection that waits for its next use. One of an epoch that has ended is about to be closed, though it may not look so yet.
     fn kept(&self) -> Option<(Sender, Instant)> {
-        let life = self.dialer.lives().number();
-        self.idle().take(|sender| sender.life != life || sender.requests.is_closed())
+        let epoch = self.dialer.epoch().number();
+        self.idle().take(|sender| sender.epoch != epoch || sender.requests.is_closed())
     }
 
     fn idle(&self) -> MutexGuard<'_, Idle<Sender>> {
@@ -169,11 +176,11 @@ pub(crate) fn causes(error: &dyn Error) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::epoch::ConnectionEpoch;
     use super::super::flow::Unread;
     use super::*;
     use crate::runtime::Tasks;
     use crate::upstream::tests::rig::{Rig, config};
-    use crate::upstream::transport::http::epoch::ConnectionEpoch;
     use http_body_util::BodyExt;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -192,14 +199,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_connection_of_a_life_that_has_ended_is_not_used_again() {
+    async fn a_connection_of_an_epoch_that_has_ended_is_not_used_again() {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/", listener.local_addr().unwrap()).parse().unwrap();
         let level = Tasks::new();
         level.spawn(numbering(listener, level.clone()));
-        let lives = Arc::<ConnectionEpoch>::default();
+        let epoch = Arc::<ConnectionEpoch>::default();
         let unread = Unread::new(Rig::new(config()).instance);
-        let pool = Pool::new(Connector::new(&url, level.clone(), lives.clone(), unread).unwrap());
+        let pool = Pool::new(Connector::new(&url, level.clone(), epoch.clone(), unread).unwrap());
         let ask = async || {
             let request = Request::get("/").header("host", "x").body(Full::default()).unwrap();
             let (response, held) = pool.send(Lane::Exchange(None), &mut Some(request), &|| {}).await.unwrap();
@@ -210,7 +217,7 @@ mod tests {
         assert_eq!(&ask().await[..], b"0");
         assert_eq!(&ask().await[..], b"0", "one after the other on one connection");
         // Its task has not run yet, so the connection still looks open.
-        lives.end("by order".into());
+        epoch.end("by order".into());
         assert_eq!(&ask().await[..], b"1");
     }
 }

@@ -6,6 +6,7 @@ use super::{refusal, sse};
 use crate::health::{Cause, CauseCode};
 use crate::protocol::frame::message::{Body, Frame, FrameFault};
 use crate::protocol::http::headers;
+use crate::secrets::decoded;
 use crate::upstream::transport::exchange::Lost;
 use crate::upstream::transport::exchange::mailbox::{Arrival, Mailbox};
 use crate::upstream::transport::http::breaker;
@@ -31,8 +32,8 @@ const KINDS: [&str; 6] =
 pub(crate) struct Asked {
     /// Our id of it.
     pub(crate) id: u64,
-    /// In which of the upstream's lives.
-    pub(crate) life: u64,
+    /// The epoch of connections.
+    pub(crate) epoch: u64,
     /// Whether it asks who the upstream is: then a status says more than a body.
     pub(crate) is_meeting: bool,
     /// Whether its answer opens a session.
@@ -115,7 +116,7 @@ async fn run(http: &Arc<HttpSession>, posting: &mut Posting, asked: Asked, slot:
     breaker::admitted(&http.wire);
     let kind = response.headers().get(CONTENT_TYPE);
     if kind.is_some_and(names_events) {
-        let reading = Reading { http, id: asked.id, life: asked.life, slot, listens: asked.listens };
+        let reading = Reading { http, id: asked.id, epoch: asked.epoch, slot, listens: asked.listens };
         return Box::pin(sse::answer(&reading, response.into_body(), held)).await;
     }
     let (head, body) = response.into_parts();
@@ -161,7 +162,7 @@ fn unread(odd: &FrameFault) -> Cause {
 /// What is said of a body without an answer, and why it is none.
 fn no_answer(head: &Parts, text: &Bytes, fault: Option<Cause>) -> Cause {
     let kind = head.headers.get(CONTENT_TYPE);
-    let kind = kind.map_or("no content type".into(), |kind| String::from_utf8_lossy(kind.as_bytes()));
+    let kind = kind.map_or("no content type".into(), |kind| decoded(kind.as_bytes()));
     let hint = if kind.starts_with("text/html") { "check the path of its `url`" } else { "" };
     // A kind that everybody knows is no word of the upstream's own.
     let said = invalid(format!("HTTP {} with ", head.status.as_u16()));

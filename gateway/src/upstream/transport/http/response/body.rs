@@ -78,7 +78,7 @@ async fn next(
     let Some(gather) = gather else { return Ok(body.frame().await) };
     tokio::select! {
         biased;
-        () = gather.lost() => Err(dropped(Spent)),
+        () = gather.lost() => Err(dropped(Spent::LOST)),
         frame = body.frame() => Ok(frame),
     }
 }

@@ -8,6 +8,8 @@ pub(crate) mod body;
 pub(crate) mod sse;
 // What a response that says no means for its request: an error of the upstream's own, a lost session, or just no.
 pub(crate) mod refusal;
+// The response by which a connection becomes a WebSocket.
+pub(crate) mod upgrade;
 // How long an upstream asks to be left alone: `Retry-After`, in seconds or as a date.
 mod retry_after;
 

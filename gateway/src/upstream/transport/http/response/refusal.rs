@@ -5,7 +5,7 @@ use super::retry_after;
 use crate::health::Cause;
 use crate::protocol::frame::message::{Body, Frame};
 use crate::protocol::frame::rpc_error::{METHOD_NOT_FOUND, RpcError};
-use crate::secrets::mask;
+use crate::secrets::{decoded, mask};
 use crate::upstream::transport::exchange::Lost;
 use crate::upstream::transport::http::breaker;
 use crate::upstream::transport::http::session::HttpSession;
@@ -89,7 +89,7 @@ fn judge(status: StatusCode, headers: &HeaderMap, body: &Bytes, in_session: Opti
 
 /// What a body says, in an error or without one.
 fn words(error: Option<&RpcError>, body: &Bytes) -> String {
-    error.and_then(RpcError::message).unwrap_or_else(|| String::from_utf8_lossy(body).into_owned())
+    error.and_then(RpcError::message).unwrap_or_else(|| decoded(body).into_owned())
 }
 
 fn names_session(said: &str) -> bool {
@@ -132,7 +132,7 @@ fn describe(status: StatusCode, headers: &HeaderMap, body: &Bytes, error: Option
         (RETRY_AFTER.as_str(), "Retry-After"),
     ] {
         if let Some(value) = headers.get(name) {
-            text = text.foreign(&format!(" ({word}: {})", cut(&String::from_utf8_lossy(value.as_bytes()))));
+            text = text.foreign(&format!(" ({word}: {})", cut(&decoded(value.as_bytes()))));
         }
     }
     text
@@ -201,9 +201,9 @@ mod tests {
         let mut headers = HeaderMap::new();
         headers.insert(WWW_AUTHENTICATE, "Bearer realm=\"x\"".parse().unwrap());
         let refused = judge(StatusCode::UNAUTHORIZED, &headers, &Bytes::from_static(b"go away\x1b"), None);
-        let said = "HTTP 401 Unauthorized: go away\u{fffd} (WWW-Authenticate: Bearer realm=\"x\")";
+        let said = "HTTP 401 Unauthorized: go away\\u{1b} (WWW-Authenticate: Bearer realm=\"x\")";
         let told = refused.why.text.full();
-        assert_eq!(told.split_once("; "), Some((said, "set `headers` with its credentials, such as `Authorization`")));
+        assert_eq!(told.split_once("; "), Some((said, "set its credentials in `headers`, such as `Authorization`")));
         assert_eq!(refused.why.text.own_words(), "HTTP 401 Unauthorized", "the rest is not ours to tell");
         assert_eq!((refused.why.text.number(), refused.why.retry_after), (Some(401), None));
         headers = HeaderMap::new();

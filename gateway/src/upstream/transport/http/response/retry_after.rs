@@ -42,7 +42,13 @@ fn epoch_seconds(text: &str) -> Option<u64> {
         short @ 70..100 if year.len() == 2 => 1900 + short,
         year => year,
     };
-    let (day, [hour, minute, second]) = (number(day, 31)?, time);
+    let is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    let days = match month {
+        2 => 28 + u64::from(is_leap),
+        4 | 6 | 9 | 11 => 30,
+        _ => 31,
+    };
+    let (day, [hour, minute, second]) = (number(day, days)?, time);
     let seconds = number(hour, 23)? * 3600 + number(minute, 59)? * 60 + number(second, 60)?;
     // Days since 1970: a year that begins in March has its leap day at its end.
     let (year, month) = if month > 2 { (year, month - 3) } else { (year.checked_sub(1)?, month + 9) };
@@ -93,9 +99,15 @@ mod tests {
         assert_eq!(of("Sun, 06 Nov 1994 08:00:00 GMT", now), None, "it has passed");
         assert_eq!(of("Sun, 06 Nov 1994 08:49:37 GMT", None), None, "by our clock too");
         assert_eq!(of("Fri, 31 Dec 9999 23:59:59 GMT", None), Some(60));
-        for text in
-            ["Sun, 32 Nov 1994 08:49:37 GMT", "Sun, 06 Nov 1994 24:49:37 GMT", "Sun, 06 Now 1994 08:49:37 GMT", "GMT"]
-        {
+        for text in [
+            "Thu, 30 Feb 2034 08:49:37 GMT",
+            "Thu, 29 Feb 2035 08:49:37 GMT",
+            "Thu, 31 Nov 2034 08:49:37 GMT",
+            "Sun, 32 Nov 1994 08:49:37 GMT",
+            "Sun, 06 Nov 1994 24:49:37 GMT",
+            "Sun, 06 Now 1994 08:49:37 GMT",
+            "GMT",
+        ] {
             assert_eq!(of(text, now), None, "{text}");
         }
         assert_eq!(epoch_seconds("Thu, 01 Jan 1970 00:00:00 GMT"), Some(0));

@@ -59,8 +59,8 @@ pub(crate) fn decoder(http: &HttpSession, budget: &Budget) -> Events {
 pub(crate) struct Reading<'a> {
     pub(crate) http: &'a Arc<HttpSession>,
     pub(crate) id: u64,
-    /// In which of the upstream's lives it was begun.
-    pub(crate) life: u64,
+    /// The epoch of connections in which it began.
+    pub(crate) epoch: u64,
     pub(crate) slot: &'a Arc<Mailbox>,
     /// It is never answered: it tells of what happens.
     pub(crate) listens: bool,
@@ -134,10 +134,10 @@ pub(crate) async fn answer(reading: &Reading<'_>, body: Incoming, held: Held) ->
         drop((body, held));
         tokio::select! {
             biased;
-            () = reading.http.wire.lives.end_of(reading.life) => return Err(Lost::Unknown(why)),
+            () = reading.http.wire.epoch.end_of(reading.epoch) => return Err(Lost::Unknown(why)),
             () = sleep(place.retry.unwrap_or(RESUME_AFTER)) => {}
         }
-        let late = |_| Err(Lost::Unknown(broken("nothing came when it was to be resumed")));
+        let late = |_| Err(Lost::Unknown(broken("the stream could not be resumed in time")));
         let resumed = within_until(until, resume(reading.http, reading.slot.share.as_ref(), &place));
         let resumed = resumed.await.unwrap_or_else(late);
         (body, held) = resumed.map_err(|lost| Lost::Unknown(why.own(", and ").then(lost.text())))?;
@@ -194,7 +194,9 @@ async fn read(
             None => next.await,
             Some(until) => within_until(until, next).await.unwrap_or_else(|_| {
                 let time = RESUMED_MAX.as_secs();
-                Some(Err(Cut::Broken(format!("nothing of the answer came for {time} s once it was resumed"))))
+                Some(Err(Cut::Broken(format!(
+                    "no part of the answer arrived within {time} s after the stream was resumed"
+                ))))
             }),
         };
         match next {
@@ -242,7 +244,7 @@ pub(crate) async fn piece(
         let Some(gather) = gather else { return Ok(body.frame().await) };
         tokio::select! {
             biased;
-            () = gather.lost() => Err(Cut::Lost(format!("part of the response was dropped: {Spent}"))),
+            () = gather.lost() => Err(Cut::Lost(format!("part of the response was dropped: {}", Spent::LOST))),
             frame = body.frame() => Ok(frame),
         }
     };
@@ -313,8 +315,12 @@ pub(crate) fn unrelated(http: &Arc<HttpSession>, frame: Frame) {
 /// Progress of no request on whose stream it came: of a task that was made, or nobody's.
 fn progressed(http: &Arc<HttpSession>, params: Object) {
     let inbox = &http.wire.inbox;
+    let token = params.get(Key::ProgressToken).and_then(|raw| std::str::from_utf8(raw).ok()?.parse::<u64>().ok());
     if !http.made.progressed(&**inbox, params) {
-        inbox.violated("unknown_token", &"progress of another request");
+        match token.is_some_and(|id| http.is_over(id)) {
+            true => inbox.violated("late_progress", &"progress of a request that is over"),
+            false => inbox.violated("unknown_token", &"progress of another request"),
+        }
     }
 }
 

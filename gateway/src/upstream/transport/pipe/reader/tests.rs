@@ -61,6 +61,47 @@ async fn a_dropped_call_is_withdrawn_and_its_late_answer_dropped() {
     assert!(rig.far.is_quiet().await);
 }
 
+/// What was last wrong with the upstream.
+fn last_error(rig: &Rig) -> Option<String> {
+    rig.board.snapshot().remove(0).last_error.map(|error| error.cause.full().into_owned())
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_comes_late_for_a_call_that_was_given_up_is_no_fault_and_a_second_answer_is_one() {
+    let mut rig = Rig::new(config());
+    rig.met(LEGACY, "{}");
+    let upstream = rig.upstream();
+    let gone = upstream.call(crate::call::Call { progress: true, ..tool("gone") });
+    let (late, _, _) = rig.far.request().await;
+    drop(gone);
+    rig.far.notification().await;
+    let progress = |id: &Id| {
+        let token = String::from_utf8_lossy(id.raw()).into_owned();
+        format!(r#"{{"progressToken":{token},"progress":1}}"#)
+    };
+    rig.far.notify("notifications/progress", &progress(&late)).await;
+    rig.far.result(&late, "{}").await;
+    let mut next = upstream.call(tool("next"));
+    let (id, _, _) = rig.far.request().await;
+    rig.far.result(&id, "{}").await;
+    assert!(matches!(outcome(&mut next).await, Outcome::Complete(_)));
+    assert_eq!(last_error(&rig), None, "they have crossed the withdrawal");
+    rig.far.result(&id, "{}").await;
+    assert!(rig.far.is_quiet().await);
+    assert_eq!(last_error(&rig).as_deref(), Some("duplicate_answer: a second response to one request"));
+    rig.far.notify("notifications/progress", &progress(&id)).await;
+    assert!(rig.far.is_quiet().await);
+    assert!(last_error(&rig).is_some_and(|said| said.starts_with("unknown_token")), "it goes on after its answer");
+    // What lies in the pipe when it is closed has crossed that.
+    let mut open = upstream.call(crate::call::Call { progress: true, ..tool("open") });
+    let (id, _, _) = rig.far.request().await;
+    rig.pipe.close(Cause::new(CauseCode::PipeClosed, "drained"));
+    assert!(matches!(outcome(&mut open).await, Outcome::Error(_)));
+    rig.far.notify("notifications/progress", &progress(&id)).await;
+    tokio::time::sleep(crate::runtime::complaints::SAID_EVERY).await;
+    assert!(last_error(&rig).is_some_and(|said| !said.contains("late")), "{:?}", last_error(&rig));
+}
+
 #[tokio::test(start_paused = true)]
 async fn progress_goes_to_its_call_before_the_outcome() {
     let mut rig = Rig::new(config());

@@ -1,10 +1,14 @@
 //! Our own stdin and stdout: one client, both eras mixed, frames read in order, answers written as they come.
 
+// One client on a pipe: its frames are routed in order, its calls are each answered when ready.
 mod connection;
+// How a listen call ends on a connection that others share.
 mod parting;
+// The one task that writes to stdout: all that is queued in one write.
+mod writer;
+
 #[cfg(test)]
 mod tests;
-mod writer;
 
 use super::config::Config;
 use super::edge::Edge;
@@ -14,7 +18,7 @@ use crate::memory::budget::Budget;
 use crate::memory::{Gather, Refusals};
 use crate::protocol::framing::lines::{Line, Lines};
 use crate::runtime::Tasks;
-use connection::Connection;
+pub(crate) use connection::{Client, Connection};
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -45,24 +49,26 @@ where
     let level = Tasks::new();
     let _guard = level.guard();
     let writer = Writer::start(stdout, &level);
+    let fault = writer.fault();
     let edge = Arc::new(Edge::new(handler, config, (tasks.clone(), Tasks::new()), room));
     let cut = Tasks::new();
-    let mut connection = Connection::new(edge.clone(), writer.outlet(), level.child(), cut.clone());
+    let mut connection = Connection::new(edge.clone(), writer.outlet(), level.child(), cut.clone(), Client::stdio());
     let store = Gather::new(&edge.budget, Kind::Body, config.max_body);
     let mut input = Input { lines: Lines::new(config.max_body, store), held: None, max: config.max_body };
     let (served, closed) = tokio::select! {
-        read = read(&mut connection, &mut input, &mut stdin) => (Some(read), "stdin closed; draining"),
+        read = read(&mut connection, &mut input, &mut stdin) => (Some(read), "stdin closed"),
         () = tasks.ending() => (None, ""),
         // A client that reads nothing any more is as good as gone.
-        () = writer.broken() => (Some(Ok(())), "stdout closed; draining"),
-        () = gone => (Some(Ok(())), "stdout closed; draining"),
+        () = writer.broken() => (Some(Ok(())), "stdout closed"),
+        () = gone => (Some(Ok(())), "stdout closed"),
     };
     // Nobody else can come back for what is parked.
     edge.parked.close();
     // A client that has closed its pipe answers nothing more; one that is still there is told what is withdrawn.
     let (grace, is_there) = if served.is_some() { (AFTER_EOF, false) } else { (config.shutdown_grace, true) };
     if !is_there {
-        tracing::info!(at_most = ?grace, "{closed}");
+        let closed = if fault().is_err() { "stdout failed" } else { closed };
+        tracing::info!("{closed}; shutting down: waiting up to {grace:?} for calls in progress");
     }
     let until = Instant::now() + grace;
     let over = async {
@@ -92,7 +98,7 @@ where
     let _in_time = timeout_at(until.max(Instant::now() + LAST_WORDS), end).await;
     level.end();
     level.ended().await;
-    served.unwrap_or(Ok(()))
+    fault().and(served.unwrap_or(Ok(())))
 }
 
 /// What has come and was not taken yet: it outlives whoever reads, so that nothing is lost when that ends.

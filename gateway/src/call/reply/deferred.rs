@@ -1,17 +1,17 @@
 //! A reply that waits before it is known whose it is. It waits by itself: nobody else is behind it.
 
-use super::timing::Stopwatch;
-use crate::call::reply::{Reply, Source, Step};
+use super::stream::{Ending, Guard, Reply, Source, Step};
 use crate::protocol::revision::Revision;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::time::Instant;
 
 /// A reply to come.
-pub(crate) struct DeferredReply {
+struct DeferredReply {
     part: Part,
     began: Instant,
     /// Waiting is the upstreams' time, not ours.
@@ -21,13 +21,25 @@ pub(crate) struct DeferredReply {
 #[allow(clippy::large_enum_variant, reason = "it lies in the box of its reply already")]
 enum Part {
     Waiting(Pin<Box<dyn Future<Output = Reply> + Send>>),
-    Reading(Reply, Stopwatch),
+    Reading(Reply, UpstreamTime),
 }
 
-impl DeferredReply {
+/// How long the upstream had the call, in nanoseconds; known at its end.
+#[derive(Clone, Default)]
+struct UpstreamTime(Arc<AtomicU64>);
+
+impl Guard for UpstreamTime {
+    fn done(&mut self, ending: &Ending<'_>) {
+        let nanos = u64::try_from(ending.upstream_time.as_nanos()).unwrap_or(u64::MAX);
+        self.0.store(nanos, Ordering::Relaxed);
+    }
+}
+
+impl Reply {
     /// The reply that a future will give.
-    pub(crate) fn reply(future: impl Future<Output = Reply> + Send + 'static) -> Reply {
-        Reply::live(Self { part: Part::Waiting(Box::pin(future)), began: Instant::now(), waited: Duration::ZERO })
+    pub(crate) fn deferred(future: impl Future<Output = Self> + Send + 'static) -> Self {
+        let part = Part::Waiting(Box::pin(future));
+        Self::live(DeferredReply { part, began: Instant::now(), waited: Duration::ZERO })
     }
 }
 
@@ -37,9 +49,9 @@ impl Source for DeferredReply {
             match &mut self.part {
                 Part::Reading(reply, _) => return reply.poll_step(cx),
                 Part::Waiting(future) => {
-                    let (reply, watch) = Stopwatch::on(ready!(future.as_mut().poll(cx)));
+                    let (reply, time) = (ready!(future.as_mut().poll(cx)), UpstreamTime::default());
                     self.waited = self.began.elapsed();
-                    self.part = Part::Reading(reply, watch);
+                    self.part = Part::Reading(reply.attach(Box::new(time.clone())), time);
                 }
             }
         }
@@ -61,7 +73,7 @@ impl Source for DeferredReply {
 
     fn upstream_time(&self) -> Duration {
         match &self.part {
-            Part::Reading(_, watch) => self.waited + watch.time(),
+            Part::Reading(_, time) => self.waited + Duration::from_nanos(time.0.load(Ordering::Relaxed)),
             Part::Waiting(_) => Duration::ZERO,
         }
     }

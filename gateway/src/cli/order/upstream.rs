@@ -8,26 +8,31 @@ use anyhow::{Context, anyhow};
 use crate::config::fault::printable;
 use crate::health::Order;
 use crate::secrets::visible_json;
+use crate::telemetry::logging::say;
 
-use super::args::Status;
-use super::look;
-use super::look::Row;
-use super::process::Failure;
+use crate::cli::args::Status;
+use crate::cli::look;
+use crate::cli::look::Row;
+use crate::cli::process::Failure;
 
 /// How long a start is watched, and how often it is looked at.
 const WATCHED: Duration = Duration::from_secs(90);
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// Gives the order, and watches what comes of it.
-pub(super) fn run(order: Order, upstream: &Status) -> Result<(), Failure> {
+pub(crate) fn run(order: Order, upstream: &Status) -> Result<(), Failure> {
     let name = &upstream.name;
     if !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-') {
         return Err(anyhow!("invalid upstream name `{}`", printable(name)).into());
     }
+    if order == Order::Restart {
+        announced(upstream);
+    }
     let (status, said) = look::post(&upstream.look, &format!("/upstreams/{name}/{}", order.as_str()))?;
     let mut page = match status {
         200 | 202 => said,
-        _ => return Err(anyhow!("`{name}` was not ordered to {}: {}", order.as_str(), printable(said.trim())).into()),
+        404 => return Err(anyhow!("{}", printable(said.trim())).into()),
+        _ => return Err(anyhow!("cannot {} `{name}`: {}", order.as_str(), printable(said.trim())).into()),
     };
     if order != Order::Stop {
         page = watched(upstream, page)?;
@@ -42,6 +47,21 @@ pub(super) fn run(order: Order, upstream: &Status) -> Result<(), Failure> {
         true => Ok(()),
         false => Err(anyhow!("`{name}` is {}", state(&row)).into()),
     }
+}
+
+/// Says on stderr what the restart waits for. Where that cannot be known the order itself says why.
+fn announced(upstream: &Status) {
+    let whole = look::page(&upstream.look).and_then(|page| look::parse(&page));
+    let rows = whole.map(|whole| whole.upstreams).unwrap_or_default();
+    let row = rows.into_iter().find(|row| row.name == upstream.name && row.is_up());
+    if let Some(calls) = row.and_then(|row| row.calls).filter(|calls| calls.in_flight > 0) {
+        say(&waits(&upstream.name, calls.in_flight));
+    }
+}
+
+/// What a restart waits for.
+fn waits(name: &str, running: usize) -> String {
+    format!("{name} has {} in flight: waiting for up to 5 s (--now cuts them)", look::counted(running, "call"))
 }
 
 /// Looks until the start has come to an end, well or not.
@@ -63,8 +83,9 @@ fn watched(upstream: &Status, mut page: String) -> Result<String, Failure> {
 
 /// Where it stands, and why.
 fn state(row: &Row) -> String {
+    let next = row.retry_in_seconds.map(|seconds| format!("; next try in {}", look::time(seconds))).unwrap_or_default();
     match &row.cause {
-        Some(cause) if row.state != "ready" => printable(&format!("{}: {}", row.state, cause.trim())),
+        Some(cause) if row.state != "ready" => printable(&format!("{}: {}{next}", row.state, cause.trim())),
         _ => printable(&row.state),
     }
 }
@@ -91,9 +112,12 @@ mod tests {
         let degraded = Row { state: "degraded".into(), cause: Some("it is silent".into()), ..ready };
         assert_eq!(line(&degraded), "a is degraded: it is silent (3 tools)");
         let failed = row(
-            r#"{"name":"a","transport":"stdio","state":"failed","since_seconds":0,"restarts":0,"cause":"gone\u001b[2J",
+            r#"{"name":"a","transport":"stdio","state":"failed","since_seconds":0,"restarts":0,"cause":"gone\u001b[2J","retry_in_seconds":7,
             "items":{"tools":3,"resources":0,"templates":0,"prompts":0}}"#,
         );
-        assert_eq!((line(&failed).as_str(), state(&failed).as_str()), ("a is failed", "failed: gone\\u{1b}[2J"));
+        assert_eq!(
+            (line(&failed).as_str(), state(&failed).as_str()),
+            ("a is failed", "failed: gone\\u{1b}[2J; next try in 7 s")
+        );
     }
 }

@@ -1,17 +1,19 @@
 //! What a session sees that has instances of upstreams to itself: the catalog with their lists in place of the primary ones'.
 
-use super::current::Current;
-use super::rebuild::Told;
-use super::snapshot::{Catalog, weight};
 use crate::call::caller::{Caller, ClientSession};
 use crate::call::share::{Part, Share, Shares};
 use crate::memory::budget::{Budget, Spent};
+use crate::router::catalog::current::Current;
+use crate::router::catalog::owner::Owner;
+use crate::router::catalog::rebuild::Told;
+use crate::router::catalog::snapshot::{Catalog, weight};
 use crate::router::listen::Listeners;
 use crate::router::names::MemberId;
 use crate::runtime::{Tasks, aside};
 use crate::upstream::inventory::Inventory;
 use std::collections::HashMap;
 use std::future::{Future, poll_fn};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 use tokio::sync::watch;
@@ -28,8 +30,8 @@ pub(crate) struct SessionViews {
 struct Shared {
     /// What everyone sees.
     base: Arc<Current>,
-    /// Upstreams of which sessions have instances; mostly there are none.
-    private: Vec<MemberId>,
+    /// Whether there are upstreams of which sessions have instances; mostly there are none.
+    has_private: AtomicBool,
     listeners: Listeners,
     table: Mutex<HashMap<Arc<str>, Arc<Current>>>,
     places: Arc<Shares>,
@@ -41,18 +43,23 @@ type Offer = (MemberId, watch::Receiver<Option<Arc<Inventory>>>);
 impl SessionViews {
     /// No view yet; their tasks live in `tasks`.
     pub(crate) fn new(base: &Arc<Current>, listeners: &Listeners, tasks: &Tasks) -> Self {
-        let catalog = base.keep();
-        let private = catalog.members.iter().filter(|(_, member)| member.owner.is_per_session()).map(|(id, _)| id);
-        let private = private.collect();
         let (base, listeners) = (base.clone(), listeners.clone());
-        let places = Shares::new(VIEWS_MAX, Part::OfFree);
-        let shared = Shared { base, private, listeners, table: Mutex::default(), places };
-        Self { shared: Arc::new(shared), tasks: tasks.clone() }
+        let (places, has_private) = (Shares::new(VIEWS_MAX, Part::OfFree), AtomicBool::new(false));
+        let shared = Shared { base, has_private, listeners, table: Mutex::default(), places };
+        let views = Self { shared: Arc::new(shared), tasks: tasks.clone() };
+        views.look();
+        views
+    }
+
+    /// Looks again whether there is any upstream of which sessions have instances.
+    pub(crate) fn look(&self) {
+        let has_private = private(&self.shared.base.load()).next().is_some();
+        self.shared.has_private.store(has_private, Ordering::Release);
     }
 
     /// The catalog of a caller's session; `None` where that sees what everyone sees.
     pub(crate) fn of(&self, caller: &Caller) -> Option<Arc<Current>> {
-        if self.shared.private.is_empty() {
+        if !self.shared.has_private.load(Ordering::Acquire) {
             return None;
         }
         let tenant = caller.tenant.as_ref()?;
@@ -95,15 +102,7 @@ impl Shared {
         loop {
             instances.mark_unchanged();
             swaps.mark_unchanged();
-            let base = self.base.keep();
-            // An instance may have come, or have gone and another one come in its place.
-            let own = |id: &MemberId| Some((*id, base.members.get(*id)?.owner.inventory_of(tenant)?));
-            let mut offers: Vec<Offer> = self.private.iter().filter_map(own).collect();
-            let before = view.keep();
-            let next = overlay(&base, &mut offers, &budget);
-            if !next.is(&before) {
-                view.swap(next);
-            }
+            let mut offers = self.renew(view, tenant, &budget);
             told.tell(view, |_, changes| self.listeners.tell_session(tenant.id(), changes));
             tokio::select! {
                 // Neither ends before this does: both are held here.
@@ -114,6 +113,26 @@ impl Shared {
             }
         }
     }
+
+    /// Brings a session's view up to date; what it is made of, as that changes. No catalog is kept while that is waited for: one that
+    /// has gone would keep the upstreams that have.
+    fn renew(&self, view: &Arc<Current>, tenant: &Arc<ClientSession>, budget: &Budget) -> Vec<Offer> {
+        let base = self.base.keep();
+        // An instance may have come, or have gone and another one come in its place.
+        let own = |(id, owner): (MemberId, &dyn Owner)| Some((id, owner.inventory_of(tenant)?));
+        let mut offers: Vec<Offer> = private(&base).filter_map(own).collect();
+        let next = overlay(&base, &mut offers, budget);
+        if !next.is(&view.load()) {
+            view.swap(next);
+        }
+        offers
+    }
+}
+
+/// The upstreams of which sessions have instances.
+fn private(catalog: &Catalog) -> impl Iterator<Item = (MemberId, &dyn Owner)> {
+    let all = catalog.members.iter().map(|(id, member)| (id, &*member.owner));
+    all.filter(|(_, owner)| owner.is_per_session())
 }
 
 /// The catalog with the lists of a session's instances; itself, where they are the same, or where there is no room for more.
@@ -123,7 +142,8 @@ fn overlay(base: &Arc<Catalog>, offers: &mut [Offer], budget: &Budget) -> Arc<Ca
     for (id, offer) in offers.iter_mut() {
         let Some(own) = offer.borrow_and_update().clone() else { continue };
         let Some(known) = known.get_mut(*id) else { continue };
-        if known.as_ref().is_none_or(|primary| !primary.is_same(&own)) {
+        let is_same = |primary: &Arc<Inventory>| primary.is_same(&own) && primary.announced == own.announced;
+        if !known.as_ref().is_some_and(is_same) {
             (*known, differs) = (Some(own), true);
         }
     }
@@ -132,10 +152,13 @@ fn overlay(base: &Arc<Catalog>, offers: &mut [Offer], budget: &Budget) -> Arc<Ca
     }
     let view = aside(weight(&known), || Catalog::of(known, &base.members, &base.rules, Some(base)).standing(budget));
     view.map_or_else(
-        |Spent| {
+        |_: Spent| {
             let members = offers.iter().filter_map(|(id, _)| base.members.get(*id));
             let names: Vec<_> = members.map(|member| &**member.owner.name()).collect();
-            tracing::warn!(upstreams = names.join(", "), "no room for a session's own lists; it sees those of all");
+            tracing::warn!(
+                upstreams = names.join(", "),
+                "no memory for the lists of a session; it sees the shared lists"
+            );
             base.clone()
         },
         Arc::new,
@@ -143,7 +166,7 @@ fn overlay(base: &Arc<Catalog>, offers: &mut [Offer], budget: &Budget) -> Arc<Ca
 }
 
 /// Resolves when what an instance offers has changed, or when an instance has gone.
-async fn any(offers: &mut [Offer]) {
+pub(super) async fn any(offers: &mut [Offer]) {
     let mut waits: Vec<_> = offers.iter_mut().map(|(_, offer)| Box::pin(offer.changed())).collect();
     poll_fn(|cx| match waits.iter_mut().any(|wait| wait.as_mut().poll(cx).is_ready()) {
         true => Poll::Ready(()),

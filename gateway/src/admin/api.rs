@@ -1,0 +1,135 @@
+//! Everything that there is to be seen as JSON, under `/api/v1`. [`DESCRIPTION`] says what each answer holds; a test compares the two.
+
+use super::pages::{JSON, Shown, answer, order, reload};
+use super::report;
+use crate::telemetry::calls;
+use crate::telemetry::config::Written;
+use axum::Router;
+use axum::extract::{Path, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::Response;
+use axum::routing::{get, post};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+/// What the answers hold, in the form of OpenAPI.
+const DESCRIPTION: &str = include_str!("openapi.json");
+
+/// So many tools and sessions are shown.
+const SHOWN_MAX: usize = 10_000;
+
+/// A call under way, or one that has ended.
+#[derive(Serialize)]
+struct Call {
+    principal: String,
+    method: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    upstream: Option<String>,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    name: String,
+    duration_seconds: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    outcome: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    upstream_seconds: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    gateway_seconds: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ended_ago_seconds: Option<f64>,
+}
+
+impl From<calls::Shown> for Call {
+    fn from(call: calls::Shown) -> Self {
+        let calls::Shown { principal, method, upstream, name, duration, end } = call;
+        let upstream_time = end.map(|(_, upstream_time, _)| upstream_time);
+        Self {
+            principal,
+            method,
+            upstream: upstream.map(|upstream| upstream.to_string()),
+            name,
+            duration_seconds: duration.as_secs_f64(),
+            outcome: end.map(|(outcome, ..)| outcome),
+            upstream_seconds: upstream_time.map(|time| time.as_secs_f64()),
+            gateway_seconds: upstream_time.map(|time| duration.saturating_sub(time).as_secs_f64()),
+            ended_ago_seconds: end.map(|(.., ago)| ago.as_secs_f64()),
+        }
+    }
+}
+
+/// What is to be read, and to be ordered.
+pub(super) fn router(shown: Shown) -> Router {
+    Router::new()
+        .route("/api/v1/openapi.json", get(|| async { answer(StatusCode::OK, JSON, DESCRIPTION.to_owned()) }))
+        .route("/api/v1/status", get(status))
+        .route("/api/v1/upstreams", get(upstreams))
+        .route("/api/v1/upstreams/{name}", get(upstream))
+        .route("/api/v1/tools", get(tools))
+        .route("/api/v1/calls", get(calls_now))
+        .route("/api/v1/sessions", get(sessions))
+        .route("/api/v1/config", get(config))
+        .route("/api/v1/upstreams/{name}/{order}", post(order))
+        .route("/api/v1/reload", post(reload))
+        .with_state(shown)
+}
+
+async fn status(State(shown): State<Shown>, headers: HeaderMap) -> Response {
+    shown.read(&headers, |shown| {
+        let room = (shown.board.budget(), &shown.refusals);
+        report::status(!(shown.is_draining)(), &shown.own, &shown.board.snapshot(), room, &shown.reloads.now())
+    })
+}
+
+async fn upstreams(State(shown): State<Shown>, headers: HeaderMap) -> Response {
+    shown.read(&headers, |shown| report::upstreams(&shown.board.snapshot()))
+}
+
+async fn upstream(State(shown): State<Shown>, Path(name): Path<String>, headers: HeaderMap) -> Response {
+    if let Some(refused) = shown.access.refusal(&headers) {
+        return refused;
+    }
+    match report::one(&shown.board.snapshot(), &name) {
+        Some(page) => answer(StatusCode::OK, JSON, page),
+        None => answer(StatusCode::NOT_FOUND, JSON, json!({ "error": "no such upstream" }).to_string()),
+    }
+}
+
+async fn tools(State(shown): State<Shown>, headers: HeaderMap) -> Response {
+    shown.read(&headers, |shown| {
+        let tools = shown.looks.tools.as_ref().map_or_else(Vec::new, |tools| tools(SHOWN_MAX));
+        json!({ "tools": tools })
+    })
+}
+
+async fn calls_now(State(shown): State<Shown>, headers: HeaderMap) -> Response {
+    shown.read(&headers, |shown| {
+        let (open, ended) = shown.looks.calls.shown();
+        let rows = |calls: Vec<calls::Shown>| calls.into_iter().map(Call::from).collect::<Vec<_>>();
+        json!({ "open": rows(open), "ended": rows(ended) })
+    })
+}
+
+async fn sessions(State(shown): State<Shown>, headers: HeaderMap) -> Response {
+    shown.read(&headers, |shown| {
+        let sessions = shown.looks.sessions.as_ref().map_or_else(Vec::new, |sessions| sessions(SHOWN_MAX));
+        json!({ "sessions": sessions })
+    })
+}
+
+async fn config(State(shown): State<Shown>, headers: HeaderMap) -> Response {
+    if let Some(refused) = shown.access.refusal(&headers) {
+        return refused;
+    }
+    let settings = match &shown.looks.config {
+        Some(config) => config().await,
+        None => Written::default(),
+    };
+    answer(StatusCode::OK, JSON, json!({ "settings": &settings.0[..] }).to_string())
+}
+
+impl Shown {
+    /// A page for who has access.
+    fn read(&self, headers: &HeaderMap, page: impl FnOnce(&Self) -> Value) -> Response {
+        let refused = self.access.refusal(headers);
+        refused.unwrap_or_else(|| answer(StatusCode::OK, JSON, page(self).to_string()))
+    }
+}

@@ -1,0 +1,82 @@
+//! What a configuration says, key by key, each with where it is written: for whoever looks. References are as they are written, and what
+//! may be a secret is not shown.
+
+use super::reading::{Reading, SECRET};
+use crate::config::source::node::{Node, Origin, Source};
+use crate::telemetry::config::{Setting, Written};
+use figment::value::{Dict, Num, Value};
+use serde_json::Value as Json;
+use std::collections::HashMap;
+
+/// What stands in place of a value that may be a secret.
+const HIDDEN: &str = "[secret]";
+
+impl Reading {
+    /// What is written, in the order of the keys.
+    pub(crate) fn written(&self) -> Written {
+        let (mut keys, mut lines) = (Vec::new(), HashMap::new());
+        let mut path = Vec::new();
+        self.walk(&self.merged, &mut path, &mut |path, value| {
+            let source = self.find(path).map_or_else(String::new, |(source, node)| told(source, node, &mut lines));
+            let is_hidden = path.iter().any(|name| is_secret(name));
+            keys.push(Setting { key: path.join("."), value: json(value, is_hidden), source });
+        });
+        Written(keys.into())
+    }
+
+    fn walk(&self, table: &Dict, path: &mut Vec<String>, found: &mut impl FnMut(&[String], &Value)) {
+        for (name, value) in table {
+            path.push(name.clone());
+            match value {
+                Value::Dict(_, inner) => self.walk(inner, path, found),
+                value => found(path, value),
+            }
+            path.pop();
+        }
+    }
+}
+
+fn is_secret(name: &str) -> bool {
+    SECRET.contains(&name)
+}
+
+/// Where a value is written; the beginnings of lines are found once for each source.
+fn told(source: &Source, node: &Node, lines: &mut HashMap<usize, Vec<usize>>) -> String {
+    match &source.origin {
+        Origin::File(path) => {
+            let address = std::ptr::from_ref(source) as usize;
+            let ends =
+                lines.entry(address).or_insert_with(|| memchr::memchr_iter(b'\n', source.text.as_bytes()).collect());
+            // What a JSON file of a host says, and a default within a table, has a key of its own.
+            let at = if node.key.is_empty() { node.span.start } else { node.key.start };
+            format!("{}:{}", path.display(), ends.partition_point(|end| *end < at) + 1)
+        }
+        Origin::Variable(name) => format!("${name}"),
+        Origin::Flag(name) => (*name).to_owned(),
+        Origin::Builtin => "built in".to_owned(),
+    }
+}
+
+fn json(value: &Value, is_hidden: bool) -> Json {
+    match value {
+        Value::String(_, _) | Value::Char(_, _) if is_hidden => HIDDEN.into(),
+        Value::String(_, text) => text.as_str().into(),
+        Value::Char(_, char) => char.to_string().into(),
+        Value::Bool(_, value) => (*value).into(),
+        Value::Num(_, number) => number_of(*number),
+        Value::Empty(_, _) => Json::Null,
+        Value::Array(_, items) => items.iter().map(|item| json(item, is_hidden)).collect(),
+        Value::Dict(_, table) => {
+            let one = |(name, value): (&String, &Value)| (name.clone(), json(value, is_hidden || is_secret(name)));
+            Json::Object(table.iter().map(one).collect())
+        }
+    }
+}
+
+fn number_of(number: Num) -> Json {
+    match (number.to_i128().and_then(|number| i64::try_from(number).ok()), number.to_f64()) {
+        (Some(number), _) => number.into(),
+        (None, Some(number)) => number.into(),
+        (None, None) => Json::Null,
+    }
+}

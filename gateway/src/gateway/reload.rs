@@ -1,0 +1,346 @@
+//! Puts another configuration into force while the gateway runs: all of it is read and checked first, and one that is wrong changes
+//! nothing.
+
+use super::file_watch::Watch;
+use super::upstreams::{Changes, Upstreams};
+use crate::config::fault::{Fault, Faults, Place, Severity};
+use crate::config::{Config, Loaded, source};
+use crate::downstream::McpService;
+use crate::downstream::config::Questions;
+use crate::downstream::listen::Leaving;
+use crate::metrics;
+use crate::policy::authenticate::AuthenticateLayer;
+use crate::policy::config::Auth;
+use crate::runtime::Tasks;
+use crate::secrets::private;
+use crate::telemetry::config::Written;
+use crate::telemetry::logging;
+use crate::telemetry::reloads::Reloads;
+use std::future::pending;
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::{Mutex, oneshot};
+use tokio::time::sleep;
+
+/// A watch that could not be kept is tried again after so long.
+const AGAIN_AFTER: Duration = Duration::from_secs(2);
+
+/// Reads the files, the environment and the flags anew.
+pub type Read = Arc<dyn Fn() -> Result<Loaded, Faults> + Send + Sync>;
+
+/// What became of a reload.
+#[derive(Debug)]
+pub(super) enum Outcome {
+    /// What was read is in force already, but for what only a start takes up.
+    Unchanged { needs_restart: Vec<&'static str> },
+    /// It is in force now.
+    Applied {
+        /// What became of the upstreams.
+        upstreams: Changes,
+        /// What is said otherwise and only a start takes up.
+        needs_restart: Vec<&'static str>,
+    },
+    /// It cannot be put into force; nothing has changed.
+    Refused(Faults),
+}
+
+/// The doors towards clients, which know tokens.
+pub(super) struct Doors {
+    pub(super) authenticate: AuthenticateLayer,
+    pub(super) face: McpService,
+}
+
+/// Puts configurations into force, one after the other.
+pub(super) struct Reloader {
+    read: Read,
+    /// What the gateway was started with: some of it stays in force to its end.
+    started: Config,
+    in_force: Mutex<Config>,
+    upstreams: Arc<Upstreams>,
+    reloads: Reloads,
+    /// Whether the gateway drains: it takes no other configuration then.
+    leaving: Leaving,
+    doors: OnceLock<Doors>,
+}
+
+impl Reloader {
+    pub(super) fn new(read: Read, config: Config, upstreams: Arc<Upstreams>, leaving: Leaving) -> Arc<Self> {
+        metrics::reloaded(None);
+        let (started, in_force) = (config.clone(), Mutex::new(config));
+        let (reloads, doors) = (Reloads::default(), OnceLock::new());
+        Arc::new(Self { read, started, in_force, upstreams, reloads, leaving, doors })
+    }
+
+    /// What became of the configuration.
+    pub(super) fn reloads(&self) -> &Reloads {
+        &self.reloads
+    }
+
+    /// What the configuration in force says.
+    pub(super) async fn written(&self) -> Written {
+        self.in_force.lock().await.written.clone()
+    }
+
+    /// Tokens are asked for here.
+    pub(super) fn guards(&self, doors: Doors) {
+        let _is_first = self.doors.set(doors);
+    }
+
+    /// Reloads on SIGHUP, and whenever the files hold something else, until `tasks` end.
+    pub(super) fn follow(self: &Arc<Self>, tasks: &Tasks) -> io::Result<()> {
+        let mut hangup = signal(SignalKind::hangup())?;
+        let this = self.clone();
+        tasks.spawn_until_end(async move {
+            let mut watch = this.watch().await.inspect_err(unwatched).ok().flatten();
+            let mut is_lost = watch.is_none() && this.is_of_files().await;
+            loop {
+                let changed = async {
+                    match &mut watch {
+                        Some(watch) => watch.changed().await,
+                        None if is_lost => {
+                            sleep(AGAIN_AFTER).await;
+                            Ok(())
+                        }
+                        None => pending().await,
+                    }
+                };
+                let (is_asked, failed) = tokio::select! {
+                    _ = hangup.recv() => (true, None),
+                    changed = changed => (false, changed.err()),
+                };
+                if let Some(error) = failed {
+                    unwatched(&error);
+                    (watch, is_lost) = (None, true);
+                    continue;
+                }
+                if is_lost {
+                    match this.watch().await {
+                        // A folder that was gone may be back, with something else in it.
+                        Ok(Some(found)) => {
+                            tracing::info!("configuration watched again");
+                            watch = Some(found);
+                        }
+                        // A signal is heeded where nothing can be watched, too.
+                        _ if is_asked => {}
+                        _ => continue,
+                    }
+                }
+                this.reload().await;
+                let files = files(&*this.in_force.lock().await);
+                is_lost = watch.is_none() && !files.is_empty();
+                if let Some(watch) = &mut watch {
+                    watch.set(files);
+                }
+            }
+        });
+        Ok(())
+    }
+
+    async fn is_of_files(&self) -> bool {
+        !files(&*self.in_force.lock().await).is_empty()
+    }
+
+    /// `None` where there is no file to watch.
+    async fn watch(&self) -> io::Result<Option<Watch>> {
+        let files = files(&*self.in_force.lock().await);
+        if files.is_empty() { Ok(None) } else { Watch::new(&files).map(Some) }
+    }
+
+    /// Reads the configuration anew, and puts it into force. What was begun is finished, also where nobody waits for the outcome any more.
+    pub(super) async fn reload(self: &Arc<Self>) -> Outcome {
+        let (this, (told, outcome)) = (self.clone(), oneshot::channel());
+        self.upstreams.tasks().spawn(async move {
+            // Whoever asked may have gone.
+            let _ = told.send(this.reload_whole().await);
+        });
+        // The runtime ends only after the gateway.
+        outcome.await.unwrap_or(Outcome::Unchanged { needs_restart: Vec::new() })
+    }
+
+    async fn reload_whole(&self) -> Outcome {
+        // One after the other.
+        let mut in_force = self.in_force.lock().await;
+        if self.leaving.is_asked() {
+            tracing::info!("draining; the configuration is not read anew");
+            return Outcome::Unchanged { needs_restart: Vec::new() };
+        }
+        let read = || match lost(&files(&in_force)) {
+            Some(fault) => Err(Faults(vec![fault])),
+            None => (self.read)().and_then(|loaded| match opened(self.started.server.listen, &loaded.config.auth) {
+                Some(fault) => Err(Faults(vec![fault])),
+                None => Ok(loaded),
+            }),
+        };
+        let outcome = match private::off_the_workers(read) {
+            Ok(Loaded { config, .. }) if config == *in_force => {
+                Outcome::Unchanged { needs_restart: needs_restart(&self.started, &config) }
+            }
+            Ok(Loaded { config, .. }) => {
+                let applied = self.apply(&in_force, &config).await;
+                *in_force = config;
+                applied
+            }
+            Err(faults) => Outcome::Refused(faults),
+        };
+        self.show(&outcome);
+        outcome
+    }
+
+    async fn apply(&self, before: &Config, now: &Config) -> Outcome {
+        // What was a secret a moment ago is still quoted by whoever was told it.
+        now.secrets.and(&before.secrets).keep();
+        if let Some(Doors { authenticate, face }) = self.doors.get() {
+            let gone = authenticate.set(&now.auth);
+            face.revoke(&gone, &authenticate.principals());
+            // Without tokens everybody is the one that has no name.
+            let tokens =
+                gone.iter().map(|one| one.name()).filter(|name| !name.is_empty()).collect::<Vec<_>>().join(", ");
+            if !tokens.is_empty() {
+                tracing::info!(tokens, "tokens revoked; their sessions and streams have ended");
+            } else if !gone.is_empty() {
+                tracing::info!("tokens are required from now on; sessions and streams without one have ended");
+            }
+        }
+        logging::set_level(&now.log);
+        let upstreams = self.upstreams.set(&now.upstreams, now.server.shutdown_grace).await;
+        Outcome::Applied { upstreams, needs_restart: needs_restart(&self.started, now) }
+    }
+
+    fn show(&self, outcome: &Outcome) {
+        match outcome {
+            Outcome::Unchanged { .. } => {
+                self.reloads.confirmed();
+                metrics::reloaded(Some("unchanged"));
+                tracing::info!("configuration read anew; it is in force already");
+            }
+            Outcome::Applied { upstreams, needs_restart } => {
+                self.reloads.applied(needs_restart.clone());
+                metrics::reloaded(Some("applied"));
+                let [added, changed, removed] =
+                    [&upstreams.added, &upstreams.changed, &upstreams.removed].map(|names| names.join(", "));
+                let unchanged = upstreams.unchanged;
+                tracing::info!(added, changed, removed, unchanged, "configuration reloaded");
+                if !needs_restart.is_empty() {
+                    let keys = needs_restart.join(", ");
+                    tracing::warn!(keys, "changed keys that take effect at the next start only");
+                }
+            }
+            Outcome::Refused(faults) => {
+                self.reloads.refused(shown(faults));
+                metrics::reloaded(Some("refused"));
+                for Fault { kind, text, place, label, hint, .. } in &faults.0 {
+                    let place = place.as_ref().map(ToString::to_string);
+                    tracing::error!(kind, place, label, hint, "configuration not reloaded: {text}");
+                }
+            }
+        }
+    }
+}
+
+/// Changes go unnoticed from now on.
+fn unwatched(error: &io::Error) {
+    tracing::warn!(%error, "configuration not watched for now; after a change run `trunkline reload` or send SIGHUP");
+}
+
+/// The files that are watched: those of the configuration.
+fn files(config: &Config) -> Vec<PathBuf> {
+    config.admin.control.iter().flat_map(|control| control.files.clone()).collect()
+}
+
+/// Tokens go at once, and the address stays to the next start: the one must not leave the other open to everybody.
+fn opened(listen: SocketAddr, auth: &Auth) -> Option<Fault> {
+    let is_open = !listen.ip().is_loopback() && auth.tokens.is_empty() && !auth.allow_unauthenticated;
+    is_open.then(|| {
+        let text =
+            format!("{listen} can be reached from other machines until the next start, and no tokens are configured");
+        Fault::error("open-door", text)
+            .hint("restart the gateway, or keep the tokens until `server.listen` is in force")
+    })
+}
+
+/// A file that is gone or holds nothing is one that is about to be written, or could not be: nobody ends all upstreams and tokens in this
+/// way, and the demo comes in no configuration's place.
+fn lost(files: &[PathBuf]) -> Option<Fault> {
+    files.iter().find_map(|file| match source::read(file) {
+        Ok(text) if text.trim().is_empty() => {
+            let fault = Fault::error("empty-file", format!("{} is empty", file.display()));
+            Some(fault.hint("write a comment into it where no upstream is meant"))
+        }
+        Err(why) if !file.exists() => {
+            Some(Fault::error("unreadable", format!("cannot read {}: {why}", file.display())))
+        }
+        _ => None,
+    })
+}
+
+/// The first fault, and how many more there are.
+fn shown(Faults(faults): &Faults) -> String {
+    let first = faults.iter().find(|fault| fault.severity == Severity::Error);
+    let Some(Fault { text, place, .. }) = first.or(faults.first()) else { return String::new() };
+    let place = place.as_ref().map(|place: &Place| format!("{place}: ")).unwrap_or_default();
+    match faults.len() {
+        0 | 1 => format!("{place}{text}"),
+        more => format!("{place}{text} (and {} more)", more - 1),
+    }
+}
+
+/// The keys and sections that are said otherwise than at the start, and only a start takes up.
+fn needs_restart(before: &Config, now: &Config) -> Vec<&'static str> {
+    let (old, new) = (&before.server, &now.server);
+    let (admin, other_admin) = (&before.admin, &now.admin);
+    // What follows from the upstreams is no key of this section.
+    let questions = |config: &Config| {
+        let asked = config.server.questions.clone();
+        Questions { timeouts: Vec::new(), names_upstream: true, ..asked }
+    };
+    let all = [
+        ("server.listen", old.listen != new.listen),
+        ("server.path", old.path != new.path),
+        ("server.legacy_sse", old.legacy_sse != new.legacy_sse),
+        ("server.allowed_origins", old.allowed_origins != new.allowed_origins),
+        ("server.allowed_hosts", old.allowed_hosts != new.allowed_hosts),
+        ("server.trusted_proxies", old.trusted_proxies != new.trusted_proxies),
+        ("server.max_body", old.max_body != new.max_body),
+        ("server.memory_limit", old.memory_limit != new.memory_limit),
+        ("server.header_read_timeout", old.header_read_timeout != new.header_read_timeout),
+        ("server.sse_keepalive", old.sse_keepalive != new.sse_keepalive),
+        ("server.name", old.name != new.name),
+        ("server.instructions", old.instructions != new.instructions),
+        ("[server.shutdown]", (old.shutdown_grace, old.pre_stop_delay) != (new.shutdown_grace, new.pre_stop_delay)),
+        ("[server.session]", old.session != new.session),
+        ("[questions]", questions(before) != questions(now)),
+        ("question_timeout", old.questions.timeouts != new.questions.timeouts),
+        ("admin.listen", admin.listen != other_admin.listen),
+        ("admin.allowed_hosts", admin.allowed_hosts != other_admin.allowed_hosts),
+        ("admin.token", admin.token != other_admin.token),
+        ("log.format", before.log.format != now.log.format),
+        ("[metrics]", before.metrics != now.metrics),
+        ("[naming]", before.naming != now.naming),
+        ("[catalog]", before.catalog != now.catalog || before.cache != now.cache),
+        ("[extensions]", before.extensions != now.extensions),
+    ];
+    all.into_iter().filter(|(_, differs)| *differs).map(|(key, _)| key).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_stay_while_the_address_of_the_start_can_be_reached_by_others() {
+        let everywhere = SocketAddr::from(([0, 0, 0, 0], 8808));
+        let says = |listen, auth: &Auth| opened(listen, auth).map(|fault| (fault.kind, fault.text));
+        let (kind, text) = says(everywhere, &Auth::default()).expect("it is refused");
+        assert!(
+            kind == "open-door" && text.contains("0.0.0.0:8808") && text.contains("until the next start"),
+            "{text}"
+        );
+        let allowed = Auth { allow_unauthenticated: true, ..Auth::default() };
+        assert_eq!(says(everywhere, &allowed), None);
+        assert_eq!(says(SocketAddr::from(([127, 0, 0, 1], 8808)), &Auth::default()), None);
+    }
+}

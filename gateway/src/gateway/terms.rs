@@ -1,0 +1,29 @@
+//! What the router is made with, by the configuration and by who the clients are.
+
+use crate::config::Config;
+use crate::downstream::parking::key;
+use crate::router::{Secret, Terms};
+use std::time::Duration;
+
+/// How long first lists wait where the configuration does not say: a host asks once and remembers, so it waits longer.
+const FIRST_LIST_WAIT_SERVE: Duration = Duration::from_secs(2);
+const FIRST_LIST_WAIT_STDIO: Duration = Duration::from_secs(8);
+
+/// What a router is made with; its client may be the one on stdin and stdout.
+pub(super) fn of(config: &Config, is_of_one_client: bool) -> Terms {
+    let wait = if is_of_one_client { FIRST_LIST_WAIT_STDIO } else { FIRST_LIST_WAIT_SERVE };
+    Terms {
+        naming: config.naming.clone(),
+        page_size: config.catalog.page_size,
+        first_list_wait: config.catalog.first_list_wait.unwrap_or(wait),
+        instructions: config.server.instructions.clone(),
+        unknown: config.extensions,
+        secret: secret(config),
+    }
+}
+
+/// What the ids of tasks are wrapped with: the key that seals what clients carry, so that they too survive a restart.
+fn secret(config: &Config) -> Secret {
+    let (configured, folder) = (config.server.session.signing_keys.clone(), config.server.state_folder.clone());
+    Secret::found_by(move || key::find(&configured, folder.as_deref()))
+}

@@ -1,0 +1,170 @@
+//! What comes and goes at the edges: answers over HTTP, credentials, bytes, calls by principal, operations by OpenTelemetry's names.
+
+use ::metrics::{
+    Counter, Histogram, Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram,
+};
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, PoisonError};
+
+const HTTP: &str = "trunkline_http_requests_total";
+const AUTH: &str = "trunkline_auth_total";
+const FACE_BYTES: &str = "trunkline_face_bytes_total";
+const UPSTREAM_BYTES: &str = "trunkline_upstream_bytes_total";
+const PRINCIPALS: &str = "trunkline_principal_calls_total";
+const TOOLS: &str = "trunkline_tool_calls_total";
+const LIMITED: &str = "trunkline_series_limited";
+const SERVER_OPERATION: &str = "mcp_server_operation_duration_seconds";
+const CLIENT_OPERATION: &str = "mcp_client_operation_duration_seconds";
+
+/// The metrics that [`OPERATION_BUCKETS`] belong to: their names and borders are OpenTelemetry's for MCP, of August 2026.
+pub const OPERATIONS: [&str; 2] = [SERVER_OPERATION, CLIENT_OPERATION];
+/// Bucket borders of operations, in seconds.
+pub const OPERATION_BUCKETS: [f64; 14] =
+    [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0];
+
+/// The label of whatever finds no room among the names that have a series of their own.
+pub const OTHER: &str = "_other";
+/// So many principals have a series of their own.
+const PRINCIPALS_MAX: usize = 100;
+/// So many tools have series of their own.
+const TOOLS_MAX: usize = 1000;
+
+/// Says what each of these metrics means, and has those begin at 0 whose labels are known.
+pub(super) fn describe() {
+    describe_counter!(HTTP, "Answers over HTTP, by face and status");
+    describe_counter!(AUTH, "Requests that were to bear a token, by outcome");
+    describe_counter!(FACE_BYTES, Unit::Bytes, "Bytes from and to clients, by face and direction");
+    describe_counter!(UPSTREAM_BYTES, Unit::Bytes, "Bytes from and to an upstream, by direction");
+    describe_counter!(PRINCIPALS, "Requests of clients, by principal");
+    describe_counter!(TOOLS, "Calls of tools, by owner, public name and outcome (`[metrics] per_tool`)");
+    describe_gauge!(LIMITED, "1 while names share the series `_other` because there are too many, by kind");
+    describe_histogram!(SERVER_OPERATION, Unit::Seconds, "Duration of a request of a client, by OpenTelemetry's name");
+    describe_histogram!(
+        CLIENT_OPERATION,
+        Unit::Seconds,
+        "Duration of a request to an upstream, by OpenTelemetry's name"
+    );
+    AUTH_OUTCOMES.iter().for_each(|outcome| auth(outcome).increment(0));
+    ["principal", "tool"].iter().for_each(|kind| limited(kind, false));
+}
+
+/// Statuses that have a series of their own; all others share one.
+const STATUSES: [u16; 16] = [200, 202, 204, 400, 401, 403, 404, 405, 406, 408, 409, 413, 415, 421, 500, 503];
+
+/// What is counted at one face. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Face(Arc<Counts>);
+
+#[derive(Debug)]
+struct Counts {
+    /// By [`STATUSES`]; the last are all others.
+    statuses: Box<[Counter]>,
+    bytes: Bytes,
+}
+
+impl Face {
+    /// What is counted at the face of this name: `http`, `admin`, `stdio`.
+    pub fn new(face: &'static str) -> Self {
+        let labels = STATUSES.iter().map(u16::to_string).chain([OTHER.to_owned()]);
+        let status = |label| counter!(HTTP, "face" => face, "code" => label);
+        // What is no HTTP has no status.
+        let statuses = if face == "stdio" { Box::default() } else { labels.map(status).collect() };
+        let bytes = ["in", "out"].map(|direction| counter!(FACE_BYTES, "face" => face, "direction" => direction));
+        bytes.iter().for_each(|bytes| bytes.increment(0));
+        let [read, written] = bytes;
+        Self(Arc::new(Counts { statuses, bytes: Bytes { read, written } }))
+    }
+
+    /// An answer with this status.
+    pub fn answered(&self, status: u16) {
+        let at = STATUSES.iter().position(|known| *known == status).unwrap_or(STATUSES.len());
+        if let Some(counter) = self.0.statuses.get(at) {
+            counter.increment(1);
+        }
+    }
+
+    /// What comes in and goes out there.
+    pub fn bytes(&self) -> &Bytes {
+        &self.0.bytes
+    }
+}
+
+/// Counts what comes in and what goes out. The default counts nothing.
+#[derive(Debug, Clone)]
+pub struct Bytes {
+    /// What was read.
+    pub read: Counter,
+    /// What was written.
+    pub written: Counter,
+}
+
+impl Default for Bytes {
+    fn default() -> Self {
+        Self { read: Counter::noop(), written: Counter::noop() }
+    }
+}
+
+/// The bytes from and to an upstream.
+pub(super) fn of_upstream(upstream: &str) -> Bytes {
+    let bytes = ["in", "out"]
+        .map(|direction| counter!(UPSTREAM_BYTES, "upstream" => upstream.to_owned(), "direction" => direction));
+    let [read, written] = bytes;
+    Bytes { read, written }
+}
+
+/// What becomes of a request that is to bear a token.
+pub const AUTH_OUTCOMES: [&str; 3] = ["accepted", "missing", "unknown"];
+
+/// Requests that were to bear a token, by one of [`AUTH_OUTCOMES`].
+pub fn auth(outcome: &'static str) -> Counter {
+    counter!(AUTH, "outcome" => outcome)
+}
+
+/// Names that have a series of their own.
+struct Names {
+    kind: &'static str,
+    most: usize,
+    known: Mutex<Option<HashSet<String>>>,
+}
+
+static PRINCIPAL_NAMES: Names = Names { kind: "principal", most: PRINCIPALS_MAX, known: Mutex::new(None) };
+static TOOL_NAMES: Names = Names { kind: "tool", most: TOOLS_MAX, known: Mutex::new(None) };
+
+impl Names {
+    /// The label of a name: itself, as long as there is room.
+    fn label(&self, key: &str, name: &str) -> String {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = known.get_or_insert_default();
+        if known.contains(key) || (known.len() < self.most && known.insert(key.to_owned())) {
+            return name.to_owned();
+        }
+        limited(self.kind, true);
+        OTHER.to_owned()
+    }
+}
+
+fn limited(kind: &'static str, is_limited: bool) {
+    gauge!(LIMITED, "kind" => kind).set(f64::from(u8::from(is_limited)));
+}
+
+/// Requests of a principal; of those beyond a hundred together.
+pub fn principal(name: &str) -> Counter {
+    let name = if name.is_empty() { "anonymous" } else { name };
+    counter!(PRINCIPALS, "principal" => PRINCIPAL_NAMES.label(name, name))
+}
+
+/// Calls of a tool that ended so; of those beyond a thousand tools together.
+pub fn tool(upstream: &str, tool: &str, outcome: &'static str) -> Counter {
+    let label = TOOL_NAMES.label(&format!("{upstream}/{tool}"), tool);
+    counter!(TOOLS, "upstream" => upstream.to_owned(), "tool" => label, "outcome" => outcome)
+}
+
+/// The duration of a request of a client, from read to outcome; `error` is empty where it succeeded.
+pub fn server_operation(method: &'static str, error: &'static str) -> Histogram {
+    histogram!(SERVER_OPERATION, "mcp_method_name" => method, "error_type" => error)
+}
+
+/// The duration of a request to an upstream, from sent to answered; `error` is empty where it succeeded.
+pub fn client_operation(method: &'static str, error: &'static str) -> Histogram {
+    histogram!(CLIENT_OPERATION, "mcp_method_name" => method, "error_type" => error)
+}

@@ -1,0 +1,55 @@
+//! What became of the configuration since the start: how often another one was put into force, and what is wrong with the newest.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::time::Instant;
+
+/// What is known of the configuration. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Reloads(Arc<Mutex<Reload>>);
+
+/// The same, at one moment.
+#[derive(Debug, Clone)]
+pub struct Reload {
+    /// Since when the one in force is.
+    pub since: Instant,
+    /// How often another one was put into force.
+    pub count: u64,
+    /// Why the one that the files hold is not in force, and since when that is known.
+    pub error: Option<(String, Instant)>,
+    /// What they say otherwise and only a start takes up.
+    pub needs_restart: Vec<&'static str>,
+}
+
+impl Default for Reloads {
+    fn default() -> Self {
+        let now = Reload { since: Instant::now(), count: 0, error: None, needs_restart: Vec::new() };
+        Self(Arc::new(Mutex::new(now)))
+    }
+}
+
+impl Reloads {
+    /// Another one is in force; these keys of it are not.
+    pub fn applied(&self, needs_restart: Vec<&'static str>) {
+        let mut now = self.lock();
+        *now = Reload { since: Instant::now(), count: now.count + 1, error: None, needs_restart };
+    }
+
+    /// The files hold what is in force.
+    pub fn confirmed(&self) {
+        self.lock().error = None;
+    }
+
+    /// What the files hold cannot be put into force.
+    pub fn refused(&self, why: String) {
+        self.lock().error = Some((why, Instant::now()));
+    }
+
+    /// What is known now.
+    pub fn now(&self) -> Reload {
+        self.lock().clone()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Reload> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,137 @@
+//! A stream of events that stands by itself, and POSTs beside it: what HTTP+SSE needs of HTTP.
+
+use super::connection::pool::Lane;
+use super::response::body::{beside_status, is_stream};
+use super::response::refusal::cut;
+use super::response::sse::Events;
+use super::response::{refusal, sse, upgrade};
+use super::session::HttpSession;
+use super::status::StatusClass;
+use crate::health::{Cause, CauseCode};
+use crate::protocol::framing::Untaken;
+use crate::protocol::framing::sse::{Skipped, SseEvent};
+use crate::runtime::FairShare;
+use crate::upstream::transport::exchange::Lost;
+use crate::upstream::transport::http::connection::pool::causes;
+use bytes::Bytes;
+use http::Uri;
+use http_body::Body as _;
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+use hyper::upgrade::Upgraded;
+use hyper_util::rt::TokioIo;
+use std::sync::Arc;
+
+/// A stream of events that was opened with a GET.
+pub(crate) struct EventStream {
+    http: Arc<HttpSession>,
+    body: Incoming,
+    decoder: Events,
+    stretch: FairShare,
+    /// Where it was found.
+    place: Uri,
+}
+
+impl HttpSession {
+    /// Opens a stream of events where the URL of the upstream has it.
+    pub(crate) async fn open_stream(self: &Arc<Self>) -> Result<EventStream, Lost> {
+        let get = || self.get(None);
+        let received = self.wire.send(Lane::Exchange(None), &mut Some(get()), &get, &|| ()).await?;
+        let response = received.response;
+        if !response.status().is_success() {
+            return Err(Lost::Status(refusal::read(response, self, None).await.why));
+        }
+        if !is_stream(&response) {
+            let said = "the answer to GET is no stream of events";
+            let advice = "check that `url` is the address of the stream, often /sse";
+            return Err(Lost::Odd(Cause::new(CauseCode::HandshakeInvalid, said).advise(advice)));
+        }
+        Ok(EventStream {
+            place: received.moved_to.map_or_else(|| self.wire.home.clone(), |place| *place),
+            body: response.into_body(),
+            decoder: sse::decoder(self, self.wire.inbox.budget()),
+            stretch: FairShare::default(),
+            http: self.clone(),
+        })
+    }
+
+    /// Opens a connection and has it become a WebSocket.
+    pub(crate) async fn upgrade(&self) -> Result<TokioIo<Upgraded>, Lost> {
+        upgrade::upgrade(self).await
+    }
+
+    /// POSTs a message to an address of the upstream's own origin. The answer to it, if there is one, comes elsewhere.
+    pub(crate) async fn deliver(&self, address: &Uri, frame: Bytes) -> Result<(), Lost> {
+        let make = || {
+            let mut request = self.post(frame.clone(), None);
+            *request.uri_mut() = address.clone();
+            request
+        };
+        let received = self.wire.send(Lane::Exchange(None), &mut Some(make()), &make, &|| ()).await?;
+        let (response, held) = (received.response, received.held);
+        if response.status().is_success() {
+            // Whatever a body says here means nothing; a small one is read so that the connection can be used again.
+            if response.body().is_end_stream()
+                || beside_status(response.into_body(), self.wire.inbox.budget()).await.is_some()
+            {
+                self.wire.pool.put(held);
+            }
+            return Ok(());
+        }
+        let refused = refusal::read(response, self, None).await.why;
+        match refused.class() {
+            // The address is that of one session.
+            StatusClass::NotThere => Err(Lost::Session(refused.text)),
+            _ => Err(Lost::Status(refused)),
+        }
+    }
+}
+
+impl EventStream {
+    /// An event that was skipped, once it has ended.
+    pub(crate) fn skipped(&mut self) -> Option<Skipped> {
+        self.decoder.skipped()
+    }
+
+    /// What comes next: an event, or bytes that end none. The error says why nothing more comes.
+    pub(crate) async fn next(&mut self) -> Result<Option<Result<SseEvent, Untaken>>, Cause> {
+        if let Some(event) = self.decoder.next_event() {
+            let bytes = event.as_ref().map_or(0, |event| event.data.len());
+            self.stretch.message(bytes).await;
+            return Ok(Some(event));
+        }
+        let frame = match self.decoder.gathering() {
+            None => self.body.frame().await,
+            Some(gather) => tokio::select! {
+                biased;
+                () = gather.lost() => {
+                    self.decoder.give_up();
+                    return Ok(None);
+                }
+                frame = self.body.frame() => frame,
+            },
+        };
+        match frame {
+            Some(Ok(frame)) => {
+                self.http.wire.pulse.beat();
+                frame.data_ref().into_iter().for_each(|chunk| self.decoder.push(chunk));
+                Ok(None)
+            }
+            Some(Err(error)) => {
+                Err(Cause::new(CauseCode::ConnectionLost, format!("its event stream broke: {}", causes(&error))))
+            }
+            None => Err(Cause::new(CauseCode::ConnectionLost, "it ended its event stream")),
+        }
+    }
+
+    /// An address that an event names, where it is of the upstream's own origin.
+    pub(crate) fn resolve(&self, address: &[u8]) -> Result<Uri, Cause> {
+        let named = std::str::from_utf8(address).map_err(|_| "and says where in no words of a URL".to_owned());
+        let found = named.and_then(|named| self.http.wire.origin.resolve(&self.place, named.trim()));
+        found.map_err(|why| {
+            let text = Cause::new(CauseCode::HandshakeInvalid, "its `endpoint` event sends our messages elsewhere");
+            text.foreign(&format!(" {}", cut(&why)))
+                .advise("the address must be relative, or of the origin of `url`; correct the server's public address")
+        })
+    }
+}

@@ -1,0 +1,214 @@
+//! HTTP+SSE (2024-11-05) as a pipe: every message comes on one stream of events, and each of ours is a POST to the address that the
+//! stream's first event names. The stream is the connection: it ends, and all that is open ends with it.
+
+use crate::health::{Cause, CauseCode};
+use crate::protocol::frame::Method;
+use crate::protocol::frame::message::Frame;
+use crate::protocol::framing::lines::Line;
+use crate::runtime::timer::late::within;
+use crate::runtime::{Tasks, aside};
+use crate::upstream::transport::events::LinkEvents;
+use crate::upstream::transport::exchange::Lost;
+use crate::upstream::transport::http::{EventStream, HttpSession};
+use crate::upstream::transport::pipe::reader::{Sorter, Source};
+use crate::upstream::transport::pipe::{Pipe, writer};
+use bytes::Bytes;
+use http::Uri;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+use tokio::io::AsyncWrite;
+use tokio::sync::{Semaphore, oneshot};
+use tokio_util::sync::PollSemaphore;
+
+/// So many events may come before the one that names the address.
+const BEFORE_ENDPOINT: usize = 16;
+/// So many POSTs are under way at once. A server may answer one only when its call is done.
+const POSTS_MAX: usize = 64;
+/// How long what follows a message that changes what is meant by the next ones waits until that is taken: on another connection it
+/// could overtake it.
+const TAKEN_MAX: Duration = Duration::from_secs(10);
+
+/// Opens the stream and learns where messages are posted. What it starts belongs to the level; the end of the level closes the pipe.
+pub(crate) async fn open(
+    http: &Arc<HttpSession>,
+    (upstream, max): (&str, usize),
+    inbox: Arc<dyn LinkEvents>,
+    level: &Tasks,
+) -> Result<Arc<Pipe>, Lost> {
+    let mut stream = http.open_stream().await?;
+    let endpoint = endpoint(&mut stream).await.map_err(Lost::Odd)?;
+    let pipe = Pipe::new(inbox, level.clone());
+    pipe.count_for(upstream);
+    let (reading, ending) = (pipe.clone(), level.clone());
+    level.spawn(async move {
+        let why = tokio::select! {
+            biased;
+            _ = reading.closed() => return,
+            () = ending.ending() => Cause::new(CauseCode::StoppedByOrder, "stopped on request"),
+            why = read(&reading, stream, max, &endpoint.name) => why,
+        };
+        reading.close(why);
+    });
+    let target = Arc::new(Target { http: http.clone(), address: endpoint.address, pipe: pipe.clone() });
+    let posts = Posts { target, level: level.clone(), room: room(), behind: None };
+    let writing = pipe.clone();
+    level.spawn_until_end(async move {
+        if let Err(error) = writer::write(&writing, posts).await {
+            writing.close(Cause::new(CauseCode::ConnectionLost, error.to_string()));
+        }
+    });
+    Ok(pipe)
+}
+
+/// Where messages are posted.
+struct Endpoint {
+    /// As the event had it.
+    name: Bytes,
+    address: Uri,
+}
+
+/// Waits for the event that names the address.
+async fn endpoint(stream: &mut EventStream) -> Result<Endpoint, Cause> {
+    let mut events = 0;
+    while events < BEFORE_ENDPOINT {
+        match stream.next().await {
+            Ok(Some(Ok(event))) if event.name == "endpoint" => {
+                let address = stream.resolve(&event.data)?;
+                return Ok(Endpoint { name: Bytes::copy_from_slice(&event.data), address });
+            }
+            Ok(Some(_)) => events += 1,
+            Ok(None) => {}
+            Err(why) => return Err(why.own(" before its `endpoint` event").advise(ADVICE)),
+        }
+    }
+    Err(Cause::new(CauseCode::HandshakeInvalid, "its event stream has no `endpoint` event").advise(ADVICE))
+}
+
+const ADVICE: &str = "check that `url` is the address of an HTTP+SSE stream, often /sse; for Streamable HTTP, set `transport = \"http\"`";
+
+/// Brings what comes to where it belongs; why nothing more does.
+async fn read(pipe: &Arc<Pipe>, mut stream: EventStream, max: usize, endpoint: &Bytes) -> Cause {
+    let mut sorter = Sorter::new(pipe, max, Source::Network);
+    loop {
+        let next = stream.next().await;
+        if let Some(end) = stream.skipped() {
+            sorter.line(Line::Untaken { why: end.why, head: end.head, tail: Some(end.tail) });
+        }
+        match next {
+            Ok(None) => sorter.heard(),
+            Ok(Some(Err(why))) => sorter.line(Line::Untaken { why, head: Bytes::new(), tail: None }),
+            Ok(Some(Ok(event))) if event.name == "endpoint" => {
+                // A server that names it again, as some do to keep the stream alive, has said nothing new.
+                if event.data != endpoint {
+                    pipe.inbox
+                        .violated("endpoint_changed", &"a second `endpoint` event, with another address; ignored");
+                }
+            }
+            Ok(Some(Ok(event))) if event.data.is_empty() => {}
+            Ok(Some(Ok(event))) if event.name.is_empty() || event.name == "message" => {
+                sorter.line(Line::Frame(event.data));
+                if let Some(why) = sorter.foreign() {
+                    return Cause::new(CauseCode::NotMcp, why);
+                }
+            }
+            Ok(Some(Ok(_))) => {}
+            Err(why) => return why,
+        }
+    }
+}
+
+fn room() -> PollSemaphore {
+    PollSemaphore::new(Arc::new(Semaphore::new(POSTS_MAX)))
+}
+
+/// Where messages go.
+struct Target {
+    http: Arc<HttpSession>,
+    address: Uri,
+    pipe: Arc<Pipe>,
+}
+
+impl Target {
+    /// Posts one message. A request that was refused ends with the reason.
+    async fn post(&self, frame: Bytes, id: Option<u64>) {
+        let Err(lost) = self.http.deliver(&self.address, frame).await else { return };
+        let gone = match &lost {
+            Lost::Session(text) => Some(text.clone()),
+            _ => None,
+        };
+        match id {
+            Some(id) => self.pipe.lose(id, lost),
+            None => self.pipe.inbox.failed("post", lost.text().code(), &lost.text().full()),
+        }
+        // The server knows this connection no more, though it keeps the stream open.
+        if let Some(text) = gone {
+            self.pipe.close(text);
+        }
+    }
+}
+
+/// Whether what follows such a message must not be taken before it. A server may answer the POST of any other request only when that
+/// is done.
+fn comes_first(frame: &Frame) -> bool {
+    match frame {
+        Frame::Notification { .. } => true,
+        Frame::Request { method, .. } => {
+            matches!(method, Method::SetLevel | Method::ResourcesSubscribe | Method::ResourcesUnsubscribe)
+        }
+        Frame::Response { .. } => false,
+    }
+}
+
+/// The way out, as the writer of a pipe has it: what is written is posted frame by frame, in this order.
+struct Posts {
+    target: Arc<Target>,
+    level: Tasks,
+    room: PollSemaphore,
+    /// What the next frame waits for.
+    behind: Option<oneshot::Receiver<()>>,
+}
+
+impl AsyncWrite for Posts {
+    /// Takes one frame: of the next one nothing is taken while there is no room for it.
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        if let Some(behind) = &mut self.behind {
+            let _taken = ready!(Pin::new(behind).poll(cx));
+            self.behind = None;
+        }
+        let Some(permit) = ready!(self.room.poll_acquire(cx)) else {
+            return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
+        };
+        let end = memchr::memchr(b'\n', bytes).unwrap_or(bytes.len());
+        let frame = Bytes::copy_from_slice(&bytes[..end]);
+        let parsed = aside(frame.len(), || Frame::parse(&frame));
+        let id = match &parsed {
+            Ok(Frame::Request { id, .. }) => id.number(),
+            _ => None,
+        };
+        let (done, taken) = oneshot::channel::<()>();
+        if parsed.is_ok_and(|frame| comes_first(&frame)) {
+            self.behind = Some(taken);
+        }
+        let target = self.target.clone();
+        self.level.spawn_until_end(async move {
+            let _permit = permit;
+            let mut posting = std::pin::pin!(target.post(frame, id));
+            if within(TAKEN_MAX, posting.as_mut()).await.is_err() {
+                drop(done);
+                posting.await;
+            }
+        });
+        Poll::Ready(Ok((end + 1).min(bytes.len())))
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+}

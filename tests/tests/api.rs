@@ -1,0 +1,143 @@
+//! Everything as JSON, under `/api/v1`: held against its own description, with orders, and without what is secret.
+
+use serde_json::Value;
+use trunkline_tests::client::{Client, http, tool};
+use trunkline_tests::gateway::{ADMIN_TOKEN, Config, Gateway};
+use trunkline_tests::journal::Order;
+use trunkline_tests::revision::Revision;
+use trunkline_tests::script::Script;
+use trunkline_tests::upstream::Upstream;
+
+const LEGACY: Revision = Revision::R2025_11_25;
+
+/// What is wrong with a value by a schema of the description.
+fn faults(whole: &Value, schema: &Value, value: &Value, at: &str, found: &mut Vec<String>) {
+    if let Some(name) = schema["$ref"].as_str() {
+        let pointer = name.trim_start_matches('#');
+        let Some(schema) = whole.pointer(pointer) else { return found.push(format!("{at}: no schema {name}")) };
+        return faults(whole, schema, value, at, found);
+    }
+    let is_kind = match schema["type"].as_str() {
+        Some("object") => value.is_object(),
+        Some("array") => value.is_array(),
+        Some("string") => value.is_string(),
+        Some("integer") => value.is_i64() || value.is_u64(),
+        Some("number") => value.is_number(),
+        Some("boolean") => value.is_boolean(),
+        _ => true,
+    };
+    let is_one = schema["enum"].as_array().is_none_or(|all| all.contains(value));
+    if !is_kind || !is_one {
+        found.push(format!("{at}: {value} is not {schema}"));
+    }
+    for (key, inner) in value.as_object().into_iter().flatten() {
+        let (known, others) = (&schema["properties"][key], &schema["additionalProperties"]);
+        match (known.is_null(), others) {
+            (false, _) => faults(whole, known, inner, &format!("{at}.{key}"), found),
+            (true, Value::Object(_)) => faults(whole, others, inner, &format!("{at}.{key}"), found),
+            (true, Value::Bool(false)) => found.push(format!("{at}: {key} is not described")),
+            _ => {}
+        }
+    }
+    for key in schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+        if value.get(key).is_none() {
+            found.push(format!("{at}: no {key}"));
+        }
+    }
+    for (number, item) in value.as_array().into_iter().flatten().enumerate() {
+        faults(whole, &schema["items"], item, &format!("{at}[{number}]"), found);
+    }
+}
+
+/// The answer of a path, which is as the description of its template says.
+async fn read(gateway: &Gateway, whole: &Value, path: &str, template: &str) -> Value {
+    let answer = gateway.look(path).await;
+    let text = String::from_utf8_lossy(&answer.body).into_owned();
+    assert_eq!(answer.status, 200, "{path}: {text}");
+    let value: Value = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{path}: {error}: {text}"));
+    let schema = &whole["paths"][template]["get"]["responses"]["200"]["content"]["application/json"]["schema"];
+    assert!(schema.is_object(), "{template} is not described");
+    let mut found = Vec::new();
+    faults(whole, schema, &value, path, &mut found);
+    assert!(found.is_empty(), "{found:#?}");
+    value
+}
+
+async fn described(gateway: &Gateway) -> Value {
+    serde_json::from_slice(&gateway.look("/api/v1/openapi.json").await.body).expect("it is JSON")
+}
+
+#[tokio::test]
+async fn every_answer_is_as_the_description_says_and_shows_no_arguments_and_no_secrets() {
+    let up = Upstream::stdio(Script::new("up", LEGACY)).await;
+    let keys = "env = { API_TOKEN = \"a-long-secret-of-the-upstream\" }";
+    let gateway = Gateway::serve(&Config::new().upstream_with(&up, keys)).await;
+    let client = Client::connect(&gateway.reach(), LEGACY).await;
+    client.tools_until("its tools are listed", |tools| tools.contains(&"up__wait".into())).await;
+    client.call("up__echo", "{\"a\":\"argument\"}").await.text();
+    let open = client.start(tool("up__wait", "{\"gate\":\"g\"}")).await;
+    up.waiting_at("g").await;
+    let whole = described(&gateway).await;
+    let mut pages = Vec::new();
+    for name in ["status", "upstreams", "tools", "calls", "sessions", "config"] {
+        let path = format!("/api/v1/{name}");
+        pages.push(read(&gateway, &whole, &path, &path).await);
+    }
+    let one = read(&gateway, &whole, "/api/v1/upstreams/up", "/api/v1/upstreams/{name}").await;
+    assert_eq!(one["state"], "ready");
+    let [status, upstreams, tools, calls, sessions, config] = pages.try_into().expect("six pages");
+    assert_eq!((&status["ready"], &status["upstreams"]["up"]), (&true.into(), &1.into()));
+    assert_eq!(upstreams["upstreams"][0]["name"], "up");
+    let echo = tools["tools"].as_array().and_then(|all| all.iter().find(|tool| tool["name"] == "up__echo"));
+    let echo = echo.expect("the tool is listed");
+    assert_eq!((&echo["upstream"], &echo["own_name"]), (&"up".into(), &"echo".into()));
+    let waits = calls["open"].as_array().and_then(|all| all.iter().find(|call| call["name"] == "up__wait"));
+    assert_eq!(waits.expect("the call under way is shown")["upstream"], "up");
+    let ended = calls["ended"].as_array().and_then(|all| all.iter().find(|call| call["name"] == "up__echo"));
+    let ended = ended.expect("the call that ended is shown");
+    assert_eq!((&ended["outcome"], &ended["method"]), (&"ok".into(), &"tools/call".into()));
+    let seconds = |key: &str| ended[key].as_f64().unwrap_or_default();
+    assert!(seconds("upstream_seconds") > 0.0 && seconds("gateway_seconds") <= seconds("duration_seconds"), "{ended}");
+    assert_eq!(
+        (sessions["sessions"].as_array().map(Vec::len), &sessions["sessions"][0]["revision"]),
+        (Some(1), &"2025-11-25".into())
+    );
+    let settings = config["settings"].as_array().expect("settings");
+    let secret = settings.iter().find(|one| one["key"] == "upstreams.up.env.API_TOKEN").expect("it is set");
+    assert_eq!(secret["value"], "[secret]");
+    let file = gateway.file.display().to_string();
+    assert!(secret["source"].as_str().is_some_and(|source| source.starts_with(&format!("{file}:"))), "{secret}");
+    let all = format!("{status}{upstreams}{tools}{calls}{sessions}{config}");
+    assert!(!all.contains("a-long-secret-of-the-upstream") && !all.contains("argument\""), "{all}");
+    up.order(Order::Open("g".into())).await;
+    open.answer().await.text();
+}
+
+#[tokio::test]
+async fn orders_are_given_by_who_has_the_token() {
+    let up = Upstream::stdio(Script::new("up", LEGACY)).await;
+    let gateway = Gateway::serve(&Config::new().upstream(&up)).await;
+    gateway.look_until("/readyz?verbose", "it is up", |page| page.contains("  ready  ")).await;
+    let token = format!("Bearer {ADMIN_TOKEN}");
+    let post = async |path: &str, token: &str| {
+        let headers = [("authorization", token), ("content-type", "application/json")];
+        let answer = http::exchange(&format!("{}/api/v1/{path}", gateway.admin), "POST", &headers, "").await;
+        (answer.status, serde_json::from_slice::<Value>(&answer.body).unwrap_or_default())
+    };
+    assert_eq!(post("upstreams/up/restart", "Bearer wrong").await.0, 401);
+    for (order, state) in
+        [("disable", "stopped"), ("enable", "ready"), ("restart", "ready"), ("stop", "stopped"), ("start", "ready")]
+    {
+        let (status, page) = post(&format!("upstreams/up/{order}"), &token).await;
+        assert_eq!(status, 200, "{order}: {page}");
+        let stands = |page: &str| page.contains(&format!("\"state\":\"{state}\""));
+        gateway.look_until("/api/v1/upstreams", "it is done", stands).await;
+    }
+    assert_eq!(post("upstreams/up/fly", &token).await.0, 404);
+    assert_eq!(post("upstreams/nobody/stop", &token).await.0, 404);
+    assert_eq!(post("reload", &token).await, (200, serde_json::json!({ "outcome": "unchanged", "needs_restart": [] })));
+    for path in ["status", "config", "calls", "sessions", "tools", "upstreams", "upstreams/up"] {
+        let answer = http::exchange(&format!("{}/api/v1/{path}", gateway.admin), "GET", &[], "").await;
+        assert_eq!(answer.status, 401, "{path}");
+    }
+}

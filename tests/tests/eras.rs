@@ -1,0 +1,153 @@
+//! Each client over a link of its own era: which links an upstream is given, and when.
+
+use trunkline_tests::client::{Client, tool};
+use trunkline_tests::gateway::{Config, Gateway};
+use trunkline_tests::journal::{Event, Order, What};
+use trunkline_tests::revision::Revision;
+use trunkline_tests::script::Script;
+use trunkline_tests::upstream::{Upstream, Way};
+use trunkline_tests::within::within;
+
+const LEGACY: Revision = Revision::R2025_11_25;
+
+/// An upstream that speaks both eras.
+async fn dual(way: Way) -> Upstream {
+    let both = |script: &mut Script| script.revisions.push(Revision::MODERN);
+    Upstream::start(way, Script::new("up", LEGACY).with(both)).await
+}
+
+const UPDATED: &str = "notifications/resources/updated";
+const URI: &str = "script://up/changing";
+
+async fn restart(gateway: &Gateway) {
+    let done = within("it is restarted", gateway.command(&["restart", "up"]).output()).await.expect("it runs");
+    assert!(done.status.success(), "{done:?}");
+}
+
+/// How many calls were bridged from an era.
+async fn bridged(gateway: &Gateway, from: &str) -> u64 {
+    let page = String::from_utf8_lossy(&gateway.look("/metrics").await.body).into_owned();
+    let series = format!("trunkline_bridged_calls_total{{from=\"{from}\"");
+    let line = page.lines().find(|line| line.starts_with(&series)).unwrap_or_else(|| panic!("no {series} in {page}"));
+    line.rsplit(' ').next().and_then(|count| count.parse().ok()).unwrap_or_else(|| panic!("{line}"))
+}
+
+async fn count(upstream: &Upstream, method: &str) -> usize {
+    let wanted = format!("\"{method}\"");
+    let fits = |event: &&Event| matches!(&event.what, What::Frame { raw, .. } if raw.contains(&wanted));
+    upstream.seen().await.iter().filter(fits).count()
+}
+
+async fn started(upstream: &Upstream) -> usize {
+    upstream.seen().await.iter().filter(|event| matches!(event.what, What::Started { .. })).count()
+}
+
+/// A client that has the list of tools.
+async fn listed(gateway: &Gateway, revision: Revision) -> Client {
+    let client = Client::connect(&gateway.reach(), revision).await;
+    client.tools_until("the tools are listed", |tools| tools.contains(&"up__echo".into())).await;
+    client
+}
+
+#[tokio::test]
+async fn one_child_serves_clients_of_both_eras_unless_a_second_one_is_allowed() {
+    for (keys, children, of_stateless) in [("", 1, 1), ("eras = \"both\"", 2, 0)] {
+        let upstream = dual(Way::Stdio).await;
+        let gateway = Gateway::serve(&Config::new().upstream_with(&upstream, keys)).await;
+        let (handshake, stateless) = (listed(&gateway, LEGACY).await, listed(&gateway, Revision::MODERN).await);
+        assert_eq!(handshake.call("up__echo", "{\"a\":1}").await.text(), "{\"a\":1}");
+        assert_eq!(started(&upstream).await, 1, "{keys}: no list starts a child");
+        assert_eq!(stateless.call("up__echo", "{\"a\":2}").await.text(), "{\"a\":2}");
+        assert_eq!(started(&upstream).await, children, "{keys}");
+        assert_eq!((bridged(&gateway, "modern").await, bridged(&gateway, "legacy").await), (of_stateless, 0), "{keys}");
+        let said = gateway.command(&["status", "up"]).output().await.expect("it runs");
+        let said = String::from_utf8_lossy(&said.stdout).into_owned();
+        assert_eq!(said.contains("modern: ready"), children == 2, "{said}");
+        assert_eq!(upstream.complaints().await, Vec::<String>::new());
+    }
+}
+
+#[tokio::test]
+async fn an_era_that_is_refused_is_tried_once_and_is_no_fault() {
+    let upstream = Upstream::http(Script::new("up", Revision::MODERN)).await;
+    let gateway = Gateway::serve(&Config::new().upstream(&upstream)).await;
+    for number in 1..=3 {
+        let client = listed(&gateway, LEGACY).await;
+        assert_eq!(client.call("up__echo", "{}").await.text(), "{}");
+        assert_eq!(bridged(&gateway, "legacy").await, number);
+    }
+    assert_eq!(count(&upstream, "initialize").await, 1);
+    let page = String::from_utf8_lossy(&gateway.look("/metrics").await.body).into_owned();
+    assert!(page.contains("trunkline_upstream_state{upstream=\"up\",state=\"ready\"} 1"), "{page}");
+    let failed: Vec<_> = page.lines().filter(|line| line.starts_with("trunkline_upstream_failures_total{")).collect();
+    assert!(failed.is_empty(), "{failed:?}");
+}
+
+#[tokio::test]
+async fn an_era_that_is_fixed_bridges_the_clients_of_the_other_one() {
+    for way in [Way::Stdio, Way::Http] {
+        let upstream = dual(way).await;
+        let gateway = Gateway::serve(&Config::new().upstream_with(&upstream, "era = \"legacy\"")).await;
+        let (handshake, stateless) = (listed(&gateway, LEGACY).await, listed(&gateway, Revision::MODERN).await);
+        handshake.call("up__echo", "{}").await.text();
+        stateless.call("up__echo", "{}").await.text();
+        assert_eq!((bridged(&gateway, "modern").await, bridged(&gateway, "legacy").await), (1, 0), "{way:?}");
+        assert_eq!(count(&upstream, "server/discover").await, 0, "{way:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_subscription_and_the_list_follow_to_the_second_child_and_outlive_it() {
+    let upstream = dual(Way::Stdio).await;
+    let gateway = Gateway::serve(&Config::new().upstream_with(&upstream, "eras = \"both\"")).await;
+    let client = listed(&gateway, Revision::MODERN).await;
+    let changes = client.listen(&[URI]).await;
+    let mark = changes.heard.mark();
+    client.call("up__echo", "{}").await.text();
+    assert_eq!(started(&upstream).await, 2);
+    // What changed before the second child was listened to was not heard of.
+    changes.hears(mark, UPDATED).await;
+    let mark = changes.heard.mark();
+    restart(&gateway).await;
+    changes.hears(mark, UPDATED).await;
+    // The list of the child that has ended is nobody's any more.
+    upstream.order(Order::AddTool("later".into())).await;
+    client.tools_until("the list of the link that stands", |tools| tools.contains(&"up__later".into())).await;
+    assert_eq!(started(&upstream).await, 3, "no list and no subscription starts a child");
+    let mark = changes.heard.mark();
+    client.call("up__later", "{}").await;
+    changes.hears(mark, UPDATED).await;
+}
+
+#[tokio::test]
+async fn a_subscription_of_the_other_era_is_made_again_after_a_restart_over_http() {
+    let upstream = dual(Way::Http).await;
+    let gateway = Gateway::serve(&Config::new().upstream(&upstream)).await;
+    let client = listed(&gateway, LEGACY).await;
+    client.call("up__echo", "{}").await.text();
+    let changes = client.listen(&[URI]).await;
+    assert_eq!(count(&upstream, "resources/subscribe").await, 1);
+    let mark = changes.heard.mark();
+    restart(&gateway).await;
+    changes.hears(mark, UPDATED).await;
+    let mark = changes.heard.mark();
+    client.call("up__echo", "{}").await.text();
+    changes.hears(mark, UPDATED).await;
+    assert_eq!(count(&upstream, "resources/subscribe").await, 2);
+}
+
+#[tokio::test]
+async fn a_restart_lets_the_calls_of_both_eras_end() {
+    let upstream = dual(Way::Stdio).await;
+    let gateway = Gateway::serve(&Config::new().upstream_with(&upstream, "eras = \"both\"")).await;
+    let client = listed(&gateway, Revision::MODERN).await;
+    let call = client.start(tool("up__wait", "{\"gate\":\"g\"}")).await;
+    upstream.waiting_at("g").await;
+    let ending = async {
+        gateway.look_until("/readyz?verbose", "it waits", |page| page.contains("1 running calls have 5 s")).await;
+        upstream.order(Order::Open("g".into())).await;
+        call.answer().await
+    };
+    let ((), answer) = tokio::join!(restart(&gateway), ending);
+    assert_eq!(answer.text(), "released");
+}
