@@ -30,6 +30,9 @@ use http::HttpWire;
 pub use request::{Request, tool};
 use stdio::StdioWire;
 
+/// So often a call is tried again whose upstream still starts; each waits for some seconds.
+const STARTING_MAX: usize = 6;
+
 /// Where a client connects to.
 #[derive(Clone, Debug)]
 pub enum Reach {
@@ -125,8 +128,20 @@ impl Client {
         self.start(request).await.answer().await
     }
 
-    /// Calls a tool with arguments (JSON text).
+    /// Calls a tool with arguments (JSON text). Told that nothing was sent since the upstream still starts, as on a loaded machine, it
+    /// tries again as that says, a few times.
     pub async fn call(&self, name: &str, arguments: &str) -> Answer {
+        for _ in 0..STARTING_MAX {
+            let answer = self.call_once(name, arguments).await;
+            if !answer.is_of_a_start() {
+                return answer;
+            }
+        }
+        self.call_once(name, arguments).await
+    }
+
+    /// Calls a tool with arguments (JSON text), and takes the first answer.
+    pub async fn call_once(&self, name: &str, arguments: &str) -> Answer {
         self.request(tool(name, arguments)).await
     }
 

@@ -174,6 +174,11 @@ async fn a_file_that_is_gone_or_empty_or_a_pipe_changes_nothing_and_is_followed_
     let away = folder.with_extension("away");
     std::fs::rename(&folder, &away).expect("it can be renamed");
     gateway.says(&["configuration not watched for now"]).await;
+    // Somebody who asks is answered all the same.
+    let mark = gateway.stderr.mark();
+    process::signal(gateway.pid, "HUP");
+    let is_it = |line: &String| line.contains("configuration not reloaded") && line.contains("no such file");
+    gateway.stderr.wait_from(mark, "the signal is heeded", |line| is_it(line).then_some(())).await;
     std::fs::rename(&away, &folder).expect("it can be renamed");
     gateway.says(&["configuration watched again"]).await;
     gateway.configure(&of(Config::new().upstream(&up)));

@@ -328,7 +328,7 @@ async fn an_instance_that_never_answers_shows_in_the_log_and_with_its_upstream_a
     let gateway = Gateway::serve(&Config::new().program("up", &program, keys).section(TOKENS)).await;
     let client = client(&gateway, "ann", LEGACY).await;
     client.tools_until("the primary instance is up", |tools| tools.contains(&"up__echo".into())).await;
-    let refused = client.call("up__echo", "{}").await;
+    let refused = client.call_once("up__echo", "{}").await;
     assert!(refused.message().contains("still starting"), "{refused:?}");
     gateway.says(&["up", "\"instance\":1", "does not start", "still starting"]).await;
     leave(&gateway, &client).await;

@@ -78,6 +78,13 @@ impl Answer {
         self.error_value()["message"].as_str().unwrap_or("").to_owned()
     }
 
+    /// Whether this refuses a call, of which nothing was sent, since its upstream still starts.
+    #[must_use]
+    pub fn is_of_a_start(&self) -> bool {
+        let error = self.frame.as_ref().and_then(|frame| frame.error.as_deref());
+        error.is_some_and(|error| error.get().contains(" was not sent: ") && error.get().contains("still starting"))
+    }
+
     /// The text of the first content block; nothing else of the result is decoded.
     pub fn text(&self) -> String {
         let first_text = || {
