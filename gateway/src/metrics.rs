@@ -274,7 +274,7 @@ pub fn lines_lost() -> Counter {
     counter!(LINES_LOST)
 }
 
-/// Open sessions of a transport: `http`, `sse`, `stdio`.
+/// Open sessions of a transport: `http`, `sse`, `stdio`, `websocket`.
 pub fn sessions(transport: &'static str) -> Gauge {
     gauge!(SESSIONS, "transport" => transport)
 }

@@ -77,7 +77,7 @@ def broken(documents):
             if port["targetPort"] not in ports:
                 yield f"the Service {name} leads to the port {port['targetPort']}"
     endpoint = next(service for service in services.values() if service["metadata"]["labels"]["app.kubernetes.io/component"] == "endpoint")
-    paths = [chart["server"]["path"], "/sse", "/message"]
+    paths = [chart["server"]["path"], "/sse", "/message", "/ws"]
     for path in (path for ingress in of(documents, "Ingress") for rule in ingress["spec"]["rules"] for path in rule["http"]["paths"]):
         backend = path["backend"]["service"]
         if backend != {"name": endpoint["metadata"]["name"], "port": {"name": "http"}} or path["path"] not in paths:

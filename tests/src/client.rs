@@ -13,6 +13,7 @@ use crate::tape::Tape;
 use crate::within::within;
 
 pub mod answer;
+pub mod bridge;
 pub mod changes;
 pub mod converse;
 pub mod desk;
@@ -40,6 +41,10 @@ pub enum Reach {
     Child(Program),
     /// A Streamable HTTP endpoint.
     Url(String),
+    /// A WebSocket.
+    WebSocket(String),
+    /// The stream of HTTP+SSE.
+    Sse(String),
 }
 
 /// A client.
@@ -88,6 +93,11 @@ impl Client {
         let wire = match reach {
             Reach::Child(program) => Wire::Stdio(StdioWire::start(program, notices.clone(), desk.clone())),
             Reach::Url(url) => Wire::Http(HttpWire::with_desk(url, revision, desk.clone())),
+            Reach::WebSocket(url) => {
+                let pipes = bridge::websocket(url.clone());
+                Wire::Stdio(StdioWire::bridged(pipes, notices.clone(), desk.clone()))
+            }
+            Reach::Sse(url) => Wire::Stdio(StdioWire::bridged(bridge::sse(url.clone()), notices.clone(), desk.clone())),
         };
         Client { revision, notices, complaints, desk, greeting: None, wire, next: AtomicU64::new(1) }
     }

@@ -14,6 +14,7 @@ use crate::client::{Answer, Reach, http};
 use crate::process::{self, GATEWAY, Program};
 use crate::scratch::Scratch;
 use crate::tape::Tape;
+use crate::upstream::Way;
 use crate::within::within;
 
 pub mod config;
@@ -167,6 +168,17 @@ impl Gateway {
     #[must_use]
     pub fn reach(&self) -> Reach {
         Reach::Url(self.url.clone())
+    }
+
+    /// How a client reaches it over one of these ways.
+    #[must_use]
+    pub fn reach_by(&self, way: Way) -> Reach {
+        let at = |scheme: &str, path: &str| self.url.replace("http://", scheme).replace("/mcp", path);
+        match way {
+            Way::WebSocket => Reach::WebSocket(at("ws://", "/ws")),
+            Way::Sse => Reach::Sse(at("http://", "/sse")),
+            Way::Http | Way::Stdio => self.reach(),
+        }
     }
 
     /// Reads a page of the administration address.

@@ -53,6 +53,13 @@ impl<T: Clone> Tape<T> {
         entries.iter().skip(mark).find_map(&mut pick)
     }
 
+    /// Waits for an entry by its number, however long that takes.
+    pub async fn nth(&self, number: usize) -> T {
+        let mut length = self.length.subscribe();
+        let _open = length.wait_for(|length| *length > number).await;
+        self.find(number, |entry| Some(entry.clone())).expect("nothing is forgotten meanwhile")
+    }
+
     /// Waits, bounded, for the first entry for which `pick` gives something.
     pub async fn wait<R>(&self, what: &str, pick: impl FnMut(&T) -> Option<R>) -> R {
         self.wait_from(0, what, pick).await

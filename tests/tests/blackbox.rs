@@ -20,6 +20,7 @@ mod face_guards;
 mod face_legacy;
 mod face_modern;
 mod face_stdio;
+mod face_websocket;
 mod faults;
 mod freezes;
 mod fuzz;

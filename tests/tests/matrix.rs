@@ -23,11 +23,11 @@ async fn check(client: Revision, client_way: Way, upstream_revision: Revision, u
     let bystander = Upstream::http(Script::new("by", Revision::R2025_11_25)).await;
     let config = Config::new().upstream_with(&upstream, offer).upstream(&bystander);
     match client_way {
-        Way::Http => {
+        Way::Http | Way::WebSocket | Way::Sse => {
             let gateway = Gateway::serve(&config).await;
-            run(&gateway.reach(), client, upstream, upstream_revision, bystander).await;
+            run(&gateway.reach_by(client_way), client, upstream, upstream_revision, bystander).await;
         }
-        _ => {
+        Way::Stdio => {
             let gateway = StdioGateway::prepare(&config);
             run(&gateway.reach(), client, upstream, upstream_revision, bystander).await;
         }
@@ -66,7 +66,7 @@ async fn check_dual(client: Revision, client_way: Way, upstream_way: Way) {
         return;
     }
     let gateway = Gateway::serve(&config).await;
-    run(&gateway.reach(), client, upstream, client, bystander).await;
+    run(&gateway.reach_by(client_way), client, upstream, client, bystander).await;
     let page = String::from_utf8_lossy(&gateway.look("/metrics").await.body).into_owned();
     let counts = |series: &str| -> Vec<String> {
         page.lines().filter(|line| line.starts_with(series)).map(ToString::to_string).collect()
@@ -119,6 +119,46 @@ macro_rules! cell {
         #[tokio::test]
         async fn http_to_http() {
             check(Revision::$client, Way::Http, Revision::$upstream, Way::Http).await;
+        }
+
+        #[tokio::test]
+        async fn websocket_to_stdio() {
+            check(Revision::$client, Way::WebSocket, Revision::$upstream, Way::Stdio).await;
+        }
+
+        #[tokio::test]
+        async fn websocket_to_http() {
+            check(Revision::$client, Way::WebSocket, Revision::$upstream, Way::Http).await;
+        }
+
+        #[tokio::test]
+        async fn websocket_to_websocket() {
+            check(Revision::$client, Way::WebSocket, Revision::$upstream, Way::WebSocket).await;
+        }
+
+        #[tokio::test]
+        async fn websocket_to_sse() {
+            check(Revision::$client, Way::WebSocket, Revision::$upstream, Way::Sse).await;
+        }
+
+        #[tokio::test]
+        async fn sse_to_stdio() {
+            check(Revision::$client, Way::Sse, Revision::$upstream, Way::Stdio).await;
+        }
+
+        #[tokio::test]
+        async fn sse_to_http() {
+            check(Revision::$client, Way::Sse, Revision::$upstream, Way::Http).await;
+        }
+
+        #[tokio::test]
+        async fn sse_to_websocket() {
+            check(Revision::$client, Way::Sse, Revision::$upstream, Way::WebSocket).await;
+        }
+
+        #[tokio::test]
+        async fn sse_to_sse() {
+            check(Revision::$client, Way::Sse, Revision::$upstream, Way::Sse).await;
         }
     };
 }
@@ -175,6 +215,21 @@ macro_rules! matrix {
                 #[tokio::test]
                 async fn http_to_http() {
                     check_dual(Revision::$client, Way::Http, Way::Http).await;
+                }
+
+                #[tokio::test]
+                async fn websocket_to_http() {
+                    check_dual(Revision::$client, Way::WebSocket, Way::Http).await;
+                }
+
+                #[tokio::test]
+                async fn websocket_to_websocket() {
+                    check_dual(Revision::$client, Way::WebSocket, Way::WebSocket).await;
+                }
+
+                #[tokio::test]
+                async fn sse_to_sse() {
+                    check_dual(Revision::$client, Way::Sse, Way::Sse).await;
                 }
             }
         }

@@ -15,6 +15,8 @@ pub struct Config {
     pub path: String,
     /// Whether clients of HTTP+SSE are served, at `/sse` and `/message`.
     pub legacy_sse: bool,
+    /// Whether clients are served over WebSocket, at `/ws`.
+    pub websocket: bool,
     /// Browser origins that may call, lower case; empty means those derived from `listen`.
     pub allowed_origins: Vec<String>,
     /// Host names that may be asked for, lower case; empty means those derived from `listen`.
@@ -89,6 +91,7 @@ impl Default for Config {
             listen: SocketAddr::from(([127, 0, 0, 1], 8808)),
             path: "/mcp".to_owned(),
             legacy_sse: true,
+            websocket: true,
             allowed_origins: Vec::new(),
             allowed_hosts: Vec::new(),
             trusted_proxies: Vec::new(),

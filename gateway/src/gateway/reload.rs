@@ -301,6 +301,7 @@ fn needs_restart(before: &Config, now: &Config) -> Vec<&'static str> {
         ("server.listen", old.listen != new.listen),
         ("server.path", old.path != new.path),
         ("server.legacy_sse", old.legacy_sse != new.legacy_sse),
+        ("server.websocket", old.websocket != new.websocket),
         ("server.allowed_origins", old.allowed_origins != new.allowed_origins),
         ("server.allowed_hosts", old.allowed_hosts != new.allowed_hosts),
         ("server.trusted_proxies", old.trusted_proxies != new.trusted_proxies),

@@ -68,6 +68,11 @@ impl<S, W: Watch<S>> Watched<S, W> {
     pub fn new(stream: S, watch: W) -> Self {
         Self { stream, watch }
     }
+
+    /// What watches it.
+    pub fn watch(&mut self) -> &mut W {
+        &mut self.watch
+    }
 }
 
 impl<S: AsyncRead + Unpin, W: Watch<S> + Unpin> AsyncRead for Watched<S, W> {

@@ -60,10 +60,11 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- if or .Values.autoscaling.enabled (gt (int .Values.replicaCount) 1) }}true{{ end }}
 {{- end }}
 
-{{/* The paths that clients ask for: the endpoint, and those of HTTP+SSE unless they are switched off. */}}
+{{/* The paths that clients ask for: the endpoint, and those of HTTP+SSE and WebSocket unless they are switched off. */}}
 {{- define "trunkline.paths" -}}
 {{- $paths := list .Values.path }}
 {{- if dig "server" "legacy_sse" true .Values.config }}{{ $paths = concat $paths (list "/sse" "/message") }}{{ end }}
+{{- if dig "server" "websocket" true .Values.config }}{{ $paths = append $paths "/ws" }}{{ end }}
 {{- toJson $paths }}
 {{- end }}
 

@@ -1,14 +1,15 @@
-//! The client's side of stdio: a child of its own, its frames sorted to whoever waits for them.
+//! The client's side of stdio: a child of its own, or a bridge; its frames sorted to whoever waits for them.
 
 use std::collections::{HashMap, VecDeque};
 use std::process::Stdio;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
-use tokio::process::{Child, ChildStdin, ChildStdout, Command};
+use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
+use tokio::process::{Child, Command};
 use tokio::sync::{Mutex as AsyncMutex, oneshot};
 
 use crate::client::answer::Answer;
+use crate::client::bridge::Pipes;
 use crate::client::desk::Desk;
 use crate::client::request::Request;
 use crate::frame::Frame;
@@ -16,16 +17,19 @@ use crate::process::Program;
 use crate::tape::Tape;
 use crate::within::within;
 
-/// A child and what is expected of it.
+/// Where lines are written, until it is closed.
+type Stdin = Arc<AsyncMutex<Option<Box<dyn AsyncWrite + Send + Unpin>>>>;
+
+/// A child, or a bridge, and what is expected of it.
 pub struct StdioWire {
-    /// Its process id.
+    /// Its process id; 0 where it is no child.
     pub pid: u32,
     /// Its lines on stderr.
     pub stderr: Arc<Tape<String>>,
     /// Every line on its stdout, where a test asked for them.
     pub lines: Arc<Tape<String>>,
-    child: AsyncMutex<Child>,
-    stdin: Arc<AsyncMutex<Option<ChildStdin>>>,
+    child: AsyncMutex<Option<Child>>,
+    stdin: Stdin,
     waiting: Arc<Mutex<Waiting>>,
 }
 
@@ -43,7 +47,7 @@ struct Sorter {
     notices: Arc<Tape<Frame>>,
     desk: Arc<Desk>,
     lines: Arc<Tape<String>>,
-    stdin: Arc<AsyncMutex<Option<ChildStdin>>>,
+    stdin: Stdin,
 }
 
 impl StdioWire {
@@ -60,20 +64,34 @@ impl StdioWire {
             .kill_on_drop(true)
             .spawn()
             .unwrap_or_else(|error| panic!("{} does not start: {error}", program.path.display()));
-        let stdin = Arc::new(AsyncMutex::new(child.stdin.take()));
+        let stdin = child.stdin.take().expect("a pipe was asked for");
+        let stdout = child.stdout.take().expect("a pipe was asked for");
+        StdioWire::over(Some(child), (Box::new(stdout), Box::new(stdin)), notices, desk)
+    }
+
+    /// Speaks by way of a bridge.
+    pub(crate) fn bridged(pipes: Pipes, notices: Arc<Tape<Frame>>, desk: Arc<Desk>) -> Arc<StdioWire> {
+        StdioWire::over(None, pipes, notices, desk)
+    }
+
+    fn over(mut child: Option<Child>, pipes: Pipes, notices: Arc<Tape<Frame>>, desk: Arc<Desk>) -> Arc<StdioWire> {
+        let (stdout, stdin) = pipes;
+        let stdin: Stdin = Arc::new(AsyncMutex::new(Some(stdin)));
         let waiting = Arc::new(Mutex::new(Waiting::default()));
         let lines = Arc::new(Tape::default());
         let sorter = Sorter { waiting: waiting.clone(), notices, desk, lines: lines.clone(), stdin: stdin.clone() };
-        tokio::spawn(sorter.run(child.stdout.take().expect("a pipe was asked for")));
+        tokio::spawn(sorter.run(stdout));
         let stderr = Arc::new(Tape::default());
-        let (tape, pipe) = (stderr.clone(), child.stderr.take().expect("a pipe was asked for"));
-        tokio::spawn(async move {
-            let mut lines = BufReader::new(pipe).lines();
-            while let Ok(Some(line)) = lines.next_line().await {
-                tape.push(line);
-            }
-        });
-        let pid = child.id().expect("it has just started");
+        if let Some(pipe) = child.as_mut().and_then(|child| child.stderr.take()) {
+            let tape = stderr.clone();
+            tokio::spawn(async move {
+                let mut lines = BufReader::new(pipe).lines();
+                while let Ok(Some(line)) = lines.next_line().await {
+                    tape.push(line);
+                }
+            });
+        }
+        let pid = child.as_ref().and_then(Child::id).unwrap_or_default();
         Arc::new(StdioWire { pid, stderr, lines, child: AsyncMutex::new(child), stdin, waiting })
     }
 
@@ -116,12 +134,13 @@ impl StdioWire {
     /// Waits until the child has ended.
     pub async fn ended(&self) -> std::process::ExitStatus {
         let mut child = self.child.lock().await;
+        let child = child.as_mut().expect("it is a child");
         within("the child ends", child.wait()).await.expect("a child can be waited for")
     }
 }
 
 impl Sorter {
-    async fn run(self, stdout: ChildStdout) {
+    async fn run(self, stdout: impl AsyncRead + Unpin) {
         let mut stdout = BufReader::with_capacity(1 << 16, stdout);
         let mut line = Vec::new();
         while stdout.read_until(b'\n', &mut line).await.unwrap_or(0) > 0 {

@@ -24,6 +24,7 @@ pub(crate) fn server(mut section: Section<'_>) -> Server {
         listen: section.parse("listen", address).unwrap_or(default.listen),
         path: section.parse("path", path).unwrap_or(default.path),
         legacy_sse: section.flag("legacy_sse").unwrap_or(default.legacy_sse),
+        websocket: section.flag("websocket").unwrap_or(default.websocket),
         allowed_origins: checked(&mut section, ("allowed_origins", "[\"https://app.example.com\"]"), origin),
         allowed_hosts: checked(&mut section, ("allowed_hosts", "[\"mcp.example.com\"]"), host),
         trusted_proxies: trusted(&mut section),

@@ -1,12 +1,12 @@
 //! A request on its way to its response, as one future: neither boxed nor made of futures that each keep the request once more.
 
+use super::duplex::{self, Peer};
 use super::endpoint::Endpoint;
 use super::post::{self, Begun};
 use super::read::{self, Terms, Unread};
 use super::stream::Body;
-use super::two_endpoints::Peer;
 use super::work::{Deciding, Work};
-use super::{ops, respond, two_endpoints};
+use super::{ops, respond};
 use crate::downstream::config::Config;
 use crate::downstream::edge::Heads;
 use crate::downstream::edge::client_era::{self, Who};
@@ -46,6 +46,8 @@ enum Route {
     Stream,
     /// Its messages.
     Messages,
+    /// A WebSocket.
+    WebSocket,
 }
 
 enum Stage<B> {
@@ -147,6 +149,7 @@ where
                     }
                 }
             }
+            Route::WebSocket => return answered(duplex::upgrade(endpoint, who, &head, self.arrival.as_ref())),
             Route::Messages => return answered(respond::no_method("messages are sent with POST", "POST")),
         }
         match head.method {
@@ -194,8 +197,9 @@ impl<B> Answering<B> {
 fn route(config: &Config, path: &str) -> Option<Route> {
     match path {
         path if path == config.path => Some(Route::Endpoint),
-        two_endpoints::STREAM if config.legacy_sse => Some(Route::Stream),
-        two_endpoints::MESSAGES if config.legacy_sse => Some(Route::Messages),
+        duplex::STREAM if config.legacy_sse => Some(Route::Stream),
+        duplex::MESSAGES if config.legacy_sse => Some(Route::Messages),
+        duplex::WEBSOCKET if config.websocket => Some(Route::WebSocket),
         _ => None,
     }
 }

@@ -1,6 +1,6 @@
 //! What every request to the endpoint shares.
 
-use super::two_endpoints::Clients;
+use super::duplex::Clients;
 use crate::call::Handler;
 use crate::call::caller::{Grants, Principal};
 use crate::call::share::{Part, Share, Shares};

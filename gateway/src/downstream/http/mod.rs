@@ -14,8 +14,8 @@ mod legacy;
 mod modern;
 // GET and DELETE: a session's streams and its end.
 mod ops;
-// HTTP+SSE of 2024-11-05: a stream of events down, POSTs up; the stream is the session.
-mod two_endpoints;
+// HTTP+SSE and WebSocket: what lasts as long as one connection, with the same frames as stdio.
+mod duplex;
 // POST: one frame, or an array of them, sorted by era and kind.
 mod post;
 // Reads a request's body: once, bounded, without a copy where it came in one piece.

@@ -2,6 +2,7 @@
 
 use super::forwarded;
 use super::forwarded::Network;
+use super::upgrade::Switch;
 use crate::call::share::{Share, Tally, may_have};
 use http::HeaderMap;
 use std::collections::{BTreeMap, HashMap};
@@ -50,6 +51,7 @@ struct Inner {
     counted: Mutex<Counted>,
     /// Cancelled where it is to make room.
     closed: CancellationToken,
+    switch: Switch,
 }
 
 /// How a connection is counted besides in the sum of all.
@@ -106,7 +108,14 @@ impl Connections {
         };
         table.all += 1;
         let (is_admitted, counted) = (AtomicBool::new(!self.asks_credential), Mutex::new(counted));
-        Some(Arrival(Arc::new(Inner { of: self.clone(), peer, is_admitted, counted, closed })))
+        Some(Arrival(Arc::new(Inner {
+            of: self.clone(),
+            peer,
+            is_admitted,
+            counted,
+            closed,
+            switch: Switch::default(),
+        })))
     }
 
     fn is_trusted(&self, peer: IpAddr) -> bool {
@@ -181,6 +190,11 @@ impl Arrival {
             Counted::Stranger(share, _) | Counted::Share(share) => Some(share.clone()),
             Counted::InAllAlone => None,
         }
+    }
+
+    /// Whether it goes over to another protocol.
+    pub(crate) fn switch(&self) -> &Switch {
+        &self.0.switch
     }
 
     /// The address at its other end, which may be a proxy's.

@@ -1,5 +1,6 @@
 //! Follows where each request on a connection begins and ends, and spoils a head of which two programs could think differently.
 
+use super::upgrade::Switch;
 use memchr::memchr;
 
 /// So much of a line is looked at: enough for the names and values that say how long a body is.
@@ -22,6 +23,8 @@ pub(crate) struct Framing {
     /// The line that is coming in.
     line: Line,
     head: Head,
+    /// Whether what comes is no request.
+    switch: Switch,
 }
 
 /// What the next byte belongs to.
@@ -42,6 +45,8 @@ enum At {
     SpoiltHead,
     /// The framing of a body was in doubt: the connection is closed.
     SpoiltBody,
+    /// Another protocol is spoken.
+    Switched,
 }
 
 /// What is known of the head that is coming in.
@@ -103,11 +108,22 @@ impl<'a> Whole<'a> {
 }
 
 impl Framing {
+    /// Of a connection that may go over to another protocol.
+    pub(crate) fn until(switch: Switch) -> Self {
+        Self { switch, ..Self::default() }
+    }
+
+    /// Another protocol is spoken from now on.
+    pub(crate) fn end(&mut self) {
+        (self.at, self.head) = (At::Switched, Head::default());
+    }
+
     /// Follows bytes that came in. The byte that makes a request doubtful, and all bytes behind it, are replaced before anyone takes them.
     pub(crate) fn follow(&mut self, mut bytes: &mut [u8]) {
         while !bytes.is_empty() {
             let taken = match self.at {
                 At::SpoiltHead | At::SpoiltBody => return bytes.fill(SPOILT),
+                At::Switched => return,
                 At::Body(left) => self.skip(left, bytes.len(), At::Body, At::Head),
                 At::Chunk(left) => self.skip(left, bytes.len(), At::Chunk, At::Size),
                 At::Head | At::Size | At::Trailers => self.line(bytes),
@@ -123,7 +139,7 @@ impl Framing {
 
     /// Whether a request has begun and more of it is to come, or where it ends is in doubt.
     pub(crate) fn is_within(&self) -> bool {
-        self.at != At::Head || self.head.has_begun
+        !matches!(self.at, At::Head | At::Switched) || self.head.has_begun
     }
 
     /// Whether the framing of a body was in doubt: nothing behind it is a request.
@@ -171,6 +187,10 @@ impl Framing {
 
     /// Has the line feed that makes a request doubtful refused by whoever reads on: each part of a request is broken by another byte.
     fn spoil(&mut self, line_feed: &mut u8, has_return: bool) {
+        if self.switch.is_on() {
+            // It is no request: the client has seen the answer before the connection was handed over.
+            return self.end();
+        }
         match self.at {
             // A size and its extensions are broken by a bare line feed itself, and extensions by nothing else.
             At::Size if !has_return => {}

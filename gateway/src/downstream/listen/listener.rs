@@ -4,6 +4,7 @@ use super::connections::{Arrival, Connections};
 use super::framing::HEAD_BYTES_MAX;
 use super::leaving::Leaving;
 use super::timeouts::{ConnectionWatch, Followed, Sending, Serving};
+use super::upgrade::{Upgrade, Upgraded};
 use crate::downstream::config::Config;
 use crate::memory::Refusals;
 use crate::memory::account::Kind;
@@ -18,10 +19,11 @@ use http::header::CONNECTION;
 use http::{HeaderValue, Request, Response, StatusCode};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
+use hyper::server::conn::http1::Parts;
 use hyper_util::rt::TokioIo;
 use std::io;
 use std::net::SocketAddr;
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
@@ -173,16 +175,21 @@ async fn connection<S, R>(
     // A closed connection cancels the stateless call on it, so a client that closes only its sending half is taken to be
     // gone too: there is no telling the two apart. The clock for heads is our own: hyper's costs a timer a request and
     // ends idle connections.
-    let connection = http1::Builder::new()
+    let mut connection = http1::Builder::new()
         .half_close(false)
         .header_read_timeout(None)
         .max_headers(HEADERS_MAX)
         .max_buf_size(HEAD_BYTES_MAX)
         .serve_connection(TokioIo::new(Watched::new(stream, Followed::new(pulse.clone()))), service);
-    let mut connection = pin!(connection);
     let ended = tokio::select! {
         biased;
-        _ended = connection.as_mut() => true,
+        _ended = &mut connection => {
+            if let Some(upgrade) = arrival.switch().take() {
+                let Parts { io, read_buf, .. } = connection.into_parts();
+                upgraded(upgrade, io.into_inner(), read_buf, &pulse).await;
+            }
+            return;
+        }
         ended = poll_when_woken(async {
             tokio::select! {
                 () = pulse.stalled() => true,
@@ -194,7 +201,7 @@ async fn connection<S, R>(
     if !ended {
         // What comes on it now is answered, and the answer closes it.
         let is_over = tokio::select! {
-            _ended = connection.as_mut() => true,
+            _ended = &mut connection => true,
             () = pulse.stalled() => true,
             () = tokio::time::sleep(patience.linger) => false,
             () = patience.cut.ending() => false,
@@ -202,9 +209,9 @@ async fn connection<S, R>(
         if is_over {
             return;
         }
-        connection.as_mut().graceful_shutdown();
+        Pin::new(&mut connection).graceful_shutdown();
         tokio::select! {
-            _ended = connection.as_mut() => return,
+            _ended = &mut connection => return,
             () = pulse.stalled() => return,
             () = patience.cut.ending() => {}
         }
@@ -215,6 +222,26 @@ async fn connection<S, R>(
             () = tokio::time::sleep(LAST_WORDS) => {}
         }
     }
+}
+
+/// Goes on in another protocol, with the same watch: of a peer that takes nothing of what is written to it the connection is closed.
+fn upgraded(
+    upgrade: Upgrade,
+    mut stream: Watched<TcpStream, Followed>,
+    early: Bytes,
+    pulse: &Arc<ConnectionWatch>,
+) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+    stream.watch().switch();
+    let (stream, pulse) = (Box::new(stream), pulse.clone());
+    // It is never idle: it may be told of something at any time.
+    let serving = pulse.serve();
+    Box::pin(async move {
+        let _serving = serving;
+        tokio::select! {
+            () = upgrade(Upgraded { stream, early }) => {}
+            () = pulse.stalled() => {}
+        }
+    })
 }
 
 /// A request that is being answered, and watched until its response is sent. Not an async block, which would keep the answer twice.
@@ -241,6 +268,7 @@ where
 
 /// Closes the connection of a client without a known credential, which may come again on another, and one on which no request may follow.
 fn parting<R>(mut response: Response<R>, is_last: bool) -> Response<R> {
+    let is_last = is_last && response.status() != StatusCode::SWITCHING_PROTOCOLS;
     if is_last || response.status() == StatusCode::UNAUTHORIZED {
         response.headers_mut().insert(CONNECTION, CLOSE);
     }

@@ -8,6 +8,8 @@ mod connections;
 mod framing;
 // After an answer that came before the end of its request: the body is read on, bounded, before the connection is closed.
 mod lingering;
+// A connection that goes over from HTTP to another protocol.
+mod upgrade;
 // Watches a connection: a head that never ends, an idle peer, a peer that does not read.
 mod timeouts;
 // Whether clients are asked to leave: from the first signal of a shutdown on.
@@ -25,3 +27,4 @@ pub use forwarded::Network;
 pub use guard::GuardLayer;
 pub(crate) use leaving::Leaving;
 pub(crate) use origin::Rules;
+pub(crate) use upgrade::Upgraded;

@@ -215,7 +215,13 @@ pub(crate) struct Followed {
 
 impl Followed {
     pub(crate) fn new(pulse: Arc<ConnectionWatch>) -> Self {
-        Self { pulse, framing: Framing::default(), rest: None }
+        let framing = Framing::until(pulse.arrival.switch().clone());
+        Self { pulse, framing, rest: None }
+    }
+
+    /// Another protocol than HTTP is spoken from now on.
+    pub(crate) fn switch(&mut self) {
+        self.framing.end();
     }
 }
 

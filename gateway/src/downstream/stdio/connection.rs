@@ -89,7 +89,7 @@ impl Connection {
     }
 
     /// Resolves when there is room for another line.
-    pub(super) async fn room(&self) {
+    pub(crate) async fn room(&self) {
         // It never closes.
         let _given_back = self.slots.acquire().await;
     }
@@ -116,14 +116,14 @@ impl Connection {
         }
     }
 
-    /// Says that a line was not taken.
-    pub(super) fn refuse_line(&mut self, why: Untaken, max: usize) {
+    /// Says that a line, or a message, was not taken.
+    pub(crate) fn refuse_line(&mut self, why: Untaken, max: usize) {
         let refusal = match why {
             Untaken::TooLong => {
                 let why = format!("a line is longer than {max} bytes, the limit set by `server.max_body`");
                 Refusal::new(Reason::InvalidRequest, why)
             }
-            Untaken::NoRoom => Refusal::new(Reason::Busy, format!("a line was dropped: {why}")),
+            Untaken::NoRoom => Refusal::new(Reason::Busy, format!("a message was dropped: {why}")),
         };
         self.refuse(None, &refusal);
     }

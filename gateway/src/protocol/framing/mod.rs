@@ -6,6 +6,8 @@ pub mod lines;
 mod edges;
 // Server-sent events: decoded as browsers do, encoded, bounded.
 pub mod sse;
+// WebSocket frames of clients: unmasked, joined, checked, bounded.
+pub mod websocket;
 // Where a message is put together that is larger than its reader's buffer.
 mod store;
 

@@ -1,6 +1,7 @@
 //! The response by which a connection to an HTTP upstream becomes a WebSocket (RFC 6455, 4).
 
 use crate::health::{Cause, CauseCode};
+use crate::protocol::framing::websocket;
 use crate::upstream::transport::exchange::Lost;
 use crate::upstream::transport::http::response::refusal;
 use crate::upstream::transport::http::session::HttpSession;
@@ -13,12 +14,9 @@ use http::header::{
 use http::{HeaderMap, HeaderValue, StatusCode};
 use hyper::upgrade::Upgraded;
 use hyper_util::rt::TokioIo;
-use ring::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
 
 /// The subprotocol of MCP.
 const SUBPROTOCOL: &str = "mcp";
-/// What the answer to a key is made with.
-const WORD: &str = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 
 /// Opens a connection and has it become a WebSocket.
 pub(crate) async fn upgrade(http: &HttpSession) -> Result<TokioIo<Upgraded>, Lost> {
@@ -59,9 +57,7 @@ fn key() -> Result<HeaderValue, Lost> {
 
 /// Whether the other side has agreed on what was asked for, and on no more. Some name no subprotocol and speak MCP all the same.
 fn agreed(headers: &HeaderMap, key: &HeaderValue) -> Result<(), Lost> {
-    let mut text = key.as_bytes().to_vec();
-    text.extend_from_slice(WORD.as_bytes());
-    let expected = BASE64.encode(digest(&SHA1_FOR_LEGACY_USE_ONLY, &text));
+    let expected = websocket::accept(key.as_bytes());
     if headers.get(SEC_WEBSOCKET_ACCEPT).is_none_or(|found| found.as_bytes() != expected.as_bytes()) {
         let said = "its answer to the upgrade is not that of a WebSocket server (`Sec-WebSocket-Accept`)";
         return Err(odd(said, "check that `url` is the address of its WebSocket"));

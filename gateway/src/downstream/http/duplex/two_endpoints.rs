@@ -1,12 +1,12 @@
 //! HTTP+SSE of 2024-11-05: a stream of events down, POSTs up; the stream is the session.
 
-use super::read::Unread;
-use super::respond;
-use super::stream::{Body, Fed, Feed, Stream};
 use crate::call::caller::Principal;
 use crate::call::refusal::{Reason, Refusal};
 use crate::downstream::edge::Edge;
 use crate::downstream::edge::client_era::Who;
+use crate::downstream::http::read::Unread;
+use crate::downstream::http::respond;
+use crate::downstream::http::stream::{Body, Fed, Feed, Stream};
 use crate::downstream::session::table::new_id;
 use crate::downstream::stdio::{Client, Connection};
 use crate::memory::StandingCharge;
@@ -24,8 +24,8 @@ use tokio::sync::mpsc;
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
 /// Where a stream is opened, and where its messages are posted.
-pub(super) const STREAM: &str = "/sse";
-pub(super) const MESSAGES: &str = "/message";
+pub(in crate::downstream::http) const STREAM: &str = "/sse";
+pub(in crate::downstream::http) const MESSAGES: &str = "/message";
 /// The name of the query's part that says whose message it is.
 const SESSION: &str = "sessionId=";
 /// So many frames wait for a client that does not read; calls wait then, too.
@@ -35,10 +35,10 @@ const CLIENT_BYTES: usize = 8 * 1024;
 
 /// The clients whose streams are open.
 #[derive(Default)]
-pub(super) struct Clients(DashMap<Arc<str>, Arc<Peer>, Keyed>);
+pub(in crate::downstream::http) struct Clients(DashMap<Arc<str>, Arc<Peer>, Keyed>);
 
 /// One client.
-pub(super) struct Peer {
+pub(in crate::downstream::http) struct Peer {
     principal: Principal,
     /// Nothing once its session has ended: then its stream ends when the last answer is on it.
     connection: Mutex<Option<Connection>>,
@@ -49,14 +49,14 @@ pub(super) struct Peer {
 
 impl Clients {
     /// Whose message this is, by the query of its request, where the stream is the principal's own.
-    pub(super) fn find(&self, query: Option<&str>, principal: &Principal) -> Option<Arc<Peer>> {
+    pub(in crate::downstream::http) fn find(&self, query: Option<&str>, principal: &Principal) -> Option<Arc<Peer>> {
         let id = query?.split('&').find_map(|part| part.strip_prefix(SESSION))?;
         let peer = self.0.get(id)?;
         (peer.principal == *principal).then(|| peer.clone())
     }
 
     /// Opens a stream, until this ends it; so long it may be silent.
-    pub(super) fn open(
+    pub(in crate::downstream::http) fn open(
         self: &Arc<Self>,
         edge: &Arc<Edge>,
         who: &Who,
@@ -115,7 +115,7 @@ async fn retire(edge: Arc<Edge>, clients: Arc<Clients>, id: Arc<str>, peer: Weak
 
 impl Peer {
     /// Takes a message; what there is to say of it is on the stream.
-    pub(super) fn take(&self, read: Result<Bytes, Unread>) -> Result<Response<Body>, Unread> {
+    pub(in crate::downstream::http) fn take(&self, read: Result<Bytes, Unread>) -> Result<Response<Body>, Unread> {
         let text = read?;
         let refused = |reason, why| Ok(respond::refused(None, &Refusal::new(reason, why), Revision::NEWEST_LEGACY));
         match &mut *self.lock() {

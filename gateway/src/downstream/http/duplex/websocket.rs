@@ -1,0 +1,204 @@
+//! A WebSocket: its messages are read in order, and answered as over stdio. The connection is the session: when it ends, its calls do.
+
+use super::writer::{self, Order};
+use crate::downstream::edge::Edge;
+use crate::downstream::edge::client_era::Who;
+use crate::downstream::listen::Upgraded;
+use crate::downstream::session::table::new_id;
+use crate::downstream::stdio::{Client, Connection};
+use crate::memory::account::Kind;
+use crate::memory::{Gather, StandingCharge};
+use crate::metrics;
+use crate::protocol::framing::websocket::{Fault, Message, Messages};
+use crate::runtime::Tasks;
+use crate::runtime::timer::late::within;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncReadExt, ReadHalf};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+/// So many frames wait for a client that does not read; calls wait then, too.
+const QUEUE: usize = 256;
+/// So many pongs may wait; of pings beyond that only the first are answered.
+const ORDERS: usize = 4;
+/// How long a close frame may take to be written.
+const CLOSE_MAX: Duration = Duration::from_secs(1);
+/// How long the other side has to close, and how much it may have sent before it saw that it should.
+const LINGER: Duration = Duration::from_secs(2);
+const LINGER_BYTES: usize = 64 * 1024 * 1024;
+
+/// What a client is served by.
+pub(super) struct Terms {
+    pub(super) edge: Arc<Edge>,
+    pub(super) who: Who,
+    /// Told once what it called with is known no more.
+    pub(super) revoked: CancellationToken,
+    /// The largest message, in bytes.
+    pub(super) max: usize,
+    /// A ping is sent where nothing else was for so long.
+    pub(super) keepalive: Duration,
+    pub(super) _kept: StandingCharge,
+}
+
+/// How a connection ends.
+enum End {
+    /// The other side is gone without a word.
+    Gone,
+    /// The other side closes, with this code.
+    Told(Option<u16>),
+    /// It broke the rules.
+    Broken(Fault),
+    /// What it called with is known no more.
+    Revoked,
+    /// The gateway ends, and what ran has.
+    Drained,
+}
+
+impl End {
+    /// The close frame that says so.
+    fn order(&self) -> Option<Order> {
+        let (code, reason) = match self {
+            Self::Gone => return None,
+            Self::Told(code) => (*code, String::new()),
+            Self::Broken(fault) => (Some(fault.code()), fault.to_string()),
+            Self::Revoked => (Some(1008), "the token is no longer valid".to_owned()),
+            Self::Drained => (Some(1012), "the gateway is shutting down".to_owned()),
+        };
+        Some(Order::Close { code, reason, is_last: matches!(self, Self::Drained) })
+    }
+}
+
+/// Serves one client, until either side closes. Dropped, it cancels what the client has under way.
+pub(super) async fn serve(upgraded: Upgraded, terms: Terms) {
+    let Upgraded { stream, early } = upgraded;
+    let (mut input, output) = tokio::io::split(stream);
+    let calls = Tasks::new();
+    let _cancelled = calls.guard();
+    let _counted = Counted::new();
+    let (outlet, frames) = mpsc::channel(QUEUE);
+    let (orders, ordered) = mpsc::channel(ORDERS);
+    let budget = terms.edge.budget.owned_by(terms.who.share().owner());
+    let client = Client { who: terms.who.clone(), id: new_id().into(), transport: "websocket" };
+    let edge = &terms.edge;
+    let mut talk = Talk {
+        connection: Connection::new(edge.clone(), outlet, calls.child(), edge.cut(), client),
+        messages: Messages::new(terms.max, Gather::new(&budget, Kind::Body, terms.max), &early),
+        orders,
+        max: terms.max,
+    };
+    drop(early);
+    let mut writing = pin!(writer::write(output, (frames, ordered), &budget, terms.keepalive));
+    let end = tokio::select! {
+        biased;
+        _broken = writing.as_mut() => End::Gone,
+        end = talk.until_end(&mut input, &terms) => end,
+    };
+    talk.connection.close();
+    calls.end();
+    let Some(order) = end.order() else { return };
+    let closing = async {
+        let (_sent, written) = tokio::join!(talk.orders.send(order), writing);
+        written
+    };
+    if matches!(within(CLOSE_MAX, closing).await, Ok(Ok(()))) && !matches!(end, End::Told(_)) {
+        // What is closed with bytes unread is reset, and the close frame is lost.
+        let _in_time = within(LINGER, linger(&mut input)).await;
+    }
+}
+
+/// A client that is being served.
+struct Talk {
+    connection: Connection,
+    messages: Messages<Gather>,
+    orders: mpsc::Sender<Order>,
+    max: usize,
+}
+
+impl Talk {
+    /// Takes messages. When the gateway is to end nothing is begun any more, and what runs may finish.
+    async fn until_end<R: AsyncRead + Unpin>(&mut self, input: &mut R, terms: &Terms) -> End {
+        tokio::select! {
+            end = self.read(input) => return end,
+            () = terms.revoked.cancelled() => return End::Revoked,
+            () = terms.edge.tasks.ending() => {}
+        }
+        self.connection.retire(true);
+        let ended = self.connection.ended();
+        tokio::select! {
+            end = self.read(input) => end,
+            () = terms.revoked.cancelled() => End::Revoked,
+            () = ended => End::Drained,
+        }
+    }
+
+    /// Reads messages and routes them, in their order. It can be dropped wherever it waits.
+    async fn read<R: AsyncRead + Unpin>(&mut self, input: &mut R) -> End {
+        loop {
+            loop {
+                if !self.connection.has_room() {
+                    self.connection.room().await;
+                }
+                match self.messages.next_message() {
+                    Err(fault) => return End::Broken(fault),
+                    Ok(None) => break,
+                    Ok(Some(Message::Close(code))) => return End::Told(code),
+                    Ok(Some(message)) => self.take(message),
+                }
+            }
+            let read = match self.messages.reading() {
+                (buffer, None) => input.read_buf(buffer).await,
+                (buffer, Some(gather)) => tokio::select! {
+                    biased;
+                    () = gather.lost() => {
+                        self.messages.give_up();
+                        continue;
+                    }
+                    read = input.read_buf(buffer) => read,
+                },
+            };
+            if !matches!(read, Ok(1..)) {
+                return End::Gone;
+            }
+        }
+    }
+
+    fn take(&mut self, message: Message) {
+        match message {
+            Message::Text(text) => self.connection.take(text),
+            Message::Untaken(why) => self.connection.refuse_line(why, self.max),
+            // Of many pings the last answers may be left out.
+            Message::Ping(bytes) => _ = self.orders.try_send(Order::Pong(bytes)),
+            Message::Pong | Message::Close(_) => {}
+        }
+    }
+}
+
+/// Reads on to the end of what the other side sends.
+async fn linger<S: AsyncRead>(input: &mut ReadHalf<S>) {
+    let mut piece = vec![0; 8 * 1024];
+    let mut left = LINGER_BYTES;
+    while left > 0 {
+        match input.read(&mut piece).await {
+            Ok(count @ 1..) => left = left.saturating_sub(count),
+            _ => return,
+        }
+    }
+}
+
+/// One more that is open.
+struct Counted;
+
+impl Counted {
+    fn new() -> Self {
+        metrics::sessions("websocket").increment(1.0);
+        Self
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        metrics::sessions("websocket").decrement(1.0);
+    }
+}

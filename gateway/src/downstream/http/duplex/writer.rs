@@ -1,0 +1,124 @@
+//! The one that writes to a WebSocket: each frame of ours is one text message, and what is small goes together.
+
+use crate::memory::account::Kind;
+use crate::memory::budget::{Budget, UNCOUNTED};
+use crate::protocol::framing::websocket::{Kind as Opcode, write_head};
+use bytes::Bytes;
+use std::future::poll_fn;
+use std::io;
+use std::time::Duration;
+use tokio::io::{AsyncWrite, AsyncWriteExt};
+use tokio::sync::mpsc::Receiver;
+use tokio::time::{Instant, MissedTickBehavior, interval_at};
+
+/// So many frames are put together for one write.
+const TOGETHER: usize = 32;
+/// The most bytes of a close frame's reason.
+const REASON_BYTES: usize = 123;
+/// The code of a connection that is closed for want of memory.
+const TRY_AGAIN_LATER: u16 = 1013;
+
+/// What is written besides frames of MCP.
+pub(super) enum Order {
+    /// The answer to a ping.
+    Pong(Bytes),
+    /// The end. Where it `is_last`, what waits is written before it.
+    Close { code: Option<u16>, reason: String, is_last: bool },
+}
+
+/// Writes what comes, until it is ordered to close; a ping where nothing came for so long.
+pub(super) async fn write<W: AsyncWrite + Unpin>(
+    out: W,
+    (mut frames, mut orders): (Receiver<Bytes>, Receiver<Order>),
+    budget: &Budget,
+    keepalive: Duration,
+) -> io::Result<()> {
+    let mut out = Out { out, bytes: Vec::new(), budget };
+    let mut ticks = interval_at(Instant::now() + keepalive, keepalive);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let (mut together, mut is_silent) = (Vec::with_capacity(TOGETHER), true);
+    loop {
+        tokio::select! {
+            biased;
+            Some(order) = orders.recv() => match order {
+                Order::Pong(bytes) => out.small(Opcode::Pong, &bytes),
+                Order::Close { code, reason, is_last } => {
+                    while is_last && let Ok(frame) = frames.try_recv() {
+                        out.text(&frame).await?;
+                    }
+                    return out.close(code, &reason).await;
+                }
+            },
+            1.. = frames.recv_many(&mut together, TOGETHER) => {
+                is_silent = false;
+                for frame in together.drain(..) {
+                    out.text(&frame).await?;
+                }
+            }
+            _ = ticks.tick() => {
+                if std::mem::replace(&mut is_silent, true) {
+                    out.small(Opcode::Ping, b"");
+                }
+            }
+        }
+        out.flush().await?;
+    }
+}
+
+struct Out<'a, W> {
+    out: W,
+    /// What is small and not written yet.
+    bytes: Vec<u8>,
+    budget: &'a Budget,
+}
+
+impl<W: AsyncWrite + Unpin> Out<'_, W> {
+    fn small(&mut self, kind: Opcode, payload: &[u8]) {
+        write_head(kind, payload.len(), &mut self.bytes);
+        self.bytes.extend_from_slice(payload);
+    }
+
+    /// Writes a message. A large one is counted until it is written; without memory for it the connection ends.
+    async fn text(&mut self, frame: &[u8]) -> io::Result<()> {
+        if frame.len() <= UNCOUNTED {
+            self.small(Opcode::Text, frame);
+            return if self.bytes.len() > UNCOUNTED { self.send().await } else { Ok(()) };
+        }
+        let Ok(charge) = self.budget.charge(Kind::Answer, frame.len()) else {
+            self.close(Some(TRY_AGAIN_LATER), "there is no memory for an answer").await?;
+            return Err(io::ErrorKind::OutOfMemory.into());
+        };
+        write_head(Opcode::Text, frame.len(), &mut self.bytes);
+        let writing = async {
+            self.send().await?;
+            self.out.write_all(frame).await
+        };
+        tokio::select! {
+            biased;
+            () = poll_fn(|cx| charge.poll_lost(cx)) => Err(io::ErrorKind::OutOfMemory.into()),
+            written = writing => written,
+        }
+    }
+
+    async fn close(&mut self, code: Option<u16>, reason: &str) -> io::Result<()> {
+        let code = code.map(u16::to_be_bytes);
+        let reason = &reason.as_bytes()[..reason.floor_char_boundary(REASON_BYTES)];
+        let payload = match &code {
+            Some(code) => [code, reason].concat(),
+            None => Vec::new(),
+        };
+        self.small(Opcode::Close, &payload);
+        self.flush().await
+    }
+
+    async fn send(&mut self) -> io::Result<()> {
+        self.out.write_all(&self.bytes).await?;
+        self.bytes.clear();
+        Ok(())
+    }
+
+    async fn flush(&mut self) -> io::Result<()> {
+        self.send().await?;
+        self.out.flush().await
+    }
+}

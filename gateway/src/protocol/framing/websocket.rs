@@ -1,0 +1,293 @@
+//! WebSocket (RFC 6455) from a client: frames unmasked, fragments joined, checked and bounded. What goes out has heads, and no mask.
+
+use super::store::{Store, Untaken};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use bytes::{Bytes, BytesMut};
+use ring::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
+
+/// How much is read at once. A frame that is larger is put together in the store.
+pub const READ_BYTES: usize = 16 * 1024;
+/// What a key is answered with is made of it and this.
+const WORD: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
+/// The most bytes of a control frame.
+const CONTROL_MAX: u64 = 125;
+
+/// What a frame carries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// More of a message.
+    Continuation = 0,
+    /// A text message, or its beginning.
+    Text = 1,
+    /// The end of the connection.
+    Close = 8,
+    /// Asks for a pong.
+    Ping = 9,
+    /// Answers a ping.
+    Pong = 10,
+}
+
+/// What came whole.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Message {
+    /// A text message: UTF-8, trimmed, never blank.
+    Text(Bytes),
+    /// A text message for which there was no room; told at its end.
+    Untaken(Untaken),
+    /// To be answered with the same bytes.
+    Ping(Bytes),
+    /// An answer to a ping.
+    Pong,
+    /// The other side closes, with this code where it says one. Nothing follows.
+    Close(Option<u16>),
+}
+
+/// Why a connection cannot go on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Fault {
+    /// The protocol was broken.
+    #[error("{0}")]
+    Protocol(&'static str),
+    /// A binary message came.
+    #[error("a binary message; send text messages")]
+    Binary,
+    /// A text is not UTF-8.
+    #[error("a text that is not UTF-8")]
+    NotText,
+    /// A message is longer than the limit.
+    #[error("a message longer than `server.max_body`")]
+    TooLong,
+}
+
+impl Fault {
+    /// The code that a connection is closed with.
+    pub fn code(self) -> u16 {
+        match self {
+            Self::Protocol(_) => 1002,
+            Self::Binary => 1003,
+            Self::NotText => 1007,
+            Self::TooLong => 1009,
+        }
+    }
+}
+
+/// The head of a frame that was read.
+#[derive(Debug, Clone, Copy)]
+struct Frame {
+    kind: Kind,
+    is_last: bool,
+    /// How much of it is still to come.
+    left: u64,
+    /// Turned so that its first byte is for the next byte.
+    mask: [u8; 4],
+}
+
+/// Joins what is read to messages.
+#[derive(Debug)]
+pub struct Messages<S> {
+    buffer: BytesMut,
+    frame: Option<Frame>,
+    /// What came of a message before, where it did not come in one piece.
+    store: S,
+    /// How much came of the message that goes on; `None` between messages.
+    so_far: Option<usize>,
+    /// There was no room for the message that goes on.
+    is_dropped: bool,
+    max: usize,
+}
+
+impl<S: Store> Messages<S> {
+    /// Messages of at most `max` bytes. These came before.
+    pub fn new(max: usize, store: S, early: &[u8]) -> Self {
+        Self { buffer: BytesMut::from(early), frame: None, store, so_far: None, is_dropped: false, max }
+    }
+
+    /// Where to read into; beside it where a message is being put together, while there is one.
+    pub fn reading(&mut self) -> (&mut BytesMut, Option<&mut S>) {
+        if self.buffer.capacity() - self.buffer.len() < READ_BYTES / 4 {
+            self.buffer.reserve(READ_BYTES);
+        }
+        (&mut self.buffer, (self.store.held() > 0).then_some(&mut self.store))
+    }
+
+    /// What was put together was taken away: the message is not taken.
+    pub fn give_up(&mut self) {
+        self.store.forget();
+        self.is_dropped = true;
+    }
+
+    /// The next message of what was read.
+    pub fn next_message(&mut self) -> Result<Option<Message>, Fault> {
+        loop {
+            let Some(frame) = self.frame else {
+                if !self.head()? {
+                    return Ok(None);
+                }
+                continue;
+            };
+            let there = self.buffer.len() as u64;
+            if there < frame.left && frame.left <= READ_BYTES as u64 {
+                return Ok(None);
+            }
+            let mut part = self.buffer.split_to(there.min(frame.left) as usize);
+            unmask(&mut part, frame.mask);
+            let left = frame.left - part.len() as u64;
+            if frame.kind as u8 >= Kind::Close as u8 {
+                self.frame = None;
+                return control(frame.kind, &part.freeze()).map(Some);
+            }
+            let mut mask = frame.mask;
+            mask.rotate_left(part.len() % 4);
+            self.frame = (left > 0).then_some(Frame { left, mask, ..frame });
+            let is_whole = left == 0 && frame.is_last;
+            if let Some(message) = self.take(part, is_whole)? {
+                return Ok(Some(message));
+            }
+            if left > 0 {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// Reads the head of a frame; false where it is not there yet. What is wrong is found as early as it can be.
+    fn head(&mut self) -> Result<bool, Fault> {
+        let [first, second, rest @ ..] = &self.buffer[..] else {
+            return match self.buffer.first() {
+                Some(first) => self.opened(*first).map(|_| false),
+                None => Ok(false),
+            };
+        };
+        let (kind, is_last) = self.opened(*first)?;
+        if second & 0x80 == 0 {
+            return Err(Fault::Protocol("a frame without a mask"));
+        }
+        let wide = match second & 0x7f {
+            127 => 8,
+            126 => 2,
+            _ => 0,
+        };
+        let is_control = kind as u8 >= Kind::Close as u8;
+        if is_control && wide > 0 {
+            return Err(Fault::Protocol("a control frame of more than 125 bytes"));
+        }
+        let Some((length, rest)) = rest.split_at_checked(wide) else { return Ok(false) };
+        let length = match wide {
+            0 => u64::from(second & 0x7f),
+            _ => length.iter().fold(0, |length, byte| length << 8 | u64::from(*byte)),
+        };
+        let shortest = if wide == 8 { 1 << 16 } else { CONTROL_MAX + 1 };
+        if length > i64::MAX as u64 || (wide > 0 && length < shortest) {
+            return Err(Fault::Protocol("a length that is not written in the shortest way"));
+        }
+        if !is_control && length > (self.max - self.so_far.unwrap_or_default()) as u64 {
+            return Err(Fault::TooLong);
+        }
+        let Some(mask) = rest.first_chunk() else { return Ok(false) };
+        self.frame = Some(Frame { kind, is_last, left: length, mask: *mask });
+        let _head = self.buffer.split_to(2 + wide + 4);
+        if !is_control {
+            self.so_far = Some(self.so_far.unwrap_or_default() + length as usize);
+        }
+        Ok(true)
+    }
+
+    /// What the first byte of a frame says.
+    fn opened(&self, first: u8) -> Result<(Kind, bool), Fault> {
+        let is_last = first & 0x80 != 0;
+        if first & 0x70 != 0 {
+            return Err(Fault::Protocol("a reserved bit is set"));
+        }
+        let (kind, is_open) = (first & 0x0f, self.so_far.is_some());
+        let kind = match kind {
+            0 if !is_open => return Err(Fault::Protocol("a continuation of no message")),
+            1 | 2 if is_open => return Err(Fault::Protocol("a message within another one")),
+            0 => Kind::Continuation,
+            1 => Kind::Text,
+            2 => return Err(Fault::Binary),
+            8..=10 if !is_last => return Err(Fault::Protocol("a control frame in pieces")),
+            8 => Kind::Close,
+            9 => Kind::Ping,
+            10 => Kind::Pong,
+            _ => return Err(Fault::Protocol("an unknown opcode")),
+        };
+        Ok((kind, is_last))
+    }
+
+    /// Takes a piece of a message.
+    fn take(&mut self, part: BytesMut, is_whole: bool) -> Result<Option<Message>, Fault> {
+        let text = if is_whole && self.store.held() == 0 && !self.is_dropped {
+            part.freeze()
+        } else {
+            self.is_dropped |= !self.is_dropped && !self.store.push(&part);
+            if !is_whole {
+                return Ok(None);
+            }
+            if self.is_dropped {
+                self.is_dropped = false;
+                self.so_far = None;
+                return Ok(Some(Message::Untaken(Untaken::NoRoom)));
+            }
+            self.store.give()
+        };
+        self.so_far = None;
+        if std::str::from_utf8(&text).is_err() {
+            return Err(Fault::NotText);
+        }
+        let trimmed = text.trim_ascii();
+        Ok((!trimmed.is_empty()).then(|| Message::Text(text.slice_ref(trimmed))))
+    }
+}
+
+fn control(kind: Kind, bytes: &Bytes) -> Result<Message, Fault> {
+    match kind {
+        Kind::Ping => Ok(Message::Ping(bytes.clone())),
+        Kind::Close => match &bytes[..] {
+            [] => Ok(Message::Close(None)),
+            [high, low, reason @ ..] => match u16::from_be_bytes([*high, *low]) {
+                code if !may_be_sent(code) => Err(Fault::Protocol("a close code that must not be sent")),
+                _ if std::str::from_utf8(reason).is_err() => Err(Fault::NotText),
+                code => Ok(Message::Close(Some(code))),
+            },
+            _ => Err(Fault::Protocol("a close frame of one byte")),
+        },
+        _ => Ok(Message::Pong),
+    }
+}
+
+/// Whether a close code may stand in a frame: 1004, 1005, 1006 and 1015 are for use within a program alone.
+fn may_be_sent(code: u16) -> bool {
+    matches!(code, 1000..=1003 | 1007..=1014 | 3000..=4999)
+}
+
+fn unmask(bytes: &mut [u8], mask: [u8; 4]) {
+    let mut words = bytes.chunks_exact_mut(4);
+    for word in &mut words {
+        word.iter_mut().zip(mask).for_each(|(byte, mask)| *byte ^= mask);
+    }
+    words.into_remainder().iter_mut().zip(mask).for_each(|(byte, mask)| *byte ^= mask);
+}
+
+/// What a server answers a client's key with, in `Sec-WebSocket-Accept`.
+pub fn accept(key: &[u8]) -> String {
+    STANDARD.encode(digest(&SHA1_FOR_LEGACY_USE_ONLY, &[key, WORD].concat()))
+}
+
+/// Writes the head of a frame with a whole message of this length.
+pub fn write_head(kind: Kind, length: usize, out: &mut Vec<u8>) {
+    out.push(0x80 | kind as u8);
+    match length {
+        0..=125 => out.push(length as u8),
+        126..=0xffff => {
+            out.push(126);
+            out.extend_from_slice(&(length as u16).to_be_bytes());
+        }
+        _ => {
+            out.push(127);
+            out.extend_from_slice(&(length as u64).to_be_bytes());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
