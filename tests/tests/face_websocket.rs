@@ -6,7 +6,7 @@ use futures_util::{SinkExt, StreamExt};
 use tokio::net::TcpStream;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
-use trunkline_tests::client::bridge::connect;
+use trunkline_tests::client::bridge::{connect, connect_with};
 use trunkline_tests::client::http::exchange;
 use trunkline_tests::client::{Answer, Client, Reach, tool};
 use trunkline_tests::gateway::{Config, Gateway};
@@ -163,6 +163,23 @@ async fn both_eras_are_served_on_one_connection() {
 }
 
 #[tokio::test]
+async fn pings_are_answered_and_a_silent_connection_is_pinged() {
+    let (_upstream, gateway) = gateway(Config::new().server("sse_keepalive = \"200ms\"")).await;
+    let mut socket = connect(&url(&gateway)).await;
+    socket.send(Message::Ping("are you there".into())).await.unwrap();
+    let (mut has_pong, mut has_ping) = (false, false);
+    while !has_pong || !has_ping {
+        match within("pong and ping come", socket.next()).await {
+            Some(Ok(Message::Pong(bytes))) => has_pong |= bytes == "are you there",
+            Some(Ok(Message::Ping(_))) => has_ping = true,
+            other => panic!("{other:?}"),
+        }
+    }
+    socket.close(None).await.unwrap();
+    while let Some(Ok(_)) = within("it is closed", socket.next()).await {}
+}
+
+#[tokio::test]
 async fn a_message_as_long_as_it_may_be_is_taken_and_a_longer_one_closes_the_connection() {
     let (_upstream, gateway) = gateway(Config::new().server("max_body = \"100KiB\"")).await;
     let mut socket = connect(&url(&gateway)).await;
@@ -224,21 +241,12 @@ async fn a_token_that_is_taken_away_closes_its_connections_with_1008() {
     let (upstream, gateway) = gateway(Config::new().section(TOKENS)).await;
     let answered = ask(&gateway, "GET", &[("authorization", "Bearer ann-has-a-long-token")]).await;
     assert_eq!(answered.status, 101);
-    let mut socket = open_as(&gateway, "ann-has-a-long-token").await;
+    let mut socket = connect_with(&url(&gateway), &[("authorization", "Bearer ann-has-a-long-token")]).await;
     socket.send(Message::text(GREETING)).await.unwrap();
     text(&mut socket).await;
     let others = "[[auth.tokens]]\nname = \"bob\"\ntoken = \"bob-has-a-long-token\"\n";
     gateway.configure(&Config::new().section(others).upstream(&upstream));
     assert_eq!(closed(&mut socket).await.0, 1008);
-}
-
-async fn open_as(gateway: &Gateway, token: &str) -> Socket {
-    use tokio_tungstenite::tungstenite::client::IntoClientRequest;
-    let mut request = url(gateway).into_client_request().unwrap();
-    request.headers_mut().insert("authorization", format!("Bearer {token}").parse().unwrap());
-    let address = request.uri().authority().unwrap().to_string();
-    let stream = TcpStream::connect(address).await.unwrap();
-    tokio_tungstenite::client_async(request, stream).await.unwrap().0
 }
 
 #[tokio::test]

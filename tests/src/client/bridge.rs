@@ -28,7 +28,15 @@ fn pipes() -> (Pipes, BufReader<ReadHalf<DuplexStream>>, WriteHalf<DuplexStream>
 
 /// Opens a WebSocket of the subprotocol `mcp`.
 pub async fn connect(url: &str) -> WebSocketStream<TcpStream> {
+    connect_with(url, &[]).await
+}
+
+/// The same, with more headers.
+pub async fn connect_with(url: &str, headers: &[(&'static str, &str)]) -> WebSocketStream<TcpStream> {
     let mut request = url.into_client_request().expect("a URL");
+    for (name, value) in headers {
+        request.headers_mut().insert(*name, value.parse().expect("visible text"));
+    }
     request.headers_mut().insert("sec-websocket-protocol", "mcp".parse().expect("visible text"));
     let address = request.uri().authority().expect("a host and port").to_string();
     let stream = TcpStream::connect(address).await.expect("somebody listens");

@@ -172,15 +172,8 @@ async fn connection<S, R>(
         let pulse = pulse.clone();
         move |request| Answered { serving: Some(pulse.serve()), answer: service.clone().call(request) }
     });
-    // A closed connection cancels the stateless call on it, so a client that closes only its sending half is taken to be
-    // gone too: there is no telling the two apart. The clock for heads is our own: hyper's costs a timer a request and
-    // ends idle connections.
-    let mut connection = http1::Builder::new()
-        .half_close(false)
-        .header_read_timeout(None)
-        .max_headers(HEADERS_MAX)
-        .max_buf_size(HEAD_BYTES_MAX)
-        .serve_connection(TokioIo::new(Watched::new(stream, Followed::new(pulse.clone()))), service);
+    let mut connection =
+        http().serve_connection(TokioIo::new(Watched::new(stream, Followed::new(pulse.clone()))), service);
     let ended = tokio::select! {
         biased;
         _ended = &mut connection => {
@@ -222,6 +215,14 @@ async fn connection<S, R>(
             () = tokio::time::sleep(LAST_WORDS) => {}
         }
     }
+}
+
+/// How HTTP is read. A closed connection cancels the stateless call on it, so a client that closes only its sending half is taken to be
+/// gone too: there is no telling the two apart. The clock for heads is our own: hyper's costs a timer a request and ends idle connections.
+fn http() -> http1::Builder {
+    let mut http = http1::Builder::new();
+    http.half_close(false).header_read_timeout(None).max_headers(HEADERS_MAX).max_buf_size(HEAD_BYTES_MAX);
+    http
 }
 
 /// Goes on in another protocol, with the same watch: of a peer that takes nothing of what is written to it the connection is closed.

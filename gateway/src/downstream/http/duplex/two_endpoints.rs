@@ -24,8 +24,8 @@ use tokio::sync::mpsc;
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
 /// Where a stream is opened, and where its messages are posted.
-pub(in crate::downstream::http) const STREAM: &str = "/sse";
-pub(in crate::downstream::http) const MESSAGES: &str = "/message";
+pub(crate) const STREAM: &str = "/sse";
+pub(crate) const MESSAGES: &str = "/message";
 /// The name of the query's part that says whose message it is.
 const SESSION: &str = "sessionId=";
 /// So many frames wait for a client that does not read; calls wait then, too.
@@ -35,10 +35,10 @@ const CLIENT_BYTES: usize = 8 * 1024;
 
 /// The clients whose streams are open.
 #[derive(Default)]
-pub(in crate::downstream::http) struct Clients(DashMap<Arc<str>, Arc<Peer>, Keyed>);
+pub(crate) struct Clients(DashMap<Arc<str>, Arc<Peer>, Keyed>);
 
 /// One client.
-pub(in crate::downstream::http) struct Peer {
+pub(crate) struct Peer {
     principal: Principal,
     /// Nothing once its session has ended: then its stream ends when the last answer is on it.
     connection: Mutex<Option<Connection>>,
@@ -49,14 +49,14 @@ pub(in crate::downstream::http) struct Peer {
 
 impl Clients {
     /// Whose message this is, by the query of its request, where the stream is the principal's own.
-    pub(in crate::downstream::http) fn find(&self, query: Option<&str>, principal: &Principal) -> Option<Arc<Peer>> {
+    pub(crate) fn find(&self, query: Option<&str>, principal: &Principal) -> Option<Arc<Peer>> {
         let id = query?.split('&').find_map(|part| part.strip_prefix(SESSION))?;
         let peer = self.0.get(id)?;
         (peer.principal == *principal).then(|| peer.clone())
     }
 
     /// Opens a stream, until this ends it; so long it may be silent.
-    pub(in crate::downstream::http) fn open(
+    pub(crate) fn open(
         self: &Arc<Self>,
         edge: &Arc<Edge>,
         who: &Who,
@@ -115,7 +115,7 @@ async fn retire(edge: Arc<Edge>, clients: Arc<Clients>, id: Arc<str>, peer: Weak
 
 impl Peer {
     /// Takes a message; what there is to say of it is on the stream.
-    pub(in crate::downstream::http) fn take(&self, read: Result<Bytes, Unread>) -> Result<Response<Body>, Unread> {
+    pub(crate) fn take(&self, read: Result<Bytes, Unread>) -> Result<Response<Body>, Unread> {
         let text = read?;
         let refused = |reason, why| Ok(respond::refused(None, &Refusal::new(reason, why), Revision::NEWEST_LEGACY));
         match &mut *self.lock() {

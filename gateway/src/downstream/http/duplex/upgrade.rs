@@ -16,7 +16,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, Ver
 use std::sync::Arc;
 
 /// Where a WebSocket is opened.
-pub(in crate::downstream::http) const WEBSOCKET: &str = "/ws";
+pub(crate) const WEBSOCKET: &str = "/ws";
 /// The subprotocol of MCP.
 const SUBPROTOCOL: &str = "mcp";
 const UPGRADE: HeaderValue = HeaderValue::from_static("Upgrade");
@@ -26,12 +26,7 @@ const VERSION: HeaderValue = HeaderValue::from_static("13");
 const CLIENT_BYTES: usize = 8 * 1024;
 
 /// Answers a request for a WebSocket. Where it is granted, the connection becomes one when the answer is written.
-pub(in crate::downstream::http) fn upgrade(
-    endpoint: &Arc<Endpoint>,
-    who: Who,
-    head: &Parts,
-    arrival: Option<&Arrival>,
-) -> Response<Body> {
+pub(crate) fn upgrade(endpoint: &Arc<Endpoint>, who: Who, head: &Parts, arrival: Option<&Arrival>) -> Response<Body> {
     let accept = match asked(head) {
         Ok(accept) => accept,
         Err((status, why)) => return refused(endpoint, head, status, why),

@@ -13,7 +13,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
 /// So many frames are put together for one write.
 const TOGETHER: usize = 32;
-/// The most bytes of a close frame's reason.
+/// The most bytes of a close frame's reason, which is ASCII.
 const REASON_BYTES: usize = 123;
 /// The code of a connection that is closed for want of memory.
 const TRY_AGAIN_LATER: u16 = 1013;
@@ -102,7 +102,7 @@ impl<W: AsyncWrite + Unpin> Out<'_, W> {
 
     async fn close(&mut self, code: Option<u16>, reason: &str) -> io::Result<()> {
         let code = code.map(u16::to_be_bytes);
-        let reason = &reason.as_bytes()[..reason.floor_char_boundary(REASON_BYTES)];
+        let reason = &reason.as_bytes()[..reason.len().min(REASON_BYTES)];
         let payload = match &code {
             Some(code) => [code, reason].concat(),
             None => Vec::new(),
