@@ -36,7 +36,7 @@ use crate::runtime::{Tasks, handles};
 use crate::telemetry::calls::Calls;
 use crate::telemetry::metrics::Metrics;
 use crate::telemetry::observe::Observe;
-use crate::telemetry::{logging, metrics};
+use crate::telemetry::{audit, logging, metrics};
 use crate::upstream;
 use crate::upstream::config::Sharing;
 use crate::upstream::inventory::InventoryCache;
@@ -354,6 +354,7 @@ impl Gateway {
         }
         upstream::process::spawner::leave_guard().await;
         tracing::info!("shutdown complete");
+        audit::flush();
         logging::flush();
     }
 }

@@ -26,6 +26,7 @@ const BUSY: &str = "trunkline_upstream_busy_total";
 const START: &str = "trunkline_upstream_start_duration_seconds";
 const STDERR: &str = "trunkline_child_stderr_lines_total";
 const FAILURES: &str = "trunkline_upstream_failures_total";
+const AUDIT_LOST: &str = "trunkline_audit_lines_lost_total";
 const LINES_LOST: &str = "trunkline_log_lines_lost_total";
 const VIOLATIONS: &str = "trunkline_protocol_violations_total";
 const SESSIONS: &str = "trunkline_sessions";
@@ -91,6 +92,7 @@ pub fn describe() {
         FAILURES,
         "Failures of an upstream that are no protocol violations, by kind and cause code: time-outs, broken and refused responses, unread messages"
     );
+    describe_counter!(AUDIT_LOST, "Lines of the audit lost because its file could not be written, or not fast enough");
     describe_counter!(LINES_LOST, "Log lines lost because stderr was not read fast enough");
     describe_counter!(VIOLATIONS, "Protocol violations by an upstream, by kind");
     describe_gauge!(SESSIONS, "Open sessions of legacy clients, by transport");
@@ -133,7 +135,7 @@ fn begin() {
     for (counter, reasons) in all {
         reasons.iter().for_each(|reason| counter(reason).increment(0));
     }
-    [lines_lost(), unasked(), worker_stalls()].iter().for_each(|counter| counter.increment(0));
+    [lines_lost(), audit_lines_lost(), unasked(), worker_stalls()].iter().for_each(|counter| counter.increment(0));
 }
 
 /// One route's handles: made once per method and owner, not per call.
@@ -269,6 +271,11 @@ impl Upstream {
     }
 }
 
+/// Lines of the audit that were lost: its file could not be written, or not fast enough.
+pub fn audit_lines_lost() -> Counter {
+    counter!(AUDIT_LOST)
+}
+
 /// Lines of the log that were lost, since nobody read stderr fast enough.
 pub fn lines_lost() -> Counter {
     counter!(LINES_LOST)
@@ -314,7 +321,7 @@ pub fn not_put(reason: &'static str) -> Counter {
     counter!(NOT_PUT, "reason" => reason)
 }
 
-/// Requests and connections of clients that were refused for want of room: `sessions`, `connections`, `bodies`, `memory`, `calls`, `listens`,
+/// Requests and connections of clients that were refused because something was full: `sessions`, `connections`, `bodies`, `memory`, `calls`, `listens`,
 /// `questions`.
 pub fn refused(full: &'static str) -> Counter {
     counter!(REFUSED, "full" => full)

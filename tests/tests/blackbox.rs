@@ -2,6 +2,7 @@
 
 mod api;
 mod apps;
+mod audit;
 mod broken_ones;
 mod budgets;
 mod busy;

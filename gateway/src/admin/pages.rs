@@ -7,6 +7,7 @@ use crate::health::StatusBoard;
 use crate::memory::Refusals;
 use crate::runtime::aside;
 use crate::secrets::mask::{self, Kept};
+use crate::telemetry::audit;
 use crate::telemetry::config::AdminToken;
 use crate::telemetry::metrics::Metrics;
 use crate::telemetry::reloads::Reloads;
@@ -151,6 +152,7 @@ pub(super) async fn order(
         return answer(status, TEXT, why.to_owned());
     }
     let (status, page) = orders::give(&shown.board, &name, &order).await;
+    audit::order(&order, Some(&name), shown.access.word(), status.as_u16());
     let kind = if status.is_success() { JSON } else { TEXT };
     answer(status, kind, page)
 }
@@ -169,13 +171,24 @@ pub(super) async fn reload(State(shown): State<Shown>, headers: HeaderMap) -> Re
             "this gateway reads its configuration at its start only\n".to_owned(),
         );
     };
-    match reload().await {
+    let reloaded = reload().await;
+    let status = if reloaded.is_ok() { StatusCode::OK } else { StatusCode::UNPROCESSABLE_ENTITY };
+    audit::order("reload", None, shown.access.word(), status.as_u16());
+    match reloaded {
         Ok(done) => answer(StatusCode::OK, JSON, done.to_string()),
         Err(faults) => answer(StatusCode::UNPROCESSABLE_ENTITY, TEXT, faults + "\n"),
     }
 }
 
 impl Access {
+    /// Who gives orders there, for the audit.
+    fn word(&self) -> &'static str {
+        match self {
+            Self::All => "control socket",
+            Self::Token(_) => "admin token",
+        }
+    }
+
     /// What is answered to who has none.
     pub(super) fn refusal(&self, headers: &HeaderMap) -> Option<Response> {
         let token = match self {

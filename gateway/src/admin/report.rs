@@ -141,7 +141,7 @@ pub(crate) fn limits(budget: &Budget, refusals: &Refusals) -> String {
     let refused: Vec<String> = refusals.all().iter().map(|(full, count)| format!("{full} {count}")).collect();
     let refused = match refused.is_empty() {
         true => String::new(),
-        false => format!("refused for want of room  {}\n", refused.join("  ")),
+        false => format!("refused (full)  {}\n", refused.join("  ")),
     };
     format!("memory  {used:.1}{limit} in use  {lost} messages dropped\n{refused}")
 }

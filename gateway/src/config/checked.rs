@@ -12,6 +12,8 @@ pub struct Config {
     pub admin: telemetry::config::Admin,
     /// `[log]`.
     pub log: telemetry::config::Log,
+    /// `[audit]`: the file that has a line for each call and order.
+    pub audit: telemetry::config::Audit,
     /// `[metrics]`.
     pub metrics: telemetry::config::Metrics,
     /// `[auth]`: who may call.

@@ -115,6 +115,7 @@ pub(super) fn check(reading: &Reading) -> Config {
         server: downstream::config::Config { questions, ..settings::server(root.table("server")) },
         admin: settings::admin(root.table("admin")),
         log: settings::log(root.table("log")),
+        audit: settings::audit(root.table("audit")),
         metrics: settings::metrics(root.table("metrics")),
         auth: sections::auth(root.table("auth")),
         naming: settings::naming(root.table("naming")),

@@ -13,6 +13,7 @@ use crate::policy::authenticate::AuthenticateLayer;
 use crate::policy::config::Auth;
 use crate::runtime::Tasks;
 use crate::secrets::private;
+use crate::telemetry::audit;
 use crate::telemetry::config::Written;
 use crate::telemetry::logging;
 use crate::telemetry::reloads::Reloads;
@@ -215,11 +216,13 @@ impl Reloader {
             Outcome::Unchanged { .. } => {
                 self.reloads.confirmed();
                 metrics::reloaded(Some("unchanged"));
+                audit::configuration("unchanged");
                 tracing::info!("configuration read anew; it is in force already");
             }
             Outcome::Applied { upstreams, needs_restart } => {
                 self.reloads.applied(needs_restart.clone());
                 metrics::reloaded(Some("applied"));
+                audit::configuration("applied");
                 let [added, changed, removed] =
                     [&upstreams.added, &upstreams.changed, &upstreams.removed].map(|names| names.join(", "));
                 let unchanged = upstreams.unchanged;
@@ -232,6 +235,7 @@ impl Reloader {
             Outcome::Refused(faults) => {
                 self.reloads.refused(shown(faults));
                 metrics::reloaded(Some("refused"));
+                audit::configuration("refused");
                 for Fault { kind, text, place, label, hint, .. } in &faults.0 {
                     let place = place.as_ref().map(ToString::to_string);
                     tracing::error!(kind, place, label, hint, "configuration not reloaded: {text}");
@@ -319,6 +323,7 @@ fn needs_restart(before: &Config, now: &Config) -> Vec<&'static str> {
         ("admin.allowed_hosts", admin.allowed_hosts != other_admin.allowed_hosts),
         ("admin.token", admin.token != other_admin.token),
         ("log.format", before.log.format != now.log.format),
+        ("[audit]", before.audit != now.audit),
         ("[metrics]", before.metrics != now.metrics),
         ("[naming]", before.naming != now.naming),
         ("[catalog]", before.catalog != now.catalog || before.cache != now.cache),

@@ -1,6 +1,8 @@
-//! A line of the log for each call, where that is asked for: who called what, how it ended and how long it took. Never what it was given.
+//! A line of the log, and one of the audit, for each call, where that is asked for: who called what, how it ended and how long it took. The
+//! log never has what it was given.
 
 use super::calls::Name;
+use super::{audit, logging};
 use crate::call::Call;
 use crate::call::caller::Principal;
 use crate::call::reply::{Failure, Outcome};
@@ -14,13 +16,19 @@ pub(super) struct Line {
     session: Option<String>,
     bytes_in: usize,
     name: Name,
+    given: audit::Given,
 }
 
 impl Line {
+    /// Whether calls have lines. Costs a call nothing but two looks.
+    pub(super) fn is_wanted() -> bool {
+        logging::has_calls() || audit::is_on()
+    }
+
     pub(super) fn of(call: &Call, name: Name) -> Box<Self> {
         let session = call.caller.tenant.as_ref().map(|session| session.mark());
         let (principal, bytes_in) = (call.caller.principal.clone(), call.params.raw().len());
-        Box::new(Self { principal, session, bytes_in, name })
+        Box::new(Self { principal, session, bytes_in, name, given: audit::Given::of(&call.params) })
     }
 
     /// Writes it.
@@ -31,6 +39,23 @@ impl Line {
         let name = Some(&*name).filter(|name| !name.is_empty());
         let upstream = upstream.map_or(metrics::GATEWAY, |upstream| &**upstream);
         let (duration_ms, upstream_ms) = (milliseconds(duration), upstream_time.map(milliseconds));
+        if audit::is_on() {
+            audit::call(&audit::Call {
+                principal,
+                session,
+                upstream,
+                method,
+                name,
+                outcome,
+                duration_ms,
+                bytes_in,
+                bytes_out,
+                given: &self.given,
+            });
+        }
+        if !logging::has_calls() {
+            return;
+        }
         tracing::info!(
             target: metrics::CALLS,
             principal,

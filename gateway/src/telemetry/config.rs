@@ -110,6 +110,36 @@ pub struct Metrics {
     pub per_tool: bool,
 }
 
+/// The file that has a line for each call, order and configuration.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Audit {
+    /// The file; `None` means that there is none.
+    pub file: Option<PathBuf>,
+    /// What it has of the arguments of calls.
+    pub arguments: Arguments,
+    /// A file that is longer is put aside.
+    pub max_size: usize,
+    /// So many that were put aside are kept.
+    pub keep: usize,
+}
+
+impl Default for Audit {
+    fn default() -> Self {
+        Self { file: None, arguments: Arguments::Hash, max_size: 100 << 20, keep: 10 }
+    }
+}
+
+/// What the audit has of the arguments of calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arguments {
+    /// Nothing.
+    None,
+    /// Their SHA-256.
+    Hash,
+    /// All of them, without the secrets of the configuration.
+    Full,
+}
+
 /// How a line of the log looks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Format {

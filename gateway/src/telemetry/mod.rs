@@ -8,6 +8,8 @@ pub mod logging;
 pub mod metrics;
 // The outermost layer of the chain: counts and times every call.
 pub mod observe;
+// A line for each call, order and configuration, in a file of its own.
+pub mod audit;
 // A line of the log for each call, where that is asked for.
 mod access;
 // The calls under way, and the last ones that ended.

@@ -4,7 +4,6 @@ use super::access;
 use super::access::Line;
 use super::calls::{About, Calls, End, Name, Place};
 use super::config::Metrics;
-use super::logging;
 use crate::call::refusal::Reason;
 use crate::call::reply::{Ending, Failure, Guard, Outcome, Reply};
 use crate::call::{Call, Handle};
@@ -62,7 +61,7 @@ impl<H: Handle> Handle for Observed<H> {
             true => Name::of(&call.params),
             false => Name::default(),
         };
-        let line = logging::has_calls().then(|| Line::of(&call, name));
+        let line = Line::is_wanted().then(|| Line::of(&call, name));
         let reply = self.inner.handle(call);
         let route = routes.of(method, reply.owner());
         // Only a name that an upstream has is one that nobody made up.

@@ -1,6 +1,6 @@
 //! From the command line to the configuration.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::config::fault::{Fault, Faults, listed};
@@ -9,6 +9,7 @@ use crate::config::{Config, Inputs, Loaded, admin_of, load};
 
 use crate::gateway::Read;
 use crate::health::chain;
+use crate::telemetry::audit;
 use crate::telemetry::config::{Admin, AdminToken, Control};
 use crate::telemetry::logging::{self, Writer, say};
 
@@ -31,6 +32,11 @@ impl Settings {
     /// it would start itself for ever.
     pub(crate) fn begin(&self, writer: Writer) -> Result<(), Failure> {
         logging::start(&self.loaded.config.log, writer);
+        let audit = &self.loaded.config.audit;
+        if let Err(error) = audit::start(audit) {
+            let file = audit.file.as_deref().unwrap_or(Path::new("")).display();
+            return Err(Failure::Failed(anyhow::anyhow!("cannot write the audit to {file} (`[audit] file`): {error}")));
+        }
         if chain::begins(&self.files) {
             self.warn();
             return Ok(());

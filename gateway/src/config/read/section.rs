@@ -275,7 +275,7 @@ impl<'a> Section<'a> {
     pub(crate) fn end_tolerant(self, what: &str) {
         for key in self.rest.keys() {
             let place = self.reading.place(&self.at(key), Part::Key);
-            let text = format!("`{key}` of {what} is not used here");
+            let text = format!("`{key}` of {what} is ignored: Trunkline has no such setting");
             self.reading.fault(Fault::warning("unused-key", text).at(place));
         }
     }

@@ -9,7 +9,7 @@ use tracing_subscriber::EnvFilter;
 
 use crate::downstream::config::{Config as Server, Network, Questions, Session, SigningKey};
 use crate::router::config::{Catalog, Naming, Strategy, Unknown};
-use crate::telemetry::config::{Admin, AdminToken, Format, Log, Metrics};
+use crate::telemetry::config::{Admin, AdminToken, Arguments, Audit, Format, Log, Metrics};
 use crate::upstream::config::Cache;
 
 use crate::config::fault::{Fault, Place};
@@ -154,6 +154,31 @@ pub(crate) fn log(mut section: Section<'_>) -> Log {
     };
     section.end("[log]");
     log
+}
+
+/// `[audit]`.
+pub(crate) fn audit(mut section: Section<'_>) -> Audit {
+    let default = Audit::default();
+    let arguments = [("none", Arguments::None), ("hash", Arguments::Hash), ("full", Arguments::Full)];
+    let audit = Audit {
+        file: section.parse("file", |text| match Path::new(text) {
+            path if path.is_absolute() && path.file_name().is_some() => Ok(path.to_owned()),
+            _ => Err("expected an absolute path, such as \"/var/log/trunkline/audit.jsonl\"".to_owned()),
+        }),
+        arguments: section.word("arguments", &arguments).unwrap_or(default.arguments),
+        max_size: section.number("max_size", audit_size).unwrap_or(default.max_size),
+        keep: section.count("keep", 1, 1000).unwrap_or(default.keep),
+    };
+    section.end("[audit]");
+    audit
+}
+
+/// A file that is put aside after each line is none.
+fn audit_size(text: &str) -> Result<usize, String> {
+    match size(text)? {
+        bytes if bytes >= 64 << 10 => Ok(bytes),
+        _ => Err("expected 64KiB or more".to_owned()),
+    }
 }
 
 /// `[metrics]`.

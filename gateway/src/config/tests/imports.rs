@@ -40,7 +40,7 @@ fn entries_are_taken_as_they_are() {
     assert_eq!(
         kinds,
         [
-            ("unused-key", "`autoApprove` of `My Files` is not used here"),
+            ("unused-key", "`autoApprove` of `My Files` is ignored: Trunkline has no such setting"),
             ("own-entry", "`gateway` starts Trunkline itself and is left out")
         ]
     );

@@ -26,7 +26,7 @@ pub(crate) fn refusal(
     let next = next.map(|left| format!("; next try in {} s", left.as_secs_f32().ceil())).unwrap_or_default();
     if let [only] = owners[..] {
         let upstream = only.owner.name();
-        let told = |why: &str| format!("{begins}upstream `{upstream}` may have it and {why}");
+        let told = |why: &str| format!("{begins}upstream `{upstream}`, which may have it, {why}");
         if only.is_coming() {
             return Refusal::of_upstream(Reason::Unavailable, upstream, told("is still starting; try again"));
         }
@@ -51,5 +51,5 @@ fn cause(member: &Member) -> Cause {
     member
         .owner
         .cause()
-        .unwrap_or_else(|| Cause::new(CauseCode::Unknown, format!("it is {}", member.owner.state().as_str())))
+        .unwrap_or_else(|| Cause::new(CauseCode::Unknown, format!("its state is {}", member.owner.state().as_str())))
 }

@@ -53,12 +53,12 @@ async fn the_wait_for_a_name_ends() {
     let stage = Stage::new(Strategy::Prefix, &[&hung]);
     let began = Instant::now();
     let why = told(stage.ask(Method::ToolsCall, r#"{"name":"hung__x"}"#)).await;
-    let begins = "Unavailable: `tools/call` of `hung__x` was not sent: upstream `hung` may have it and";
+    let begins = "Unavailable: `tools/call` of `hung__x` was not sent: upstream `hung`, which may have it,";
     assert_eq!(why, format!("{begins} is still starting; try again"));
     assert_eq!(began.elapsed().as_secs(), 5);
     *hung.state.lock().unwrap() = State::Failed;
     let why = told(stage.ask(Method::ToolsCall, r#"{"name":"hung__x"}"#)).await;
-    assert_eq!(why, format!("{begins} is not available: it is failed"));
+    assert_eq!(why, format!("{begins} is not available: its state is failed"));
     assert_eq!(began.elapsed().as_secs(), 5);
 }
 
@@ -86,7 +86,7 @@ async fn what_only_a_broken_upstream_that_was_never_seen_can_own_is_refused_at_o
         assert_eq!(
             refused.message,
             format!(
-                "`{what}` of `{name}` was not sent: upstream `broken` may have it and is not available: it is backing_off; next try in 3 s"
+                "`{what}` of `{name}` was not sent: upstream `broken`, which may have it, is not available: its state is backing_off; next try in 3 s"
             )
         );
     }

@@ -1,0 +1,159 @@
+//! The file of the audit: only ever added to, and put aside when it is long.
+
+use std::fs::{File, Metadata, OpenOptions, rename};
+use std::io::{self, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// How often it is looked whether the file is still the one of its name, and whether it can be opened again.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// A file that lines are added to.
+pub(super) struct AuditFile {
+    path: PathBuf,
+    /// Beyond it the file is put aside.
+    size_max: u64,
+    /// So many files that were put aside are kept.
+    keep: usize,
+    open: Option<Open>,
+    looked: Instant,
+}
+
+struct Open {
+    file: File,
+    /// Which file it is.
+    identity: (u64, u64),
+}
+
+impl AuditFile {
+    /// Opens the file, or makes it; nobody else may read it.
+    pub(super) fn open(path: &Path, size_max: u64, keep: usize) -> io::Result<Self> {
+        let open = Some(Open::at(path)?);
+        Ok(Self { path: path.to_owned(), size_max, keep, open, looked: Instant::now() })
+    }
+
+    /// Adds a line. After a failure the file is opened anew, at most once a second.
+    pub(super) fn write(&mut self, line: &[u8]) -> io::Result<()> {
+        if self.looked.elapsed() >= LOOK_EVERY {
+            self.looked = Instant::now();
+            // Others put it aside, too: a program for logs, or another gateway that writes to it.
+            if !self.open.as_ref().is_some_and(|open| is_at(&self.path, open.identity)) {
+                self.open = Some(Open::at(&self.path)?);
+            }
+        }
+        let Some(open) = &mut self.open else { return Err(io::Error::other("the file could not be opened")) };
+        // Whole in one piece, so that lines of several gateways do not mix.
+        if let Err(error) = open.file.write_all(line) {
+            self.open = None;
+            return Err(error);
+        }
+        if open.file.metadata().is_ok_and(|now| now.len() >= self.size_max) {
+            self.put_aside();
+        }
+        Ok(())
+    }
+
+    /// The file gets a number in place of its name, and a new one begins. Where that fails the old one grows on.
+    fn put_aside(&mut self) {
+        let Some(open) = self.open.as_ref().filter(|open| is_at(&self.path, open.identity)) else { return };
+        let numbered = |number: usize| {
+            let mut name = self.path.clone().into_os_string();
+            name.push(format!(".{number}"));
+            PathBuf::from(name)
+        };
+        for number in (1..self.keep).rev() {
+            // There may be none of this number yet.
+            let _ = rename(numbered(number), numbered(number + 1));
+        }
+        if rename(&self.path, numbered(1)).is_ok()
+            && let Ok(file) = Open::at(&self.path)
+            && file.identity != open.identity
+        {
+            self.open = Some(file);
+        }
+    }
+}
+
+impl Open {
+    fn at(path: &Path) -> io::Result<Self> {
+        // A pipe that nobody reads must not be waited for; it is refused below.
+        let flags = (rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::CLOEXEC).bits() as i32;
+        let file = OpenOptions::new().append(true).create(true).mode(0o600).custom_flags(flags).open(path)?;
+        let metadata = file.metadata()?;
+        if !metadata.is_file() {
+            return Err(io::Error::other("not a regular file"));
+        }
+        Ok(Self { file, identity: identity(&metadata) })
+    }
+}
+
+fn identity(metadata: &Metadata) -> (u64, u64) {
+    (metadata.dev(), metadata.ino())
+}
+
+fn is_at(path: &Path, of: (u64, u64)) -> bool {
+    path.metadata().is_ok_and(|metadata| identity(&metadata) == of)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::{read_to_string, remove_file};
+
+    struct Folder(PathBuf);
+
+    impl Folder {
+        fn new(name: &str) -> Self {
+            let folder = std::env::temp_dir().join(format!("trunkline-audit-{name}-{}", std::process::id()));
+            std::fs::create_dir_all(&folder).unwrap();
+            Self(folder)
+        }
+        fn text(&self, name: &str) -> Option<String> {
+            read_to_string(self.0.join(name)).ok()
+        }
+    }
+
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            let _ = std::fs::remove_dir_all(&self.0);
+        }
+    }
+
+    #[test]
+    fn a_long_file_is_put_aside_and_so_many_are_kept() {
+        let folder = Folder::new("long");
+        let path = folder.0.join("audit");
+        let mut file = AuditFile::open(&path, 4, 2).unwrap();
+        for line in ["one\n", "two\n", "three\n", "4\n"] {
+            file.write(line.as_bytes()).unwrap();
+        }
+        assert_eq!(folder.text("audit").as_deref(), Some("4\n"));
+        assert_eq!(folder.text("audit.1").as_deref(), Some("three\n"));
+        assert_eq!(folder.text("audit.2").as_deref(), Some("two\n"));
+        assert_eq!(folder.text("audit.3"), None);
+        // What is there is added to, whoever wrote it.
+        AuditFile::open(&path, 100, 2).unwrap().write(b"5\n").unwrap();
+        assert_eq!(folder.text("audit").as_deref(), Some("4\n5\n"));
+        assert_eq!(path.metadata().unwrap().mode() & 0o777, 0o600);
+    }
+
+    #[test]
+    fn a_file_that_was_taken_away_is_made_anew() {
+        let folder = Folder::new("away");
+        let path = folder.0.join("audit");
+        let mut file = AuditFile::open(&path, 100, 2).unwrap();
+        remove_file(&path).unwrap();
+        file.looked -= LOOK_EVERY;
+        file.write(b"one\n").unwrap();
+        assert_eq!(folder.text("audit").as_deref(), Some("one\n"));
+        std::fs::remove_dir_all(&folder.0).unwrap();
+        file.looked -= LOOK_EVERY;
+        assert!(file.write(b"two\n").is_err());
+        std::fs::create_dir(&folder.0).unwrap();
+        file.looked -= LOOK_EVERY;
+        file.write(b"three\n").unwrap();
+        assert_eq!(folder.text("audit").as_deref(), Some("three\n"));
+        assert!(AuditFile::open(Path::new("/dev/null"), 100, 2).is_err());
+    }
+}
