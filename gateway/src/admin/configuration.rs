@@ -17,6 +17,9 @@ pub(super) struct Configuration<'a> {
     /// What it says otherwise and only a start takes up.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     needs_restart: &'a [&'static str],
+    /// The upstreams that are switched off.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    disabled: Vec<&'a str>,
 }
 
 impl<'a> From<&'a Reload> for Configuration<'a> {
@@ -27,6 +30,7 @@ impl<'a> From<&'a Reload> for Configuration<'a> {
             error: reload.error.as_ref().map(|(why, _)| why.as_str()),
             error_ago_seconds: reload.error.as_ref().map(|(_, at)| at.elapsed().as_secs()),
             needs_restart: &reload.needs_restart,
+            disabled: reload.disabled.iter().map(|name| &**name).collect(),
         }
     }
 }
@@ -45,6 +49,9 @@ pub(super) fn text(reload: &Reload) -> String {
     }
     if !reload.needs_restart.is_empty() {
         out.push_str(&format!("configuration  takes effect at the next start: {}\n", reload.needs_restart.join(", ")));
+    }
+    if !reload.disabled.is_empty() {
+        out.push_str(&format!("configuration  disabled: {}\n", visible(&reload.disabled.join(", "))));
     }
     out
 }

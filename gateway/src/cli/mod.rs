@@ -12,18 +12,18 @@ mod stdio;
 mod report;
 // `trunkline demo-upstream`: a small real MCP upstream on stdin and stdout that speaks both eras.
 mod demo;
-// `trunkline check`: what is wrong or doubtful in a configuration; nothing is started.
+// `trunkline check` and `doctor`: what is wrong or doubtful in a configuration; nothing is started.
 mod check;
-// Looks at a running gateway.
+// Looks at a running gateway: `trunkline ls`, `status NAME`, `logs`, `calls`.
 mod look;
-// `trunkline ls`: every upstream of a running gateway, a line each.
-mod ls;
-// `trunkline status NAME`: all that a running gateway knows of one upstream.
-mod status;
+// From nothing to a host that uses Trunkline: `trunkline import`, `install`, `uninstall`, `add`, `remove`.
+mod setup;
 // What a person orders a running gateway to do: `trunkline start NAME`, `stop NAME`, `restart NAME` and `reload`.
 mod order;
-// `trunkline version`.
-mod version;
+// What a client would see and do: `trunkline tools`, `resources`, `prompts`, `call`.
+mod ask;
+// What this program is and what it reads: `trunkline version`, `config`, `completions`.
+mod about;
 
 use std::process::ExitCode;
 
@@ -40,9 +40,14 @@ pub fn main() -> ExitCode {
     let done = match args.command {
         Command::Serve(serve) => serve::run(args.shared, serve),
         Command::Stdio(shared) => stdio::run(&args.shared.join(shared)),
-        Command::Check(shared) => check::run(&args.shared.join(shared)),
-        Command::Ls(look) => ls::run(&look.after(args.shared)),
-        Command::Status(status) => status::run(&status.after(args.shared)),
+        Command::Check(check) => check::run(&check.after(args.shared)),
+        Command::Install(install) => setup::install::install(&install.after(args.shared)),
+        Command::Uninstall(uninstall) => setup::install::uninstall(&uninstall),
+        Command::Add(add) => setup::add::add(&add.after(args.shared)),
+        Command::Remove(remove) => setup::add::remove(&remove.after(args.shared)),
+        Command::Import(import) => setup::import::run(&import.after(args.shared)),
+        Command::Ls(look) => look::ls::run(&look.after(args.shared)),
+        Command::Status(status) => look::status::run(&status.after(args.shared)),
         Command::Start(upstream) => order::upstream::run(Order::Start, &upstream.after(args.shared)),
         Command::Stop(upstream) => order::upstream::run(Order::Stop, &upstream.after(args.shared)),
         Command::Restart(Restart { upstream, now }) => {
@@ -50,7 +55,16 @@ pub fn main() -> ExitCode {
             order::upstream::run(order, &upstream.after(args.shared))
         }
         Command::Reload(look) => order::reload::run(&look.after(args.shared)),
-        Command::Version => version::run(),
+        Command::Doctor(doctor) => check::doctor::run(&doctor.after(args.shared)),
+        Command::Logs(logs) => look::follow::logs(&logs.after(args.shared)),
+        Command::Calls(calls) => look::follow::calls(&calls.after(args.shared)),
+        Command::Tools(list) => ask::list(&list.after(args.shared), "tools", "name"),
+        Command::Resources(list) => ask::list(&list.after(args.shared), "resources", "uri"),
+        Command::Prompts(list) => ask::list(&list.after(args.shared), "prompts", "name"),
+        Command::Call(call) => ask::call(&call.after(args.shared)),
+        Command::Config(config) => about::config(&config.after(args.shared)),
+        Command::Completions(completions) => about::completions(&completions),
+        Command::Version => about::version(),
         Command::DemoUpstream => demo::run(),
         Command::StartUpstream(start) => {
             let limits = gateway::ChildLimits { no_new_privs: start.no_new_privs };

@@ -28,6 +28,8 @@ pub struct Config {
     pub extensions: router::config::Unknown,
     /// The upstreams that are switched on, in the order of the files.
     pub upstreams: Vec<upstream::config::Config>,
+    /// The names of those that are switched off.
+    pub disabled: Vec<std::sync::Arc<str>>,
     /// What is written, and where.
     pub written: telemetry::config::Written,
     /// What nobody may read in a log, an error or a page.

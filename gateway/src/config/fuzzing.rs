@@ -1,6 +1,7 @@
 //! What reads configuration files here, as plain functions: see [`crate::fuzzing`].
 
 use super::fault::{self, Fault, Place};
+use super::import;
 use super::load::check;
 use super::read::Reading;
 use super::source::node::{Origin, Source};
@@ -34,8 +35,9 @@ pub fn faults(text: &str, is_json: bool) -> Vec<Fault> {
             return vec![Fault::error("syntax", why).at(Some(place))];
         }
     };
-    let source = Source { origin: Origin::File("file".into()), text: text.to_owned(), root };
-    let reading = Reading::new(vec![source], Environment::default(), Vec::new());
+    let source = Source { origin: Origin::File("file".into()), text: text.to_owned(), root, imported: Vec::new() };
+    let (source, said) = import::taken(source, is_json);
+    let reading = Reading::new(vec![source], Environment::default(), said);
     let _config = check(&reading);
     reading.into_faults()
 }

@@ -1,12 +1,13 @@
 //! Loads a configuration: reads all sources, merges them, reads every section.
 
 use super::checked::Config;
-use super::fault::{self, Fault, Faults, Place, Severity};
+use super::fault::{Fault, Faults, Place, Severity};
+use super::import;
 use super::read::{Reading, Section};
 use super::secret;
 use super::sections::{self, settings};
+use super::source::Environment;
 use super::source::node::{Node, Origin, Shape, Source};
-use super::source::{self, Environment, toml};
 use crate::secrets::Secrets;
 use crate::{downstream, telemetry, upstream};
 use std::path::{Path, PathBuf};
@@ -74,8 +75,12 @@ fn read(inputs: Inputs) -> Result<(Reading, bool), Faults> {
     let (mut faults, mut warnings) = (Vec::new(), Vec::new());
     let mut sources: Vec<Source> = Vec::new();
     for path in &inputs.files {
-        match parse_file(path) {
-            Ok(source) => sources.push(source),
+        match import::file(path) {
+            Ok((source, said)) => {
+                warnings.extend(said);
+                warnings.extend(import::replaced(&mut sources, &source));
+                sources.push(source);
+            }
             Err(fault) => faults.push(*fault),
         }
     }
@@ -111,6 +116,7 @@ pub(super) fn check(reading: &Reading) -> Config {
     let questions = settings::questions(root.table("questions"));
     let defaults = sections::Defaults::read(root.table("defaults"), questions.timeout);
     let (catalog, cache) = settings::catalog(root.table("catalog"));
+    let (upstreams, disabled) = sections::upstreams(root.table("upstreams"), &defaults);
     let mut config = Config {
         server: downstream::config::Config { questions, ..settings::server(root.table("server")) },
         admin: settings::admin(root.table("admin")),
@@ -122,7 +128,8 @@ pub(super) fn check(reading: &Reading) -> Config {
         catalog,
         cache,
         extensions: settings::extensions(root.table("extensions")),
-        upstreams: sections::upstreams(root.table("upstreams"), root.table("mcpServers"), &defaults),
+        upstreams,
+        disabled,
         written: reading.written(),
         secrets: Secrets::default(),
     };
@@ -140,37 +147,7 @@ pub(super) fn check(reading: &Reading) -> Config {
     config
 }
 
-pub(super) fn parse_file(path: &Path) -> Result<Source, Box<Fault>> {
-    let shown = path.display().to_string();
-    let text = source::read(path).map_err(|why| {
-        let fault = Fault::error("unreadable-file", format!("cannot read {shown}: {why}"));
-        Box::new(match path.metadata().is_ok_and(|seen| !seen.is_file()) {
-            true => fault.hint("to run without a file, name an empty one, and set variables such as TRUNKLINE_UPSTREAMS__FILES__COMMAND"),
-            false => fault,
-        })
-    })?;
-    let named_json = path.extension().is_some_and(|extension| extension == "json" || extension == "jsonc");
-    let parsed = if named_json || text.trim_start().starts_with('{') {
-        source::parse(&text).map_err(|syntax| (syntax.at, syntax.text, false))
-    } else {
-        toml::parse(&text).map_err(|syntax| (syntax.at, syntax.text, syntax.is_name))
-    };
-    match parsed {
-        Ok(root) => Ok(Source { origin: Origin::File(path.to_owned()), text, root }),
-        Err((at, why, is_name)) => {
-            let why = if !named_json && toml::is_yaml(path, &text) { YAML.to_owned() } else { why };
-            // A line with a syntax error may be the one with the secret; the name of a key that stands twice is none.
-            let open = is_name.then(|| at.clone());
-            let excerpt = fault::excerpt(&text, at, open.as_slice(), &[]);
-            Err(Box::new(Fault::error("syntax", why).at(Some(Place::File { path: shown, excerpt }))))
-        }
-    }
-}
-
 /// The built-in configuration: one upstream, which is this program.
-/// What is said of a file in YAML.
-const YAML: &str = "this looks like YAML; write TOML or JSON";
-
 fn demo(program: &Path) -> Source {
     let leaf = |shape| Node { shape, ..Node::default() };
     let entry = vec![
@@ -179,5 +156,5 @@ fn demo(program: &Path) -> Source {
     ];
     let table = |name: &str, shape| Shape::Table(vec![(name.to_owned(), leaf(shape))]);
     let root = leaf(table("upstreams", table("demo", Shape::Table(entry))));
-    Source { origin: Origin::Builtin, text: String::new(), root }
+    Source { origin: Origin::Builtin, text: String::new(), root, imported: Vec::new() }
 }

@@ -4,6 +4,8 @@
 mod checked;
 // Reads all sources, merges them, reads every section.
 mod load;
+// A file as a source; the servers of a host's file are upstreams.
+pub(crate) mod import;
 // Sources of configuration: files, the environment and flags as trees of values with their places.
 pub mod source;
 // The merged configuration while it is read: sections, units, and the words that a person most likely meant.
@@ -20,7 +22,7 @@ pub mod fuzzing;
 
 pub use checked::Config;
 pub use load::{Inputs, Loaded, admin_of, load};
-pub(crate) use read::{is_shell, takes_commands};
+pub(crate) use read::shell;
 
 #[cfg(test)]
 mod tests;

@@ -71,8 +71,9 @@ pub(super) struct Reloader {
 impl Reloader {
     pub(super) fn new(read: Read, config: Config, upstreams: Arc<Upstreams>, leaving: Leaving) -> Arc<Self> {
         metrics::reloaded(None);
-        let (started, in_force) = (config.clone(), Mutex::new(config));
         let (reloads, doors) = (Reloads::default(), OnceLock::new());
+        reloads.switched_off(&config.disabled);
+        let (started, in_force) = (config.clone(), Mutex::new(config));
         Arc::new(Self { read, started, in_force, upstreams, reloads, leaving, doors })
     }
 
@@ -207,6 +208,7 @@ impl Reloader {
             }
         }
         logging::set_level(&now.log);
+        self.reloads.switched_off(&now.disabled);
         let upstreams = self.upstreams.set(&now.upstreams, now.server.shutdown_grace).await;
         Outcome::Applied { upstreams, needs_restart: needs_restart(&self.started, now) }
     }

@@ -18,11 +18,14 @@ pub struct Reload {
     pub error: Option<(String, Instant)>,
     /// What they say otherwise and only a start takes up.
     pub needs_restart: Vec<&'static str>,
+    /// The upstreams that are switched off.
+    pub disabled: Vec<Arc<str>>,
 }
 
 impl Default for Reloads {
     fn default() -> Self {
-        let now = Reload { since: Instant::now(), count: 0, error: None, needs_restart: Vec::new() };
+        let now =
+            Reload { since: Instant::now(), count: 0, error: None, needs_restart: Vec::new(), disabled: Vec::new() };
         Self(Arc::new(Mutex::new(now)))
     }
 }
@@ -31,7 +34,13 @@ impl Reloads {
     /// Another one is in force; these keys of it are not.
     pub fn applied(&self, needs_restart: Vec<&'static str>) {
         let mut now = self.lock();
-        *now = Reload { since: Instant::now(), count: now.count + 1, error: None, needs_restart };
+        let disabled = std::mem::take(&mut now.disabled);
+        *now = Reload { since: Instant::now(), count: now.count + 1, error: None, needs_restart, disabled };
+    }
+
+    /// These upstreams of the one in force are switched off.
+    pub fn switched_off(&self, disabled: &[Arc<str>]) {
+        self.lock().disabled = disabled.to_vec();
     }
 
     /// The files hold what is in force.

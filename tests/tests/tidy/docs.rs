@@ -179,10 +179,13 @@ pub(crate) fn warnings() -> Vec<String> {
     for source in below("gateway/src").into_iter().filter(|source| !source.product.is_empty()) {
         // Literals are blanked in the product, and stand in the text on the same line or the next.
         let lines: Vec<&str> = source.text.lines().collect();
-        for (number, _) in source.product.lines().enumerate().filter(|(_, line)| line.contains("Fault::warning(")) {
-            let here = lines[number..].iter().take(2).copied().collect::<String>();
-            let kind = here.split_once("Fault::warning(").and_then(|(_, rest)| rest.split('"').nth(1));
-            given.extend(kind.map(str::to_owned));
+        // What is said of an entry of a host's file is a note first.
+        for call in ["Fault::warning(", "Note::new("] {
+            for (number, _) in source.product.lines().enumerate().filter(|(_, line)| line.contains(call)) {
+                let here = lines[number..].iter().take(2).copied().collect::<String>();
+                let kind = here.split_once(call).and_then(|(_, rest)| rest.split('"').nth(1));
+                given.extend(kind.map(str::to_owned));
+            }
         }
     }
     let page = read("docs/security.md");

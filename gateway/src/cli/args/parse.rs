@@ -1,9 +1,13 @@
 //! The command line as it is typed.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
 
 use clap::{Args as Group, Parser, Subcommand};
+
+use super::setup::{
+    Add, Call, Calls, Check, Completions, Doctor, Import, Install, List, Logs, Remove, Settings, Uninstall,
+};
+use super::shared::{Look, Shared};
 
 /// One MCP endpoint in front of many MCP servers.
 #[derive(Debug, Parser)]
@@ -15,26 +19,6 @@ pub(crate) struct Args {
     pub(crate) command: Command,
 }
 
-/// What may stand before the command and after it. Clap's own global arguments would drop what
-/// stands before where both are given, so both sides are read and joined.
-#[derive(Clone, Debug, Default, Group)]
-pub(crate) struct Shared {
-    /// Configuration: TOML, or the `mcpServers` JSON of a host; repeatable, later files win
-    #[arg(short, long, value_name = "FILE")]
-    pub(crate) config: Vec<PathBuf>,
-    /// Log level for stderr (error, warn, info, debug, trace), or directives as in RUST_LOG
-    #[arg(long, value_name = "LEVEL")]
-    pub(crate) log_level: Option<String>,
-}
-
-impl Shared {
-    /// These, and then `later`.
-    pub(crate) fn join(mut self, later: Self) -> Self {
-        self.config.extend(later.config);
-        Self { log_level: later.log_level.or(self.log_level), ..self }
-    }
-}
-
 /// What is to be done.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -43,7 +27,17 @@ pub(crate) enum Command {
     /// Serve one client on stdin and stdout
     Stdio(Shared),
     /// Check the configuration without starting anything
-    Check(Shared),
+    Check(Check),
+    /// Take over the servers of hosts into a configuration
+    Import(Import),
+    /// Add an upstream to the configuration
+    Add(Add),
+    /// Remove upstreams from the configuration
+    Remove(Remove),
+    /// Add Trunkline to hosts, such as cursor or claude-code
+    Install(Install),
+    /// Remove Trunkline from hosts
+    Uninstall(Uninstall),
     /// List the upstreams of a running gateway
     Ls(Look),
     /// Show everything about one upstream of a running gateway
@@ -56,6 +50,24 @@ pub(crate) enum Command {
     Restart(Restart),
     /// Apply a changed configuration to a running gateway
     Reload(Look),
+    /// Find out what keeps servers and hosts from working
+    Doctor(Doctor),
+    /// Print what upstreams of a running gateway wrote to stderr
+    Logs(Logs),
+    /// List the last calls of a running gateway
+    Calls(Calls),
+    /// List the tools that clients are offered
+    Tools(List),
+    /// List the resources that clients are offered
+    Resources(List),
+    /// List the prompts that clients are offered
+    Prompts(List),
+    /// Call a tool
+    Call(Call),
+    /// Print which files are read, or what they say
+    Config(Settings),
+    /// Print a script that completes words in a shell
+    Completions(Completions),
     /// Print the version
     Version,
     /// A small upstream to try the gateway with
@@ -105,29 +117,6 @@ pub(crate) struct Serve {
     pub(crate) allow_unauthenticated: bool,
 }
 
-/// What `ls` takes besides.
-#[derive(Debug, Default, Group)]
-pub(crate) struct Look {
-    #[command(flatten)]
-    pub(crate) shared: Shared,
-    /// Use this admin address and the token of `[admin]` instead of the control socket
-    #[arg(long, value_name = "ADDRESS")]
-    pub(crate) admin: Option<String>,
-    /// Process id of the gateway, if several are running
-    #[arg(long, value_name = "PID", conflicts_with = "admin")]
-    pub(crate) pid: Option<u32>,
-    /// Print JSON
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-impl Look {
-    /// With what stood before the command.
-    pub(crate) fn after(self, before: Shared) -> Self {
-        Self { shared: before.join(self.shared), ..self }
-    }
-}
-
 /// What `status` takes besides, and whatever else is about one upstream.
 #[derive(Debug, Default, Group)]
 pub(crate) struct Status {
@@ -162,6 +151,8 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 3 wrong configuration.";
 
 #[cfg(test)]
 mod tests {
+    use std::path::PathBuf;
+
     use clap::CommandFactory;
 
     use super::*;

@@ -13,7 +13,7 @@ use crate::telemetry::audit;
 use crate::telemetry::config::{Admin, AdminToken, Control};
 use crate::telemetry::logging::{self, Writer, say};
 
-use super::parse::Shared;
+use super::shared::Shared;
 use crate::cli::process::Failure;
 
 /// One flag: its name, the key that it sets, its value.
@@ -70,8 +70,7 @@ impl Settings {
 }
 
 /// What is said at the start where nothing is configured.
-const DEMO: &str =
-    "no configuration file: serving the built-in demo; list your servers in ./trunkline.toml, or pass --config FILE";
+const DEMO: &str = "no configuration file: serving the built-in demo; to begin, run `trunkline import`, or list your servers in ./trunkline.toml";
 
 /// Whether the built-in demo is all that is served, if no file was given.
 pub(crate) fn is_demo(config: &Config) -> bool {

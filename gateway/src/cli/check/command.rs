@@ -3,31 +3,58 @@
 use std::io::Write;
 use std::path::PathBuf;
 
-use crate::config::fault::{Fault, count, listed, printable};
+use serde_json::json;
+
+use crate::config::fault::{Fault, Severity, count, listed, printable};
 use crate::config::source::Environment;
 
 use super::doubts;
-use crate::cli::args::{Shared, settings};
+use crate::cli::args::settings;
+use crate::cli::args::setup::Check;
 use crate::cli::process::Failure;
 
 /// Prints all faults, or that there are none.
-pub(crate) fn run(shared: &Shared) -> Result<(), Failure> {
+pub(crate) fn run(check: &Check) -> Result<(), Failure> {
     let mut out = std::io::stdout().lock();
-    match settings::read(shared, Vec::new()) {
+    match settings::read(&check.shared, Vec::new()) {
         Ok(settings) => {
             let mut warnings = settings.loaded.warnings;
             warnings.extend(settings.loaded.doubts);
             warnings.extend(doubts::all(&settings.files, &settings.loaded.config, &Environment::of_process()));
-            write!(out, "{}", listed(&warnings))?;
-            let verdict = verdict(&settings.files, settings.loaded.config.upstreams.len(), &warnings);
-            writeln!(out, "{}", settings.loaded.config.secrets.masked(&verdict))?;
-            Ok(())
+            let is_bad = check.strict && !warnings.is_empty();
+            if is_bad {
+                warnings.iter_mut().for_each(|warning| warning.severity = Severity::Error);
+            }
+            let secrets = &settings.loaded.config.secrets;
+            let upstreams = settings.loaded.config.upstreams.len();
+            if check.json {
+                writeln!(out, "{}", secrets.masked(&report(&warnings, upstreams)))?;
+            } else {
+                write!(out, "{}", listed(&warnings))?;
+                writeln!(out, "{}", secrets.masked(&verdict(&settings.files, upstreams, &warnings)))?;
+            }
+            if is_bad { Err(Failure::Said) } else { Ok(()) }
         }
         Err(faults) => {
-            writeln!(out, "{faults}")?;
+            match check.json {
+                true => writeln!(out, "{}", report(&faults.0, 0))?,
+                false => writeln!(out, "{faults}")?,
+            }
             Err(Failure::Said)
         }
     }
+}
+
+/// All faults as JSON.
+fn report(faults: &[Fault], upstreams: usize) -> String {
+    let one = |fault: &Fault| {
+        let Fault { severity, kind, text, place, label, hint } = fault;
+        let place = place.as_ref().map(ToString::to_string);
+        let severity = if *severity == Severity::Error { "error" } else { "warning" };
+        json!({ "severity": severity, "kind": kind, "text": text, "place": place, "label": label, "hint": hint })
+    };
+    let whole = json!({ "upstreams": upstreams, "faults": faults.iter().map(one).collect::<Vec<_>>() });
+    format!("{whole:#}")
 }
 
 /// The last line.
@@ -37,6 +64,7 @@ fn verdict(files: &[PathBuf], upstreams: usize, warnings: &[Fault]) -> String {
     let upstreams = if upstreams == 1 { "1 upstream".to_owned() } else { format!("{upstreams} upstreams") };
     match count(warnings).as_str() {
         "" => format!("{files}: {upstreams}, no faults"),
+        faults if faults.contains("error") => format!("{files}: {upstreams}, {faults}"),
         warnings => format!("{files}: {upstreams}, no faults, {warnings}"),
     }
 }

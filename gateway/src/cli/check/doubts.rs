@@ -14,9 +14,10 @@ use http::{HeaderMap, Uri};
 use sha2::{Digest, Sha256};
 
 use crate::cli::args::settings::is_demo;
+use crate::config::Config;
 use crate::config::fault::Fault;
+use crate::config::shell::{is_shell, takes_commands};
 use crate::config::source::Environment;
-use crate::config::{Config, is_shell, takes_commands};
 use crate::gateway;
 use crate::router::config::Strategy;
 use crate::upstream::config::ChildCommand;

@@ -4,5 +4,7 @@
 mod command;
 // What may well be meant so in a configuration, and may well not: for `trunkline check`.
 mod doubts;
+// `trunkline doctor`: what keeps servers and hosts from working on this machine.
+pub(crate) mod doctor;
 
 pub(crate) use command::run;

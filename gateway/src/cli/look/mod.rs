@@ -4,5 +4,11 @@
 mod page;
 // The way to a running gateway: its control socket, else its admin address; one request and its answer.
 mod reach;
+// `trunkline ls`: every upstream of a running gateway, a line each.
+pub(crate) mod ls;
+// `trunkline status NAME`: all that a running gateway knows of one upstream.
+pub(crate) mod status;
+// `trunkline logs` and `calls`: what a running gateway keeps of its upstreams and its calls.
+pub(crate) mod follow;
 
-pub(crate) use page::{Row, Whole, counted, page, parse, post, time};
+pub(crate) use page::{Row, counted, get, page, parse, post, time};

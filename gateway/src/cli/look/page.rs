@@ -29,12 +29,19 @@ pub(crate) struct Configuration {
     error: Option<String>,
     #[serde(default)]
     needs_restart: Vec<String>,
+    #[serde(default)]
+    disabled: Vec<String>,
 }
 
 impl Whole {
+    /// The upstreams that are switched off.
+    pub(crate) fn disabled(&self) -> &[String] {
+        self.configuration.as_ref().map_or(&[], |configuration| &configuration.disabled)
+    }
+
     /// What is to be known of the configuration: why that of the files is not in force.
     pub(crate) fn configuration(&self) -> String {
-        let Some(Configuration { error, needs_restart }) = &self.configuration else { return String::new() };
+        let Some(Configuration { error, needs_restart, .. }) = &self.configuration else { return String::new() };
         let error = error.iter().map(|why| format!("configuration not reloaded: {}\n", printable(why)));
         let keys = (!needs_restart.is_empty()).then(|| printable(&needs_restart.join(", ")));
         let keys = keys.into_iter().map(|keys| format!("configuration changed for the next start: {keys}\n"));
@@ -118,6 +125,11 @@ pub(crate) fn page(look: &Look) -> Result<String, Failure> {
         401 | 403 => Err(anyhow::anyhow!("the gateway says: {}", printable(page.trim())).into()),
         status => Err(anyhow::anyhow!("not a Trunkline gateway: HTTP status {status}").into()),
     }
+}
+
+/// Another page of it: the status, and what is said.
+pub(crate) fn get(look: &Look, path: &str) -> Result<(u16, String), Failure> {
+    Ok(reach::gateway(look)?.ask(&format!("GET {path}"), "", reach::PATIENCE)?)
 }
 
 /// Sends an order there; gives the status and what is said.

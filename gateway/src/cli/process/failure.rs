@@ -10,6 +10,8 @@ use crate::telemetry::logging::{complain, flush, is_json};
 pub(crate) enum Failure {
     /// Something failed: exit code 1.
     Failed(anyhow::Error),
+    /// Something is wrong, and that was said already: exit code 1.
+    Found,
     /// The configuration is wrong: exit code 3.
     Config(Faults),
     /// The configuration is wrong, and that was said already: exit code 3.
@@ -30,6 +32,7 @@ impl Failure {
                 complain(&faults.to_string());
                 ExitCode::from(3)
             }
+            Self::Found => ExitCode::from(1),
             Self::Said => ExitCode::from(3),
         };
         flush();

@@ -9,11 +9,10 @@ mod units;
 // What a configuration says, key by key, each with where it is written.
 mod written;
 // The known word that somebody most likely meant.
-mod nearest;
+pub(crate) mod nearest;
 // Shells that read commands from their arguments.
 pub(crate) mod shell;
 
 pub(crate) use reading::{Part, Reading};
 pub(crate) use section::Section;
-pub(crate) use shell::{is_shell, takes_commands};
 pub(crate) use units::{duration, size};

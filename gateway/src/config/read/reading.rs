@@ -75,7 +75,7 @@ impl Reading {
 
     /// Notes the keys of a section; those of tables with names of their own are not of one section.
     pub(crate) fn know(&self, path: &[String], keys: &[&'static str]) {
-        let is_named = path.iter().any(|part| matches!(part.as_str(), "upstreams" | "mcpServers" | "tokens"));
+        let is_named = path.iter().any(|part| matches!(part.as_str(), "upstreams" | "tokens"));
         if !path.is_empty() && !is_named {
             self.known.borrow_mut().push((path.join("."), keys.to_vec()));
         }
@@ -120,6 +120,16 @@ impl Reading {
         self.faults.borrow_mut()[from..].iter_mut().for_each(change);
     }
 
+    /// Forgets those noted after the first `from`.
+    pub(crate) fn forget(&self, from: usize) {
+        self.faults.borrow_mut().truncate(from);
+    }
+
+    /// Whether one of those noted after the first `from` is such.
+    pub(crate) fn any(&self, from: usize, is_such: impl Fn(&Fault) -> bool) -> bool {
+        self.faults.borrow()[from..].iter().any(is_such)
+    }
+
     /// All that was noted.
     pub(crate) fn into_faults(self) -> Vec<Fault> {
         self.faults.into_inner()
@@ -145,6 +155,34 @@ impl Reading {
     pub(crate) fn order(&self, path: &[String]) -> (usize, usize) {
         let found = self.sources.iter().enumerate().find_map(|(index, source)| Some((index, source.node(path)?)));
         found.map_or((usize::MAX, 0), |(index, node)| (index, node.key.start))
+    }
+
+    /// The name that a host has for the upstream at `path`, where a host's file defines it.
+    pub(crate) fn imported(&self, path: &[String]) -> Option<&str> {
+        let name = path.get(1).filter(|_| path[0] == "upstreams")?;
+        let known = self.sources.iter().flat_map(|source| &source.imported);
+        known.rev().find(|(slug, _)| slug == name).map(|(_, name)| name.as_str())
+    }
+
+    /// Whether this place is in a host's file.
+    pub(crate) fn is_of_host(&self, place: Option<&Place>) -> bool {
+        let Some(Place::File { path, .. }) = place else { return place.is_none() };
+        let is_it = |source: &Source| matches!(&source.origin, Origin::File(own) if own.display().to_string() == *path);
+        self.sources.iter().any(|source| !source.imported.is_empty() && is_it(source))
+    }
+
+    /// A key as it is written: in a host's file in the words of the host.
+    pub(crate) fn spelled(&self, path: &[String]) -> String {
+        let own = || path.join(".");
+        let Some(((source, node), name)) = self.find(path).zip(self.imported(path)) else { return own() };
+        if !source.imported.iter().any(|(slug, _)| *slug == path[1]) || path.len() < 3 {
+            return own();
+        }
+        let above = path[..path.len() - 1].iter().skip(2).cloned();
+        let key = source.text.get(node.key.clone()).unwrap_or_default().trim_matches('"');
+        let is_plain = !key.is_empty() && key.chars().all(|char| char.is_ascii_alphanumeric() || "-_.".contains(char));
+        let last = if is_plain { key.to_owned() } else { path[path.len() - 1].clone() };
+        [name.to_owned()].into_iter().chain(above).chain([last]).collect::<Vec<_>>().join(".")
     }
 
     /// Whether the value at `path` was written in a file.
@@ -182,13 +220,13 @@ impl Reading {
 
     /// Reports a value of another kind. Only its key is shown: what it holds is anybody's guess.
     pub(crate) fn wrong_kind(&self, path: &[String], expected: &str) {
-        let text = format!("`{}` must be {expected}", path.join("."));
+        let text = format!("`{}` must be {expected}", self.spelled(path));
         self.fault(Fault::error("bad-value", text).at(self.place(path, Part::Key)));
     }
 
     /// As `wrong_kind`, with what to write; the value is shown where it is no secret.
     pub(crate) fn wrong_value(&self, path: &[String], expected: &str, label: &str) {
-        let text = format!("`{}` must be {expected}", path.join("."));
+        let text = format!("`{}` must be {expected}", self.spelled(path));
         self.fault(Fault::error("bad-value", text).at(self.place(path, Part::Value)).label(label));
     }
 

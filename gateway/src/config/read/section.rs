@@ -30,6 +30,11 @@ impl<'a> Section<'a> {
         let rest = match self.take(key) {
             None => Dict::new(),
             Some(Value::Dict(_, dict)) => dict,
+            Some(Value::Array(..)) if key == "upstreams" => {
+                self.reading
+                    .wrong_kind(&self.at(key), "a table: write [upstreams.NAME], with single brackets, for each");
+                Dict::new()
+            }
             Some(_) => {
                 self.reading.wrong_kind(&self.at(key), &format!("a table, such as {key} = {{ … }}"));
                 Dict::new()
@@ -217,7 +222,7 @@ impl<'a> Section<'a> {
 
     /// Reports what is wrong with the value at `key`.
     pub(crate) fn wrong(&self, key: &str, expected: &str) {
-        let text = format!("invalid value for `{}`", self.at(key).join("."));
+        let text = format!("invalid value for `{}`", self.reading.spelled(&self.at(key)));
         self.reading.fault(Fault::error("bad-value", text).at(self.place(key)).label(expected));
     }
 
@@ -227,7 +232,7 @@ impl<'a> Section<'a> {
         path.push(index.to_string());
         // A list that was not written as one has no items with a place.
         let place = self.reading.place(&path, Part::Value).or_else(|| self.place(key));
-        let text = format!("invalid item in `{}`", self.at(key).join("."));
+        let text = format!("invalid item in `{}`", self.reading.spelled(&self.at(key)));
         self.reading.fault(Fault::error("bad-value", text).at(place).label(expected));
     }
 
@@ -268,15 +273,6 @@ impl<'a> Section<'a> {
             let text = format!("`{key}` is not a key of {what}");
             let place = self.reading.place(&self.at(key), Part::Key);
             self.reading.fault(Fault::error("unknown-key", text).at(place).label(label));
-        }
-    }
-
-    /// As `end`, for a file that is a host's: what is not ours is only named.
-    pub(crate) fn end_tolerant(self, what: &str) {
-        for key in self.rest.keys() {
-            let place = self.reading.place(&self.at(key), Part::Key);
-            let text = format!("`{key}` of {what} is ignored: Trunkline has no such setting");
-            self.reading.fault(Fault::warning("unused-key", text).at(place));
         }
     }
 

@@ -6,7 +6,7 @@ mod auth;
 mod defaults;
 // How an upstream is reached: from `command` or `url` to a checked transport.
 mod transport;
-// `[upstreams.NAME]` and imported `mcpServers`: every upstream, in the order of the files.
+// `[upstreams.NAME]` and the servers of hosts' files: every upstream, in the order of the files.
 mod upstreams;
 // The sections that say how the gateway itself is: server, admin, log, naming, catalog.
 pub(crate) mod settings;

@@ -7,7 +7,9 @@ use http::{HeaderMap, HeaderName, HeaderValue, Uri};
 use crate::upstream::config::{Glob, Transport};
 
 use crate::config::fault::Fault;
-use crate::config::read::{Part, Section, is_shell, takes_commands};
+use crate::config::read::shell::{is_shell, takes_commands};
+use crate::config::read::{Part, Section};
+use crate::config::source::expand::Lookup;
 
 /// What the file asks for; some are known words without anything behind them.
 #[derive(Clone, Copy, PartialEq)]
@@ -33,6 +35,9 @@ const WORDS: [(&str, Word); 10] = [
     ("auto", Word::NotBuilt("auto")),
 ];
 
+/// A shorter value of a file of variables, such as `1` or `true`, stands in many texts.
+const SECRET_BYTES_MIN: usize = 6;
+
 /// What the value of a header with credentials begins with.
 const SCHEMES: [&str; 3] = ["basic ", "bearer ", "token "];
 /// Headers that the gateway sets itself: a configured one would contradict the message.
@@ -52,23 +57,18 @@ const OWN: [&str; 13] = [
     "upgrade",
 ];
 
-/// Reads all keys that say how the upstream is reached. `url_keys` are its names, ours first.
-pub(crate) fn transport(
-    section: &mut Section<'_>,
-    word_key: &'static str,
-    url_keys: &[&'static str],
-    inherit: &[Glob],
-) -> Option<Transport> {
+/// Reads all keys that say how the upstream is reached.
+pub(crate) fn transport(section: &mut Section<'_>, inherit: &[Glob]) -> Option<Transport> {
+    let (word_key, url_key) = ("transport", "url");
     let word = section.parse(word_key, |text| {
         let known = WORDS.iter().find(|(word, _)| *word == text);
         known.map(|(_, word)| *word).ok_or_else(|| "expected \"stdio\", \"http\", \"sse\" or \"websocket\"".to_owned())
     });
-    let url_key = url_keys.iter().copied().find(|key| section.has(key)).unwrap_or("url");
     let (has_command, has_url) = (section.has("command"), section.has(url_key));
     let (stdio_only, http_only) =
-        (present(section, &["args", "env", "cwd", "env_inherit"]), present(section, &["headers"]));
+        (present(section, &["args", "env", "env_file", "cwd", "env_inherit"]), present(section, &["headers"]));
     let stdio = stdio(section, inherit);
-    let remote = remote(section, url_keys, url_key);
+    let remote = remote(section);
     let (kind, said) =
         match word {
             Some(Word::NotBuilt(name)) => {
@@ -149,7 +149,11 @@ fn stdio(section: &mut Section<'_>, inherit: &[Glob]) -> Option<Transport> {
         "" => Err("expected a folder".to_owned()),
         text => no_nul(text).map(PathBuf::from).map_err(str::to_owned),
     });
-    let declared = section.pairs("env");
+    let mut declared = env_file(section);
+    for (name, value) in section.pairs("env") {
+        declared.retain(|(known, _)| *known != name);
+        declared.push((name, value));
+    }
     for (name, value) in &declared {
         let why = match () {
             () if name.is_empty() => "the name of a variable is empty",
@@ -164,16 +168,39 @@ fn stdio(section: &mut Section<'_>, inherit: &[Glob]) -> Option<Transport> {
     Some(Transport::Stdio { command: command?, args, env, cwd })
 }
 
-fn remote(section: &mut Section<'_>, url_keys: &[&'static str], url_key: &'static str) -> Option<(Uri, HeaderMap)> {
-    let mut url = None;
-    for key in url_keys {
-        let found = section.parse(key, self::url);
-        if *key == url_key {
-            url = found;
-        } else if found.is_some() {
-            section.wrong(key, &format!("`{url_key}` is set, too; remove one"));
+/// The variables of `env_file`: lines of `NAME=value`, as shells and editors write them. Each value is a secret.
+fn env_file(section: &mut Section<'_>) -> Vec<(String, String)> {
+    let Some(path) = section.parse("env_file", |text| match text.starts_with('/') {
+        true => Ok(text.to_owned()),
+        false => Err("expected an absolute path".to_owned()),
+    }) else {
+        return Vec::new();
+    };
+    let text = match section.reading.file(&path) {
+        Ok(text) => text,
+        Err(why) => {
+            section.wrong("env_file", &format!("cannot read {path}: {why}"));
+            return Vec::new();
         }
-    }
+    };
+    let pairs: Vec<_> = text.lines().filter_map(variable).collect();
+    let is_long = |value: &&String| value.len() >= SECRET_BYTES_MIN;
+    pairs.iter().map(|(_, value)| value).filter(is_long).for_each(|value| section.reading.secret(value));
+    pairs
+}
+
+/// One line of such a file; none where it is empty, or a comment.
+fn variable(line: &str) -> Option<(String, String)> {
+    let line = line.trim();
+    let line = line.strip_prefix("export ").unwrap_or(line);
+    let (name, value) = line.split_once('=').filter(|_| !line.starts_with('#'))?;
+    let value = value.trim();
+    let quoted = ['"', '\''].into_iter().find_map(|quote| value.strip_prefix(quote)?.strip_suffix(quote));
+    Some((name.trim().to_owned(), quoted.unwrap_or(value).to_owned()))
+}
+
+fn remote(section: &mut Section<'_>) -> Option<(Uri, HeaderMap)> {
+    let url = section.parse("url", self::url);
     let mut headers = HeaderMap::new();
     for (name, value) in section.pairs("headers") {
         let Ok(header) = HeaderName::from_bytes(name.as_bytes()) else {

@@ -1,4 +1,4 @@
-//! `[upstreams.NAME]` and imported `mcpServers`: every upstream, in the order of the files.
+//! `[upstreams.NAME]` and the servers of hosts' files: every upstream, in the order of the files.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -8,9 +8,10 @@ use crate::upstream::config::{Config, Filter, Times, Transport};
 use super::defaults::{Defaults, bound};
 use super::transport::{globs, transport};
 use crate::config::fault::{Fault, Place, Severity};
-use crate::config::read::{Part, Section, duration};
+use crate::config::read::{Part, Reading, Section, duration};
+use crate::config::source::host::{slug, starts_us};
 
-/// What both kinds of entry end in.
+/// What an entry ends in.
 struct Entry {
     order: (usize, usize),
     enabled: bool,
@@ -20,43 +21,26 @@ struct Entry {
     config: Option<Config>,
 }
 
-/// Reads both tables. Entries that are switched off are checked and left out.
-pub(crate) fn upstreams(own: Section<'_>, imported: Section<'_>, defaults: &Defaults) -> Vec<Config> {
+/// Reads the table. Entries that are switched off are checked and left out; the second part are their names.
+pub(crate) fn upstreams(own: Section<'_>, defaults: &Defaults) -> (Vec<Config>, Vec<Arc<str>>) {
     let reading = own.reading;
     let mut entries = Vec::new();
-    let mut slugs: HashMap<String, (String, Option<Place>)> = HashMap::new();
+    let mut off = Vec::new();
     let mut prefixes: HashMap<Arc<str>, String> = HashMap::new();
-    let tables = own.tables().into_iter().map(|(name, section)| (name, section, false));
-    let imports = imported.tables().into_iter().map(|(name, section)| (name, section, true));
-    for (name, section, import) in tables.chain(imports) {
+    for (name, section) in own.tables() {
         let (path, before, order) = (section.path.clone(), reading.faults_so_far(), section.order());
         let place = || reading.place(&path, Part::Key);
-        let slug = if import { slug(&name) } else { name.clone() };
-        if !is_name(&slug) {
-            let fault = Fault::error("bad-name", format!("invalid upstream name `{name}`")).at(place());
-            let like = self::slug(&name);
-            let like = if is_name(&like) { like } else { "my-server".to_owned() };
-            let text = format!("use 1 to 32 of a-z, 0-9 and `-`, not first or last; try `{like}`");
-            reading.fault(fault.label(text));
-        }
-        let other = slugs.insert(slug.clone(), (name.clone(), place()));
-        let is_double = other.is_some();
-        if let Some((other, first)) = other {
-            let what = match other == name {
-                true => format!("`{name}` is defined twice"),
-                false => format!("`{other}` and `{name}` are both named `{slug}`"),
-            };
-            let places = first.zip(place()).map(|(first, second)| format!(": {first} and {second}"));
-            let text = format!("{what}{}", places.unwrap_or_default());
-            reading.fault(Fault::error("duplicate-name", text).at(place()));
-        }
-        let Some(entry) =
-            (if import { host_entry(section, &name, &slug, defaults) } else { own_entry(section, &slug, defaults) })
-        else {
+        named(reading, &name, place());
+        let title = reading.imported(&path).map(str::to_owned);
+        let Some(entry) = entry(section, &name, title.as_deref(), defaults) else { continue };
+        if let Some(title) = &title
+            && !lenient(reading, before, title, entry.enabled)
+        {
             continue;
-        };
-        let prefix = Some(entry.prefix.clone()).filter(|prefix| !prefix.is_empty() && !is_double);
+        }
+        let prefix = Some(entry.prefix.clone()).filter(|prefix| !prefix.is_empty());
         if !entry.enabled {
+            off.push(Arc::from(name.as_str()));
             // A switched off upstream often lacks its secrets; nothing of it is started.
             reading.revise(before, |fault| {
                 if fault.kind == "unset-variable" {
@@ -72,7 +56,41 @@ pub(crate) fn upstreams(own: Section<'_>, imported: Section<'_>, defaults: &Defa
         entries.push(Entry { order, ..entry });
     }
     entries.sort_by_key(|entry| entry.order);
-    entries.into_iter().filter(|entry| entry.enabled).filter_map(|entry| entry.config).collect()
+    (entries.into_iter().filter(|entry| entry.enabled).filter_map(|entry| entry.config).collect(), off)
+}
+
+/// Whether the upstream may have this name.
+fn named(reading: &Reading, name: &str, place: Option<Place>) {
+    if !is_name(name) {
+        let like = slug(name);
+        let like = if is_name(&like) { like } else { "my-server".to_owned() };
+        let text = format!("use 1 to 32 of a-z, 0-9 and `-`, not first or last; try `{like}`");
+        reading.fault(Fault::error("bad-name", format!("invalid upstream name `{name}`")).at(place).label(text));
+    }
+}
+
+/// What is wrong with a host's server is no fault of the configuration: it is left out, with a warning. One that is switched off is not
+/// judged at all. Whether it stays.
+fn lenient(reading: &Reading, before: usize, title: &str, enabled: bool) -> bool {
+    if !enabled {
+        reading.forget(before);
+        return true;
+    }
+    if !reading.any(before, |fault| fault.severity == Severity::Error) {
+        return true;
+    }
+    let is_own = |fault: &Fault| fault.severity == Severity::Error && !reading.is_of_host(fault.place.as_ref());
+    if reading.any(before, is_own) {
+        // What is written over it in a file of ours is judged as such.
+        return true;
+    }
+    reading.revise(before, |fault| {
+        if fault.severity == Severity::Error {
+            fault.severity = Severity::Warning;
+            fault.text.push_str(&format!("; `{title}` is left out"));
+        }
+    });
+    false
 }
 
 /// Keys of hosts' files, and what they are called here.
@@ -87,8 +105,8 @@ const OF_HOSTS: [(&str, &str); 5] = [
     ("timeout", "`call_timeout`, such as \"60s\""),
 ];
 
-/// `[upstreams.NAME]`: strict.
-fn own_entry(mut section: Section<'_>, name: &str, defaults: &Defaults) -> Option<Entry> {
+/// `[upstreams.NAME]`, or a host's server, whose own name is its title.
+fn entry(mut section: Section<'_>, name: &str, title: Option<&str>, defaults: &Defaults) -> Option<Entry> {
     let enabled = section.flag("enabled").unwrap_or(true);
     let prefix = section.parse("prefix", |text| {
         let plain = |char: char| char.is_ascii_alphanumeric() || "_-.".contains(char);
@@ -101,13 +119,38 @@ fn own_entry(mut section: Section<'_>, name: &str, defaults: &Defaults) -> Optio
     for (host, own) in OF_HOSTS {
         section.foreign(host, own);
     }
-    let transport = transport(&mut section, "transport", &["url"], &defaults.env_inherit);
+    let transport = transport(&mut section, &defaults.env_inherit);
+    if title.is_some() && transport.as_ref().is_some_and(is_ourselves) {
+        let text = format!("`{}` starts Trunkline itself and is left out", title.unwrap_or(name));
+        section.reading.fault(Fault::warning("own-entry", text).at(section.own_place()));
+        return None;
+    }
+    useless(&section, transport.as_ref());
+    let settings = defaults.over(&mut section);
+    let mut tools = section.table("tools");
+    let filter = Filter {
+        allow: globs(&mut tools, "allow").unwrap_or_default(),
+        deny: globs(&mut tools, "deny").unwrap_or_default(),
+    };
+    let tool_times =
+        tools.table("override").tables().into_iter().map(|(name, section)| (name.into(), times(section))).collect();
+    tools.end("a `tools` table");
+    section.end("an upstream");
+    let prefix: Arc<str> = prefix.unwrap_or_else(|| Arc::from(name));
+    let title = title.filter(|title| *title != name).map(Arc::from);
+    let config = transport.map(|transport| config(name, title, prefix.clone(), transport, settings, filter));
+    let config = config.map(|config| Config { tool_times, ..config });
+    Some(Entry { order: (0, 0), enabled, prefix, config })
+}
+
+/// Keys that have no meaning for an upstream of this transport.
+fn useless(section: &Section<'_>, transport: Option<&Transport>) {
     if matches!(transport, Some(Transport::Http { .. })) && section.has("offer") {
         let text = "`offer` has no meaning for an upstream of this transport";
         let fault = Fault::error("useless-key", text).at(section.place("offer"));
         section.reading.fault(fault.label("an HTTP upstream is told the capabilities of each caller; remove the key"));
     }
-    let foreign: &[(&str, &str)] = match &transport {
+    let foreign: &[(&str, &str)] = match transport {
         Some(Transport::Http { .. }) => &[
             ("hang_restart", "only a child can be restarted; remove the key"),
             ("no_new_privs", "only for children; remove the key"),
@@ -127,20 +170,6 @@ fn own_entry(mut section: Section<'_>, name: &str, defaults: &Defaults) -> Optio
         let fault = Fault::error("useless-key", text).at(section.place(key));
         section.reading.fault(fault.label(label));
     }
-    let settings = defaults.over(&mut section);
-    let mut tools = section.table("tools");
-    let filter = Filter {
-        allow: globs(&mut tools, "allow").unwrap_or_default(),
-        deny: globs(&mut tools, "deny").unwrap_or_default(),
-    };
-    let tool_times =
-        tools.table("override").tables().into_iter().map(|(name, section)| (name.into(), times(section))).collect();
-    tools.end("a `tools` table");
-    section.end("an upstream");
-    let prefix: Arc<str> = prefix.unwrap_or_else(|| Arc::from(name));
-    let config = transport.map(|transport| config(name, None, prefix.clone(), transport, settings, filter));
-    let config = config.map(|config| Config { tool_times, ..config });
-    Some(Entry { order: (0, 0), enabled, prefix, config })
 }
 
 /// `[upstreams.NAME.tools.override.TOOL]`.
@@ -151,29 +180,6 @@ fn times(mut section: Section<'_>) -> Times {
     };
     section.end("what is said of one tool");
     times
-}
-
-/// An entry of a host's file: taken as it is, what is the host's own is only named.
-fn host_entry(mut section: Section<'_>, name: &str, slug: &str, defaults: &Defaults) -> Option<Entry> {
-    let disabled = section.flag("disabled").unwrap_or(false);
-    let enabled = section.flag("enabled").unwrap_or(true) && !disabled;
-    let word_key = if section.has("transport") && !section.has("type") { "transport" } else { "type" };
-    let transport = transport(&mut section, word_key, &["url", "serverUrl", "httpUrl"], &defaults.env_inherit);
-    let mut settings = defaults.clone();
-    // Hosts write milliseconds.
-    if let Some(timeout) = section.count("timeout", 0, 30 * 24 * 3600 * 1000) {
-        settings.call_timeout = bound(std::time::Duration::from_millis(timeout as u64));
-    }
-    if transport.as_ref().is_some_and(is_ourselves) {
-        let text = format!("`{name}` starts Trunkline itself and is left out");
-        section.reading.fault(Fault::warning("own-entry", text).at(section.own_place()));
-        return None;
-    }
-    section.end_tolerant(&format!("`{name}`"));
-    let title = (name != slug).then(|| Arc::from(name));
-    let prefix: Arc<str> = Arc::from(slug);
-    let config = transport.map(|transport| config(slug, title, prefix.clone(), transport, settings, Filter::default()));
-    Some(Entry { order: (0, 0), enabled, prefix, config })
 }
 
 fn config(
@@ -220,12 +226,9 @@ fn config(
     }
 }
 
-/// A host's file that is imported often holds the entry by which the host starts us: an upstream
-/// that is ourselves would start itself without end.
+/// A host's file often holds the entry by which the host starts us.
 fn is_ourselves(transport: &Transport) -> bool {
-    let Transport::Stdio { command, args, .. } = transport else { return false };
-    let stem = std::path::Path::new(command).file_stem();
-    stem.is_some_and(|stem| stem == "trunkline") && args.iter().any(|arg| arg == "stdio")
+    matches!(transport, Transport::Stdio { command, args, .. } if starts_us(command, args))
 }
 
 fn is_name(name: &str) -> bool {
@@ -234,17 +237,4 @@ fn is_name(name: &str) -> bool {
     matches!((bytes.first(), bytes.last()), (Some(first), Some(last)) if plain(*first) && plain(*last))
         && bytes.len() <= 32
         && bytes.iter().all(|byte| plain(*byte) || *byte == b'-')
-}
-
-/// A name made of what may stand in a name: lower case, everything else one hyphen.
-fn slug(name: &str) -> String {
-    let mut slug = String::new();
-    for char in name.chars().flat_map(char::to_lowercase) {
-        if char.is_ascii_alphanumeric() {
-            slug.push(char);
-        } else if !slug.ends_with('-') {
-            slug.push('-');
-        }
-    }
-    slug.trim_matches('-').chars().take(32).collect::<String>().trim_end_matches('-').to_owned()
 }

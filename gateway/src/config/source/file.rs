@@ -13,6 +13,8 @@ use super::environment::Environment;
 
 /// Larger than any configuration that a person keeps.
 const MOST_BYTES: u64 = 1 << 20;
+/// Larger than the file of any host: Claude Code keeps its whole state in the file of its servers.
+const HOST_BYTES_MAX: u64 = 32 << 20;
 /// Larger than any secret.
 const SECRET_BYTES_MAX: u64 = 64 << 10;
 
@@ -68,7 +70,8 @@ fn doubt(path: &Path) -> Option<String> {
 
 /// The text of a file; an error says why there is none.
 pub(crate) fn read(path: &Path) -> Result<String, String> {
-    read_bounded(path, MOST_BYTES)
+    let is_json = path.extension().is_some_and(|ending| ending == "json" || ending == "jsonc");
+    read_bounded(path, if is_json { HOST_BYTES_MAX } else { MOST_BYTES })
 }
 
 fn read_bounded(path: &Path, most: u64) -> Result<String, String> {

@@ -1,6 +1,6 @@
 //! A host's JSON file as a tree of values with their places; comments and trailing commas are taken.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::fmt;
 use std::ops::Range;
 
@@ -8,6 +8,7 @@ use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use super::node::{DEPTH_MAX, ENTRIES_MAX, Node, Shape};
+use crate::config::read::nearest::nearest;
 use crate::steps;
 
 /// A syntax error and where it stands.
@@ -16,21 +17,70 @@ pub(crate) struct Syntax {
     pub(crate) text: String,
 }
 
-/// The upstreams of a host's file, as one table `mcpServers`. All else in the file is the host's.
+/// The keys under which hosts keep their servers, and what belongs to those.
+pub(crate) const ROOTS: [&str; 7] =
+    ["mcpServers", "servers", "context_servers", "mcp", "amp.mcpServers", "inputs", "projects"];
+
+/// Keys that stand beside the servers in the settings of Gemini CLI, and of no other host.
+pub(crate) const OF_GEMINI: [&str; 4] =
+    ["selectedAuthType", "security", "contextFileName", "hasSeenIdeIntegrationNudge"];
+
+/// What a host's file says of its servers, under the keys of the host. All else in the file is the host's, and is not read.
 pub(crate) fn parse(text: &str) -> Result<Node, Syntax> {
     let plain = without_comments(text);
     let root: Object<'_> = from_str(&plain, &plain)?;
-    for name in ["mcpServers", "servers"] {
-        if let Some((key, raw)) = root.0.iter().find(|(key, _)| key == name) {
-            let node = node(&plain, raw, key_span(&plain, key, raw), 0)?;
-            return Ok(Node { shape: Shape::Table(vec![("mcpServers".to_owned(), node)]), ..Node::default() });
+    root.refuse_doubles(&plain)?;
+    let mut entries = Vec::new();
+    for (name, raw) in root.0.iter().filter(|(name, raw)| ROOTS.contains(&name.as_str()) && raw.get() != "null") {
+        let key = key_span(&plain, name, raw);
+        if name != "inputs" && !raw.get().starts_with('{') {
+            let at = span_in(&plain, raw.get());
+            return Err(Syntax { at: at.start..at.start + 1, text: format!("`{name}` must be an object") });
+        }
+        let found = match name.as_str() {
+            "projects" => projects(&plain, raw, key)?,
+            _ => node(&plain, raw, key, 0)?,
+        };
+        entries.push((name.clone(), found));
+    }
+    if entries.iter().any(|(name, _)| name != "inputs") {
+        let marks = root.0.iter().filter(|(name, _)| OF_GEMINI.contains(&name.as_str()));
+        entries.extend(marks.map(|(name, _)| (name.clone(), Node::default())));
+        return Ok(Node { shape: Shape::Table(entries), ..Node::default() });
+    }
+    let names: Vec<&str> = root.0.iter().map(|(name, _)| name.as_str()).collect();
+    let meant = root.0.iter().find_map(|(name, raw)| {
+        let meant = nearest(name, &ROOTS).filter(|_| raw.get().starts_with('{'))?;
+        Some((key_span(&plain, name, raw), format!("`{name}` is not a key of a host's file; did you mean `{meant}`?")))
+    });
+    let (at, text) = meant.unwrap_or_else(|| (0..1, unlike(&names)));
+    Err(Syntax { at, text })
+}
+
+/// What is said of an object that is no host's file.
+fn unlike(names: &[&str]) -> String {
+    match names.contains(&"upstreams") {
+        true => "JSON is read as the file of a host, with `mcpServers`; write `upstreams` in TOML".to_owned(),
+        false => {
+            "expected an object `mcpServers` or `servers`: JSON is read as the file of a host; other keys need TOML"
+                .to_owned()
         }
     }
-    Err(Syntax {
-        at: 0..1,
-        text: "expected an object `mcpServers` or `servers`: JSON is read as the file of a host; other keys need TOML"
-            .to_owned(),
-    })
+}
+
+/// Of each project its servers alone: what else a host keeps of them is long.
+fn projects(text: &str, raw: &RawValue, key: Range<usize>) -> Result<Node, Syntax> {
+    let span = span_in(text, raw.get());
+    let mut found = Vec::new();
+    let all: Object<'_> = if raw.get().starts_with('{') { from_str(text, raw.get())? } else { Object(Vec::new()) };
+    for (name, raw) in all.0.into_iter().filter(|(_, raw)| raw.get().starts_with('{')) {
+        let project: Object<'_> = from_str(text, raw.get())?;
+        let servers = project.0.iter().find(|(key, raw)| key == "mcpServers" && raw.get() != "null");
+        if let Some((_, servers)) = servers {
+            found.push((name.clone(), node(text, servers, key_span(text, &name, raw), 1)?));
+        }
+    }
+    Ok(Node { key, span, shape: Shape::Table(found) })
 }
 
 /// An object in file order; the values are pieces of the text.
@@ -46,12 +96,8 @@ impl<'de: 'a, 'a> Deserialize<'de> for Object<'a> {
             }
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
                 let mut entries: Vec<(String, &RawValue)> = Vec::new();
-                let mut known = HashSet::new();
                 while let Some((key, value)) = map.next_entry::<String, &RawValue>()? {
-                    if !known.insert(key.clone()) {
-                        return Err(serde::de::Error::custom(format!("the key `{key}` is defined twice")));
-                    }
-                    if known.len() > ENTRIES_MAX {
+                    if entries.len() >= ENTRIES_MAX {
                         return Err(serde::de::Error::custom(format!("more than {ENTRIES_MAX} keys")));
                     }
                     entries.push((key, value));
@@ -60,6 +106,21 @@ impl<'de: 'a, 'a> Deserialize<'de> for Object<'a> {
             }
         }
         deserializer.deserialize_map(Entries)
+    }
+}
+
+impl Object<'_> {
+    /// Refuses a name that stands twice, at its second place.
+    fn refuse_doubles(&self, text: &str) -> Result<(), Syntax> {
+        let mut known: HashMap<&str, &RawValue> = HashMap::new();
+        for (name, raw) in &self.0 {
+            let Some(first) = known.insert(name, raw) else { continue };
+            let at = key_span(text, name, raw);
+            let before = key_span(text, name, first).start;
+            let line = memchr::memchr_iter(b'\n', &text.as_bytes()[..before]).count() + 1;
+            return Err(Syntax { at, text: format!("the key `{name}` is defined twice, first in line {line}") });
+        }
+        Ok(())
     }
 }
 
@@ -72,6 +133,7 @@ fn node(text: &str, raw: &RawValue, key: Range<usize>, depth: usize) -> Result<N
     let shape = match raw.get().as_bytes().first() {
         Some(b'{') => {
             let object: Object<'_> = from_str(text, raw.get())?;
+            object.refuse_doubles(text)?;
             let mut entries = Vec::new();
             for (name, raw) in object.0.into_iter().filter(|(_, raw)| raw.get() != "null") {
                 let key = key_span(text, &name, raw);
@@ -97,6 +159,9 @@ fn node(text: &str, raw: &RawValue, key: Range<usize>, depth: usize) -> Result<N
     Ok(Node { key, span, shape })
 }
 
+/// What is said of a text in the quotes of JavaScript.
+const SINGLE: &str = "JSON has double quotes: write \"…\" instead of '…'";
+
 fn from_str<'a, T: Deserialize<'a>>(text: &str, piece: &'a str) -> Result<T, Syntax> {
     steps::add(piece.len());
     serde_json::from_str(piece).map_err(|error| {
@@ -106,7 +171,15 @@ fn from_str<'a, T: Deserialize<'a>>(text: &str, piece: &'a str) -> Result<T, Syn
         // The position is shown by the excerpt; serde_json's own would be that of the piece.
         let said = error.to_string();
         let said = said.split(" at line ").next().unwrap_or_default().to_owned();
-        Syntax { at: at..at + 1, text: if error.is_eof() { missing_end(text) } else { said } }
+        let said = match () {
+            () if error.is_eof() => missing_end(text),
+            // The position is that of the quote, or right behind it.
+            () if text.as_bytes()[at.saturating_sub(1)..].iter().take(2).any(|byte| *byte == b'\'') => {
+                SINGLE.to_owned()
+            }
+            () => said,
+        };
+        Syntax { at: at..at + 1, text: said }
     })
 }
 
@@ -228,7 +301,9 @@ mod tests {
         assert_eq!(fault("{}").0, 0);
         assert_eq!(fault("{\"mcpServers\": {\"a\": {\n\"x\" 1}}}").0, 27);
         assert!(fault("{\"mcpServers\": {\"a\": {}, \"a\": {}}}").1.contains("twice"));
-        assert!(fault(&format!("{{\"servers\": {}1{}}}", "[".repeat(99), "]".repeat(99))).1.contains("deep"));
+        assert!(
+            fault(&format!("{{\"servers\": {{\"a\": {}1{}}}}}", "[".repeat(99), "]".repeat(99))).1.contains("deep")
+        );
         for text in ["", "[", "{\"mcpServers\": /*", "{\"mcpServers\": 1,,}", "\"", "{\"mcpServers\": {\"a\": \"\\"] {
             assert!(parse(text).is_err(), "{text}");
         }

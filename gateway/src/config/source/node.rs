@@ -21,6 +21,8 @@ pub(crate) struct Source {
     /// The whole text, for excerpts; empty where there is none.
     pub(crate) text: String,
     pub(crate) root: Node,
+    /// The upstreams that are a host's servers: their names here and there.
+    pub(crate) imported: Vec<(String, String)>,
 }
 
 /// What kind of source.
@@ -64,7 +66,7 @@ impl Source {
         for name in path.iter().rev() {
             root = Node { shape: Shape::Table(vec![(name.clone(), root)]), ..Node::default() };
         }
-        Self { origin, text: String::new(), root }
+        Self { origin, text: String::new(), root, imported: Vec::new() }
     }
 
     /// The value at `path`, where this source has one.
@@ -97,6 +99,34 @@ impl Source {
 }
 
 impl Node {
+    /// The members of a table, in file order; none of anything else.
+    pub(crate) fn entries(&self) -> &[(String, Node)] {
+        match &self.shape {
+            Shape::Table(entries) => entries,
+            _ => &[],
+        }
+    }
+
+    /// Takes the member at `path` away.
+    pub(crate) fn remove(&mut self, path: &[String]) {
+        let (Shape::Table(entries), Some((name, below))) = (&mut self.shape, path.split_first()) else { return };
+        match below {
+            [] => entries.retain(|(key, _)| key != name),
+            below => entries.iter_mut().filter(|(key, _)| key == name).for_each(|(_, node)| node.remove(below)),
+        }
+    }
+
+    /// Where its key stands; its value where it has none.
+    pub(crate) fn key_or_span(&self) -> Range<usize> {
+        if self.key.is_empty() { self.span.clone() } else { self.key.clone() }
+    }
+
+    /// The member of this name.
+    pub(crate) fn get(&self, name: &str) -> Option<&Node> {
+        steps::add(self.entries().len());
+        self.entries().iter().find(|(key, _)| key == name).map(|(_, node)| node)
+    }
+
     /// Whether this is a single value: one that holds others may hold a secret.
     pub(crate) fn is_single(&self) -> bool {
         !matches!(self.shape, Shape::List(_) | Shape::Table(_))

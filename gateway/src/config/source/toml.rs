@@ -90,6 +90,12 @@ fn double(text: &str, at: Range<usize>) -> Syntax {
     if !is_plain(name, "") {
         return Syntax { at, text: "duplicate key".to_owned(), is_name: false };
     }
+    if line.starts_with("[[") {
+        let text = format!(
+            "[[{name}]] stands beside [{name}] or a part of it; write [{name}.NAME], with single brackets, for each"
+        );
+        return Syntax { at, text, is_name: true };
+    }
     if line.starts_with('[') {
         let whole = format!("{}{name}]", line.trim_start_matches('['));
         let whole = whole.strip_suffix(']').filter(|whole| is_plain(whole, "")).unwrap_or(name);

@@ -4,7 +4,8 @@ use std::path::Path;
 
 use super::loading::{Folder, load_texts};
 use crate::config::Config;
-use crate::config::load::{check, parse_file};
+use crate::config::import;
+use crate::config::load::check;
 use crate::config::read::Reading;
 use crate::config::source::Environment;
 
@@ -53,16 +54,13 @@ fn its_examples_are_right() {
 #[test]
 fn every_key_is_in_it() {
     let folder = Folder::new();
-    let source = parse_file(&folder.write("a.toml", &with_examples())).unwrap();
+    let (source, _) = import::file(&folder.write("a.toml", &with_examples())).unwrap();
     let reading = Reading::new(vec![source], Environment::of(&ENV), Vec::new());
     check(&reading);
     let text = with_examples();
     let asked = reading.asked.borrow();
-    // Other hosts' spellings are taken, and not recommended.
-    let spellings = ["serverUrl", "httpUrl"];
     let absent = |key: &&String| {
-        !spellings.contains(&key.as_str())
-            && !text.contains(&format!("{key} = "))
+        !text.contains(&format!("{key} = "))
             && !text.contains(&format!("{key}]"))
             && !text.contains(&format!("[{key}."))
     };

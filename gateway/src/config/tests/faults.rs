@@ -168,6 +168,13 @@ fn a_file_in_yaml_is_said_to_be_that() {
 }
 
 #[test]
+fn a_list_of_upstreams_is_told_how_to_write_them() {
+    for text in ["[upstreams.a]\ncommand = 'x'\n[[upstreams]]\n", "[[upstreams]]\nname = 'b'\n[upstreams.a]\n"] {
+        assert!(shown(text).contains("write [upstreams.NAME], with single brackets, for each"), "{}", shown(text));
+    }
+}
+
+#[test]
 fn what_stands_twice_is_named_with_its_table() {
     let key = shown("[upstreams.a]\ncommand = \"canary\"\n\ncommand = \"canary\"\n");
     assert!(key.starts_with("error[syntax]: the key `command` is defined twice in [upstreams.a]\n"), "{key}");

@@ -41,7 +41,7 @@ fn entries_are_taken_as_they_are() {
         kinds,
         [
             ("unused-key", "`autoApprove` of `My Files` is ignored: Trunkline has no such setting"),
-            ("own-entry", "`gateway` starts Trunkline itself and is left out")
+            ("own-entry", "`gateway` starts Trunkline itself and is left out"),
         ]
     );
 }
@@ -53,20 +53,79 @@ fn a_key_named_servers_and_a_file_without_its_ending_do_too() {
 }
 
 #[test]
-fn what_cannot_be_taken_is_said_with_its_place() {
-    let text = "{\"mcpServers\": {\n  \"a b\": {\"type\": \"auto\", \"url\": \"http://x/\"},\n  \"A-B\": {\"command\": 1},\n  \"日本\": {\"command\": \"x\"},\n  \"c\": {\"command\": \"${NO}\"}\n}}";
-    let faults = load_texts(&[("mcp.json", text)], &[]).unwrap_err().to_string();
+fn what_cannot_be_taken_is_left_out_and_said_with_its_place() {
+    let text = "{\"mcpServers\": {\n  \"a b\": {\"type\": \"auto\", \"url\": \"http://x/\"},\n  \"x\": {\"command\": 1}, \"X\": {\"command\": \"x\"},\n  \"日本\": {\"command\": \"x\"},\n  \"c\": {\"command\": \"${NO}\"},\n  \"off\": {\"command\": \"${NO}\", \"enabled\": false},\n  \"good\": {\"command\": \"x\"}\n}}";
+    let loaded = load_texts(&[("mcp.json", text)], &[]).unwrap_or_else(|faults| panic!("{faults}"));
+    let names = |loaded: &crate::config::Loaded| -> Vec<String> {
+        loaded.config.upstreams.iter().map(|one| one.name.to_string()).collect()
+    };
+    assert_eq!((names(&loaded), &*loaded.config.disabled[0]), (vec!["good".to_owned()], "off"));
+    let said: Vec<String> = loaded.warnings.iter().map(ToString::to_string).collect();
     for (kind, at) in [
         ("unknown-transport", "2:19"),
-        ("duplicate-name", "3:3"),
-        ("bad-value", "3:22"),
+        ("bad-value", "3:20"),
+        ("duplicate-name", "3:24"),
         ("bad-name", "4:3"),
         ("unset-variable", "5:21"),
     ] {
-        let found =
-            faults.split("error[").any(|fault| fault.starts_with(kind) && fault.contains(&format!("mcp.json:{at}\n")));
-        assert!(found, "{kind} at {at} is missing in\n{faults}");
+        let is_it = |fault: &&String| {
+            fault.starts_with(&format!("warning[{kind}]")) && fault.contains(&format!("mcp.json:{at}\n"))
+        };
+        assert_eq!(said.iter().filter(is_it).count(), 1, "{kind} at {at} is missing in\n{}", said.join("\n"));
     }
+    assert_eq!(said.len(), 5, "{}", said.join("\n"));
+}
+
+#[test]
+fn what_is_written_over_a_hosts_server_lies_over_it_and_is_judged_strictly() {
+    let json = r#"{"mcpServers": {"My Git": {"command": "git-server", "args": ["a"], "timeout": 5}}}"#;
+    let over = "[upstreams.my-git]\nprefix = \"git\"\nsharing = \"per-session\"\n";
+    let loaded = load_texts(&[("mcp.json", json), ("a.toml", over)], &[]).unwrap_or_else(|faults| panic!("{faults}"));
+    let [git] = &loaded.config.upstreams[..] else { panic!("{:?}", loaded.config.upstreams) };
+    assert_eq!(
+        (&*git.prefix, git.title.as_deref(), git.call_timeout),
+        ("git", Some("My Git"), Some(Duration::from_millis(5)))
+    );
+    let bad = over.replace("per-session", "per-sesion");
+    let faults = load_texts(&[("mcp.json", json), ("a.toml", &bad)], &[]).unwrap_err().to_string();
+    assert!(faults.contains("error[bad-value]") && faults.contains("a.toml:3:"), "{faults}");
+}
+
+#[test]
+fn of_two_hosts_with_the_same_server_the_later_has_it_whole() {
+    let first = r#"{"mcpServers": {"a": {"command": "x", "args": ["1"]}, "b": {"command": "x"}}}"#;
+    let second = r#"{"mcpServers": {"A": {"command": "y"}}}"#;
+    let loaded = load_texts(&[("1.json", first), ("2.json", second)], &[]).unwrap_or_else(|faults| panic!("{faults}"));
+    let args: Vec<_> = loaded.config.upstreams.iter().filter_map(|one| one.transport.child()).collect();
+    let args: Vec<_> = args.iter().map(|child| (child.command, child.args.len())).collect();
+    assert_eq!(args, [("x", 0), ("y", 0)]);
+    let said = loaded.warnings[0].to_string();
+    assert!(said.contains("warning[replaced]: `a` is defined twice: ") && said.contains("1.json:1:17"), "{said}");
+}
+
+#[test]
+fn a_file_of_variables_is_read_below_those_that_are_written() {
+    let folder = super::loading::Folder::new();
+    let file = folder.write(".env", "# of me\nexport A=1\nB=\"two words\"\nTOKEN='canary-of-a-file'\n");
+    let json = format!(
+        r#"{{"mcpServers": {{"a": {{"command": "x", "env": {{"A": "0"}}, "envFile": "{}"}}}}}}"#,
+        file.display()
+    );
+    let loaded = load_texts(&[("mcp.json", &json)], &[]).unwrap_or_else(|faults| panic!("{faults}"));
+    let env = loaded.config.upstreams[0].transport.child().unwrap().env.to_vec();
+    let pair = |name: &str, value: &str| (name.into(), value.into());
+    assert_eq!(env, [pair("A", "0"), pair("B", "two words"), pair("TOKEN", "canary-of-a-file")]);
+    assert_eq!(loaded.config.secrets.masked("a canary-of-a-file"), "a [secret]");
+}
+
+#[test]
+fn slips_in_a_hosts_file_are_understood() {
+    let said = |text: &str| load_texts(&[("mcp.json", text)], &[]).unwrap_err().to_string();
+    assert!(said(r#"{"mcpServer": {"a": {"command": "x"}}}"#).contains("did you mean `mcpServers`?"));
+    let double = said("{\"mcpServers\": {\n\"a\": {\"command\": \"x\"},\n\"a\": {\"command\": \"y\"}\n}}");
+    assert!(double.contains("`a` is defined twice, first in line 2") && double.contains("mcp.json:3:1\n"), "{double}");
+    assert!(said("{'mcpServers': {}}").contains("JSON has double quotes"), "{}", said("{'mcpServers': {}}"));
+    assert!(said("{\"mcpServers\": {\"a\": {\"command\": 'x'}}}").contains("JSON has double quotes"));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! What of the text of a shell (`-c`) is read as more than one word, or as commands.
 
-use crate::config::{is_shell, takes_commands};
+use crate::config::shell::{is_shell, takes_commands};
 
 /// What is doubtful about such a text, worst first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,13 +5,13 @@ use std::io::Write;
 use crate::config::fault::printable;
 use crate::secrets::visible_json;
 
-use super::args::Look;
-use super::look;
-use super::look::{Row, Whole};
-use super::process::Failure;
+use super::page as look;
+use super::page::{Row, Whole};
+use crate::cli::args::Look;
+use crate::cli::process::Failure;
 
 /// Prints the table, or the page as it is.
-pub(super) fn run(look: &Look) -> Result<(), Failure> {
+pub(crate) fn run(look: &Look) -> Result<(), Failure> {
     let page = look::page(look)?;
     let whole = look::parse(&page)?;
     let mut out = std::io::stdout().lock();
@@ -26,11 +26,12 @@ pub(super) fn run(look: &Look) -> Result<(), Failure> {
 const HEADINGS: [&str; 7] = ["NAME", "STATE", "SINCE", "TOOLS", "REVISION", "RESTARTS", "WHAT"];
 
 fn table(whole: &Whole) -> String {
-    if whole.upstreams.is_empty() {
+    if whole.upstreams.is_empty() && whole.disabled().is_empty() {
         return "no upstreams are configured\n".to_owned();
     }
     let mut lines = vec![HEADINGS.map(str::to_owned)];
     lines.extend(whole.upstreams.iter().map(cells));
+    lines.extend(whole.disabled().iter().map(|name| off(name)));
     let width = |column: usize| lines.iter().map(|line| line[column].chars().count()).max().unwrap_or_default();
     let widths: [usize; HEADINGS.len()] = std::array::from_fn(width);
     let mut out = String::new();
@@ -53,6 +54,11 @@ fn table(whole: &Whole) -> String {
         out.push_str("The gateway is draining: it takes no more calls.\n");
     }
     out
+}
+
+/// One that is switched off.
+fn off(name: &str) -> [String; HEADINGS.len()] {
+    [&printable(name), "disabled", "-", "-", "-", "-", "`enabled = false` in the configuration"].map(str::to_owned)
 }
 
 fn cells(row: &Row) -> [String; HEADINGS.len()] {
@@ -84,14 +90,16 @@ mod tests {
             r#"{"ready":true,"upstreams":[
                 {"name":"files","transport":"stdio","state":"ready","since_seconds":61,"restarts":0,"revision":"2025-11-25",
                  "items":{"tools":3,"resources":0,"templates":0,"prompts":0},"failed_starts":1,"remarks":["its list is cut"],"stderr":[]},
-                {"name":"x","transport":"http","state":"backing_off","since_seconds":2,"restarts":4,"cause":"refused\u001b[2J\u202e","retry_in_seconds":4}]}"#,
+                {"name":"x","transport":"http","state":"backing_off","since_seconds":2,"restarts":4,"cause":"refused\u001b[2J\u202e","retry_in_seconds":4}],
+                "configuration":{"disabled":["off"]}}"#,
         )
         .unwrap();
         assert_eq!(
             table(&whole),
             "NAME   STATE        SINCE      TOOLS  REVISION    RESTARTS  WHAT\n\
              files  ready        1 min 1 s  3      2025-11-25  0         1 failed instance start; its list is cut\n\
-             x      backing_off  2 s        -      -           4         refused\\u{1b}[2J\\u{202e}; next try in 4 s\n"
+             x      backing_off  2 s        -      -           4         refused\\u{1b}[2J\\u{202e}; next try in 4 s\n\
+             off    disabled     -          -      -           -         `enabled = false` in the configuration\n"
         );
     }
 }

@@ -7,13 +7,13 @@ use anyhow::Context;
 use crate::config::fault::printable;
 use crate::secrets::visible_json;
 
-use super::args::Status;
-use super::look;
-use super::look::{Row, Whole};
-use super::process::Failure;
+use super::page as look;
+use super::page::{Row, Whole};
+use crate::cli::args::Status;
+use crate::cli::process::Failure;
 
 /// Prints what is known of the upstream.
-pub(super) fn run(status: &Status) -> Result<(), Failure> {
+pub(crate) fn run(status: &Status) -> Result<(), Failure> {
     let page = look::page(&status.look)?;
     let whole = look::parse(&page)?;
     let Some(row) = whole.upstreams.iter().find(|row| row.name == status.name) else {

@@ -1,0 +1,52 @@
+//! What this program is and what it reads: `trunkline version`, `config`, `completions`.
+
+use std::io::Write;
+
+use clap::CommandFactory;
+use serde_json::json;
+
+use super::args::setup::{Completions, ConfigWhat, Settings};
+use super::args::{Args, settings};
+use super::process::Failure;
+use crate::config::fault::printable;
+use crate::config::source::{Environment, file};
+
+/// Says which version this is.
+pub(super) fn version() -> Result<(), Failure> {
+    writeln!(std::io::stdout().lock(), "trunkline {}", env!("CARGO_PKG_VERSION"))?;
+    Ok(())
+}
+
+/// Prints what a shell needs to complete words.
+pub(super) fn completions(completions: &Completions) -> Result<(), Failure> {
+    clap_complete::generate(completions.shell, &mut Args::command(), "trunkline", &mut std::io::stdout());
+    Ok(())
+}
+
+/// Prints which files are read, or what they say.
+pub(super) fn config(config: &Settings) -> Result<(), Failure> {
+    let mut out = std::io::stdout().lock();
+    if config.what == ConfigWhat::Path {
+        let files = file::find(&config.shared.config, &Environment::of_process());
+        let files: Vec<_> =
+            files.iter().map(|file| std::path::absolute(file).unwrap_or_else(|_| file.clone())).collect();
+        match config.json {
+            true => writeln!(out, "{:#}", json!({ "files": files }))?,
+            false if files.is_empty() => writeln!(out, "no file: the built-in demo")?,
+            false => files.iter().try_for_each(|file| writeln!(out, "{}", printable(&file.display().to_string())))?,
+        }
+        return Ok(());
+    }
+    let loaded = settings::read(&config.shared, Vec::new())?.loaded;
+    let settings = &loaded.config.written.0;
+    if config.json {
+        let page = format!("{:#}", json!({ "settings": &settings[..] }));
+        writeln!(out, "{}", loaded.config.secrets.masked(&page))?;
+        return Ok(());
+    }
+    for setting in settings.iter() {
+        let line = format!("{} = {}  # {}", setting.key, setting.value, setting.source);
+        writeln!(out, "{}", printable(&loaded.config.secrets.masked(&line)))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,293 @@
+//! The command line of what sets hosts and the configuration up, and of what a person looks at and calls.
+
+use std::path::PathBuf;
+
+use clap::Args as Group;
+
+use super::shared::{Look, Shared};
+
+/// What `check` takes besides.
+#[derive(Debug, Default, Group)]
+pub(crate) struct Check {
+    #[command(flatten)]
+    pub(crate) shared: Shared,
+    /// Fail where there are warnings, too
+    #[arg(long)]
+    pub(crate) strict: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+impl Check {
+    /// With what stood before the command.
+    pub(crate) fn after(self, before: Shared) -> Self {
+        Self { shared: before.join(self.shared), ..self }
+    }
+}
+
+/// What `import` takes besides.
+#[derive(Debug, Default, Group)]
+pub(crate) struct Import {
+    #[command(flatten)]
+    pub(crate) shared: Shared,
+    /// Files of hosts, or hosts, such as cursor or claude-code; without one all hosts of this user and this folder
+    #[arg(value_name = "FILE|HOST")]
+    pub(crate) from: Vec<String>,
+    /// Configuration to write; else that of --config, else the one in force, else ./trunkline.toml
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// Keep secrets in files below this folder, readable by you alone, instead of leaving them out
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) secret_files: Option<PathBuf>,
+    /// Show what would be written
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+impl Import {
+    /// With what stood before the command.
+    pub(crate) fn after(self, before: Shared) -> Self {
+        Self { shared: before.join(self.shared), ..self }
+    }
+}
+
+/// Which file of a host is meant.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Scope {
+    /// That of the user
+    #[default]
+    User,
+    /// That of the project in this folder
+    Project,
+}
+
+/// What `install` takes besides.
+#[derive(Debug, Default, Group)]
+pub(crate) struct Install {
+    #[command(flatten)]
+    pub(crate) shared: Shared,
+    /// Hosts, such as cursor, claude-code or codex
+    #[arg(value_name = "HOST", required = true)]
+    pub(crate) hosts: Vec<String>,
+    /// Whose file is written
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) scope: Scope,
+    /// Show what would be changed
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+impl Install {
+    /// With what stood before the command.
+    pub(crate) fn after(self, before: Shared) -> Self {
+        Self { shared: before.join(self.shared), ..self }
+    }
+}
+
+/// What `uninstall` takes besides.
+#[derive(Debug, Default, Group)]
+pub(crate) struct Uninstall {
+    /// Hosts, such as cursor, claude-code or codex
+    #[arg(value_name = "HOST", required = true)]
+    pub(crate) hosts: Vec<String>,
+    /// Whose file is changed
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) scope: Scope,
+    /// Show what would be changed
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// What `add` takes besides.
+#[derive(Debug, Default, Group)]
+pub(crate) struct Add {
+    #[command(flatten)]
+    pub(crate) shared: Shared,
+    /// Name of the upstream
+    pub(crate) name: String,
+    /// URL of a server
+    pub(crate) url: Option<String>,
+    /// Program of a server and its arguments
+    #[arg(last = true, value_name = "COMMAND")]
+    pub(crate) command: Vec<String>,
+    /// Variable of the program, NAME=value; repeatable
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub(crate) env: Vec<String>,
+    /// Header for the URL, "Name: value"; repeatable
+    #[arg(long, value_name = "NAME: VALUE")]
+    pub(crate) header: Vec<String>,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+impl Add {
+    /// With what stood before the command.
+    pub(crate) fn after(self, before: Shared) -> Self {
+        Self { shared: before.join(self.shared), ..self }
+    }
+}
+
+/// What `remove` takes besides.
+#[derive(Debug, Default, Group)]
+pub(crate) struct Remove {
+    #[command(flatten)]
+    pub(crate) shared: Shared,
+    /// Names of upstreams
+    #[arg(value_name = "NAME", required = true)]
+    pub(crate) names: Vec<String>,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+impl Remove {
+    /// With what stood before the command.
+    pub(crate) fn after(self, before: Shared) -> Self {
+        Self { shared: before.join(self.shared), ..self }
+    }
+}
+
+/// What `doctor` takes besides.
+#[derive(Debug, Default, Group)]
+pub(crate) struct Doctor {
+    #[command(flatten)]
+    pub(crate) shared: Shared,
+    /// Look at this host alone, whether it has an entry of Trunkline or not
+    #[arg(long, value_name = "HOST")]
+    pub(crate) host: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+impl Doctor {
+    /// With what stood before the command.
+    pub(crate) fn after(self, before: Shared) -> Self {
+        Self { shared: before.join(self.shared), ..self }
+    }
+}
+
+/// What `logs` takes besides.
+#[derive(Debug, Default, Group)]
+pub(crate) struct Logs {
+    /// Name of an upstream; else all of them
+    pub(crate) name: Option<String>,
+    /// Wait for what comes
+    #[arg(short, long)]
+    pub(crate) follow: bool,
+    #[command(flatten)]
+    pub(crate) look: Look,
+}
+
+impl Logs {
+    /// With what stood before the command.
+    pub(crate) fn after(self, before: Shared) -> Self {
+        Self { look: self.look.after(before), ..self }
+    }
+}
+
+/// What `calls` takes besides.
+#[derive(Debug, Default, Group)]
+pub(crate) struct Calls {
+    /// Wait for what comes
+    #[arg(short, long)]
+    pub(crate) follow: bool,
+    #[command(flatten)]
+    pub(crate) look: Look,
+}
+
+impl Calls {
+    /// With what stood before the command.
+    pub(crate) fn after(self, before: Shared) -> Self {
+        Self { look: self.look.after(before), ..self }
+    }
+}
+
+/// What `tools`, `resources` and `prompts` take besides.
+#[derive(Debug, Default, Group)]
+pub(crate) struct List {
+    /// Name of an upstream, or a part of a name
+    pub(crate) name: Option<String>,
+    #[command(flatten)]
+    pub(crate) shared: Shared,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+impl List {
+    /// With what stood before the command.
+    pub(crate) fn after(self, before: Shared) -> Self {
+        Self { shared: before.join(self.shared), ..self }
+    }
+}
+
+/// What `call` takes besides.
+#[derive(Debug, Default, Group)]
+pub(crate) struct Call {
+    #[command(flatten)]
+    pub(crate) shared: Shared,
+    /// Name of the tool, as `trunkline tools` lists it
+    pub(crate) tool: String,
+    /// Arguments: key=value, or one JSON object
+    #[arg(value_name = "KEY=VALUE|JSON")]
+    pub(crate) arguments: Vec<String>,
+    /// Print the result as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+impl Call {
+    /// With what stood before the command.
+    pub(crate) fn after(self, before: Shared) -> Self {
+        Self { shared: before.join(self.shared), ..self }
+    }
+}
+
+/// What is to be seen of the configuration.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum ConfigWhat {
+    /// Which files are read
+    #[default]
+    Path,
+    /// Each key that is set, with its source; secrets are not shown
+    Show,
+}
+
+/// What `config` takes besides.
+#[derive(Debug, Default, Group)]
+pub(crate) struct Settings {
+    #[command(flatten)]
+    pub(crate) shared: Shared,
+    /// What to print
+    #[arg(value_enum, default_value_t)]
+    pub(crate) what: ConfigWhat,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+impl Settings {
+    /// With what stood before the command.
+    pub(crate) fn after(self, before: Shared) -> Self {
+        Self { shared: before.join(self.shared), ..self }
+    }
+}
+
+/// What `completions` takes.
+#[derive(Debug, Group)]
+pub(crate) struct Completions {
+    /// The shell
+    pub(crate) shell: clap_complete::Shell,
+}

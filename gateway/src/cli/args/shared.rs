@@ -1,0 +1,48 @@
+//! What may stand before every command and after it.
+
+use std::path::PathBuf;
+
+use clap::Args as Group;
+
+/// What may stand before the command and after it. Clap's own global arguments would drop what
+/// stands before where both are given, so both sides are read and joined.
+#[derive(Clone, Debug, Default, Group)]
+pub(crate) struct Shared {
+    /// Configuration: TOML, or the `mcpServers` JSON of a host; repeatable, later files win
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) config: Vec<PathBuf>,
+    /// Log level for stderr (error, warn, info, debug, trace), or directives as in RUST_LOG
+    #[arg(long, value_name = "LEVEL")]
+    pub(crate) log_level: Option<String>,
+}
+
+impl Shared {
+    /// These, and then `later`.
+    pub(crate) fn join(mut self, later: Self) -> Self {
+        self.config.extend(later.config);
+        Self { log_level: later.log_level.or(self.log_level), ..self }
+    }
+}
+
+/// What `ls` takes besides.
+#[derive(Debug, Default, Group)]
+pub(crate) struct Look {
+    #[command(flatten)]
+    pub(crate) shared: Shared,
+    /// Use this admin address and the token of `[admin]` instead of the control socket
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) admin: Option<String>,
+    /// Process id of the gateway, if several are running
+    #[arg(long, value_name = "PID", conflicts_with = "admin")]
+    pub(crate) pid: Option<u32>,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+impl Look {
+    /// With what stood before the command.
+    pub(crate) fn after(self, before: Shared) -> Self {
+        Self { shared: before.join(self.shared), ..self }
+    }
+}

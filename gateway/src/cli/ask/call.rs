@@ -1,0 +1,88 @@
+//! `trunkline call TOOL key=value…`: one call, its text on stdout.
+
+use std::io::Write;
+
+use anyhow::anyhow;
+use serde_json::{Map, Value, json};
+
+use super::session::Session;
+use crate::cli::args::setup::Call;
+use crate::cli::process::Failure;
+use crate::config::fault::printable;
+use crate::secrets::visible_json;
+
+/// Calls the tool and prints what it says. A result that is an error ends with code 1.
+pub(crate) fn run(call: &Call) -> Result<(), Failure> {
+    let mut session = Session::open(&call.shared)?;
+    let tools = session.list("tools/list", "tools")?;
+    let Some(tool) = tools.iter().find(|tool| tool["name"] == call.tool.as_str()) else {
+        let own = |tool: &&Value| tool["name"].as_str().is_some_and(|name| name.ends_with(&call.tool));
+        let meant = tools.iter().find(own).and_then(|tool| tool["name"].as_str());
+        let meant =
+            meant.map_or_else(|| "`trunkline tools` lists them".to_owned(), |name| format!("did you mean `{name}`?"));
+        return Err(anyhow!("no tool `{}`: {}", printable(&call.tool), printable(&meant)).into());
+    };
+    let arguments = arguments(&call.arguments, &tool["inputSchema"]["properties"]).map_err(|why| anyhow!(why))?;
+    let result = session.ask("tools/call", json!({ "name": call.tool, "arguments": arguments }))?;
+    let mut out = std::io::stdout().lock();
+    match call.json {
+        true => writeln!(out, "{}", visible_json(&format!("{result:#}")))?,
+        false => {
+            result["content"].as_array().into_iter().flatten().try_for_each(|block| writeln!(out, "{}", text(block)))?
+        }
+    }
+    if result["isError"] == true { Err(Failure::Found) } else { Ok(()) }
+}
+
+/// A block of a result, as text.
+fn text(block: &Value) -> String {
+    let said = |key: &str| block[key].as_str().unwrap_or_default();
+    match said("type") {
+        "text" => said("text").lines().map(printable).collect::<Vec<_>>().join("\n"),
+        "resource_link" => format!("[resource {}]", printable(said("uri"))),
+        "resource" => match block["resource"]["text"].as_str() {
+            Some(text) => text.lines().map(printable).collect::<Vec<_>>().join("\n"),
+            None => format!("[resource {}]", printable(block["resource"]["uri"].as_str().unwrap_or_default())),
+        },
+        kind => {
+            format!("[{} {}, {} bytes in base64]", printable(kind), printable(said("mimeType")), said("data").len())
+        }
+    }
+}
+
+/// One JSON object, or pairs `key=value`. A value is read as JSON where the tool does not ask for a text.
+fn arguments(given: &[String], properties: &Value) -> Result<Value, String> {
+    if let [one] = given
+        && one.trim_start().starts_with('{')
+    {
+        return serde_json::from_str(one).map_err(|error| format!("the arguments are not JSON: {error}"));
+    }
+    let mut found = Map::new();
+    for pair in given {
+        let (key, value) =
+            pair.split_once('=').ok_or_else(|| format!("expected key=value or one JSON object, not `{pair}`"))?;
+        let is_text = properties[key]["type"] == "string";
+        let value = if is_text { None } else { serde_json::from_str(value).ok() }.unwrap_or_else(|| value.into());
+        found.insert(key.to_owned(), value);
+    }
+    Ok(found.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_what_the_tool_asks_for() {
+        let properties = json!({ "id": { "type": "string" }, "count": { "type": "integer" } });
+        let of =
+            |given: &[&str]| arguments(&given.iter().map(|one| (*one).to_owned()).collect::<Vec<_>>(), &properties);
+        assert_eq!(
+            of(&["id=1", "count=2", "more=x y", "list=[1]"]),
+            Ok(json!({ "id": "1", "count": 2, "more": "x y", "list": [1] }))
+        );
+        assert_eq!(of(&["{\"a\": 1}"]), Ok(json!({ "a": 1 })));
+        assert_eq!(of(&[]), Ok(json!({})));
+        assert!(of(&["x"]).is_err() && of(&["{x"]).is_err());
+    }
+}

@@ -1,0 +1,52 @@
+//! `trunkline tools`, `resources`, `prompts`: what clients are offered.
+
+use std::io::Write;
+
+use serde_json::{Value, json};
+
+use super::session::Session;
+use crate::cli::args::setup::List;
+use crate::cli::process::Failure;
+use crate::config::fault::printable;
+use crate::secrets::visible_json;
+
+/// So many characters of a description are shown.
+const SHOWN: usize = 80;
+
+/// Prints a list; `key` is its key in the answer, `name` that by which an item is asked for.
+pub(crate) fn run(list: &List, key: &str, name: &str) -> Result<(), Failure> {
+    let mut items = Session::open(&list.shared)?.list(&format!("{key}/list"), key)?;
+    if let Some(prefix) = &list.name {
+        // An upstream by its name, which begins those of its tools; or a part of a name.
+        items.retain(|item| item[name].as_str().is_some_and(|known| known.contains(prefix.as_str())));
+    }
+    let mut out = std::io::stdout().lock();
+    if list.json {
+        writeln!(out, "{}", visible_json(&format!("{:#}", json!({ key: items }))))?;
+        return Ok(());
+    }
+    let width = items.iter().filter_map(|item| item[name].as_str()).map(|name| name.chars().count()).max();
+    for item in &items {
+        let named = printable(item[name].as_str().unwrap_or_default());
+        writeln!(
+            out,
+            "{}",
+            format!("{named:width$}  {}", described(item), width = width.unwrap_or_default()).trim_end()
+        )?;
+    }
+    match items.len() {
+        0 => writeln!(out, "no {key}")?,
+        1 => writeln!(out, "1 {}", key.trim_end_matches('s'))?,
+        many => writeln!(out, "{many} {key}")?,
+    }
+    Ok(())
+}
+
+/// The first line of a description.
+fn described(item: &Value) -> String {
+    let text = item["description"].as_str().or_else(|| item["title"].as_str()).unwrap_or_default();
+    let line = text.trim().lines().next().unwrap_or_default();
+    let short: String = line.chars().take(SHOWN).collect();
+    let more = if line.chars().count() > SHOWN { "…" } else { "" };
+    printable(&format!("{short}{more}"))
+}

@@ -1,0 +1,221 @@
+//! `trunkline doctor`: what keeps servers and hosts from working on this machine, as a numbered list with what to do.
+
+use std::io::Write;
+use std::net::{TcpStream, ToSocketAddrs};
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::anyhow;
+use serde::{Deserialize, Serialize};
+
+use super::doubts;
+use crate::cli::args::setup::Doctor;
+use crate::cli::args::{Look, settings};
+use crate::cli::look;
+use crate::cli::process::Failure;
+use crate::cli::setup::hosts::{HOSTS, Host};
+use crate::cli::setup::import::entry_of;
+use crate::config::Config;
+use crate::config::fault::{Fault, printable};
+use crate::config::source::{Environment, file};
+
+/// So long a server may take to accept a connection.
+const CONNECT: Duration = Duration::from_secs(5);
+
+/// One thing that is wrong.
+#[derive(Debug, Serialize)]
+struct Problem {
+    text: String,
+    fix: String,
+}
+
+impl Problem {
+    fn new(text: impl Into<String>, fix: impl Into<String>) -> Self {
+        Self { text: text.into(), fix: fix.into() }
+    }
+}
+
+impl From<&Fault> for Problem {
+    fn from(fault: &Fault) -> Self {
+        let place = fault.place.as_ref().map(|place| format!("{place}: ")).unwrap_or_default();
+        let fix = fault.label.iter().chain(&fault.hint).cloned().collect::<Vec<_>>().join("; ");
+        let fix = match (fix.is_empty(), fault.kind) {
+            (false, _) => fix,
+            (true, "no-command") => "install it, or write its absolute path as `command`".to_owned(),
+            (true, _) => "see docs/security.md, What check warns of".to_owned(),
+        };
+        Self::new(format!("{place}{}", fault.text), fix)
+    }
+}
+
+/// The tools of a running gateway.
+#[derive(Deserialize)]
+struct Tools {
+    tools: Vec<Tool>,
+}
+
+#[derive(Deserialize)]
+struct Tool {
+    name: String,
+}
+
+/// Looks at everything and prints what is wrong.
+pub(crate) fn run(doctor: &Doctor) -> Result<(), Failure> {
+    let environment = Environment::of_process();
+    let host = doctor.host.as_deref().map(Host::named).transpose().map_err(|why| anyhow!(why))?;
+    let mut problems = Vec::new();
+    match settings::read(&doctor.shared, Vec::new()) {
+        Ok(settings) => {
+            let mut faults = settings.loaded.warnings;
+            faults.extend(settings.loaded.doubts);
+            faults.extend(doubts::all(&settings.files, &settings.loaded.config, &environment));
+            problems.extend(faults.iter().map(Problem::from));
+            problems.extend(network(&settings.loaded.config, &environment));
+        }
+        Err(faults) => problems.extend(faults.0.iter().map(Problem::from)),
+    }
+    let tools = tools(doctor);
+    let installed =
+        |host: &&Host| host.user_file(&environment).is_some_and(|file| entry_of(&file, "trunkline").is_some());
+    let hosts: Vec<&Host> = match host {
+        Some(host) => vec![host],
+        None => HOSTS.iter().filter(installed).collect(),
+    };
+    for host in &hosts {
+        problems.extend(entry(host, &environment));
+        problems.extend(tools.iter().flat_map(|tools| limits(host, tools)));
+    }
+    let mut out = std::io::stdout().lock();
+    if doctor.json {
+        let hosts: Vec<&str> = hosts.iter().map(|host| host.id).collect();
+        let tools = tools.as_ref().map(Vec::len);
+        writeln!(out, "{:#}", serde_json::json!({ "problems": problems, "hosts": hosts, "tools": tools }))?;
+    } else {
+        write!(out, "{}", shown(&problems, &hosts, tools.as_deref()))?;
+    }
+    if problems.is_empty() { Ok(()) } else { Err(Failure::Found) }
+}
+
+fn shown(problems: &[Problem], hosts: &[&Host], tools: Option<&[String]>) -> String {
+    let mut out = String::new();
+    for (number, Problem { text, fix }) in problems.iter().enumerate() {
+        out.push_str(&format!("{}. {}\n   fix: {}\n", number + 1, printable(text), printable(fix)));
+    }
+    let named: Vec<&str> = hosts.iter().map(|host| host.title).collect();
+    let named = if named.is_empty() { "none has an entry of Trunkline".to_owned() } else { named.join(", ") };
+    out.push_str(&format!("hosts: {named}\n"));
+    match tools {
+        Some(tools) => out.push_str(&format!("tools: {}, by the running gateway\n", tools.len())),
+        None => out.push_str("tools: not known, since no gateway runs; limits of hosts were not looked at\n"),
+    }
+    match problems.len() {
+        0 => out.push_str("No problems found\n"),
+        1 => out.push_str("1 problem\n"),
+        many => out.push_str(&format!("{many} problems\n")),
+    }
+    out
+}
+
+/// The names of all tools, as clients see them, where a gateway runs.
+fn tools(doctor: &Doctor) -> Option<Vec<String>> {
+    let look = Look { shared: doctor.shared.clone(), ..Look::default() };
+    let (status, page) = look::get(&look, "/api/v1/tools").ok()?;
+    let page: Tools = serde_json::from_str(&page).ok().filter(|_| status == 200)?;
+    Some(page.tools.into_iter().map(|tool| tool.name).collect())
+}
+
+/// Servers that take no connection.
+fn network(config: &Config, environment: &Environment) -> Vec<Problem> {
+    let proxies = ["HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"];
+    if proxies.iter().any(|name| environment.get(name).is_some_and(|value| !value.is_empty())) {
+        return Vec::new();
+    }
+    let mut problems = Vec::new();
+    for upstream in &config.upstreams {
+        let Some((url, _)) = upstream.transport.remote() else { continue };
+        let host = url.host().unwrap_or_default();
+        let is_plain = matches!(url.scheme_str(), Some("http" | "ws"));
+        let port = url.port_u16().unwrap_or(if is_plain { 80 } else { 443 });
+        let bare = host.trim_start_matches('[').trim_end_matches(']');
+        let why = match (bare, port).to_socket_addrs() {
+            Err(error) => Some(format!("DNS lookup of {host} failed: {error}")),
+            Ok(addresses) => {
+                let mut failed = Some(format!("{host} has no address"));
+                for address in addresses {
+                    match TcpStream::connect_timeout(&address, CONNECT) {
+                        Ok(_) => {
+                            failed = None;
+                            break;
+                        }
+                        Err(error) => failed = Some(format!("cannot connect to {address}: {error}")),
+                    }
+                }
+                failed
+            }
+        };
+        let fix =
+            "check the address under `url`, that the server runs, and the network; behind a proxy set HTTPS_PROXY";
+        problems.extend(why.map(|why| Problem::new(format!("upstream `{}`: {why}", upstream.name), fix)));
+    }
+    problems
+}
+
+/// What is wrong with the entry in a host's file.
+fn entry(host: &Host, environment: &Environment) -> Vec<Problem> {
+    let Some(path) = host.user_file(environment) else { return Vec::new() };
+    let install = format!("run `trunkline install {}`", host.id);
+    let Some((command, args)) = entry_of(&path, "trunkline") else {
+        return vec![Problem::new(format!("{} has no entry of Trunkline in {}", host.title, path.display()), install)];
+    };
+    let mut problems = Vec::new();
+    if command.starts_with('/') && !Path::new(&command).is_file() {
+        let text = format!("the entry in {} starts {command}, which is not there", path.display());
+        problems.push(Problem::new(text, install.clone()));
+    }
+    for pair in args.windows(2).filter(|pair| pair[0] == "--config") {
+        if let Err(why) = file::read(Path::new(&pair[1])) {
+            let text = format!("the entry in {} names the configuration {}: {why}", path.display(), pair[1]);
+            problems.push(Problem::new(text, install.clone()));
+        }
+    }
+    problems
+}
+
+/// What is more, or longer, than a host takes.
+fn limits(host: &Host, tools: &[String]) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    if let Some(most) = host.limits.tools.filter(|most| tools.len() > *most) {
+        let text = format!("{} takes {most} tools, and there are {}", host.title, tools.len());
+        let fix = "leave tools out: `tools.allow` and `tools.deny` under [upstreams.NAME], or `enabled = false`";
+        problems.push(Problem::new(text, fix));
+    }
+    let (before, most) = (host.limits.before, host.limits.name);
+    let long: Vec<&str> = tools.iter().filter(|name| name.len() + before > most).map(String::as_str).collect();
+    if let Some(first) = long.first() {
+        let count = long.len();
+        let text = format!(
+            "{}: names of tools have {most} characters at most, with {before} of its own; {count} are longer, such as `{first}`",
+            host.title
+        );
+        let room = most - before;
+        problems.push(Problem::new(text, format!("set `[naming] max_length = {room}`, or shorter `prefix`es")));
+    }
+    problems
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_more_than_a_host_takes_is_told() {
+        let cursor = Host::named("cursor").unwrap();
+        let tools: Vec<String> = (0..81).map(|number| format!("tool{number}")).chain(["x".repeat(52)]).collect();
+        let said: Vec<String> = limits(cursor, &tools).into_iter().map(|problem| problem.text).collect();
+        assert!(
+            said[0].contains("takes 80 tools, and there are 82") && said[1].contains("60 characters at most"),
+            "{said:?}"
+        );
+        assert!(limits(cursor, &tools[..80]).is_empty());
+    }
+}

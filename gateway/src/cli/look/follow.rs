@@ -1,0 +1,130 @@
+//! `trunkline logs` and `calls`: what a running gateway keeps of its upstreams' stderr and of its calls; with `-f` what comes.
+
+use std::collections::HashMap;
+use std::io::Write;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, anyhow};
+use serde::{Deserialize, Serialize};
+
+use super::page::{self, Row};
+use crate::cli::args::setup::{Calls, Logs};
+use crate::cli::process::Failure;
+use crate::config::fault::printable;
+
+/// So often a gateway is asked what is new.
+const EVERY: Duration = Duration::from_secs(1);
+
+/// Prints the last lines that upstreams wrote to stderr.
+pub(crate) fn logs(logs: &Logs) -> Result<(), Failure> {
+    let mut known: HashMap<String, Vec<String>> = HashMap::new();
+    loop {
+        let whole = page::parse(&page::page(&logs.look)?)?;
+        let named = |row: &&Row| logs.name.as_ref().is_none_or(|name| *name == row.name);
+        if let Some(name) = logs.name.as_ref().filter(|_| !whole.upstreams.iter().any(|row| named(&row))) {
+            let all: Vec<_> = whole.upstreams.iter().map(|row| row.name.as_str()).collect();
+            return Err(anyhow!("no upstream `{}`. Known: {}", printable(name), printable(&all.join(", "))).into());
+        }
+        let mut out = std::io::stdout().lock();
+        for row in whole.upstreams.iter().filter(named) {
+            let before = known.insert(row.name.clone(), row.stderr.clone()).unwrap_or_default();
+            for line in fresh(&before, &row.stderr) {
+                let name = printable(&row.name);
+                match logs.look.json {
+                    true => writeln!(out, "{}", serde_json::json!({ "upstream": row.name, "line": line }))?,
+                    false if logs.name.is_some() => writeln!(out, "{}", printable(line))?,
+                    false => writeln!(out, "{name}  {}", printable(line))?,
+                }
+            }
+        }
+        out.flush()?;
+        drop(out);
+        if !logs.follow {
+            return Ok(());
+        }
+        std::thread::sleep(EVERY);
+    }
+}
+
+/// The lines of `now` that come behind those of `before`: the last lines are kept, so the first ones go.
+fn fresh<'a>(before: &[String], now: &'a [String]) -> &'a [String] {
+    let most = before.len().min(now.len());
+    let shared = (0..=most).rev().find(|shared| before[before.len() - shared..] == now[..*shared]);
+    &now[shared.unwrap_or_default()..]
+}
+
+/// The calls of a gateway.
+#[derive(Deserialize)]
+struct Page {
+    open: Vec<Call>,
+    ended: Vec<Call>,
+}
+
+#[derive(Deserialize, Serialize)]
+struct Call {
+    principal: String,
+    method: String,
+    upstream: Option<String>,
+    #[serde(default)]
+    name: String,
+    duration_seconds: f64,
+    outcome: Option<String>,
+    ended_ago_seconds: Option<f64>,
+}
+
+/// Prints the last calls and those under way.
+pub(crate) fn calls(calls: &Calls) -> Result<(), Failure> {
+    let mut last: Option<Instant> = None;
+    loop {
+        let (status, text) = page::get(&calls.look, "/api/v1/calls")?;
+        let asked = Instant::now();
+        if status != 200 {
+            return Err(anyhow!("the gateway says: {}", printable(text.trim())).into());
+        }
+        let page: Page = serde_json::from_str(&text).context("not a Trunkline gateway, or one of another version")?;
+        let since = last.map(|last| asked.duration_since(last).as_secs_f64());
+        let is_new = |call: &&Call| since.is_none_or(|since| call.ended_ago_seconds.is_none_or(|ago| ago <= since));
+        let mut ended: Vec<&Call> = page.ended.iter().filter(is_new).collect();
+        ended.sort_by(|a, b| {
+            b.ended_ago_seconds.unwrap_or_default().total_cmp(&a.ended_ago_seconds.unwrap_or_default())
+        });
+        let open = page.open.iter().filter(|_| !calls.follow);
+        let mut out = std::io::stdout().lock();
+        for call in ended.into_iter().chain(open) {
+            match calls.look.json {
+                true => writeln!(out, "{}", serde_json::to_string(call).context("a call cannot be written")?)?,
+                false => writeln!(out, "{}", line(call))?,
+            }
+        }
+        out.flush()?;
+        drop(out);
+        if !calls.follow {
+            return Ok(());
+        }
+        last = Some(asked);
+        std::thread::sleep(EVERY);
+    }
+}
+
+/// A call in one line.
+fn line(call: &Call) -> String {
+    let outcome = call.outcome.as_deref().unwrap_or("running");
+    let what = if call.name.is_empty() { call.method.clone() } else { format!("{} {}", call.method, call.name) };
+    let upstream = call.upstream.as_deref().map(|name| format!("  {name}")).unwrap_or_default();
+    let principal = if call.principal.is_empty() { String::new() } else { format!("  by {}", call.principal) };
+    printable(&format!("{outcome:12}  {:9.3} s  {what}{upstream}{principal}", call.duration_seconds))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_new_is_printed() {
+        let lines = |text: &str| text.chars().map(String::from).collect::<Vec<_>>();
+        assert_eq!(fresh(&lines("abc"), &lines("bcd")), lines("d"));
+        assert_eq!(fresh(&lines(""), &lines("ab")), lines("ab"));
+        assert_eq!(fresh(&lines("ab"), &lines("ab")), lines(""));
+        assert_eq!(fresh(&lines("ab"), &lines("xy")), lines("xy"));
+    }
+}

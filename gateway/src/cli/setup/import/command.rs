@@ -1,0 +1,213 @@
+//! The command: shows what the files of hosts hold, and writes it into a configuration.
+
+use std::io::Write;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, anyhow};
+use serde_json::json;
+use toml_edit::DocumentMut;
+
+use super::scan::{self, Server};
+use super::{secrets, toml};
+use crate::cli::args::setup::Import;
+use crate::cli::process::Failure;
+use crate::cli::setup::save;
+use crate::config::fault::{listed, printable};
+use crate::config::source::node::Shape;
+use crate::config::source::{Environment, file};
+
+/// Shows what is found and writes it.
+pub(crate) fn run(import: &Import) -> Result<(), Failure> {
+    let environment = Environment::of_process();
+    let found = scan::scan(&import.from, &environment).map_err(|why| anyhow!(why))?;
+    let target = target(import, &environment);
+    let folder = import.secret_files.as_deref().map(absolute);
+    let mut secrets = secrets::Found::new(folder.as_ref().map(|folder| folder.display().to_string()));
+    let before = match target.exists() {
+        true => file::read(&target).map_err(|why| anyhow!("cannot read {}: {why}", target.display()))?,
+        false => String::new(),
+    };
+    let mut document: DocumentMut =
+        before.parse().map_err(|_| anyhow!("{} is not TOML; run `trunkline check` on it", target.display()))?;
+    let mut servers = found.servers;
+    for server in servers.iter_mut().filter(|server| server.skipped.is_none()) {
+        if !toml::add(&mut document, server, &mut secrets).map_err(|why| anyhow!(why))? {
+            server.skipped = Some(format!("{} has it already", target.display()));
+        }
+    }
+    let taken = servers.iter().filter(|server| server.skipped.is_none()).count();
+    let mut text = document.to_string();
+    if before.is_empty() {
+        text = text.trim_start().to_owned();
+    }
+    let writes = taken > 0 && !import.dry_run;
+    if writes {
+        if let Some(folder) = &folder {
+            keep(folder, &secrets).context("cannot keep the secrets")?;
+        }
+        save::whole(&target, &before, &text, None)?;
+    }
+    let mut out = std::io::stdout().lock();
+    if import.json {
+        let report = report(&servers, &secrets, &found.files, &target, writes);
+        writeln!(out, "{report:#}")?;
+        return Ok(());
+    }
+    write!(out, "{}", listed(&found.faults))?;
+    if servers.is_empty() {
+        let places = found.files.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ");
+        let places =
+            if places.is_empty() { "no host's file was found".to_owned() } else { format!("looked at {places}") };
+        return Err(anyhow!("no servers to import: {places}. Name a file: `trunkline import FILE`").into());
+    }
+    write!(out, "{}", table(&servers))?;
+    if import.dry_run {
+        writeln!(out, "\n{text}")?;
+    }
+    let unset = unset(&text, &environment);
+    let said = Said { taken, target: &target, secrets: &secrets, unset: &unset, folder: folder.as_deref(), writes };
+    write!(out, "{}", said.text())?;
+    Ok(())
+}
+
+/// The configuration that is written: that of the command line; else the one in force; else one in this folder.
+fn target(import: &Import, environment: &Environment) -> PathBuf {
+    let named = import.output.clone().or_else(|| file::find(&import.shared.config, environment).pop());
+    absolute(&named.unwrap_or_else(|| PathBuf::from("trunkline.toml")))
+}
+
+fn absolute(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
+}
+
+/// Writes each secret into a file of its own that only this user can read.
+fn keep(folder: &Path, secrets: &secrets::Found) -> Result<(), anyhow::Error> {
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    for (name, value) in &secrets.values {
+        let path = folder.join(name);
+        let mut options = std::fs::OpenOptions::new();
+        let opened = options.write(true).create(true).truncate(true).mode(0o600).open(&path);
+        let mut file = opened.with_context(|| path.display().to_string())?;
+        file.write_all(value.as_bytes())?;
+    }
+    Ok(())
+}
+
+/// How a server is reached, in one word and without a secret.
+fn way(server: &Server) -> String {
+    let (url, command) = (scan::text(&server.node, "url"), scan::text(&server.node, "command"));
+    match url.split_once("://") {
+        Some((scheme, rest)) => {
+            let host = rest.split(['/', '?']).next().unwrap_or_default();
+            format!("{scheme}://{}", host.rsplit('@').next().unwrap_or_default())
+        }
+        None if command.is_empty() => "-".to_owned(),
+        None => command.to_owned(),
+    }
+}
+
+/// What is to be known of a server beside where it is.
+fn remark(server: &Server) -> String {
+    if let Some(why) = &server.skipped {
+        return format!("not imported: {why}");
+    }
+    if server.node.get("enabled").is_some_and(|node| node.shape == Shape::Bool(false)) {
+        return "disabled in the host, and here".to_owned();
+    }
+    if scan::texts(&server.node, "args").iter().any(|arg| arg == "mcp-remote" || arg.starts_with("mcp-remote@")) {
+        return "stays behind mcp-remote, which does its login".to_owned();
+    }
+    String::new()
+}
+
+fn table(servers: &[Server]) -> String {
+    let mut lines = vec![["NAME", "HOW", "FROM", "WHAT"].map(str::to_owned)];
+    lines.extend(
+        servers.iter().map(|server| {
+            [server.name.clone(), way(server), server.place(), remark(server)].map(|cell| printable(&cell))
+        }),
+    );
+    let width = |column: usize| lines.iter().map(|line| line[column].chars().count()).max().unwrap_or_default();
+    let widths: [usize; 4] = std::array::from_fn(width);
+    let line = |line: &[String; 4]| {
+        let cells: Vec<_> = line.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}")).collect();
+        format!("{}\n", cells.join("  ").trim_end())
+    };
+    lines.iter().map(line).collect()
+}
+
+/// The variables that a configuration needs and this environment lacks.
+fn unset(text: &str, environment: &Environment) -> Vec<String> {
+    let lines = text.lines().filter(|line| !line.trim_start().starts_with('#'));
+    let named = lines.flat_map(|line| line.split("${").skip(1)).filter_map(|rest| rest.split_once('}'));
+    let mut names: Vec<String> = named.map(|(name, _)| name.to_owned()).collect();
+    names.retain(|name| name.chars().all(|char| char.is_ascii_alphanumeric() || char == '_'));
+    names.retain(|name| environment.get(name).is_none());
+    names.sort();
+    names.dedup();
+    names
+}
+
+/// What was done, and what is left to do.
+struct Said<'a> {
+    taken: usize,
+    target: &'a Path,
+    secrets: &'a secrets::Found,
+    unset: &'a [String],
+    folder: Option<&'a Path>,
+    writes: bool,
+}
+
+impl Said<'_> {
+    fn text(&self) -> String {
+        let Self { taken, target, secrets, unset, folder, writes } = self;
+        let noun = if *taken == 1 { "server" } else { "servers" };
+        let target = printable(&target.display().to_string());
+        let mut out = match (taken, writes) {
+            (0, _) => format!("nothing to import: {target} is unchanged\n"),
+            (_, true) => format!("{taken} {noun} written to {target}\n"),
+            (_, false) => format!("{taken} {noun} would be written to {target}\n"),
+        };
+        let names: Vec<&str> = secrets.values.keys().map(String::as_str).collect();
+        if let Some(folder) = folder.filter(|_| !names.is_empty()) {
+            out.push_str(&format!("secrets are kept in {}: {}\n", folder.display(), names.join(", ")));
+        } else if !names.is_empty() {
+            let names = names.join(", ");
+            out.push_str(&format!("secrets were left out (`--secret-files FOLDER` keeps them in files): {names}\n"));
+        }
+        if !unset.is_empty() {
+            out.push_str(&format!("variables to set: {}\n", unset.join(", ")));
+        }
+        if *writes {
+            out.push_str("next: `trunkline check`, then `trunkline install HOST`\n");
+        }
+        out
+    }
+}
+
+fn report(
+    servers: &[Server],
+    secrets: &secrets::Found,
+    files: &[PathBuf],
+    target: &Path,
+    writes: bool,
+) -> serde_json::Value {
+    let one = |server: &Server| {
+        json!({
+            "name": server.name,
+            "title": server.title,
+            "file": server.file,
+            "line": server.line,
+            "how": way(server),
+            "skipped": server.skipped,
+        })
+    };
+    json!({
+        "servers": servers.iter().map(one).collect::<Vec<_>>(),
+        "files": files,
+        "secrets": secrets.values.keys().collect::<Vec<_>>(),
+        "configuration": target,
+        "written": writes,
+    })
+}

@@ -1,0 +1,13 @@
+//! `trunkline import`: takes the servers of hosts over into a configuration of our own.
+
+// What is found in the files of hosts.
+mod scan;
+// Secrets that stand in a host's file: each is replaced by a reference.
+mod secrets;
+// The servers as TOML.
+mod toml;
+// The command.
+mod command;
+
+pub(crate) use command::run;
+pub(crate) use scan::entry_of;

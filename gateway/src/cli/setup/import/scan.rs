@@ -1,0 +1,169 @@
+//! What is found in the files of hosts: each server with the file that it comes from.
+
+use std::path::{Path, PathBuf};
+
+use crate::cli::setup::hosts::{HOSTS, Host};
+use crate::config::fault::Fault;
+use crate::config::import;
+use crate::config::source::Environment;
+use crate::config::source::host::starts_us;
+use crate::config::source::node::{Node, Shape};
+
+/// One server.
+#[derive(Debug)]
+pub(crate) struct Server {
+    /// As it will be named here.
+    pub(crate) name: String,
+    /// As the host names it.
+    pub(crate) title: String,
+    pub(crate) file: PathBuf,
+    pub(crate) line: usize,
+    pub(crate) host: &'static str,
+    pub(crate) node: Node,
+    /// Why it is not taken over.
+    pub(crate) skipped: Option<String>,
+}
+
+impl Server {
+    /// Where it stands; the home folder is `~`.
+    pub(crate) fn place(&self) -> String {
+        let home = std::env::var_os("HOME").filter(|home| !home.is_empty());
+        let below = home.as_deref().and_then(|home| self.file.strip_prefix(home).ok());
+        let file = below.map_or_else(|| self.file.display().to_string(), |below| format!("~/{}", below.display()));
+        format!("{file}:{}", self.line)
+    }
+
+    /// Whether it can be reached at all.
+    fn has_way(&self) -> bool {
+        ["command", "url"].iter().any(|key| !text(&self.node, key).is_empty())
+    }
+}
+
+/// All that was found.
+#[derive(Debug, Default)]
+pub(crate) struct Found {
+    pub(crate) servers: Vec<Server>,
+    /// The files that were read.
+    pub(crate) files: Vec<PathBuf>,
+    pub(crate) faults: Vec<Fault>,
+}
+
+/// Reads what is named: files, or hosts; without a name the files of all hosts that are there.
+pub(crate) fn scan(named: &[String], environment: &Environment) -> Result<Found, String> {
+    let mut found = Found::default();
+    for (host, path) in files(named, environment)? {
+        match import::file(&path) {
+            Ok((source, faults)) => {
+                found.faults.extend(faults);
+                let line =
+                    |node: &Node| source.text[..node.key_or_span().start.min(source.text.len())].lines().count().max(1);
+                for (slug, title) in &source.imported {
+                    let Some(node) = source.node(&["upstreams".to_owned(), slug.clone()]) else { continue };
+                    let server = Server {
+                        name: slug.clone(),
+                        title: title.clone(),
+                        file: path.clone(),
+                        line: line(node),
+                        host,
+                        node: node.clone(),
+                        skipped: starts_us(text(node, "command"), &texts(node, "args"))
+                            .then(|| "it starts Trunkline itself".to_owned()),
+                    };
+                    let lacks = (!server.has_way()).then(|| "it has neither `command` nor `url`".to_owned());
+                    let skipped = server.skipped.clone().or(lacks);
+                    add(Server { skipped, ..server }, &mut found.servers);
+                }
+            }
+            // The settings of a host that has no servers yet are no fault.
+            Err(_) if named.is_empty() => continue,
+            Err(fault) => found.faults.push(*fault),
+        }
+        found.files.push(path);
+    }
+    Ok(found)
+}
+
+/// The files, each with its host; of a host that is named at least one must be there.
+fn files(named: &[String], environment: &Environment) -> Result<Vec<(&'static str, PathBuf)>, String> {
+    let of = |host: &'static Host| -> Vec<(&'static str, PathBuf)> {
+        let all = host.user_files(environment).into_iter().chain(host.project_file());
+        all.filter(|path| path.is_file()).map(|path| (host.id, path)).collect()
+    };
+    let mut files = Vec::new();
+    for name in named {
+        if Path::new(name).is_file() || name.contains(['/', '.']) {
+            files.push(("", std::path::absolute(name).unwrap_or_else(|_| PathBuf::from(name))));
+            continue;
+        }
+        let host = Host::named(name)?;
+        let found = of(host);
+        if found.is_empty() {
+            let places: Vec<_> = host.user_files(environment).iter().map(|path| path.display().to_string()).collect();
+            return Err(format!("{} has no file here; looked for {}", host.title, places.join(", ")));
+        }
+        files.extend(found);
+    }
+    if named.is_empty() {
+        files = HOSTS.iter().flat_map(of).collect();
+        let mut seen = std::collections::HashSet::new();
+        files.retain(|(_, path)| seen.insert(path.clone()));
+    }
+    Ok(files)
+}
+
+/// Takes it in; one that is there already is named, and another of the same name gets a name of its own.
+fn add(mut server: Server, servers: &mut Vec<Server>) {
+    let is_same = |one: &&Server| one.title == server.title && alike(&one.node, &server.node);
+    if let Some(same) = servers.iter().find(is_same) {
+        server.skipped = Some(format!("the same as in {}", same.place()));
+    } else if servers.iter().any(|one| one.skipped.is_none() && one.name == server.name) {
+        let from = if server.host.is_empty() { "2" } else { server.host };
+        let free = |name: &String| servers.iter().all(|one| one.name != *name);
+        let short: String = server.name.chars().take(28 - from.len()).collect();
+        let names =
+            std::iter::once(format!("{short}-{from}")).chain((2..).map(|number| format!("{short}-{from}{number}")));
+        server.name = names.into_iter().find(free).unwrap_or_default();
+    }
+    servers.push(server);
+}
+
+/// Whether two say the same, wherever they stand.
+fn alike(one: &Node, other: &Node) -> bool {
+    match (&one.shape, &other.shape) {
+        (Shape::Table(one), Shape::Table(other)) => {
+            one.len() == other.len()
+                && one.iter().all(|(key, node)| other.iter().any(|(name, other)| key == name && alike(node, other)))
+        }
+        (Shape::List(one), Shape::List(other)) => {
+            one.len() == other.len() && one.iter().zip(other).all(|(one, other)| alike(one, other))
+        }
+        (one, other) => one == other,
+    }
+}
+
+/// The program and the arguments of one entry of a host's file.
+pub(crate) fn entry_of(file: &Path, name: &str) -> Option<(String, Vec<String>)> {
+    let (source, _) = import::file(file).ok()?;
+    let node = source.node(&["upstreams".to_owned(), name.to_owned()])?;
+    // A dollar sign that stands for itself is written twice in what is read as a configuration.
+    let plain = |text: &str| text.replace("$$", "$");
+    Some((plain(text(node, "command")), texts(node, "args").iter().map(|arg| plain(arg)).collect()))
+}
+
+/// The text at a key; empty where there is none.
+pub(crate) fn text<'a>(node: &'a Node, key: &str) -> &'a str {
+    match node.get(key).map(|node| &node.shape) {
+        Some(Shape::Text(text)) => text,
+        _ => "",
+    }
+}
+
+/// The texts of a list.
+pub(crate) fn texts(node: &Node, key: &str) -> Vec<String> {
+    let Some(Shape::List(items)) = node.get(key).map(|node| &node.shape) else { return Vec::new() };
+    let text = |node: &Node| match &node.shape {
+        Shape::Text(text) => Some(text.clone()),
+        _ => None,
+    };
+    items.iter().filter_map(text).collect()
+}

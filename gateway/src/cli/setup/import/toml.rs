@@ -1,0 +1,65 @@
+//! The servers as TOML, under `[upstreams.NAME]`, with references in place of secrets.
+
+use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, Value};
+
+use super::scan::{Server, texts};
+use super::secrets::Found;
+use crate::config::source::node::{Node, Shape};
+
+/// Adds a server to a configuration. What has this name there already stays, and `false` says so.
+pub(super) fn add(document: &mut DocumentMut, server: &Server, secrets: &mut Found) -> Result<bool, String> {
+    let fresh = || {
+        let mut table = Table::new();
+        table.set_implicit(true);
+        Item::Table(table)
+    };
+    let upstreams = document.entry("upstreams").or_insert_with(fresh);
+    let Some(upstreams) = upstreams.as_table_like_mut() else {
+        return Err("`upstreams` of the configuration is no table".to_owned());
+    };
+    if upstreams.contains_key(&server.name) {
+        return Ok(false);
+    }
+    let mut table = Table::new();
+    let line = format!("\n# {}, {:?}\n", server.place(), server.title);
+    table.decor_mut().set_prefix(line);
+    for (key, node) in server.node.entries() {
+        let item = match (key.as_str(), &node.shape) {
+            (_, Shape::List(items)) if items.is_empty() => continue,
+            ("args", Shape::List(_)) => {
+                let args = secrets.args(&server.name, &texts(&server.node, "args"));
+                Item::Value(Value::Array(args.into_iter().collect::<Array>()))
+            }
+            (_, Shape::Table(_)) if key == "tools" => {
+                let mut tools = Table::new();
+                for (key, node) in node.entries() {
+                    tools.insert(key, Item::Value(value(&server.name, key, node, secrets)));
+                }
+                Item::Table(tools)
+            }
+            _ => Item::Value(value(&server.name, key, node, secrets)),
+        };
+        table.insert(key, item);
+    }
+    upstreams.insert(&server.name, Item::Table(table));
+    Ok(true)
+}
+
+fn value(server: &str, key: &str, node: &Node, secrets: &mut Found) -> Value {
+    match &node.shape {
+        Shape::Bool(flag) => Value::from(*flag),
+        Shape::Integer(number) => Value::from(*number),
+        Shape::Float(number) => Value::from(*number),
+        Shape::Text(text) => Value::from(secrets.pair(server, key, text)),
+        Shape::List(items) => {
+            Value::Array(items.iter().map(|item| value(server, key, item, secrets)).collect::<Array>())
+        }
+        Shape::Table(entries) => {
+            let mut table = InlineTable::new();
+            for (key, node) in entries {
+                table.insert(key, value(server, key, node, secrets));
+            }
+            Value::InlineTable(table)
+        }
+    }
+}

@@ -1,0 +1,12 @@
+//! `trunkline install` and `uninstall`: one entry in the file of a host, and out of it again.
+
+// The entry, as each host writes it.
+mod entry;
+// Puts the entry into a text and takes it out; all else in it stays as it is.
+mod edit;
+// Which lines of a file are changed.
+mod diff;
+// The commands.
+mod command;
+
+pub(crate) use command::{install, uninstall};

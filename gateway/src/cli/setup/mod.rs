@@ -1,0 +1,12 @@
+//! The way from nothing to a host that uses Trunkline: takes servers over, writes itself into hosts, edits the configuration.
+
+// The hosts that are known: where each keeps its file, and what an entry of ours looks like there.
+pub(crate) mod hosts;
+// Writes a file whole.
+mod save;
+// `trunkline import`: takes the servers of hosts over.
+pub(crate) mod import;
+// `trunkline install` and `uninstall`: one entry in the file of a host.
+pub(crate) mod install;
+// `trunkline add` and `remove`: one upstream into the configuration, and out of it.
+pub(crate) mod add;

@@ -1,0 +1,127 @@
+//! A file as a source. The servers of a host's file stand where our upstreams do, so that `[upstreams.NAME]` lies over them.
+
+use std::path::Path;
+
+use super::fault::{self, Fault, Place, Severity};
+use super::source::host::{self, Hosted, Note};
+use super::source::node::{Node, Origin, Shape, Source};
+use super::source::{self, toml};
+
+pub(crate) use super::secret::looks::looks_secret;
+
+/// A file as a source, and what is doubtful of it where it is a host's.
+pub(crate) fn file(path: &Path) -> Result<(Source, Vec<Fault>), Box<Fault>> {
+    let shown = path.display().to_string();
+    let text = source::read(path).map_err(|why| {
+        let fault = Fault::error("unreadable-file", format!("cannot read {shown}: {why}"));
+        Box::new(match path.metadata().is_ok_and(|seen| !seen.is_file()) {
+            true => fault.hint("to run without a file, name an empty one, and set variables such as TRUNKLINE_UPSTREAMS__FILES__COMMAND"),
+            false => fault,
+        })
+    })?;
+    let named_json = path.extension().is_some_and(|extension| extension == "json" || extension == "jsonc");
+    let is_json = named_json || text.trim_start().starts_with('{');
+    let parsed = if is_json {
+        source::parse(&text).map_err(|syntax| (syntax.at, syntax.text, false))
+    } else {
+        toml::parse(&text).map_err(|syntax| (syntax.at, syntax.text, syntax.is_name))
+    };
+    match parsed {
+        Ok(root) => {
+            let source = Source { origin: Origin::File(path.to_owned()), text, root, imported: Vec::new() };
+            Ok(taken(source, is_json))
+        }
+        Err((at, why, is_name)) => {
+            let why = if !named_json && toml::is_yaml(path, &text) { YAML.to_owned() } else { why };
+            // A line with a syntax error may be the one with the secret; the name of a key that stands twice is none.
+            let open = is_name.then(|| at.clone());
+            let excerpt = fault::excerpt(&text, at, open.as_slice(), &[]);
+            Err(Box::new(Fault::error("syntax", why).at(Some(Place::File { path: shown, excerpt }))))
+        }
+    }
+}
+
+/// What is said of a file in YAML.
+const YAML: &str = "this looks like YAML; write TOML or JSON";
+
+/// The source with the servers of its host under `upstreams`, and what is to be said of them. In TOML of our own only `mcpServers` is
+/// a host's.
+pub(super) fn taken(mut source: Source, is_json: bool) -> (Source, Vec<Fault>) {
+    let is_host = is_json || host::is_hosted(&source.root);
+    if !is_host && source.root.get("mcpServers").is_none() {
+        return (source, Vec::new());
+    }
+    let entries = source.root.entries().to_vec();
+    let (theirs, mut ours): (Vec<_>, Vec<_>) = match is_host {
+        true => (entries, Vec::new()),
+        false => entries.into_iter().partition(|(key, _)| key == "mcpServers"),
+    };
+    let theirs = Node { shape: Shape::Table(theirs), ..Node::default() };
+    let Hosted { servers, notes } = host::read(&theirs);
+    let mut faults: Vec<Fault> = notes.into_iter().map(|note| said(&source, note)).collect();
+    let at = ours.iter().position(|(key, _)| key == "upstreams").unwrap_or_else(|| {
+        ours.push(("upstreams".to_owned(), Node::default()));
+        ours.len() - 1
+    });
+    if let Shape::Table(upstreams) = &mut ours[at].1.shape {
+        for server in servers {
+            if let Some((_, own)) = upstreams.iter().find(|(name, _)| *name == server.slug) {
+                let (first, second) = (own.key_or_span(), server.node.key_or_span());
+                faults.push(doubled(&source, &server.name, &server.slug, first, second));
+                continue;
+            }
+            source.imported.push((server.slug.clone(), server.name));
+            upstreams.push((server.slug, server.node));
+        }
+    }
+    source.root.shape = Shape::Table(ours);
+    (source, faults)
+}
+
+/// What is said of a name that stands twice in a file of our own.
+fn doubled(
+    source: &Source,
+    name: &str,
+    slug: &str,
+    first: std::ops::Range<usize>,
+    second: std::ops::Range<usize>,
+) -> Fault {
+    let what = match name == slug {
+        true => format!("`{name}` is defined twice"),
+        false => format!("`{slug}` and `{name}` are both named `{slug}`"),
+    };
+    let (first, second) = (source.place(first, &[]), source.place(second, &[]));
+    let places = first.zip(second.clone()).map(|(first, second)| format!(": {first} and {second}"));
+    Fault::error("duplicate-name", format!("{what}{}", places.unwrap_or_default())).at(second)
+}
+
+/// A note with its place.
+fn said(source: &Source, note: Note) -> Fault {
+    let Note { kind, at, text, label, hint, other } = note;
+    // What holds a reference may hold a secret beside it.
+    let open = if kind == "bad-reference" { Vec::new() } else { vec![at.clone()] };
+    let (place, other) = (source.place(at, &open), other.and_then(|at| source.place(at, &[])));
+    let both = other.zip(place.clone()).map(|(first, second)| format!(": {first} and {second}"));
+    let fault = Fault::error(kind, format!("{text}{}", both.unwrap_or_default())).at(place);
+    Fault { severity: Severity::Warning, label, hint, ..fault }
+}
+
+/// A server that a later host's file has again is that of the later file, whole.
+pub(super) fn replaced(earlier: &mut [Source], later: &Source) -> Vec<Fault> {
+    let mut faults = Vec::new();
+    for source in earlier {
+        let again = |slug: &String| later.imported.iter().any(|(name, _)| name == slug);
+        let (gone, stay): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut source.imported).into_iter().partition(|(slug, _)| again(slug));
+        source.imported = stay;
+        for (slug, name) in gone {
+            let path = ["upstreams".to_owned(), slug.clone()];
+            let place = |source: &Source| source.place(source.node(&path)?.key_or_span(), &[]);
+            let places = place(source).zip(place(later)).map(|(first, second)| format!(": {second} replaces {first}"));
+            let text = format!("`{name}` is defined twice{}", places.unwrap_or_default());
+            faults.push(Fault::warning("replaced", text).at(place(later)));
+            source.root.remove(&path);
+        }
+    }
+    faults
+}

@@ -1,0 +1,117 @@
+//! Where the servers stand in a file, and whose dialect that is: known by the keys, not by the file's name.
+
+use std::path::Path;
+
+use crate::config::source::json::OF_GEMINI;
+use crate::config::source::node::{Node, Shape};
+
+/// Whose words a server is written in, where that decides what they mean.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Dialect {
+    /// `mcpServers` of Claude Desktop, Claude Code, Cursor, Windsurf, Copilot CLI, LM Studio and others: milliseconds.
+    Plain,
+    /// `mcpServers` of Cline: seconds.
+    Cline,
+    /// `mcpServers` of Gemini CLI: `$VAR`, and what is unset is empty.
+    Gemini,
+    /// `servers` of VS Code.
+    VsCode,
+    /// `context_servers` of Zed.
+    Zed,
+    /// `mcp` of opencode.
+    OpenCode,
+    /// `mcp_servers` of Codex: seconds, and no references.
+    Codex,
+}
+
+/// One server as it stands in the file.
+pub(super) struct Found<'a> {
+    pub(super) name: String,
+    pub(super) node: &'a Node,
+    pub(super) dialect: Dialect,
+}
+
+/// All servers of a file, those that count before those that they hide.
+pub(super) fn servers(root: &Node) -> Vec<Found<'_>> {
+    let mut found = Vec::new();
+    let own = std::env::current_dir().ok();
+    let mut projects: Vec<_> = root.get("projects").map_or(&[][..], Node::entries).iter().collect();
+    // What a project says counts in its folder before what holds for the user; that of others comes last.
+    let is_own = |path: &str| own.as_deref().is_some_and(|own| own.starts_with(Path::new(path)));
+    projects.sort_by_key(|(path, _)| (!is_own(path), usize::MAX - path.len()));
+    let (near, far): (Vec<_>, Vec<_>) = projects.into_iter().partition(|(path, _)| is_own(path));
+    near.into_iter().for_each(|(_, servers)| all(servers, Dialect::Plain, &mut found));
+    let is_gemini = OF_GEMINI.iter().any(|key| root.get(key).is_some());
+    let plain = if is_gemini { Dialect::Gemini } else { Dialect::Plain };
+    if let Some(servers) = root.get("mcpServers").or_else(|| root.get("amp.mcpServers")) {
+        all(servers, plain, &mut found);
+    }
+    if let Some(servers) = root.get("servers") {
+        all(servers, Dialect::VsCode, &mut found);
+    }
+    if let Some(servers) = root.get("context_servers") {
+        all(servers, Dialect::Zed, &mut found);
+    }
+    if let Some(mcp) = root.get("mcp") {
+        of_mcp(mcp, &mut found);
+    }
+    if let Some(servers) = root.get("mcp_servers") {
+        all(servers, Dialect::Codex, &mut found);
+    }
+    far.into_iter().for_each(|(_, servers)| all(servers, Dialect::Plain, &mut found));
+    found
+}
+
+/// `mcp`: the servers of opencode, or of VS Code's older settings; in the settings of Gemini CLI it holds none.
+fn of_mcp<'a>(mcp: &'a Node, found: &mut Vec<Found<'a>>) {
+    match mcp.get("servers").filter(|servers| matches!(servers.shape, Shape::Table(_))) {
+        Some(servers) => all(servers, Dialect::VsCode, found),
+        None => {
+            let is_server = |node: &Node| ["type", "command", "url"].iter().any(|key| node.get(key).is_some());
+            let servers = mcp.entries().iter().filter(|(_, node)| is_server(node));
+            found.extend(servers.map(|(name, node)| Found { name: name.clone(), node, dialect: Dialect::OpenCode }));
+        }
+    }
+}
+
+fn all<'a>(servers: &'a Node, dialect: Dialect, found: &mut Vec<Found<'a>>) {
+    match &servers.shape {
+        Shape::Table(entries) => {
+            let one =
+                |(name, node): &'a (String, Node)| Found { name: name.clone(), node, dialect: nearer(dialect, node) };
+            found.extend(entries.iter().map(one));
+        }
+        // A list of servers that have their names inside.
+        Shape::List(items) => {
+            let named = |node: &'a Node| match &node.get("name")?.shape {
+                Shape::Text(name) => Some(Found { name: name.clone(), node, dialect }),
+                _ => None,
+            };
+            found.extend(items.iter().filter_map(named));
+        }
+        _ => {}
+    }
+}
+
+/// The dialect of one server, where its own keys tell more than the place where it stands.
+fn nearer(dialect: Dialect, node: &Node) -> Dialect {
+    let has = |keys: &[&str]| keys.iter().any(|key| node.get(key).is_some());
+    let is_nested = node.get("transport").is_some_and(|node| matches!(node.shape, Shape::Table(_)));
+    match dialect {
+        Dialect::Plain if has(&["httpUrl", "includeTools", "excludeTools", "trust", "authProviderType"]) => {
+            Dialect::Gemini
+        }
+        Dialect::Plain if has(&["transportType"]) || is_nested || (has(&["autoApprove"]) && is_short(node)) => {
+            Dialect::Cline
+        }
+        Dialect::VsCode if node.get("command").is_some_and(|node| matches!(node.shape, Shape::List(_))) => {
+            Dialect::OpenCode
+        }
+        dialect => dialect,
+    }
+}
+
+/// Whether a time-out would be under four seconds if it were in milliseconds: it is in seconds, of which Cline takes 3600 at most.
+fn is_short(node: &Node) -> bool {
+    node.get("timeout").is_some_and(|node| matches!(node.shape, Shape::Integer(1..=3600)))
+}

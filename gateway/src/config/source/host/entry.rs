@@ -1,0 +1,351 @@
+//! One server: its keys as ours. What has a meaning here takes it along, the rest is named.
+
+use super::dialect::Dialect;
+use super::note::{Note, leaf};
+use super::variables::{Inputs, translated};
+use crate::config::read::nearest::nearest;
+use crate::config::source::node::{Node, Shape};
+
+/// Keys of hosts that have a meaning here.
+const KNOWN: [&str; 16] = [
+    "command",
+    "args",
+    "env",
+    "envFile",
+    "cwd",
+    "type",
+    "url",
+    "serverUrl",
+    "httpUrl",
+    "headers",
+    "timeout",
+    "disabled",
+    "enabled",
+    "includeTools",
+    "excludeTools",
+    "disabledTools",
+];
+/// Keys that change nothing of what a server does, so that nothing is said of them.
+const SILENT: [&str; 17] = [
+    "name",
+    "description",
+    "title",
+    "icon",
+    "version",
+    "bundled",
+    "gallery",
+    "dev",
+    "metadata",
+    "source",
+    "required",
+    "supports_parallel_tool_calls",
+    "default_tools_approval_mode",
+    "alwaysLoad",
+    "trust",
+    "settings",
+    "$schema",
+];
+
+/// Keys whose texts may hold references.
+const TEXTS: [&str; 17] = [
+    "command",
+    "cmd",
+    "args",
+    "env",
+    "envs",
+    "environment",
+    "envFile",
+    "cwd",
+    "workingDirectory",
+    "url",
+    "serverUrl",
+    "httpUrl",
+    "uri",
+    "headers",
+    "http_headers",
+    "transport",
+    "bearer_token",
+];
+
+/// The keys that are left of one server.
+struct Keys<'a> {
+    name: &'a str,
+    node: &'a Node,
+    left: Vec<(&'a str, &'a Node)>,
+    found: Vec<(String, Node)>,
+}
+
+/// A server in our keys; what is doubtful of it is noted. An error says why it cannot be used.
+pub(super) fn read(
+    name: &str,
+    node: &Node,
+    dialect: Dialect,
+    inputs: &Inputs,
+    notes: &mut Vec<Note>,
+) -> Result<Node, Note> {
+    if !matches!(node.shape, Shape::Table(_)) {
+        return Err(Note::new(
+            "bad-value",
+            node.key_or_span(),
+            format!("`{name}` must be an object with `command` or `url`"),
+        ));
+    }
+    let is_off = is_off(node);
+    let off = || leaf(Shape::Table(vec![("enabled".to_owned(), leaf(Shape::Bool(false), node))]), node);
+    let own = match members(node, dialect, inputs) {
+        Ok(own) => own,
+        // It is never judged: much of it may be missing.
+        Err(_) if is_off => return Ok(off()),
+        Err(note) => return Err(note),
+    };
+    let mut keys = Keys { name, node: &own, left: Vec::new(), found: Vec::new() };
+    keys.spread();
+    keys.command();
+    let is_remote = keys.remote(dialect);
+    keys.environment();
+    keys.times(dialect);
+    keys.tools();
+    let mut said = Vec::new();
+    keys.end(&mut said);
+    keys.without_other_transport(is_remote, &mut said);
+    let Keys { mut found, .. } = keys;
+    match is_off {
+        true => found.push(("enabled".to_owned(), leaf(Shape::Bool(false), node))),
+        false => notes.extend(said),
+    }
+    Ok(Node { key: node.key.clone(), span: node.span.clone(), shape: Shape::Table(found) })
+}
+
+/// Whether it is switched off, in either polarity.
+fn is_off(node: &Node) -> bool {
+    let says = |key: &str, flag: bool| node.get(key).is_some_and(|node| node.shape == Shape::Bool(flag));
+    says("disabled", true) || says("enabled", false)
+}
+
+/// The members, those that may hold references with the references as we write them.
+fn members(node: &Node, dialect: Dialect, inputs: &Inputs) -> Result<Node, Note> {
+    let one = |(key, value): &(String, Node)| {
+        let is_text = TEXTS.contains(&key.as_str());
+        let value = if is_text { texts(value, dialect, inputs)? } else { value.clone() };
+        Ok((key.clone(), value))
+    };
+    Ok(leaf(Shape::Table(node.entries().iter().map(one).collect::<Result<_, _>>()?), node))
+}
+
+/// All texts in a value, with references as we write them.
+fn texts(node: &Node, dialect: Dialect, inputs: &Inputs) -> Result<Node, Note> {
+    let shape = match &node.shape {
+        Shape::Text(text) => {
+            let place = |why| Note::new("bad-reference", node.key_or_span(), why);
+            Shape::Text(translated(text, dialect, inputs).map_err(place)?)
+        }
+        Shape::List(items) => {
+            Shape::List(items.iter().map(|item| texts(item, dialect, inputs)).collect::<Result<_, _>>()?)
+        }
+        Shape::Table(entries) => {
+            let one = |(key, node): &(String, Node)| Ok((key.clone(), texts(node, dialect, inputs)?));
+            Shape::Table(entries.iter().map(one).collect::<Result<_, _>>()?)
+        }
+        shape => shape.clone(),
+    };
+    Ok(leaf(shape, node))
+}
+
+impl<'a> Keys<'a> {
+    /// Takes the members; those of a nested `transport` and of the oldest form of Zed's `command` are members, too.
+    fn spread(&mut self) {
+        for (key, node) in self.node.entries() {
+            match (key.as_str(), &node.shape) {
+                ("transport", Shape::Table(inner)) => {
+                    self.left.extend(inner.iter().map(|(key, node)| (key.as_str(), node)))
+                }
+                ("command", Shape::Table(inner)) => {
+                    let renamed = |key: &'a str| if key == "path" { "command" } else { key };
+                    self.left.extend(inner.iter().map(|(key, node)| (renamed(key), node)));
+                }
+                _ => self.left.push((key, node)),
+            }
+        }
+    }
+
+    fn take(&mut self, names: &[&str]) -> Option<&'a Node> {
+        let at = self.left.iter().position(|(key, _)| names.contains(key))?;
+        Some(self.left.remove(at).1)
+    }
+
+    fn put(&mut self, key: &str, node: Node) {
+        self.found.push((key.to_owned(), node));
+    }
+
+    /// The program and its arguments; some hosts have both in one list.
+    fn command(&mut self) {
+        let args = self.take(&["args"]);
+        match self.take(&["command", "cmd"]) {
+            Some(Node { key, shape: Shape::List(items), .. }) if !items.is_empty() => {
+                let mut words = items.iter().map(|item| Node { key: key.clone(), ..item.clone() });
+                let command = words.next().unwrap_or_default();
+                let mut rest: Vec<Node> = words.collect();
+                if let Some(Shape::List(more)) = args.map(|args| &args.shape) {
+                    rest.extend(more.iter().cloned());
+                }
+                let list = leaf(Shape::List(rest), &command);
+                self.put("command", command);
+                self.put("args", list);
+            }
+            command => {
+                command.into_iter().for_each(|node| self.put("command", node.clone()));
+                args.into_iter().for_each(|node| self.put("args", node.clone()));
+            }
+        }
+        if let Some(node) = self.take(&["cwd", "workingDirectory"]) {
+            self.put("cwd", node.clone());
+        }
+    }
+
+    /// The address and its headers; whether it is reached by one.
+    fn remote(&mut self, dialect: Dialect) -> bool {
+        let word = self.take(&["type", "transport", "transportType"]);
+        let url = self.take(&["httpUrl", "serverUrl", "url", "uri"]);
+        if let Some(node) = word {
+            let has_command = self.found.iter().any(|(key, _)| key == "command");
+            let shape = match &node.shape {
+                Shape::Text(word) if word == "remote" && dialect == Dialect::OpenCode => None,
+                // A program is started without being told.
+                Shape::Text(word) if has_command && matches!(word.as_str(), "stdio" | "local") => None,
+                Shape::Text(word) if word.to_ascii_lowercase().replace(['-', '_'], "") == "streamablehttp" => {
+                    Some(Shape::Text("http".to_owned()))
+                }
+                shape => Some(shape.clone()),
+            };
+            shape.into_iter().for_each(|shape| self.put("transport", leaf(shape, node)));
+        }
+        url.into_iter().for_each(|node| self.put("url", node.clone()));
+        let mut headers: Vec<(String, Node)> =
+            self.take(&["headers", "http_headers"]).map_or_else(Vec::new, |node| node.entries().to_vec());
+        if let Some(node) = self.take(&["env_http_headers"]) {
+            let named = |(header, node): &(String, Node)| Some((header.clone(), referring(node, "", "")?));
+            headers.extend(node.entries().iter().filter_map(named));
+        }
+        if let Some(found) = self.take(&["bearer_token_env_var"]).and_then(|node| referring(node, "Bearer ", "")) {
+            headers.push(("Authorization".to_owned(), found));
+        }
+        if let Some((_, first)) = headers.first() {
+            let node = leaf(Shape::Table(headers.clone()), first);
+            self.put("headers", node);
+        }
+        url.is_some()
+    }
+
+    /// The variables of a child; some hosts name those that are handed on.
+    fn environment(&mut self) {
+        let declared = self.take(&["env", "envs", "environment"]);
+        let mut env: Vec<(String, Node)> = declared.map_or_else(Vec::new, |node| node.entries().to_vec());
+        while let Some(node) = self.take(&["env_vars", "env_keys"]) {
+            let Shape::List(items) = &node.shape else { continue };
+            for item in items {
+                let item = item.get("name").unwrap_or(item);
+                if let (Shape::Text(name), Some(found)) = (&item.shape, referring(item, "", ":-")) {
+                    env.push((name.clone(), found));
+                }
+            }
+        }
+        match (declared, env.is_empty()) {
+            // Of the wrong kind: let it be judged.
+            (Some(node), true) if !matches!(node.shape, Shape::Table(_)) => self.put("env", node.clone()),
+            (_, true) => {}
+            (declared, false) => {
+                let node = leaf(Shape::Table(env), declared.unwrap_or(self.node));
+                self.put("env", node);
+            }
+        }
+        if let Some(node) = self.take(&["envFile"]) {
+            self.put("env_file", node.clone());
+        }
+    }
+
+    /// Time-outs, in the units of the host.
+    fn times(&mut self, dialect: Dialect) {
+        let (key, unit) = match dialect {
+            // It bounds the start there, and no call.
+            Dialect::OpenCode => ("startup_timeout", "ms"),
+            Dialect::Cline | Dialect::Codex => ("call_timeout", "s"),
+            _ => ("call_timeout", "ms"),
+        };
+        let given = [
+            (key, unit, &["timeout"][..]),
+            ("call_timeout", "s", &["tool_timeout_sec"]),
+            ("startup_timeout", "s", &["startup_timeout_sec"]),
+            ("startup_timeout", "ms", &["startup_timeout_ms"]),
+        ];
+        for (key, unit, names) in given {
+            let Some(node) = self.take(names) else { continue };
+            let shape = match &node.shape {
+                Shape::Integer(0) if key == "startup_timeout" => continue,
+                Shape::Integer(number) => Shape::Text(format!("{number}{unit}")),
+                Shape::Float(number) if unit == "s" => Shape::Text(format!("{}ms", (number * 1000.0).round())),
+                shape => shape.clone(),
+            };
+            self.put(key, leaf(shape, node));
+        }
+    }
+
+    /// Which tools are offered.
+    fn tools(&mut self) {
+        let mut tools = Vec::new();
+        let lists = [
+            ("allow", &["includeTools", "enabled_tools", "available_tools", "tools"][..]),
+            ("deny", &["excludeTools", "disabled_tools", "disabledTools"]),
+        ];
+        for (key, names) in lists {
+            let Some(node) = self.take(names) else { continue };
+            let is_all = |items: &Vec<Node>| items.iter().any(|item| item.shape == Shape::Text("*".to_owned()));
+            match &node.shape {
+                Shape::List(items) if items.is_empty() || key == "allow" && is_all(items) => {}
+                // Of each tool how it is approved, which is the host's business.
+                Shape::Table(_) => {}
+                _ => tools.push((key.to_owned(), node.clone())),
+            }
+        }
+        if let Some((_, first)) = tools.first() {
+            let node = leaf(Shape::Table(tools.clone()), first);
+            self.put("tools", node);
+        }
+    }
+
+    /// What belongs to the other transport has no effect in the host, and would be a fault here.
+    fn without_other_transport(&mut self, is_remote: bool, notes: &mut Vec<Note>) {
+        let has_command = self.found.iter().any(|(key, _)| key == "command");
+        let foreign: &[&str] = match (is_remote, has_command) {
+            (true, false) => &["args", "env", "env_file", "cwd"],
+            (false, true) => &["headers"],
+            _ => return,
+        };
+        let name = self.name;
+        self.found.retain(|(key, node)| {
+            let is_foreign = foreign.contains(&key.as_str());
+            let is_empty = matches!(&node.shape, Shape::List(items) if items.is_empty());
+            if is_foreign && !is_empty {
+                let text = format!("`{key}` of `{name}` has no meaning for this transport and is not used");
+                notes.push(Note::new("unused-key", node.key_or_span(), text));
+            }
+            !is_foreign
+        });
+    }
+
+    /// Names what is left.
+    fn end(&mut self, notes: &mut Vec<Note>) {
+        self.left.retain(|(key, _)| !["disabled", "enabled"].contains(key));
+        for (key, node) in self.left.drain(..).filter(|(key, _)| !SILENT.contains(key)) {
+            let near = nearest(key, &KNOWN).filter(|near| *near != key);
+            let text = format!("`{key}` of `{}` is ignored: Trunkline has no such setting", self.name);
+            let note = Note::new("unused-key", node.key_or_span(), text);
+            notes.push(Note { label: near.map(|near| format!("did you mean `{near}`?")), ..note });
+        }
+    }
+}
+
+/// The value of a variable that a host names: `prefix`, and a reference to it with this at its end.
+fn referring(node: &Node, prefix: &str, end: &str) -> Option<Node> {
+    let Shape::Text(name) = &node.shape else { return None };
+    Some(leaf(Shape::Text(format!("{prefix}${{{name}{end}}}")), node))
+}

@@ -1,0 +1,120 @@
+//! Each dialect becomes the same keys, and what cannot be used is named.
+
+use super::*;
+use crate::config::source::node::Shape;
+use crate::config::source::{json, toml};
+
+fn hosted(text: &str) -> Hosted {
+    let root = if text.starts_with('{') {
+        json::parse(text).map_err(|fault| fault.text).unwrap()
+    } else {
+        toml::parse(text).map_err(|fault| fault.text).unwrap()
+    };
+    read(&root)
+}
+
+/// A server in one line.
+fn shown(shape: &Shape) -> String {
+    match shape {
+        Shape::Text(text) => text.clone(),
+        Shape::Bool(flag) => flag.to_string(),
+        Shape::Integer(number) => number.to_string(),
+        Shape::Float(number) => number.to_string(),
+        Shape::List(items) => {
+            format!("[{}]", items.iter().map(|item| shown(&item.shape)).collect::<Vec<_>>().join(" "))
+        }
+        Shape::Table(entries) => {
+            let one = |(key, node): &(String, Node)| format!("{key}={}", shown(&node.shape));
+            format!("{{{}}}", entries.iter().map(one).collect::<Vec<_>>().join(" "))
+        }
+    }
+}
+
+fn one(text: &str) -> String {
+    let hosted = hosted(text);
+    assert_eq!(hosted.notes.iter().map(|note| &note.text).collect::<Vec<_>>(), [""; 0], "{text}");
+    shown(&hosted.servers[0].node.shape)
+}
+
+#[test]
+fn each_dialect_becomes_the_same_keys() {
+    for (text, expected) in [
+        (
+            r#"{"mcpServers": {"a": {"command": "x", "args": ["$$", "$HOME"], "timeout": 60000}}}"#,
+            "{command=x args=[$$$$ $$HOME] call_timeout=60000ms}",
+        ),
+        (
+            r#"{"mcpServers": {"a": {"command": "x", "autoApprove": ["y"], "timeout": 60}}}"#,
+            "{command=x call_timeout=60s}",
+        ),
+        (
+            r#"{"mcpServers": {"a": {"transport": {"type": "sse", "url": "http://h/"}}}}"#,
+            "{transport=sse url=http://h/}",
+        ),
+        (
+            r#"{"mcpServers": {"a": {"httpUrl": "http://h/", "headers": {"X": "$KEY-${env:B}"}, "excludeTools": ["z"]}}, "security": {}}"#,
+            "{url=http://h/ headers={X=${KEY:-}-${B:-}} tools={deny=[z]}}",
+        ),
+        (
+            r#"{"mcpServers": {"a": {"serverUrl": "http://h/", "disabledTools": ["z"], "disabled": true}}}"#,
+            "{url=http://h/ tools={deny=[z]} enabled=false}",
+        ),
+        (
+            r#"{"servers": {"a": {"type": "stdio", "command": "x", "env": {"K": "${input:my-key}"}, "envFile": "${userHome}/.env"}},
+            "inputs": [{"id": "my-key", "type": "promptString"}]}"#,
+            "{command=x env={K=${MY_KEY}} env_file=${HOME}/.env}",
+        ),
+        (
+            r#"{"context_servers": {"a": {"source": "custom", "command": {"path": "x", "args": ["y"], "env": {"A": "1"}}}}}"#,
+            "{command=x args=[y] env={A=1}}",
+        ),
+        (
+            "[mcp_servers.a]\ncommand = 'x'\nargs = ['${A}']\nenv_vars = ['TOKEN']\nstartup_timeout_sec = 20\ntool_timeout_sec = 1.5\nenabled_tools = ['t']\n",
+            "{command=x args=[$${A}] env={TOKEN=${TOKEN:-}} call_timeout=1500ms startup_timeout=20s tools={allow=[t]}}",
+        ),
+        (
+            "[mcp_servers.a]\nurl = 'http://h/'\nbearer_token_env_var = 'T'\nenv_http_headers = { X-A = 'B' }\n",
+            "{url=http://h/ headers={X-A=${B} Authorization=Bearer ${T}}}",
+        ),
+        (
+            r#"{"mcp": {"a": {"type": "local", "command": ["x", "y"], "environment": {"K": "{env:V}"}, "timeout": 5000}}}"#,
+            "{command=x args=[y] env={K=${V:-}} startup_timeout=5000ms}",
+        ),
+        (
+            r#"{"mcp": {"a": {"type": "remote", "url": "http://h/", "enabled": false}}}"#,
+            "{url=http://h/ enabled=false}",
+        ),
+        (r#"{"amp.mcpServers": {"a": {"type": "local", "command": "x", "tools": ["*"]}}}"#, "{command=x}"),
+        (r#"{"projects": {"/no/such": {"history": [1], "mcpServers": {"a": {"command": "x"}}}}}"#, "{command=x}"),
+    ] {
+        let found = hosted(text);
+        assert_eq!(shown(&found.servers[0].node.shape), expected, "{text}");
+    }
+}
+
+#[test]
+fn what_cannot_be_used_is_named() {
+    let text = r#"{"mcpServers": {"A b": {"comand": "x"}, "a-B": {"command": "y"}, "日本": {"command": "z"}, "w": {"command": "x", "cwd": "${workspaceFolder}"}, "off": {"command": "${workspaceFolder}", "disabled": true}, "n": 1}}"#;
+    let found = hosted(text);
+    let said: Vec<_> = found.notes.iter().map(|note| (note.kind, &text[note.at.clone()])).collect();
+    assert_eq!(
+        said,
+        [
+            ("unused-key", "\"comand\""),
+            ("duplicate-name", "\"a-B\""),
+            ("bad-name", "\"日本\""),
+            ("bad-reference", "\"cwd\""),
+            ("bad-value", "\"n\"")
+        ]
+    );
+    assert_eq!(found.notes[0].label.as_deref(), Some("did you mean `command`?"));
+    assert_eq!(found.servers.iter().map(|server| &*server.slug).collect::<Vec<_>>(), ["a-b", "off"]);
+    assert_eq!(one(r#"{"mcpServers": {"x": {"url": "http://h/"}}}"#), "{url=http://h/}");
+}
+
+#[test]
+fn a_slug_is_made_of_what_may_stand_in_a_name() {
+    assert_eq!(slug("My Files (2)"), "my-files-2");
+    assert_eq!(slug("@scope/server.name"), "scope-server-name");
+    assert_eq!(slug("日本"), "");
+}

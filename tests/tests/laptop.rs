@@ -1,0 +1,126 @@
+//! What a person types: `tools`, `call`, `logs`, `calls`, `doctor`, `config`, `completions`.
+
+use std::process::Output;
+
+use tokio::process::Command;
+use trunkline_tests::client::Client;
+use trunkline_tests::gateway::{Config, Gateway};
+use trunkline_tests::process::{GATEWAY, Program, beside};
+use trunkline_tests::revision::Revision;
+use trunkline_tests::scratch::Scratch;
+use trunkline_tests::shell;
+use trunkline_tests::within::{until, within};
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Runs a command of the program in a home of its own.
+async fn run(home: &Scratch, args: &[&str]) -> Output {
+    let mut command = Command::new(beside(GATEWAY));
+    command.args(args).env("HOME", home.path()).env_remove("XDG_RUNTIME_DIR").env_remove("XDG_CONFIG_HOME");
+    command.env_remove("TRUNKLINE_CONFIG").current_dir(home.path()).kill_on_drop(true);
+    within("the command ends", command.output()).await.expect("it runs")
+}
+
+fn quoted(text: &str) -> String {
+    serde_json::to_string(text).expect("a text can be written")
+}
+
+fn entry(name: &str, program: &Program) -> String {
+    let args: Vec<String> = program.args.iter().map(|arg| quoted(&arg.replace('$', "$$"))).collect();
+    format!(
+        "[upstreams.{name}]\ncommand = {}\nargs = [{}]\n",
+        quoted(&program.path.display().to_string()),
+        args.join(", ")
+    )
+}
+
+#[tokio::test]
+async fn tools_are_listed_and_called_without_a_running_gateway() {
+    let home = Scratch::new();
+    let progress = r#"printf '{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":1,"total":2,"message":"half way"}}\n' "$(printf %s "$line" | sed 's/.*"progressToken":\("[^"]*"\|[0-9]*\).*/\1/')"; said done"#;
+    let bad = r#"answer '{"content":[{"type":"text","text":"it is broken"}],"isError":true}'"#;
+    let program = shell::upstream(&[("hello", "said \"$line\""), ("slow", progress), ("bad", bad)]);
+    let _file = home.file("trunkline.toml", &entry("sh", &program));
+    let listed = run(&home, &["tools"]).await;
+    assert_eq!(text(&listed.stdout), "sh__hello\nsh__slow\nsh__bad\n3 tools\n", "{}", text(&listed.stderr));
+    let json = run(&home, &["tools", "slow", "--json"]).await;
+    let json: serde_json::Value = serde_json::from_slice(&json.stdout).expect("it is JSON");
+    assert_eq!(json["tools"][0]["name"], "sh__slow");
+    let called = run(&home, &["call", "sh__slow", "a=1"]).await;
+    assert_eq!(text(&called.stdout), "done\n");
+    assert!(text(&called.stderr).contains("1 of 2: half way"), "{}", text(&called.stderr));
+    let failed = run(&home, &["call", "sh__bad", "{}"]).await;
+    assert_eq!((failed.status.code(), text(&failed.stdout)), (Some(1), "it is broken\n".to_owned()));
+    let unknown = run(&home, &["call", "hello"]).await;
+    assert_eq!(unknown.status.code(), Some(1));
+    assert!(text(&unknown.stderr).contains("did you mean `sh__hello`?"), "{}", text(&unknown.stderr));
+}
+
+#[tokio::test]
+async fn what_upstreams_say_and_what_was_called_is_printed() {
+    let program = shell::upstream(&[("shout", "echo 'a line on stderr' >&2; said ok")]);
+    let gateway = Gateway::serve(&Config::new().program("sh", &program, "")).await;
+    let client = Client::connect(&gateway.reach(), Revision::R2025_11_25).await;
+    client.tools_until("it is up", |tools| tools.contains(&"sh__shout".into())).await;
+    assert_eq!(client.call("sh__shout", "{}").await.text(), "ok");
+    until("the line is there", || async {
+        let said = gateway.command(&["logs", "sh"]).output().await.expect("it runs");
+        (text(&said.stdout) == "a line on stderr\n").then_some(())
+    })
+    .await;
+    let calls = within("it answers", gateway.command(&["calls", "--json"]).output()).await.expect("it runs");
+    let said = text(&calls.stdout);
+    let is_it = |line: &str| line.contains("\"name\":\"shout\"") || line.contains("\"name\":\"sh__shout\"");
+    assert!(said.lines().any(is_it), "{said}{}", text(&calls.stderr));
+    let unknown = within("it answers", gateway.command(&["logs", "nobody"]).output()).await.expect("it runs");
+    assert!(text(&unknown.stderr).contains("no upstream `nobody`. Known: sh"), "{}", text(&unknown.stderr));
+}
+
+#[tokio::test]
+async fn the_doctor_numbers_what_is_wrong_and_says_what_to_do() {
+    let home = Scratch::new();
+    let _file = home.file("trunkline.toml", "[upstreams.a]\ncommand = '/bin/sh'\n");
+    let well = run(&home, &["doctor"]).await;
+    assert!(well.status.success() && text(&well.stdout).ends_with("No problems found\n"), "{}", text(&well.stdout));
+    let closed = std::net::TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("it has one");
+    let sick = format!("[upstreams.a]\ncommand = 'npxx'\n[upstreams.b]\nurl = 'http://{closed}/mcp'\n");
+    let _file = home.file("trunkline.toml", &sick);
+    let mut command = Command::new(beside(GATEWAY));
+    command
+        .args(["doctor", "--host", "cursor"])
+        .env("HOME", home.path())
+        .current_dir(home.path())
+        .env_remove("XDG_RUNTIME_DIR");
+    for proxy in
+        ["HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy", "TRUNKLINE_CONFIG"]
+    {
+        command.env_remove(proxy);
+    }
+    let said = within("it ends", command.output()).await.expect("it runs");
+    let lines = text(&said.stdout);
+    assert_eq!(said.status.code(), Some(1), "{lines}");
+    for (number, what) in [(1, "npxx"), (2, "cannot connect to"), (3, "Cursor has no entry of Trunkline")] {
+        assert!(lines.lines().any(|line| line.starts_with(&format!("{number}. ")) && line.contains(what)), "{lines}");
+    }
+    assert!(lines.contains("fix: run `trunkline install cursor`") && lines.ends_with("3 problems\n"), "{lines}");
+    let _file = home.file("trunkline.toml", "[upstreams.a]\ncommand = 'sh'\nargs = ['${UNSET_VARIABLE}']\n");
+    let unset = run(&home, &["doctor"]).await;
+    assert!(text(&unset.stdout).contains("${UNSET_VARIABLE} has no value"), "{}", text(&unset.stdout));
+}
+
+#[tokio::test]
+async fn the_configuration_and_completions_are_printed() {
+    let home = Scratch::new();
+    let file = home.file("trunkline.toml", "[upstreams.a]\ncommand = 'sh'\nenv = { TOKEN = 'canary-of-a-token' }\n");
+    let path = run(&home, &["config"]).await;
+    assert_eq!(text(&path.stdout).trim(), file.display().to_string());
+    let shown = text(&run(&home, &["config", "show"]).await.stdout);
+    assert!(shown.contains("upstreams.a.command = \"sh\"") && shown.contains("trunkline.toml:2"), "{shown}");
+    assert!(!shown.contains("canary"), "{shown}");
+    for shell in ["bash", "zsh", "fish"] {
+        let script = text(&run(&home, &["completions", shell]).await.stdout);
+        assert!(script.contains("uninstall"), "{shell}");
+    }
+}
