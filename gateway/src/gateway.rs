@@ -267,7 +267,7 @@ impl Gateway {
     fn bounds(&self) -> listener::Bounds {
         let is_child = |one: &&upstream::config::Config| one.transport.child().is_some();
         let instances = self.config.upstreams.iter().filter(is_child).map(|one| match one.sharing {
-            Sharing::Shared => 1,
+            Sharing::Shared | Sharing::OwnSessions => 1,
             _ => 1 + one.max_instances,
         });
         let children = instances.sum::<usize>() * FILES_PER_CHILD;

@@ -20,6 +20,7 @@ const UP: &str = "trunkline_upstream_up";
 const STATE: &str = "trunkline_upstream_state";
 const RESTARTS: &str = "trunkline_upstream_restarts_total";
 const INSTANCES: &str = "trunkline_upstream_instances";
+const OWN_SESSIONS: &str = "trunkline_upstream_sessions";
 const QUEUED: &str = "trunkline_upstream_queued_calls";
 const BRIDGED: &str = "trunkline_bridged_calls_total";
 const BUSY: &str = "trunkline_upstream_busy_total";
@@ -85,6 +86,7 @@ pub fn describe() {
     describe_gauge!(UP, "1 while the upstream is ready");
     describe_gauge!(STATE, "1 for the current state of the upstream");
     describe_gauge!(INSTANCES, "Instances of an upstream beside the primary one");
+    describe_gauge!(OWN_SESSIONS, "Sessions with an HTTP upstream that belong to one client each");
     describe_counter!(RESTARTS, "Restarts, by reason");
     describe_histogram!(START, Unit::Seconds, "Time from the start of an upstream to its first inventory");
     describe_counter!(STDERR, "Lines on a child's stderr");
@@ -193,6 +195,8 @@ pub struct Upstream {
     pub up: Gauge,
     /// Instances beside the primary one.
     pub instances: Gauge,
+    /// Sessions that belong to one client each.
+    pub sessions: Gauge,
     /// From start to inventory.
     pub start: Histogram,
     /// Lines on stderr.
@@ -214,6 +218,7 @@ pub fn upstream(name: &str) -> Upstream {
         bridged: [("legacy", "modern"), ("modern", "legacy")]
             .map(|(from, to)| counter!(BRIDGED, "from" => from, "to" => to)),
         instances: gauge!(INSTANCES, "upstream" => label()),
+        sessions: gauge!(OWN_SESSIONS, "upstream" => label()),
         up: gauge!(UP, "upstream" => label()),
         start: histogram!(START, "upstream" => label()),
         stderr: counter!(STDERR, "upstream" => label()),

@@ -2,7 +2,7 @@
 //!
 //! A transport hands over each frame with the revision that it is read in and an [`Outlet`] for what comes back.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -51,8 +51,12 @@ pub struct Engine {
     rules: Mutex<Vec<(Rule, usize)>>,
     /// By session and id: ids of two sessions have nothing to do with one another.
     open: Mutex<Vec<((String, String), CancellationToken)>>,
-    added: Mutex<Vec<String>>,
-    subscribed: Mutex<HashSet<String>>,
+    /// By where they were added, as [`Engine::side`] says it.
+    added: Mutex<Vec<(String, String)>>,
+    /// By where they were asked for.
+    subscribed: Mutex<HashSet<(String, String)>>,
+    /// What each session's client has said that its roots are, asked once.
+    roots: Mutex<HashMap<String, String>>,
     seen: Mutex<HashSet<String>>,
     calls: AtomicU64,
     doubled: AtomicU64,
@@ -76,6 +80,7 @@ impl Engine {
             open: Mutex::default(),
             added: Mutex::default(),
             subscribed: Mutex::default(),
+            roots: Mutex::default(),
             seen: Mutex::default(),
             calls: AtomicU64::new(0),
             doubled: AtomicU64::new(0),
@@ -209,17 +214,19 @@ impl Engine {
                 self.levels.set(outlet.session(), frame);
                 Said::result("{}")
             }
-            "tools/list" => lists::tools(self, frame, revision),
+            "tools/list" => lists::tools(self, frame, revision, outlet.session()),
             "tools/call" => tools::call(self, frame, revision, outlet).await,
             "resources/list" if script.offers_all => lists::resources(script, frame, revision),
             "resources/templates/list" if script.offers_all => lists::templates(script, frame, revision),
             "resources/read" if script.offers_all => read::resource(script, frame, revision),
             "resources/subscribe" if script.offers_all && !revision.is_modern() => {
-                lock(&self.subscribed).insert(frame.param_text("uri").unwrap_or_default());
+                lock(&self.subscribed)
+                    .insert((self.side(outlet.session()), frame.param_text("uri").unwrap_or_default()));
                 Said::result("{}")
             }
             "resources/unsubscribe" if script.offers_all && !revision.is_modern() => {
-                lock(&self.subscribed).remove(&frame.param_text("uri").unwrap_or_default());
+                lock(&self.subscribed)
+                    .remove(&(self.side(outlet.session()), frame.param_text("uri").unwrap_or_default()));
                 Said::result("{}")
             }
             "prompts/list" if script.offers_all => lists::prompts(script, frame, revision),
@@ -234,8 +241,11 @@ impl Engine {
         match order {
             Order::Release(gate) => self.gates.release(&gate, 1),
             Order::Open(gate) => self.gates.release(&gate, gates::EVER),
-            Order::AddTool(name) => self.add_tool(name),
+            Order::AddTool(name) => self.add_tool(name, ""),
             Order::Notify(method, params) => self.announce(Change::new(&method, &params)),
+            Order::NotifyIn(session, method, params) => {
+                self.announce(Change { session: Some(session), ..Change::new(&method, &params) });
+            }
             Order::Ask(plan, who) => {
                 for ask in Plan::parse(&plan).expect("a plan").rounds.concat() {
                     asks::live::outside(self, ask.kind, &who).await;
@@ -250,16 +260,30 @@ impl Engine {
         }
     }
 
-    /// Whether a legacy peer is told of a change: of an update only where it subscribed.
+    /// Whether a session with a legacy peer is told of a change: of an update only where it subscribed.
     #[must_use]
-    pub fn tells(&self, change: &Change) -> bool {
-        change.updated_uri().is_none_or(|uri| lock(&self.subscribed).contains(&uri))
+    pub fn tells(&self, change: &Change, session: &str) -> bool {
+        let is_for = change.session.as_deref().is_none_or(|only| only == session);
+        is_for && change.updated_uri().is_none_or(|uri| lock(&self.subscribed).contains(&(self.side(session), uri)))
+    }
+
+    /// Where what a session does holds: in it alone, or everywhere.
+    fn side(&self, session: &str) -> String {
+        if self.script.http.apart { session.to_owned() } else { String::new() }
+    }
+
+    /// The tools that were added where a session sees them.
+    fn added(&self, session: &str) -> Vec<String> {
+        let side = self.side(session);
+        lock(&self.added).iter().filter(|(at, _)| at.is_empty() || *at == side).map(|(_, name)| name.clone()).collect()
     }
 
     /// Adds an echoing tool, and says so.
-    fn add_tool(&self, name: String) {
-        lock(&self.added).push(name);
-        self.announce(Change::new("notifications/tools/list_changed", "{}"));
+    fn add_tool(&self, name: String, session: &str) {
+        let side = self.side(session);
+        let only = (!side.is_empty()).then(|| side.clone());
+        lock(&self.added).push((side, name));
+        self.announce(Change { session: only, ..Change::new("notifications/tools/list_changed", "{}") });
     }
 
     fn announce(&self, change: Change) {

@@ -113,6 +113,8 @@ pub enum Order {
     Open(String),
     /// Sends a notification that belongs to no call: its method and parameters (JSON text).
     Notify(String, String),
+    /// The same, in one session of an upstream over HTTP.
+    NotifyIn(String, String, String),
     /// Asks these questions (a plan) outside of any call, for somebody.
     Ask(String, String),
     /// Adds a tool of this name, and says that the list has changed.

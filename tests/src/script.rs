@@ -67,6 +67,10 @@ pub struct HttpManner {
     pub answers: Answers,
     /// Legacy: whether it gives a session id and insists on it.
     pub sessions: bool,
+    /// Legacy: whether each session has its own subscriptions and added tools; what it adds is told in that session alone.
+    pub apart: bool,
+    /// Legacy: so many sessions there may be; 0 for any number.
+    pub sessions_max: usize,
     /// Legacy: whether it serves a GET stream; else 405.
     pub get_stream: bool,
     /// Legacy: whether SSE answers begin with an event id and `retry`, so that a cut stream can be resumed.
@@ -90,7 +94,16 @@ impl Default for HttpManner {
     fn default() -> HttpManner {
         let endpoint = "/message?session=$ID".to_owned();
         let subprotocol = "mcp".to_owned();
-        HttpManner { answers: Answers::Auto, sessions: true, get_stream: true, resumable: false, endpoint, subprotocol }
+        HttpManner {
+            answers: Answers::Auto,
+            sessions: true,
+            apart: false,
+            sessions_max: 0,
+            get_stream: true,
+            resumable: false,
+            endpoint,
+            subprotocol,
+        }
     }
 }
 

@@ -42,6 +42,7 @@ mod mixed;
 mod names;
 mod noise;
 mod odd_clients;
+mod own_sessions;
 mod parked;
 mod probing;
 mod progress;

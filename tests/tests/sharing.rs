@@ -243,7 +243,7 @@ async fn a_child_of_the_one_client_is_told_what_that_can_be_asked() {
 #[tokio::test]
 async fn over_http_each_set_of_capabilities_is_declared_in_a_session_of_its_own() {
     let upstream = Upstream::start(Way::Http, Script::new("up", LEGACY)).await;
-    let gateway = Gateway::serve(&Config::new().upstream(&upstream)).await;
+    let gateway = Gateway::serve(&Config::new().upstream_with(&upstream, "sharing = \"shared\"")).await;
     let mut sessions = Vec::new();
     for (at, set) in ["{\"roots\":{}}", "{\"elicitation\":{\"form\":{}}}", "{\"roots\":{}}"].into_iter().enumerate() {
         let revision = if at == 2 { Revision::MODERN } else { LEGACY };

@@ -133,7 +133,7 @@ async fn over_http_a_listen_ends_with_its_result() {
 /// Three clients of both eras want one resource: the upstream is asked once, and let go once.
 async fn counted(way: Way) {
     let upstream = Upstream::start(way, Script::new("up", LEGACY)).await;
-    let gateway = Gateway::serve(&Config::new().upstream(&upstream)).await;
+    let gateway = Gateway::serve(&Config::new().upstream_with(&upstream, "sharing = \"shared\"")).await;
     let reach = gateway.reach();
     let [first, second] = [Client::connect(&reach, MODERN).await, Client::connect(&reach, MODERN).await];
     let session = Client::connect(&reach, Revision::R2024_11_05).await;

@@ -50,6 +50,8 @@ struct Row<'a> {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     remarks: Vec<&'a str>,
     calls: Calls,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    client_sessions: Option<usize>,
     stderr: &'a [String],
     #[serde(skip_serializing_if = "Vec::is_empty")]
     instances: Vec<Row<'a>>,
@@ -219,6 +221,7 @@ fn row(health: &Health) -> Row<'_> {
         }),
         remarks: health.remarks.values().map(String::as_str).collect(),
         calls: calls(health),
+        client_sessions: (health.sessions > 0).then_some(health.sessions),
         stderr: &health.stderr,
         instances: health.instances.values().map(row).collect(),
     }
@@ -275,10 +278,10 @@ fn line(health: &Health, width: usize, out: &mut String) -> std::fmt::Result {
             write!(out, "  {word} for {seconds} s")?;
         }
     }
-    match health.instances.len() {
-        0 => {}
-        1 => write!(out, "  1 instance")?,
-        count => write!(out, "  {count} instances")?,
+    for (count, what) in [(health.instances.len(), "instance"), (health.sessions, "client session")] {
+        if count > 0 {
+            write!(out, "  {count} {what}{}", if count == 1 { "" } else { "s" })?;
+        }
     }
     if health.failed_starts > 0 {
         let noun = if health.failed_starts == 1 { "instance start" } else { "instance starts" };

@@ -150,6 +150,11 @@ impl StatusHandle {
         Self { instance: Some(number), ..self.clone() }
     }
 
+    /// One without a place: nothing that is said of it is shown.
+    pub fn unshown(&self) -> Self {
+        Self { instance: Some(u64::MAX), ..self.clone() }
+    }
+
     /// Gives the upstream's own place up: from now on nothing that it does is shown.
     pub fn remove(&self) {
         self.board.lock().retain(|row| !Arc::ptr_eq(&row.orders, &self.orders));

@@ -121,6 +121,8 @@ pub struct Health {
     pub stderr: Vec<String>,
     /// How much it has to do, as it is whenever this is read.
     pub traffic: Arc<Traffic>,
+    /// How many sessions with it belong to one client each, where it is reached by HTTP and gives sessions.
+    pub sessions: usize,
     /// Its instances beside the primary one, each by its number and whose it is.
     pub instances: BTreeMap<u64, Health>,
 }
@@ -149,6 +151,7 @@ impl Health {
             remarks: BTreeMap::new(),
             stderr: Vec::new(),
             traffic: Arc::default(),
+            sessions: 0,
             instances: BTreeMap::new(),
         }
     }

@@ -132,7 +132,7 @@ impl Handle for Router {
         if call.is_notification {
             return self.notify(call);
         }
-        let own = self.views.of(&call.caller);
+        let own = self.views.of(&call.caller, call.method == Method::Listen);
         let revision = call.revision();
         let current = own.as_ref().unwrap_or_else(|| self.eras.of(revision.era()));
         let call = match calls::admit(call, self.unknown) {

@@ -62,6 +62,8 @@ pub struct Config {
     pub sharing: Sharing,
     /// So many instances there may be beside the primary one.
     pub max_instances: usize,
+    /// So many sessions with it may belong to one client each.
+    pub max_sessions: usize,
     /// A principal's instance ends after so long without a call.
     pub instance_idle: Duration,
     /// What a child that clients share is told that it may ask, where that is said.
@@ -89,6 +91,11 @@ pub struct Config {
 }
 
 impl Config {
+    /// Whether one instance serves all clients.
+    pub fn is_shared(&self) -> bool {
+        matches!(self.sharing, Sharing::Shared | Sharing::OwnSessions)
+    }
+
     /// Whether the upstream is reached by Streamable HTTP.
     pub(crate) fn is_http(&self) -> bool {
         matches!(self.transport, Transport::Http { .. })
@@ -117,7 +124,7 @@ impl Config {
     /// Whether one child, or one connection, which asks live, serves several principals: as soon as two of them have a call open
     /// there, nothing says whose a question of it is.
     pub fn is_ambiguous(&self) -> bool {
-        !self.is_http() && self.era != EraChoice::Modern && self.sharing == Sharing::Shared && self.principals > 1
+        !self.is_http() && self.era != EraChoice::Modern && self.is_shared() && self.principals > 1
     }
 
     /// What a child that clients share is told that it may ask: what it was promised must be kept.
@@ -211,6 +218,9 @@ pub enum Sharing {
     /// Everyone has the one there is.
     #[default]
     Shared,
+    /// As `Shared`; with an upstream over HTTP that gives sessions, each handshake session has one of its own there, and so have the
+    /// stateless clients of a principal that declare the same.
+    OwnSessions,
     /// Each handshake session has its own; a stateless client has its principal's.
     PerSession,
     /// Each principal has its own.

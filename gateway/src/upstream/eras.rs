@@ -3,6 +3,7 @@
 // What a client listens to of resources: it follows to the instance that serves its era.
 mod listen;
 
+use super::calls::sessions::own;
 use super::config::{EraChoice, Sharing};
 use super::instance::{Instance, SECOND};
 use super::inventory::Inventory;
@@ -20,6 +21,7 @@ use crate::runtime::Tasks;
 use crate::runtime::timer::late::within_until;
 use arc_swap::ArcSwapOption;
 use listen::FollowingSource;
+pub(super) use listen::follow_own;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;
@@ -113,7 +115,7 @@ impl Eras {
         Some(Arc::new(Self {
             primary: primary.clone(),
             serving: ArcSwapOption::empty(),
-            moves: watch::Sender::new(0),
+            moves: primary.own.as_ref().map_or_else(|| watch::Sender::new(0), |own| own.moves().clone()),
             table: Mutex::default(),
             level: OnceLock::new(),
             offers: [watch::Sender::new(None), watch::Sender::new(None)],
@@ -163,9 +165,10 @@ impl Eras {
     fn listen(self: &Arc<Self>, call: &Call, filter: ListenFilter) -> Reply {
         let era = call.revision().era();
         let first = self.serving(era).filter(|second| may_serve(second)).unwrap_or_else(|| self.primary.clone());
+        let first = own::home(&first, &call.caller);
         let moves = self.moves.subscribe();
-        let eras = self.clone();
-        let home = Box::new(move || eras.serving(era).unwrap_or_else(|| eras.primary.clone()));
+        let (eras, caller) = (self.clone(), call.caller.clone());
+        let home = Box::new(move || own::home(&eras.serving(era).unwrap_or_else(|| eras.primary.clone()), &caller));
         Reply::live(FollowingSource::new(first, filter.uris, call.caller.clone(), home, moves))
     }
 

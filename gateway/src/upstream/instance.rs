@@ -1,13 +1,14 @@
 //! One instance of an upstream: the parts that it is made of, and what its link tells them.
 
 use super::admission::Admission;
+use super::admission::own::OwnSessions;
 use super::backoff::Starts;
 use super::calls::outcome;
 use super::compat::{Chunks, chunks};
-use super::config::Config;
+use super::config::{Config, Sharing};
 use super::inventory::Offering;
 use super::inventory::schedule::ListKinds;
-use super::notice::{Notice, Notices};
+use super::notice::{Notice, Notices, Others};
 use super::owner::{Holder, Ownership};
 use super::peer::eras::{SpokenEra, Trial};
 use super::questions::Questions;
@@ -36,11 +37,15 @@ pub(crate) const SECOND: u64 = 0;
 /// takes the instance.
 pub(crate) struct Instance {
     pub(crate) name: Arc<str>,
-    pub(crate) config: Config,
+    pub(crate) config: Arc<Config>,
     /// Whose it is, and what it may ask.
     pub(crate) owner: Ownership,
     /// The primary instance, where this is one beside it.
     pub(crate) primary: Option<Arc<Self>>,
+    /// Whether it stands for one session of a client's own with an HTTP upstream: the instance that it is one of is the primary one here.
+    is_own_session: bool,
+    /// The sessions that clients have to themselves, where they may have any.
+    pub(crate) own: Option<Arc<OwnSessions<Self>>>,
     /// The era that is spoken on its link.
     pub(crate) era: SpokenEra,
     /// Of the instance of the other era: whether the upstream speaks that.
@@ -49,7 +54,7 @@ pub(crate) struct Instance {
     pub(crate) admission: Admission,
     pub(crate) offering: Offering,
     pub(crate) wanted: Wanted,
-    pub(crate) questions: Questions,
+    pub(crate) questions: Arc<Questions>,
     pub(crate) children: Children,
     /// The starts that count, and what holds back requests: those of both eras together.
     pub(crate) starts: Starts,
@@ -73,7 +78,9 @@ impl Instance {
         let notices = Notices::new(&config.name, &owner, hear);
         let status = Status::new(&config.name, handle, notices);
         let children = Children::new(&config.name, status.metrics.stderr.clone());
-        Self::of(config, owner, status, children)
+        let own = (config.sharing == Sharing::OwnSessions && config.is_http() && owner.is_of_many())
+            .then(|| Arc::new(OwnSessions::new(&config)));
+        Self { own, ..Self::of(config.into(), owner, status, children) }
     }
 
     /// An instance beside the primary one, with a number of its own.
@@ -92,7 +99,7 @@ impl Instance {
 
     /// The instance of the other era: it serves everyone too, and takes from what the primary one has.
     pub(crate) fn second(primary: &Arc<Self>, era: Era, handle: StatusHandle) -> Self {
-        let config = Config { era: era.into(), ..primary.config.clone() };
+        let config = Arc::new(Config { era: era.into(), ..(*primary.config).clone() });
         let status = primary.status.beside(SECOND, handle, primary.status.notices.clone());
         let level = primary.wanted.level_of_sessions(&primary.owner.audience());
         let instance = Self {
@@ -101,10 +108,49 @@ impl Instance {
             admission: primary.admission.beside(&config, status.handle.traffic()),
             starts: primary.starts.clone(),
             breaker: primary.breaker.clone(),
+            own: primary.own.clone(),
             ..Self::of(config, primary.owner.clone(), status, primary.children.clone())
         };
         instance.wanted.levels.want(level);
         instance
+    }
+
+    /// What stands for the upstream in a session of a client's own: its calls are those of the instance that it is one of, and what is
+    /// wanted of it and told in it is its own.
+    pub(crate) fn own_session(of: &Arc<Self>, owner: Ownership, number: u64) -> Self {
+        let status = of.status.of_session(number, of.status.notices.of(&owner));
+        let shared = Self {
+            primary: Some(of.clone()),
+            is_own_session: true,
+            breaker: of.breaker.clone(),
+            starts: of.starts.clone(),
+            chunks: of.chunks.clone(),
+            questions: of.questions.clone(),
+            task_progress: of.task_progress.clone(),
+            offering: Offering::beside(&of.offering),
+            admission: of.admission.of_session(&of.config),
+            ..Self::of(of.config.clone(), owner, status, of.children.clone())
+        };
+        shared.era.set(Era::Legacy);
+        shared
+    }
+
+    /// The instance whose faults and demand what is told in it counts as.
+    fn counted_at(&self) -> &Self {
+        self.primary.as_deref().filter(|_| self.is_own_session).unwrap_or(self)
+    }
+
+    /// For whom its log messages are. What the gateway's own session tells is not for those who have one to themselves; what the
+    /// session of a principal's stateless clients tells outside of calls is for none of its handshake sessions.
+    fn log(&self, level: LogLevel, params: Object) {
+        match (&self.own, &self.owner.holder) {
+            (Some(own), Holder::Everyone) if own.len() > 0 => {
+                let own = own.clone();
+                self.status.notices.log_to_others(Others::new(move |id| own.has_session(id)), level, params);
+            }
+            (_, Holder::Principal(_)) if self.is_own_session => {}
+            _ => self.status.notices.log(level, params),
+        }
     }
 
     /// The era in which it is met where nothing is known: that of its clients, where they are of one era. Else a child, which is pinned
@@ -119,7 +165,7 @@ impl Instance {
         self.primary.is_none() || self.trial.is_some()
     }
 
-    fn of(config: Config, owner: Ownership, status: Status, children: Children) -> Self {
+    fn of(config: Arc<Config>, owner: Ownership, status: Status, children: Children) -> Self {
         if let Some(doubt) = config.doubt() {
             status.handle.update(|health| _ = health.remarks.insert("questions", doubt));
         }
@@ -130,13 +176,15 @@ impl Instance {
             config,
             owner,
             primary: None,
+            is_own_session: false,
+            own: None,
             era: SpokenEra::default(),
             trial: None,
             starts: Starts::default(),
             status,
             offering: Offering::default(),
             wanted: Wanted::default(),
-            questions: Questions::default(),
+            questions: Arc::default(),
             children,
             chunks: Arc::default(),
             task_progress: TaskProgress::default(),
@@ -173,7 +221,7 @@ impl LinkEvents for Instance {
             },
             Method::Message => {
                 let level = params.find("level").and_then(LogLevel::parse).unwrap_or(LogLevel::Info);
-                self.status.notices.log(level, outcome::told(params));
+                self.log(level, outcome::told(params));
             }
             method if chunks::is_chunk(&method) => {
                 if !self.chunks.arrived(&params, self.budget()) {
@@ -181,7 +229,7 @@ impl LinkEvents for Instance {
                 }
             }
             Method::TaskStatus => {
-                self.admission.demand.task(&params);
+                self.counted_at().admission.demand.task(&params);
                 self.status.notices.task(outcome::told(params));
             }
             Method::ElicitationComplete => self.questions.pages.complete(&params),
@@ -209,7 +257,11 @@ impl LinkEvents for Instance {
         }
         let taken = self.questions.take((&self.config, &self.owner), &self.status.metrics, asked, by);
         if taken.is_err() {
-            self.status.refused("questions_full", CauseCode::QueueFull, &"too many questions of it are open");
+            self.counted_at().status.refused(
+                "questions_full",
+                CauseCode::QueueFull,
+                &"too many questions of it are open",
+            );
         }
     }
 
@@ -225,14 +277,14 @@ impl LinkEvents for Instance {
     }
 
     fn violated(&self, kind: &'static str, detail: &dyn std::fmt::Display) {
-        self.status.violated(kind, detail);
+        self.counted_at().status.violated(kind, detail);
     }
 
     fn failed(&self, kind: &'static str, code: CauseCode, why: &dyn std::fmt::Display) {
-        self.status.failed(kind, code, why);
+        self.counted_at().status.failed(kind, code, why);
     }
 
     fn suspect(&self, cause: &str) {
-        self.status.suspect(cause);
+        self.counted_at().status.suspect(cause);
     }
 }

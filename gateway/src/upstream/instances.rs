@@ -73,7 +73,7 @@ pub(crate) struct Lease {
 impl Instances {
     /// None yet; `None` where everyone has the primary one.
     pub(crate) fn beside(primary: &Arc<Instance>) -> Option<Arc<Self>> {
-        let is_shared = primary.config.sharing == Sharing::Shared;
+        let is_shared = primary.config.is_shared();
         (!is_shared).then(|| Arc::new(Self { primary: primary.clone(), table: Mutex::default() }))
     }
 
@@ -138,7 +138,7 @@ impl Instances {
     fn key(&self, call: &Call) -> Option<Key> {
         let Caller { tenant, principal, .. } = &*call.caller;
         match (self.primary.config.sharing, tenant) {
-            (Sharing::Shared, _) => None,
+            (Sharing::Shared | Sharing::OwnSessions, _) => None,
             (Sharing::PerSession, Some(tenant)) => Some(Key::Session(tenant.id().clone())),
             // All who call are one: the primary is theirs.
             (Sharing::PerPrincipal, _) if principal.is_anonymous() => None,

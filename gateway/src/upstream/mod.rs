@@ -60,9 +60,11 @@ use crate::protocol::frame::Method;
 use crate::protocol::revision::Era;
 use crate::protocol::value::Object;
 use crate::runtime::Tasks;
+use admission::own::OwnKey;
 use calls::admit::tell;
+use calls::sessions::own;
 use config::Config;
-use eras::Eras;
+use eras::{Eras, follow_own};
 use instance::Instance;
 use instances::Instances;
 use owner::Ownership;
@@ -272,6 +274,10 @@ impl Upstream {
     /// What the instance of a session offers, which counts as what the primary one does until it was read; `None` while
     /// there is none.
     pub fn inventory_of(&self, session: &Arc<ClientSession>) -> Option<watch::Receiver<Option<Arc<Inventory>>>> {
+        if let Some(own) = &self.primary.own {
+            let own = own.get(&OwnKey::Session(session.number())).filter(|own| own.has_lists())?;
+            return Some(own.instance.offering.inventory.subscribe());
+        }
         Some(self.instances.as_ref()?.of_session(session)?.offering.inventory.subscribe())
     }
 
@@ -302,6 +308,9 @@ impl Upstream {
         if let Some(own) = self.instances.as_ref().and_then(|instances| instances.find(call)) {
             own.offering.reads.refresh();
         }
+        if let Some(own) = own::existing(&self.primary, &call.caller).filter(|own| own.has_lists()) {
+            own.instance.offering.reads.refresh();
+        }
     }
 
     /// How verbose it and its instances are to be for sessions.
@@ -312,6 +321,10 @@ impl Upstream {
         let second = self.eras.iter().filter_map(|eras| eras.second());
         for instance in instances.chain(second).chain([self.primary.clone()]) {
             instance.wanted.levels.want(levels.of(&instance.owner.audience()));
+        }
+        let own = self.primary.own.iter().flat_map(|own| own.all()).filter(|own| own.tenant.is_some());
+        for own in own {
+            own.instance.wanted.levels.want(levels.of(&own.instance.owner.audience()));
         }
     }
 
@@ -342,9 +355,10 @@ impl Upstream {
 
     /// Takes a call for which no instance was made.
     fn take(&self, call: Call) -> Reply {
-        match &self.eras {
-            None => take(&self.primary, call),
-            Some(eras) => eras.take(call),
+        match (&self.eras, &self.primary.own) {
+            (None, Some(own)) if call.method == Method::Listen => follow_own(&self.primary, own, call),
+            (None, _) => take(&self.primary, call),
+            (Some(eras), _) => eras.take(call),
         }
     }
 
@@ -352,7 +366,9 @@ impl Upstream {
     fn tell(&self, call: &Call) {
         let own = self.instances.as_ref().and_then(|instances| instances.find(call));
         let own = own.or_else(|| self.eras.as_ref()?.serving(call.revision().era()));
-        let instance = own.as_ref().unwrap_or(&self.primary);
+        let serving = own.as_ref().unwrap_or(&self.primary);
+        let alone = own::existing(serving, &call.caller).map(|own| own.instance.clone());
+        let instance = alone.as_ref().unwrap_or(serving);
         // What a client says of its roots concerns what is its own, and nobody else's.
         if call.method != Method::RootsChanged || instance.owner.is_of(call.caller.tenant.as_ref()) {
             tell(&instance.admission, &instance.name, call);

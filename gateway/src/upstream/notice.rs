@@ -5,7 +5,7 @@ use crate::call::LogLevel;
 use crate::protocol::value::Object;
 use std::sync::Arc;
 
-pub use super::owner::Audience;
+pub use super::owner::{Audience, Others};
 
 /// What an upstream tells that belongs to no call.
 #[derive(Debug, Clone)]
@@ -72,6 +72,12 @@ impl Notices {
     pub(crate) fn log(&self, level: LogLevel, params: Object) {
         let (upstream, whose) = self.whose();
         (self.hear)(Notice::Log { upstream, whose, level, params });
+    }
+
+    /// The same, for all but those who have an own session with the upstream.
+    pub(crate) fn log_to_others(&self, others: Others, level: LogLevel, params: Object) {
+        let whose = Audience::Others(others);
+        (self.hear)(Notice::Log { upstream: self.upstream.clone(), whose, level, params });
     }
 
     /// How a task stands that somebody may have been given.

@@ -24,10 +24,42 @@ pub type DeclaredLater = watch::Receiver<Option<Declared>>;
 pub enum Audience {
     /// Nobody in particular.
     Everyone,
+    /// Everyone but the handshake sessions of which this holds.
+    Others(Others),
     /// The handshake session with this id.
     Session(Arc<str>),
     /// All clients of one principal.
     Principal(Principal),
+}
+
+/// Tells handshake sessions, by their ids, that something is not for: they have it from elsewhere.
+#[derive(Clone)]
+pub struct Others(Arc<dyn Fn(&str) -> bool + Send + Sync>);
+
+impl Others {
+    /// Those of which this does not hold.
+    pub fn new(has_own: impl Fn(&str) -> bool + Send + Sync + 'static) -> Self {
+        Self(Arc::new(has_own))
+    }
+
+    /// Whether it is not for this session.
+    pub fn excludes(&self, session: &str) -> bool {
+        (self.0)(session)
+    }
+}
+
+impl PartialEq for Others {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for Others {}
+
+impl std::fmt::Debug for Others {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Others")
+    }
 }
 
 /// Whose an instance is.

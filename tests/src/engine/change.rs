@@ -9,13 +9,15 @@ pub struct Change {
     pub method: String,
     /// The parameters.
     pub params: String,
+    /// The session that is told alone.
+    pub session: Option<String>,
 }
 
 impl Change {
     /// A notification; `params` is JSON text.
     #[must_use]
     pub fn new(method: &str, params: &str) -> Change {
-        Change { id: None, method: method.into(), params: params.into() }
+        Change { id: None, method: method.into(), params: params.into(), session: None }
     }
 
     /// As a frame for a legacy peer.

@@ -1,17 +1,17 @@
 //! The four lists, in pages.
 
+use crate::engine::Engine;
 use crate::engine::said::Said;
-use crate::engine::{Engine, lock};
 use crate::frame::{Frame, quote};
 use crate::revision::Revision;
 use crate::script::Script;
 
 /// `tools/list`.
-pub(crate) fn tools(engine: &Engine, frame: &Frame, revision: Revision) -> Said {
+pub(crate) fn tools(engine: &Engine, frame: &Frame, revision: Revision, session: &str) -> Said {
     let script = &engine.script;
     let mut names = script.tools.clone();
     names.extend((0..script.more_tools).map(|number| format!("tool_{number}")));
-    names.extend(lock(&engine.added).iter().cloned());
+    names.extend(engine.added(session));
     let mut entries: Vec<String> = names.iter().map(|name| tool(script, name, revision)).collect();
     entries.extend(script.raw_tools.iter().cloned());
     page(script, frame, revision, "tools", &entries)

@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 
 use crate::engine::change::Change;
 use crate::engine::said::Said;
-use crate::engine::{Engine, Out, Outlet, chatter, lock};
+use crate::engine::{Engine, Out, Outlet, asks, chatter, lock};
 use crate::frame::{Frame, fields, quote, text};
 use crate::journal::What;
 use crate::revision::Revision;
@@ -18,7 +18,7 @@ pub(crate) async fn call(engine: &Engine, frame: &Frame, revision: Revision, out
     let name = frame.param_text("name").unwrap_or_default();
     let raw = frame.param("arguments");
     let arguments = raw.as_deref().map(fields).unwrap_or_default();
-    if !known(engine, &name) {
+    if !known(engine, &name, outlet.session()) {
         return Said::error(-32602, &format!("Unknown tool: {name}"), None);
     }
     let nonce = text_of(&arguments, "nonce").unwrap_or_else(|| format!("id {}", frame.id_text()));
@@ -62,20 +62,33 @@ pub(crate) async fn call(engine: &Engine, frame: &Frame, revision: Revision, out
             let bytes = arguments.get("bytes").and_then(|raw| raw.get().parse().ok()).unwrap_or(0);
             done(&content(&"b".repeat(bytes), false))
         }
+        "roots" => {
+            let session = outlet.session().to_owned();
+            let known = lock(&engine.roots).get(&session).cloned();
+            let roots = match known {
+                Some(roots) => roots,
+                None => {
+                    let roots = asks::live::roots(engine, frame, revision, outlet).await;
+                    lock(&engine.roots).insert(session, roots.clone());
+                    roots
+                }
+            };
+            done(&content(&roots, false))
+        }
         "touch" => {
-            let number = lock(&engine.added).len();
-            engine.add_tool(format!("touched_{number}"));
+            let number = engine.added(outlet.session()).len();
+            engine.add_tool(format!("touched_{number}"), outlet.session());
             done(&content(&format!("touched_{number}"), false))
         }
         _ => done(&echo(raw.as_deref().map_or("{}", RawValue::get), revision)),
     }
 }
 
-fn known(engine: &Engine, name: &str) -> bool {
+fn known(engine: &Engine, name: &str, session: &str) -> bool {
     let script = &engine.script;
     script.tools.iter().any(|tool| tool == name)
         || name.strip_prefix("tool_").and_then(|n| n.parse::<usize>().ok()).is_some_and(|n| n < script.more_tools)
-        || lock(&engine.added).iter().any(|tool| tool == name)
+        || engine.added(session).iter().any(|tool| tool == name)
         || script.raw_tools.iter().any(|tool| tool.contains(&format!("\"name\":{}", quote(name))))
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::canary::{found, needles};
 use crate::engine::acts::CHATTER;
 use crate::frame::{Frame, shorten};
-use crate::judge::history::{Census, End, History, Made};
+use crate::judge::history::{Census, End, History, Kept, Made};
 use crate::log;
 
 /// One of them.
@@ -119,7 +119,10 @@ fn isolation(history: &History) -> Vec<String> {
             breaches.push(format!("{} is well, and call {} got: {message}", made.upstream, made.nonce));
         }
     }
-    for kept in history.kept.iter().filter(|kept| kept.before != kept.after) {
+    // A session beside those is that of a client that came meanwhile.
+    let is_new = |kept: &Kept, id: &String| id.starts_with("session-") && !kept.before.contains(id);
+    let is_same = |kept: &Kept| kept.after.iter().filter(|id| !is_new(kept, id)).eq(&kept.before);
+    for kept in history.kept.iter().filter(|kept| !is_same(kept)) {
         breaches.push(format!("{} is well, and was {:?}, and is {:?}", kept.upstream, kept.before, kept.after));
     }
     breaches

@@ -162,7 +162,7 @@ fn tell_changes(engine: &Arc<Engine>, outlet: &Outlet) {
     let (engine, outlet) = (engine.clone(), outlet.clone());
     tokio::spawn(async move {
         while let Ok(change) = changes.recv().await {
-            if engine.tells(&change) {
+            if engine.tells(&change, "") {
                 outlet.send(Out::Notice(change.frame())).await;
             }
         }

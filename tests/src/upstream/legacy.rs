@@ -26,6 +26,10 @@ pub(crate) async fn post(host: &Arc<Host>, headers: &Headers, head: &str, frame:
         }
         let revision = engine.script.negotiate(&frame.param_text("protocolVersion").unwrap_or_default());
         let revision = revision.unwrap_or(Revision::R2025_11_25);
+        let most = engine.script.http.sessions_max;
+        if most > 0 && host.sessions().len() >= most {
+            return refusal(400, &id, -32000, "Bad Request: Server already initialized");
+        }
         session = engine.script.http.sessions.then(|| open_session(host, revision));
         revision
     } else if claims {
@@ -110,6 +114,7 @@ pub(crate) async fn get(host: &Arc<Host>, headers: &Headers) -> Answer {
     if !engine.script.http.get_stream {
         return whole(405, "", "");
     }
+    let session = header(headers, "mcp-session-id").unwrap_or_default().to_owned();
     let mut changes = engine.changes.subscribe();
     let (feeder, answer) = body::stream();
     let (engine, host) = (engine.clone(), host.clone());
@@ -126,7 +131,7 @@ pub(crate) async fn get(host: &Arc<Host>, headers: &Headers) -> Answer {
                 () = &mut forgotten => return,
             };
             let Ok(change) = change else { return };
-            if engine.tells(&change) {
+            if engine.tells(&change, &session) {
                 let _ = feeder.send(Bytes::from(sse::encode(None, &change.frame()))).await;
             }
         }

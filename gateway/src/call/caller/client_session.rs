@@ -6,6 +6,7 @@ use crate::protocol::frame::Method;
 use crate::protocol::value::Object;
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -15,18 +16,24 @@ type Asking = Box<dyn Fn(Box<Ask>) -> Result<(), Box<Ask>> + Send + Sync>;
 /// How a session is told something that belongs to no open call of it.
 type Telling = Box<dyn Fn(&Method, &Object) + Send + Sync>;
 
+/// The number of the next one.
+static NEXT: AtomicU64 = AtomicU64::new(1);
+
 /// So many digits of its digest tell a session from others.
 const MARK_DIGITS: usize = 8;
 
 /// A legacy session as the inside knows it. What belongs to a session alone is compared and found by its id.
 pub struct ClientSession {
     id: Arc<str>,
+    number: u64,
     ended: CancellationToken,
     asking: Asking,
     telling: Option<Telling>,
     can: Capabilities,
     /// Counts the instances of upstreams that it got to itself.
     instances: watch::Sender<u64>,
+    /// Whether it may see other lists than everyone does.
+    has_lists: AtomicBool,
 }
 
 impl ClientSession {
@@ -34,11 +41,13 @@ impl ClientSession {
     pub fn new(id: Arc<str>, asking: impl Fn(Box<Ask>) -> Result<(), Box<Ask>> + Send + Sync + 'static) -> Self {
         Self {
             id,
+            number: NEXT.fetch_add(1, Ordering::Relaxed),
             ended: CancellationToken::new(),
             asking: Box::new(asking),
             telling: None,
             can: Capabilities::NONE,
             instances: watch::Sender::new(0),
+            has_lists: AtomicBool::new(false),
         }
     }
 
@@ -62,6 +71,11 @@ impl ClientSession {
         &self.id
     }
 
+    /// What tells it from the others of this process, where it is looked up.
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+
     /// What tells it from others where it is shown: it opens nothing.
     pub fn mark(&self) -> String {
         let digest = Sha256::digest(&*self.id);
@@ -75,7 +89,13 @@ impl ClientSession {
 
     /// It got an instance of an upstream to itself.
     pub fn got_instance(&self) {
+        self.has_lists.store(true, Ordering::Release);
         self.instances.send_modify(|count| *count += 1);
+    }
+
+    /// Whether it may see other lists than everyone does.
+    pub fn has_lists(&self) -> bool {
+        self.has_lists.load(Ordering::Acquire)
     }
 
     /// Word of each instance that it gets.

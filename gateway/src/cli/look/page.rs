@@ -88,6 +88,8 @@ pub(crate) struct Row {
     pub(crate) remarks: Vec<String>,
     pub(crate) calls: Option<Calls>,
     #[serde(default)]
+    pub(crate) client_sessions: usize,
+    #[serde(default)]
     pub(crate) stderr: Vec<String>,
     #[serde(default)]
     pub(crate) instances: Vec<Row>,

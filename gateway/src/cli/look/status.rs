@@ -113,6 +113,9 @@ fn sheet(row: &Row) -> String {
     if let Some(calls) = &row.calls {
         say("calls", format!("{} in flight, {} queued", calls.in_flight, calls.queued));
     }
+    if row.client_sessions > 0 {
+        say("sessions", format!("{} of clients", row.client_sessions));
+    }
     if row.failed_starts > 0 {
         say("failed", look::counted(row.failed_starts as usize, "instance start"));
     }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::upstream::config::{Config, Filter, Times, Transport};
+use crate::upstream::config::{Config, Filter, Sharing, Times, Transport};
 
 use super::defaults::{Defaults, bound};
 use super::transport::{globs, transport};
@@ -192,6 +192,7 @@ fn config(
 ) -> Config {
     let name: Arc<str> = Arc::from(name);
     let is_child = transport.child().is_some();
+    let is_http = matches!(transport, Transport::Http { .. });
     Config {
         prefix,
         name,
@@ -209,8 +210,10 @@ fn config(
         max_concurrency: settings.max_concurrency,
         queue: settings.queue,
         question_timeout: settings.question_timeout,
-        sharing: settings.sharing,
+        // What an upstream over HTTP keeps for a session is then kept for one client.
+        sharing: settings.sharing.unwrap_or(if is_http { Sharing::OwnSessions } else { Sharing::Shared }),
         max_instances: settings.max_instances,
+        max_sessions: settings.max_sessions,
         instance_idle: settings.instance_idle,
         offer: settings.offer,
         principals: 1,

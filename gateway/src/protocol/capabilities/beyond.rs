@@ -9,7 +9,7 @@ const BYTES_MAX: usize = 8 * 1024;
 
 /// What a client declares beyond the protocol: its `experimental` capabilities, and extensions that the gateway does not
 /// know. Only an upstream session that is the client's own, or one of clients who declare the very same, is told of it.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct Beyond {
     /// The members of `experimental`, as `"key":value` joined by commas.
     experimental: String,
@@ -18,7 +18,7 @@ pub struct Beyond {
 }
 
 /// What a handshake declares.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct Declared {
     /// What can be asked.
     pub can: Capabilities,

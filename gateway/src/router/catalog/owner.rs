@@ -75,6 +75,11 @@ pub trait Owner: Send + Sync + 'static {
     /// Whether each handshake session has an instance of it to itself, whose lists it sees.
     fn is_per_session(&self) -> bool;
 
+    /// Whether sessions may come to have lists of their own there, which they are told of then.
+    fn may_be_per_session(&self) -> bool {
+        false
+    }
+
     /// What the instance of a session offers; `None` while it has none. What it was told of instances says when to ask again.
     fn inventory_of(&self, session: &Arc<ClientSession>) -> Option<watch::Receiver<Option<Arc<Inventory>>>>;
 
@@ -158,6 +163,10 @@ impl Owner for Upstream {
 
     fn is_per_session(&self) -> bool {
         self.config().sharing == Sharing::PerSession
+    }
+
+    fn may_be_per_session(&self) -> bool {
+        self.config().sharing == Sharing::OwnSessions
     }
 
     fn inventory_of(&self, session: &Arc<ClientSession>) -> Option<watch::Receiver<Option<Arc<Inventory>>>> {

@@ -312,6 +312,10 @@ impl Registry {
     fn log(&self, upstream: &Arc<str>, whose: &Audience, level: LogLevel, params: Object) {
         let is_for = |listener: &Listener| match whose {
             Audience::Everyone => !self.crowd.is_mixed.load(Ordering::Relaxed),
+            Audience::Others(others) => {
+                let is_excluded = listener.session.as_ref().is_some_and(|id| others.excludes(id));
+                !is_excluded && !self.crowd.is_mixed.load(Ordering::Relaxed)
+            }
             Audience::Session(id) => listener.session.as_ref() == Some(id),
             Audience::Principal(principal) => listener.principal == *principal,
         };

@@ -39,7 +39,7 @@ impl Given {
     /// Whether an instance of an upstream that tells things to these has made it.
     fn is_of(&self, upstream: &str, whose: &Audience) -> bool {
         let is_theirs = || match whose {
-            Audience::Everyone => true,
+            Audience::Everyone | Audience::Others(_) => true,
             Audience::Session(id) => self.tenant.upgrade().is_some_and(|tenant| tenant.id() == id),
             Audience::Principal(principal) => self.principal == *principal,
         };

@@ -42,6 +42,19 @@ impl Admission {
         Self::of(config, traffic, places)
     }
 
+    /// Of a session of a client's own: its calls are those of this instance, and wait at a gate of their own while it is opened.
+    pub(crate) fn of_session(&self, config: &Config) -> Self {
+        Self {
+            gate: Gate::new(ConcurrencyLimit::enough(), config.queue),
+            places: self.places.clone(),
+            demand: Demand::new(None),
+            sessions: CallSessions::default(),
+            traffic: self.traffic.clone(),
+            second: ArcSwapOption::empty(),
+            timers: self.timers.clone(),
+        }
+    }
+
     fn of(config: &Config, traffic: Arc<Traffic>, places: Arc<ConcurrencyLimit>) -> Self {
         Self {
             gate: Gate::new(places.clone(), config.queue),

@@ -11,7 +11,9 @@ mod concurrency;
 // Whether an upstream is needed: by whom it is awakened, by what it is kept awake, and since when by nothing.
 mod demand;
 // The table of sessions with a handshake upstream over HTTP beside its primary one.
-mod sessions;
+pub(crate) mod sessions;
+// The table of sessions with such an upstream that clients have to themselves.
+pub(crate) mod own;
 // The part of an instance that decides whether a call may go out now.
 mod control;
 
@@ -19,4 +21,3 @@ pub(crate) use concurrency::Permit;
 pub(crate) use control::Admission;
 pub(crate) use demand::Demand;
 pub(crate) use queue::Entry;
-pub(crate) use sessions::{CallSession, CallSessions, Found, IDLE};

@@ -56,6 +56,11 @@ impl CallSessions {
         *self.way() = Some((wire.clone(), tasks.clone()));
     }
 
+    /// How sessions are opened, once the supervisor has said so.
+    pub(crate) fn way_in(&self) -> Option<(Arc<HttpClient>, Tasks)> {
+        self.way().clone()
+    }
+
     /// From now on none is opened: what it was reached by is kept for nobody.
     pub(crate) fn unreach(&self) {
         *self.way() = None;

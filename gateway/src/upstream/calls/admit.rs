@@ -1,7 +1,7 @@
 //! Whether a call goes out now: sent, or waiting for its turn, or refused; and the notifications, which never wait.
 
 use super::failure::{CallFailure, fail, shut_out, unavailable};
-use super::sessions::{send, session_of};
+use super::sessions::{Route, own, send, session_of};
 use crate::call::Call;
 use crate::call::refusal::Refusal;
 use crate::protocol::frame::Method;
@@ -20,19 +20,33 @@ pub(crate) fn admit(instance: &Arc<Instance>, call: &Call) -> Result<Sending, Re
     for _ in 0..2 {
         let decision = match admission.gate.admit(call, None) {
             GateDecision::Now(primary, place) => match session_of(instance, &primary, call) {
-                Some(session) => match session.gate.admit(call, place) {
+                Route::OfSet(session) => match session.gate.admit(call, place) {
                     // It has just been given up: there is another one by now, or the primary is for all.
                     GateDecision::Shut(_) => continue,
                     decision => decision,
                 },
-                None => GateDecision::Now(primary, place),
+                Route::Own(own) => {
+                    match own::gate(&own).admit(call, place) {
+                        // It has just ended: another one is opened.
+                        GateDecision::Shut(_) if !own.is_shut() => continue,
+                        GateDecision::Wait(wait) => {
+                            own.called.notify_one();
+                            GateDecision::Wait(wait)
+                        }
+                        decision => decision,
+                    }
+                }
+                Route::Primary => GateDecision::Now(primary, place),
+                Route::Busy(why) => GateDecision::Full(why),
             },
             decision => decision,
         };
         match decision {
             GateDecision::Now(peer, place) => match send(&instance.offering, &peer, call, place) {
                 Ok(exchange) => return Ok(Sending::Sent(Sent { peer, exchange })),
-                Err(lost @ Lost::Unsent(_)) => admission.retire_if_gone(&peer, &lost),
+                Err(lost @ Lost::Unsent(_)) => {
+                    own::retire_if_gone(instance, &call.caller, &peer, &lost);
+                }
                 Err(lost) => return Err(fail(&instance.config, &instance.status, call, CallFailure::Lost(&lost))),
             },
             GateDecision::Wait(wait) => {

@@ -4,6 +4,7 @@ use super::admit::admit;
 use super::deadlines::Deadlines;
 use super::failure::{CallFailure, fail, shut_out, unavailable};
 use super::outcome;
+use super::sessions::own;
 use crate::call::Call;
 use crate::call::reply::{Event, Outcome, Source, Step};
 use crate::health::{Cause, CauseCode};
@@ -272,7 +273,7 @@ impl CallSource {
     /// There is no answer.
     fn lost(&mut self, lost: Lost) -> Option<Poll<Step>> {
         if let Stage::Sent(Sent { peer, .. }) = &self.stage {
-            self.instance.admission.retire_if_gone(peer, &lost);
+            own::retire_if_gone(&self.instance, &self.call.caller, peer, &lost);
             if matches!(lost, Lost::Session(_)) && !self.is_second {
                 return self.again();
             }

@@ -4,7 +4,7 @@
 pub(crate) mod dispatch;
 // Whether a call goes out now: sent, or waiting for its turn, or refused.
 pub(crate) mod admit;
-// Sends each call in the session it belongs to; opens sessions beside the primary one, and keeps them while they are needed.
+// In which session with an HTTP upstream a call goes out; the sessions beside the primary one.
 pub(crate) mod sessions;
 // What a call's reply is read from: the frames of its exchange, within its time limits.
 mod call;

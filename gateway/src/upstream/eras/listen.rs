@@ -1,12 +1,15 @@
 //! What a client listens to of resources: it follows to the instance that serves its era, and tells what may have changed meanwhile.
 
-use crate::call::ListenFilter;
 use crate::call::caller::Caller;
-use crate::call::reply::{Change, Event, Outcome, Source, Step};
+use crate::call::reply::{Change, Event, Outcome, Reply, Source, Step};
+use crate::call::{Call, ListenFilter};
 use crate::protocol::revision::Revision;
 use crate::protocol::value::Object;
+use crate::upstream::admission::own::OwnSessions;
 use crate::upstream::calls::ListenSource;
+use crate::upstream::calls::sessions::own::home;
 use crate::upstream::instance::Instance;
+use crate::upstream::tasks::take;
 use std::collections::HashSet;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -35,6 +38,17 @@ pub(super) struct FollowingSource {
 struct Part {
     instance: Arc<Instance>,
     source: ListenSource,
+}
+
+/// Takes a listen call about resources where the upstream is spoken to in one era: its reply follows to the session that its client has
+/// to itself.
+pub(crate) fn follow_own(primary: &Arc<Instance>, own: &OwnSessions<Instance>, call: Call) -> Reply {
+    let Some(filter) = ListenFilter::parse(&call.params).filter(|filter| filter.tasks.is_empty()) else {
+        return take(primary, call);
+    };
+    let (first, primary, caller) = (home(primary, &call.caller), primary.clone(), call.caller.clone());
+    let home = Box::new(move || home(&primary, &caller));
+    Reply::live(FollowingSource::new(first, filter.uris, call.caller.clone(), home, own.moves().subscribe()))
 }
 
 impl FollowingSource {

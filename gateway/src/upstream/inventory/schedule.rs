@@ -92,6 +92,13 @@ impl ReadSchedule {
         ListKinds(self.announced.swap(0, Ordering::Acquire))
     }
 
+    /// Resolves when the upstream has said that something has changed.
+    pub(crate) async fn is_announced(&self) {
+        while self.announced.load(Ordering::Acquire) == 0 {
+            self.wake.notified().await;
+        }
+    }
+
     /// These may have changed.
     pub(crate) fn changed(&self, kinds: ListKinds) {
         for (kind, list) in [

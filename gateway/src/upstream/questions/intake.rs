@@ -5,7 +5,7 @@ use super::pages::Pages;
 use super::question::{Refused, Terms, put};
 use crate::metrics;
 use crate::runtime::complaints::{Complaints, left_unsaid};
-use crate::upstream::config::{Config, Sharing};
+use crate::upstream::config::Config;
 use crate::upstream::owner::Ownership;
 use crate::upstream::peer::handshake;
 use crate::upstream::transport::events::IncomingRequest;
@@ -84,7 +84,7 @@ impl Questions {
 /// What `sharing` would give a child of its own to those who share this one; `None` where that changes nothing: what already has
 /// an instance for each client, or is one client's alone, gains nothing from `sharing`.
 fn way_out(config: &Config, owner: &Ownership) -> Option<&'static str> {
-    let can_share_less = config.sharing == Sharing::Shared && owner.is_of_many();
+    let can_share_less = config.is_shared() && owner.is_of_many();
     let word = if config.principals > 1 { "per-principal" } else { "per-session" };
     can_share_less.then_some(word)
 }

@@ -46,6 +46,24 @@ impl Status {
         Self::of(&self.name, Some(number), handle, notices, self.siblings.clone())
     }
 
+    /// Of a session of a client's own, which has no place on the board.
+    pub(crate) fn of_session(&self, number: u64, notices: Notices) -> Self {
+        let siblings = self.siblings.clone();
+        Self {
+            name: self.name.clone(),
+            number: Some(number),
+            handle: self.handle.unshown(),
+            metrics: self.metrics.clone(),
+            notices,
+            reported: ReportedOnce::default(),
+            conditions: Conditions::default(),
+            suspicion: Mutex::default(),
+            complaints: Complaints::default(),
+            siblings,
+            is_late: AtomicBool::new(false),
+        }
+    }
+
     fn of(
         name: &Arc<str>,
         number: Option<u64>,

@@ -35,8 +35,8 @@ struct Asked<'a> {
     _place: SharePermit,
 }
 
-/// Keeps what is wanted for as long as the peer lives.
-pub(super) async fn keep(wants: &WantedSubscriptions, peer: &Peer, limit: Duration, was_away: bool) {
+/// Keeps what is wanted for as long as the peer lives; gives what showed that it is gone.
+pub(crate) async fn keep(wants: &WantedSubscriptions, peer: &Peer, limit: Duration, was_away: bool) -> Trouble {
     let missed = if was_away { wants.wanted() } else { BTreeSet::new() };
     let (news, requests) = (wants.follow(), Requests::new());
     let mut keeping = Keeping { wants, limit, peer, news, requests, asked: Vec::new(), missed };
@@ -46,10 +46,11 @@ pub(super) async fn keep(wants: &WantedSubscriptions, peer: &Peer, limit: Durati
         tokio::select! {
             () = wants.changed() => {}
             (uri, begun, answer) = answered => {
-                if answer.as_ref().is_err_and(|trouble| peer.is_gone(trouble)) {
-                    return;
-                }
-                keeping.answered(&uri, begun, answer.is_ok());
+                let is_taken = match answer {
+                    Err(trouble) if peer.is_gone(&trouble) => return trouble,
+                    answer => answer.is_ok(),
+                };
+                keeping.answered(&uri, begun, is_taken);
             }
         }
     }

@@ -22,7 +22,7 @@ pub(crate) async fn keep(
 ) -> Option<Lost> {
     if !peer.revision().is_modern() {
         tokio::select! {
-            () = handshake::keep(&wanted.subscriptions, peer, config.ask_limit(), was_away) => {}
+            _gone = handshake::keep(&wanted.subscriptions, peer, config.ask_limit(), was_away) => {}
             () = log_level::keep(&wanted.levels, peer) => {}
         }
         return None;

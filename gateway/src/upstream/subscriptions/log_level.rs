@@ -42,6 +42,12 @@ impl LogLevels {
         self.change(|wanted| wanted.calls[level as usize] -= 1);
     }
 
+    /// Resolves when anybody wants any.
+    pub(crate) async fn begun(&self) {
+        // The sender lies here.
+        let _ = self.most.subscribe().wait_for(Option::is_some).await;
+    }
+
     /// The most verbose level that anybody wants now.
     #[cfg(test)]
     pub(crate) fn wanted(&self) -> Option<LogLevel> {

@@ -5,7 +5,7 @@ mod resources;
 // Which subscriptions a handshake upstream is to be asked to begin or to end.
 mod requests;
 // Has a handshake upstream keep the subscriptions that are wanted of it.
-mod handshake;
+pub(crate) mod handshake;
 // Which stream of changes of a stateless upstream tells of which resources.
 mod stream_plan;
 // Has a stateless upstream tell of all that is wanted, by few streams; a change of wants opens the next before one is let go.

@@ -7,7 +7,7 @@ use slab::Slab;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 
 /// How many changed resources wait for one listener; beyond it the oldest in order of URI stand for the rest.
 const UPDATED_MAX: usize = 1024;
@@ -17,6 +17,8 @@ const UPDATED_MAX: usize = 1024;
 pub(crate) struct WantedSubscriptions {
     inner: Mutex<Inner>,
     changed: Notify,
+    /// Whether anything was ever wanted.
+    has_begun: watch::Sender<bool>,
 }
 
 #[derive(Debug, Default)]
@@ -65,6 +67,9 @@ struct Listener {
 impl WantedSubscriptions {
     /// Somebody wants to hear of these resources.
     pub(crate) fn listen(&self, uris: Vec<Arc<str>>, share: &Share) -> usize {
+        if !uris.is_empty() {
+            self.has_begun.send_if_modified(|has_begun| !std::mem::replace(has_begun, true));
+        }
         let mut inner = self.lock();
         let inner = &mut *inner;
         let key = inner.listeners.vacant_key();
@@ -225,6 +230,12 @@ impl WantedSubscriptions {
         inner.follower += 1;
         inner.is_followed = true;
         News { wants: self, number: inner.follower }
+    }
+
+    /// Resolves when anything was ever wanted.
+    pub(crate) async fn begun(&self) {
+        // The sender lies here.
+        let _ = self.has_begun.subscribe().wait_for(|has_begun| *has_begun).await;
     }
 
     /// Resolves when something of this has changed.

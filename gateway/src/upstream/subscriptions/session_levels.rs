@@ -59,8 +59,8 @@ impl SessionLevels {
     pub fn of(&self, whose: &Audience) -> Option<LogLevel> {
         let wanted = self.lock();
         match whose {
-            Audience::Everyone if wanted.is_mixed => None,
-            Audience::Everyone => wanted.all.most(),
+            Audience::Everyone | Audience::Others(_) if wanted.is_mixed => None,
+            Audience::Everyone | Audience::Others(_) => wanted.all.most(),
             Audience::Session(id) => wanted.sessions.get(id)?.most(),
             Audience::Principal(principal) => wanted.principals.get(principal)?.most(),
         }

@@ -76,6 +76,9 @@ impl Supervisor {
         let pid = self.child.as_ref().map(|child| child.pid);
         instance.status.handle.update(|health| (health.pid, health.revision) = (pid, Some(peer.revision().as_str())));
         instance.admission.sessions.renew();
+        if let Some(own) = &instance.own {
+            own.renew();
+        }
         instance.admission.gate.expect(&peer);
         instance.era.set(peer.revision().era());
         if instance.offering.inventory.borrow().is_some() || instance.trial.is_some() {

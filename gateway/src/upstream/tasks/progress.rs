@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 /// The tasks that are driven, as far as their callers want progress.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct TaskProgress(Arc<Mutex<Slab<One>>>);
 
 #[derive(Debug)]

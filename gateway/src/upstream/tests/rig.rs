@@ -48,6 +48,7 @@ pub(crate) fn config() -> Config {
         question_timeout: Duration::from_secs(600),
         sharing: Sharing::Shared,
         max_instances: 32,
+        max_sessions: 1024,
         instance_idle: Duration::from_secs(600),
         offer: Some(Capabilities::FORM.with(Capabilities::URL)),
         principals: 1,

@@ -13,7 +13,7 @@ use crate::engine::{Engine, Out, Outlet, checks, lock};
 use crate::frame::Frame;
 use crate::journal::What;
 use crate::revision::Revision;
-use crate::script::plan::{Ask, Kind};
+use crate::script::plan::{Ask, Kind, Plan};
 
 /// The questions that are open.
 #[derive(Default)]
@@ -156,6 +156,14 @@ pub(crate) async fn run(
         rounds.push(format!("[{}]", outcomes.join(",")));
     }
     Ok(rounds)
+}
+
+/// Asks for roots on a call; what came back, as text.
+pub(crate) async fn roots(engine: &Engine, frame: &Frame, revision: Revision, outlet: &Outlet) -> String {
+    let plan = Plan::parse("roots").expect("a plan");
+    let asking = Asking { plan, who: String::new(), nonce: String::new(), progress: false, task: None };
+    let rounds = run(engine, &asking, frame, revision, outlet).await;
+    rounds.map_or_else(|_| "refused".to_owned(), |rounds| rounds.concat())
 }
 
 fn open<'a>(engine: &'a Engine, ask: Ask, revision: Revision, outlet: &Outlet) -> Pending<'a> {

@@ -32,6 +32,8 @@ struct Shared {
     base: Arc<Current>,
     /// Whether there are upstreams of which sessions have instances; mostly there are none.
     has_private: AtomicBool,
+    /// Whether there are some of which sessions may come to have lists of their own.
+    may_have_private: AtomicBool,
     listeners: Listeners,
     table: Mutex<HashMap<Arc<str>, Arc<Current>>>,
     places: Arc<Shares>,
@@ -44,8 +46,9 @@ impl SessionViews {
     /// No view yet; their tasks live in `tasks`.
     pub(crate) fn new(base: &Arc<Current>, listeners: &Listeners, tasks: &Tasks) -> Self {
         let (base, listeners) = (base.clone(), listeners.clone());
-        let (places, has_private) = (Shares::new(VIEWS_MAX, Part::OfFree), AtomicBool::new(false));
-        let shared = Shared { base, has_private, listeners, table: Mutex::default(), places };
+        let places = Shares::new(VIEWS_MAX, Part::OfFree);
+        let [has_private, may_have_private] = [false; 2].map(AtomicBool::new);
+        let shared = Shared { base, has_private, may_have_private, listeners, table: Mutex::default(), places };
         let views = Self { shared: Arc::new(shared), tasks: tasks.clone() };
         views.look();
         views
@@ -53,16 +56,22 @@ impl SessionViews {
 
     /// Looks again whether there is any upstream of which sessions have instances.
     pub(crate) fn look(&self) {
-        let has_private = private(&self.shared.base.load()).next().is_some();
-        self.shared.has_private.store(has_private, Ordering::Release);
+        let base = self.shared.base.load();
+        let has = |is_so: fn(&dyn Owner) -> bool| base.members.values().any(|member| is_so(&*member.owner));
+        self.shared.has_private.store(has(Owner::is_per_session), Ordering::Release);
+        self.shared.may_have_private.store(has(Owner::may_be_per_session), Ordering::Release);
     }
 
-    /// The catalog of a caller's session; `None` where that sees what everyone sees.
-    pub(crate) fn of(&self, caller: &Caller) -> Option<Arc<Current>> {
-        if !self.shared.has_private.load(Ordering::Acquire) {
+    /// The catalog of a caller's session; `None` where that sees what everyone sees. Who listens may come to see something else.
+    pub(crate) fn of(&self, caller: &Caller, listens: bool) -> Option<Arc<Current>> {
+        let has_private = self.shared.has_private.load(Ordering::Acquire);
+        if !has_private && !self.shared.may_have_private.load(Ordering::Acquire) {
             return None;
         }
         let tenant = caller.tenant.as_ref()?;
+        if !has_private && !listens && !tenant.has_lists() {
+            return None;
+        }
         let mut table = self.shared.lock();
         if let Some(view) = table.get(tenant.id()) {
             return Some(view.clone());
@@ -132,7 +141,7 @@ impl Shared {
 /// The upstreams of which sessions have instances.
 fn private(catalog: &Catalog) -> impl Iterator<Item = (MemberId, &dyn Owner)> {
     let all = catalog.members.iter().map(|(id, member)| (id, &*member.owner));
-    all.filter(|(_, owner)| owner.is_per_session())
+    all.filter(|(_, owner)| owner.is_per_session() || owner.may_be_per_session())
 }
 
 /// The catalog with the lists of a session's instances; itself, where they are the same, or where there is no room for more.

@@ -31,7 +31,7 @@ pub(crate) async fn listen(http: Arc<HttpSession>, started: watch::Sender<bool>)
             Ok(Opened::Stream(body)) => {
                 // What happened between two streams is told again only where it can be asked for by its number.
                 if started.is_closed() && place.last.is_none() {
-                    http.wire.inbox.missed();
+                    http.inbox.missed();
                 }
                 was_open = true;
                 started.send_replace(true);
@@ -50,7 +50,7 @@ pub(crate) async fn listen(http: Arc<HttpSession>, started: watch::Sender<bool>)
             }
             Ok(Opened::None) => {}
             Err(lost @ (Lost::Session(_) | Lost::Unsent(_))) => return Some(lost),
-            Err(lost) => http.wire.inbox.failed("background_stream", lost.text().code(), &lost.text().full()),
+            Err(lost) => http.inbox.failed("background_stream", lost.text().code(), &lost.text().full()),
         }
         let pause = pace.next(crate::upstream::backoff::random());
         sleep(place.retry.unwrap_or_default().max(pause)).await;
@@ -112,7 +112,7 @@ async fn open(http: &Arc<HttpSession>, place: &Place, was_open: bool) -> Result<
 
 /// Reads to the end; whether anything was told.
 async fn read(http: &Arc<HttpSession>, mut body: Incoming, place: &mut Place) -> bool {
-    let mut decoder = sse::decoder(http, http.wire.inbox.budget());
+    let mut decoder = sse::decoder(http, http.inbox.budget());
     let mut was_told = false;
     let mut stretch = FairShare::default();
     loop {
@@ -136,7 +136,7 @@ fn heed(http: &Arc<HttpSession>, event: Result<SseEvent, Untaken>, place: &mut P
     let event = match event {
         Ok(event) => event,
         Err(Untaken::TooLong) => {
-            http.wire.inbox.violated("event_too_long", &"an event on the background stream");
+            http.inbox.violated("event_too_long", &"an event on the background stream");
             return false;
         }
         Err(Untaken::NoRoom) => return false,
@@ -153,7 +153,7 @@ fn heed(http: &Arc<HttpSession>, event: Result<SseEvent, Untaken>, place: &mut P
     for part in parts {
         match Frame::parse(&part) {
             Ok(frame) => sse::unrelated(http, frame),
-            Err(fault) => http.wire.inbox.violated("not_a_frame", &fault),
+            Err(fault) => http.inbox.violated("not_a_frame", &fault),
         }
     }
     true

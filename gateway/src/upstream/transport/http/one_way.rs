@@ -187,7 +187,7 @@ impl HttpSession {
         let purpose = match to {
             AnswerTo::Ping if self.is_ping_open.swap(true, Ordering::AcqRel) => {
                 let why = "a ping arrived before the answer to the last one was accepted; it was not answered";
-                return self.wire.inbox.failed("ping", CauseCode::InputNotRead, &why);
+                return self.inbox.failed("ping", CauseCode::InputNotRead, &why);
             }
             AnswerTo::Ping => Purpose::Ping,
             AnswerTo::AtOnce(call) => Purpose::AtOnce(call.cloned()),
@@ -257,9 +257,7 @@ async fn told(http: &Arc<HttpSession>, frame: &Bytes) -> Result<(), Lost> {
     let (response, held) = (received.response, received.held);
     if response.status().is_success() {
         // Whatever a body says here means nothing; a small one is read so that the connection can be used again.
-        if response.body().is_end_stream()
-            || beside_status(response.into_body(), http.wire.inbox.budget()).await.is_some()
-        {
+        if response.body().is_end_stream() || beside_status(response.into_body(), http.inbox.budget()).await.is_some() {
             http.wire.pool.put(held);
         }
         return Ok(());

@@ -23,7 +23,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 impl HttpSession {
     /// Sends a request once it is polled.
     pub(crate) fn exchange(self: &Arc<Self>, request: &Request<'_>) -> Result<HttpExchange, Lost> {
-        let budget = self.wire.inbox.budget();
+        let budget = self.inbox.budget();
         let charge = budget
             .charge(Kind::Queue, request.room())
             .map_err(|why| Lost::Busy(Cause::new(CauseCode::MemoryFull, why.to_string())))?;

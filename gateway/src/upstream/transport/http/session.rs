@@ -10,6 +10,7 @@ use crate::protocol::frame::message::{Frame, Id};
 use crate::protocol::http::headers;
 use crate::protocol::revision::Revision;
 use crate::runtime::Tasks;
+use crate::upstream::transport::events::LinkEvents;
 use crate::upstream::transport::exchange::Request;
 use crate::upstream::transport::exchange::mailbox::Mailbox;
 use crate::upstream::transport::liveness::Liveness;
@@ -28,6 +29,8 @@ const STREAM: HeaderValue = HeaderValue::from_static("text/event-stream");
 /// One session with an HTTP upstream; a stateless one has none, and is spoken to in the same way.
 pub(crate) struct HttpSession {
     pub(super) wire: Arc<HttpClient>,
+    /// Hears what comes in it and belongs to no exchange.
+    pub(super) inbox: Arc<dyn LinkEvents>,
     next: AtomicU64,
     /// How many exchanges are open in it.
     pub(super) open: AtomicUsize,
@@ -55,8 +58,15 @@ pub(crate) struct HttpSession {
 
 impl HttpSession {
     pub(crate) fn new(wire: Arc<HttpClient>) -> Arc<Self> {
+        let inbox = wire.inbox.clone();
+        Self::heard_by(inbox, wire)
+    }
+
+    /// One whose events have a hearer of their own.
+    pub(crate) fn heard_by(inbox: Arc<dyn LinkEvents>, wire: Arc<HttpClient>) -> Arc<Self> {
         Arc::new(Self {
             wire,
+            inbox,
             next: AtomicU64::new(1),
             open: AtomicUsize::new(0),
             session: OnceLock::new(),

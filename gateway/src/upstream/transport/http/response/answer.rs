@@ -122,10 +122,10 @@ async fn run(http: &Arc<HttpSession>, posting: &mut Posting, asked: Asked, slot:
     let (head, body) = response.into_parts();
     let text = if promises_nothing(&head) {
         // A small one may hold an answer all the same.
-        let text = Box::pin(beside_status(body, http.wire.inbox.budget())).await;
+        let text = Box::pin(beside_status(body, http.inbox.budget())).await;
         text.ok_or_else(|| Lost::Odd(no_answer(&head, &Bytes::new(), None)))?
     } else {
-        collect(body, http.wire.max, || slot.budget(http.wire.inbox.budget())).await?
+        collect(body, http.wire.max, || slot.budget(http.inbox.budget())).await?
     };
     http.wire.pool.put(held);
     if text.is_empty() {

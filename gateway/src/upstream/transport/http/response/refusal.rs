@@ -56,7 +56,7 @@ pub(crate) async fn read(response: Response<Incoming>, http: &HttpSession, id: O
         // From now on, and not once its words were read.
         breaker::pause(&http.wire, pause, &refused(head.status, &head.headers, &Bytes::new(), None).text);
     }
-    let body = beside_status(body, http.wire.inbox.budget()).await.unwrap_or_default();
+    let body = beside_status(body, http.inbox.budget()).await.unwrap_or_default();
     judge(head.status, &head.headers, &body, http.has_session().then_some(id))
 }
 

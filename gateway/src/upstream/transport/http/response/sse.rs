@@ -176,7 +176,7 @@ async fn read(
     news: &mut News,
 ) -> Result<(Body, Events), Cut> {
     let Reading { http, listens, slot, .. } = reading;
-    let mut decoder = decoder(http, &slot.budget(http.wire.inbox.budget()));
+    let mut decoder = decoder(http, &slot.budget(http.inbox.budget()));
     let mut stretch = FairShare::default();
     loop {
         while let Some(event) = decoder.next_event() {
@@ -219,7 +219,7 @@ async fn read(
 fn heed(reading: &Reading<'_>, event: Result<SseEvent, Untaken>, place: &mut Place, news: &mut News) -> Option<Body> {
     let Reading { http, id, slot, .. } = reading;
     let Ok(event) = event else {
-        http.wire.inbox.violated("event_too_long", &too_long(http.wire.max));
+        http.inbox.violated("event_too_long", &too_long(http.wire.max));
         return None;
     };
     if place.note(&event) {
@@ -229,9 +229,7 @@ fn heed(reading: &Reading<'_>, event: Result<SseEvent, Untaken>, place: &mut Pla
         return None;
     }
     news.told();
-    one(&event.data, *id, &|frame| beside(http, slot, *id, frame), &|fault| {
-        http.wire.inbox.violated("not_a_frame", fault)
-    })
+    one(&event.data, *id, &|frame| beside(http, slot, *id, frame), &|fault| http.inbox.violated("not_a_frame", fault))
 }
 
 /// What comes next on a stream; of one that only tells of what happens, silence is an end.
@@ -274,7 +272,7 @@ pub(crate) fn beside(http: &Arc<HttpSession>, slot: &Arc<Mailbox>, id: u64, fram
             let token =
                 params.get(Key::ProgressToken).and_then(|raw| std::str::from_utf8(raw).ok()?.parse::<u64>().ok());
             match token == Some(id) {
-                true => _ = slot.push(Arrival::Progress(params), http.wire.inbox.budget()),
+                true => _ = slot.push(Arrival::Progress(params), http.inbox.budget()),
                 false => progressed(http, params),
             }
         }
@@ -282,16 +280,16 @@ pub(crate) fn beside(http: &Arc<HttpSession>, slot: &Arc<Mailbox>, id: u64, fram
             let level = params.find("level").and_then(LogLevel::parse).unwrap_or(LogLevel::Info);
             // What comes on a call's own stream is of that call: where it wants less, it goes nowhere else.
             match slot.speaks() {
-                true if slot.wants(level) => _ = slot.push(Arrival::Log(level, params), http.wire.inbox.budget()),
+                true if slot.wants(level) => _ = slot.push(Arrival::Log(level, params), http.inbox.budget()),
                 true => {}
-                false => http.wire.inbox.notified(Method::Message, params),
+                false => http.inbox.notified(Method::Message, params),
             }
         }
         Frame::Notification { method: Method::Acknowledged, params } => {
-            _ = slot.push(Arrival::Acknowledged(params), http.wire.inbox.budget())
+            _ = slot.push(Arrival::Acknowledged(params), http.inbox.budget())
         }
         Frame::Notification { method: Method::TaskChanged, params } => {
-            _ = slot.push(Arrival::Task(params), http.wire.inbox.budget())
+            _ = slot.push(Arrival::Task(params), http.inbox.budget())
         }
         Frame::Request { id, method, params } => {
             asked(http, IncomingRequest { id, method, params, on: Some(slot.clone()) })
@@ -302,7 +300,7 @@ pub(crate) fn beside(http: &Arc<HttpSession>, slot: &Arc<Mailbox>, id: u64, fram
 
 /// A frame that belongs to no exchange.
 pub(crate) fn unrelated(http: &Arc<HttpSession>, frame: Frame) {
-    let inbox = &http.wire.inbox;
+    let inbox = &http.inbox;
     match frame {
         Frame::Notification { method: Method::Cancelled, params } => http.desk().withdrawn(&params),
         Frame::Notification { method: Method::Progress, params } => progressed(http, params),
@@ -314,7 +312,7 @@ pub(crate) fn unrelated(http: &Arc<HttpSession>, frame: Frame) {
 
 /// Progress of no request on whose stream it came: of a task that was made, or nobody's.
 fn progressed(http: &Arc<HttpSession>, params: Object) {
-    let inbox = &http.wire.inbox;
+    let inbox = &http.inbox;
     let token = params.get(Key::ProgressToken).and_then(|raw| std::str::from_utf8(raw).ok()?.parse::<u64>().ok());
     if !http.made.progressed(&**inbox, params) {
         match token.is_some_and(|id| http.is_over(id)) {
@@ -325,7 +323,7 @@ fn progressed(http: &Arc<HttpSession>, params: Object) {
 }
 
 fn asked(http: &Arc<HttpSession>, asked: IncomingRequest) {
-    http.wire.inbox.asked(asked, http.clone());
+    http.inbox.asked(asked, http.clone());
 }
 
 /// Puts a connection back whose body may have a last bit to read; what is left is read aside.
@@ -360,7 +358,7 @@ async fn chunked(http: Arc<HttpSession>, (mut body, mut decoder): (Incoming, Eve
                 let part = chunks::part_of(&params).filter(|(of, _)| **of == *id);
                 is_here |= part.is_some();
                 is_whole |= part.is_some_and(|(_, is_final)| is_final);
-                http.wire.inbox.notified(method, params);
+                http.inbox.notified(method, params);
             }
         }
         match piece(&mut body, false, decoder.gathering()).await {
@@ -369,7 +367,7 @@ async fn chunked(http: Arc<HttpSession>, (mut body, mut decoder): (Incoming, Eve
         }
     };
     if !is_whole && (is_here || is_broken) {
-        http.wire.inbox.unfinished(&id);
+        http.inbox.unfinished(&id);
     }
     if body.is_end_stream() {
         http.wire.pool.put(held);

@@ -1,23 +1,24 @@
 //! Sends each call in the session it belongs to; opens sessions beside the primary one, and keeps them while they are needed.
 
+use super::opening::{Unopened, hand, open};
+use super::own::{self, Own};
 use crate::call::Call;
 use crate::health::{Cause, CauseCode};
 use crate::protocol::capabilities::beyond::Declared;
 use crate::protocol::revision::Revision;
 use crate::runtime::Tasks;
 use crate::runtime::timer::late::{passed, within};
-use crate::upstream::admission::waiter::Sent;
-use crate::upstream::admission::{CallSession, CallSessions, Entry, Found, IDLE, Permit};
+use crate::upstream::admission::Entry;
+use crate::upstream::admission::sessions::{CallSession, CallSessions, Found, IDLE};
 use crate::upstream::instance::Instance;
-use crate::upstream::inventory::Offering;
 use crate::upstream::inventory::schedule::ListKinds;
 use crate::upstream::owner::{BRIDGED, Holder};
-use crate::upstream::peer::{Peer, handshake};
+use crate::upstream::peer::Peer;
 use crate::upstream::subscriptions::log_level;
 use crate::upstream::transport;
 use crate::upstream::transport::exchange::Lost;
 use crate::upstream::transport::http::{HttpClient, HttpSession};
-use crate::upstream::transport::link::{Exchange, Link};
+use crate::upstream::transport::link::Link;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
@@ -28,14 +29,6 @@ const LISTEN_WAIT: Duration = Duration::from_secs(1);
 /// A session that is lost sooner than this, twice in a row, is not simply opened anew.
 const LIFE_MIN: Duration = Duration::from_secs(1);
 
-/// Why a session could not be opened.
-enum Unopened {
-    /// The upstream does not want it.
-    Refused(Cause),
-    /// It could not be asked, or is not well.
-    NotNow(Cause),
-}
-
 /// How one life of a session ended.
 enum End {
     Stopped,
@@ -43,11 +36,34 @@ enum End {
     Lost,
 }
 
-/// The session that a call belongs to; `None` where that is the primary one.
-pub(crate) fn session_of(instance: &Arc<Instance>, primary: &Arc<Peer>, call: &Call) -> Option<Arc<CallSession>> {
-    let Link::Http(http) = &primary.link else { return None };
-    // Where there are no sessions nothing was declared for good, and where all calls are one session's all was.
-    if primary.revision().is_modern() || !http.has_session() || matches!(instance.owner.holder, Holder::Session(_)) {
+/// The session that a call goes out in.
+pub(crate) enum Route {
+    /// The primary one.
+    Primary,
+    /// That of all who declare the same.
+    OfSet(Arc<CallSession>),
+    /// That of its client alone.
+    Own(Arc<Own>),
+    /// It may have none of its own now, and goes out in no other.
+    Busy(Cause),
+}
+
+/// The session that a call belongs to.
+pub(crate) fn session_of(instance: &Arc<Instance>, primary: &Arc<Peer>, call: &Call) -> Route {
+    if !own::gives_sessions(primary) {
+        return Route::Primary;
+    }
+    match own::of(instance, &call.caller) {
+        Some(Ok(own)) => Route::Own(own),
+        Some(Err(why)) => Route::Busy(why),
+        None => session_of_set(instance, call).map_or(Route::Primary, Route::OfSet),
+    }
+}
+
+/// The session of what a call's client declares, where clients share sessions; `None` where that is the primary one.
+fn session_of_set(instance: &Arc<Instance>, call: &Call) -> Option<Arc<CallSession>> {
+    // Where all calls are one session's, all was declared.
+    if matches!(instance.owner.holder, Holder::Session(_)) {
         return None;
     }
     // Where the roots are configured, no client needs to have any.
@@ -69,6 +85,9 @@ pub(crate) fn session_of(instance: &Arc<Instance>, primary: &Arc<Peer>, call: &C
 pub(crate) fn open_gate(instance: &Arc<Instance>, peer: &Arc<Peer>) {
     let of = instance.clone();
     instance.admission.gate.open(peer, &move |peer, entry| pass(&of, peer, entry));
+    if let Some(own) = &instance.own {
+        own.moved();
+    }
 }
 
 /// Has calls that wait for a place go on as places become free.
@@ -82,26 +101,16 @@ pub(crate) async fn keep_places(instance: Arc<Instance>) {
 
 /// Sends a call that waited, in the session that it belongs to.
 fn pass(instance: &Arc<Instance>, peer: &Arc<Peer>, entry: Entry) {
+    let pass_on = |peer: &Arc<Peer>, entry| hand(&instance.offering, peer, entry);
     match session_of(instance, peer, &entry.call) {
-        Some(session) => session.gate.queue(entry, &|peer, entry| hand(&instance.offering, peer, entry)),
-        None => hand(&instance.offering, peer, entry),
+        Route::Primary => pass_on(peer, entry),
+        Route::OfSet(session) => session.gate.queue(entry, &pass_on),
+        Route::Own(own) => {
+            own::gate(&own).queue(entry, &pass_on);
+            own.called.notify_one();
+        }
+        Route::Busy(why) => entry.turn.send(Err(Lost::Busy(why))),
     }
-}
-
-/// Sends a call that waited.
-fn hand(offering: &Offering, peer: &Arc<Peer>, entry: Entry) {
-    let sent = send(offering, peer, &entry.call, entry.place);
-    // Who no longer waits drops the exchange, and that withdraws it.
-    entry.turn.send(sent.map(|exchange| Sent { peer: peer.clone(), exchange }));
-}
-
-/// Sends a call to a peer; it has its place until its end.
-pub(crate) fn send(offering: &Offering, peer: &Peer, call: &Call, place: Option<Permit>) -> Result<Exchange, Lost> {
-    let exchange = peer.send(call, offering.headers_of(call))?;
-    if let Some(place) = place {
-        exchange.hold(place);
-    }
-    Ok(exchange)
 }
 
 /// A session cannot be had, now or at all: what waits for it is refused, or goes to the primary one.
@@ -214,26 +223,5 @@ async fn live(
         () = life.ending() => End::Stopped,
         _ = session.gate.retired() => End::Lost,
         () = idle(&instance.admission.sessions, session, http) => End::Idle,
-    }
-}
-
-/// Opens a session that declares a set.
-async fn open(link: &Link, set: &Declared) -> Result<Peer, Unopened> {
-    let not_now = |lost: &Lost| Unopened::NotNow(lost.text().clone());
-    let mut exchange = handshake::initialize(link, set).map_err(|lost| not_now(&lost))?;
-    let answer = exchange.answer().await;
-    match &answer {
-        Err(lost @ (Lost::Unsent(_) | Lost::Busy(_) | Lost::Barred(..) | Lost::Unknown(_) | Lost::Dropped(_))) => {
-            return Err(not_now(lost));
-        }
-        Err(lost @ Lost::Status(refusal)) if refusal.class().proves_nothing() => return Err(not_now(lost)),
-        _ => {}
-    }
-    let offer = handshake::read_initialize(&answer).map_err(|fault| Unopened::Refused(fault.text))?;
-    let peer = Peer::new(link.clone(), offer);
-    match handshake::initialized(link).await {
-        Err(lost @ Lost::Unsent(_)) => Err(not_now(&lost)),
-        Err(Lost::Session(text)) => Err(Unopened::Refused(text)),
-        _ => Ok(peer),
     }
 }

@@ -1,0 +1,390 @@
+//! The table of sessions with a handshake upstream over HTTP that clients have to themselves: one for each handshake session, and one for
+//! each principal and set of capabilities of stateless clients. Bounded; what was idle longest makes room.
+
+use crate::call::caller::{ClientSession, Principal};
+use crate::call::share::Share;
+use crate::health::{Cause, CauseCode};
+use crate::protocol::capabilities::beyond::Declared;
+use crate::runtime::Keyed;
+use crate::upstream::config::Config;
+use crate::upstream::transport::http::HttpSession;
+use arc_swap::ArcSwapOption;
+use std::collections::{HashMap, HashSet};
+use std::hash::BuildHasher;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::{Notify, watch};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+/// Calls of different sessions seldom meet at one lock.
+const SHARDS: usize = 16;
+
+/// Whom a session belongs to.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) enum OwnKey {
+    /// A handshake session, by its number.
+    Session(u64),
+    /// The stateless clients of a principal that declare this.
+    Principal(Principal, Declared),
+}
+
+/// The sessions of one upstream that clients have to themselves; `I` is what stands for the upstream in one of them.
+pub(crate) struct OwnSessions<I> {
+    most: usize,
+    idle: Duration,
+    /// Whether principals are told apart: then none takes the last quarter.
+    has_parts: bool,
+    shards: Vec<Mutex<Shard<I>>>,
+    keys: Keyed,
+    room: Mutex<Room>,
+    /// Counts what may lead a client elsewhere.
+    moves: watch::Sender<u64>,
+    /// The upstream bears no second session: its one client has the session of the gateway's own.
+    is_refused: AtomicBool,
+    /// One was opened since the upstream was met.
+    has_opened: AtomicBool,
+    begun: Instant,
+}
+
+type Shard<I> = HashMap<OwnKey, Arc<OwnSession<I>>, Keyed>;
+
+/// What is open, by whom it belongs to.
+#[derive(Default)]
+struct Room {
+    open: usize,
+    shares: HashMap<Share, usize>,
+    /// The ids of the handshake sessions that have one.
+    sessions: HashSet<Arc<str>>,
+}
+
+/// One session, from the first call that needs it to its end. It may be opened several times meanwhile.
+pub(crate) struct OwnSession<I> {
+    key: OwnKey,
+    pub(crate) tenant: Option<Arc<ClientSession>>,
+    /// What its handshake declares.
+    pub(crate) set: Declared,
+    pub(crate) instance: Arc<I>,
+    share: Share,
+    /// The session as it is open now.
+    pub(crate) http: ArcSwapOption<HttpSession>,
+    /// When a call came last, in milliseconds since the table was made.
+    used: AtomicU64,
+    /// It ends, since another one needs its room.
+    pub(crate) evicted: CancellationToken,
+    /// A call waits for it.
+    pub(crate) called: Notify,
+    /// It could not be opened, and calls are refused until one tries again.
+    is_shut: AtomicBool,
+    /// The lists that its client sees are those that were read in it.
+    has_lists: AtomicBool,
+    /// Whether something lasting is wanted of it, as of a subscription.
+    is_held: fn(&I) -> bool,
+}
+
+impl<I> OwnSessions<I> {
+    pub(crate) fn new(config: &Config) -> Self {
+        let keys = Keyed::default();
+        Self {
+            most: config.max_sessions,
+            idle: config.instance_idle,
+            has_parts: config.principals > 1,
+            shards: (0..SHARDS).map(|_| Mutex::new(HashMap::with_hasher(keys.clone()))).collect(),
+            keys,
+            room: Mutex::default(),
+            moves: watch::Sender::new(0),
+            is_refused: AtomicBool::new(false),
+            has_opened: AtomicBool::new(false),
+            begun: Instant::now(),
+        }
+    }
+
+    /// The session of a client, which is in use from now.
+    pub(crate) fn find(&self, key: &OwnKey) -> Option<Arc<OwnSession<I>>> {
+        let shard = self.shard(key);
+        let session = shard.get(key)?;
+        // Under the lock under which it would be ended for having been idle.
+        session.used.store(self.now(), Ordering::Relaxed);
+        Some(session.clone())
+    }
+
+    /// The same, where it is only looked at.
+    pub(crate) fn get(&self, key: &OwnKey) -> Option<Arc<OwnSession<I>>> {
+        self.shard(key).get(key).cloned()
+    }
+
+    /// Makes the session of a client, after an idle one was ended where there are too many; says whether it was not there. The error
+    /// says why none may be made.
+    pub(crate) fn open(
+        &self,
+        key: &OwnKey,
+        share: &Share,
+        make: impl FnOnce() -> OwnSession<I>,
+    ) -> Result<(Arc<OwnSession<I>>, bool), Cause> {
+        let mut room = self.room();
+        if let Some(session) = self.find(key) {
+            return Ok((session, false));
+        }
+        self.make_room(&mut room, share)?;
+        let session = Arc::new(make());
+        session.used.store(self.now(), Ordering::Relaxed);
+        room.add(&session);
+        self.shard(key).insert(key.clone(), session.clone());
+        Ok((session, true))
+    }
+
+    /// Sees to it that there is room for one more of this share.
+    fn make_room(&self, room: &mut Room, share: &Share) -> Result<(), Cause> {
+        let own = room.shares.get(share).copied().unwrap_or_default();
+        let has_part = !self.has_parts || own == 0 || own < 3 * self.most.saturating_sub(room.open);
+        if room.open < self.most && has_part {
+            return Ok(());
+        }
+        // Who has its part already makes room itself.
+        let gives = |one: &OwnSession<I>| has_part || one.share == *share;
+        let idle = || {
+            self.all()
+                .into_iter()
+                .filter(|one| gives(one) && one.is_idle(self.now(), self.idle))
+                .min_by_key(|one| one.used())
+        };
+        while let Some(one) = idle() {
+            let mut shard = self.shard(&one.key);
+            // A call may have found it meanwhile.
+            if one.is_idle(self.now(), self.idle) && shard.remove(&one.key).is_some() {
+                room.remove(&one);
+                one.evicted.cancel();
+                return Ok(());
+            }
+        }
+        let (most, seconds) = (self.most, self.idle.as_secs_f32());
+        let said = format!(
+            "busy: {} sessions with it are open (`max_sessions` = {most}), and none has been idle for {seconds} s (`instance_idle`)",
+            room.open
+        );
+        Err(Cause::new(CauseCode::QueueFull, said).advise("try again later, or raise `max_sessions`"))
+    }
+
+    /// It is not found any more. Says whether it was.
+    pub(crate) fn remove(&self, session: &Arc<OwnSession<I>>) -> bool {
+        let mut room = self.room();
+        let mut shard = self.shard(&session.key);
+        let is_there = shard.get(&session.key).is_some_and(|one| Arc::ptr_eq(one, session));
+        if is_there {
+            shard.remove(&session.key);
+            room.remove(session);
+        }
+        is_there
+    }
+
+    /// As [`Self::remove`], where no call came for so long; if not, when it is to be looked at again.
+    pub(crate) fn remove_idle(&self, session: &Arc<OwnSession<I>>) -> Result<(), Instant> {
+        let mut room = self.room();
+        let mut shard = self.shard(&session.key);
+        if !session.is_idle(self.now(), self.idle) {
+            let until = self.begun + Duration::from_millis(session.used()) + self.idle;
+            return Err(until.max(Instant::now() + self.idle / 8));
+        }
+        if shard.get(&session.key).is_some_and(|one| Arc::ptr_eq(one, session)) {
+            shard.remove(&session.key);
+            room.remove(session);
+        }
+        Ok(())
+    }
+
+    /// All there are.
+    pub(crate) fn all(&self) -> Vec<Arc<OwnSession<I>>> {
+        self.shards.iter().flat_map(|shard| lock(shard).values().cloned().collect::<Vec<_>>()).collect()
+    }
+
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.room().open
+    }
+
+    /// Whether a handshake session has one.
+    pub(crate) fn has_session(&self, id: &str) -> bool {
+        self.room().sessions.contains(id)
+    }
+
+    /// The upstream was met anew: it may bear now what it refused.
+    pub(crate) fn renew(&self) {
+        self.is_refused.store(false, Ordering::Relaxed);
+        self.has_opened.store(false, Ordering::Relaxed);
+    }
+
+    /// The upstream bears none beside the gateway's own.
+    pub(crate) fn refuse(&self) {
+        self.is_refused.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether it bears none.
+    pub(crate) fn is_refused(&self) -> bool {
+        self.is_refused.load(Ordering::Relaxed)
+    }
+
+    /// One was opened.
+    pub(crate) fn opened(&self) {
+        self.has_opened.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether one was, since the upstream was met.
+    pub(crate) fn has_opened(&self) -> bool {
+        self.has_opened.load(Ordering::Relaxed)
+    }
+
+    /// Counts what may lead a client elsewhere.
+    pub(crate) fn moves(&self) -> &watch::Sender<u64> {
+        &self.moves
+    }
+
+    /// A client may have been led elsewhere.
+    pub(crate) fn moved(&self) {
+        self.moves.send_modify(|count| *count += 1);
+    }
+
+    fn now(&self) -> u64 {
+        self.begun.elapsed().as_millis() as u64
+    }
+
+    fn shard(&self, key: &OwnKey) -> MutexGuard<'_, Shard<I>> {
+        lock(&self.shards[(self.keys.hash_one(key) >> 32) as usize % SHARDS])
+    }
+
+    fn room(&self) -> MutexGuard<'_, Room> {
+        self.room.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn lock<I>(shard: &Mutex<Shard<I>>) -> MutexGuard<'_, Shard<I>> {
+    shard.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Room {
+    fn add<I>(&mut self, session: &OwnSession<I>) {
+        self.open += 1;
+        *self.shares.entry(session.share.clone()).or_default() += 1;
+        self.sessions.extend(session.tenant.iter().map(|tenant| tenant.id().clone()));
+    }
+
+    fn remove<I>(&mut self, session: &OwnSession<I>) {
+        self.open -= 1;
+        if let Some(count) = self.shares.get_mut(&session.share) {
+            *count -= 1;
+            if *count == 0 {
+                self.shares.remove(&session.share);
+            }
+        }
+        session.tenant.iter().for_each(|tenant| _ = self.sessions.remove(tenant.id()));
+    }
+}
+
+impl<I> OwnSession<I> {
+    pub(crate) fn new(
+        (key, tenant): (OwnKey, Option<Arc<ClientSession>>),
+        set: Declared,
+        share: Share,
+        (instance, is_held): (Arc<I>, fn(&I) -> bool),
+    ) -> Self {
+        Self {
+            key,
+            tenant,
+            set,
+            instance,
+            share,
+            http: ArcSwapOption::empty(),
+            used: AtomicU64::new(0),
+            evicted: CancellationToken::new(),
+            called: Notify::new(),
+            is_shut: AtomicBool::new(false),
+            has_lists: AtomicBool::new(false),
+            is_held,
+        }
+    }
+
+    fn used(&self) -> u64 {
+        self.used.load(Ordering::Relaxed)
+    }
+
+    /// Whether nothing was wanted of it for so long.
+    fn is_idle(&self, now: u64, limit: Duration) -> bool {
+        let is_busy = self.http.load().as_ref().is_some_and(|http| http.is_busy());
+        if is_busy || (self.is_held)(&self.instance) {
+            self.used.store(now, Ordering::Relaxed);
+        }
+        Duration::from_millis(now.saturating_sub(self.used())) >= limit
+    }
+
+    /// It could not be opened, or can be tried again.
+    pub(crate) fn set_shut(&self, is_shut: bool) -> bool {
+        self.is_shut.swap(is_shut, Ordering::AcqRel)
+    }
+
+    /// Whether it could not be opened the last time.
+    pub(crate) fn is_shut(&self) -> bool {
+        self.is_shut.load(Ordering::Acquire)
+    }
+
+    /// Whether its client sees the lists that were read in it; says what was.
+    pub(crate) fn set_has_lists(&self, has_lists: bool) -> bool {
+        self.has_lists.swap(has_lists, Ordering::AcqRel)
+    }
+
+    /// Whether its client sees the lists that were read in it.
+    pub(crate) fn has_lists(&self) -> bool {
+        self.has_lists.load(Ordering::Acquire)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::upstream::tests::rig::config;
+
+    const IDLE: Duration = Duration::from_secs(60);
+
+    fn table(principals: usize) -> OwnSessions<()> {
+        OwnSessions::new(&Config { max_sessions: 4, instance_idle: IDLE, principals, ..config() })
+    }
+
+    /// The session of a client; nothing where it is refused.
+    fn open(table: &OwnSessions<()>, number: u64, whose: &str) -> Option<Arc<OwnSession<()>>> {
+        let (key, share) = (OwnKey::Session(number), Share::Principal(Principal::named(whose)));
+        let make =
+            || OwnSession::new((key.clone(), None), Declared::default(), share.clone(), (Arc::new(()), |()| false));
+        table.open(&key, &share, make).ok().map(|(session, _)| session)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_one_that_was_idle_longest_makes_room_and_none_that_was_not() {
+        let table = table(1);
+        let first = open(&table, 1, "").unwrap();
+        tokio::time::advance(IDLE / 2).await;
+        let others: Vec<_> = (2..=4).map(|number| open(&table, number, "").unwrap()).collect();
+        assert!(open(&table, 5, "").is_none() && table.len() == 4);
+        tokio::time::advance(IDLE / 2).await;
+        let fifth = open(&table, 5, "").unwrap();
+        assert!(first.evicted.is_cancelled() && !others.iter().any(|one| one.evicted.is_cancelled()));
+        assert!(table.find(&OwnKey::Session(1)).is_none() && table.len() == 4);
+        // It is in use for as long as it is found.
+        tokio::time::advance(IDLE / 2).await;
+        table.find(&OwnKey::Session(2)).unwrap();
+        tokio::time::advance(IDLE / 4).await;
+        open(&table, 1, "").unwrap();
+        assert!(others[1].evicted.is_cancelled() != others[2].evicted.is_cancelled());
+        assert!(!others[0].evicted.is_cancelled() && !fifth.evicted.is_cancelled());
+        assert!(table.remove(&fifth) && !table.remove(&fifth) && table.len() == 3);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn of_several_principals_none_takes_the_last_quarter() {
+        let table = table(2);
+        assert_eq!((1..=4).filter(|number| open(&table, *number, "ann").is_some()).count(), 3);
+        assert!(open(&table, 5, "bob").is_some() && open(&table, 6, "bob").is_none());
+        tokio::time::advance(IDLE).await;
+        // Who has its part makes room itself.
+        assert!(open(&table, 7, "ann").is_some());
+        assert!(table.get(&OwnKey::Session(5)).is_some() && table.len() == 4);
+    }
+}

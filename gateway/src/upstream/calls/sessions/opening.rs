@@ -1,0 +1,57 @@
+//! How a session beside the primary one is opened, and how calls go out in it.
+
+use crate::call::Call;
+use crate::health::Cause;
+use crate::protocol::capabilities::beyond::Declared;
+use crate::upstream::admission::waiter::Sent;
+use crate::upstream::admission::{Entry, Permit};
+use crate::upstream::inventory::Offering;
+use crate::upstream::peer::{Peer, handshake};
+use crate::upstream::transport::exchange::Lost;
+use crate::upstream::transport::link::{Exchange, Link};
+use std::sync::Arc;
+
+/// Why a session could not be opened.
+pub(crate) enum Unopened {
+    /// The upstream does not want it.
+    Refused(Cause),
+    /// It could not be asked, or is not well.
+    NotNow(Cause),
+}
+
+/// Sends a call that waited.
+pub(crate) fn hand(offering: &Offering, peer: &Arc<Peer>, entry: Entry) {
+    let sent = send(offering, peer, &entry.call, entry.place);
+    // Who no longer waits drops the exchange, and that withdraws it.
+    entry.turn.send(sent.map(|exchange| Sent { peer: peer.clone(), exchange }));
+}
+
+/// Sends a call to a peer; it has its place until its end.
+pub(crate) fn send(offering: &Offering, peer: &Peer, call: &Call, place: Option<Permit>) -> Result<Exchange, Lost> {
+    let exchange = peer.send(call, offering.headers_of(call))?;
+    if let Some(place) = place {
+        exchange.hold(place);
+    }
+    Ok(exchange)
+}
+
+/// Opens a session that declares a set.
+pub(crate) async fn open(link: &Link, set: &Declared) -> Result<Peer, Unopened> {
+    let not_now = |lost: &Lost| Unopened::NotNow(lost.text().clone());
+    let mut exchange = handshake::initialize(link, set).map_err(|lost| not_now(&lost))?;
+    let answer = exchange.answer().await;
+    match &answer {
+        Err(lost @ (Lost::Unsent(_) | Lost::Busy(_) | Lost::Barred(..) | Lost::Unknown(_) | Lost::Dropped(_))) => {
+            return Err(not_now(lost));
+        }
+        Err(lost @ Lost::Status(refusal)) if refusal.class().proves_nothing() => return Err(not_now(lost)),
+        _ => {}
+    }
+    let offer = handshake::read_initialize(&answer).map_err(|fault| Unopened::Refused(fault.text))?;
+    let peer = Peer::new(link.clone(), offer);
+    match handshake::initialized(link).await {
+        Err(lost @ Lost::Unsent(_)) => Err(not_now(&lost)),
+        Err(Lost::Session(text)) => Err(Unopened::Refused(text)),
+        _ => Ok(peer),
+    }
+}

@@ -1,0 +1,235 @@
+//! One session of a client's own, from its first call to its end: opened over the connections of its instance, kept up, opened anew where
+//! the upstream has lost it, and ended with its client.
+
+use super::session::{Own, gate, is_held, show};
+use super::upkeep::UpKeep;
+use crate::health::{Cause, CauseCode};
+use crate::runtime::Tasks;
+use crate::runtime::timer::late::{passed, within};
+use crate::upstream::admission::gate::Retired;
+use crate::upstream::calls::sessions::opening::{Unopened, hand, open};
+use crate::upstream::instance::Instance;
+use crate::upstream::inventory::schedule::ListKinds;
+use crate::upstream::peer::Peer;
+use crate::upstream::transport::http::{HttpClient, HttpSession};
+use crate::upstream::transport::link::Link;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::{Instant, sleep};
+
+/// A session that is lost sooner than this is not opened anew at once.
+const LIFE_MIN: Duration = Duration::from_secs(1);
+/// How soon a session is tried again of which something is wanted that no call waits for, at first and at most.
+const AGAIN: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
+/// How long a handshake that is under way may take when the upstream ends: its session could not be ended otherwise.
+const LAST_HANDSHAKE: Duration = Duration::from_secs(1);
+
+/// Resolves when nobody needs it any more. It is no longer found then.
+async fn over(instance: &Instance, own: &Arc<Own>) {
+    let Some(table) = &instance.own else { return };
+    let unneeded = async {
+        match &own.tenant {
+            Some(tenant) => tenant.ended().await,
+            None => {
+                let mut until = Instant::now() + instance.config.instance_idle;
+                loop {
+                    passed(until).await;
+                    match table.remove_idle(own) {
+                        Ok(()) => return,
+                        Err(later) => until = later,
+                    }
+                }
+            }
+        }
+    };
+    tokio::select! {
+        () = own.evicted.cancelled() => {
+            let upstream = &*instance.name;
+            tracing::info!(
+                upstream,
+                client_session = own.tenant.as_ref().map(|tenant| tenant.mark()),
+                "session ended to make room for another; its state at the upstream (roots, log level, tools) is lost, the next call opens a new one"
+            );
+        }
+        () = unneeded => {}
+    }
+    _ = table.remove(own);
+}
+
+/// Keeps a session from its first call to its end.
+pub(super) async fn keep(instance: Arc<Instance>, own: Arc<Own>, wire: Arc<HttpClient>, tasks: Tasks) {
+    let mut keeper =
+        Keeper { instance: &instance, own: &own, wire: &wire, tasks: &tasks, failures: 0, was_open: false };
+    keeper.run().await;
+    if let Some(table) = &instance.own {
+        _ = table.remove(&own);
+    }
+    show(&instance);
+    gate(&own).shut(&Cause::new(CauseCode::SessionLost, "its session was closed"));
+    lists_are_gone(&own);
+    if let Some(http) = own.http.swap(None) {
+        http.farewell().await;
+    }
+    own.instance.status.notices.gone();
+    own.instance.stopped.cancel();
+}
+
+/// From now on its client sees what everyone sees.
+fn lists_are_gone(own: &Own) {
+    if own.set_has_lists(false)
+        && let Some(tenant) = &own.tenant
+    {
+        tenant.got_instance();
+    }
+}
+
+struct Keeper<'a> {
+    instance: &'a Arc<Instance>,
+    own: &'a Arc<Own>,
+    wire: &'a Arc<HttpClient>,
+    tasks: &'a Tasks,
+    /// How often in a row it could not be opened, or was lost at once.
+    failures: u32,
+    was_open: bool,
+}
+
+impl Keeper<'_> {
+    /// Opens it, again and again where it is lost, until nobody needs it.
+    async fn run(&mut self) {
+        loop {
+            let has_failed = match self.opened().await {
+                Ok((http, peer)) => {
+                    let begun = Instant::now();
+                    let Some(why) = self.live(&http, &peer).await else { return };
+                    self.lost(&why);
+                    begun.elapsed() < LIFE_MIN
+                }
+                Err(why) => {
+                    if self.is_refused(why) {
+                        return;
+                    }
+                    true
+                }
+            };
+            self.failures = if has_failed { self.failures.saturating_add(1) } else { 0 };
+            if !self.is_needed_again().await {
+                return;
+            }
+        }
+    }
+
+    /// Opens it. Once begun, that is waited for: a session that nobody knows of could not be ended.
+    async fn opened(&self) -> Result<(Arc<HttpSession>, Arc<Peer>), Unopened> {
+        let http = HttpSession::heard_by(self.own.instance.clone(), self.wire.clone());
+        let (link, limit) = (Link::Http(http.clone()), self.instance.config.startup_timeout);
+        let late = |limit: Duration| {
+            let said = format!("no answer to `initialize` within {} s", limit.as_secs_f32());
+            Unopened::NotNow(Cause::new(CauseCode::TimedOut, said))
+        };
+        let opened = tokio::select! {
+            opened = within(limit, open(&link, &self.own.set)) => opened.unwrap_or_else(|_| Err(late(limit))),
+            () = async { self.tasks.ending().await; sleep(LAST_HANDSHAKE).await } => Err(late(LAST_HANDSHAKE)),
+        };
+        match opened {
+            Ok(peer) => Ok((http, Arc::new(peer))),
+            Err(why) => {
+                http.farewell().await;
+                Err(why)
+            }
+        }
+    }
+
+    /// One life of it, from when it was opened; why it was lost, `None` where nobody needs it any more.
+    async fn live(&mut self, http: &Arc<HttpSession>, peer: &Arc<Peer>) -> Option<Cause> {
+        let (own, instance) = (self.own, self.instance);
+        let was_away = std::mem::replace(&mut self.was_open, true);
+        instance.own.iter().for_each(|table| table.opened());
+        own.http.store(Some(http.clone()));
+        gate(own).expect(peer);
+        let kept_up = Box::pin(UpKeep { own, instance, http, peer, was_away }.run());
+        let why = tokio::select! {
+            biased;
+            () = self.tasks.ending() => None,
+            () = over(instance, own) => None,
+            why = gate(own).retired() => Some(why),
+            () = kept_up => None,
+        };
+        why.map(|why| match why {
+            Retired::Session(why) | Retired::Unreachable(why) | Retired::Revision(why) | Retired::Hung(why) => why,
+        })
+    }
+
+    /// The upstream no longer knows it: its client is to know what that means.
+    fn lost(&self, why: &Cause) {
+        let upstream = &*self.instance.name;
+        tracing::warn!(
+            upstream,
+            client_session = self.own.tenant.as_ref().map(|tenant| tenant.mark()),
+            cause = &*why.full(),
+            cause_code = why.code().as_str(),
+            "session lost by the upstream with its state (roots, log level, tools); the next call opens a new one"
+        );
+        self.own.http.store(None);
+        self.own.instance.status.notices.gone();
+        lists_are_gone(self.own);
+        // The session of the gateway's own may be gone as well.
+        self.instance.offering.reads.mark(ListKinds::ALL);
+    }
+
+    /// It could not be opened: calls that wait for it are refused. Whether the upstream bears none beside the gateway's own, and nobody is
+    /// wronged by having that.
+    fn is_refused(&self, why: Unopened) -> bool {
+        let (upstream, session) = (&*self.instance.name, self.own.tenant.as_ref().map(|tenant| tenant.mark()));
+        let (cause, is_final) = match why {
+            Unopened::NotNow(cause) => (cause, false),
+            Unopened::Refused(cause) => (cause, true),
+        };
+        let table = self.instance.own.as_ref().filter(|table| is_final && !table.has_opened());
+        if let Some(table) = table.filter(|_| self.instance.config.principals < 2) {
+            let text =
+                "the upstream refuses a second session; all clients share one, with its roots, log level and tools";
+            tracing::warn!(upstream, cause = &*cause.full(), cause_code = cause.code().as_str(), "{text}");
+            table.refuse();
+            for entry in gate(self.own).clear(&cause) {
+                self.instance.admission.gate.queue(entry, &|peer, entry| hand(&self.instance.offering, peer, entry));
+            }
+            return true;
+        }
+        let text = "no session could be opened for a client";
+        tracing::debug!(upstream, client_session = session, cause = &*cause.full(), "{text}");
+        self.own.set_shut(true);
+        gate(self.own).shut(&Cause::new(CauseCode::SessionLost, "no session of its own: ").then(&cause));
+        false
+    }
+
+    /// Waits until a call, or what is wanted of it, needs it again; whether it does before it is over.
+    async fn is_needed_again(&self) -> bool {
+        let pause = (AGAIN.0 * 2_u32.saturating_pow(self.failures.saturating_sub(1)).min(1 << 6)).min(AGAIN.1);
+        let wanted = async {
+            self.own.instance.wanted.subscriptions.begun().await;
+            if self.failures > 0 {
+                sleep(pause).await;
+            }
+        };
+        let needed = async {
+            // One that is lost again and again is not opened for each call at once.
+            if self.failures > 1 {
+                sleep(LIFE_MIN).await;
+            }
+            tokio::select! {
+                () = self.own.called.notified() => {}
+                () = wanted, if is_held(&self.own.instance) => {}
+            }
+        };
+        tokio::select! {
+            biased;
+            () = self.tasks.ending() => return false,
+            () = over(self.instance, self.own) => return false,
+            () = needed => {}
+        }
+        if self.own.set_shut(false) {
+            gate(self.own).close();
+        }
+        true
+    }
+}
