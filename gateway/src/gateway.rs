@@ -13,6 +13,7 @@ mod doorbell;
 mod file_watch;
 mod one_client;
 mod reload;
+mod renewal;
 mod terms;
 mod upstreams;
 
@@ -21,13 +22,14 @@ pub use crate::upstream::process::{ChildLimits, become_program, guard};
 use crate::admin::control;
 use crate::call::{Handle, Handler};
 use crate::config::Config;
-use crate::downstream::listen::{Arrival, Leaving, listener};
+use crate::downstream::listen::{Arrival, Certificates, Leaving, listener};
 use crate::downstream::{Connections, GuardLayer, McpService, stdio};
 use crate::health::StatusBoard;
 use crate::memory::budget::Budget;
 use crate::memory::{Refusals, keep_purging};
 use crate::metrics::edges::Face;
 use crate::policy::authenticate::AuthenticateLayer;
+use crate::policy::certified::Certified;
 use crate::protocol::capabilities::beyond::Declared;
 use crate::router::config::Unknown;
 use crate::router::{Listeners, Router};
@@ -86,6 +88,9 @@ pub enum Error {
         "{0} can be reached from other machines and no tokens are configured: add [[auth.tokens]], or pass --allow-unauthenticated"
     )]
     Open(SocketAddr),
+    /// The certificate that clients are shown cannot be used.
+    #[error("{0}")]
+    Tls(String),
 }
 
 /// The levels of the task tree, in the order in which they end.
@@ -220,7 +225,9 @@ impl Gateway {
     pub async fn serve(&self) -> Result<Addresses, Error> {
         let server = &self.config.server;
         let is_open = self.config.auth.tokens.is_empty() && !self.config.auth.allow_unauthenticated;
-        if is_open && !server.listen.ip().is_loopback() {
+        let certificates = server.tls.as_ref().map(|tls| Certificates::open(tls, is_open)).transpose();
+        let certificates = certificates.map_err(|fault| Error::Tls(fault.to_string()))?;
+        if is_open && !server.asks_certificate() && !server.listen.ip().is_loopback() {
             return Err(Error::Open(server.listen));
         }
         let (clients, clients_at) = bind(server.listen).await?;
@@ -242,10 +249,27 @@ impl Gateway {
         if let Some(reloader) = &self.reloader {
             reloader.guards(reload::Doors { authenticate: authenticate.clone(), face: face.clone() });
         }
-        let service = move |arrival: &Arrival| guard.layer(authenticate.layer(face.on(arrival)).of(arrival.peer()));
         let (bounds, (level, cut)) = (self.bounds(), self.levels.face());
         let patience = listener::Patience::new(server, self.leaving.clone(), cut);
-        self.levels.faces.spawn(listener::serve(clients, service, patience, bounds, level));
+        let service = {
+            let (guard, authenticate, face) = (guard.clone(), authenticate.clone(), face.clone());
+            move |arrival: &Arrival| guard.layer(authenticate.layer(face.on(arrival)).of(arrival.peer()))
+        };
+        match certificates {
+            None => self.levels.faces.spawn(listener::serve(clients, service, patience, bounds, level)),
+            Some(certificates) => {
+                renewal::follow(&certificates, &self.levels.ground);
+                let asks = (!self.config.auth.allow_unauthenticated && server.asks_certificate())
+                    .then(|| authenticate.clone());
+                let service = move |arrival: &Arrival| {
+                    let inner = face.on(arrival);
+                    let otherwise = authenticate.layer(inner.clone()).of(arrival.peer());
+                    guard.layer(Certified::new(arrival.certified(), asks.clone(), otherwise, inner))
+                };
+                let serving = listener::serve_tls(clients, certificates, service, patience, bounds, level);
+                self.levels.faces.spawn(serving);
+            }
+        }
         self.wake();
         Ok(Addresses { clients: clients_at, admin: admin_at })
     }
@@ -273,7 +297,7 @@ impl Gateway {
         let children = instances.sum::<usize>() * FILES_PER_CHILD;
         let budget = self.board.budget();
         let most = handles::for_clients(handles::limit(), children).min(listener::connections_within(budget));
-        let asks_credential = !self.config.auth.tokens.is_empty();
+        let asks_credential = !self.config.auth.tokens.is_empty() || self.config.server.asks_certificate();
         let room = Connections::new(most, asks_credential, self.config.server.trusted_proxies.clone());
         listener::Bounds { room, budget: budget.clone(), refusals: self.refusals.clone(), face: Face::new("http") }
     }

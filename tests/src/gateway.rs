@@ -70,7 +70,7 @@ impl Gateway {
         let pid = child.id().expect("it has just started");
         Gateway {
             pid,
-            url: format!("http://127.0.0.1:{port}/mcp"),
+            url: format!("{}://127.0.0.1:{port}/mcp", config.scheme()),
             admin: format!("http://127.0.0.1:{admin_port}"),
             stderr,
             file,

@@ -21,6 +21,7 @@ mod face_guards;
 mod face_legacy;
 mod face_modern;
 mod face_stdio;
+mod face_tls;
 mod face_websocket;
 mod faults;
 mod freezes;

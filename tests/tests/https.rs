@@ -2,7 +2,7 @@
 
 #![allow(clippy::disallowed_methods)] // a test's tasks end with its runtime
 
-mod tls;
+pub(crate) mod tls;
 
 use std::net::SocketAddr;
 use std::sync::Arc;

@@ -1,9 +1,10 @@
 //! `trunkline serve`: many clients over Streamable HTTP.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use crate::config::Config;
-use crate::gateway::{Addresses, Gateway, Mode, Read, ShutdownSignals};
+use crate::gateway::{Gateway, Mode, Read, ShutdownSignals};
 use crate::telemetry::logging::{self, Writer, say};
 
 use super::args::{Flag, Serve, Shared, settings};
@@ -32,15 +33,16 @@ fn flags(serve: Serve) -> Vec<Flag> {
 async fn gateway(config: Config, files: Vec<PathBuf>, read: Read) -> Result<(), anyhow::Error> {
     let mut told = ShutdownSignals::new()?;
     let (path, asks_token) = (config.server.path.clone(), !config.auth.tokens.is_empty());
+    let is_tls = config.server.tls.is_some();
     let gateway = Gateway::start(config, Mode::Serve).reloaded_by(read);
     gateway.own_processes();
     let bound = gateway.serve().await?;
     if logging::is_json() {
-        let (clients, admin) = (report::url(bound.clients, &path), bound.admin.map(report::look_at));
+        let (clients, admin) = (report::url((bound.clients, is_tls), &path), bound.admin.map(report::look_at));
         tracing::info!(version = env!("CARGO_PKG_VERSION"), clients, admin, "serving");
     } else {
-        say(&report::endpoint(bound.clients, &path, bound.admin));
-        say(&paste(&bound, &path, asks_token, &files));
+        say(&report::endpoint((bound.clients, is_tls), &path, bound.admin));
+        say(&paste((bound.clients, is_tls), &path, asks_token, &files));
     }
     tokio::select! {
         () = told.to_end() => {}
@@ -50,8 +52,8 @@ async fn gateway(config: Config, files: Vec<PathBuf>, read: Read) -> Result<(), 
 }
 
 /// What to put into a host: the address for those that can dial one, the command for those that only start programs.
-fn paste(bound: &Addresses, path: &str, asks_token: bool, files: &[PathBuf]) -> String {
-    let by_url = report::paste_http(bound.clients, path, asks_token);
+fn paste(clients: (SocketAddr, bool), path: &str, asks_token: bool, files: &[PathBuf]) -> String {
+    let by_url = report::paste_http(clients, path, asks_token);
     let files: Vec<_> = files.iter().map(|file| std::path::absolute(file).unwrap_or_else(|_| file.clone())).collect();
     match std::env::current_exe() {
         Ok(program) => format!(

@@ -141,7 +141,7 @@ pub(super) fn check(reading: &Reading) -> Config {
     let questions = &mut config.server.questions;
     questions.timeouts = timeouts.filter(|(_, own)| *own != questions.timeout).collect();
     questions.names_upstream = !config.naming.is_transparent(config.upstreams.len());
-    sections::open_door(reading, config.server.listen, &config.auth);
+    sections::open_door(reading, &config.server, &config.auth);
     settings::one_address(reading, config.server.listen, &config.admin);
     config.secrets = secret::of(reading, &config.server.session.signing_keys, &config.upstreams);
     config

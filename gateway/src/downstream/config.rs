@@ -1,6 +1,6 @@
 //! What the clients' side may be told: checked values, made from the files by `config`.
 
-pub use super::listen::Network;
+pub use super::listen::{Network, Tls};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,6 +11,8 @@ use std::time::Duration;
 pub struct Config {
     /// Where `serve` listens.
     pub listen: SocketAddr,
+    /// The certificate that clients are shown; `None`: they are served without TLS.
+    pub tls: Option<Tls>,
     /// The path of the Streamable HTTP endpoint; begins with `/`.
     pub path: String,
     /// Whether clients of HTTP+SSE are served, at `/sse` and `/message`.
@@ -45,6 +47,13 @@ pub struct Config {
     pub questions: Questions,
     /// Where what must outlast the process is kept; `None` where the environment does not say.
     pub state_folder: Option<PathBuf>,
+}
+
+impl Config {
+    /// Whether clients may show certificates that say who they are.
+    pub fn asks_certificate(&self) -> bool {
+        self.tls.as_ref().is_some_and(|tls| tls.client_ca.is_some())
+    }
 }
 
 /// Questions of upstreams to clients, and the calls that wait for their answers.
@@ -89,6 +98,7 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             listen: SocketAddr::from(([127, 0, 0, 1], 8808)),
+            tls: None,
             path: "/mcp".to_owned(),
             legacy_sse: true,
             websocket: true,

@@ -305,6 +305,7 @@ fn needs_restart(before: &Config, now: &Config) -> Vec<&'static str> {
     };
     let all = [
         ("server.listen", old.listen != new.listen),
+        ("[server.tls]", old.tls != new.tls),
         ("server.path", old.path != new.path),
         ("server.legacy_sse", old.legacy_sse != new.legacy_sse),
         ("server.websocket", old.websocket != new.websocket),

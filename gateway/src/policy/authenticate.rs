@@ -60,6 +60,11 @@ impl AuthenticateLayer {
         gone.chain(were_all.then(Principal::anonymous)).collect()
     }
 
+    /// Whether there is no token, so that anybody may call.
+    pub fn is_open(&self) -> bool {
+        self.0.known.load().is_empty()
+    }
+
     /// All who may call; without tokens that is whoever does.
     pub fn principals(&self) -> Vec<Principal> {
         let known = self.0.known.load();
@@ -197,6 +202,11 @@ fn bearer(value: &[u8]) -> Option<&[u8]> {
 fn is_same(a: &[u8; 32], b: &[u8; 32]) -> bool {
     let difference = a.iter().zip(b).fold(0, |difference, (a, b)| difference | (a ^ b));
     std::hint::black_box(difference) == 0
+}
+
+/// The answer to a request without any credential.
+pub(super) fn refused<F, R: From<Bytes>>() -> Authenticated<F, R> {
+    Authenticated::Refused(Some(refusal(CHALLENGE).map(R::from)))
 }
 
 fn refusal(challenge: HeaderValue) -> Response<Bytes> {

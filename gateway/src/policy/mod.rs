@@ -2,5 +2,7 @@
 
 // Who calls: a bearer token compared in constant time, before anything of the request is read.
 pub mod authenticate;
+// Who calls over TLS: the subject of a client's certificate, else the bearer of a token.
+pub mod certified;
 // Who may call: checked values, made from the files by `config`.
 pub mod config;

@@ -12,6 +12,7 @@ pub struct Config {
     admin: String,
     sections: String,
     env: Vec<(String, String)>,
+    is_tls: bool,
 }
 
 impl Config {
@@ -56,6 +57,19 @@ impl Config {
         self.server.push_str(keys);
         self.server.push('\n');
         self
+    }
+
+    /// With an endpoint that is reached by TLS, as a section says.
+    #[must_use]
+    pub fn over_tls(mut self) -> Config {
+        self.is_tls = true;
+        self
+    }
+
+    /// How URLs of its endpoint begin.
+    #[must_use]
+    pub fn scheme(&self) -> &'static str {
+        if self.is_tls { "https" } else { "http" }
     }
 
     /// With more keys in `[admin]`.

@@ -45,6 +45,19 @@ impl Authority {
     }
 }
 
+impl Authority {
+    /// A certificate for a client of this name.
+    pub(crate) fn certify_client(&self, name: &str) -> Credentials {
+        let key = KeyPair::generate().expect("a key can be made");
+        let mut params = CertificateParams::new(Vec::new()).expect("no names are fine names");
+        params.distinguished_name = rcgen::DistinguishedName::new();
+        params.distinguished_name.push(DnType::CommonName, name);
+        params.extended_key_usages = vec![rcgen::ExtendedKeyUsagePurpose::ClientAuth];
+        let certificate = params.signed_by(&key, &self.issuer).expect("it signs");
+        Credentials { certificate, key }
+    }
+}
+
 /// A certificate and its key.
 pub(crate) struct Credentials {
     certificate: Certificate,
@@ -52,6 +65,11 @@ pub(crate) struct Credentials {
 }
 
 impl Credentials {
+    /// Both in PEM form.
+    pub(crate) fn pem(&self) -> (String, String) {
+        (self.certificate.pem(), self.key.serialize_pem())
+    }
+
     /// A certificate that only vouches for itself.
     pub(crate) fn self_signed(name: &str) -> Credentials {
         let key = KeyPair::generate().expect("a key can be made");

@@ -50,6 +50,11 @@ impl Principal {
         Self::named(&format!("token:{name}"))
     }
 
+    /// The one of a client's certificate, by its subject.
+    pub fn of_certificate(subject: &str) -> Self {
+        Self::named(&format!("cert:{subject}"))
+    }
+
     /// The one of this whole name, as [`Self::name`] gives it.
     pub fn named(name: &str) -> Self {
         Self(Arc::new(Inner { name: name.into(), calls: OnceLock::new() }))

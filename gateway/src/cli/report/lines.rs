@@ -34,7 +34,7 @@ pub(crate) fn look_at(admin: SocketAddr) -> String {
 }
 
 /// The first line: which program, where it serves, where it can be looked at.
-pub(crate) fn endpoint(listen: SocketAddr, path: &str, admin: Option<SocketAddr>) -> String {
+pub(crate) fn endpoint(listen: (SocketAddr, bool), path: &str, admin: Option<SocketAddr>) -> String {
     let version = env!("CARGO_PKG_VERSION");
     let admin = admin.map(|admin| format!("  (probes and metrics {})", look_at(admin)));
     format!("trunkline {version}  {}{}", url(listen, path), admin.unwrap_or_default())
@@ -64,7 +64,7 @@ pub(crate) fn summary(tools: usize, ready: usize, upstreams: usize, is_settled: 
 }
 
 /// What to put into a host's file, for a gateway that serves HTTP.
-pub(crate) fn paste_http(listen: SocketAddr, path: &str, asks_token: bool) -> String {
+pub(crate) fn paste_http(listen: (SocketAddr, bool), path: &str, asks_token: bool) -> String {
     let mut entry = json!({ "type": "http", "url": url(listen, path) });
     if asks_token {
         entry["headers"] = json!({ "Authorization": "Bearer YOUR-TOKEN" });
@@ -88,9 +88,10 @@ fn paste(entry: Value) -> String {
     serde_json::to_string_pretty(&whole).unwrap_or_default()
 }
 
-/// Where clients find it.
-pub(crate) fn url(listen: SocketAddr, path: &str) -> String {
-    format!("http://{}{path}", reachable(listen))
+/// Where clients find it, by TLS or without.
+pub(crate) fn url((listen, is_tls): (SocketAddr, bool), path: &str) -> String {
+    let scheme = if is_tls { "https" } else { "http" };
+    format!("{scheme}://{}{path}", reachable(listen))
 }
 
 /// "Every address" is none that a client could connect to.
@@ -112,12 +113,15 @@ mod tests {
     #[test]
     fn the_first_line_names_addresses_that_can_be_reached() {
         let version = env!("CARGO_PKG_VERSION");
-        let line = endpoint(address("0.0.0.0:8808"), "/mcp", Some(address("[::1]:9808")));
+        let line = endpoint((address("0.0.0.0:8808"), false), "/mcp", Some(address("[::1]:9808")));
         assert_eq!(
             line,
             format!("trunkline {version}  http://127.0.0.1:8808/mcp  (probes and metrics http://[::1]:9808)")
         );
-        assert_eq!(endpoint(address("127.0.0.1:1"), "/", None), format!("trunkline {version}  http://127.0.0.1:1/"));
+        assert_eq!(
+            endpoint((address("127.0.0.1:1"), false), "/", None),
+            format!("trunkline {version}  http://127.0.0.1:1/")
+        );
     }
 
     #[test]
@@ -147,7 +151,7 @@ mod tests {
 
     #[test]
     fn what_is_pasted_is_json_that_a_host_takes() {
-        let http: Value = serde_json::from_str(&paste_http(address("127.0.0.1:8808"), "/mcp", true)).unwrap();
+        let http: Value = serde_json::from_str(&paste_http((address("127.0.0.1:8808"), false), "/mcp", true)).unwrap();
         let entry = &http["mcpServers"]["trunkline"];
         assert_eq!((&entry["type"], &entry["url"]), (&json!("http"), &json!("http://127.0.0.1:8808/mcp")));
         assert_eq!(entry["headers"]["Authorization"], "Bearer YOUR-TOKEN");

@@ -1,13 +1,13 @@
 //! The sections that say how the gateway itself is: server, admin, log, naming, catalog.
 
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::EnvFilter;
 
-use crate::downstream::config::{Config as Server, Network, Questions, Session, SigningKey};
+use crate::downstream::config::{Config as Server, Network, Questions, Session, SigningKey, Tls};
 use crate::router::config::{Catalog, Naming, Strategy, Unknown};
 use crate::telemetry::config::{Admin, AdminToken, Arguments, Audit, Format, Log, Metrics};
 use crate::upstream::config::Cache;
@@ -22,6 +22,7 @@ pub(crate) fn server(mut section: Section<'_>) -> Server {
     let (pre_stop_delay, grace) = shutdown(section.table("shutdown"));
     let server = Server {
         listen: section.parse("listen", address).unwrap_or(default.listen),
+        tls: tls(section.table("tls")),
         path: section.parse("path", path).unwrap_or(default.path),
         legacy_sse: section.flag("legacy_sse").unwrap_or(default.legacy_sse),
         websocket: section.flag("websocket").unwrap_or(default.websocket),
@@ -41,6 +42,36 @@ pub(crate) fn server(mut section: Section<'_>) -> Server {
     };
     section.end("[server]");
     server
+}
+
+/// The certificate that clients are shown. Its files are read here, so that what is wrong with them is told with their place.
+fn tls(mut section: Section<'_>) -> Option<Tls> {
+    let is_there = ["cert", "key", "client_ca"].iter().any(|key| section.has(key));
+    let place = section.own_place();
+    let (cert, key) = (section.parse("cert", file), section.parse("key", file));
+    let client_ca = section.parse("client_ca", file);
+    let tls = match (cert, key) {
+        (Some(cert), Some(key)) => Some(Tls { cert, key, client_ca }),
+        _ => None,
+    };
+    match tls.as_ref().map(Tls::check) {
+        Some(Err(fault)) => section.wrong(fault.key, &fault.text),
+        None if is_there => {
+            section.reading.fault(Fault::error("missing-key", "[server.tls] needs both `cert` and `key`").at(place));
+        }
+        _ => {}
+    }
+    section.end("[server.tls]");
+    tls
+}
+
+fn file(text: &str) -> Result<PathBuf, String> {
+    let path = Path::new(text);
+    if path.is_absolute() {
+        Ok(path.to_owned())
+    } else {
+        Err("expected an absolute path, such as \"/etc/trunkline/tls.crt\"".to_owned())
+    }
 }
 
 /// `[questions]`.

@@ -3,12 +3,13 @@
 use super::forwarded;
 use super::forwarded::Network;
 use super::upgrade::Switch;
+use crate::call::caller::Principal;
 use crate::call::share::{Share, Tally, may_have};
 use http::HeaderMap;
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use tokio_util::sync::CancellationToken;
 
 /// The most connections at once.
@@ -52,6 +53,8 @@ struct Inner {
     /// Cancelled where it is to make room.
     closed: CancellationToken,
     switch: Switch,
+    /// Whom a certificate names that was shown on it.
+    certified: OnceLock<Principal>,
 }
 
 /// How a connection is counted besides in the sum of all.
@@ -115,6 +118,7 @@ impl Connections {
             counted,
             closed,
             switch: Switch::default(),
+            certified: OnceLock::new(),
         })))
     }
 
@@ -192,6 +196,16 @@ impl Arrival {
         }
     }
 
+    /// A certificate was shown on it that names this one.
+    pub(crate) fn certify(&self, principal: Principal) {
+        let _is_first = self.0.certified.set(principal);
+    }
+
+    /// Whom a certificate names that was shown on it.
+    pub(crate) fn certified(&self) -> Option<Principal> {
+        self.0.certified.get().cloned()
+    }
+
     /// Whether it goes over to another protocol.
     pub(crate) fn switch(&self) -> &Switch {
         &self.0.switch
@@ -231,7 +245,6 @@ impl Drop for Inner {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::call::caller::Principal;
 
     fn peer(last: u8) -> IpAddr {
         [192, 0, 2, last].into()

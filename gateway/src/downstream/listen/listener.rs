@@ -1,10 +1,13 @@
 //! The accept loop: HTTP/1.1 connections, each in a task of its own, bounded in number and in patience.
 
+use super::certificate;
 use super::connections::{Arrival, Connections};
 use super::framing::HEAD_BYTES_MAX;
 use super::leaving::Leaving;
 use super::timeouts::{ConnectionWatch, Followed, Sending, Serving};
+use super::tls::Certificates;
 use super::upgrade::{Upgrade, Upgraded};
+use crate::call::caller::Principal;
 use crate::downstream::config::Config;
 use crate::memory::Refusals;
 use crate::memory::account::Kind;
@@ -13,6 +16,7 @@ use crate::metrics::edges::Face;
 use crate::runtime::Tasks;
 use crate::runtime::complaints::{Complaints, left_unsaid};
 use crate::runtime::poll::{poll_when_woken, repoll_on_self_wake};
+use crate::runtime::timer::late::within;
 use crate::runtime::watched::Watched;
 use bytes::Bytes;
 use http::header::CONNECTION;
@@ -27,6 +31,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 
 /// The most headers of a request.
@@ -103,9 +108,9 @@ pub(crate) async fn serve<S, R>(
     R::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
     let level = tasks.child();
-    let complaints = Complaints::default();
     let take = |(stream, peer): (TcpStream, SocketAddr)| match bounds.room.enter(peer.ip()) {
         Some(arrival) => {
+            unhurried(&stream);
             let service = service(&arrival);
             // The memory bounds the number of connections: one is counted, and never refused for want of memory.
             let place = (arrival, bounds.budget.count(Kind::Connection, CONNECTION_BYTES), bounds.face.clone());
@@ -117,6 +122,13 @@ pub(crate) async fn serve<S, R>(
             drop(stream.try_write(FULL));
         }
     };
+    accept(listener, take, &tasks).await;
+    level.ended().await;
+}
+
+/// Hands connections on, until the level is told to end; then those that are there already.
+async fn accept(listener: TcpListener, take: impl Fn((TcpStream, SocketAddr)), tasks: &Tasks) {
+    let complaints = Complaints::default();
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
@@ -128,6 +140,56 @@ pub(crate) async fn serve<S, R>(
         }
     }
     latecomers(listener, take);
+}
+
+/// Small answers must not wait for more of them. A socket that refuses this is about to fail anyway.
+fn unhurried(stream: &TcpStream) {
+    let _unset = stream.set_nodelay(true);
+}
+
+/// As [`serve`], over TLS: a connection has as long for its handshake as for a head.
+pub(crate) async fn serve_tls<S, R>(
+    listener: TcpListener,
+    certificates: Arc<Certificates>,
+    service: impl Fn(&Arrival) -> S + Clone + Send + Sync + 'static,
+    patience: Patience,
+    bounds: Bounds,
+    tasks: Tasks,
+) where
+    S: tower::Service<Request<Incoming>, Response = Response<R>> + Clone + Send + 'static,
+    S::Future: Send + Unpin,
+    S::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    R: http_body::Body<Data = Bytes> + Send + Unpin + 'static,
+    R::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    let level = tasks.child();
+    let take = |(stream, peer): (TcpStream, SocketAddr)| {
+        let Some(arrival) = bounds.room.enter(peer.ip()) else {
+            return bounds.refusals.turn_away("connections", &"the connection limit is reached");
+        };
+        unhurried(&stream);
+        let (acceptor, service, patience) = (certificates.acceptor(), service.clone(), patience.clone());
+        let place = (arrival, bounds.budget.count(Kind::Connection, CONNECTION_BYTES), bounds.face.clone());
+        let (below, budget) = (level.clone(), bounds.budget.clone());
+        level.spawn(repoll_on_self_wake(async move {
+            let shaken = tokio::select! {
+                shaken = within(patience.head, acceptor.accept(stream)) => shaken,
+                () = place.0.closed() => return,
+                () = below.ending() => return,
+            };
+            let stream = match shaken {
+                Ok(Ok(stream)) => stream,
+                Ok(Err(error)) => return tracing::debug!(%peer, %error, "TLS handshake failed"),
+                Err(_) => return,
+            };
+            if let Some([first, ..]) = stream.get_ref().1.peer_certificates() {
+                place.0.certify(Principal::of_certificate(&certificate::subject(first)));
+            }
+            let service = service(&place.0);
+            connection(stream, service, patience, below, budget, place).await;
+        }));
+    };
+    accept(listener, take, &tasks).await;
     level.ended().await;
 }
 
@@ -150,22 +212,21 @@ pub(crate) fn connections_within(budget: &Budget) -> usize {
     budget.limit().map_or(usize::MAX, |limit| (limit / 2 / CONNECTION_BYTES).max(1))
 }
 
-async fn connection<S, R>(
-    stream: TcpStream,
+async fn connection<I, S, R>(
+    stream: I,
     service: S,
     patience: Patience,
     level: Tasks,
     budget: Budget,
     (arrival, _charge, face): (Arrival, Charge, Face),
 ) where
+    I: AsyncRead + AsyncWrite + Send + Unpin + 'static,
     S: tower::Service<Request<Incoming>, Response = Response<R>> + Clone + Send + 'static,
     S::Future: Send + Unpin,
     S::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     R: http_body::Body<Data = Bytes> + Send + Unpin + 'static,
     R::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
-    // Small answers must not wait for more of them. A socket that refuses this is about to fail anyway.
-    let _unset = stream.set_nodelay(true);
     let pulse = ConnectionWatch::new(patience.head, arrival.clone(), budget, patience.leaving.clone(), face);
     let pulse = Arc::new(pulse);
     let service = hyper::service::service_fn({
@@ -226,9 +287,9 @@ fn http() -> http1::Builder {
 }
 
 /// Goes on in another protocol, with the same watch: of a peer that takes nothing of what is written to it the connection is closed.
-fn upgraded(
+fn upgraded<I: AsyncRead + AsyncWrite + Send + Unpin + 'static>(
     upgrade: Upgrade,
-    mut stream: Watched<TcpStream, Followed>,
+    mut stream: Watched<I, Followed>,
     early: Bytes,
     pulse: &Arc<ConnectionWatch>,
 ) -> Pin<Box<dyn Future<Output = ()> + Send>> {

@@ -8,6 +8,10 @@ mod connections;
 mod framing;
 // After an answer that came before the end of its request: the body is read on, bounded, before the connection is closed.
 mod lingering;
+// TLS: a certificate and its key from files, read anew when they change.
+mod tls;
+// What is read of a certificate besides what the library checks.
+mod certificate;
 // A connection that goes over from HTTP to another protocol.
 mod upgrade;
 // Watches a connection: a head that never ends, an idle peer, a peer that does not read.
@@ -27,4 +31,6 @@ pub use forwarded::Network;
 pub use guard::GuardLayer;
 pub(crate) use leaving::Leaving;
 pub(crate) use origin::Rules;
+pub(crate) use tls::Certificates;
+pub use tls::Tls;
 pub(crate) use upgrade::Upgraded;

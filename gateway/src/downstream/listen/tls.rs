@@ -1,0 +1,148 @@
+//! TLS for clients: a certificate and its key from files, read anew when they change.
+
+use super::certificate;
+use arc_swap::ArcSwap;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::WebPkiClientVerifier;
+use rustls::{InconsistentKeys, RootCertStore, ServerConfig};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::SystemTime;
+use tokio_rustls::TlsAcceptor;
+
+/// The most bytes of a file.
+const FILE_BYTES_MAX: u64 = 1 << 20;
+
+/// The files.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tls {
+    /// The certificate, and what leads from it to a known authority.
+    pub cert: PathBuf,
+    /// Its key.
+    pub key: PathBuf,
+    /// The authorities whose clients may show certificates.
+    pub client_ca: Option<PathBuf>,
+}
+
+/// What is wrong with a file: the key that names it, and what to do.
+#[derive(Debug, thiserror::Error)]
+#[error("server.tls.{key}: {text}")]
+pub struct TlsFault {
+    /// The key.
+    pub key: &'static str,
+    /// What is wrong.
+    pub text: String,
+}
+
+fn fault(key: &'static str, text: impl Into<String>) -> TlsFault {
+    TlsFault { key, text: text.into() }
+}
+
+impl Tls {
+    /// The files that are watched.
+    pub fn files(&self) -> Vec<PathBuf> {
+        [Some(&self.cert), Some(&self.key), self.client_ca.as_ref()].into_iter().flatten().cloned().collect()
+    }
+
+    /// Whether the files can be used.
+    pub fn check(&self) -> Result<(), TlsFault> {
+        self.load(true).map(drop)
+    }
+
+    fn load(&self, asks_certificate: bool) -> Result<Arc<ServerConfig>, TlsFault> {
+        let certificates = certificates("cert", &self.cert)?;
+        if let Some(ended) =
+            certificate::ends(&certificates[0]).and_then(|end| SystemTime::now().duration_since(end).ok())
+        {
+            let days = ended.as_secs() / 86_400;
+            let text = format!("the certificate in {} expired {days} days ago; renew it", self.cert.display());
+            return Err(fault("cert", text));
+        }
+        let key = PrivateKeyDer::from_pem_slice(&read("key", &self.key)?).map_err(|_| {
+            let text = "has no private key in PEM form; write one, not encrypted (`BEGIN PRIVATE KEY`)";
+            fault("key", format!("{} {text}", self.key.display()))
+        })?;
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let builder = ServerConfig::builder_with_provider(provider.clone())
+            .with_safe_default_protocol_versions()
+            .map_err(|error| fault("cert", error.to_string()))?;
+        let builder = match &self.client_ca {
+            None => builder.with_no_client_auth(),
+            Some(file) => {
+                let mut roots = RootCertStore::empty();
+                for authority in self::certificates("client_ca", file)? {
+                    let text = |error| format!("{} has a certificate that cannot be used: {error}", file.display());
+                    roots.add(authority).map_err(|error| fault("client_ca", text(error)))?;
+                }
+                let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider);
+                let verifier = if asks_certificate { verifier } else { verifier.allow_unauthenticated() };
+                builder
+                    .with_client_cert_verifier(verifier.build().map_err(|error| fault("client_ca", error.to_string()))?)
+            }
+        };
+        let mut config = builder.with_single_cert(certificates, key).map_err(|error| match error {
+            rustls::Error::InconsistentKeys(InconsistentKeys::KeyMismatch) => {
+                let (key, cert) = (self.key.display(), self.cert.display());
+                fault("key", format!("the key in {key} is not that of the certificate in {cert}; put both there anew"))
+            }
+            error => fault("key", format!("{} cannot be used with the certificate: {error}", self.key.display())),
+        })?;
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        Ok(Arc::new(config))
+    }
+}
+
+fn read(key: &'static str, file: &Path) -> Result<Vec<u8>, TlsFault> {
+    let cannot = |why: String| {
+        let text = format!("cannot read {}: {why}; name a file in PEM form that this user may read", file.display());
+        fault(key, text)
+    };
+    let seen = fs::metadata(file).map_err(|error| cannot(error.to_string()))?;
+    if !seen.is_file() || seen.len() > FILE_BYTES_MAX {
+        return Err(cannot("it is no regular file of at most 1 MiB".to_owned()));
+    }
+    fs::read(file).map_err(|error| cannot(error.to_string()))
+}
+
+fn certificates(key: &'static str, file: &Path) -> Result<Vec<CertificateDer<'static>>, TlsFault> {
+    let bytes = read(key, file)?;
+    let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&bytes).collect();
+    found.ok().filter(|found| !found.is_empty()).ok_or_else(|| {
+        let text = format!("{} has no whole certificate in PEM form (`BEGIN CERTIFICATE`)", file.display());
+        fault(key, text)
+    })
+}
+
+/// What connections are secured with.
+pub(crate) struct Certificates {
+    tls: Tls,
+    /// Whether a client must show a certificate: there is no other credential.
+    asks_certificate: bool,
+    in_force: ArcSwap<ServerConfig>,
+}
+
+impl Certificates {
+    /// Reads the files.
+    pub(crate) fn open(tls: &Tls, asks_certificate: bool) -> Result<Arc<Self>, TlsFault> {
+        let in_force = ArcSwap::new(tls.load(asks_certificate)?);
+        Ok(Arc::new(Self { tls: tls.clone(), asks_certificate, in_force }))
+    }
+
+    /// Reads the files anew; where they cannot be used, what was read before stays in force.
+    pub(crate) fn reload(&self) -> Result<(), TlsFault> {
+        self.in_force.store(self.tls.load(self.asks_certificate)?);
+        Ok(())
+    }
+
+    /// The files that are watched.
+    pub(crate) fn files(&self) -> Vec<PathBuf> {
+        self.tls.files()
+    }
+
+    /// Secures one connection.
+    pub(crate) fn acceptor(&self) -> TlsAcceptor {
+        TlsAcceptor::from(self.in_force.load_full())
+    }
+}

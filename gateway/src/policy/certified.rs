@@ -1,0 +1,54 @@
+//! Who calls over TLS: the subject of a client's certificate, else the bearer of a token.
+
+use super::authenticate::{AuthenticateLayer, Authenticated, refused};
+use crate::call::caller::{Grants, Principal};
+use bytes::Bytes;
+use futures_util::future::Either;
+use http::{Request, Response, header};
+use std::task::{Context, Poll};
+
+/// The requests of one connection. What `S` answers is asked for by whom the certificate names, or by way of `A`.
+#[derive(Clone)]
+pub struct Certified<A, S> {
+    principal: Option<Principal>,
+    /// Where certificates are known: without one and without tokens nobody comes in.
+    asks: Option<AuthenticateLayer>,
+    otherwise: A,
+    inner: S,
+}
+
+impl<A, S> Certified<A, S> {
+    /// For a connection on which this certificate was shown, if any.
+    pub fn new(principal: Option<Principal>, asks: Option<AuthenticateLayer>, otherwise: A, inner: S) -> Self {
+        Self { principal, asks, otherwise, inner }
+    }
+}
+
+impl<A, S, B, R, F> tower::Service<Request<B>> for Certified<A, S>
+where
+    A: tower::Service<Request<B>, Response = Response<R>, Error = S::Error, Future = Authenticated<F, R>>,
+    S: tower::Service<Request<B>, Response = Response<R>>,
+    Authenticated<F, R>: Future<Output = Result<Response<R>, S::Error>>,
+    R: From<Bytes>,
+{
+    type Response = Response<R>;
+    type Error = S::Error;
+    type Future = Either<Authenticated<F, R>, S::Future>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, mut request: Request<B>) -> Self::Future {
+        match &self.principal {
+            Some(principal) => {
+                request.headers_mut().remove(header::AUTHORIZATION);
+                request.extensions_mut().insert(principal.clone());
+                request.extensions_mut().insert(Grants::all());
+                Either::Right(self.inner.call(request))
+            }
+            None if self.asks.as_ref().is_some_and(AuthenticateLayer::is_open) => Either::Left(refused()),
+            None => Either::Left(self.otherwise.call(request)),
+        }
+    }
+}

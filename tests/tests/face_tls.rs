@@ -1,0 +1,199 @@
+//! Clients over TLS: both versions, certificates of clients, files that are renewed while the gateway runs, and files that are wrong.
+
+#![allow(clippy::disallowed_methods)] // a test's tasks end with its runtime
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use crate::https::tls::Authority;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::{ClientConfig, RootCertStore, SupportedProtocolVersion};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use trunkline_tests::gateway::{Config, Gateway};
+use trunkline_tests::revision::Revision;
+use trunkline_tests::scratch::Scratch;
+use trunkline_tests::script::Script;
+use trunkline_tests::upstream::Upstream;
+use trunkline_tests::within::{until, within};
+
+const GREETING: &str = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}"#;
+
+/// The files of a gateway.
+struct Files {
+    scratch: Scratch,
+    authority: Authority,
+}
+
+impl Files {
+    fn new() -> Files {
+        let files = Files { scratch: Scratch::new(), authority: Authority::new() };
+        files.renew("127.0.0.1", 2999);
+        files
+    }
+
+    /// Puts another certificate there, and its key.
+    fn renew(&self, name: &str, until: i32) {
+        let (cert, key) = self.authority.certify(name, until).pem();
+        self.put("key.pem", &key);
+        self.put("cert.pem", &cert);
+    }
+
+    fn put(&self, name: &str, text: &str) -> PathBuf {
+        self.scratch.file(name, text)
+    }
+
+    fn section(&self, more: &str) -> String {
+        let path = |name: &str| self.scratch.path().join(name).display().to_string();
+        format!("[server.tls]\ncert = \"{}\"\nkey = \"{}\"\n{more}", path("cert.pem"), path("key.pem"))
+    }
+}
+
+/// What a client brings.
+struct Visitor<'a> {
+    files: &'a Files,
+    version: &'static SupportedProtocolVersion,
+    /// Certificate and key of its own.
+    own: Option<(String, String)>,
+    authorization: &'a str,
+}
+
+impl<'a> Visitor<'a> {
+    fn of(files: &'a Files) -> Visitor<'a> {
+        Visitor { files, version: &rustls::version::TLS13, own: None, authorization: "" }
+    }
+
+    /// The status of a greeting, and the certificate that was shown; nothing where there was no answer.
+    async fn greets(&self, gateway: &Gateway) -> Option<(u16, Vec<u8>)> {
+        let mut roots = RootCertStore::empty();
+        let known = CertificateDer::from_pem_slice(self.files.authority.pem.as_bytes()).expect("it is PEM");
+        roots.add(known).expect("it is an authority");
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let builder = ClientConfig::builder_with_provider(provider)
+            .with_protocol_versions(&[self.version])
+            .expect("ring has it")
+            .with_root_certificates(roots);
+        let config = match &self.own {
+            None => builder.with_no_client_auth(),
+            Some((cert, key)) => {
+                let cert = CertificateDer::from_pem_slice(cert.as_bytes()).expect("it is PEM");
+                let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).expect("it is PEM");
+                builder.with_client_auth_cert(vec![cert], key).expect("they fit")
+            }
+        };
+        let address = gateway.url.trim_start_matches("https://").trim_end_matches("/mcp");
+        let stream = TcpStream::connect(address).await.expect("somebody listens");
+        let name = ServerName::try_from("127.0.0.1").expect("a name");
+        let mut stream =
+            within("the handshake", TlsConnector::from(Arc::new(config)).connect(name, stream)).await.ok()?;
+        let shown = stream.get_ref().1.peer_certificates().and_then(|all| all.first()).map(|one| one.to_vec());
+        let request = format!(
+            "POST /mcp HTTP/1.1\r\nhost: {address}\r\ncontent-type: application/json\r\nconnection: close\r\n\
+             accept: application/json, text/event-stream\r\n{}content-length: {}\r\n\r\n{GREETING}",
+            self.authorization,
+            GREETING.len()
+        );
+        stream.write_all(request.as_bytes()).await.ok()?;
+        let mut answer = Vec::new();
+        // A peer that closes without a word of TLS has said what it had to say.
+        let _ = within("the answer", stream.read_to_end(&mut answer)).await;
+        let status = String::from_utf8_lossy(&answer).split(' ').nth(1)?.parse().ok()?;
+        Some((status, shown?))
+    }
+}
+
+async fn gateway(config: Config) -> (Upstream, Gateway) {
+    let upstream = Upstream::http(Script::new("up", Revision::R2025_11_25)).await;
+    let gateway = Gateway::serve(&config.over_tls().upstream(&upstream)).await;
+    (upstream, gateway)
+}
+
+#[tokio::test]
+async fn both_versions_of_tls_are_served_and_an_unknown_authority_is_none_of_ours() {
+    let files = Files::new();
+    let (_upstream, gateway) = gateway(Config::new().section(&files.section(""))).await;
+    for version in [&rustls::version::TLS12, &rustls::version::TLS13] {
+        let visitor = Visitor { version, ..Visitor::of(&files) };
+        assert_eq!(visitor.greets(&gateway).await.map(|(status, _)| status), Some(200), "{version:?}");
+    }
+    assert_eq!(Visitor::of(&Files::new()).greets(&gateway).await, None);
+}
+
+#[tokio::test]
+async fn a_renewed_certificate_is_shown_and_a_wrong_pair_changes_nothing() {
+    let files = Files::new();
+    let (_upstream, gateway) = gateway(Config::new().section(&files.section(""))).await;
+    let shown = async || Visitor::of(&files).greets(&gateway).await.expect("it is served").1;
+    let first = shown().await;
+    files.put("cert.pem", "-----BEGIN CERTIFICATE-----\nMIIB");
+    gateway.says(&["certificate not renewed", "no whole certificate in PEM form"]).await;
+    assert_eq!(shown().await, first, "half a file");
+    let (other, _) = files.authority.certify("127.0.0.1", 2999).pem();
+    files.put("cert.pem", &other);
+    gateway.says(&["certificate not renewed", "is not that of the certificate"]).await;
+    assert_eq!(shown().await, first, "a key of another certificate");
+    files.renew("127.0.0.1", 2020);
+    gateway.says(&["certificate not renewed", "expired"]).await;
+    assert_eq!(shown().await, first, "an old one");
+    files.renew("127.0.0.1", 2998);
+    until("the new certificate is shown", || async { (shown().await != first).then_some(()) }).await;
+}
+
+#[tokio::test]
+async fn a_certificate_of_a_client_says_who_it_is_and_without_tokens_every_client_needs_one() {
+    let files = Files::new();
+    let own = Some(files.authority.certify_client("build-7").pem());
+    let stranger = Some(Authority::new().certify_client("build-7").pem());
+    files.put("clients.pem", &files.authority.pem);
+    let asks = format!("client_ca = \"{}\"", files.scratch.path().join("clients.pem").display());
+    let (_upstream, gateway) = self::gateway(Config::new().section(&files.section(&asks))).await;
+    for version in [&rustls::version::TLS12, &rustls::version::TLS13] {
+        let greets = async |own: &Option<(String, String)>| {
+            let visitor = Visitor { version, own: own.clone(), ..Visitor::of(&files) };
+            visitor.greets(&gateway).await.map(|(status, _)| status)
+        };
+        assert_eq!((greets(&own).await, greets(&stranger).await, greets(&None).await), (Some(200), None, None));
+    }
+    let page = gateway.look("/metrics").await;
+    assert!(String::from_utf8_lossy(&page.body).contains("principal=\"cert:build-7\""));
+
+    let token = "[[auth.tokens]]\nname = \"ann\"\ntoken = \"ann-has-a-long-token\"\n";
+    let (_upstream, gateway) = self::gateway(Config::new().section(&files.section(&asks)).section(token)).await;
+    let bearer = "authorization: Bearer ann-has-a-long-token\r\n";
+    for (own, authorization, status) in [(own, "", 200), (None, bearer, 200), (None, "", 401)] {
+        let visitor = Visitor { own, authorization, ..Visitor::of(&files) };
+        assert_eq!(visitor.greets(&gateway).await.map(|(status, _)| status), Some(status), "{authorization}");
+    }
+}
+
+#[tokio::test]
+async fn check_says_what_is_wrong_with_the_files() {
+    let files = Files::new();
+    let check = || {
+        let file = files.put("trunkline.toml", &files.section(""));
+        let program = trunkline_tests::process::beside(trunkline_tests::process::GATEWAY);
+        let output = std::process::Command::new(program).args(["check", "--config"]).arg(file).output();
+        let output = output.expect("it runs");
+        format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+    };
+    let said = check();
+    assert!(!said.contains("server.tls"), "{said}");
+    let (cert, key) = files.authority.certify("127.0.0.1", 2999).pem();
+    let (old, _) = files.authority.certify("127.0.0.1", 2020).pem();
+    for (name, text, says) in [
+        ("cert.pem", cert.as_str(), "is not that of the certificate"),
+        ("key.pem", key.as_str(), ""),
+        ("key.pem", "no key", "has no private key in PEM form"),
+        ("cert.pem", "no certificate", "no whole certificate in PEM form"),
+        ("cert.pem", old.as_str(), "expired"),
+    ] {
+        files.put(name, text);
+        let said = check();
+        assert!(says.is_empty() != said.contains("server.tls") && said.contains(says), "{says}: {said}");
+    }
+    std::fs::remove_file(files.scratch.path().join("cert.pem")).expect("it is there");
+    let said = check();
+    assert!(said.contains("cannot read") && said.contains("name a file in PEM form"), "{said}");
+}
