@@ -9,6 +9,7 @@ pub use upstreams::Changes;
 
 mod admin;
 mod ceiling;
+mod clients;
 mod doorbell;
 mod file_watch;
 mod one_client;
@@ -22,14 +23,13 @@ pub use crate::upstream::process::{ChildLimits, become_program, guard};
 use crate::admin::control;
 use crate::call::{Handle, Handler};
 use crate::config::Config;
-use crate::downstream::listen::{Arrival, Certificates, Leaving, listener};
+use crate::downstream::listen::{Leaving, listener};
 use crate::downstream::{Connections, GuardLayer, McpService, stdio};
 use crate::health::StatusBoard;
 use crate::memory::budget::Budget;
 use crate::memory::{Refusals, keep_purging};
 use crate::metrics::edges::Face;
 use crate::policy::authenticate::AuthenticateLayer;
-use crate::policy::certified::Certified;
 use crate::protocol::capabilities::beyond::Declared;
 use crate::router::config::Unknown;
 use crate::router::{Listeners, Router};
@@ -43,6 +43,7 @@ use crate::upstream;
 use crate::upstream::config::Sharing;
 use crate::upstream::inventory::InventoryCache;
 use admin::Admin;
+use clients::Clients;
 use doorbell::Doorbell;
 use one_client::OneClient;
 use reload::Reloader;
@@ -54,7 +55,6 @@ use timer_keep_alive::TimerKeepAlive;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
-use tower::Layer;
 use upstreams::Upstreams;
 
 /// After the grace time, so long the faces have to write what is left.
@@ -225,8 +225,7 @@ impl Gateway {
     pub async fn serve(&self) -> Result<Addresses, Error> {
         let server = &self.config.server;
         let is_open = self.config.auth.tokens.is_empty() && !self.config.auth.allow_unauthenticated;
-        let certificates = server.tls.as_ref().map(|tls| Certificates::open(tls, is_open)).transpose();
-        let certificates = certificates.map_err(|fault| Error::Tls(fault.to_string()))?;
+        let certificates = clients::certificates(&self.config).map_err(Error::Tls)?;
         if is_open && !server.asks_certificate() && !server.listen.ip().is_loopback() {
             return Err(Error::Open(server.listen));
         }
@@ -241,7 +240,6 @@ impl Gateway {
         }
         self.admin().control();
         let guard = GuardLayer::new(clients_at, &server.allowed_hosts, &server.allowed_origins);
-        // From the outside in: who may be asked for and whose pages may ask, who calls, then frames.
         let room = (self.board.budget(), &self.refusals);
         let face = McpService::new(self.handler.clone(), server.clone(), self.levels.face(), room);
         let _is_first = self.face.set(face.clone());
@@ -251,25 +249,9 @@ impl Gateway {
         }
         let (bounds, (level, cut)) = (self.bounds(), self.levels.face());
         let patience = listener::Patience::new(server, self.leaving.clone(), cut);
-        let service = {
-            let (guard, authenticate, face) = (guard.clone(), authenticate.clone(), face.clone());
-            move |arrival: &Arrival| guard.layer(authenticate.layer(face.on(arrival)).of(arrival.peer()))
-        };
-        match certificates {
-            None => self.levels.faces.spawn(listener::serve(clients, service, patience, bounds, level)),
-            Some(certificates) => {
-                renewal::follow(&certificates, &self.levels.ground);
-                let asks = (!self.config.auth.allow_unauthenticated && server.asks_certificate())
-                    .then(|| authenticate.clone());
-                let service = move |arrival: &Arrival| {
-                    let inner = face.on(arrival);
-                    let otherwise = authenticate.layer(inner.clone()).of(arrival.peer());
-                    guard.layer(Certified::new(arrival.certified(), asks.clone(), otherwise, inner))
-                };
-                let serving = listener::serve_tls(clients, certificates, service, patience, bounds, level);
-                self.levels.faces.spawn(serving);
-            }
-        }
+        let serving = (patience, bounds, level);
+        let tasks = (&self.levels.faces, &self.levels.ground);
+        Clients { guard, authenticate, face }.serve(&self.config, (clients, certificates), serving, tasks);
         self.wake();
         Ok(Addresses { clients: clients_at, admin: admin_at })
     }

@@ -11,7 +11,7 @@ const OBJECT: u8 = 0x06;
 const UTC_TIME: u8 = 0x17;
 const GENERAL_TIME: u8 = 0x18;
 /// The name of a subject's common name.
-const COMMON_NAME: &[u8] = &[0x55, 0x04, 0x03];
+const CN: &[u8] = &[0x55, 0x04, 0x03];
 /// The most characters of a name.
 const NAME_MAX: usize = 128;
 
@@ -40,7 +40,7 @@ pub(crate) fn ends(certificate: &[u8]) -> Option<SystemTime> {
 pub(crate) fn subject(certificate: &[u8]) -> String {
     let is_plain =
         |name: &String| !name.is_empty() && name.chars().count() <= NAME_MAX && !name.chars().any(char::is_control);
-    common_name(certificate).filter(is_plain).unwrap_or_else(|| {
+    named(certificate).filter(is_plain).unwrap_or_else(|| {
         Sha256::digest(certificate).iter().fold("sha256-".to_owned(), |mut text, byte| {
             // Writing to a text does not fail.
             let _ = write!(text, "{byte:02x}");
@@ -49,15 +49,15 @@ pub(crate) fn subject(certificate: &[u8]) -> String {
     })
 }
 
-fn common_name(certificate: &[u8]) -> Option<String> {
+fn named(certificate: &[u8]) -> Option<String> {
     let (subject, _) = parts(certificate)?;
-    let named = elements(subject).flat_map(|(_, set)| elements(set)).filter_map(|(_, pair)| {
+    let names = elements(subject).flat_map(|(_, set)| elements(set)).filter_map(|(_, pair)| {
         let mut pair = elements(pair);
         let (tag, name) = pair.next()?;
         let (_, value) = pair.next()?;
-        (tag == OBJECT && name == COMMON_NAME).then_some(value)
+        (tag == OBJECT && name == CN).then_some(value)
     });
-    named.last().and_then(|value| String::from_utf8(value.to_vec()).ok())
+    names.last().and_then(|value| String::from_utf8(value.to_vec()).ok())
 }
 
 /// The subject and the validity.
