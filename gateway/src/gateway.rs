@@ -76,7 +76,7 @@ pub enum Mode {
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// An address cannot be listened on.
-    #[error("cannot listen on {address}: {}", hint(cause))]
+    #[error("cannot listen on {address}: {}", clients::hint(cause))]
     Listen {
         /// The address.
         address: SocketAddr,
@@ -379,19 +379,6 @@ fn chain(router: impl Handle, observe: Observe, tasks: &Tasks) -> Handler {
         .layer(TimerKeepAlive::new(tasks))
         .service(router);
     Arc::new(chain)
-}
-
-/// What can be done about an address that cannot be listened on.
-fn hint(cause: &io::Error) -> String {
-    let hint = match cause.kind() {
-        io::ErrorKind::AddrInUse => {
-            "stop the process that listens there, or use another address (--listen; for probes and metrics --admin)"
-        }
-        io::ErrorKind::AddrNotAvailable => "this machine has no such address",
-        io::ErrorKind::PermissionDenied => "use a port from 1024 on",
-        _ => return cause.to_string(),
-    };
-    format!("{cause}; {hint}")
 }
 
 async fn bind(address: SocketAddr) -> Result<(TcpListener, SocketAddr), Error> {

@@ -7,6 +7,7 @@ use crate::downstream::{GuardLayer, McpService};
 use crate::policy::authenticate::AuthenticateLayer;
 use crate::policy::certified::Certified;
 use crate::runtime::Tasks;
+use std::io;
 use std::sync::Arc;
 use tokio::net::TcpListener;
 use tower::Layer;
@@ -49,4 +50,17 @@ impl Clients {
         };
         faces.spawn(listener::serve_tls(listener, certificates, service, patience, bounds, level));
     }
+}
+
+/// What can be done about an address that cannot be listened on.
+pub(super) fn hint(cause: &io::Error) -> String {
+    let hint = match cause.kind() {
+        io::ErrorKind::AddrInUse => {
+            "stop the process that listens there, or use another address (--listen; for probes and metrics --admin)"
+        }
+        io::ErrorKind::AddrNotAvailable => "this machine has no such address",
+        io::ErrorKind::PermissionDenied => "use a port from 1024 on",
+        _ => return cause.to_string(),
+    };
+    format!("{cause}; {hint}")
 }
