@@ -97,13 +97,13 @@ fn doubled(
 
 /// A note with its place.
 fn said(source: &Source, note: Note) -> Fault {
-    let Note { kind, at, text, label, hint, other } = note;
+    let Note { kind, at, text, label, other } = note;
     // What holds a reference may hold a secret beside it.
     let open = if kind == "bad-reference" { Vec::new() } else { vec![at.clone()] };
     let (place, other) = (source.place(at, &open), other.and_then(|at| source.place(at, &[])));
     let both = other.zip(place.clone()).map(|(first, second)| format!(": {first} and {second}"));
     let fault = Fault::error(kind, format!("{text}{}", both.unwrap_or_default())).at(place);
-    Fault { severity: Severity::Warning, label, hint, ..fault }
+    Fault { severity: Severity::Warning, label, ..fault }
 }
 
 /// A server that a later host's file has again is that of the later file, whole.

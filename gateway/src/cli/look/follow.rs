@@ -42,8 +42,14 @@ pub(crate) fn logs(logs: &Logs) -> Result<(), Failure> {
         if !logs.follow {
             return Ok(());
         }
-        std::thread::sleep(EVERY);
+        pause();
     }
+}
+
+/// Waits until a gateway is asked again.
+#[allow(clippy::disallowed_methods, reason = "a command that does nothing else")]
+fn pause() {
+    std::thread::sleep(EVERY);
 }
 
 /// The lines of `now` that come behind those of `before`: the last lines are kept, so the first ones go.
@@ -74,10 +80,12 @@ struct Call {
 
 /// Prints the last calls and those under way.
 pub(crate) fn calls(calls: &Calls) -> Result<(), Failure> {
+    #[allow(clippy::disallowed_methods, reason = "a command without a clock of its own")]
+    let clock = Instant::now;
     let mut last: Option<Instant> = None;
     loop {
         let (status, text) = page::get(&calls.look, "/api/v1/calls")?;
-        let asked = Instant::now();
+        let asked = clock();
         if status != 200 {
             return Err(anyhow!("the gateway says: {}", printable(text.trim())).into());
         }
@@ -102,7 +110,7 @@ pub(crate) fn calls(calls: &Calls) -> Result<(), Failure> {
             return Ok(());
         }
         last = Some(asked);
-        std::thread::sleep(EVERY);
+        pause();
     }
 }
 

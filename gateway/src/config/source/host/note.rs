@@ -11,14 +11,13 @@ pub(crate) struct Note {
     pub(crate) at: Range<usize>,
     pub(crate) text: String,
     pub(crate) label: Option<String>,
-    pub(crate) hint: Option<String>,
     /// Where the other one stands of two that contradict each other.
     pub(crate) other: Option<Range<usize>>,
 }
 
 impl Note {
     pub(super) fn new(kind: &'static str, at: Range<usize>, text: impl Into<String>) -> Self {
-        Self { kind, at, text: text.into(), label: None, hint: None, other: None }
+        Self { kind, at, text: text.into(), label: None, other: None }
     }
 }
 
