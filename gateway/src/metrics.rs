@@ -4,6 +4,7 @@ use ::metrics::{
     Counter, Gauge, Histogram, Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram,
 };
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 // What comes and goes at the edges: answers over HTTP, credentials, bytes, calls by principal.
 pub mod edges;
@@ -274,6 +275,19 @@ impl Upstream {
     pub fn items(&self, kind: &'static str, count: usize) {
         gauge!(ITEMS, "upstream" => self.name.clone(), "kind" => kind).set(count as f64);
     }
+}
+
+/// How often something was forgotten that has handles: whoever keeps them finds them anew.
+static FORGOTTEN: AtomicU64 = AtomicU64::new(0);
+
+/// What was recorded of an upstream is forgotten.
+pub fn forgets() {
+    FORGOTTEN.fetch_add(1, Ordering::Relaxed);
+}
+
+/// How often that was so.
+pub fn forgotten() -> u64 {
+    FORGOTTEN.load(Ordering::Relaxed)
 }
 
 /// Lines of the audit that were lost: its file could not be written, or not fast enough.

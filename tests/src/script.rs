@@ -77,6 +77,8 @@ pub struct HttpManner {
     pub resumable: bool,
     /// HTTP+SSE: the address for messages; `$ORIGIN` and `$ID` stand for those of the stream, and nothing for no address.
     pub endpoint: String,
+    /// HTTP+SSE: the methods whose POSTs are never answered, though the message is taken.
+    pub held: Vec<String>,
     /// WebSocket: the subprotocol that it names; empty for none.
     pub subprotocol: String,
 }
@@ -102,6 +104,7 @@ impl Default for HttpManner {
             get_stream: true,
             resumable: false,
             endpoint,
+            held: Vec::new(),
             subprotocol,
         }
     }

@@ -129,6 +129,36 @@ async fn a_message_that_is_refused_ends_its_own_call_alone() {
 }
 
 #[tokio::test]
+async fn posts_that_are_never_answered_hold_up_no_call_once_theirs_has_ended() {
+    let held = vec!["tools/call".to_owned(), "notifications/cancelled".to_owned()];
+    let stage = stage(Script::new("frail", LEGACY).with(|script| script.http.held = held), "").await;
+    // More than may be under way at once.
+    let call =
+        |count: usize| stage.client.call("frail__echo", Box::leak(format!("{{\"a\":{count}}}").into_boxed_str()));
+    for round in 0..5 {
+        let answers = futures_util::future::join_all((0..64).map(|number| call(round * 64 + number))).await;
+        answers.iter().for_each(|answer| assert!(answer.text().starts_with("{\"a\":"), "{answer:?}"));
+    }
+    // One that is given up lets others go on, though nobody takes the word of it.
+    for _ in 0..4 {
+        stage.client.start(tool("frail__wait", "{\"gate\":\"never\"}")).await.abandon();
+    }
+    assert_eq!(stage.client.call("frail__echo", "{\"a\":0}").await.text(), "{\"a\":0}");
+    assert_eq!(visits(&stage.upstream), 1, "on one stream");
+}
+
+#[tokio::test]
+async fn a_stream_that_is_found_and_sends_messages_elsewhere_is_called_that() {
+    let elsewhere = "http://127.0.0.1:1/message?session=$ID".to_owned();
+    let script = Script::new("frail", LEGACY).with(|script| script.http.endpoint = elsewhere);
+    let upstream = Upstream::start(Way::Sse, script).await;
+    let config = Config::new().section(&format!("[upstreams.frail]\nurl = \"{}\"", upstream.url()));
+    let gateway = Gateway::serve(&config).await;
+    let says = |page: &str| page.contains("sends our messages elsewhere") && page.contains("endpoint_elsewhere");
+    gateway.look_until("/readyz?verbose&format=json", "the true cause is shown", says).await;
+}
+
+#[tokio::test]
 async fn a_connection_that_the_upstream_has_forgotten_is_opened_anew() {
     let stage = stage(Script::new("frail", LEGACY), "").await;
     stage.upstream.order(Order::ForgetSessions).await;

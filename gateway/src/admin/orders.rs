@@ -2,6 +2,7 @@
 
 use super::report;
 use crate::health::{NotOrdered, Order, StatusBoard};
+use crate::secrets::visible;
 use axum::http::header::{CONTENT_TYPE, ORIGIN};
 use axum::http::{HeaderMap, StatusCode};
 use std::time::Duration;
@@ -25,6 +26,7 @@ pub(crate) async fn give(board: &StatusBoard, name: &str, word: &str) -> (Status
             let all: Vec<_> = board.snapshot().iter().map(|health| health.name.to_string()).collect();
             let known = if all.is_empty() { "none".to_owned() } else { all.join(", ") };
             let name: String = name.chars().take(NAME_CHARS_MAX).collect();
+            let name = visible(&name);
             return (StatusCode::NOT_FOUND, format!("{why} `{name}`. Known: {known}\n"));
         }
         Err(why @ NotOrdered::Busy) => return (StatusCode::SERVICE_UNAVAILABLE, format!("{why}\n")),
@@ -86,6 +88,7 @@ mod tests {
         let handle = board.add(&"a".into(), "stdio");
         let unknown = (StatusCode::NOT_FOUND, "no upstream `b`. Known: a\n".to_owned());
         assert_eq!(give(&board, "b", "stop").await, unknown);
+        assert!(give(&board, "\u{1b}[2J\n", "stop").await.1.contains("`\\u{1b}[2J\\n`"));
         assert_eq!(give(&board, "a", "kill").await.0, StatusCode::NOT_FOUND);
         let doing = async {
             let ordered = handle.ordered().await;

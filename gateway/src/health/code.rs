@@ -32,6 +32,8 @@ pub enum CauseCode {
     HandshakeRefused,
     /// The upstream answered the handshake with what is no answer to it.
     HandshakeInvalid,
+    /// An HTTP+SSE stream sends our messages to another origin.
+    EndpointElsewhere,
     /// The upstream speaks no revision that is spoken here.
     RevisionUnsupported,
     /// The upstream answered a request of the gateway with this JSON-RPC error code.
@@ -114,6 +116,7 @@ impl CauseCode {
             Self::TimedOut => "timed_out",
             Self::HandshakeRefused => "handshake_refused",
             Self::HandshakeInvalid => "handshake_invalid",
+            Self::EndpointElsewhere => "endpoint_elsewhere",
             Self::RevisionUnsupported => "revision_unsupported",
             Self::JsonRpcError(_) => "json_rpc_error",
             Self::DnsFailed => "dns_failed",

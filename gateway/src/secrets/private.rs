@@ -42,6 +42,19 @@ pub fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     Ok(text)
 }
 
+/// Opens a file that is ours alone to add to it, or makes it; a pipe that nobody reads is not waited for.
+pub fn append(path: &Path) -> io::Result<File> {
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let mut options = OpenOptions::new();
+    let file = options.append(true).create(true).mode(0o600).custom_flags(flags.bits().cast_signed()).open(path)?;
+    let seen = file.metadata()?;
+    if !seen.is_file() {
+        return Err(io::Error::other("it is no file; delete it"));
+    }
+    is_private(&seen)?;
+    Ok(file)
+}
+
 /// Whether a folder is ours alone: nobody else can have put anything into it.
 pub fn is_private_folder(folder: &Path) -> io::Result<()> {
     let seen = fs::symlink_metadata(folder)?;
@@ -73,6 +86,18 @@ fn is_private(seen: &Metadata) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_pipe_or_a_link_is_not_added_to_and_not_waited_for() {
+        let folder = std::env::temp_dir().join(format!("trunkline-append-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let (file, link, pipe) = (folder.join("file"), folder.join("link"), folder.join("pipe"));
+        append(&file).unwrap();
+        std::os::unix::fs::symlink(&file, &link).unwrap();
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        assert!(append(&link).is_err() && append(&pipe).is_err() && append(&file).is_ok());
+        fs::remove_dir_all(&folder).unwrap();
+    }
 
     #[test]
     fn another_users_file_is_not_read() {

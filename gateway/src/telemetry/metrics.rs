@@ -9,6 +9,7 @@ use crate::metrics;
 use crate::metrics::sampled::{self, Known};
 use crate::protocol::revision::Revision;
 use crate::runtime::aside;
+use std::collections::HashSet;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use tokio::runtime::Handle;
 
@@ -25,7 +26,27 @@ struct Read {
     registry: Registry,
     processes: Processes,
     /// Held for one reading: what is only seen is forgotten and set anew in it.
-    one_at_a_time: Mutex<()>,
+    one_at_a_time: Mutex<Named>,
+}
+
+/// The upstreams that were on the board.
+#[derive(Default)]
+struct Named {
+    known: HashSet<Arc<str>>,
+    /// Those of them that were not, at the last reading.
+    missing: HashSet<Arc<str>>,
+}
+
+impl Named {
+    /// The upstreams that are gone for good: at two readings one after the other they were not there. One that is removed and added again is
+    /// missing for a moment at most.
+    fn gone(&mut self, now: &HashSet<Arc<str>>) -> Vec<Arc<str>> {
+        let missing: HashSet<_> = self.known.difference(now).cloned().collect();
+        let gone: Vec<_> = missing.intersection(&self.missing).cloned().collect();
+        self.known = now.union(&missing).filter(|name| !gone.contains(name)).cloned().collect();
+        self.missing = missing;
+        gone
+    }
 }
 
 /// Puts the recorder in its place; once in a process, later calls give the same.
@@ -49,9 +70,13 @@ impl Metrics {
     }
 
     fn read(&self, board: &StatusBoard, tasks: usize) -> String {
-        let _alone = self.0.one_at_a_time.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut named = self.0.one_at_a_time.lock().unwrap_or_else(PoisonError::into_inner);
         self.0.registry.forget(sampled::sampled());
         let upstreams = board.snapshot();
+        for name in named.gone(&upstreams.iter().map(|health| health.name.clone()).collect()) {
+            self.0.registry.forget_upstream(&name);
+            metrics::forgets();
+        }
         for health in &upstreams {
             let uptime = health.uptime().unwrap_or_default().as_secs_f64();
             let all = Revision::ALL.into_iter().map(Revision::as_str);
@@ -74,6 +99,18 @@ impl Metrics {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_upstream_is_gone_when_it_was_missing_twice() {
+        let mut named = Named::default();
+        let mut at = |names: &[&str]| {
+            let mut gone = named.gone(&names.iter().map(|name| Arc::from(*name)).collect());
+            gone.sort();
+            gone.join(" ")
+        };
+        assert_eq!([at(&["a", "b", "c"]), at(&["a"]), at(&["a", "b"]), at(&["b"])], ["", "", "c", ""]);
+        assert_eq!([at(&["b", "a"]), at(&[]), at(&[]), at(&[])], ["", "", "a b", ""]);
+    }
 
     #[test]
     fn each_kind_of_histogram_has_its_own_borders() {

@@ -16,6 +16,7 @@ use ::metrics::{Counter, Histogram};
 use arc_swap::ArcSwap;
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, OnceLock};
 use std::time::Duration;
 use tokio::time::Instant;
@@ -157,7 +158,11 @@ impl ToolOf {
 
 /// All handles by owner and method: few, and made once; read without a lock.
 #[derive(Default)]
-struct Routes(ArcSwap<HashMap<Arc<str>, ByMethod, Plain>>);
+struct Routes {
+    known: ArcSwap<HashMap<Arc<str>, ByMethod, Plain>>,
+    /// How often the handles of an upstream had been forgotten when these were made.
+    forgotten: AtomicU64,
+}
 
 type ByMethod = HashMap<&'static str, Arc<Handles>, Plain>;
 
@@ -190,11 +195,16 @@ static GATEWAY: LazyLock<Arc<str>> = LazyLock::new(|| metrics::GATEWAY.into());
 impl Routes {
     fn of(&self, method: &'static str, owner: Option<&Arc<str>>) -> Arc<Handles> {
         let owner = owner.unwrap_or(&GATEWAY);
-        if let Some(handles) = self.0.load().get(owner).and_then(|methods| methods.get(method)) {
+        let forgotten = metrics::forgotten();
+        if self.forgotten.load(Ordering::Relaxed) != forgotten {
+            self.forgotten.store(forgotten, Ordering::Relaxed);
+            self.known.store(Arc::default());
+        }
+        if let Some(handles) = self.known.load().get(owner).and_then(|methods| methods.get(method)) {
             return handles.clone();
         }
         let handles = Arc::new(Handles::new(method, owner));
-        self.0.rcu(|known| {
+        self.known.rcu(|known| {
             let mut known = HashMap::clone(known);
             known.entry(owner.clone()).or_default().insert(method, handles.clone());
             known

@@ -107,6 +107,18 @@ impl Registry {
         names.for_each(|name| drop(tables.gauges.remove(name)));
     }
 
+    /// Forgets all that was recorded of an upstream. Handles that are still there record what nobody reads.
+    pub(super) fn forget_upstream(&self, name: &str) {
+        let label = format!("upstream=\"{}\"", formatting::sanitize_label_value(name));
+        // Within a value a quotation mark has a backslash before it: this finds labels alone.
+        let is_of_it = |labels: &str| labels.starts_with(&label) || labels.contains(&format!(",{label}"));
+        let mut tables = self.lock();
+        let Tables { counters, gauges, histograms, .. } = &mut *tables;
+        drop_series(counters, is_of_it);
+        drop_series(gauges, is_of_it);
+        drop_series(histograms, is_of_it);
+    }
+
     fn describe(&self, name: &KeyName, help: SharedString) {
         self.lock().help.entry(name.as_str().to_owned()).or_insert(help);
     }
@@ -123,6 +135,10 @@ impl Tables {
         }
         formatting::write_type_line(text, name, None, None, kind);
     }
+}
+
+fn drop_series<T>(table: &mut Table<T>, is_gone: impl Fn(&str) -> bool) {
+    table.values_mut().for_each(|series| series.retain(|labels, _| !is_gone(labels)));
 }
 
 /// One line: a name, its labels, and what is recorded under them.
@@ -208,6 +224,25 @@ mod tests {
         let of_first: Vec<_> = second.lines().filter(|line| line.contains("upstream=\"a\"")).collect();
         assert_eq!(of_first, ["trunkline_child_cpu_seconds_total{upstream=\"a\"} 1.5"]);
         assert!(second.contains("trunkline_upstream_cause_info{upstream=\"b\",code=\"exited\"} 1\n"), "{second}");
+    }
+
+    #[test]
+    fn of_an_upstream_that_is_gone_nothing_is_left() {
+        let registry = Registry::default();
+        ::metrics::with_local_recorder(&registry, || {
+            for name in ["a", "ba", "b"] {
+                drop(metrics::upstream(name));
+                ::metrics::counter!("calls", "kind" => "x", "upstream" => name).increment(1);
+                ::metrics::histogram!("waited", "upstream" => name, "kind" => "x").record(1.0);
+                ::metrics::gauge!("other", "tool" => format!("upstream=\"{name}\"")).set(1.0);
+            }
+        });
+        registry.forget_upstream("a");
+        let text = registry.render();
+        let left = |name: &str| text.lines().filter(|line| line.contains(&format!("upstream=\"{name}\""))).count();
+        assert_eq!(left("a"), 0, "{text}");
+        assert!(left("ba") > 5 && left("ba") == left("b"), "{text}");
+        assert_eq!(text.lines().filter(|line| line.starts_with("other{")).count(), 3, "{text}");
     }
 
     #[test]

@@ -61,8 +61,12 @@ pub(crate) async fn post(host: &Arc<Host>, query: &str, headers: &Headers, body:
     {
         return whole(*status, kind, body.clone());
     }
+    let is_held = frame.method.as_ref().is_some_and(|method| engine.script.http.held.contains(method));
     let outlet = Outlet::onto(connection.sender.clone());
     child::take(engine, frame, &mut *connection.agreed.lock().await, &outlet).await;
+    if is_held {
+        std::future::pending::<()>().await;
+    }
     whole(202, "text/plain", "Accepted")
 }
 

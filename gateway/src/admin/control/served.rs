@@ -15,9 +15,9 @@ use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
 
 /// So many connections are served at once; further ones wait.
-const CONNECTIONS_MAX: usize = 64;
+const CONNECTIONS_MAX: usize = 512;
 /// A request has so long to come, and to be answered: an order waits for what it brings about.
-const HEAD_WITHIN: Duration = Duration::from_secs(5);
+const HEAD_WITHIN: Duration = Duration::from_secs(2);
 const DONE_WITHIN: Duration = Duration::from_secs(60);
 /// How long the loop rests when the system has no room for another connection.
 const NO_ROOM: Duration = Duration::from_millis(100);

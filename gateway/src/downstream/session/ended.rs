@@ -102,11 +102,13 @@ impl Known {
             let all = lines(folder);
             let last = &all[all.len().saturating_sub(LINES_MAX)..];
             let (begun, text) = (folder.join(format!("{FILE}.{}", std::process::id())), last.join("\n") + "\n");
-            let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&begun)?;
+            // What bears this name was left by a process that has ended.
+            let _ = std::fs::remove_file(&begun);
+            let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&begun)?;
             file.write_all(text.as_bytes()).and_then(|()| std::fs::rename(&begun, folder.join(FILE)))?;
             self.lines = last.len();
         }
-        let mut file = OpenOptions::new().append(true).create(true).mode(0o600).open(folder.join(FILE))?;
+        let mut file = private::append(&folder.join(FILE))?;
         // In one piece: other gateways of this user write there, too.
         file.write_all(format!("{short}\n").as_bytes())?;
         self.lines += 1;

@@ -4,7 +4,8 @@ use std::fs::{File, Metadata, OpenOptions, rename};
 use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use tokio::time::Instant;
 
 /// How often it is looked whether the file is still the one of its name, and whether it can be opened again.
 const LOOK_EVERY: Duration = Duration::from_secs(1);

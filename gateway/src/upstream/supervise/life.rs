@@ -226,9 +226,14 @@ impl Supervisor {
     /// Meets one that refused a POST over HTTP+SSE, where it has that; else the refusal stands.
     async fn meet_older(&mut self, level: &Tasks, refusal: Fault) -> Result<Peer, Fault> {
         let http = self.http.take();
-        let Ok(link) = self.open_older(level).await else {
-            self.http = http;
-            return Err(refusal);
+        let link = match self.open_older(level).await {
+            Ok(link) => link,
+            Err(why) => {
+                self.http = http;
+                // A stream that names an address for messages is one, though that cannot be used.
+                let is_there = why.text.code() == CauseCode::EndpointElsewhere;
+                return Err(if is_there { why } else { refusal });
+            }
         };
         let met = self.meet(&link, ProbePlan::HandshakeFirst).await;
         self.is_older = met.is_ok();

@@ -129,7 +129,7 @@ impl EventStream {
         let named = std::str::from_utf8(address).map_err(|_| "and says where in no words of a URL".to_owned());
         let found = named.and_then(|named| self.http.wire.origin.resolve(&self.place, named.trim()));
         found.map_err(|why| {
-            let text = Cause::new(CauseCode::HandshakeInvalid, "its `endpoint` event sends our messages elsewhere");
+            let text = Cause::new(CauseCode::EndpointElsewhere, "its `endpoint` event sends our messages elsewhere");
             text.foreign(&format!(" {}", cut(&why)))
                 .advise("the address must be relative, or of the origin of `url`; correct the server's public address")
         })

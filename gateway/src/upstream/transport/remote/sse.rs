@@ -14,6 +14,7 @@ use crate::upstream::transport::pipe::reader::{Sorter, Source};
 use crate::upstream::transport::pipe::{Pipe, writer};
 use bytes::Bytes;
 use http::Uri;
+use std::future::pending;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -21,12 +22,15 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::io::AsyncWrite;
 use tokio::sync::{Semaphore, oneshot};
+use tokio::time::sleep;
 use tokio_util::sync::PollSemaphore;
 
 /// So many events may come before the one that names the address.
 const BEFORE_ENDPOINT: usize = 16;
 /// So many POSTs are under way at once. A server may answer one only when its call is done.
-const POSTS_MAX: usize = 64;
+const POSTS_MAX: usize = 256;
+/// How often it is looked whether the call of a POST that is not answered has ended: then nobody waits for that any more.
+const LOOK: Duration = Duration::from_secs(1);
 /// How long what follows a message that changes what is meant by the next ones waits until that is taken: on another connection it
 /// could overtake it.
 const TAKEN_MAX: Duration = Duration::from_secs(10);
@@ -132,6 +136,13 @@ struct Target {
 }
 
 impl Target {
+    /// Resolves when nobody waits for a request any more: it was answered on the stream, withdrawn or given up.
+    async fn left(&self, id: u64) {
+        while self.pipe.pending().get(id).is_some() {
+            sleep(LOOK).await;
+        }
+    }
+
     /// Posts one message. A request that was refused ends with the reason.
     async fn post(&self, frame: Bytes, id: Option<u64>) {
         let Err(lost) = self.http.deliver(&self.address, frame).await else { return };
@@ -151,10 +162,10 @@ impl Target {
 }
 
 /// Whether what follows such a message must not be taken before it. A server may answer the POST of any other request only when that
-/// is done.
+/// is done, and what cancels one, or tells of progress, means nothing for the next.
 fn comes_first(frame: &Frame) -> bool {
     match frame {
-        Frame::Notification { .. } => true,
+        Frame::Notification { method, .. } => !matches!(method, Method::Cancelled | Method::Progress),
         Frame::Request { method, .. } => {
             matches!(method, Method::SetLevel | Method::ResourcesSubscribe | Method::ResourcesUnsubscribe)
         }
@@ -195,10 +206,25 @@ impl AsyncWrite for Posts {
         let target = self.target.clone();
         self.level.spawn_until_end(async move {
             let _permit = permit;
-            let mut posting = std::pin::pin!(target.post(frame, id));
-            if within(TAKEN_MAX, posting.as_mut()).await.is_err() {
+            let posting = target.post(frame, id);
+            let Some(id) = id else {
+                if within(TAKEN_MAX, posting).await.is_err() {
+                    let said = format!("a message was not accepted within {} s", TAKEN_MAX.as_secs());
+                    target.pipe.inbox.failed("post", CauseCode::TimedOut, &said);
+                }
+                return drop(done);
+            };
+            // A request is waited for longer, and what follows it is not held up by that.
+            let let_on = async {
+                sleep(TAKEN_MAX).await;
                 drop(done);
-                posting.await;
+                pending().await
+            };
+            tokio::select! {
+                biased;
+                () = posting => {}
+                () = target.left(id) => {}
+                () = let_on => {}
             }
         });
         Poll::Ready(Ok((end + 1).min(bytes.len())))
@@ -210,5 +236,22 @@ impl AsyncWrite for Posts {
 
     fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         Poll::Ready(Ok(()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cancels_a_request_or_tells_of_progress_holds_up_nothing() {
+        let first = |method: &str, id: &str| {
+            let text = format!(r#"{{"jsonrpc":"2.0",{id}"method":"{method}","params":{{}}}}"#);
+            comes_first(&Frame::parse(&Bytes::from(text)).unwrap())
+        };
+        assert!(first("notifications/initialized", "") && first("notifications/roots/list_changed", ""));
+        assert!(first("logging/setLevel", "\"id\":1,"));
+        assert!(!first("notifications/cancelled", "") && !first("notifications/progress", ""));
+        assert!(!first("tools/call", "\"id\":1,"));
     }
 }
