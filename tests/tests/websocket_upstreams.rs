@@ -87,11 +87,13 @@ async fn pings_are_answered_and_fragments_are_joined() {
 }
 
 #[tokio::test]
-async fn a_binary_message_is_skipped_and_told() {
-    let binary = Rule::on_tool("tool_error", vec![Act::Write("binary\n".into())]);
+async fn a_binary_message_ends_the_connection_and_says_why() {
+    let binary = Rule::on_tool("tool_error", vec![Act::Write("binary\n".into()), Act::Hang]).once();
     let stage = stage(Script::new("frail", LEGACY).rule(binary), "").await;
-    assert_eq!(stage.client.call("frail__tool_error", "{}").await.text(), "the tool says no");
+    let answer = stage.client.call("frail__tool_error", "{}").await;
+    assert!(answer.message().contains("may or may not have run"), "{}", answer.error());
     stage.gateway.says(&["MCP wants text messages"]).await;
+    assert_eq!(stage.client.call("frail__echo", "{\"a\":1}").await.text(), "{\"a\":1}", "it is opened anew");
 }
 
 #[tokio::test]

@@ -1,5 +1,6 @@
-//! WebSocket (RFC 6455) from a client: frames unmasked, fragments joined, checked and bounded. What goes out has heads, and no mask.
+//! WebSocket (RFC 6455), as a server or as a client: frames unmasked, fragments joined, checked and bounded; heads for what goes out.
 
+use super::edges::Edges;
 use super::store::{Store, Untaken};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -33,14 +34,23 @@ pub enum Kind {
 pub enum Message {
     /// A text message: UTF-8, trimmed, never blank.
     Text(Bytes),
-    /// A text message for which there was no room; told at its end.
-    Untaken(Untaken),
+    /// A text message for which there was no room; told at its end, with its first and its last bytes.
+    Untaken {
+        /// Why.
+        why: Untaken,
+        /// Its first bytes.
+        head: Bytes,
+        /// Its last bytes.
+        tail: Bytes,
+    },
+    /// A frame after which there is nothing to take yet, or never: more of its message comes, or all of that was blank.
+    Part,
     /// To be answered with the same bytes.
     Ping(Bytes),
     /// An answer to a ping.
     Pong,
-    /// The other side closes, with this code where it says one. Nothing follows.
-    Close(Option<u16>),
+    /// The other side closes, with a code and a reason where it says any. Nothing follows.
+    Close(Option<(u16, Bytes)>),
 }
 
 /// Why a connection cannot go on.
@@ -49,6 +59,9 @@ pub enum Fault {
     /// The protocol was broken.
     #[error("{0}")]
     Protocol(&'static str),
+    /// A close frame has a code that is for use within a program alone, or for nothing.
+    #[error("a close frame with {0}, which is not a valid close code")]
+    CloseCode(u16),
     /// A binary message came.
     #[error("a binary message; send text messages")]
     Binary,
@@ -64,7 +77,7 @@ impl Fault {
     /// The code that a connection is closed with.
     pub fn code(self) -> u16 {
         match self {
-            Self::Protocol(_) => 1002,
+            Self::Protocol(_) | Self::CloseCode(_) => 1002,
             Self::Binary => 1003,
             Self::NotText => 1007,
             Self::TooLong => 1009,
@@ -90,6 +103,10 @@ pub struct Messages<S> {
     frame: Option<Frame>,
     /// What came of a message before, where it did not come in one piece.
     store: S,
+    /// Both ends of that.
+    edges: Edges,
+    /// Frames have a mask: those of a client have one, those of a server have none.
+    is_masked: bool,
     /// How much came of the message that goes on; `None` between messages.
     so_far: Option<usize>,
     /// There was no room for the message that goes on.
@@ -98,9 +115,15 @@ pub struct Messages<S> {
 }
 
 impl<S: Store> Messages<S> {
-    /// Messages of at most `max` bytes. These came before.
+    /// Messages of a client, of at most `max` bytes. These came before.
     pub fn new(max: usize, store: S, early: &[u8]) -> Self {
-        Self { buffer: BytesMut::from(early), frame: None, store, so_far: None, is_dropped: false, max }
+        let (buffer, edges) = (BytesMut::from(early), Edges::default());
+        Self { buffer, frame: None, store, edges, is_masked: true, so_far: None, is_dropped: false, max }
+    }
+
+    /// Messages of a server.
+    pub fn of_server(max: usize, store: S) -> Self {
+        Self { is_masked: false, ..Self::new(max, store, b"") }
     }
 
     /// Where to read into; beside it where a message is being put together, while there is one.
@@ -131,7 +154,9 @@ impl<S: Store> Messages<S> {
                 return Ok(None);
             }
             let mut part = self.buffer.split_to(there.min(frame.left) as usize);
-            unmask(&mut part, frame.mask);
+            if self.is_masked {
+                mask(&mut part, frame.mask);
+            }
             let left = frame.left - part.len() as u64;
             if frame.kind as u8 >= Kind::Close as u8 {
                 self.frame = None;
@@ -140,13 +165,8 @@ impl<S: Store> Messages<S> {
             let mut mask = frame.mask;
             mask.rotate_left(part.len() % 4);
             self.frame = (left > 0).then_some(Frame { left, mask, ..frame });
-            let is_whole = left == 0 && frame.is_last;
-            if let Some(message) = self.take(part, is_whole)? {
-                return Ok(Some(message));
-            }
-            if left > 0 {
-                return Ok(None);
-            }
+            let message = self.take(part, left == 0 && frame.is_last)?;
+            return Ok((left == 0).then_some(message));
         }
     }
 
@@ -159,8 +179,10 @@ impl<S: Store> Messages<S> {
             };
         };
         let (kind, is_last) = self.opened(*first)?;
-        if second & 0x80 == 0 {
-            return Err(Fault::Protocol("a frame without a mask"));
+        match (second & 0x80 != 0, self.is_masked) {
+            (false, true) => return Err(Fault::Protocol("a frame without a mask")),
+            (true, false) => return Err(Fault::Protocol("a frame with a mask")),
+            _ => {}
         }
         let wide = match second & 0x7f {
             127 => 8,
@@ -183,9 +205,13 @@ impl<S: Store> Messages<S> {
         if !is_control && length > (self.max - self.so_far.unwrap_or_default()) as u64 {
             return Err(Fault::TooLong);
         }
-        let Some(mask) = rest.first_chunk() else { return Ok(false) };
-        self.frame = Some(Frame { kind, is_last, left: length, mask: *mask });
-        let _head = self.buffer.split_to(2 + wide + 4);
+        let mask = match self.is_masked {
+            true => rest.first_chunk().copied(),
+            false => Some([0; 4]),
+        };
+        let Some(mask) = mask else { return Ok(false) };
+        self.frame = Some(Frame { kind, is_last, left: length, mask });
+        let _head = self.buffer.split_to(2 + wide + if self.is_masked { 4 } else { 0 });
         if !is_control {
             self.so_far = Some(self.so_far.unwrap_or_default() + length as usize);
         }
@@ -215,27 +241,29 @@ impl<S: Store> Messages<S> {
     }
 
     /// Takes a piece of a message.
-    fn take(&mut self, part: BytesMut, is_whole: bool) -> Result<Option<Message>, Fault> {
+    fn take(&mut self, part: BytesMut, is_whole: bool) -> Result<Message, Fault> {
         let text = if is_whole && self.store.held() == 0 && !self.is_dropped {
             part.freeze()
         } else {
+            self.edges.note(&part);
             self.is_dropped |= !self.is_dropped && !self.store.push(&part);
             if !is_whole {
-                return Ok(None);
+                return Ok(Message::Part);
             }
-            if self.is_dropped {
-                self.is_dropped = false;
+            let (head, tail) = self.edges.take();
+            if std::mem::take(&mut self.is_dropped) {
                 self.so_far = None;
-                return Ok(Some(Message::Untaken(Untaken::NoRoom)));
+                return Ok(Message::Untaken { why: Untaken::NoRoom, head, tail });
             }
             self.store.give()
         };
+        self.edges.clear();
         self.so_far = None;
         if std::str::from_utf8(&text).is_err() {
             return Err(Fault::NotText);
         }
         let trimmed = text.trim_ascii();
-        Ok((!trimmed.is_empty()).then(|| Message::Text(text.slice_ref(trimmed))))
+        Ok(if trimmed.is_empty() { Message::Part } else { Message::Text(text.slice_ref(trimmed)) })
     }
 }
 
@@ -245,9 +273,9 @@ fn control(kind: Kind, bytes: &Bytes) -> Result<Message, Fault> {
         Kind::Close => match &bytes[..] {
             [] => Ok(Message::Close(None)),
             [high, low, reason @ ..] => match u16::from_be_bytes([*high, *low]) {
-                code if !may_be_sent(code) => Err(Fault::Protocol("a close code that must not be sent")),
+                code if !may_be_sent(code) => Err(Fault::CloseCode(code)),
                 _ if std::str::from_utf8(reason).is_err() => Err(Fault::NotText),
-                code => Ok(Message::Close(Some(code))),
+                code => Ok(Message::Close(Some((code, bytes.slice_ref(reason))))),
             },
             _ => Err(Fault::Protocol("a close frame of one byte")),
         },
@@ -260,7 +288,8 @@ fn may_be_sent(code: u16) -> bool {
     matches!(code, 1000..=1003 | 1007..=1014 | 3000..=4999)
 }
 
-fn unmask(bytes: &mut [u8], mask: [u8; 4]) {
+/// Puts a mask on, or takes it off. The first byte of the mask is for the first byte.
+pub fn mask(bytes: &mut [u8], mask: [u8; 4]) {
     let mut words = bytes.chunks_exact_mut(4);
     for word in &mut words {
         word.iter_mut().zip(mask).for_each(|(byte, mask)| *byte ^= mask);
@@ -287,6 +316,14 @@ pub fn write_head(kind: Kind, length: usize, out: &mut Vec<u8>) {
             out.extend_from_slice(&(length as u64).to_be_bytes());
         }
     }
+}
+
+/// As [`write_head`], of a frame of a client. Its bytes are masked with the same mask.
+pub fn write_masked_head(kind: Kind, length: usize, mask: [u8; 4], out: &mut Vec<u8>) {
+    let second = out.len() + 1;
+    write_head(kind, length, out);
+    out[second] |= 0x80;
+    out.extend_from_slice(&mask);
 }
 
 #[cfg(test)]

@@ -10,8 +10,8 @@ use crate::memory::account::Kind;
 use crate::memory::{Gather, StandingCharge};
 use crate::metrics;
 use crate::protocol::framing::websocket::{Fault, Message, Messages};
-use crate::runtime::Tasks;
 use crate::runtime::timer::late::within;
+use crate::runtime::{FairShare, Tasks};
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -135,6 +135,7 @@ impl Talk {
 
     /// Reads messages and routes them, in their order. It can be dropped wherever it waits.
     async fn read<R: AsyncRead + Unpin>(&mut self, input: &mut R) -> End {
+        let mut stretch = FairShare::default();
         loop {
             loop {
                 if !self.connection.has_room() {
@@ -143,9 +144,11 @@ impl Talk {
                 match self.messages.next_message() {
                     Err(fault) => return End::Broken(fault),
                     Ok(None) => break,
-                    Ok(Some(Message::Close(code))) => return End::Told(code),
+                    Ok(Some(Message::Close(frame))) => return End::Told(frame.map(|(code, _)| code)),
                     Ok(Some(message)) => self.take(message),
                 }
+                // Its bytes count as they are read.
+                stretch.message(0).await;
             }
             let read = match self.messages.reading() {
                 (buffer, None) => input.read_buf(buffer).await,
@@ -158,8 +161,9 @@ impl Talk {
                     read = input.read_buf(buffer) => read,
                 },
             };
-            if !matches!(read, Ok(1..)) {
-                return End::Gone;
+            match read {
+                Ok(count @ 1..) => stretch.read(count).await,
+                _ => return End::Gone,
             }
         }
     }
@@ -167,10 +171,10 @@ impl Talk {
     fn take(&mut self, message: Message) {
         match message {
             Message::Text(text) => self.connection.take(text),
-            Message::Untaken(why) => self.connection.refuse_line(why, self.max),
+            Message::Untaken { why, .. } => self.connection.refuse_line(why, self.max),
             // Of many pings the last answers may be left out.
             Message::Ping(bytes) => _ = self.orders.try_send(Order::Pong(bytes)),
-            Message::Pong | Message::Close(_) => {}
+            Message::Pong | Message::Part | Message::Close(_) => {}
         }
     }
 }

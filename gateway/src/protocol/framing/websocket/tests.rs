@@ -24,6 +24,7 @@ fn read(bytes: &[u8], size: usize) -> (Vec<Message>, Option<Fault>) {
         messages.reading().0.extend_from_slice(piece);
         loop {
             match messages.next_message() {
+                Ok(Some(Message::Part)) => {}
                 Ok(Some(message)) => seen.push(message),
                 Ok(None) => break,
                 Err(fault) => return (seen, Some(fault)),
@@ -105,8 +106,8 @@ fn fragments_are_joined_and_control_frames_stand_between_them() {
         frame(0x81, b" \r\n"),
         frame(0x88, &[3, 232, b'b', b'y', b'e']),
     ];
-    let expected =
-        [Message::Ping(Bytes::from_static(b"there?")), Message::Pong, text("\"ä\""), Message::Close(Some(1000))];
+    let closed = Message::Close(Some((1000, Bytes::from_static(b"bye"))));
+    let expected = [Message::Ping(Bytes::from_static(b"there?")), Message::Pong, text("\"ä\""), closed];
     for size in [1, 2, 7, usize::MAX] {
         assert_eq!(read(&bytes.concat(), size), (expected.to_vec(), None));
     }
@@ -136,7 +137,8 @@ impl Store for NoRoom {
 fn a_message_without_room_is_told_of_and_the_next_one_is_taken() {
     let mut messages = Messages::new(MAX, NoRoom, b"");
     let mut seen = Vec::new();
-    let bytes = [frame(0x81, &[b'x'; 3 * READ_BYTES]), frame(0x81, b"{}")].concat();
+    let long = [b"{\"id\":7,".to_vec(), vec![b'x'; 3 * READ_BYTES], b"end}".to_vec()].concat();
+    let bytes = [frame(0x01, &long[..9]), frame(0x80, &long[9..]), frame(0x81, b"{}")].concat();
     for piece in bytes.chunks(1000) {
         messages.reading().0.extend_from_slice(piece);
         while let Some(message) = messages.next_message().unwrap() {
@@ -144,7 +146,40 @@ fn a_message_without_room_is_told_of_and_the_next_one_is_taken() {
         }
         assert!(messages.buffer.capacity() <= 3 * READ_BYTES, "{}", messages.buffer.capacity());
     }
-    assert_eq!(seen, [Message::Untaken(Untaken::NoRoom), text("{}")]);
+    let [Message::Part, Message::Untaken { why: Untaken::NoRoom, head, tail }, last] = &seen[..] else {
+        panic!("{seen:?}")
+    };
+    assert!(head.starts_with(b"{\"id\":7,x") && tail.ends_with(b"xend}"), "{head:?} {tail:?}");
+    assert_eq!(last, &text("{}"));
+}
+
+#[test]
+fn frames_of_a_server_have_no_mask_and_each_is_told_of() {
+    let mut bytes = [&[0x01, 1][..], b"{", &[0x00, 0], &[0x80, 1], b"}", &[0x81, 1], b" ", &[0x89, 2], b"hi"].concat();
+    bytes.extend([0x88, 2, 0x03, 0xee]);
+    let mut messages = Messages::of_server(MAX, Vec::new());
+    messages.reading().0.extend_from_slice(&bytes);
+    let mut next = || messages.next_message();
+    for expected in [Message::Part, Message::Part, text("{}"), Message::Part, Message::Ping(Bytes::from_static(b"hi"))]
+    {
+        assert_eq!(next(), Ok(Some(expected)));
+    }
+    assert_eq!(next(), Err(Fault::CloseCode(1006)));
+    let mut messages = Messages::of_server(MAX, Vec::new());
+    messages.reading().0.extend_from_slice(&frame(0x81, b"{}"));
+    assert_eq!(messages.next_message(), Err(Fault::Protocol("a frame with a mask")));
+}
+
+#[test]
+fn what_a_client_writes_is_read_back() {
+    for length in [1, 125, 126, 70_000] {
+        let (mut bytes, key) = (Vec::new(), [1, 2, 3, 4]);
+        let mut payload = vec![b'y'; length];
+        write_masked_head(Kind::Text, length, key, &mut bytes);
+        mask(&mut payload, key);
+        bytes.extend(payload);
+        assert_eq!(read(&bytes, usize::MAX), (vec![text(&"y".repeat(length))], None));
+    }
 }
 
 proptest! {

@@ -11,7 +11,7 @@ use std::io;
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll};
 use std::time::Duration;
-use tokio::io::{AsyncWrite, AsyncWriteExt};
+use tokio::io::AsyncWrite;
 use tokio::time::sleep;
 
 /// A write buffer that grew beyond this is not kept.
@@ -48,24 +48,21 @@ pub(crate) async fn write(pipe: &Pipe, mut output: impl AsyncWrite + Unpin) -> i
         let Poll::Ready(turn) = turn else { continue };
         match turn? {
             Turn::Closed => return Ok(()),
-            Turn::Written => {
+            Turn::Written => unread.is_over(),
+            Turn::Nothing => {
                 unread.is_over();
                 tokio::select! {
                     biased;
-                    flushed = output.flush() => flushed?,
+                    () = pipe.filled.notified() => {}
                     _ = closed.as_mut() => return Ok(()),
                 }
             }
-            Turn::Nothing => tokio::select! {
-                biased;
-                () = pipe.filled.notified() => {}
-                _ = closed.as_mut() => return Ok(()),
-            },
         }
     }
 }
 
-/// Writes what is queued, as far as there is room.
+/// Writes what is queued, as far as there is room, and flushes it. Flushed is also where nothing is queued: an output may have more to
+/// write than what it was given, such as pongs.
 fn poll_turn(
     pipe: &Pipe,
     output: &mut (impl AsyncWrite + Unpin),
@@ -75,7 +72,7 @@ fn poll_turn(
     let Some(mut batch) = pipe.out().take(spare) else { return Poll::Ready(Ok(Turn::Closed)) };
     if batch.is_written() {
         *spare = batch;
-        return Poll::Ready(Ok(Turn::Nothing));
+        return Pin::new(output).poll_flush(cx).map_ok(|()| Turn::Nothing);
     }
     while !batch.is_written() {
         match Pin::new(&mut *output).poll_write(cx, batch.rest()) {
@@ -89,7 +86,7 @@ fn poll_turn(
         }
     }
     *spare = batch.emptied(KEEP_BYTES);
-    Poll::Ready(Ok(Turn::Written))
+    Pin::new(output).poll_flush(cx).map_ok(|()| Turn::Written)
 }
 
 /// Waits for room and writes what is queued. An upstream that does not read is shown as that; where it would run what has ended
@@ -108,12 +105,12 @@ async fn once_it_reads(
             _ = pipe.closed() => return Ok(Turn::Closed),
             () = sleep(LOOK) => {}
         }
-        let (Some((waiting, written)), has_half) = ({
+        let (stuck, has_half) = {
             let out = pipe.out();
             (out.stuck(), out.has_half())
-        }) else {
-            continue;
         };
+        // All that was queued was given to the output, which cannot flush it.
+        let (waiting, written) = stuck.unwrap_or((0, usize::MAX));
         if moved.replace(written) != Some(written) {
             (looks, half_looks) = (0, 0);
             unread.is_over();
@@ -142,8 +139,12 @@ impl Unread<'_> {
         if std::mem::replace(&mut self.is_shown, true) {
             return;
         }
-        let messages = if waiting == 1 { "message waits".to_owned() } else { format!("{waiting} messages wait") };
-        let why = format!("input not read for {} s; {messages}", time.as_secs());
+        let messages = match waiting {
+            0 => String::new(),
+            1 => "; message waits".to_owned(),
+            _ => format!("; {waiting} messages wait"),
+        };
+        let why = format!("input not read for {} s{messages}", time.as_secs());
         self.pipe.set_unread(true);
         self.pipe.inbox.set_condition(Condition::Unread, Some(&Cause::new(CauseCode::InputNotRead, &*why)));
         self.pipe.inbox.failed("unread", CauseCode::InputNotRead, &why);

@@ -1,0 +1,257 @@
+//! A server's end of the connection, played byte by byte with the clock paused.
+
+use super::*;
+use crate::call::reply::{Reply, Step};
+use crate::health::row::State;
+use crate::memory::budget::Budget;
+use crate::protocol::frame::Method;
+use crate::protocol::framing::websocket::write_head;
+use crate::protocol::revision::Revision;
+use crate::runtime::turns_beside;
+use crate::upstream::tests::rig::{Rig, call, config};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::io::{AsyncWriteExt, DuplexStream, duplex};
+use tokio::time::{Instant, sleep, timeout};
+
+const LEGACY: Revision = Revision::V2025_06_18;
+const MAX: usize = 8 << 20;
+
+/// An upstream over a WebSocket, and its end of the connection, which holds so much in either direction.
+fn stage(mut rig: Rig, room: usize) -> (Rig, DuplexStream) {
+    let (near, far) = duplex(room);
+    rig.pipe = Pipe::new(rig.instance.clone(), rig.tasks.clone());
+    run(near, &rig.pipe, MAX, &rig.tasks);
+    rig.met(LEGACY, "{}");
+    rig.instance.status.came_up();
+    (rig, far)
+}
+
+/// A frame of a server.
+fn frame(first: u8, payload: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    write_head(crate::protocol::framing::websocket::Kind::Text, payload.len(), &mut bytes);
+    bytes[0] = first;
+    bytes.extend_from_slice(payload);
+    bytes
+}
+
+/// The frames that the gateway has sent: the first byte of each, and its payload.
+fn frames(mut bytes: &[u8]) -> Vec<(u8, Vec<u8>)> {
+    let mut seen = Vec::new();
+    while let [first, second, rest @ ..] = bytes {
+        assert_ne!(second & 0x80, 0, "a client masks");
+        let wide = [126, 127].iter().position(|wide| wide == &(second & 0x7f)).map_or(0, |at| [2, 8][at]);
+        let length = match wide {
+            0 => usize::from(second & 0x7f),
+            _ => rest[..wide].iter().fold(0, |length, byte| length << 8 | usize::from(*byte)),
+        };
+        let (mask, rest) = rest[wide..].split_at(4);
+        let payload = rest[..length].iter().zip(mask.iter().cycle()).map(|(byte, mask)| byte ^ mask).collect();
+        seen.push((*first, payload));
+        bytes = &rest[length..];
+    }
+    seen
+}
+
+async fn bounded<T>(work: impl Future<Output = T>) -> T {
+    timeout(Duration::from_secs(3600), work).await.expect("it comes")
+}
+
+/// All that is sent until the end, or until nothing comes for a while.
+async fn so_far(far: &mut DuplexStream) -> Vec<(u8, Vec<u8>)> {
+    let mut all = Vec::new();
+    while let Ok(Ok(1..)) = timeout(Duration::from_millis(100), far.read_buf(&mut all)).await {}
+    frames(&all)
+}
+
+fn shown(rig: &Rig) -> (State, String) {
+    let health = rig.board.snapshot().remove(0);
+    (health.state, health.cause.unwrap_or_default().full().into_owned())
+}
+
+fn large() -> crate::call::Call {
+    let text = "x".repeat(600 * 1024);
+    call(LEGACY, Method::ToolsCall, &format!(r#"{{"name":"t","arguments":{{"text":"{text}"}}}}"#))
+}
+
+async fn refused(reply: &mut Reply) -> String {
+    match bounded(reply.next()).await {
+        Step::Done(outcome) => format!("{outcome:?}"),
+        Step::Event(event) => panic!("{event:?}"),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_many_pings_the_newest_is_answered_and_the_connection_goes_on() {
+    let (rig, mut far) = stage(Rig::new(config()), 256);
+    for number in 0..5000_u32 {
+        bounded(far.write_all(&frame(0x89, &number.to_be_bytes()))).await.expect("it reads all of them");
+    }
+    sleep(Duration::from_secs(7)).await;
+    let (state, cause) = shown(&rig);
+    assert_eq!((state, cause.contains("input not read")), (State::Degraded, true), "{cause}");
+    let pongs = so_far(&mut far).await;
+    assert!(pongs.iter().all(|(first, _)| *first == 0x8a) && pongs.len() < 100, "{} pongs", pongs.len());
+    assert_eq!(pongs.last().expect("one came").1, 4999_u32.to_be_bytes(), "the newest is answered");
+    assert_eq!((shown(&rig).0, rig.pipe.is_closed()), (State::Ready, false));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_goes_on_pinging_and_never_reads_is_given_up() {
+    let (rig, mut far) = stage(Rig::new(config()), 256);
+    let begun = Instant::now();
+    let pinging = async {
+        while far.write_all(&frame(0x89, b"ping").repeat(100)).await.is_ok() {
+            sleep(Duration::from_millis(100)).await;
+        }
+    };
+    bounded(pinging).await;
+    let cause = rig.pipe.closed().await;
+    assert_eq!(cause.code(), CauseCode::InputNotRead, "{cause:?}");
+    assert!((30..60).contains(&begun.elapsed().as_secs()), "{:?}", begun.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_message_counts_while_it_comes_and_is_dropped_where_there_is_no_memory() {
+    let budget = Budget::new(4 << 20);
+    let (rig, mut far) = stage(Rig::within(&budget, config()), 64 * 1024);
+    let mut reply = rig.upstream().call(call(LEGACY, Method::ToolsCall, r#"{"name":"t"}"#));
+    sleep(Duration::from_millis(1)).await;
+    let asked = so_far(&mut far).await;
+    let id = crate::protocol::json::get(&asked[0].1, "id").map(|raw| String::from_utf8_lossy(raw).into_owned());
+    let head = format!("{{\"jsonrpc\":\"2.0\",\"id\":{},\"result\":{{\"x\":\"", id.expect("it has one"));
+    bounded(far.write_all(&frame(0x01, head.as_bytes()))).await.unwrap();
+    for _ in 0..8 {
+        bounded(far.write_all(&frame(0x00, &[b'x'; 128 * 1024]))).await.unwrap();
+    }
+    sleep(Duration::from_millis(1)).await;
+    assert!(budget.used() >= 1 << 20, "{} bytes are counted", budget.used());
+    for _ in 0..40 {
+        bounded(far.write_all(&frame(0x00, &[b'x'; 128 * 1024]))).await.unwrap();
+    }
+    sleep(Duration::from_millis(1)).await;
+    assert!(budget.used() < 1 << 20, "{} bytes are counted", budget.used());
+    bounded(far.write_all(&frame(0x80, b"\"}}"))).await.unwrap();
+    let said = refused(&mut reply).await;
+    assert!(said.contains("the response was dropped"), "{said}");
+    assert!(!rig.pipe.is_closed(), "the next message is taken");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_flood_of_any_frames_leaves_others_their_turns() {
+    const FRAMES: usize = 20_000;
+    for (name, begin, one) in [
+        ("pings", Vec::new(), frame(0x89, b"")),
+        ("pongs", Vec::new(), frame(0x8a, b"")),
+        ("empty pieces", frame(0x01, b"{"), frame(0x00, b"")),
+        ("blank messages", Vec::new(), frame(0x81, b" ")),
+    ] {
+        let rig = Rig::new(config());
+        let bytes = [begin, one.repeat(FRAMES)].concat();
+        let turns = turns_beside(async { drop(read(&rig.pipe, &bytes[..], MAX, &Controls::default()).await) }).await;
+        assert!(turns >= FRAMES / 128, "{turns} turns beside {FRAMES} {name}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn how_a_connection_ends_is_told_as_it_was() {
+    let closed = |code: u16| CauseCode::WebSocketClosed(code);
+    let mut cases = vec![
+        (Vec::new(), CauseCode::ConnectionLost, "without a close frame", None),
+        (frame(0x01, b"{"), CauseCode::ConnectionLost, "without a close frame", None),
+        (frame(0x88, b""), CauseCode::ConnectionLost, "it closed the WebSocket", Some(vec![])),
+        (frame(0x88, b"\x03\xf3why"), closed(1011), "1011 (internal error)", Some(vec![0x03, 0xf3])),
+        (frame(0x82, b"{}"), CauseCode::ResponseInvalid, "a binary message", Some(vec![0x03, 0xeb])),
+        (frame(0x81, &vec![b' '; MAX + 1]), CauseCode::ResponseInvalid, "`max_response`", Some(vec![0x03, 0xf1])),
+        (frame(0x83, b""), CauseCode::ResponseInvalid, "an unknown opcode", Some(vec![0x03, 0xea])),
+    ];
+    for code in [0, 1005, 1006, 1015, 2999, 65535_u16] {
+        let bytes = frame(0x88, &code.to_be_bytes());
+        cases.push((bytes, closed(code), "which is not a valid close code", Some(vec![0x03, 0xea])));
+    }
+    for (bytes, code, says, answer) in cases {
+        let (rig, mut far) = stage(Rig::new(config()), 64 * 1024);
+        let _ = far.write_all(&bytes).await;
+        if answer.is_none() {
+            far.shutdown().await.unwrap();
+        }
+        let cause = bounded(rig.pipe.closed()).await;
+        assert_eq!(cause.code(), code, "{cause:?}");
+        assert!(cause.full().contains(says), "{cause:?}");
+        if let Some(answer) = answer {
+            let (first, payload) = so_far(&mut far).await.pop().expect("a close frame comes");
+            assert_eq!((first, &payload[..payload.len().min(2)]), (0x88, &answer[..]), "{cause:?}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_upstream_that_does_not_read_is_shown_and_given_up_where_a_part_of_an_ended_call_is_stuck() {
+    let config = crate::upstream::config::Config { call_timeout: Some(Duration::from_secs(3)), ..config() };
+    let budget = Budget::new(64 << 20);
+    let (rig, _far) = stage(Rig::within(&budget, config), 64 * 1024);
+    let mut reply = rig.upstream().call(large());
+    sleep(Duration::from_millis(1)).await;
+    assert!(budget.used() > 500 * 1024, "{} bytes are counted", budget.used());
+    refused(&mut reply).await;
+    sleep(Duration::from_secs(4)).await;
+    let (state, cause) = shown(&rig);
+    assert_eq!((state, cause.contains("input not read")), (State::Degraded, true), "{cause}");
+    let cause = bounded(rig.pipe.closed()).await;
+    assert_eq!(cause.code(), CauseCode::InputNotRead, "{cause:?}");
+    assert!(budget.used() < 100 * 1024, "{} bytes are counted", budget.used());
+}
+
+/// Takes so many bytes at a time, and none in between.
+struct Stingy {
+    takes: usize,
+    is_next: bool,
+    taken: Vec<u8>,
+}
+
+impl AsyncWrite for Stingy {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        self.is_next = !self.is_next;
+        if self.is_next {
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        let count = self.takes.min(bytes.len());
+        self.taken.extend_from_slice(&bytes[..count]);
+        Poll::Ready(Ok(count))
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+}
+
+#[tokio::test]
+async fn each_line_is_one_frame_with_pongs_between_them_whatever_is_taken_at_once() {
+    for takes in [1, 2, 3, 7, 11, 1000, 16_000, usize::MAX] {
+        let long = if takes < 1000 { 300 } else { 40_000 };
+        let lines = ["{\"a\":1}".to_owned(), "7".to_owned(), "x".repeat(200), "y".repeat(long), "{}".to_owned()];
+        let text = lines.iter().map(|line| format!("{line}\n")).collect::<String>();
+        let mut output = Stingy { takes, is_next: false, taken: Vec::new() };
+        let controls = Controls::default();
+        let mut frames_out = Frames::new(&mut output, controls.clone());
+        let mut rest = text.as_bytes();
+        while !rest.is_empty() {
+            let count = frames_out.write(rest).await.unwrap();
+            rest = &rest[count..];
+            controls.pinged(b"there?");
+        }
+        frames_out.flush().await.unwrap();
+        drop(frames_out);
+        let (pongs, texts): (Vec<_>, Vec<_>) = frames(&output.taken).into_iter().partition(|(first, _)| *first == 0x8a);
+        let expected: Vec<_> = lines.iter().map(|line| (0x81, line.clone().into_bytes())).collect();
+        assert_eq!(texts, expected, "{takes}");
+        assert!((1..=lines.len()).contains(&pongs.len()) && pongs.iter().all(|(_, payload)| payload == b"there?"));
+    }
+}
