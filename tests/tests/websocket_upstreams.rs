@@ -79,10 +79,9 @@ async fn pings_are_answered_and_fragments_are_joined() {
     let pieces = Rule::on_tool("tool_error", vec![Act::Write("ping\n".into()), Act::Write(frame.into()), Act::Hang]);
     let stage = stage(Script::new("frail", LEGACY).rule(pieces), "").await;
     assert_eq!(stage.client.call("frail__tool_error", "{}").await.text(), "in pieces");
-    for pong in ["pong 13", "pong 7"] {
-        let answered = |event: &Event| matches!(&event.what, What::Listening(text) if text == pong).then_some(());
-        stage.upstream.events.wait("the ping is answered", answered).await;
-    }
+    // Of two pings that come together the newer one is answered.
+    let answered = |event: &Event| matches!(&event.what, What::Listening(text) if text == "pong 7").then_some(());
+    stage.upstream.events.wait("the ping is answered", answered).await;
     assert_eq!(visits(&stage.upstream), 1);
 }
 
