@@ -206,3 +206,57 @@ impl Drop for Counted {
         metrics::sessions("websocket").decrement(1.0);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::downstream::config::Config;
+    use crate::downstream::scripted::scripted;
+    use crate::memory::Refusals;
+    use crate::memory::budget::Budget;
+    use crate::protocol::framing::websocket::{Kind as Opcode, write_masked_head};
+    use crate::protocol::revision::Revision;
+    use crate::runtime::turns_beside;
+
+    const FRAMES: usize = 20_000;
+    const MAX: usize = 1 << 20;
+
+    fn talk() -> Talk {
+        let (budget, levels) = (Budget::default(), (Tasks::new(), Tasks::new()));
+        let (handler, _) = scripted(Revision::V2025_11_25);
+        let edge = Arc::new(Edge::new(handler, &Config::default(), levels, (&budget, &Refusals::default())));
+        let client = Client { who: Who::anonymous(), id: "t".into(), transport: "websocket" };
+        Talk {
+            connection: Connection::new(edge.clone(), mpsc::channel(QUEUE).0, Tasks::new(), edge.cut(), client),
+            messages: Messages::new(MAX, Gather::new(&budget, Kind::Body, MAX), b""),
+            orders: mpsc::channel(ORDERS).0,
+            max: MAX,
+        }
+    }
+
+    /// A frame with a mask that changes nothing.
+    fn frame(first: u8, payload: &[u8]) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        write_masked_head(Opcode::Text, payload.len(), [0; 4], &mut bytes);
+        bytes[0] = first;
+        bytes.extend_from_slice(payload);
+        bytes
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_flood_of_any_frames_leaves_others_their_turns() {
+        for (name, begin, one) in [
+            ("pings", Vec::new(), frame(0x89, b"")),
+            ("pongs", Vec::new(), frame(0x8a, b"")),
+            ("empty pieces", frame(0x01, b"{"), frame(0x00, b"")),
+            ("blank messages", Vec::new(), frame(0x81, b" ")),
+        ] {
+            let (mut talk, bytes) = (talk(), [begin, one.repeat(FRAMES)].concat());
+            let flood = async {
+                let _end = talk.read(&mut &bytes[..]).await;
+            };
+            let turns = turns_beside(flood).await;
+            assert!(turns >= FRAMES / 128, "{turns} turns beside {FRAMES} {name}");
+        }
+    }
+}
