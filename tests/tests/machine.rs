@@ -14,12 +14,12 @@ use trunkline_tests::cable::Carries;
 use trunkline_tests::judge::history::{End, History, Made};
 use trunkline_tests::judge::invariants::{Terms, judge};
 use trunkline_tests::machine::given_up::echo_until;
-use trunkline_tests::machine::load::call;
+use trunkline_tests::machine::load::{LOST_AFTER, call};
 use trunkline_tests::machine::stage::{Face, Log, ON_WIRE, UPSTREAMS};
 use trunkline_tests::machine::{Fault, Hold, Kind, Load, Plan, Stage, round};
 use trunkline_tests::seed::Seed;
 use trunkline_tests::upstream::Way;
-use trunkline_tests::within::within;
+use trunkline_tests::within::{within, within_limit};
 
 /// Enough for what is not at fault, however crowded the machine is; it is also what a hung call costs.
 const DEADLINE: Duration = Duration::from_secs(6);
@@ -172,7 +172,8 @@ async fn nobody_waits(way: Way) {
             give_up.cancel();
         }
         for call in held {
-            let made = within("a call of the sick one ends", call).await.expect("it is not aborted");
+            let made =
+                within_limit(2 * LOST_AFTER, "a call of the sick one ends", call).await.expect("it is not aborted");
             history.made.push(made);
         }
         fault.heal(place).await;

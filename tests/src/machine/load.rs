@@ -17,8 +17,8 @@ use crate::machine::setting::INNOCENT;
 use crate::machine::stage::{Ids, Stage, UPSTREAMS};
 use crate::seed::Seed;
 
-/// How long any call is waited for before it counts as lost.
-pub(crate) const LOST_AFTER: Duration = Duration::from_secs(60);
+/// How long any call is waited for before it counts as lost: longer than for two minutes, for which a stream that was resumed may be silent.
+pub const LOST_AFTER: Duration = Duration::from_secs(150);
 /// So many calls in a hundred are given up.
 const GIVEN_UP: usize = 4;
 

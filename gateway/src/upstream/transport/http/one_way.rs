@@ -26,6 +26,9 @@ use tokio::time::sleep;
 
 /// How long what nobody waits for may take.
 pub(super) const ASIDE_MAX: Duration = Duration::from_secs(10);
+/// How long the end of a session waits for the last words in it, and how often it looks whether they are said.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+const LOOK: Duration = Duration::from_millis(10);
 /// What a message takes beside its text.
 const AROUND: usize = 256;
 /// How long the proof that a session is known may take; without one whoever denied it is believed.
@@ -108,6 +111,7 @@ impl Message {
 
 impl Drop for Message {
     fn drop(&mut self) {
+        self.http.beside.fetch_sub(1, Ordering::Relaxed);
         if let Purpose::Ping = self.purpose {
             self.http.is_ping_open.store(false, Ordering::Release);
         }
@@ -202,6 +206,7 @@ impl HttpSession {
 
     fn put(self: &Arc<Self>, frames: Vec<Bytes>, purpose: Purpose, share: Option<Share>) {
         let wire = &self.wire;
+        self.beside.fetch_add(1, Ordering::Relaxed);
         let message = Box::new(Message { http: self.clone(), frames, purpose, share });
         match wire.beside.push(message, wire.inbox.budget()) {
             Ok(false) => {}
@@ -225,6 +230,17 @@ impl HttpSession {
                 message.was_dropped(why);
             }
         }
+    }
+
+    /// Waits a moment until no exchange is open in it, and what was to be said beside them is said: of a session that has ended nobody
+    /// knows what such a word is about.
+    pub(crate) async fn falls_silent(&self) {
+        let silent = async {
+            while self.is_busy() || self.beside.load(Ordering::Relaxed) > 0 {
+                sleep(LOOK).await;
+            }
+        };
+        let _in_time = within(LAST_WORDS, silent).await;
     }
 
     /// Ends the session, where there is one: the upstream may forget it.

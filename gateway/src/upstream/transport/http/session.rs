@@ -34,6 +34,8 @@ pub(crate) struct HttpSession {
     next: AtomicU64,
     /// How many exchanges are open in it.
     pub(super) open: AtomicUsize,
+    /// How many messages wait to be sent beside them, or are being sent.
+    pub(super) beside: AtomicUsize,
     session: OnceLock<HeaderValue>,
     version: OnceLock<HeaderValue>,
     revision: OnceLock<Revision>,
@@ -69,6 +71,7 @@ impl HttpSession {
             inbox,
             next: AtomicU64::new(1),
             open: AtomicUsize::new(0),
+            beside: AtomicUsize::new(0),
             session: OnceLock::new(),
             version: OnceLock::new(),
             revision: OnceLock::new(),

@@ -68,6 +68,8 @@ pub(super) async fn keep(instance: Arc<Instance>, own: Arc<Own>, wire: Arc<HttpC
     gate(&own).shut(&Cause::new(CauseCode::SessionLost, "its session was closed"));
     lists_are_gone(&own);
     if let Some(http) = own.http.swap(None) {
+        // Calls of a client that has gone are withdrawn in it.
+        http.falls_silent().await;
         http.farewell().await;
     }
     own.instance.status.notices.gone();
