@@ -244,6 +244,17 @@ impl Upstream {
         self.events.wait(&format!("process {instance} of {} runs", self.name), pick).await
     }
 
+    /// How often it received a frame with this text.
+    pub fn frames_with(&self, text: &str) -> usize {
+        let fits = |event: &&Event| matches!(&event.what, What::Frame { raw, .. } if raw.contains(text));
+        self.events.all().iter().filter(fits).count()
+    }
+
+    /// How often a stream or a connection to it was opened.
+    pub fn visits(&self) -> usize {
+        self.events.all().iter().filter(|event| matches!(event.what, What::Visit { .. })).count()
+    }
+
     /// Waits until its n-th process (from 0) is gone.
     pub async fn gone(&self, instance: usize) {
         let pick = |event: &Event| (event.instance == instance && matches!(event.what, What::Gone)).then_some(());

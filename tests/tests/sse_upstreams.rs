@@ -24,18 +24,6 @@ async fn stage(script: Script, keys: &str) -> Stage {
     Stage { upstream, gateway, client }
 }
 
-/// How often the upstream received such a frame.
-fn count(upstream: &Upstream, text: &str) -> usize {
-    let fits = |event: &&Event| matches!(&event.what, What::Frame { raw, .. } if raw.contains(text));
-    upstream.events.all().iter().filter(fits).count()
-}
-
-/// How often its stream was opened.
-fn visits(upstream: &Upstream) -> usize {
-    let fits = |event: &&Event| matches!(&event.what, What::Visit { .. });
-    upstream.events.all().iter().filter(fits).count()
-}
-
 #[tokio::test]
 async fn configured_headers_go_on_the_stream_and_on_every_message() {
     let stage = stage(Script::new("frail", LEGACY), "headers = { Authorization = \"Bearer abcdefghij\" }").await;
@@ -47,7 +35,7 @@ async fn configured_headers_go_on_the_stream_and_on_every_message() {
         checked += 1;
     }
     assert!(checked >= 4, "{checked}");
-    assert_eq!(visits(&stage.upstream), 1, "one stream for all");
+    assert_eq!(stage.upstream.visits(), 1, "one stream for all");
     assert_eq!(stage.upstream.complaints().await, Vec::<String>::new());
 }
 
@@ -110,11 +98,11 @@ async fn a_broken_stream_ends_its_calls_with_an_unknown_outcome_and_is_opened_an
     assert!(other.message().contains("may or may not have run"), "{}", other.error());
     assert_eq!(stage.client.call("frail__echo", "{\"a\":1}").await.text(), "{\"a\":1}", "it is opened anew");
     assert_eq!(
-        (count(&stage.upstream, "\"tool_error\""), count(&stage.upstream, &nonce)),
+        (stage.upstream.frames_with("\"tool_error\""), stage.upstream.frames_with(&nonce)),
         (1, 1),
         "nothing is sent again"
     );
-    assert_eq!(visits(&stage.upstream), 2);
+    assert_eq!(stage.upstream.visits(), 2);
 }
 
 #[tokio::test]
@@ -125,7 +113,7 @@ async fn a_message_that_is_refused_ends_its_own_call_alone() {
     let answer = stage.client.call("frail__tool_error", "{}").await;
     assert!(answer.message().contains("503"), "{}", answer.error());
     assert_eq!(stage.client.call("frail__echo", "{\"a\":1}").await.text(), "{\"a\":1}");
-    assert_eq!((count(&stage.upstream, "\"tool_error\""), visits(&stage.upstream)), (1, 1));
+    assert_eq!((stage.upstream.frames_with("\"tool_error\""), stage.upstream.visits()), (1, 1));
 }
 
 #[tokio::test]
@@ -144,7 +132,7 @@ async fn posts_that_are_never_answered_hold_up_no_call_once_theirs_has_ended() {
         stage.client.start(tool("frail__wait", "{\"gate\":\"never\"}")).await.abandon();
     }
     assert_eq!(stage.client.call("frail__echo", "{\"a\":0}").await.text(), "{\"a\":0}");
-    assert_eq!(visits(&stage.upstream), 1, "on one stream");
+    assert_eq!(stage.upstream.visits(), 1, "on one stream");
 }
 
 #[tokio::test]
@@ -164,7 +152,7 @@ async fn a_connection_that_the_upstream_has_forgotten_is_opened_anew() {
     stage.upstream.order(Order::ForgetSessions).await;
     // A 404 proves that the call did not run.
     assert_eq!(stage.client.call("frail__echo", "{\"a\":1}").await.text(), "{\"a\":1}");
-    assert_eq!(visits(&stage.upstream), 2);
+    assert_eq!(stage.upstream.visits(), 2);
 }
 
 #[tokio::test]
@@ -174,7 +162,7 @@ async fn an_answer_that_is_too_long_ends_its_call_with_the_reason() {
     let answer = stage.client.call("frail__echo", &long).await;
     assert!(answer.message().contains("max_response"), "{}", answer.error());
     assert_eq!(stage.client.call("frail__echo", "{\"a\":1}").await.text(), "{\"a\":1}");
-    assert_eq!(visits(&stage.upstream), 1, "the stream goes on");
+    assert_eq!(stage.upstream.visits(), 1, "the stream goes on");
 }
 
 #[tokio::test]

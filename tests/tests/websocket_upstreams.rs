@@ -24,18 +24,6 @@ async fn stage(script: Script, keys: &str) -> Stage {
     Stage { upstream, gateway, client }
 }
 
-/// How often the upstream received such a frame.
-fn count(upstream: &Upstream, text: &str) -> usize {
-    let fits = |event: &&Event| matches!(&event.what, What::Frame { raw, .. } if raw.contains(text));
-    upstream.events.all().iter().filter(fits).count()
-}
-
-/// How often a connection was opened.
-fn visits(upstream: &Upstream) -> usize {
-    let fits = |event: &&Event| matches!(&event.what, What::Visit { .. });
-    upstream.events.all().iter().filter(fits).count()
-}
-
 #[tokio::test]
 async fn one_connection_with_the_configured_headers_serves_all_whether_or_not_the_subprotocol_is_named() {
     for named in ["mcp", ""] {
@@ -82,7 +70,7 @@ async fn pings_are_answered_and_fragments_are_joined() {
     // Of two pings that come together the newer one is answered.
     let answered = |event: &Event| matches!(&event.what, What::Listening(text) if text == "pong 7").then_some(());
     stage.upstream.events.wait("the ping is answered", answered).await;
-    assert_eq!(visits(&stage.upstream), 1);
+    assert_eq!(stage.upstream.visits(), 1);
 }
 
 #[tokio::test]
@@ -107,11 +95,11 @@ async fn a_broken_connection_ends_its_calls_with_an_unknown_outcome_and_is_opene
     }
     assert_eq!(stage.client.call("frail__echo", "{\"a\":1}").await.text(), "{\"a\":1}", "it is opened anew");
     assert_eq!(
-        (count(&stage.upstream, "\"tool_error\""), count(&stage.upstream, &nonce)),
+        (stage.upstream.frames_with("\"tool_error\""), stage.upstream.frames_with(&nonce)),
         (1, 1),
         "nothing is sent again"
     );
-    assert_eq!(visits(&stage.upstream), 2);
+    assert_eq!(stage.upstream.visits(), 2);
 }
 
 #[tokio::test]
@@ -144,5 +132,5 @@ async fn a_message_that_is_too_long_ends_the_connection_and_says_why() {
     let answer = stage.client.call("frail__echo", &long).await;
     assert!(answer.message().contains("max_response"), "{}", answer.error());
     assert_eq!(stage.client.call("frail__echo", "{\"a\":1}").await.text(), "{\"a\":1}");
-    assert_eq!(visits(&stage.upstream), 2);
+    assert_eq!(stage.upstream.visits(), 2);
 }

@@ -22,7 +22,7 @@ pub(crate) struct Args {
 /// What is to be done.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Serve clients over Streamable HTTP
+    /// Serve many clients, over Streamable HTTP, HTTP+SSE and WebSocket
     Serve(Serve),
     /// Serve one client on stdin and stdout
     Stdio(Shared),
