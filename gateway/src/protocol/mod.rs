@@ -18,5 +18,9 @@ pub mod input;
 pub mod json;
 // The `_meta` of a request: what belongs to one hop is taken out, everything else goes end to end.
 pub mod meta;
+// What stands in the messages about tasks: of the handshake's form and of the extension's.
+pub(crate) mod task;
+// Results that come in chunks after their answer, as some upstreams send them: which frames those are.
+pub(crate) mod chunk;
 // The one translator: a payload of one revision in the words of another.
 pub mod translate;

@@ -10,4 +10,5 @@ pub mod sealer;
 mod visible;
 
 pub use mask::{BYTES_MAX, BYTES_MIN, Secrets};
+pub(crate) use visible::printable;
 pub use visible::{decoded, is_hidden, visible, visible_json};

@@ -18,6 +18,16 @@ pub fn visible(text: &str) -> Cow<'_, str> {
     written_out(text, is_hidden, |out, c| out.extend(c.escape_default()))
 }
 
+/// A foreign text in which all that a terminal or a log would act on is written out; a tab is a tab.
+pub(crate) fn printable(text: &str) -> String {
+    crate::steps::add(text.len());
+    let pieces = text.trim_end().split_inclusive('\t').map(|piece| match piece.strip_suffix('\t') {
+        Some(piece) => visible(piece).into_owned() + "\t",
+        None => visible(piece).into_owned(),
+    });
+    pieces.collect()
+}
+
 /// Bytes as a text: those that are no UTF-8 are written out, `\xff`.
 pub fn decoded(bytes: &[u8]) -> Cow<'_, str> {
     let mut chunks = bytes.utf8_chunks();

@@ -1,13 +1,14 @@
 //! What reads the bytes of upstreams here, as plain functions: see [`crate::fuzzing`].
 
-use super::compat::{Chunks, chunks};
-use super::inventory::Item;
-use super::subscriptions::{NextStream, Requests, StreamPlan, WantedSubscriptions};
+use super::instance::chunks::Chunks;
 use super::transport;
 use crate::call::ListenFilter;
 use crate::call::share::Share;
 use crate::memory::budget::Budget;
+use crate::protocol::chunk;
 use crate::protocol::value::Object;
+use crate::upstream::instance::inventory::Item;
+use crate::upstream::instance::subscriptions::{NextStream, Requests, StreamPlan, WantedSubscriptions};
 use bytes::Bytes;
 use http::HeaderMap;
 use std::time::Duration;
@@ -19,7 +20,7 @@ pub fn pause(headers: &HeaderMap) -> Option<Duration> {
 
 /// A foreign text without what a terminal or a log would act on.
 pub fn printable(text: &str) -> String {
-    transport::stdio::printable(text)
+    crate::secrets::printable(text)
 }
 
 /// The id of an answer that cannot be read whole.
@@ -37,7 +38,7 @@ pub fn item(raw: Bytes, key: &str) -> Option<(String, Result<(), String>)> {
 /// Takes chunks of results, one after the other.
 pub fn chunks(all: &[Object]) -> usize {
     let (chunks, budget) = (Chunks::default(), Budget::default());
-    all.iter().filter(|params| chunks::part_of(params).is_some() && chunks.arrived(params, &budget)).count()
+    all.iter().filter(|params| chunk::part_of(params).is_some() && chunks.arrived(params, &budget)).count()
 }
 
 /// Resources that somebody wants to hear of, and what is told of them.

@@ -4,8 +4,6 @@
 pub mod config;
 // Whose an instance of an upstream is, and what it is told that it may ask.
 mod owner;
-// What an upstream tells that belongs to no call.
-pub mod notice;
 // When an upstream is started again: jittered delays that double, and a budget.
 mod backoff;
 // Child processes, contained: each is started in a group of its own, known by a mark, and proven to have ended.
@@ -16,36 +14,22 @@ mod status;
 mod transport;
 // Who is at the other end of a link: its era, its revision, what it offers.
 mod peer;
-// What an upstream asks while its calls go on: whose question it is, whether they can be asked, and the wait for the answer.
-mod questions;
-// What no revision of the protocol has, and some upstreams send.
-mod compat;
-// Whether a call may go out now, or waits, or is refused.
-mod admission;
-// What an upstream offers: read, kept fresh, and kept on disk for the next start.
-pub mod inventory;
-// What is wanted of an upstream beside its answers: resource updates, list changes, log messages.
-mod subscriptions;
-// One instance of an upstream: the parts that it is made of, and what its link tells them.
+// One instance of an upstream: its parts (admission, inventory, subscriptions, questions), and what its link tells them.
 mod instance;
-// One call to an upstream: dispatched, sent, answered within its deadlines.
+// One call to an upstream, or one task: dispatched, sent, answered within its deadlines.
 mod calls;
-// Tasks of an upstream, driven for callers that know none.
-mod tasks;
 // Keeps an upstream alive: started, met, watched, started again within a budget, and stopped with proof.
 mod supervise;
-// The eras of an upstream: which instance serves a client, and the second one, of the era that the primary one does not speak.
-mod eras;
-// The instances of an upstream beside the primary one: started when first needed, ended with whom they belong to.
+// The instances of an upstream beside the primary one: those of sessions and principals, and the one of the other era.
 mod instances;
 // What reads the bytes of upstreams here, as plain functions: see [`crate::fuzzing`].
 #[doc(hidden)]
 pub mod fuzzing;
 
-use inventory::Inventory;
-use inventory::InventoryCache;
+pub use instance::inventory;
+pub use instance::subscriptions::SessionLevels;
 pub use owner::DeclaredLater;
-pub use subscriptions::SessionLevels;
+pub use status::notice;
 pub use transport::stdio::start_limit::StartLimit;
 
 use notice::Notice;
@@ -60,17 +44,19 @@ use crate::protocol::frame::Method;
 use crate::protocol::revision::Era;
 use crate::protocol::value::Object;
 use crate::runtime::Tasks;
-use admission::own::OwnKey;
 use calls::admit::tell;
 use calls::sessions::own;
+use calls::tasks::{take, withdraw};
 use config::Config;
-use eras::{Eras, follow_own};
 use instance::Instance;
-use instances::Instances;
+use instance::admission::own::OwnKey;
+use instance::persist;
+use instances::{Eras, Instances, follow_own};
+use inventory::{Inventory, InventoryCache};
 use owner::Ownership;
 use std::sync::Arc;
 use std::time::Duration;
-use tasks::{take, withdraw};
+
 use tokio::sync::watch;
 
 /// One upstream, from its configuration to its proven end. Cheap to clone; clones are the same.
@@ -133,17 +119,17 @@ impl Upstream {
 
     /// What it offers is kept in a store from now on; what is kept there of it stands until it is read. Blocks.
     pub fn kept_in(&self, store: &Arc<InventoryCache>) {
-        inventory::persist::recall(&self.primary, store);
+        persist::recall(&self.primary, store);
     }
 
     /// The one client of the gateway is of this era, and declares this: what is kept for such a one stands until it is read. Blocks.
     pub fn recall(&self, era: Era, declared: &Declared) {
-        inventory::persist::recall_said(&self.primary, (era, declared));
+        persist::recall_said(&self.primary, (era, declared));
     }
 
     /// What another one offers stands as its own, until it is read: it comes in the place of that one.
     pub fn takes_after(&self, other: &Self) {
-        inventory::persist::inherit(&self.primary, &other.primary);
+        persist::inherit(&self.primary, &other.primary);
     }
 
     /// What was stopped by order stays so, however it is configured from now on: before it is kept alive.
@@ -169,7 +155,7 @@ impl Upstream {
     pub fn keep_alive(&self, tasks: &Tasks) {
         if self.primary.offering.cached.get().is_some() {
             // First: it must not miss what is read.
-            tasks.spawn(crate::upstream::inventory::persist::keep(self.primary.clone(), tasks.clone()));
+            tasks.spawn(persist::keep(self.primary.clone(), tasks.clone()));
         }
         tasks.spawn(supervise::supervise(
             self.primary.clone(),

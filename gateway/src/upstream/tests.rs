@@ -30,8 +30,6 @@ mod unread;
 
 use self::rig::{Rig, call, config, outcome};
 use super::config::{Config, Filter, Glob, Transport};
-use super::inventory::Item;
-use super::inventory::schedule::ListKinds;
 use super::*;
 use crate::call::ListenFilter;
 use crate::call::refusal::Reason;
@@ -40,6 +38,8 @@ use crate::health::StatusBoard;
 use crate::protocol::frame::Method;
 use crate::protocol::revision::Revision;
 use crate::protocol::value::Key;
+use crate::upstream::instance::inventory::Item;
+use crate::upstream::instance::inventory::schedule::ListKinds;
 use std::time::Duration;
 
 const LEGACY: Revision = Revision::V2025_11_25;

@@ -46,7 +46,7 @@ const ELSEWHERE: &[(&str, &str, &str)] = &[
     ),
     (
         "a question of no call, or of one among several clients",
-        "gateway/src/upstream/questions/tests/whose.rs",
+        "gateway/src/upstream/instance/questions/tests/whose.rs",
         "it_is_whose_calls_alone_are_open",
     ),
     ("a parked call that was lost", "tests/tests/parked.rs", "a_call_whose_upstream_dies_is_lost_and_not_made_again"),
@@ -57,7 +57,7 @@ const ELSEWHERE: &[(&str, &str, &str)] = &[
     ),
     (
         "the end of a visit, told to a stateless client",
-        "gateway/src/upstream/questions/tests/pages.rs",
+        "gateway/src/upstream/instance/questions/tests/pages.rs",
         "the_session_that_was_asked_hears_and_nobody_else",
     ),
     ("tasks of the other form", "gateway/src/router/tests/tasks.rs", "each_form_of_tasks_has_its_own_methods"),

@@ -6,5 +6,8 @@ pub mod declared;
 pub mod beyond;
 // What a client must have declared before it may be asked a question, and how that is said to a person.
 pub mod need;
+// What an upstream can be asked, as its declared capabilities have it.
+mod supports;
 
 pub use declared::{Capabilities, EXTENSION_APPS, EXTENSION_TASKS, unknown_extensions};
+pub use supports::Supports;

@@ -1,12 +1,12 @@
 //! What the gateway says of itself: the union of what its upstreams can, and their instructions.
 
 use super::extensions;
+use crate::protocol::capabilities::Supports;
 use crate::protocol::json;
 use crate::protocol::revision::{Era, Revision};
 use crate::protocol::value::Object;
 use crate::router::catalog::snapshot::Catalog;
 use crate::router::names::MemberId;
-use crate::upstream::inventory::Supports;
 
 /// So much of one upstream's instructions is passed on; more would crowd out the others.
 const INSTRUCTIONS_CHARS_MAX: usize = 16 * 1024;

@@ -1,7 +1,7 @@
 //! The four kinds of things that are listed.
 
+use crate::protocol::capabilities::Supports;
 use crate::protocol::frame::Method;
-use crate::upstream::inventory::Supports;
 
 /// One of the four lists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -13,12 +13,12 @@ use crate::protocol::frame::Method;
 use crate::protocol::frame::message::Body;
 use crate::protocol::frame::rpc_error::{HEADER_MISMATCH, MISSING_CAPABILITY, RpcError, UNSUPPORTED_REVISION};
 use crate::protocol::revision::Revision;
-use crate::upstream::admission::gate::{Retired, Sending};
-use crate::upstream::admission::waiter::{QueueUpdate, Sent, Turn, Wait, WaitingFor};
-use crate::upstream::compat::{Fold, Folding, SILENCE_MAX};
-use crate::upstream::instance::Instance;
-use crate::upstream::inventory::schedule::ListKinds;
-use crate::upstream::tasks::form;
+use crate::protocol::task;
+use crate::upstream::instance::admission::gate::{Retired, Sending};
+use crate::upstream::instance::admission::waiter::{QueueUpdate, Sent, Turn, Wait, WaitingFor};
+use crate::upstream::instance::chunks::{Fold, Folding, SILENCE_MAX};
+use crate::upstream::instance::inventory::schedule::ListKinds;
+use crate::upstream::instance::{Instance, masked};
 use crate::upstream::transport::exchange::Lost;
 use crate::upstream::transport::exchange::mailbox::Arrival;
 use std::pin::Pin;
@@ -156,9 +156,11 @@ impl CallSource {
             Arrival::Progress(params) => {
                 self.limits.extend(Instant::now());
                 self.progressed = params.find("progress").and_then(|raw| std::str::from_utf8(raw).ok()?.parse().ok());
-                Some(Poll::Ready(Step::Event(Event::Progress(outcome::told(params)))))
+                Some(Poll::Ready(Step::Event(Event::Progress(masked::notification(params)))))
             }
-            Arrival::Log(level, params) => Some(Poll::Ready(Step::Event(Event::Log(level, outcome::told(params))))),
+            Arrival::Log(level, params) => {
+                Some(Poll::Ready(Step::Event(Event::Log(level, masked::notification(params)))))
+            }
             Arrival::Ask(ask) => {
                 self.limits.stop(Instant::now());
                 Some(Poll::Ready(Step::Event(Event::Ask(ask))))
@@ -204,7 +206,7 @@ impl CallSource {
         match fold {
             Fold::Progress(params) => {
                 self.limits.extend(Instant::now());
-                Poll::Ready(Step::Event(Event::Progress(outcome::told(params))))
+                Poll::Ready(Step::Event(Event::Progress(masked::notification(params))))
             }
             Fold::Whole(result) => self.done(Outcome::Complete(result)),
             Fold::Broken(why) => self.fail(CallFailure::Incomplete(why)),
@@ -219,7 +221,7 @@ impl CallSource {
         }
         let error = RpcError::from_raw(raw.clone());
         match error.code() {
-            Some(MISSING_CAPABILITY) if self.could_be_driven() && form::wants_tasks(&error) => {
+            Some(MISSING_CAPABILITY) if self.could_be_driven() && task::wants_tasks(&error) => {
                 self.wants_task = true;
                 Some(Some(Poll::Pending))
             }

@@ -8,9 +8,9 @@ use crate::call::refusal::{Reason, Refusal};
 use crate::call::reply::Reply;
 use crate::protocol::frame::Method;
 use crate::protocol::value::Key;
-use crate::upstream::admission::gate::Sending;
 use crate::upstream::config::Filter;
 use crate::upstream::instance::Instance;
+use crate::upstream::instance::admission::gate::Sending;
 use std::sync::Arc;
 
 /// Takes a call that runs as it is. Nothing waits here.

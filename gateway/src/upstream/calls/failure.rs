@@ -5,8 +5,8 @@ use super::messages::Passed;
 use crate::call::Call;
 use crate::call::refusal::{Reason, Refusal};
 use crate::health::{Cause, CauseCode};
-use crate::upstream::admission::Demand;
 use crate::upstream::config::Config;
+use crate::upstream::instance::admission::Demand;
 use crate::upstream::status::Status;
 use crate::upstream::transport::exchange::Lost;
 

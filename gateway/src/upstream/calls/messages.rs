@@ -29,10 +29,7 @@ pub(crate) fn what(call: &Call) -> String {
     let method = call.method.as_str();
     match name(call) {
         Some(name) => {
-            format!(
-                "`{method}` of `{}`",
-                crate::upstream::transport::stdio::printable(&name.chars().take(200).collect::<String>())
-            )
+            format!("`{method}` of `{}`", crate::secrets::printable(&name.chars().take(200).collect::<String>()))
         }
         None => format!("`{method}`"),
     }

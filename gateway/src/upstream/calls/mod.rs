@@ -18,10 +18,9 @@ pub(crate) mod outcome;
 pub(crate) mod failure;
 // What a caller is told when an upstream fails: what happened, to which upstream, what to do next.
 pub(crate) mod messages;
-// How often a call's progress is told: at most twenty times in any second, the last of it always.
-mod progress_rate;
+// Tasks of an upstream, driven for callers that know none.
+pub(crate) mod tasks;
 
 pub(crate) use call::CallSource;
 pub(crate) use deadlines::Deadlines;
 pub(crate) use listen::ListenSource;
-pub(crate) use progress_rate::ProgressRate;

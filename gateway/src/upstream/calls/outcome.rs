@@ -11,8 +11,7 @@ use crate::protocol::frame::rpc_error::{HEADER_MISMATCH, RpcError, UNSUPPORTED_R
 use crate::protocol::json;
 use crate::protocol::revision::{Revision, dialect_2024_10_07};
 use crate::protocol::value::{Key, Object};
-use crate::runtime::aside;
-use crate::secrets::mask::{self, Kept};
+use crate::upstream::instance::masked::without_secrets;
 use crate::upstream::peer::fault::refused;
 
 /// The extension whose results are of type `task`.
@@ -75,20 +74,6 @@ fn error(error: RpcError, revision: Revision) -> Result<Outcome, Cause> {
         }
         // It is the upstream's to say; what is ours to keep is not.
         _ => Ok(Outcome::Error(Failure::Upstream(without_secrets(error)))),
-    }
-}
-
-/// An error in which no secret is quoted.
-pub(crate) fn without_secrets(error: RpcError) -> RpcError {
-    let masked = aside(mask::cost(error.raw().len()), || mask::masked_json(error.raw(), Kept::Top));
-    masked.map_or(error, RpcError::from_raw)
-}
-
-/// The parameters of a notification on its way to clients, in which no secret is quoted.
-pub(crate) fn told(params: Object) -> Object {
-    match aside(mask::cost(params.raw().len()), || mask::masked_json(params.raw(), Kept::Notification)) {
-        Some(masked) => Object::parse(masked).unwrap_or_default(),
-        None => params,
     }
 }
 

@@ -3,10 +3,10 @@
 use crate::health::{Cause, CauseCode};
 use crate::protocol::frame::rpc_error::RpcError;
 use crate::runtime::aside;
-use crate::secrets::mask;
+use crate::secrets::{mask, printable};
 use crate::upstream::transport::exchange::Lost;
 use crate::upstream::transport::http::StatusClass;
-use crate::upstream::transport::stdio::{SpawnFault, printable};
+use crate::upstream::transport::stdio::SpawnFault;
 use std::time::Duration;
 use tokio::time::Instant;
 

@@ -3,6 +3,7 @@
 use super::fault::{Fault, in_short, refused};
 use super::profile::Offer;
 use crate::health::{Cause, CauseCode};
+use crate::protocol::capabilities::Supports;
 use crate::protocol::capabilities::beyond::Declared;
 use crate::protocol::frame::message::Body;
 use crate::protocol::frame::rpc_error::RpcError;
@@ -12,7 +13,6 @@ use crate::protocol::revision::{Revision, dialect_2024_10_07};
 use crate::protocol::value::Object;
 use crate::runtime::aside;
 use crate::secrets::mask::{self, Kept};
-use crate::upstream::inventory::Supports;
 use crate::upstream::transport::exchange::{Lost, Request};
 use crate::upstream::transport::identity::IDENTITY;
 use crate::upstream::transport::link::{Exchange, Link};

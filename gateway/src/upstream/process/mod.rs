@@ -2,8 +2,6 @@
 
 // Where children are started.
 pub(crate) mod spawner;
-// A child process from its start to its proven end.
-mod reaper;
 // The guard.
 mod guard;
 // Starts a child's program from within its own process.
@@ -13,7 +11,7 @@ mod mark;
 // What may be left of children: who bears a mark, and who is in a process group that was started as ours.
 mod remains;
 // Ends what is left of children: asked first, then killed, and looked for until nobody is found twice.
-mod sweep;
+pub(crate) mod sweep;
 // What is particular to Linux: what a process is, adopting and reaping strangers, dying with a parent.
 mod linux;
 // Whether a command can be found and run, as the operating system would look for it.
@@ -24,4 +22,3 @@ pub use guard::guard;
 pub(crate) use linux::worked;
 pub(crate) use mark::Mark;
 pub use program::missing;
-pub(crate) use reaper::{Reaper, last_words};

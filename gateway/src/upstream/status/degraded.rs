@@ -78,7 +78,7 @@ mod tests {
                 .lock()
                 .unwrap()
                 .iter()
-                .filter(|told| matches!(told, crate::upstream::notice::Notice::Gone { .. }))
+                .filter(|told| matches!(told, crate::upstream::status::notice::Notice::Gone { .. }))
                 .count()
                 == 1
         );

@@ -37,7 +37,7 @@ impl Status {
         }
         let Some(more) = self.complaints.take(kind) else { return };
         let detail = detail.to_string();
-        let detail = crate::upstream::transport::stdio::printable(
+        let detail = crate::secrets::printable(
             &aside(mask::cost(detail.len()), || mask::masked(&detail)).chars().take(CHARS_MAX).collect::<String>(),
         );
         self.handle.update(|health| health.note(Cause::new(code, kind).foreign(&format!(": {detail}"))));

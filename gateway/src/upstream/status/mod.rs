@@ -1,5 +1,7 @@
 //! What is shown of an upstream: its phase, its conditions, and what was last reported.
 
+// What an upstream tells that belongs to no call.
+pub mod notice;
 // Conditions of an upstream that is up: what can keep it from being well, and what does.
 mod condition;
 // What was last said of an upstream, so that it is not said again.

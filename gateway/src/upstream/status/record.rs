@@ -6,7 +6,7 @@ use super::siblings::Siblings;
 use crate::health::{Cause, CauseCode, StatusHandle};
 use crate::metrics;
 use crate::runtime::complaints::Complaints;
-use crate::upstream::notice::Notices;
+use crate::upstream::status::notice::Notices;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 

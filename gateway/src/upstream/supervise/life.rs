@@ -11,7 +11,7 @@ use crate::runtime::Tasks;
 use crate::runtime::timer::late::within;
 use crate::upstream::calls::sessions::open_gate;
 use crate::upstream::config::{EraChoice, Transport};
-use crate::upstream::inventory::persist;
+use crate::upstream::instance::persist;
 use crate::upstream::peer::Peer;
 use crate::upstream::peer::declares;
 use crate::upstream::peer::fault::Fault;

@@ -3,9 +3,9 @@
 use crate::metrics;
 use crate::upstream::calls::sessions::open_gate;
 use crate::upstream::instance::Instance;
-use crate::upstream::inventory::refresh;
+use crate::upstream::instance::inventory::refresh;
+use crate::upstream::instance::subscriptions;
 use crate::upstream::peer::Peer;
-use crate::upstream::subscriptions;
 use std::sync::Arc;
 use tokio::sync::oneshot;
 use tokio::time::Instant;

@@ -5,7 +5,7 @@ use super::*;
 use crate::call::refusal::Reason;
 use crate::call::reply::{Event, Failure, Outcome, Reply, Step};
 use crate::protocol::revision::Revision;
-use crate::upstream::compat::SILENCE_MAX;
+use crate::upstream::instance::chunks::SILENCE_MAX;
 use std::time::Duration;
 use tokio::time::Instant;
 

@@ -87,7 +87,7 @@ async fn many_small_definitions_are_counted_with_what_each_takes() {
     let budget = Budget::new(64 * MIB);
     let _rig = offering(&budget, &tools("a", 5_000, 0)).await;
     let counted = budget.used_by(Kind::List);
-    assert!(counted > 5_000 * size_of::<crate::upstream::inventory::Item>(), "{counted}");
+    assert!(counted > 5_000 * size_of::<crate::upstream::instance::inventory::Item>(), "{counted}");
 }
 
 #[tokio::test(start_paused = true)]

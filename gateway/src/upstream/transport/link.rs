@@ -8,7 +8,7 @@ use super::pipe::{Pipe, PipeExchange};
 use crate::health::Cause;
 use crate::protocol::frame::message::Body;
 use crate::protocol::revision::Revision;
-use crate::upstream::admission::Permit;
+use crate::upstream::transport::exchange::Permit;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use tokio::time::Instant;

@@ -3,11 +3,12 @@
 use crate::call::Call;
 use crate::health::Cause;
 use crate::protocol::capabilities::beyond::Declared;
-use crate::upstream::admission::waiter::Sent;
-use crate::upstream::admission::{Entry, Permit};
-use crate::upstream::inventory::Offering;
+use crate::upstream::instance::admission::Entry;
+use crate::upstream::instance::admission::waiter::Sent;
+use crate::upstream::instance::inventory::Offering;
 use crate::upstream::peer::{Peer, handshake};
 use crate::upstream::transport::exchange::Lost;
+use crate::upstream::transport::exchange::Permit;
 use crate::upstream::transport::link::{Exchange, Link};
 use std::sync::Arc;
 

@@ -7,5 +7,12 @@ mod lost;
 // Where the frames of one exchange wait for whoever reads it: bounded, no task, no channel.
 pub(crate) mod mailbox;
 
+// How many calls one upstream may have at once, and the permit that each holds.
+mod permit;
+// How often a call's progress is told: at most twenty times in any second, the last of it always.
+mod progress_rate;
+
 pub(crate) use lost::Lost;
+pub(crate) use permit::{ConcurrencyLimit, Permit};
+pub(crate) use progress_rate::ProgressRate;
 pub(crate) use request::Request;

@@ -1,5 +1,6 @@
 //! A child process as a pipe: started in its own process group with exactly the environment it was given.
 
+use super::reaper::{Reaper, last_words};
 use super::stderr;
 use super::stderr::StderrTail;
 use super::stderr_log::StderrLog;
@@ -7,7 +8,7 @@ use crate::health::{Cause, CauseCode};
 use crate::runtime::Tasks;
 use crate::runtime::watched::{Counted, Watched};
 use crate::upstream::process::spawner::{Start, spawner};
-use crate::upstream::process::{ChildLimits, Mark, Reaper, last_words, program};
+use crate::upstream::process::{ChildLimits, Mark, program};
 use crate::upstream::transport::events::LinkEvents;
 use crate::upstream::transport::pipe::{Pipe, ReadEnd, reader, writer};
 use rustix::io::Errno;

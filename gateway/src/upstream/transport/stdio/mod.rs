@@ -12,14 +12,16 @@ mod stray_output;
 pub(crate) mod start_limit;
 // The part of an instance that its children share: their turn to start, and their share of the log.
 mod children;
+// A child process from its start to its proven end: the leader reaped, and nothing left of its group, nor of those who bear its mark.
+mod reaper;
 // A child's own words in a cause.
 pub(crate) mod diagnosis;
 
 pub(crate) use child::{Child, ChildSpec, SpawnFault, start};
 pub(crate) use children::Children;
+pub(crate) use stderr::StderrTail;
 #[cfg(test)]
 pub(crate) use stderr::drain;
-pub(crate) use stderr::{StderrTail, printable};
 #[cfg(test)]
 pub(crate) use stderr_log::StderrLog;
 pub(crate) use stray_output::StrayOutput;

@@ -2,7 +2,7 @@
 
 use super::stderr_log::StderrLog;
 use crate::runtime::FairShare;
-use crate::secrets::{decoded, mask, visible};
+use crate::secrets::{decoded, mask, printable};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -104,16 +104,6 @@ fn finish(line: &mut Vec<u8>, tail: &StderrTail, log: &StderrLog) {
         log.line(&text);
         tail.push(text);
     }
-}
-
-/// A foreign text in which all that a terminal or a log would act on is written out; a tab is a tab.
-pub(crate) fn printable(text: &str) -> String {
-    crate::steps::add(text.len());
-    let pieces = text.trim_end().split_inclusive('\t').map(|piece| match piece.strip_suffix('\t') {
-        Some(piece) => visible(piece).into_owned() + "\t",
-        None => visible(piece).into_owned(),
-    });
-    pieces.collect()
 }
 
 #[cfg(test)]

@@ -1,9 +1,8 @@
 //! What a child writes to stdout that is no message, as long as none was one: counted, and the first line kept.
 
 use super::diagnosis;
-use super::stderr::printable;
 use crate::health::Cause;
-use crate::secrets::{decoded, mask};
+use crate::secrets::{decoded, mask, printable};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// So much of the first line is kept.

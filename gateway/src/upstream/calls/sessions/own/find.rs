@@ -4,8 +4,8 @@ use super::life::keep;
 use super::session::{Own, declared, gate, gives_sessions, is_held, key, show};
 use crate::call::caller::Caller;
 use crate::health::Cause;
-use crate::upstream::admission::own::OwnSession;
 use crate::upstream::instance::Instance;
+use crate::upstream::instance::admission::own::OwnSession;
 use crate::upstream::owner::Ownership;
 use std::sync::Arc;
 

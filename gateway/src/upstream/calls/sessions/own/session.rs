@@ -2,10 +2,10 @@
 
 use crate::call::caller::Caller;
 use crate::protocol::capabilities::beyond::Declared;
-use crate::upstream::admission::gate::{Gate, Retired};
-use crate::upstream::admission::own::{OwnKey, OwnSession};
 use crate::upstream::instance::Instance;
-use crate::upstream::inventory::schedule::ListKinds;
+use crate::upstream::instance::admission::gate::{Gate, Retired};
+use crate::upstream::instance::admission::own::{OwnKey, OwnSession};
+use crate::upstream::instance::inventory::schedule::ListKinds;
 use crate::upstream::owner::BRIDGED;
 use crate::upstream::peer::Peer;
 use crate::upstream::transport::exchange::Lost;

@@ -7,6 +7,7 @@ use crate::health::{Cause, CauseCode};
 use crate::memory::Gather;
 use crate::memory::account::Kind;
 use crate::memory::budget::{Budget, Spent};
+use crate::protocol::chunk;
 use crate::protocol::frame::Method;
 use crate::protocol::frame::message::{Body, Frame};
 use crate::protocol::framing::Untaken;
@@ -14,7 +15,6 @@ use crate::protocol::framing::sse::{Decoder, SseEvent, too_long};
 use crate::protocol::value::{Key, Object};
 use crate::runtime::FairShare;
 use crate::runtime::timer::late::{within, within_until};
-use crate::upstream::compat::chunks;
 use crate::upstream::transport::events::IncomingRequest;
 use crate::upstream::transport::exchange::Lost;
 use crate::upstream::transport::exchange::mailbox::{Arrival, Mailbox};
@@ -328,7 +328,7 @@ fn asked(http: &Arc<HttpSession>, asked: IncomingRequest) {
 
 /// Puts a connection back whose body may have a last bit to read; what is left is read aside.
 fn give_back(http: &Arc<HttpSession>, (mut body, rest): (Incoming, Events), held: Held, answer: &Body) {
-    if let Some(id) = chunks::announced_id(answer) {
+    if let Some(id) = chunk::announced_id(answer) {
         let read = chunked(http.clone(), (body, rest), held, id);
         return http.wire.tasks.spawn_until_end(async move { drop(timeout(CHUNKS_MAX, read).await) });
     }
@@ -354,8 +354,8 @@ async fn chunked(http: Arc<HttpSession>, (mut body, mut decoder): (Incoming, Eve
             let Some(event) = event.ok().filter(is_message) else { continue };
             stretch.message(event.data.len()).await;
             let Ok(Frame::Notification { method, params }) = Frame::parse(&event.data) else { continue };
-            if chunks::is_chunk(&method) {
-                let part = chunks::part_of(&params).filter(|(of, _)| **of == *id);
+            if chunk::is_chunk(&method) {
+                let part = chunk::part_of(&params).filter(|(of, _)| **of == *id);
                 is_here |= part.is_some();
                 is_whole |= part.is_some_and(|(_, is_final)| is_final);
                 http.inbox.notified(method, params);
