@@ -12,15 +12,11 @@ pub mod http;
 pub mod revision;
 // Values of raw JSON: the members that the gateway acts on, one form to compare by, the spellings of keys.
 pub mod value;
-// `input_required` results and their retries: questions embedded in a result, answers embedded in a request.
-pub mod input;
 // Walks raw JSON without building a tree: validates strictly, one pass, no recursion, no decoding.
 pub mod json;
 // The `_meta` of a request: what belongs to one hop is taken out, everything else goes end to end.
 pub mod meta;
-// What stands in the messages about tasks: of the handshake's form and of the extension's.
-pub(crate) mod task;
-// Results that come in chunks after their answer, as some upstreams send them: which frames those are.
-pub(crate) mod chunk;
+// What stands in parameters and results beside the payload of a call: questions, tasks, chunks.
+pub mod payload;
 // The one translator: a payload of one revision in the words of another.
 pub mod translate;

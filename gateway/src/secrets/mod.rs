@@ -11,4 +11,4 @@ mod visible;
 
 pub use mask::{BYTES_MAX, BYTES_MIN, Secrets};
 pub(crate) use visible::printable;
-pub use visible::{decoded, is_hidden, visible, visible_json};
+pub use visible::{decoded, visible, visible_json};

@@ -5,7 +5,7 @@ use super::transport;
 use crate::call::ListenFilter;
 use crate::call::share::Share;
 use crate::memory::budget::Budget;
-use crate::protocol::chunk;
+use crate::protocol::payload::chunk;
 use crate::protocol::value::Object;
 use crate::upstream::instance::inventory::Item;
 use crate::upstream::instance::subscriptions::{NextStream, Requests, StreamPlan, WantedSubscriptions};

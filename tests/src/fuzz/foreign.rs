@@ -10,8 +10,8 @@ use trunkline::fuzzing::upstream;
 use trunkline::protocol::capabilities::beyond::Declared;
 use trunkline::protocol::frame::Method;
 use trunkline::protocol::frame::message::Frame;
-use trunkline::protocol::input;
 use trunkline::protocol::json;
+use trunkline::protocol::payload::input;
 use trunkline::protocol::revision::Revision;
 use trunkline::protocol::value::Object;
 

@@ -10,7 +10,7 @@ use crate::memory::budget::Charge;
 use crate::metrics;
 use crate::protocol::capabilities::Capabilities;
 use crate::protocol::frame::Method;
-use crate::protocol::input::Embedded;
+use crate::protocol::payload::input::Embedded;
 use crate::protocol::value::Object;
 use crate::runtime::Tasks;
 use crate::runtime::timer::late::passed;

@@ -3,10 +3,11 @@
 use crate::downstream::response::Label;
 use crate::protocol::frame::Method;
 use crate::protocol::frame::rpc_error::{RpcError, URL_ELICITATION_REQUIRED};
-use crate::protocol::input::Embedded;
+use crate::protocol::payload::input;
+use crate::protocol::payload::input::Embedded;
 use crate::protocol::revision::Revision;
 use crate::protocol::value::Object;
-use crate::protocol::{input, json, translate};
+use crate::protocol::{json, translate};
 
 /// More pages than this are no request to a person.
 const PAGES_MAX: usize = 16;

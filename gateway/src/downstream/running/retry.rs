@@ -17,9 +17,10 @@ use crate::downstream::response::ResponseEncoder;
 use crate::memory::joined;
 use crate::metrics;
 use crate::protocol::frame::Method;
-use crate::protocol::input::Embedded;
+use crate::protocol::json;
+use crate::protocol::payload::input;
+use crate::protocol::payload::input::Embedded;
 use crate::protocol::value::{Key, Object};
-use crate::protocol::{input, json};
 use bytes::Bytes;
 use std::sync::Arc;
 

@@ -1,6 +1,6 @@
 //! Normal forms of a text: escapes resolved, separators taken out. Each byte of a form knows the bytes of the text that it stands for.
 
-use crate::secrets::is_hidden;
+use crate::secrets::visible::is_hidden;
 use crate::steps;
 use std::ops::Range;
 use unicode_normalization::char::decompose_compatible;

@@ -4,7 +4,7 @@ use super::questions::{ALL, able, answer, frame};
 use super::{Bench, Body, call, code, piece, post, text};
 use crate::call::reply::Outcome;
 use crate::downstream::scripted::object;
-use crate::protocol::input;
+use crate::protocol::payload::input;
 use crate::protocol::revision::Revision;
 use crate::protocol::value::Key;
 use http::Request;

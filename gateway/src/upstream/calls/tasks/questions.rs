@@ -3,9 +3,10 @@
 use crate::call::caller::Caller;
 use crate::call::reply::ask::{Answer, Answered, Ask};
 use crate::protocol::frame::Method;
+use crate::protocol::payload::input;
 use crate::protocol::revision::Revision;
+use crate::protocol::translate;
 use crate::protocol::value::Object;
-use crate::protocol::{input, translate};
 use crate::runtime::timer::late::Alarm;
 use crate::upstream::config::Config;
 use crate::upstream::instance::questions;

@@ -3,8 +3,8 @@
 use crate::call::Call;
 use crate::call::reply::{Ending, Guard, Outcome};
 use crate::protocol::frame::Method;
+use crate::protocol::payload::task;
 use crate::protocol::revision::Revision;
-use crate::protocol::task;
 use crate::protocol::value::{Object, TaskStatus};
 use crate::runtime::timer::late::passed;
 use std::collections::HashMap;

@@ -1,8 +1,8 @@
 //! `input_required` results and their retries: questions embedded in a result, answers embedded in a request.
 
-use super::frame::Method;
-use super::json;
-use super::value::{Edit, Key, Object};
+use crate::protocol::frame::Method;
+use crate::protocol::json;
+use crate::protocol::value::{Edit, Key, Object};
 
 /// A question that a stateless upstream has embedded in its result.
 #[derive(Debug, Clone)]
