@@ -14,6 +14,7 @@ use crate::machine::setting::{self, ASKER, HERS, HOSTILE, INNOCENT, UPSTREAMS};
 use crate::machine::stage::Stage;
 use crate::revision::Revision;
 use crate::seed::Seed;
+use crate::upstream::Way;
 use crate::within::until;
 
 /// What is held.
@@ -214,6 +215,16 @@ pub(crate) async fn first(stage: &Stage) {
     if let Some(client) = client(stage).await {
         let asks = || async { is_parked(&client).await.then_some(()) };
         until("the hostile principal's upstream asks", asks).await;
+    }
+}
+
+/// Has a stateless client of the hostile principal call each upstream over HTTP: the gateway keeps a session there for it, which a fault
+/// may have ended, and which no siege may have opened yet. With it whatever is counted is comparable.
+pub(crate) async fn calls_each(stage: &Stage) {
+    let Some(client) = client(stage).await else { return };
+    for place in stage.places.iter().filter(|place| place.upstream.way() == Way::Http) {
+        let call = tool(&format!("{}__echo", place.upstream.name), &judge::arguments(&judge::nonce()));
+        drop(client.start(call).await.settled(PATIENCE).await);
     }
 }
 

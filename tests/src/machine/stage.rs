@@ -274,6 +274,7 @@ impl Stage {
     /// Brings everything to rest that only waits for its next use, and counts what is left when nothing moves any more, or
     /// when it is within what is given.
     pub async fn at_rest(&self, within: Option<&Census>, spare: usize) -> Census {
+        siege::calls_each(self).await;
         let begun = Instant::now();
         let mut last = Census::default();
         let mut same = 0;

@@ -14,8 +14,8 @@ use std::time::Duration;
 use tokio::io::AsyncWrite;
 use tokio::time::sleep;
 
-/// A write buffer that grew beyond this is not kept.
-const KEEP_BYTES: usize = 1024 * 1024;
+/// A write buffer that grew beyond this is not kept. A pipe has two of them, which count nowhere while they are empty.
+pub(super) const KEEP_BYTES: usize = 64 * 1024;
 /// How often it is looked whether a pipe that is full has moved. It is looks that are counted and not time: whoever was frozen
 /// itself has not looked.
 const LOOK: Duration = Duration::from_secs(1);
@@ -71,7 +71,7 @@ fn poll_turn(
 ) -> Poll<io::Result<Turn>> {
     let Some(mut batch) = pipe.out().take(spare) else { return Poll::Ready(Ok(Turn::Closed)) };
     if batch.is_written() {
-        *spare = batch;
+        *spare = batch.emptied(KEEP_BYTES);
         return Pin::new(output).poll_flush(cx).map_ok(|()| Turn::Nothing);
     }
     while !batch.is_written() {

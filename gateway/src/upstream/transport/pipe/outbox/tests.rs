@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::upstream::transport::pipe::queue_shares::OUT_MAX;
+use crate::upstream::transport::pipe::writer::KEEP_BYTES;
 use proptest::prelude::*;
 
 fn put(outbox: &mut Outbox, text: &str) -> u64 {
@@ -80,6 +81,20 @@ fn a_share_has_what_waits_of_its_frames_and_an_oversize_frame_counts_for_no_more
     assert!(outbox.take(&mut spare).unwrap().is_written());
     assert!(outbox.shares.is_empty() && outbox.len() == 0);
     assert!(outbox.admits(Some(&share("1")), 3 * OUT_MAX).is_ok(), "nothing else waits");
+}
+
+#[test]
+fn two_hundred_upstreams_that_took_large_requests_keep_little_room_for_the_next() {
+    const UPSTREAMS: usize = 200;
+    let (mut outbox, mut spare) = (Outbox::default(), Batch::default());
+    for _ in 0..4 {
+        put(&mut outbox, &format!("1{}", "x".repeat(800 * 1024)));
+        let mut batch = outbox.take(&mut spare).unwrap();
+        batch.advance(batch.rest().len());
+        spare = batch.emptied(KEEP_BYTES);
+    }
+    let kept = outbox.queue.bytes.capacity() + spare.bytes.capacity();
+    assert!(UPSTREAMS * kept <= 32 * 1024 * 1024, "{kept} bytes each");
 }
 
 proptest! {
