@@ -88,7 +88,7 @@ fn two_hundred_upstreams_that_took_large_requests_keep_little_room_for_the_next(
     const UPSTREAMS: usize = 200;
     let (mut outbox, mut spare) = (Outbox::default(), Batch::default());
     for _ in 0..4 {
-        put(&mut outbox, &format!("1{}", "x".repeat(800 * 1024)));
+        put(&mut outbox, &format!("1{}", "x".repeat(400 * 1024)));
         let mut batch = outbox.take(&mut spare).unwrap();
         batch.advance(batch.rest().len());
         spare = batch.emptied(KEEP_BYTES);
