@@ -251,6 +251,8 @@ impl Gateway {
         let patience = listener::Patience::new(server, self.leaving.clone(), cut);
         let serving = (patience, bounds, level);
         let tasks = (&self.levels.faces, &self.levels.ground);
+        let reloads = self.reloader.as_ref().map(|reloader| reloader.reloads().clone()).unwrap_or_default();
+        let certificates = certificates.map(|certificates| (certificates, reloads));
         Clients { guard, authenticate, face }.serve(&self.config, (clients, certificates), serving, tasks);
         self.wake();
         Ok(Addresses { clients: clients_at, admin: admin_at })

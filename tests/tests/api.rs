@@ -136,8 +136,16 @@ async fn orders_are_given_by_who_has_the_token() {
     assert_eq!(post("upstreams/up/fly", &token).await.0, 404);
     assert_eq!(post("upstreams/nobody/stop", &token).await.0, 404);
     assert_eq!(post("reload", &token).await, (200, serde_json::json!({ "outcome": "unchanged", "needs_restart": [] })));
-    for path in ["status", "config", "calls", "sessions", "tools", "upstreams", "upstreams/up"] {
-        let answer = http::exchange(&format!("{}/api/v1/{path}", gateway.admin), "GET", &[], "").await;
-        assert_eq!(answer.status, 401, "{path}");
+    let whole = described(&gateway).await;
+    let itself = ("/api/v1/openapi.json".to_owned(), serde_json::json!({ "get": {} }));
+    let paths = whole["paths"].as_object().expect("they are described").clone();
+    for (path, methods) in paths.into_iter().chain([itself]) {
+        let path = path.replace("{name}", "up").replace("{order}", "restart");
+        for method in methods.as_object().expect("methods").keys().filter(|name| ["get", "post"].contains(&&***name)) {
+            let headers = [("content-type", "application/json")];
+            let url = format!("{}{path}", gateway.admin);
+            let answer = http::exchange(&url, &method.to_uppercase(), &headers, "").await;
+            assert_eq!(answer.status, 401, "{method} {path}");
+        }
     }
 }

@@ -151,3 +151,25 @@ async fn a_restart_lets_the_calls_of_both_eras_end() {
     let ((), answer) = tokio::join!(restart(&gateway), ending);
     assert_eq!(answer.text(), "released");
 }
+
+#[tokio::test]
+async fn a_restart_while_the_first_child_is_idle_restarts_the_second_one_too_once_its_calls_have_ended() {
+    let upstream = dual(Way::Stdio).await;
+    let keys = "eras = \"both\"\nidle_stop = \"300ms\"";
+    let gateway = Gateway::serve(&Config::new().upstream_with(&upstream, keys)).await;
+    let client = listed(&gateway, Revision::MODERN).await;
+    let call = client.start(tool("up__wait", "{\"gate\":\"g\"}")).await;
+    upstream.waiting_at("g").await;
+    gateway.look_until("/readyz?verbose", "the first child rests", |page| page.contains("idle")).await;
+    let before = started(&upstream).await;
+    let ending = async {
+        gateway.look_until("/readyz?verbose", "it waits", |page| page.contains("1 running calls have 5 s")).await;
+        upstream.order(Order::Open("g".into())).await;
+        call.answer().await
+    };
+    let ((), answer) = tokio::join!(restart(&gateway), ending);
+    assert_eq!(answer.text(), "released");
+    assert_eq!(started(&upstream).await, before + 1, "the first child is started");
+    assert_eq!(client.call("up__echo", "{}").await.text(), "{}");
+    assert_eq!(started(&upstream).await, before + 2, "and the second one anew");
+}

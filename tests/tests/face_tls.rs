@@ -142,6 +142,28 @@ async fn a_renewed_certificate_is_shown_and_a_wrong_pair_changes_nothing() {
 }
 
 #[tokio::test]
+async fn a_certificate_that_cannot_be_used_holds_up_no_reload_and_is_shown_until_it_can() {
+    let files = Files::new();
+    let upstream = Upstream::http(Script::new("up", Revision::R2025_11_25)).await;
+    let of = |more: &str| Config::new().over_tls().section(&files.section("")).section(more);
+    let gateway = Gateway::serve(&of("").upstream(&upstream)).await;
+    let first = Visitor::of(&files).greets(&gateway).await.expect("it is served").1;
+    files.put("key.pem", "no key");
+    let page = "/readyz?verbose";
+    gateway.look_until(page, "the cause is shown", |page| page.contains("has no private key in PEM form")).await;
+    gateway.configure(&of("[log]\nlevel = \"debug\"\n").upstream(&upstream));
+    gateway.look_until(page, "the rest is in force", |page| page.contains("1 reload ")).await;
+    gateway.look_until(page, "the cause is shown still", |page| page.contains("certificate    not renewed")).await;
+    let bad = |metrics: &str| metrics.contains("trunkline_certificate_last_read_successful 0");
+    gateway.look_until("/metrics", "a metric says so", bad).await;
+    assert_eq!(Visitor::of(&files).greets(&gateway).await.expect("it is served").1, first);
+    files.renew("127.0.0.1", 2998);
+    gateway.look_until(page, "it is renewed", |page| !page.contains("certificate ")).await;
+    let good = |metrics: &str| metrics.contains("trunkline_certificate_last_read_successful 1");
+    gateway.look_until("/metrics", "a metric says so", good).await;
+}
+
+#[tokio::test]
 async fn a_certificate_of_a_client_says_who_it_is_and_without_tokens_every_client_needs_one() {
     let files = Files::new();
     let own = Some(files.authority.certify_client("build-7").pem());

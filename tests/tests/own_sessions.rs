@@ -7,7 +7,7 @@ use trunkline_tests::frame::Frame;
 use trunkline_tests::gateway::{Config, Gateway};
 use trunkline_tests::journal::{Event, Order, What};
 use trunkline_tests::revision::Revision;
-use trunkline_tests::script::Script;
+use trunkline_tests::script::{Act, Rule, Script};
 use trunkline_tests::upstream::Upstream;
 use trunkline_tests::within::until;
 
@@ -99,6 +99,52 @@ async fn leave(gateway: &Gateway, client: &Client) {
 
 async fn roots(client: &Client) -> String {
     client.converse(tool("up__roots", "{}")).await.answer.text()
+}
+
+#[tokio::test]
+async fn a_client_whose_session_cannot_be_opened_is_refused_with_the_cause_then_bridged_and_then_served_in_its_own_era()
+{
+    let (upstream, gateway) = stage(|script| script.revisions.push(MODERN), "", "").await;
+    let first = connected(&gateway, LEGACY).await;
+    session_of(&upstream, &first, "first").await;
+    upstream.order(Order::Rules(vec![Rule::on("initialize", vec![Act::error(-32603, "no")])])).await;
+    let client = connected(&gateway, LEGACY).await;
+    let mut refusals = 0;
+    let bridged = loop {
+        let answer = client.request(tool("up__echo", "{\"nonce\":\"bridged\"}")).await;
+        if answer.frame().result.is_some() {
+            break answer;
+        }
+        let refused = answer.error_value();
+        assert_eq!(refused["data"]["retriable"], true, "{refused}");
+        assert!(answer.message().contains("no session of its own"), "{refused}");
+        refusals += 1;
+    };
+    assert!((1..=3).contains(&refusals) && bridged.text().contains("bridged"), "{refusals} refusals");
+    session_of(&upstream, &first, "is served on").await;
+    upstream.order(Order::Rules(Vec::new())).await;
+    let in_a_session = |event: &Event| match &event.what {
+        What::Frame { raw, headers } if raw.contains("later") => header(headers, "mcp-session-id"),
+        _ => None,
+    };
+    until("it has a session of its own", || async {
+        client.call("up__echo", "{\"nonce\":\"later\"}").await.text();
+        upstream.events.all().iter().find_map(in_a_session)
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_second_token_restarts_no_http_upstream_whose_sharing_is_unset() {
+    let (one, two) = TOKENS.split_at(TOKENS.rfind("[[").expect("two tokens"));
+    let (upstream, gateway) = stage(|_| {}, "", one).await;
+    let ann = bearing(&gateway, "ann", LEGACY).await;
+    let session = session_of(&upstream, &ann, "before").await;
+    gateway.configure(&Config::new().upstream(&upstream).section(&format!("{one}{two}")));
+    gateway.says(&["configuration reloaded", "\"unchanged\":1"]).await;
+    assert_eq!(session_of(&upstream, &ann, "after").await, session);
+    let bob = bearing(&gateway, "bob", LEGACY).await;
+    assert_ne!(session_of(&upstream, &bob, "of bob").await, session);
 }
 
 #[tokio::test]

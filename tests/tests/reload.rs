@@ -1,5 +1,7 @@
 //! Another configuration while the gateway runs: what it changes, what it does not touch, and that no call pays for it.
 
+mod rewritten;
+
 use std::path::Path;
 use std::process::Output;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

@@ -123,6 +123,29 @@ async fn an_id_that_is_altered_anothers_of_another_key_or_too_long_is_unknown() 
 }
 
 #[tokio::test]
+async fn a_changed_token_ends_the_sessions_that_are_open_for_good_and_what_is_sealed_stays_its_principals() {
+    let upstream = Upstream::stdio(Script::new("up", NEWEST)).await;
+    let with = |tokens: &str| Config::new().upstream(&upstream).section(tokens).section(&keyed("k"));
+    let changed = with(&TOKENS.replace("ann-has-a-long-token", "ann-has-another-token"));
+    let ann_now = ("authorization", "Bearer ann-has-another-token");
+    let mut gateway = Gateway::serve(&with(TOKENS)).await;
+    let of_an_earlier_run = initialize(&gateway, ANN, "{}").await;
+    gateway.restart(&with(TOKENS)).await;
+    let open = initialize(&gateway, ANN, "{}").await;
+    gateway.configure(&changed);
+    gateway.says(&["tokens revoked", "token:ann"]).await;
+    for run in 0..2 {
+        for id in [&open, &of_an_earlier_run] {
+            assert_eq!(asks(&gateway, ANN, "POST", id).await.status, 401, "run {run}");
+            assert_eq!(asks(&gateway, BOB, "POST", id).await.status, 404, "run {run}");
+        }
+        assert_eq!(asks(&gateway, ann_now, "POST", &open).await.status, 404, "it has ended, run {run}");
+        assert_eq!(asks(&gateway, ann_now, "POST", &of_an_earlier_run).await.status, 200, "it is ann's, run {run}");
+        gateway.restart(&changed).await;
+    }
+}
+
+#[tokio::test]
 async fn gateways_with_one_key_take_each_others_sessions_within_their_limits() {
     let upstream = Upstream::stdio(Script::new("up", NEWEST)).await;
     let config = Config::new().upstream(&upstream).section(&format!("{}\nmax = 2", keyed("k")));

@@ -59,7 +59,7 @@ impl From<calls::Shown> for Call {
 /// What is to be read, and to be ordered.
 pub(super) fn router(shown: Shown) -> Router {
     Router::new()
-        .route("/api/v1/openapi.json", get(|| async { answer(StatusCode::OK, JSON, DESCRIPTION.to_owned()) }))
+        .route("/api/v1/openapi.json", get(description))
         .route("/api/v1/status", get(status))
         .route("/api/v1/upstreams", get(upstreams))
         .route("/api/v1/upstreams/{name}", get(upstream))
@@ -70,6 +70,11 @@ pub(super) fn router(shown: Shown) -> Router {
         .route("/api/v1/upstreams/{name}/{order}", post(order))
         .route("/api/v1/reload", post(reload))
         .with_state(shown)
+}
+
+async fn description(State(shown): State<Shown>, headers: HeaderMap) -> Response {
+    let refused = shown.access.refusal(&headers);
+    refused.unwrap_or_else(|| answer(StatusCode::OK, JSON, DESCRIPTION.to_owned()))
 }
 
 async fn status(State(shown): State<Shown>, headers: HeaderMap) -> Response {

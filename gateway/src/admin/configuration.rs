@@ -14,6 +14,9 @@ pub(super) struct Configuration<'a> {
     error: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     error_ago_seconds: Option<u64>,
+    /// Why the files of the certificate are not in force.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    certificate_error: Option<&'a str>,
     /// What it says otherwise and only a start takes up.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     needs_restart: &'a [&'static str],
@@ -29,6 +32,7 @@ impl<'a> From<&'a Reload> for Configuration<'a> {
             reloads: reload.count,
             error: reload.error.as_ref().map(|(why, _)| why.as_str()),
             error_ago_seconds: reload.error.as_ref().map(|(_, at)| at.elapsed().as_secs()),
+            certificate_error: reload.certificate.as_ref().map(|(why, _)| why.as_str()),
             needs_restart: &reload.needs_restart,
             disabled: reload.disabled.iter().map(|name| &**name).collect(),
         }
@@ -46,6 +50,10 @@ pub(super) fn text(reload: &Reload) -> String {
     if let Some((why, at)) = &reload.error {
         let ago = at.elapsed().as_secs();
         out.push_str(&format!("configuration  not reloaded {ago} s ago: {}\n", visible(why)));
+    }
+    if let Some((why, at)) = &reload.certificate {
+        let ago = at.elapsed().as_secs();
+        out.push_str(&format!("certificate    not renewed {ago} s ago: {}\n", visible(why)));
     }
     if !reload.needs_restart.is_empty() {
         out.push_str(&format!("configuration  takes effect at the next start: {}\n", reload.needs_restart.join(", ")));

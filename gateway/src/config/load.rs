@@ -21,6 +21,8 @@ pub struct Inputs {
     pub environment: Environment,
     /// Flags, over all else: its name, the key that it sets, its value.
     pub flags: Vec<(&'static str, &'static [&'static str], String)>,
+    /// The gateway runs already: where the files of its certificate cannot be used, it keeps what it has, and that is a warning.
+    pub is_running: bool,
     /// Without any file: the program that is the built-in demo upstream.
     pub demo: Option<PathBuf>,
 }
@@ -38,8 +40,16 @@ pub struct Loaded {
 
 /// Reads, merges and checks all of it. Every fault is found, not only the first.
 pub fn load(inputs: Inputs) -> Result<Loaded, Faults> {
+    let is_running = inputs.is_running;
     let (reading, is_demo) = read(inputs)?;
     let mut config = check(&reading);
+    if is_running {
+        reading.revise(0, |fault| {
+            if fault.kind == Fault::CERTIFICATE {
+                fault.severity = Severity::Warning;
+            }
+        });
+    }
     if is_demo {
         // Whoever only tries it finds nothing of it later.
         config.cache = upstream::config::Cache::Off;

@@ -7,6 +7,7 @@ use crate::downstream::{GuardLayer, McpService};
 use crate::policy::authenticate::AuthenticateLayer;
 use crate::policy::certified::Certified;
 use crate::runtime::Tasks;
+use crate::telemetry::reloads::Reloads;
 use std::io;
 use std::sync::Arc;
 use tokio::net::TcpListener;
@@ -31,16 +32,16 @@ impl Clients {
     pub(super) fn serve(
         self,
         config: &Config,
-        (listener, certificates): (TcpListener, Option<Arc<Certificates>>),
+        (listener, certificates): (TcpListener, Option<(Arc<Certificates>, Reloads)>),
         (patience, bounds, level): (listener::Patience, listener::Bounds, Tasks),
         (faces, ground): (&Tasks, &Tasks),
     ) {
         let Self { guard, authenticate, face } = self;
-        let Some(certificates) = certificates else {
+        let Some((certificates, reloads)) = certificates else {
             let service = move |arrival: &Arrival| guard.layer(authenticate.layer(face.on(arrival)).of(arrival.peer()));
             return faces.spawn(listener::serve(listener, service, patience, bounds, level));
         };
-        renewal::follow(&certificates, ground);
+        renewal::follow(&certificates, reloads, ground);
         let asks = config.server.asks_certificate() && !config.auth.allow_unauthenticated;
         let asks = asks.then(|| authenticate.clone());
         let service = move |arrival: &Arrival| {

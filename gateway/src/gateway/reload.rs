@@ -2,6 +2,7 @@
 //! nothing.
 
 use super::file_watch::Watch;
+use super::renewal;
 use super::upstreams::{Changes, Upstreams};
 use crate::config::fault::{Fault, Faults, Place, Severity};
 use crate::config::{Config, Loaded, source};
@@ -12,6 +13,7 @@ use crate::metrics;
 use crate::policy::authenticate::AuthenticateLayer;
 use crate::policy::config::Auth;
 use crate::runtime::Tasks;
+use crate::runtime::complaints::{Complaints, left_unsaid};
 use crate::secrets::private;
 use crate::telemetry::audit;
 use crate::telemetry::config::Written;
@@ -63,6 +65,7 @@ pub(super) struct Reloader {
     in_force: Mutex<Config>,
     upstreams: Arc<Upstreams>,
     reloads: Reloads,
+    complaints: Complaints,
     /// Whether the gateway drains: it takes no other configuration then.
     leaving: Leaving,
     doors: OnceLock<Doors>,
@@ -71,10 +74,10 @@ pub(super) struct Reloader {
 impl Reloader {
     pub(super) fn new(read: Read, config: Config, upstreams: Arc<Upstreams>, leaving: Leaving) -> Arc<Self> {
         metrics::reloaded(None);
-        let (reloads, doors) = (Reloads::default(), OnceLock::new());
+        let (reloads, complaints, doors) = (Reloads::default(), Complaints::default(), OnceLock::new());
         reloads.switched_off(&config.disabled);
         let (started, in_force) = (config.clone(), Mutex::new(config));
-        Arc::new(Self { read, started, in_force, upstreams, reloads, leaving, doors })
+        Arc::new(Self { read, started, in_force, upstreams, reloads, complaints, leaving, doors })
     }
 
     /// What became of the configuration.
@@ -131,7 +134,7 @@ impl Reloader {
                         _ => continue,
                     }
                 }
-                this.reload().await;
+                this.read_anew(is_asked).await;
                 let files = files(&*this.in_force.lock().await);
                 is_lost = watch.is_none() && !files.is_empty();
                 if let Some(watch) = &mut watch {
@@ -152,18 +155,23 @@ impl Reloader {
         if files.is_empty() { Ok(None) } else { Watch::new(&files).map(Some) }
     }
 
-    /// Reads the configuration anew, and puts it into force. What was begun is finished, also where nobody waits for the outcome any more.
+    /// Reads the configuration anew because somebody asks for that, and puts it into force.
     pub(super) async fn reload(self: &Arc<Self>) -> Outcome {
+        self.read_anew(true).await
+    }
+
+    /// What was begun is finished, also where nobody waits for the outcome any more.
+    async fn read_anew(self: &Arc<Self>, is_asked: bool) -> Outcome {
         let (this, (told, outcome)) = (self.clone(), oneshot::channel());
         self.upstreams.tasks().spawn(async move {
             // Whoever asked may have gone.
-            let _ = told.send(this.reload_whole().await);
+            let _ = told.send(this.reload_whole(is_asked).await);
         });
         // The runtime ends only after the gateway.
         outcome.await.unwrap_or(Outcome::Unchanged { needs_restart: Vec::new() })
     }
 
-    async fn reload_whole(&self) -> Outcome {
+    async fn reload_whole(&self, is_asked: bool) -> Outcome {
         // One after the other.
         let mut in_force = self.in_force.lock().await;
         if self.leaving.is_asked() {
@@ -178,18 +186,37 @@ impl Reloader {
             }),
         };
         let outcome = match private::off_the_workers(read) {
-            Ok(Loaded { config, .. }) if config == *in_force => {
+            Ok(Loaded { config, warnings, .. }) if config == *in_force => {
+                self.certificate(&warnings);
                 Outcome::Unchanged { needs_restart: needs_restart(&self.started, &config) }
             }
-            Ok(Loaded { config, .. }) => {
+            Ok(Loaded { config, warnings, .. }) => {
+                self.certificate(&warnings);
                 let applied = self.apply(&in_force, &config).await;
                 *in_force = config;
                 applied
             }
             Err(faults) => Outcome::Refused(faults),
         };
-        self.show(&outcome);
+        self.show(&outcome, is_asked);
         outcome
+    }
+
+    /// What is wrong with the files of the certificate keeps nothing else from being put into force.
+    fn certificate(&self, warnings: &[Fault]) {
+        let Some(fault) = warnings.iter().find(|fault| fault.kind == Fault::CERTIFICATE) else {
+            if self.reloads.now().certificate.is_some() {
+                renewal::usable(&self.reloads);
+            }
+            return;
+        };
+        let place = shown(std::slice::from_ref(fault));
+        let why = format!("{place}: {}", fault.label.as_deref().unwrap_or_default());
+        renewal::refused(&self.reloads, &why);
+        if let Some(more) = self.complaints.take(Fault::CERTIFICATE) {
+            let more = left_unsaid(more);
+            tracing::warn!(more, "certificate not renewed; the rest of the configuration is read: {why}");
+        }
     }
 
     async fn apply(&self, before: &Config, now: &Config) -> Outcome {
@@ -213,7 +240,7 @@ impl Reloader {
         Outcome::Applied { upstreams, needs_restart: needs_restart(&self.started, now) }
     }
 
-    fn show(&self, outcome: &Outcome) {
+    fn show(&self, outcome: &Outcome, is_asked: bool) {
         match outcome {
             Outcome::Unchanged { .. } => {
                 self.reloads.confirmed();
@@ -235,12 +262,19 @@ impl Reloader {
                 }
             }
             Outcome::Refused(faults) => {
-                self.reloads.refused(shown(faults));
+                self.reloads.refused(shown(&faults.0));
                 metrics::reloaded(Some("refused"));
                 audit::configuration("refused");
+                // A file that is rewritten over and over is wrong in the same way each time.
+                let kind = faults.0.first().map_or("", |fault| fault.kind);
+                let unsaid = self.complaints.take(kind);
+                if unsaid.is_none() && !is_asked {
+                    return;
+                }
+                let more = unsaid.and_then(left_unsaid);
                 for Fault { kind, text, place, label, hint, .. } in &faults.0 {
                     let place = place.as_ref().map(ToString::to_string);
-                    tracing::error!(kind, place, label, hint, "configuration not reloaded: {text}");
+                    tracing::error!(kind, place, label, hint, more, "configuration not reloaded: {text}");
                 }
             }
         }
@@ -284,7 +318,7 @@ fn lost(files: &[PathBuf]) -> Option<Fault> {
 }
 
 /// The first fault, and how many more there are.
-fn shown(Faults(faults): &Faults) -> String {
+fn shown(faults: &[Fault]) -> String {
     let first = faults.iter().find(|fault| fault.severity == Severity::Error);
     let Some(Fault { text, place, .. }) = first.or(faults.first()) else { return String::new() };
     let place = place.as_ref().map(|place: &Place| format!("{place}: ")).unwrap_or_default();

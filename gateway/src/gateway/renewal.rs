@@ -2,23 +2,67 @@
 
 use super::file_watch::Watch;
 use crate::downstream::listen::Certificates;
+use crate::metrics;
 use crate::runtime::Tasks;
+use crate::runtime::complaints::SAID_EVERY;
+use crate::runtime::timer::late::within;
 use crate::secrets::private;
+use crate::telemetry::reloads::Reloads;
 use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// Files that cannot be used are read again after so long, also where nothing shows that they have changed: who may read them is no part
+/// of what they hold.
+const AGAIN_AFTER: Duration = Duration::from_secs(30);
 
 /// Reads the files whenever they hold something else. Connections that are open keep what they were secured with.
-pub(super) fn follow(certificates: &Arc<Certificates>, tasks: &Tasks) {
+pub(super) fn follow(certificates: &Arc<Certificates>, reloads: Reloads, tasks: &Tasks) {
+    metrics::certificate_read(true);
     let certificates = certificates.clone();
     tasks.spawn_until_end(async move {
         let unwatched = |error| tracing::warn!(%error, "a renewed certificate is noticed at the next start only");
         let watch = private::off_the_workers(|| Watch::new(&certificates.files()));
         let Ok(mut watch) = watch.map_err(unwatched) else { return };
-        while watch.changed().await.map_err(unwatched).is_ok() {
+        let (mut is_refused, mut said) = (false, None::<(String, Instant)>);
+        loop {
+            let patience = if is_refused { AGAIN_AFTER } else { Duration::MAX };
+            let changed = within(patience, watch.changed()).await;
+            let is_again = changed.is_err();
+            if let Ok(Err(error)) = changed {
+                return unwatched(error);
+            }
             match private::off_the_workers(|| certificates.reload()) {
-                Ok(()) => tracing::info!("certificate renewed"),
+                Ok(()) => {
+                    is_refused = false;
+                    usable(&reloads);
+                    tracing::info!("certificate renewed");
+                }
                 // One file may be there before the other.
-                Err(fault) => tracing::warn!(%fault, "certificate not renewed; the old one stays in force"),
+                Err(fault) => {
+                    is_refused = true;
+                    let why = fault.to_string();
+                    refused(&reloads, &why);
+                    // A file that is written over and over is wrong in the same way each time.
+                    let is_known = |(last, at): &(String, Instant)| *last == why && at.elapsed() < SAID_EVERY;
+                    if !is_again && !said.as_ref().is_some_and(is_known) {
+                        tracing::warn!(fault = why, "certificate not renewed; the old one stays in force");
+                        said = Some((why, Instant::now()));
+                    }
+                }
             }
         }
     });
+}
+
+/// Shows that the files can be used.
+pub(super) fn usable(reloads: &Reloads) {
+    metrics::certificate_read(true);
+    reloads.certificate(None);
+}
+
+/// Shows why the files are not in force.
+pub(super) fn refused(reloads: &Reloads, why: &str) {
+    metrics::certificate_read(false);
+    reloads.certificate(Some(why.to_owned()));
 }

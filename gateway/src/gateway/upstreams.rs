@@ -150,6 +150,7 @@ impl Upstreams {
                 let known = before.iter().position(|running| *running.upstream.name() == config.name);
                 match known.map(|at| before.remove(at)) {
                     Some(running) if is_served_by(&config, running.upstream.config()) => {
+                        running.upstream.is_called_by(config.principals);
                         changes.unchanged += 1;
                         table.all.push(running);
                     }
@@ -331,7 +332,7 @@ impl Upstreams {
 /// Whether an upstream that runs by the other configuration need not be touched for this one. How many may call it matters to it only
 /// where it is told, or shares are reckoned of it.
 fn is_served_by(config: &Config, other: &Config) -> bool {
-    let is_same_to_clients = config.sharing == Sharing::Shared || (config.principals > 1) == (other.principals > 1);
+    let is_same_to_clients = config.is_shared() || (config.principals > 1) == (other.principals > 1);
     *config == Config { principals: config.principals, ..other.clone() }
         && config.is_ambiguous() == other.is_ambiguous()
         && is_same_to_clients

@@ -16,6 +16,8 @@ pub struct Reload {
     pub count: u64,
     /// Why the one that the files hold is not in force, and since when that is known.
     pub error: Option<(String, Instant)>,
+    /// Why the files of the certificate are not in force, and since when that is known.
+    pub certificate: Option<(String, Instant)>,
     /// What they say otherwise and only a start takes up.
     pub needs_restart: Vec<&'static str>,
     /// The upstreams that are switched off.
@@ -24,9 +26,14 @@ pub struct Reload {
 
 impl Default for Reloads {
     fn default() -> Self {
-        let now =
-            Reload { since: Instant::now(), count: 0, error: None, needs_restart: Vec::new(), disabled: Vec::new() };
-        Self(Arc::new(Mutex::new(now)))
+        Self(Arc::new(Mutex::new(Reload {
+            since: Instant::now(),
+            count: 0,
+            error: None,
+            certificate: None,
+            needs_restart: Vec::new(),
+            disabled: Vec::new(),
+        })))
     }
 }
 
@@ -34,8 +41,7 @@ impl Reloads {
     /// Another one is in force; these keys of it are not.
     pub fn applied(&self, needs_restart: Vec<&'static str>) {
         let mut now = self.lock();
-        let disabled = std::mem::take(&mut now.disabled);
-        *now = Reload { since: Instant::now(), count: now.count + 1, error: None, needs_restart, disabled };
+        (now.since, now.count, now.error, now.needs_restart) = (Instant::now(), now.count + 1, None, needs_restart);
     }
 
     /// These upstreams of the one in force are switched off.
@@ -51,6 +57,11 @@ impl Reloads {
     /// What the files hold cannot be put into force.
     pub fn refused(&self, why: String) {
         self.lock().error = Some((why, Instant::now()));
+    }
+
+    /// The files of the certificate are in force, or not, for this reason.
+    pub fn certificate(&self, refused: Option<String>) {
+        self.lock().certificate = refused.map(|why| (why, Instant::now()));
     }
 
     /// What is known now.

@@ -187,6 +187,11 @@ impl Upstream {
         &self.primary.config
     }
 
+    /// So many principals may call it from now on.
+    pub fn is_called_by(&self, principals: usize) {
+        self.primary.own.iter().for_each(|own| own.tell_apart(principals > 1));
+    }
+
     /// Its place on the board.
     pub fn status(&self) -> &StatusHandle {
         &self.primary.status.handle

@@ -115,6 +115,28 @@ async fn what_breaks_the_protocol_is_closed_with_the_code_for_it() {
 }
 
 #[tokio::test]
+async fn a_close_frame_is_answered_though_more_comes_behind_it() {
+    let (_upstream, gateway) = gateway(Config::new()).await;
+    let mut stream = raw(&gateway).await;
+    let flood = [frame(0x88, &1000_u16.to_be_bytes()), vec![b'x'; 4 << 20]].concat();
+    within("it reads on", stream.write_all(&flood)).await.expect("it is read to its end");
+    stream.shutdown().await.expect("it is open");
+    assert_eq!(next(&mut stream).await, (0x88, 1000_u16.to_be_bytes().to_vec()));
+    let mut rest = Vec::new();
+    within("the connection ends", stream.read_to_end(&mut rest)).await.expect("it is not reset");
+    assert!(rest.is_empty());
+}
+
+#[tokio::test]
+async fn a_message_that_does_not_go_on_is_closed_with_1008() {
+    let (_upstream, gateway) = gateway(Config::new().server("header_read_timeout = \"1s\"")).await;
+    let mut stream = raw(&gateway).await;
+    stream.write_all(&frame(0x01, &GREETING.as_bytes()[..9])).await.expect("it reads");
+    let (first, payload) = next(&mut stream).await;
+    assert_eq!((first, payload.first_chunk()), (0x88, Some(&1008_u16.to_be_bytes())));
+}
+
+#[tokio::test]
 async fn fragments_of_any_size_are_joined_with_pings_between_them() {
     let (_upstream, gateway) = gateway(Config::new()).await;
     let mut stream = raw(&gateway).await;

@@ -83,7 +83,7 @@ pub(crate) fn admin(shared: &Shared, given: Option<Flag>) -> Result<Admin, Fault
     let environment = Environment::of_process();
     // Who names the address needs no file for it.
     let files = if given.is_some() { Vec::new() } else { file::find(&shared.config, &environment) };
-    admin_of(Inputs { files, environment, flags: given.into_iter().collect(), demo: None })
+    admin_of(Inputs { files, environment, flags: given.into_iter().collect(), ..Inputs::default() })
 }
 
 /// The token for it, where one is set; without the files, where they cannot be read.
@@ -105,18 +105,18 @@ pub(crate) fn control(shared: &Shared) -> (Control, bool) {
 /// Reads what the command line points to, each time anew.
 pub(crate) fn reader(shared: &Shared, flags: &[Flag]) -> Read {
     let (shared, flags) = (shared.clone(), flags.to_vec());
-    Arc::new(move || Ok(look(&shared, flags.clone())?.loaded))
+    Arc::new(move || Ok(look(&shared, flags.clone(), true)?.loaded))
 }
 
 /// Reads what the command line points to.
 pub(crate) fn read(shared: &Shared, flags: Vec<Flag>) -> Result<Settings, Faults> {
-    let settings = look(shared, flags)?;
+    let settings = look(shared, flags, false)?;
     // From here on nothing that this process says quotes them.
     settings.loaded.config.secrets.keep();
     Ok(settings)
 }
 
-fn look(shared: &Shared, flags: Vec<Flag>) -> Result<Settings, Faults> {
+fn look(shared: &Shared, flags: Vec<Flag>, is_running: bool) -> Result<Settings, Faults> {
     let environment = Environment::of_process();
     let files = file::find(&shared.config, &environment);
     let level = shared.log_level.clone().map(|level| ("--log-level", &["log", "level"][..], level));
@@ -125,6 +125,7 @@ fn look(shared: &Shared, flags: Vec<Flag>) -> Result<Settings, Faults> {
         files: files.clone(),
         environment,
         flags: level.into_iter().chain(flags).collect(),
+        is_running,
         demo: std::env::current_exe().ok(),
     })?;
     loaded.config.admin.control = Some(control);

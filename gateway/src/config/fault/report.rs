@@ -58,6 +58,9 @@ pub enum Place {
 pub struct Faults(pub Vec<Fault>);
 
 impl Fault {
+    /// The kind of what is wrong with the files of the certificate for clients.
+    pub const CERTIFICATE: &'static str = "certificate";
+
     /// A fault that keeps the gateway from starting.
     pub(crate) fn error(kind: &'static str, text: impl Into<String>) -> Self {
         Self { severity: Severity::Error, kind, text: text.into(), place: None, label: None, hint: None }

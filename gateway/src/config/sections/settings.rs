@@ -55,7 +55,11 @@ fn tls(mut section: Section<'_>) -> Option<Tls> {
         _ => None,
     };
     match tls.as_ref().map(Tls::check) {
-        Some(Err(fault)) => section.wrong(fault.key, &fault.text),
+        Some(Err(fault)) => {
+            let text = format!("invalid value for `server.tls.{}`", fault.key);
+            let fault = Fault::error(Fault::CERTIFICATE, text).at(section.place(fault.key)).label(fault.text);
+            section.reading.fault(fault);
+        }
         None if is_there => {
             section.reading.fault(Fault::error("missing-key", "[server.tls] needs both `cert` and `key`").at(place));
         }

@@ -22,7 +22,7 @@ fn files_then_environment_then_flags() {
         ("TRUNKLINE_SERVER__ALLOWED_HOSTS", "A.example, b.example:80"),
     ]);
     let flags = vec![("--instructions", &["server", "instructions"][..], "${flag}".to_owned())];
-    let server = load(Inputs { files, environment, flags, demo: None }).unwrap().config.server;
+    let server = load(Inputs { files, environment, flags, ..Inputs::default() }).unwrap().config.server;
     assert_eq!((server.name.as_str(), server.path.as_str(), server.max_body), ("a", "/b", 3 << 20));
     assert_eq!(server.instructions, "${flag}");
     assert_eq!(server.session.max, 5);

@@ -4,6 +4,7 @@ use crate::downstream::edge::client_era::Who;
 use crate::memory::Gather;
 use crate::memory::account::{Hold, Kind};
 use crate::memory::budget::{Budget, Spent};
+use crate::runtime::timer::Pace;
 use crate::runtime::timer::late::within_until;
 use bytes::Bytes;
 use http_body::{Body, Frame};
@@ -11,7 +12,6 @@ use http_body_util::BodyExt;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
-use tokio::time::Instant;
 
 /// Why a body was not read.
 #[derive(Debug, PartialEq, Eq)]
@@ -34,10 +34,6 @@ impl From<Spent> for Unread {
     }
 }
 
-/// A body must come at least so fast, bytes a second, once it has paused. Bytes earn it time, never more than one pause ahead: what came
-/// in one go leaves no time to trickle.
-const PACE_MIN: u32 = 16 * 1024;
-
 /// How a body is read.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Terms<'a> {
@@ -49,9 +45,6 @@ pub(super) struct Terms<'a> {
     /// Whose it is.
     pub(super) who: &'a Who,
 }
-
-/// By when more of a body must come, and how much of it had come when that was reckoned; `None` until it has paused.
-type Due = Option<(Instant, usize)>;
 
 /// What a first look at a body has found.
 pub(super) type Look<B> = Poll<Option<Result<Frame<Bytes>, <B as Body>::Error>>>;
@@ -89,12 +82,12 @@ where
     let mut look = Some(look);
     let mut first = Bytes::new();
     let mut joined: Option<Box<Gather>> = None;
-    let mut due = None;
+    let mut pace = Pace::new(terms.pause);
     loop {
         let so_far = joined.as_ref().map_or(first.len(), |joined| joined.len());
         let next = match look.take() {
             Some(Poll::Ready(found)) => found.transpose().map_err(|_| Unread::Broken)?,
-            _ => next(&mut body, terms.pause, so_far, &mut due, joined.as_deref_mut()).await?,
+            _ => next(&mut body, so_far, &mut pace, joined.as_deref_mut()).await?,
         };
         let Some(frame) = next else { break };
         let Ok(chunk) = frame.into_data() else { continue };
@@ -122,9 +115,8 @@ where
 /// The next piece. Most are there already: a clock is wound up only for those that are not, from the first such on.
 async fn next<B>(
     body: &mut B,
-    pause: Duration,
     so_far: usize,
-    due: &mut Due,
+    pace: &mut Pace,
     joined: Option<&mut Gather>,
 ) -> Result<Option<Frame<Bytes>>, Unread>
 where
@@ -134,12 +126,7 @@ where
     let frame = match ready {
         Poll::Ready(frame) => frame,
         Poll::Pending => {
-            let now = Instant::now();
-            let (before, counted) = due.unwrap_or((now + pause, so_far));
-            let earned = Duration::from_secs_f64((so_far - counted) as f64 / f64::from(PACE_MIN));
-            let by = (before + earned).min(now + pause);
-            *due = Some((by, so_far));
-            let came = within_until(by, async {
+            let came = within_until(pace.due(0, so_far), async {
                 let Some(joined) = joined else { return Ok(body.frame().await) };
                 tokio::select! {
                     biased;
@@ -157,7 +144,7 @@ where
 mod tests {
     use super::*;
     use std::convert::Infallible;
-    use tokio::time::{Interval, interval, interval_at};
+    use tokio::time::{Instant, Interval, interval, interval_at};
 
     /// A body that comes in equal pieces, one a beat; the first one may be another, and there at once.
     struct Beat {

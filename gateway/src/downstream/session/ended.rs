@@ -1,4 +1,4 @@
-//! The sessions whose sealed ids still say that they may be revived, and that have ended: in this run, or by their clients in an earlier one.
+//! The sessions whose sealed ids still say that they may be revived, and that have ended: in this run, or by their clients or with their token in an earlier one.
 
 use super::client::Session;
 use crate::secrets::private;
@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// So many are known, those that have ended last.
 const ENDED_MAX: usize = 16_384;
-/// The file of those that clients have ended, in the folder of our state: a line each.
+/// The file of those that clients have ended, or that ended with their token, in the folder of our state: a line each.
 const FILE: &str = "ended-sessions";
 /// So many lines of it count, the last ones; with twice as many it is written anew.
 const LINES_MAX: usize = 4096;
@@ -49,7 +49,7 @@ impl Ended {
         }
     }
 
-    /// The client of a session has ended it: the next run does not revive it either.
+    /// The client of a session has ended it, or its token is known no more: the next run does not revive it either.
     pub(crate) fn keep(&self, session: &Session) {
         let Some(folder) = self.folder.as_deref().filter(|_| session.short != session.id) else { return };
         let mut known = self.lock();

@@ -139,12 +139,12 @@ impl Sessions {
         self.ended.keep(session);
     }
 
-    /// Ends the sessions of a principal.
+    /// Ends the sessions of a principal, also for the runs to come.
     pub(crate) fn revoke(&self, principal: &Principal) {
         let theirs = self.table.iter().filter(|session| session.caller.principal == *principal);
-        let ids: Vec<_> = theirs.map(|session| session.short.clone()).collect();
-        for id in ids {
-            self.remove(&id);
+        let theirs: Vec<_> = theirs.map(|session| session.clone()).collect();
+        for session in theirs {
+            self.end(&session);
             metrics::evicted("revoked").increment(1);
         }
     }

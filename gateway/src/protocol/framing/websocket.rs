@@ -107,8 +107,10 @@ pub struct Messages<S> {
     edges: Edges,
     /// Frames have a mask: those of a client have one, those of a server have none.
     is_masked: bool,
-    /// How much came of the message that goes on; `None` between messages.
+    /// How much came of the message that goes on, with what its frame announced; `None` between messages.
     so_far: Option<usize>,
+    /// How many messages have ended.
+    ended: u64,
     /// There was no room for the message that goes on.
     is_dropped: bool,
     max: usize,
@@ -118,7 +120,7 @@ impl<S: Store> Messages<S> {
     /// Messages of a client, of at most `max` bytes. These came before.
     pub fn new(max: usize, store: S, early: &[u8]) -> Self {
         let (buffer, edges) = (BytesMut::from(early), Edges::default());
-        Self { buffer, frame: None, store, edges, is_masked: true, so_far: None, is_dropped: false, max }
+        Self { buffer, frame: None, store, edges, is_masked: true, so_far: None, ended: 0, is_dropped: false, max }
     }
 
     /// Messages of a server.
@@ -132,6 +134,14 @@ impl<S: Store> Messages<S> {
             self.buffer.reserve(READ_BYTES);
         }
         (&mut self.buffer, (self.store.held() > 0).then_some(&mut self.store))
+    }
+
+    /// What has begun and not ended: the number of its message, and how much of that has come. `None` between messages.
+    pub fn begun(&self) -> Option<(u64, usize)> {
+        let left = self.frame.filter(|frame| (frame.kind as u8) < Kind::Close as u8).map_or(0, |frame| frame.left);
+        let has_begun = self.so_far.is_some() || self.frame.is_some() || !self.buffer.is_empty();
+        let come = self.so_far.unwrap_or_default() - left as usize + self.buffer.len().min(left as usize);
+        has_begun.then_some((self.ended, come))
     }
 
     /// What was put together was taken away: the message is not taken.
@@ -252,13 +262,13 @@ impl<S: Store> Messages<S> {
             }
             let (head, tail) = self.edges.take();
             if std::mem::take(&mut self.is_dropped) {
-                self.so_far = None;
+                (self.so_far, self.ended) = (None, self.ended + 1);
                 return Ok(Message::Untaken { why: Untaken::NoRoom, head, tail });
             }
             self.store.give()
         };
         self.edges.clear();
-        self.so_far = None;
+        (self.so_far, self.ended) = (None, self.ended + 1);
         if std::str::from_utf8(&text).is_err() {
             return Err(Fault::NotText);
         }

@@ -4,5 +4,8 @@
 mod reused;
 // When a timer is believed.
 pub mod late;
+// How fast what a peer has begun must come.
+mod pace;
 
+pub use pace::Pace;
 pub use reused::{Timer, Timers};

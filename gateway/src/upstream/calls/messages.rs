@@ -56,9 +56,9 @@ pub(crate) fn lost(upstream: &Arc<str>, call: &Call, lost: &Lost) -> Refusal {
     let what = what(call);
     let unsent = |cause: &str| format!("{what} was not sent to upstream `{upstream}`: {cause}");
     match lost {
-        Lost::Unsent(cause) => because(Reason::Unavailable, upstream, cause, |cause| unsent(cause) + "; try again"),
+        Lost::Unsent(cause) => because(Reason::Unavailable, upstream, cause, again(cause, "; try again", &unsent)),
         Lost::Stopped(cause) => because(Reason::Stopped, upstream, cause, unsent),
-        Lost::Busy(cause) => because(Reason::Busy, upstream, cause, |cause| unsent(cause) + "; try again later"),
+        Lost::Busy(cause) => because(Reason::Busy, upstream, cause, again(cause, "; try again later", &unsent)),
         Lost::Barred(_, cause) => {
             because(Reason::Unavailable, upstream, cause, |cause| unsent(cause) + "; try again then")
         }
@@ -89,6 +89,12 @@ pub(crate) fn lost(upstream: &Arc<str>, call: &Call, lost: &Lost) -> Refusal {
             })
         }
     }
+}
+
+/// What is said around a cause, and that the call can be made again, where the advice does not say so already.
+fn again<'a>(cause: &Cause, then: &'a str, say: &'a impl Fn(&str) -> String) -> impl Fn(&str) -> String + 'a {
+    let then = if cause.advice().contains("try again") { "" } else { then };
+    move |cause| say(cause) + then
 }
 
 /// What an upstream asked for that has too much to do.
@@ -179,10 +185,23 @@ pub(crate) fn bad_answer(upstream: &Arc<str>, call: &Call, why: &Cause) -> Refus
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::health::CauseCode;
     use crate::protocol::frame::Method;
     use crate::protocol::revision::Revision;
     use crate::upstream::tests::rig::call as made;
     use crate::upstream::transport::http::HttpStatusError;
+
+    #[test]
+    fn it_is_said_once_that_a_call_can_be_made_again() {
+        let call = made(Revision::V2025_11_25, Method::ToolsCall, r#"{"name":"t"}"#);
+        let advised = Cause::new(CauseCode::QueueFull, "busy").advise("try again later, or raise `max_sessions`");
+        for cause in [advised.clone(), Cause::new(CauseCode::QueueFull, "busy"), advised.foreign("a path")] {
+            for loss in [Lost::Busy(cause.clone()), Lost::Unsent(cause)] {
+                let text = lost(&"a".into(), &call, &loss).message;
+                assert_eq!(text.matches("try again").count(), 1, "{text}");
+            }
+        }
+    }
 
     #[test]
     fn an_answer_that_the_gateway_dropped_is_not_the_upstreams_fault() {

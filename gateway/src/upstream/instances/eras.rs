@@ -226,7 +226,8 @@ impl Eras {
         }
         if let Some(second) = self.serving(era) {
             // What is about to end by an order takes no new calls.
-            let may_serve = may_serve(&second) && !is_being_restarted(&self.primary);
+            let is_apt = may_serve(&second) && !own::is_hopeless(&second, &call.caller);
+            let may_serve = is_apt && !is_being_restarted(&self.primary);
             return if may_serve { Way::Second(second) } else { Way::Primary };
         }
         self.way_unmet(era, call)

@@ -68,10 +68,12 @@ pub(crate) fn ticket(instance: &Instance) -> Option<StartTicket> {
 }
 
 /// What becomes of an upstream that does not run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug)]
 pub(crate) enum Woken {
     /// It is to run.
     Start,
+    /// It is to run, and what runs of it in another era is to end first.
+    Restart(Ordered),
     /// It is to stay where it is until it is ordered to start.
     Stop,
     /// Its level ends.
@@ -85,7 +87,8 @@ pub(crate) async fn woken(instance: &Instance, rest: Rest, tasks: &Tasks) -> Wok
         () = tasks.ending() => Woken::End,
         ordered = instance.status.handle.ordered() => {
             let woken = match ordered.order {
-                Order::Start | Order::Restart | Order::RestartNow => {
+                Order::Restart | Order::RestartNow => return Woken::Restart(ordered),
+                Order::Start => {
                     begin(&instance.admission, &instance.status);
                     Woken::Start
                 }

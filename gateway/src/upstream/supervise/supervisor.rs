@@ -121,6 +121,11 @@ impl Supervisor {
         self.was_at_rest = true;
         match control::woken(&self.instance, rest, &self.tasks).await {
             Woken::Start => Phase::Starting,
+            Woken::Restart(ordered) => {
+                let told = self.drained(Told::Order(ordered)).await;
+                self.cut(&told);
+                Phase::from(control::after(&self.instance, told))
+            }
             Woken::Stop => Phase::Stopped,
             Woken::End => Phase::Ended,
         }
@@ -139,8 +144,17 @@ impl Supervisor {
             Ok(life) => Phase::Up(life),
             // Without the other era the upstream is as well as with it: nothing has failed.
             Err(End::Exit(Exit::Unmet(fault))) if self.ends_trial(&fault) => self.given_up(level, End::Shutdown),
+            Err(End::Told(told)) => {
+                let told = self.drained(told).await;
+                self.given_up(level, End::Told(told))
+            }
             Err(end) => self.given_up(level, end),
         }
+    }
+
+    /// Nothing of it runs, or is yet to; but calls of the other era may.
+    async fn drained(&self, told: Told) -> Told {
+        grace::until_calls_end(&self.instance, told, self.tasks.ending()).await
     }
 
     fn ends_trial(&self, fault: &Fault) -> bool {
@@ -311,7 +325,7 @@ impl Supervisor {
             () = sleep(pause.delay) => {}
             () = self.tasks.ending() => return Phase::Ended,
             ordered = self.instance.status.handle.ordered() => {
-                let told = Told::Order(ordered);
+                let told = self.drained(Told::Order(ordered)).await;
                 self.cut(&told);
                 return self.follow_order(told).await;
             }
@@ -366,7 +380,7 @@ impl Supervisor {
 
     /// Ends every call that is open, with a child or in whichever session, and tells it why.
     fn cut(&self, told: &Told) {
-        if let Told::Order(_) = told {
+        if matches!(told, Told::Order(ordered) if ordered.order != Order::Start) {
             self.instance.admission.demand.order();
         }
         let why = told.cause(&self.instance.name);

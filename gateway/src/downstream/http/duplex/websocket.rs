@@ -10,8 +10,10 @@ use crate::memory::account::Kind;
 use crate::memory::{Gather, StandingCharge};
 use crate::metrics;
 use crate::protocol::framing::websocket::{Fault, Message, Messages};
-use crate::runtime::timer::late::within;
+use crate::runtime::timer::Pace;
+use crate::runtime::timer::late::{Late, within, within_until};
 use crate::runtime::{FairShare, Tasks};
+use std::io;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -37,6 +39,8 @@ pub(super) struct Terms {
     pub(super) revoked: CancellationToken,
     /// The largest message, in bytes.
     pub(super) max: usize,
+    /// The longest pause within one.
+    pub(super) pause: Duration,
     /// A ping is sent where nothing else was for so long.
     pub(super) keepalive: Duration,
     pub(super) _kept: StandingCharge,
@@ -50,6 +54,8 @@ enum End {
     Told(Option<u16>),
     /// It broke the rules.
     Broken(Fault),
+    /// A message that it began does not go on.
+    Slow,
     /// What it called with is known no more.
     Revoked,
     /// The gateway ends, and what ran has.
@@ -63,6 +69,7 @@ impl End {
             Self::Gone => return None,
             Self::Told(code) => (*code, String::new()),
             Self::Broken(fault) => (Some(fault.code()), fault.to_string()),
+            Self::Slow => (Some(1008), "a message did not go on, or came too slowly".to_owned()),
             Self::Revoked => (Some(1008), "the token is no longer valid".to_owned()),
             Self::Drained => (Some(1012), "the gateway is shutting down".to_owned()),
         };
@@ -86,23 +93,28 @@ pub(super) async fn serve(upgraded: Upgraded, terms: Terms) {
         connection: Connection::new(edge.clone(), outlet, calls.child(), edge.cut(), client),
         messages: Messages::new(terms.max, Gather::new(&budget, Kind::Body, terms.max), &early),
         orders,
+        pace: Pace::new(terms.pause),
         max: terms.max,
     };
     drop(early);
     let mut writing = pin!(writer::write(output, (frames, ordered), &budget, terms.keepalive));
     let end = tokio::select! {
         biased;
-        _broken = writing.as_mut() => End::Gone,
-        end = talk.until_end(&mut input, &terms) => end,
+        written = writing.as_mut() => Err(written),
+        end = talk.until_end(&mut input, &terms) => Ok(end),
     };
     talk.connection.close();
     calls.end();
-    let Some(order) = end.order() else { return };
-    let closing = async {
-        let (_sent, written) = tokio::join!(talk.orders.send(order), writing);
-        written
+    let written = match end.map(|end| end.order()) {
+        // It has closed for want of memory, or the connection broke.
+        Err(written) => written,
+        Ok(None) => return,
+        Ok(Some(order)) => {
+            let closing = async { tokio::join!(talk.orders.send(order), writing.as_mut()).1 };
+            within(CLOSE_MAX, closing).await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
+        }
     };
-    if matches!(within(CLOSE_MAX, closing).await, Ok(Ok(()))) && !matches!(end, End::Told(_)) {
+    if written.is_ok() {
         // What is closed with bytes unread is reset, and the close frame is lost.
         let _in_time = within(LINGER, linger(&mut input)).await;
     }
@@ -113,6 +125,7 @@ struct Talk {
     connection: Connection,
     messages: Messages<Gather>,
     orders: mpsc::Sender<Order>,
+    pace: Pace,
     max: usize,
 }
 
@@ -140,6 +153,7 @@ impl Talk {
             loop {
                 if !self.connection.has_room() {
                     self.connection.room().await;
+                    self.pace.restart();
                 }
                 match self.messages.next_message() {
                     Err(fault) => return End::Broken(fault),
@@ -150,20 +164,26 @@ impl Talk {
                 // Its bytes count as they are read.
                 stretch.message(0).await;
             }
-            let read = match self.messages.reading() {
-                (buffer, None) => input.read_buf(buffer).await,
-                (buffer, Some(gather)) => tokio::select! {
-                    biased;
-                    () = gather.lost() => {
-                        self.messages.give_up();
-                        continue;
-                    }
-                    read = input.read_buf(buffer) => read,
-                },
+            let due = self.messages.begun().map(|(number, so_far)| self.pace.due(number, so_far));
+            let reading = async {
+                match self.messages.reading() {
+                    (buffer, None) => Some(input.read_buf(buffer).await),
+                    (buffer, Some(gather)) => tokio::select! {
+                        biased;
+                        () = gather.lost() => None,
+                        read = input.read_buf(buffer) => Some(read),
+                    },
+                }
+            };
+            let read = match due {
+                None => Ok(reading.await),
+                Some(due) => within_until(due, reading).await,
             };
             match read {
-                Ok(count @ 1..) => stretch.read(count).await,
-                _ => return End::Gone,
+                Ok(None) => self.messages.give_up(),
+                Ok(Some(Ok(count @ 1..))) => stretch.read(count).await,
+                Ok(Some(_)) => return End::Gone,
+                Err(Late) => return End::Slow,
             }
         }
     }
@@ -217,9 +237,11 @@ mod tests {
     use crate::protocol::framing::websocket::{Kind as Opcode, write_masked_head};
     use crate::protocol::revision::Revision;
     use crate::runtime::turns_beside;
+    use tokio::io::AsyncWriteExt;
 
     const FRAMES: usize = 20_000;
     const MAX: usize = 1 << 20;
+    const PAUSE: Duration = Duration::from_secs(10);
 
     fn talk() -> Talk {
         let (budget, levels) = (Budget::default(), (Tasks::new(), Tasks::new()));
@@ -230,6 +252,7 @@ mod tests {
             connection: Connection::new(edge.clone(), mpsc::channel(QUEUE).0, Tasks::new(), edge.cut(), client),
             messages: Messages::new(MAX, Gather::new(&budget, Kind::Body, MAX), b""),
             orders: mpsc::channel(ORDERS).0,
+            pace: Pace::new(PAUSE),
             max: MAX,
         }
     }
@@ -241,6 +264,37 @@ mod tests {
         bytes[0] = first;
         bytes.extend_from_slice(payload);
         bytes
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_message_that_does_not_go_on_or_trickles_ends_the_connection_and_a_slow_steady_one_is_taken() {
+        let pieces = |first: u8, size: usize| frame(first, &vec![b' '; size]);
+        for (name, piece, seconds, is_slow) in [
+            ("nothing", Vec::new(), 1, true),
+            ("a byte a second", pieces(0, 1), 1, true),
+            ("empty pieces", pieces(0, 0), 1, true),
+            ("pings", pieces(0x89, 1), 1, true),
+            ("the rest of a head", vec![0x00], 3600, true),
+            ("20 KB a second", pieces(0, 160_000), 8, false),
+        ] {
+            let (mut talk, (mut near, mut far)) = (talk(), tokio::io::duplex(1 << 20));
+            let begun = tokio::time::Instant::now();
+            let sending = async move {
+                far.write_all(&pieces(1, 40_000)).await.expect("it is read");
+                for _ in 0..6 {
+                    tokio::time::sleep(Duration::from_secs(seconds)).await;
+                    let _gone = far.write_all(&piece).await;
+                }
+                tokio::time::sleep(2 * LINGER + 1000 * PAUSE).await;
+            };
+            let end = tokio::select! {
+                end = talk.read(&mut near) => end,
+                () = sending => End::Gone,
+            };
+            let took = begun.elapsed().as_secs();
+            assert!(matches!(end, End::Slow), "{name}");
+            assert_eq!(took == PAUSE.as_secs(), is_slow, "{name}: {took} s");
+        }
     }
 
     #[tokio::test(start_paused = true)]

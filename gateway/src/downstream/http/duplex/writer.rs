@@ -26,7 +26,8 @@ pub(super) enum Order {
     Close { code: Option<u16>, reason: String, is_last: bool },
 }
 
-/// Writes what comes, until it is ordered to close; a ping where nothing came for so long.
+/// Writes what comes, until it is ordered to close or must, for want of memory; a ping where nothing came for so long. After the close
+/// frame it sends nothing more, and says so to the system.
 pub(super) async fn write<W: AsyncWrite + Unpin>(
     out: W,
     (mut frames, mut orders): (Receiver<Bytes>, Receiver<Order>),
@@ -44,7 +45,9 @@ pub(super) async fn write<W: AsyncWrite + Unpin>(
                 Order::Pong(bytes) => out.small(Opcode::Pong, &bytes),
                 Order::Close { code, reason, is_last } => {
                     while is_last && let Ok(frame) = frames.try_recv() {
-                        out.text(&frame).await?;
+                        if !out.text(&frame).await? {
+                            return Ok(());
+                        }
                     }
                     return out.close(code, &reason).await;
                 }
@@ -52,7 +55,9 @@ pub(super) async fn write<W: AsyncWrite + Unpin>(
             1.. = frames.recv_many(&mut together, TOGETHER) => {
                 is_silent = false;
                 for frame in together.drain(..) {
-                    out.text(&frame).await?;
+                    if !out.text(&frame).await? {
+                        return Ok(());
+                    }
                 }
             }
             _ = ticks.tick() => {
@@ -78,20 +83,23 @@ impl<W: AsyncWrite + Unpin> Out<'_, W> {
         self.bytes.extend_from_slice(payload);
     }
 
-    /// Writes a message. A large one is counted until it is written; without memory for it the connection ends.
-    async fn text(&mut self, frame: &[u8]) -> io::Result<()> {
+    /// Writes a message. A large one is counted until it is written; without memory for it the connection is closed, and this is false.
+    async fn text(&mut self, frame: &[u8]) -> io::Result<bool> {
         if frame.len() <= UNCOUNTED {
             self.small(Opcode::Text, frame);
-            return if self.bytes.len() > UNCOUNTED { self.send().await } else { Ok(()) };
+            if self.bytes.len() > UNCOUNTED {
+                self.send().await?;
+            }
+            return Ok(true);
         }
         let Ok(charge) = self.budget.charge(Kind::Answer, frame.len()) else {
             self.close(Some(TRY_AGAIN_LATER), "there is no memory for an answer").await?;
-            return Err(io::ErrorKind::OutOfMemory.into());
+            return Ok(false);
         };
         write_head(Opcode::Text, frame.len(), &mut self.bytes);
         let writing = async {
             self.send().await?;
-            self.out.write_all(frame).await
+            self.out.write_all(frame).await.map(|()| true)
         };
         tokio::select! {
             biased;
@@ -108,7 +116,8 @@ impl<W: AsyncWrite + Unpin> Out<'_, W> {
             None => Vec::new(),
         };
         self.small(Opcode::Close, &payload);
-        self.flush().await
+        self.flush().await?;
+        self.out.shutdown().await
     }
 
     async fn send(&mut self) -> io::Result<()> {

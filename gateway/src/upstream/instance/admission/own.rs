@@ -20,6 +20,9 @@ use tokio_util::sync::CancellationToken;
 
 /// Calls of different sessions seldom meet at one lock.
 const SHARDS: usize = 16;
+/// After so many attempts in a row that failed, or once one has lasted for so long, its client is served otherwise where that can be.
+const FAILURES: u32 = 3;
+const SLOW: Duration = Duration::from_secs(10);
 
 /// Whom a session belongs to.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -35,7 +38,7 @@ pub(crate) struct OwnSessions<I> {
     most: usize,
     idle: Duration,
     /// Whether principals are told apart: then none takes the last quarter.
-    has_parts: bool,
+    has_parts: AtomicBool,
     shards: Vec<Mutex<Shard<I>>>,
     keys: Keyed,
     room: Mutex<Room>,
@@ -81,6 +84,8 @@ pub(crate) struct OwnSession<I> {
     has_lists: AtomicBool,
     /// Whether something lasting is wanted of it, as of a subscription.
     is_held: fn(&I) -> bool,
+    /// How often in a row it could not be opened, and since when that is tried.
+    tries: Mutex<(u32, Option<Instant>)>,
 }
 
 impl<I> OwnSessions<I> {
@@ -89,7 +94,7 @@ impl<I> OwnSessions<I> {
         Self {
             most: config.max_sessions,
             idle: config.instance_idle,
-            has_parts: config.principals > 1,
+            has_parts: AtomicBool::new(config.principals > 1),
             shards: (0..SHARDS).map(|_| Mutex::new(HashMap::with_hasher(keys.clone()))).collect(),
             keys,
             room: Mutex::default(),
@@ -137,7 +142,7 @@ impl<I> OwnSessions<I> {
     /// Sees to it that there is room for one more of this share.
     fn make_room(&self, room: &mut Room, share: &Share) -> Result<(), Cause> {
         let own = room.shares.get(share).copied().unwrap_or_default();
-        let has_part = !self.has_parts || own == 0 || own < 3 * self.most.saturating_sub(room.open);
+        let has_part = !self.has_parts() || own == 0 || own < 3 * self.most.saturating_sub(room.open);
         if room.open < self.most && has_part {
             return Ok(());
         }
@@ -214,6 +219,18 @@ impl<I> OwnSessions<I> {
         self.has_opened.store(false, Ordering::Relaxed);
     }
 
+    /// Several principals call from now on, or one. What the upstream bears for one only, several do not share.
+    pub(crate) fn tell_apart(&self, has_parts: bool) {
+        if !self.has_parts.swap(has_parts, Ordering::Relaxed) && has_parts {
+            self.is_refused.store(false, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether several principals call.
+    pub(crate) fn has_parts(&self) -> bool {
+        self.has_parts.load(Ordering::Relaxed)
+    }
+
     /// The upstream bears none beside the gateway's own.
     pub(crate) fn refuse(&self) {
         self.is_refused.store(true, Ordering::Relaxed);
@@ -257,8 +274,8 @@ impl<I> OwnSessions<I> {
     }
 }
 
-fn lock<I>(shard: &Mutex<Shard<I>>) -> MutexGuard<'_, Shard<I>> {
-    shard.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Room {
@@ -300,6 +317,7 @@ impl<I> OwnSession<I> {
             is_shut: AtomicBool::new(false),
             has_lists: AtomicBool::new(false),
             is_held,
+            tries: Mutex::default(),
         }
     }
 
@@ -326,6 +344,28 @@ impl<I> OwnSession<I> {
         self.is_shut.load(Ordering::Acquire)
     }
 
+    /// It is being opened.
+    pub(crate) fn tries(&self) {
+        lock(&self.tries).1 = Some(Instant::now());
+    }
+
+    /// It could not be opened.
+    pub(crate) fn has_failed(&self) {
+        let mut tries = lock(&self.tries);
+        *tries = (tries.0.saturating_add(1), None);
+    }
+
+    /// It is open.
+    pub(crate) fn has_opened(&self) {
+        *lock(&self.tries) = (0, None);
+    }
+
+    /// Whether it could not be opened several times in a row, or is being opened for long.
+    pub(crate) fn is_hopeless(&self) -> bool {
+        let (failed, since) = *lock(&self.tries);
+        failed >= FAILURES || since.is_some_and(|since| since.elapsed() >= SLOW)
+    }
+
     /// Whether its client sees the lists that were read in it; says what was.
     pub(crate) fn set_has_lists(&self, has_lists: bool) -> bool {
         self.has_lists.swap(has_lists, Ordering::AcqRel)
@@ -338,53 +378,4 @@ impl<I> OwnSession<I> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::upstream::tests::rig::config;
-
-    const IDLE: Duration = Duration::from_secs(60);
-
-    fn table(principals: usize) -> OwnSessions<()> {
-        OwnSessions::new(&Config { max_sessions: 4, instance_idle: IDLE, principals, ..config() })
-    }
-
-    /// The session of a client; nothing where it is refused.
-    fn open(table: &OwnSessions<()>, number: u64, whose: &str) -> Option<Arc<OwnSession<()>>> {
-        let (key, share) = (OwnKey::Session(number), Share::Principal(Principal::named(whose)));
-        let make =
-            || OwnSession::new((key.clone(), None), Declared::default(), share.clone(), (Arc::new(()), |()| false));
-        table.open(&key, &share, make).ok().map(|(session, _)| session)
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn the_one_that_was_idle_longest_makes_room_and_none_that_was_not() {
-        let table = table(1);
-        let first = open(&table, 1, "").unwrap();
-        tokio::time::advance(IDLE / 2).await;
-        let others: Vec<_> = (2..=4).map(|number| open(&table, number, "").unwrap()).collect();
-        assert!(open(&table, 5, "").is_none() && table.len() == 4);
-        tokio::time::advance(IDLE / 2).await;
-        let fifth = open(&table, 5, "").unwrap();
-        assert!(first.evicted.is_cancelled() && !others.iter().any(|one| one.evicted.is_cancelled()));
-        assert!(table.find(&OwnKey::Session(1)).is_none() && table.len() == 4);
-        // It is in use for as long as it is found.
-        tokio::time::advance(IDLE / 2).await;
-        table.find(&OwnKey::Session(2)).unwrap();
-        tokio::time::advance(IDLE / 4).await;
-        open(&table, 1, "").unwrap();
-        assert!(others[1].evicted.is_cancelled() != others[2].evicted.is_cancelled());
-        assert!(!others[0].evicted.is_cancelled() && !fifth.evicted.is_cancelled());
-        assert!(table.remove(&fifth) && !table.remove(&fifth) && table.len() == 3);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn of_several_principals_none_takes_the_last_quarter() {
-        let table = table(2);
-        assert_eq!((1..=4).filter(|number| open(&table, *number, "ann").is_some()).count(), 3);
-        assert!(open(&table, 5, "bob").is_some() && open(&table, 6, "bob").is_none());
-        tokio::time::advance(IDLE).await;
-        // Who has its part makes room itself.
-        assert!(open(&table, 7, "ann").is_some());
-        assert!(table.get(&OwnKey::Session(5)).is_some() && table.len() == 4);
-    }
-}
+mod tests;

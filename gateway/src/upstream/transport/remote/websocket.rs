@@ -9,6 +9,8 @@ use crate::memory::Gather;
 use crate::memory::account::Kind;
 use crate::protocol::framing::lines::Line;
 use crate::protocol::framing::websocket::{Fault, Message, Messages};
+use crate::runtime::timer::Pace;
+use crate::runtime::timer::late::{within, within_until};
 use crate::runtime::{FairShare, Tasks};
 use crate::secrets::mask;
 use crate::secrets::printable;
@@ -20,10 +22,18 @@ use crate::upstream::transport::pipe::{Pipe, writer};
 use output::{Controls, Frames};
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 
 /// So much of the reason in a close frame is told on.
 const REASON_CHARS: usize = 123;
+/// The longest pause within a message.
+const PAUSE_MAX: Duration = Duration::from_secs(30);
+/// The code of a connection whose other side begins a message and does not go on.
+const TOO_SLOW: u16 = 1008;
+/// How long the other side has to close, and how much it may have sent before it saw that it should.
+const LINGER: Duration = Duration::from_secs(2);
+const LINGER_BYTES: usize = 64 * 1024 * 1024;
 
 /// Connects. What it starts belongs to the level; the end of the level closes the pipe.
 pub(crate) async fn open(
@@ -46,13 +56,18 @@ fn run(stream: impl AsyncRead + AsyncWrite + Send + 'static, pipe: &Arc<Pipe>, m
     let mut frames = Frames::new(output, controls.clone());
     let (reading, ending) = (pipe.clone(), level.clone());
     level.spawn(async move {
+        let mut input = input;
         let why = tokio::select! {
             biased;
-            _ = reading.closed() => return,
-            () = ending.ending() => Cause::new(CauseCode::StoppedByOrder, "stopped on request"),
-            why = read(&reading, input, max, &controls) => why,
+            _ = reading.closed() => None,
+            () = ending.ending() => Some(Cause::new(CauseCode::StoppedByOrder, "stopped on request")),
+            why = read(&reading, &mut input, max, &controls) => Some(why),
         };
-        reading.close(why);
+        if let Some(why) = why {
+            reading.close(why);
+        }
+        // What is closed with bytes unread is reset, and the close frame is lost.
+        let _in_time = within(LINGER, linger(&mut input)).await;
     });
     let writing = pipe.clone();
     level.spawn(async move {
@@ -65,30 +80,36 @@ fn run(stream: impl AsyncRead + AsyncWrite + Send + 'static, pipe: &Arc<Pipe>, m
     });
 }
 
+/// Reads on to the end of what the other side sends.
+async fn linger(input: &mut (impl AsyncRead + Unpin)) {
+    let mut piece = vec![0; 8 * 1024];
+    let mut left = LINGER_BYTES;
+    while left > 0 {
+        match input.read(&mut piece).await {
+            Ok(count @ 1..) => left = left.saturating_sub(count),
+            _ => return,
+        }
+    }
+}
+
 /// Brings what comes to where it belongs; why nothing more does.
-async fn read(pipe: &Arc<Pipe>, mut input: impl AsyncRead + Unpin, max: usize, controls: &Controls) -> Cause {
+async fn read(pipe: &Arc<Pipe>, input: &mut (impl AsyncRead + Unpin), max: usize, controls: &Controls) -> Cause {
     let mut messages = Messages::of_server(max, Gather::new(pipe.inbox.budget(), Kind::Line, max));
     let mut sorter = Sorter::new(pipe, max, Source::Network);
-    let mut stretch = FairShare::default();
+    let (mut stretch, mut pace) = (FairShare::default(), Pace::new(PAUSE_MAX));
     loop {
-        let read = match messages.reading() {
-            (buffer, None) => input.read_buf(buffer).await,
-            (buffer, Some(gather)) => tokio::select! {
-                biased;
-                () = gather.lost() => {
-                    messages.give_up();
-                    continue;
-                }
-                read = input.read_buf(buffer) => read,
-            },
-        };
-        let count = match read {
-            Ok(count @ 1..) => count,
-            Ok(0) => return lost("it closed the connection without a close frame"),
-            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+        let count = match more(&mut messages, &mut pace, input).await {
+            Some(Ok(count @ 1..)) => count,
+            Some(Ok(0)) => return lost("it closed the connection without a close frame"),
+            Some(Err(error)) if error.kind() == io::ErrorKind::UnexpectedEof => {
                 return lost("it closed the connection without a close frame");
             }
-            Err(error) => return lost(format!("the connection broke: {error}")),
+            Some(Err(error)) => return lost(format!("the connection broke: {error}")),
+            None => {
+                controls.close(Some(TOO_SLOW), "a message did not go on, or came too slowly");
+                let said = "a message that it began did not go on, or came more slowly than 16 KiB/s";
+                return Cause::new(CauseCode::ResponseIncomplete, said);
+            }
         };
         sorter.heard();
         loop {
@@ -111,6 +132,35 @@ async fn read(pipe: &Arc<Pipe>, mut input: impl AsyncRead + Unpin, max: usize, c
             }
         }
         stretch.read(count).await;
+    }
+}
+
+/// Reads more; `None` where a message was begun and does not go on.
+async fn more(
+    messages: &mut Messages<Gather>,
+    pace: &mut Pace,
+    input: &mut (impl AsyncRead + Unpin),
+) -> Option<io::Result<usize>> {
+    loop {
+        let due = messages.begun().map(|(number, so_far)| pace.due(number, so_far));
+        let reading = async {
+            match messages.reading() {
+                (buffer, None) => Some(input.read_buf(buffer).await),
+                (buffer, Some(gather)) => tokio::select! {
+                    biased;
+                    () = gather.lost() => None,
+                    read = input.read_buf(buffer) => Some(read),
+                },
+            }
+        };
+        let read = match due {
+            None => reading.await,
+            Some(due) => within_until(due, reading).await.ok()?,
+        };
+        match read {
+            Some(read) => return Some(read),
+            None => messages.give_up(),
+        }
     }
 }
 

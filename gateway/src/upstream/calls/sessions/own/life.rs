@@ -122,6 +122,7 @@ impl Keeper<'_> {
 
     /// Opens it. Once begun, that is waited for: a session that nobody knows of could not be ended.
     async fn opened(&self) -> Result<(Arc<HttpSession>, Arc<Peer>), Unopened> {
+        self.own.tries();
         let http = HttpSession::heard_by(self.own.instance.clone(), self.wire.clone());
         let (link, limit) = (Link::Http(http.clone()), self.instance.config.startup_timeout);
         let late = |limit: Duration| {
@@ -133,8 +134,12 @@ impl Keeper<'_> {
             () = async { self.tasks.ending().await; sleep(LAST_HANDSHAKE).await } => Err(late(LAST_HANDSHAKE)),
         };
         match opened {
-            Ok(peer) => Ok((http, Arc::new(peer))),
+            Ok(peer) => {
+                self.own.has_opened();
+                Ok((http, Arc::new(peer)))
+            }
             Err(why) => {
+                self.own.has_failed();
                 http.farewell().await;
                 Err(why)
             }
@@ -187,7 +192,7 @@ impl Keeper<'_> {
             Unopened::Refused(cause) => (cause, true),
         };
         let table = self.instance.own.as_ref().filter(|table| is_final && !table.has_opened());
-        if let Some(table) = table.filter(|_| self.instance.config.principals < 2) {
+        if let Some(table) = table.filter(|table| !table.has_parts()) {
             let text =
                 "the upstream refuses a second session; all clients share one, with its roots, log level and tools";
             tracing::warn!(upstream, cause = &*cause.full(), cause_code = cause.code().as_str(), "{text}");
@@ -216,7 +221,8 @@ impl Keeper<'_> {
         let needed = async {
             // One that is lost again and again is not opened for each call at once.
             if self.failures > 1 {
-                sleep(LIFE_MIN).await;
+                // Calls that come meanwhile are bridged, where they can be.
+                sleep(if self.own.is_hopeless() { pause } else { LIFE_MIN }).await;
             }
             tokio::select! {
                 () = self.own.called.notified() => {}

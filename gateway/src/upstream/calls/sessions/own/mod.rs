@@ -11,4 +11,4 @@ mod life;
 mod find;
 
 pub(crate) use find::{home, of};
-pub(crate) use session::{Own, existing, gate, gives_sessions, retire_if_gone};
+pub(crate) use session::{Own, existing, gate, gives_sessions, is_hopeless, retire_if_gone};

@@ -30,6 +30,15 @@ pub(crate) fn existing(instance: &Instance, caller: &Caller) -> Option<Arc<Own>>
     instance.own.as_ref()?.get(&key(instance, caller))
 }
 
+/// Whether the session of a client's own cannot be opened, again and again. A call that is served otherwise has it tried again.
+pub(crate) fn is_hopeless(instance: &Instance, caller: &Caller) -> bool {
+    let hopeless = existing(instance, caller).filter(|own| own.is_hopeless());
+    hopeless.is_some_and(|own| {
+        own.called.notify_one();
+        true
+    })
+}
+
 /// Gives up the peer of a call where a loss says that it is of no more use.
 pub(crate) fn retire_if_gone(instance: &Instance, caller: &Caller, peer: &Arc<Peer>, lost: &Lost) {
     match existing(instance, caller) {

@@ -150,7 +150,8 @@ async fn a_flood_of_any_frames_leaves_others_their_turns() {
     ] {
         let rig = Rig::new(config());
         let bytes = [begin, one.repeat(FRAMES)].concat();
-        let turns = turns_beside(async { drop(read(&rig.pipe, &bytes[..], MAX, &Controls::default()).await) }).await;
+        let turns =
+            turns_beside(async { drop(read(&rig.pipe, &mut &bytes[..], MAX, &Controls::default()).await) }).await;
         assert!(turns >= FRAMES / 128, "{turns} turns beside {FRAMES} {name}");
     }
 }
@@ -202,6 +203,58 @@ async fn an_upstream_that_does_not_read_is_shown_and_given_up_where_a_part_of_an
     let cause = bounded(rig.pipe.closed()).await;
     assert_eq!(cause.code(), CauseCode::InputNotRead, "{cause:?}");
     assert!(budget.used() < 100 * 1024, "{} bytes are counted", budget.used());
+}
+
+/// Sends these frames, with so long before each.
+async fn steadily(far: &mut DuplexStream, pause: Duration, frames: impl Iterator<Item = Vec<u8>>) {
+    for bytes in frames {
+        sleep(pause).await;
+        if far.write_all(&bytes).await.is_err() {
+            return;
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_message_that_does_not_go_on_or_trickles_ends_the_connection_and_a_slow_steady_one_is_taken() {
+    let second = Duration::from_secs(1);
+    for (name, next) in [("nothing", None), ("a byte", Some(frame(0x00, b"x"))), ("pings", Some(frame(0x89, b"x")))] {
+        let (rig, mut far) = stage(Rig::new(config()), 64 * 1024);
+        far.write_all(&frame(0x01, &[b' '; 40_000])).await.unwrap();
+        let begun = Instant::now();
+        let frames = next.into_iter().cycle().take(300);
+        let (cause, ()) = tokio::join!(bounded(rig.pipe.closed()), steadily(&mut far, second, frames));
+        assert!(cause.full().contains("did not go on") && begun.elapsed().as_secs() >= 30, "{name}: {cause:?}");
+        let frames = so_far(&mut far).await;
+        assert_eq!(frames.last().map(|(first, payload)| (*first, &payload[..2])), Some((0x88, &[0x03, 0xf0][..])));
+    }
+    let (rig, mut far) = stage(Rig::new(config()), 64 * 1024);
+    far.write_all(&frame(0x01, b"{")).await.unwrap();
+    steadily(&mut far, 20 * second, std::iter::repeat_n(frame(0x00, &[b' '; 400_000]), 20)).await;
+    assert!(!rig.pipe.is_closed(), "20 KB/s are fast enough");
+    // Between messages there may be silence.
+    far.write_all(&frame(0x80, b"}")).await.unwrap();
+    sleep(Duration::from_secs(3600)).await;
+    assert!(!rig.pipe.is_closed());
+}
+
+#[tokio::test]
+async fn a_close_frame_arrives_though_the_server_sends_on() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let near = tokio::net::TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+    let (mut far, _) = listener.accept().await.unwrap();
+    let mut rig = Rig::new(config());
+    rig.pipe = Pipe::new(rig.instance.clone(), rig.tasks.clone());
+    run(near, &rig.pipe, MAX, &rig.tasks);
+    let flood = [frame(0x82, b"{}"), vec![b'x'; 4 << 20]].concat();
+    far.write_all(&flood).await.expect("it is read to its end");
+    far.shutdown().await.unwrap();
+    let mut seen = Vec::new();
+    bounded(far.read_to_end(&mut seen)).await.expect("the connection is not reset");
+    assert_eq!(
+        frames(&seen).last().map(|(first, payload)| (*first, payload[..2].to_vec())),
+        Some((0x88, vec![3, 0xeb]))
+    );
 }
 
 /// Takes so many bytes at a time, and none in between.
