@@ -252,3 +252,145 @@ fn an_upstream_is_added_and_removed_and_the_comments_stay() {
         std::fs::read_dir(home).expect("it is there").flatten().map(|entry| entry.file_name()).collect();
     assert_eq!(files, ["trunkline.toml"]);
 }
+
+#[test]
+fn upstreams_that_are_added_at_once_are_all_there() {
+    let scratch = Scratch::new();
+    let home = scratch.path();
+    let file = put(home, "trunkline.toml", "");
+    let add = |number: usize| {
+        let mut command = Command::new(beside(GATEWAY));
+        command.args(["add", &format!("p{number}"), "--", "/bin/sh"]).env_clear().env("HOME", home).current_dir(home);
+        command.stdout(std::process::Stdio::null()).spawn().expect("it starts")
+    };
+    for mut added in (0..8).map(add).collect::<Vec<_>>() {
+        assert!(added.wait().expect("it ends").success());
+    }
+    let written = read(&file);
+    assert!((0..8).all(|number| written.contains(&format!("[upstreams.p{number}]"))), "{written}");
+}
+
+#[test]
+fn a_configuration_is_edited_as_it_was_written() {
+    let scratch = Scratch::new();
+    let home = scratch.path();
+    let before = "\u{feff}# mine\r\n[upstreams.a] # the first\r\ncommand = 'sh'\r\n";
+    let file = put(home, "trunkline.toml", before);
+    let added = text(&run(home, &["add", "b", "--", "/bin/sh"]));
+    assert_eq!(read(&file), format!("{before}\r\n[upstreams.b]\r\ncommand = \"/bin/sh\"\r\n"), "{added}");
+    let removed = text(&run(home, &["remove", "b"]));
+    assert_eq!(read(&file), before, "{removed}");
+    put(home, "host.json", "{\"mcpServers\": {}}");
+    put(home, "codex.toml", "[mcp_servers.a]\ncommand = 'sh'\n");
+    let of_folder = || std::fs::metadata(home).and_then(|seen| seen.modified()).expect("it is there");
+    let changed = of_folder();
+    for (args, why) in [
+        (&["add", "c", "https://example.com/", "--env", "A=b"][..], "--env is for a program"),
+        (&["add", "c", "--header", "A: b", "--", "sh"], "--header is for a URL"),
+        (&["add", "c", "--env", "A=b", "--env", "A=c", "--", "sh"], "`A` is given twice"),
+        (&["add", "c", "--env", "=b", "--", "sh"], "expected --env NAME=value"),
+        (&["add", "c", "-c", "host.json", "--", "sh"], "host.json is the file of a host"),
+        (&["add", "c", "-c", "codex.toml", "--", "sh"], "codex.toml is the file of a host"),
+        (&["import", "host.json", "-o", "codex.toml"], "codex.toml is the file of a host"),
+        (&["add", "bad_name", "--", "sh"], "invalid upstream name"),
+    ] {
+        let said = text(&run(home, args));
+        assert!(!said.starts_with("exit 0") && said.contains(why), "{args:?}: {said}");
+    }
+    // What is tried is tried in memory: a file with secrets beside it would be one more to guard.
+    assert_eq!(of_folder(), changed);
+    assert_eq!(read(&file), before);
+}
+
+#[test]
+fn a_file_that_install_could_not_undo_is_left_alone() {
+    let scratch = Scratch::new();
+    let home = scratch.path();
+    put(home, "trunkline.toml", "[upstreams.a]\ncommand = 'sh'\n");
+    let place = ".cursor/mcp.json";
+    for (content, why) in [
+        ("{\"mcpServers\": {},\n \"mcpServers\": {}}", "the key `mcpServers` is defined twice"),
+        ("{\"mcpServers\": {\"a\": {\"command\": \"x\"}, \"a\": {}}}", "the key `a` is defined twice"),
+        ("{\"mcpServers\": {\"Trunkline\": {\"command\": \"x\"}}}", "rename `Trunkline`"),
+    ] {
+        let file = put(home, place, content);
+        let said = text(&run(home, &["install", "cursor"]));
+        assert!(said.starts_with("exit 1") && said.contains(why), "{content}: {said}");
+        assert_eq!(read(&file), content);
+    }
+    let large = format!("{{\"x\": \"{}\", \"mcpServers\": {{}}}}", "a".repeat(32 << 20));
+    let file = put(home, place, &large);
+    let said = text(&run(home, &["install", "cursor"]));
+    assert!(said.starts_with("exit 1") && said.contains("larger than 32 MiB"), "{said}");
+    std::fs::remove_file(&file).expect("it is there");
+    let piped = Command::new("mkfifo").arg(&file).status().expect("it runs");
+    assert!(piped.success());
+    for command in ["install", "uninstall"] {
+        let said = text(&run(home, &[command, "cursor"]));
+        assert!(said.starts_with("exit 1") && said.contains("not a regular file"), "{said}");
+    }
+    std::fs::remove_file(&file).expect("it is there");
+    std::os::unix::fs::symlink("nothing.json", &file).expect("it can be made");
+    let said = text(&run(home, &["install", "cursor"]));
+    assert!(said.starts_with("exit 1") && said.contains("is a link to a file that is not there"), "{said}");
+    assert!(file.is_symlink());
+}
+
+#[test]
+fn what_was_there_before_install_is_there_after_uninstall() {
+    let scratch = Scratch::new();
+    let home = scratch.path();
+    put(home, "trunkline.toml", "[upstreams.a]\ncommand = 'sh'\n");
+    for (host, place, content) in [
+        ("cursor", ".cursor/mcp.json", ""),
+        ("cursor", ".cursor/mcp.json", "\u{feff}{\"mcpServers\": {}}\r\n"),
+        ("cursor", ".cursor/mcp.json", "\u{feff}"),
+        ("codex", ".codex/config.toml", "# mine\r\nmodel = 'x'\r\n"),
+        ("codex", ".codex/config.toml", "\u{feff}[mcp_servers.a]\r\ncommand = 'x'"),
+    ] {
+        let file = put(home, place, content);
+        for is_link in [false, true] {
+            if is_link {
+                std::fs::rename(&file, home.join("real")).expect("it can be moved");
+                std::os::unix::fs::symlink(home.join("real"), &file).expect("it can be made");
+            }
+            // A host that is named twice is meant once.
+            let said = text(&run(home, &["install", host, host]));
+            assert!(said.starts_with("exit 0") && read(&file).contains("trunkline"), "{content:?}: {said}");
+            let lone = read(&file).lines().count() != read(&file).matches("\r\n").count();
+            assert!(host != "codex" || content.ends_with('x') || !lone, "{:?}", read(&file));
+            let said = text(&run(home, &["uninstall", host, host]));
+            assert!(said.starts_with("exit 0") && read(&file) == content, "{content:?}: {said}{:?}", read(&file));
+            let names = std::fs::read_dir(file.parent().expect("it has one")).expect("it is there").count();
+            assert!(names == 1 && file.is_symlink() == is_link, "{content:?}: {said}");
+        }
+        std::fs::remove_file(&file).expect("it is there");
+    }
+}
+
+#[test]
+fn a_second_import_keeps_the_secrets_of_the_first() {
+    let scratch = Scratch::new();
+    let home = scratch.path();
+    let server = |name: &str, secret: &str| {
+        format!("{{\"mcpServers\": {{\"{name}\": {{\"command\": \"sh\", \"env\": {{\"A_TOKEN\": \"{secret}\"}}}}}}}}")
+    };
+    for (name, secret) in [("one", "canary-one"), ("two", "canary-two")] {
+        put(home, "host.json", &server(name, secret));
+        let said = text(&run(home, &["import", "host.json", "--secret-files", "secrets"]));
+        assert!(said.starts_with("exit 0"), "{said}");
+        let said = text(&run(home, &["import", "host.json", "-o", "plain.toml"]));
+        assert!(said.starts_with("exit 0"), "{said}");
+    }
+    assert_eq!(read(&home.join("secrets/A_TOKEN")), "canary-one");
+    assert_eq!(read(&home.join("secrets/TWO_A_TOKEN")), "canary-two");
+    let written = read(&home.join("trunkline.toml"));
+    assert!(written.contains("secrets/A_TOKEN}") && written.contains("secrets/TWO_A_TOKEN}"), "{written}");
+    let plain = read(&home.join("plain.toml"));
+    assert!(plain.contains("\"${A_TOKEN}\"") && plain.contains("\"${TWO_A_TOKEN}\""), "{plain}");
+    // A link that someone has put there is not written through.
+    std::os::unix::fs::symlink(home.join("victim"), home.join("secrets/THREE_A_TOKEN")).expect("it can be made");
+    put(home, "host.json", &server("three", "canary-three"));
+    let said = text(&run(home, &["import", "host.json", "--secret-files", "secrets"]));
+    assert!(said.starts_with("exit 0") && !home.join("victim").exists(), "{said}");
+}

@@ -19,6 +19,12 @@ pub(crate) fn file(path: &Path) -> Result<(Source, Vec<Fault>), Box<Fault>> {
             false => fault,
         })
     })?;
+    of_text(path, text)
+}
+
+/// The text of a file as a source.
+pub(super) fn of_text(path: &Path, text: String) -> Result<(Source, Vec<Fault>), Box<Fault>> {
+    let shown = path.display().to_string();
     let named_json = path.extension().is_some_and(|extension| extension == "json" || extension == "jsonc");
     let is_json = named_json || text.trim_start().starts_with('{');
     let parsed = if is_json {
@@ -39,6 +45,23 @@ pub(crate) fn file(path: &Path) -> Result<(Source, Vec<Fault>), Box<Fault>> {
             Err(Box::new(Fault::error("syntax", why).at(Some(Place::File { path: shown, excerpt }))))
         }
     }
+}
+
+/// The server of this name under a key of a host's file, as an upstream; an error says why the file cannot be read.
+pub(crate) fn server_in(text: &str, is_json: bool, key: &str, name: &str) -> Result<Option<Node>, String> {
+    let parsed = match is_json {
+        true => source::parse(text).map_err(|syntax| syntax.text),
+        false => toml::parse(text).map_err(|syntax| syntax.text),
+    };
+    let root = parsed?;
+    let servers = root.get(key).map_or(&[][..], Node::entries);
+    if let Some((rival, _)) = servers.iter().find(|(other, _)| other != name && host::slug(other) == name) {
+        return Err(format!("`{rival}` and `{name}` are the same name; rename `{rival}`"));
+    }
+    let own = servers.iter().filter(|(other, _)| other == name).cloned().collect();
+    let own = Node { shape: Shape::Table(own), ..Node::default() };
+    let alone = Node { shape: Shape::Table(vec![(key.to_owned(), own)]), ..Node::default() };
+    Ok(host::read(&alone).servers.pop().map(|server| server.node))
 }
 
 /// What is said of a file in YAML.

@@ -17,6 +17,8 @@ use std::path::{Path, PathBuf};
 pub struct Inputs {
     /// Files, the later over the earlier.
     pub files: Vec<PathBuf>,
+    /// What stands in one of the files, before it is written there.
+    pub draft: Option<(PathBuf, String)>,
     /// Overrides, values of references, and what children inherit.
     pub environment: Environment,
     /// Flags, over all else: its name, the key that it sets, its value.
@@ -85,7 +87,11 @@ fn read(inputs: Inputs) -> Result<(Reading, bool), Faults> {
     let (mut faults, mut warnings) = (Vec::new(), Vec::new());
     let mut sources: Vec<Source> = Vec::new();
     for path in &inputs.files {
-        match import::file(path) {
+        let read = match inputs.draft.as_ref().filter(|(draft, _)| draft == path) {
+            Some((_, text)) => import::of_text(path, text.clone()),
+            None => import::file(path),
+        };
+        match read {
             Ok((source, said)) => {
                 warnings.extend(said);
                 warnings.extend(import::replaced(&mut sources, &source));

@@ -127,6 +127,7 @@ fn look(shared: &Shared, flags: Vec<Flag>, is_running: bool) -> Result<Settings,
         flags: level.into_iter().chain(flags).collect(),
         is_running,
         demo: std::env::current_exe().ok(),
+        draft: None,
     })?;
     loaded.config.admin.control = Some(control);
     Ok(Settings { loaded, files })

@@ -3,84 +3,93 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, anyhow};
+use anyhow::anyhow;
 use serde_json::json;
 use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, Value, value};
 
-use super::save;
+use super::save::{Edited, Turns, endings_kept};
 use crate::cli::args::Shared;
 use crate::cli::args::setup::{Add, Remove};
 use crate::cli::process::Failure;
-use crate::config::fault::{Fault, Faults, Place, Severity, printable};
+use crate::config::fault::{Fault, Faults, Severity, printable};
 use crate::config::source::{Environment, file};
 use crate::config::{Inputs, load};
 
 /// The configuration that is edited, and what else is read with it.
 struct Target {
-    file: PathBuf,
+    edited: Edited,
     files: Vec<PathBuf>,
-    before: String,
     document: DocumentMut,
+    _turns: Turns,
 }
 
 impl Target {
-    /// The last TOML file of those in force; `./trunkline.toml` where there is none.
-    fn of(shared: &Shared) -> Result<Self, Failure> {
+    /// The last TOML file of those in force; `./trunkline.toml` where there is none, which `add` makes.
+    fn of(shared: &Shared, makes: bool) -> Result<Self, Failure> {
         let mut files = file::find(&shared.config, &Environment::of_process());
         let is_toml = |file: &&PathBuf| file.extension().is_none_or(|ending| ending != "json" && ending != "jsonc");
-        let file = files.iter().rfind(is_toml).cloned().unwrap_or_else(|| {
-            let fresh = PathBuf::from("trunkline.toml");
-            files.push(fresh.clone());
-            fresh
-        });
-        let before = match file.symlink_metadata().is_ok() {
-            true => file::read(&file).map_err(|why| anyhow!("cannot read {}: {why}", file.display()))?,
-            false => String::new(),
+        let file = match (files.iter().rfind(is_toml), files.last()) {
+            (Some(file), _) => file.clone(),
+            (None, Some(host)) => return Err(of_a_host(host).into()),
+            (None, None) => {
+                let fresh = PathBuf::from("trunkline.toml");
+                files.push(fresh.clone());
+                fresh
+            }
         };
-        let document = before.parse();
+        let turns = Turns::take(std::slice::from_ref(&file), makes)?;
+        let edited = Edited::open(&file)?;
+        let document: Result<DocumentMut, _> = edited.text().parse();
         let document = document.map_err(|_| anyhow!("{} is not TOML; run `trunkline check` on it", file.display()))?;
-        Ok(Self { file, files, before, document })
+        if document.contains_key("mcp_servers") && !document.contains_key("upstreams") {
+            return Err(of_a_host(&file).into());
+        }
+        Ok(Self { edited, files, document, _turns: turns })
     }
 
     /// Writes it, unless it would have a fault that it has not now.
     fn write(&self) -> Result<(), Failure> {
-        let mut text = self.document.to_string();
-        if self.before.is_empty() {
+        let before = self.edited.text();
+        let mut text = endings_kept(before, &self.document.to_string());
+        if before.is_empty() {
             text = text.trim_start().to_owned();
         }
-        let folder = self.file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let trial = folder.join(format!(".trunkline-{}.toml", std::process::id()));
-        std::fs::write(&trial, &text).with_context(|| format!("cannot write to {}", folder.display()))?;
-        let now = errors(&self.files);
-        let files: Vec<_> =
-            self.files.iter().map(|file| if *file == self.file { &trial } else { file }).cloned().collect();
-        let mut then = errors(&files);
-        std::fs::remove_file(&trial)?;
+        let now = errors(&self.files, None);
+        let mut then = errors(&self.files, Some((self.edited.path().to_owned(), text.clone())));
         then.retain(|fault| !now.iter().any(|known| known.kind == fault.kind && known.text == fault.text));
         if then.is_empty() {
-            save::whole(&self.file, &self.before, &text, None)?;
+            self.edited.write(&text, None)?;
             return Ok(());
-        }
-        for fault in &mut then {
-            if let Some(Place::File { path, .. } | Place::Path(path)) = &mut fault.place {
-                *path = self.file.display().to_string();
-            }
         }
         Err(Failure::Config(Faults(then)))
     }
+
+    fn shown(&self) -> std::path::Display<'_> {
+        self.edited.path().display()
+    }
 }
 
-/// The errors of a configuration of these files; a file that is not there yet has none.
-fn errors(files: &[PathBuf]) -> Vec<Fault> {
-    let files = files.iter().filter(|file| file.exists()).cloned().collect();
-    let faults = load(Inputs { files, environment: Environment::of_process(), ..Inputs::default() });
+/// What is said where only the file of a host is in force: it is read, and `install` alone writes to it.
+fn of_a_host(file: &Path) -> anyhow::Error {
+    let file = file.display();
+    anyhow!(
+        "{file} is the file of a host, which is not edited; name a TOML file after it: --config {file} --config trunkline.toml"
+    )
+}
+
+/// The errors of a configuration of these files, one of them with this text; a file that is not there yet has none.
+fn errors(files: &[PathBuf], draft: Option<(PathBuf, String)>) -> Vec<Fault> {
+    let is_draft = |file: &Path| draft.as_ref().is_some_and(|(draft, _)| draft == file);
+    let files = files.iter().filter(|file| file.exists() || is_draft(file)).cloned().collect();
+    let faults = load(Inputs { files, draft, environment: Environment::of_process(), ..Inputs::default() });
     let faults = faults.err().map_or_else(Vec::new, |faults| faults.0);
     faults.into_iter().filter(|fault| fault.severity == Severity::Error).collect()
 }
 
 /// Adds an upstream.
 pub(crate) fn add(add: &Add) -> Result<(), Failure> {
-    let mut target = Target::of(&add.shared)?;
+    let table = table(add)?;
+    let mut target = Target::of(&add.shared, true)?;
     let fresh = || {
         let mut table = Table::new();
         table.set_implicit(true);
@@ -89,12 +98,12 @@ pub(crate) fn add(add: &Add) -> Result<(), Failure> {
     let upstreams = target.document.entry("upstreams").or_insert_with(fresh);
     let upstreams = upstreams.as_table_like_mut().ok_or_else(|| anyhow!("`upstreams` is no table"))?;
     if upstreams.contains_key(&add.name) {
-        let file = target.file.display();
+        let file = target.shown();
         return Err(anyhow!("`{}` is in {file} already; run `trunkline remove {}` first", add.name, add.name).into());
     }
-    upstreams.insert(&add.name, Item::Table(table(add)?));
+    upstreams.insert(&add.name, Item::Table(table));
     target.write()?;
-    said(&format!("added `{}` to {}", add.name, target.file.display()), &[&add.name], &target.file, add.json)
+    said(&format!("added `{}` to {}", add.name, target.shown()), &[&add.name], target.edited.path(), add.json)
 }
 
 /// What is written of it.
@@ -104,11 +113,24 @@ fn table(add: &Add) -> Result<Table, anyhow::Error> {
         let mut table = InlineTable::new();
         for pair in given {
             let (name, value) = pair.split_once(marks).ok_or_else(|| anyhow!("expected {example}"))?;
-            table.insert(name.trim(), value.trim_start().into());
+            let name = name.trim();
+            if name.is_empty() {
+                return Err(anyhow!("expected {example}"));
+            }
+            if table.insert(name, value.trim_start().into()).is_some() {
+                return Err(anyhow!("`{name}` is given twice"));
+            }
         }
         Ok(table)
     };
+    // A flag that says nothing of this kind of server would be lost.
     match (&add.url, &add.command[..]) {
+        (Some(_), []) if !add.env.is_empty() => {
+            return Err(anyhow!("--env is for a program; for a URL write --header \"Name: value\""));
+        }
+        (None, [_, ..]) if !add.header.is_empty() => {
+            return Err(anyhow!("--header is for a URL; for a program write --env NAME=value"));
+        }
         (Some(url), []) if url.contains("://") => {
             table.insert("url", value(url));
             if !add.header.is_empty() {
@@ -138,20 +160,20 @@ fn table(add: &Add) -> Result<Table, anyhow::Error> {
 
 /// Removes upstreams.
 pub(crate) fn remove(remove: &Remove) -> Result<(), Failure> {
-    let mut target = Target::of(&remove.shared)?;
+    let mut target = Target::of(&remove.shared, false)?;
     for name in &remove.names {
         let upstreams = target.document.get_mut("upstreams").and_then(Item::as_table_like_mut);
         let known: Vec<String> =
             upstreams.iter().flat_map(|table| table.iter()).map(|(name, _)| name.to_owned()).collect();
         if upstreams.and_then(|table| table.remove(name)).is_none() {
             let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-            return Err(anyhow!("no upstream `{name}` in {}. Known: {known}", target.file.display()).into());
+            return Err(anyhow!("no upstream `{name}` in {}. Known: {known}", target.shown()).into());
         }
     }
     target.write()?;
     let names: Vec<&str> = remove.names.iter().map(String::as_str).collect();
-    let text = format!("removed `{}` from {}", names.join("`, `"), target.file.display());
-    said(&text, &names, &target.file, remove.json)
+    let text = format!("removed `{}` from {}", names.join("`, `"), target.shown());
+    said(&text, &names, target.edited.path(), remove.json)
 }
 
 fn said(text: &str, names: &[&str], file: &Path, as_json: bool) -> Result<(), Failure> {

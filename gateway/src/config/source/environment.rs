@@ -27,6 +27,11 @@ impl Environment {
         self.0.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_os_str())
     }
 
+    /// The names of all that can be read as text.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().filter_map(|(name, _)| name.to_str())
+    }
+
     /// Where the state of programs is kept, and ours in it, as the XDG base directory specification has it.
     pub(crate) fn state_folder(&self) -> Option<PathBuf> {
         self.folder("XDG_STATE_HOME", ".local/state")

@@ -68,13 +68,31 @@ fn doubt(path: &Path) -> Option<String> {
         .then(|| "every user can read it; run `chmod o-r` on it, or mount it read-only".to_owned())
 }
 
+/// A byte order mark is what some editors put before a text, and no part of it.
+pub(crate) const MARK: char = '\u{feff}';
+
 /// The text of a file; an error says why there is none.
 pub(crate) fn read(path: &Path) -> Result<String, String> {
+    read_bounded(path, bytes_max(path))
+}
+
+/// The text of a file with its byte order mark, for what writes it back. It may be as large as one of the name `like`.
+pub(crate) fn read_with_mark(path: &Path, like: &Path) -> Result<String, String> {
+    read_whole(path, bytes_max(like))
+}
+
+/// So large a file of this name may be.
+pub(crate) fn bytes_max(path: &Path) -> u64 {
     let is_json = path.extension().is_some_and(|ending| ending == "json" || ending == "jsonc");
-    read_bounded(path, if is_json { HOST_BYTES_MAX } else { MOST_BYTES })
+    if is_json { HOST_BYTES_MAX } else { MOST_BYTES }
 }
 
 fn read_bounded(path: &Path, most: u64) -> Result<String, String> {
+    let text = read_whole(path, most)?;
+    Ok(text.strip_prefix(MARK).map(str::to_owned).unwrap_or(text))
+}
+
+fn read_whole(path: &Path, most: u64) -> Result<String, String> {
     // Looked at before it is opened, which some devices would act on; and again, since another may bear the name by then. A pipe
     // is not waited for.
     if !path.metadata().map_err(|error| said(&error))?.is_file() {
@@ -88,14 +106,17 @@ fn read_bounded(path: &Path, most: u64) -> Result<String, String> {
     let mut bytes = Vec::new();
     file.take(most + 1).read_to_end(&mut bytes).map_err(|error| said(&error))?;
     if bytes.len() as u64 > most {
-        return Err(match most >> 20 {
-            0 => format!("larger than {} KiB", most >> 10),
-            mebibytes => format!("larger than {mebibytes} MiB"),
-        });
+        return Err(too_large(most));
     }
-    let text = String::from_utf8(bytes).map_err(|_| "not UTF-8 text".to_owned())?;
-    // A byte order mark is what some editors put there, and no part of the text.
-    Ok(text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text))
+    String::from_utf8(bytes).map_err(|_| "not UTF-8 text".to_owned())
+}
+
+/// What is said of a file that has more bytes.
+pub(crate) fn too_large(most: u64) -> String {
+    match most >> 20 {
+        0 => format!("larger than {} KiB", most >> 10),
+        mebibytes => format!("larger than {mebibytes} MiB"),
+    }
 }
 
 fn said(error: &std::io::Error) -> String {

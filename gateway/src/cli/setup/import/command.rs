@@ -1,7 +1,8 @@
 //! The command: shows what the files of hosts hold, and writes it into a configuration.
 
-use std::io::Write;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::collections::BTreeMap;
+use std::io::{ErrorKind, Write};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow};
@@ -12,9 +13,9 @@ use super::scan::{self, Server};
 use super::{secrets, toml};
 use crate::cli::args::setup::Import;
 use crate::cli::process::Failure;
-use crate::cli::setup::save;
+use crate::cli::setup::save::{Edited, Turns, endings_kept, put};
 use crate::config::fault::{listed, printable};
-use crate::config::source::node::Shape;
+use crate::config::source::node::{Node, Shape};
 use crate::config::source::{Environment, file};
 
 /// Shows what is found and writes it.
@@ -23,30 +24,28 @@ pub(crate) fn run(import: &Import) -> Result<(), Failure> {
     let found = scan::scan(&import.from, &environment).map_err(|why| anyhow!(why))?;
     let target = target(import, &environment);
     let folder = import.secret_files.as_deref().map(absolute);
-    let mut secrets = secrets::Found::new(folder.as_ref().map(|folder| folder.display().to_string()));
-    let before = match target.exists() {
-        true => file::read(&target).map_err(|why| anyhow!("cannot read {}: {why}", target.display()))?,
-        false => String::new(),
-    };
-    let mut document: DocumentMut =
-        before.parse().map_err(|_| anyhow!("{} is not TOML; run `trunkline check` on it", target.display()))?;
+    let _turns = Turns::take(std::slice::from_ref(&target), !import.dry_run)?;
+    let edited = Edited::open(&target)?;
+    let mut document = document(&edited)?;
     let mut servers = found.servers;
+    let mut secrets = secrets::Found::new(folder.clone(), named(edited.text(), &servers, &environment));
     for server in servers.iter_mut().filter(|server| server.skipped.is_none()) {
         if !toml::add(&mut document, server, &mut secrets).map_err(|why| anyhow!(why))? {
             server.skipped = Some(format!("{} has it already", target.display()));
         }
     }
     let taken = servers.iter().filter(|server| server.skipped.is_none()).count();
-    let mut text = document.to_string();
-    if before.is_empty() {
+    let mut text = endings_kept(edited.text(), &document.to_string());
+    if edited.text().is_empty() {
         text = text.trim_start().to_owned();
     }
     let writes = taken > 0 && !import.dry_run;
     if writes {
         if let Some(folder) = &folder {
+            edited.takes(&text)?;
             keep(folder, &secrets).context("cannot keep the secrets")?;
         }
-        save::whole(&target, &before, &text, None)?;
+        edited.write(&text, None)?;
     }
     let mut out = std::io::stdout().lock();
     if import.json {
@@ -81,15 +80,50 @@ fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 
-/// Writes each secret into a file of its own that only this user can read.
+/// The configuration that is written to. The file of Codex is none: its servers would no longer be read beside ours.
+fn document(edited: &Edited) -> Result<DocumentMut, anyhow::Error> {
+    let shown = edited.path().display();
+    let document: Result<DocumentMut, _> = edited.text().parse();
+    let document = document.map_err(|_| anyhow!("{shown} is not TOML; run `trunkline check` on it"))?;
+    if document.contains_key("mcp_servers") && !document.contains_key("upstreams") {
+        return Err(anyhow!("{shown} is the file of a host; name another with --output FILE"));
+    }
+    Ok(document)
+}
+
+/// The variables that have a value already, or that something refers to: a secret with another value is not named so.
+fn named(text: &str, servers: &[Server], environment: &Environment) -> BTreeMap<String, Option<String>> {
+    let mut named = BTreeMap::new();
+    let mut add = |text: &str| {
+        for name in secrets::references(text) {
+            named.insert(name.to_owned(), None);
+        }
+    };
+    add(text);
+    servers.iter().filter(|server| server.skipped.is_none()).for_each(|server| texts_of(&server.node, &mut add));
+    let known = environment.names().map(|name| (name, environment.get(name).and_then(|value| value.to_str())));
+    named.extend(known.map(|(name, value)| (name.to_owned(), value.map(str::to_owned))));
+    named
+}
+
+fn texts_of(node: &Node, add: &mut impl FnMut(&str)) {
+    match &node.shape {
+        Shape::Text(text) => add(text),
+        Shape::List(items) => items.iter().for_each(|item| texts_of(item, add)),
+        Shape::Table(entries) => entries.iter().for_each(|(_, node)| texts_of(node, add)),
+        _ => {}
+    }
+}
+
+/// Writes each secret into a file of its own that only this user can read. One that is there holds the same value.
 fn keep(folder: &Path, secrets: &secrets::Found) -> Result<(), anyhow::Error> {
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     for (name, value) in &secrets.values {
         let path = folder.join(name);
-        let mut options = std::fs::OpenOptions::new();
-        let opened = options.write(true).create(true).truncate(true).mode(0o600).open(&path);
-        let mut file = opened.with_context(|| path.display().to_string())?;
-        file.write_all(value.as_bytes())?;
+        match put(&path, value.as_bytes(), 0o600) {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists && secrets::holds(&path, value) => {}
+            written => written.with_context(|| path.display().to_string())?,
+        }
     }
     Ok(())
 }

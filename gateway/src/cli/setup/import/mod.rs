@@ -10,4 +10,4 @@ mod toml;
 mod command;
 
 pub(crate) use command::run;
-pub(crate) use scan::entry_of;
+pub(crate) use scan::{entry_in, entry_of};

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::cli::setup::hosts::{HOSTS, Host};
+use crate::cli::setup::hosts::{Form, HOSTS, Host};
 use crate::config::fault::Fault;
 use crate::config::import;
 use crate::config::source::Environment;
@@ -144,10 +144,19 @@ fn alike(one: &Node, other: &Node) -> bool {
 /// The program and the arguments of one entry of a host's file.
 pub(crate) fn entry_of(file: &Path, name: &str) -> Option<(String, Vec<String>)> {
     let (source, _) = import::file(file).ok()?;
-    let node = source.node(&["upstreams".to_owned(), name.to_owned()])?;
+    Some(program(source.node(&["upstreams".to_owned(), name.to_owned()])?))
+}
+
+/// The same of the entry in the text of a host's file, under the key of this host; an error says why the text cannot be read.
+pub(crate) fn entry_in(text: &str, host: &Host, name: &str) -> Result<Option<(String, Vec<String>)>, String> {
+    let server = import::server_in(text, host.form != Form::Codex, host.root[0], name)?;
+    Ok(server.as_ref().map(program))
+}
+
+fn program(node: &Node) -> (String, Vec<String>) {
     // A dollar sign that stands for itself is written twice in what is read as a configuration.
     let plain = |text: &str| text.replace("$$", "$");
-    Some((plain(text(node, "command")), texts(node, "args").iter().map(|arg| plain(arg)).collect()))
+    (plain(text(node, "command")), texts(node, "args").iter().map(|arg| plain(arg)).collect())
 }
 
 /// The text at a key; empty where there is none.

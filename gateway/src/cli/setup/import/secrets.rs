@@ -1,6 +1,12 @@
 //! Secrets that stand in a host's file: each is replaced by a reference, and its value is never shown.
 
 use std::collections::BTreeMap;
+use std::fs::{Metadata, OpenOptions};
+use std::io::Read;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::OFlags;
 
 use crate::config::import::looks_secret;
 
@@ -33,12 +39,14 @@ const CHANCE: usize = 32;
 pub(crate) struct Found {
     pub(crate) values: BTreeMap<String, String>,
     /// With a folder, values are kept there in files, and references name these.
-    folder: Option<String>,
+    folder: Option<PathBuf>,
+    /// The variables that are in use already, each with its value where that is known.
+    named: BTreeMap<String, Option<String>>,
 }
 
 impl Found {
-    pub(crate) fn new(folder: Option<String>) -> Self {
-        Self { folder, ..Self::default() }
+    pub(crate) fn new(folder: Option<PathBuf>, named: BTreeMap<String, Option<String>>) -> Self {
+        Self { folder, named, ..Self::default() }
     }
 
     /// The value of a key, without its secret. `server` is told apart from others that have the same key.
@@ -118,15 +126,44 @@ impl Found {
         let longer = format!("{server}_{name}");
         let numbered = (2..).map(|number| variable(&format!("{longer}_{number}")));
         let mut names = [variable(name), variable(&longer)].into_iter().chain(numbered);
-        let is_free = |name: &String| self.values.get(name).is_none_or(|known| *known == value);
         // There is no end of numbers.
-        let name = names.find(is_free).unwrap_or_default();
+        let name = names.find(|name| self.is_free(name, &value)).unwrap_or_default();
         self.values.insert(name.clone(), value);
         match &self.folder {
-            Some(folder) => format!("${{file:{folder}/{name}}}"),
+            Some(folder) => format!("${{file:{}/{name}}}", folder.display()),
             None => format!("${{{name}}}"),
         }
     }
+
+    /// Whether nothing else has this name: neither here, nor in the folder or among the variables.
+    fn is_free(&self, name: &str, value: &str) -> bool {
+        if let Some(known) = self.values.get(name) {
+            return known == value;
+        }
+        match &self.folder {
+            Some(folder) => folder.join(name).symlink_metadata().is_err() || holds(&folder.join(name), value),
+            None => self.named.get(name).is_none_or(|known| known.as_deref() == Some(value)),
+        }
+    }
+}
+
+/// Whether a file is this user's alone and holds this value.
+pub(super) fn holds(path: &Path, value: &str) -> bool {
+    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC).bits().cast_signed();
+    let Ok(file) = OpenOptions::new().read(true).custom_flags(flags).open(path) else { return false };
+    let is_private = |seen: Metadata| {
+        seen.is_file() && seen.mode() & 0o077 == 0 && seen.uid() == rustix::process::geteuid().as_raw()
+    };
+    let mut held = Vec::new();
+    file.metadata().is_ok_and(is_private)
+        && file.take(value.len() as u64 + 1).read_to_end(&mut held).is_ok_and(|_| held == value.as_bytes())
+}
+
+/// The variables that a text refers to.
+pub(super) fn references(text: &str) -> Vec<&str> {
+    let inside = text.split("${").skip(1).filter_map(|rest| rest.split_once('}')).map(|(inside, _)| inside);
+    let names = inside.map(|inside| inside.split_once(':').map_or(inside, |(name, _)| name));
+    names.filter(|name| name.chars().all(|char| char.is_ascii_alphanumeric() || char == '_')).collect()
 }
 
 /// The name of a variable: capitals, digits and underscores.
@@ -187,5 +224,38 @@ mod tests {
         assert_eq!(args(&["-e", "GH_TOKEN=canary"]), "-e GH_TOKEN=${GH_TOKEN}");
         assert_eq!(args(&["--header", "Authorization: Bearer canary"]), "--header Authorization: Bearer ${S_TOKEN}");
         assert_eq!(found.values["MY_SERVER_TOKEN"], "canary-three");
+    }
+
+    #[test]
+    fn a_name_that_is_in_use_is_not_given_to_another_value() {
+        let named = [("API_KEY", None), ("TOKEN", Some("canary-one")), ("OTHER_TOKEN", Some("canary-two"))];
+        let named = named.into_iter().map(|(name, value)| (name.to_owned(), value.map(str::to_owned))).collect();
+        let mut found = Found::new(None, named);
+        assert_eq!(found.pair("s", "API_KEY", "canary-one"), "${S_API_KEY}");
+        assert_eq!(found.pair("s", "OTHER_TOKEN", "canary-two"), "${OTHER_TOKEN}");
+        assert_eq!(found.pair("s", "OTHER_TOKEN", "canary-three"), "${S_OTHER_TOKEN}");
+        assert_eq!(references("a ${A} ${B:-x} ${file:/x} $${C}${"), ["A", "B", "file", "C"]);
+    }
+
+    #[test]
+    fn a_file_that_is_there_is_used_only_if_it_is_private_and_holds_the_same() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = std::env::temp_dir().join(format!("trunkline-secrets-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        for (name, mode) in [("API_KEY", 0o600), ("B_KEY", 0o644)] {
+            std::fs::write(folder.join(name), "canary-one").unwrap();
+            std::fs::set_permissions(folder.join(name), PermissionsExt::from_mode(mode)).unwrap();
+        }
+        std::os::unix::fs::symlink(folder.join("API_KEY"), folder.join("C_KEY")).unwrap();
+        let mut found = Found::new(Some(folder.clone()), BTreeMap::new());
+        let mut file = |key: &str, value: &str| {
+            let reference = found.pair("s", key, value);
+            reference.rsplit('/').next().unwrap().trim_end_matches('}').to_owned()
+        };
+        assert_eq!(file("API_KEY", "canary-one"), "API_KEY");
+        assert_eq!(file("API_KEY", "canary-two"), "S_API_KEY");
+        assert_eq!(file("B_KEY", "canary-one"), "S_B_KEY");
+        assert_eq!(file("C_KEY", "canary-one"), "S_C_KEY");
+        std::fs::remove_dir_all(&folder).unwrap();
     }
 }

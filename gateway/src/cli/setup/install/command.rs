@@ -12,7 +12,8 @@ use super::entry::{Entry, NAME};
 use crate::cli::args::setup::{Install, Scope, Uninstall};
 use crate::cli::process::Failure;
 use crate::cli::setup::hosts::Host;
-use crate::cli::setup::{import, save};
+use crate::cli::setup::import;
+use crate::cli::setup::save::{Edited, Turns};
 use crate::config::fault::printable;
 use crate::config::source::host::starts_us;
 use crate::config::source::{Environment, file};
@@ -20,8 +21,7 @@ use crate::config::source::{Environment, file};
 /// What a file becomes.
 struct Change {
     host: &'static Host,
-    file: PathBuf,
-    before: String,
+    edited: Edited,
     /// `None`: it goes.
     after: Option<String>,
     /// What is kept beside it, or no longer kept.
@@ -55,10 +55,10 @@ pub(crate) fn install(install: &Install) -> Result<(), Failure> {
         args.extend(["--config".to_owned(), file.display().to_string()]);
     }
     let entry = Entry { command: program.display().to_string(), args };
+    let (places, _turns) = places(&install.hosts, install.scope, &environment, !install.dry_run)?;
     let mut changes = Vec::new();
-    for id in &install.hosts {
-        let (host, file) = place(id, install.scope, &environment)?;
-        changes.push(added(host, file, &entry).map_err(|why| anyhow!(why))?);
+    for (host, file) in places {
+        changes.push(added(host, Edited::open(&file)?, &entry)?);
     }
     carry_out(&changes, install.dry_run, install.json)
 }
@@ -66,11 +66,12 @@ pub(crate) fn install(install: &Install) -> Result<(), Failure> {
 /// Takes the entry out of each host.
 pub(crate) fn uninstall(uninstall: &Uninstall) -> Result<(), Failure> {
     let environment = Environment::of_process();
+    let (places, _turns) = places(&uninstall.hosts, uninstall.scope, &environment, false)?;
     let mut changes = Vec::new();
-    for id in &uninstall.hosts {
-        let (host, file) = place(id, uninstall.scope, &environment)?;
-        match removed(host, file.clone()).map_err(|why| anyhow!(why))? {
-            Some(change) => changes.push(change),
+    for (host, file) in places {
+        let edited = Edited::open(&file)?;
+        match removed(host, &edited)? {
+            Some((after, backup, ours)) => changes.push(Change { host, edited, after, backup, ours }),
             None => {
                 return Err(anyhow!("{} has no entry `{NAME}` in {}", host.title, file.display()).into());
             }
@@ -88,11 +89,22 @@ fn place(id: &str, scope: Scope, environment: &Environment) -> Result<(&'static 
     Ok((host, file))
 }
 
-fn read(file: &Path) -> Result<String, String> {
-    if !file.exists() {
-        return Ok(String::new());
+/// The hosts that are named, each once, with their files, which no other command edits meanwhile.
+fn places(
+    ids: &[String],
+    scope: Scope,
+    environment: &Environment,
+    makes: bool,
+) -> Result<(Vec<(&'static Host, PathBuf)>, Turns), Failure> {
+    let mut places: Vec<(&'static Host, PathBuf)> = Vec::new();
+    for id in ids {
+        let (host, file) = place(id, scope, environment)?;
+        if !places.iter().any(|(known, _)| known.id == host.id) {
+            places.push((host, file));
+        }
     }
-    std::fs::read_to_string(file).map_err(|error| format!("cannot read {}: {error}", file.display()))
+    let files: Vec<PathBuf> = places.iter().map(|(_, file)| file.clone()).collect();
+    Ok((places, Turns::take(&files, makes)?))
 }
 
 fn backup(file: &Path) -> PathBuf {
@@ -102,45 +114,58 @@ fn backup(file: &Path) -> PathBuf {
 }
 
 /// The file with the entry. One that has it already is first made what it was without it.
-fn added(host: &'static Host, file: PathBuf, entry: &Entry) -> Result<Change, String> {
-    let told = |why: String| format!("cannot change {}: {why}", file.display());
-    let before = read(&file)?;
-    let base = match removed(host, file.clone())? {
-        Some(change) => change.after.unwrap_or_default(),
-        None => before.clone(),
+fn added(host: &'static Host, edited: Edited, entry: &Entry) -> Result<Change, anyhow::Error> {
+    let file = edited.path();
+    let told = |why: String| anyhow!("cannot change {}: {why}", file.display());
+    let before = edited.text();
+    let base = match removed(host, &edited)? {
+        Some((after, ..)) => after.unwrap_or_default(),
+        None => before.to_owned(),
     };
     let after = edit::with(&base, host, entry).map_err(told)?;
+    edited.takes(&after)?;
+    // What is written must be read back as what it is: by the host, and by `uninstall`.
+    let read = import::entry_in(&after, host, NAME).map_err(told)?;
+    if read.map(|(command, args)| Entry { command, args }).as_ref() != Some(entry) {
+        return Err(told(format!("the entry `{NAME}` would not be read there")));
+    }
     let ours = words(host, entry);
     // Where it was put in without a trace it can be taken out without one.
     let is_traceless = edit::without(&after, host).map_err(told)?.is_some_and(|back| back == base);
-    let kept = backup(&file);
-    let backup = if base.is_empty() || is_traceless || kept.exists() { Backup::None } else { Backup::Made(kept) };
-    Ok(Change { host, file, before, after: Some(after), backup, ours })
+    let kept = backup(file);
+    let is_new = !edited.is_there() || base.is_empty() && !before.is_empty();
+    let backup = if is_new || is_traceless || is_kept(&kept) { Backup::None } else { Backup::Made(kept) };
+    Ok(Change { host, edited, after: Some(after), backup, ours })
 }
 
-/// The file without the entry: byte for byte what it was before, if nobody has changed it since.
-fn removed(host: &'static Host, file: PathBuf) -> Result<Option<Change>, String> {
-    let before = read(&file)?;
-    let told = |why: String| format!("cannot change {}: {why}", file.display());
-    let Some(without) = edit::without(&before, host).map_err(told)? else { return Ok(None) };
-    let entry = import::entry_of(&file, NAME).map(|(command, args)| Entry { command, args });
-    let entry = entry.filter(|entry| starts_us(&entry.command, &entry.args));
-    let Some(entry) = entry else {
-        return Err(format!(
-            "the entry `{NAME}` in {} does not start Trunkline; remove or rename it yourself",
-            file.display()
-        ));
+fn is_kept(backup: &Path) -> bool {
+    backup.symlink_metadata().is_ok()
+}
+
+/// What the file becomes without the entry: byte for byte what it was before, if nobody has changed it since.
+type Removed = (Option<String>, Backup, Vec<String>);
+
+fn removed(host: &'static Host, edited: &Edited) -> Result<Option<Removed>, anyhow::Error> {
+    let (path, before) = (edited.path(), edited.text());
+    let told = |why: String| anyhow!("cannot change {}: {why}", path.display());
+    let Some(without) = edit::without(before, host).map_err(told)? else { return Ok(None) };
+    let entry = import::entry_in(before, host, NAME).map_err(told)?;
+    let entry = entry.map(|(command, args)| Entry { command, args });
+    let Some(entry) = entry.filter(|entry| starts_us(&entry.command, &entry.args)) else {
+        let path = path.display();
+        return Err(anyhow!("the entry `{NAME}` in {path} does not start Trunkline; remove or rename it yourself"));
     };
-    let kept = backup(&file);
-    let original = std::fs::read_to_string(&kept).ok();
+    let kept = backup(path);
+    let original = file::read_with_mark(&kept, path).ok();
+    let original = original.map(|text| text.strip_prefix(file::MARK).map(str::to_owned).unwrap_or(text));
     let makes = |base: &str| edit::with(base, host, &entry).is_ok_and(|made| made == before);
-    let (after, backup) = match original {
-        Some(original) if makes(&original) => (Some(original), Backup::Gone(kept)),
-        _ if makes("") => (None, Backup::None),
-        _ => (Some(without), Backup::None),
-    };
     let ours = words(host, &entry);
-    Ok(Some(Change { host, file, before, after, backup, ours }))
+    Ok(Some(match original {
+        Some(original) if makes(&original) => (Some(original), Backup::Gone(kept), ours),
+        // A link and the file that it leads to were there before.
+        _ if makes("") => (edited.is_linked().then(String::new), Backup::None, ours),
+        _ => (Some(without), Backup::None, ours),
+    }))
 }
 
 /// The texts of an entry, which may be shown.
@@ -170,12 +195,13 @@ fn carry_out(changes: &[Change], dry_run: bool, as_json: bool) -> Result<(), Fai
     let mut reports = Vec::new();
     for change in changes {
         let after = change.after.as_deref().unwrap_or_default();
-        let is_same = change.after.as_deref() == Some(&*change.before);
-        let diff = diff::lines(&change.before, after, &change.ours);
+        let before = change.edited.text();
+        let is_same = change.after.as_deref() == Some(before) && change.edited.is_there();
+        let diff = diff::lines(before, after, &change.ours);
         if !dry_run && !is_same {
             write_out(change)?;
         }
-        let file = change.file.display().to_string();
+        let file = change.edited.path().display().to_string();
         if as_json {
             reports
                 .push(json!({ "host": change.host.id, "file": file, "changed": !is_same && !dry_run, "diff": diff }));
@@ -208,8 +234,8 @@ fn write_out(change: &Change) -> Result<(), anyhow::Error> {
         _ => None,
     };
     match &change.after {
-        Some(after) => save::whole(&change.file, &change.before, after, made)?,
-        None => std::fs::remove_file(&change.file)?,
+        Some(after) => change.edited.write(after, made)?,
+        None => change.edited.remove()?,
     }
     if let Backup::Gone(path) = &change.backup {
         std::fs::remove_file(path)?;

@@ -6,6 +6,7 @@ use toml_edit::{DocumentMut, Item, Table};
 
 use super::entry::{Entry, NAME};
 use crate::cli::setup::hosts::{Form, Host};
+use crate::cli::setup::save::endings_kept;
 
 /// JSON with comments and trailing commas, as hosts read it.
 const OPTIONS: ParseOptions = ParseOptions {
@@ -33,7 +34,7 @@ pub(super) fn with(text: &str, host: &Host, entry: &Entry) -> Result<String, Str
         let servers = document.entry(host.root[0]).or_insert_with(fresh);
         let servers = servers.as_table_like_mut().ok_or_else(|| wrong(host))?;
         servers.insert(NAME, Item::Table(entry.toml()));
-        return Ok(document.to_string());
+        return Ok(endings_kept(text, &document.to_string()));
     }
     let text = if text.trim().is_empty() { "{\n}\n" } else { text };
     let (root, whole) = json(text)?;
@@ -54,7 +55,7 @@ pub(super) fn without(text: &str, host: &Host) -> Result<Option<String>, String>
         let mut document = toml(text)?;
         let servers = document.get_mut(host.root[0]).and_then(Item::as_table_like_mut);
         let gone = servers.and_then(|servers| servers.remove(NAME));
-        return Ok(gone.map(|_| document.to_string()));
+        return Ok(gone.map(|_| endings_kept(text, &document.to_string())));
     }
     if text.trim().is_empty() {
         return Ok(None);
