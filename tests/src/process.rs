@@ -1,5 +1,6 @@
 //! Processes: what to start, where our own programs are, and who is alive.
 
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -138,6 +139,27 @@ fn status_kib(pid: u32, field: &str) -> Option<u64> {
 #[must_use]
 pub fn command_line(pid: u32) -> String {
     String::from_utf8_lossy(&std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default()).into_owned()
+}
+
+/// What a process has open, in words: for a connection its two ends and its state, as the kernel numbers it.
+#[must_use]
+pub fn what_is_open(pid: u32) -> Vec<String> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/net/tcp")).unwrap_or_default();
+    let of = |line: &str| -> Option<(String, String)> {
+        let parts: Vec<&str> = line.split_whitespace().collect();
+        let port = |at: usize| u16::from_str_radix(parts.get(at)?.rsplit(':').next()?, 16).ok();
+        let said = format!("tcp {} -> {} in state {}", port(1)?, port(2)?, parts.get(3)?);
+        Some((format!("socket:[{}]", parts.get(9)?), said))
+    };
+    let known: HashMap<String, String> = text.lines().skip(1).filter_map(of).collect();
+    let links = std::fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+    let mut all: Vec<String> = links
+        .filter_map(|entry| std::fs::read_link(entry.path()).ok())
+        .map(|link| link.display().to_string())
+        .map(|link| known.get(&link).cloned().unwrap_or(link))
+        .collect();
+    all.sort();
+    all
 }
 
 /// How many files a process has open.

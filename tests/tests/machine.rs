@@ -14,7 +14,7 @@ use trunkline_tests::cable::Carries;
 use trunkline_tests::judge::history::{End, History, Made};
 use trunkline_tests::judge::invariants::{Terms, judge};
 use trunkline_tests::machine::given_up::echo_until;
-use trunkline_tests::machine::load::{LOST_AFTER, call};
+use trunkline_tests::machine::load::{LOST_AFTER, call, each_of_each};
 use trunkline_tests::machine::stage::{Face, Log, ON_WIRE, UPSTREAMS};
 use trunkline_tests::machine::{Fault, Hold, Kind, Load, Plan, Stage, round};
 use trunkline_tests::seed::Seed;
@@ -22,7 +22,7 @@ use trunkline_tests::upstream::Way;
 use trunkline_tests::within::{within, within_limit};
 
 /// Enough for what is not at fault, however crowded the machine is; it is also what a hung call costs.
-const DEADLINE: Duration = Duration::from_secs(6);
+const DEADLINE: Duration = Duration::from_secs(10);
 const PACE: Duration = Duration::from_millis(10);
 const HOLD: Hold = Hold { sick: 6, others: 6 };
 /// Who calls the one that is sick: a stateless client, and one with a session.
@@ -35,9 +35,7 @@ async fn rounds((face, log): (Face, Log), rounds: usize, workers: usize, what: &
     let stage = Stage::set(face, Some(DEADLINE), log, &seed).await;
     let (mut plan, mut calls) = (Plan::new(&seed), seed.part("round"));
     let mut history = History::default();
-    let warm = Load::start(&stage, workers, PACE, &seed.part("warm"));
-    warm.each(20).await;
-    history.made.extend(warm.stop().await);
+    history.made.extend(warmed(&stage, workers, &seed).await);
     let before = stage.at_rest(None, 0).await;
     let load = Load::start(&stage, workers, PACE, &seed.part("load"));
     for number in 0..rounds {
@@ -57,6 +55,16 @@ async fn rounds((face, log): (Face, Log), rounds: usize, workers: usize, what: &
     let failed = history.made.iter().filter(|made| made.may_fail).count();
     eprintln!("{what}: {} calls, {failed} of sick upstreams, {:?}", history.made.len(), history.stands);
     assert_holds(&history, &TERMS);
+}
+
+/// Has everything opened that is opened once and kept: by load, and by a call of each caller of each upstream, since a caller may
+/// have a session of its own there.
+async fn warmed(stage: &Arc<Stage>, workers: usize, seed: &Seed) -> Vec<Made> {
+    let warm = Load::start(stage, workers, PACE, &seed.part("warm"));
+    warm.each(20).await;
+    let mut made = warm.stop().await;
+    made.extend(each_of_each(stage, &mut seed.part("each")).await);
+    made
 }
 
 /// The judge's word on all of it.
@@ -86,9 +94,7 @@ async fn what_ails_an_upstream_as_a_whole_is_shown_and_its_end_too() {
     let (_, seed) = Seed::of_run("what is shown");
     let stage = Stage::set(Face::Http, Some(DEADLINE), Log::Usual, &seed).await;
     let (mut history, mut calls) = (History::default(), seed.part("round"));
-    let warm = Load::start(&stage, 4, PACE, &seed.part("warm"));
-    warm.each(20).await;
-    history.made.extend(warm.stop().await);
+    history.made.extend(warmed(&stage, 4, &seed).await);
     let before = stage.at_rest(None, 0).await;
     let load = Load::start(&stage, 4, PACE, &seed.part("load"));
     let kinds = [

@@ -1,6 +1,8 @@
 //! Sessions with HTTP upstreams that clients have to themselves: what belongs to whom, when they are opened and ended, and at what number
 //! they end.
 
+mod limits;
+
 use trunkline_tests::client::http::exchange;
 use trunkline_tests::client::{Answer, Client, Desk, Request, tool};
 use trunkline_tests::frame::Frame;
@@ -229,6 +231,32 @@ async fn tools_that_a_session_adds_are_seen_by_its_client_alone_until_it_is_lost
 }
 
 #[tokio::test]
+async fn a_clients_first_lists_of_its_own_are_never_older_than_those_it_saw_before() {
+    let (upstream, gateway) = stage(|script| script.http.apart = false, "", "").await;
+    let client = connected(&gateway, LEGACY).await;
+    let _hears = client.listen(&[]).await;
+    let session = session_of(&upstream, &client, "a").await;
+    // Its own session reads the lists, and is slow about it; meanwhile they change for all, and its client sees that.
+    let before = "{\"tools\":[{\"name\":\"echo\",\"inputSchema\":{\"type\":\"object\"}}]}".to_owned();
+    let mut second = Rule::on("tools/list", vec![Act::Gate("second".into())]);
+    second.from = 2;
+    let mut first = Rule::on("tools/list", vec![Act::Gate("first".into()), Act::Result(before)]);
+    first.times = 1;
+    upstream.order(Order::Rules(vec![first, second])).await;
+    upstream.order(Order::NotifyIn(session, CHANGED.into(), "{}".into())).await;
+    upstream.waiting_at("first").await;
+    upstream.order(Order::AddTool("fresh".into())).await;
+    let fresh = "up__fresh".to_owned();
+    client.tools_until("the new tool is listed", |tools| tools.contains(&fresh)).await;
+    upstream.order(Order::Release("first".into())).await;
+    upstream.waiting_at("second").await;
+    assert!(client.tools().await.contains(&fresh));
+    assert!(client.call(&fresh, "{\"nonce\":\"n\"}").await.text().contains('n'));
+    upstream.order(Order::Open("second".into())).await;
+    client.tools_until("its own lists are read", |tools| tools.contains(&fresh)).await;
+}
+
+#[tokio::test]
 async fn lists_and_levels_open_no_session_and_the_first_call_does() {
     let (upstream, gateway) = stage(|_| {}, "", "").await;
     let client = connected(&gateway, LEGACY).await;
@@ -286,41 +314,6 @@ async fn it_ends_with_its_client_and_with_the_gateway() {
 }
 
 #[tokio::test]
-async fn at_the_limit_an_idle_session_makes_room_and_is_opened_anew() {
-    let (upstream, gateway) = stage(|_| {}, "max_sessions = 1\ninstance_idle = \"300ms\"", "").await;
-    let (one, two) = (connected(&gateway, LEGACY).await, connected(&gateway, LEGACY).await);
-    let first = session_of(&upstream, &one, "a").await;
-    let call = async |client: &Client, nonce: &str| {
-        let arguments = format!("{{\"nonce\":\"{nonce}\"}}");
-        let room =
-            async || Some(client.call("up__echo", &arguments).await).filter(|answer| answer.frame().error.is_none());
-        until("there is room", room).await;
-        arrived(&upstream, nonce).await
-    };
-    let second = call(&two, "b").await;
-    assert_ne!(first, second);
-    until("it was ended", async || visited(&upstream, "DELETE", &first).then_some(())).await;
-    gateway.says(&["session ended to make room", "roots, log level, tools"]).await;
-    let third = call(&one, "c").await;
-    assert!(third != first && third != second, "{third} is nobody else's");
-}
-
-#[tokio::test]
-async fn where_none_is_idle_a_call_is_refused_as_busy() {
-    let (upstream, gateway) = stage(|_| {}, "max_sessions = 1\ninstance_idle = \"1h\"", "").await;
-    let (one, two) = (connected(&gateway, LEGACY).await, connected(&gateway, LEGACY).await);
-    let first = session_of(&upstream, &one, "a").await;
-    let refused = two.call("up__echo", "{\"nonce\":\"b\"}").await;
-    let said = refused.message();
-    assert!(said.contains("busy") && said.contains("max_sessions"), "{said}");
-    assert_eq!(refused.error_value()["data"]["retriable"], true);
-    assert_eq!(upstream.sessions().len(), 2);
-    leave(&gateway, &one).await;
-    until("it is ended with its client", async || visited(&upstream, "DELETE", &first).then_some(())).await;
-    assert_ne!(session_of(&upstream, &two, "c").await, first);
-}
-
-#[tokio::test]
 async fn principals_never_share_a_session_and_stateless_clients_of_one_do() {
     let (upstream, gateway) = stage(|_| {}, "", TOKENS).await;
     let mut seen = Vec::new();
@@ -356,20 +349,6 @@ async fn a_session_that_the_upstream_forgets_is_opened_anew_with_what_is_wanted_
     let mark = hears.heard.mark();
     upstream.order(Order::NotifyIn(second, UPDATED.into(), format!("{{\"uri\":\"{URI}\"}}"))).await;
     hears.hears(mark, UPDATED).await;
-}
-
-#[tokio::test]
-async fn an_upstream_that_bears_one_session_is_shared_and_said_to_be() {
-    let (upstream, gateway) = stage(|script| script.http.sessions_max = 1, "", "").await;
-    let (one, two) = (connected(&gateway, LEGACY).await, connected(&gateway, LEGACY).await);
-    assert_eq!(session_of(&upstream, &one, "a").await, session_of(&upstream, &two, "b").await);
-    gateway.says(&["refuses a second session"]).await;
-    // Of two principals neither is given the session of the other.
-    let (upstream, gateway) = stage(|script| script.http.sessions_max = 1, "", TOKENS).await;
-    let client = bearing(&gateway, "ann", LEGACY).await;
-    let refused: Answer = client.call("up__echo", "{}").await;
-    assert!(refused.message().contains("no session of its own"), "{refused:?}");
-    assert_eq!(upstream.sessions().len(), 1);
 }
 
 #[tokio::test]

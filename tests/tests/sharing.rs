@@ -5,7 +5,7 @@ use trunkline_tests::client::http::exchange;
 use trunkline_tests::client::{Client, Desk, tool};
 use trunkline_tests::frame::Frame;
 use trunkline_tests::gateway::{Config, Gateway, StdioGateway};
-use trunkline_tests::journal::{Event, What};
+use trunkline_tests::journal::{Event, Order, What};
 use trunkline_tests::process;
 use trunkline_tests::process::Program;
 use trunkline_tests::revision::Revision;
@@ -149,14 +149,16 @@ async fn at_the_cap_a_call_is_refused_with_what_to_do() {
 #[tokio::test]
 async fn a_principals_child_ends_when_it_was_not_called_for_long() {
     let (upstream, gateway) = stage("sharing = \"per-principal\"\ninstance_idle = \"200ms\"").await;
-    let ann = client(&gateway, "ann", LEGACY).await;
-    // While a call is open it is not idle, however long that takes.
+    let (ann, bob) = (client(&gateway, "ann", LEGACY).await, client(&gateway, "bob", LEGACY).await);
+    // While a call is open it is not idle, however long that takes: another one that is idle comes and goes meanwhile.
     let open = ann.start(tool("up__wait", "{}")).await;
     upstream.waiting_at("wait").await;
-    upstream.order(trunkline_tests::journal::Order::Open("wait".into())).await;
-    open.answer().await;
+    assert_eq!(process_of(&upstream, &bob, "a").await, 2);
+    upstream.gone(2).await;
+    upstream.order(Order::Open("wait".into())).await;
+    assert_eq!(open.answer().await.text(), "released");
     upstream.gone(1).await;
-    assert_eq!(process_of(&upstream, &ann, "b").await, 2, "it is started again when it is needed");
+    assert_eq!(process_of(&upstream, &ann, "b").await, 3, "it is started again when it is needed");
 }
 
 /// What handshakes have declared up to now, by process or session, in their order.
@@ -323,7 +325,7 @@ async fn an_instance_that_cannot_start_shows_in_the_log_and_with_its_upstream_af
 #[tokio::test]
 async fn an_instance_that_never_answers_shows_in_the_log_and_with_its_upstream_after_its_end() {
     let scratch = Scratch::new();
-    let keys = "sharing = \"per-session\"\nera = \"legacy\"";
+    let keys = "sharing = \"per-session\"\nera = \"legacy\"\nstart_wait = \"5s\"";
     let program = alone(&scratch, "exec sleep 600");
     let gateway = Gateway::serve(&Config::new().program("up", &program, keys).section(TOKENS)).await;
     let client = client(&gateway, "ann", LEGACY).await;

@@ -44,6 +44,8 @@ pub struct Config {
     pub has_both_eras: bool,
     /// From spawn or dial to the end of the handshake.
     pub startup_timeout: Duration,
+    /// So long a call waits for the upstream while it starts.
+    pub start_wait: Duration,
     /// Bounds everything but calls, prompts and reads; `None` means no bound.
     pub request_timeout: Option<Duration>,
     /// Bounds calls, prompts and reads, extended by progress; `None` means no bound.

@@ -34,11 +34,14 @@ impl Config {
         match upstream.way() {
             Way::Stdio => self.program(&upstream.name, &upstream.program(), keys),
             Way::Sse => self.section(&format!(
-                "[upstreams.{}]\ntransport = \"sse\"\nurl = \"{}\"\n{keys}",
+                "[upstreams.{}]\ntransport = \"sse\"\nurl = \"{}\"\n{}",
                 upstream.name,
-                upstream.url()
+                upstream.url(),
+                patient(keys)
             )),
-            _ => self.section(&format!("[upstreams.{}]\nurl = \"{}\"\n{keys}", upstream.name, upstream.url())),
+            _ => {
+                self.section(&format!("[upstreams.{}]\nurl = \"{}\"\n{}", upstream.name, upstream.url(), patient(keys)))
+            }
         }
     }
 
@@ -48,7 +51,7 @@ impl Config {
         // What a program is given is not to be expanded.
         let args = program.args.iter().map(|arg| quote(&arg.replace('$', "$$"))).collect::<Vec<_>>().join(", ");
         let path = quote(&program.path.display().to_string());
-        self.section(&format!("[upstreams.{name}]\ncommand = {path}\nargs = [{args}]\n{keys}"))
+        self.section(&format!("[upstreams.{name}]\ncommand = {path}\nargs = [{args}]\n{}", patient(keys)))
     }
 
     /// With more keys in `[server]`.
@@ -109,5 +112,13 @@ impl Config {
             "[server]\nlisten = \"127.0.0.1:{port}\"\n{}\n[admin]\nlisten = \"127.0.0.1:{admin_port}\"\ntoken = \"{ADMIN_TOKEN}\"\n{}\n{}",
             self.server, self.admin, self.sections
         )
+    }
+}
+
+/// Keys of an upstream with which calls wait for its start, however long that takes on this machine; unless these say otherwise.
+fn patient(keys: &str) -> String {
+    match keys.contains("start_wait") {
+        true => keys.to_owned(),
+        false => format!("start_wait = \"50s\"\n{keys}"),
     }
 }

@@ -115,6 +115,17 @@ async fn work(shared: Arc<Shared>, caller: usize, mut seed: Seed) {
     }
 }
 
+/// One call of each caller of each upstream, one after the other.
+pub async fn each_of_each(stage: &Stage, seed: &mut Seed) -> Vec<Made> {
+    let mut made = Vec::new();
+    for caller in 0..stage.callers.len() {
+        for at in 0..UPSTREAMS {
+            made.push(call(stage, caller, stage.may_call(caller, at), seed).await);
+        }
+    }
+    made
+}
+
 /// One call of one upstream's echo, and what became of it. A few are larger than any buffer on the way.
 pub async fn call(stage: &Stage, caller: usize, at: usize, seed: &mut Seed) -> Made {
     let filling = if seed.chance(2) { 200_000 } else { seed.below(300) };

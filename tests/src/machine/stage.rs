@@ -26,6 +26,8 @@ pub use crate::machine::setting::UPSTREAMS;
 pub const ON_WIRE: usize = 2;
 /// How long the stage may take to stand, or to come to rest.
 const PATIENCE: Duration = Duration::from_secs(120);
+/// Of so many looks at what is at rest, one begins with cut connections.
+const SEVER_EVERY: u32 = 12;
 
 /// How the clients reach the gateway.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -278,9 +280,12 @@ impl Stage {
         let begun = Instant::now();
         let mut last = Census::default();
         let mut same = 0;
-        loop {
-            for place in self.places.iter().chain([&self.hers]) {
-                place.cable.iter().for_each(Cable::sever);
+        for number in 0_u32.. {
+            // Now and then: what is kept open for good is opened anew each time, which takes a moment.
+            if number % SEVER_EVERY == 0 {
+                for place in self.places.iter().chain([&self.hers]) {
+                    place.cable.iter().for_each(Cable::sever);
+                }
             }
             for caller in self.callers.iter().filter(|_| self.has_pages()) {
                 caller.client.http().rest();
@@ -296,10 +301,23 @@ impl Stage {
                 // Of a stateless upstream a request is open for good: that for its changes.
                 None => same >= 4 && now.pending <= setting::STATELESS,
             };
-            if is_over || begun.elapsed() > PATIENCE / 4 {
+            if is_over {
+                return last;
+            }
+            if begun.elapsed() > PATIENCE / 2 {
+                eprintln!("no rest at {}: {last:?}, {:?}", self.addresses(), process::what_is_open(self.pid()));
                 return last;
             }
         }
+        last
+    }
+
+    /// Where all of them listen.
+    fn addresses(&self) -> String {
+        let gateway = self.gateway.as_ref().map(|gateway| format!("{}, {}", gateway.url, gateway.admin));
+        let cables = self.places.iter().chain([&self.hers]).filter_map(|place| place.cable.as_ref());
+        let cables: Vec<_> = cables.map(|cable| cable.address.to_string()).collect();
+        format!("{gateway:?}, {cables:?}")
     }
 
     /// Until nothing that was given up runs any more, and no longer than that may take: the judge has its word on what is left.

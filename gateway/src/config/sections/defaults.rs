@@ -12,6 +12,9 @@ use super::transport::globs;
 use crate::config::fault::Fault;
 use crate::config::read::{Section, duration};
 
+/// How long a call waits for an upstream that starts, where nothing else is said.
+pub(crate) const START_WAIT: Duration = Duration::from_secs(5);
+
 /// What `[defaults]` and each upstream may say.
 #[derive(Clone, Debug)]
 pub(crate) struct Defaults {
@@ -20,6 +23,7 @@ pub(crate) struct Defaults {
     pub(crate) era: EraChoice,
     pub(crate) has_both_eras: bool,
     pub(crate) startup_timeout: Duration,
+    pub(crate) start_wait: Duration,
     pub(crate) request_timeout: Option<Duration>,
     pub(crate) call_timeout: Option<Duration>,
     pub(crate) max_call_time: Option<Duration>,
@@ -144,6 +148,7 @@ impl Default for Defaults {
             era: EraChoice::Auto,
             has_both_eras: false,
             startup_timeout: Duration::from_secs(60),
+            start_wait: START_WAIT,
             request_timeout: Some(Duration::from_secs(30)),
             call_timeout: None,
             max_call_time: Some(Duration::from_secs(3600)),
@@ -189,6 +194,7 @@ impl Defaults {
                 .unwrap_or(self.era),
             has_both_eras: section.word("eras", &[("one", false), ("both", true)]).unwrap_or(self.has_both_eras),
             startup_timeout: section.number("startup_timeout", some_time).unwrap_or(self.startup_timeout),
+            start_wait: section.number("start_wait", some_time).unwrap_or(self.start_wait),
             request_timeout: times(section, "request_timeout", self.request_timeout),
             call_timeout: times(section, "call_timeout", self.call_timeout),
             max_call_time: times(section, "max_call_time", self.max_call_time),

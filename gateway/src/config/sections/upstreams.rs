@@ -203,6 +203,7 @@ fn config(
         era: settings.era,
         has_both_eras: settings.has_both_eras,
         startup_timeout: settings.startup_timeout,
+        start_wait: settings.start_wait,
         request_timeout: settings.request_timeout,
         call_timeout: settings.call_timeout,
         max_call_time: settings.max_call_time,

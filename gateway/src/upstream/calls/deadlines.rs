@@ -14,9 +14,6 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// How long a call waits for an upstream that starts.
-const START_WAIT: Duration = Duration::from_secs(5);
-
 /// One limit of a call's time.
 #[derive(Debug, Clone, Copy)]
 struct Deadline {
@@ -30,6 +27,8 @@ pub(crate) struct Deadlines {
     idle: Option<Deadline>,
     /// In all.
     whole: Option<Deadline>,
+    /// How long it may wait for an upstream that starts.
+    start_wait: Duration,
     /// While nothing of it is sent yet.
     wait_until: Option<Instant>,
     /// Since when they stand still: a person is being asked.
@@ -58,7 +57,8 @@ impl Deadlines {
         } else {
             (None, limit(config.request_timeout, "request_timeout", false))
         };
-        Self { idle, whole, wait_until: None, stopped: None, timer: None, timers: timers.clone() }
+        let start_wait = config.start_wait;
+        Self { idle, whole, start_wait, wait_until: None, stopped: None, timer: None, timers: timers.clone() }
     }
 
     /// The time runs from now; that which nothing extends runs on, where it ran already.
@@ -73,7 +73,7 @@ impl Deadlines {
 
     /// Nothing is sent yet: since then it waits for the upstream, or for other calls to end.
     pub(crate) fn wait(&mut self, wait_for: WaitingFor, since: Instant) {
-        self.wait_until = (wait_for == WaitingFor::Start).then(|| since + START_WAIT);
+        self.wait_until = (wait_for == WaitingFor::Start).then(|| since + self.start_wait);
         self.timer = None;
     }
 
@@ -114,7 +114,7 @@ impl Deadlines {
     pub(crate) fn limit(&self) -> Passed {
         let both = [self.idle, self.whole].into_iter().flatten().filter(|limit| limit.until.is_some());
         let first = both.min_by_key(|limit| limit.until);
-        first.map_or(Passed { time: START_WAIT, key: "startup_timeout", is_of_tool: false }, |limit| limit.passed)
+        first.map_or(Passed { time: self.start_wait, key: "start_wait", is_of_tool: false }, |limit| limit.passed)
     }
 
     /// Resolves when the time is over.

@@ -39,6 +39,7 @@ pub(crate) fn config() -> Config {
         era: EraChoice::Auto,
         has_both_eras: false,
         startup_timeout: Duration::from_secs(60),
+        start_wait: Duration::from_secs(5),
         request_timeout: Some(Duration::from_secs(30)),
         call_timeout: None,
         max_call_time: Some(Duration::from_secs(3600)),

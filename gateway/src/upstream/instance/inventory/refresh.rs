@@ -17,9 +17,6 @@ use crate::upstream::transport::exchange::Lost;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// So long its first lists are waited for: as long as a call waits for an upstream that starts.
-const FIRST_WAIT: Duration = Duration::from_secs(5);
-
 /// Reads for as long as the peer lives; `ready` is called after the first read. Returns what showed that the peer is gone.
 pub(crate) async fn keep(
     (offering, status): (&Offering, &Status),
@@ -43,7 +40,7 @@ pub(crate) async fn keep(
         let announced = reads.take_announced();
         let before = offering.inventory.borrow().clone();
         let reading = fetch::read((config, status, reads), peer, kinds, before.as_deref());
-        let read = if is_first { first(status, reads, reading).await } else { reading.await };
+        let read = if is_first { first((status, reads), config.start_wait, reading).await } else { reading.await };
         reads.end();
         let inventory = match read {
             Ok(inventory) => Inventory { announced: inventory.announced.and(announced), ..inventory },
@@ -66,11 +63,11 @@ pub(crate) async fn keep(
     }
 }
 
-/// The first read. Until it ends the upstream is starting: after a while that is shown with what it waits for, and neither lists nor
-/// calls wait for it any longer.
-async fn first<T>(status: &Status, reads: &ReadSchedule, reading: impl Future<Output = T>) -> T {
+/// The first read. Until it ends the upstream is starting: after as long as calls wait that is shown with what it waits for, and
+/// neither lists nor calls wait for it any longer.
+async fn first<T>((status, reads): (&Status, &ReadSchedule), limit: Duration, reading: impl Future<Output = T>) -> T {
     let mut reading = std::pin::pin!(reading);
-    if let Ok(read) = within(FIRST_WAIT, reading.as_mut()).await {
+    if let Ok(read) = within(limit, reading.as_mut()).await {
         return read;
     }
     let cause = Cause::new(CauseCode::ListPending, format!("connected, but no answer to {} yet", reads.awaited()));

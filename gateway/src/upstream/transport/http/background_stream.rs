@@ -97,7 +97,7 @@ async fn open(http: &Arc<HttpSession>, place: &Place, was_open: bool) -> Result<
     http.wire.breaker.rested().await;
     let get = || http.get(place.last.as_deref());
     let Received { response, held: _held, .. } =
-        http.wire.send(Lane::Exchange(None), &mut Some(get()), &get, &|| ()).await?;
+        http.wire.send(Lane::Exchange(http.share.as_ref()), &mut Some(get()), &get, &|| ()).await?;
     if response.status().is_success() {
         return Ok(if is_stream(&response) { Opened::Stream(response.into_body()) } else { Opened::None });
     }

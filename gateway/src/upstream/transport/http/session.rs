@@ -4,6 +4,7 @@ use super::client::HttpClient;
 use super::connection::pool::Outgoing;
 use super::connection::{Head, Named};
 use super::turnstile::Turnstile;
+use crate::call::share::Share;
 use crate::health::chain;
 use crate::protocol::frame::Method;
 use crate::protocol::frame::message::{Frame, Id};
@@ -31,6 +32,8 @@ pub(crate) struct HttpSession {
     pub(super) wire: Arc<HttpClient>,
     /// Hears what comes in it and belongs to no exchange.
     pub(super) inbox: Arc<dyn LinkEvents>,
+    /// Whose share of the connections it takes for what no call asked for; `None` where it is the gateway's own.
+    pub(super) share: Option<Share>,
     next: AtomicU64,
     /// How many exchanges are open in it.
     pub(super) open: AtomicUsize,
@@ -61,14 +64,15 @@ pub(crate) struct HttpSession {
 impl HttpSession {
     pub(crate) fn new(wire: Arc<HttpClient>) -> Arc<Self> {
         let inbox = wire.inbox.clone();
-        Self::heard_by(inbox, wire)
+        Self::heard_by(inbox, wire, None)
     }
 
-    /// One whose events have a hearer of their own.
-    pub(crate) fn heard_by(inbox: Arc<dyn LinkEvents>, wire: Arc<HttpClient>) -> Arc<Self> {
+    /// One whose events have a hearer of their own, and which takes connections as this client.
+    pub(crate) fn heard_by(inbox: Arc<dyn LinkEvents>, wire: Arc<HttpClient>, share: Option<Share>) -> Arc<Self> {
         Arc::new(Self {
             wire,
             inbox,
+            share,
             next: AtomicU64::new(1),
             open: AtomicUsize::new(0),
             beside: AtomicUsize::new(0),
@@ -96,6 +100,11 @@ impl HttpSession {
     /// Whether it is known what is spoken in it.
     pub(super) fn is_met(&self) -> bool {
         self.revision.get().is_some()
+    }
+
+    /// Whether it is one of several with its upstream, which clients have and not the gateway.
+    pub(super) fn is_of_clients(&self) -> bool {
+        !Arc::ptr_eq(&self.inbox, &self.wire.inbox)
     }
 
     pub(super) fn is_modern(&self) -> bool {

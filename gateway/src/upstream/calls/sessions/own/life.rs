@@ -123,7 +123,8 @@ impl Keeper<'_> {
     /// Opens it. Once begun, that is waited for: a session that nobody knows of could not be ended.
     async fn opened(&self) -> Result<(Arc<HttpSession>, Arc<Peer>), Unopened> {
         self.own.tries();
-        let http = HttpSession::heard_by(self.own.instance.clone(), self.wire.clone());
+        let side = &self.own.instance;
+        let http = HttpSession::heard_by(side.clone(), self.wire.clone(), side.owner.share.clone());
         let (link, limit) = (Link::Http(http.clone()), self.instance.config.startup_timeout);
         let late = |limit: Duration| {
             let said = format!("no answer to `initialize` within {} s", limit.as_secs_f32());
@@ -204,6 +205,11 @@ impl Keeper<'_> {
         }
         let text = "no session could be opened for a client";
         tracing::debug!(upstream, client_session = session, cause = &*cause.full(), "{text}");
+        self.instance.status.failed(
+            "session",
+            cause.code(),
+            &Cause::new(cause.code(), format!("{text}: ")).then(&cause).full(),
+        );
         self.own.set_shut(true);
         gate(self.own).shut(&Cause::new(CauseCode::SessionLost, "no session of its own: ").then(&cause));
         false

@@ -16,13 +16,16 @@ use crate::upstream::transport::exchange::Lost;
 use crate::upstream::transport::http::HttpSession;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio::time::sleep;
 
 /// How long its background stream may take to start.
 const LISTEN_WAIT: Duration = Duration::from_secs(1);
 /// How soon what could not be kept up is tried again, at first and at most.
 const AGAIN: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
+/// So often a session's lists are read again before its client sees them, since those that all share have changed meanwhile.
+const SHARED_CHANGES_MAX: u32 = 4;
+
 /// Whether its background stream is opened with it: where the upstream tells of changed lists, or where it may ask, as some do on that
 /// stream alone.
 fn needs_stream(own: &Own, peer: &Peer) -> bool {
@@ -111,12 +114,30 @@ impl UpKeep<'_> {
         let Some(tenant) = &self.own.tenant else { return };
         let side = &self.own.instance;
         side.offering.reads.is_announced().await;
-        let ready = || {
+        // What its client sees until then.
+        let mut shared = self.instance.offering.inventory.subscribe();
+        shared.mark_unchanged();
+        let first = Notify::new();
+        let shows = async {
+            first.notified().await;
+            // Its client may have seen what is newer: nobody is shown what was there before.
+            for _ in 0..SHARED_CHANGES_MAX {
+                match shared.has_changed() {
+                    Ok(true) => shared.mark_unchanged(),
+                    _ => break,
+                }
+                side.offering.reads.again(ListKinds::ALL).await;
+            }
             self.own.set_has_lists(true);
             tenant.got_instance();
         };
+        tokio::join!(self.keeps_lists(|| first.notify_one()), shows);
+    }
+
+    async fn keeps_lists(&self, ready: impl Fn() + Send + Sync) {
+        let side = &self.own.instance;
         let mut pause = AGAIN.0;
-        while let Some(lost) = refresh::keep((&side.offering, &side.status), &side.config, self.peer, ready).await {
+        while let Some(lost) = refresh::keep((&side.offering, &side.status), &side.config, self.peer, &ready).await {
             if self.is_over(&lost) {
                 return;
             }

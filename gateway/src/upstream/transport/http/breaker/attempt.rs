@@ -22,6 +22,8 @@ pub(crate) struct Attempt {
     is_probe: bool,
     /// Whether a failure of it is told: its caller may be the only one who hears of it.
     is_told: bool,
+    /// Whether it opens a session that a client has beside the gateway's.
+    opens_for_client: bool,
 }
 
 impl Attempt {
@@ -36,7 +38,9 @@ impl Attempt {
                 Verdict::Reject(until, why) => return Err(Lost::Barred(until, why)),
             },
         };
-        Ok(Self { http: http.clone(), epoch: wire.epoch.number(), is_probe, is_told: is_met && !listens })
+        let opens_for_client = !is_met && http.is_of_clients();
+        let is_told = is_met && !listens;
+        Ok(Self { http: http.clone(), epoch: wire.epoch.number(), is_probe, is_told, opens_for_client })
     }
 
     /// Why nothing of it may be sent any more, if its epoch has ended.
@@ -50,7 +54,10 @@ impl Attempt {
         if outcome.as_mut().is_err_and(|lost| wire.epoch.explain(self.epoch, lost)) {
             return;
         }
-        judge(wire, outcome);
+        // An upstream that opens no further session serves those that there are.
+        if !(self.opens_for_client && matches!(outcome, Err(Lost::Status(_)))) {
+            judge(wire, outcome);
+        }
         if self.is_told {
             tell(&*wire.inbox, outcome);
         }

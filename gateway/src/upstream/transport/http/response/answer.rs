@@ -81,7 +81,7 @@ pub(crate) fn drive(
 /// Sends a request and waits for the head of its response.
 async fn send(http: &Arc<HttpSession>, posting: &mut Posting, asked: Asked, slot: &Mailbox) -> Result<Received, Lost> {
     let Posting { first, frame, own } = posting;
-    let lane = Lane::Exchange(slot.share.as_ref());
+    let lane = Lane::Exchange(slot.share.as_ref().or(http.share.as_ref()));
     // While nothing is agreed on its headers cannot be made from its frame.
     let kept = if asked.is_meeting { first.clone().map(Box::new) } else { None };
     let again = || kept.as_deref().cloned().unwrap_or_else(|| http.post_again(frame, own));
@@ -110,7 +110,10 @@ async fn run(http: &Arc<HttpSession>, posting: &mut Posting, asked: Asked, slot:
     if class.is_some() {
         // What is rare has a box of its own: the future of a plain call stays small.
         let refused = Box::pin(refusal::read(response, http, Some(asked.id))).await;
-        breaker::denied(&http.wire, &refused.why);
+        // One more session that is refused to a client says nothing of the credentials that all have.
+        if http.is_met() || !http.is_of_clients() {
+            breaker::denied(&http.wire, &refused.why);
+        }
         return Box::pin(refusal::meaning(refused, http, asked.is_meeting)).await;
     }
     breaker::admitted(&http.wire);
