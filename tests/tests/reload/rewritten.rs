@@ -1,8 +1,7 @@
 //! A file that is wrong, and written anew over and over.
 
-use std::time::Instant;
-
 use super::child;
+use tokio::time::Instant;
 use trunkline_tests::gateway::{Config, Gateway};
 
 #[tokio::test]

@@ -55,6 +55,7 @@ fn folders(files: &[PathBuf], makes: bool) -> Result<Vec<PathBuf>, anyhow::Error
 }
 
 /// Holds a folder; `None` where the file system cannot, and the comparison before a file is replaced must do.
+#[allow(clippy::disallowed_methods, reason = "a command that does nothing else")]
 fn turn(folder: &Path) -> Result<Option<File>, anyhow::Error> {
     let Ok(held) = File::open(folder) else { return Ok(None) };
     let end = Instant::now() + WAIT;

@@ -89,14 +89,17 @@ fn place(id: &str, scope: Scope, environment: &Environment) -> Result<(&'static 
     Ok((host, file))
 }
 
+/// A host and its file.
+type Place = (&'static Host, PathBuf);
+
 /// The hosts that are named, each once, with their files, which no other command edits meanwhile.
 fn places(
     ids: &[String],
     scope: Scope,
     environment: &Environment,
     makes: bool,
-) -> Result<(Vec<(&'static Host, PathBuf)>, Turns), Failure> {
-    let mut places: Vec<(&'static Host, PathBuf)> = Vec::new();
+) -> Result<(Vec<Place>, Turns), Failure> {
+    let mut places: Vec<Place> = Vec::new();
     for id in ids {
         let (host, file) = place(id, scope, environment)?;
         if !places.iter().any(|(known, _)| known.id == host.id) {
