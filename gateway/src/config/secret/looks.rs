@@ -4,7 +4,7 @@
 const OF_THE_LOGIN: [&str; 12] =
     ["HOME", "HOST", "HOSTNAME", "LANG", "LOGNAME", "OLDPWD", "PATH", "PWD", "SHELL", "TERM", "TMPDIR", "USER"];
 /// A key with one of these words in its name has a secret for its value,
-const SECRET: [&str; 19] = [
+const SECRET: [&str; 23] = [
     "apikey",
     "auth",
     "authorization",
@@ -12,14 +12,18 @@ const SECRET: [&str; 19] = [
     "cookie",
     "credential",
     "credentials",
+    "creds",
     "jwt",
     "key",
     "keys",
     "pass",
+    "passcode",
     "passphrase",
     "passwd",
     "password",
     "pat",
+    "pgpass",
+    "pw",
     "secret",
     "sig",
     "signature",
@@ -81,11 +85,13 @@ pub(crate) fn looks_secret(name: &str) -> bool {
         was_lower = char.is_lowercase();
     }
     words.retain(|word| !word.is_empty());
+    // `PWD` alone is a folder.
     let is_secret = |word: &String| {
         let one = word.strip_suffix('s').unwrap_or(word);
         [&**word, one].iter().any(|word| SECRET.contains(word) || ENDS.iter().any(|end| word.ends_with(end)))
     };
-    words.iter().any(is_secret) && !words.last().is_some_and(|word| ABOUT.contains(&&**word))
+    let is_pwd = words.len() > 1 && words.last().is_some_and(|word| word == "pwd") && words[0] != "old";
+    (is_pwd || words.iter().any(is_secret)) && !words.last().is_some_and(|word| ABOUT.contains(&&**word))
 }
 
 #[cfg(test)]
@@ -112,6 +118,9 @@ mod tests {
             "authtoken",
             "KEY2",
             "tokens",
+            "PGPASS",
+            "MYSQL_PWD",
+            "AWS_CREDS",
         ] {
             assert!(looks_secret(name), "{name}");
         }
@@ -128,6 +137,8 @@ mod tests {
             "X-Tenant",
             "passing",
             "patch",
+            "PWD",
+            "OLDPWD",
         ] {
             assert!(!looks_secret(name), "{name}");
         }

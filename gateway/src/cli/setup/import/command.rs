@@ -10,7 +10,7 @@ use serde_json::json;
 use toml_edit::DocumentMut;
 
 use super::scan::{self, Server};
-use super::{secrets, toml};
+use super::{secrets, shape, toml};
 use crate::cli::args::setup::Import;
 use crate::cli::process::Failure;
 use crate::cli::setup::save::{Edited, Turns, endings_kept, put};
@@ -132,12 +132,9 @@ fn keep(folder: &Path, secrets: &secrets::Found) -> Result<(), anyhow::Error> {
 fn way(server: &Server) -> String {
     let (url, command) = (scan::text(&server.node, "url"), scan::text(&server.node, "command"));
     match url.split_once("://") {
-        Some((scheme, rest)) => {
-            let host = rest.split(['/', '?']).next().unwrap_or_default();
-            format!("{scheme}://{}", host.rsplit('@').next().unwrap_or_default())
-        }
+        Some((scheme, rest)) => format!("{scheme}://{}", shape::authority(rest).1),
         None if command.is_empty() => "-".to_owned(),
-        None => command.to_owned(),
+        None => secrets::Found::default().pair(&server.name, "command", command),
     }
 }
 

@@ -2,6 +2,8 @@
 
 // What is found in the files of hosts.
 mod scan;
+// What a value looks like: a token, a pair, an address with a password.
+mod shape;
 // Secrets that stand in a host's file: each is replaced by a reference.
 mod secrets;
 // The servers as TOML.

@@ -8,31 +8,11 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
 
+use super::shape;
 use crate::config::import::looks_secret;
 
-/// Beginnings of tokens of well-known services.
-const BEGINNINGS: [&str; 18] = [
-    "sk-",
-    "sk_",
-    "ghp_",
-    "gho_",
-    "ghs_",
-    "github_pat_",
-    "glpat-",
-    "xoxb-",
-    "xoxp-",
-    "xapp-",
-    "eyJ",
-    "AKIA",
-    "ya29.",
-    "lin_api_",
-    "ntn_",
-    "tvly-",
-    "hf_",
-    "AIza",
-];
-/// A chain of so many letters and digits is no word.
-const CHANCE: usize = 32;
+/// So many pairs may stand in one another in an argument.
+const DEPTH: usize = 3;
 
 /// The secrets found so far: the variable that stands for each, and the value.
 #[derive(Debug, Default)]
@@ -51,23 +31,91 @@ impl Found {
 
     /// The value of a key, without its secret. `server` is told apart from others that have the same key.
     pub(crate) fn pair(&mut self, server: &str, key: &str, value: &str) -> String {
-        if is_reference(value) || value.is_empty() {
-            return value.to_owned();
+        if value.is_empty() {
+            return String::new();
         }
-        if let Some(url) = self.url(server, value) {
-            return url;
+        if let Some(found) = self.url(server, value).or_else(|| self.json(server, value)) {
+            return found;
         }
-        if !looks_secret(key) && !looks_like_token(value) || value.starts_with('/') {
-            return value.to_owned();
+        if let Some((before, password, after)) = shape::of_a_driver(value).filter(|(_, word, _)| !is_reference(word)) {
+            return format!("{before}{}{after}", self.reference(server, &format!("{server}_PASSWORD"), password));
         }
-        let (scheme, rest) = match value.split_once(' ') {
-            Some((scheme, rest)) if scheme.len() <= 8 => (format!("{scheme} "), rest),
-            _ => (String::new(), value),
-        };
+        let is_secret = looks_secret(key) && !(value.starts_with('/') && Path::new(value).exists());
+        if is_reference(value) {
+            return if is_secret { self.mixed(server, key, value) } else { value.to_owned() };
+        }
+        if !is_secret && !shape::like_token(value) {
+            return self.words(server, value);
+        }
+        let (scheme, rest) = shape::scheme(value);
+        format!("{scheme}{}", self.named(server, key, rest))
+    }
+
+    /// A reference with the name of the key, or of the server and the key.
+    fn named(&mut self, server: &str, key: &str, value: &str) -> String {
         let key = if key.eq_ignore_ascii_case("authorization") { "TOKEN" } else { key };
         let is_own = key.chars().all(|char| char.is_ascii_uppercase() || char.is_ascii_digit() || char == '_');
         let name = if is_own && key != "TOKEN" { key.to_owned() } else { format!("{server}_{key}") };
-        format!("{scheme}{}", self.reference(server, &name, rest))
+        self.reference(server, &name, value)
+    }
+
+    /// A secret that is partly a reference: what stands beside it is a secret too, where it looks like chance.
+    fn mixed(&mut self, server: &str, key: &str, value: &str) -> String {
+        let pieces = shape::pieces(value);
+        let is_chance = |piece: &str| {
+            let has = |kind: fn(char) -> bool| piece.contains(kind);
+            piece.len() >= 8 && has(|char| char.is_ascii_digit()) && has(|char| char.is_ascii_alphabetic())
+        };
+        if !pieces.iter().any(|(is_reference, piece)| !is_reference && is_chance(shape::scheme(piece).1)) {
+            return value.to_owned();
+        }
+        let piece = |(is_reference, piece): &(bool, &str)| match shape::scheme(piece) {
+            _ if *is_reference => (*piece).to_owned(),
+            (scheme, "") => scheme.to_owned(),
+            (scheme, rest) => format!("{scheme}{}", self.named(server, key, rest)),
+        };
+        pieces.iter().map(piece).collect()
+    }
+
+    /// A line of a shell, without the secrets of its variables: `KEY=x program`.
+    fn words(&mut self, server: &str, text: &str) -> String {
+        if !text.contains(' ') {
+            return text.to_owned();
+        }
+        let word = |word: &str| match word.split_once('=') {
+            Some((name, value)) if looks_secret(name) && !is_reference(value) => {
+                let plain = value.trim_matches([' ', '"', '\'']);
+                match value.split_once(plain).filter(|_| !plain.is_empty()) {
+                    Some((before, after)) => format!("{name}={before}{}{after}", self.named(server, name, plain)),
+                    None => word.to_owned(),
+                }
+            }
+            _ => word.to_owned(),
+        };
+        text.split_inclusive(' ').map(word).collect()
+    }
+
+    /// An object in JSON, without its secrets.
+    fn json(&mut self, server: &str, text: &str) -> Option<String> {
+        if !text.trim_start().starts_with(['{', '[']) {
+            return None;
+        }
+        let mut texts = Vec::new();
+        shape::texts_of_json("", &serde_json::from_str(text).ok()?, &mut texts);
+        let mut out = text.to_owned();
+        for (key, value) in texts {
+            let literal = serde_json::to_string(&value).ok()?;
+            let inside = &literal[1..literal.len() - 1];
+            let found = self.pair(server, &key, inside);
+            if found != inside {
+                // It may be written with other escapes; then all of it is the secret.
+                if !out.contains(&literal) {
+                    return Some(self.reference(server, &format!("{server}_JSON"), text));
+                }
+                out = out.replace(&literal, &format!("\"{found}\""));
+            }
+        }
+        (out != text).then_some(out)
     }
 
     /// The arguments of a program, without their secrets: `--token x`, `--token=x`, `TOKEN=x`, `Header: x`.
@@ -75,48 +123,68 @@ impl Found {
         let mut key: Option<String> = None;
         let mut found = Vec::new();
         for arg in args {
-            let (before, name, value) = match key.take().filter(|_| !arg.starts_with('-')) {
-                Some(name) => (String::new(), name, arg.as_str()),
-                None => match ['=', ':'].into_iter().find_map(|mark| arg.split_once(mark).map(|parts| (mark, parts))) {
-                    Some((mark, (name, value))) if is_key(name) && !value.starts_with("//") => {
-                        let space = if value.starts_with(' ') { " " } else { "" };
-                        (format!("{name}{mark}{space}"), name.trim_start_matches('-').to_owned(), value.trim_start())
-                    }
-                    _ => (String::new(), String::new(), arg.as_str()),
-                },
-            };
+            if let Some(name) = key.take().filter(|_| !arg.starts_with('-') || shape::is_chance(arg)) {
+                found.push(self.pair(server, &name, arg));
+                continue;
+            }
             if arg.starts_with('-') && !arg.contains(['=', ':']) {
                 key = Some(arg.trim_start_matches('-').to_owned()).filter(|name| looks_secret(name));
             }
-            found.push(format!("{before}{}", self.pair(server, &name, value)));
+            found.push(self.arg(server, arg, 0));
         }
         found
     }
 
+    /// One argument. A value may be a pair itself: `--header=Authorization: x`.
+    fn arg(&mut self, server: &str, arg: &str, depth: usize) -> String {
+        match shape::assigned(arg) {
+            Some((before, name, value)) if looks_secret(name) || depth == DEPTH => {
+                format!("{before}{}", self.pair(server, name, value))
+            }
+            Some((before, name, value)) => match shape::assigned(value) {
+                Some(_) => format!("{before}{}", self.arg(server, value, depth + 1)),
+                None => format!("{before}{}", self.pair(server, name, value)),
+            },
+            None => self.pair(server, "", arg),
+        }
+    }
+
     /// An address with a secret in it, without it.
     fn url(&mut self, server: &str, value: &str) -> Option<String> {
-        let (scheme, rest) = value.split_once("://")?;
-        let (before, query) = rest.split_once('?').map_or((rest, None), |(before, query)| (before, Some(query)));
-        let (authority, path) =
-            before.split_once('/').map_or((before, String::new()), |(host, path)| (host, format!("/{path}")));
-        let authority = match authority.rsplit_once('@') {
-            Some((user, host)) if !is_reference(user) => match user.split_once(':') {
-                Some((name, password)) => {
-                    format!("{name}:{}@{host}", self.reference(server, &format!("{server}_PASSWORD"), password))
-                }
-                None => format!("{}@{host}", self.reference(server, &format!("{server}_PASSWORD"), user)),
-            },
-            _ => authority.to_owned(),
+        let (scheme, rest) = value.split_once("://").filter(|(scheme, _)| !scheme.contains([' ', '{', '"', '=']))?;
+        let (user, host, rest) = shape::authority(rest);
+        let user = match user {
+            Some(user) if !is_reference(user) => {
+                let (name, password) = user.split_once(':').map_or(("", user), |(name, word)| (name, word));
+                let colon = if user.contains(':') { ":" } else { "" };
+                format!("{name}{colon}{}@", self.reference(server, &format!("{server}_PASSWORD"), password))
+            }
+            Some(user) => format!("{user}@"),
+            None => String::new(),
         };
+        let (rest, fragment) = rest.split_once('#').map_or((rest, None), |(rest, fragment)| (rest, Some(fragment)));
+        let (path, query) = rest.split_once('?').map_or((rest, None), |(path, query)| (path, Some(query)));
+        let segment = |segment: &str| match shape::is_chance(segment) {
+            true => self.reference(server, &format!("{server}_TOKEN"), segment),
+            false => segment.to_owned(),
+        };
+        let path = path.split('/').map(segment).collect::<Vec<_>>().join("/");
+        let query = query.map_or_else(String::new, |query| format!("?{}", self.pairs(server, query)));
+        let fragment = fragment.map_or_else(String::new, |fragment| format!("#{}", self.pairs(server, fragment)));
+        Some(format!("{scheme}://{user}{host}{path}{query}{fragment}"))
+    }
+
+    /// The parameters of an address.
+    fn pairs(&mut self, server: &str, pairs: &str) -> String {
+        let is_code = |name: &str, value: &str| ["code", "access", "k"].contains(&name) && value.len() >= 8;
         let pair = |pair: &str| match pair.split_once('=') {
-            Some((name, value)) if !is_reference(value) && (looks_secret(name) || looks_like_token(value)) => {
+            Some((name, value)) if is_reference(value) || value.is_empty() => format!("{name}={value}"),
+            Some((name, value)) if looks_secret(name) || shape::like_token(value) || is_code(name, value) => {
                 format!("{name}={}", self.reference(server, &format!("{server}_{name}"), value))
             }
             _ => pair.to_owned(),
         };
-        let query = query.map(|query| query.split('&').map(pair).collect::<Vec<_>>().join("&"));
-        let query = query.map_or_else(String::new, |query| format!("?{query}"));
-        Some(format!("{scheme}://{authority}{path}{query}"))
+        pairs.split('&').map(pair).collect::<Vec<_>>().join("&")
     }
 
     /// A reference to a value, under a name that no other value has.
@@ -174,23 +242,7 @@ fn variable(name: &str) -> String {
 }
 
 fn is_reference(value: &str) -> bool {
-    value.contains("${")
-}
-
-/// Whether what stands before `=` or `:` in an argument is a key: no address, no path, no sentence.
-fn is_key(name: &str) -> bool {
-    (1..=64).contains(&name.len()) && !name.contains(['/', '{', '"', '?', ' ', '@'])
-}
-
-/// Whether a value says by itself that it is a secret.
-fn looks_like_token(value: &str) -> bool {
-    let value = value.split_once(' ').filter(|(scheme, _)| scheme.len() <= 8).map_or(value, |(_, rest)| rest);
-    if BEGINNINGS.iter().any(|begin| value.starts_with(begin)) && value.len() >= 16 {
-        return true;
-    }
-    let is_plain = value.chars().all(|char| char.is_ascii_alphanumeric() || "_-".contains(char));
-    let has = |kind: fn(&char) -> bool| value.chars().any(|char| kind(&char));
-    value.len() >= CHANCE && is_plain && has(char::is_ascii_digit) && has(char::is_ascii_alphabetic)
+    shape::pieces(value).iter().any(|(is_reference, _)| *is_reference)
 }
 
 #[cfg(test)]
@@ -224,6 +276,49 @@ mod tests {
         assert_eq!(args(&["-e", "GH_TOKEN=canary"]), "-e GH_TOKEN=${GH_TOKEN}");
         assert_eq!(args(&["--header", "Authorization: Bearer canary"]), "--header Authorization: Bearer ${S_TOKEN}");
         assert_eq!(found.values["MY_SERVER_TOKEN"], "canary-three");
+    }
+
+    #[test]
+    fn a_secret_is_found_wherever_it_stands() {
+        let args = |args: &[&str]| {
+            let args: Vec<String> = args.iter().map(|arg| (*arg).to_owned()).collect();
+            Found::default().args("s", &args).join(" ")
+        };
+        assert_eq!(args(&["--token", "-CANARYdashAbCdEfGh1234567890"]), "--token ${S_TOKEN}");
+        assert_eq!(args(&["--token", "--verbose", "x"]), "--token --verbose x");
+        assert_eq!(args(&["--header=Authorization: Bearer canary"]), "--header=Authorization: Bearer ${S_TOKEN}");
+        assert_eq!(args(&["--header", "Authorization: Basic canary=="]), "--header Authorization: Basic ${S_TOKEN}");
+        assert_eq!(
+            args(&["--env", r#"{"API_KEY": "canary", "A": "b"}"#]),
+            r#"--env {"API_KEY": "${API_KEY}", "A": "b"}"#
+        );
+        assert_eq!(args(&["-c", "A=1 API_KEY='canary' npx x"]), "-c A=1 API_KEY='${API_KEY}' npx x");
+        assert_eq!(
+            args(&["a=b=c:d=e=f", "repo:tag@sha256:0", "--x=https://h/@a/b"]),
+            "a=b=c:d=e=f repo:tag@sha256:0 --x=https://h/@a/b"
+        );
+        let pair = |key: &str, value: &str| Found::default().pair("s", key, value);
+        assert_eq!(pair("AWS_SECRET_ACCESS_KEY", "/canary+x"), "${AWS_SECRET_ACCESS_KEY}");
+        assert_eq!(pair("SSH_KEY", "/"), "/");
+        assert_eq!(pair("PASSWORD", "one canary"), "${PASSWORD}");
+        assert_eq!(pair("API_KEY", "a${USER}Canary1234"), "${API_KEY}${USER}${S_API_KEY}");
+        assert_eq!(pair("Authorization", "Bearer ${A}"), "Bearer ${A}");
+        assert_eq!(pair("PASSWORD", "a$${b}"), "${PASSWORD}");
+        assert_eq!(pair("PGPASS", "canary"), "${PGPASS}");
+        assert_eq!(pair("DSN", "me:canary@tcp(h)/db"), "me:${S_PASSWORD}@tcp(h)/db");
+        assert_eq!(pair("BASIC", "Basic Q0FOQVJZ"), "Basic ${BASIC}");
+        assert_eq!(pair("command", "env API_KEY=canary npx x"), "env API_KEY=${API_KEY} npx x");
+        for (url, expected) in [
+            ("https://h/x#token=canary", "https://h/x#token=${S_TOKEN}"),
+            ("https://h/x?code=canary-long", "https://h/x?code=${S_CODE}"),
+            ("https://me:Canary/x@h:1/y", "https://me:${S_PASSWORD}@h:1/y"),
+            ("https://h/s/Njk0YjQ5ZWItZDVmNC00M2Q5LTg1/mcp", "https://h/s/${S_TOKEN}/mcp"),
+            ("https://h/s/694b49eb-d5f4-43d9-85f4-000000000000", "https://h/s/${S_TOKEN}"),
+            ("https://h/a-very-long-name-of-a-server-2/@me/x", "https://h/a-very-long-name-of-a-server-2/@me/x"),
+            ("http://h:80/@a/${B:?no #x}?c=${D}", "http://h:80/@a/${B:?no #x}?c=${D}"),
+        ] {
+            assert_eq!(pair("url", url), expected);
+        }
     }
 
     #[test]
