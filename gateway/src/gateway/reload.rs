@@ -23,7 +23,7 @@ use std::future::pending;
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, PoisonError};
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{Mutex, oneshot};
@@ -69,6 +69,8 @@ pub(super) struct Reloader {
     /// Whether the gateway drains: it takes no other configuration then.
     leaving: Leaving,
     doors: OnceLock<Doors>,
+    /// The watch over the files from before anybody is served: what they hold otherwise since then is noticed.
+    watch: std::sync::Mutex<io::Result<Option<Watch>>>,
 }
 
 impl Reloader {
@@ -76,8 +78,10 @@ impl Reloader {
         metrics::reloaded(None);
         let (reloads, complaints, doors) = (Reloads::default(), Complaints::default(), OnceLock::new());
         reloads.switched_off(&config.disabled);
+        let files = files(&config);
+        let watch = (!files.is_empty()).then(|| Watch::new(&files)).transpose().into();
         let (started, in_force) = (config.clone(), Mutex::new(config));
-        Arc::new(Self { read, started, in_force, upstreams, reloads, complaints, leaving, doors })
+        Arc::new(Self { watch, read, started, in_force, upstreams, reloads, complaints, leaving, doors })
     }
 
     /// What became of the configuration.
@@ -99,8 +103,9 @@ impl Reloader {
     pub(super) fn follow(self: &Arc<Self>, tasks: &Tasks) -> io::Result<()> {
         let mut hangup = signal(SignalKind::hangup())?;
         let this = self.clone();
+        let first = std::mem::replace(&mut *self.watch.lock().unwrap_or_else(PoisonError::into_inner), Ok(None));
         tasks.spawn_until_end(async move {
-            let mut watch = this.watch().await.inspect_err(unwatched).ok().flatten();
+            let mut watch = first.inspect_err(unwatched).ok().flatten();
             let mut is_lost = watch.is_none() && this.is_of_files().await;
             loop {
                 let changed = async {
