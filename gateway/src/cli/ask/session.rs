@@ -29,7 +29,7 @@ impl Session {
     /// Starts it. What it logs goes to stderr, warnings and errors alone.
     pub(super) fn open(shared: &Shared) -> Result<Self, Failure> {
         let mut command = Command::new(std::env::current_exe()?);
-        command.arg("stdio").args(["--log-level", shared.log_level.as_deref().unwrap_or("error")]);
+        command.arg("stdio").args(["--log-level", shared.log_level.as_deref().unwrap_or("warn")]);
         // The list is to be whole, however long `npx` downloads.
         if std::env::var_os(LIST_WAIT).is_none() {
             command.env(LIST_WAIT, "120s");

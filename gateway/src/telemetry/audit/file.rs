@@ -2,7 +2,7 @@
 
 use std::fs::{File, Metadata, OpenOptions, rename};
 use std::io::{self, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::time::Instant;
@@ -25,6 +25,8 @@ struct Open {
     file: File,
     /// Which file it is.
     identity: (u64, u64),
+    /// Whether its last line is a part of one, as a full disk leaves it: the next one begins after it.
+    is_torn: bool,
 }
 
 impl AuditFile {
@@ -40,12 +42,18 @@ impl AuditFile {
             self.looked = Instant::now();
             // Others put it aside, too: a program for logs, or another gateway that writes to it.
             if !self.open.as_ref().is_some_and(|open| is_at(&self.path, open.identity)) {
+                // What cannot be opened is not written to where nobody finds it.
+                self.open = None;
                 self.open = Some(Open::at(&self.path)?);
             }
         }
         let Some(open) = &mut self.open else { return Err(io::Error::other("the file could not be opened")) };
         // Whole in one piece, so that lines of several gateways do not mix.
-        if let Err(error) = open.file.write_all(line) {
+        let written = match std::mem::take(&mut open.is_torn) {
+            true => open.file.write_all(&[b"\n", line].concat()),
+            false => open.file.write_all(line),
+        };
+        if let Err(error) = written {
             self.open = None;
             return Err(error);
         }
@@ -80,12 +88,22 @@ impl Open {
     fn at(path: &Path) -> io::Result<Self> {
         // A pipe that nobody reads must not be waited for; it is refused below.
         let flags = (rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::CLOEXEC).bits() as i32;
-        let file = OpenOptions::new().append(true).create(true).mode(0o600).custom_flags(flags).open(path)?;
+        let open = |reads| {
+            let mut options = OpenOptions::new();
+            options.append(true).create(true).read(reads).mode(0o600).custom_flags(flags).open(path)
+        };
+        // It may be one that may only be added to.
+        let file = open(true).or_else(|_| open(false))?;
         let metadata = file.metadata()?;
         if !metadata.is_file() {
             return Err(io::Error::other("not a regular file"));
         }
-        Ok(Self { file, identity: identity(&metadata) })
+        let is_torn = metadata.len().checked_sub(1).is_some_and(|last| {
+            let mut byte = [b'\n'];
+            _ = file.read_at(&mut byte, last);
+            byte != [b'\n']
+        });
+        Ok(Self { file, identity: identity(&metadata), is_torn })
     }
 }
 
@@ -156,5 +174,32 @@ mod tests {
         file.write(b"three\n").unwrap();
         assert_eq!(folder.text("audit").as_deref(), Some("three\n"));
         assert!(AuditFile::open(Path::new("/dev/null"), 100, 2).is_err());
+    }
+
+    #[test]
+    fn nothing_is_written_to_a_file_that_nobody_finds() {
+        let folder = Folder::new("gone");
+        let path = folder.0.join("audit");
+        let mut file = AuditFile::open(&path, 100, 2).unwrap();
+        remove_file(&path).unwrap();
+        std::fs::create_dir(&path).unwrap();
+        file.looked -= LOOK_EVERY;
+        // Each is told to be lost, and not the first alone.
+        assert!(file.write(b"one\n").is_err() && file.write(b"two\n").is_err());
+        std::fs::remove_dir(&path).unwrap();
+        file.looked -= LOOK_EVERY;
+        file.write(b"three\n").unwrap();
+        assert_eq!(folder.text("audit").as_deref(), Some("three\n"));
+    }
+
+    #[test]
+    fn after_a_part_of_a_line_the_next_begins_anew() {
+        let folder = Folder::new("torn");
+        let path = folder.0.join("audit");
+        std::fs::write(&path, "{\"time\":").unwrap();
+        let mut file = AuditFile::open(&path, 100, 2).unwrap();
+        file.write(b"one\n").unwrap();
+        file.write(b"two\n").unwrap();
+        assert_eq!(folder.text("audit").as_deref(), Some("{\"time\":\none\ntwo\n"));
     }
 }
