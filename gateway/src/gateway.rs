@@ -248,7 +248,8 @@ impl Gateway {
             reloader.guards(reload::Doors { authenticate: authenticate.clone(), face: face.clone() });
         }
         let (bounds, (level, cut)) = (self.bounds(), self.levels.face());
-        let patience = listener::Patience::new(server, self.leaving.clone(), cut);
+        let patience =
+            listener::Patience::new(server.header_read_timeout, server.shutdown_grace, self.leaving.clone(), cut);
         let serving = (patience, bounds, level);
         let tasks = (&self.levels.faces, &self.levels.ground);
         let reloads = self.reloader.as_ref().map(|reloader| reloader.reloads().clone()).unwrap_or_default();

@@ -1,10 +1,10 @@
 //! What reads states, batches, hosts and origins here, as plain functions: see [`crate::fuzzing`].
 
-use super::compat::batch;
 use super::listen::Rules;
 use super::parking::seal::{Bond, Seal, State, Way};
 use super::response::Label;
 use crate::call::caller::Principal;
+use crate::downstream::eras::batch;
 use crate::protocol::frame::Method;
 use crate::protocol::revision::Revision;
 use crate::protocol::value::Object;

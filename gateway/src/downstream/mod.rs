@@ -12,12 +12,12 @@ pub(crate) mod listen;
 mod edge;
 // The state of a handshake client.
 mod session;
-// What one old revision has and no other.
-mod compat;
 // A call under way: its reply is read into frames for the client.
 mod running;
 // What is written to a client: results, questions and errors in its own words.
 mod response;
+// What a frame of a client means, by its era.
+mod eras;
 // Questions of upstreams on their way to clients of both eras.
 mod questions;
 // What waits for a stateless client's retry, and the sealed state that leads back to it.

@@ -88,7 +88,9 @@ impl Admin<'_> {
         // Its connections are short: they need no grace.
         let cut = Tasks::new();
         cut.end();
-        let patience = listener::Patience::new(server, Leaving::default(), cut).without_linger();
+        let patience =
+            listener::Patience::new(server.header_read_timeout, server.shutdown_grace, Leaving::default(), cut)
+                .without_linger();
         let (room, budget) = (Connections::of_probes(CONNECTIONS_MAX), Budget::new(RESERVE_BYTES));
         let (refusals, face) = (self.refusals.clone(), Face::new("admin"));
         let bounds = listener::Bounds { room, budget, refusals, face };

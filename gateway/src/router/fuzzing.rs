@@ -1,6 +1,6 @@
 //! What reads names, URIs and ids here, as plain functions: see [`crate::fuzzing`].
 
-use super::calls::{rewrite, splice};
+use super::calls::rewrite;
 use super::catalog::{Cursor, apps};
 use super::config::{Naming, Strategy};
 use super::names::uri::{Marked, Tag, origin};
@@ -9,6 +9,7 @@ use super::tasks::{Secret, TaskIds};
 use crate::call::caller::Principal;
 use crate::protocol::frame::Method;
 use crate::protocol::value::Object;
+use crate::protocol::value::splice;
 use std::collections::HashSet;
 use std::ops::Range;
 

@@ -26,6 +26,46 @@ pub(crate) fn find(files: &[Source]) -> Vec<String> {
     circles.into_iter().collect()
 }
 
+/// The folders in which rooms use one another in a circle, and those whose rooms stand on more levels than `most`: what stands in a
+/// folder or file counts as that room's, however deep.
+pub(crate) fn rooms(files: &[Source], most: usize) -> BTreeMap<String, String> {
+    let modules: BTreeSet<Module> = files.iter().map(Source::module).collect();
+    let doors = imports::doors(files);
+    let mut folders: BTreeMap<Module, BTreeMap<String, BTreeSet<String>>> = BTreeMap::new();
+    for source in files {
+        let own = source.module();
+        for other in imports::of(source, &modules, &doors) {
+            let common = own.iter().zip(&other).take_while(|(one, two)| one == two).count();
+            if let (Some(room), Some(used)) = (own.get(common), other.get(common)) {
+                let rooms = folders.entry(own[..common].to_vec()).or_default();
+                rooms.entry(room.clone()).or_default().insert(used.clone());
+            }
+        }
+    }
+    let judged = folders.iter().filter_map(|(folder, rooms)| Some((folder.join("/"), judge(rooms, most)?)));
+    judged.collect()
+}
+
+/// Takes away the rooms that use no other one, level by level; what is left then stands in a circle, or on one.
+fn judge(rooms: &BTreeMap<String, BTreeSet<String>>, most: usize) -> Option<String> {
+    let mut left = rooms.clone();
+    let mut levels = 1;
+    while !left.is_empty() {
+        let free: Vec<String> = left
+            .iter()
+            .filter(|(_, used)| !used.iter().any(|used| left.contains_key(used)))
+            .map(|(room, _)| room.clone())
+            .collect();
+        if free.is_empty() {
+            let names: Vec<String> = left.into_keys().collect();
+            return Some(format!("a circle among {}", names.join(", ")));
+        }
+        free.iter().for_each(|room| _ = left.remove(room));
+        levels += 1;
+    }
+    (levels > most).then(|| format!("{levels} levels of rooms"))
+}
+
 fn follow(
     module: &Module,
     graph: &Graph,
@@ -69,4 +109,20 @@ fn a_child_that_names_its_roof_closes_a_circle() {
     assert_eq!(find(&behind), ["a::b → c → a::b"]);
     let round = [roof(), file("a/b.rs", "use super::c::X;"), file("a/c.rs", "use crate::a::b::Z;")];
     assert_eq!(find(&round).len(), 1);
+}
+
+#[test]
+fn rooms_that_use_one_another_are_seen_though_no_file_closes_the_circle() {
+    let file = |path: &str, code: &str| Source {
+        path: format!("gateway/src/{path}"),
+        text: code.to_owned(),
+        code: code.to_owned(),
+        product: code.to_owned(),
+    };
+    let up = file("a/x.rs", "use crate::b::y::Y;");
+    let round = [file("a/w.rs", ""), up, file("b/y.rs", ""), file("b/z.rs", "use crate::a::w::W;")];
+    assert_eq!(find(&round), [""; 0]);
+    assert_eq!(rooms(&round, 9)[""], "a circle among a, b");
+    assert_eq!(rooms(&round[..3], 2).len(), 0);
+    assert_eq!(rooms(&round[..3], 1)[""], "2 levels of rooms");
 }

@@ -19,13 +19,6 @@ pub(crate) struct Check {
     pub(crate) json: bool,
 }
 
-impl Check {
-    /// With what stood before the command.
-    pub(crate) fn after(self, before: Shared) -> Self {
-        Self { shared: before.join(self.shared), ..self }
-    }
-}
-
 /// What `import` takes besides.
 #[derive(Debug, Default, Group)]
 pub(crate) struct Import {
@@ -46,13 +39,6 @@ pub(crate) struct Import {
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
-}
-
-impl Import {
-    /// With what stood before the command.
-    pub(crate) fn after(self, before: Shared) -> Self {
-        Self { shared: before.join(self.shared), ..self }
-    }
 }
 
 /// Which file of a host is meant.
@@ -82,13 +68,6 @@ pub(crate) struct Install {
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
-}
-
-impl Install {
-    /// With what stood before the command.
-    pub(crate) fn after(self, before: Shared) -> Self {
-        Self { shared: before.join(self.shared), ..self }
-    }
 }
 
 /// What `uninstall` takes besides.
@@ -131,13 +110,6 @@ pub(crate) struct Add {
     pub(crate) json: bool,
 }
 
-impl Add {
-    /// With what stood before the command.
-    pub(crate) fn after(self, before: Shared) -> Self {
-        Self { shared: before.join(self.shared), ..self }
-    }
-}
-
 /// What `remove` takes besides.
 #[derive(Debug, Default, Group)]
 pub(crate) struct Remove {
@@ -151,13 +123,6 @@ pub(crate) struct Remove {
     pub(crate) json: bool,
 }
 
-impl Remove {
-    /// With what stood before the command.
-    pub(crate) fn after(self, before: Shared) -> Self {
-        Self { shared: before.join(self.shared), ..self }
-    }
-}
-
 /// What `doctor` takes besides.
 #[derive(Debug, Default, Group)]
 pub(crate) struct Doctor {
@@ -169,13 +134,6 @@ pub(crate) struct Doctor {
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
-}
-
-impl Doctor {
-    /// With what stood before the command.
-    pub(crate) fn after(self, before: Shared) -> Self {
-        Self { shared: before.join(self.shared), ..self }
-    }
 }
 
 /// What `logs` takes besides.
@@ -226,13 +184,6 @@ pub(crate) struct List {
     pub(crate) json: bool,
 }
 
-impl List {
-    /// With what stood before the command.
-    pub(crate) fn after(self, before: Shared) -> Self {
-        Self { shared: before.join(self.shared), ..self }
-    }
-}
-
 /// What `call` takes besides.
 #[derive(Debug, Default, Group)]
 pub(crate) struct Call {
@@ -246,13 +197,6 @@ pub(crate) struct Call {
     /// Print the result as JSON
     #[arg(long)]
     pub(crate) json: bool,
-}
-
-impl Call {
-    /// With what stood before the command.
-    pub(crate) fn after(self, before: Shared) -> Self {
-        Self { shared: before.join(self.shared), ..self }
-    }
 }
 
 /// What is to be seen of the configuration.
@@ -278,16 +222,23 @@ pub(crate) struct Settings {
     pub(crate) json: bool,
 }
 
-impl Settings {
-    /// With what stood before the command.
-    pub(crate) fn after(self, before: Shared) -> Self {
-        Self { shared: before.join(self.shared), ..self }
-    }
-}
-
 /// What `completions` takes.
 #[derive(Debug, Group)]
 pub(crate) struct Completions {
     /// The shell
     pub(crate) shell: clap_complete::Shell,
 }
+
+/// Joins what stood before a command to what stands after it.
+macro_rules! after {
+    ($($command:ident),+) => {
+        $(impl $command {
+            /// With what stood before the command.
+            pub(crate) fn after(self, before: Shared) -> Self {
+                Self { shared: before.join(self.shared), ..self }
+            }
+        })+
+    };
+}
+
+after!(Check, Import, Install, Add, Remove, Doctor, List, Call, Settings);

@@ -6,7 +6,7 @@ use crate::call::Call;
 use crate::call::caller::Caller;
 use crate::call::refusal::Refusal;
 use crate::call::reply::{Outcome, Reply, Source, Step};
-use crate::downstream::compat::dialect_2024_10_07;
+use crate::downstream::response::dialect_2024_10_07;
 use crate::protocol::frame::Method;
 use crate::protocol::revision::Revision;
 use crate::protocol::value::Object;

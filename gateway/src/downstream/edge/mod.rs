@@ -1,9 +1,5 @@
 //! What every transport towards clients shares.
 
-// Handshake clients: what a frame of a session means, whichever transport it came by.
-pub(crate) mod legacy;
-// Stateless clients: each request carries its own revision and capabilities, and is judged alone.
-pub(crate) mod modern;
 // What every transport towards clients shares: the handler behind it, who we say we are, the task level.
 mod shared;
 // Legacy or modern: which kind of client speaks, seen from each frame anew.
@@ -16,8 +12,6 @@ pub(crate) mod handshake;
 mod call_context;
 // What the headers of a request say, found in one walk.
 mod heads;
-
-pub(crate) use legacy::Stream;
 
 pub(crate) use call_context::CallContext;
 pub(crate) use handshake::Asks;

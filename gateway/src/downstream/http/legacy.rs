@@ -3,10 +3,11 @@
 use super::endpoint::Endpoint;
 use super::work::Work;
 use crate::call::refusal::{Reason, Refusal};
-use crate::downstream::compat::{batch, dialect_2024_10_07};
 use crate::downstream::edge::client_era::Who;
-use crate::downstream::edge::{Heads, Stream, client_era, handshake, legacy};
+use crate::downstream::edge::{Heads, client_era, handshake};
+use crate::downstream::eras::{Stream, batch, legacy};
 use crate::downstream::response::ResponseEncoder;
+use crate::downstream::response::dialect_2024_10_07;
 use crate::downstream::running::{DetachedCall, RunningCall};
 use crate::downstream::session::client::Session;
 use crate::downstream::session::table::Full;

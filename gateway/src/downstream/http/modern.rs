@@ -3,8 +3,9 @@
 use super::endpoint::Endpoint;
 use super::work::Work;
 use crate::call::refusal::Refusal;
+use crate::downstream::edge::Heads;
 use crate::downstream::edge::client_era::Who;
-use crate::downstream::edge::{Heads, modern};
+use crate::downstream::eras::modern;
 use crate::protocol::frame::Method;
 use crate::protocol::frame::message::Id;
 use crate::protocol::meta::Meta;

@@ -8,7 +8,6 @@ use super::timeouts::{ConnectionWatch, Followed, Sending, Serving};
 use super::tls::Certificates;
 use super::upgrade::{Upgrade, Upgraded};
 use crate::call::caller::Principal;
-use crate::downstream::config::Config;
 use crate::memory::Refusals;
 use crate::memory::account::Kind;
 use crate::memory::budget::{Budget, Charge};
@@ -81,9 +80,9 @@ pub(crate) struct Bounds {
 }
 
 impl Patience {
-    /// As the configuration has it.
-    pub(crate) fn new(config: &Config, leaving: Leaving, cut: Tasks) -> Self {
-        Self { head: config.header_read_timeout, linger: LINGER.min(config.shutdown_grace), leaving, cut }
+    /// So long a head may take; at the end, idle connections are kept for no longer than the grace.
+    pub(crate) fn new(head: Duration, grace: Duration, leaving: Leaving, cut: Tasks) -> Self {
+        Self { head, linger: LINGER.min(grace), leaving, cut }
     }
 
     /// The same, but that idle connections are closed at once at the end.

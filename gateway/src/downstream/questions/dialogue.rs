@@ -5,7 +5,7 @@ use super::park::ParkQuestions;
 use crate::call::reply::Outcome;
 use crate::call::reply::ask::Ask;
 use crate::downstream::edge::CallContext;
-use crate::downstream::running::Turn;
+use crate::downstream::response::steps::Turn;
 use crate::protocol::revision::Revision;
 use std::task::{Context, Poll};
 

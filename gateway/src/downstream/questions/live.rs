@@ -10,7 +10,7 @@ use crate::call::share::SharePermit;
 use crate::downstream::edge::{CallContext, Edge};
 use crate::downstream::parking::FULL;
 use crate::downstream::response::EncodedResponse;
-use crate::downstream::running::Turn;
+use crate::downstream::response::steps::Turn;
 use crate::downstream::session::Put;
 use crate::downstream::session::client::Session;
 use crate::protocol::revision::Revision;

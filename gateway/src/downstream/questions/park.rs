@@ -9,7 +9,7 @@ use crate::call::share::SharePermit;
 use crate::downstream::edge::{CallContext, Edge};
 use crate::downstream::parking::parked::{Kept, Open, Work};
 use crate::downstream::parking::{FULL, Origin};
-use crate::downstream::running::Turn;
+use crate::downstream::response::steps::Turn;
 use crate::memory::account::Kind;
 use crate::metrics;
 use crate::protocol::capabilities::{Capabilities, need};

@@ -3,7 +3,7 @@
 use super::status;
 use crate::call::reply::{Change, Event, Failure, Outcome};
 use crate::call::{Call, ListenFilter, LogLevel};
-use crate::downstream::compat::dialect_2024_10_07;
+use crate::downstream::response::dialect_2024_10_07;
 use crate::memory::budget::Charge;
 use crate::memory::{Composed, charged};
 use crate::protocol::frame::message::Id;

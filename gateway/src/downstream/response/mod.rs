@@ -6,6 +6,10 @@ mod encode;
 pub(crate) mod status;
 // Says in a question which upstream asks it: the person sees many programs through one gateway.
 mod label;
+// The dialect of 2024-10-07, spoken as 2024-11-05 with a tool's text beside its content.
+pub(crate) mod dialect_2024_10_07;
+// What work for a client comes to, frame by frame.
+pub(crate) mod steps;
 
 pub(crate) use encode::{EncodedResponse, ResponseEncoder, plain_change, plain_log};
 pub(crate) use label::Label;

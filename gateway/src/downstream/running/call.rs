@@ -1,12 +1,12 @@
 //! A call under way: its reply read step by step into frames for the client.
 
-use super::steps::{Cut, Lose, StepQueue, Turn};
 use crate::call::Call;
 use crate::call::refusal::{Reason, Refusal};
 use crate::call::reply::{Event, Failure, Outcome, Reply, Step};
 use crate::downstream::edge::open_calls::OpenCall;
 use crate::downstream::edge::{CallContext, Edge};
 use crate::downstream::questions::{Dialogue, ParkQuestions};
+use crate::downstream::response::steps::{Cut, Lose, StepQueue, Turn};
 use crate::downstream::response::{EncodedResponse, ResponseEncoder};
 use crate::memory::account::{Hold, Kind};
 use crate::memory::budget::{Charge, Spent, UNCOUNTED};

@@ -1,9 +1,9 @@
 //! Legacy calls over HTTP outlive their connections: a lost stream cancels nothing.
 
-use super::steps::{Lose, StepQueue, Turn};
 use crate::call::share::Share;
 use crate::downstream::edge::Edge;
 use crate::downstream::response::EncodedResponse;
+use crate::downstream::response::steps::{Lose, StepQueue, Turn};
 use crate::downstream::session::Replay;
 use crate::memory::account::Kind;
 use crate::memory::budget::Budget;

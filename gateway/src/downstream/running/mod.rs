@@ -6,9 +6,6 @@ mod call;
 mod detached;
 // The retry of a stateless client's call: what its state leads back to, and what its answers do there.
 pub(crate) mod retry;
-// What work for a client comes to, frame by frame.
-mod steps;
 
 pub(crate) use call::RunningCall;
 pub(crate) use detached::DetachedCall;
-pub(crate) use steps::{Cut, Lose, StepQueue, Turn};

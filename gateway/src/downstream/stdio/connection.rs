@@ -3,12 +3,13 @@
 use super::parting::Parting;
 use super::writer::Outlet;
 use crate::call::refusal::{Reason, Refusal};
-use crate::downstream::compat::{Batch, batch};
 use crate::downstream::edge::client_era::Who;
 use crate::downstream::edge::open_calls::OpenCalls;
-use crate::downstream::edge::{Edge, Stream, client_era, handshake, legacy, modern};
+use crate::downstream::edge::{Edge, client_era, handshake};
+use crate::downstream::eras::{Batch, Stream, batch, legacy, modern};
 use crate::downstream::response::ResponseEncoder;
-use crate::downstream::running::{Cut, RunningCall, StepQueue, Turn};
+use crate::downstream::response::steps::{Cut, StepQueue, Turn};
+use crate::downstream::running::RunningCall;
 use crate::downstream::session::client::Session;
 use crate::metrics;
 use crate::protocol::frame;

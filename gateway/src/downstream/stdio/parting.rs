@@ -1,7 +1,8 @@
 //! How a listen call ends on a connection that others share: it is withdrawn by name before its result says that it is over.
 
 use crate::downstream::response::EncodedResponse;
-use crate::downstream::running::{Cut, RunningCall, StepQueue, Turn};
+use crate::downstream::response::steps::{Cut, StepQueue, Turn};
+use crate::downstream::running::RunningCall;
 use crate::protocol::frame;
 use crate::protocol::frame::Method;
 use std::task::{Context, Poll};

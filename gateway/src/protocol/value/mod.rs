@@ -8,6 +8,8 @@ mod task;
 pub mod canonical;
 // The keys that the protocol has at each level, and every spelling that some program takes for one of them.
 pub mod spelling;
+// Changes values deep inside raw JSON without decoding the rest.
+pub(crate) mod splice;
 
 pub use object::{Edit, Key, Object};
 pub use task::TaskStatus;

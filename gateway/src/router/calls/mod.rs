@@ -6,8 +6,6 @@ mod route;
 mod lists;
 // Gives the results of an upstream with marked URIs their public URIs; all other results are never looked into.
 pub(crate) mod rewrite;
-// Changes values deep inside raw JSON without decoding the rest. Pure.
-pub(crate) mod splice;
 // How long an upstream had a call whose reply another reply is read through.
 mod timing;
 // What upstreams and clients have beyond the protocol.

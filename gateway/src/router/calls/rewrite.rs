@@ -1,6 +1,5 @@
 //! Gives the results of an upstream with marked URIs their public URIs; all other results are never looked into.
 
-use super::splice;
 use super::timing::Stopwatch;
 use crate::call::reply::{Failure, Outcome, Reply, Source, Step};
 use crate::protocol::frame::Method;
@@ -8,6 +7,7 @@ use crate::protocol::frame::rpc_error::RpcError;
 use crate::protocol::json;
 use crate::protocol::revision::Revision;
 use crate::protocol::value::Object;
+use crate::protocol::value::splice;
 use crate::router::catalog::snapshot::Catalog;
 use crate::router::names::uri::Marked;
 use crate::router::names::{Looks, MemberId};

@@ -1,7 +1,7 @@
 //! What concerns one upstream: calls by name, by URI, by reference.
 
 use super::rewrite::Rewritten;
-use super::{extensions, splice, unseen};
+use super::{extensions, unseen};
 use crate::call::Call;
 use crate::call::refusal::{Reason, Refusal};
 use crate::call::reply::Reply;
@@ -10,6 +10,7 @@ use crate::health::row::State;
 use crate::memory::joined;
 use crate::protocol::http::param_headers::Unfit;
 use crate::protocol::json;
+use crate::protocol::value::splice;
 use crate::protocol::value::{Key, Object};
 use crate::router::catalog::snapshot::{Catalog, Found};
 use crate::router::catalog::{Current, Kind};

@@ -1,6 +1,6 @@
 //! MCP Apps: the page that a tool names for showing its results. Pure.
 
-use crate::router::calls::splice;
+use crate::protocol::value::splice;
 use std::ops::Range;
 
 /// Where definitions name their page: nested as the extension has it, and in one key as its first drafts had it.

@@ -5,7 +5,7 @@ use super::entry::Entry;
 use super::kind::Kind;
 use super::owner::Member;
 use crate::protocol::json;
-use crate::router::calls::splice;
+use crate::protocol::value::splice;
 use crate::router::config::Naming;
 use crate::router::names::uri::{Marked, Tag};
 use crate::router::names::{ByMember, Looks, MemberId, Party, Template, namespace};

@@ -2,7 +2,7 @@
 
 use crate::protocol::http::param_headers::ParamHeaders;
 use crate::protocol::revision::Revision;
-use crate::router::calls::splice;
+use crate::protocol::value::splice;
 use crate::router::names::MemberId;
 use bytes::Bytes;
 use std::borrow::Cow;

@@ -6,8 +6,8 @@ use crate::protocol::frame::Method;
 use crate::protocol::json;
 use crate::protocol::revision::Revision;
 use crate::protocol::value::spelling::RELATED_TASK as RELATED;
+use crate::protocol::value::splice;
 use crate::protocol::value::{Object, TaskStatus};
-use crate::router::calls::splice;
 use crate::upstream::notice::Audience;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 

@@ -2,7 +2,7 @@
 
 use super::tasks::{EXTENSION, id_in, of, session};
 use super::*;
-use crate::router::calls::splice;
+use crate::protocol::value::splice;
 
 /// An upstream that answers every call as it is told to.
 fn answering(revision: Revision, answer: impl Fn(&Call) -> String + Send + Sync + 'static) -> Arc<Scripted> {

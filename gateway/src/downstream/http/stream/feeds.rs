@@ -2,7 +2,8 @@
 
 use super::events::{Fed, Feed};
 use crate::downstream::edge::Edge;
-use crate::downstream::running::{RunningCall, StepQueue, Turn};
+use crate::downstream::response::steps::{StepQueue, Turn};
+use crate::downstream::running::RunningCall;
 use crate::downstream::session::client::{Attached, Session};
 use crate::downstream::session::{Reader, event_id};
 use std::pin::Pin;

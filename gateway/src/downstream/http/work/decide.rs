@@ -1,6 +1,6 @@
 //! JSON or a stream: decided late, when it is known what comes first.
 
-use crate::downstream::running::{StepQueue, Turn};
+use crate::downstream::response::steps::{StepQueue, Turn};
 use crate::runtime::timer::{Timer, Timers};
 use std::sync::Arc;
 use std::task::{Context, Poll};

@@ -53,7 +53,8 @@ fn bounds() -> Bounds {
 }
 
 fn patience() -> Patience {
-    Patience::new(&Config::default(), Leaving::default(), Tasks::new())
+    let config = Config::default();
+    Patience::new(config.header_read_timeout, config.shutdown_grace, Leaving::default(), Tasks::new())
 }
 
 fn post(body: &str) -> String {

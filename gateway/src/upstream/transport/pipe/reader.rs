@@ -11,7 +11,7 @@ use crate::protocol::framing::Untaken;
 use crate::protocol::framing::lines::{Line, Lines};
 use crate::protocol::value::{Key, Object};
 use crate::protocol::{json, meta};
-use crate::runtime::{FairShare, aside};
+use crate::runtime::{FairShare, Tasks, aside};
 use crate::secrets::{decoded, mask};
 use crate::upstream::transport::events::{IncomingRequest, LinkEvents};
 use crate::upstream::transport::exchange::Lost;
@@ -79,6 +79,17 @@ pub(crate) async fn read(pipe: &Arc<Pipe>, mut input: impl AsyncRead + Unpin, ma
         }
         stretch.read(count).await;
     }
+}
+
+/// Reads a connection for as long as there is anything to read, nobody has closed the pipe, and the level lasts; then closes the pipe.
+pub(crate) async fn until_over(pipe: &Pipe, level: &Tasks, read: impl Future<Output = Cause>) {
+    let why = tokio::select! {
+        biased;
+        _ = pipe.closed() => return,
+        () = level.ending() => Cause::new(CauseCode::StoppedByOrder, "stopped on request"),
+        why = read => why,
+    };
+    pipe.close(why);
 }
 
 /// Where the frames of a pipe come from, for the words about what is none.

@@ -10,7 +10,7 @@ use crate::runtime::{Tasks, aside};
 use crate::upstream::transport::events::LinkEvents;
 use crate::upstream::transport::exchange::Lost;
 use crate::upstream::transport::http::{EventStream, HttpSession};
-use crate::upstream::transport::pipe::reader::{Sorter, Source};
+use crate::upstream::transport::pipe::reader::{self, Sorter, Source};
 use crate::upstream::transport::pipe::{Pipe, writer};
 use bytes::Bytes;
 use http::Uri;
@@ -48,13 +48,7 @@ pub(crate) async fn open(
     pipe.count_for(upstream);
     let (reading, ending) = (pipe.clone(), level.clone());
     level.spawn(async move {
-        let why = tokio::select! {
-            biased;
-            _ = reading.closed() => return,
-            () = ending.ending() => Cause::new(CauseCode::StoppedByOrder, "stopped on request"),
-            why = read(&reading, stream, max, &endpoint.name) => why,
-        };
-        reading.close(why);
+        reader::until_over(&reading, &ending, read(&reading, stream, max, &endpoint.name)).await;
     });
     let target = Arc::new(Target { http: http.clone(), address: endpoint.address, pipe: pipe.clone() });
     let posts = Posts { target, level: level.clone(), room: room(), behind: None };

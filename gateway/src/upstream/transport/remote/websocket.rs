@@ -17,7 +17,7 @@ use crate::secrets::printable;
 use crate::upstream::transport::events::LinkEvents;
 use crate::upstream::transport::exchange::Lost;
 use crate::upstream::transport::http::HttpSession;
-use crate::upstream::transport::pipe::reader::{Sorter, Source};
+use crate::upstream::transport::pipe::reader::{self, Sorter, Source};
 use crate::upstream::transport::pipe::{Pipe, writer};
 use output::{Controls, Frames};
 use std::io;
@@ -57,15 +57,7 @@ fn run(stream: impl AsyncRead + AsyncWrite + Send + 'static, pipe: &Arc<Pipe>, m
     let (reading, ending) = (pipe.clone(), level.clone());
     level.spawn(async move {
         let mut input = input;
-        let why = tokio::select! {
-            biased;
-            _ = reading.closed() => None,
-            () = ending.ending() => Some(Cause::new(CauseCode::StoppedByOrder, "stopped on request")),
-            why = read(&reading, &mut input, max, &controls) => Some(why),
-        };
-        if let Some(why) = why {
-            reading.close(why);
-        }
+        reader::until_over(&reading, &ending, read(&reading, &mut input, max, &controls)).await;
         // What is closed with bytes unread is reset, and the close frame is lost.
         let _in_time = within(LINGER, linger(&mut input)).await;
     });

@@ -1,11 +1,11 @@
 //! Stateless clients: each request carries its own revision and capabilities, and is judged alone.
 
-use super::client_era::{Who, invalid, refuse_long, shown};
-use super::open_calls::OpenCall;
-use super::{Edge, Heads};
 use crate::call::caller::{Caller, Can};
 use crate::call::refusal::{Reason, Refusal};
 use crate::call::{Call, LogLevel};
+use crate::downstream::edge::client_era::{Who, invalid, refuse_long, shown};
+use crate::downstream::edge::open_calls::OpenCall;
+use crate::downstream::edge::{Edge, Heads};
 use crate::downstream::response::ResponseEncoder;
 use crate::downstream::running::{RunningCall, retry};
 use crate::protocol::frame::Method;

@@ -1,10 +1,10 @@
 //! Handshake clients: what a frame of a session means, whichever transport it came by.
 
-use super::Edge;
-use super::client_era::invalid;
 use crate::call::refusal::{Reason, Refusal};
 use crate::call::reply::Reply;
 use crate::call::{Call, LogLevel};
+use crate::downstream::edge::Edge;
+use crate::downstream::edge::client_era::invalid;
 use crate::downstream::questions::{Dialogue, LiveQuestions};
 use crate::downstream::response::ResponseEncoder;
 use crate::downstream::running::RunningCall;

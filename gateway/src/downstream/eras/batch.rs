@@ -3,11 +3,13 @@
 
 mod array;
 
+use super::legacy::{self, Stream};
 use crate::call::refusal::{Reason, Refusal};
 use crate::downstream::edge::open_calls::OpenCall;
-use crate::downstream::edge::{Edge, Stream, client_era, legacy};
+use crate::downstream::edge::{Edge, client_era};
 use crate::downstream::response::EncodedResponse;
-use crate::downstream::running::{Cut, Lose, RunningCall, StepQueue, Turn};
+use crate::downstream::response::steps::{Cut, Lose, StepQueue, Turn};
+use crate::downstream::running::RunningCall;
 use crate::downstream::session::client::Session;
 use crate::memory::account::{Hold, Kind};
 use crate::memory::budget::{Budget, Spent, UNCOUNTED};
