@@ -18,7 +18,7 @@ pub mod handles;
 pub mod complaints;
 // A hash for tables that every call looks into.
 mod keyed;
-// A stream, watched: what comes in, and whether what goes out is taken.
+// A stream, watched: what comes in, whether what goes out is taken, and that the last word arrives.
 pub mod watched;
 
 pub use aside::aside;

@@ -1,10 +1,16 @@
-//! A stream, watched: what comes in, and whether what goes out is taken.
+//! A stream, watched: what comes in, whether what goes out is taken, and that the last word arrives.
 
+use super::timer::late::within;
 use crate::metrics::edges::Bytes;
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
+
+/// So long, and so much, [`linger`] reads.
+const LINGER_MAX: Duration = Duration::from_secs(2);
+const LINGER_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// What is done as a stream is used. Each is a plain call, and what is not needed costs nothing.
 pub trait Watch<S> {
@@ -139,4 +145,20 @@ impl<S, W: Watch<S>> Drop for Watched<S, W> {
     fn drop(&mut self) {
         self.watch.closes(&self.stream);
     }
+}
+
+/// Reads on to the end of what the other side sends, within bounds: a connection that is closed with bytes unread is reset, and
+/// the last word is lost.
+pub async fn linger(input: &mut (impl AsyncRead + Unpin)) {
+    let reading = async {
+        let mut piece = vec![0; 8 * 1024];
+        let mut left = LINGER_BYTES_MAX;
+        while left > 0 {
+            match input.read(&mut piece).await {
+                Ok(count @ 1..) => left = left.saturating_sub(count),
+                _ => return,
+            }
+        }
+    };
+    let _in_time = within(LINGER_MAX, reading).await;
 }

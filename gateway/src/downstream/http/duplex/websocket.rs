@@ -12,12 +12,13 @@ use crate::metrics;
 use crate::protocol::framing::websocket::{Fault, Message, Messages};
 use crate::runtime::timer::Pace;
 use crate::runtime::timer::late::{Late, within, within_until};
+use crate::runtime::watched::linger;
 use crate::runtime::{FairShare, Tasks};
 use std::io;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncReadExt, ReadHalf};
+use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -27,9 +28,6 @@ const QUEUE: usize = 256;
 const ORDERS: usize = 4;
 /// How long a close frame may take to be written.
 const CLOSE_MAX: Duration = Duration::from_secs(1);
-/// How long the other side has to close, and how much it may have sent before it saw that it should.
-const LINGER: Duration = Duration::from_secs(2);
-const LINGER_BYTES: usize = 64 * 1024 * 1024;
 
 /// What a client is served by.
 pub(super) struct Terms {
@@ -116,7 +114,7 @@ pub(super) async fn serve(upgraded: Upgraded, terms: Terms) {
     };
     if written.is_ok() {
         // What is closed with bytes unread is reset, and the close frame is lost.
-        let _in_time = within(LINGER, linger(&mut input)).await;
+        linger(&mut input).await;
     }
 }
 
@@ -199,18 +197,6 @@ impl Talk {
     }
 }
 
-/// Reads on to the end of what the other side sends.
-async fn linger<S: AsyncRead>(input: &mut ReadHalf<S>) {
-    let mut piece = vec![0; 8 * 1024];
-    let mut left = LINGER_BYTES;
-    while left > 0 {
-        match input.read(&mut piece).await {
-            Ok(count @ 1..) => left = left.saturating_sub(count),
-            _ => return,
-        }
-    }
-}
-
 /// One more that is open.
 struct Counted;
 
@@ -285,7 +271,7 @@ mod tests {
                     tokio::time::sleep(Duration::from_secs(seconds)).await;
                     let _gone = far.write_all(&piece).await;
                 }
-                tokio::time::sleep(2 * LINGER + 1000 * PAUSE).await;
+                tokio::time::sleep(1000 * PAUSE).await;
             };
             let end = tokio::select! {
                 end = talk.read(&mut near) => end,

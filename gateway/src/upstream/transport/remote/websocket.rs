@@ -10,7 +10,8 @@ use crate::memory::account::Kind;
 use crate::protocol::framing::lines::Line;
 use crate::protocol::framing::websocket::{Fault, Message, Messages};
 use crate::runtime::timer::Pace;
-use crate::runtime::timer::late::{within, within_until};
+use crate::runtime::timer::late::within_until;
+use crate::runtime::watched::linger;
 use crate::runtime::{FairShare, Tasks};
 use crate::secrets::mask;
 use crate::secrets::printable;
@@ -31,9 +32,6 @@ const REASON_CHARS: usize = 123;
 const PAUSE_MAX: Duration = Duration::from_secs(30);
 /// The code of a connection whose other side begins a message and does not go on.
 const TOO_SLOW: u16 = 1008;
-/// How long the other side has to close, and how much it may have sent before it saw that it should.
-const LINGER: Duration = Duration::from_secs(2);
-const LINGER_BYTES: usize = 64 * 1024 * 1024;
 
 /// Connects. What it starts belongs to the level; the end of the level closes the pipe.
 pub(crate) async fn open(
@@ -59,7 +57,7 @@ fn run(stream: impl AsyncRead + AsyncWrite + Send + 'static, pipe: &Arc<Pipe>, m
         let mut input = input;
         reader::until_over(&reading, &ending, read(&reading, &mut input, max, &controls)).await;
         // What is closed with bytes unread is reset, and the close frame is lost.
-        let _in_time = within(LINGER, linger(&mut input)).await;
+        linger(&mut input).await;
     });
     let writing = pipe.clone();
     level.spawn(async move {
@@ -70,18 +68,6 @@ fn run(stream: impl AsyncRead + AsyncWrite + Send + 'static, pipe: &Arc<Pipe>, m
             Err(error) => tracing::debug!(%error, "cannot write to the WebSocket"),
         }
     });
-}
-
-/// Reads on to the end of what the other side sends.
-async fn linger(input: &mut (impl AsyncRead + Unpin)) {
-    let mut piece = vec![0; 8 * 1024];
-    let mut left = LINGER_BYTES;
-    while left > 0 {
-        match input.read(&mut piece).await {
-            Ok(count @ 1..) => left = left.saturating_sub(count),
-            _ => return,
-        }
-    }
 }
 
 /// Brings what comes to where it belongs; why nothing more does.
