@@ -113,7 +113,7 @@ impl Router {
         if call.method == Method::RootsChanged {
             let members = &self.current.keep().members;
             let call = tasks::untied(call);
-            members.values().for_each(|member| drop(member.owner.call(call.clone())));
+            members.values().for_each(|member| drop(member.owner.handle(call.clone())));
             return Reply::complete(revision, Object::empty());
         }
         // What else the gateway knows ends here: its upstreams have notices of their own to send.

@@ -116,6 +116,16 @@ impl Scripted {
     }
 }
 
+impl Handle for Scripted {
+    fn handle(&self, call: Call) -> Reply {
+        let text = String::from_utf8(call.params.raw().to_vec()).unwrap();
+        self.heard.lock().unwrap().push(format!("{} {text}", call.method.as_str()));
+        let echo = || Object::parse(format!("{{\"own\":{text}}}").into()).unwrap();
+        let reply = (self.answer)(&call).unwrap_or_else(|| Reply::complete(Revision::V2025_11_25, echo()));
+        reply.owned_by(&self.name)
+    }
+}
+
 impl Owner for Scripted {
     fn name(&self) -> &Arc<str> {
         &self.name
@@ -125,13 +135,6 @@ impl Owner for Scripted {
     }
     fn prefix(&self) -> &str {
         &self.prefix
-    }
-    fn call(&self, call: Call) -> Reply {
-        let text = String::from_utf8(call.params.raw().to_vec()).unwrap();
-        self.heard.lock().unwrap().push(format!("{} {text}", call.method.as_str()));
-        let echo = || Object::parse(format!("{{\"own\":{text}}}").into()).unwrap();
-        let reply = (self.answer)(&call).unwrap_or_else(|| Reply::complete(Revision::V2025_11_25, echo()));
-        reply.owned_by(&self.name)
     }
     fn withdraw(&self, cancel: &Call) {
         let text = String::from_utf8(cancel.params.raw().to_vec()).unwrap();

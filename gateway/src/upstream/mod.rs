@@ -16,7 +16,7 @@ mod transport;
 mod peer;
 // One instance of an upstream: its parts (admission, inventory, subscriptions, questions), and what its link tells them.
 mod instance;
-// One call to an upstream, or one task: dispatched, sent, answered within its deadlines.
+// One call to an upstream, or one task: admitted, sent, answered within its deadlines.
 mod calls;
 // Keeps an upstream alive: started, met, watched, started again within a budget, and stopped with proof.
 mod supervise;
@@ -34,9 +34,9 @@ pub use transport::stdio::start_limit::StartLimit;
 
 use notice::Notice;
 
-use crate::call::Call;
 use crate::call::caller::ClientSession;
 use crate::call::reply::Reply;
+use crate::call::{Call, Handle};
 use crate::health::row::State;
 use crate::health::{Cause, CauseCode, StatusHandle};
 use crate::protocol::capabilities::beyond::Declared;
@@ -51,7 +51,7 @@ use config::Config;
 use instance::Instance;
 use instance::admission::own::OwnKey;
 use instance::persist;
-use instances::{Eras, Instances, follow_own};
+use instances::{Eras, Instances, Way, follow_own};
 use inventory::{Inventory, InventoryCache};
 use owner::Ownership;
 use std::sync::Arc;
@@ -324,32 +324,17 @@ impl Upstream {
         self.primary.stopped.cancelled().await;
     }
 
-    /// Takes a call, its names and URIs already this upstream's own. Nothing waits here: frames keep the order of these calls.
-    pub fn call(&self, call: Call) -> Reply {
-        let revision = call.revision();
-        let reply = match &self.instances {
-            _ if call.is_notification => {
-                self.tell(&call);
-                Reply::complete(revision, Object::empty())
-            }
-            None => self.take(call),
-            // It was told to stop, and its instances with it.
-            Some(_) if self.primary.admission.demand.is_off() => take(&self.primary, call),
-            Some(instances) => match instances.lease(&call) {
-                Ok(None) => self.take(call),
-                Ok(Some(lease)) => take(&lease.instance, call).attach(Box::new(lease)),
-                Err(refusal) => Reply::refuse(revision, refusal),
-            },
-        };
-        reply.owned_by(&self.primary.name)
-    }
-
     /// Takes a call for which no instance was made.
     fn take(&self, call: Call) -> Reply {
         match (&self.eras, &self.primary.own) {
             (None, Some(own)) if call.method == Method::Listen => follow_own(&self.primary, own, call),
             (None, _) => take(&self.primary, call),
-            (Some(eras), _) => eras.take(call),
+            (Some(eras), _) => match eras.way(&call) {
+                Way::Primary => take(&self.primary, call),
+                Way::Second(second) => take(&second, call),
+                Way::Open(until) => eras.await_way(call, until),
+                Way::Follow(filter) => eras.listen(&call, filter),
+            },
         }
     }
 
@@ -367,11 +352,38 @@ impl Upstream {
     }
 }
 
+impl Handle for Upstream {
+    /// Takes a call, its names and URIs already this upstream's own. Nothing waits here: frames keep the order of these calls.
+    fn handle(&self, call: Call) -> Reply {
+        let revision = call.revision();
+        let reply = match &self.instances {
+            _ if call.is_notification => {
+                self.tell(&call);
+                Reply::complete(revision, Object::empty())
+            }
+            None => self.take(call),
+            // It was told to stop, and its instances with it.
+            Some(_) if self.primary.admission.demand.is_off() => take(&self.primary, call),
+            Some(instances) => match instances.lease(&call) {
+                Ok(None) => self.take(call),
+                Ok(Some(lease)) => take(&lease.instance, call).attach(Box::new(lease)),
+                Err(refusal) => Reply::refuse(revision, refusal),
+            },
+        };
+        reply.owned_by(&self.primary.name)
+    }
+}
+
 #[cfg(test)]
 pub(crate) use instance::Instance as PrimaryInstance;
 
 #[cfg(test)]
 impl Upstream {
+    /// Takes a call, as the router hands it over.
+    pub(crate) fn call(&self, call: Call) -> Reply {
+        crate::call::Handle::handle(self, call)
+    }
+
     /// Its primary instance, without keeping it.
     pub(crate) fn primary(&self) -> std::sync::Weak<Instance> {
         Arc::downgrade(&self.primary)

@@ -250,10 +250,10 @@ fn hand_over(catalog: &Arc<Catalog>, member: MemberId, mut call: Call) -> Reply 
 fn rewritten(catalog: &Arc<Catalog>, member: MemberId, call: Call) -> Reply {
     let owner = &catalog.members[member].owner;
     if catalog.marked(member).is_none() {
-        return owner.call(call);
+        return owner.handle(call);
     }
     let method = call.method.clone();
-    Rewritten::reply(owner.call(call), catalog.clone(), member, method).owned_by(owner.name())
+    Rewritten::reply(owner.handle(call), catalog.clone(), member, method).owned_by(owner.name())
 }
 
 fn refuse(call: &Call, refusal: Refusal) -> Reply {

@@ -1,8 +1,7 @@
 //! An upstream as the router sees it: who owns names, takes calls and tells what it offers.
 
-use crate::call::Call;
 use crate::call::caller::ClientSession;
-use crate::call::reply::Reply;
+use crate::call::{Call, Handle};
 use crate::health::Cause;
 use crate::health::row::State;
 use crate::protocol::revision::Era;
@@ -15,8 +14,8 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::DropGuard;
 
-/// What the router asks of an upstream.
-pub trait Owner: Send + Sync + 'static {
+/// What the router asks of an upstream. It is handed calls whose names and URIs are its own; its replies name it as their owner.
+pub trait Owner: Handle {
     /// Its configured name.
     fn name(&self) -> &Arc<str>;
 
@@ -25,9 +24,6 @@ pub trait Owner: Send + Sync + 'static {
 
     /// What stands before the separator in its public names; empty means that they stay bare.
     fn prefix(&self) -> &str;
-
-    /// Takes a call whose names and URIs are its own; the reply names it as its owner.
-    fn call(&self, call: Call) -> Reply;
 
     /// What it offers; `None` while that was never known. Sent only on a real change.
     fn inventory(&self) -> watch::Receiver<Option<Arc<Inventory>>>;
@@ -111,10 +107,6 @@ impl Owner for Upstream {
 
     fn prefix(&self) -> &str {
         &self.config().prefix
-    }
-
-    fn call(&self, call: Call) -> Reply {
-        Self::call(self, call)
     }
 
     fn inventory(&self) -> watch::Receiver<Option<Arc<Inventory>>> {

@@ -158,7 +158,7 @@ async fn open(current: Arc<Current>, call: Call, filter: ListenFilter) -> Vec<Pa
             false => ListenFilter { uris: own, ..ListenFilter::default() },
         };
         let call = Call { params: filter.to_params(), log_level: None, ..call.clone() };
-        Part { member, reply: catalog.members[member].owner.call(call), asked, is_of_tasks, is_acknowledged: false }
+        Part { member, reply: catalog.members[member].owner.handle(call), asked, is_of_tasks, is_acknowledged: false }
     });
     parts.collect()
 }

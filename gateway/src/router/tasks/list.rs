@@ -67,7 +67,7 @@ fn ask(catalog: &Arc<Catalog>, call: &Call, (upstream, own): &Task) -> Option<Re
     let params = Object::parse(format!("{{\"taskId\":{}}}", json::quote(own)).into()).ok()?;
     let call = Call { method: Method::TasksGet, params, progress: false, ..call.clone() };
     let named = Named::new(catalog, member, call.caller.clone()).about(own.to_string());
-    Some(Wrapped::reply(named, call, |call| catalog.members[member].owner.call(call)))
+    Some(Wrapped::reply(named, call, |call| catalog.members[member].owner.handle(call)))
 }
 
 /// A page that is put together.

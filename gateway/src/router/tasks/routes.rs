@@ -64,7 +64,7 @@ pub(crate) fn one(catalog: &Arc<Catalog>, mut call: Call) -> Reply {
     call.params = call.params.set_by(Key::TaskId, json::quote(&own).as_bytes(), joined);
     let owner = &catalog.members[member].owner;
     let named = Named::new(catalog, member, call.caller.clone()).about(own);
-    Wrapped::reply(named, call, |call| owner.call(call)).owned_by(owner.name())
+    Wrapped::reply(named, call, |call| owner.handle(call)).owned_by(owner.name())
 }
 
 /// Whether a caller who wants to listen to tasks may not, since it did not say that it knows them.

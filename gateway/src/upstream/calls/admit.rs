@@ -1,10 +1,13 @@
-//! Whether a call goes out now: sent, or waiting for its turn, or refused; and the notifications, which never wait.
+//! Whether a call goes out now: judged, then sent, or waiting for its turn, or refused; and the notifications, which never wait.
 
 use super::failure::{CallFailure, fail, shut_out, unavailable};
-use super::sessions::{Route, own, send, session_of};
+use super::messages;
+use super::sessions::{Route, own, session_of};
 use crate::call::Call;
-use crate::call::refusal::Refusal;
+use crate::call::refusal::{Reason, Refusal};
 use crate::protocol::frame::Method;
+use crate::protocol::value::Key;
+use crate::upstream::config::Filter;
 use crate::upstream::instance::Instance;
 use crate::upstream::instance::admission::Admission;
 use crate::upstream::instance::admission::gate::{GateDecision, Sending};
@@ -42,7 +45,7 @@ pub(crate) fn admit(instance: &Arc<Instance>, call: &Call) -> Result<Sending, Re
             decision => decision,
         };
         match decision {
-            GateDecision::Now(peer, place) => match send(&instance.offering, &peer, call, place) {
+            GateDecision::Now(peer, place) => match peer.send(call, instance.offering.headers_of(call), place) {
                 Ok(exchange) => return Ok(Sending::Sent(Sent { peer, exchange })),
                 Err(lost @ Lost::Unsent(_)) => {
                     own::retire_if_gone(instance, &call.caller, &peer, &lost);
@@ -62,6 +65,18 @@ pub(crate) fn admit(instance: &Arc<Instance>, call: &Call) -> Result<Sending, Re
         }
     }
     Err(unavailable(&instance.config, &instance.status, call))
+}
+
+/// Refuses what may not be called as what is not there.
+pub(crate) fn judge(tools: &Filter, call: &Call) -> Option<Refusal> {
+    if call.method != Method::ToolsCall || tools.is_open() {
+        return None;
+    }
+    let name = call.params.text(Key::Name)?;
+    (!tools.admits(&name)).then(|| {
+        let name = messages::name(call).unwrap_or(name);
+        Refusal::new(Reason::InvalidParams, format!("Unknown tool: {name}"))
+    })
 }
 
 /// Tells a notification to the peer that is live now.

@@ -61,20 +61,16 @@ enum Stage {
 }
 
 impl CallSource {
-    /// A call that was sent.
-    pub(crate) fn sent(instance: &Arc<Instance>, call: Call, sent: Sent) -> Self {
-        let revision = sent.peer.revision();
-        outcome::count_bridged(&instance.status.metrics, &call, revision);
-        Self::new(instance, call, Stage::Sent(sent), revision)
-    }
-
-    /// A call that waits for its turn.
-    pub(crate) fn waiting(instance: &Arc<Instance>, call: Call, wait: Wait) -> Self {
-        let revision = call.revision();
-        Self::new(instance, call, Stage::Waiting(wait, WaitingFor::Start), revision)
-    }
-
-    fn new(instance: &Arc<Instance>, call: Call, stage: Stage, revision: Revision) -> Self {
+    /// A call that was sent, or waits for its turn.
+    pub(crate) fn new(instance: &Arc<Instance>, call: Call, sending: Sending) -> Self {
+        let (stage, revision) = match sending {
+            Sending::Sent(sent) => {
+                let revision = sent.peer.revision();
+                outcome::count_bridged(&instance.status.metrics, &call, revision);
+                (Stage::Sent(sent), revision)
+            }
+            Sending::Waiting(wait) => (Stage::Waiting(wait, WaitingFor::Start), call.revision()),
+        };
         let sent = Instant::now();
         let mut limits = Deadlines::new(&instance.config, &instance.admission.timers, &call);
         limits.begin(sent);

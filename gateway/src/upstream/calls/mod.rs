@@ -1,13 +1,13 @@
-//! One call to an upstream: dispatched, sent, answered within its deadlines.
+//! One call to an upstream: admitted, sent, answered within its deadlines.
 
-// How an instance takes a plain call: judged, then sent, or waiting for its turn, or refused.
-pub(crate) mod dispatch;
-// Whether a call goes out now: sent, or waiting for its turn, or refused.
+// Whether a call goes out now: judged, then sent, or waiting for its turn, or refused.
 pub(crate) mod admit;
 // In which session with an HTTP upstream a call goes out; the sessions beside the primary one.
 pub(crate) mod sessions;
 // What a call's reply is read from: the frames of its exchange, within its time limits.
 mod call;
+// A call that runs as it is: those that a task needs for itself.
+pub(crate) mod plain;
 // A listen call's reply.
 mod listen;
 // The time limits of a call: when they run, stand still, and are passed.

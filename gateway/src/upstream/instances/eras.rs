@@ -96,12 +96,14 @@ struct Second {
     patience: Instant,
 }
 
-/// Where a call goes.
-enum Way {
+/// Where a call goes: over a link of its client's own era where there is one.
+pub(crate) enum Way {
     Primary,
     Second(Arc<Instance>),
-    /// It is not known yet which of them serves it.
+    /// It is not known yet which of them serves it; until then that is worth waiting for.
     Open(Instant),
+    /// It listens to resources, and follows to the instance that serves its client.
+    Follow(ListenFilter),
 }
 
 impl Eras {
@@ -128,18 +130,8 @@ impl Eras {
         let _is_first = self.level.set(tasks.clone());
     }
 
-    /// Takes a call, over a link of its client's own era where there is one. Nothing waits here.
-    pub(crate) fn take(self: &Arc<Self>, call: Call) -> Reply {
-        if call.method == Method::Listen
-            && let Some(filter) = ListenFilter::parse(&call.params).filter(|filter| filter.tasks.is_empty())
-        {
-            return self.listen(&call, filter);
-        }
-        let until = match self.way(&call) {
-            Way::Primary => return take(&self.primary, call),
-            Way::Second(instance) => return take(&instance, call),
-            Way::Open(until) => until,
-        };
+    /// Takes a call once it is known which instance serves it, or at this time by the primary one. Nothing waits here.
+    pub(crate) fn await_way(self: &Arc<Self>, call: Call, until: Instant) -> Reply {
         // Where too many wait, a bridged answer is better than none.
         let Some(place) = self.waiting.take(&call.caller.share()) else { return take(&self.primary, call) };
         let eras = self.clone();
@@ -162,7 +154,7 @@ impl Eras {
     }
 
     /// Takes a listen call about resources, whose reply follows to the instance that serves its client.
-    fn listen(self: &Arc<Self>, call: &Call, filter: ListenFilter) -> Reply {
+    pub(crate) fn listen(self: &Arc<Self>, call: &Call, filter: ListenFilter) -> Reply {
         let era = call.revision().era();
         let first = self.serving(era).filter(|second| may_serve(second)).unwrap_or_else(|| self.primary.clone());
         let first = own::home(&first, &call.caller);
@@ -219,7 +211,13 @@ impl Eras {
         second.is_some_and(|second| second.patience > Instant::now())
     }
 
-    fn way(self: &Arc<Self>, call: &Call) -> Way {
+    /// Where a call goes as things stand.
+    pub(crate) fn way(self: &Arc<Self>, call: &Call) -> Way {
+        if call.method == Method::Listen
+            && let Some(filter) = ListenFilter::parse(&call.params).filter(|filter| filter.tasks.is_empty())
+        {
+            return Way::Follow(filter);
+        }
         let era = call.revision().era();
         if self.primary.era.is(era) {
             return Way::Primary;

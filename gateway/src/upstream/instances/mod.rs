@@ -6,4 +6,4 @@ mod beside;
 mod eras;
 
 pub(crate) use beside::Instances;
-pub(crate) use eras::{Eras, follow_own};
+pub(crate) use eras::{Eras, Way, follow_own};

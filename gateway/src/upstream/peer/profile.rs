@@ -13,7 +13,7 @@ use crate::protocol::revision::Revision;
 use crate::protocol::value::{Key, Object};
 use crate::protocol::{json, translate};
 use crate::runtime::timer::late::within;
-use crate::upstream::transport::exchange::{Lost, Request};
+use crate::upstream::transport::exchange::{Lost, Permit, Request};
 use crate::upstream::transport::identity;
 use crate::upstream::transport::identity::NO_CAPABILITIES;
 use crate::upstream::transport::link::{Exchange, Link};
@@ -62,8 +62,13 @@ impl Peer {
         self.offer.revision
     }
 
-    /// Sends a client's call on; nothing waits here.
-    pub(crate) fn send(&self, call: &Call, headers: Vec<(HeaderName, HeaderValue)>) -> Result<Exchange, Lost> {
+    /// Sends a client's call on, which has its place until its end; nothing waits here.
+    pub(crate) fn send(
+        &self,
+        call: &Call,
+        headers: Vec<(HeaderName, HeaderValue)>,
+        place: Option<Permit>,
+    ) -> Result<Exchange, Lost> {
         if self.is_stray(call) {
             let why = "`requestState` is unknown, or is missing beside `inputResponses`: nothing waits for this retry";
             return Err(Lost::Stray(Cause::new(CauseCode::StateUnknown, why)));
@@ -72,7 +77,11 @@ impl Peer {
             self.raise_level(level);
         }
         let (params, capabilities) = (self.translated(call), self.capabilities_of(call));
-        self.link.exchange(&self.request(call, &params, &capabilities, headers))
+        let exchange = self.link.exchange(&self.request(call, &params, &capabilities, headers))?;
+        if let Some(place) = place {
+            exchange.hold(place);
+        }
+        Ok(exchange)
     }
 
     /// Sends a client's notification on.

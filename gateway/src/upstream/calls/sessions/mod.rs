@@ -1,6 +1,6 @@
 //! In which session with an HTTP upstream a call goes out: its client's own, that of all who declare the same, or the primary one.
 
-// How a session beside the primary one is opened, and how calls go out in it.
+// How a session beside the primary one is opened, and how calls that waited for it go out.
 mod opening;
 // The sessions that clients have to themselves: found for a call, opened, kept, ended with their clients.
 pub(crate) mod own;
@@ -8,4 +8,3 @@ pub(crate) mod own;
 mod of_sets;
 
 pub(crate) use of_sets::{Route, keep_places, open_gate, session_of};
-pub(crate) use opening::send;

@@ -1,6 +1,5 @@
 //! How a session beside the primary one is opened, and how calls go out in it.
 
-use crate::call::Call;
 use crate::health::Cause;
 use crate::protocol::capabilities::beyond::Declared;
 use crate::upstream::instance::admission::Entry;
@@ -8,8 +7,7 @@ use crate::upstream::instance::admission::waiter::Sent;
 use crate::upstream::instance::inventory::Offering;
 use crate::upstream::peer::{Peer, handshake};
 use crate::upstream::transport::exchange::Lost;
-use crate::upstream::transport::exchange::Permit;
-use crate::upstream::transport::link::{Exchange, Link};
+use crate::upstream::transport::link::Link;
 use std::sync::Arc;
 
 /// Why a session could not be opened.
@@ -22,18 +20,9 @@ pub(crate) enum Unopened {
 
 /// Sends a call that waited.
 pub(crate) fn hand(offering: &Offering, peer: &Arc<Peer>, entry: Entry) {
-    let sent = send(offering, peer, &entry.call, entry.place);
+    let sent = peer.send(&entry.call, offering.headers_of(&entry.call), entry.place);
     // Who no longer waits drops the exchange, and that withdraws it.
     entry.turn.send(sent.map(|exchange| Sent { peer: peer.clone(), exchange }));
-}
-
-/// Sends a call to a peer; it has its place until its end.
-pub(crate) fn send(offering: &Offering, peer: &Peer, call: &Call, place: Option<Permit>) -> Result<Exchange, Lost> {
-    let exchange = peer.send(call, offering.headers_of(call))?;
-    if let Some(place) = place {
-        exchange.hold(place);
-    }
-    Ok(exchange)
 }
 
 /// Opens a session that declares a set.

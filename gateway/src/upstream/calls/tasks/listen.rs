@@ -8,8 +8,7 @@ use crate::protocol::json;
 use crate::protocol::revision::Revision;
 use crate::protocol::value::{Edit, Key, Object, TaskStatus};
 use crate::upstream::backoff;
-use crate::upstream::calls::dispatch::plain;
-use crate::upstream::calls::sessions::send;
+use crate::upstream::calls::plain::plain;
 use crate::upstream::instance::Instance;
 use crate::upstream::instance::masked;
 use crate::upstream::peer::Peer;
@@ -89,7 +88,7 @@ impl TaskListening {
         }
         let filter = ListenFilter { tasks: self.live.clone(), ..ListenFilter::default() };
         self.call.params = filter.to_params();
-        match send(&self.instance.offering, &peer, &self.call, None) {
+        match peer.send(&self.call, self.instance.offering.headers_of(&self.call), None) {
             Ok(exchange) => self.stage = Stage::Open { peer, exchange, since: Instant::now() },
             Err(lost) => {
                 self.instance.admission.retire_if_gone(&peer, &lost);

@@ -8,8 +8,7 @@ use crate::call::{Call, ListenFilter};
 use crate::protocol::frame::Method;
 use crate::protocol::revision::Revision;
 use crate::protocol::value::Key;
-use crate::upstream::calls::admit::admit;
-use crate::upstream::calls::dispatch::{dispatch, judge};
+use crate::upstream::calls::admit::{admit, judge};
 use crate::upstream::calls::{CallSource, ListenSource};
 use crate::upstream::instance::Instance;
 use crate::upstream::instance::admission::gate::Sending;
@@ -27,10 +26,14 @@ pub(crate) fn take(instance: &Arc<Instance>, call: Call) -> Reply {
         Some(refusal) => Reply::refuse(call.revision(), refusal),
         None if call.method == Method::Listen => listen(instance, call),
         None if must_drive(&instance.offering, &call) => Reply::live(TaskDriver::start(instance, &call)),
-        None => dispatch(instance, call, |mut call| {
-            call.may_be_task();
-            Reply::live(CallOrTask { call, driver: None })
-        }),
+        None => match admit(instance, &call) {
+            Ok(sending) => {
+                let mut call = CallSource::new(instance, call, sending);
+                call.may_be_task();
+                Reply::live(CallOrTask { call, driver: None })
+            }
+            Err(refusal) => Reply::refuse(call.revision(), refusal),
+        },
     };
     match held {
         Some(held) => reply.attach(Box::new(held)),

@@ -1,9 +1,11 @@
 //! One POST an exchange, polled in its caller's task.
 
 use super::breaker::Attempt;
+use super::connection::pool::Lane;
 use super::one_way::{ASIDE_MAX, withdrawal};
 use super::response::answer;
-use super::response::answer::{Asked, Posting};
+use super::response::answer::Asked;
+use super::send::Received;
 use super::session::HttpSession;
 use super::turnstile::Drive;
 use crate::call::share::SharePermit;
@@ -11,9 +13,13 @@ use crate::health::{Cause, CauseCode};
 use crate::memory::account::Kind;
 use crate::memory::charged;
 use crate::protocol::frame::Method;
+use crate::protocol::frame::message::Body;
 use crate::runtime::timer::late::within;
 use crate::upstream::transport::exchange::mailbox::{Arrival, Mailbox};
 use crate::upstream::transport::exchange::{Lost, Request};
+use bytes::Bytes;
+use http::{HeaderName, HeaderValue};
+use http_body_util::Full;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
@@ -46,7 +52,7 @@ impl HttpSession {
             opens: *request.method == Method::Initialize,
             listens: *request.method == Method::Listen,
         };
-        let drive = Box::pin(answer::drive(self.clone(), posting, asks, slot.clone(), attempt));
+        let drive = Box::pin(drive(self.clone(), posting, asks, slot.clone(), attempt));
         let drive = self.levels.behind(request, drive);
         // A handshake may not be cancelled, and a stateless request is by its stream alone.
         let quiet = *request.method == Method::Initialize || request.envelope.is_some();
@@ -65,6 +71,63 @@ impl HttpSession {
 
 fn too_many() -> Lost {
     Lost::Busy(Cause::new(CauseCode::QueueFull, "too many requests of this client are in flight"))
+}
+
+/// A request as it goes out first, and what makes it once more.
+struct Posting {
+    first: Option<http::Request<Full<Bytes>>>,
+    frame: Bytes,
+    /// The headers that are its own.
+    own: Vec<(HeaderName, HeaderValue)>,
+}
+
+/// Sends a request and brings all that comes back to its slot.
+#[allow(clippy::manual_async_fn, reason = "an async fn keeps its arguments twice, and every call has one of these")]
+fn drive(
+    http: Arc<HttpSession>,
+    posting: Posting,
+    asked: Asked,
+    slot: Arc<Mailbox>,
+    attempt: Attempt,
+) -> impl Future<Output = ()> + Send {
+    // Whoever sends it takes it out of its place.
+    let mut posting = posting;
+    async move {
+        let mut outcome = match attempt.may_go_on() {
+            Ok(()) => run(&http, &mut posting, asked, &slot).await,
+            Err(lost) => Err(lost),
+        };
+        attempt.end(&mut outcome);
+        let end = match outcome {
+            Ok(body) => {
+                http.made.answered(asked.id, &slot, &body);
+                Arrival::Response(body)
+            }
+            Err(lost) => Arrival::Lost(lost),
+        };
+        slot.finish(end);
+    }
+}
+
+/// Sends a request and waits for the head of its response.
+async fn send(http: &Arc<HttpSession>, posting: &mut Posting, asked: Asked, slot: &Mailbox) -> Result<Received, Lost> {
+    let Posting { first, frame, own } = posting;
+    let lane = Lane::Exchange(slot.share.as_ref().or(http.share.as_ref()));
+    // While nothing is agreed on its headers cannot be made from its frame.
+    let kept = if asked.is_meeting { first.clone().map(Box::new) } else { None };
+    let again = || kept.as_deref().cloned().unwrap_or_else(|| http.post_again(frame, own));
+    let received = http.wire.send(lane, first, &again, &|| slot.enqueued_at(0)).await?;
+    if asked.is_meeting {
+        http.wire.moves_to(received.moved_to.as_deref().unwrap_or(&http.wire.home));
+    }
+    // Nothing of it is needed any more.
+    (posting.frame, posting.own) = Default::default();
+    Ok(received)
+}
+
+async fn run(http: &Arc<HttpSession>, posting: &mut Posting, asked: Asked, slot: &Arc<Mailbox>) -> Result<Body, Lost> {
+    let received = send(http, posting, asked, slot).await?;
+    answer::read(http, received, asked, slot).await
 }
 
 /// One request over HTTP: its connection is driven by whoever polls it.

@@ -8,18 +8,15 @@ use crate::protocol::frame::message::{Body, Frame, FrameFault};
 use crate::protocol::http::headers;
 use crate::secrets::decoded;
 use crate::upstream::transport::exchange::Lost;
-use crate::upstream::transport::exchange::mailbox::{Arrival, Mailbox};
+use crate::upstream::transport::exchange::mailbox::Mailbox;
 use crate::upstream::transport::http::breaker;
-use crate::upstream::transport::http::breaker::Attempt;
-use crate::upstream::transport::http::connection::pool::Lane;
 use crate::upstream::transport::http::send::Received;
 use crate::upstream::transport::http::session::HttpSession;
 use crate::upstream::transport::http::status::StatusClass;
 use bytes::Bytes;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use http::response::Parts;
-use http::{HeaderName, HeaderValue, Request, StatusCode};
-use http_body_util::Full;
+use http::{HeaderValue, StatusCode};
 use std::cell::OnceCell;
 use std::sync::Arc;
 
@@ -42,60 +39,14 @@ pub(crate) struct Asked {
     pub(crate) listens: bool,
 }
 
-/// A request as it goes out first, and what makes it once more.
-pub(crate) struct Posting {
-    pub(crate) first: Option<Request<Full<Bytes>>>,
-    pub(crate) frame: Bytes,
-    /// The headers that are its own.
-    pub(crate) own: Vec<(HeaderName, HeaderValue)>,
-}
-
-/// Sends a request and brings all that comes back to its slot.
-#[allow(clippy::manual_async_fn, reason = "an async fn keeps its arguments twice, and every call has one of these")]
-pub(crate) fn drive(
-    http: Arc<HttpSession>,
-    posting: Posting,
+/// Reads the answer to a request, and brings all that comes beside it to its slot.
+pub(crate) async fn read(
+    http: &Arc<HttpSession>,
+    received: Received,
     asked: Asked,
-    slot: Arc<Mailbox>,
-    attempt: Attempt,
-) -> impl Future<Output = ()> + Send {
-    // Whoever sends it takes it out of its place.
-    let mut posting = posting;
-    async move {
-        let mut outcome = match attempt.may_go_on() {
-            Ok(()) => run(&http, &mut posting, asked, &slot).await,
-            Err(lost) => Err(lost),
-        };
-        attempt.end(&mut outcome);
-        let end = match outcome {
-            Ok(body) => {
-                http.made.answered(asked.id, &slot, &body);
-                Arrival::Response(body)
-            }
-            Err(lost) => Arrival::Lost(lost),
-        };
-        slot.finish(end);
-    }
-}
-
-/// Sends a request and waits for the head of its response.
-async fn send(http: &Arc<HttpSession>, posting: &mut Posting, asked: Asked, slot: &Mailbox) -> Result<Received, Lost> {
-    let Posting { first, frame, own } = posting;
-    let lane = Lane::Exchange(slot.share.as_ref().or(http.share.as_ref()));
-    // While nothing is agreed on its headers cannot be made from its frame.
-    let kept = if asked.is_meeting { first.clone().map(Box::new) } else { None };
-    let again = || kept.as_deref().cloned().unwrap_or_else(|| http.post_again(frame, own));
-    let received = http.wire.send(lane, first, &again, &|| slot.enqueued_at(0)).await?;
-    if asked.is_meeting {
-        http.wire.moves_to(received.moved_to.as_deref().unwrap_or(&http.wire.home));
-    }
-    // Nothing of it is needed any more.
-    (posting.frame, posting.own) = Default::default();
-    Ok(received)
-}
-
-async fn run(http: &Arc<HttpSession>, posting: &mut Posting, asked: Asked, slot: &Arc<Mailbox>) -> Result<Body, Lost> {
-    let Received { response, mut held, .. } = send(http, posting, asked, slot).await?;
+    slot: &Arc<Mailbox>,
+) -> Result<Body, Lost> {
+    let Received { response, mut held, .. } = received;
     slot.keep_room(held.room());
     let class = StatusClass::of_response(response.status());
     if !class.is_some_and(StatusClass::is_failure) {
