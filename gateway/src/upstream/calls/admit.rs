@@ -69,7 +69,7 @@ pub(crate) fn admit(instance: &Arc<Instance>, call: &Call) -> Result<Sending, Re
 
 /// Refuses what may not be called as what is not there.
 pub(crate) fn judge(tools: &Filter, call: &Call) -> Option<Refusal> {
-    if call.method != Method::ToolsCall || tools.is_open() {
+    if tools.is_open() || call.method != Method::ToolsCall {
         return None;
     }
     let name = call.params.text(Key::Name)?;

@@ -62,6 +62,7 @@ enum Stage {
 
 impl CallSource {
     /// A call that was sent, or waits for its turn.
+    #[inline]
     pub(crate) fn new(instance: &Arc<Instance>, call: Call, sending: Sending) -> Self {
         let (stage, revision) = match sending {
             Sending::Sent(sent) => {

@@ -213,7 +213,7 @@ impl Eras {
 
     /// Where a call goes as things stand.
     pub(crate) fn way(self: &Arc<Self>, call: &Call) -> Way {
-        if call.method == Method::Listen
+        if matches!(call.method, Method::Listen)
             && let Some(filter) = ListenFilter::parse(&call.params).filter(|filter| filter.tasks.is_empty())
         {
             return Way::Follow(filter);

@@ -21,10 +21,11 @@ use std::time::Duration;
 /// Takes a call that wants an answer. Nothing waits here.
 pub(crate) fn take(instance: &Arc<Instance>, call: Call) -> Reply {
     // Counted before the gate is looked at: whoever closes the gate of an idle upstream sees the call.
-    let held = if call.method == Method::Listen { None } else { instance.admission.demand.hold(&call) };
+    let listens = matches!(call.method, Method::Listen);
+    let held = if listens { None } else { instance.admission.demand.hold(&call) };
     let reply = match judge(&instance.config.tools, &call) {
         Some(refusal) => Reply::refuse(call.revision(), refusal),
-        None if call.method == Method::Listen => listen(instance, call),
+        None if listens => listen(instance, call),
         None if must_drive(&instance.offering, &call) => Reply::live(TaskDriver::start(instance, &call)),
         None => match admit(instance, &call) {
             Ok(sending) => {

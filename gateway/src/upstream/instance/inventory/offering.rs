@@ -12,6 +12,7 @@ use crate::protocol::value::Key;
 use arc_swap::ArcSwap;
 use http::{HeaderName, HeaderValue};
 use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use tokio::sync::watch;
 
@@ -22,9 +23,35 @@ pub(crate) struct Offering {
     pub(crate) cached: OnceLock<CachedInventory>,
     pub(crate) reads: ReadSchedule,
     /// Of the tools that tell arguments in headers.
-    param_headers: ArcSwap<HashMap<Arc<str>, Arc<ParamHeaders>>>,
+    param_headers: Seldom<HashMap<Arc<str>, Arc<ParamHeaders>>>,
     /// The tools that run as tasks only.
-    task_only: ArcSwap<HashSet<Arc<str>>>,
+    task_only: Seldom<HashSet<Arc<str>>>,
+}
+
+/// What few upstreams have. Every call looks, and where there is nothing it takes no guard to see that.
+#[derive(Default)]
+struct Seldom<T> {
+    is_there: AtomicBool,
+    all: ArcSwap<T>,
+}
+
+impl<T: Default> Seldom<T> {
+    fn new(all: Arc<T>, is_there: bool) -> Self {
+        Self { is_there: AtomicBool::new(is_there), all: ArcSwap::new(all) }
+    }
+
+    fn copy(&self) -> Self {
+        Self::new(self.all.load_full(), self.is_there.load(Ordering::Acquire))
+    }
+
+    fn store(&self, all: T, is_there: bool) {
+        self.all.store(Arc::new(all));
+        self.is_there.store(is_there, Ordering::Release);
+    }
+
+    fn get(&self) -> Option<arc_swap::Guard<Arc<T>>> {
+        self.is_there.load(Ordering::Acquire).then(|| self.all.load())
+    }
 }
 
 impl Default for Offering {
@@ -33,8 +60,8 @@ impl Default for Offering {
             inventory: watch::Sender::new(None),
             cached: OnceLock::new(),
             reads: ReadSchedule::default(),
-            param_headers: ArcSwap::default(),
-            task_only: ArcSwap::default(),
+            param_headers: Seldom::default(),
+            task_only: Seldom::default(),
         }
     }
 }
@@ -44,8 +71,8 @@ impl Offering {
     pub(crate) fn beside(primary: &Self) -> Self {
         Self {
             inventory: watch::Sender::new(primary.inventory.borrow().clone()),
-            param_headers: ArcSwap::new(primary.param_headers.load_full()),
-            task_only: ArcSwap::new(primary.task_only.load_full()),
+            param_headers: primary.param_headers.copy(),
+            task_only: primary.task_only.copy(),
             ..Self::default()
         }
     }
@@ -55,32 +82,33 @@ impl Offering {
         // Also where it comes from the disk: what the upstream says with the next read holds for it, too.
         let inventory = Inventory { fresh: self.reads.fresh.clone(), ..inventory };
         let in_headers = |tool: &Item| Some((tool.key.clone(), tool.headers.clone()?));
-        let headers = match is_http && inventory.revision.is_modern() {
+        let headers: HashMap<_, _> = match is_http && inventory.revision.is_modern() {
             true => inventory.tools.iter().filter_map(in_headers).collect(),
             false => HashMap::default(),
         };
-        self.param_headers.store(Arc::new(headers));
-        let task_only = match inventory.revision == Revision::V2025_11_25 && inventory.supports.tasks {
+        let is_any = !headers.is_empty();
+        self.param_headers.store(headers, is_any);
+        let task_only: HashSet<_> = match inventory.revision == Revision::V2025_11_25 && inventory.supports.tasks {
             true => inventory.tools.iter().filter(|tool| tool.runs_as_a_task()).map(|tool| tool.key.clone()).collect(),
             false => HashSet::default(),
         };
-        self.task_only.store(Arc::new(task_only));
+        let is_any = !task_only.is_empty();
+        self.task_only.store(task_only, is_any);
         self.inventory.send_replace(Some(Arc::new(inventory)));
     }
 
     /// From now on it is not known what the instance offers.
     pub(super) fn withdraw(&self) {
-        self.param_headers.store(Arc::default());
-        self.task_only.store(Arc::default());
+        self.param_headers.store(HashMap::default(), false);
+        self.task_only.store(HashSet::default(), false);
         self.inventory.send_replace(None);
     }
 
     /// The `Mcp-Param-*` headers of a call, which only stateless HTTP upstreams look at.
     pub(crate) fn headers_of(&self, call: &Call) -> Vec<(HeaderName, HeaderValue)> {
-        let headers = self.param_headers.load();
-        if headers.is_empty() || call.method != Method::ToolsCall {
+        let Some(headers) = self.param_headers.get().filter(|_| call.method == Method::ToolsCall) else {
             return Vec::new();
-        }
+        };
         let made = call
             .params
             .text(Key::Name)
@@ -91,15 +119,13 @@ impl Offering {
 
     /// Whether a call is of a tool that runs as a task only.
     pub(crate) fn is_task_only(&self, call: &Call) -> bool {
-        let tools = self.task_only.load();
-        if tools.is_empty() || call.method != Method::ToolsCall {
-            return false;
-        }
+        let Some(tools) = self.task_only.get().filter(|_| call.method == Method::ToolsCall) else { return false };
         call.params.text(Key::Name).is_some_and(|name| tools.contains(&*name))
     }
+
     /// These tools run as tasks only.
     #[cfg(test)]
     pub(crate) fn only_as_tasks(&self, tools: &[&str]) {
-        self.task_only.store(Arc::new(tools.iter().map(|tool| Arc::from(*tool)).collect()));
+        self.task_only.store(tools.iter().map(|tool| Arc::from(*tool)).collect(), !tools.is_empty());
     }
 }
