@@ -1,6 +1,6 @@
 //! What a person types: `tools`, `call`, `logs`, `calls`, `doctor`, `config`, `completions`.
 
-use std::process::Output;
+use std::process::{Output, Stdio};
 
 use tokio::process::Command;
 use trunkline_tests::client::Client;
@@ -15,12 +15,16 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// Runs a command of the program in a home of its own.
-async fn run(home: &Scratch, args: &[&str]) -> Output {
+/// A command of the program in a home of its own.
+fn in_home(home: &Scratch, args: &[&str]) -> Command {
     let mut command = Command::new(beside(GATEWAY));
     command.args(args).env("HOME", home.path()).env_remove("XDG_RUNTIME_DIR").env_remove("XDG_CONFIG_HOME");
     command.env_remove("TRUNKLINE_CONFIG").current_dir(home.path()).kill_on_drop(true);
-    within("the command ends", command.output()).await.expect("it runs")
+    command
+}
+
+async fn run(home: &Scratch, args: &[&str]) -> Output {
+    within("the command ends", in_home(home, args).output()).await.expect("it runs")
 }
 
 fn quoted(text: &str) -> String {
@@ -122,5 +126,40 @@ async fn the_configuration_and_completions_are_printed() {
     for shell in ["bash", "zsh", "fish"] {
         let script = text(&run(&home, &["completions", shell]).await.stdout);
         assert!(script.contains("uninstall"), "{shell}");
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_cannot_be_written_is_said_in_one_line_and_what_was_done_is_whole() {
+    let home = Scratch::new();
+    let to = |stdout: Stdio, args: &[&str]| {
+        let mut command = in_home(&home, args);
+        command.stdout(stdout).stderr(Stdio::piped());
+        async move { within("the command ends", command.spawn().expect("it starts").wait_with_output()).await }
+    };
+    let commands: [&[&str]; 6] = [
+        &["add", "one", "--", "cat"],
+        &["install", "cursor", "gemini"],
+        &["completions", "bash"],
+        &["config", "path"],
+        &["version"],
+        &["check"],
+    ];
+    for args in commands {
+        let full = std::fs::OpenOptions::new().write(true).open("/dev/full").expect("the system has it");
+        let ended = to(full.into(), args).await.expect("it runs");
+        let expected = "error: stdout cannot be written: No space left on device (os error 28)\n";
+        assert_eq!((ended.status.code(), &*text(&ended.stderr)), (Some(1), expected), "{args:?}");
+        let (reader, unread) = std::io::pipe().expect("a pipe");
+        drop(reader);
+        // What was done needs no second time.
+        if !["add", "install"].contains(&args[0]) {
+            let ended = to(unread.into(), args).await.expect("it runs");
+            assert_eq!((ended.status.code(), &*text(&ended.stderr)), (Some(1), ""), "{args:?}");
+        }
+    }
+    for file in [".cursor/mcp.json", ".gemini/settings.json"] {
+        let written = std::fs::read_to_string(home.path().join(file)).expect("each host has its file");
+        assert!(written.contains("trunkline"), "{file}: {written}");
     }
 }

@@ -7,25 +7,28 @@ use serde_json::json;
 
 use super::args::setup::{Completions, ConfigWhat, Settings};
 use super::args::{Args, settings};
-use super::process::Failure;
+use super::process::{Failure, answer};
 use crate::config::fault::printable;
 use crate::config::source::{Environment, file};
 
 /// Says which version this is.
 pub(super) fn version() -> Result<(), Failure> {
-    writeln!(std::io::stdout().lock(), "trunkline {}", env!("CARGO_PKG_VERSION"))?;
+    writeln!(answer(), "trunkline {}", env!("CARGO_PKG_VERSION"))?;
     Ok(())
 }
 
 /// Prints what a shell needs to complete words.
 pub(super) fn completions(completions: &Completions) -> Result<(), Failure> {
-    clap_complete::generate(completions.shell, &mut Args::command(), "trunkline", &mut std::io::stdout());
+    // What makes them panics where it cannot write.
+    let mut made = Vec::new();
+    clap_complete::generate(completions.shell, &mut Args::command(), "trunkline", &mut made);
+    answer().write_all(&made)?;
     Ok(())
 }
 
 /// Prints which files are read, or what they say.
 pub(super) fn config(config: &Settings) -> Result<(), Failure> {
-    let mut out = std::io::stdout().lock();
+    let mut out = answer();
     if config.what == ConfigWhat::Path {
         let files = file::find(&config.shared.config, &Environment::of_process());
         let files: Vec<_> =

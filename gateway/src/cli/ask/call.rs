@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::session::Session;
 use crate::cli::args::setup::Call;
-use crate::cli::process::Failure;
+use crate::cli::process::{Failure, answer};
 use crate::config::fault::printable;
 use crate::secrets::visible_json;
 
@@ -24,7 +24,7 @@ pub(crate) fn run(call: &Call) -> Result<(), Failure> {
     };
     let arguments = arguments(&call.arguments, &tool["inputSchema"]["properties"]).map_err(|why| anyhow!(why))?;
     let result = session.ask("tools/call", json!({ "name": call.tool, "arguments": arguments }))?;
-    let mut out = std::io::stdout().lock();
+    let mut out = answer();
     match call.json {
         true => writeln!(out, "{}", visible_json(&format!("{result:#}")))?,
         false => {

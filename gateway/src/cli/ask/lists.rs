@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::session::Session;
 use crate::cli::args::setup::List;
-use crate::cli::process::Failure;
+use crate::cli::process::{Failure, answer};
 use crate::config::fault::printable;
 use crate::secrets::visible_json;
 
@@ -20,7 +20,7 @@ pub(crate) fn run(list: &List, key: &str, name: &str) -> Result<(), Failure> {
         // An upstream by its name, which begins those of its tools; or a part of a name.
         items.retain(|item| item[name].as_str().is_some_and(|known| known.contains(prefix.as_str())));
     }
-    let mut out = std::io::stdout().lock();
+    let mut out = answer();
     if list.json {
         writeln!(out, "{}", visible_json(&format!("{:#}", json!({ key: items }))))?;
         return Ok(());

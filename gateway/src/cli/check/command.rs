@@ -11,11 +11,11 @@ use crate::config::source::Environment;
 use super::doubts;
 use crate::cli::args::settings;
 use crate::cli::args::setup::Check;
-use crate::cli::process::Failure;
+use crate::cli::process::{Failure, answer};
 
 /// Prints all faults, or that there are none.
 pub(crate) fn run(check: &Check) -> Result<(), Failure> {
-    let mut out = std::io::stdout().lock();
+    let mut out = answer();
     match settings::read(&check.shared, Vec::new()) {
         Ok(settings) => {
             let mut warnings = settings.loaded.warnings;

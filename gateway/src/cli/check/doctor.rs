@@ -12,7 +12,7 @@ use super::doubts;
 use crate::cli::args::setup::Doctor;
 use crate::cli::args::{Look, settings};
 use crate::cli::look;
-use crate::cli::process::Failure;
+use crate::cli::process::{Failure, answer};
 use crate::cli::setup::hosts::{HOSTS, Host};
 use crate::cli::setup::import::entry_of;
 use crate::config::Config;
@@ -85,7 +85,7 @@ pub(crate) fn run(doctor: &Doctor) -> Result<(), Failure> {
         problems.extend(entry(host, &environment));
         problems.extend(tools.iter().flat_map(|tools| limits(host, tools)));
     }
-    let mut out = std::io::stdout().lock();
+    let mut out = answer();
     if doctor.json {
         let hosts: Vec<&str> = hosts.iter().map(|host| host.id).collect();
         let tools = tools.as_ref().map(Vec::len);

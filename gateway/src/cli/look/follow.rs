@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::page::{self, Row};
 use crate::cli::args::setup::{Calls, Logs};
-use crate::cli::process::Failure;
+use crate::cli::process::{Failure, answer};
 use crate::config::fault::printable;
 
 /// So often a gateway is asked what is new.
@@ -25,7 +25,7 @@ pub(crate) fn logs(logs: &Logs) -> Result<(), Failure> {
             let all: Vec<_> = whole.upstreams.iter().map(|row| row.name.as_str()).collect();
             return Err(anyhow!("no upstream `{}`. Known: {}", printable(name), printable(&all.join(", "))).into());
         }
-        let mut out = std::io::stdout().lock();
+        let mut out = answer();
         for row in whole.upstreams.iter().filter(named) {
             let before = known.insert(row.name.clone(), row.stderr.clone()).unwrap_or_default();
             for line in fresh(&before, &row.stderr) {
@@ -97,7 +97,7 @@ pub(crate) fn calls(calls: &Calls) -> Result<(), Failure> {
             b.ended_ago_seconds.unwrap_or_default().total_cmp(&a.ended_ago_seconds.unwrap_or_default())
         });
         let open = page.open.iter().filter(|_| !calls.follow);
-        let mut out = std::io::stdout().lock();
+        let mut out = answer();
         for call in ended.into_iter().chain(open) {
             match calls.look.json {
                 true => writeln!(out, "{}", serde_json::to_string(call).context("a call cannot be written")?)?,

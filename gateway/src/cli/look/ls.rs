@@ -8,13 +8,13 @@ use crate::secrets::visible_json;
 use super::page as look;
 use super::page::{Row, Whole};
 use crate::cli::args::Look;
-use crate::cli::process::Failure;
+use crate::cli::process::{Failure, answer};
 
 /// Prints the table, or the page as it is.
 pub(crate) fn run(look: &Look) -> Result<(), Failure> {
     let page = look::page(look)?;
     let whole = look::parse(&page)?;
-    let mut out = std::io::stdout().lock();
+    let mut out = answer();
     if look.json {
         writeln!(out, "{}", visible_json(&page))?;
     } else {

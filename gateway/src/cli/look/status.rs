@@ -10,7 +10,7 @@ use crate::secrets::visible_json;
 use super::page as look;
 use super::page::{Row, Whole};
 use crate::cli::args::Status;
-use crate::cli::process::Failure;
+use crate::cli::process::{Failure, answer};
 
 /// Prints what is known of the upstream.
 pub(crate) fn run(status: &Status) -> Result<(), Failure> {
@@ -19,7 +19,7 @@ pub(crate) fn run(status: &Status) -> Result<(), Failure> {
     let Some(row) = whole.upstreams.iter().find(|row| row.name == status.name) else {
         return Err(anyhow::anyhow!("{}", unknown(&status.name, &whole)).into());
     };
-    let mut out = std::io::stdout().lock();
+    let mut out = answer();
     if status.look.json {
         let page: serde_json::Value = serde_json::from_str(&page).context("the page is not JSON")?;
         let rows = page["upstreams"].as_array().into_iter().flatten();

@@ -11,7 +11,7 @@ use crate::telemetry::logging::complain;
 
 use crate::cli::args::Look;
 use crate::cli::look;
-use crate::cli::process::Failure;
+use crate::cli::process::{Failure, answer};
 
 /// What became of it.
 #[derive(Debug, Deserialize)]
@@ -43,7 +43,7 @@ pub(crate) fn run(look: &Look) -> Result<(), Failure> {
         _ => return Err(anyhow!("not reloaded: {}", printable(said.trim())).into()),
     }
     let done: Done = serde_json::from_str(&said).context("not a Trunkline gateway, or one of another version")?;
-    let mut out = std::io::stdout().lock();
+    let mut out = answer();
     match look.json {
         true => writeln!(out, "{}", visible_json(&said))?,
         false => writeln!(out, "{}", printable_lines(&text(&done)))?,

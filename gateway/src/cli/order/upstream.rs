@@ -13,7 +13,7 @@ use crate::telemetry::logging::say;
 use crate::cli::args::Status;
 use crate::cli::look;
 use crate::cli::look::Row;
-use crate::cli::process::Failure;
+use crate::cli::process::{Failure, answer};
 
 /// How long a start is watched, and how often it is looked at.
 const WATCHED: Duration = Duration::from_secs(90);
@@ -38,7 +38,7 @@ pub(crate) fn run(order: Order, upstream: &Status) -> Result<(), Failure> {
         page = watched(upstream, page)?;
     }
     let row: Row = serde_json::from_str(&page).context("not a Trunkline gateway, or one of another version")?;
-    let mut out = std::io::stdout().lock();
+    let mut out = answer();
     match upstream.look.json {
         true => writeln!(out, "{}", visible_json(&page))?,
         false => writeln!(out, "{}", line(&row))?,

@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use super::answer::is_unread;
 use crate::config::fault::Faults;
 use crate::telemetry::logging::{complain, flush, is_json};
 
@@ -10,7 +11,7 @@ use crate::telemetry::logging::{complain, flush, is_json};
 pub(crate) enum Failure {
     /// Something failed: exit code 1.
     Failed(anyhow::Error),
-    /// Something is wrong, and that was said already: exit code 1.
+    /// Something is wrong, and that was said already, or nobody reads: exit code 1.
     Found,
     /// The configuration is wrong: exit code 3.
     Config(Faults),
@@ -48,7 +49,10 @@ impl From<anyhow::Error> for Failure {
 
 impl From<std::io::Error> for Failure {
     fn from(error: std::io::Error) -> Self {
-        Self::Failed(error.into())
+        match is_unread(&error) {
+            true => Self::Found,
+            false => Self::Failed(error.into()),
+        }
     }
 }
 

@@ -4,8 +4,11 @@
 pub(crate) mod runtime;
 // How a command can fail, and with which exit code.
 mod failure;
+// What a command answers on stdout.
+mod answer;
 // Stdin and stdout, as a host has made them.
 mod pipes;
 
+pub(crate) use answer::answer;
 pub(crate) use failure::Failure;
 pub(crate) use pipes::{Input, Output};

@@ -10,7 +10,7 @@ use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, Value, value};
 use super::save::{Edited, Turns, endings_kept};
 use crate::cli::args::Shared;
 use crate::cli::args::setup::{Add, Remove};
-use crate::cli::process::Failure;
+use crate::cli::process::{Failure, answer};
 use crate::config::fault::{Fault, Faults, Severity, printable};
 use crate::config::source::{Environment, file};
 use crate::config::{Inputs, load};
@@ -177,7 +177,7 @@ pub(crate) fn remove(remove: &Remove) -> Result<(), Failure> {
 }
 
 fn said(text: &str, names: &[&str], file: &Path, as_json: bool) -> Result<(), Failure> {
-    let mut out = std::io::stdout().lock();
+    let mut out = answer();
     match as_json {
         true => writeln!(out, "{:#}", json!({ "upstreams": names, "configuration": file }))?,
         false => writeln!(out, "{}; a running gateway takes it over by itself", printable(text))?,

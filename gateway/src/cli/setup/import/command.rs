@@ -12,7 +12,7 @@ use toml_edit::DocumentMut;
 use super::scan::{self, Server};
 use super::{secrets, shape, toml};
 use crate::cli::args::setup::Import;
-use crate::cli::process::Failure;
+use crate::cli::process::{Failure, answer};
 use crate::cli::setup::save::{Edited, Turns, endings_kept, put};
 use crate::config::fault::{listed, printable};
 use crate::config::source::node::{Node, Shape};
@@ -47,7 +47,7 @@ pub(crate) fn run(import: &Import) -> Result<(), Failure> {
         }
         edited.write(&text, None)?;
     }
-    let mut out = std::io::stdout().lock();
+    let mut out = answer();
     if import.json {
         let report = report(&servers, &secrets, &found.files, &target, writes);
         writeln!(out, "{report:#}")?;

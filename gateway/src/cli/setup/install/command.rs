@@ -10,7 +10,7 @@ use super::diff;
 use super::edit;
 use super::entry::{Entry, NAME};
 use crate::cli::args::setup::{Install, Scope, Uninstall};
-use crate::cli::process::Failure;
+use crate::cli::process::{Failure, answer};
 use crate::cli::setup::hosts::Host;
 use crate::cli::setup::import;
 use crate::cli::setup::save::{Edited, Turns};
@@ -194,15 +194,19 @@ fn words(host: &Host, entry: &Entry) -> Vec<String> {
 }
 
 fn carry_out(changes: &[Change], dry_run: bool, as_json: bool) -> Result<(), Failure> {
-    let mut out = std::io::stdout().lock();
+    let mut told = Vec::new();
     let mut reports = Vec::new();
+    let mut end = Ok(());
     for change in changes {
         let after = change.after.as_deref().unwrap_or_default();
         let before = change.edited.text();
         let is_same = change.after.as_deref() == Some(before) && change.edited.is_there();
         let diff = diff::lines(before, after, &change.ours);
         if !dry_run && !is_same {
-            write_out(change)?;
+            end = write_out(change);
+            if end.is_err() {
+                break;
+            }
         }
         let file = change.edited.path().display().to_string();
         if as_json {
@@ -216,19 +220,21 @@ fn carry_out(changes: &[Change], dry_run: bool, as_json: bool) -> Result<(), Fai
             (_, _, None) => "is removed: nothing else was in it",
             _ => "is changed",
         };
-        writeln!(out, "{}: {} {done}", change.host.title, printable(&file))?;
-        write!(out, "{diff}")?;
+        writeln!(told, "{}: {} {done}", change.host.title, printable(&file))?;
+        write!(told, "{diff}")?;
         if !dry_run && !is_same {
             if let Backup::Made(path) = &change.backup {
-                writeln!(out, "what it was is kept in {}", printable(&path.display().to_string()))?;
+                writeln!(told, "what it was is kept in {}", printable(&path.display().to_string()))?;
             }
-            writeln!(out, "then: {}", change.host.after)?;
+            writeln!(told, "then: {}", change.host.after)?;
         }
     }
     if as_json {
-        writeln!(out, "{:#}", json!({ "hosts": reports }))?;
+        writeln!(told, "{:#}", json!({ "hosts": reports }))?;
     }
-    Ok(())
+    // All is done by now, whether or not that can be said.
+    answer().write_all(&told)?;
+    Ok(end?)
 }
 
 fn write_out(change: &Change) -> Result<(), anyhow::Error> {
