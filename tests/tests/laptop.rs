@@ -163,3 +163,33 @@ async fn an_answer_that_cannot_be_written_is_said_in_one_line_and_what_was_done_
         assert!(written.contains("trunkline"), "{file}: {written}");
     }
 }
+
+#[tokio::test]
+async fn an_older_backup_or_a_link_in_its_place_is_not_taken_for_what_a_file_was() {
+    let home = Scratch::new();
+    let _config = home.file("trunkline.toml", "[upstreams.a]\ncommand = 'sh'\n");
+    std::fs::create_dir(home.path().join(".codex")).expect("it can be made");
+    // Without an end of its last line it cannot be taken apart again without a trace.
+    let before = "[mcp_servers.a]\ncommand = 'x'";
+    let (file, backup) =
+        (home.file(".codex/config.toml", before), home.path().join(".codex/config.toml.trunkline-bak"));
+    let way = |is_link: bool| match is_link {
+        true => std::os::unix::fs::symlink(home.path().join("victim"), &backup),
+        false => std::fs::write(&backup, "model = 'older'\n"),
+    };
+    for is_link in [false, true] {
+        way(is_link).expect("it can be made");
+        let refused = run(&home, &["install", "codex"]).await;
+        let said = text(&refused.stderr);
+        assert!(refused.status.code() == Some(1) && said.contains("config.toml.trunkline-bak is in the way"), "{said}");
+        assert_eq!(std::fs::read_to_string(&file).expect("it is there"), before);
+        assert!(!home.path().join("victim").exists());
+        std::fs::remove_file(&backup).expect("it is there");
+    }
+    for args in [["install", "codex"], ["install", "codex"], ["uninstall", "codex"]] {
+        let done = run(&home, &args).await;
+        assert!(done.status.success(), "{args:?}: {}", text(&done.stderr));
+    }
+    assert_eq!(std::fs::read_to_string(&file).expect("it is there"), before);
+    assert!(!backup.exists());
+}

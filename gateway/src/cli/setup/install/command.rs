@@ -137,12 +137,27 @@ fn added(host: &'static Host, edited: Edited, entry: &Entry) -> Result<Change, a
     let is_traceless = edit::without(&after, host).map_err(told)?.is_some_and(|back| back == base);
     let kept = backup(file);
     let is_new = !edited.is_there() || base.is_empty() && !before.is_empty();
-    let backup = if is_new || is_traceless || is_kept(&kept) { Backup::None } else { Backup::Made(kept) };
+    let backup = match is_new || is_traceless {
+        true => Backup::None,
+        false if !is_kept(&kept) => Backup::Made(kept),
+        // What `uninstall` puts back must be what was there: neither an older backup nor what a link leads to.
+        false if is_backup_of(&kept, &edited, &base) => Backup::None,
+        false => {
+            let kept = printable(&kept.display().to_string());
+            return Err(told(format!("{kept} is in the way: it is no backup of what is there now. Move it away")));
+        }
+    };
     Ok(Change { host, edited, after: Some(after), backup, ours })
 }
 
 fn is_kept(backup: &Path) -> bool {
     backup.symlink_metadata().is_ok()
+}
+
+fn is_backup_of(backup: &Path, edited: &Edited, base: &str) -> bool {
+    let is_file = backup.symlink_metadata().is_ok_and(|found| found.is_file());
+    let text = file::read_with_mark(backup, edited.path()).ok().filter(|_| is_file);
+    text.is_some_and(|text| text.strip_prefix(file::MARK).unwrap_or(&text) == base)
 }
 
 /// What the file becomes without the entry: byte for byte what it was before, if nobody has changed it since.
