@@ -1,5 +1,9 @@
 //! A stream, watched: what comes in, whether what goes out is taken, and that the last word arrives.
 
+// A body as it is written to one: in pieces, each copied behind its head into one write.
+mod pieces;
+
+use super::poll::Door;
 use super::timer::late::within;
 use crate::metrics::edges::Bytes;
 use std::io;
@@ -7,6 +11,8 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
+
+pub use pieces::Pieces;
 
 /// So long, and so much, [`linger`] reads.
 const LINGER_MAX: Duration = Duration::from_secs(2);
@@ -67,12 +73,14 @@ impl<S> Watch<S> for Counted {
 pub struct Watched<S, W: Watch<S>> {
     stream: S,
     watch: W,
+    /// Who reads asks again in every turn, and the stream only once it has something.
+    door: Door,
 }
 
 impl<S, W: Watch<S>> Watched<S, W> {
     /// Watches a stream from now on.
     pub fn new(stream: S, watch: W) -> Self {
-        Self { stream, watch }
+        Self { stream, watch, door: Door::default() }
     }
 
     /// What watches it.
@@ -84,21 +92,31 @@ impl<S, W: Watch<S>> Watched<S, W> {
 impl<S: AsyncRead + Unpin, W: Watch<S> + Unpin> AsyncRead for Watched<S, W> {
     #[inline]
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        let (before, room) = (into.filled().len(), self.watch.room());
-        if room < into.remaining() {
-            let mut part = ReadBuf::new(into.initialize_unfilled_to(room));
-            std::task::ready!(Pin::new(&mut self.stream).poll_read(cx, &mut part))?;
-            self.watch.read(part.filled_mut())?;
-            let count = part.filled().len();
-            into.advance(count);
-            return Poll::Ready(Ok(()));
-        }
-        let read = Pin::new(&mut self.stream).poll_read(cx, into);
-        if into.filled().len() > before {
-            self.watch.read(&mut into.filled_mut()[before..])?;
-        }
-        read
+        let Self { stream, watch, door } = &mut *self;
+        door.poll(cx, |cx| read(stream, watch, cx, into))
     }
+}
+
+fn read<S: AsyncRead + Unpin, W: Watch<S>>(
+    stream: &mut S,
+    watch: &mut W,
+    cx: &mut Context<'_>,
+    into: &mut ReadBuf<'_>,
+) -> Poll<io::Result<()>> {
+    let (before, room) = (into.filled().len(), watch.room());
+    if room < into.remaining() {
+        let mut part = ReadBuf::new(into.initialize_unfilled_to(room));
+        std::task::ready!(Pin::new(stream).poll_read(cx, &mut part))?;
+        watch.read(part.filled_mut())?;
+        let count = part.filled().len();
+        into.advance(count);
+        return Poll::Ready(Ok(()));
+    }
+    let read = Pin::new(stream).poll_read(cx, into);
+    if into.filled().len() > before {
+        watch.read(&mut into.filled_mut()[before..])?;
+    }
+    read
 }
 
 impl<S: AsyncWrite + Unpin, W: Watch<S> + Unpin> AsyncWrite for Watched<S, W> {
@@ -135,7 +153,7 @@ impl<S: AsyncWrite + Unpin, W: Watch<S> + Unpin> AsyncWrite for Watched<S, W> {
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let Self { stream, watch } = &mut *self;
+        let Self { stream, watch, .. } = &mut *self;
         std::task::ready!(Pin::new(&mut *stream).poll_shutdown(cx))?;
         watch.poll_shut(stream, cx).map(Ok)
     }
@@ -161,4 +179,46 @@ pub async fn linger(input: &mut (impl AsyncRead + Unpin)) {
         }
     };
     let _in_time = within(LINGER_MAX, reading).await;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::future::poll_fn;
+    use tokio::io::AsyncWriteExt;
+
+    /// A stream that counts how often it is asked for bytes.
+    struct Asked<S>(S, usize);
+
+    impl<S: AsyncRead + Unpin> AsyncRead for Asked<S> {
+        fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+            self.1 += 1;
+            Pin::new(&mut self.0).poll_read(cx, into)
+        }
+    }
+
+    struct Idle;
+
+    impl<S> Watch<S> for Idle {
+        fn wrote(&mut self, _is_pending: bool) {}
+    }
+
+    #[tokio::test]
+    async fn a_stream_that_had_nothing_is_asked_again_once_it_wakes_and_not_before() {
+        let (mut peer, stream) = tokio::io::duplex(64);
+        let mut watched = Watched::new(Asked(stream, 0), Idle);
+        for _ in 0..10 {
+            let mut room = [0; 8];
+            let polled = poll_fn(|cx| Poll::Ready(Pin::new(&mut watched).poll_read(cx, &mut ReadBuf::new(&mut room))));
+            assert!(polled.await.is_pending());
+        }
+        assert_eq!(watched.stream.1, 1);
+        peer.write_all(b"0123456789").await.unwrap();
+        let mut read = [0; 10];
+        watched.read_exact(&mut read[..4]).await.unwrap();
+        watched.read_exact(&mut read[4..]).await.unwrap();
+        assert_eq!((&read, watched.stream.1), (b"0123456789", 3));
+        drop(peer);
+        assert_eq!(watched.read(&mut read).await.unwrap(), 0);
+    }
 }

@@ -4,6 +4,7 @@ use crate::downstream::edge::client_era::Who;
 use crate::memory::Gather;
 use crate::memory::account::{Hold, Kind};
 use crate::memory::budget::{Budget, Spent};
+use crate::runtime::poll::hold_wakes;
 use crate::runtime::timer::Pace;
 use crate::runtime::timer::late::within_until;
 use bytes::Bytes;
@@ -59,10 +60,14 @@ pub(super) fn at_once<B>(
 where
     B: Body<Data = Bytes> + Unpin,
 {
-    let look = Pin::new(body).poll_frame(cx);
+    let (look, wake) = hold_wakes(|| Pin::new(body).poll_frame(cx));
     let Poll::Ready(Some(Ok(frame))) = look else { return Err(look) };
     match frame.into_data() {
-        Ok(data) if length == Some(data.len()) && data.len() <= max => Ok(data),
+        Ok(data) if length == Some(data.len()) && data.len() <= max => {
+            // Nothing more of it is to be read: its connection need not be told to go on.
+            wake.forget();
+            Ok(data)
+        }
         Ok(data) => Err(Poll::Ready(Some(Ok(Frame::data(data))))),
         Err(frame) => Err(Poll::Ready(Some(Ok(frame)))),
     }

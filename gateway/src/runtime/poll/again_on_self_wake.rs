@@ -3,49 +3,27 @@
 //! A connection that is read, served and written by one task wakes itself several times a request. Each time the scheduler
 //! would queue it and call another thread to help: a system call and a context switch for nothing.
 
+use super::bell::{ASLEEP, Bell, POLLING};
 use std::future::{Future, poll_fn};
 use std::pin::pin;
-use std::sync::atomic::{AtomicU8, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Poll, Wake, Waker};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::task::{Context, Poll, Waker};
 
 /// How often in a row: then it is another task's turn.
 const TURNS_MAX: usize = 8;
-
-const ASLEEP: u8 = 0;
-const POLLING: u8 = 1;
-const RUNG: u8 = 2;
-
-/// Takes the wakes of one task.
-struct Bell {
-    state: AtomicU8,
-    /// Whom to wake when the task is not being polled.
-    task: Mutex<Waker>,
-}
-
-impl Wake for Bell {
-    fn wake(self: Arc<Self>) {
-        self.wake_by_ref();
-    }
-
-    fn wake_by_ref(self: &Arc<Self>) {
-        if self.state.swap(RUNG, Ordering::AcqRel) == ASLEEP {
-            self.task.lock().unwrap_or_else(PoisonError::into_inner).wake_by_ref();
-        }
-    }
-}
 
 /// The future, polled again at once where it wakes itself.
 pub async fn repoll_on_self_wake<F: Future>(future: F) -> F::Output {
     let mut future = pin!(future);
     let mut task = Waker::noop().clone();
-    let bell = Arc::new(Bell { state: AtomicU8::new(ASLEEP), task: Mutex::new(task.clone()) });
+    let bell = Arc::new(Bell::of(task.clone()));
     let waker = Waker::from(bell.clone());
     poll_fn(move |cx| {
         // It is nearly always the same one: that is seen without the lock.
         if !task.will_wake(cx.waker()) {
             task.clone_from(cx.waker());
-            bell.task.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&task);
+            bell.wakes(&task);
         }
         for _ in 0..TURNS_MAX {
             bell.state.store(POLLING, Ordering::Release);
@@ -68,6 +46,7 @@ pub async fn repoll_on_self_wake<F: Future>(future: F) -> F::Output {
 mod tests {
     use super::*;
     use std::sync::atomic::AtomicUsize;
+    use std::task::Wake;
 
     struct Counter(AtomicUsize);
 

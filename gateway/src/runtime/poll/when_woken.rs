@@ -1,15 +1,18 @@
 //! Polls a future only when it was woken: for what is watched beside something that is polled far more often.
 //!
+//! A stream that had nothing, and a timer, are asked again in every turn of their task, and have nothing to say before they wake it.
+//!
 //! A `select!` polls every branch each time. The clock and the end of a level, which a connection watches beside its requests,
 //! are due once in minutes, and asking them each time is a measurable part of a request.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 
-/// Takes the wakes of one future.
+/// Takes the wakes of what is polled.
+#[derive(Debug)]
 struct Knock {
     /// Whether it is to be polled.
     is_due: AtomicBool,
@@ -24,29 +27,70 @@ impl Wake for Knock {
 
     fn wake_by_ref(self: &Arc<Self>) {
         self.is_due.store(true, Ordering::Release);
-        self.task.lock().unwrap_or_else(PoisonError::into_inner).wake_by_ref();
+        self.lock().wake_by_ref();
+    }
+}
+
+impl Knock {
+    fn lock(&self) -> MutexGuard<'_, Waker> {
+        self.task.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Lets a poll through when it was woken, and no other.
+#[derive(Debug)]
+pub struct Door {
+    knock: Arc<Knock>,
+    /// What knocks.
+    waker: Waker,
+    /// The task that is woken, as the knock has it.
+    task: Waker,
+}
+
+impl Default for Door {
+    fn default() -> Self {
+        let task = Waker::noop().clone();
+        let knock = Arc::new(Knock { is_due: AtomicBool::new(true), task: Mutex::new(task.clone()) });
+        Self { waker: Waker::from(knock.clone()), knock, task }
+    }
+}
+
+impl Door {
+    /// What is polled, where it was woken since it was pending; at first, and after it was ready, it is polled too.
+    #[inline]
+    pub fn poll<T>(&mut self, cx: &Context<'_>, poll: impl FnOnce(&mut Context<'_>) -> Poll<T>) -> Poll<T> {
+        // It is nearly always the same one: that is seen without the lock.
+        if !self.task.will_wake(cx.waker()) {
+            self.wakes(cx.waker().clone());
+        }
+        // Whoever knocks from here on wakes the task, which comes back here.
+        if !self.knock.is_due.load(Ordering::Relaxed) || !self.knock.is_due.swap(false, Ordering::AcqRel) {
+            return Poll::Pending;
+        }
+        let polled = poll(&mut Context::from_waker(&self.waker));
+        if polled.is_ready() {
+            self.knock.is_due.store(true, Ordering::Relaxed);
+        }
+        polled
+    }
+
+    /// Keeps nobody who has polled.
+    pub fn leave(&mut self) {
+        self.wakes(Waker::noop().clone());
+    }
+
+    fn wakes(&mut self, task: Waker) {
+        let before = std::mem::replace(&mut *self.knock.lock(), task.clone());
+        self.task = task;
+        drop(before);
     }
 }
 
 /// The future, not polled again before it was woken.
 pub async fn poll_when_woken<F: Future>(future: F) -> F::Output {
     let mut future = pin!(future);
-    let mut task = Waker::noop().clone();
-    let knock = Arc::new(Knock { is_due: AtomicBool::new(true), task: Mutex::new(task.clone()) });
-    let waker = Waker::from(knock.clone());
-    poll_fn(move |cx| {
-        // It is nearly always the same one: that is seen without the lock.
-        if !task.will_wake(cx.waker()) {
-            task.clone_from(cx.waker());
-            knock.task.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&task);
-        }
-        // Whoever knocks from here on wakes the task, which comes back here.
-        if !knock.is_due.load(Ordering::Relaxed) || !knock.is_due.swap(false, Ordering::AcqRel) {
-            return Poll::Pending;
-        }
-        future.as_mut().poll(&mut Context::from_waker(&waker))
-    })
-    .await
+    let mut door = Door::default();
+    poll_fn(move |cx| door.poll(cx, |cx| future.as_mut().poll(cx))).await
 }
 
 #[cfg(test)]

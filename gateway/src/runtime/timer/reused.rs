@@ -1,29 +1,32 @@
 //! Timers that are used again: each call has some, nearly none ever fires, and to make one and take it down costs a thousand
 //! instructions.
 
+use crate::runtime::poll::Door;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll, Waker, ready};
+use std::task::{Context, Poll, ready};
 use tokio::time::{Instant, Sleep, sleep_until};
 
 /// So many wait for their next use.
 const KEPT_MAX: usize = 128;
 
+/// A timer of the runtime. Whoever waits for it asks in every turn, and it is asked only once it has fired.
+type Clock = (Pin<Box<Sleep>>, Door);
+
 /// Timers that wait for their next use. They stay wound up for the time of their last one, and are moved on once they fire.
 #[derive(Debug, Default)]
-pub struct Timers(Mutex<Vec<Pin<Box<Sleep>>>>);
+pub struct Timers(Mutex<Vec<Clock>>);
 
 impl Timers {
     /// One for this time.
     pub fn take(self: &Arc<Self>, until: Instant) -> Timer {
         let kept = self.lock().pop();
-        let sleep = kept.unwrap_or_else(|| Box::pin(sleep_until(until)));
-        let mut timer = Timer { sleep: Some(sleep), until, of: Some(self.clone()) };
+        let mut timer = Timer { clock: kept, until, of: Some(self.clone()) };
         timer.reset(until);
         timer
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<Pin<Box<Sleep>>>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<Clock>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -31,8 +34,8 @@ impl Timers {
 /// A timer.
 #[derive(Debug)]
 pub struct Timer {
-    /// Always there until it is dropped.
-    sleep: Option<Pin<Box<Sleep>>>,
+    /// Made when it is first asked, where none was kept.
+    clock: Option<Clock>,
     until: Instant,
     /// Where it waits for its next use.
     of: Option<Arc<Timers>>,
@@ -41,7 +44,7 @@ pub struct Timer {
 impl Timer {
     /// One for this time, of its own.
     pub fn at(until: Instant) -> Self {
-        Self { sleep: Some(Box::pin(sleep_until(until))), until, of: None }
+        Self { clock: None, until, of: None }
     }
 
     /// When it fires.
@@ -52,32 +55,37 @@ impl Timer {
     /// Winds it up anew. Where that is later than before, it is moved on when it fires.
     pub fn reset(&mut self, until: Instant) {
         self.until = until;
-        if let Some(sleep) = self.sleep.as_mut().filter(|sleep| sleep.deadline() > until) {
+        if let Some((sleep, _)) = &mut self.clock
+            && sleep.deadline() > until
+        {
             sleep.as_mut().reset(until);
         }
     }
 
     /// Resolves when its time is over.
-    pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let Some(sleep) = &mut self.sleep else { return Poll::Ready(()) };
-        loop {
-            ready!(sleep.as_mut().poll(cx));
-            if sleep.deadline() >= self.until {
-                return Poll::Ready(());
+    pub fn poll(&mut self, cx: &Context<'_>) -> Poll<()> {
+        let until = self.until;
+        let (sleep, door) = self.clock.get_or_insert_with(|| (Box::pin(sleep_until(until)), Door::default()));
+        door.poll(cx, |cx| {
+            loop {
+                ready!(sleep.as_mut().poll(cx));
+                if sleep.deadline() >= until {
+                    return Poll::Ready(());
+                }
+                sleep.as_mut().reset(until);
             }
-            sleep.as_mut().reset(self.until);
-        }
+        })
     }
 }
 
 impl Drop for Timer {
     fn drop(&mut self) {
-        let (Some(mut sleep), Some(of)) = (self.sleep.take(), &self.of) else { return };
+        let (Some(mut clock), Some(of)) = (self.clock.take(), &self.of) else { return };
         // It keeps nobody who had it.
-        let _whether = sleep.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+        clock.1.leave();
         let mut kept = of.lock();
         if kept.len() < KEPT_MAX {
-            kept.push(sleep);
+            kept.push(clock);
         }
     }
 }
@@ -85,6 +93,7 @@ impl Drop for Timer {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::task::Waker;
     use std::time::Duration;
     use tokio::time::advance;
 
@@ -119,7 +128,7 @@ mod tests {
         let mut many: Vec<_> = (0..KEPT_MAX * 2).map(|_| timers.take(until)).collect();
         let whose = Arc::new(NoWake);
         let waker = Waker::from(whose.clone());
-        assert!(many.iter_mut().all(|timer| timer.poll(&mut Context::from_waker(&waker)).is_pending()));
+        assert!(many.iter_mut().all(|timer| timer.poll(&Context::from_waker(&waker)).is_pending()));
         assert!(Arc::strong_count(&whose) > KEPT_MAX);
         drop((many, waker));
         assert_eq!((timers.lock().len(), Arc::strong_count(&whose)), (KEPT_MAX, 1));

@@ -6,6 +6,7 @@ use crate::memory::account::Kind;
 use crate::memory::budget::{Budget, Spent};
 use crate::protocol::frame::message::{BATCH_MAX, Body, Frame, FrameFault};
 use crate::runtime::aside;
+use crate::runtime::poll::hold_wakes;
 use crate::runtime::timer::late::within;
 use crate::upstream::transport::exchange::Lost;
 use crate::upstream::transport::http::connection::pool::causes;
@@ -14,6 +15,9 @@ use http::header::CONTENT_TYPE;
 use http::{HeaderValue, Response};
 use http_body_util::BodyExt;
 use hyper::body::{Body as _, Incoming};
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 /// How much of a body is read whose response its status alone decides.
@@ -75,12 +79,21 @@ async fn next(
     body: &mut Incoming,
     gather: Option<&mut Gather>,
 ) -> Result<Option<Result<http_body::Frame<Bytes>, hyper::Error>>, Lost> {
-    let Some(gather) = gather else { return Ok(body.frame().await) };
+    let Some(gather) = gather else { return Ok(poll_fn(|cx| piece(body, cx)).await) };
     tokio::select! {
         biased;
         () = gather.lost() => Err(dropped(Spent::LOST)),
         frame = body.frame() => Ok(frame),
     }
+}
+
+/// A piece; behind the last one the connection need not be told to go on.
+fn piece(body: &mut Incoming, cx: &mut Context<'_>) -> Poll<Option<Result<http_body::Frame<Bytes>, hyper::Error>>> {
+    let (piece, wake) = hold_wakes(|| Pin::new(&mut *body).poll_frame(cx));
+    if piece.is_ready() && body.is_end_stream() {
+        wake.forget();
+    }
+    piece
 }
 
 /// A call whose answer finds no memory.
