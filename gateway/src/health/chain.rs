@@ -123,7 +123,8 @@ impl Below {
 
     /// The upstream has answered with these headers.
     pub fn heard(&self, headers: &HeaderMap) {
-        let Some(header) = headers.get(LEADS_TO) else { return };
+        // Few headers are walked faster than one is looked up.
+        let Some((_, header)) = headers.iter().find(|(name, _)| **name == LEADS_TO) else { return };
         self.chain.heard(self.number, header);
     }
 }

@@ -206,7 +206,7 @@ impl<'a> Members<'a> {
 
     /// Goes on behind a value that the caller has walked.
     pub(crate) fn resume(&mut self, at: usize) {
-        self.at = at;
+        (self.at, self.state) = (at, Walk::Rest);
     }
 
     /// Where the object ended; meaningful once the walk has returned `None`.

@@ -202,7 +202,9 @@ impl ResponseEncoder {
             if Composed::is_large(most) {
                 return Composed::large(most, |out| self.write(result, from, identity, out));
             }
-            let mut out = Vec::with_capacity(bytes + 256);
+            // A buffer that is filled to its end becomes the response's body without one more allocation.
+            let adds = if from == self.revision && !from.is_modern() { frame::message::RESULT_AROUND } else { 256 };
+            let mut out = Vec::with_capacity(bytes + adds);
             self.write(result, from, identity, &mut out);
             out.into()
         });

@@ -1,5 +1,6 @@
 //! A frame over raw JSON: parsed once and shallowly, written by splicing.
 
+use super::decimal::Decimal;
 use super::method::Method;
 use crate::protocol::json;
 use crate::protocol::json::{Fault, Member, Members};
@@ -151,6 +152,9 @@ struct Parts {
 /// The keys of a frame.
 const ENVELOPE: [&str; 6] = ["jsonrpc", "id", "method", "params", "result", "error"];
 
+/// The first member as most write it, with what opens the frame.
+const FIRST: &[u8] = b"{\"jsonrpc\":\"2.0\"";
+
 /// Which of [`ENVELOPE`] a key is, and whether it is spelled just so.
 fn recognise(key: &[u8]) -> Option<(usize, bool)> {
     let exact = match key {
@@ -191,6 +195,12 @@ impl Frame {
         }
         let mut members = Members::at(text, start)?;
         let mut parts = Parts::default();
+        if text[start..].starts_with(FIRST) {
+            // As nearly every frame begins.
+            parts.version = Some(true);
+            parts.seen = 1;
+            members.resume(start + FIRST.len());
+        }
         while let Some(member) = members.next_key()? {
             let end = parts.take(text, member)?;
             members.resume(end);
@@ -312,6 +322,9 @@ pub fn open_notification<B: BufMut>(method: &Method, out: &mut B) {
     out.put_slice(b",\"params\":");
 }
 
+/// So many bytes stand around the id and the result of a response.
+pub const RESULT_AROUND: usize = "{\"jsonrpc\":\"2.0\",\"id\":,\"result\":}".len();
+
 /// Opens a response with a result; `id` is the raw id of the request.
 pub fn open_result<B: BufMut>(id: &[u8], out: &mut B) {
     out.put_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");
@@ -370,29 +383,6 @@ fn put_method<B: BufMut>(method: &Method, out: &mut B) {
             out.put_slice(known.as_str().as_bytes());
             out.put_u8(b'"');
         }
-    }
-}
-
-/// A number in decimal without an allocation.
-pub struct Decimal([u8; 20], usize);
-
-impl Decimal {
-    /// The digits of `number`.
-    pub fn of(mut number: u64) -> Self {
-        let (mut digits, mut at) = ([0; 20], 20);
-        loop {
-            at -= 1;
-            digits[at] = b'0' + (number % 10) as u8;
-            number /= 10;
-            if number == 0 {
-                return Self(digits, at);
-            }
-        }
-    }
-
-    /// The digits as text.
-    pub fn as_bytes(&self) -> &[u8] {
-        &self.0[self.1..]
     }
 }
 

@@ -6,5 +6,8 @@ pub mod message;
 pub mod rpc_error;
 // The methods that the gateway knows by name; every other one is carried as text.
 mod method;
+// The digits of a number, without an allocation.
+mod decimal;
 
+pub use decimal::Decimal;
 pub use method::Method;

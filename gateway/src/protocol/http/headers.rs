@@ -1,6 +1,6 @@
 //! The `Mcp-*` headers of modern HTTP: made from a frame, and checked against a frame.
 
-use crate::protocol::frame::Method;
+use crate::protocol::frame::{Decimal, Method};
 use crate::protocol::value::{Key, Object};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -22,6 +22,11 @@ pub const PARAM_PREFIX: &str = "mcp-param-";
 
 const OPEN: &str = "=?base64?";
 const CLOSE: &str = "?=";
+
+/// A number as a header value.
+pub fn number(number: u64) -> HeaderValue {
+    HeaderValue::from_bytes(Decimal::of(number).as_bytes()).expect("digits make a header value")
+}
 
 /// A text as a header value: as it is where it is plain, else in the Base64 sentinel.
 pub fn encode(text: &str) -> HeaderValue {

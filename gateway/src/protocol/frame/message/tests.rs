@@ -23,6 +23,34 @@ fn ids_are_strings_or_integers_and_kept_as_written() {
 }
 
 #[test]
+fn a_frame_is_the_same_wherever_its_version_stands_and_however_it_is_spaced() {
+    let rest = r#""id":1,"method":"x","params":{"name":"a"}"#;
+    let version = r#""jsonrpc":"2.0""#;
+    for text in [
+        format!("{{{version},{rest}}}"),
+        format!(" {{{version} , {rest} }}"),
+        format!("{{ {version},{rest}}}"),
+        format!("{{\"jsonrpc\": \"2.0\",{rest}}}"),
+        format!("{{{rest},{version}}}"),
+    ] {
+        let Ok(Frame::Request { id, method, params }) = parse(&text) else { panic!("{text}") };
+        let read = (&id.raw()[..], method.as_str(), &params.raw()[..]);
+        assert_eq!(read, (&b"1"[..], "x", &br#"{"name":"a"}"#[..]), "{text}");
+    }
+    for text in [
+        format!("{},{rest}", version.replace("2.0", "2.01")),
+        format!("{version}0,{rest}"),
+        format!("{version} {rest}"),
+        format!("{version}:1,{rest}"),
+        format!("{version},{version},{rest}"),
+        format!("{version},\"JSONRPC\":\"2.0\",{rest}"),
+    ] {
+        assert!(parse(&format!("{{{text}}}")).is_err(), "{text}");
+    }
+    assert!(parse(&format!("{{{version}")).is_err_and(|fault| !fault.is_json));
+}
+
+#[test]
 fn what_is_no_frame_says_why() {
     for (text, is_json) in [
         ("", false),

@@ -4,8 +4,8 @@ use crate::call::LogLevel;
 use crate::call::caller::Caller;
 use crate::call::share::Share;
 use crate::memory::Composed;
+use crate::protocol::frame::Decimal;
 use crate::protocol::frame::Method;
-use crate::protocol::frame::message::Decimal;
 use crate::protocol::meta::Envelope;
 use crate::protocol::value::{Edit, Key, Object};
 use crate::protocol::{frame, meta};
@@ -79,6 +79,9 @@ impl<'a> Request<'a> {
         if let Some(plain) = self.envelope.filter(|_| !self.progress && self.meta.is_empty()).and_then(identity::plain)
         {
             return Cow::Borrowed(plain);
+        }
+        if self.envelope.is_none() && !self.progress && self.meta.is_empty() {
+            return Cow::Borrowed(b"");
         }
         let digits = Decimal::of(id);
         meta::write(self.envelope, self.progress.then(|| digits.as_bytes()), self.meta).into()
