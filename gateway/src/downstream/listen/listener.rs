@@ -281,6 +281,8 @@ async fn connection<I, S, R>(
 /// gone too: there is no telling the two apart. The clock for heads is our own: hyper's costs a timer a request and ends idle connections.
 fn http() -> http1::Builder {
     let mut http = http1::Builder::new();
+    // Head and body go out from one buffer: see `Sending`.
+    http.writev(false);
     http.half_close(false).header_read_timeout(None).max_headers(HEADERS_MAX).max_buf_size(HEAD_BYTES_MAX);
     http
 }

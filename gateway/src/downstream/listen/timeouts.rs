@@ -9,7 +9,7 @@ use crate::memory::budget::{Budget, UNCOUNTED};
 use crate::memory::charged;
 use crate::metrics::edges::Face;
 use crate::runtime::timer::late::passed;
-use crate::runtime::watched::Watch;
+use crate::runtime::watched::{Pieces, Watch};
 use bytes::Bytes;
 use http::Response;
 use http_body::{Body, Frame, SizeHint};
@@ -163,7 +163,7 @@ impl Serving {
     /// Goes on until the response's body is sent.
     pub(crate) fn until_sent<R>(self, response: Response<R>) -> Response<Sending<R>> {
         self.0.face.answered(response.status().as_u16());
-        response.map(|body| Sending { body, serving: self })
+        response.map(|body| Sending { body, serving: self, part: Pieces::default() })
     }
 }
 
@@ -177,6 +177,8 @@ impl Drop for Serving {
 pub(crate) struct Sending<R> {
     body: R,
     serving: Serving,
+    /// What is left of a part of it.
+    part: Pieces,
 }
 
 impl<R: Body<Data = Bytes> + Unpin> Body for Sending<R> {
@@ -184,11 +186,17 @@ impl<R: Body<Data = Bytes> + Unpin> Body for Sending<R> {
     type Error = R::Error;
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, R::Error>>> {
+        if let Some(piece) = self.part.take() {
+            return Poll::Ready(Some(Ok(Frame::data(piece))));
+        }
         let polled = Pin::new(&mut self.body).poll_frame(cx);
         let Poll::Ready(Some(Ok(frame))) = polled else { return polled };
         match frame.into_data() {
             Ok(data) if data.len() > UNCOUNTED => match self.serving.0.counted(data) {
-                Some(data) => Poll::Ready(Some(Ok(Frame::data(data)))),
+                Some(data) => {
+                    self.part = data.into();
+                    Poll::Ready(self.part.take().map(|piece| Ok(Frame::data(piece))))
+                }
                 None => Poll::Pending,
             },
             Ok(data) => Poll::Ready(Some(Ok(Frame::data(data)))),
@@ -197,11 +205,15 @@ impl<R: Body<Data = Bytes> + Unpin> Body for Sending<R> {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
+        self.part.left() == 0 && self.body.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
+        let (left, body) = (self.part.left() as u64, self.body.size_hint());
+        let mut hint = SizeHint::new();
+        hint.set_lower(left + body.lower());
+        body.upper().into_iter().for_each(|upper| hint.set_upper(left + upper));
+        hint
     }
 }
 

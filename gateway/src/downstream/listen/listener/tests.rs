@@ -23,6 +23,9 @@ use tower::Layer;
 use tracing::Metadata;
 use tracing::span::{Attributes, Id, Record};
 
+// How responses are written to a connection.
+mod writes;
+
 struct Bench {
     address: SocketAddr,
     hands: Hands,

@@ -311,6 +311,16 @@ impl Mailbox {
         self.lock().next()
     }
 
+    /// The next frame, where one waits. Where none does, whoever reads is about to look for one, and needs no wake-up until it polls.
+    pub(crate) fn pop_or_look(&self) -> Option<Arrival> {
+        let mut inner = self.lock();
+        let next = inner.next();
+        if next.is_none() {
+            inner.waker = None;
+        }
+        next
+    }
+
     /// The next frame, or a wake-up when it is there.
     pub(crate) fn poll(&self, cx: &mut Context<'_>) -> Poll<Arrival> {
         let mut inner = self.lock();

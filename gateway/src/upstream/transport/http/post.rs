@@ -1,7 +1,7 @@
 //! One POST an exchange, polled in its caller's task.
 
 use super::breaker::Attempt;
-use super::connection::pool::Lane;
+use super::connection::pool::{Lane, Outgoing};
 use super::one_way::{ASIDE_MAX, withdrawal};
 use super::response::answer;
 use super::response::answer::Asked;
@@ -19,7 +19,6 @@ use crate::upstream::transport::exchange::mailbox::{Arrival, Mailbox};
 use crate::upstream::transport::exchange::{Lost, Request};
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue};
-use http_body_util::Full;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
@@ -75,7 +74,7 @@ fn too_many() -> Lost {
 
 /// A request as it goes out first, and what makes it once more.
 struct Posting {
-    first: Option<http::Request<Full<Bytes>>>,
+    first: Option<Outgoing>,
     frame: Bytes,
     /// The headers that are its own.
     own: Vec<(HeaderName, HeaderValue)>,
@@ -147,7 +146,7 @@ pub(crate) struct HttpExchange {
 impl HttpExchange {
     /// The next frame that belongs to it. While frames wait nothing more is read: who is slow slows its own upstream stream.
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Arrival> {
-        let mut arrival = self.slot.pop();
+        let mut arrival = self.slot.pop_or_look();
         if let (None, Some(drive)) = (&arrival, &mut self.drive) {
             if drive.as_mut().poll(cx).is_ready() {
                 self.drive = None;

@@ -11,6 +11,7 @@ use crate::protocol::frame::message::{Frame, Id};
 use crate::protocol::http::headers;
 use crate::protocol::revision::Revision;
 use crate::runtime::Tasks;
+use crate::runtime::watched::Pieces;
 use crate::upstream::transport::events::LinkEvents;
 use crate::upstream::transport::exchange::Request;
 use crate::upstream::transport::exchange::mailbox::Mailbox;
@@ -20,7 +21,6 @@ use crate::upstream::transport::task_tokens::TaskTokens;
 use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, HeaderValue};
-use http_body_util::Full;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -191,12 +191,12 @@ impl HttpSession {
     /// A POST; `asked` is the request in its body, where it is one.
     pub(super) fn post(&self, body: Bytes, asked: Option<&Request<'_>>) -> Outgoing {
         let length = body.len();
-        let mut request = http::Request::new(Full::new(body));
+        let mut request = http::Request::new(Pieces::from(body));
         *request.method_mut() = http::Method::POST;
         // Who it is is asked where its URL has it.
         *request.uri_mut() = if self.is_met() { self.wire.place() } else { self.wire.home.clone() };
         let (length, asked_modern) =
-            (HeaderValue::from(length), asked.and_then(|asked| Some((asked, asked.envelope?))));
+            (headers::number(length as u64), asked.and_then(|asked| Some((asked, asked.envelope?))));
         let named = asked_modern.map(|(asked, _)| Named::of(asked.method, asked.params));
         let map = request.headers_mut();
         *map = match (asked, self.revision.get()) {
@@ -239,7 +239,7 @@ impl HttpSession {
     }
 
     fn bare(&self, method: http::Method) -> Outgoing {
-        let mut request = http::Request::new(Full::default());
+        let mut request = http::Request::new(Pieces::default());
         *request.method_mut() = method;
         *request.uri_mut() = self.wire.place();
         *request.headers_mut() = self.fixed();

@@ -1,7 +1,6 @@
 //! Opens connections to an HTTP upstream: addresses, time-outs, TLS with the platform's roots.
 
 use http::{Request, Response};
-use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
@@ -24,9 +23,8 @@ use crate::health::{Cause, CauseCode};
 use crate::runtime::Tasks;
 use crate::runtime::poll::{poll_when_woken, repoll_on_self_wake};
 use crate::runtime::timer::late::within;
-use crate::runtime::watched::Watched;
+use crate::runtime::watched::{Pieces, Watched};
 use crate::upstream::transport::exchange::Lost;
-use bytes::Bytes;
 
 /// How long one address may take to answer.
 const CONNECT_MAX: Duration = Duration::from_secs(3);
@@ -46,7 +44,7 @@ const BUFFER_BYTES_MAX: usize = 32 * 1024;
 
 /// What sends requests on one connection.
 pub(crate) struct Sender {
-    pub(crate) requests: SendRequest<Full<Bytes>>,
+    pub(crate) requests: SendRequest<Pieces>,
     /// Its way out.
     pub(crate) flow: Arc<Flow>,
     /// The epoch in which it was opened.
@@ -106,7 +104,7 @@ impl Connector {
     }
 
     /// Sends a request on a new connection of its own, which its response may have become something else.
-    pub(crate) async fn send_alone(&self, request: Request<Full<Bytes>>) -> Result<Response<Incoming>, Lost> {
+    pub(crate) async fn send_alone(&self, request: Request<Pieces>) -> Result<Response<Incoming>, Lost> {
         let over = self.epoch.over();
         let stream = self.connect().await.map_err(Lost::Unsent)?;
         let _ = stream.set_nodelay(true);
@@ -123,7 +121,7 @@ impl Connector {
         &self,
         stream: S,
         over: CancellationToken,
-        request: Request<Full<Bytes>>,
+        request: Request<Pieces>,
     ) -> Result<Response<Incoming>, Lost>
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -196,6 +194,8 @@ impl Connector {
     {
         let (requests, connection) = http1::Builder::new()
             .max_buf_size(BUFFER_BYTES_MAX)
+            // Head and body go out from one buffer.
+            .writev(false)
             .handshake(TokioIo::new(stream))
             .await
             .map_err(|error| Cause::new(CauseCode::ConnectionLost, error.to_string()))?;

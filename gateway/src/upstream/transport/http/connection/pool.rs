@@ -6,11 +6,10 @@ use super::room::{FairPermit, FairPermits};
 use crate::call::share::Share;
 use crate::health::{Cause, CauseCode, chain};
 use crate::runtime::handles;
+use crate::runtime::watched::Pieces;
 use crate::upstream::transport::exchange::Lost;
-use bytes::Bytes;
 use http::{Request, Response};
 use http_body::Body as _;
-use http_body_util::Full;
 use hyper::body::Incoming;
 use std::error::Error;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -22,7 +21,7 @@ const CONNECTIONS: std::ops::RangeInclusive<usize> = 32..=520;
 const BESIDE_MAX: usize = 32;
 
 /// A request as it goes out.
-pub(crate) type Outgoing = Request<Full<Bytes>>;
+pub(crate) type Outgoing = Request<Pieces>;
 
 /// Among which connections a request is sent.
 #[derive(Clone, Copy)]
@@ -70,7 +69,7 @@ impl Pool {
     pub(crate) async fn send(
         &self,
         lane: Lane<'_>,
-        request: &mut Option<Request<Full<Bytes>>>,
+        request: &mut Option<Outgoing>,
         begun: &(impl Fn() + Sync),
     ) -> Result<(Response<Incoming>, Held), Lost> {
         let (room, whose) = match lane {
@@ -208,7 +207,7 @@ mod tests {
         let unread = Unread::new(Rig::new(config()).instance);
         let pool = Pool::new(Connector::new(&url, level.clone(), epoch.clone(), unread).unwrap());
         let ask = async || {
-            let request = Request::get("/").header("host", "x").body(Full::default()).unwrap();
+            let request = Request::get("/").header("host", "x").body(Pieces::default()).unwrap();
             let (response, held) = pool.send(Lane::Exchange(None), &mut Some(request), &|| {}).await.unwrap();
             let number = response.into_body().collect().await.unwrap().to_bytes();
             pool.put(held);
