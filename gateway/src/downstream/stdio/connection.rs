@@ -312,7 +312,8 @@ impl Connection {
                 () = drive(&mut work, first, &outlet) => true,
                 () = cut.ending() => false,
             };
-            if let Some(answer) = work.cut().filter(|_| !is_done) {
+            // The words for one that was cut off are made for no other.
+            if !is_done && let Some(answer) = work.cut() {
                 let _unread = outlet.send(answer.line()).await;
             }
         });
