@@ -29,15 +29,21 @@ fn frame(first: u8, payload: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// A connection that has just become a WebSocket.
-async fn raw(gateway: &Gateway) -> TcpStream {
+/// A connection on which an upgrade was asked for, with these lines besides.
+async fn asked(gateway: &Gateway, lines: &str) -> TcpStream {
     let address = gateway.url.trim_start_matches("http://").trim_end_matches("/mcp");
     let mut stream = TcpStream::connect(address).await.expect("somebody listens");
     let request = format!(
         "GET /ws HTTP/1.1\r\nhost: {address}\r\nconnection: Upgrade\r\nupgrade: websocket\r\n\
-         sec-websocket-version: 13\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+         sec-websocket-version: 13\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n{lines}\r\n"
     );
     stream.write_all(request.as_bytes()).await.expect("it reads");
+    stream
+}
+
+/// A connection that has just become a WebSocket.
+async fn raw(gateway: &Gateway) -> TcpStream {
+    let mut stream = asked(gateway, "").await;
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
         head.push(within("the answer to the upgrade", stream.read_u8()).await.expect("it answers"));
@@ -90,6 +96,24 @@ fn cases() -> Vec<(&'static str, Vec<u8>, u16)> {
     let sent = [1000, 1001, 1007, 1008, 1011, 1014, 3000, 4999];
     cases.extend(sent.map(|code| ("a code that may be sent", close(code), code)));
     cases
+}
+
+#[tokio::test]
+async fn a_request_with_a_body_becomes_no_websocket() {
+    let (_upstream, gateway) = gateway(Config::new()).await;
+    for announced in ["content-length: 5", "transfer-encoding: chunked"] {
+        let mut stream = asked(&gateway, &format!("{announced}\r\n")).await;
+        stream.write_all(b"hello").await.expect("it reads");
+        let mut answer = Vec::new();
+        let _ = within("the answer", stream.read_to_end(&mut answer)).await;
+        let answer = String::from_utf8_lossy(&answer).into_owned();
+        assert!(answer.starts_with("HTTP/1.1 400 ") && answer.contains("has no body"), "{announced}: {answer}");
+    }
+    // One that announces that there is none is as good as any.
+    let mut stream = asked(&gateway, "content-length: 0\r\n").await;
+    let mut first = [0; 13];
+    within("the answer", stream.read_exact(&mut first)).await.expect("it answers");
+    assert_eq!(&first, b"HTTP/1.1 101 ");
 }
 
 #[tokio::test]

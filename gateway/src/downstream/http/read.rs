@@ -6,7 +6,6 @@ use crate::memory::account::{Hold, Kind};
 use crate::memory::budget::{Budget, Spent};
 use crate::runtime::poll::hold_wakes;
 use crate::runtime::timer::Pace;
-use crate::runtime::timer::late::within_until;
 use bytes::Bytes;
 use http_body::{Body, Frame};
 use http_body_util::BodyExt;
@@ -131,7 +130,7 @@ where
     let frame = match ready {
         Poll::Ready(frame) => frame,
         Poll::Pending => {
-            let came = within_until(pace.due(0, so_far), async {
+            let came = pace.keep(Some((0, so_far)), async {
                 let Some(joined) = joined else { return Ok(body.frame().await) };
                 tokio::select! {
                     biased;

@@ -58,6 +58,9 @@ pub struct Decoder<S> {
     edges: Edges,
     skipped: Option<Skipped>,
     max: usize,
+    /// How many events have ended, and how many bytes have come since the last of them did.
+    ended: u64,
+    came: usize,
     started: bool,
     /// The last line ended in a carriage return: a newline that follows belongs to it.
     after_return: bool,
@@ -94,6 +97,8 @@ impl<S: Store> Decoder<S> {
             edges: Edges::default(),
             skipped: None,
             max,
+            ended: 0,
+            came: 0,
             started: false,
             after_return: false,
             long: None,
@@ -102,7 +107,15 @@ impl<S: Store> Decoder<S> {
 
     /// Takes what was read.
     pub fn push(&mut self, chunk: &[u8]) {
+        self.came += chunk.len();
         self.buffer.extend_from_slice(chunk);
+    }
+
+    /// An event that has begun and not ended: its number, and how many bytes of it have come. Comments are none.
+    pub fn begun(&self) -> Option<(u64, usize)> {
+        let is_any = !self.buffer.is_empty() || self.long.is_some();
+        let is_begun = is_any || self.event.has_data || self.event.untaken.is_some();
+        is_begun.then_some((self.ended, self.came))
     }
 
     /// Where data is being put together that does not stand in the buffer; `None` while there is none.
@@ -143,6 +156,7 @@ impl<S: Store> Decoder<S> {
             self.take(line);
             return None;
         }
+        (self.ended, self.came) = (self.ended + 1, self.buffer.len());
         let event = std::mem::take(&mut self.event);
         if let Some((why, _)) = event.untaken {
             let (head, tail) = self.edges.take();

@@ -1,6 +1,6 @@
 //! Streams of changes over which nothing comes: whoever is behind them may be gone, and they are asked for anew.
 
-use super::super::config::{Checks, Config};
+use super::super::config::{Checks, Config, Transport};
 use super::host::{Host, Seen};
 use super::http::{bounded, is, legacy, modern, start};
 use crate::health::row::State;
@@ -79,4 +79,68 @@ async fn a_background_stream_that_is_silent_for_minutes_is_opened_anew() {
 #[tokio::test]
 async fn a_stream_of_a_stateless_upstream_that_is_silent_for_minutes_is_opened_anew() {
     it_is_asked_for_anew("POST subscriptions/listen", modern).await;
+}
+
+/// An upstream whose stream, which this line of its story asks for, begins so and then trickles within an event.
+async fn it_is_given_up(
+    line: &'static str,
+    answer: fn(&Seen) -> Option<String>,
+    begins: fn(&Seen) -> String,
+    change: impl FnOnce(Config) -> Config,
+) {
+    let streams: Arc<Mutex<Vec<Seen>>> = Arc::default();
+    let opened = streams.clone();
+    let host = Host::start(move |seen| {
+        let opened = opened.clone();
+        Box::pin(async move {
+            if line == format!("{} {}", seen.verb, seen.method()).trim() {
+                seen.write(format!("{OPEN}{}data: {{", begins(&seen)));
+                opened.lock().unwrap().push(seen);
+                return std::future::pending().await;
+            }
+            answer(&seen).unwrap_or_else(|| super::host::empty(202))
+        })
+    })
+    .await;
+    let config = Config { health: Checks { interval: None, ..Checks::default() }, ..host.config() };
+    let (upstream, _board, tasks) = start(change(config));
+    saw(&host, line, 1).await;
+    // Less than a stream may be silent, and it is not silent.
+    for _ in 0..240 {
+        if host.count(line) > 1 {
+            break;
+        }
+        streams.lock().unwrap()[0].write("\"");
+        silence(Duration::from_secs(1)).await;
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    assert!(host.count(line) > 1, "the stream is still read");
+    tasks.end();
+    bounded(upstream.stopped()).await;
+}
+
+fn in_session(seen: &Seen) -> Option<String> {
+    legacy(seen, "s1")
+}
+
+#[tokio::test]
+async fn half_an_event_of_a_background_stream_is_not_waited_for_without_end() {
+    it_is_given_up("GET", in_session, |_| String::new(), |config| config).await;
+}
+
+#[tokio::test]
+async fn half_an_event_of_a_stream_of_a_stateless_upstream_is_not_waited_for_without_end() {
+    let acknowledged = |seen: &Seen| modern(seen).unwrap().split_once("\r\n\r\n").unwrap().1.to_owned();
+    it_is_given_up("POST subscriptions/listen", modern, acknowledged, |config| config).await;
+}
+
+#[tokio::test]
+async fn half_an_event_of_an_upstream_over_http_and_sse_is_not_waited_for_without_end() {
+    let endpoint = |_: &Seen| "event: endpoint\ndata: /messages\n\n".to_owned();
+    it_is_given_up("GET", in_session, endpoint, |config| {
+        let Transport::Http { url, headers } = config.transport else { panic!("the host is one over HTTP") };
+        let transport = Transport::Sse { url, headers };
+        Config { transport, startup_timeout: Duration::from_secs(60 * 60), ..config }
+    })
+    .await;
 }

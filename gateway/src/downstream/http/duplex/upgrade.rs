@@ -72,6 +72,11 @@ fn asked(head: &Parts) -> Result<HeaderValue, (StatusCode, &'static str)> {
         let why = "this address is for WebSocket over HTTP/1.1: `Connection: Upgrade`, `Upgrade: websocket`";
         return Err((StatusCode::UPGRADE_REQUIRED, why));
     }
+    // Its bytes would be read as frames.
+    let has_length = headers.get_all(header::CONTENT_LENGTH).iter().any(|length| length != "0");
+    if has_length || headers.contains_key(header::TRANSFER_ENCODING) {
+        return Err((StatusCode::BAD_REQUEST, "a request for a WebSocket has no body"));
+    }
     if only(headers, &header::SEC_WEBSOCKET_VERSION) != Some(&VERSION) {
         return Err((StatusCode::UPGRADE_REQUIRED, "`Sec-WebSocket-Version` must be 13"));
     }

@@ -11,7 +11,7 @@ use crate::memory::{Gather, StandingCharge};
 use crate::metrics;
 use crate::protocol::framing::websocket::{Fault, Message, Messages};
 use crate::runtime::timer::Pace;
-use crate::runtime::timer::late::{Late, within, within_until};
+use crate::runtime::timer::late::{Late, within};
 use crate::runtime::watched::linger;
 use crate::runtime::{FairShare, Tasks};
 use std::io;
@@ -162,7 +162,7 @@ impl Talk {
                 // Its bytes count as they are read.
                 stretch.message(0).await;
             }
-            let due = self.messages.begun().map(|(number, so_far)| self.pace.due(number, so_far));
+            let begun = self.messages.begun();
             let reading = async {
                 match self.messages.reading() {
                     (buffer, None) => Some(input.read_buf(buffer).await),
@@ -173,11 +173,7 @@ impl Talk {
                     },
                 }
             };
-            let read = match due {
-                None => Ok(reading.await),
-                Some(due) => within_until(due, reading).await,
-            };
-            match read {
+            match self.pace.keep(begun, reading).await {
                 Ok(None) => self.messages.give_up(),
                 Ok(Some(Ok(count @ 1..))) => stretch.read(count).await,
                 Ok(Some(_)) => return End::Gone,

@@ -131,3 +131,25 @@ fn the_ends_of_an_event_that_is_too_long_say_which_answer_it_was() {
         }
     }
 }
+
+#[test]
+fn an_event_that_has_begun_is_known_until_it_has_ended() {
+    let mut decoder = Decoder::new(32, Vec::new());
+    let mut after = |chunk: &str| {
+        decoder.push(chunk.as_bytes());
+        all(&mut decoder);
+        decoder.begun()
+    };
+    assert_eq!(after(""), None);
+    assert_eq!(after(": keep-alive\n"), None);
+    assert_eq!(after("id: 7\n"), None);
+    assert_eq!(after("\n"), None);
+    assert_eq!(after("dat"), Some((1, 3)));
+    assert_eq!(after("a: x\n"), Some((1, 8)));
+    assert_eq!(after("\ndata"), Some((2, 4)));
+    assert_eq!(after(": y\n\n"), None);
+    // One that is skipped goes on all the same, and so does a line that is.
+    assert_eq!(after(&format!("data: {}", "x".repeat(100))), Some((3, 106)));
+    assert_eq!(after("x"), Some((3, 107)));
+    assert_eq!(after("\n\n"), None);
+}

@@ -5,10 +5,12 @@ use super::response::body::is_stream;
 use super::response::{Place, refusal, sse};
 use super::send::Received;
 use super::session::HttpSession;
+use crate::health::CauseCode;
 use crate::protocol::frame::message::{BATCH_MAX, Frame};
 use crate::protocol::framing::Untaken;
 use crate::protocol::framing::sse::SseEvent;
 use crate::runtime::FairShare;
+use crate::runtime::timer;
 use crate::upstream::transport::exchange::Lost;
 use hyper::body::Incoming;
 use std::sync::Arc;
@@ -114,14 +116,19 @@ async fn open(http: &Arc<HttpSession>, place: &Place, was_open: bool) -> Result<
 async fn read(http: &Arc<HttpSession>, mut body: Incoming, place: &mut Place) -> bool {
     let mut decoder = sse::decoder(http, http.inbox.budget());
     let mut was_told = false;
-    let mut stretch = FairShare::default();
+    let (mut stretch, mut rate) = (FairShare::default(), timer::Pace::new(sse::EVENT_PAUSE));
     loop {
         while let Some(event) = decoder.next_event() {
             let bytes = event.as_ref().map_or(0, |event| event.data.len());
             was_told |= heed(http, event, place);
             stretch.heard(bytes).await;
         }
-        match sse::piece(&mut body, true, decoder.gathering()).await {
+        let begun = decoder.begun();
+        let Ok(piece) = rate.keep(begun, sse::piece(&mut body, true, decoder.gathering())).await else {
+            http.inbox.failed("background_stream", CauseCode::ResponseIncomplete, &sse::TOO_SLOW);
+            return was_told;
+        };
+        match piece {
             Some(Ok(frame)) => {
                 http.wire.pulse.beat();
                 frame.data_ref().into_iter().for_each(|chunk| decoder.push(chunk));

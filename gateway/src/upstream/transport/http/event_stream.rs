@@ -11,6 +11,7 @@ use crate::health::{Cause, CauseCode};
 use crate::protocol::framing::Untaken;
 use crate::protocol::framing::sse::{Skipped, SseEvent};
 use crate::runtime::FairShare;
+use crate::runtime::timer::Pace;
 use crate::upstream::transport::exchange::Lost;
 use crate::upstream::transport::http::connection::pool::causes;
 use bytes::Bytes;
@@ -28,6 +29,7 @@ pub(crate) struct EventStream {
     body: Incoming,
     decoder: Events,
     stretch: FairShare,
+    pace: Pace,
     /// Where it was found.
     place: Uri,
 }
@@ -51,6 +53,7 @@ impl HttpSession {
             body: response.into_body(),
             decoder: sse::decoder(self, self.wire.inbox.budget()),
             stretch: FairShare::default(),
+            pace: Pace::new(sse::EVENT_PAUSE),
             http: self.clone(),
         })
     }
@@ -100,16 +103,22 @@ impl EventStream {
             self.stretch.message(bytes).await;
             return Ok(Some(event));
         }
-        let frame = match self.decoder.gathering() {
-            None => self.body.frame().await,
-            Some(gather) => tokio::select! {
+        let begun = self.decoder.begun();
+        let (body, gather) = (&mut self.body, self.decoder.gathering());
+        let reading = async {
+            let Some(gather) = gather else { return Some(body.frame().await) };
+            tokio::select! {
                 biased;
-                () = gather.lost() => {
-                    self.decoder.give_up();
-                    return Ok(None);
-                }
-                frame = self.body.frame() => frame,
-            },
+                () = gather.lost() => None,
+                frame = body.frame() => Some(frame),
+            }
+        };
+        let Ok(read) = self.pace.keep(begun, reading).await else {
+            return Err(Cause::new(CauseCode::ResponseIncomplete, sse::TOO_SLOW));
+        };
+        let Some(frame) = read else {
+            self.decoder.give_up();
+            return Ok(None);
         };
         match frame {
             Some(Ok(frame)) => {

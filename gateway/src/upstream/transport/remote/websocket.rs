@@ -10,7 +10,6 @@ use crate::memory::account::Kind;
 use crate::protocol::framing::lines::Line;
 use crate::protocol::framing::websocket::{Fault, Message, Messages};
 use crate::runtime::timer::Pace;
-use crate::runtime::timer::late::within_until;
 use crate::runtime::watched::linger;
 use crate::runtime::{FairShare, Tasks};
 use crate::secrets::mask;
@@ -120,7 +119,7 @@ async fn more(
     input: &mut (impl AsyncRead + Unpin),
 ) -> Option<io::Result<usize>> {
     loop {
-        let due = messages.begun().map(|(number, so_far)| pace.due(number, so_far));
+        let begun = messages.begun();
         let reading = async {
             match messages.reading() {
                 (buffer, None) => Some(input.read_buf(buffer).await),
@@ -131,11 +130,7 @@ async fn more(
                 },
             }
         };
-        let read = match due {
-            None => reading.await,
-            Some(due) => within_until(due, reading).await.ok()?,
-        };
-        match read {
+        match pace.keep(begun, reading).await.ok()? {
             Some(read) => return Some(read),
             None => messages.give_up(),
         }

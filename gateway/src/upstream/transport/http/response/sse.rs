@@ -14,6 +14,7 @@ use crate::protocol::framing::sse::{Decoder, SseEvent, too_long};
 use crate::protocol::payload::chunk;
 use crate::protocol::value::{Key, Object};
 use crate::runtime::FairShare;
+use crate::runtime::timer::Pace;
 use crate::runtime::timer::late::{within, within_until};
 use crate::upstream::transport::events::IncomingRequest;
 use crate::upstream::transport::exchange::Lost;
@@ -40,6 +41,9 @@ const RESUME_AFTER: Duration = Duration::from_secs(1);
 const DRAIN_MAX: Duration = Duration::from_secs(1);
 /// How long chunks of a result that an answer announced may go on there.
 const CHUNKS_MAX: Duration = Duration::from_secs(60 * 60);
+/// The longest pause within an event of a stream that no call bounds, and what is said of one that is longer.
+pub(crate) const EVENT_PAUSE: Duration = Duration::from_secs(30);
+pub(crate) const TOO_SLOW: &str = "an event that it began did not go on, or came more slowly than 16 KiB/s";
 /// How long a stream that only tells of what happens may be silent, comments and all. Whoever is behind it may be gone without
 /// anybody between having said so; asking anew costs little.
 pub(crate) const SILENT_MAX: Duration = Duration::from_secs(5 * 60);
@@ -177,7 +181,7 @@ async fn read(
 ) -> Result<(Body, Events), Cut> {
     let Reading { http, listens, slot, .. } = reading;
     let mut decoder = decoder(http, &slot.budget(http.inbox.budget()));
-    let mut stretch = FairShare::default();
+    let (mut stretch, mut pace) = (FairShare::default(), Pace::new(EVENT_PAUSE));
     loop {
         while let Some(event) = decoder.next_event() {
             let bytes = event.as_ref().map_or(0, |event| event.data.len());
@@ -189,9 +193,11 @@ async fn read(
             }
             stretch.heard(bytes).await;
         }
+        // The time of a call bounds its events.
+        let begun = if *listens { decoder.begun() } else { None };
         let next = piece(body, *listens, decoder.gathering());
         let next = match news.until {
-            None => next.await,
+            None => pace.keep(begun, next).await.unwrap_or_else(|_| Some(Err(Cut::Broken(TOO_SLOW.to_owned())))),
             Some(until) => within_until(until, next).await.unwrap_or_else(|_| {
                 let time = RESUMED_MAX.as_secs();
                 Some(Err(Cut::Broken(format!(
