@@ -243,11 +243,12 @@ impl Gateway {
         let room = (self.board.budget(), &self.refusals);
         let face = McpService::new(self.handler.clone(), server.clone(), self.levels.face(), room);
         let _is_first = self.face.set(face.clone());
-        let authenticate = AuthenticateLayer::new(&self.config.auth);
+        let (authenticate, bounds) = (AuthenticateLayer::new(&self.config.auth), self.bounds());
         if let Some(reloader) = &self.reloader {
-            reloader.guards(reload::Doors { authenticate: authenticate.clone(), face: face.clone() });
+            let (authenticate, face, certificates) = (authenticate.clone(), face.clone(), certificates.clone());
+            reloader.guards(reload::Doors { authenticate, face, certificates, room: bounds.room.clone() });
         }
-        let (bounds, (level, cut)) = (self.bounds(), self.levels.face());
+        let (level, cut) = self.levels.face();
         let patience =
             listener::Patience::new(server.header_read_timeout, server.shutdown_grace, self.leaving.clone(), cut);
         let serving = (patience, bounds, level);
@@ -282,8 +283,11 @@ impl Gateway {
         let children = instances.sum::<usize>() * FILES_PER_CHILD;
         let budget = self.board.budget();
         let most = handles::for_clients(handles::limit(), children).min(listener::connections_within(budget));
-        let asks_credential = !self.config.auth.tokens.is_empty() || self.config.server.asks_certificate();
-        let room = Connections::new(most, asks_credential, self.config.server.trusted_proxies.clone());
+        let room = Connections::new(
+            most,
+            clients::asks_credential(&self.config.server, &self.config.auth),
+            self.config.server.trusted_proxies.clone(),
+        );
         listener::Bounds { room, budget: budget.clone(), refusals: self.refusals.clone(), face: Face::new("http") }
     }
 

@@ -191,6 +191,51 @@ async fn a_certificate_of_a_client_says_who_it_is_and_without_tokens_every_clien
 }
 
 #[tokio::test]
+async fn a_token_that_comes_with_a_reload_lifts_the_demand_for_a_certificate_and_one_that_goes_restores_it() {
+    let files = Files::new();
+    files.put("clients.pem", &files.authority.pem);
+    let asks = format!("client_ca = \"{}\"", files.scratch.path().join("clients.pem").display());
+    let token = "[[auth.tokens]]\nname = \"ann\"\ntoken = \"ann-has-a-long-token\"\n";
+    let upstream = Upstream::http(Script::new("up", Revision::R2025_11_25)).await;
+    let of = |more: &str| Config::new().over_tls().section(&files.section(&asks)).section(more).upstream(&upstream);
+    let gateway = Gateway::serve(&of("")).await;
+    let bearer = Visitor { authorization: "authorization: Bearer ann-has-a-long-token\r\n", ..Visitor::of(&files) };
+    let status = async || bearer.greets(&gateway).await.map(|(status, _)| status);
+    assert_eq!(status().await, None);
+    gateway.configure(&of(token));
+    until("the token is enough", || async { (status().await == Some(200)).then_some(()) }).await;
+    gateway.configure(&of(""));
+    until("a certificate is needed again", || async { status().await.is_none().then_some(()) }).await;
+}
+
+#[tokio::test]
+async fn a_handshake_that_fails_is_counted_and_said_now_and_then() {
+    let files = Files::new();
+    files.put("clients.pem", &files.authority.pem);
+    let asks = format!("client_ca = \"{}\"", files.scratch.path().join("clients.pem").display());
+    let (_upstream, gateway) = self::gateway(Config::new().section(&files.section(&asks))).await;
+    let address = gateway.url.trim_start_matches("https://").trim_end_matches("/mcp").to_owned();
+    // Without a certificate, of an authority that the client does not know, and no TLS at all.
+    for _ in 0..3 {
+        assert_eq!(Visitor::of(&files).greets(&gateway).await, None);
+    }
+    assert_eq!(Visitor::of(&Files::new()).greets(&gateway).await, None);
+    let mut plain = TcpStream::connect(&address).await.expect("somebody listens");
+    plain.write_all(b"GET / HTTP/1.1\r\n\r\n").await.expect("it is taken");
+    drop(TcpStream::connect(&address).await.expect("somebody listens"));
+    for (reason, count) in [("certificate", 3), ("refused", 1), ("protocol", 1), ("gone", 1), ("timeout", 0)] {
+        let line = format!("trunkline_tls_handshakes_failed_total{{reason=\"{reason}\"}} {count}\n");
+        gateway.look_until("/metrics", &line, |page| page.contains(&line)).await;
+    }
+    for kind in ["certificate", "refused", "protocol"] {
+        gateway.says(&["TLS handshake failed", kind, "127.0.0.1:"]).await;
+    }
+    gateway.stop().await;
+    let lines = gateway.stderr.all();
+    assert_eq!(lines.iter().filter(|line| line.contains("TLS handshake failed")).count(), 3, "{lines:?}");
+}
+
+#[tokio::test]
 async fn check_says_what_is_wrong_with_the_files() {
     let files = Files::new();
     let check = || {

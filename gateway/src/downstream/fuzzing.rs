@@ -1,9 +1,13 @@
 //! What reads states, batches, hosts and origins here, as plain functions: see [`crate::fuzzing`].
 
+use super::config::{Config, SigningKey};
+use super::edge::Asks;
+use super::edge::client_era::Who;
 use super::listen::Rules;
 use super::parking::seal::{Bond, Seal, State, Way};
 use super::response::Label;
-use crate::call::caller::Principal;
+use super::session::SealedIds;
+use crate::call::caller::{Grants, Principal};
 use crate::downstream::eras::batch;
 use crate::protocol::frame::Method;
 use crate::protocol::revision::Revision;
@@ -27,6 +31,26 @@ fn state(principal: &str, upstream: &str, inner: &[u8]) -> State {
     let bond = Bond { principal, method: Method::ToolsCall, digest: [7; 32] };
     let way = Way::Passed(Bytes::copy_from_slice(inner));
     State { bond, upstream: upstream.into(), expires: Duration::from_millis(1 << 40), way }
+}
+
+/// The sealed id of a session that declares this.
+pub fn session_id(secret: &str, principal: &str, capabilities: &[u8], client: &str) -> Option<String> {
+    let capabilities = Bytes::copy_from_slice(capabilities);
+    let asks = Asks { revision: Revision::V2025_06_18, is_dialect: false, capabilities, client: client.into() };
+    let who = Who { principal: Principal::named(principal), address: None, grants: Grants::all() };
+    session_ids(secret).give_out(&who, &asks)
+}
+
+/// What the session of an id has declared, read by another run of the gateway.
+pub fn session(secret: &str, id: &str, principal: &str) -> Option<(Bytes, String)> {
+    let asks = session_ids(secret).read(id, &Principal::named(principal))?;
+    Some((asks.capabilities, asks.client.to_string()))
+}
+
+fn session_ids(secret: &str) -> SealedIds {
+    let mut config = Config::default();
+    config.session.signing_keys = SigningKey::new(secret.repeat(SigningKey::BYTES_MIN)).into_iter().collect();
+    SealedIds::new(&config)
 }
 
 /// Whether an array of frames is one of a handshake session, and may be begun.

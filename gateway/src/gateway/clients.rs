@@ -2,10 +2,12 @@
 
 use super::renewal;
 use crate::config::Config;
+use crate::downstream::config::Config as Server;
 use crate::downstream::listen::{Arrival, Certificates, listener};
 use crate::downstream::{GuardLayer, McpService};
 use crate::policy::authenticate::AuthenticateLayer;
 use crate::policy::certified::Certified;
+use crate::policy::config::Auth;
 use crate::runtime::Tasks;
 use crate::telemetry::reloads::Reloads;
 use std::io;
@@ -22,9 +24,18 @@ pub(super) struct Clients {
 
 /// The certificate that clients are shown, where they are; in words, why it cannot be used.
 pub(super) fn certificates(config: &Config) -> Result<Option<Arc<Certificates>>, String> {
-    let has_others = !config.auth.tokens.is_empty() || config.auth.allow_unauthenticated;
-    let opened = config.server.tls.as_ref().map(|tls| Certificates::open(tls, !has_others));
+    let opened = config.server.tls.as_ref().map(|tls| Certificates::open(tls, is_demanded(&config.auth)));
     opened.transpose().map_err(|fault| fault.to_string())
+}
+
+/// Whether clients are to show who they are.
+pub(super) fn asks_credential(server: &Server, auth: &Auth) -> bool {
+    !auth.tokens.is_empty() || server.asks_certificate()
+}
+
+/// Whether whoever shows no certificate can have no other credential.
+pub(super) fn is_demanded(auth: &Auth) -> bool {
+    auth.tokens.is_empty() && !auth.allow_unauthenticated
 }
 
 impl Clients {

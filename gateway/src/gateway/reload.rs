@@ -1,6 +1,7 @@
 //! Puts another configuration into force while the gateway runs: all of it is read and checked first, and one that is wrong changes
 //! nothing.
 
+use super::clients;
 use super::file_watch::Watch;
 use super::renewal;
 use super::upstreams::{Changes, Upstreams};
@@ -8,7 +9,7 @@ use crate::config::fault::{Fault, Faults, Place, Severity};
 use crate::config::{Config, Loaded, source};
 use crate::downstream::McpService;
 use crate::downstream::config::Questions;
-use crate::downstream::listen::Leaving;
+use crate::downstream::listen::{Certificates, Connections, Leaving};
 use crate::metrics;
 use crate::policy::authenticate::AuthenticateLayer;
 use crate::policy::config::Auth;
@@ -55,6 +56,8 @@ pub(super) enum Outcome {
 pub(super) struct Doors {
     pub(super) authenticate: AuthenticateLayer,
     pub(super) face: McpService,
+    pub(super) certificates: Option<Arc<Certificates>>,
+    pub(super) room: Arc<Connections>,
 }
 
 /// Puts configurations into force, one after the other.
@@ -227,7 +230,9 @@ impl Reloader {
     async fn apply(&self, before: &Config, now: &Config) -> Outcome {
         // What was a secret a moment ago is still quoted by whoever was told it.
         now.secrets.and(&before.secrets).keep();
-        if let Some(Doors { authenticate, face }) = self.doors.get() {
+        if let Some(Doors { authenticate, face, certificates, room }) = self.doors.get() {
+            room.ask_credential(clients::asks_credential(&self.started.server, &now.auth));
+            certificates.iter().for_each(|one| one.demand(clients::is_demanded(&now.auth)));
             let gone = authenticate.set(&now.auth);
             face.revoke(&gone, &authenticate.principals());
             // Without tokens everybody is the one that has no name.

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 const HTTP: &str = "trunkline_http_requests_total";
 const AUTH: &str = "trunkline_auth_total";
+const HANDSHAKES_FAILED: &str = "trunkline_tls_handshakes_failed_total";
 const FACE_BYTES: &str = "trunkline_face_bytes_total";
 const UPSTREAM_BYTES: &str = "trunkline_upstream_bytes_total";
 const PRINCIPALS: &str = "trunkline_principal_calls_total";
@@ -33,6 +34,7 @@ const TOOLS_MAX: usize = 1000;
 pub(super) fn describe() {
     describe_counter!(HTTP, "Answers over HTTP, by face and status");
     describe_counter!(AUTH, "Requests that were to bear a token, by outcome");
+    describe_counter!(HANDSHAKES_FAILED, "TLS handshakes of clients that failed, by reason");
     describe_counter!(FACE_BYTES, Unit::Bytes, "Bytes from and to clients, by face and direction");
     describe_counter!(UPSTREAM_BYTES, Unit::Bytes, "Bytes from and to an upstream, by direction");
     describe_counter!(PRINCIPALS, "Requests of clients, by principal");
@@ -114,6 +116,16 @@ pub(super) fn of_upstream(upstream: &str) -> Bytes {
 
 /// What becomes of a request that is to bear a token.
 pub const AUTH_OUTCOMES: [&str; 3] = ["accepted", "missing", "unknown"];
+
+/// Why a TLS handshake of a client fails: its certificate, an alert of its own, no TLS, too slow, closed meanwhile.
+pub const HANDSHAKES: [&str; 5] = ["certificate", "refused", "protocol", "timeout", "gone"];
+
+/// TLS handshakes of clients that failed, by one of [`HANDSHAKES`].
+pub fn handshake_failed(reason: &'static str) -> Counter {
+    let counter = counter!(HANDSHAKES_FAILED, "reason" => reason);
+    counter.increment(0);
+    counter
+}
 
 /// Requests that were to bear a token, by one of [`AUTH_OUTCOMES`].
 pub fn auth(outcome: &'static str) -> Counter {

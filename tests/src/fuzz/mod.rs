@@ -12,6 +12,7 @@ mod runner;
 mod sealed;
 mod target;
 mod values;
+mod websocket;
 
 pub use runner::{Finding, Run, corpus, replay, run};
 pub use target::{Shape, Target, all, named};

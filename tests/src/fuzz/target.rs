@@ -1,6 +1,6 @@
 //! What is fuzzed: a name, a body, and the words that its inputs are made of.
 
-use super::{bytes, files, foreign, routes, sealed, values};
+use super::{bytes, files, foreign, routes, sealed, values, websocket};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// One thing that reads bytes.
@@ -35,7 +35,9 @@ impl Shape {
 /// All that is fuzzed.
 #[must_use]
 pub fn all() -> Vec<Target> {
-    [bytes::TARGETS, values::TARGETS, routes::TARGETS, sealed::TARGETS, files::TARGETS, foreign::TARGETS].concat()
+    let streams = [bytes::TARGETS, websocket::TARGETS].concat();
+    let rest = [values::TARGETS, routes::TARGETS, sealed::TARGETS, files::TARGETS, foreign::TARGETS];
+    [streams, rest.concat()].concat()
 }
 
 /// The one with this name.

@@ -23,7 +23,7 @@ pub struct Connections {
     most: usize,
     strangers_most: usize,
     /// Whether a credential is asked for.
-    asks_credential: bool,
+    asks_credential: AtomicBool,
     trusted: Vec<Network>,
     table: Mutex<Table>,
 }
@@ -72,14 +72,25 @@ impl Connections {
     pub fn new(most: usize, asks_credential: bool, trusted: Vec<Network>) -> Arc<Self> {
         let most = most.clamp(1, CONNECTIONS_MAX);
         let strangers_most = (most / 4).clamp(1, STRANGERS_MAX);
-        Arc::new(Self { most, strangers_most, asks_credential, trusted, table: Mutex::default() })
+        Arc::new(Self {
+            most,
+            strangers_most,
+            asks_credential: asks_credential.into(),
+            trusted,
+            table: Mutex::default(),
+        })
+    }
+
+    /// Whether a credential is asked for on connections that come from now on.
+    pub(crate) fn ask_credential(&self, is_asked: bool) {
+        self.asks_credential.store(is_asked, Ordering::Relaxed);
     }
 
     /// So many connections on which nobody shows a credential: the oldest of the address that has the most makes room for the next one,
     /// so that a new one is always taken.
     pub(crate) fn of_probes(most: usize) -> Arc<Self> {
         let (strangers_most, trusted) = (most, Vec::new());
-        Arc::new(Self { most, strangers_most, asks_credential: true, trusted, table: Mutex::default() })
+        Arc::new(Self { most, strangers_most, asks_credential: true.into(), trusted, table: Mutex::default() })
     }
 
     /// A connection from an address; `None` where it finds no room.
@@ -87,7 +98,8 @@ impl Connections {
         let closed = CancellationToken::new();
         let mut table = self.lock();
         let is_full = table.all >= self.most;
-        let counted = if self.asks_credential {
+        let asks_credential = self.asks_credential.load(Ordering::Relaxed);
+        let counted = if asks_credential {
             if is_full || table.strangers >= self.strangers_most {
                 // Whoever has a credential shows it at once, and is no stranger by then.
                 table.close_stranger();
@@ -110,7 +122,7 @@ impl Connections {
             Counted::Share(share)
         };
         table.all += 1;
-        let (is_admitted, counted) = (AtomicBool::new(!self.asks_credential), Mutex::new(counted));
+        let (is_admitted, counted) = (AtomicBool::new(!asks_credential), Mutex::new(counted));
         Some(Arrival(Arc::new(Inner {
             of: self.clone(),
             peer,
@@ -265,6 +277,21 @@ mod tests {
         assert_eq!(flood(&connections, 9).len(), 16, "as many as there are");
         drop((one, other));
         assert!(connections.lock().all == 0 && connections.lock().by.is_empty());
+    }
+
+    #[test]
+    fn a_credential_that_is_asked_for_later_makes_strangers_of_those_who_come_then() {
+        let connections = Connections::new(64, false, Vec::new());
+        let before = connections.enter(peer(1)).unwrap();
+        connections.ask_credential(true);
+        let after = flood(&connections, 2);
+        assert!(before.is_admitted() && after.len() == 1000 && !after[999].is_admitted());
+        connections.ask_credential(false);
+        let last = connections.enter(peer(3)).unwrap();
+        assert!(last.is_admitted() && !before.0.closed.is_cancelled());
+        drop((before, after, last));
+        let table = connections.lock();
+        assert!(table.all == 0 && table.by.is_empty() && table.strangers == 0 && table.by_address.is_empty());
     }
 
     #[test]

@@ -169,7 +169,7 @@ pub(crate) async fn serve_tls<S, R>(
         unhurried(&stream);
         let (acceptor, service, patience) = (certificates.acceptor(), service.clone(), patience.clone());
         let place = (arrival, bounds.budget.count(Kind::Connection, CONNECTION_BYTES), bounds.face.clone());
-        let (below, budget) = (level.clone(), bounds.budget.clone());
+        let (below, budget, certificates) = (level.clone(), bounds.budget.clone(), certificates.clone());
         level.spawn(repoll_on_self_wake(async move {
             let shaken = tokio::select! {
                 shaken = within(patience.head, acceptor.accept(stream)) => shaken,
@@ -178,8 +178,8 @@ pub(crate) async fn serve_tls<S, R>(
             };
             let stream = match shaken {
                 Ok(Ok(stream)) => stream,
-                Ok(Err(error)) => return tracing::debug!(%peer, %error, "TLS handshake failed"),
-                Err(_) => return,
+                Ok(Err(error)) => return certificates.failed(peer, Some(&error)),
+                Err(_) => return certificates.failed(peer, None),
             };
             if let Some([first, ..]) = stream.get_ref().1.peer_certificates() {
                 place.0.certify(Principal::of_certificate(&certificate::subject(first)));

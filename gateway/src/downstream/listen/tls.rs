@@ -1,14 +1,21 @@
 //! TLS for clients: a certificate and its key from files, read anew when they change.
 
+// Handshakes that fail.
+mod failures;
+
 use super::certificate;
 use arc_swap::ArcSwap;
+use failures::Failures;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
 use rustls::{InconsistentKeys, RootCertStore, ServerConfig};
 use std::fs;
+use std::io;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::SystemTime;
 use tokio_rustls::TlsAcceptor;
 
@@ -48,10 +55,15 @@ impl Tls {
 
     /// Whether the files can be used.
     pub fn check(&self) -> Result<(), TlsFault> {
-        self.load(true).map(drop)
+        self.load().map(drop)
     }
 
-    fn load(&self, asks_certificate: bool) -> Result<Arc<ServerConfig>, TlsFault> {
+    /// What the files say: for connections on which a certificate is asked for, and for those on which it is demanded.
+    fn load(&self) -> Result<Secured, TlsFault> {
+        Ok(Secured { asking: self.secured(false)?, demanding: self.secured(true)? })
+    }
+
+    fn secured(&self, is_demanded: bool) -> Result<Arc<ServerConfig>, TlsFault> {
         let certificates = certificates("cert", &self.cert)?;
         if let Some(ended) =
             certificate::ends(&certificates[0]).and_then(|end| SystemTime::now().duration_since(end).ok())
@@ -77,7 +89,7 @@ impl Tls {
                     roots.add(authority).map_err(|error| fault("client_ca", text(error)))?;
                 }
                 let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider);
-                let verifier = if asks_certificate { verifier } else { verifier.allow_unauthenticated() };
+                let verifier = if is_demanded { verifier } else { verifier.allow_unauthenticated() };
                 builder
                     .with_client_cert_verifier(verifier.build().map_err(|error| fault("client_ca", error.to_string()))?)
             }
@@ -119,21 +131,43 @@ fn certificates(key: &'static str, file: &Path) -> Result<Vec<CertificateDer<'st
 pub(crate) struct Certificates {
     tls: Tls,
     /// Whether a client must show a certificate: there is no other credential.
-    asks_certificate: bool,
-    in_force: ArcSwap<ServerConfig>,
+    is_demanded: AtomicBool,
+    in_force: ArcSwap<Secured>,
+    failures: Failures,
+}
+
+/// What the files say, by whether a client must show a certificate.
+struct Secured {
+    asking: Arc<ServerConfig>,
+    demanding: Arc<ServerConfig>,
 }
 
 impl Certificates {
     /// Reads the files.
-    pub(crate) fn open(tls: &Tls, asks_certificate: bool) -> Result<Arc<Self>, TlsFault> {
-        let in_force = ArcSwap::new(tls.load(asks_certificate)?);
-        Ok(Arc::new(Self { tls: tls.clone(), asks_certificate, in_force }))
+    pub(crate) fn open(tls: &Tls, is_demanded: bool) -> Result<Arc<Self>, TlsFault> {
+        let in_force = ArcSwap::from_pointee(tls.load()?);
+        Ok(Arc::new(Self {
+            tls: tls.clone(),
+            is_demanded: is_demanded.into(),
+            in_force,
+            failures: Failures::default(),
+        }))
+    }
+
+    /// Whether a client must show a certificate from the next connection on.
+    pub(crate) fn demand(&self, is_demanded: bool) {
+        self.is_demanded.store(is_demanded, Ordering::Relaxed);
     }
 
     /// Reads the files anew; where they cannot be used, what was read before stays in force.
     pub(crate) fn reload(&self) -> Result<(), TlsFault> {
-        self.in_force.store(self.tls.load(self.asks_certificate)?);
+        self.in_force.store(Arc::new(self.tls.load()?));
         Ok(())
+    }
+
+    /// A handshake failed; without an error it was not over in time.
+    pub(crate) fn failed(&self, peer: SocketAddr, error: Option<&io::Error>) {
+        self.failures.count(peer, error);
     }
 
     /// The files that are watched.
@@ -143,6 +177,8 @@ impl Certificates {
 
     /// Secures one connection.
     pub(crate) fn acceptor(&self) -> TlsAcceptor {
-        TlsAcceptor::from(self.in_force.load_full())
+        let secured = self.in_force.load();
+        let is_demanded = self.is_demanded.load(Ordering::Relaxed);
+        TlsAcceptor::from(if is_demanded { secured.demanding.clone() } else { secured.asking.clone() })
     }
 }
