@@ -69,6 +69,8 @@ pub struct HttpManner {
     pub sessions: bool,
     /// Legacy: whether each session has its own subscriptions and added tools; what it adds is told in that session alone.
     pub apart: bool,
+    /// Legacy: the id that all sessions are given; none where each has its own.
+    pub one_session: Option<String>,
     /// Legacy: so many sessions there may be; 0 for any number.
     pub sessions_max: usize,
     /// Legacy: whether it serves a GET stream; else 405.
@@ -100,6 +102,7 @@ impl Default for HttpManner {
             answers: Answers::Auto,
             sessions: true,
             apart: false,
+            one_session: None,
             sessions_max: 0,
             get_stream: true,
             resumable: false,

@@ -1,7 +1,7 @@
 //! The audit: a line for each call, order and configuration in a file of its own.
 
 use tokio::process::Command;
-use trunkline_tests::client::Client;
+use trunkline_tests::client::{Client, Request};
 use trunkline_tests::gateway::{Config, Gateway};
 use trunkline_tests::process;
 use trunkline_tests::revision::Revision;
@@ -26,6 +26,7 @@ async fn the_audit_has_each_call_order_and_configuration_and_no_arguments() {
     ann.greet().await;
     ann.tools_until("the child is listed", |tools| tools.contains(&"child__echo".into())).await;
     ann.call("child__echo", "{\"a\":\"argument\"}").await.text();
+    ann.request(Request::new("resources/read", r#"{"uri":"file:///nowhere"}"#)).await;
     for order in [&["restart", "child"][..], &["reload"]] {
         let run = within("it answers", gateway.command(order).output()).await.expect("it runs");
         assert!(run.status.success(), "{run:?}");
@@ -42,6 +43,7 @@ async fn the_audit_has_each_call_order_and_configuration_and_no_arguments() {
     // The digest of {"a":"argument"}.
     assert_eq!(call["arguments_sha256"].as_str().map(str::len), Some(64), "{call}");
     assert!(!text.contains("argument\""), "{text}");
+    assert_eq!(find("uri", "file:///nowhere")["method"], "resources/read");
     let order = find("order", "restart");
     assert_eq!((&order["upstream"], &order["by"]), (&"child".into(), &"control socket".into()), "{order}");
     assert_eq!(find("order", "reload")["status"], 200);

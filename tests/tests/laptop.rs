@@ -63,6 +63,26 @@ async fn tools_are_listed_and_called_without_a_running_gateway() {
 }
 
 #[tokio::test]
+async fn a_list_of_upstreams_that_all_fail_is_an_error_and_one_that_is_empty_is_not() {
+    let home = Scratch::new();
+    let broken = "[upstreams.broken]\ncommand = '/bin/false'\n";
+    let well = entry("sh", &shell::upstream(&[("hello", "said ok")]));
+    for (file, args, code) in [
+        (broken.to_owned(), &["tools"][..], 1),
+        (broken.to_owned(), &["tools", "--json"], 1),
+        (broken.to_owned(), &["prompts"], 1),
+        (format!("{broken}{well}"), &["tools"], 0),
+        (well.clone(), &["prompts"], 0),
+    ] {
+        let _file = home.file("trunkline.toml", &file);
+        let listed = run(&home, args).await;
+        let said = text(&listed.stderr);
+        assert_eq!(listed.status.code(), Some(code), "{args:?}: {said}");
+        assert_eq!(said.contains("none of the upstreams works (broken)"), code == 1, "{args:?}: {said}");
+    }
+}
+
+#[tokio::test]
 async fn what_upstreams_say_and_what_was_called_is_printed() {
     let program = shell::upstream(&[("shout", "echo 'a line on stderr' >&2; said ok")]);
     let gateway = Gateway::serve(&Config::new().program("sh", &program, "")).await;

@@ -239,6 +239,11 @@ fn the_checks_begin_with_the_commands_of_the_readme() {
 }
 
 #[test]
+fn tests_start_no_program_of_another_package() {
+    none(tidy::docs::programs());
+}
+
+#[test]
 fn readme_and_changelog_entries_are_short() {
     none(tidy::docs::sizes());
 }

@@ -8,9 +8,11 @@ use crate::metrics;
 use crate::protocol::value::{Key, Object};
 use crate::secrets::mask::{self, Kept};
 use file::AuditFile;
+pub(crate) use file::unusable;
 use ring::digest::{SHA256, digest};
 use serde::Serialize;
 use serde_json::value::RawValue;
+use std::borrow::Cow;
 use std::io;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -24,6 +26,8 @@ const LINES_MAX: usize = 8192;
 const BYTES_MAX: usize = 16 << 20;
 /// Longer arguments stand in a line as their digest.
 const ARGUMENTS_BYTES_MAX: usize = 64 << 10;
+/// So much of a URI is kept.
+const URI_BYTES_MAX: usize = 2 << 10;
 /// So long the end of the process waits for the last lines.
 const FLUSH_WAIT: Duration = Duration::from_secs(1);
 
@@ -78,13 +82,17 @@ pub(super) struct Given {
     arguments: Option<Box<RawValue>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     arguments_sha256: Option<String>,
+    /// The resource that is asked for, or completed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    uri: Option<String>,
 }
 
 impl Given {
     /// What the audit keeps of these parameters.
     pub(super) fn of(params: &Object) -> Self {
         let Some(audit) = AUDIT.get() else { return Self::default() };
-        params.get(Key::Arguments).map(|raw| Self::kept(raw, audit.arguments)).unwrap_or_default()
+        let given = params.get(Key::Arguments).map(|raw| Self::kept(raw, audit.arguments)).unwrap_or_default();
+        Self { uri: uri(params), ..given }
     }
 
     fn kept(raw: &[u8], arguments: Arguments) -> Self {
@@ -95,8 +103,15 @@ impl Given {
             Arguments::Full => whole(raw),
         };
         let hash = || digest(&SHA256, raw).as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
-        Self { arguments_sha256: whole.is_none().then(hash), arguments: whole }
+        Self { arguments_sha256: whole.is_none().then(hash), arguments: whole, uri: None }
     }
+}
+
+/// The URI in these parameters, also where it is what completes, without the secrets of the process.
+fn uri(params: &Object) -> Option<String> {
+    let of = params.text(Key::Uri).map(Cow::into_owned);
+    let uri = of.or_else(|| Object::parse(params.share(Key::Reference)?).ok()?.text(Key::Uri).map(Cow::into_owned))?;
+    Some(mask::masked_and_cut(&uri, URI_BYTES_MAX))
 }
 
 /// The arguments without the secrets of the process, in one line.
@@ -213,6 +228,7 @@ fn write_all(receiver: &Receiver<Message>, waiting: &AtomicUsize, mut file: Audi
 #[cfg(test)]
 mod tests {
     use super::*;
+    use bytes::Bytes;
 
     #[test]
     fn of_arguments_a_digest_is_kept_nothing_or_all_in_one_line() {
@@ -223,6 +239,17 @@ mod tests {
         assert!(hash.starts_with("{\"arguments_sha256\":\"") && hash.len() == 21 + 64 + 2, "{hash}");
         let long = format!("\"{}\"", "x".repeat(ARGUMENTS_BYTES_MAX));
         assert!(Given::kept(long.as_bytes(), Arguments::Full).arguments_sha256.is_some());
+    }
+
+    #[test]
+    fn the_resource_that_is_asked_for_or_completed_is_named() {
+        let of = |text: &'static str| uri(&Object::parse(Bytes::from_static(text.as_bytes())).unwrap());
+        assert_eq!(of(r#"{"uri":"file:\/\/\/a"}"#).as_deref(), Some("file:///a"));
+        assert_eq!(of(r#"{"ref":{"type":"ref/resource","uri":"a:{b}"},"argument":{}}"#).as_deref(), Some("a:{b}"));
+        assert_eq!(of(r#"{"ref":{"type":"ref/prompt","name":"a"}}"#), None);
+        assert_eq!(of(r#"{"name":"a","arguments":{"uri":"b:"}}"#), None);
+        let long = Object::parse(Bytes::from(format!("{{\"uri\":\"a:{}\"}}", "x".repeat(8000)))).unwrap();
+        assert!(uri(&long).unwrap().len() < URI_BYTES_MAX + 8);
     }
 
     #[test]

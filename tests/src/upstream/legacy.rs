@@ -70,7 +70,8 @@ pub(crate) async fn post(host: &Arc<Host>, headers: &Headers, head: &str, frame:
 }
 
 fn open_session(host: &Host, revision: Revision) -> String {
-    let session = format!("session-{}", host.number());
+    let one = host.engine.script.http.one_session.clone();
+    let session = one.unwrap_or_else(|| format!("session-{}", host.number()));
     host.sessions().insert(session.clone(), revision);
     session
 }

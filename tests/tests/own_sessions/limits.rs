@@ -71,6 +71,39 @@ async fn one_clients_sessions_that_are_never_opened_leave_connections_for_others
 }
 
 #[tokio::test]
+async fn one_id_for_all_sessions_is_one_session_which_no_client_ends_for_another_and_two_principals_do_not_share() {
+    let same = |script: &mut Script| script.http.one_session = Some("the-same".into());
+    let (upstream, gateway) = stage(same, "", "").await;
+    let (one, two) = (connected(&gateway, LEGACY).await, connected(&gateway, LEGACY).await);
+    assert_eq!(session_of(&upstream, &one, "a").await, session_of(&upstream, &two, "b").await);
+    gateway.says(&["the id of another session", "all clients share one"]).await;
+    leave(&gateway, &one).await;
+    session_of(&upstream, &two, "c").await;
+    assert!(!visited(&upstream, "DELETE", "the-same"), "it goes on for the other one");
+    let (upstream, gateway) = stage(same, "", TOKENS).await;
+    let refused = bearing(&gateway, "ann", LEGACY).await.call("up__echo", "{}").await.message();
+    assert!(refused.contains("no session of its own"), "{refused}");
+    gateway.says(&["no session could be opened for a client", "the id of another session"]).await;
+    assert!(!visited(&upstream, "DELETE", "the-same"));
+    let (upstream, gateway) = stage(same, "sharing = \"shared\"", TOKENS).await;
+    session_of(&upstream, &bearing(&gateway, "ann", LEGACY).await, "d").await;
+}
+
+#[tokio::test]
+async fn a_session_that_could_not_be_opened_makes_room_at_once() {
+    let refuses = Act::Status { status: 503, kind: "text/plain".into(), body: "not now".into() };
+    // After the gateway's own.
+    let mut rule = Rule::on("initialize", vec![refuses]);
+    (rule.from, rule.times) = (2, 1);
+    let (upstream, gateway) =
+        stage(|script| script.rules.push(rule), "max_sessions = 1\ninstance_idle = \"1h\"", "").await;
+    let (one, two) = (connected(&gateway, LEGACY).await, connected(&gateway, LEGACY).await);
+    let refused = one.call_once("up__echo", "{}").await.message();
+    assert!(refused.contains("no session of its own"), "{refused}");
+    session_of(&upstream, &two, "a").await;
+}
+
+#[tokio::test]
 async fn where_none_is_idle_a_call_is_refused_as_busy() {
     let (upstream, gateway) = stage(|_| {}, "max_sessions = 1\ninstance_idle = \"1h\"", "").await;
     let (one, two) = (connected(&gateway, LEGACY).await, connected(&gateway, LEGACY).await);

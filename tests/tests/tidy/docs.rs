@@ -303,6 +303,28 @@ mod tests {
     }
 }
 
+/// A newcomer's `cargo test` builds the programs of a package for its own tests alone: those that tests start are of the tests' package.
+pub(crate) fn programs() -> Vec<String> {
+    let manifest = read("tests/Cargo.toml");
+    let built: BTreeSet<&str> = manifest.split("[[bin]]").skip(1).filter_map(|bin| bin.split('"').nth(1)).collect();
+    let mut faults = Vec::new();
+    for source in ["tests/src", "tests/tests"].into_iter().flat_map(below) {
+        let started = ["beside(\"", "Program::ours(\"", "sibling(\"", "const GATEWAY: &str = \""];
+        let names =
+            started.iter().flat_map(|call| source.text.split(call).skip(1)).filter_map(|rest| rest.split('"').next());
+        let foreign =
+            names.filter(|name| !name.is_empty() && !name.contains(['{', '\\', ',', ' ']) && !built.contains(name));
+        faults.extend(foreign.map(|name| format!("{}: {name} is no program of the tests' package", source.path)));
+        for path in ["target/debug", "target/release"] {
+            let is_use = source.text.lines().any(|line| line.contains(path) && !line.trim_start().starts_with("//"));
+            if is_use && source.path != "tests/tests/tidy/docs.rs" {
+                faults.push(format!("{}: a program is looked for in {path}", source.path));
+            }
+        }
+    }
+    faults
+}
+
 /// What is wrong with how the checks before a change begin: with the commands that README has, in a folder that was emptied.
 pub(crate) fn first_steps() -> Vec<String> {
     const TEST: &str = "cargo test --workspace --locked";

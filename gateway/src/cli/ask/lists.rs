@@ -2,6 +2,7 @@
 
 use std::io::Write;
 
+use anyhow::anyhow;
 use serde_json::{Value, json};
 
 use super::session::Session;
@@ -15,7 +16,11 @@ const SHOWN: usize = 80;
 
 /// Prints a list; `key` is its key in the answer, `name` that by which an item is asked for.
 pub(crate) fn run(list: &List, key: &str, name: &str) -> Result<(), Failure> {
-    let mut items = Session::open(&list.shared)?.list(&format!("{key}/list"), key)?;
+    let mut session = Session::open(&list.shared)?;
+    let mut items = session.list(&format!("{key}/list"), key)?;
+    // Why each of them fails was said by the gateway that was started for this.
+    let broken = if items.is_empty() { session.all_broken() } else { None };
+    drop(session);
     if let Some(prefix) = &list.name {
         // An upstream by its name, which begins those of its tools; or a part of a name.
         items.retain(|item| item[name].as_str().is_some_and(|known| known.contains(prefix.as_str())));
@@ -23,7 +28,10 @@ pub(crate) fn run(list: &List, key: &str, name: &str) -> Result<(), Failure> {
     let mut out = answer();
     if list.json {
         writeln!(out, "{}", visible_json(&format!("{:#}", json!({ key: items }))))?;
-        return Ok(());
+        return failed(broken, key);
+    }
+    if broken.is_some() {
+        return failed(broken, key);
     }
     let width = items.iter().filter_map(|item| item[name].as_str()).map(|name| name.chars().count()).max();
     for item in &items {
@@ -40,6 +48,12 @@ pub(crate) fn run(list: &List, key: &str, name: &str) -> Result<(), Failure> {
         many => writeln!(out, "{many} {key}")?,
     }
     Ok(())
+}
+
+/// An empty list of upstreams that all fail is no answer.
+fn failed(broken: Option<String>, key: &str) -> Result<(), Failure> {
+    let said = |names| anyhow!("no {key}: none of the upstreams works ({names}); `trunkline doctor` says what to do");
+    broken.map_or(Ok(()), |names| Err(said(names).into()))
 }
 
 /// The first line of a description.

@@ -2,11 +2,14 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow, bail};
 use serde_json::{Value, json};
 
-use crate::cli::args::Shared;
+use crate::cli::args::{Look, Shared};
+use crate::cli::look::{page, parse};
 use crate::cli::process::Failure;
 use crate::config::fault::printable;
 use crate::telemetry::logging::say;
@@ -16,6 +19,10 @@ const PAGES_MAX: usize = 1000;
 
 /// How long a list waits for upstreams that were never seen.
 const LIST_WAIT: &str = "TRUNKLINE_CATALOG__FIRST_LIST_WAIT";
+
+/// So long, and so often, upstreams are looked at that still start when a list is there.
+const STARTS_MAX: Duration = Duration::from_secs(5);
+const STARTS_LOOK: Duration = Duration::from_millis(20);
 
 /// A gateway of its own, and the way to ask it.
 pub(super) struct Session {
@@ -100,6 +107,24 @@ impl Session {
             }
         }
         Ok(all)
+    }
+
+    /// The upstreams, where there are some and none of them takes calls; each is named.
+    #[allow(clippy::disallowed_methods, reason = "a command that does nothing else")]
+    pub(super) fn all_broken(&self) -> Option<String> {
+        let look = Look { pid: Some(self.child.id()), ..Look::default() };
+        // A list can be there before its upstream has told what else it offers.
+        let until = Instant::now() + STARTS_MAX;
+        loop {
+            let rows = parse(&page(&look).ok()?).ok()?.upstreams;
+            if rows.is_empty() || rows.iter().any(|one| one.is_up() || one.state == "idle") {
+                return None;
+            }
+            if rows.iter().all(|one| one.state != "starting") || Instant::now() >= until {
+                return Some(rows.iter().map(|one| printable(&one.name)).collect::<Vec<_>>().join(", "));
+            }
+            sleep(STARTS_LOOK);
+        }
     }
 
     fn send(&mut self, frame: &Value) -> Result<(), anyhow::Error> {

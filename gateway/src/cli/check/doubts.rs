@@ -20,6 +20,7 @@ use crate::config::shell::{is_shell, takes_commands};
 use crate::config::source::Environment;
 use crate::gateway;
 use crate::router::config::Strategy;
+use crate::telemetry::audit::unusable;
 use crate::upstream::config::ChildCommand;
 use crate::upstream::process::missing;
 
@@ -59,6 +60,11 @@ fn general(files: &[PathBuf], config: &Config) -> Vec<Fault> {
         doubts.push(Fault::warning("names-may-change", text));
     }
     doubts.extend(too_long(config));
+    if let Some((file, why)) = config.audit.file.as_deref().and_then(|file| Some((file, unusable(file)?))) {
+        let text = format!("cannot write the audit to {} (`[audit] file`): {why}", file.display());
+        let hint = "the gateway does not start without it: name a file that this user may write to";
+        doubts.push(Fault { hint: Some(hint.to_owned()), ..Fault::warning("no-audit", text) });
+    }
     let admin = config.admin.token.as_ref().map(|token| <[u8; 32]>::from(Sha256::digest(token.as_str())));
     if let Some(client) = config.auth.tokens.iter().find(|client| Some(client.digest) == admin) {
         let text =
@@ -191,6 +197,8 @@ mod tests {
         assert_eq!(kinds(&[path, cwd, ("TRUNKLINE_UPSTREAMS__A__COMMAND", "sh")]), ["no-folder"]);
         let url = ("TRUNKLINE_UPSTREAMS__A__URL", "http://h.example/");
         assert_eq!(kinds(&[url, ("TRUNKLINE_ADMIN__LISTEN", "0.0.0.0:1")]), ["open-admin"]);
+        let audit = |file| kinds(&[url, ("TRUNKLINE_AUDIT__FILE", file)]);
+        assert_eq!((audit("/no/such/folder/audit"), audit("/dev/null")), (vec!["no-audit"], vec!["no-audit"]));
         let flat = ("TRUNKLINE_NAMING__STRATEGY", "prefix_on_conflict");
         assert_eq!(kinds(&[url, flat]), [""; 0]);
         assert_eq!(kinds(&[url, flat, ("TRUNKLINE_UPSTREAMS__B__URL", "http://h.example/")]), ["names-may-change"]);

@@ -107,6 +107,24 @@ impl Open {
     }
 }
 
+/// Why a file cannot be the one of the audit, without making it.
+pub(crate) fn unusable(path: &Path) -> Option<String> {
+    let refused = |place: &Path| rustix::fs::access(place, rustix::fs::Access::WRITE_OK).err();
+    match path.metadata() {
+        Ok(metadata) if !metadata.is_file() => Some("not a regular file".to_owned()),
+        Ok(_) => refused(path).map(|error| error.to_string()),
+        // It is made where its folder lets that be.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+            match folder.is_dir() {
+                true => refused(folder).map(|error| format!("{}: {error}", folder.display())),
+                false => Some(format!("folder {} does not exist", folder.display())),
+            }
+        }
+        Err(error) => Some(error.to_string()),
+    }
+}
+
 fn identity(metadata: &Metadata) -> (u64, u64) {
     (metadata.dev(), metadata.ino())
 }
@@ -155,6 +173,18 @@ mod tests {
         AuditFile::open(&path, 100, 2).unwrap().write(b"5\n").unwrap();
         assert_eq!(folder.text("audit").as_deref(), Some("4\n5\n"));
         assert_eq!(path.metadata().unwrap().mode() & 0o777, 0o600);
+    }
+
+    #[test]
+    fn whether_a_file_can_be_used_is_known_without_making_it() {
+        let folder = Folder::new("check");
+        let path = folder.0.join("audit");
+        assert_eq!((unusable(&path), path.exists()), (None, false));
+        std::fs::write(&path, "").unwrap();
+        assert_eq!(unusable(&path), None);
+        assert_eq!(unusable(&folder.0).as_deref(), Some("not a regular file"));
+        assert!(unusable(&folder.0.join("none/audit")).unwrap().ends_with("none does not exist"));
+        assert!(unusable(&path.join("audit")).is_some());
     }
 
     #[test]

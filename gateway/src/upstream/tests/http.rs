@@ -32,6 +32,12 @@ pub(super) fn legacy(seen: &Seen, session: &str) -> Option<String> {
     })
 }
 
+/// The same, with a session id of its own for each session.
+pub(super) fn legacy_apart(seen: &Seen) -> Option<String> {
+    static NUMBER: AtomicUsize = AtomicUsize::new(1);
+    legacy(seen, &format!("s{}", NUMBER.fetch_add(1, Ordering::Relaxed)))
+}
+
 /// What a well-behaved stateless one answers.
 pub(super) fn modern(seen: &Seen) -> Option<String> {
     Some(match seen.method().as_str() {
@@ -239,7 +245,7 @@ async fn an_answer_that_breaks_off_is_unknown_and_one_that_can_be_resumed_is_res
                 ("POST", "tools/call", _) => {
                     "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nContent-Length: 500\r\n\r\n{".to_owned()
                 }
-                _ => legacy(&seen, "s1").unwrap(),
+                _ => legacy_apart(&seen).unwrap(),
             }
         })
     })

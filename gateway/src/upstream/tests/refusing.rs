@@ -2,7 +2,7 @@
 
 use super::super::*;
 use super::host::{Host, Seen, empty, json};
-use super::http::{bounded, is, legacy, start, tool};
+use super::http::{bounded, is, legacy, legacy_apart, start, tool};
 use crate::call::reply::{Failure, Outcome};
 use crate::health::StatusBoard;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -100,7 +100,7 @@ async fn a_session_that_is_lost_is_proved_once_and_opened_anew() {
             Box::pin(async move {
                 match is_lost {
                     true => json(status, "", said),
-                    false => legacy(&seen, "s1").unwrap_or_else(|| seen.result(r#"{"content":[]}"#)),
+                    false => legacy_apart(&seen).unwrap_or_else(|| seen.result(r#"{"content":[]}"#)),
                 }
             })
         })

@@ -14,9 +14,10 @@ use super::{secrets, shape, toml};
 use crate::cli::args::setup::Import;
 use crate::cli::process::{Failure, answer};
 use crate::cli::setup::save::{Edited, Turns, endings_kept, put};
-use crate::config::fault::{listed, printable};
+use crate::config::fault::{Fault, Faults, Severity, listed, printable};
 use crate::config::source::node::{Node, Shape};
 use crate::config::source::{Environment, file};
+use crate::config::{Inputs, load};
 
 /// Shows what is found and writes it.
 pub(crate) fn run(import: &Import) -> Result<(), Failure> {
@@ -30,7 +31,8 @@ pub(crate) fn run(import: &Import) -> Result<(), Failure> {
     let mut servers = found.servers;
     let mut secrets = secrets::Found::new(folder.clone(), named(edited.text(), &servers, &environment));
     for server in servers.iter_mut().filter(|server| server.skipped.is_none()) {
-        if !toml::add(&mut document, server, &mut secrets).map_err(|why| anyhow!(why))? {
+        server.skipped = fault(server);
+        if server.skipped.is_none() && !toml::add(&mut document, server, &mut secrets).map_err(|why| anyhow!(why))? {
             server.skipped = Some(format!("{} has it already", target.display()));
         }
     }
@@ -78,6 +80,22 @@ fn target(import: &Import, environment: &Environment) -> PathBuf {
 
 fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
+}
+
+/// What is wrong with a server as an upstream, the first of it. What has no value here, or cannot be read, may have one where it is used.
+fn fault(server: &Server) -> Option<String> {
+    let mut alone = DocumentMut::new();
+    toml::add(&mut alone, server, &mut secrets::Found::default()).ok()?;
+    if let Some(table) = alone["upstreams"][&server.name].as_table_mut() {
+        table.remove("env_file");
+    }
+    let path = PathBuf::from("trunkline.toml");
+    let draft = Some((path.clone(), alone.to_string()));
+    let Faults(faults) = load(Inputs { files: vec![path], draft, ..Inputs::default() }).err()?;
+    let is_lasting = |fault: &Fault| {
+        fault.severity == Severity::Error && !["unset-variable", "unreadable-file"].contains(&fault.kind)
+    };
+    faults.into_iter().find(is_lasting).map(|fault| fault.text)
 }
 
 /// The configuration that is written to. The file of Codex is none: its servers would no longer be read beside ours.

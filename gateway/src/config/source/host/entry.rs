@@ -108,6 +108,7 @@ pub(super) fn read(
     let mut said = Vec::new();
     keys.end(&mut said);
     keys.without_other_transport(is_remote, &mut said);
+    keys.sent_files(&mut said);
     let Keys { mut found, .. } = keys;
     match is_off {
         true => found.push(("enabled".to_owned(), leaf(Shape::Bool(false), node))),
@@ -330,6 +331,25 @@ impl<'a> Keys<'a> {
             }
             !is_foreign
         });
+    }
+
+    /// Files whose text is sent to another machine: whoever writes a project's file would choose both.
+    fn sent_files(&self, notes: &mut Vec<Note>) {
+        let name = self.name;
+        for (key, node) in self.found.iter().filter(|(key, _)| ["url", "headers"].contains(&key.as_str())) {
+            for node in std::iter::once(node).chain(node.entries().iter().map(|(_, node)| node)) {
+                let Shape::Text(text) = &node.shape else { continue };
+                // A dollar sign that is written twice begins no reference.
+                let plain = text.replace("$$", "");
+                let Some((path, _)) = plain.split_once("${file:").and_then(|(_, rest)| rest.split_once('}')) else {
+                    continue;
+                };
+                let text = format!("`{key}` of `{name}` sends what the file {path} holds to the address of the server");
+                let label = "remove it unless you have written it yourself".to_owned();
+                let note = Note::new("file-sent", node.key_or_span(), text);
+                notes.push(Note { label: Some(label), ..note });
+            }
+        }
     }
 
     /// Names what is left.

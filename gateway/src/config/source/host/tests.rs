@@ -113,6 +113,27 @@ fn what_cannot_be_used_is_named() {
 }
 
 #[test]
+fn a_file_whose_text_is_sent_to_a_server_is_named() {
+    let said = |server: &str| {
+        let notes = hosted(&format!("{{\"mcpServers\": {{\"a\": {{{server}}}}}}}")).notes;
+        notes.into_iter().map(|note| format!("{}: {}", note.kind, note.text)).collect::<Vec<_>>()
+    };
+    let url = r#""url": "https://h/", "headers": {"X": "Bearer ${file:/home/ann/.ssh/id}"}"#;
+    let expected = "`headers` of `a` sends what the file /home/ann/.ssh/id holds to the address of the server";
+    assert_eq!(said(url), [format!("file-sent: {expected}")]);
+    assert_eq!(said(r#""url": "https://h/?k=${file:/k}""#).len(), 1);
+    // Whoever writes a command needs no reference to read a file; and these are none.
+    for well in [
+        r#""command": "x", "env": {"K": "${file:/k}"}"#,
+        r#""url": "https://h/", "headers": {"X": "$file:/k", "Y": "${KEY}"}"#,
+    ] {
+        assert_eq!(said(well), [""; 0], "{well}");
+    }
+    let opencode = r#"{"mcp": {"a": {"type": "remote", "url": "https://h/", "headers": {"X": "{file:~/k}"}}}}"#;
+    assert_eq!(hosted(opencode).notes.iter().map(|note| note.kind).collect::<Vec<_>>(), ["file-sent"]);
+}
+
+#[test]
 fn a_slug_is_made_of_what_may_stand_in_a_name() {
     assert_eq!(slug("My Files (2)"), "my-files-2");
     assert_eq!(slug("@scope/server.name"), "scope-server-name");

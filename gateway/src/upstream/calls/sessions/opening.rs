@@ -1,6 +1,6 @@
 //! How a session beside the primary one is opened, and how calls go out in it.
 
-use crate::health::Cause;
+use crate::health::{Cause, CauseCode};
 use crate::protocol::capabilities::beyond::Declared;
 use crate::upstream::instance::admission::Entry;
 use crate::upstream::instance::admission::waiter::Sent;
@@ -42,6 +42,12 @@ pub(crate) async fn open(link: &Link, set: &Declared) -> Result<Peer, Unopened> 
     match handshake::initialized(link).await {
         Err(lost @ Lost::Unsent(_)) => Err(not_now(&lost)),
         Err(Lost::Session(text)) => Err(Unopened::Refused(text)),
+        // What one client sets there would be set for another, and its end would be the end of both.
+        _ if matches!(link, Link::Http(http) if http.shares_id()) => {
+            let said = "the upstream gave it the id of another session, so that both would be one";
+            let advice = "have it give each session an id of its own, or set `sharing = \"shared\"` where it keeps nothing for a client";
+            Err(Unopened::Refused(Cause::new(CauseCode::SessionLost, said).advise(advice)))
+        }
         _ => Ok(peer),
     }
 }

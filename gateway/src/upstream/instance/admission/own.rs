@@ -148,16 +148,16 @@ impl<I> OwnSessions<I> {
         }
         // Who has its part already makes room itself.
         let gives = |one: &OwnSession<I>| has_part || one.share == *share;
+        // One that could not be opened keeps nothing for its client.
+        let is_idle = |one: &OwnSession<I>| one.is_shut() || one.is_idle(self.now(), self.idle);
         let idle = || {
-            self.all()
-                .into_iter()
-                .filter(|one| gives(one) && one.is_idle(self.now(), self.idle))
-                .min_by_key(|one| one.used())
+            let given = self.all().into_iter().filter(|one| gives(one) && is_idle(one));
+            given.min_by_key(|one| (!one.is_shut(), one.used()))
         };
         while let Some(one) = idle() {
             let mut shard = self.shard(&one.key);
             // A call may have found it meanwhile.
-            if one.is_idle(self.now(), self.idle) && shard.remove(&one.key).is_some() {
+            if is_idle(&one) && shard.remove(&one.key).is_some() {
                 room.remove(&one);
                 one.evicted.cancel();
                 return Ok(());

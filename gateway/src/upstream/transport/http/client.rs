@@ -3,6 +3,7 @@
 use super::breaker::Breaker;
 use super::connection::pool::Pool;
 use super::connection::{BesideQueue, ConnectionEpoch, Connector, Origin, Unread};
+use super::session::SessionIds;
 use super::status::AuthStatus;
 use crate::call::share::{Part, Shares};
 use crate::health::{Cause, CauseCode};
@@ -38,6 +39,8 @@ pub(crate) struct HttpClient {
     pub(super) breaker: Arc<Breaker>,
     /// Whether it takes what it is called with.
     pub(super) credentials: AuthStatus,
+    /// The ids of its sessions.
+    pub(super) ids: SessionIds,
     /// What waits to be sent beside the exchanges.
     pub(super) beside: BesideQueue,
     pub(super) tasks: Tasks,
@@ -89,6 +92,7 @@ impl HttpClient {
             exchanges: Shares::new(EXCHANGES_MAX, Part::OfFree),
             breaker,
             credentials: AuthStatus::default(),
+            ids: SessionIds::default(),
             beside: BesideQueue::default(),
             tasks,
             epoch,

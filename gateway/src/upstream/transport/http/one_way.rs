@@ -144,6 +144,9 @@ impl HttpSession {
             *known_until = number;
         }
         self.was_lost.store(!is_known, Ordering::Release);
+        if !is_known {
+            self.release();
+        }
         !is_known
     }
 
@@ -245,6 +248,7 @@ impl HttpSession {
 
     /// Ends the session, where there is one: the upstream may forget it.
     pub(crate) async fn farewell(&self) {
+        self.release();
         let Some(request) = self.delete().filter(|_| !self.wire.breaker.is_resting()) else { return };
         let again = request.clone();
         let sent = async {

@@ -1,5 +1,8 @@
 //! One session with an HTTP upstream: what its requests say in their headers.
 
+// The ids of sessions.
+mod ids;
+
 use super::client::HttpClient;
 use super::connection::pool::Outgoing;
 use super::connection::{Head, Named};
@@ -21,6 +24,7 @@ use crate::upstream::transport::task_tokens::TaskTokens;
 use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, HeaderValue};
+pub(super) use ids::SessionIds;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -40,6 +44,10 @@ pub(crate) struct HttpSession {
     /// How many messages wait to be sent beside them, or are being sent.
     pub(super) beside: AtomicUsize,
     session: OnceLock<HeaderValue>,
+    /// Whether no other session has its id, as long as it is not over.
+    holds_id: AtomicBool,
+    /// Whether another session had its id before it.
+    shares_id: AtomicBool,
     version: OnceLock<HeaderValue>,
     revision: OnceLock<Revision>,
     /// What every request says once the revision is known.
@@ -77,6 +85,8 @@ impl HttpSession {
             open: AtomicUsize::new(0),
             beside: AtomicUsize::new(0),
             session: OnceLock::new(),
+            holds_id: AtomicBool::new(false),
+            shares_id: AtomicBool::new(false),
             version: OnceLock::new(),
             revision: OnceLock::new(),
             head: OnceLock::new(),
@@ -144,7 +154,25 @@ impl HttpSession {
 
     /// Keeps the id of a session that was opened.
     pub(super) fn open_session(&self, id: &HeaderValue) {
-        let _ = self.session.set(id.clone());
+        if self.session.set(id.clone()).is_ok() {
+            let is_alone = self.wire.ids.take(id);
+            self.holds_id.store(is_alone, Ordering::Release);
+            self.shares_id.store(!is_alone, Ordering::Release);
+        }
+    }
+
+    /// Whether the upstream gave it the id of another session, so that the two are one there.
+    pub(crate) fn shares_id(&self) -> bool {
+        self.shares_id.load(Ordering::Acquire)
+    }
+
+    /// It is over: its id may be that of another one.
+    pub(crate) fn release(&self) {
+        if self.holds_id.swap(false, Ordering::AcqRel)
+            && let Some(id) = self.session.get()
+        {
+            self.wire.ids.free(id);
+        }
     }
 
     /// The signs of life of the upstream.
@@ -169,7 +197,8 @@ impl HttpSession {
 
     /// The end of the session, where there is one to end.
     pub(super) fn delete(&self) -> Option<Outgoing> {
-        if !self.has_session() || self.is_modern() {
+        // What would end here goes on for another one.
+        if !self.has_session() || self.shares_id() || self.is_modern() {
             return None;
         }
         let mut request = self.bare(http::Method::DELETE);
@@ -257,6 +286,12 @@ impl HttpSession {
             map.insert(headers::MCP_SESSION_ID, session.clone());
         }
         map
+    }
+}
+
+impl Drop for HttpSession {
+    fn drop(&mut self) {
+        self.release();
     }
 }
 

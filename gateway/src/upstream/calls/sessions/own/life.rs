@@ -13,6 +13,7 @@ use crate::upstream::instance::inventory::schedule::ListKinds;
 use crate::upstream::peer::Peer;
 use crate::upstream::transport::http::{HttpClient, HttpSession};
 use crate::upstream::transport::link::Link;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
@@ -43,6 +44,9 @@ async fn over(instance: &Instance, own: &Arc<Own>) {
         }
     };
     tokio::select! {
+        biased;
+        // One that was never open keeps nothing.
+        () = own.evicted.cancelled(), if own.http.load().is_none() => {}
         () = own.evicted.cancelled() => {
             let upstream = &*instance.name;
             tracing::info!(
@@ -99,7 +103,10 @@ impl Keeper<'_> {
     /// Opens it, again and again where it is lost, until nobody needs it.
     async fn run(&mut self) {
         loop {
-            let has_failed = match self.opened().await {
+            let opened = self.opened().await;
+            // Those who have called for it are served or refused now: nobody else is waiting for another attempt.
+            pin!(self.own.called.notified()).as_mut().enable();
+            let has_failed = match opened {
                 Ok((http, peer)) => {
                     let begun = Instant::now();
                     let Some(why) = self.live(&http, &peer).await else { return };
@@ -177,7 +184,9 @@ impl Keeper<'_> {
             cause_code = why.code().as_str(),
             "session lost by the upstream with its state (roots, log level, tools); the next call opens a new one"
         );
-        self.own.http.store(None);
+        if let Some(http) = self.own.http.swap(None) {
+            http.release();
+        }
         self.own.instance.status.notices.gone();
         lists_are_gone(self.own);
         // The session of the gateway's own may be gone as well.
