@@ -95,32 +95,6 @@ fn what_was_imported_is_a_configuration_that_holds() {
 }
 
 #[test]
-fn an_entry_that_is_a_fault_is_named_and_not_imported() {
-    let scratch = Scratch::new();
-    let entries = [
-        r#""well": {"command": "x", "env": {"A": "${UNSET_HERE}"}}"#,
-        r#""off": {"command": "x", "disabled": true}"#,
-        r#""off-too": {"url": "no address", "disabled": true}"#,
-        r#""number": {"command": 1}"#,
-        r#""both": {"command": "x", "url": "https://h/"}"#,
-        r#""address": {"url": "no address"}"#,
-        r#""way": {"url": "https://h/", "type": "pigeon"}"#,
-        r#""list": {"command": "x", "args": "one two"}"#,
-        r#""header": {"url": "https://h/", "headers": {"a b": "c"}}"#,
-    ];
-    let file = scratch.file("mcp.json", &format!("{{\"mcpServers\": {{{}}}}}", entries.join(", ")));
-    let file = file.display().to_string();
-    let imported = run(scratch.path(), &["import", &file, "--json"]);
-    let said: serde_json::Value = serde_json::from_slice(&imported.stdout).expect("it is JSON");
-    let servers = said["servers"].as_array().expect("a list");
-    let taken: Vec<_> =
-        servers.iter().filter(|one| one["skipped"].is_null()).filter_map(|one| one["name"].as_str()).collect();
-    assert_eq!(taken, ["well", "off"], "{said:#}");
-    let checked = text(&run(scratch.path(), &["check"])).replace("error[unset-variable]", "");
-    assert!(!checked.contains("error["), "{checked}");
-}
-
-#[test]
 fn without_a_name_all_hosts_that_are_there_are_read() {
     let scratch = Scratch::new();
     let put = |path: &str, content: &str| {

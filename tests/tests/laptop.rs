@@ -1,5 +1,6 @@
 //! What a person types: `tools`, `call`, `logs`, `calls`, `doctor`, `config`, `completions`.
 
+use crate::hosts;
 use std::process::{Output, Stdio};
 
 use tokio::process::Command;
@@ -80,6 +81,32 @@ async fn a_list_of_upstreams_that_all_fail_is_an_error_and_one_that_is_empty_is_
         assert_eq!(listed.status.code(), Some(code), "{args:?}: {said}");
         assert_eq!(said.contains("none of the upstreams works (broken)"), code == 1, "{args:?}: {said}");
     }
+}
+
+#[test]
+fn an_entry_that_is_a_fault_is_named_and_not_imported() {
+    let scratch = Scratch::new();
+    let entries = [
+        r#""well": {"command": "x", "env": {"A": "${UNSET_HERE}"}}"#,
+        r#""off": {"command": "x", "disabled": true}"#,
+        r#""off-too": {"url": "no address", "disabled": true}"#,
+        r#""number": {"command": 1}"#,
+        r#""both": {"command": "x", "url": "https://h/"}"#,
+        r#""address": {"url": "no address"}"#,
+        r#""way": {"url": "https://h/", "type": "pigeon"}"#,
+        r#""list": {"command": "x", "args": "one two"}"#,
+        r#""header": {"url": "https://h/", "headers": {"a b": "c"}}"#,
+    ];
+    let file = scratch.file("mcp.json", &format!("{{\"mcpServers\": {{{}}}}}", entries.join(", ")));
+    let file = file.display().to_string();
+    let imported = hosts::run(scratch.path(), &["import", &file, "--json"]);
+    let said: serde_json::Value = serde_json::from_slice(&imported.stdout).expect("it is JSON");
+    let servers = said["servers"].as_array().expect("a list");
+    let taken: Vec<_> =
+        servers.iter().filter(|one| one["skipped"].is_null()).filter_map(|one| one["name"].as_str()).collect();
+    assert_eq!(taken, ["well", "off"], "{said:#}");
+    let checked = hosts::text(&hosts::run(scratch.path(), &["check"])).replace("error[unset-variable]", "");
+    assert!(!checked.contains("error["), "{checked}");
 }
 
 #[tokio::test]

@@ -6,7 +6,7 @@ use super::edge::client_era::Who;
 use super::listen::Rules;
 use super::parking::seal::{Bond, Seal, State, Way};
 use super::response::Label;
-use super::session::SealedIds;
+use super::session::table::SealedIds;
 use crate::call::caller::{Grants, Principal};
 use crate::downstream::eras::batch;
 use crate::protocol::frame::Method;

@@ -309,11 +309,15 @@ pub(crate) fn programs() -> Vec<String> {
     let built: BTreeSet<&str> = manifest.split("[[bin]]").skip(1).filter_map(|bin| bin.split('"').nth(1)).collect();
     let mut faults = Vec::new();
     for source in ["tests/src", "tests/tests"].into_iter().flat_map(below) {
+        // What is measured is built for it.
+        if source.path.starts_with("tests/src/bin/bench/") {
+            continue;
+        }
         let started = ["beside(\"", "Program::ours(\"", "sibling(\"", "const GATEWAY: &str = \""];
         let names =
             started.iter().flat_map(|call| source.text.split(call).skip(1)).filter_map(|rest| rest.split('"').next());
-        let foreign =
-            names.filter(|name| !name.is_empty() && !name.contains(['{', '\\', ',', ' ']) && !built.contains(name));
+        let foreign = names
+            .filter(|name| !name.is_empty() && !name.contains(['{', '\\', ',', ' ', '/']) && !built.contains(name));
         faults.extend(foreign.map(|name| format!("{}: {name} is no program of the tests' package", source.path)));
         for path in ["target/debug", "target/release"] {
             let is_use = source.text.lines().any(|line| line.contains(path) && !line.trim_start().starts_with("//"));

@@ -2,7 +2,8 @@
 
 use super::client::{Session, Stage};
 use super::ended::Ended;
-use super::sealed_id::{self, SealedIds};
+use super::sealed_id;
+pub(crate) use super::sealed_id::SealedIds;
 pub(crate) use super::shares::Full;
 use super::shares::{Room, SessionShares};
 use crate::call::caller::Principal;
