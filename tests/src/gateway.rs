@@ -177,7 +177,7 @@ impl Gateway {
         match way {
             Way::WebSocket => Reach::WebSocket(at("ws://", "/ws")),
             Way::Sse => Reach::Sse(at("http://", "/sse")),
-            Way::Http | Way::Stdio => self.reach(),
+            _ => self.reach(),
         }
     }
 

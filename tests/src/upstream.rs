@@ -19,6 +19,7 @@ pub mod child;
 pub mod http;
 mod hub;
 mod legacy;
+mod lines;
 mod modern;
 mod socket;
 mod stream;
@@ -37,6 +38,10 @@ pub enum Way {
     Sse,
     /// By WebSocket on loopback.
     WebSocket,
+    /// By lines over a Unix socket.
+    Unix,
+    /// By lines over TCP on loopback.
+    Tcp,
 }
 
 /// How long an order may take to be obeyed on a crowded machine.
@@ -53,7 +58,7 @@ pub struct Upstream {
 
 enum Place {
     Child { file: PathBuf, hub: Hub, _scratch: Scratch },
-    Loopback { way: Way, address: SocketAddr, host: Arc<http::Host>, stop: CancellationToken },
+    Loopback { way: Way, address: SocketAddr, host: Arc<http::Host>, stop: CancellationToken, scratch: Scratch },
 }
 
 impl Upstream {
@@ -88,9 +93,13 @@ impl Upstream {
         let name = script.name.clone();
         let host = http::Host::new(Engine::new(script, Journal::Here(events.clone())));
         let stop = CancellationToken::new();
-        let address = http::open(host.clone(), stop.clone()).await;
+        let scratch = Scratch::new();
+        let address = match way {
+            Way::Unix | Way::Tcp => lines::open(way, &socket(&scratch), host.clone(), stop.clone()).await,
+            _ => http::open(host.clone(), &socket(&scratch), stop.clone()).await,
+        };
         events.push(Event { instance: 0, at: crate::journal::now(), what: What::Started { pid: std::process::id() } });
-        Upstream { name, events, place: Place::Loopback { way, address, host, stop } }
+        Upstream { name, events, place: Place::Loopback { way, address, host, stop, scratch } }
     }
 
     /// The program to start for a stdio upstream.
@@ -108,7 +117,18 @@ impl Upstream {
         match &self.place {
             Place::Loopback { way: Way::Sse, address, .. } => format!("http://{address}/sse"),
             Place::Loopback { way: Way::WebSocket, address, .. } => format!("ws://{address}/ws"),
+            Place::Loopback { way: Way::Unix, scratch, .. } => format!("unix:{}", socket(scratch).display()),
+            Place::Loopback { way: Way::Tcp, address, .. } => format!("tcp://{address}"),
             Place::Loopback { address, .. } => format!("http://{address}/mcp"),
+            Place::Child { .. } => panic!("{} is reached by stdio", self.name),
+        }
+    }
+
+    /// The socket of this machine where one that is not a child listens, too.
+    #[must_use]
+    pub fn socket(&self) -> PathBuf {
+        match &self.place {
+            Place::Loopback { scratch, .. } => socket(scratch),
             Place::Child { .. } => panic!("{} is reached by stdio", self.name),
         }
     }
@@ -295,4 +315,8 @@ impl Upstream {
         };
         self.seen().await.into_iter().filter_map(pick).collect()
     }
+}
+
+fn socket(scratch: &Scratch) -> PathBuf {
+    scratch.path().join("upstream.sock")
 }

@@ -106,7 +106,7 @@ async fn a_self_signed_certificate_is_refused() {
 async fn a_certificate_for_another_host_is_refused() {
     let authority = Authority::new();
     let credentials = authority.certify("elsewhere.example", 2999);
-    refused(&authority, credentials, "not valid for name").await;
+    refused(&authority, credentials, "not that of this host").await;
 }
 
 #[tokio::test]
@@ -114,4 +114,65 @@ async fn an_expired_certificate_is_refused() {
     let authority = Authority::new();
     let credentials = authority.certify("127.0.0.1", 2020);
     refused(&authority, credentials, "expired").await;
+}
+
+/// A gateway whose upstream is named by this section, at an address that wants TLS.
+async fn told(keys: &str, credentials: Credentials, asks: Option<&Authority>) -> (Upstream, Gateway) {
+    let upstream = Upstream::http(Script::new("up", LEGACY)).await;
+    let (address, _visits) = tls::door_asking(credentials, asks, address_of(&upstream)).await;
+    let section =
+        format!("[upstreams.up]\nurl = \"https://127.0.0.1:{}/mcp\"\nstart_wait = \"50s\"\n{keys}", address.port());
+    (upstream, Gateway::serve(&Config::new().section(&section)).await)
+}
+
+async fn is_served(gateway: &Gateway) {
+    let client = Client::connect(&gateway.reach(), LEGACY).await;
+    client.tools_until("its tools are listed", |tools| tools.contains(&"up__echo".into())).await;
+    assert_eq!(client.call("up__echo", "{\"a\":1}").await.text(), "{\"a\":1}");
+}
+
+#[tokio::test]
+async fn an_authority_and_a_certificate_of_ones_own_are_named_in_the_configuration() {
+    let (scratch, authority) = (Scratch::new(), Authority::new());
+    let ca = scratch.file("ca.pem", &authority.pem).display().to_string();
+    let (cert, key) = authority.certify_client("trunkline").pem();
+    let (cert, key) = (scratch.file("cert.pem", &cert), scratch.file("key.pem", &key));
+    let tls = format!("tls = {{ ca = \"{ca}\" }}");
+    let (_upstream, gateway) = told(&tls, authority.certify("127.0.0.1", 2999), None).await;
+    is_served(&gateway).await;
+    let both = format!("tls = {{ ca = \"{ca}\", cert = \"{}\", key = \"{}\" }}", cert.display(), key.display());
+    let (_upstream, gateway) = told(&both, authority.certify("127.0.0.1", 2999), Some(&authority)).await;
+    is_served(&gateway).await;
+    let (_upstream, gateway) = told(&tls, authority.certify("127.0.0.1", 2999), Some(&authority)).await;
+    let is_shown = |page: &str| page.contains("CertificateRequired") || page.contains("certificate required");
+    gateway.look_until("/readyz?verbose", "the cause is shown", is_shown).await;
+}
+
+#[tokio::test]
+async fn what_is_wrong_with_a_certificate_says_what_to_do() {
+    let (scratch, authority) = (Scratch::new(), Authority::new());
+    let ca = scratch.file("ca.pem", &authority.pem).display().to_string();
+    let known = format!("tls = {{ ca = \"{ca}\" }}");
+    for (keys, credentials, says) in [
+        ("", authority.certify("127.0.0.1", 2999), "under `tls.ca`"),
+        (&*known, authority.certify("127.0.0.1", 2020), "renew it at the server"),
+        (&*known, authority.certify("elsewhere.example", 2999), "write the name of its certificate in `url`"),
+    ] {
+        let (_upstream, gateway) = told(keys, credentials, None).await;
+        gateway.look_until("/readyz?verbose", "it says what to do", |page| page.contains(says)).await;
+    }
+}
+
+#[tokio::test]
+async fn an_authority_that_comes_later_is_picked_up_and_half_a_file_says_so() {
+    let (scratch, authority) = (Scratch::new(), Authority::new());
+    let other = Authority::new();
+    let ca = scratch.file("ca.pem", &other.pem);
+    let keys = format!("tls = {{ ca = \"{}\" }}\nrestart = {{ backoff_max = \"1s\" }}", ca.display());
+    let (_upstream, gateway) = told(&keys, authority.certify("127.0.0.1", 2999), None).await;
+    gateway.look_until("/readyz?verbose", "it is refused", |page| page.contains("signed by nobody known here")).await;
+    let _same = scratch.file("ca.pem", &authority.pem[..authority.pem.len() / 2]);
+    gateway.look_until("/readyz?verbose", "half a file is told", |page| page.contains("no whole certificate")).await;
+    let _same = scratch.file("ca.pem", &authority.pem);
+    is_served(&gateway).await;
 }

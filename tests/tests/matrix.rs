@@ -22,16 +22,13 @@ async fn check(client: Revision, client_way: Way, upstream_revision: Revision, u
     };
     let bystander = Upstream::http(Script::new("by", Revision::R2025_11_25)).await;
     let config = Config::new().upstream_with(&upstream, offer).upstream(&bystander);
-    match client_way {
-        Way::Http | Way::WebSocket | Way::Sse => {
-            let gateway = Gateway::serve(&config).await;
-            run(&gateway.reach_by(client_way), client, upstream, upstream_revision, bystander).await;
-        }
-        Way::Stdio => {
-            let gateway = StdioGateway::prepare(&config);
-            run(&gateway.reach(), client, upstream, upstream_revision, bystander).await;
-        }
+    if client_way == Way::Stdio {
+        let gateway = StdioGateway::prepare(&config);
+        run(&gateway.reach(), client, upstream, upstream_revision, bystander).await;
+        return;
     }
+    let gateway = Gateway::serve(&config).await;
+    run(&gateway.reach_by(client_way), client, upstream, upstream_revision, bystander).await;
 }
 
 async fn run(reach: &Reach, revision: Revision, upstream: Upstream, upstream_revision: Revision, bystander: Upstream) {
@@ -109,6 +106,11 @@ macro_rules! cell {
         #[tokio::test]
         async fn http_to_sse() {
             check(Revision::$client, Way::Http, Revision::$upstream, Way::Sse).await;
+        }
+
+        #[tokio::test]
+        async fn http_to_unix() {
+            check(Revision::$client, Way::Http, Revision::$upstream, Way::Unix).await;
         }
 
         #[tokio::test]

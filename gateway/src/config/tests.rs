@@ -7,4 +7,5 @@ mod imports;
 mod layers;
 mod leaks;
 mod loading;
+mod places;
 mod shown;

@@ -46,6 +46,10 @@ pub enum CauseCode {
     ConnectTimedOut,
     /// No connection was made; the system's error number.
     ConnectFailed(Option<i32>),
+    /// The name leads to an address that no name may lead to.
+    AddressRefused,
+    /// The proxy does not lead there.
+    ProxyRefused,
     /// The TLS handshake failed.
     TlsFailed,
     /// The connection broke, or the stream ended before the answer.
@@ -123,6 +127,8 @@ impl CauseCode {
             Self::ConnectRefused => "connect_refused",
             Self::ConnectTimedOut => "connect_timed_out",
             Self::ConnectFailed(_) => "connect_failed",
+            Self::AddressRefused => "address_refused",
+            Self::ProxyRefused => "proxy_refused",
             Self::TlsFailed => "tls_failed",
             Self::ConnectionLost => "connection_lost",
             Self::UrlInvalid => "url_invalid",

@@ -1,15 +1,21 @@
 //! What one upstream may be told: checked values, made from the files by `config`.
 
+// What an address stands for.
+mod address;
 // How an upstream is reached.
 mod transport;
+// What an upstream is secured with besides the authorities of the platform.
+mod trust;
 
 pub use crate::protocol::capabilities::Capabilities;
 use crate::protocol::revision::Era;
+pub use address::{gives_out_credentials, meant};
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
-pub use transport::{ChildCommand, Transport};
+pub use transport::{ChildCommand, Place, Proxy, Remote, Transport};
+pub use trust::Trust;
 
 /// Whether what upstreams offer is kept for the next start, and where.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -100,7 +106,7 @@ impl Config {
 
     /// Whether the upstream is reached by Streamable HTTP.
     pub(crate) fn is_http(&self) -> bool {
-        matches!(self.transport, Transport::Http { .. })
+        matches!(self.transport, Transport::Http(_))
     }
 
     /// Whether the upstream is a child process.

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{Mutex, mpsc, oneshot};
@@ -22,7 +22,7 @@ pub async fn run(file: &Path) {
     let script: Script = serde_json::from_str(&text).expect("the script is a script");
     schema::told(script.schemas.clone());
     let (sender, receiver) = mpsc::channel(1024);
-    let writer = tokio::spawn(write(receiver));
+    let writer = tokio::spawn(write_lines(receiver, tokio::io::stdout(), false));
     let (journal, orders) = connect(&script).await;
     journal.tell(What::Started { pid: std::process::id() }).await;
     let engine = Engine::new(script, journal);
@@ -33,7 +33,8 @@ pub async fn run(file: &Path) {
         // A test that is over gives no orders; then there is nothing to wait for.
         let _ = begun.await;
     }
-    read(&engine, &sender).await;
+    let stdin = BufReader::with_capacity(1 << 16, tokio::io::stdin());
+    read_lines(&engine, stdin, &Outlet::onto(sender.clone())).await;
     engine.journal.tell(What::Eof).await;
     if engine.script.deaf_to_eof {
         std::future::pending::<()>().await;
@@ -81,14 +82,13 @@ fn watch_term(engine: &Arc<Engine>) {
     });
 }
 
-async fn read(engine: &Arc<Engine>, sender: &mpsc::Sender<Out>) {
-    let outlet = Outlet::onto(sender.clone());
+/// Takes one frame a line, to the end.
+pub(crate) async fn read_lines(engine: &Arc<Engine>, mut input: impl AsyncBufRead + Unpin, outlet: &Outlet) {
     let mut agreed = None;
-    let mut stdin = BufReader::with_capacity(1 << 16, tokio::io::stdin());
     let mut line = Vec::new();
     loop {
         line.clear();
-        if stdin.read_until(b'\n', &mut line).await.unwrap_or(0) == 0 {
+        if input.read_until(b'\n', &mut line).await.unwrap_or(0) == 0 {
             return;
         }
         let bytes = line.trim_ascii();
@@ -97,7 +97,7 @@ async fn read(engine: &Arc<Engine>, sender: &mpsc::Sender<Out>) {
         }
         engine.note(bytes, Vec::new()).await;
         match Frame::parse(bytes) {
-            Ok(frame) => take(engine, frame, &mut agreed, &outlet).await,
+            Ok(frame) => take(engine, frame, &mut agreed, outlet).await,
             Err(fault) => engine.complain(format!("not a frame: {fault}")).await,
         }
     }
@@ -169,16 +169,20 @@ fn tell_changes(engine: &Arc<Engine>, outlet: &Outlet) {
     });
 }
 
-/// Writes what is queued in one go.
-async fn write(mut receiver: mpsc::Receiver<Out>) {
-    let mut stdout = tokio::io::stdout();
+/// Writes what is queued in one go, until that fails or, where that is meant, the connection is to be cut.
+pub(crate) async fn write_lines(mut receiver: mpsc::Receiver<Out>, mut output: impl AsyncWrite + Unpin, cuts: bool) {
     let mut bytes = Vec::new();
     while let Some(out) = receiver.recv().await {
+        let mut is_over = cuts && matches!(out, Out::Cut(_));
         put(out, &mut bytes);
         while let Ok(out) = receiver.try_recv() {
+            is_over |= cuts && matches!(out, Out::Cut(_));
             put(out, &mut bytes);
         }
-        if stdout.write_all(&bytes).await.is_err() || stdout.flush().await.is_err() {
+        if output.write_all(&bytes).await.is_err() || output.flush().await.is_err() {
+            return;
+        }
+        if is_over {
             return;
         }
         bytes.clear();

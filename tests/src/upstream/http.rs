@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::convert::Infallible;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -12,7 +13,8 @@ use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Uri};
 use hyper_util::rt::TokioIo;
-use tokio::net::TcpListener;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
 
@@ -75,29 +77,39 @@ impl Host {
     }
 }
 
-/// Opens the door on a free port of loopback.
-pub async fn open(host: Arc<Host>, stop: CancellationToken) -> SocketAddr {
+/// Opens the door on a free port of loopback, and on a socket.
+pub async fn open(host: Arc<Host>, socket: &Path, stop: CancellationToken) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("loopback has a free port");
     let address = listener.local_addr().expect("a bound socket has an address");
+    let beside = UnixListener::bind(socket).expect("a socket can be made");
     tokio::spawn(async move {
         loop {
-            let socket = tokio::select! {
-                accepted = listener.accept() => accepted.expect("the socket accepts").0,
+            tokio::select! {
+                accepted = listener.accept() => {
+                    let stream = accepted.expect("the socket accepts").0;
+                    stream.set_nodelay(true).expect("a socket takes options");
+                    tokio::spawn(connection(host.clone(), stream, stop.clone()));
+                }
+                accepted = beside.accept() => {
+                    let stream = accepted.expect("the socket accepts").0;
+                    tokio::spawn(connection(host.clone(), stream, stop.clone()));
+                }
                 () = stop.cancelled() => return,
-            };
-            socket.set_nodelay(true).expect("a socket takes options");
-            let (host, stop) = (host.clone(), stop.clone());
-            tokio::spawn(async move {
-                let service = service_fn(|request| serve(host.clone(), request));
-                let connection = hyper::server::conn::http1::Builder::new()
-                    .serve_connection(TokioIo::new(socket), service)
-                    .with_upgrades();
-                // A connection that breaks is the peer's affair.
-                tokio::select! { _ = connection => {}, () = stop.cancelled() => {} }
-            });
+            }
         }
     });
     address
+}
+
+async fn connection<S>(host: Arc<Host>, stream: S, stop: CancellationToken)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let service = service_fn(|request| serve(host.clone(), request));
+    let connection =
+        hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), service).with_upgrades();
+    // A connection that breaks is the peer's affair.
+    tokio::select! { _ = connection => {}, () = stop.cancelled() => {} }
 }
 
 async fn serve(host: Arc<Host>, request: Request<Incoming>) -> Result<Answer, Infallible> {

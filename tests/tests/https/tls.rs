@@ -5,8 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use rcgen::{BasicConstraints, Certificate, CertificateParams, DnType, IsCa, Issuer, KeyPair};
-use rustls::ServerConfig;
-use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
+use rustls::server::WebPkiClientVerifier;
+use rustls::{RootCertStore, ServerConfig};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
@@ -90,12 +92,31 @@ pub(crate) enum Visit {
 
 /// A door that speaks TLS and hands the rest on to `inner`; each connection leaves something on the tape.
 pub(crate) async fn door(credentials: Credentials, inner: SocketAddr) -> (SocketAddr, Arc<Tape<Visit>>) {
+    door_asking(credentials, None, inner).await
+}
+
+/// The same; a client must show a certificate of that authority.
+pub(crate) async fn door_asking(
+    credentials: Credentials,
+    asks: Option<&Authority>,
+    inner: SocketAddr,
+) -> (SocketAddr, Arc<Tape<Visit>>) {
     let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(credentials.key.serialize_der()));
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = ServerConfig::builder_with_provider(provider)
+    let builder = ServerConfig::builder_with_provider(provider.clone())
         .with_safe_default_protocol_versions()
-        .expect("ring has them")
-        .with_no_client_auth()
+        .expect("ring has them");
+    let builder = match asks {
+        None => builder.with_no_client_auth(),
+        Some(authority) => {
+            let mut roots = RootCertStore::empty();
+            let known = CertificateDer::from_pem_slice(authority.pem.as_bytes()).expect("a certificate");
+            roots.add(known).expect("an authority");
+            let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider).build();
+            builder.with_client_cert_verifier(verifier.expect("a verifier"))
+        }
+    };
+    let config = builder
         .with_single_cert(vec![credentials.certificate.der().clone()], key)
         .expect("the key fits the certificate");
     let acceptor = TlsAcceptor::from(Arc::new(config));

@@ -18,6 +18,7 @@ use crate::cli::setup::import::entry_of;
 use crate::config::Config;
 use crate::config::fault::{Fault, printable};
 use crate::config::source::{Environment, file};
+use crate::upstream::config::Remote;
 
 /// So long a server may take to accept a connection.
 const CONNECT: Duration = Duration::from_secs(5);
@@ -132,7 +133,7 @@ fn network(config: &Config, environment: &Environment) -> Vec<Problem> {
     }
     let mut problems = Vec::new();
     for upstream in &config.upstreams {
-        let Some((url, _)) = upstream.transport.remote() else { continue };
+        let Some(Remote { url, socket: None, .. }) = upstream.transport.remote() else { continue };
         let host = url.host().unwrap_or_default();
         let is_plain = matches!(url.scheme_str(), Some("http" | "ws"));
         let port = url.port_u16().unwrap_or(if is_plain { 80 } else { 443 });

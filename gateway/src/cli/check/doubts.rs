@@ -10,7 +10,6 @@ mod script;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-use http::{HeaderMap, Uri};
 use sha2::{Digest, Sha256};
 
 use crate::cli::args::settings::is_demo;
@@ -21,7 +20,7 @@ use crate::config::source::Environment;
 use crate::gateway;
 use crate::router::config::Strategy;
 use crate::telemetry::audit::unusable;
-use crate::upstream::config::ChildCommand;
+use crate::upstream::config::{ChildCommand, Remote};
 use crate::upstream::process::missing;
 
 use destination::Destination;
@@ -40,8 +39,8 @@ pub(crate) fn all(files: &[PathBuf], config: &Config, environment: &Environment)
             doubts.extend(loader(name, env, environment));
             doubts.extend(arguments(name, command, args, config));
         }
-        if let Some((url, headers)) = upstream.transport.remote() {
-            doubts.extend(address(name, url, headers, config));
+        if let Some(remote) = upstream.transport.remote() {
+            doubts.extend(address(name, remote, config));
         }
     }
     doubts.into_iter().map(|doubt| doubt.masked(&config.secrets)).collect()
@@ -155,7 +154,8 @@ fn arguments(name: &str, command: &str, args: &[String], config: &Config) -> Vec
 }
 
 /// Where it is, and what is sent there.
-fn address(name: &str, url: &Uri, headers: &HeaderMap, config: &Config) -> Vec<Fault> {
+fn address(name: &str, remote: &Remote, config: &Config) -> Vec<Fault> {
+    let Remote { url, headers, .. } = remote;
     let mut doubts = Vec::new();
     let destination = Destination::of(url.host().unwrap_or_default());
     if destination.is_metadata() {
@@ -235,8 +235,8 @@ mod tests {
             pairs.extend(header.map(|value| ("TRUNKLINE_UPSTREAMS__A__HEADERS__X_API_KEY", value)));
             kinds(&pairs)
         };
-        assert_eq!(of("http://h.example/", Some("canary-value")), ["plain-credentials"]);
-        assert_eq!(of("http://h.example/?token=canary-value", None), ["plain-credentials"]);
+        assert_eq!(of("http://h.ns.svc/", Some("canary-value")), ["plain-credentials"]);
+        assert_eq!(of("http://h.ns.svc/?token=canary-value", None), ["plain-credentials"]);
         for url in
             ["https://h.example/", "http://127.1.2.3/", "http://[::1]/", "http://localhost:7/", "http://a.localhost/"]
         {

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::downstream::config::SigningKey;
 use crate::secrets::{BYTES_MAX, BYTES_MIN, Secrets};
-use crate::upstream::config::Config;
+use crate::upstream::config::{Config, Remote};
 
 use super::looks::{is_path, looks_secret};
 use crate::config::fault::Fault;
@@ -26,7 +26,7 @@ pub(crate) fn of(reading: &Reading, keys: &[SigningKey], upstreams: &[Config]) -
                 found.pair(&name.to_string_lossy(), &value.to_string_lossy());
             }
         }
-        if let Some((url, headers)) = upstream.transport.remote() {
+        if let Some(Remote { url, headers, .. }) = upstream.transport.remote() {
             found.url(&url.to_string());
             found.headers(headers);
         }

@@ -4,10 +4,14 @@
 mod auth;
 // `[defaults]`: what holds for every upstream that does not say otherwise.
 mod defaults;
+// Where an upstream is, as its `url` says it: a URL, a socket of this machine, or a host and a port.
+mod address;
 // How an upstream is reached: from `command` or `url` to a checked transport.
 mod transport;
 // `[upstreams.NAME]` and the servers of hosts' files: every upstream, in the order of the files.
 mod upstreams;
+// By which proxy an upstream is reached.
+mod proxy;
 // The sections that say how the gateway itself is: server, admin, log, naming, catalog.
 pub(crate) mod settings;
 

@@ -2,13 +2,16 @@
 
 use std::path::PathBuf;
 
-use http::{HeaderMap, HeaderName, HeaderValue, Uri};
+use http::{HeaderMap, HeaderName, HeaderValue};
 
-use crate::upstream::config::{Glob, Transport};
+use crate::upstream::config::{Glob, Place, Remote, Transport, Trust};
 
+use super::address::{Address, address, is_public};
+use super::proxy::proxy;
 use crate::config::fault::Fault;
 use crate::config::read::shell::{is_shell, takes_commands};
 use crate::config::read::{Part, Section};
+use crate::config::secret::looks::looks_secret;
 use crate::config::source::expand::Lookup;
 
 /// What the file asks for; some are known words without anything behind them.
@@ -18,11 +21,13 @@ enum Word {
     Http,
     Sse,
     WebSocket,
+    Unix,
+    Tcp,
     NotBuilt(&'static str),
 }
 
 /// The words that a file may use, our own and those of hosts.
-const WORDS: [(&str, Word); 10] = [
+const WORDS: [(&str, Word); 12] = [
     ("stdio", Word::Stdio),
     ("http", Word::Http),
     ("streamable-http", Word::Http),
@@ -32,6 +37,8 @@ const WORDS: [(&str, Word); 10] = [
     ("sse", Word::Sse),
     ("websocket", Word::WebSocket),
     ("ws", Word::WebSocket),
+    ("unix", Word::Unix),
+    ("tcp", Word::Tcp),
     ("auto", Word::NotBuilt("auto")),
 ];
 
@@ -62,64 +69,111 @@ pub(crate) fn transport(section: &mut Section<'_>, inherit: &[Glob]) -> Option<T
     let (word_key, url_key) = ("transport", "url");
     let word = section.parse(word_key, |text| {
         let known = WORDS.iter().find(|(word, _)| *word == text);
-        known.map(|(_, word)| *word).ok_or_else(|| "expected \"stdio\", \"http\", \"sse\" or \"websocket\"".to_owned())
+        known
+            .map(|(_, word)| *word)
+            .ok_or_else(|| "expected \"stdio\", \"http\", \"sse\", \"websocket\", \"unix\" or \"tcp\"".to_owned())
     });
     let (has_command, has_url) = (section.has("command"), section.has(url_key));
-    let (stdio_only, http_only) =
-        (present(section, &["args", "env", "env_file", "cwd", "env_inherit"]), present(section, &["headers"]));
+    let (stdio_only, http_only) = (
+        present(section, &["args", "env", "env_file", "cwd", "env_inherit"]),
+        present(section, &["headers", "tls", "proxy", "cleartext_credentials"]),
+    );
     let stdio = stdio(section, inherit);
     let remote = remote(section);
-    let (kind, said) =
-        match word {
-            Some(Word::NotBuilt(name)) => {
-                let text = format!("transport `{name}` is not supported");
-                let fault = Fault::error("unknown-transport", text)
-                    .at(section.place(word_key))
-                    .label("known: stdio, http, sse, websocket");
-                section.reading.fault(fault.hint(
-                    "remove the key: `command` means stdio, and `url` http or, with ws:// and wss://, websocket",
+    let url = remote.as_ref().and_then(|(address, _)| address.url());
+    let (trust, proxy) = (trust(section), proxy(section, url));
+    cleartext(section, remote.as_ref().filter(|_| !has_command));
+    let (kind, said) = match word {
+        Some(Word::NotBuilt(name)) => {
+            let text = format!("transport `{name}` is not supported");
+            let fault = Fault::error("unknown-transport", text)
+                .at(section.place(word_key))
+                .label("known: stdio, http, sse, websocket, unix, tcp");
+            section.reading.fault(fault.hint(
+                    "remove the key: `command` means stdio, and `url` http or what its scheme says: ws:// and wss:// websocket, unix: unix, tcp: tcp",
                 ));
-                return None;
-            }
-            Some(Word::Stdio) => (Word::Stdio, true),
-            Some(word @ (Word::Http | Word::Sse | Word::WebSocket)) => (word, true),
-            None if has_command || !has_url => (Word::Stdio, false),
-            None if remote.as_ref().is_some_and(|(url, _)| is_socket(url)) => (Word::WebSocket, false),
-            None => (Word::Http, false),
-        };
+            return None;
+        }
+        Some(Word::Stdio) => (Word::Stdio, true),
+        Some(word) => (word, true),
+        None if has_command || !has_url => (Word::Stdio, false),
+        None => (remote.as_ref().map_or(Word::Http, |(address, _)| of(address)), false),
+    };
+    missing(section, (kind, said), (has_command, has_url));
+    if let Some(expected) = remote.as_ref().and_then(|(address, _)| unfit(kind, address)) {
+        section.wrong(url_key, &format!("the URL of this transport begins with {expected}"));
+    }
+    let foreign = match kind {
+        Word::Stdio => http_only,
+        Word::Unix | Word::Tcp => [stdio_only, http_only].concat(),
+        _ => stdio_only,
+    };
+    for key in foreign {
+        let text = format!("`{key}` has no meaning for an upstream of this transport");
+        section.reading.fault(Fault::error("useless-key", text).at(section.place(key)));
+    }
+    if kind == Word::Stdio {
+        return stdio;
+    }
+    match remote? {
+        (Address::Lines(place), _) => Some(Transport::Lines(place)),
+        (Address::Http(url, socket), headers) => {
+            let remote = Remote { socket, trust, proxy, ..Remote::new(url, headers) };
+            Some(match kind {
+                Word::WebSocket => Transport::WebSocket(remote),
+                Word::Sse => Transport::Sse(remote),
+                _ => Transport::Http(remote),
+            })
+        }
+    }
+}
+
+/// Reports what is not there, or there twice.
+fn missing(section: &Section<'_>, (kind, said): (Word, bool), (has_command, has_url): (bool, bool)) {
     let missing = |text: &str| section.reading.fault(Fault::error("missing-key", text).at(section.own_place()));
     match (kind, has_command, has_url) {
         (_, true, true) => missing("an upstream has either `command` or `url`, and this one has both"),
         (Word::Stdio, false, _) if said => missing("an upstream with transport `stdio` needs `command`"),
         (Word::Http, _, false) => missing("an upstream with transport `http` needs `url`"),
         (Word::WebSocket, _, false) => missing("an upstream with transport `websocket` needs `url`"),
+        (Word::Unix, _, false) => {
+            missing("an upstream with transport `unix` needs `url`, such as \"unix:/run/mcp.sock\"")
+        }
+        (Word::Tcp, _, false) => {
+            missing("an upstream with transport `tcp` needs `url`, such as \"tcp://127.0.0.1:9000\"")
+        }
         (Word::Sse, _, false) => missing("an upstream with transport `sse` needs `url`"),
         (Word::Stdio, false, _) => missing("an upstream needs `command` or `url`"),
         _ => {}
     }
-    if let Some((url, _)) = remote.as_ref().filter(|_| kind != Word::Stdio)
-        && is_socket(url) != (kind == Word::WebSocket)
-    {
-        let begin = if kind == Word::WebSocket { "ws:// or wss://" } else { "http:// or https://" };
-        section.wrong(url_key, &format!("the URL of this transport begins with {begin}"));
-    }
-    let foreign = if kind == Word::Stdio { http_only } else { stdio_only };
-    for key in foreign {
-        let text = format!("`{key}` has no meaning for an upstream of this transport");
-        section.reading.fault(Fault::error("useless-key", text).at(section.place(key)));
-    }
-    let over = |make: fn(Uri, HeaderMap) -> Transport| remote.map(|(url, headers)| make(url, headers));
-    match kind {
-        Word::Stdio => stdio,
-        Word::WebSocket => over(|url, headers| Transport::WebSocket { url, headers }),
-        Word::Sse => over(|url, headers| Transport::Sse { url, headers }),
-        _ => over(|url, headers| Transport::Http { url, headers }),
+}
+
+/// The transport that an address says by itself.
+fn of(address: &Address) -> Word {
+    match address {
+        Address::Lines(Place::Socket(_)) => Word::Unix,
+        Address::Lines(Place::Host(..)) => Word::Tcp,
+        address if address.is_websocket() => Word::WebSocket,
+        Address::Http(..) => Word::Http,
     }
 }
 
-/// Whether a URL is that of a WebSocket.
-fn is_socket(url: &Uri) -> bool {
-    matches!(url.scheme_str(), Some("ws" | "wss"))
+/// What an address of this transport begins with, where this one does not.
+fn unfit(kind: Word, address: &Address) -> Option<&'static str> {
+    let is_fit = match kind {
+        Word::Stdio | Word::NotBuilt(_) => true,
+        Word::Unix | Word::Tcp => of(address) == kind,
+        // Behind a socket the scheme says nothing.
+        Word::WebSocket => address.is_websocket() || address.is_socket(),
+        Word::Http | Word::Sse => of(address) == Word::Http,
+    };
+    let begins = match kind {
+        Word::Unix => "unix: and has no `#`",
+        Word::Tcp => "tcp:",
+        Word::WebSocket => "ws:// or wss://, or is unix: with the path of the endpoint behind `#`",
+        _ => "http:// or https://, or is unix: with the path of the endpoint behind `#`",
+    };
+    (!is_fit).then_some(begins)
 }
 
 fn present(section: &Section<'_>, keys: &[&'static str]) -> Vec<&'static str> {
@@ -199,8 +253,8 @@ fn variable(line: &str) -> Option<(String, String)> {
     Some((name.trim().to_owned(), quoted.unwrap_or(value).to_owned()))
 }
 
-fn remote(section: &mut Section<'_>) -> Option<(Uri, HeaderMap)> {
-    let url = section.parse("url", self::url);
+fn remote(section: &mut Section<'_>) -> Option<(Address, HeaderMap)> {
+    let address = section.parse("url", address);
     let mut headers = HeaderMap::new();
     for (name, value) in section.pairs("headers") {
         let Ok(header) = HeaderName::from_bytes(name.as_bytes()) else {
@@ -223,7 +277,51 @@ fn remote(section: &mut Section<'_>) -> Option<(Uri, HeaderMap)> {
             ),
         }
     }
-    Some((url?, headers))
+    Some((address?, headers))
+}
+
+/// `tls`: what the upstream is secured with besides the authorities of the platform.
+fn trust(section: &mut Section<'_>) -> Trust {
+    let mut tls = section.table("tls");
+    let file = |text: &str| match text.starts_with('/') {
+        true => Ok(PathBuf::from(text)),
+        false => Err("expected an absolute path, such as \"/etc/trunkline/ca.pem\"".to_owned()),
+    };
+    let (has_cert, has_key) = (tls.has("cert"), tls.has("key"));
+    let (ca, cert, key) = (tls.parse("ca", file), tls.parse("cert", file), tls.parse("key", file));
+    if has_cert != has_key {
+        let fault = Fault::error("missing-key", "a certificate needs both `tls.cert` and `tls.key`");
+        tls.reading.fault(fault.at(tls.own_place()));
+    }
+    let trust = Trust { ca, own: cert.zip(key) };
+    if let Err(fault) = trust.read() {
+        tls.wrong(fault.key, &fault.text);
+    }
+    tls.end("a `tls` table");
+    trust
+}
+
+/// Credentials that everybody on the way could read are sent to a public address only where the file says so.
+fn cleartext(section: &mut Section<'_>, remote: Option<&(Address, HeaderMap)>) {
+    let is_allowed = section.flag("cleartext_credentials").unwrap_or(false);
+    let Some((Address::Http(url, None), headers)) = remote else { return };
+    let is_plain = matches!(url.scheme_str(), Some("http" | "ws"));
+    if !is_plain || is_allowed || !is_public(url.host().unwrap_or_default()) {
+        return;
+    }
+    let is_secret = |(name, value): &(&HeaderName, &HeaderValue)| {
+        let is_scheme = |scheme: &str| value.to_str().is_ok_and(|value| begins(value, scheme));
+        *name == http::header::AUTHORIZATION
+            || looks_secret(name.as_str())
+            || SCHEMES.iter().any(|scheme| is_scheme(scheme))
+    };
+    let secret = headers.iter().find(is_secret).map(|(name, _)| name.as_str());
+    let of_query =
+        || url.query()?.split('&').map(|pair| pair.split('=').next().unwrap_or(pair)).find(|name| looks_secret(name));
+    let Some(secret) = secret.or_else(of_query) else { return };
+    let text = format!("`{secret}` would be sent without encryption to a public address");
+    let fault = Fault::error("cleartext-credentials", text).at(section.place("url"));
+    section.reading.fault(fault.hint("begin `url` with https:// or wss://, or set cleartext_credentials = true"));
 }
 
 /// Reports a member of the table at `key` by its name, which is shown, and never with its value.
@@ -242,21 +340,6 @@ fn wrong_name(section: &Section<'_>, key: &str, name: &str, why: &str) {
 
 fn begins(text: &str, with: &str) -> bool {
     text.get(..with.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(with))
-}
-
-/// Nothing of the text is repeated in an error: it may hold a key.
-fn url(text: &str) -> Result<Uri, String> {
-    let url: Uri = text.parse().map_err(|_| "expected a URL such as \"https://example.com/mcp\"".to_owned())?;
-    let schemes = "expected a URL that begins with http://, https://, ws:// or wss://";
-    let authority = url.authority().ok_or_else(|| schemes.to_owned())?;
-    match url.scheme_str() {
-        Some("http" | "https" | "ws" | "wss") if authority.as_str().contains('@') => {
-            Err("a user name and password in a URL are not sent; use headers = { Authorization = \"Basic …\" }"
-                .to_owned())
-        }
-        Some("http" | "https" | "ws" | "wss") if !authority.host().is_empty() => Ok(url),
-        _ => Err(schemes.to_owned()),
-    }
 }
 
 /// A list of patterns.

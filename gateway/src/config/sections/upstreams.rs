@@ -145,19 +145,19 @@ fn entry(mut section: Section<'_>, name: &str, title: Option<&str>, defaults: &D
 
 /// Keys that have no meaning for an upstream of this transport.
 fn useless(section: &Section<'_>, transport: Option<&Transport>) {
-    if matches!(transport, Some(Transport::Http { .. })) && section.has("offer") {
+    if matches!(transport, Some(Transport::Http(_))) && section.has("offer") {
         let text = "`offer` has no meaning for an upstream of this transport";
         let fault = Fault::error("useless-key", text).at(section.place("offer"));
         section.reading.fault(fault.label("an HTTP upstream is told the capabilities of each caller; remove the key"));
     }
     let foreign: &[(&str, &str)] = match transport {
-        Some(Transport::Http { .. }) => &[
+        Some(Transport::Http(_)) => &[
             ("hang_restart", "only a child can be restarted; remove the key"),
             ("no_new_privs", "only for children; remove the key"),
             ("overlap", "the new connection is always ready before the old one ends; remove the key"),
             ("eras", "an HTTP upstream serves each client in its own era wherever it speaks it; remove the key"),
         ],
-        Some(Transport::Sse { .. } | Transport::WebSocket { .. }) => &[
+        Some(Transport::Sse(_) | Transport::WebSocket(_) | Transport::Lines(_)) => &[
             ("no_new_privs", "only for children; remove the key"),
             ("overlap", "the new connection is always ready before the old one ends; remove the key"),
             ("breaker", "a connection that fails is opened anew; remove the key"),
@@ -192,7 +192,7 @@ fn config(
 ) -> Config {
     let name: Arc<str> = Arc::from(name);
     let is_child = transport.child().is_some();
-    let is_http = matches!(transport, Transport::Http { .. });
+    let is_http = matches!(transport, Transport::Http(_));
     Config {
         prefix,
         name,

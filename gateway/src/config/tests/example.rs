@@ -47,8 +47,9 @@ fn its_defaults_for_upstreams_are_those_that_are_built_in() {
 #[test]
 fn its_examples_are_right() {
     // The files of a certificate are read with the configuration, and here there are none.
-    let is_of_files =
-        |line: &&str| ["[server.tls]", "cert = ", "key = ", "client_ca = "].iter().any(|key| line.starts_with(key));
+    let is_of_files = |line: &&str| {
+        ["[server.tls]", "cert = ", "key = ", "ca = ", "client_ca = "].iter().any(|key| line.starts_with(key))
+    };
     let text = with_examples().lines().filter(|line| !is_of_files(line)).collect::<Vec<_>>().join("\n");
     let loaded = load_texts(&[("a.toml", &text)], &ENV).unwrap_or_else(|faults| panic!("{faults}"));
     assert_eq!(loaded.warnings, []);

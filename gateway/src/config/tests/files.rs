@@ -16,10 +16,10 @@ fn read(folder: &Folder, path: &Path) -> (Result<String, String>, Vec<String>) {
     let files = vec![folder.write("a.toml", &text)];
     match load(Inputs { files, environment: Environment::of(&[]), ..Inputs::default() }) {
         Ok(loaded) => {
-            let crate::upstream::config::Transport::Http { headers, .. } = &loaded.config.upstreams[0].transport else {
+            let crate::upstream::config::Transport::Http(remote) = &loaded.config.upstreams[0].transport else {
                 panic!("it has a URL")
             };
-            let value = headers["x-of"].to_str().unwrap().to_owned();
+            let value = remote.headers["x-of"].to_str().unwrap().to_owned();
             (Ok(value), loaded.doubts.iter().map(|doubt| doubt.text.clone()).collect())
         }
         Err(faults) => (Err(faults.to_string()), Vec::new()),

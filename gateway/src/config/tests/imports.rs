@@ -29,8 +29,8 @@ fn entries_are_taken_as_they_are() {
         ("npx", "-y server /h".to_owned(), Some("/tmp".as_ref()))
     );
     assert!(env.contains(&("A".into(), "k".into())) && env.contains(&("N".into(), "1".into())));
-    let Transport::Http { headers, .. } = &remote.transport else { panic!() };
-    assert_eq!(headers["authorization"], "Bearer k");
+    let Transport::Http(reached) = &remote.transport else { panic!() };
+    assert_eq!(reached.headers["authorization"], "Bearer k");
     assert_eq!(
         (remote.title.as_ref(), remote.call_timeout, wind.call_timeout),
         (None, Some(Duration::from_millis(1500)), None)

@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 use super::loading::{Folder, good, load_texts};
 use crate::config::source::Environment;
 use crate::config::{Inputs, admin_of, load};
-use crate::upstream::config::{BreakerConfig, Cache, Checks, EraChoice, RestartPolicy, Transport};
+use crate::upstream::config::{BreakerConfig, Cache, Checks, EraChoice, Remote, RestartPolicy, Transport};
 
 #[test]
 fn files_then_environment_then_flags() {
@@ -78,7 +78,7 @@ fn an_upstream_lies_over_the_defaults() {
         (&a.breaker, &b.breaker),
         (&None, &Some(BreakerConfig { failures: 2, open_for: Duration::from_secs(15) }))
     );
-    let Transport::Http { url, headers } = &b.transport else { panic!() };
+    let Transport::Http(Remote { url, headers, .. }) = &b.transport else { panic!() };
     assert_eq!(url.host(), Some("h.example"));
     assert!(headers["authorization"].is_sensitive());
 }

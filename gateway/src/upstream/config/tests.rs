@@ -45,7 +45,7 @@ fn deny_wins_and_empty_allow_is_all() {
 fn debug_shows_no_secret() {
     let mut headers = http::HeaderMap::new();
     headers.insert("authorization", http::HeaderValue::from_static("Bearer canary"));
-    let http = Transport::Http { url: http::Uri::from_static("https://h.example/mcp?key=canary"), headers };
+    let http = Transport::Http(Remote::new(http::Uri::from_static("https://h.example/mcp?key=canary"), headers));
     let stdio = Transport::Stdio {
         command: "npx".into(),
         args: vec!["--key=canary".into()],

@@ -1,5 +1,6 @@
 //! How an upstream is reached.
 
+use super::trust::Trust;
 use std::ffi::OsString;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -19,26 +20,64 @@ pub enum Transport {
         cwd: Option<PathBuf>,
     },
     /// A Streamable HTTP endpoint.
-    Http {
-        /// `http` or `https`, without credentials in it.
-        url: http::Uri,
-        /// Sent with every request; the values are marked sensitive.
-        headers: http::HeaderMap,
-    },
+    Http(Remote),
     /// A WebSocket.
-    WebSocket {
-        /// `ws` or `wss`, without credentials in it.
-        url: http::Uri,
-        /// Sent with the request that opens it; the values are marked sensitive.
-        headers: http::HeaderMap,
-    },
+    WebSocket(Remote),
     /// An endpoint of HTTP+SSE (2024-11-05): a stream of events down, POSTs up.
-    Sse {
-        /// Where the stream is: `http` or `https`, without credentials in it.
-        url: http::Uri,
-        /// Sent with every request; the values are marked sensitive.
-        headers: http::HeaderMap,
-    },
+    Sse(Remote),
+    /// A connection with one message a line, as on the stdin and stdout of a child.
+    Lines(Place),
+}
+
+/// An upstream that is reached by HTTP, at least at first.
+#[derive(Clone, PartialEq)]
+pub struct Remote {
+    /// `http`, `https`, `ws` or `wss`, without credentials in it.
+    pub url: http::Uri,
+    /// Sent with every request; the values are marked sensitive.
+    pub headers: http::HeaderMap,
+    /// The socket of this machine where it listens, in place of the host of the URL.
+    pub socket: Option<PathBuf>,
+    /// What it is secured with besides the authorities of the platform.
+    pub trust: Trust,
+    /// The proxy that leads there.
+    pub proxy: Option<Proxy>,
+}
+
+/// An HTTP proxy.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Proxy {
+    /// Its name, or its address without brackets.
+    pub host: String,
+    /// Its port.
+    pub port: u16,
+    /// What it is shown; marked sensitive.
+    pub credentials: Option<http::HeaderValue>,
+}
+
+impl Remote {
+    /// At the host of a URL.
+    pub fn new(url: http::Uri, headers: http::HeaderMap) -> Self {
+        Self { url, headers, socket: None, trust: Trust::default(), proxy: None }
+    }
+}
+
+/// Where a connection with one message a line leads.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Place {
+    /// To a socket of this machine.
+    Socket(PathBuf),
+    /// To a host, by its name or its address without brackets, and a port.
+    Host(String, u16),
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Socket(path) => write!(f, "unix:{}", path.display()),
+            Self::Host(name, port) => write!(f, "tcp:{name}:{port}"),
+        }
+    }
 }
 
 /// How a child is started.
@@ -59,17 +98,15 @@ impl Transport {
     pub fn child(&self) -> Option<ChildCommand<'_>> {
         match self {
             Self::Stdio { command, args, env, cwd } => Some(ChildCommand { command, args, env, cwd: cwd.as_deref() }),
-            Self::Http { .. } | Self::Sse { .. } | Self::WebSocket { .. } => None,
+            _ => None,
         }
     }
 
-    /// The address of an upstream on the network, and the headers for it; `None` for a child.
-    pub fn remote(&self) -> Option<(&http::Uri, &http::HeaderMap)> {
+    /// How an upstream is reached by HTTP; `None` for others.
+    pub fn remote(&self) -> Option<&Remote> {
         match self {
-            Self::Stdio { .. } => None,
-            Self::Http { url, headers } | Self::Sse { url, headers } | Self::WebSocket { url, headers } => {
-                Some((url, headers))
-            }
+            Self::Http(remote) | Self::Sse(remote) | Self::WebSocket(remote) => Some(remote),
+            Self::Stdio { .. } | Self::Lines(_) => None,
         }
     }
 
@@ -77,9 +114,11 @@ impl Transport {
     pub fn word(&self) -> &'static str {
         match self {
             Self::Stdio { .. } => "stdio",
-            Self::Http { .. } => "http",
-            Self::Sse { .. } => "sse",
-            Self::WebSocket { .. } => "websocket",
+            Self::Http(_) => "http",
+            Self::Sse(_) => "sse",
+            Self::WebSocket(_) => "websocket",
+            Self::Lines(Place::Socket(_)) => "unix",
+            Self::Lines(Place::Host(..)) => "tcp",
         }
     }
 }
@@ -95,11 +134,13 @@ impl fmt::Debug for Transport {
                 .field("env", &env.iter().map(|(name, _)| name).collect::<Vec<_>>())
                 .field("cwd", cwd)
                 .finish(),
-            Self::Http { url, headers } | Self::Sse { url, headers } | Self::WebSocket { url, headers } => f
+            Self::Http(remote) | Self::Sse(remote) | Self::WebSocket(remote) => f
                 .debug_struct(self.word())
-                .field("host", &url.authority().map(http::uri::Authority::as_str))
-                .field("headers", &headers.keys().collect::<Vec<_>>())
+                .field("host", &remote.url.authority().map(http::uri::Authority::as_str))
+                .field("headers", &remote.headers.keys().collect::<Vec<_>>())
+                .field("socket", &remote.socket)
                 .finish_non_exhaustive(),
+            Self::Lines(place) => f.debug_tuple("Lines").field(place).finish(),
         }
     }
 }

@@ -155,18 +155,18 @@ impl Supervisor {
                 self.child = Some(child);
                 Ok(link)
             }
-            Transport::Http { .. } if self.is_older => {
+            Transport::Http(_) if self.is_older => {
                 let met = self.open_older(level).await;
                 self.is_older = met.is_ok();
                 met
             }
-            Transport::Http { .. } => {
+            Transport::Http(_) => {
                 let http = HttpSession::new(self.wire()?);
                 self.http = Some(http.clone());
                 Ok(Link::Http(http))
             }
-            Transport::Sse { .. } => self.open_older(level).await,
-            Transport::WebSocket { .. } => {
+            Transport::Sse(_) => self.open_older(level).await,
+            Transport::WebSocket(_) => {
                 let (http, config) = (HttpSession::new(self.wire()?), &instance.config);
                 let limits = (&*config.name, config.max_message);
                 let opening = transport::remote::websocket::open(&http, limits, instance.clone(), level);
@@ -176,6 +176,14 @@ impl Supervisor {
                     Err(Lost::Unsent(Cause::new(CauseCode::TimedOut, said)))
                 });
                 let pipe = opened.map_err(|lost| Fault::from(&lost))?;
+                instance.chunks.forget();
+                self.remote = Some(pipe.clone());
+                Ok(Link::Pipe(pipe))
+            }
+            Transport::Lines(place) => {
+                let limits = (&*instance.config.name, instance.config.max_message);
+                let opened = transport::remote::lines::open(place, limits, instance.clone(), level).await;
+                let pipe = opened.map_err(|why| Fault::from(&Lost::Unsent(why)))?;
                 instance.chunks.forget();
                 self.remote = Some(pipe.clone());
                 Ok(Link::Pipe(pipe))
@@ -191,9 +199,9 @@ impl Supervisor {
             return Ok(wire.clone());
         }
         let hopeless = |why: String| Fault::hopeless(Cause::new(CauseCode::UrlInvalid, why));
-        let (url, headers) = config.transport.remote().ok_or_else(|| hopeless("there is no URL".to_owned()))?;
+        let remote = config.transport.remote().ok_or_else(|| hopeless("there is no URL".to_owned()))?;
         let (max, breaker, inbox) = (config.max_message, instance.breaker.clone(), instance.clone());
-        let wire = HttpClient::new(url, headers, max, breaker, inbox, self.tasks.clone()).map_err(hopeless)?;
+        let wire = HttpClient::new(remote, max, breaker, inbox, self.tasks.clone()).map_err(hopeless)?;
         instance.admission.sessions.reach(&wire, &self.sessions);
         Ok(self.wire.insert(wire).clone())
     }

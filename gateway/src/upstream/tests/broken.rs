@@ -1,6 +1,6 @@
 //! HTTP upstreams that lose sessions under way, lie about lengths, answer byte by byte, or cannot be reached.
 
-use super::super::config::{Config, Transport};
+use super::super::config::{Config, Remote, Transport};
 use super::super::*;
 use super::host::{Host, Seen, empty, json};
 use super::http::{bounded, is, legacy, start, tool};
@@ -199,7 +199,7 @@ async fn credentials_that_are_refused_are_not_tried_again_soon() {
 
 async fn unreachable(url: String, cause: &str) {
     let config = super::rig::config();
-    let transport = Transport::Http { url: url.parse().unwrap(), headers: http::HeaderMap::new() };
+    let transport = Transport::Http(Remote::new(url.parse().unwrap(), http::HeaderMap::new()));
     let (_upstream, board, _tasks) = start(Config { transport, ..config });
     is(&board, State::BackingOff).await;
     let said = board.snapshot()[0].cause.clone().unwrap();

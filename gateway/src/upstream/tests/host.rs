@@ -1,6 +1,6 @@
 //! For tests: an HTTP upstream on loopback that answers with whatever text a test makes of each request.
 
-use super::super::config::{Config, Transport};
+use super::super::config::{Config, Remote, Transport};
 use super::rig::config;
 use crate::protocol::json;
 use std::collections::HashMap;
@@ -103,7 +103,7 @@ impl Host {
     /// A configuration that reaches it.
     pub(crate) fn config(&self) -> Config {
         let url = format!("http://127.0.0.1:{}/mcp", self.port).parse().unwrap();
-        Config { transport: Transport::Http { url, headers: http::HeaderMap::new() }, ..config() }
+        Config { transport: Transport::Http(Remote::new(url, http::HeaderMap::new())), ..config() }
     }
 
     /// What it saw, as `VERB method` or `VERB`.

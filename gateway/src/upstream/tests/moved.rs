@@ -33,8 +33,8 @@ async fn a_307_and_a_308_within_the_origin_are_followed_with_method_body_and_cre
         })
         .await;
         let mut config = host.config();
-        if let config::Transport::Http { headers, .. } = &mut config.transport {
-            headers.insert("authorization", "Bearer ours".parse().unwrap());
+        if let config::Transport::Http(remote) = &mut config.transport {
+            remote.headers.insert("authorization", "Bearer ours".parse().unwrap());
         }
         let (upstream, board, tasks) = start(config);
         is(&board, State::Ready).await;

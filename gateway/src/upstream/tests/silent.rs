@@ -138,8 +138,8 @@ async fn half_an_event_of_a_stream_of_a_stateless_upstream_is_not_waited_for_wit
 async fn half_an_event_of_an_upstream_over_http_and_sse_is_not_waited_for_without_end() {
     let endpoint = |_: &Seen| "event: endpoint\ndata: /messages\n\n".to_owned();
     it_is_given_up("GET", in_session, endpoint, |config| {
-        let Transport::Http { url, headers } = config.transport else { panic!("the host is one over HTTP") };
-        let transport = Transport::Sse { url, headers };
+        let Transport::Http(remote) = config.transport else { panic!("the host is one over HTTP") };
+        let transport = Transport::Sse(remote);
         Config { transport, startup_timeout: Duration::from_secs(60 * 60), ..config }
     })
     .await;

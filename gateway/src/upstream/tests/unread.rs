@@ -1,6 +1,6 @@
 //! Upstreams that stop reading: what has ended before anything of it was sent never runs, and that they do not read is shown.
 
-use super::super::config::{BreakerConfig, Transport};
+use super::super::config::{BreakerConfig, Remote, Transport};
 use super::http::start;
 use super::rig::{Rig, call, config, outcome};
 use super::*;
@@ -133,7 +133,7 @@ fn deaf_host() -> (TcpListener, Config) {
     socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let listener = socket.listen(64).unwrap();
     let url = format!("http://{}/mcp", listener.local_addr().unwrap()).parse().unwrap();
-    let transport = Transport::Http { url, headers: ::http::HeaderMap::new() };
+    let transport = Transport::Http(Remote::new(url, ::http::HeaderMap::new()));
     let breaker = Some(BreakerConfig { failures: 100, ..BreakerConfig::default() });
     (listener, Config { transport, breaker, call_timeout: Some(LIMIT), ..config() })
 }

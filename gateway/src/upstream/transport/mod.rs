@@ -20,5 +20,7 @@ pub(crate) mod pipe;
 pub(crate) mod stdio;
 // Streamable HTTP as a link: our own connections, sessions, streams.
 pub(crate) mod http;
-// HTTP+SSE and WebSocket as pipes.
+// Where upstreams on the network are: addresses, connections.
+mod dial;
+// HTTP+SSE, WebSocket and lines over a connection as pipes.
 pub(crate) mod remote;

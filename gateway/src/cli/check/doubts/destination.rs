@@ -1,12 +1,10 @@
 //! Which addresses an upstream's host stands for, in every form that a resolver takes: what of them gives out credentials.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use crate::upstream::config::{gives_out_credentials, meant};
+use std::net::{IpAddr, Ipv4Addr};
 
-/// Where clouds keep the credentials of a machine, by name and by address.
+/// Where clouds keep the credentials of a machine, by name.
 const METADATA: [&str; 4] = ["metadata", "metadata.google.internal", "metadata.goog", "instance-data.ec2.internal"];
-const METADATA_V4: [Ipv4Addr; 3] =
-    [Ipv4Addr::new(100, 100, 100, 200), Ipv4Addr::new(168, 63, 129, 16), Ipv4Addr::new(192, 0, 0, 192)];
-const METADATA_V6: Ipv6Addr = Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254);
 
 /// A host of an address, without brackets and without the dot at its end.
 pub(super) struct Destination {
@@ -26,11 +24,7 @@ impl Destination {
 
     /// Whether it is link-local, or where a cloud gives out the credentials of a machine.
     pub(super) fn is_metadata(&self) -> bool {
-        METADATA.contains(&&*self.host)
-            || self.addresses.iter().any(|ip| match ip {
-                IpAddr::V4(ip) => ip.is_link_local() || METADATA_V4.contains(ip),
-                IpAddr::V6(ip) => ip.is_unicast_link_local() || *ip == METADATA_V6,
-            })
+        METADATA.contains(&&*self.host) || self.addresses.iter().copied().any(gives_out_credentials)
     }
 
     /// Whether it is this machine.
@@ -64,27 +58,6 @@ fn number(text: &str) -> Option<u64> {
     };
     let is_number = !digits.is_empty() && digits.len() <= 16 && digits.chars().all(|char| char.is_digit(radix));
     is_number.then(|| u64::from_str_radix(digits, radix).ok()).flatten()
-}
-
-/// An address, and the IPv4 addresses that translators and tunnels make of it.
-fn meant(address: IpAddr) -> Vec<IpAddr> {
-    let IpAddr::V6(wide) = address else { return vec![address] };
-    let s = wide.segments();
-    let of = |high: u16, low: u16| Ipv4Addr::from(u32::from(high) << 16 | u32::from(low));
-    let embedded = match s {
-        // Mapped, compatible, translated.
-        [0, 0, 0, 0, 0, 0xffff | 0, high, low] | [0, 0, 0, 0, 0xffff, 0, high, low] => Some(of(high, low)),
-        // NAT64: the well-known prefix and the local ones.
-        [0x64, 0xff9b, 0, 0, 0, 0, high, low] | [0x64, 0xff9b, 1, _, _, _, high, low] => Some(of(high, low)),
-        // 6to4, Teredo, ISATAP.
-        [0x2002, high, low, ..] => Some(of(high, low)),
-        [0x2001, 0, .., high, low] => Some(of(!high, !low)),
-        [.., 0 | 0x200, 0x5efe, high, low] => Some(of(high, low)),
-        _ => None,
-    };
-    // `::1` and `::` are no IPv4 addresses.
-    let embedded = embedded.filter(|_| !wide.is_loopback() && !wide.is_unspecified());
-    std::iter::once(address).chain(embedded.map(IpAddr::V4)).collect()
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use super::status::AuthStatus;
 use crate::call::share::{Part, Shares};
 use crate::health::{Cause, CauseCode};
 use crate::runtime::Tasks;
+use crate::upstream::config::Remote;
 use crate::upstream::transport::events::LinkEvents;
 use crate::upstream::transport::liveness::Liveness;
 use arc_swap::ArcSwapOption;
@@ -51,8 +52,7 @@ pub(crate) struct HttpClient {
 impl HttpClient {
     /// Makes ready to dial; nothing is sent yet. What runs aside belongs to the level.
     pub(crate) fn new(
-        url: &http::Uri,
-        given: &HeaderMap,
+        remote: &Remote,
         max: usize,
         breaker: Arc<Breaker>,
         inbox: Arc<dyn LinkEvents>,
@@ -60,7 +60,8 @@ impl HttpClient {
     ) -> Result<Arc<Self>, String> {
         let epoch = Arc::<ConnectionEpoch>::default();
         let unread = Unread::new(inbox.clone());
-        let dialer = Connector::new(url, tasks.clone(), epoch.clone(), unread)?;
+        let Remote { url, headers: given, .. } = remote;
+        let dialer = Connector::new(remote, tasks.clone(), epoch.clone(), unread)?;
         let origin = Origin::of(url).ok_or("the URL has no host")?;
         let authority = url
             .authority()

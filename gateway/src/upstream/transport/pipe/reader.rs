@@ -38,9 +38,19 @@ pub(crate) enum ReadEnd {
 }
 
 /// Reads until the other side closes; every frame goes where it belongs.
-pub(crate) async fn read(pipe: &Arc<Pipe>, mut input: impl AsyncRead + Unpin, max: usize) -> ReadEnd {
+pub(crate) fn read(pipe: &Arc<Pipe>, input: impl AsyncRead + Unpin, max: usize) -> impl Future<Output = ReadEnd> {
+    read_from(Source::Stdout, pipe, input, max)
+}
+
+/// The same, of what is no child's stdout.
+pub(crate) async fn read_from(
+    source: Source,
+    pipe: &Arc<Pipe>,
+    mut input: impl AsyncRead + Unpin,
+    max: usize,
+) -> ReadEnd {
     let mut lines = Lines::new(max, Gather::new(pipe.inbox.budget(), Kind::Line, max));
-    let mut sorter = Sorter::new(pipe, max, Source::Stdout);
+    let mut sorter = Sorter::new(pipe, max, source);
     let mut stretch = FairShare::default();
     loop {
         let read = match lines.reading() {
@@ -66,6 +76,9 @@ pub(crate) async fn read(pipe: &Arc<Pipe>, mut input: impl AsyncRead + Unpin, ma
             Ok(count) => {
                 sorter.heard();
                 count
+            }
+            Err(error) if source == Source::Network => {
+                return ReadEnd::Failed(format!("the connection broke: {error}"));
             }
             Err(error) => return ReadEnd::Failed(format!("its stdout cannot be read: {error}")),
         };

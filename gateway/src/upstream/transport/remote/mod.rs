@@ -4,3 +4,5 @@
 pub(crate) mod sse;
 // WebSocket.
 pub(crate) mod websocket;
+// One message a line.
+pub(crate) mod lines;

@@ -2,7 +2,7 @@
 
 use crate::protocol::capabilities::beyond::Declared;
 use crate::protocol::revision::{Era, Revision};
-use crate::upstream::config::{ChildCommand, Config};
+use crate::upstream::config::{ChildCommand, Config, Transport};
 use sha2::{Digest, Sha256};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -46,9 +46,15 @@ pub(super) fn of(config: &Config) -> String {
             put(value.as_bytes());
         }
     }
-    if let Some((url, headers)) = config.transport.remote() {
-        put(url.to_string().as_bytes());
-        for (name, value) in headers {
+    if let Transport::Lines(place) = &config.transport {
+        put(place.to_string().as_bytes());
+    }
+    if let Some(remote) = config.transport.remote() {
+        put(remote.url.to_string().as_bytes());
+        if let Some(socket) = &remote.socket {
+            put(socket.as_os_str().as_bytes());
+        }
+        for (name, value) in &remote.headers {
             put(name.as_str().as_bytes());
             put(value.as_bytes());
         }
@@ -80,7 +86,7 @@ pub(super) fn hex(digest: &[u8]) -> String {
 mod tests {
     use super::*;
     use crate::protocol::capabilities::Capabilities;
-    use crate::upstream::config::{EraChoice, Filter, Glob, Transport};
+    use crate::upstream::config::{EraChoice, Filter, Glob, Remote};
     use crate::upstream::tests::rig::config;
 
     fn stdio(args: &[&str], env: &[(&str, &str)], cwd: Option<&str>) -> Config {
@@ -91,7 +97,7 @@ mod tests {
 
     fn http(url: &str, header: &str) -> Config {
         let headers = [(http::header::AUTHORIZATION, header.parse().unwrap())].into_iter().collect();
-        Config { transport: Transport::Http { url: url.parse().unwrap(), headers }, ..config() }
+        Config { transport: Transport::Http(Remote::new(url.parse().unwrap(), headers)), ..config() }
     }
 
     #[test]

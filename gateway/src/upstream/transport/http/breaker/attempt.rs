@@ -156,6 +156,7 @@ mod tests {
     use super::*;
     use crate::health::row::State;
     use crate::upstream::config::BreakerConfig;
+    use crate::upstream::config::Remote;
     use crate::upstream::tests::rig::{Rig, config};
     use crate::upstream::transport::http::Breaker;
     use std::sync::Barrier;
@@ -168,15 +169,9 @@ mod tests {
         let rig = Rig::new(config());
         rig.instance.status.came_up();
         let breaker = BreakerConfig { failures: 1, open_for: Duration::from_secs(3600) };
-        let (url, headers) = ("http://127.0.0.1:1/mcp".parse().unwrap(), http::HeaderMap::new());
-        let wire = HttpClient::new(
-            &url,
-            &headers,
-            4096,
-            Breaker::new(Some(breaker)).into(),
-            rig.instance.clone(),
-            rig.tasks.clone(),
-        );
+        let remote = Remote::new("http://127.0.0.1:1/mcp".parse().unwrap(), http::HeaderMap::new());
+        let wire =
+            HttpClient::new(&remote, 4096, Breaker::new(Some(breaker)).into(), rig.instance.clone(), rig.tasks.clone());
         let (wire, turn) = (wire.unwrap(), Barrier::new(2));
         let outcomes = |outcome: Result<Body, Lost>| {
             for _ in 0..ROUNDS {

@@ -7,10 +7,10 @@ use crate::upstream::status::Condition;
 use crate::upstream::transport::events::LinkEvents;
 use socket2::SockRef;
 use std::io;
+use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use tokio::net::TcpStream;
 use tokio::sync::Notify;
 use tokio::time::sleep;
 
@@ -84,7 +84,7 @@ impl Flow {
     }
 }
 
-impl Watch<TcpStream> for Arc<Flow> {
+impl<S: AsFd> Watch<S> for Arc<Flow> {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<()> {
         self.bytes.read.increment(bytes.len() as u64);
         if self.is_waiting.load(Ordering::Acquire)
@@ -113,7 +113,7 @@ impl Watch<TcpStream> for Arc<Flow> {
         self.bytes.written.increment(count as u64);
     }
 
-    fn closes(&mut self, stream: &TcpStream) {
+    fn closes(&mut self, stream: &S) {
         if self.is_under_way.load(Ordering::Acquire) {
             // A system that refuses this sends the rest, as it would have without it.
             let _ = SockRef::from(stream).set_linger(Some(Duration::ZERO));
@@ -169,6 +169,7 @@ mod tests {
     use super::*;
     use crate::protocol::revision::Revision;
     use crate::upstream::tests::rig::{Rig, config};
+    use tokio::net::TcpStream;
 
     #[tokio::test(start_paused = true)]
     async fn an_upstream_that_takes_nothing_of_a_request_is_shown_until_it_does() {
@@ -184,17 +185,17 @@ mod tests {
             texts.map(|cause| cause.map(|cause| cause.full().contains("input not read for 5 s")))
         };
         let mut way = flow.clone();
-        way.wrote(true);
+        Watch::<TcpStream>::wrote(&mut way, true);
         sleep(LOOK * (SHOWN_AFTER - 1)).await;
         assert_eq!(shown(), [None, None]);
         // A byte that it takes begins the time anew.
-        way.wrote(false);
-        way.wrote(true);
+        Watch::<TcpStream>::wrote(&mut way, false);
+        Watch::<TcpStream>::wrote(&mut way, true);
         sleep(LOOK * (SHOWN_AFTER - 1)).await;
         assert_eq!(shown(), [None, None]);
         sleep(LOOK * 3).await;
         assert_eq!(shown(), [Some(true), Some(true)], "the state says it, and the last error");
-        way.wrote(false);
+        Watch::<TcpStream>::wrote(&mut way, false);
         sleep(LOOK * 2).await;
         assert_eq!(shown(), [None, Some(true)]);
     }

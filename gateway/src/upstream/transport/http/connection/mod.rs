@@ -6,12 +6,12 @@ pub(crate) mod pool;
 mod head;
 // Which of the connections that wait for their next use may have one.
 mod idle;
-// Opens connections to an HTTP upstream: addresses, time-outs, TLS with the platform's roots.
+// Opens connections to an HTTP upstream: to its host or to a socket of this machine.
 mod connect;
+// TLS with an upstream: the authorities of the platform and of a file, a certificate of our own, and what a failure means.
+mod secured;
 // Epochs of the connections to an HTTP upstream: all requests of one end together, with its reason.
 mod epoch;
-// Finds the addresses of a host.
-mod dns;
 // Where an upstream is: what it is called with goes nowhere else.
 mod origin;
 // A connection's bytes on their way out.

@@ -179,7 +179,9 @@ mod tests {
     use super::super::flow::Unread;
     use super::*;
     use crate::runtime::Tasks;
+    use crate::upstream::config::Remote;
     use crate::upstream::tests::rig::{Rig, config};
+    use http::HeaderMap;
     use http_body_util::BodyExt;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -205,7 +207,9 @@ mod tests {
         level.spawn(numbering(listener, level.clone()));
         let epoch = Arc::<ConnectionEpoch>::default();
         let unread = Unread::new(Rig::new(config()).instance);
-        let pool = Pool::new(Connector::new(&url, level.clone(), epoch.clone(), unread).unwrap());
+        let pool = Pool::new(
+            Connector::new(&Remote::new(url, HeaderMap::new()), level.clone(), epoch.clone(), unread).unwrap(),
+        );
         let ask = async || {
             let request = Request::get("/").header("host", "x").body(Pieces::default()).unwrap();
             let (response, held) = pool.send(Lane::Exchange(None), &mut Some(request), &|| {}).await.unwrap();

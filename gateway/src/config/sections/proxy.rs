@@ -1,0 +1,166 @@
+//! By which proxy an upstream is reached: as its `proxy` says, else as the environment does; what is on this machine by none.
+
+use std::net::IpAddr;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use http::{HeaderValue, Uri};
+
+use crate::upstream::config::Proxy;
+
+use crate::config::fault::{Fault, Place};
+use crate::config::read::{Reading, Section};
+
+/// What `proxy` says.
+enum Said {
+    Environment,
+    None,
+    This(Proxy),
+}
+
+/// Reads `proxy` for an upstream at this URL.
+pub(super) fn proxy(section: &mut Section<'_>, url: Option<&Uri>) -> Option<Proxy> {
+    let reading = section.reading;
+    let said = section.parse("proxy", |text| match text {
+        "env" => Ok(Said::Environment),
+        "off" => Ok(Said::None),
+        text => parsed(reading, text).map(Said::This),
+    });
+    let url = url.filter(|url| !is_here(url.host().unwrap_or_default()))?;
+    match said {
+        Some(Said::This(proxy)) => Some(proxy),
+        Some(Said::None) => None,
+        Some(Said::Environment) | None => of_environment(reading, url),
+    }
+}
+
+fn of_environment(reading: &Reading, url: &Uri) -> Option<Proxy> {
+    let value = |name: &str| reading.environment.get(name)?.to_str().filter(|value| !value.is_empty());
+    let either = |upper: &'static str, lower: &'static str| {
+        value(lower).map(|value| (lower, value)).or_else(|| value(upper).map(|value| (upper, value)))
+    };
+    let is_tls = matches!(url.scheme_str(), Some("https" | "wss"));
+    let own = if is_tls { either("HTTPS_PROXY", "https_proxy") } else { either("HTTP_PROXY", "http_proxy") };
+    let (name, text) = own.or_else(|| either("ALL_PROXY", "all_proxy"))?;
+    let port = url.port_u16().unwrap_or(if is_tls { 443 } else { 80 });
+    let (_, exempt) = either("NO_PROXY", "no_proxy").unwrap_or_default();
+    if exempt.split(',').any(|entry| exempts(entry.trim(), bare(url.host().unwrap_or_default()), port)) {
+        return None;
+    }
+    match parsed(reading, text) {
+        Ok(proxy) => Some(proxy),
+        Err(expected) => {
+            let fault = Fault::warning("bad-value", format!("{name} is not the URL of an HTTP proxy and is ignored"));
+            reading.fault(fault.at(Some(Place::Variable(name.to_owned()))).label(expected));
+            None
+        }
+    }
+}
+
+/// Nothing of the text is repeated in an error: it may hold a password.
+fn parsed(reading: &Reading, text: &str) -> Result<Proxy, String> {
+    let expected = "expected \"env\", \"off\", or the URL of an HTTP proxy such as \"http://proxy.example:3128\"";
+    let text = if text.contains("://") { text.to_owned() } else { format!("http://{text}") };
+    let url: Uri = text.parse().map_err(|_| expected.to_owned())?;
+    let (Some("http"), Some(authority)) = (url.scheme_str(), url.authority()) else { return Err(expected.to_owned()) };
+    if authority.host().is_empty() || !matches!(url.path(), "" | "/") || url.query().is_some() {
+        return Err(expected.to_owned());
+    }
+    let credentials = authority.as_str().rsplit_once('@').map(|(credentials, _)| {
+        credentials.split_once(':').into_iter().for_each(|(_, password)| reading.secret(password));
+        let encoded = STANDARD.encode(credentials);
+        reading.secret(&encoded);
+        let mut value = HeaderValue::from_str(&format!("Basic {encoded}")).map_err(|_| expected.to_owned())?;
+        value.set_sensitive(true);
+        Ok::<_, String>(value)
+    });
+    let host = bare(authority.host()).to_owned();
+    Ok(Proxy { host, port: url.port_u16().unwrap_or(80), credentials: credentials.transpose()? })
+}
+
+fn bare(host: &str) -> &str {
+    host.trim_start_matches('[').trim_end_matches(']').trim_end_matches('.')
+}
+
+/// Whether it is this machine: no proxy leads there.
+fn is_here(host: &str) -> bool {
+    let host = bare(host).to_ascii_lowercase();
+    host == "localhost" || host.ends_with(".localhost") || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
+}
+
+/// Whether an entry of NO_PROXY names a host: `*`, a name and all below it, an address, a network; with a port that one alone.
+fn exempts(entry: &str, host: &str, port: u16) -> bool {
+    if entry == "*" {
+        return true;
+    }
+    let (host, entry) = (host.to_ascii_lowercase(), entry.to_ascii_lowercase());
+    if let (Some((network, bits)), Ok(ip)) = (entry.split_once('/'), host.parse::<IpAddr>()) {
+        return within(network, bits, ip);
+    }
+    let (name, only) = match entry.rsplit_once(':').and_then(|(name, port)| Some((name, port.parse::<u16>().ok()?))) {
+        Some((name, port)) if !name.contains(':') || name.ends_with(']') => (name, Some(port)),
+        _ => (entry.as_str(), None),
+    };
+    let name = bare(name.trim_start_matches('*').trim_start_matches('.'));
+    let is_below = || host.strip_suffix(name).is_some_and(|rest| rest.ends_with('.'));
+    !name.is_empty() && only.is_none_or(|only| only == port) && (host == name || is_below())
+}
+
+fn within(network: &str, bits: &str, ip: IpAddr) -> bool {
+    let (Ok(network), Ok(bits)) = (network.parse::<IpAddr>(), bits.parse::<u32>()) else { return false };
+    match (network, ip) {
+        (IpAddr::V4(network), IpAddr::V4(ip)) if bits <= 32 => {
+            let shift = 32 - bits;
+            shift == 32 || u32::from(network) >> shift == u32::from(ip) >> shift
+        }
+        (IpAddr::V6(network), IpAddr::V6(ip)) if bits <= 128 => {
+            let shift = 128 - bits;
+            shift == 128 || u128::from(network) >> shift == u128::from(ip) >> shift
+        }
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::source::Environment;
+
+    fn of(url: &str, variables: &[(&str, &str)]) -> (Option<String>, usize) {
+        let reading = Reading::new(Vec::new(), Environment::of(variables), Vec::new());
+        let proxy = of_environment(&reading, &url.parse().unwrap());
+        (proxy.map(|proxy| format!("{}:{}", proxy.host, proxy.port)), reading.faults_so_far())
+    }
+
+    #[test]
+    fn the_environment_names_the_proxy_by_scheme_and_what_is_exempt() {
+        let all = [("HTTPS_PROXY", "http://s:1"), ("http_proxy", "p:2"), ("HTTP_PROXY", "http://no:9")];
+        assert_eq!(of("https://h.example/", &all), (Some("s:1".into()), 0));
+        assert_eq!(
+            of("ws://h.example/", &all),
+            (Some("p:2".into()), 0),
+            "lower case wins, and the scheme may be left out"
+        );
+        assert_eq!(of("https://h.example/", &[("ALL_PROXY", "http://u:pw@a/")]), (Some("a:80".into()), 0));
+        assert_eq!(of("https://h.example/", &[("ALL_PROXY", "socks5://a:1")]), (None, 1), "a warning");
+        assert_eq!(of("https://h.example/", &[("HTTPS_PROXY", "")]), (None, 0));
+        for exempt in ["*", "h.example", ".example", "x, example ", "*.example", "H.EXAMPLE:443"] {
+            assert_eq!(of("https://h.example/", &[all[0], ("NO_PROXY", exempt)]), (None, 0), "{exempt}");
+        }
+        for other in ["", "xample", "h.example:80", "10.0.0.0/8", "a.h.example"] {
+            assert_eq!(of("https://h.example/", &[all[0], ("no_proxy", other)]), (Some("s:1".into()), 0), "{other}");
+        }
+        for (ip, network) in [("10.1.2.3", "10.0.0.0/8"), ("[2001:db8::5]", "2001:db8::/32"), ("[::2]", "::2")] {
+            assert_eq!(of(&format!("https://{ip}/"), &[all[0], ("NO_PROXY", network)]), (None, 0), "{network}");
+        }
+        assert!(of("https://10.1.2.3/", &[all[0], ("NO_PROXY", "10.2.0.0/16")]).0.is_some());
+    }
+
+    #[test]
+    fn this_machine_is_reached_by_no_proxy() {
+        for host in ["localhost", "a.localhost.", "127.0.0.9", "[::1]"] {
+            assert!(is_here(host), "{host}");
+        }
+        assert!(!is_here("h.example") && !is_here("10.0.0.1"));
+    }
+}

@@ -1,0 +1,43 @@
+//! Where upstreams are: addresses, sockets, proxies, and what may not be sent there.
+
+use super::loading::{load_texts, shown};
+
+#[test]
+fn credentials_in_the_clear_go_to_no_public_address_unless_the_file_says_so() {
+    let of = |url: &str, more: &str| {
+        let text = format!("[upstreams.a]\nurl = \"{url}\"\nheaders = {{ Authorization = \"canary-value\" }}\n{more}");
+        load_texts(&[("a.toml", &text)], &[]).map(drop).map_err(|faults| faults.to_string())
+    };
+    for url in ["http://h.example/", "ws://8.8.8.8/"] {
+        let said = of(url, "").unwrap_err();
+        assert!(said.contains("error[cleartext-credentials]") && !said.contains("canary"), "{said}");
+        assert_eq!(of(url, "cleartext_credentials = true"), Ok(()));
+    }
+    for (url, header) in
+        [("http://h.example/?api_key=canary", "A = \"b\""), ("http://h.example/", "A = \"Bearer canary\"")]
+    {
+        let said = shown(&format!("[upstreams.a]\nurl = \"{url}\"\nheaders = {{ {header} }}\n"));
+        assert!(said.contains("error[cleartext-credentials]") && !said.contains("canary"), "{said}");
+    }
+    for url in ["https://h.example/", "http://h/", "http://10.0.0.9/", "http://db.ns.svc/", "http://127.0.0.1/"] {
+        assert_eq!(of(url, ""), Ok(()), "{url}");
+    }
+}
+
+#[test]
+fn what_a_transport_has_no_use_for_is_refused() {
+    let said = |keys: &str| shown(&format!("[upstreams.a]\n{keys}\n"));
+    assert!(said("transport = \"unix\"\nurl = \"https://h/\"").contains("begins with unix: and has no `#`"));
+    assert!(said("transport = \"http\"\nurl = \"tcp://h:1\"").contains("begins with http:// or https://"));
+    assert!(said("transport = \"tcp\"\nurl = \"unix:/run/x\"").contains("begins with tcp:"));
+    assert!(said("transport = \"unix\"").contains("needs `url`, such as \"unix:/run/mcp.sock\""));
+    for (key, value) in [("headers", "{ A = \"b\" }"), ("proxy", "\"off\""), ("cwd", "\"/\"")] {
+        let said = said(&format!("url = \"unix:/run/x\"\n{key} = {value}"));
+        assert!(said.contains(&format!("`{key}` has no meaning")), "{said}");
+    }
+    assert!(said("url = \"https://h/\"\nproxy = \"socks5://canary\"").contains("the URL of an HTTP proxy"));
+    let missing = said("url = \"https://h/\"\ntls = { cert = \"/no/such/file\" }");
+    assert!(missing.contains("needs both `tls.cert` and `tls.key`"), "{missing}");
+    let unread = said("url = \"https://h/\"\ntls = { ca = \"/no/such/file\" }");
+    assert!(unread.contains("cannot read /no/such/file"), "{unread}");
+}

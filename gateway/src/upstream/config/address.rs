@@ -1,0 +1,37 @@
+//! What an address stands for, in every form that translators and tunnels give it.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// Where clouds keep the credentials of a machine, besides the link-local addresses.
+const METADATA_V4: [Ipv4Addr; 3] =
+    [Ipv4Addr::new(100, 100, 100, 200), Ipv4Addr::new(168, 63, 129, 16), Ipv4Addr::new(192, 0, 0, 192)];
+const METADATA_V6: Ipv6Addr = Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254);
+
+/// Whether it is link-local, or where a cloud gives out the credentials of a machine.
+pub fn gives_out_credentials(address: IpAddr) -> bool {
+    meant(address).into_iter().any(|ip| match ip {
+        IpAddr::V4(ip) => ip.is_link_local() || METADATA_V4.contains(&ip),
+        IpAddr::V6(ip) => ip.is_unicast_link_local() || ip == METADATA_V6,
+    })
+}
+
+/// An address, and the IPv4 addresses that translators and tunnels make of it.
+pub fn meant(address: IpAddr) -> Vec<IpAddr> {
+    let IpAddr::V6(wide) = address else { return vec![address] };
+    let s = wide.segments();
+    let of = |high: u16, low: u16| Ipv4Addr::from(u32::from(high) << 16 | u32::from(low));
+    let embedded = match s {
+        // Mapped, compatible, translated.
+        [0, 0, 0, 0, 0, 0xffff | 0, high, low] | [0, 0, 0, 0, 0xffff, 0, high, low] => Some(of(high, low)),
+        // NAT64: the well-known prefix and the local ones.
+        [0x64, 0xff9b, 0, 0, 0, 0, high, low] | [0x64, 0xff9b, 1, _, _, _, high, low] => Some(of(high, low)),
+        // 6to4, Teredo, ISATAP.
+        [0x2002, high, low, ..] => Some(of(high, low)),
+        [0x2001, 0, .., high, low] => Some(of(!high, !low)),
+        [.., 0 | 0x200, 0x5efe, high, low] => Some(of(high, low)),
+        _ => None,
+    };
+    // `::1` and `::` are no IPv4 addresses.
+    let embedded = embedded.filter(|_| !wide.is_loopback() && !wide.is_unspecified());
+    std::iter::once(address).chain(embedded.map(IpAddr::V4)).collect()
+}

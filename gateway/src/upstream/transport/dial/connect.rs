@@ -1,0 +1,168 @@
+//! Opens connections to a host, or to a socket of this machine.
+
+use super::dns::Resolver;
+use super::proxy;
+use crate::health::{Cause, CauseCode};
+use crate::runtime::timer::late::within;
+use crate::upstream::config::{Proxy, gives_out_credentials};
+use http::HeaderValue;
+use socket2::{SockRef, TcpKeepalive};
+use std::net::{IpAddr, SocketAddr};
+use std::path::Path;
+use std::time::Duration;
+use tokio::net::{TcpStream, UnixStream};
+
+/// How long one address may take to answer.
+const CONNECT_MAX: Duration = Duration::from_secs(3);
+/// How many addresses are tried.
+const ADDRESSES_MAX: usize = 4;
+/// How long nothing comes before the system asks whether the peer is there, how often it asks, and how many answers may be missing.
+const PROBE_AFTER: Duration = Duration::from_secs(20);
+const PROBE_EVERY: Duration = Duration::from_secs(10);
+const PROBES_MAX: u32 = 3;
+/// How long what was sent may stay untaken by the peer's system.
+const UNTAKEN_MAX: Duration = Duration::from_secs(50);
+
+/// A host and its port.
+pub(crate) struct Host {
+    name: String,
+    port: u16,
+    names: Resolver,
+    /// The proxy that leads there, and what it is shown.
+    proxy: Option<(Box<Host>, Option<HeaderValue>)>,
+}
+
+impl Host {
+    /// By its name, or its address without brackets.
+    pub(crate) fn new(name: &str, port: u16) -> Self {
+        Self { names: Resolver::of(name, port), name: name.to_owned(), port, proxy: None }
+    }
+
+    /// The same, by way of a proxy where there is one.
+    pub(crate) fn by(self, proxy: Option<&Proxy>) -> Self {
+        let proxy = proxy.map(|proxy| (Box::new(Self::new(&proxy.host, proxy.port)), proxy.credentials.clone()));
+        Self { proxy, ..self }
+    }
+
+    /// A new connection, on which small frames do not wait for more of them.
+    pub(crate) async fn connect(&self) -> Result<TcpStream, Cause> {
+        let Some((proxy, credentials)) = &self.proxy else { return self.straight().await };
+        // What a name stands for there, the proxy decides.
+        let mut stream = proxy.straight().await.map_err(|why| why.own(" (the proxy)"))?;
+        proxy::lead(&mut stream, (&self.name, self.port), credentials.as_ref()).await?;
+        Ok(stream)
+    }
+
+    async fn straight(&self) -> Result<TcpStream, Cause> {
+        // Where it is, is for the operator to know.
+        let failed = |code: CauseCode, why: &str| {
+            let place = format!(" to {}:{}", self.name, self.port);
+            Cause::new(code, "cannot connect").foreign(&place).own(&format!(": {why}"))
+        };
+        let found = self.names.find().await?;
+        let mut addresses = self.allowed(&found);
+        if addresses.is_empty() && !found.is_empty() {
+            let why = "the name stands for a link-local address, or one where a machine's credentials are given out";
+            let advice = "if that is meant, write the address itself in `url`";
+            return Err(failed(CauseCode::AddressRefused, why).advise(advice));
+        }
+        addresses.truncate(ADDRESSES_MAX);
+        let mut why = failed(CauseCode::DnsFailed, "the host has no address");
+        for address in &addresses {
+            // All addresses together take little more than one: the last word is for who is slow, not for who is many.
+            let limit = if addresses.len() == 1 { CONNECT_MAX } else { CONNECT_MAX / 2 };
+            match within(limit, TcpStream::connect(address)).await {
+                Ok(Ok(stream)) => {
+                    watch(&stream);
+                    // Small frames, asked for one by one: waiting to fill a packet only costs.
+                    let _ = stream.set_nodelay(true);
+                    return Ok(stream);
+                }
+                Ok(Err(error)) => why = failed(code_of(&error), &error.to_string()),
+                Err(_) => {
+                    let said = format!("no answer within {} s", limit.as_secs_f32());
+                    why = failed(CauseCode::ConnectTimedOut, &said);
+                }
+            }
+        }
+        Err(why)
+    }
+
+    /// Without those that no name may lead to: who answers for a name decides where a request with credentials goes.
+    fn allowed(&self, found: &[SocketAddr]) -> Vec<SocketAddr> {
+        let is_named = self.name.split('%').next().is_some_and(|name| name.parse::<IpAddr>().is_ok());
+        found.iter().filter(|address| is_named || !gives_out_credentials(address.ip())).copied().collect()
+    }
+}
+
+/// A new connection to a socket of this machine.
+pub(crate) async fn to_socket(path: &Path) -> Result<UnixStream, Cause> {
+    let failed = |code: CauseCode, why: &str| {
+        let place = format!(" to {}", path.display());
+        Cause::new(code, "cannot connect").foreign(&place).own(&format!(": {why}"))
+    };
+    match within(CONNECT_MAX, UnixStream::connect(path)).await {
+        Ok(Ok(stream)) => Ok(stream),
+        Ok(Err(error)) => {
+            let advice = match error.kind() {
+                std::io::ErrorKind::NotFound => "start the server that makes this socket, or correct the path in `url`",
+                std::io::ErrorKind::ConnectionRefused => "nobody listens there any more: start the server",
+                std::io::ErrorKind::PermissionDenied => "let the user of the gateway write to the socket",
+                _ => "",
+            };
+            Err(failed(code_of(&error), &error.to_string()).advise(advice))
+        }
+        Err(_) => {
+            let said = format!("no answer within {} s", CONNECT_MAX.as_secs_f32());
+            Err(failed(CauseCode::ConnectTimedOut, &said))
+        }
+    }
+}
+
+/// Has the system notice a peer that is gone without a word: an idle connection is probed, and what is sent must be taken.
+fn watch(stream: &TcpStream) {
+    let socket = SockRef::from(stream);
+    let probes = TcpKeepalive::new().with_time(PROBE_AFTER).with_interval(PROBE_EVERY).with_retries(PROBES_MAX);
+    // Without it a lost peer is noticed late, and nothing else is lost.
+    let _ = socket.set_tcp_keepalive(&probes);
+    let _ = socket.set_tcp_user_timeout(Some(UNTAKEN_MAX));
+}
+
+fn code_of(error: &std::io::Error) -> CauseCode {
+    match error.kind() {
+        std::io::ErrorKind::ConnectionRefused => CauseCode::ConnectRefused,
+        std::io::ErrorKind::TimedOut => CauseCode::ConnectTimedOut,
+        _ => CauseCode::ConnectFailed(error.raw_os_error()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_peer_that_vanishes_is_noticed_within_a_minute() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let stream = Host::new("127.0.0.1", listener.local_addr().unwrap().port()).connect().await.unwrap();
+        let socket = SockRef::from(&stream);
+        assert!(socket.keepalive().unwrap());
+        let (after, every) = (socket.tcp_keepalive_time().unwrap(), socket.tcp_keepalive_interval().unwrap());
+        let probed = after + every * socket.tcp_keepalive_retries().unwrap();
+        let untaken = socket.tcp_user_timeout().unwrap().expect("it is bounded");
+        assert!(probed.max(untaken) < Duration::from_secs(60), "{probed:?} {untaken:?}");
+    }
+
+    #[test]
+    fn no_name_leads_to_an_address_that_gives_out_credentials_and_an_address_that_is_written_does() {
+        let found: Vec<SocketAddr> =
+            ["169.254.169.254:80", "[fe80::1]:80", "[::ffff:169.254.169.254]:80", "10.0.0.7:80"]
+                .iter()
+                .map(|text| text.parse().unwrap())
+                .collect();
+        let allowed = |name: &str| Host::new(name, 80).allowed(&found);
+        assert_eq!(allowed("rebound.example"), found[3..]);
+        assert_eq!(allowed("2852039166"), found[3..], "a number is a name that is looked up");
+        assert_eq!(allowed("169.254.169.254"), found);
+        assert_eq!(allowed("fe80::1%eth0"), found);
+    }
+}

@@ -1,0 +1,56 @@
+//! A connection with one message a line as a pipe: to a socket of this machine, or to a host. It ends, and all that is open ends with it.
+
+use crate::health::{Cause, CauseCode};
+use crate::runtime::Tasks;
+use crate::runtime::watched::{Counted, Watched};
+use crate::upstream::config::Place;
+use crate::upstream::transport::dial::{Host, to_socket};
+use crate::upstream::transport::events::LinkEvents;
+use crate::upstream::transport::pipe::reader::{self, Source};
+use crate::upstream::transport::pipe::{Pipe, ReadEnd, writer};
+use std::sync::Arc;
+use tokio::io::{AsyncRead, AsyncWrite};
+
+/// Connects. What it starts belongs to the level; the end of the level closes the pipe.
+pub(crate) async fn open(
+    place: &Place,
+    (upstream, max): (&str, usize),
+    inbox: Arc<dyn LinkEvents>,
+    level: &Tasks,
+) -> Result<Arc<Pipe>, Cause> {
+    let bytes = inbox.bytes();
+    let pipe = Pipe::new(inbox, level.clone());
+    match place {
+        Place::Socket(path) => run(Watched::new(to_socket(path).await?, Counted(bytes)), &pipe, max, level),
+        Place::Host(name, port) => {
+            let stream = Host::new(name, *port).connect().await?;
+            run(Watched::new(stream, Counted(bytes)), &pipe, max, level);
+        }
+    }
+    pipe.count_for(upstream);
+    Ok(pipe)
+}
+
+/// Reads and writes a connection until the pipe closes.
+fn run(stream: impl AsyncRead + AsyncWrite + Send + 'static, pipe: &Arc<Pipe>, max: usize, level: &Tasks) {
+    let (input, output) = tokio::io::split(stream);
+    let (reading, ending) = (pipe.clone(), level.clone());
+    level.spawn(async move {
+        reader::until_over(&reading, &ending, async {
+            match reader::read_from(Source::Network, &reading, input, max).await {
+                ReadEnd::Eof => Cause::new(CauseCode::ConnectionLost, "it closed the connection"),
+                ReadEnd::Failed(why) => Cause::new(CauseCode::ConnectionLost, why),
+                ReadEnd::NotMcp(why) => Cause::new(CauseCode::NotMcp, why),
+            }
+        })
+        .await;
+    });
+    let writing = pipe.clone();
+    level.spawn(async move {
+        if let Err(error) = writer::write(&writing, output).await {
+            // The reader knows better why, if it hears of it at all.
+            tracing::debug!(%error, "cannot write to the connection");
+            writing.close(Cause::new(CauseCode::ConnectionLost, format!("the connection broke: {error}")));
+        }
+    });
+}
