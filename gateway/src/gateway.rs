@@ -20,7 +20,7 @@ mod upstreams;
 
 pub use crate::upstream::process::{ChildLimits, become_program, guard};
 
-use crate::admin::control;
+use crate::admin::{Page, control};
 use crate::call::{Handle, Handler};
 use crate::config::Config;
 use crate::downstream::listen::{Leaving, listener};
@@ -235,10 +235,11 @@ impl Gateway {
             None => None,
         };
         let admin_at = admin.as_ref().map(|(_, address)| *address);
+        let admin_face = self.admin(admin_at);
         if let Some((listener, address)) = admin {
-            self.admin().serve(listener, address);
+            admin_face.serve(listener, address);
         }
-        self.admin().control();
+        admin_face.control();
         let guard = GuardLayer::new(clients_at, &server.allowed_hosts, &server.allowed_origins);
         let room = (self.board.budget(), &self.refusals);
         let face = McpService::new(self.handler.clone(), server.clone(), self.levels.face(), room);
@@ -260,7 +261,8 @@ impl Gateway {
         Ok(Addresses { clients: clients_at, admin: admin_at })
     }
 
-    fn admin(&self) -> Admin<'_> {
+    /// Where it is looked at; `address` is that of the page, where there is one.
+    fn admin(&self, address: Option<SocketAddr>) -> Admin<'_> {
         let mode = match self.mode {
             Mode::Serve => control::Mode::Serve,
             Mode::Stdio => control::Mode::Stdio,
@@ -269,7 +271,8 @@ impl Gateway {
         let (board, refusals) = (&self.board, &self.refusals);
         let (config, metrics, reloader) = (&self.config, &self.metrics, self.reloader.as_ref());
         let (calls, router, face) = (&self.calls, &self.router, &self.face);
-        Admin { config, board, refusals, metrics, leaving, ground, mode, reloader, calls, router, face }
+        let (handler, page) = (&self.handler, Page::at(address));
+        Admin { config, board, refusals, metrics, leaving, ground, mode, reloader, calls, router, face, handler, page }
     }
 
     /// The connections of clients: fewer than there are files, so that upstreams, children and probes always find some, and fewer than
@@ -283,11 +286,8 @@ impl Gateway {
         let children = instances.sum::<usize>() * FILES_PER_CHILD;
         let budget = self.board.budget();
         let most = handles::for_clients(handles::limit(), children).min(listener::connections_within(budget));
-        let room = Connections::new(
-            most,
-            clients::asks_credential(&self.config.server, &self.config.auth),
-            self.config.server.trusted_proxies.clone(),
-        );
+        let (server, auth) = (&self.config.server, &self.config.auth);
+        let room = Connections::new(most, clients::asks_credential(server, auth), server.trusted_proxies.clone());
         listener::Bounds { room, budget: budget.clone(), refusals: self.refusals.clone(), face: Face::new("http") }
     }
 
@@ -315,7 +315,7 @@ impl Gateway {
         let wake = async {
             if let Some(era) = bell.rings().await {
                 // Not before: a host that only looks which era we speak is gone again at once.
-                self.admin().control();
+                self.admin(None).control();
                 self.upstreams.open_in(era);
                 self.wake();
             }

@@ -42,6 +42,15 @@ pub fn ready() -> Option<&'static Peers> {
     or_skip(PEERS.get_or_init(install::install))
 }
 
+/// A browser and the folder of its driver, or nothing where this machine cannot have them; then the reason stands on stderr.
+///
+/// # Panics
+/// With `TRUNKLINE_REQUIRE_PEERS=1`, when they cannot be had.
+#[must_use]
+pub fn page() -> Option<(PathBuf, PathBuf)> {
+    or_skip(&install::browser()).cloned()
+}
+
 /// What was installed, or nothing; then the reason stands on stderr.
 ///
 /// # Panics

@@ -55,12 +55,17 @@ async fn read(gateway: &Gateway, whole: &Value, path: &str, template: &str) -> V
     let text = String::from_utf8_lossy(&answer.body).into_owned();
     assert_eq!(answer.status, 200, "{path}: {text}");
     let value: Value = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{path}: {error}: {text}"));
-    let schema = &whole["paths"][template]["get"]["responses"]["200"]["content"]["application/json"]["schema"];
+    hold(whole, "get", template, &value);
+    value
+}
+
+/// The answer is as the description says.
+fn hold(whole: &Value, method: &str, template: &str, value: &Value) {
+    let schema = &whole["paths"][template][method]["responses"]["200"]["content"]["application/json"]["schema"];
     assert!(schema.is_object(), "{template} is not described");
     let mut found = Vec::new();
-    faults(whole, schema, &value, path, &mut found);
+    faults(whole, schema, value, template, &mut found);
     assert!(found.is_empty(), "{found:#?}");
-    value
 }
 
 async fn described(gateway: &Gateway) -> Value {
@@ -79,18 +84,22 @@ async fn every_answer_is_as_the_description_says_and_shows_no_arguments_and_no_s
     up.waiting_at("g").await;
     let whole = described(&gateway).await;
     let mut pages = Vec::new();
-    for name in ["status", "upstreams", "tools", "calls", "sessions", "config"] {
+    for name in ["status", "upstreams", "tools", "calls", "sessions", "config", "history"] {
         let path = format!("/api/v1/{name}");
         pages.push(read(&gateway, &whole, &path, &path).await);
     }
     let one = read(&gateway, &whole, "/api/v1/upstreams/up", "/api/v1/upstreams/{name}").await;
     assert_eq!(one["state"], "ready");
-    let [status, upstreams, tools, calls, sessions, config] = pages.try_into().expect("six pages");
+    let defined = read(&gateway, &whole, "/api/v1/tools/up__echo", "/api/v1/tools/{name}").await;
+    assert_eq!(defined["definition"]["name"], "up__echo");
+    let [status, upstreams, tools, calls, sessions, config, _] = pages.try_into().expect("seven pages");
     assert_eq!((&status["ready"], &status["upstreams"]["up"]), (&true.into(), &1.into()));
     assert_eq!(upstreams["upstreams"][0]["name"], "up");
     let echo = tools["tools"].as_array().and_then(|all| all.iter().find(|tool| tool["name"] == "up__echo"));
     let echo = echo.expect("the tool is listed");
     assert_eq!((&echo["upstream"], &echo["own_name"]), (&"up".into(), &"echo".into()));
+    let size = defined["definition"].to_string().len() as u64 - "up__".len() as u64;
+    assert_eq!((echo["definition_bytes"].as_u64(), echo["tokens"].as_u64()), (Some(size), Some(size.div_ceil(4))));
     let waits = calls["open"].as_array().and_then(|all| all.iter().find(|call| call["name"] == "up__wait"));
     assert_eq!(waits.expect("the call under way is shown")["upstream"], "up");
     let ended = calls["ended"].as_array().and_then(|all| all.iter().find(|call| call["name"] == "up__echo"));
@@ -121,7 +130,8 @@ async fn orders_are_given_by_who_has_the_token() {
     let token = format!("Bearer {ADMIN_TOKEN}");
     let post = async |path: &str, token: &str| {
         let headers = [("authorization", token), ("content-type", "application/json")];
-        let answer = http::exchange(&format!("{}/api/v1/{path}", gateway.admin), "POST", &headers, "").await;
+        let url = format!("{}/api/v1/{path}", gateway.admin);
+        let answer = http::exchange(&url, "POST", &headers, if path.ends_with("/call") { "{}" } else { "" }).await;
         (answer.status, serde_json::from_slice::<Value>(&answer.body).unwrap_or_default())
     };
     assert_eq!(post("upstreams/up/restart", "Bearer wrong").await.0, 401);
@@ -137,6 +147,11 @@ async fn orders_are_given_by_who_has_the_token() {
     assert_eq!(post("upstreams/nobody/stop", &token).await.0, 404);
     assert_eq!(post("reload", &token).await, (200, serde_json::json!({ "outcome": "unchanged", "needs_restart": [] })));
     let whole = described(&gateway).await;
+    for (path, template) in [("tools/up__echo/call", "tools/{name}/call"), ("link", "link")] {
+        let (status, answer) = post(path, &token).await;
+        assert_eq!(status, 200, "{path}: {answer}");
+        hold(&whole, "post", &format!("/api/v1/{template}"), &answer);
+    }
     let itself = ("/api/v1/openapi.json".to_owned(), serde_json::json!({ "get": {} }));
     let paths = whole["paths"].as_object().expect("they are described").clone();
     for (path, methods) in paths.into_iter().chain([itself]) {

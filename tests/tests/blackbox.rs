@@ -65,4 +65,5 @@ mod surroundings;
 mod tasks;
 mod telemetry;
 mod trees;
+mod visits;
 mod websocket_upstreams;

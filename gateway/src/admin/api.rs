@@ -1,11 +1,16 @@
 //! Everything that there is to be seen as JSON, under `/api/v1`. [`DESCRIPTION`] says what each answer holds; a test compares the two.
 
-use super::pages::{JSON, Shown, answer, order, reload};
+use super::access::visits::LINK_WITHIN;
+use super::answer::{JSON, TEXT, answer, bare};
+use super::looks::{Tools, Wanted};
+use super::pages::{Shown, order, reload};
 use super::report;
+use super::watch::{self, Since};
 use crate::telemetry::calls;
 use crate::telemetry::config::Written;
 use axum::Router;
-use axum::extract::{Path, State};
+use axum::body::Bytes;
+use axum::extract::{Path, RawQuery, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use axum::routing::{get, post};
@@ -21,6 +26,9 @@ const SHOWN_MAX: usize = 10_000;
 /// A call under way, or one that has ended.
 #[derive(Serialize)]
 struct Call {
+    /// Tells it from others that ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    at_microseconds: Option<u64>,
     principal: String,
     method: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -40,9 +48,10 @@ struct Call {
 
 impl From<calls::Shown> for Call {
     fn from(call: calls::Shown) -> Self {
-        let calls::Shown { principal, method, upstream, name, duration, end } = call;
+        let calls::Shown { principal, method, upstream, name, duration, end, at } = call;
         let upstream_time = end.map(|(_, upstream_time, _)| upstream_time);
         Self {
+            at_microseconds: end.map(|_| at),
             principal,
             method,
             upstream: upstream.map(|upstream| upstream.to_string()),
@@ -63,12 +72,16 @@ pub(super) fn router(shown: Shown) -> Router {
         .route("/api/v1/status", get(status))
         .route("/api/v1/upstreams", get(upstreams))
         .route("/api/v1/upstreams/{name}", get(upstream))
+        .route("/api/v1/history", get(history))
         .route("/api/v1/tools", get(tools))
+        .route("/api/v1/tools/{name}", get(tool))
+        .route("/api/v1/tools/{name}/call", post(call))
         .route("/api/v1/calls", get(calls_now))
         .route("/api/v1/sessions", get(sessions))
         .route("/api/v1/config", get(config))
         .route("/api/v1/upstreams/{name}/{order}", post(order))
         .route("/api/v1/reload", post(reload))
+        .route("/api/v1/link", post(link))
         .with_state(shown)
 }
 
@@ -98,18 +111,76 @@ async fn upstream(State(shown): State<Shown>, Path(name): Path<String>, headers:
     }
 }
 
+async fn history(State(shown): State<Shown>, headers: HeaderMap) -> Response {
+    shown.read(&headers, |shown| shown.looks.history.shown())
+}
+
 async fn tools(State(shown): State<Shown>, headers: HeaderMap) -> Response {
     shown.read(&headers, |shown| {
-        let tools = shown.looks.tools.as_ref().map_or_else(Vec::new, |tools| tools(SHOWN_MAX));
-        json!({ "tools": tools })
+        let tools = shown.looks.tools.as_ref().map_or_else(Tools::default, |tools| tools(SHOWN_MAX));
+        json!(tools)
     })
 }
 
-async fn calls_now(State(shown): State<Shown>, headers: HeaderMap) -> Response {
+/// The definition of one tool, as clients read it.
+async fn tool(State(shown): State<Shown>, Path(name): Path<String>, headers: HeaderMap) -> Response {
+    if let Some(refused) = shown.access.refusal(&headers) {
+        return refused;
+    }
+    let definition = shown.looks.definition.as_ref().and_then(|definition| definition(&name));
+    match definition.and_then(|definition| String::from_utf8(definition).ok()) {
+        Some(definition) => answer(StatusCode::OK, JSON, format!("{{\"definition\":{definition}}}")),
+        None => no_tool(),
+    }
+}
+
+fn no_tool() -> Response {
+    answer(StatusCode::NOT_FOUND, JSON, json!({ "error": "no such tool" }).to_string())
+}
+
+/// Calls a tool; who goes before the answer cancels the call.
+async fn call(State(shown): State<Shown>, Path(name): Path<String>, headers: HeaderMap, body: Bytes) -> Response {
+    if let Some(refused) = shown.access.order_refusal(&headers) {
+        return refused;
+    }
+    let Some(call) = &shown.looks.call else { return no_tool() };
+    let wanted: Wanted = match serde_json::from_slice(&body) {
+        Ok(wanted) => wanted,
+        Err(error) => {
+            let why = format!("expected {{\"arguments\": {{…}}}}: {error}\n");
+            return answer(StatusCode::BAD_REQUEST, TEXT, why);
+        }
+    };
+    let done = call(name, wanted).await;
+    answer(StatusCode::OK, JSON, serde_json::to_string(&done).unwrap_or_default())
+}
+
+/// A link to the page that lets one visitor in.
+async fn link(State(shown): State<Shown>, headers: HeaderMap) -> Response {
+    if let Some(refused) = shown.access.order_refusal(&headers) {
+        return refused;
+    }
+    match shown.access.visits().link() {
+        // It is the secret that it is to bear.
+        Some(url) => bare(json!({ "url": url, "expires_in_seconds": LINK_WITHIN.as_secs() }).to_string()),
+        None => {
+            let why =
+                "this gateway has no page: it serves no admin address (`[admin] listen`; `trunkline stdio` has none)\n";
+            answer(StatusCode::NOT_FOUND, TEXT, why.to_owned())
+        }
+    }
+}
+
+async fn calls_now(State(shown): State<Shown>, RawQuery(query): RawQuery, headers: HeaderMap) -> Response {
+    if let Some(refused) = shown.access.refusal(&headers) {
+        return refused;
+    }
+    let (cursor, after) = watch::changed(&shown, &Since::parse(query.as_deref().unwrap_or_default())).await;
     shown.read(&headers, |shown| {
-        let (open, ended) = shown.looks.calls.shown();
+        let (open, mut ended) = shown.looks.calls.shown();
+        ended.retain(|call| call.at > after);
         let rows = |calls: Vec<calls::Shown>| calls.into_iter().map(Call::from).collect::<Vec<_>>();
-        json!({ "open": rows(open), "ended": rows(ended) })
+        json!({ "cursor": cursor, "open": rows(open), "ended": rows(ended) })
     })
 }
 

@@ -1,8 +1,10 @@
 //! What is to be seen beside the board: told by whoever knows it.
 
+use super::history::History;
 use crate::telemetry::calls::Calls;
 use crate::telemetry::config::Written;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 use std::pin::Pin;
 use std::sync::Arc;
 
@@ -11,16 +13,61 @@ use std::sync::Arc;
 pub struct Looks {
     /// The calls under way and the last ones that ended.
     pub calls: Calls,
+    /// The last minutes.
+    pub history: History,
     /// The tools, at most so many.
-    pub tools: Option<Arc<dyn Fn(usize) -> Vec<Tool> + Send + Sync>>,
+    pub tools: Option<Arc<dyn Fn(usize) -> Tools + Send + Sync>>,
+    /// The definition of one, by its public name.
+    pub definition: Option<Definition>,
+    /// Calls one, by its public name.
+    pub call: Option<Caller>,
     /// The sessions, at most so many.
     pub sessions: Option<Arc<dyn Fn(usize) -> Vec<Session> + Send + Sync>>,
     /// What is configured.
     pub config: Option<Config>,
 }
 
+/// The definition of a tool as clients read it, raw JSON, by its public name.
+pub type Definition = Arc<dyn Fn(&str) -> Option<Vec<u8>> + Send + Sync>;
+
+/// Calls a tool. Dropping the future cancels the call.
+pub type Caller = Arc<dyn Fn(String, Wanted) -> Pin<Box<dyn Future<Output = Done> + Send>> + Send + Sync>;
+
+/// What a tool is called with.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Wanted {
+    /// A JSON object; none is an empty one.
+    #[serde(default)]
+    pub arguments: Option<Box<RawValue>>,
+}
+
+/// What became of a call.
+#[derive(Debug, Serialize)]
+pub struct Done {
+    /// `ok`, `tool_error` or `error`.
+    pub outcome: &'static str,
+    /// How long it took.
+    pub duration_seconds: f64,
+    /// The result, as the upstream wrote it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub result: Option<Box<RawValue>>,
+    /// Why there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
 /// Tells what is configured now.
 pub type Config = Arc<dyn Fn() -> Pin<Box<dyn Future<Output = Written> + Send>> + Send + Sync>;
+
+/// The tools that clients are offered, and those that they are not.
+#[derive(Default, Serialize)]
+pub struct Tools {
+    /// Those that handshake clients are offered.
+    pub tools: Vec<Tool>,
+    /// Those that nobody can call, though their upstreams offer them.
+    pub hidden: Vec<Hidden>,
+}
 
 /// A tool.
 #[derive(Serialize)]
@@ -31,6 +78,21 @@ pub struct Tool {
     pub upstream: String,
     /// What that one calls it.
     pub own_name: String,
+    /// How many bytes its definition has.
+    pub definition_bytes: usize,
+    /// About how many tokens that is for a model: a quarter of it.
+    pub tokens: usize,
+}
+
+/// A tool that nobody can call.
+#[derive(Serialize)]
+pub struct Hidden {
+    /// Whose it is.
+    pub upstream: String,
+    /// What that one calls it.
+    pub own_name: String,
+    /// Why.
+    pub why: &'static str,
 }
 
 /// A session of a handshake client.

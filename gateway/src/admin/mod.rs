@@ -6,6 +6,16 @@ pub mod pages;
 pub mod looks;
 // The same for programs: everything as JSON, under `/api/v1`, as its description says.
 mod api;
+// Who is told details and may give orders; the visits of the page.
+mod access;
+// An answer, masked.
+mod answer;
+// The page at `/ui`: its files, and the way in.
+mod page;
+// What the gateway did in the last minutes, in memory.
+mod history;
+// Waits for news of calls, for who watches them.
+mod watch;
 // Orders to upstreams: from whoever has access, and from no page in a browser.
 mod orders;
 // The health board in words: for a person, and as JSON.
@@ -15,10 +25,12 @@ mod configuration;
 // The control socket.
 pub mod control;
 
+pub use access::Access;
 pub use control::{Mode, Running};
-pub use pages::{Access, Reload, Shown};
+pub use page::Page;
+pub use pages::{Reload, Shown};
 
 /// Every page, for who may see it.
 pub fn router(shown: Shown) -> axum::Router {
-    pages::router(shown.clone()).merge(api::router(shown))
+    pages::router(shown.clone()).merge(page::router(shown.clone())).merge(api::router(shown))
 }

@@ -49,9 +49,10 @@ fn order_of(word: &str) -> Option<Order> {
     }
 }
 
-/// Whether this request may order anything. A page can send no JSON to another origin without asking first, which is refused.
-pub(crate) fn may_order(headers: &HeaderMap) -> Result<(), (StatusCode, &'static str)> {
-    if headers.contains_key(ORIGIN) {
+/// Whether this request may order anything. A page can send no JSON to another origin without asking first, which is refused. Our own
+/// page may, once it has proved that it is ours.
+pub(crate) fn may_order(headers: &HeaderMap, is_own_page: bool) -> Result<(), (StatusCode, &'static str)> {
+    if headers.contains_key(ORIGIN) && !is_own_page {
         return Err((StatusCode::FORBIDDEN, "commands from web pages are refused\n"));
     }
     let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
@@ -72,14 +73,16 @@ mod tests {
     #[test]
     fn no_page_gives_orders() {
         let json = ("content-type", "application/json; charset=utf-8");
-        let refused = |pairs: &[_]| may_order(&headers(pairs)).unwrap_err().0;
-        assert_eq!(may_order(&headers(&[json])), Ok(()));
+        let refused = |pairs: &[_]| may_order(&headers(pairs), false).unwrap_err().0;
+        assert_eq!(may_order(&headers(&[json]), false), Ok(()));
         assert_eq!(refused(&[json, ("origin", "null")]), StatusCode::FORBIDDEN);
         assert_eq!(refused(&[json, ("origin", "http://127.0.0.1:9808")]), StatusCode::FORBIDDEN);
         for kind in ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", ""] {
             assert_eq!(refused(&[("content-type", kind)]), StatusCode::UNSUPPORTED_MEDIA_TYPE, "{kind}");
         }
         assert_eq!(refused(&[]), StatusCode::UNSUPPORTED_MEDIA_TYPE);
+        assert_eq!(may_order(&headers(&[json, ("origin", "http://127.0.0.1:9808")]), true), Ok(()));
+        assert!(may_order(&headers(&[("content-type", "text/plain")]), true).is_err());
     }
 
     #[tokio::test(start_paused = true)]

@@ -1,42 +1,29 @@
 //! The admin pages: is it alive, is it ready, what does it count; with a token or at the control socket also the details, and orders
 //! to upstreams.
 
+use super::access::Access;
+use super::answer::{JSON, TEXT, answer};
 use super::looks::Looks;
 use super::{configuration, orders, report};
 use crate::health::StatusBoard;
 use crate::memory::Refusals;
-use crate::runtime::aside;
-use crate::secrets::mask::{self, Kept};
 use crate::telemetry::audit;
-use crate::telemetry::config::AdminToken;
 use crate::telemetry::metrics::Metrics;
 use crate::telemetry::reloads::Reloads;
 use axum::Router;
 use axum::extract::{Path, RawQuery, State};
-use axum::http::header::{ACCEPT, AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, WWW_AUTHENTICATE};
-use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri};
-use axum::response::{IntoResponse, Response};
+use axum::http::header::ACCEPT;
+use axum::http::{HeaderMap, StatusCode, Uri};
+use axum::response::Response;
 use axum::routing::{get, post};
 use serde_json::Value;
-use sha2::{Digest, Sha256};
 use std::pin::Pin;
 use std::sync::Arc;
 
-const TEXT: &str = "text/plain; charset=utf-8";
-pub(super) const JSON: &str = "application/json";
 const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// Whether the gateway has stopped to take calls.
 pub type IsDraining = Arc<dyn Fn() -> bool + Send + Sync>;
-
-/// Who is told details, and may give orders.
-#[derive(Clone)]
-pub enum Access {
-    /// Whoever gets here: it was looked at who that is.
-    All,
-    /// Who bears this token; without one nobody.
-    Token(Option<AdminToken>),
-}
 
 /// What is shown.
 #[derive(Clone)]
@@ -145,24 +132,18 @@ pub(super) async fn order(
     Path((name, order)): Path<(String, String)>,
     headers: HeaderMap,
 ) -> Response {
-    if let Some(refused) = shown.access.refusal(&headers) {
+    if let Some(refused) = shown.access.order_refusal(&headers) {
         return refused;
     }
-    if let Err((status, why)) = orders::may_order(&headers) {
-        return answer(status, TEXT, why.to_owned());
-    }
     let (status, page) = orders::give(&shown.board, &name, &order).await;
-    audit::order(&order, Some(&name), shown.access.word(), status.as_u16());
+    audit::order(&order, Some(&name), shown.access.word(&headers), status.as_u16());
     let kind = if status.is_success() { JSON } else { TEXT };
     answer(status, kind, page)
 }
 
 pub(super) async fn reload(State(shown): State<Shown>, headers: HeaderMap) -> Response {
-    if let Some(refused) = shown.access.refusal(&headers) {
+    if let Some(refused) = shown.access.order_refusal(&headers) {
         return refused;
-    }
-    if let Err((status, why)) = orders::may_order(&headers) {
-        return answer(status, TEXT, why.to_owned());
     }
     let Some(reload) = &shown.reload else {
         return answer(
@@ -173,79 +154,22 @@ pub(super) async fn reload(State(shown): State<Shown>, headers: HeaderMap) -> Re
     };
     let reloaded = reload().await;
     let status = if reloaded.is_ok() { StatusCode::OK } else { StatusCode::UNPROCESSABLE_ENTITY };
-    audit::order("reload", None, shown.access.word(), status.as_u16());
+    audit::order("reload", None, shown.access.word(&headers), status.as_u16());
     match reloaded {
         Ok(done) => answer(StatusCode::OK, JSON, done.to_string()),
         Err(faults) => answer(StatusCode::UNPROCESSABLE_ENTITY, TEXT, faults + "\n"),
     }
 }
 
-impl Access {
-    /// Who gives orders there, for the audit.
-    fn word(&self) -> &'static str {
-        match self {
-            Self::All => "control socket",
-            Self::Token(_) => "admin token",
-        }
-    }
-
-    /// What is answered to who has none.
-    pub(super) fn refusal(&self, headers: &HeaderMap) -> Option<Response> {
-        let token = match self {
-            Self::All => return None,
-            Self::Token(Some(token)) => token,
-            Self::Token(None) => {
-                let why = "this page requires the token of `[admin] token`, and none is configured; on this machine use `trunkline ls`, \
-                           `status`, `start`, `stop` or `restart`, which need no token\n";
-                return Some(answer(StatusCode::FORBIDDEN, TEXT, why.to_owned()));
-            }
-        };
-        let mut given = headers.get_all(AUTHORIZATION).iter();
-        let is_known = match (given.next(), given.next()) {
-            (Some(value), None) => {
-                bearer(value.as_bytes()).is_some_and(|given| is_same(given, token.as_str().as_bytes()))
-            }
-            _ => false,
-        };
-        if is_known {
-            return None;
-        }
-        let mut refused = answer(
-            StatusCode::UNAUTHORIZED,
-            TEXT,
-            "this page requires `Authorization: Bearer <token>` with the token of `[admin] token`\n".to_owned(),
-        );
-        refused.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
-        Some(refused)
-    }
-}
-
-fn bearer(value: &[u8]) -> Option<&[u8]> {
-    let (scheme, token) = value.split_at_checked(7)?;
-    scheme.eq_ignore_ascii_case(b"bearer ").then(|| token.trim_ascii())
-}
-
-/// Compared by digests, so that the time says nothing of how much was right.
-fn is_same(given: &[u8], known: &[u8]) -> bool {
-    Sha256::digest(given) == Sha256::digest(known)
-}
-
-pub(super) fn answer(status: StatusCode, kind: &'static str, body: String) -> Response {
-    // What is shown of others bears no secret already; this is for what nobody thought of.
-    let body = match kind {
-        JSON => aside(mask::cost(body.len()), || mask::masked_json(body.as_bytes(), Kept::Names))
-            .map_or(body.into_bytes(), Vec::from),
-        _ => aside(mask::cost(body.len()), || mask::masked(&body).into_owned()).into_bytes(),
-    };
-    (status, [(CONTENT_TYPE, kind), (CACHE_CONTROL, "no-store")], body).into_response()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::admin::access::visits::Visits;
+    use crate::telemetry::config::AdminToken;
     use crate::telemetry::metrics;
     use axum::body::Body;
     use axum::http::Request;
+    use axum::http::header::{AUTHORIZATION, CONTENT_TYPE};
     use http_body_util::BodyExt;
     use std::sync::atomic::{AtomicBool, Ordering};
     use tower::ServiceExt;
@@ -282,7 +206,7 @@ mod tests {
     #[tokio::test]
     async fn probes_say_whether_calls_are_taken() {
         let draining = Arc::default();
-        let router = served(Access::All, &draining);
+        let router = served(Access::All(Visits::default()), &draining);
         assert_eq!(get(&router, "/livez", "*/*").await, (StatusCode::OK, "alive\n".into()));
         assert_eq!(get(&router, "/startupz", "*/*").await, (StatusCode::OK, "started\n".into()));
         assert_eq!(get(&router, "/readyz", "*/*").await, (StatusCode::OK, "ready\n".into()));
@@ -300,8 +224,8 @@ mod tests {
     #[tokio::test]
     async fn details_and_orders_are_for_who_has_access_and_probes_for_all() {
         let token = AdminToken::new("0123456789abcdef");
-        let (without, with) =
-            (served(Access::Token(None), &Arc::default()), served(Access::Token(token), &Arc::default()));
+        let with_token = |token| served(Access::Token(token, Visits::default()), &Arc::default());
+        let (without, with) = (with_token(None), with_token(token));
         let request = |method: &str, path: &str, token: &str| {
             let request = Request::builder().method(method).uri(path).header(CONTENT_TYPE, JSON);
             let request = if token.is_empty() { request } else { request.header(AUTHORIZATION, token) };

@@ -48,6 +48,7 @@ pub fn main() -> ExitCode {
         Command::Import(import) => setup::import::run(&import.after(args.shared)),
         Command::Ls(look) => look::ls::run(&look.after(args.shared)),
         Command::Status(status) => look::status::run(&status.after(args.shared)),
+        Command::Ui(ui) => order::ui::run(&ui.after(args.shared)),
         Command::Start(upstream) => order::upstream::run(Order::Start, &upstream.after(args.shared)),
         Command::Stop(upstream) => order::upstream::run(Order::Stop, &upstream.after(args.shared)),
         Command::Restart(Restart { upstream, now }) => {

@@ -13,11 +13,14 @@ mod listen;
 mod names;
 // Tasks of upstreams as clients see them.
 mod tasks;
+// The tools of a catalog, for who looks at the gateway.
+mod offered;
 // How names are merged and lists are served: checked values, made from the files by `config`.
 pub mod config;
 
 pub use catalog::Owner;
 pub use listen::Listeners;
+pub use offered::{Offered, OfferedTool};
 pub use tasks::Secret;
 
 use crate::call::refusal::{Reason, Refusal};
@@ -98,14 +101,9 @@ impl Router {
         self.views.look();
     }
 
-    /// The tools that handshake clients are offered, at most so many: public name, upstream, and the name there.
-    pub fn tools(&self, most: usize) -> Vec<[Arc<str>; 3]> {
-        let catalog = self.current.keep();
-        let tools = catalog.shelf(Kind::Tools).entries().iter().take(most).filter_map(|tool| {
-            let owner = catalog.members.get(tool.member)?.owner.name();
-            Some([tool.public.clone(), owner.clone(), tool.own.clone()])
-        });
-        tools.collect()
+    /// What handshake clients are offered now.
+    pub fn offered(&self) -> Offered {
+        Offered(self.current.keep())
     }
 
     fn notify(&self, call: Call) -> Reply {

@@ -23,10 +23,17 @@ const NAME_BYTES_MAX: usize = 64;
 #[derive(Clone, Default)]
 pub struct Calls(Arc<Table>);
 
-#[derive(Default)]
 struct Table {
+    /// When it was made: what the ends of calls are numbered by.
+    epoch: Instant,
     parts: [Mutex<Part>; PARTS],
     next: AtomicUsize,
+}
+
+impl Default for Table {
+    fn default() -> Self {
+        Self { epoch: Instant::now(), parts: Default::default(), next: AtomicUsize::new(0) }
+    }
 }
 
 #[derive(Default)]
@@ -96,6 +103,17 @@ pub(super) struct Place {
     slot: Option<u32>,
 }
 
+/// How far the table has come: it differs once a call has begun or ended.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Mark {
+    /// When the last call ended, in microseconds since the table was made.
+    pub ended: u64,
+    /// When the last of those under way began.
+    pub begun: u64,
+    /// How many are under way.
+    pub open: usize,
+}
+
 /// A call, for whoever looks.
 #[derive(Debug, Clone)]
 pub struct Shown {
@@ -111,6 +129,8 @@ pub struct Shown {
     pub duration: Duration,
     /// How it ended, how long the upstream had it, and how long ago that was; `None` while it is under way.
     pub end: Option<(&'static str, Duration, Duration)>,
+    /// When it ended, or else when it began, in microseconds since the table was made.
+    pub at: u64,
 }
 
 impl Calls {
@@ -155,23 +175,43 @@ impl Calls {
         }
         open.sort_by_key(|about| about.began);
         ended.sort_by_key(|(_, end)| std::cmp::Reverse(end.at));
-        let open = open.iter().map(|about| shown(about, None)).collect();
-        (open, ended.iter().map(|(about, end)| shown(about, Some(end))).collect())
+        let open = open.iter().map(|about| self.one(about, None)).collect();
+        (open, ended.iter().map(|(about, end)| self.one(about, Some(end))).collect())
+    }
+
+    /// How far the table has come.
+    pub fn mark(&self) -> Mark {
+        let mut mark = Mark::default();
+        for part in 0..PARTS {
+            let those = self.part(part);
+            let ended = those.ended.iter().map(|(_, end)| self.since_epoch(end.at));
+            mark.ended = ended.fold(mark.ended, u64::max);
+            let begun = those.open.iter().flatten().map(|about| self.since_epoch(about.began));
+            mark.begun = begun.fold(mark.begun, u64::max);
+            mark.open += those.open.len() - those.free.len();
+        }
+        mark
+    }
+
+    fn one(&self, about: &About, end: Option<&End>) -> Shown {
+        let at = self.since_epoch(end.map_or(about.began, |end| end.at));
+        Shown {
+            principal: about.principal.name().to_owned(),
+            method: about.method,
+            upstream: about.upstream.clone(),
+            name: about.name.text().into_owned(),
+            duration: end.map_or_else(|| about.began.elapsed(), |end| end.duration),
+            end: end.map(|end| (end.outcome, end.upstream_time, end.at.elapsed())),
+            at,
+        }
+    }
+
+    fn since_epoch(&self, at: Instant) -> u64 {
+        u64::try_from(at.saturating_duration_since(self.0.epoch).as_micros()).unwrap_or(u64::MAX)
     }
 
     fn part(&self, part: usize) -> MutexGuard<'_, Part> {
         self.0.parts[part].lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-fn shown(about: &About, end: Option<&End>) -> Shown {
-    Shown {
-        principal: about.principal.name().to_owned(),
-        method: about.method,
-        upstream: about.upstream.clone(),
-        name: about.name.text().into_owned(),
-        duration: end.map_or_else(|| about.began.elapsed(), |end| end.duration),
-        end: end.map(|end| (end.outcome, end.upstream_time, end.at.elapsed())),
     }
 }
 
@@ -206,9 +246,14 @@ mod tests {
         assert_eq!((open.len(), &*open[0].name, open[0].duration), (1, "a__x", Duration::from_secs(2)));
         assert!(open[0].end.is_none() && open[0].principal == "token:ann");
         assert_eq!((ended.len(), &*ended[0].name, ended[0].end.unwrap().0), (1, "a__y", "ok"));
+        let before = calls.mark();
+        assert_eq!((before.open, before.ended), (1, 2_000_000));
+        tokio::time::advance(Duration::from_secs(1)).await;
+        assert_eq!(calls.mark(), before, "nothing has happened");
         calls.end(&first, end("timeout"));
+        assert_eq!((calls.mark().open, calls.mark().ended), (0, 3_000_000));
         let (open, ended) = calls.shown();
-        assert_eq!((open.len(), ended.len()), (0, 2));
+        assert_eq!((open.len(), ended.len(), ended[0].at), (0, 2, 3_000_000));
     }
 
     #[tokio::test]

@@ -1,6 +1,8 @@
 //! The recorder behind the metrics.
 
 use super::processes::Processes;
+pub use super::recorder::Totals;
+
 use super::recorder::Registry;
 use crate::health::StatusBoard;
 use crate::health::row::State;
@@ -63,6 +65,11 @@ pub fn install() -> Metrics {
 }
 
 impl Metrics {
+    /// What was counted of requests.
+    pub fn totals(&self) -> Totals {
+        self.0.registry.totals()
+    }
+
     /// The text that Prometheus reads, with what the board says now.
     pub fn render(&self, board: &StatusBoard) -> String {
         let tasks = Handle::try_current().map_or(0, |runtime| runtime.metrics().num_alive_tasks());

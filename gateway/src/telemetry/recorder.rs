@@ -50,6 +50,14 @@ impl Buckets {
         let counts = (0..=borders.len()).map(|_| AtomicU64::new(0)).collect();
         Self { borders, counts, sum: AtomicU64::new(0) }
     }
+
+    fn count(&self) -> u64 {
+        self.counts.iter().map(|count| count.load(Ordering::Relaxed)).sum()
+    }
+
+    fn sum(&self) -> f64 {
+        f64::from_bits(self.sum.load(Ordering::Relaxed))
+    }
 }
 
 impl HistogramFn for Buckets {
@@ -61,7 +69,41 @@ impl HistogramFn for Buckets {
     }
 }
 
+/// What was counted since the start, over all methods.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Totals {
+    /// Requests that ended, and those of them that failed, by upstream.
+    pub calls: BTreeMap<String, [u64; 2]>,
+    /// How many were timed, and how long they took together.
+    pub duration: (u64, f64),
+    /// The same of the part in which no upstream had them.
+    pub overhead: (u64, f64),
+}
+
 impl Registry {
+    /// What was counted of requests.
+    pub(super) fn totals(&self) -> Totals {
+        let tables = self.lock();
+        let mut totals = Totals::default();
+        let [requests, duration, overhead] = metrics::OF_REQUESTS;
+        for (labels, counter) in tables.counters.get(requests).into_iter().flatten() {
+            let count = counter.load(Ordering::Relaxed);
+            if let (Some(upstream), true) = (value_of(labels, "upstream"), count > 0) {
+                let of_it = totals.calls.entry(upstream.to_owned()).or_default();
+                of_it[0] += count;
+                if !matches!(value_of(labels, "outcome"), Some("ok" | "cancelled")) {
+                    of_it[1] += count;
+                }
+            }
+        }
+        let sum = |name: &str| {
+            let all = tables.histograms.get(name).into_iter().flat_map(BTreeMap::values);
+            all.fold((0, 0.0), |(count, sum), buckets| (count + buckets.count(), sum + buckets.sum()))
+        };
+        (totals.duration, totals.overhead) = (sum(duration), sum(overhead));
+        totals
+    }
+
     /// The text that Prometheus reads.
     pub(super) fn render(&self) -> String {
         let tables = self.lock();
@@ -93,7 +135,7 @@ impl Registry {
                     count += own.load(Ordering::Relaxed);
                     line(&mut text, name, "_bucket", labels, Some(&border), count);
                 }
-                line(&mut text, name, "_sum", labels, None, f64::from_bits(buckets.sum.load(Ordering::Relaxed)));
+                line(&mut text, name, "_sum", labels, None, buckets.sum());
                 line(&mut text, name, "_count", labels, None, count);
             }
             text.push('\n');
@@ -139,6 +181,12 @@ impl Tables {
 
 fn drop_series<T>(table: &mut Table<T>, is_gone: impl Fn(&str) -> bool) {
     table.values_mut().for_each(|series| series.retain(|labels, _| !is_gone(labels)));
+}
+
+/// The value of a label, of those whose values need no escapes.
+fn value_of<'a>(labels: &'a str, label: &str) -> Option<&'a str> {
+    let of = |part: &'a str| part.strip_prefix(label)?.strip_prefix("=\"")?.strip_suffix('"');
+    labels.split(',').find_map(of)
 }
 
 /// One line: a name, its labels, and what is recorded under them.

@@ -28,6 +28,19 @@ pub(crate) fn packages(dir: &Path) -> Result<(), String> {
     })
 }
 
+/// Where a browser of the system is.
+const BROWSERS: [&str; 3] = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
+
+/// A browser of the system, and its driver with what it needs.
+pub(crate) fn browser() -> Result<(PathBuf, PathBuf), String> {
+    let browser = BROWSERS.into_iter().map(PathBuf::from).find(|path| path.exists());
+    let browser = browser.ok_or_else(|| "chromium is not installed".to_owned())?;
+    check_node()?;
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("peers/page");
+    packages(&folder)?;
+    Ok((browser, folder))
+}
+
 fn install_python(dir: &Path) -> Result<(), String> {
     run(Command::new("python3").current_dir(dir).args(["-m", "venv", "--clear", ".venv"]))?;
     run(Command::new(dir.join(".venv/bin/python")).current_dir(dir).args([

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use clap::{Args as Group, Parser, Subcommand};
 
 use super::setup::{
-    Add, Call, Calls, Check, Completions, Doctor, Import, Install, List, Logs, Remove, Settings, Uninstall,
+    Add, Call, Calls, Check, Completions, Doctor, Import, Install, List, Logs, Remove, Settings, Ui, Uninstall,
 };
 use super::shared::{Look, Shared};
 
@@ -42,6 +42,8 @@ pub(crate) enum Command {
     Ls(Look),
     /// Show everything about one upstream of a running gateway
     Status(Status),
+    /// Open the page of a running gateway in the browser
+    Ui(Ui),
     /// Start an upstream of a running gateway
     Start(Status),
     /// Stop an upstream of a running gateway until `trunkline start`

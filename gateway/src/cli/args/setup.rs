@@ -172,6 +172,23 @@ impl Calls {
     }
 }
 
+/// What `ui` takes besides.
+#[derive(Debug, Default, Group)]
+pub(crate) struct Ui {
+    #[command(flatten)]
+    pub(crate) look: Look,
+    /// Only print the link
+    #[arg(long)]
+    pub(crate) print: bool,
+}
+
+impl Ui {
+    /// With what stood before the command.
+    pub(crate) fn after(self, before: Shared) -> Self {
+        Self { look: self.look.after(before), ..self }
+    }
+}
+
 /// What `tools`, `resources` and `prompts` take besides.
 #[derive(Debug, Default, Group)]
 pub(crate) struct List {

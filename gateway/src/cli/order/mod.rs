@@ -4,3 +4,5 @@
 pub(crate) mod upstream;
 // `trunkline reload`: has a running gateway put its changed configuration into force.
 pub(crate) mod reload;
+// `trunkline ui`: opens the page of a running gateway by a link that is good once.
+pub(crate) mod ui;

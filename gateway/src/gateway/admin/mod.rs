@@ -1,8 +1,12 @@
 //! Where the gateway is looked at and ordered about: the admin address, for machines, and the control socket, for whoever runs it.
 
+// Calls a tool for who looks at the gateway.
+mod trial;
+
 use super::reload::{Outcome, Reloader};
-use crate::admin::looks::{Looks, Session, Tool};
-use crate::admin::{self, Access, Mode, Reload, Shown, control, looks, pages};
+use crate::admin::looks::{Hidden, Looks, Session, Tool, Tools};
+use crate::admin::{self, Access, Mode, Page, Reload, Shown, control, looks, pages};
+use crate::call::Handler;
 use crate::config::Config;
 use crate::downstream::listen::{Leaving, listener};
 use crate::downstream::{Connections, GuardLayer, McpService, ShownSession};
@@ -10,7 +14,7 @@ use crate::health::StatusBoard;
 use crate::memory::Refusals;
 use crate::memory::budget::Budget;
 use crate::metrics::edges::Face;
-use crate::router::Router;
+use crate::router::{OfferedTool, Router};
 use crate::runtime::Tasks;
 use crate::telemetry::calls::Calls;
 use crate::telemetry::config::Written;
@@ -57,6 +61,20 @@ fn session(session: ShownSession) -> Session {
     Session { session: mark, principal, address, revision, idle_seconds }
 }
 
+/// A token is about four bytes of JSON, for the models that read it.
+const BYTES_PER_TOKEN: usize = 4;
+
+fn tool(tool: OfferedTool) -> Tool {
+    let OfferedTool { public, upstream, own, bytes } = tool;
+    let [name, upstream, own_name] = [public, upstream, own].map(|name| name.to_string());
+    Tool { name, upstream, own_name, definition_bytes: bytes, tokens: bytes.div_ceil(BYTES_PER_TOKEN) }
+}
+
+fn hidden([upstream, own_name]: [Arc<str>; 2]) -> Hidden {
+    let why = "an upstream before it offers a tool of that name";
+    Hidden { upstream: upstream.to_string(), own_name: own_name.to_string(), why }
+}
+
 fn names(names: &[Arc<str>]) -> Vec<&str> {
     names.iter().map(|name| &**name).collect()
 }
@@ -77,13 +95,17 @@ pub(super) struct Admin<'a> {
     pub(super) router: &'a Arc<Router>,
     /// The face of clients, once it is there.
     pub(super) face: &'a Arc<OnceLock<McpService>>,
+    /// Takes calls from the page.
+    pub(super) handler: &'a Handler,
+    pub(super) page: Page,
 }
 
 impl Admin<'_> {
     /// Serves the admin address.
     pub(super) fn serve(&self, listener: TcpListener, address: SocketAddr) {
         let (config, server) = (&self.config.admin, &self.config.server);
-        let router = admin::router(self.shown(Access::Token(config.token.clone())));
+        let router = admin::router(self.shown(Access::Token(config.token.clone(), self.page.visits.clone())));
+        self.page.history.keep(self.metrics, self.board, self.ground);
         let service = GuardLayer::of_admin(address, &config.allowed_hosts, pages::is_probe).layer(router);
         // Its connections are short: they need no grace.
         let cut = Tasks::new();
@@ -102,12 +124,12 @@ impl Admin<'_> {
         let Some(control) = &self.config.admin.control else { return };
         match control::bind(&control.folders, &control.files, self.mode) {
             Ok(bound) => {
-                let router = admin::router(self.shown(Access::All));
+                let router = admin::router(self.shown(Access::All(self.page.visits.clone())));
                 self.ground.spawn(control::serve(bound, router, self.ground.clone()));
             }
             Err(error) => tracing::warn!(
                 %error,
-                "cannot create the control socket; `trunkline ls`, `status`, `start`, `stop` and `restart` need `--admin` and its token"
+                "cannot create the control socket; `trunkline ls`, `status`, `ui`, `start`, `stop` and `restart` need `--admin` and its token"
             ),
         }
     }
@@ -129,13 +151,11 @@ impl Admin<'_> {
 
     /// What is to be seen beside the board.
     fn looks(&self) -> Looks {
-        let (router, face) = (self.router.clone(), self.face.clone());
-        let tools = move |most: usize| -> Vec<Tool> {
-            let tool = |names: [Arc<str>; 3]| {
-                let [name, upstream, own_name] = names.map(|name| name.to_string());
-                Tool { name, upstream, own_name }
-            };
-            router.tools(most).into_iter().map(tool).collect()
+        let (router, defined, face) = (self.router.clone(), self.router.clone(), self.face.clone());
+        let tools = move |most: usize| -> Tools {
+            let offered = router.offered();
+            let hidden = offered.contested(most).into_iter().map(hidden).collect();
+            Tools { tools: offered.tools(most).into_iter().map(tool).collect(), hidden }
         };
         let sessions = move |most: usize| -> Vec<Session> {
             let sessions = face.get().map_or_else(Vec::new, |face| face.sessions(most));
@@ -152,9 +172,17 @@ impl Admin<'_> {
             });
             told
         });
+        let handler = self.handler.clone();
+        let call: looks::Caller = Arc::new(move |name, wanted| {
+            let handler = handler.clone();
+            Box::pin(async move { trial::call(&handler, &name, &wanted).await })
+        });
         Looks {
             calls: self.calls.clone(),
+            history: self.page.history.clone(),
             tools: Some(Arc::new(tools)),
+            definition: Some(Arc::new(move |name| defined.offered().definition(name))),
+            call: Some(call),
             sessions: Some(Arc::new(sessions)),
             config: Some(config),
         }

@@ -1,0 +1,102 @@
+//! `trunkline ui`: opens the page of a running gateway by a link that is good once.
+
+use std::fs::{self, DirBuilder, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, anyhow};
+use serde::Deserialize;
+
+use crate::cli::args::settings;
+use crate::cli::args::setup::Ui;
+use crate::cli::look;
+use crate::cli::process::{Failure, answer};
+use crate::config::fault::printable;
+use crate::telemetry::logging::say;
+
+/// The file that the browser is given: other users see what a program is started with, and may not see the link.
+const FILE: &str = "open-page.html";
+
+/// A link, as the gateway gives it.
+#[derive(Deserialize)]
+struct Link {
+    url: String,
+    expires_in_seconds: u64,
+}
+
+/// Asks for a link, and has the browser open it; where there is none, prints it.
+pub(crate) fn run(ui: &Ui) -> Result<(), Failure> {
+    let (status, said) = look::post(&ui.look, "/api/v1/link")?;
+    if status != 200 {
+        return Err(anyhow!("no page: {}", printable(said.trim())).into());
+    }
+    let link: Link = serde_json::from_str(&said).context("not a Trunkline gateway, or one of another version")?;
+    let has_screen = ["DISPLAY", "WAYLAND_DISPLAY"].iter().any(|name| std::env::var_os(name).is_some());
+    let opened = has_screen && !ui.print && !ui.look.json;
+    if opened {
+        match opened_by_browser(&settings::control(&ui.look.shared).0.folders, &link.url) {
+            Ok(()) => {
+                let page = link.url.split('#').next().unwrap_or_default();
+                say(&format!("opening {} in the browser; --print prints a link instead", printable(page)));
+                return Ok(());
+            }
+            Err(error) => say(&format!("cannot open a browser ({error}); follow this link:")),
+        }
+    }
+    let mut out = answer();
+    match ui.look.json {
+        true => writeln!(out, "{}", said.trim())?,
+        false => writeln!(out, "{}", printable(&link.url))?,
+    }
+    out.flush()?;
+    if !ui.look.json {
+        say(&format!("the link is good for {} s and for one visit", link.expires_in_seconds));
+    }
+    Ok(())
+}
+
+fn opened_by_browser(folders: &[PathBuf], url: &str) -> io::Result<()> {
+    let folder = folders.first().ok_or_else(|| io::Error::other("HOME is not set"))?;
+    let file = written(folder, url)?;
+    Command::new("xdg-open").arg(&file).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
+    Ok(())
+}
+
+/// A file of this user alone that leads to the link. The next one takes its place, and the link in it is soon worth nothing.
+fn written(folder: &Path, url: &str) -> io::Result<PathBuf> {
+    DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    let file = folder.join(FILE);
+    match fs::remove_file(&file) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    // No part of a link of ours needs an escape in HTML.
+    if !url.bytes().all(|byte| byte.is_ascii_alphanumeric() || b":/.#=-_[]".contains(&byte)) {
+        return Err(io::Error::other("the link is none of ours"));
+    }
+    let page =
+        format!("<!doctype html><meta charset=\"utf-8\"><meta http-equiv=\"refresh\" content=\"0;url={url}\">\n");
+    OpenOptions::new().write(true).create_new(true).mode(0o600).open(&file)?.write_all(page.as_bytes())?;
+    Ok(file)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn the_link_stands_in_a_file_of_its_user_alone() {
+        let folder = std::env::temp_dir().join(format!("trunkline-ui-test-{}", std::process::id()));
+        let url = "http://127.0.0.1:9808/ui#enter=a-B_9";
+        for _ in 0..2 {
+            let file = written(&folder, url).unwrap();
+            assert!(fs::read_to_string(&file).unwrap().contains(url));
+            assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+        }
+        assert!(written(&folder, "http://x/\"><script>").is_err());
+        fs::remove_dir_all(&folder).unwrap();
+    }
+}

@@ -1,0 +1,52 @@
+//! The tools of a catalog, for who looks at the gateway.
+
+use super::catalog::Kind;
+use super::catalog::snapshot::Catalog;
+use std::collections::HashSet;
+use std::sync::Arc;
+
+/// What handshake clients are offered at one moment.
+pub struct Offered(pub(super) Arc<Catalog>);
+
+/// One tool of it.
+pub struct OfferedTool {
+    /// What clients call it.
+    pub public: Arc<str>,
+    /// Whose it is.
+    pub upstream: Arc<str>,
+    /// What that one calls it.
+    pub own: Arc<str>,
+    /// How many bytes its definition has, as its upstream wrote it.
+    pub bytes: usize,
+}
+
+impl Offered {
+    /// The tools, at most so many.
+    pub fn tools(&self, most: usize) -> Vec<OfferedTool> {
+        let tools = self.0.shelf(Kind::Tools).entries().iter().take(most).filter_map(|tool| {
+            let upstream = self.0.members.get(tool.member)?.owner.name().clone();
+            let (public, own, bytes) = (tool.public.clone(), tool.own.clone(), tool.definition.len());
+            Some(OfferedTool { public, upstream, own, bytes })
+        });
+        tools.collect()
+    }
+
+    /// The tools of upstreams that have no public name, since an earlier upstream has it: whose each is, and its own name.
+    pub fn contested(&self, most: usize) -> Vec<[Arc<str>; 2]> {
+        if self.0.hidden.is_empty() {
+            return Vec::new();
+        }
+        let shown = self.0.shelf(Kind::Tools).entries().iter().map(|tool| (tool.member, &*tool.own));
+        let shown: HashSet<_> = shown.collect();
+        let all = self.0.known.iter().flat_map(|(id, inventory)| {
+            inventory.iter().flat_map(move |inventory| inventory.tools.iter().map(move |tool| (id, &tool.key)))
+        });
+        let hidden = all.filter(|(id, own)| !shown.contains(&(*id, &***own))).take(most);
+        hidden.filter_map(|(id, own)| Some([self.0.members.get(id)?.owner.name().clone(), own.clone()])).collect()
+    }
+
+    /// The definition of a tool as clients read it.
+    pub fn definition(&self, public: &str) -> Option<Vec<u8>> {
+        self.0.shelf(Kind::Tools).find(public).map(|tool| tool.published().into_owned())
+    }
+}

@@ -1,0 +1,162 @@
+// Clicks through the page of a gateway. Its words are the lines of stdout: `call please` waits until a call was made, the last is a
+// report as JSON. Arguments: the browser, the link, a folder for pictures or nothing.
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { createInterface } from "node:readline";
+import { chromium } from "playwright-core";
+
+const [browserPath, link, pictures] = process.argv.slice(2);
+const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+const flags = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"];
+const WITHIN = 20_000;
+const lines = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
+const report = { console: [], faults: [], overflow: [], checked: [], requests: [], seen: { odd: [] } };
+
+const browser = await chromium.launch({ executablePath: browserPath, headless: true, args: flags });
+const context = await browser.newContext({ viewport: { width: 1280, height: 860 }, colorScheme: "light", bypassCSP: false });
+const page = await context.newPage();
+page.setDefaultTimeout(WITHIN);
+page.on("console", (message) => {
+  if (["error", "warning"].includes(message.type())) report.console.push(message.text());
+});
+page.on("pageerror", (error) => report.console.push(String(error)));
+page.on("request", (request) => {
+  if (new URL(request.url()).origin !== new URL(link).origin) report.requests.push(request.url());
+});
+
+/** Runs axe in a world of its own: the policy of the page admits no other script. */
+async function judged(what) {
+  const session = await context.newCDPSession(page);
+  const { frameTree } = await session.send("Page.getFrameTree");
+  const { executionContextId } = await session.send("Page.createIsolatedWorld", { frameId: frameTree.frame.id });
+  const run = `${axe}; axe.run(document, { resultTypes: ["violations"] }).then((found) => JSON.stringify(found.violations.map((one) =>
+    ({ id: one.id, impact: one.impact, nodes: one.nodes.map((node) => node.html.slice(0, 200) + " " + (node.failureSummary || "")) }))))`;
+  const { result, exceptionDetails } = await session.send("Runtime.evaluate", { expression: run, contextId: executionContextId, awaitPromise: true, returnByValue: true });
+  if (exceptionDetails) throw new Error(`axe: ${JSON.stringify(exceptionDetails).slice(0, 400)}`);
+  const serious = JSON.parse(result.value).filter((one) => ["serious", "critical"].includes(one.impact));
+  report.faults.push(...serious.map((one) => ({ view: what, ...one })));
+  await session.detach();
+}
+
+async function looked(view) {
+  const text = await page.locator("main").innerText();
+  for (const odd of ["[object", "undefined", "NaN", "false", "null"]) if (text.includes(odd)) report.seen.odd.push(`${view}: ${odd}`);
+  for (const [width, height] of [[1280, 860], [400, 820]]) {
+    for (const scheme of ["light", "dark"]) {
+      await page.setViewportSize({ width, height });
+      await page.emulateMedia({ colorScheme: scheme });
+      const wide = await page.evaluate(() => document.documentElement.scrollWidth > innerWidth);
+      if (wide) report.overflow.push(`${view} at ${width}`);
+      await judged(`${view} ${width} ${scheme}`);
+      if (pictures) await page.screenshot({ path: `${pictures}/${view}-${width}-${scheme}.png` });
+      report.checked.push(`${view} ${width} ${scheme}`);
+    }
+  }
+  await page.setViewportSize({ width: 1280, height: 860 });
+  await page.emulateMedia({ colorScheme: "light" });
+}
+
+const go = async (name, heading) => {
+  await page.getByRole("link", { name, exact: true }).click();
+  await page.getByRole("heading", { name: heading, level: 1 }).waitFor();
+};
+
+// The door, and the way in by the link.
+await page.goto(new URL("/ui", link).href);
+await page.getByRole("heading", { name: "Who is there?" }).waitFor();
+await looked("door");
+await page.getByLabel("Admin token").fill("certainly-the-wrong-one");
+await page.getByRole("button", { name: "Enter" }).click();
+await page.getByText("That is not the token of this gateway.").waitFor();
+// The browser itself says of the refused request that it was refused.
+report.console = report.console.filter((text) => !text.includes("401"));
+await page.goto("about:blank");
+await page.goto(link);
+await page.getByRole("heading", { name: "Overview", level: 1 }).waitFor();
+report.seen.address = page.url();
+report.seen.cookie = (await context.cookies()).map(({ name, httpOnly, sameSite }) => ({ name, httpOnly, sameSite }));
+await page.locator("main").getByRole("link", { name: "up", exact: true }).waitFor();
+// The second sample makes the first point of the charts.
+await page.locator(".spark .stroke").first().waitFor();
+await looked("overview");
+
+// Upstreams, and one of them: it is stopped and started.
+await go("Upstreams", "Upstreams");
+await page.locator("main").getByRole("link", { name: "up", exact: true }).waitFor();
+await looked("upstreams");
+await page.locator("main").getByRole("link", { name: "up", exact: true }).click();
+await page.getByRole("heading", { name: "up", level: 1 }).waitFor();
+await looked("upstream");
+await page.getByRole("button", { name: "Stop", exact: true }).click();
+await page.getByRole("dialog").getByRole("button", { name: "Cancel" }).click();
+await page.getByRole("button", { name: "Stop", exact: true }).click();
+await page.getByRole("dialog").getByRole("button", { name: "Stop", exact: true }).click();
+await page.getByRole("button", { name: "Start", exact: true }).waitFor();
+report.seen.stopped = await page.locator("main .state").first().textContent();
+await page.getByRole("button", { name: "Start", exact: true }).click();
+await page.getByRole("button", { name: "Restart", exact: true }).waitFor();
+await page.locator("main .state", { hasText: "ready" }).first().waitFor();
+
+// Tools: one is found, and called from its form.
+await go("Tools", "Tools");
+await page.getByRole("link", { name: "demo__add" }).waitFor();
+await looked("tools");
+await page.getByRole("searchbox", { name: "Find a tool" }).fill("add");
+await page.getByRole("link", { name: "up__echo" }).waitFor({ state: "detached" });
+await page.getByRole("link", { name: "demo__add" }).click();
+await page.getByLabel(/^a\b/).fill("19");
+await page.getByLabel(/^b\b/).fill("23");
+await page.getByRole("button", { name: "Call", exact: true }).click();
+await page.getByText("Answer", { exact: true }).waitFor();
+report.seen.answer = await page.locator("pre[aria-label=Content]").first().textContent();
+await looked("tool");
+report.seen.markup = await page.evaluate(() => document.querySelectorAll("main img, main script").length);
+
+// Calls: one comes in while they are watched.
+await go("Calls", "Calls");
+await page.getByText("demo__add").first().waitFor();
+console.log("call please");
+await lines.next();
+await page.getByText("up__echo").first().waitFor();
+await looked("calls");
+report.seen.calls = await page.locator("tbody tr").count();
+await page.getByRole("button", { name: "Pause" }).click();
+await page.getByRole("button", { name: "Go on" }).click();
+
+await go("Sessions", "Sessions");
+await page.locator("tbody tr").first().waitFor();
+await looked("sessions");
+await go("Configuration", "Configuration");
+await page.getByText("upstreams.up.env.API_TOKEN").waitFor();
+await looked("config");
+report.seen.config = await page.locator("main").textContent();
+await page.getByRole("button", { name: "Read files again" }).click();
+await page.getByText("In force already").waitFor();
+
+// From the keyboard alone: to the content, and along the views. The visit outlives a reload of the document.
+await page.reload();
+await page.getByRole("heading", { name: "Configuration", level: 1 }).waitFor();
+await page.keyboard.press("Tab");
+report.seen.first = await page.evaluate(() => document.activeElement.id);
+await page.keyboard.press("Enter");
+report.seen.skipped = await page.evaluate(() => document.activeElement.id);
+await page.keyboard.press("Shift+Tab");
+await page.keyboard.press("Shift+Tab");
+for (let steps = 0; steps < 9 && (await page.evaluate(() => document.activeElement.textContent)) !== "Upstreams"; steps += 1) {
+  await page.keyboard.press("Shift+Tab");
+}
+await page.keyboard.press("Enter");
+await page.getByRole("heading", { name: "Upstreams", level: 1 }).waitFor();
+
+// The visit ends.
+await page.getByRole("button", { name: "Leave" }).click();
+await page.getByRole("heading", { name: "Who is there?" }).waitFor();
+report.seen.left = (await context.cookies()).length;
+await page.goto("about:blank");
+await page.goto(link);
+await page.getByText("This link was used, or is too old.").waitFor();
+report.console = report.console.filter((text) => !text.includes("401"));
+
+await browser.close();
+console.log(JSON.stringify(report));
+process.exit(0);
