@@ -3,6 +3,7 @@
 #![allow(clippy::disallowed_methods, reason = "a test's tasks end with its runtime")]
 
 use super::*;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
@@ -11,6 +12,8 @@ const SHAKEN: &str =
     r#"{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"flood","version":"1"}}"#;
 const TOOLS: &str = r#"{"tools":[{"name":"flood","inputSchema":{"type":"object"}}]}"#;
 const DONE: &str = r#"{"content":[{"type":"text","text":"done"}]}"#;
+/// Each session has an id of its own: two clients would not be let into one.
+static SESSIONS: AtomicUsize = AtomicUsize::new(1);
 const STREAM: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
 
 /// What floods a call, so often: made of the call's id and of how often it came before.
@@ -49,7 +52,10 @@ async fn serve(stream: TcpStream, flood: Flood) -> Option<()> {
             () if verb == "GET" => empty(405),
             () if verb == "DELETE" => empty(200),
             () if body.contains("server/discover") => empty(400),
-            () if body.contains("\"initialize\"") => result("mcp-session-id: s1\r\n", SHAKEN),
+            () if body.contains("\"initialize\"") => {
+                let number = SESSIONS.fetch_add(1, Ordering::Relaxed);
+                result(&format!("mcp-session-id: s{number}\r\n"), SHAKEN)
+            }
             () if body.contains("\"notifications/") => empty(202),
             () if body.contains("tools/list") => result("", TOOLS),
             () if body.contains("tools/call") => {
