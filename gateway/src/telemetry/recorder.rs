@@ -275,6 +275,24 @@ mod tests {
     }
 
     #[test]
+    fn what_was_counted_of_requests_is_summed_by_upstream_and_each_time_by_itself() {
+        let registry = Registry::default();
+        let [requests, duration, overhead] = metrics::OF_REQUESTS;
+        ::metrics::with_local_recorder(&registry, || {
+            for (upstream, outcome, count) in
+                [("a", "ok", 3), ("a", "cancelled", 2), ("a", "timeout", 1), ("b", "ok", 0)]
+            {
+                ::metrics::counter!(requests, "upstream" => upstream, "outcome" => outcome).increment(count);
+            }
+            ::metrics::histogram!(duration, "method" => "tools/call").record(2.0);
+            ::metrics::histogram!(duration, "method" => "ping").record(1.0);
+            ::metrics::histogram!(overhead, "method" => "tools/call").record(0.25);
+        });
+        let calls = BTreeMap::from([("a".to_owned(), [6, 1])]);
+        assert_eq!(registry.totals(), Totals { calls, duration: (2, 3.0), overhead: (1, 0.25) });
+    }
+
+    #[test]
     fn of_an_upstream_that_is_gone_nothing_is_left() {
         let registry = Registry::default();
         ::metrics::with_local_recorder(&registry, || {
