@@ -113,7 +113,7 @@ impl<S: Store> Decoder<S> {
 
     /// An event that has begun and not ended: its number, and how many bytes of it have come. Comments are none.
     pub fn begun(&self) -> Option<(u64, usize)> {
-        let is_any = !self.buffer.is_empty() || self.long.is_some();
+        let is_any = self.buffer.first().is_some_and(|first| *first != b':') || self.long.is_some();
         let is_begun = is_any || self.event.has_data || self.event.untaken.is_some();
         is_begun.then_some((self.ended, self.came))
     }

@@ -42,7 +42,11 @@ impl Pace {
     /// What more there is of what was begun: its number, and how much of it has come so far. Another number is another thing; without one
     /// there is no hurry.
     pub async fn keep<T>(&mut self, begun: Option<(u64, usize)>, more: impl Future<Output = T>) -> Result<T, Late> {
-        let Some((number, so_far)) = begun else { return Ok(more.await) };
+        let Some((number, so_far)) = begun else {
+            // What was begun has ended: what is begun next has its own time.
+            self.begun = None;
+            return Ok(more.await);
+        };
         let due = self.due(number, so_far).ok_or(Late)?;
         within_until(due, more).await
     }
@@ -105,6 +109,12 @@ mod tests {
             }
         }
         assert_eq!(pace.keep(None, sleep(4 * PAUSE)).await, Ok(()));
+        // Signs of life that come in two pieces each: nobody counts them.
+        for _ in 0..100 {
+            assert_eq!(pace.keep(Some((7, so_far)), sleep(Duration::from_millis(2))).await, Ok(()));
+            assert_eq!(pace.keep(None, sleep(Duration::from_secs(5))).await, Ok(()));
+            so_far += 2;
+        }
         assert_eq!(pace.keep(Some((8, 0)), sleep(4 * PAUSE)).await, Err(Late));
     }
 }
