@@ -67,7 +67,13 @@ async fn a_link_from_the_control_socket_opens_one_visit_and_no_half_of_it_opens_
     assert_eq!(restart(&own, &[cookie, proof]).await, 200);
     let bearer = format!("Bearer {ADMIN_TOKEN}");
     assert_eq!(restart(&own, &[("authorization", &bearer)]).await, 403, "a page with the token is not ours");
-    let left = ask(&gateway, "POST", "/ui/leave", &[cookie, proof, JSON], "").await;
+    let bare = ask(&gateway, "POST", "/api/v1/upstreams/up/restart", &[cookie, proof, JSON], "{}").await;
+    assert_eq!(bare.status, 403, "an order of the page comes with its origin");
+    let beside = format!("trunkline_page_{}=other; {}", own.rsplit(':').next().expect("a port"), visit.cookie);
+    assert_eq!(get(&[("cookie", &beside), proof]).await, 200, "another server of the host set a cookie of this name");
+    let of_another = [cookie, proof, JSON, ("origin", "http://127.0.0.1:1")];
+    assert_eq!(ask(&gateway, "POST", "/ui/leave", &of_another, "").await.status, 403);
+    let left = ask(&gateway, "POST", "/ui/leave", &[cookie, proof, JSON, ("origin", &own)], "").await;
     assert_eq!((left.status, get(&[cookie, proof]).await), (200, 401));
 }
 
@@ -120,7 +126,9 @@ async fn a_tool_is_called_and_calls_are_watched_over_the_api() {
     }
     let ended = news["ended"].as_array().expect("a list");
     assert_eq!((ended.len(), &ended[0]["name"], &ended[0]["principal"]), (1, &"up__echo".into(), &"admin".into()));
-    assert_eq!(post("/api/v1/tools/up__echo/call", "nonsense").await.0, 400);
+    for nonsense in ["nonsense", "{\"arguments\":5}", "{\"arguments\":[1]}"] {
+        assert_eq!(post("/api/v1/tools/up__echo/call", nonsense).await.0, 400, "{nonsense}");
+    }
     assert_eq!(post("/api/v1/tools/nobody__x/call", "{}").await.1["outcome"], "error");
     let defined: Value = serde_json::from_slice(&gateway.look("/api/v1/tools/up__echo").await.body).expect("JSON");
     assert_eq!(defined["definition"]["name"], "up__echo");

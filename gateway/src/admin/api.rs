@@ -49,7 +49,9 @@ struct Call {
 impl From<calls::Shown> for Call {
     fn from(call: calls::Shown) -> Self {
         let calls::Shown { principal, method, upstream, name, duration, end, at } = call;
-        let upstream_time = end.map(|(_, upstream_time, _)| upstream_time);
+        // Of a call that was cancelled nobody knows which part its upstream had.
+        let upstream_time =
+            end.filter(|(outcome, ..)| *outcome != "cancelled").map(|(_, upstream_time, _)| upstream_time);
         Self {
             at_microseconds: end.map(|_| at),
             principal,
@@ -151,6 +153,9 @@ async fn call(State(shown): State<Shown>, Path(name): Path<String>, headers: Hea
             return answer(StatusCode::BAD_REQUEST, TEXT, why);
         }
     };
+    if wanted.arguments.as_ref().is_some_and(|arguments| !arguments.get().starts_with('{')) {
+        return answer(StatusCode::BAD_REQUEST, TEXT, "expected {\"arguments\": {…}}: they are no object\n".to_owned());
+    }
     let done = call(name, wanted).await;
     answer(StatusCode::OK, JSON, serde_json::to_string(&done).unwrap_or_default())
 }

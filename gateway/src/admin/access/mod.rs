@@ -26,8 +26,8 @@ impl Access {
     pub(super) fn word(&self, headers: &HeaderMap) -> &'static str {
         match self {
             Self::All(_) => "control socket",
-            Self::Token(..) if headers.contains_key(AUTHORIZATION) => "admin token",
-            Self::Token(..) => "admin page",
+            Self::Token(_, visits) if visits.admits(headers) => "admin page",
+            Self::Token(..) => "admin token",
         }
     }
 
@@ -36,6 +36,11 @@ impl Access {
         match self {
             Self::All(visits) | Self::Token(_, visits) => visits,
         }
+    }
+
+    /// Whether a token opens visits.
+    pub(super) fn has_token(&self) -> bool {
+        matches!(self, Self::Token(Some(_), _))
     }
 
     /// Whether this is the token.
@@ -81,9 +86,12 @@ impl Access {
         if let Some(refused) = self.refusal(headers) {
             return Some(refused);
         }
-        let is_own_page = headers.contains_key(ORIGIN)
-            && matches!(self, Self::Token(_, visits) if visits.admits(headers))
-            && visits::is_of_own_origin(headers);
+        let is_visit = matches!(self, Self::Token(_, visits) if visits.admits(headers));
+        if is_visit && !headers.contains_key(ORIGIN) {
+            let why = "an order of the page comes with its `Origin`; other programs need the token\n";
+            return Some(answer(StatusCode::FORBIDDEN, TEXT, why.to_owned()));
+        }
+        let is_own_page = is_visit && visits::is_of_own_origin(headers);
         let refused = orders::may_order(headers, is_own_page).err();
         refused.map(|(status, why)| answer(status, TEXT, why.to_owned()))
     }

@@ -26,6 +26,9 @@ const VISIT_MAX: Duration = Duration::from_secs(12 * 60 * 60);
 /// So many visits are known; the one that was used least recently goes.
 const VISITS_MAX: usize = 32;
 
+/// So many cookies of its name are looked at in one request.
+const COOKIES_MAX: usize = 8;
+
 /// All links and visits of one gateway. Clones are the same.
 #[derive(Clone, Default)]
 pub struct Visits(Arc<Inner>);
@@ -126,10 +129,10 @@ impl Visits {
     }
 
     fn with(&self, headers: &HeaderMap, act: impl FnOnce(&mut Book, usize)) -> Option<()> {
-        let cookie = Secret::of(self.cookie_of(headers)?);
+        let cookies: Vec<_> = self.cookies_of(headers).take(COOKIES_MAX).map(Secret::of).collect();
         let proof = Secret::of(headers.get(PROOF)?.to_str().ok()?);
         let mut book = self.book();
-        let is_it = |visit: &Visit| visit.cookie == cookie && visit.proof == proof && visit.is_on();
+        let is_it = |visit: &Visit| cookies.contains(&visit.cookie) && visit.proof == proof && visit.is_on();
         let at = book.visits.iter().position(is_it)?;
         act(&mut book, at);
         Some(())
@@ -140,11 +143,12 @@ impl Visits {
         format!("trunkline_page_{}", self.0.address.map_or(0, |address| address.port()))
     }
 
-    fn cookie_of<'a>(&self, headers: &'a HeaderMap) -> Option<&'a str> {
+    /// What may be it: another server of the same host can set a cookie of this name beside ours.
+    fn cookies_of<'a>(&self, headers: &'a HeaderMap) -> impl Iterator<Item = &'a str> {
         let name = self.cookie_name();
         let all = headers.get_all(COOKIE).iter().filter_map(|value| value.to_str().ok());
-        let mut pairs = all.flat_map(|value| value.split(';')).filter_map(|pair| pair.trim().split_once('='));
-        pairs.find(|(key, _)| *key == name).map(|(_, value)| value)
+        let pairs = all.flat_map(|value| value.split(';')).filter_map(|pair| pair.trim().split_once('='));
+        pairs.filter(move |(key, _)| *key == name).map(|(_, value)| value)
     }
 
     fn book(&self) -> MutexGuard<'_, Book> {

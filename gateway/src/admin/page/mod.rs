@@ -82,6 +82,10 @@ async fn enter(State(shown): State<Shown>, headers: HeaderMap, body: Bytes) -> R
     let visits = shown.access.visits();
     let opened = match serde_json::from_slice(&body) {
         Ok(Key::Link(code)) => visits.follow(&code),
+        Ok(Key::Token(_)) if !shown.access.has_token() => {
+            let why = "no `[admin] token` is configured: run `trunkline ui` on the machine of the gateway\n";
+            return answer(StatusCode::FORBIDDEN, TEXT, why.to_owned());
+        }
         Ok(Key::Token(token)) => shown.access.is_token(&token).then(|| visits.open()).flatten(),
         Err(_) => return answer(StatusCode::BAD_REQUEST, TEXT, "neither a link nor a token\n".to_owned()),
     };
@@ -99,6 +103,9 @@ async fn enter(State(shown): State<Shown>, headers: HeaderMap, body: Bytes) -> R
 
 /// Ends the visit.
 async fn leave(State(shown): State<Shown>, headers: HeaderMap) -> Response {
+    if !is_of_own_origin(&headers) {
+        return answer(StatusCode::FORBIDDEN, TEXT, "only the page at /ui ends its visit\n".to_owned());
+    }
     shown.access.visits().leave(&headers);
     with_cookie(&shown, "", "; Max-Age=0", "{}".to_owned())
 }

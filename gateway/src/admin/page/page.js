@@ -180,12 +180,18 @@ function ask(title, text, yes) {
 /* ---- The gateway ---- */
 
 class Refused extends Error {}
+class Unreachable extends Error {}
+
+/** Whoever aborted it knows why it failed; else the gateway is away. */
+function unreachable(error) {
+  throw error.name === "AbortError" ? error : new Unreachable("The gateway does not answer.");
+}
 
 async function api(path, { method = "GET", body, signal } = {}) {
   const headers = { "X-Trunkline-Page": proof || "" };
   if (method !== "GET") headers["Content-Type"] = "application/json";
-  const answer = await fetch(path, { method, headers, body, signal, cache: "no-store", credentials: "same-origin" });
-  const text = await answer.text();
+  const answer = await fetch(path, { method, headers, body, signal, cache: "no-store", credentials: "same-origin" }).catch(unreachable);
+  const text = await answer.text().catch(unreachable);
   if (answer.status === 401 || answer.status === 403) {
     forget();
     door("This visit has ended.");
@@ -269,10 +275,14 @@ function door(why) {
 
 let timer = 0;
 let running = null;
+/** The call of a tool that is under way. */
+let calling = null;
 
+/** Ends what the view that is left was doing: its loading, and its call. */
 function stop() {
   clearTimeout(timer);
   if (running) running.abort();
+  if (calling) calling.abort();
 }
 
 /** A view has a key, a title, `load` and `draw`; `every` is how often it is loaded, in milliseconds. */
@@ -303,8 +313,8 @@ function turn(to) {
       }
     } catch (error) {
       if (signal.aborted || error instanceof Refused) return;
-      if (error instanceof TypeError) lost(error);
-      else if (!to.data) show(empty("Nothing to show", error.message));
+      if (error instanceof Unreachable) lost(error);
+      else show(empty("Nothing to show", error.message));
     }
     if (to.every !== undefined) timer = setTimeout(step, $("lost").hidden ? to.every : 2000);
   };
@@ -324,7 +334,7 @@ function notices(status) {
   ];
 }
 
-const mine = (values, name) => values.map((sample) => sample.upstreams[name] || 0);
+const mine = (values, name) => values.map((sample) => (Object.hasOwn(sample.upstreams, name) ? sample.upstreams[name] : 0));
 
 function overview() {
   return {
@@ -490,13 +500,14 @@ function tools() {
 function control(name, schema, required) {
   const id = `arg-${name}`;
   const kind = Array.isArray(schema.type) ? schema.type.find((type) => type !== "null") : schema.type;
-  const attributes = { id, name, required: required && kind !== "boolean" };
+  const isBox = kind === "boolean" && !Array.isArray(schema.enum);
+  const attributes = { id, name, required: required && !isBox };
   const first = schema.default === undefined ? "" : typeof schema.default === "string" ? schema.default : JSON.stringify(schema.default);
   let input;
   if (Array.isArray(schema.enum)) {
-    const option = (value) => el("option", { value: JSON.stringify(value), selected: value === schema.default }, String(value));
+    const option = (value) => el("option", { value: JSON.stringify(value), selected: value === schema.default }, value !== null && typeof value === "object" ? JSON.stringify(value) : String(value));
     input = el("select", attributes, !required && el("option", { value: "" }, "–"), schema.enum.map(option));
-  } else if (kind === "boolean") {
+  } else if (isBox) {
     input = el("input", { ...attributes, type: "checkbox", checked: schema.default === true });
   } else if (kind === "integer" || kind === "number") {
     input = el("input", { ...attributes, type: "number", step: kind === "integer" ? "1" : "any", value: first });
@@ -505,14 +516,16 @@ function control(name, schema, required) {
   } else {
     input = el("textarea", { ...attributes, placeholder: kind === "array" ? "[ ]" : "JSON", spellcheck: "false" }, first);
   }
+  // As JSON text: numbers keep the digits that were written. What differs from a default is sent.
   const read = () => {
-    if (kind === "boolean") return input.checked || required ? input.checked : undefined;
-    if (input.value === "" && !(kind === "string" && required)) return undefined;
-    if (Array.isArray(schema.enum)) return JSON.parse(input.value);
-    if (kind === "string") return input.value;
-    if (kind === "integer" || kind === "number") return Number(input.value);
+    if (isBox) return input.checked || required || schema.default !== undefined ? String(input.checked) : undefined;
+    if (input.value === "" && !(kind === "string" && (required || first !== ""))) return undefined;
+    if (Array.isArray(schema.enum)) return input.value;
+    if (kind === "string") return JSON.stringify(input.value);
+    if (kind === "integer" || kind === "number") return /^-?(0|[1-9]\d*)$/.test(input.value) ? input.value : JSON.stringify(Number(input.value));
     try {
-      return JSON.parse(input.value);
+      JSON.parse(input.value);
+      return input.value;
     } catch (error) {
       throw new Error(`${name}: ${error.message}`);
     }
@@ -520,11 +533,12 @@ function control(name, schema, required) {
   const hint = schema.description && el("p", { class: "hint", id: `${id}-hint` }, schema.description);
   if (hint) input.setAttribute("aria-describedby", `${id}-hint`);
   const label = el("label", { for: id }, name, " ", el("span", { class: "soft" }, required ? "required" : ""));
-  return { read, name, node: kind === "boolean" ? el("div", { class: "field check" }, input, label, hint) : el("div", { class: "field" }, label, input, hint) };
+  return { read, name, node: isBox ? el("div", { class: "field check" }, input, label, hint) : el("div", { class: "field" }, label, input, hint) };
 }
 
 function result(done) {
-  const blocks = done.result && Array.isArray(done.result.content) ? done.result.content : [];
+  const content = done.result && Array.isArray(done.result.content) ? done.result.content : [];
+  const blocks = content.filter((block) => block && typeof block === "object");
   const text = (block) => {
     if (block.type === "text") return String(block.text);
     if (block.type === "resource") return block.resource && block.resource.text !== undefined ? String(block.resource.text) : `[resource ${block.resource && block.resource.uri}]`;
@@ -549,7 +563,7 @@ function tool(name) {
     draw() {
       const { definition, about } = self.data;
       const schema = definition.inputSchema || {};
-      const required = schema.required || [];
+      const required = Array.isArray(schema.required) ? schema.required : [];
       const fields = Object.entries(schema.properties || {}).map(([key, one]) => control(key, one || {}, required.includes(key)));
       const hints = definition.annotations || {};
       const tags = [hints.readOnlyHint && "read-only", hints.destructiveHint && !hints.readOnlyHint && "may destroy", hints.idempotentHint && "idempotent", hints.openWorldHint && "open world"].filter(Boolean);
@@ -559,12 +573,12 @@ function tool(name) {
       const form = el("form", {
         onsubmit: async (event) => {
           event.preventDefault();
-          const going = new AbortController();
+          const going = calling = new AbortController();
           cancel.onclick = () => going.abort();
           [call.disabled, call.textContent, cancel.hidden] = [true, "Calling…", false];
           try {
             const values = fields.map((field) => [field.name, field.read()]).filter(([, value]) => value !== undefined);
-            const body = JSON.stringify({ arguments: Object.fromEntries(values) });
+            const body = `{"arguments":{${values.map(([key, value]) => `${JSON.stringify(key)}:${value}`).join(",")}}}`;
             const done = await api(`/api/v1/tools/${place(name)}/call`, { method: "POST", body, signal: going.signal });
             said.replaceChildren(...result(done).flat().filter(Boolean));
           } catch (error) {
@@ -621,15 +635,16 @@ function calls() {
         const share = call.duration_seconds > 0 ? (call.upstream_seconds || 0) / call.duration_seconds : 0;
         const [theirs, ours] = [el("i"), el("i")];
         [theirs.style.width, ours.style.width] = [`${(share * 100).toFixed(1)}%`, `${((1 - share) * 100).toFixed(1)}%`];
-        const title = `${took(call.upstream_seconds || 0)} at the upstream, ${took(call.gateway_seconds || 0)} in the gateway`;
+        const isKnown = call.upstream_seconds !== undefined;
+        const title = isKnown && `${took(call.upstream_seconds)} at the upstream, ${took(call.gateway_seconds || 0)} in the gateway`;
         return { key, cells: [
           el("time", { class: "soft nowrap", datetime: call.time.toISOString() }, call.time.toLocaleTimeString("en-GB")),
-          what(call), outcome(call.outcome), took(call.duration_seconds), call.upstream_seconds ? took(call.upstream_seconds) : "–", took(call.gateway_seconds || 0),
-          el("span", { class: "split", title }, theirs, ours),
+          what(call), outcome(call.outcome), took(call.duration_seconds), call.upstream_seconds ? took(call.upstream_seconds) : "–", isKnown ? took(call.gateway_seconds || 0) : "–",
+          isKnown && el("span", { class: "split", title }, theirs, ours),
         ] };
       });
       show(
-        head("Calls", "", find("Find", wanted, (text) => { wanted = text; paused = false; self.draw(); }),
+        head("Calls", "", find("Find", wanted, (text) => { wanted = text; paused = false; self.draw(); paused = self.paused === true; }),
           el("button", { type: "button", "aria-pressed": String(self.paused === true), onclick: (event) => {
             self.paused = !self.paused;
             paused = false;
@@ -714,11 +729,11 @@ function open() {
   const [name, rest] = location.hash.slice(1).split(/\/(.*)/s);
   let one;
   try {
-    one = rest && ONES[name] && ONES[name](decodeURIComponent(rest));
+    one = rest && Object.hasOwn(ONES, name) && ONES[name](decodeURIComponent(rest));
   } catch {
     one = null;
   }
-  turn(one || (VIEWS[name] || overview)());
+  turn(one || (Object.hasOwn(VIEWS, name) ? VIEWS[name] : overview)());
 }
 
 async function start() {
@@ -741,6 +756,11 @@ $("leave").onclick = async () => {
   forget();
   door();
 };
+// A browser may keep a page that was left, and its requests with it.
+window.addEventListener("pagehide", stop);
+window.addEventListener("pageshow", (event) => {
+  if (event.persisted) open();
+});
 window.addEventListener("hashchange", () => {
   if (location.hash.startsWith("#enter=")) start();
   else if (proof) {
