@@ -149,6 +149,29 @@ async fn an_authority_and_a_certificate_of_ones_own_are_named_in_the_configurati
 }
 
 #[tokio::test]
+async fn a_pair_that_does_not_fit_for_a_while_is_not_taken_up_and_the_next_that_does_is() {
+    let (scratch, authority) = (Scratch::new(), Authority::new());
+    let ca = scratch.file("ca.pem", &authority.pem);
+    let (cert, key) = authority.certify_client("trunkline").pem();
+    let (cert, key) = (scratch.file("cert.pem", &cert), scratch.file("key.pem", &key));
+    let tls =
+        format!("tls = {{ ca = \"{}\", cert = \"{}\", key = \"{}\" }}", ca.display(), cert.display(), key.display());
+    let (_upstream, gateway) = told(&tls, authority.certify("127.0.0.1", 2999), Some(&authority)).await;
+    is_served(&gateway).await;
+    let restart = async || {
+        let done = gateway.command(&["restart", "up"]).output().await.expect("it runs");
+        assert!(done.status.success(), "{done:?}");
+        is_served(&gateway).await;
+    };
+    let (next, its_key) = authority.certify_client("renewed").pem();
+    let _same = scratch.file("key.pem", &its_key);
+    restart().await;
+    gateway.says(&["the files of `tls` cannot be used", "is not that of the certificate"]).await;
+    let _same = scratch.file("cert.pem", &next);
+    restart().await;
+}
+
+#[tokio::test]
 async fn what_is_wrong_with_a_certificate_says_what_to_do() {
     let (scratch, authority) = (Scratch::new(), Authority::new());
     let ca = scratch.file("ca.pem", &authority.pem).display().to_string();

@@ -9,13 +9,13 @@ mod trust;
 
 pub use crate::protocol::capabilities::Capabilities;
 use crate::protocol::revision::Era;
-pub use address::{gives_out_credentials, meant};
+pub use address::{gives_out_credentials, meant, numbers};
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 pub use transport::{ChildCommand, Place, Proxy, Remote, Transport};
-pub use trust::Trust;
+pub use trust::{Stamp, Trust};
 
 /// Whether what upstreams offer is kept for the next start, and where.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -43,7 +43,7 @@ pub(crate) enum Part {
 const PLACES_MAX: usize = 2 * SHOWN_MAX;
 
 /// Under these names secrets stand, so that no value there is ever shown.
-pub(super) const SECRET: [&str; 7] = ["args", "env", "headers", "url", "token", "hash", "signing_key"];
+pub(super) const SECRET: [&str; 8] = ["args", "env", "headers", "url", "proxy", "token", "hash", "signing_key"];
 
 impl Reading {
     /// Merges `sources`, low to high.

@@ -5,10 +5,25 @@ use std::path::PathBuf;
 
 use http::Uri;
 
-use crate::upstream::config::{Place, meant};
+use crate::upstream::config::{Place, meant, numbers};
 
 /// The longest path that the system takes for a socket, in bytes.
 const SOCKET_PATH_MAX: usize = 107;
+
+/// How names end that are only known within a network.
+const WITHIN: [&str; 11] = [
+    ".svc",
+    ".cluster.local",
+    ".local",
+    ".internal",
+    ".localhost",
+    ".lan",
+    ".home.arpa",
+    ".home",
+    ".intranet",
+    ".test",
+    ".ts.net",
+];
 
 /// Where an upstream is.
 pub(super) enum Address {
@@ -42,16 +57,17 @@ impl Address {
 /// that is only known within.
 pub(super) fn is_public(host: &str) -> bool {
     let host = host.trim_start_matches('[').trim_end_matches(']').trim_end_matches('.').to_ascii_lowercase();
-    if let Ok(ip) = host.parse::<IpAddr>() {
+    if let Some(ip) = host.parse::<IpAddr>().ok().or_else(|| numbers(&host).map(IpAddr::V4)) {
         return !meant(ip).into_iter().any(is_private);
     }
-    host.contains('.') && ![".svc", ".local", ".internal", ".localhost"].iter().any(|end| host.ends_with(end))
+    host.contains('.') && !WITHIN.iter().any(|end| host.ends_with(end))
 }
 
 fn is_private(ip: IpAddr) -> bool {
     match ip {
         IpAddr::V4(ip) => {
-            let is_shared = ip.octets()[0] == 100 && (64..128).contains(&ip.octets()[1]);
+            let [first, second, ..] = ip.octets();
+            let is_shared = first == 100 && (64..128).contains(&second) || first == 198 && (18..20).contains(&second);
             ip.is_private() || ip.is_loopback() || ip.is_link_local() || ip.is_unspecified() || is_shared
         }
         IpAddr::V6(ip) => ip.is_loopback() || ip.is_unspecified() || ip.is_unique_local() || ip.is_unicast_link_local(),
@@ -108,7 +124,7 @@ fn socket(path: &str) -> Result<PathBuf, String> {
 }
 
 /// With `%2F` and the like read.
-fn decoded(text: &str) -> Option<String> {
+pub(super) fn decoded(text: &str) -> Option<String> {
     let mut bytes = Vec::new();
     let mut rest = text.as_bytes();
     while let [first, behind @ ..] = rest {
@@ -208,10 +224,17 @@ mod tests {
             "a.b.svc",
             "db.ns.svc.cluster.local",
             "x.internal.",
+            "nas.home.arpa",
+            "box.lan",
+            "127.1",
+            "0x0a000001",
+            "198.18.0.1",
         ] {
             assert!(!is_public(host), "{host}");
         }
-        for host in ["h.example", "8.8.8.8", "[2001:db8::1]", "100.128.0.1", "internal.example"] {
+        for host in
+            ["h.example", "8.8.8.8", "[2001:db8::1]", "100.128.0.1", "internal.example", "134744072", "0x08080808"]
+        {
             assert!(is_public(host), "{host}");
         }
     }

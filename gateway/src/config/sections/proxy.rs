@@ -6,6 +6,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use http::{HeaderValue, Uri};
 
+use super::address::decoded;
 use crate::upstream::config::Proxy;
 
 use crate::config::fault::{Fault, Place};
@@ -63,12 +64,20 @@ fn parsed(reading: &Reading, text: &str) -> Result<Proxy, String> {
     let text = if text.contains("://") { text.to_owned() } else { format!("http://{text}") };
     let url: Uri = text.parse().map_err(|_| expected.to_owned())?;
     let (Some("http"), Some(authority)) = (url.scheme_str(), url.authority()) else { return Err(expected.to_owned()) };
-    if authority.host().is_empty() || !matches!(url.path(), "" | "/") || url.query().is_some() {
+    let behind = authority.as_str().rsplit(['@', ']']).next().unwrap_or_default();
+    let is_port_wrong = behind.contains(':') && url.port_u16().is_none_or(|port| port == 0);
+    let is_more = !matches!(url.path(), "" | "/") || url.query().is_some() || text.contains('#');
+    if authority.host().is_empty() || is_more || is_port_wrong {
         return Err(expected.to_owned());
     }
     let credentials = authority.as_str().rsplit_once('@').map(|(credentials, _)| {
-        credentials.split_once(':').into_iter().for_each(|(_, password)| reading.secret(password));
-        let encoded = STANDARD.encode(credentials);
+        let (user, password) = credentials.split_once(':').unwrap_or((credentials, ""));
+        // A lone name may be a token.
+        reading.secret(if password.is_empty() { user } else { password });
+        let read = |text: &str| decoded(text).unwrap_or_else(|| text.to_owned());
+        let (user, password) = (read(user), read(password));
+        reading.secret(if password.is_empty() { &user } else { &password });
+        let encoded = STANDARD.encode(format!("{user}:{password}"));
         reading.secret(&encoded);
         let mut value = HeaderValue::from_str(&format!("Basic {encoded}")).map_err(|_| expected.to_owned())?;
         value.set_sensitive(true);
@@ -154,6 +163,23 @@ mod tests {
             assert_eq!(of(&format!("https://{ip}/"), &[all[0], ("NO_PROXY", network)]), (None, 0), "{network}");
         }
         assert!(of("https://10.1.2.3/", &[all[0], ("NO_PROXY", "10.2.0.0/16")]).0.is_some());
+    }
+
+    #[test]
+    fn names_and_passwords_are_read_as_they_are_written_in_a_url() {
+        let reading = Reading::new(Vec::new(), Environment::of(&[]), Vec::new());
+        for (text, plain) in [
+            ("http://us%40er:p%40ss%2Fword@h:1", "us@er:p@ss/word"),
+            ("http://token@h:1", "token:"),
+            ("u:100%@h:1", "u:100%"),
+        ] {
+            let credentials = parsed(&reading, text).unwrap().credentials.unwrap();
+            assert_eq!(credentials.to_str().unwrap(), format!("Basic {}", STANDARD.encode(plain)), "{text}");
+        }
+        for text in ["http://h:99999", "http://h:0", "http://h:", "http://u:p#x@h:1", "http://h:1/x", "https://h:1"] {
+            assert!(parsed(&reading, text).is_err(), "{text}");
+        }
+        assert_eq!(parsed(&reading, "http://[::1]").unwrap().port, 80);
     }
 
     #[test]

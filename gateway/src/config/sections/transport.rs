@@ -321,7 +321,7 @@ fn cleartext(section: &mut Section<'_>, remote: Option<&(Address, HeaderMap)>) {
     let Some(secret) = secret.or_else(of_query) else { return };
     let text = format!("`{secret}` would be sent without encryption to a public address");
     let fault = Fault::error("cleartext-credentials", text).at(section.place("url"));
-    section.reading.fault(fault.hint("begin `url` with https:// or wss://, or set cleartext_credentials = true"));
+    section.reading.fault(fault.hint("begin `url` with https:// or wss://, name a service of a cluster in full (`mcp.default.svc`), or set cleartext_credentials = true"));
 }
 
 /// Reports a member of the table at `key` by its name, which is shown, and never with its value.

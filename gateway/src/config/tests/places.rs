@@ -35,7 +35,10 @@ fn what_a_transport_has_no_use_for_is_refused() {
         let said = said(&format!("url = \"unix:/run/x\"\n{key} = {value}"));
         assert!(said.contains(&format!("`{key}` has no meaning")), "{said}");
     }
-    assert!(said("url = \"https://h/\"\nproxy = \"socks5://canary\"").contains("the URL of an HTTP proxy"));
+    for proxy in ["socks5://canary", "https://u:canary@h:1", "http://u:canary @h:1"] {
+        let said = said(&format!("url = \"https://h/\"\nproxy = \"{proxy}\""));
+        assert!(said.contains("the URL of an HTTP proxy") && !said.contains("canary"), "{said}");
+    }
     let missing = said("url = \"https://h/\"\ntls = { cert = \"/no/such/file\" }");
     assert!(missing.contains("needs both `tls.cert` and `tls.key`"), "{missing}");
     let unread = said("url = \"https://h/\"\ntls = { ca = \"/no/such/file\" }");

@@ -4,7 +4,9 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::sign::CertifiedKey;
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 /// The most bytes of a file.
 const FILE_BYTES_MAX: u64 = 1 << 20;
@@ -17,6 +19,10 @@ pub struct Trust {
     /// A certificate that the upstream is shown, and its key.
     pub own: Option<(PathBuf, PathBuf)>,
 }
+
+/// When each file was changed, its length and its number; none of one that cannot be looked at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stamp(Vec<Option<(SystemTime, u64, u64)>>);
 
 /// What they hold.
 pub struct TrustRead {
@@ -40,6 +46,16 @@ impl Trust {
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.ca.is_none() && self.own.is_none()
+    }
+
+    /// By what a change of them is noticed.
+    pub fn stamp(&self) -> Stamp {
+        let own = self.own.iter().flat_map(|(cert, key)| [cert, key]);
+        let stamp_of = |file: &PathBuf| {
+            let seen = fs::metadata(file).ok()?;
+            Some((seen.modified().ok()?, seen.len(), seen.ino()))
+        };
+        Stamp(self.ca.iter().chain(own).map(stamp_of).collect())
     }
 
     /// Reads them.

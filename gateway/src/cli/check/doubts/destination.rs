@@ -1,7 +1,7 @@
 //! Which addresses an upstream's host stands for, in every form that a resolver takes: what of them gives out credentials.
 
-use crate::upstream::config::{gives_out_credentials, meant};
-use std::net::{IpAddr, Ipv4Addr};
+use crate::upstream::config::{gives_out_credentials, meant, numbers};
+use std::net::IpAddr;
 
 /// Where clouds keep the credentials of a machine, by name.
 const METADATA: [&str; 4] = ["metadata", "metadata.google.internal", "metadata.goog", "instance-data.ec2.internal"];
@@ -33,31 +33,6 @@ impl Destination {
             || self.host.ends_with(".localhost")
             || self.addresses.iter().any(|ip| ip.is_loopback() || ip.is_unspecified())
     }
-}
-
-/// One to four numbers, decimal, octal or hexadecimal, the last one for all bytes that are left: as `inet_aton` reads them.
-fn numbers(text: &str) -> Option<Ipv4Addr> {
-    let parts: Vec<&str> = text.split('.').collect();
-    let (last, first) = parts.split_last().filter(|(_, first)| first.len() < 4)?;
-    let mut address = 0;
-    for part in first {
-        address = address << 8 | number(part).filter(|number| *number < 256)?;
-    }
-    let bits = 8 * (4 - first.len() as u32);
-    let last = number(last).filter(|number| number >> bits == 0)?;
-    let whole = (address << bits) | last;
-    Some(Ipv4Addr::from(u32::try_from(whole).ok()?))
-}
-
-fn number(text: &str) -> Option<u64> {
-    let (digits, radix) = match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
-        Some("") => ("0", 16),
-        Some(digits) => (digits, 16),
-        None if text.len() > 1 && text.starts_with('0') => (&text[1..], 8),
-        None => (text, 10),
-    };
-    let is_number = !digits.is_empty() && digits.len() <= 16 && digits.chars().all(|char| char.is_digit(radix));
-    is_number.then(|| u64::from_str_radix(digits, radix).ok()).flatten()
 }
 
 #[cfg(test)]

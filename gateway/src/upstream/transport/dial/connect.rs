@@ -11,9 +11,12 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::time::Duration;
 use tokio::net::{TcpStream, UnixStream};
+use tokio::time::sleep;
 
 /// How long one address may take to answer.
 const CONNECT_MAX: Duration = Duration::from_secs(3);
+/// How soon a socket is tried again whose server has a full queue.
+const QUEUE_PAUSE: Duration = Duration::from_millis(10);
 /// How many addresses are tried.
 const ADDRESSES_MAX: usize = 4;
 /// How long nothing comes before the system asks whether the peer is there, how often it asks, and how many answers may be missing.
@@ -101,7 +104,16 @@ pub(crate) async fn to_socket(path: &Path) -> Result<UnixStream, Cause> {
         let place = format!(" to {}", path.display());
         Cause::new(code, "cannot connect").foreign(&place).own(&format!(": {why}"))
     };
-    match within(CONNECT_MAX, UnixStream::connect(path)).await {
+    let connecting = async {
+        loop {
+            match UnixStream::connect(path).await {
+                // Where the server's queue is full the system says so at once, and keeps nobody waiting as it does with TCP.
+                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => sleep(QUEUE_PAUSE).await,
+                other => return other,
+            }
+        }
+    };
+    match within(CONNECT_MAX, connecting).await {
         Ok(Ok(stream)) => Ok(stream),
         Ok(Err(error)) => {
             let advice = match error.kind() {
@@ -150,6 +162,38 @@ mod tests {
         let probed = after + every * socket.tcp_keepalive_retries().unwrap();
         let untaken = socket.tcp_user_timeout().unwrap().expect("it is bounded");
         assert!(probed.max(untaken) < Duration::from_secs(60), "{probed:?} {untaken:?}");
+    }
+
+    #[tokio::test]
+    async fn a_socket_whose_queue_is_full_is_waited_for() {
+        let folder = std::env::temp_dir().join(format!("trunkline-queue-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let path = folder.join("full.sock");
+        let _ = std::fs::remove_file(&path);
+        let unix = || socket2::Socket::new(socket2::Domain::UNIX, socket2::Type::STREAM, None).unwrap();
+        let (listener, at) = (unix(), socket2::SockAddr::unix(&path).unwrap());
+        listener.bind(&at).unwrap();
+        listener.listen(0).unwrap();
+        let mut held = Vec::new();
+        loop {
+            let one = unix();
+            one.set_nonblocking(true).unwrap();
+            match one.connect(&at) {
+                Ok(()) => held.push(one),
+                Err(full) => break assert_eq!(full.kind(), std::io::ErrorKind::WouldBlock),
+            }
+        }
+        let mut waiting = std::pin::pin!(to_socket(&path));
+        tokio::select! {
+            biased;
+            done = &mut waiting => panic!("{done:?}"),
+            () = sleep(QUEUE_PAUSE) => {}
+        }
+        for _ in &held {
+            listener.accept().unwrap();
+        }
+        waiting.await.unwrap();
+        std::fs::remove_dir_all(&folder).unwrap();
     }
 
     #[test]

@@ -3,11 +3,11 @@
 use crate::health::{Cause, CauseCode};
 use crate::runtime::timer::late::within;
 use crate::secrets::private;
-use crate::upstream::config::Trust;
+use crate::upstream::config::{Stamp, Trust};
 use rustls::pki_types::ServerName;
 use rustls::{AlertDescription, CertificateError, ClientConfig};
 use rustls_platform_verifier::Verifier;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_rustls::TlsConnector;
@@ -21,6 +21,18 @@ pub(super) struct Secured {
     host: String,
     name: ServerName<'static>,
     trust: Trust,
+    /// What the files held when they could be used last.
+    read: Mutex<Option<Read>>,
+}
+
+/// What files held.
+struct Read {
+    stamp: Stamp,
+    config: Arc<ClientConfig>,
+    /// Whether a handshake succeeded with it.
+    has_worked: bool,
+    /// The files as they could not be used, which was said.
+    refused: Option<Stamp>,
 }
 
 impl Secured {
@@ -28,7 +40,39 @@ impl Secured {
     pub(super) fn new(host: &str, trust: &Trust) -> Result<Self, String> {
         let name =
             ServerName::try_from(host.to_owned()).map_err(|_| format!("`{host}` is not a valid certificate name"))?;
-        Ok(Self { host: host.to_owned(), name, trust: trust.clone() })
+        Ok(Self { host: host.to_owned(), name, trust: trust.clone(), read: Mutex::default() })
+    }
+
+    /// What the files hold now; what they held before where they cannot be used, such as between two steps of a renewal.
+    fn of_files(&self) -> Result<Arc<ClientConfig>, String> {
+        let stamp = self.trust.stamp();
+        let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(read) = read.as_ref().filter(|read| read.stamp == stamp) {
+            return Ok(read.config.clone());
+        }
+        match (of_files(&self.trust), read.as_mut()) {
+            (Ok(config), _) => {
+                *read = Some(Read { stamp, config: config.clone(), has_worked: false, refused: None });
+                Ok(config)
+            }
+            (Err(why), Some(read)) if read.has_worked => {
+                if read.refused.as_ref() != Some(&stamp) {
+                    tracing::warn!(
+                        host = self.host,
+                        cause = why,
+                        "the files of `tls` cannot be used; what they held before is"
+                    );
+                    read.refused = Some(stamp);
+                }
+                Ok(read.config.clone())
+            }
+            (Err(why), _) => Err(why),
+        }
+    }
+
+    fn has_worked(&self) {
+        let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+        read.iter_mut().for_each(|read| read.has_worked = true);
     }
 
     /// TLS on a new connection.
@@ -40,14 +84,17 @@ impl Secured {
         // A file that was renewed holds for the next connection.
         let config = match self.trust.is_empty() {
             true => of_platform(),
-            false => private::off_the_workers(|| of_files(&self.trust)),
+            false => private::off_the_workers(|| self.of_files()),
         };
         let connector = TlsConnector::from(config.map_err(|why| failed().own(&format!(" is not possible: {why}")))?);
         let shaken = within(TLS_MAX, connector.connect(self.name.clone(), stream)).await;
-        shaken.map_err(|_| failed().own(&format!(" took more than {} s", TLS_MAX.as_secs())))?.map_err(|error| {
+        let shaken = shaken.map_err(|_| failed().own(&format!(" took more than {} s", TLS_MAX.as_secs())))?;
+        let stream = shaken.map_err(|error| {
             let (said, advice) = in_words(&error);
             failed().own(&format!(" failed: {said}")).advise(advice)
-        })
+        })?;
+        self.has_worked();
+        Ok(stream)
     }
 }
 
