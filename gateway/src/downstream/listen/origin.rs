@@ -35,8 +35,14 @@ impl Rules {
         }
         match (self.listen.ip().is_loopback(), self.hosts.is_empty()) {
             (true, _) => self.is_local(name) && port.is_none_or(|port| port == self.listen.port()),
-            (false, listed_none) => listed_none,
+            (false, listed_none) => listed_none || self.is_here(name, port),
         }
+    }
+
+    /// Whether it is this machine by its address, where all addresses are listened on: a name that leads there is another one.
+    fn is_here(&self, name: &str, port: Option<u16>) -> bool {
+        let is_loopback = name.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback());
+        self.listen.ip().is_unspecified() && is_loopback && port == Some(self.listen.port())
     }
 
     /// Whether a page may call: one whose origin is listed, one of this machine where only this machine is served, or
@@ -135,6 +141,11 @@ mod tests {
         assert!(rules("0.0.0.0:8808", &[]).admits_host("gateway.example"));
         let listed = rules("0.0.0.0:8808", &["gateway.example"]);
         assert!(listed.admits_host("gateway.example:8808") && !listed.admits_host("evil.example"));
+        assert!(listed.admits_host("127.0.0.1:8808") && listed.admits_host("[::1]:8808"));
+        for host in ["127.0.0.1:80", "127.0.0.1", "localhost:8808", "10.0.0.1:8808", "127.0.0.1.nip.io:8808"] {
+            assert!(!listed.admits_host(host), "{host}");
+        }
+        assert!(!rules("10.0.0.1:8808", &["gateway.example"]).admits_host("127.0.0.1:8808"));
     }
 
     #[test]
