@@ -20,7 +20,7 @@ const CACHES: [&str; 4] = ["--cache-sim=yes", "--I1=32768,8,64", "--D1=32768,8,6
 const CASES: [(&str, Front, bool, u64); 5] = [
     ("HTTP upstream, stateless client", Front::Http(Dialect::Modern), true, 61_200),
     ("HTTP upstream, handshake client", Front::Http(Dialect::Legacy), true, 58_200),
-    ("HTTP upstream, `trunkline stdio`", Front::Stdio, true, 55_500),
+    ("HTTP upstream, `trunkline stdio`", Front::Stdio, true, 48_500),
     ("stdio upstream, handshake client", Front::Http(Dialect::Legacy), false, 41_200),
     // A child is opened by handshake, so these calls are translated.
     ("stdio upstream, stateless client", Front::Http(Dialect::Modern), false, 44_100),
