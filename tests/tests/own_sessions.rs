@@ -2,6 +2,7 @@
 //! they end.
 
 mod limits;
+mod told;
 
 use trunkline_tests::client::http::exchange;
 use trunkline_tests::client::{Answer, Client, Desk, Request, tool};

@@ -175,8 +175,12 @@ impl CallSource {
                 }
                 Some(match outcome::outcome(&self.call, body, self.revision) {
                     Ok(outcome) => {
-                        let is_dialect = matches!(&self.stage, Stage::Sent(sent) if sent.peer.offer.is_dialect);
-                        let outcome = outcome::in_content(outcome, is_dialect, &self.call);
+                        let outcome = match &self.stage {
+                            Stage::Sent(sent) => {
+                                outcome::of_peer(outcome, &sent.peer, (&self.instance.name, &self.call))
+                            }
+                            _ => outcome,
+                        };
                         self.done(outcome)
                     }
                     Err(why) => self.fail(CallFailure::BadAnswer(why)),

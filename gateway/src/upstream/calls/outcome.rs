@@ -12,6 +12,7 @@ use crate::protocol::json;
 use crate::protocol::revision::{Revision, dialect_2024_10_07};
 use crate::protocol::value::{Key, Object};
 use crate::upstream::instance::masked::without_secrets;
+use crate::upstream::peer::Peer;
 use crate::upstream::peer::fault::refused;
 
 /// The extension whose results are of type `task`.
@@ -36,11 +37,15 @@ pub(crate) fn outcome(call: &Call, body: Body, revision: Revision) -> Result<Out
     }
 }
 
-/// The outcome in the words of a revision, where it came in a dialect.
-pub(crate) fn in_content(outcome: Outcome, is_dialect: bool, call: &Call) -> Outcome {
+/// The outcome in the words of a revision, where it came in a dialect; it says what was lost with an earlier session, where that is due.
+pub(crate) fn of_peer(outcome: Outcome, peer: &Peer, (upstream, call): (&str, &Call)) -> Outcome {
     match outcome {
-        Outcome::Complete(result) if is_dialect && call.method == Method::ToolsCall => {
-            Outcome::Complete(dialect_2024_10_07::with_content(result))
+        Outcome::Complete(result) => {
+            let result = match peer.offer.is_dialect && call.method == Method::ToolsCall {
+                true => dialect_2024_10_07::with_content(result),
+                false => result,
+            };
+            Outcome::Complete(peer.owed.told_in(upstream, result))
         }
         outcome => outcome,
     }

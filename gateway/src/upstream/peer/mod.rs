@@ -14,8 +14,10 @@ mod discover;
 pub(crate) mod fault;
 // What an upstream is told in its handshake that may be asked here.
 mod declaring;
+// What was lost with a session at an upstream: its client is told in the first result of the session that came in its place.
+pub(crate) mod loss;
 
 pub(crate) use declaring::{declares, declares_now, declares_of};
 #[cfg(test)]
 pub(crate) use profile::Offer;
-pub(crate) use profile::{ORDINARY, Peer};
+pub(crate) use profile::Peer;

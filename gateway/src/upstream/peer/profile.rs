@@ -1,6 +1,7 @@
 //! Who is at the other end of a link, once that is known: its era, its revision, what it offers.
 
 use super::fault::Trouble;
+use super::loss::OwedWord;
 use crate::call::{Call, LogLevel};
 use crate::health::{Cause, CauseCode};
 use crate::protocol::capabilities::Capabilities;
@@ -49,12 +50,14 @@ pub(crate) struct Peer {
     pub(crate) offer: Offer,
     /// The level of log messages that it was told, where it is a legacy one.
     level: Mutex<Option<LogLevel>>,
+    /// What its client lost with the session that it had before this one.
+    pub(crate) owed: OwedWord,
 }
 
 impl Peer {
     pub(crate) fn new(link: Link, offer: Offer) -> Self {
         link.speak(offer.revision);
-        Self { link, offer, level: Mutex::new(None) }
+        Self { link, offer, level: Mutex::new(None), owed: OwedWord::default() }
     }
 
     /// The revision that is spoken.

@@ -1,14 +1,21 @@
 //! The table of sessions with a handshake upstream over HTTP that clients have to themselves: one for each handshake session, and one for
 //! each principal and set of capabilities of stateless clients. Bounded; what was idle longest makes room.
 
+// The clients whose sessions made room for others.
+mod evicted;
+// How it went to open a session.
+mod tries;
+
 use crate::call::caller::{ClientSession, Principal};
 use crate::call::share::Share;
 use crate::health::{Cause, CauseCode};
 use crate::protocol::capabilities::beyond::Declared;
 use crate::runtime::Keyed;
 use crate::upstream::config::Config;
+use crate::upstream::peer::loss::{Loss, OwedWord};
 use crate::upstream::transport::http::HttpSession;
 use arc_swap::ArcSwapOption;
+use evicted::Evicted;
 use std::collections::{HashMap, HashSet};
 use std::hash::BuildHasher;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -17,12 +24,10 @@ use std::time::Duration;
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+use tries::Tries;
 
 /// Calls of different sessions seldom meet at one lock.
 const SHARDS: usize = 16;
-/// After so many attempts in a row that failed, or once one has lasted for so long, its client is served otherwise where that can be.
-const FAILURES: u32 = 3;
-const SLOW: Duration = Duration::from_secs(10);
 
 /// Whom a session belongs to.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -60,6 +65,7 @@ struct Room {
     shares: HashMap<Share, usize>,
     /// The ids of the handshake sessions that have one.
     sessions: HashSet<Arc<str>>,
+    evicted: Evicted,
 }
 
 /// One session, from the first call that needs it to its end. It may be opened several times meanwhile.
@@ -84,8 +90,9 @@ pub(crate) struct OwnSession<I> {
     has_lists: AtomicBool,
     /// Whether something lasting is wanted of it, as of a subscription.
     is_held: fn(&I) -> bool,
-    /// How often in a row it could not be opened, and since when that is tried.
-    tries: Mutex<(u32, Option<Instant>)>,
+    pub(crate) tries: Tries,
+    /// What its client lost with the one that it had before.
+    pub(crate) owed: OwedWord,
 }
 
 impl<I> OwnSessions<I> {
@@ -134,6 +141,9 @@ impl<I> OwnSessions<I> {
         self.make_room(&mut room, share)?;
         let session = Arc::new(make());
         session.used.store(self.now(), Ordering::Relaxed);
+        if matches!(key, OwnKey::Session(number) if room.evicted.take(*number)) {
+            session.owed.owe(Loss::MadeRoom);
+        }
         room.add(&session);
         self.shard(key).insert(key.clone(), session.clone());
         Ok((session, true))
@@ -159,6 +169,12 @@ impl<I> OwnSessions<I> {
             // A call may have found it meanwhile.
             if is_idle(&one) && shard.remove(&one.key).is_some() {
                 room.remove(&one);
+                // What was never open has kept nothing. Stateless clients count on none: theirs ends all the same.
+                if let OwnKey::Session(number) = one.key
+                    && (one.http.load().is_some() || one.owed.is_owed())
+                {
+                    room.evicted.note(number);
+                }
                 one.evicted.cancel();
                 return Ok(());
             }
@@ -317,7 +333,8 @@ impl<I> OwnSession<I> {
             is_shut: AtomicBool::new(false),
             has_lists: AtomicBool::new(false),
             is_held,
-            tries: Mutex::default(),
+            tries: Tries::default(),
+            owed: OwedWord::default(),
         }
     }
 
@@ -342,28 +359,6 @@ impl<I> OwnSession<I> {
     /// Whether it could not be opened the last time.
     pub(crate) fn is_shut(&self) -> bool {
         self.is_shut.load(Ordering::Acquire)
-    }
-
-    /// It is being opened.
-    pub(crate) fn tries(&self) {
-        lock(&self.tries).1 = Some(Instant::now());
-    }
-
-    /// It could not be opened.
-    pub(crate) fn has_failed(&self) {
-        let mut tries = lock(&self.tries);
-        *tries = (tries.0.saturating_add(1), None);
-    }
-
-    /// It is open.
-    pub(crate) fn has_opened(&self) {
-        *lock(&self.tries) = (0, None);
-    }
-
-    /// Whether it could not be opened several times in a row, or is being opened for long.
-    pub(crate) fn is_hopeless(&self) -> bool {
-        let (failed, since) = *lock(&self.tries);
-        failed >= FAILURES || since.is_some_and(|since| since.elapsed() >= SLOW)
     }
 
     /// Whether its client sees the lists that were read in it; says what was.

@@ -11,6 +11,7 @@ use crate::upstream::instance::Instance;
 use crate::upstream::instance::admission::gate::Retired;
 use crate::upstream::instance::inventory::schedule::ListKinds;
 use crate::upstream::peer::Peer;
+use crate::upstream::peer::loss::Loss;
 use crate::upstream::transport::http::{HttpClient, HttpSession};
 use crate::upstream::transport::link::Link;
 use std::pin::pin;
@@ -129,7 +130,7 @@ impl Keeper<'_> {
 
     /// Opens it. Once begun, that is waited for: a session that nobody knows of could not be ended.
     async fn opened(&self) -> Result<(Arc<HttpSession>, Arc<Peer>), Unopened> {
-        self.own.tries();
+        self.own.tries.begin();
         let side = &self.own.instance;
         let http = HttpSession::heard_by(side.clone(), self.wire.clone(), side.owner.share.clone());
         let (link, limit) = (Link::Http(http.clone()), self.instance.config.startup_timeout);
@@ -143,11 +144,12 @@ impl Keeper<'_> {
         };
         match opened {
             Ok(peer) => {
-                self.own.has_opened();
+                self.own.tries.succeeded();
+                self.own.owed.take().into_iter().for_each(|loss| peer.owed.owe(loss));
                 Ok((http, Arc::new(peer)))
             }
             Err(why) => {
-                self.own.has_failed();
+                self.own.tries.failed();
                 http.farewell().await;
                 Err(why)
             }
@@ -184,6 +186,7 @@ impl Keeper<'_> {
             cause_code = why.code().as_str(),
             "session lost by the upstream with its state (roots, log level, tools); the next call opens a new one"
         );
+        self.own.owed.owe(Loss::ByUpstream);
         if let Some(http) = self.own.http.swap(None) {
             http.release();
         }
@@ -237,7 +240,7 @@ impl Keeper<'_> {
             // One that is lost again and again is not opened for each call at once.
             if self.failures > 1 {
                 // Calls that come meanwhile are bridged, where they can be.
-                sleep(if self.own.is_hopeless() { pause } else { LIFE_MIN }).await;
+                sleep(if self.own.tries.are_hopeless() { pause } else { LIFE_MIN }).await;
             }
             tokio::select! {
                 () = self.own.called.notified() => {}

@@ -32,7 +32,7 @@ pub(crate) fn existing(instance: &Instance, caller: &Caller) -> Option<Arc<Own>>
 
 /// Whether the session of a client's own cannot be opened, again and again. A call that is served otherwise has it tried again.
 pub(crate) fn is_hopeless(instance: &Instance, caller: &Caller) -> bool {
-    let hopeless = existing(instance, caller).filter(|own| own.is_hopeless());
+    let hopeless = existing(instance, caller).filter(|own| own.tries.are_hopeless());
     hopeless.is_some_and(|own| {
         own.called.notify_one();
         true

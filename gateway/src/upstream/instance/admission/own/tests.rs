@@ -65,16 +65,16 @@ async fn one_that_fails_again_and_again_or_takes_long_to_open_is_not_waited_for(
     let table = table(1);
     let one = open(&table, 1, "").unwrap();
     for failures in 0..3 {
-        assert!(!one.is_hopeless(), "{failures}");
-        one.tries();
-        one.has_failed();
+        assert!(!one.tries.are_hopeless(), "{failures}");
+        one.tries.begin();
+        one.tries.failed();
     }
-    assert!(one.is_hopeless());
-    one.has_opened();
-    assert!(!one.is_hopeless());
-    one.tries();
-    tokio::time::advance(SLOW).await;
-    assert!(one.is_hopeless(), "it is being opened for long");
-    one.has_opened();
-    assert!(!one.is_hopeless());
+    assert!(one.tries.are_hopeless());
+    one.tries.succeeded();
+    assert!(!one.tries.are_hopeless());
+    one.tries.begin();
+    tokio::time::advance(Duration::from_secs(10)).await;
+    assert!(one.tries.are_hopeless(), "it is being opened for long");
+    one.tries.succeeded();
+    assert!(!one.tries.are_hopeless());
 }
