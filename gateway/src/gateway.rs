@@ -163,17 +163,14 @@ impl Gateway {
                 listeners: listeners.clone(),
                 said: said.clone(),
                 store: InventoryCache::at(&config.cache),
+                kept: terms::kept_sessions(&config, mode == Mode::Stdio),
                 tasks: levels.upstreams.clone(),
+                ground: levels.ground.clone(),
             },
             &config.upstreams,
         );
-        let router = Router::start(
-            upstreams.owners(),
-            terms::of(&config, mode == Mode::Stdio),
-            listeners.clone(),
-            &levels.router,
-        );
-        let router = Arc::new(router);
+        let terms = terms::of(&config, mode == Mode::Stdio);
+        let router = Arc::new(Router::start(upstreams.owners(), terms, listeners.clone(), &levels.router));
         upstreams.led_to_by(&router);
         let observe = Observe::new(config.metrics, calls.clone());
         let handler = match (chain(router.clone(), observe, &levels.router), mode) {
@@ -361,6 +358,7 @@ impl Gateway {
             // What still runs is answered as cut off. What is unwritten after that is dropped, and so cancelled, with its level.
             let _in_time = tokio::time::timeout(LAST_WORDS, self.levels.faces.ended()).await;
         }
+        self.upstreams.leave();
         for level in [&self.levels.router, &self.levels.upstreams, &self.levels.ground] {
             level.end();
             level.ended().await;

@@ -82,6 +82,17 @@ impl Gateway {
     /// Ends it, and starts it again at the same addresses, with the same files: its clients are still there.
     pub async fn restart(&mut self, config: &Config) {
         assert!(self.stop().await.success());
+        self.again(config).await;
+    }
+
+    /// Kills it: it has no time to tell anybody anything.
+    pub async fn kill(&self) {
+        process::signal(self.pid, "KILL");
+        assert!(!self.ended().await.success());
+    }
+
+    /// Starts one that has ended again, at the same addresses, with the same files.
+    pub async fn again(&mut self, config: &Config) {
         let (child, stderr) = Gateway::spawn(&[], (&self.scratch, &self.file), config);
         (self.pid, self.stderr) = (child.id().expect("it has just started"), stderr);
         self.child = Mutex::new(child);
@@ -126,6 +137,12 @@ impl Gateway {
         command.args(arguments).args(["--config", &self.file.display().to_string()]);
         command.env("HOME", self.scratch.path()).env("XDG_RUNTIME_DIR", self.runtime()).kill_on_drop(true);
         command
+    }
+
+    /// The folder of what it keeps for its next run.
+    #[must_use]
+    pub fn state(&self) -> PathBuf {
+        self.scratch.path().join(".local/state/trunkline")
     }
 
     /// Where its control socket is, in a folder.

@@ -131,6 +131,8 @@ pub struct Session {
     pub max: usize,
     /// Bytes kept per stream for `Last-Event-ID`.
     pub resume_buffer: usize,
+    /// Whether the sessions that clients have with HTTP upstreams outlive a restart.
+    pub resume_upstream: bool,
     /// What seals the state that clients carry for us: the first seals, all open. Empty: made once, and kept in the folder of
     /// our state.
     pub signing_keys: Vec<SigningKey>,
@@ -168,6 +170,7 @@ impl Default for Session {
             idle_timeout: Duration::from_secs(30 * 60),
             max: 10_000,
             resume_buffer: 1 << 20,
+            resume_upstream: true,
             signing_keys: Vec::new(),
         }
     }

@@ -3,6 +3,8 @@
 use crate::config::Config;
 use crate::downstream::parking::key;
 use crate::router::{Secret, Terms};
+use crate::upstream::KeptSessions;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How long first lists wait where the configuration does not say: a host asks once and remembers, so it waits longer.
@@ -20,6 +22,17 @@ pub(super) fn of(config: &Config, is_of_one_client: bool) -> Terms {
         unknown: config.extensions,
         secret: secret(config),
     }
+}
+
+/// Where the sessions that clients have with upstreams are kept for the next run: where a client can come back to one.
+pub(super) fn kept_sessions(config: &Config, is_of_one_client: bool) -> Option<Arc<KeptSessions>> {
+    let (session, state) = (&config.server.session, config.server.state_folder.clone()?);
+    if is_of_one_client || !session.required || !session.resume_upstream {
+        return None;
+    }
+    let (configured, folder) = (session.signing_keys.clone(), state.clone());
+    let secrets = Box::new(move || key::lasting(&configured, Some(&folder)));
+    Some(KeptSessions::new(&state, secrets, session.idle_timeout))
 }
 
 /// What the ids of tasks are wrapped with: the key that seals what clients carry, so that they too survive a restart.

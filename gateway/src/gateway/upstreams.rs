@@ -10,7 +10,7 @@ use crate::runtime::Tasks;
 use crate::secrets::private;
 use crate::upstream::config::{Config, Sharing};
 use crate::upstream::inventory::InventoryCache;
-use crate::upstream::{StartLimit, Upstream};
+use crate::upstream::{KeptSessions, StartLimit, Upstream};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;
@@ -34,8 +34,11 @@ pub(super) struct Terms {
     pub(super) said: watch::Sender<Option<Declared>>,
     /// Where inventories are kept, if anywhere.
     pub(super) store: Option<Arc<InventoryCache>>,
-    /// Where they live.
+    /// Where the sessions of clients are kept, if anywhere.
+    pub(super) kept: Option<Arc<KeptSessions>>,
+    /// Where they live, and what outlives them.
     pub(super) tasks: Tasks,
+    pub(super) ground: Tasks,
 }
 
 /// All upstreams of the gateway.
@@ -110,11 +113,19 @@ impl Upstreams {
 
     /// Keeps them alive from now on, and those that are added later.
     pub(super) fn wake(&self) {
+        if let Some(kept) = &self.terms.kept {
+            self.terms.ground.spawn(kept.clone().keep(self.terms.ground.clone()));
+        }
         let mut table = self.lock();
         table.starts = Some(StartLimit::of_this_machine());
         for running in table.all.clone() {
             self.launch(&table, &running, None);
         }
+    }
+
+    /// The gateway ends: sessions of clients that can come back stay open at their upstreams, for the next run.
+    pub(super) fn leave(&self) {
+        self.terms.kept.iter().for_each(|kept| kept.leave());
     }
 
     /// The one client of the gateway is of this era: what is started from now on is opened in it.
@@ -246,7 +257,7 @@ impl Upstreams {
     }
 
     fn make(&self, config: Config, era: Option<Era>) -> Arc<Running> {
-        let Terms { is_of_one_client, board, listeners, said, store, tasks } = &self.terms;
+        let Terms { is_of_one_client, board, listeners, said, store, kept, tasks, .. } = &self.terms;
         let handle = board.add(&config.name, config.transport.word());
         let upstream = match is_of_one_client {
             false => Upstream::new(config, handle, listeners.notices()),
@@ -259,6 +270,7 @@ impl Upstreams {
             // Before anybody can ask: the first answer has what was offered last.
             private::off_the_workers(|| upstream.kept_in(store));
         }
+        kept.iter().for_each(|kept| upstream.sessions_kept_in(kept));
         let owner = Arc::new(upstream.clone());
         let (level, after, over) = (tasks.child(), OnceLock::new(), CancellationToken::new());
         Arc::new(Running { upstream, owner, level, after, over })

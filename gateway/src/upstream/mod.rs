@@ -26,6 +26,7 @@ mod instances;
 #[doc(hidden)]
 pub mod fuzzing;
 
+pub use instance::admission::kept::KeptSessions;
 pub use instance::inventory;
 pub use instance::subscriptions::SessionLevels;
 pub use owner::DeclaredLater;
@@ -56,7 +57,6 @@ use inventory::{Inventory, InventoryCache};
 use owner::Ownership;
 use std::sync::Arc;
 use std::time::Duration;
-
 use tokio::sync::watch;
 
 /// One upstream, from its configuration to its proven end. Cheap to clone; clones are the same.
@@ -122,6 +122,11 @@ impl Upstream {
         persist::recall(&self.primary, store);
     }
 
+    /// The sessions that clients have to themselves are kept in a store from now on, for the next run of the gateway.
+    pub fn sessions_kept_in(&self, store: &Arc<KeptSessions>) {
+        persist::keep_sessions(&self.primary, store);
+    }
+
     /// The one client of the gateway is of this era, and declares this: what is kept for such a one stands until it is read. Blocks.
     pub fn recall(&self, era: Era, declared: &Declared) {
         persist::recall_said(&self.primary, (era, declared));
@@ -169,6 +174,7 @@ impl Upstream {
                 () = primary.stopped.cancelled() => primary.children.stderr.finish(),
             }
         });
+        tasks.spawn_until_end(own::end_left_over(self.primary.clone()));
         if let Some(instances) = &self.instances {
             instances.keep_alive(tasks);
         }

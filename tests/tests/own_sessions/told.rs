@@ -4,7 +4,7 @@ use super::*;
 use serde_json::{Value, json};
 
 /// What a result says of a session that was lost.
-fn lost(answer: &Answer) -> Value {
+pub(super) fn lost(answer: &Answer) -> Value {
     answer.value()["_meta"]["trunkline/state_lost"].clone()
 }
 

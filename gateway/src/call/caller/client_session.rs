@@ -30,6 +30,10 @@ pub struct ClientSession {
     asking: Asking,
     telling: Option<Telling>,
     can: Capabilities,
+    /// Whether it goes on after a restart of the gateway.
+    outlives: bool,
+    /// Whether an earlier run has opened it.
+    is_revived: bool,
     /// Counts the instances of upstreams that it got to itself.
     instances: watch::Sender<u64>,
     /// Whether it may see other lists than everyone does.
@@ -46,6 +50,8 @@ impl ClientSession {
             asking: Box::new(asking),
             telling: None,
             can: Capabilities::NONE,
+            outlives: false,
+            is_revived: false,
             instances: watch::Sender::new(0),
             has_lists: AtomicBool::new(false),
         }
@@ -59,6 +65,21 @@ impl ClientSession {
     /// The session, which has declared in its handshake that it can be asked this.
     pub fn able(self, can: Capabilities) -> Self {
         Self { can, ..self }
+    }
+
+    /// The session, which may go on after a restart of the gateway, or does so now.
+    pub fn lasting(self, outlives: bool, is_revived: bool) -> Self {
+        Self { outlives, is_revived, ..self }
+    }
+
+    /// Whether it goes on after a restart of the gateway.
+    pub fn outlives(&self) -> bool {
+        self.outlives
+    }
+
+    /// Whether an earlier run has opened it.
+    pub fn is_revived(&self) -> bool {
+        self.is_revived
     }
 
     /// One that cannot be asked.

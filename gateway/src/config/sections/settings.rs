@@ -99,6 +99,7 @@ fn session(mut section: Section<'_>) -> Session {
         idle_timeout: section.number("idle_timeout", some_time).unwrap_or(default.idle_timeout),
         max: section.count("max", 1, 1_000_000).unwrap_or(default.max),
         resume_buffer: section.number("resume_buffer", size).unwrap_or(default.resume_buffer),
+        resume_upstream: section.flag("resume_upstream").unwrap_or(default.resume_upstream),
         signing_keys: signing_keys(&mut section),
     };
     section.end("[server.session]");

@@ -15,7 +15,7 @@ use crate::memory::budget::Budget;
 use crate::protocol::capabilities::{Capabilities, need};
 use crate::protocol::revision::Revision;
 use bytes::Bytes;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
@@ -67,7 +67,7 @@ pub(crate) struct Session {
     /// How far it has come, as a [`Stage`].
     stage: AtomicU8,
     /// Whether another run has opened it.
-    pub(crate) is_revived: AtomicBool,
+    pub(crate) is_revived: bool,
     /// Open streams; with one, the session is not idle.
     attached: AtomicUsize,
     state: Mutex<State>,
@@ -84,15 +84,15 @@ struct State {
 
 impl Session {
     /// The session of a client that has shaken hands.
-    pub(crate) fn new(
-        id: Arc<str>,
-        who: Who,
-        asks: Asks,
-        (label, resume_buffer): (Label, usize),
-        budget: &Budget,
-    ) -> Self {
+    pub(crate) fn new(id: Arc<str>, who: Who, asks: Asks, terms: (Label, usize), budget: &Budget) -> Self {
         let budget = budget.owned_by(who.share().owner());
-        Self::of(id, who, asks, (label, resume_buffer), budget, true)
+        Self::of(id, who, asks, terms, budget, (true, false))
+    }
+
+    /// That of a client that has shaken hands with another run.
+    pub(crate) fn revived(id: Arc<str>, who: Who, asks: Asks, terms: (Label, usize), budget: &Budget) -> Self {
+        let budget = budget.owned_by(who.share().owner());
+        Self::of(id, who, asks, terms, budget, (true, true))
     }
 
     /// The session, which is counted from now on.
@@ -104,7 +104,7 @@ impl Session {
     /// The state of a single request of a client without a session.
     pub(crate) fn single(who: Who, revision: Revision, budget: &Budget) -> Self {
         let asks = Asks { revision, is_dialect: false, capabilities: Bytes::from_static(b"{}"), client: "".into() };
-        Self::of("".into(), who, asks, (Label(false), 0), budget.clone(), false)
+        Self::of("".into(), who, asks, (Label(false), 0), budget.clone(), (false, false))
     }
 
     fn of(
@@ -113,7 +113,7 @@ impl Session {
         asks: Asks,
         (label, resume_buffer): (Label, usize),
         budget: Budget,
-        lasts: bool,
+        (lasts, is_revived): (bool, bool),
     ) -> Self {
         let Asks { revision, is_dialect, capabilities, .. } = asks;
         let short = match sealed_id::short(&id) {
@@ -126,7 +126,10 @@ impl Session {
             address: who.address,
             grants: who.grants,
             revision,
-            tenant: lasts.then(|| tenant(&short, &outgoing, Capabilities::parse(&capabilities, revision))),
+            tenant: lasts.then(|| {
+                let can = Capabilities::parse(&capabilities, revision);
+                tenant(&short, &outgoing, can, (short.len() != id.len(), is_revived))
+            }),
             capabilities,
             can: Can::default(),
         };
@@ -143,7 +146,7 @@ impl Session {
             lasts,
             is_dialect,
             stage: AtomicU8::new(Stage::Begun as u8),
-            is_revived: AtomicBool::new(false),
+            is_revived,
             attached: AtomicUsize::new(0),
             state: Mutex::new(State { level: None, used: Instant::now() }),
             _kept: None,
@@ -232,9 +235,14 @@ impl Drop for Session {
 }
 
 /// The session as the inside knows it.
-fn tenant(id: &Arc<str>, outgoing: &Arc<ClientQuestions>, can: Capabilities) -> Arc<ClientSession> {
+fn tenant(
+    id: &Arc<str>,
+    outgoing: &Arc<ClientQuestions>,
+    can: Capabilities,
+    (outlives, is_revived): (bool, bool),
+) -> Arc<ClientSession> {
     let (asked, told) = (outgoing.clone(), outgoing.clone());
-    let tenant = ClientSession::new(id.clone(), move |ask| asked.queue(ask)).able(can);
+    let tenant = ClientSession::new(id.clone(), move |ask| asked.queue(ask)).able(can).lasting(outlives, is_revived);
     Arc::new(tenant.telling(move |method, params| told.tell(method, params)))
 }
 

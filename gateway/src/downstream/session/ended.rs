@@ -7,7 +7,6 @@ use std::fs::{DirBuilder, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// So many are known, those that have ended last.
@@ -44,7 +43,7 @@ impl Ended {
 
     /// A session has ended. One that this run has opened needs no place: its id says that, and the table that it is gone.
     pub(crate) fn note(&self, session: &Session) {
-        if session.is_revived.load(Ordering::Relaxed) {
+        if session.is_revived {
             self.lock().note(&session.short);
         }
     }

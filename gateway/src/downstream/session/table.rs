@@ -20,7 +20,6 @@ use ::metrics::Gauge;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use dashmap::DashMap;
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -64,7 +63,7 @@ impl Sessions {
     /// Opens a session with an id that cannot be guessed.
     pub(crate) fn create(&self, who: Who, asks: Asks) -> Result<Arc<Session>, Full> {
         let id = self.ids.give_out(&who, &asks).unwrap_or_else(new_id);
-        self.open(id.into(), who, asks)
+        self.open(id.into(), who, asks, false)
     }
 
     /// Opens a session of another run again, which its id says all of; and whether this request is the first of it. `None` where it has
@@ -79,13 +78,12 @@ impl Sessions {
             return Ok(None);
         }
         tracing::debug!(client = &*asks.client, "session of an earlier run revived");
-        let session = self.open(id.into(), who.clone(), asks)?;
-        session.is_revived.store(true, Ordering::Relaxed);
+        let session = self.open(id.into(), who.clone(), asks, true)?;
         session.reach(Stage::Initialized);
         Ok(Some((session, true)))
     }
 
-    fn open(&self, id: Arc<str>, who: Who, asks: Asks) -> Result<Arc<Session>, Full> {
+    fn open(&self, id: Arc<str>, who: Who, asks: Asks, is_revived: bool) -> Result<Arc<Session>, Full> {
         let share = who.share();
         let short: Arc<str> = sealed_id::short(&id).into();
         // Of an id, what a sealed one has more than another.
@@ -107,7 +105,11 @@ impl Sessions {
             evicted.end();
         }
         let terms = (self.label, self.config.resume_buffer);
-        let session = Arc::new(Session::new(id, who, asks, terms, &self.budget).counted(kept));
+        let session = match is_revived {
+            true => Session::revived(id, who, asks, terms, &self.budget),
+            false => Session::new(id, who, asks, terms, &self.budget),
+        };
+        let session = Arc::new(session.counted(kept));
         self.table.insert(session.short.clone(), session.clone());
         self.show();
         Ok(session)

@@ -18,6 +18,10 @@ pub(crate) enum Loss {
     MadeRoom = 1,
     /// The upstream no longer knows it.
     ByUpstream = 2,
+    /// The gateway was restarted, and the upstream no longer knew it.
+    Restart = 3,
+    /// The gateway was restarted, and the session goes on without what its client had asked for.
+    Wishes = 4,
 }
 
 impl Loss {
@@ -26,13 +30,16 @@ impl Loss {
         match self {
             Self::MadeRoom => "max_sessions",
             Self::ByUpstream => "upstream",
+            Self::Restart | Self::Wishes => "restart",
         }
     }
 
-    /// What the upstream kept for the client and has no longer. The gateway sets the log level and subscribes again.
+    /// What was kept for the client and is no longer. In one run the gateway sets the log level and subscribes again.
     fn lost(self) -> &'static str {
         match self {
             Self::MadeRoom | Self::ByUpstream => r#"["roots","tools"]"#,
+            Self::Restart => r#"["roots","tools","subscriptions","log_level"]"#,
+            Self::Wishes => r#"["subscriptions","log_level"]"#,
         }
     }
 
@@ -72,6 +79,8 @@ impl OwedWord {
         match self.0.swap(0, Ordering::Relaxed) {
             1 => Some(Loss::MadeRoom),
             2 => Some(Loss::ByUpstream),
+            3 => Some(Loss::Restart),
+            4 => Some(Loss::Wishes),
             _ => None,
         }
     }

@@ -12,6 +12,8 @@ mod demand;
 pub(crate) mod sessions;
 // The table of sessions with such an upstream that clients have to themselves.
 pub(crate) mod own;
+// The ids that upstreams gave the sessions of clients, kept on disk: after a restart a client session finds its own ones again.
+pub(crate) mod kept;
 // The part of an instance that decides whether a call may go out now.
 mod control;
 

@@ -6,6 +6,7 @@ mod evicted;
 // How it went to open a session.
 mod tries;
 
+use super::kept::KeptSessions;
 use crate::call::caller::{ClientSession, Principal};
 use crate::call::share::Share;
 use crate::health::{Cause, CauseCode};
@@ -19,7 +20,7 @@ use evicted::Evicted;
 use std::collections::{HashMap, HashSet};
 use std::hash::BuildHasher;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
@@ -54,6 +55,8 @@ pub(crate) struct OwnSessions<I> {
     /// One was opened since the upstream was met.
     has_opened: AtomicBool,
     begun: Instant,
+    /// Where the ids that outlive a restart are kept, and the upstream's place there.
+    pub(crate) kept: OnceLock<(Arc<KeptSessions>, Arc<str>)>,
 }
 
 type Shard<I> = HashMap<OwnKey, Arc<OwnSession<I>>, Keyed>;
@@ -109,6 +112,7 @@ impl<I> OwnSessions<I> {
             is_refused: AtomicBool::new(false),
             has_opened: AtomicBool::new(false),
             begun: Instant::now(),
+            kept: OnceLock::new(),
         }
     }
 

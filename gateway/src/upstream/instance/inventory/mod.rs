@@ -21,8 +21,8 @@ mod cache;
 // The part of an instance that holds what it offers, and what calls need to know of that.
 mod offering;
 
-pub(crate) use cache::CachedInventory;
 pub use cache::InventoryCache;
+pub(crate) use cache::{CachedInventory, digest_of};
 pub use contents::{Announced, Inventory};
 pub use freshness::Fresh;
 pub use item::Item;

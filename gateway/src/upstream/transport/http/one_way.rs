@@ -7,6 +7,7 @@ use super::connection::pool::Lane;
 use super::response::body::beside_status;
 use super::response::refusal;
 use super::session::HttpSession;
+use super::status::StatusClass;
 use crate::call::share::Share;
 use crate::health::{Cause, CauseCode};
 use crate::protocol::frame::Decimal;
@@ -164,6 +165,22 @@ impl HttpSession {
             Some(refused.error.is_some() && !refused.denies_session)
         };
         within(PROOF_MAX, proof).await.ok().flatten().unwrap_or(false)
+    }
+
+    /// Whether the upstream answers a ping in the session: then it still knows it; `None` where it cannot be asked just now.
+    pub(crate) async fn goes_on(&self) -> Option<bool> {
+        let (id, nothing) = (self.next_id(), Object::empty());
+        let frame: Bytes = Request::new(&Method::Ping, &nothing, None).composed(id).into();
+        let make = || self.post(frame.clone(), None);
+        let asked = async {
+            let received = self.wire.send(Lane::Beside, &mut Some(make()), &make, &|| ()).await;
+            received.ok().map(|received| received.response.status())
+        };
+        let status = within(PROOF_MAX, asked).await.ok()??;
+        match status.is_success() {
+            false if StatusClass::of(status.as_u16()).proves_nothing() => None,
+            is_known => Some(is_known),
+        }
     }
 
     /// Sends a notification aside.

@@ -161,6 +161,20 @@ impl HttpSession {
         }
     }
 
+    /// Goes on with the session of an earlier run that the upstream knows by this id, with numbers from this one on: none is used twice in a
+    /// session. Whether that can be, and no other session has that id.
+    pub(crate) fn go_on(&self, id: &str, number: u64) -> bool {
+        let Ok(id) = HeaderValue::from_str(id) else { return false };
+        self.open_session(&id);
+        self.next.store(number, Ordering::Relaxed);
+        !self.shares_id()
+    }
+
+    /// The id that the upstream has given it.
+    pub(crate) fn id(&self) -> Option<&str> {
+        self.session.get()?.to_str().ok()
+    }
+
     /// Whether the upstream gave it the id of another session, so that the two are one there.
     pub(crate) fn shares_id(&self) -> bool {
         self.shares_id.load(Ordering::Acquire)

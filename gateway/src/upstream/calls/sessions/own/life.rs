@@ -1,6 +1,8 @@
 //! One session of a client's own, from its first call to its end: opened over the connections of its instance, kept up, opened anew where
 //! the upstream has lost it, and ended with its client.
 
+use super::kept;
+use super::kept::Resumed;
 use super::session::{Own, gate, is_held, show};
 use super::upkeep::UpKeep;
 use crate::health::{Cause, CauseCode};
@@ -16,6 +18,7 @@ use crate::upstream::transport::http::{HttpClient, HttpSession};
 use crate::upstream::transport::link::Link;
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
@@ -66,16 +69,24 @@ pub(super) async fn keep(instance: Arc<Instance>, own: Arc<Own>, wire: Arc<HttpC
     let mut keeper =
         Keeper { instance: &instance, own: &own, wire: &wire, tasks: &tasks, failures: 0, was_open: false };
     keeper.run().await;
+    let http = own.http.swap(None);
+    let stays = tasks.is_ending() && http.as_ref().is_some_and(|http| kept::stays(&instance, &own, http));
     if let Some(table) = &instance.own {
         _ = table.remove(&own);
     }
     show(&instance);
     gate(&own).shut(&Cause::new(CauseCode::SessionLost, "its session was closed"));
     lists_are_gone(&own);
-    if let Some(http) = own.http.swap(None) {
+    if let Some(http) = http {
         // Calls of a client that has gone are withdrawn in it.
         http.falls_silent().await;
-        http.farewell().await;
+        match stays {
+            true => http.release(),
+            false => http.farewell().await,
+        }
+    }
+    if !stays {
+        kept::forget(&instance, &own);
     }
     own.instance.status.notices.gone();
     own.instance.stopped.cancel();
@@ -129,8 +140,12 @@ impl Keeper<'_> {
     }
 
     /// Opens it. Once begun, that is waited for: a session that nobody knows of could not be ended.
-    async fn opened(&self) -> Result<(Arc<HttpSession>, Arc<Peer>), Unopened> {
+    async fn opened(&mut self) -> Result<(Arc<HttpSession>, Arc<Peer>), Unopened> {
         self.own.tries.begin();
+        if let Some((http, peer)) = self.resumed().await? {
+            self.own.tries.succeeded();
+            return Ok((http, Arc::new(peer)));
+        }
         let side = &self.own.instance;
         let http = HttpSession::heard_by(side.clone(), self.wire.clone(), side.owner.share.clone());
         let (link, limit) = (Link::Http(http.clone()), self.instance.config.startup_timeout);
@@ -156,6 +171,40 @@ impl Keeper<'_> {
         }
     }
 
+    /// The session that an earlier run of the gateway had for the client. What was lost with it, the client is told.
+    async fn resumed(&mut self) -> Result<Option<(Arc<HttpSession>, Peer)>, Unopened> {
+        if self.was_open || self.own.owed.is_owed() {
+            return Ok(None);
+        }
+        let resumed = tokio::select! {
+            resumed = kept::resume(self.instance, self.own, self.wire) => resumed,
+            () = self.tasks.ending() => Resumed::Nothing,
+        };
+        let (upstream, client_session) = (&*self.instance.name, self.own.tenant.as_ref().map(|tenant| tenant.mark()));
+        match resumed {
+            Resumed::Nothing => Ok(None),
+            Resumed::Open(http, peer) => {
+                tracing::debug!(upstream, client_session, "session goes on after the restart");
+                self.was_open = true;
+                Ok(Some((http, peer)))
+            }
+            Resumed::NotNow if self.failures == 0 => {
+                let said = "it cannot be asked just now whether it still knows the session";
+                self.own.tries.failed();
+                Err(Unopened::NotNow(Cause::new(CauseCode::SessionLost, said)))
+            }
+            Resumed::NotNow | Resumed::Lost => {
+                self.own.owed.owe(Loss::Restart);
+                tracing::info!(
+                    upstream,
+                    client_session,
+                    "session of an earlier run lost by the upstream with its state (roots, log level, tools, subscriptions); a new one is opened"
+                );
+                Ok(None)
+            }
+        }
+    }
+
     /// One life of it, from when it was opened; why it was lost, `None` where nobody needs it any more.
     async fn live(&mut self, http: &Arc<HttpSession>, peer: &Arc<Peer>) -> Option<Cause> {
         let (own, instance) = (self.own, self.instance);
@@ -163,7 +212,8 @@ impl Keeper<'_> {
         instance.own.iter().for_each(|table| table.opened());
         own.http.store(Some(http.clone()));
         gate(own).expect(peer);
-        let kept_up = Box::pin(UpKeep { own, instance, http, peer, was_away }.run());
+        let kept_up =
+            Box::pin(UpKeep { own, instance, http, peer, was_away, has_wishes: AtomicBool::new(false) }.run());
         let why = tokio::select! {
             biased;
             () = self.tasks.ending() => None,
@@ -187,6 +237,7 @@ impl Keeper<'_> {
             "session lost by the upstream with its state (roots, log level, tools); the next call opens a new one"
         );
         self.own.owed.owe(Loss::ByUpstream);
+        kept::forget(self.instance, self.own);
         if let Some(http) = self.own.http.swap(None) {
             http.release();
         }

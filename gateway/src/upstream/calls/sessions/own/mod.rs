@@ -5,10 +5,13 @@
 mod session;
 // What is kept up in one life of it: log level, stream, subscriptions, lists.
 mod upkeep;
+// That it outlives a restart of the gateway: kept on disk, gone on with, or said to be lost.
+mod kept;
 // From its first call to its end: opened, opened anew where it is lost, ended with its client.
 mod life;
 // As calls find them.
 mod find;
 
 pub(crate) use find::{home, of};
+pub(crate) use kept::end_left_over;
 pub(crate) use session::{Own, existing, gate, gives_sessions, is_hopeless, retire_if_gone};

@@ -1,5 +1,6 @@
 //! What is kept up in one life of a session of a client's own.
 
+use super::kept;
 use super::session::{Own, gate, give_up};
 use crate::protocol::capabilities::Capabilities;
 use crate::protocol::json;
@@ -15,6 +16,7 @@ use crate::upstream::transport;
 use crate::upstream::transport::exchange::Lost;
 use crate::upstream::transport::http::HttpSession;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::sync::{Notify, watch};
 use tokio::time::sleep;
@@ -43,6 +45,8 @@ pub(super) struct UpKeep<'a> {
     pub(super) http: &'a Arc<HttpSession>,
     pub(super) peer: &'a Arc<Peer>,
     pub(super) was_away: bool,
+    /// Its client has subscribed in it, or set a level.
+    pub(super) has_wishes: AtomicBool,
 }
 
 impl UpKeep<'_> {
@@ -52,8 +56,25 @@ impl UpKeep<'_> {
         let started = &started;
         let levels = log_level::keep(&self.own.instance.wanted.levels, self.peer);
         let told = self.subscribed(started);
-        tokio::join!(self.opened(start), levels, self.listens(started), told, self.reads_lists());
+        tokio::join!(self.opened(start), levels, self.listens(started), told, self.reads_lists(), self.is_kept());
         std::future::pending().await
+    }
+
+    /// Has it kept for the next run, and with it whether that has to say that subscriptions and a level are lost.
+    async fn is_kept(&self) {
+        let wanted = &self.own.instance.wanted;
+        self.note();
+        tokio::select! {
+            () = wanted.subscriptions.begun() => {}
+            () = wanted.levels.begun() => {}
+        }
+        self.has_wishes.store(true, Ordering::Relaxed);
+        self.note();
+    }
+
+    fn note(&self) {
+        let has_wishes = self.has_wishes.load(Ordering::Relaxed);
+        kept::note(self.instance, self.own, (self.http, self.peer), has_wishes);
     }
 
     /// Lets calls through, once it is heard what they may cause.
@@ -130,6 +151,7 @@ impl UpKeep<'_> {
             }
             self.own.set_has_lists(true);
             tenant.got_instance();
+            self.note();
         };
         tokio::join!(self.keeps_lists(|| first.notify_one()), shows);
     }

@@ -1,0 +1,138 @@
+//! A session of a client's own that outlives a restart of the gateway: its id is kept on disk, and the next run goes on with it, or says
+//! what is lost.
+
+use super::session::Own;
+use crate::protocol::revision::Revision;
+use crate::upstream::instance::Instance;
+use crate::upstream::instance::admission::kept::{Earlier, Kept, KeptSessions, Place};
+use crate::upstream::instance::inventory::schedule::ListKinds;
+use crate::upstream::peer::Peer;
+use crate::upstream::peer::loss::Loss;
+use crate::upstream::transport::http::{HttpClient, HttpSession};
+use crate::upstream::transport::link::Link;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+use tokio::time::sleep;
+
+/// How often it is looked whether an upstream can be reached at which sessions of an earlier run are to be ended.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// What became of the session that an earlier run had for a client.
+pub(super) enum Resumed {
+    /// There was none.
+    Nothing,
+    /// It goes on.
+    Open(Arc<HttpSession>, Peer),
+    /// It does not, and what the upstream kept in it is lost.
+    Lost,
+    /// The upstream cannot be asked just now.
+    NotNow,
+}
+
+/// Where a session is kept, where it may outlive the gateway.
+fn place(instance: &Instance, own: &Own) -> Option<(Arc<KeptSessions>, Place)> {
+    let (store, upstream) = instance.own.as_ref()?.kept.get()?;
+    let tenant = own.tenant.as_ref().filter(|tenant| tenant.outlives())?;
+    Some((store.clone(), Place { upstream: upstream.clone(), client: tenant.id().clone() }))
+}
+
+/// What must be the same for a session to be gone on with.
+fn terms(own: &Own, revision: Revision) -> String {
+    Kept::terms(revision, &own.set.to_json(revision))
+}
+
+/// Keeps a session that is open; `has_wishes` says that its client has subscribed in it, or set a level.
+pub(super) fn note(instance: &Instance, own: &Own, (http, peer): (&HttpSession, &Peer), has_wishes: bool) {
+    let (Some((store, place)), Some(id)) = (place(instance, own), http.id()) else { return };
+    let (terms, id) = (terms(own, peer.revision()), id.to_owned());
+    store.put(&place, Kept { terms, id, has_wishes, has_lists: own.has_lists() });
+}
+
+/// It is no longer, or is opened anew.
+pub(super) fn forget(instance: &Instance, own: &Own) {
+    if let Some((store, place)) = place(instance, own) {
+        store.gone(&place);
+    }
+}
+
+/// Whether a session stays open at its upstream although this run of the gateway ends: the next one goes on with it.
+pub(super) fn stays(instance: &Instance, own: &Own, http: &HttpSession) -> bool {
+    let is_kept = place(instance, own).is_some_and(|(store, _)| store.is_leaving()) && http.id().is_some();
+    is_kept && own.tenant.as_ref().is_some_and(|tenant| !tenant.has_ended())
+}
+
+/// Goes on with the session that an earlier run had for a client, where there was one and its upstream still knows it.
+pub(super) async fn resume(instance: &Instance, own: &Own, wire: &Arc<HttpClient>) -> Resumed {
+    if !own.tenant.as_ref().is_some_and(|tenant| tenant.is_revived()) {
+        return Resumed::Nothing;
+    }
+    // Where nothing is kept nobody knows whether there was one.
+    let Some((store, place)) = place(instance, own) else { return Resumed::Lost };
+    let kept = match store.take(&place).await {
+        None => return Resumed::Nothing,
+        Some(Earlier::GivenUp) => return Resumed::Lost,
+        Some(Earlier::Kept(kept)) => kept,
+    };
+    let Some(primary) = instance.admission.gate.peer() else {
+        store.give_back(&place, kept);
+        return Resumed::NotNow;
+    };
+    let side = &own.instance;
+    let http = HttpSession::heard_by(side.clone(), wire.clone(), side.owner.share.clone());
+    if kept.terms != terms(own, primary.revision()) || !http.go_on(&kept.id, first_number()) {
+        http.release();
+        return Resumed::Lost;
+    }
+    let peer = Peer::new(Link::Http(http.clone()), primary.offer.clone());
+    match http.goes_on().await {
+        Some(true) => {
+            if kept.has_wishes {
+                peer.owed.owe(Loss::Wishes);
+            }
+            if kept.has_lists {
+                // Its client saw lists of its own, and does again once they are read.
+                side.offering.reads.announced(ListKinds::ALL);
+            }
+            Resumed::Open(http, peer)
+        }
+        Some(false) => {
+            http.release();
+            Resumed::Lost
+        }
+        None => {
+            http.release();
+            store.give_back(&place, kept);
+            Resumed::NotNow
+        }
+    }
+}
+
+/// A number for a request that no earlier run has used: larger than those of a run that counted from an earlier time.
+fn first_number() -> u64 {
+    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_millis() as u64
+}
+
+/// Ends the sessions of earlier runs with an upstream whose clients have not come back.
+pub(crate) async fn end_left_over(instance: Arc<Instance>) {
+    let Some((store, upstream)) = instance.own.as_ref().and_then(|table| table.kept.get()).cloned() else { return };
+    for (place, kept) in store.left_over(&upstream).await {
+        let wire = loop {
+            match instance.admission.sessions.way_in().filter(|_| instance.admission.gate.peer().is_some()) {
+                Some((wire, _)) => break wire,
+                None => sleep(LOOK_EVERY).await,
+            }
+        };
+        let http = HttpSession::new(wire);
+        if let Some(revision) = kept.revision()
+            && http.go_on(&kept.id, first_number())
+        {
+            http.speak(revision);
+            http.farewell().await;
+            tracing::debug!(
+                upstream = &*instance.name,
+                "session of an earlier run ended: its client has not come back"
+            );
+        }
+        store.gone(&place);
+    }
+}

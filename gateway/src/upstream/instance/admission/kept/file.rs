@@ -1,0 +1,197 @@
+//! The files of runs: each run of the gateway writes one, which is locked for as long as it lives; the file of a run that has ended is
+//! taken over by the next one that has an upstream of it. They are ours alone, sealed line by line, and bounded.
+
+use super::record::{Change, Kept, Place};
+use crate::secrets::private;
+use crate::secrets::sealer::Sealer;
+use rustix::fs::{FlockOperation, flock};
+use std::collections::{HashMap, HashSet};
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+/// So many sessions are kept, those that were opened last; with twice as many lines a file is written anew.
+const SESSIONS_MAX: usize = 8192;
+/// A larger file is none of ours.
+const FILE_BYTES_MAX: u64 = 32 << 20;
+/// So many files are looked into; the oldest beyond them are deleted.
+const FILES_MAX: usize = 64;
+/// What was opened so long ago is nobody's any more: no client session outlives that.
+const HOLDS: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+/// What the names of files end in.
+const ENDING: &str = ".sessions";
+
+/// The files in one folder, and the one of this run.
+pub(super) struct Files {
+    folder: PathBuf,
+    own: Option<Own>,
+    /// It was said that nothing can be kept.
+    complained: bool,
+}
+
+/// The file of this run.
+struct Own {
+    path: PathBuf,
+    /// Holds the lock.
+    file: File,
+    lines: usize,
+}
+
+impl Files {
+    pub(super) fn new(folder: PathBuf) -> Self {
+        Self { folder, own: None, complained: false }
+    }
+
+    /// What runs that have ended kept of these upstreams; from now on it is in the file of this run.
+    pub(super) fn take_over(&mut self, sealer: &Sealer, upstreams: &HashSet<Arc<str>>) -> HashMap<Place, Kept> {
+        let mut all = HashMap::new();
+        for path in self.others() {
+            // The lock of a run that lives is not had; it goes when that ends, however it does.
+            let Ok((mut file, _)) = private::open(&path) else { continue };
+            if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
+                continue;
+            }
+            let mut ours = sessions(&mut file, sealer);
+            ours.retain(|(place, _)| upstreams.contains(&place.upstream));
+            let changes: Vec<_> = ours.iter().map(|(place, kept)| Change::Open(place.clone(), kept.clone())).collect();
+            // Else it is that of another gateway of this user.
+            if !changes.is_empty() && self.write(sealer, &changes) {
+                let _gone_already = fs::remove_file(&path);
+                all.extend(ours);
+            }
+        }
+        all
+    }
+
+    /// Writes what has changed; whether it could.
+    pub(super) fn write(&mut self, sealer: &Sealer, changes: &[Change]) -> bool {
+        let written = self.try_write(sealer, changes);
+        if let Err(error) = &written
+            && !std::mem::replace(&mut self.complained, true)
+        {
+            let folder = self.folder.display();
+            tracing::warn!(%folder, %error, "sessions at upstreams cannot be kept: a restart loses what upstreams hold for clients");
+        }
+        written.is_ok()
+    }
+
+    fn try_write(&mut self, sealer: &Sealer, changes: &[Change]) -> io::Result<()> {
+        let mut own = match self.own.take() {
+            Some(own) => own,
+            // What never was there needs no word that it is over.
+            None if changes.iter().all(|change| matches!(change, Change::Over(_))) => return Ok(()),
+            None => Own::make(&self.folder)?,
+        };
+        let (text, lines) = text(sealer, changes);
+        let written = own.file.write_all(text.as_bytes());
+        own.lines += lines;
+        if own.lines > 2 * SESSIONS_MAX {
+            own = own.anew(&self.folder, sealer)?;
+        }
+        self.own = Some(own);
+        written
+    }
+
+    /// Nothing more is written: a file that leaves nothing open goes.
+    pub(super) fn close(&mut self, sealer: &Sealer) {
+        let Some(own) = self.own.take() else { return };
+        if private::open(&own.path).is_ok_and(|(mut file, _)| sessions(&mut file, sealer).is_empty()) {
+            let _gone_already = fs::remove_file(&own.path);
+        }
+    }
+
+    /// The files of other runs, those that were written last.
+    fn others(&self) -> Vec<PathBuf> {
+        let Ok(entries) = fs::read_dir(&self.folder) else { return Vec::new() };
+        let own = self.own.as_ref().map(|own| own.path.clone());
+        let mut files: Vec<_> = entries
+            .filter_map(|entry| {
+                let path = entry.ok()?.path();
+                let is_one = path.to_str().is_some_and(|path| path.ends_with(ENDING)) && own.as_ref() != Some(&path);
+                let seen = fs::symlink_metadata(&path).ok().filter(|seen| is_one && seen.is_file())?;
+                Some((seen.modified().ok()?, path))
+            })
+            .collect();
+        files.sort_by_key(|(used, _)| std::cmp::Reverse(*used));
+        for (at, (used, path)) in files.iter().enumerate() {
+            if (at >= FILES_MAX || used.elapsed().is_ok_and(|age| age > HOLDS)) && is_left(path) {
+                let _gone_already = fs::remove_file(path);
+            }
+        }
+        files.into_iter().take(FILES_MAX).map(|(_, path)| path).collect()
+    }
+}
+
+impl Own {
+    /// A file of a name that no other run has. Before it is locked it is empty, and nobody takes it over.
+    fn make(folder: &Path) -> io::Result<Self> {
+        DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+        private::is_private_folder(folder)?;
+        let mut number = [0; 8];
+        getrandom::fill(&mut number).map_err(|_| io::Error::other("no random bytes"))?;
+        let path = folder.join(format!("{:016x}{ENDING}", u64::from_be_bytes(number)));
+        let file = OpenOptions::new().append(true).create_new(true).mode(0o600).open(&path)?;
+        flock(&file, FlockOperation::NonBlockingLockExclusive)?;
+        Ok(Self { path, file, lines: 0 })
+    }
+
+    /// The file with what still holds, in place of this one.
+    fn anew(self, folder: &Path, sealer: &Sealer) -> io::Result<Self> {
+        let (mut before, _) = private::open(&self.path)?;
+        let sessions = sessions(&mut before, sealer);
+        let changes: Vec<_> = sessions.into_iter().map(|(place, kept)| Change::Open(place, kept)).collect();
+        let (text, lines) = text(sealer, &changes);
+        let mut next = Self::make(folder)?;
+        next.file.write_all(text.as_bytes())?;
+        next.lines = lines;
+        fs::remove_file(&self.path)?;
+        Ok(next)
+    }
+}
+
+/// Whether no run that lives has this file.
+fn is_left(path: &Path) -> bool {
+    private::open(path).is_ok_and(|(file, _)| flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok())
+}
+
+/// Changes as lines, and how many.
+fn text(sealer: &Sealer, changes: &[Change]) -> (String, usize) {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_millis() as u64;
+    let (mut text, mut lines) = (String::new(), 0);
+    for bytes in changes.iter().filter_map(|change| change.write(now)) {
+        let mut once = [0; 12];
+        if getrandom::fill(&mut once).is_ok() {
+            text.push_str(&sealer.close(bytes, once));
+            text.push('\n');
+            lines += 1;
+        }
+    }
+    (text, lines)
+}
+
+/// The sessions that a file leaves open, in the order in which they were opened. A line that cannot be read counts for nothing.
+fn sessions(file: &mut File, sealer: &Sealer) -> Vec<(Place, Kept)> {
+    let mut bytes = Vec::new();
+    if file.take(FILE_BYTES_MAX).read_to_end(&mut bytes).is_err() {
+        return Vec::new();
+    }
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    let mut open = HashMap::new();
+    for (number, line) in String::from_utf8_lossy(&bytes).lines().enumerate() {
+        let read = sealer.open(line).and_then(|bytes| Change::read(&bytes));
+        match read {
+            Some((Change::Open(place, kept), at)) if now.saturating_sub(Duration::from_millis(at)) < HOLDS => {
+                open.insert(place, (number, kept));
+            }
+            Some((Change::Open(place, _) | Change::Over(place), _)) => _ = open.remove(&place),
+            None => {}
+        }
+    }
+    let mut open: Vec<_> = open.into_iter().map(|(place, (number, kept))| (number, place, kept)).collect();
+    open.sort_by_key(|(number, ..)| *number);
+    let surplus = open.len().saturating_sub(SESSIONS_MAX);
+    open.into_iter().skip(surplus).map(|(_, place, kept)| (place, kept)).collect()
+}

@@ -1,0 +1,166 @@
+//! Sessions at upstreams that outlive the gateway: kept for clients that come back, ended for those that do not.
+
+use super::told::lost;
+use super::*;
+use serde_json::{Value, json};
+use std::path::PathBuf;
+
+/// The files in which sessions are kept, and what is in them.
+fn files(gateway: &Gateway) -> Vec<(PathBuf, String)> {
+    let Ok(entries) = std::fs::read_dir(gateway.state().join("upstream-sessions")) else { return Vec::new() };
+    let paths = entries.map(|entry| entry.expect("it can be looked at").path());
+    paths.map(|path| (path.clone(), std::fs::read_to_string(path).unwrap_or_default())).collect()
+}
+
+/// How many lines are kept.
+fn lines(gateway: &Gateway) -> usize {
+    files(gateway).iter().map(|(_, text)| text.lines().count()).sum()
+}
+
+/// Waits until so many lines are kept: a gateway that is killed has no time for that.
+async fn kept(gateway: &Gateway, least: usize) {
+    until("it is kept", async || (lines(gateway) >= least).then_some(())).await;
+}
+
+/// The next run, after an order or a kill.
+async fn next(gateway: &mut Gateway, config: &Config, is_killed: bool) {
+    match is_killed {
+        true => gateway.kill().await,
+        false => assert!(gateway.stop().await.success()),
+    }
+    gateway.again(config).await;
+}
+
+async fn back(client: &Client) {
+    client.http().rest();
+    ready(client).await;
+}
+
+fn echo() -> Request {
+    tool("up__echo", "{}")
+}
+
+#[tokio::test]
+async fn a_client_that_comes_back_finds_its_own_session_however_the_gateway_has_ended() {
+    let (upstream, mut gateway) = stage(|_| {}, "", "").await;
+    let config = Config::new().upstream(&upstream);
+    let (one, two) = (connected(&gateway, LEGACY).await, connected(&gateway, LEGACY).await);
+    let (first, second) = (session_of(&upstream, &one, "a").await, session_of(&upstream, &two, "b").await);
+    for (run, is_killed) in [false, true, true, false].into_iter().enumerate() {
+        kept(&gateway, 2).await;
+        for (_, text) in files(&gateway) {
+            assert!(!text.contains(&*first) && text.lines().all(|line| line.starts_with("trunkline-u1.")), "{text}");
+        }
+        next(&mut gateway, &config, is_killed).await;
+        back(&one).await;
+        back(&two).await;
+        let answer = one.request(echo()).await;
+        assert_eq!(lost(&answer), Value::Null, "nothing was lost, run {run}");
+        assert_eq!(session_of(&upstream, &one, &format!("a{run}")).await, first, "run {run}");
+        assert_eq!(session_of(&upstream, &two, &format!("b{run}")).await, second, "run {run}");
+    }
+    assert_eq!(upstream.complaints().await, Vec::<String>::new());
+    let numbers: Vec<String> = upstream.events.all().iter().filter_map(|event| number_in(event, &first)).collect();
+    let mut once = numbers.clone();
+    once.sort();
+    once.dedup();
+    assert_eq!(once.len(), numbers.len(), "no request has the number of another one: {numbers:?}");
+    leave(&gateway, &one).await;
+    until("it is ended with its client", async || visited(&upstream, "DELETE", &first).then_some(())).await;
+}
+
+/// The number of a request in a session.
+fn number_in(event: &Event, session: &str) -> Option<String> {
+    let What::Frame { raw, headers } = &event.what else { return None };
+    let frame = Frame::parse(raw.as_bytes()).ok()?;
+    let is_request = frame.method.is_some() && frame.id.is_some();
+    (is_request && header(headers, "mcp-session-id").as_deref() == Some(session)).then(|| frame.id_text().to_owned())
+}
+
+#[tokio::test]
+async fn what_the_upstream_has_forgotten_meanwhile_is_said_in_the_first_result_and_in_the_log() {
+    let (upstream, mut gateway) = stage(|_| {}, "", "").await;
+    let config = Config::new().upstream(&upstream);
+    let (one, two) = (connected(&gateway, LEGACY).await, connected(&gateway, LEGACY).await);
+    let first = session_of(&upstream, &one, "a").await;
+    gateway.stop().await;
+    upstream.order(Order::ForgetSessions).await;
+    gateway.again(&config).await;
+    back(&one).await;
+    back(&two).await;
+    assert_eq!(lost(&two.request(echo()).await), Value::Null, "it had none");
+    let word = json!({
+        "upstream": "up", "reason": "restart", "lost": ["roots", "tools", "subscriptions", "log_level"]
+    });
+    assert_eq!(lost(&one.request(echo()).await), word);
+    assert_eq!(lost(&one.request(echo()).await), Value::Null, "it is said once");
+    assert_ne!(session_of(&upstream, &one, "b").await, first);
+    gateway.says(&["session of an earlier run lost by the upstream", "roots, log level, tools"]).await;
+}
+
+#[tokio::test]
+async fn a_session_with_tools_of_its_own_has_them_again_and_its_subscriptions_are_said_to_be_lost() {
+    let (upstream, mut gateway) = stage(|_| {}, "", "").await;
+    let config = Config::new().upstream(&upstream);
+    let one = connected(&gateway, LEGACY).await;
+    let hears = one.listen(&[URI]).await;
+    assert_eq!(one.call("up__touch", "{}").await.text(), "touched_0");
+    hears.hears(0, CHANGED).await;
+    let added = "up__touched_0".to_owned();
+    one.tools_until("its own tool is listed", |tools| tools.contains(&added)).await;
+    // Opened, subscribed, with lists of its own.
+    kept(&gateway, 3).await;
+    next(&mut gateway, &config, true).await;
+    back(&one).await;
+    let word = json!({ "upstream": "up", "reason": "restart", "lost": ["subscriptions", "log_level"] });
+    assert_eq!(lost(&one.request(echo()).await), word);
+    assert_eq!(lost(&one.request(echo()).await), Value::Null, "it is said once");
+    one.tools_until("its own tool is listed", |tools| tools.contains(&added)).await;
+    assert!(one.call(&added, "{\"nonce\":\"n\"}").await.text().contains('n'));
+}
+
+#[tokio::test]
+async fn what_no_client_comes_back_to_is_ended_after_the_idle_time() {
+    let idle = "[server.session]\nidle_timeout = \"1s\"";
+    let (upstream, mut gateway) = stage(|_| {}, "", idle).await;
+    let config = Config::new().upstream(&upstream).section(idle);
+    let client = connected(&gateway, LEGACY).await;
+    let first = session_of(&upstream, &client, "a").await;
+    kept(&gateway, 1).await;
+    gateway.kill().await;
+    assert!(!visited(&upstream, "DELETE", &first), "it was killed");
+    gateway.again(&config).await;
+    until("it is ended", async || visited(&upstream, "DELETE", &first).then_some(())).await;
+    assert!(!upstream.sessions().contains(&first));
+    gateway.stop().await;
+    assert_eq!(files(&gateway), [], "nothing is left to come back to");
+}
+
+#[tokio::test]
+async fn where_that_is_configured_nothing_is_kept_and_a_gateway_that_ends_leaves_nothing() {
+    let never = "[server.session]\nresume_upstream = false";
+    let (upstream, mut gateway) = stage(|_| {}, "", never).await;
+    let client = connected(&gateway, LEGACY).await;
+    let first = session_of(&upstream, &client, "a").await;
+    gateway.stop().await;
+    assert_eq!((upstream.sessions(), files(&gateway)), (Vec::<String>::new(), Vec::new()));
+    gateway.again(&Config::new().upstream(&upstream).section(never)).await;
+    back(&client).await;
+    assert_eq!(lost(&client.request(echo()).await)["reason"], "restart");
+    assert_ne!(session_of(&upstream, &client, "b").await, first);
+}
+
+#[tokio::test]
+async fn what_no_client_can_come_back_to_ends_with_the_gateway() {
+    let (upstream, gateway) = stage(|_| {}, "", "").await;
+    let much = format!("{{\"experimental\":{{\"x\":{{\"y\":\"{}\"}}}}}}", "z".repeat(2000));
+    let unsealed = Client::connect_with(&gateway.reach(), LEGACY, Desk::closed().declaring(&much)).await;
+    ready(&unsealed).await;
+    let left = connected(&gateway, LEGACY).await;
+    session_of(&upstream, &unsealed, "a").await;
+    session_of(&upstream, &left, "b").await;
+    leave(&gateway, &left).await;
+    gateway.stop().await;
+    assert_eq!(upstream.sessions(), Vec::<String>::new(), "a gateway that ends leaves nothing");
+    assert_eq!(files(&gateway), []);
+}
