@@ -37,6 +37,11 @@ impl Beyond {
         if beyond.experimental.len() + beyond.extensions.len() > BYTES_MAX { Self::default() } else { beyond }
     }
 
+    /// How many bytes it takes.
+    pub fn bytes(&self) -> usize {
+        self.experimental.len() + self.extensions.len()
+    }
+
     /// Whether it is nothing.
     pub fn is_empty(&self) -> bool {
         self.experimental.is_empty() && self.extensions.is_empty()

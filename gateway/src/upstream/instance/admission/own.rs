@@ -10,6 +10,8 @@ use super::kept::KeptSessions;
 use crate::call::caller::{ClientSession, Principal};
 use crate::call::share::Share;
 use crate::health::{Cause, CauseCode};
+use crate::memory::StandingCharge;
+use crate::memory::budget::Spent;
 use crate::protocol::capabilities::beyond::Declared;
 use crate::runtime::Keyed;
 use crate::upstream::config::Config;
@@ -94,6 +96,8 @@ pub(crate) struct OwnSession<I> {
     /// Whether something lasting is wanted of it, as of a subscription.
     is_held: fn(&I) -> bool,
     pub(crate) tries: Tries,
+    /// Counts it among what its client keeps.
+    _counted: StandingCharge,
     /// What its client lost with the one that it had before.
     pub(crate) owed: OwedWord,
 }
@@ -130,20 +134,24 @@ impl<I> OwnSessions<I> {
         self.shard(key).get(key).cloned()
     }
 
-    /// Makes the session of a client, after an idle one was ended where there are too many; says whether it was not there. The error
-    /// says why none may be made.
+    /// Makes the session of a client, which was counted, after an idle one was ended where there are too many; says whether it was not
+    /// there. The error says why none may be made.
     pub(crate) fn open(
         &self,
         key: &OwnKey,
         share: &Share,
-        make: impl FnOnce() -> OwnSession<I>,
+        (count, make): (impl FnOnce() -> Result<StandingCharge, Spent>, impl FnOnce(StandingCharge) -> OwnSession<I>),
     ) -> Result<(Arc<OwnSession<I>>, bool), Cause> {
         let mut room = self.room();
         if let Some(session) = self.find(key) {
             return Ok((session, false));
         }
+        let counted = count().map_err(|spent| {
+            let said = format!("busy: no memory for one more session with it: {spent}");
+            Cause::new(CauseCode::MemoryFull, said).advise("try again later, or raise `server.memory_limit`")
+        })?;
         self.make_room(&mut room, share)?;
-        let session = Arc::new(make());
+        let session = Arc::new(make(counted));
         session.used.store(self.now(), Ordering::Relaxed);
         if matches!(key, OwnKey::Session(number) if room.evicted.take(*number)) {
             session.owed.owe(Loss::MadeRoom);
@@ -323,6 +331,7 @@ impl<I> OwnSession<I> {
         set: Declared,
         share: Share,
         (instance, is_held): (Arc<I>, fn(&I) -> bool),
+        counted: StandingCharge,
     ) -> Self {
         Self {
             key,
@@ -338,6 +347,7 @@ impl<I> OwnSession<I> {
             has_lists: AtomicBool::new(false),
             is_held,
             tries: Tries::default(),
+            _counted: counted,
             owed: OwedWord::default(),
         }
     }

@@ -9,6 +9,9 @@ use crate::upstream::instance::admission::own::OwnSession;
 use crate::upstream::owner::Ownership;
 use std::sync::Arc;
 
+/// What a session keeps beside what its client declares: itself, its task, and what stands for the upstream in it.
+const SESSION_BYTES: usize = 12 * 1024;
+
 /// The session that a client has to itself, opened where there is none; `None` where clients share those of the instance. The error says
 /// why it may have none now.
 pub(crate) fn of(instance: &Arc<Instance>, caller: &Caller) -> Option<Result<Arc<Own>, Cause>> {
@@ -25,15 +28,24 @@ pub(crate) fn of(instance: &Arc<Instance>, caller: &Caller) -> Option<Result<Arc
         return None;
     }
     let share = caller.share();
-    let opened = table.open(&key, &share, || {
-        let tenant = caller.tenant.clone();
-        let (owner, number) = match &tenant {
-            Some(tenant) => (Ownership::session(tenant, caller.beyond()), tenant.number()),
-            None => (Ownership::principal(&instance.config, &caller.principal, caller.beyond()), 0),
-        };
-        let side = Instance::own_session(instance, owner.with_share(share.clone()), number);
-        OwnSession::new((key.clone(), tenant), declared(instance, caller), share.clone(), (Arc::new(side), is_held))
-    });
+    let set = declared(instance, caller);
+    let count = || {
+        let budget = instance.status.handle.budget().owned_by(share.owner());
+        budget.stand(SESSION_BYTES + set.beyond.bytes())
+    };
+    let opened = table.open(
+        &key,
+        &share,
+        (count, |counted| {
+            let tenant = caller.tenant.clone();
+            let (owner, number) = match &tenant {
+                Some(tenant) => (Ownership::session(tenant, caller.beyond()), tenant.number()),
+                None => (Ownership::principal(&instance.config, &caller.principal, caller.beyond()), 0),
+            };
+            let side = Instance::own_session(instance, owner.with_share(share.clone()), number);
+            OwnSession::new((key.clone(), tenant), set.clone(), share.clone(), (Arc::new(side), is_held), counted)
+        }),
+    );
     Some(opened.map(|(own, is_new)| {
         if is_new {
             show(instance);

@@ -12,8 +12,11 @@ fn table(principals: usize) -> OwnSessions<()> {
 /// The session of a client; nothing where it is refused.
 fn open(table: &OwnSessions<()>, number: u64, whose: &str) -> Option<Arc<OwnSession<()>>> {
     let (key, share) = (OwnKey::Session(number), Share::Principal(Principal::named(whose)));
-    let make = || OwnSession::new((key.clone(), None), Declared::default(), share.clone(), (Arc::new(()), |()| false));
-    table.open(&key, &share, make).ok().map(|(session, _)| session)
+    let count = || crate::memory::budget::Budget::default().stand(1);
+    let make = |counted| {
+        OwnSession::new((key.clone(), None), Declared::default(), share.clone(), (Arc::new(()), |()| false), counted)
+    };
+    table.open(&key, &share, (count, make)).ok().map(|(session, _)| session)
 }
 
 #[tokio::test(start_paused = true)]
