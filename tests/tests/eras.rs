@@ -1,12 +1,12 @@
 //! Each client over a link of its own era: which links an upstream is given, and when.
 
-use trunkline_tests::client::{Client, tool};
+use trunkline_tests::client::{Client, Open, tool};
 use trunkline_tests::gateway::{Config, Gateway};
 use trunkline_tests::journal::{Event, Order, What};
 use trunkline_tests::revision::Revision;
 use trunkline_tests::script::Script;
 use trunkline_tests::upstream::{Upstream, Way};
-use trunkline_tests::within::within;
+use trunkline_tests::within::{until, within};
 
 const LEGACY: Revision = Revision::R2025_11_25;
 
@@ -172,4 +172,56 @@ async fn a_restart_while_the_first_child_is_idle_restarts_the_second_one_too_onc
     assert_eq!(started(&upstream).await, before + 1, "the first child is started");
     assert_eq!(client.call("up__echo", "{}").await.text(), "{}");
     assert_eq!(started(&upstream).await, before + 2, "and the second one anew");
+}
+
+/// A call that runs until its gate is opened.
+async fn held<'a>(client: &'a Client, upstream: &Upstream, gate: &str) -> Open<'a> {
+    let call = client.start(tool("up__wait", &format!("{{\"gate\":\"{gate}\"}}"))).await;
+    upstream.waiting_at(gate).await;
+    call
+}
+
+#[tokio::test]
+async fn of_two_children_the_one_that_nobody_calls_rests_alone_and_is_started_by_the_next_call_of_its_era() {
+    let upstream = dual(Way::Stdio).await;
+    let keys = "eras = \"both\"\nidle_stop = \"300ms\"";
+    let gateway = Gateway::serve(&Config::new().upstream_with(&upstream, keys)).await;
+    let clients = [listed(&gateway, LEGACY).await, listed(&gateway, Revision::MODERN).await];
+    for (busy, quiet) in [(0, 1), (1, 0)] {
+        let gate = format!("g{busy}");
+        let call = held(&clients[busy], &upstream, &gate).await;
+        assert_eq!(clients[quiet].call("up__echo", "{}").await.text(), "{}");
+        let both = gateway.children().len();
+        until("the one that nobody calls rests", async || (gateway.children().len() == both - 1).then_some(())).await;
+        let before = started(&upstream).await;
+        assert_eq!(clients[quiet].call("up__echo", "{}").await.text(), "{}");
+        assert_eq!((started(&upstream).await, gateway.children().len()), (before + 1, both), "it alone is started");
+        upstream.order(Order::Open(gate)).await;
+        assert_eq!(call.answer().await.text(), "released", "the other one was never touched");
+    }
+    assert_eq!(upstream.complaints().await, Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn calls_of_both_eras_count_against_one_limit() {
+    for (way, keys) in [(Way::Http, ""), (Way::Stdio, "eras = \"both\"\n")] {
+        let upstream = dual(way).await;
+        let keys = format!("{keys}max_concurrency = 1\nqueue = 1");
+        let gateway = Gateway::serve(&Config::new().upstream_with(&upstream, &keys)).await;
+        let clients = [listed(&gateway, LEGACY).await, listed(&gateway, Revision::MODERN).await];
+        for client in &clients {
+            // Both links are there.
+            assert_eq!(client.call("up__echo", "{}").await.text(), "{}");
+        }
+        for (busy, other) in [(0, 1), (1, 0)] {
+            let gate = format!("g{busy}");
+            let call = held(&clients[busy], &upstream, &gate).await;
+            let waits = clients[other].start(tool("up__echo", "{\"nonce\":\"waits\"}")).await;
+            gateway.look_until("/readyz?verbose", "it waits", |page| page.contains("1 queued")).await;
+            upstream.order(Order::Open(gate)).await;
+            assert_eq!(call.answer().await.text(), "released");
+            assert!(waits.answer().await.text().contains("waits"));
+        }
+        assert_eq!((bridged(&gateway, "modern").await, bridged(&gateway, "legacy").await), (0, 0), "{way:?}");
+    }
 }
