@@ -24,7 +24,7 @@ use crate::admin::{Page, control};
 use crate::call::{Handle, Handler};
 use crate::config::Config;
 use crate::downstream::listen::{Leaving, listener};
-use crate::downstream::{Connections, GuardLayer, McpService, stdio};
+use crate::downstream::{GuardLayer, McpService, stdio};
 use crate::health::StatusBoard;
 use crate::memory::budget::Budget;
 use crate::memory::{Refusals, keep_purging};
@@ -33,15 +33,14 @@ use crate::policy::authenticate::AuthenticateLayer;
 use crate::protocol::capabilities::beyond::Declared;
 use crate::router::config::Unknown;
 use crate::router::{Listeners, Router};
+use crate::runtime::Tasks;
+use crate::runtime::system::{ServiceManager, handles};
 use crate::runtime::watched::{Counted, Watched};
-use crate::runtime::{Tasks, handles};
 use crate::telemetry::calls::Calls;
 use crate::telemetry::metrics::Metrics;
 use crate::telemetry::observe::Observe;
 use crate::telemetry::{audit, logging, metrics};
-use crate::upstream;
-use crate::upstream::config::Sharing;
-use crate::upstream::inventory::InventoryCache;
+use crate::upstream::{self, inventory::InventoryCache};
 use admin::Admin;
 use clients::Clients;
 use doorbell::Doorbell;
@@ -60,8 +59,8 @@ use upstreams::Upstreams;
 /// After the grace time, so long the faces have to write what is left.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
-/// Its three pipes, and what its start and its end need.
-const FILES_PER_CHILD: usize = 5;
+/// What the end may take beyond that, for a service manager that waits for it.
+const SLACK: Duration = Duration::from_secs(10);
 
 /// Who the clients are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -123,6 +122,8 @@ pub struct Gateway {
     /// Takes another configuration, where it is said how that is read.
     reloader: Option<Arc<Reloader>>,
     handler: Handler,
+    /// Who started the process, and is told what it does.
+    manager: ServiceManager,
     /// The calls under way and the last ones.
     calls: Calls,
     router: Arc<Router>,
@@ -177,7 +178,7 @@ impl Gateway {
             (handler, Mode::Serve) => handler,
             (handler, Mode::Stdio) => OneClient::around(handler, &upstreams),
         };
-        let (reloader, leaving, face) = (None, Leaving::default(), Arc::default());
+        let (reloader, leaving, face, manager) = (None, Leaving::default(), Arc::default(), ServiceManager::default());
         Self {
             handler,
             calls,
@@ -187,6 +188,7 @@ impl Gateway {
             mode,
             board,
             refusals,
+            manager,
             upstreams,
             reloader,
             listeners,
@@ -197,10 +199,18 @@ impl Gateway {
         }
     }
 
+    /// Tells this manager what the gateway does, from now on.
+    #[must_use]
+    pub fn managed_by(mut self, manager: ServiceManager) -> Self {
+        self.manager = manager;
+        self
+    }
+
     /// The configuration is read anew by this on a signal, an order, or when its files change.
     #[must_use]
     pub fn reloaded_by(mut self, read: Read) -> Self {
-        self.reloader = Some(Reloader::new(read, self.config.clone(), self.upstreams.clone(), self.leaving.clone()));
+        let heed = (self.leaving.clone(), self.manager.clone());
+        self.reloader = Some(Reloader::new(read, self.config.clone(), self.upstreams.clone(), heed));
         self
     }
 
@@ -241,7 +251,10 @@ impl Gateway {
         let room = (self.board.budget(), &self.refusals);
         let face = McpService::new(self.handler.clone(), server.clone(), self.levels.face(), room);
         let _is_first = self.face.set(face.clone());
-        let (authenticate, bounds) = (AuthenticateLayer::new(&self.config.auth), self.bounds());
+        let (authenticate, bounds) = (
+            AuthenticateLayer::new(&self.config.auth),
+            clients::bounds(&self.config, self.board.budget(), &self.refusals),
+        );
         if let Some(reloader) = &self.reloader {
             let (authenticate, face, certificates) = (authenticate.clone(), face.clone(), certificates.clone());
             reloader.guards(reload::Doors { authenticate, face, certificates, room: bounds.room.clone() });
@@ -255,6 +268,8 @@ impl Gateway {
         let certificates = certificates.map(|certificates| (certificates, reloads));
         Clients { guard, authenticate, face }.serve(&self.config, (clients, certificates), serving, tasks);
         self.wake();
+        self.manager.keep_alive(&self.levels.ground);
+        self.manager.ready();
         Ok(Addresses { clients: clients_at, admin: admin_at })
     }
 
@@ -270,22 +285,6 @@ impl Gateway {
         let (calls, router, face) = (&self.calls, &self.router, &self.face);
         let (handler, page) = (&self.handler, Page::at(address));
         Admin { config, board, refusals, metrics, leaving, ground, mode, reloader, calls, router, face, handler, page }
-    }
-
-    /// The connections of clients: fewer than there are files, so that upstreams, children and probes always find some, and fewer than
-    /// half of the memory allows. Shares are reckoned of this number, so that one client never takes all of either.
-    fn bounds(&self) -> listener::Bounds {
-        let is_child = |one: &&upstream::config::Config| one.transport.child().is_some();
-        let instances = self.config.upstreams.iter().filter(is_child).map(|one| match one.sharing {
-            Sharing::Shared | Sharing::OwnSessions => 1,
-            _ => 1 + one.max_instances,
-        });
-        let children = instances.sum::<usize>() * FILES_PER_CHILD;
-        let budget = self.board.budget();
-        let most = handles::for_clients(handles::limit(), children).min(listener::connections_within(budget));
-        let (server, auth) = (&self.config.server, &self.config.auth);
-        let room = Connections::new(most, clients::asks_credential(server, auth), server.trusted_proxies.clone());
-        listener::Bounds { room, budget: budget.clone(), refusals: self.refusals.clone(), face: Face::new("http") }
     }
 
     /// Serves the one client on a pair of pipes, to the end of either or until [`Self::drain`], which needs this to go on
@@ -342,6 +341,8 @@ impl Gateway {
     pub async fn drain(&self) {
         let (delay, grace) = (self.config.server.pre_stop_delay, self.config.server.shutdown_grace);
         self.leaving.ask();
+        let stop = self.config.upstreams.iter().filter_map(upstream::config::Config::stop_limit).max();
+        self.manager.stopping(delay + grace + LAST_WORDS + stop.unwrap_or_default() + SLACK);
         if self.mode == Mode::Serve && !delay.is_zero() {
             tracing::info!(?delay, "no longer ready; requests are still taken");
             tokio::time::sleep(delay).await;

@@ -52,6 +52,7 @@ mod proxies;
 mod reload;
 mod revived;
 mod rounds;
+mod service_manager;
 mod shapes;
 mod shares;
 mod sharing;

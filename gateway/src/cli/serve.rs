@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use crate::config::Config;
 use crate::gateway::{Gateway, Mode, Read, ShutdownSignals};
+use crate::runtime::system::ServiceManager;
 use crate::telemetry::logging::{self, Writer, say};
 
 use super::args::{Flag, Serve, Shared, settings};
@@ -34,7 +35,11 @@ async fn gateway(config: Config, files: Vec<PathBuf>, read: Read) -> Result<(), 
     let mut told = ShutdownSignals::new()?;
     let (path, asks_token) = (config.server.path.clone(), !config.auth.tokens.is_empty());
     let is_tls = config.server.tls.is_some();
-    let gateway = Gateway::start(config, Mode::Serve).reloaded_by(read);
+    let manager = ServiceManager::of_environment().unwrap_or_else(|error| {
+        tracing::warn!(%error, "cannot reach the service manager at NOTIFY_SOCKET; it is told nothing");
+        ServiceManager::default()
+    });
+    let gateway = Gateway::start(config, Mode::Serve).managed_by(manager.clone()).reloaded_by(read);
     gateway.own_processes();
     let bound = gateway.serve().await?;
     if logging::is_json() {
@@ -46,7 +51,7 @@ async fn gateway(config: Config, files: Vec<PathBuf>, read: Read) -> Result<(), 
     }
     tokio::select! {
         () = told.to_end() => {}
-        () = announce::upstreams(gateway.board().clone()) => {}
+        () = announce::upstreams(gateway.board().clone(), &manager) => {}
     }
     end(gateway.drain(), &mut told).await
 }

@@ -2,18 +2,29 @@
 
 use super::renewal;
 use crate::config::Config;
+use crate::config::fault::Fault;
 use crate::downstream::config::Config as Server;
 use crate::downstream::listen::{Arrival, Certificates, listener};
-use crate::downstream::{GuardLayer, McpService};
+use crate::downstream::{Connections, GuardLayer, McpService};
+use crate::memory::Refusals;
+use crate::memory::budget::Budget;
+use crate::metrics::edges::Face;
 use crate::policy::authenticate::AuthenticateLayer;
 use crate::policy::certified::Certified;
 use crate::policy::config::Auth;
 use crate::runtime::Tasks;
+use crate::runtime::system::handles;
 use crate::telemetry::reloads::Reloads;
+use crate::upstream;
+use crate::upstream::config::Sharing;
 use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use tokio::net::TcpListener;
 use tower::Layer;
+
+/// Its three pipes, and what its start and its end need.
+const FILES_PER_CHILD: usize = 5;
 
 /// What stands between a connection and the endpoint.
 pub(super) struct Clients {
@@ -36,6 +47,21 @@ pub(super) fn asks_credential(server: &Server, auth: &Auth) -> bool {
 /// Whether whoever shows no certificate can have no other credential.
 pub(super) fn is_demanded(auth: &Auth) -> bool {
     auth.tokens.is_empty() && !auth.allow_unauthenticated
+}
+
+/// The connections of clients: fewer than there are files, so that upstreams, children and probes always find some, and fewer than
+/// half of the memory allows. Shares are reckoned of this number, so that one client never takes all of either.
+pub(super) fn bounds(config: &Config, budget: &Budget, refusals: &Refusals) -> listener::Bounds {
+    let is_child = |one: &&upstream::config::Config| one.transport.child().is_some();
+    let instances = config.upstreams.iter().filter(is_child).map(|one| match one.sharing {
+        Sharing::Shared | Sharing::OwnSessions => 1,
+        _ => 1 + one.max_instances,
+    });
+    let children = instances.sum::<usize>() * FILES_PER_CHILD;
+    let most = handles::for_clients(handles::limit(), children).min(listener::connections_within(budget));
+    let (server, auth) = (&config.server, &config.auth);
+    let room = Connections::new(most, asks_credential(server, auth), server.trusted_proxies.clone());
+    listener::Bounds { room, budget: budget.clone(), refusals: refusals.clone(), face: Face::new("http") }
 }
 
 impl Clients {
@@ -75,4 +101,34 @@ pub(super) fn hint(cause: &io::Error) -> String {
         _ => return cause.to_string(),
     };
     format!("{cause}; {hint}")
+}
+
+/// Tokens go at once, and the address stays to the next start: the one must not leave the other open to everybody.
+pub(super) fn opened(listen: SocketAddr, auth: &Auth) -> Option<Fault> {
+    let is_open = !listen.ip().is_loopback() && auth.tokens.is_empty() && !auth.allow_unauthenticated;
+    is_open.then(|| {
+        let text =
+            format!("{listen} can be reached from other machines until the next start, and no tokens are configured");
+        Fault::error("open-door", text)
+            .hint("restart the gateway, or keep the tokens until `server.listen` is in force")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_stay_while_the_address_of_the_start_can_be_reached_by_others() {
+        let everywhere = SocketAddr::from(([0, 0, 0, 0], 8808));
+        let says = |listen, auth: &Auth| opened(listen, auth).map(|fault| (fault.kind, fault.text));
+        let (kind, text) = says(everywhere, &Auth::default()).expect("it is refused");
+        assert!(
+            kind == "open-door" && text.contains("0.0.0.0:8808") && text.contains("until the next start"),
+            "{text}"
+        );
+        let allowed = Auth { allow_unauthenticated: true, ..Auth::default() };
+        assert_eq!(says(everywhere, &allowed), None);
+        assert_eq!(says(SocketAddr::from(([127, 0, 0, 1], 8808)), &Auth::default()), None);
+    }
 }

@@ -12,9 +12,9 @@ use crate::downstream::config::Questions;
 use crate::downstream::listen::{Certificates, Connections, Leaving};
 use crate::metrics;
 use crate::policy::authenticate::AuthenticateLayer;
-use crate::policy::config::Auth;
 use crate::runtime::Tasks;
 use crate::runtime::complaints::{Complaints, left_unsaid};
+use crate::runtime::system::ServiceManager;
 use crate::secrets::private;
 use crate::telemetry::audit;
 use crate::telemetry::config::Written;
@@ -22,7 +22,6 @@ use crate::telemetry::logging;
 use crate::telemetry::reloads::Reloads;
 use std::future::pending;
 use std::io;
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock, PoisonError};
 use std::time::Duration;
@@ -72,19 +71,25 @@ pub(super) struct Reloader {
     /// Whether the gateway drains: it takes no other configuration then.
     leaving: Leaving,
     doors: OnceLock<Doors>,
+    manager: ServiceManager,
     /// The watch over the files from before anybody is served: what they hold otherwise since then is noticed.
     watch: std::sync::Mutex<io::Result<Option<Watch>>>,
 }
 
 impl Reloader {
-    pub(super) fn new(read: Read, config: Config, upstreams: Arc<Upstreams>, leaving: Leaving) -> Arc<Self> {
+    pub(super) fn new(
+        read: Read,
+        config: Config,
+        upstreams: Arc<Upstreams>,
+        (leaving, manager): (Leaving, ServiceManager),
+    ) -> Arc<Self> {
         metrics::reloaded(None);
         let (reloads, complaints, doors) = (Reloads::default(), Complaints::default(), OnceLock::new());
         reloads.switched_off(&config.disabled);
         let files = files(&config);
         let watch = (!files.is_empty()).then(|| Watch::new(&files)).transpose().into();
         let (started, in_force) = (config.clone(), Mutex::new(config));
-        Arc::new(Self { watch, read, started, in_force, upstreams, reloads, complaints, leaving, doors })
+        Arc::new(Self { watch, read, started, in_force, upstreams, reloads, complaints, leaving, doors, manager })
     }
 
     /// What became of the configuration.
@@ -172,8 +177,11 @@ impl Reloader {
     async fn read_anew(self: &Arc<Self>, is_asked: bool) -> Outcome {
         let (this, (told, outcome)) = (self.clone(), oneshot::channel());
         self.upstreams.tasks().spawn(async move {
+            this.manager.reloading();
+            let outcome = this.reload_whole(is_asked).await;
+            this.manager.ready();
             // Whoever asked may have gone.
-            let _ = told.send(this.reload_whole(is_asked).await);
+            let _ = told.send(outcome);
         });
         // The runtime ends only after the gateway.
         outcome.await.unwrap_or(Outcome::Unchanged { needs_restart: Vec::new() })
@@ -188,9 +196,11 @@ impl Reloader {
         }
         let read = || match lost(&files(&in_force)) {
             Some(fault) => Err(Faults(vec![fault])),
-            None => (self.read)().and_then(|loaded| match opened(self.started.server.listen, &loaded.config.auth) {
-                Some(fault) => Err(Faults(vec![fault])),
-                None => Ok(loaded),
+            None => (self.read)().and_then(|loaded| {
+                match clients::opened(self.started.server.listen, &loaded.config.auth) {
+                    Some(fault) => Err(Faults(vec![fault])),
+                    None => Ok(loaded),
+                }
             }),
         };
         let outcome = match private::off_the_workers(read) {
@@ -301,17 +311,6 @@ fn files(config: &Config) -> Vec<PathBuf> {
     config.admin.control.iter().flat_map(|control| control.files.clone()).collect()
 }
 
-/// Tokens go at once, and the address stays to the next start: the one must not leave the other open to everybody.
-fn opened(listen: SocketAddr, auth: &Auth) -> Option<Fault> {
-    let is_open = !listen.ip().is_loopback() && auth.tokens.is_empty() && !auth.allow_unauthenticated;
-    is_open.then(|| {
-        let text =
-            format!("{listen} can be reached from other machines until the next start, and no tokens are configured");
-        Fault::error("open-door", text)
-            .hint("restart the gateway, or keep the tokens until `server.listen` is in force")
-    })
-}
-
 /// A file that is gone or holds nothing is one that is about to be written, or could not be: nobody ends all upstreams and tokens in this
 /// way, and the demo comes in no configuration's place.
 fn lost(files: &[PathBuf]) -> Option<Fault> {
@@ -377,23 +376,4 @@ fn needs_restart(before: &Config, now: &Config) -> Vec<&'static str> {
         ("[extensions]", before.extensions != now.extensions),
     ];
     all.into_iter().filter(|(_, differs)| *differs).map(|(key, _)| key).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn tokens_stay_while_the_address_of_the_start_can_be_reached_by_others() {
-        let everywhere = SocketAddr::from(([0, 0, 0, 0], 8808));
-        let says = |listen, auth: &Auth| opened(listen, auth).map(|fault| (fault.kind, fault.text));
-        let (kind, text) = says(everywhere, &Auth::default()).expect("it is refused");
-        assert!(
-            kind == "open-door" && text.contains("0.0.0.0:8808") && text.contains("until the next start"),
-            "{text}"
-        );
-        let allowed = Auth { allow_unauthenticated: true, ..Auth::default() };
-        assert_eq!(says(everywhere, &allowed), None);
-        assert_eq!(says(SocketAddr::from(([127, 0, 0, 1], 8808)), &Auth::default()), None);
-    }
 }

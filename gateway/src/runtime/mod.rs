@@ -12,8 +12,8 @@ mod aside;
 mod fair_share;
 // Reports a worker that stands: one that has been at one task for longer than anything may take there.
 pub mod watchdog;
-// How many files and connections this process may have open.
-pub mod handles;
+// What this process has of the system that it runs on, and tells it.
+pub mod system;
 // When each kind of complaint was last said, so that a flood of one kind is a line now and then.
 pub mod complaints;
 // A hash for tables that every call looks into.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::health::row::{Health, State};
 use crate::health::{Cause, CauseCode, StatusBoard};
+use crate::runtime::system::ServiceManager;
 use crate::telemetry::logging::{self, say};
 
 use super::lines;
@@ -41,13 +42,19 @@ struct Summary {
 }
 
 /// Shows every change until it is dropped. Nothing is shown twice: an upstream that fails for the same reason again and again
-/// has one line. In a log of JSON the changes have events of their own, and only the sum is added.
-pub(crate) async fn upstreams(board: StatusBoard) {
+/// has one line. In a log of JSON the changes have events of their own, and only the sum is added. The service manager has each sum.
+pub(crate) async fn upstreams(board: StatusBoard, manager: &ServiceManager) {
     let mut changes = board.changes();
-    let mut shown = Shown::default();
+    let (mut shown, mut told) = (Shown::default(), None);
     loop {
         changes.borrow_and_update();
-        let (lines, summary) = shown.news(&board.snapshot());
+        let all = board.snapshot();
+        let (lines, summary) = shown.news(&all);
+        let sum = shown.sum(&all);
+        if told != Some(sum) {
+            told = Some(sum);
+            manager.status(&sum.text());
+        }
         match summary {
             Some(Summary { tools, usable: 0, upstreams, .. }) if logging::is_json() => {
                 tracing::warn!(tools, usable = 0, upstreams, "usable upstreams")
@@ -86,10 +93,8 @@ impl Shown {
             }
         }
         if all.iter().all(|health| self.last.contains_key(&health.name)) {
-            let up = all.iter().filter(|health| health.state.is_up());
-            let tools = up.clone().filter_map(|health| health.items).map(|items| items[0]).sum();
-            let is_settled = self.last.values().all(|key| *key != Key::Starting);
-            let sum = Summary { tools, usable: up.count(), upstreams: all.len(), is_settled };
+            let sum = self.sum(all);
+            let is_settled = sum.is_settled;
             // The first sum, the one after all first starts, and a better one when no upstream is missing any more: others come and go.
             let settles = is_settled && !std::mem::replace(&mut self.is_settled, is_settled);
             let is_due = self.summary.is_none() || settles || (!lines.is_empty() && sum.usable == all.len());
@@ -99,6 +104,15 @@ impl Shown {
             }
         }
         (lines, news)
+    }
+
+    /// How things stand.
+    fn sum(&self, all: &[Health]) -> Summary {
+        let up = all.iter().filter(|health| health.state.is_up());
+        let tools = up.clone().filter_map(|health| health.items).map(|items| items[0]).sum();
+        let has_spoken = all.iter().all(|health| self.last.contains_key(&health.name));
+        let is_settled = has_spoken && self.last.values().all(|key| *key != Key::Starting);
+        Summary { tools, usable: up.count(), upstreams: all.len(), is_settled }
     }
 }
 

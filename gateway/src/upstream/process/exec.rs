@@ -2,7 +2,7 @@
 //! program.
 
 use super::linux;
-use crate::runtime::handles;
+use crate::runtime::system::handles;
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};

@@ -5,7 +5,7 @@ use super::idle::Idle;
 use super::room::{FairPermit, FairPermits};
 use crate::call::share::Share;
 use crate::health::{Cause, CauseCode, chain};
-use crate::runtime::handles;
+use crate::runtime::system::handles;
 use crate::runtime::watched::Pieces;
 use crate::upstream::transport::exchange::Lost;
 use http::{Request, Response};
