@@ -88,7 +88,8 @@ async fn a_full_table_of_processes_is_survived() {
     let bomber = Upstream::stdio(Script::new("bomber", REVISION)).await;
     let well = Upstream::stdio(Script::new("well", REVISION)).await;
     let config = Config::new().program("bomber", &under(&bomber, &habit), &marked(&mark));
-    let config = config.upstream_with(&well, &marked(&mark));
+    // A call that it cannot be started for is not to wait for long: that it is refused is what the test looks for.
+    let config = config.upstream_with(&well, &format!("start_wait = \"500ms\"\n{}", marked(&mark)));
     let gateway =
         Gateway::serve_under(&["/bin/sh", "-c", &format!("{}; exec \"$@\"", confine.enter()), "sh"], &config).await;
     let client = Client::connect(&gateway.reach(), REVISION).await;
