@@ -71,6 +71,8 @@ impl Host {
         let quoting = Arc::new(Quoting { manner, given, asked: AtomicUsize::new(0) });
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
+                // Else the system puts the pieces together again, and waits for an acknowledgement before each two of them.
+                stream.set_nodelay(true).expect("a socket takes options");
                 let quoting = quoting.clone();
                 tokio::spawn(async move { drop(quoting.serve(stream).await) });
             }
