@@ -20,6 +20,7 @@ pub mod http;
 mod hub;
 mod legacy;
 mod lines;
+mod listener;
 mod modern;
 mod socket;
 mod stream;

@@ -24,6 +24,7 @@ mod face_stdio;
 mod face_tls;
 mod face_websocket;
 mod faults;
+mod frail;
 mod freezes;
 mod fuzz;
 mod harness;

@@ -1,28 +1,14 @@
 //! Upstreams that are there and not well: noticed, shown, left alone or started again, and used as soon as they are well.
 
-use trunkline_tests::client::{Client, tool};
-use trunkline_tests::gateway::{Config, Gateway};
+use crate::frail::{Stage, stage};
+use trunkline_tests::client::tool;
 use trunkline_tests::judge;
 use trunkline_tests::process;
 use trunkline_tests::revision::Revision;
 use trunkline_tests::script::{Act, Rule, Script};
-use trunkline_tests::upstream::{Upstream, Way};
+use trunkline_tests::upstream::Way;
 
 const LEGACY: Revision = Revision::R2025_11_25;
-
-struct Stage {
-    upstream: Upstream,
-    gateway: Gateway,
-    client: Client,
-}
-
-async fn stage(way: Way, script: Script, keys: &str) -> Stage {
-    let upstream = Upstream::start(way, script).await;
-    let gateway = Gateway::serve(&Config::new().upstream_with(&upstream, keys)).await;
-    let client = Client::connect(&gateway.reach(), LEGACY).await;
-    client.tools_until("the upstream's tools are listed", |tools| tools.contains(&"frail__echo".into())).await;
-    Stage { upstream, gateway, client }
-}
 
 impl Stage {
     /// The state stands in the long page, and in the metrics.

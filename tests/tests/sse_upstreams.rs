@@ -1,5 +1,6 @@
 //! Upstreams that speak HTTP+SSE of 2024-11-05.
 
+use crate::frail::stage;
 use trunkline_tests::client::{Client, tool};
 use trunkline_tests::gateway::{Config, Gateway};
 use trunkline_tests::journal::{Event, Order, What};
@@ -10,23 +11,10 @@ use trunkline_tests::upstream::{Upstream, Way};
 
 const LEGACY: Revision = Revision::R2024_11_05;
 
-struct Stage {
-    upstream: Upstream,
-    gateway: Gateway,
-    client: Client,
-}
-
-async fn stage(script: Script, keys: &str) -> Stage {
-    let upstream = Upstream::start(Way::Sse, script).await;
-    let gateway = Gateway::serve(&Config::new().upstream_with(&upstream, keys)).await;
-    let client = Client::connect(&gateway.reach(), Revision::R2025_11_25).await;
-    client.tools_until("the upstream's tools are listed", |tools| tools.contains(&"frail__echo".into())).await;
-    Stage { upstream, gateway, client }
-}
-
 #[tokio::test]
 async fn configured_headers_go_on_the_stream_and_on_every_message() {
-    let stage = stage(Script::new("frail", LEGACY), "headers = { Authorization = \"Bearer abcdefghij\" }").await;
+    let stage =
+        stage(Way::Sse, Script::new("frail", LEGACY), "headers = { Authorization = \"Bearer abcdefghij\" }").await;
     assert_eq!(stage.client.call("frail__echo", "{\"a\":1}").await.text(), "{\"a\":1}");
     let mut checked = 0;
     for event in stage.upstream.seen().await {
@@ -56,7 +44,9 @@ async fn the_address_for_messages_is_relative_or_of_the_same_origin() {
     for endpoint in
         ["message?session=$ID", "/message?session=$ID", "./x/../message?session=$ID", "$ORIGIN/message?session=$ID"]
     {
-        let taken = stage(Script::new("frail", LEGACY).with(|script| script.http.endpoint = endpoint.into()), "").await;
+        let taken =
+            stage(Way::Sse, Script::new("frail", LEGACY).with(|script| script.http.endpoint = endpoint.into()), "")
+                .await;
         assert_eq!(taken.client.call("frail__echo", "{\"a\":1}").await.text(), "{\"a\":1}", "{endpoint}");
     }
     for (endpoint, says) in [
@@ -88,7 +78,7 @@ async fn a_stream_that_names_no_address_is_not_waited_for_without_end() {
 #[tokio::test]
 async fn a_broken_stream_ends_its_calls_with_an_unknown_outcome_and_is_opened_anew() {
     let cut = Rule::on_tool("tool_error", vec![Act::Run, Act::Cut]).once();
-    let stage = stage(Script::new("frail", LEGACY).rule(cut), "").await;
+    let stage = stage(Way::Sse, Script::new("frail", LEGACY).rule(cut), "").await;
     let nonce = judge::nonce();
     let waits = stage.client.start(tool("frail__wait", &format!("{{\"gate\":\"g\",\"nonce\":\"{nonce}\"}}"))).await;
     stage.upstream.waiting(1).await;
@@ -109,7 +99,7 @@ async fn a_broken_stream_ends_its_calls_with_an_unknown_outcome_and_is_opened_an
 async fn a_message_that_is_refused_ends_its_own_call_alone() {
     let act = Act::status(503, "text/plain", "later");
     let refuse = Rule { name: Some("tool_error".into()), ..Rule::on("POST", vec![act]) };
-    let stage = stage(Script::new("frail", LEGACY).rule(refuse.once()), "").await;
+    let stage = stage(Way::Sse, Script::new("frail", LEGACY).rule(refuse.once()), "").await;
     let answer = stage.client.call("frail__tool_error", "{}").await;
     assert!(answer.message().contains("503"), "{}", answer.error());
     assert_eq!(stage.client.call("frail__echo", "{\"a\":1}").await.text(), "{\"a\":1}");
@@ -119,7 +109,7 @@ async fn a_message_that_is_refused_ends_its_own_call_alone() {
 #[tokio::test]
 async fn posts_that_are_never_answered_hold_up_no_call_once_theirs_has_ended() {
     let held = vec!["tools/call".to_owned(), "notifications/cancelled".to_owned()];
-    let stage = stage(Script::new("frail", LEGACY).with(|script| script.http.held = held), "").await;
+    let stage = stage(Way::Sse, Script::new("frail", LEGACY).with(|script| script.http.held = held), "").await;
     // More than may be under way at once.
     let call =
         |count: usize| stage.client.call("frail__echo", Box::leak(format!("{{\"a\":{count}}}").into_boxed_str()));
@@ -148,7 +138,7 @@ async fn a_stream_that_is_found_and_sends_messages_elsewhere_is_called_that() {
 
 #[tokio::test]
 async fn a_connection_that_the_upstream_has_forgotten_is_opened_anew() {
-    let stage = stage(Script::new("frail", LEGACY), "").await;
+    let stage = stage(Way::Sse, Script::new("frail", LEGACY), "").await;
     stage.upstream.order(Order::ForgetSessions).await;
     // A 404 proves that the call did not run.
     assert_eq!(stage.client.call("frail__echo", "{\"a\":1}").await.text(), "{\"a\":1}");
@@ -157,7 +147,7 @@ async fn a_connection_that_the_upstream_has_forgotten_is_opened_anew() {
 
 #[tokio::test]
 async fn an_answer_that_is_too_long_ends_its_call_with_the_reason() {
-    let stage = stage(Script::new("frail", LEGACY), "max_response = \"64KiB\"").await;
+    let stage = stage(Way::Sse, Script::new("frail", LEGACY), "max_response = \"64KiB\"").await;
     let long = format!("{{\"text\":\"{}\"}}", "x".repeat(100_000));
     let answer = stage.client.call("frail__echo", &long).await;
     assert!(answer.message().contains("max_response"), "{}", answer.error());
@@ -169,7 +159,7 @@ async fn an_answer_that_is_too_long_ends_its_call_with_the_reason() {
 async fn another_address_later_is_not_followed() {
     let again = "event: endpoint\ndata: http://127.0.0.1:9/x\n\nevent: endpoint\ndata: /elsewhere\n\n: a comment\n\n";
     let tells = Rule::on_tool("tool_error", vec![Act::Write(again.into())]);
-    let stage = stage(Script::new("frail", LEGACY).rule(tells), "").await;
+    let stage = stage(Way::Sse, Script::new("frail", LEGACY).rule(tells), "").await;
     assert_eq!(stage.client.call("frail__tool_error", "{}").await.text(), "the tool says no");
     assert_eq!(stage.client.call("frail__echo", "{\"a\":1}").await.text(), "{\"a\":1}");
     stage.gateway.says(&["a second `endpoint` event"]).await;

@@ -1,6 +1,7 @@
 //! Upstreams that are reached by WebSocket.
 
-use trunkline_tests::client::{Client, tool};
+use crate::frail::stage;
+use trunkline_tests::client::tool;
 use trunkline_tests::gateway::{Config, Gateway};
 use trunkline_tests::journal::{Event, What};
 use trunkline_tests::judge;
@@ -10,26 +11,16 @@ use trunkline_tests::upstream::{Upstream, Way};
 
 const LEGACY: Revision = Revision::R2025_11_25;
 
-struct Stage {
-    upstream: Upstream,
-    gateway: Gateway,
-    client: Client,
-}
-
-async fn stage(script: Script, keys: &str) -> Stage {
-    let upstream = Upstream::start(Way::WebSocket, script).await;
-    let gateway = Gateway::serve(&Config::new().upstream_with(&upstream, keys)).await;
-    let client = Client::connect(&gateway.reach(), LEGACY).await;
-    client.tools_until("the upstream's tools are listed", |tools| tools.contains(&"frail__echo".into())).await;
-    Stage { upstream, gateway, client }
-}
-
 #[tokio::test]
 async fn one_connection_with_the_configured_headers_serves_all_whether_or_not_the_subprotocol_is_named() {
     for named in ["mcp", ""] {
         let script = Script::new("frail", LEGACY).with(|script| script.http.subprotocol = named.into());
-        let stage =
-            stage(script, "transport = \"websocket\"\nheaders = { Authorization = \"Bearer abcdefghij\" }").await;
+        let stage = stage(
+            Way::WebSocket,
+            script,
+            "transport = \"websocket\"\nheaders = { Authorization = \"Bearer abcdefghij\" }",
+        )
+        .await;
         assert_eq!(stage.client.call("frail__echo", "{\"a\":1}").await.text(), "{\"a\":1}");
         let carries = |event: &Event| match &event.what {
             What::Visit { headers, .. } => {
@@ -65,7 +56,7 @@ async fn pings_are_answered_and_fragments_are_joined() {
     let frame =
         "{\"jsonrpc\":\"2.0\",\"id\":$ID,\"result\":{\"content\":[{\"type\":\"text\",\"text\":\"in pieces\"}]}}";
     let pieces = Rule::on_tool("tool_error", vec![Act::Write("ping\n".into()), Act::Write(frame.into()), Act::Hang]);
-    let stage = stage(Script::new("frail", LEGACY).rule(pieces), "").await;
+    let stage = stage(Way::WebSocket, Script::new("frail", LEGACY).rule(pieces), "").await;
     assert_eq!(stage.client.call("frail__tool_error", "{}").await.text(), "in pieces");
     // Of two pings that come together the newer one is answered.
     let answered = |event: &Event| matches!(&event.what, What::Listening(text) if text == "pong 7").then_some(());
@@ -76,7 +67,7 @@ async fn pings_are_answered_and_fragments_are_joined() {
 #[tokio::test]
 async fn a_binary_message_ends_the_connection_and_says_why() {
     let binary = Rule::on_tool("tool_error", vec![Act::Write("binary\n".into()), Act::Hang]).once();
-    let stage = stage(Script::new("frail", LEGACY).rule(binary), "").await;
+    let stage = stage(Way::WebSocket, Script::new("frail", LEGACY).rule(binary), "").await;
     let answer = stage.client.call("frail__tool_error", "{}").await;
     assert!(answer.message().contains("may or may not have run"), "{}", answer.error());
     stage.gateway.says(&["MCP wants text messages"]).await;
@@ -86,7 +77,7 @@ async fn a_binary_message_ends_the_connection_and_says_why() {
 #[tokio::test]
 async fn a_broken_connection_ends_its_calls_with_an_unknown_outcome_and_is_opened_anew() {
     let cut = Rule::on_tool("tool_error", vec![Act::Run, Act::Cut]).once();
-    let stage = stage(Script::new("frail", LEGACY).rule(cut), "").await;
+    let stage = stage(Way::WebSocket, Script::new("frail", LEGACY).rule(cut), "").await;
     let nonce = judge::nonce();
     let waits = stage.client.start(tool("frail__wait", &format!("{{\"gate\":\"g\",\"nonce\":\"{nonce}\"}}"))).await;
     stage.upstream.waiting(1).await;
@@ -111,7 +102,7 @@ async fn a_close_code_says_why_and_when_the_connection_is_opened_anew() {
         (1011, "", ""),
     ] {
         let close = Rule::on_tool("tool_error", vec![Act::status(code, "", "a reason of its own")]);
-        let stage = stage(Script::new("frail", LEGACY).rule(close), "").await;
+        let stage = stage(Way::WebSocket, Script::new("frail", LEGACY).rule(close), "").await;
         let answer = stage.client.call("frail__tool_error", "{}").await;
         assert!(answer.message().contains(&code.to_string()), "{}", answer.error());
         assert!(!answer.message().contains("a reason of its own"), "for the operator alone: {}", answer.error());
@@ -127,7 +118,7 @@ async fn a_close_code_says_why_and_when_the_connection_is_opened_anew() {
 
 #[tokio::test]
 async fn a_message_that_is_too_long_ends_the_connection_and_says_why() {
-    let stage = stage(Script::new("frail", LEGACY), "max_response = \"64KiB\"").await;
+    let stage = stage(Way::WebSocket, Script::new("frail", LEGACY), "max_response = \"64KiB\"").await;
     let long = format!("{{\"text\":\"{}\"}}", "x".repeat(100_000));
     let answer = stage.client.call("frail__echo", &long).await;
     assert!(answer.message().contains("max_response"), "{}", answer.error());

@@ -6,9 +6,11 @@ pub mod private;
 pub mod mask;
 // Seals bytes as a text that can neither be read nor altered.
 pub mod sealer;
+// Certificates and keys in files of PEM form.
+pub(crate) mod pem;
 // Foreign text on its way to a terminal: what that would obey, hide or turn round is written out instead.
 mod visible;
 
-pub use mask::{BYTES_MAX, BYTES_MIN, Secrets};
+pub use mask::Secrets;
 pub(crate) use visible::printable;
 pub use visible::{decoded, visible, visible_json};

@@ -13,8 +13,6 @@ use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Uri};
 use hyper_util::rt::TokioIo;
-use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
 
@@ -23,6 +21,7 @@ use crate::frame::Frame;
 use crate::journal::Order;
 use crate::revision::Revision;
 use crate::upstream::body::{Answer, refusal, whole};
+use crate::upstream::listener::{self, Duplex};
 use crate::upstream::two_endpoints::Connections;
 use crate::upstream::{legacy, modern, socket, two_endpoints};
 
@@ -61,6 +60,9 @@ impl Host {
             Order::ForgetSessions => {
                 self.sessions().clear();
                 self.streams.forget();
+                if self.engine.script.http.counts_anew {
+                    self.counter.store(1, Ordering::Relaxed);
+                }
                 self.forgotten.notify_waiters();
             }
             order => self.engine.order(order).await,
@@ -79,32 +81,11 @@ impl Host {
 
 /// Opens the door on a free port of loopback, and on a socket.
 pub async fn open(host: Arc<Host>, socket: &Path, stop: CancellationToken) -> SocketAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").await.expect("loopback has a free port");
-    let address = listener.local_addr().expect("a bound socket has an address");
-    let beside = UnixListener::bind(socket).expect("a socket can be made");
-    tokio::spawn(async move {
-        loop {
-            tokio::select! {
-                accepted = listener.accept() => {
-                    let stream = accepted.expect("the socket accepts").0;
-                    stream.set_nodelay(true).expect("a socket takes options");
-                    tokio::spawn(connection(host.clone(), stream, stop.clone()));
-                }
-                accepted = beside.accept() => {
-                    let stream = accepted.expect("the socket accepts").0;
-                    tokio::spawn(connection(host.clone(), stream, stop.clone()));
-                }
-                () = stop.cancelled() => return,
-            }
-        }
-    });
-    address
+    let ends = stop.clone();
+    listener::open(socket, true, stop, move |stream| connection(host.clone(), stream, ends.clone())).await
 }
 
-async fn connection<S>(host: Arc<Host>, stream: S, stop: CancellationToken)
-where
-    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-{
+async fn connection(host: Arc<Host>, stream: Box<dyn Duplex>, stop: CancellationToken) {
     let service = service_fn(|request| serve(host.clone(), request));
     let connection =
         hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), service).with_upgrades();

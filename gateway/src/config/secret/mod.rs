@@ -2,7 +2,10 @@
 
 // The secret values of a configuration: references, credentials, values of keys that look secret.
 mod values;
+// Texts of a URL with `%2F` and the like read.
+mod percent;
 // Whether a key or a value looks like a secret.
 pub(crate) mod looks;
 
+pub(crate) use percent::decoded;
 pub(crate) use values::of;

@@ -8,10 +8,12 @@ use http::HeaderMap;
 use serde_json::Value;
 
 use crate::downstream::config::SigningKey;
-use crate::secrets::{BYTES_MAX, BYTES_MIN, Secrets};
+use crate::secrets::Secrets;
+use crate::secrets::mask::{BYTES_MAX, BYTES_MIN};
 use crate::upstream::config::{Config, Remote};
 
 use super::looks::{is_path, looks_secret};
+use super::percent::decoded_in_part;
 use crate::config::fault::Fault;
 use crate::config::read::Reading;
 
@@ -148,16 +150,7 @@ impl Found {
     /// A percent-encoded secret, and what it stands for.
     fn coded(&mut self, value: &str) {
         self.put(value);
-        let bytes = value.as_bytes();
-        let (mut plain, mut at) = (Vec::new(), 0);
-        while at < bytes.len() {
-            let pair = (bytes[at] == b'%').then(|| value.get(at + 1..at + 3)).flatten();
-            match pair.and_then(|pair| u8::from_str_radix(pair, 16).ok()) {
-                Some(byte) => (plain.push(byte), at += 3),
-                None => (plain.push(bytes[at]), at += 1),
-            };
-        }
-        self.put(&String::from_utf8_lossy(&plain));
+        self.put(&decoded_in_part(value));
     }
 
     fn put(&mut self, value: &str) {

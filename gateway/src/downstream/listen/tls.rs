@@ -4,13 +4,12 @@
 mod failures;
 
 use super::certificate;
+use crate::secrets::pem;
 use arc_swap::ArcSwap;
 use failures::Failures;
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::pki_types::CertificateDer;
 use rustls::server::WebPkiClientVerifier;
-use rustls::{InconsistentKeys, RootCertStore, ServerConfig};
-use std::fs;
+use rustls::{RootCertStore, ServerConfig};
 use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -18,9 +17,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::SystemTime;
 use tokio_rustls::TlsAcceptor;
-
-/// The most bytes of a file.
-const FILE_BYTES_MAX: u64 = 1 << 20;
 
 /// The files.
 #[derive(Clone, Debug, PartialEq)]
@@ -72,10 +68,7 @@ impl Tls {
             let text = format!("the certificate in {} expired {days} days ago; renew it", self.cert.display());
             return Err(fault("cert", text));
         }
-        let key = PrivateKeyDer::from_pem_slice(&read("key", &self.key)?).map_err(|_| {
-            let text = "has no private key in PEM form; write one, not encrypted (`BEGIN PRIVATE KEY`)";
-            fault("key", format!("{} {text}", self.key.display()))
-        })?;
+        let key = pem::key(&self.key).map_err(|text| fault("key", text))?;
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let builder = ServerConfig::builder_with_provider(provider.clone())
             .with_safe_default_protocol_versions()
@@ -94,37 +87,16 @@ impl Tls {
                     .with_client_cert_verifier(verifier.build().map_err(|error| fault("client_ca", error.to_string()))?)
             }
         };
-        let mut config = builder.with_single_cert(certificates, key).map_err(|error| match error {
-            rustls::Error::InconsistentKeys(InconsistentKeys::KeyMismatch) => {
-                let (key, cert) = (self.key.display(), self.cert.display());
-                fault("key", format!("the key in {key} is not that of the certificate in {cert}; put both there anew"))
-            }
-            error => fault("key", format!("{} cannot be used with the certificate: {error}", self.key.display())),
-        })?;
+        let mut config = builder
+            .with_single_cert(certificates, key)
+            .map_err(|error| fault("key", pem::misfit(&error, &self.key, &self.cert)))?;
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         Ok(Arc::new(config))
     }
 }
 
-fn read(key: &'static str, file: &Path) -> Result<Vec<u8>, TlsFault> {
-    let cannot = |why: String| {
-        let text = format!("cannot read {}: {why}; name a file in PEM form that this user may read", file.display());
-        fault(key, text)
-    };
-    let seen = fs::metadata(file).map_err(|error| cannot(error.to_string()))?;
-    if !seen.is_file() || seen.len() > FILE_BYTES_MAX {
-        return Err(cannot("it is no regular file of at most 1 MiB".to_owned()));
-    }
-    fs::read(file).map_err(|error| cannot(error.to_string()))
-}
-
 fn certificates(key: &'static str, file: &Path) -> Result<Vec<CertificateDer<'static>>, TlsFault> {
-    let bytes = read(key, file)?;
-    let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&bytes).collect();
-    found.ok().filter(|found| !found.is_empty()).ok_or_else(|| {
-        let text = format!("{} has no whole certificate in PEM form (`BEGIN CERTIFICATE`)", file.display());
-        fault(key, text)
-    })
+    pem::certificates(file).map_err(|text| fault(key, text))
 }
 
 /// What connections are secured with.
