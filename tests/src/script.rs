@@ -71,8 +71,6 @@ pub struct HttpManner {
     pub apart: bool,
     /// Legacy: the id that all sessions are given; none where each has its own.
     pub one_session: Option<String>,
-    /// Legacy: whether it counts its sessions from the beginning again once it has forgotten them.
-    pub counts_anew: bool,
     /// Legacy: so many sessions there may be; 0 for any number.
     pub sessions_max: usize,
     /// Legacy: whether it serves a GET stream; else 405.
@@ -105,7 +103,6 @@ impl Default for HttpManner {
             sessions: true,
             apart: false,
             one_session: None,
-            counts_anew: false,
             sessions_max: 0,
             get_stream: true,
             resumable: false,

@@ -4,6 +4,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Output;
 
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::Command;
 use trunkline_tests::client::{Client, http, tool};
 use trunkline_tests::gateway::{ADMIN_TOKEN, Config, Gateway, StdioGateway};
@@ -176,6 +177,80 @@ async fn what_a_terminal_hides_is_written_out_wherever_it_is_shown() {
         let hidden = |c: char| c != '\n' && (c.is_control() || matches!(c, '\u{202e}' | '\u{200b}'));
         assert!(!text.contains(hidden), "{what}: {}", text.escape_unicode());
         assert!(text.contains("202e"), "{what}: {text}");
+    }
+}
+
+/// A server that is none of ours, and answers whatever is asked with this, each of its hidden characters as it is.
+#[allow(clippy::disallowed_methods, reason = "a test's tasks end with its runtime")]
+async fn foreign(answer: String) -> String {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("loopback has a free port");
+    let address = listener.local_addr().expect("an address").to_string();
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let mut head = Vec::new();
+            while !head.ends_with(b"\r\n\r\n") {
+                let Ok(byte) = stream.read_u8().await else { break };
+                head.push(byte);
+            }
+            let head = String::from_utf8_lossy(&head).to_lowercase();
+            let length =
+                head.split_once("content-length: ").and_then(|(_, rest)| rest.split("\r\n").next()?.parse().ok());
+            let mut body = vec![0; length.unwrap_or(0)];
+            stream.read_exact(&mut body).await.expect("the body comes");
+            // Who does not read it is no affair of this server.
+            let _ = stream.write_all(format!("HTTP/1.1 200 OK\r\n\r\n{answer}").as_bytes()).await;
+        }
+    });
+    address
+}
+
+#[tokio::test]
+async fn no_command_prints_as_json_what_a_terminal_would_obey_or_hide() {
+    const HIDDEN: &str = "evil\u{202e}\u{200b}\u{9b}2J";
+    let row = format!(
+        "{{\"name\":\"up\",\"transport\":\"{HIDDEN}\",\"state\":\"ready\",\"since_seconds\":1,\"restarts\":0,\"stderr\":[\"{HIDDEN}\"]}}"
+    );
+    let call = format!(
+        "{{\"principal\":\"{HIDDEN}\",\"method\":\"tools/call\",\"duration_seconds\":1,\"ended_ago_seconds\":1}}"
+    );
+    let answer = format!(
+        "{{\"ready\":true,\"upstreams\":[{row}],\"cursor\":\"x\",\"open\":[],\"ended\":[{call}],\"outcome\":\"{HIDDEN}\",\r\t\"url\":\"{HIDDEN}\",\"expires_in_seconds\":60}}"
+    );
+    let (address, folder) = (foreign(answer).await, Scratch::new());
+    let file = folder.file(
+        "evil\u{202e}\u{200b}\u{9b}2J.toml",
+        "[upstreams.up]\nurl = \"https://h.example/\"\nheaders = { A = \"evil\u{202e}\u{200b}\" }\nx = 1\n",
+    );
+    let good =
+        folder.file("good\u{202e}\u{200b}evil.toml", "[upstreams.up]\nurl = \"https://h.example/?evil=\u{202e}\"\n");
+    let (file, good) = (file.display().to_string(), good.display().to_string());
+    for (arguments, is_remote) in [
+        (&["ls", "--json"][..], true),
+        (&["status", "up", "--json"], true),
+        (&["logs", "--json"], true),
+        (&["calls", "--json"], true),
+        (&["ui", "--json"], true),
+        (&["reload", "--json"], true),
+        (&["check", "--json", "--config", &file], false),
+        (&["config", "path", "--json", "--config", &good], false),
+        (&["add", "more", "--json", "--config", &good, "--", "true"], false),
+        (&["remove", "more", "--json", "--config", &good], false),
+    ] {
+        let mut command = bare(folder.path(), arguments);
+        if is_remote {
+            command.args(["--admin", &address]).env("TRUNKLINE_ADMIN__TOKEN", ADMIN_TOKEN);
+        }
+        let output = within("it answers", command.output()).await.expect("it runs");
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        let hidden = |c: char| c != '\n' && (c.is_control() || matches!(c, '\u{202e}' | '\u{200b}'));
+        assert!(said.contains("evil") && said.contains("202e"), "{arguments:?}: {output:?}");
+        assert!(!said.contains(hidden), "{arguments:?}: {}", said.escape_unicode());
+        let lines = serde_json::Deserializer::from_str(&said).into_iter::<serde_json::Value>();
+        assert!(
+            lines.count() > 0
+                && serde_json::Deserializer::from_str(&said).into_iter::<serde_json::Value>().all(|one| one.is_ok()),
+            "{said}"
+        );
     }
 }
 

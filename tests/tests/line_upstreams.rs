@@ -1,27 +1,15 @@
 //! Upstreams on a socket of this machine or at a port: lines of MCP, and HTTP behind a socket.
 
+use crate::frail::stage;
 use trunkline_tests::client::{Client, tool};
 use trunkline_tests::gateway::{Config, Gateway};
 use trunkline_tests::judge;
 use trunkline_tests::revision::Revision;
+use trunkline_tests::scratch::Scratch;
 use trunkline_tests::script::{Act, Rule, Script};
 use trunkline_tests::upstream::{Upstream, Way};
 
 const LEGACY: Revision = Revision::R2025_11_25;
-
-struct Stage {
-    upstream: Upstream,
-    gateway: Gateway,
-    client: Client,
-}
-
-async fn stage(way: Way, script: Script, keys: &str) -> Stage {
-    let upstream = Upstream::start(way, script).await;
-    let gateway = Gateway::serve(&Config::new().upstream_with(&upstream, keys)).await;
-    let client = Client::connect(&gateway.reach(), LEGACY).await;
-    client.tools_until("the upstream's tools are listed", |tools| tools.contains(&"frail__echo".into())).await;
-    Stage { upstream, gateway, client }
-}
 
 #[tokio::test]
 async fn one_connection_serves_all_and_is_opened_anew_when_it_breaks() {
@@ -87,6 +75,47 @@ async fn a_socket_that_is_missing_or_has_nobody_behind_it_says_what_to_do() {
         let section = format!("[upstreams.frail]\nurl = \"unix:{}\"", path.display());
         let gateway = Gateway::serve(&Config::new().section(&section)).await;
         gateway.look_until("/readyz?verbose", "the cause is shown", |page| page.contains(says)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_path_that_leads_to_no_stream_socket_says_what_is_there() {
+    let folder = Scratch::new();
+    let at = |name: &str| folder.path().join(name);
+    std::fs::write(at("file"), "x").expect("a file can be written");
+    std::fs::create_dir(at("folder")).expect("a folder can be made");
+    let made = std::process::Command::new("mkfifo").arg(at("pipe")).status();
+    assert!(made.expect("there is mkfifo").success());
+    let _datagrams = std::os::unix::net::UnixDatagram::bind(at("datagrams")).expect("a socket can be made");
+    for (name, says) in [
+        ("file", "a regular file is there, and no socket"),
+        ("folder", "a folder is there, and no socket"),
+        ("pipe", "a named pipe (FIFO) is there, and no socket"),
+        ("datagrams", "have the server make a stream socket"),
+    ] {
+        for at in ["", "#/mcp"] {
+            let path = folder.path().join(name).display().to_string();
+            let gateway =
+                Gateway::serve(&Config::new().section(&format!("[upstreams.frail]\nurl = \"unix:{path}{at}\""))).await;
+            gateway.look_until("/readyz?verbose", "the cause is shown", |page| page.contains(says)).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_speaks_http_or_tls_in_place_of_lines_is_said_with_how_to_write_its_address() {
+    let upstream = Upstream::start(Way::Http, Script::new("frail", LEGACY)).await;
+    let alert = Rule::on("*", vec![Act::Write("\u{15}\u{3}\u{1}\0\u{2}\u{2}F".into()), Act::Cut]);
+    let secured = Upstream::start(Way::Tcp, Script::new("frail", LEGACY).rule(alert)).await;
+    let socket = upstream.socket().display().to_string();
+    for (url, says) in [
+        (format!("tcp://{}", upstream.address()), ["it speaks HTTP", "http://127.0.0.1:9000/mcp"]),
+        (format!("unix:{socket}"), ["it speaks HTTP", "unix:///run/mcp.sock#/mcp"]),
+        (format!("tcp://{}", secured.address()), ["it speaks TLS", "https://"]),
+    ] {
+        let gateway = Gateway::serve(&Config::new().section(&format!("[upstreams.frail]\nurl = \"{url}\""))).await;
+        let is_said = |page: &str| says.iter().all(|said| page.contains(said)) && !page.contains("wrong framing");
+        gateway.look_until("/readyz?verbose", "the cause is shown", is_said).await;
     }
 }
 

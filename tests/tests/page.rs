@@ -19,6 +19,9 @@ use trunkline_tests::within::within_limit;
 const LIMIT: std::time::Duration = std::time::Duration::from_secs(240);
 const SECRET: &str = "a-long-secret-of-the-upstream";
 
+/// What the form of a tool sends, digit for digit.
+const SENT: &str = "{\"arguments\":{\"a\":90071992547409931,\"b\":0.10000000000000000555}}";
+
 /// The link that a person is given.
 async fn link(gateway: &Gateway) -> String {
     let said = gateway.command(&["ui", "--print"]).output().await.expect("it runs");
@@ -73,6 +76,7 @@ async fn a_browser_sees_every_view_and_a_live_call_calls_a_tool_and_finds_no_fau
     assert_eq!((&seen["cookie"][0]["httpOnly"], &seen["cookie"][0]["sameSite"]), (&true.into(), &"Strict".into()));
     assert_eq!((&seen["stopped"], &seen["answer"], &seen["markup"]), (&"stopped".into(), &"42".into(), &0.into()));
     assert_eq!((&seen["first"], &seen["skipped"], &seen["left"]), (&"skip".into(), &"main".into(), &0.into()));
+    assert_eq!((&seen["sent"], &seen["exact"]), (&SENT.into(), &true.into()), "numbers are as they were written");
     assert_eq!(seen["odd"], serde_json::json!([]), "what is no text is not shown as text");
     let config = seen["config"].as_str().unwrap_or_default();
     assert!(config.contains("[secret]") && !config.contains(SECRET), "{config}");

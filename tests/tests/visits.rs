@@ -71,6 +71,11 @@ async fn a_link_from_the_control_socket_opens_one_visit_and_no_half_of_it_opens_
     assert_eq!(bare.status, 403, "an order of the page comes with its origin");
     let beside = format!("trunkline_page_{}=other; {}", own.rsplit(':').next().expect("a port"), visit.cookie);
     assert_eq!(get(&[("cookie", &beside), proof]).await, 200, "another server of the host set a cookie of this name");
+    let link = async |headers: &[(&str, &str)]| ask(&gateway, "POST", "/api/v1/link", headers, "{}").await;
+    let further = link(&[cookie, proof, JSON, ("origin", &own)]).await;
+    let said = String::from_utf8_lossy(&further.body).into_owned();
+    assert!(further.status == 403 && said.contains("a visit makes no further links"), "{said}");
+    assert_eq!(link(&[("authorization", &bearer), JSON]).await.status, 200, "the token makes one");
     let of_another = [cookie, proof, JSON, ("origin", "http://127.0.0.1:1")];
     assert_eq!(ask(&gateway, "POST", "/ui/leave", &of_another, "").await.status, 403);
     let left = ask(&gateway, "POST", "/ui/leave", &[cookie, proof, JSON, ("origin", &own)], "").await;

@@ -162,7 +162,7 @@ async fn call(State(shown): State<Shown>, Path(name): Path<String>, headers: Hea
 
 /// A link to the page that lets one visitor in.
 async fn link(State(shown): State<Shown>, headers: HeaderMap) -> Response {
-    if let Some(refused) = shown.access.order_refusal(&headers) {
+    if let Some(refused) = shown.access.link_refusal(&headers) {
         return refused;
     }
     match shown.access.visits().link() {

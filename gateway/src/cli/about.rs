@@ -34,7 +34,7 @@ pub(super) fn config(config: &Settings) -> Result<(), Failure> {
         let files: Vec<_> =
             files.iter().map(|file| std::path::absolute(file).unwrap_or_else(|_| file.clone())).collect();
         match config.json {
-            true => writeln!(out, "{:#}", json!({ "files": files }))?,
+            true => out.json(&format!("{:#}", json!({ "files": files })))?,
             false if files.is_empty() => writeln!(out, "no file: the built-in demo")?,
             false => files.iter().try_for_each(|file| writeln!(out, "{}", printable(&file.display().to_string())))?,
         }
@@ -44,7 +44,7 @@ pub(super) fn config(config: &Settings) -> Result<(), Failure> {
     let settings = &loaded.config.written.0;
     if config.json {
         let page = format!("{:#}", json!({ "settings": &settings[..] }));
-        writeln!(out, "{}", loaded.config.secrets.masked(&page))?;
+        out.json(&loaded.config.secrets.masked(&page))?;
         return Ok(());
     }
     for setting in settings.iter() {

@@ -45,12 +45,16 @@ pub fn decoded(bytes: &[u8]) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// The same for a JSON text, whose meaning stays: `\u202e`. Its own line breaks stay too; in its strings there are none.
+/// The same for a JSON text, whose meaning stays: `\u202e`. Its own line breaks stay too, in its strings there are none; other space between
+/// its tokens is a blank.
 pub fn visible_json(text: &str) -> Cow<'_, str> {
     written_out(
         text,
-        |c| c >= '\u{7f}' && is_hidden(c),
+        |c| c != '\n' && is_hidden(c),
         |out, c| {
+            if matches!(c, '\t' | '\r') {
+                return out.push(' ');
+            }
             for unit in c.encode_utf16(&mut [0; 2]) {
                 write!(out, "\\u{unit:04x}").expect("writing to a string does not fail");
             }
@@ -87,6 +91,11 @@ mod tests {
     fn bytes_that_are_no_text_are_written_out() {
         assert_eq!(decoded(b"a\xff\xc3b\xe2\x82"), "a\\xff\\xc3b\\xe2\\x82");
         assert!(matches!(decoded("sch\u{f6}n \u{fffd}".as_bytes()), Cow::Borrowed(_)) && decoded(b"").is_empty());
+    }
+
+    #[test]
+    fn what_is_said_to_be_json_hides_nothing_either() {
+        assert_eq!(visible_json("{\r\n\t\"a\":1}\u{1b}[2J\u{0}"), "{ \n \"a\":1}\\u001b[2J\\u0000");
     }
 
     proptest! {

@@ -112,6 +112,20 @@ report.seen.answer = await page.locator("pre[aria-label=Content]").first().textC
 await looked("tool");
 report.seen.markup = await page.evaluate(() => document.querySelectorAll("main img, main script").length);
 
+// Numbers beyond what JavaScript holds are sent and shown as they were written.
+const large = '{"n":90071992547409931,"small":0.10000000000000000555,"text":"{ \\" 12345678901234567890","none":{},"list":[1e400,[]]}';
+await page.route("**/api/v1/tools/demo__add/call", async (route) => {
+  report.seen.sent = route.request().postData();
+  await route.fulfill({ contentType: "application/json", body: `{"outcome":"ok","duration_seconds":0.1,"result":${large}}` });
+});
+await page.getByLabel(/^a\b/).fill("90071992547409931");
+await page.getByLabel(/^b\b/).fill("0.10000000000000000555");
+await page.getByRole("button", { name: "Call", exact: true }).click();
+await page.getByText("As JSON").click();
+const shown = page.locator("pre[aria-label='Answer as JSON']", { hasText: "list" });
+report.seen.exact = (await shown.textContent()).split("\n").map((line) => line.trim()).join("").replaceAll('": ', '":') === large;
+await page.unroute("**/api/v1/tools/demo__add/call");
+
 // Calls: one comes in while they are watched.
 await go("Calls", "Calls");
 await page.getByText("demo__add").first().waitFor();

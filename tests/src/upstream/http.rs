@@ -60,9 +60,6 @@ impl Host {
             Order::ForgetSessions => {
                 self.sessions().clear();
                 self.streams.forget();
-                if self.engine.script.http.counts_anew {
-                    self.counter.store(1, Ordering::Relaxed);
-                }
                 self.forgotten.notify_waiters();
             }
             order => self.engine.order(order).await,

@@ -62,14 +62,7 @@ impl Access {
                        `status`, `start`, `stop` or `restart`, which need no token\n";
             return Some(answer(StatusCode::FORBIDDEN, TEXT, why.to_owned()));
         };
-        let mut given = headers.get_all(AUTHORIZATION).iter();
-        let is_known = match (given.next(), given.next()) {
-            (Some(value), None) => {
-                bearer(value.as_bytes()).is_some_and(|given| is_same(given, token.as_str().as_bytes()))
-            }
-            _ => false,
-        };
-        if is_known {
+        if bears(headers, token) {
             return None;
         }
         let mut refused = answer(
@@ -79,6 +72,19 @@ impl Access {
         );
         refused.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         Some(refused)
+    }
+
+    /// What is answered to who may not let others in. A visit may not: it would outlive itself.
+    pub(super) fn link_refusal(&self, headers: &HeaderMap) -> Option<Response> {
+        if let Some(refused) = self.order_refusal(headers) {
+            return Some(refused);
+        }
+        let may_link = match self {
+            Self::All(_) => true,
+            Self::Token(token, _) => token.as_ref().is_some_and(|token| bears(headers, token)),
+        };
+        let why = "a visit makes no further links; run `trunkline ui`, or ask with the token of `[admin] token`\n";
+        (!may_link).then(|| answer(StatusCode::FORBIDDEN, TEXT, why.to_owned()))
     }
 
     /// What is answered to who may not give orders: no page in a browser may, but our own.
@@ -94,6 +100,15 @@ impl Access {
         let is_own_page = is_visit && visits::is_of_own_origin(headers);
         let refused = orders::may_order(headers, is_own_page).err();
         refused.map(|(status, why)| answer(status, TEXT, why.to_owned()))
+    }
+}
+
+/// Whether a request bears this token.
+fn bears(headers: &HeaderMap, token: &AdminToken) -> bool {
+    let mut given = headers.get_all(AUTHORIZATION).iter();
+    match (given.next(), given.next()) {
+        (Some(value), None) => bearer(value.as_bytes()).is_some_and(|given| is_same(given, token.as_str().as_bytes())),
+        _ => false,
     }
 }
 

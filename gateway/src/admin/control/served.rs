@@ -1,24 +1,40 @@
 //! Serves the control socket: short connections of this user and of root, few at once.
 
 use super::folder::Bound;
+use crate::admin::answer::{TEXT, answer};
 use crate::runtime::Tasks;
 use crate::runtime::complaints::{Complaints, left_unsaid};
 use axum::Router;
+use axum::body::{Body, to_bytes};
+use axum::extract::Request;
+use axum::http::StatusCode;
+use axum::response::Response;
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
+use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::service::TowerToHyperService;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::convert::Infallible;
 use std::io;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::UnixStream;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
 use tokio::time::{sleep, timeout};
+use tower::ServiceExt;
 
 /// So many connections are served at once; further ones wait.
 const CONNECTIONS_MAX: usize = 512;
-/// A request has so long to come, and to be answered: an order waits for what it brings about.
+/// So long a request may take to come: its head, and the rest of it.
 const HEAD_WITHIN: Duration = Duration::from_secs(2);
-const DONE_WITHIN: Duration = Duration::from_secs(60);
+const BODY_WITHIN: Duration = Duration::from_secs(10);
+/// The most bytes of a request.
+const BODY_BYTES_MAX: usize = 2 * 1024 * 1024;
+/// So long an answer may take to be read.
+const READ_WITHIN: Duration = Duration::from_secs(60);
+/// So often it is looked whether the other end of a connection whose request is carried out is still there.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// How long the loop rests when the system has no room for another connection.
 const NO_ROOM: Duration = Duration::from_millis(100);
 
@@ -36,8 +52,9 @@ pub async fn serve(bound: Bound, router: Router, tasks: Tasks) {
             Ok((stream, place)) if is_ours(&stream) => {
                 let router = router.clone();
                 level.spawn_until_end(async move {
-                    // Who asks and goes, or takes too long, is told nothing more.
-                    let _ = timeout(DONE_WITHIN, connection(stream, router)).await;
+                    if let Err(error) = connection(stream, router).await {
+                        tracing::debug!(%error, "connection to the control socket ended");
+                    }
                     drop(place);
                 });
             }
@@ -71,12 +88,153 @@ fn is_ours(stream: &UnixStream) -> bool {
     stream.peer_cred().is_ok_and(|peer| peer.uid() == ours || peer.uid() == 0)
 }
 
-async fn connection(stream: UnixStream, router: Router) -> Result<(), hyper::Error> {
-    http1::Builder::new()
+/// How far the one request of a connection is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Coming,
+    CarriedOut,
+    Answered,
+}
+
+/// Serves the one request of a connection. It is carried out for as long as that takes: a call has its own time limit. Dropping the
+/// connection cancels what it carries out.
+async fn connection(stream: UnixStream, router: Router) -> io::Result<()> {
+    let other_end = stream.as_fd().try_clone_to_owned()?;
+    let (stage, seen) = watch::channel(Stage::Coming);
+    let service = service_fn(|request: hyper::Request<Incoming>| {
+        let (router, stage) = (router.clone(), &stage);
+        async move {
+            let response = match whole(request).await {
+                Ok(request) => {
+                    stage.send_replace(Stage::CarriedOut);
+                    let Ok(response) = router.oneshot(request).await;
+                    response
+                }
+                Err(refused) => *refused,
+            };
+            stage.send_replace(Stage::Answered);
+            Ok::<_, Infallible>(response)
+        }
+    });
+    let serving = http1::Builder::new()
         .keep_alive(false)
         .half_close(true)
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_WITHIN)
-        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router))
-        .await
+        .serve_connection(TokioIo::new(stream), service);
+    tokio::select! {
+        served = serving => served.map_err(io::Error::other),
+        why = of_no_use(&other_end, seen) => Err(why),
+    }
+}
+
+/// Resolves when nobody is there any more who waits for the answer, or reads it.
+async fn of_no_use(other_end: &OwnedFd, mut seen: watch::Receiver<Stage>) -> io::Error {
+    loop {
+        let now = *seen.borrow_and_update();
+        match now {
+            Stage::Coming => _ = seen.changed().await,
+            Stage::CarriedOut => _ = timeout(LOOK_EVERY, seen.changed()).await,
+            Stage::Answered => {
+                sleep(READ_WITHIN).await;
+                return io::Error::new(io::ErrorKind::TimedOut, "the answer was not read");
+            }
+        }
+        if now == Stage::CarriedOut && has_gone(other_end) {
+            return io::Error::new(io::ErrorKind::BrokenPipe, "closed before the answer");
+        }
+    }
+}
+
+/// Whether the other end was closed. That nothing more comes from it says less: it may wait for the answer.
+fn has_gone(socket: &OwnedFd) -> bool {
+    let mut polled = [PollFd::new(socket, PollFlags::empty())];
+    poll(&mut polled, Some(&Timespec::default())).is_ok() && polled[0].revents().contains(PollFlags::HUP)
+}
+
+/// A request with all of its body; else what is answered.
+async fn whole(request: hyper::Request<Incoming>) -> Result<Request, Box<Response>> {
+    let (head, body) = request.into_parts();
+    let refused = |status, why: String| Box::new(answer(status, TEXT, why));
+    match timeout(BODY_WITHIN, to_bytes(Body::new(body), BODY_BYTES_MAX)).await {
+        Ok(Ok(body)) => Ok(Request::from_parts(head, Body::from(body))),
+        Ok(Err(error)) => Err(refused(
+            StatusCode::BAD_REQUEST,
+            format!("cannot read the request (at most {BODY_BYTES_MAX} bytes): {error}\n"),
+        )),
+        Err(_) => {
+            let why = format!("the request did not come whole within {} s\n", BODY_WITHIN.as_secs());
+            Err(refused(StatusCode::REQUEST_TIMEOUT, why))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use axum::routing::post;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::unix::pipe;
+    use tokio::time::Instant;
+
+    /// A request whose answer takes ten minutes, with the end that tells when it is no longer carried out.
+    fn slow() -> (Router, pipe::Receiver) {
+        let (sender, receiver) = pipe::pipe().unwrap();
+        let sender = Arc::new(std::sync::Mutex::new(Some(sender)));
+        let router = Router::new().route(
+            "/slow",
+            post(move |_: axum::body::Bytes| async move {
+                let _held = sender.lock().unwrap().take();
+                sleep(Duration::from_secs(600)).await;
+                "done"
+            }),
+        );
+        (router, receiver)
+    }
+
+    async fn sent(end: &mut UnixStream, length: usize, body: &str) {
+        let head = format!("POST /slow HTTP/1.0\r\nContent-Length: {length}\r\n\r\n{body}");
+        end.write_all(head.as_bytes()).await.unwrap();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_request_is_carried_out_for_as_long_as_it_takes_and_half_a_one_is_told_so() {
+        let (mut end, far) = UnixStream::pair().unwrap();
+        let begun = Instant::now();
+        let asking = async {
+            sent(&mut end, 2, "{}").await;
+            end.shutdown().await.unwrap();
+            let mut answer = String::new();
+            end.read_to_string(&mut answer).await.unwrap();
+            answer
+        };
+        let (served, answer) = tokio::join!(connection(far, slow().0), asking);
+        assert!(served.is_ok() && answer.ends_with("done"), "{served:?} {answer}");
+        assert!(begun.elapsed() >= Duration::from_secs(600));
+        let (mut end, far) = UnixStream::pair().unwrap();
+        let asking = async {
+            sent(&mut end, 3, "{}").await;
+            let mut answer = String::new();
+            end.read_to_string(&mut answer).await.unwrap();
+            answer
+        };
+        let (_, answer) = tokio::join!(connection(far, slow().0), asking);
+        assert!(answer.contains(" 408 ") && answer.contains("within 10 s"), "{answer}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_goes_before_the_answer_cancels_what_was_asked() {
+        let (mut end, far) = UnixStream::pair().unwrap();
+        let (router, mut held) = slow();
+        let begun = Instant::now();
+        let asking = async {
+            sent(&mut end, 2, "{}").await;
+            sleep(Duration::from_secs(2)).await;
+            drop(end);
+            assert_eq!(held.read_u8().await.unwrap_err().kind(), io::ErrorKind::UnexpectedEof, "nobody carries it out");
+        };
+        let (served, ()) = tokio::join!(connection(far, router), asking);
+        assert_eq!(served.unwrap_err().kind(), io::ErrorKind::BrokenPipe);
+        assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
+    }
 }

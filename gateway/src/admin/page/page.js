@@ -187,6 +187,39 @@ function unreachable(error) {
   throw error.name === "AbortError" ? error : new Unreachable("The gateway does not answer.");
 }
 
+// What answers said before they were parsed: that rounds large numbers.
+const texts = new WeakMap();
+const TOKEN = /"[^"\\]*(?:\\.[^"\\]*)*"|[[\]{},:]|[^\s[\]{},:"]+/g;
+
+// The member of a JSON object, as it was written.
+function member(json, name) {
+  let [depth, last, from] = [0, "", -1];
+  for (const { 0: token, index } of json.matchAll(TOKEN)) {
+    if (from >= 0 && depth === 1 && (token === "," || token === "}")) return json.slice(from, index);
+    if (from < 0 && depth === 1 && token === ":" && last === JSON.stringify(name)) from = index + 1;
+    if (token === "{" || token === "[") depth += 1;
+    if (token === "}" || token === "]") depth -= 1;
+    last = token;
+  }
+  return "";
+}
+
+// JSON in lines, each number and text as it was written.
+function laid(json) {
+  let [text, depth, last] = ["", 0, ""];
+  const line = () => `\n${"  ".repeat(depth)}`;
+  for (const [token] of json.matchAll(TOKEN)) {
+    const ends = token === "}" || token === "]";
+    if (ends) depth -= 1;
+    const begins = last === "{" || last === "[";
+    if (last === "," || begins !== ends && (begins || ends)) text += line();
+    text += token === ":" ? ": " : token;
+    if (token === "{" || token === "[") depth += 1;
+    last = token;
+  }
+  return text;
+}
+
 async function api(path, { method = "GET", body, signal } = {}) {
   const headers = { "X-Trunkline-Page": proof || "" };
   if (method !== "GET") headers["Content-Type"] = "application/json";
@@ -198,6 +231,7 @@ async function api(path, { method = "GET", body, signal } = {}) {
     throw new Refused(text);
   }
   const value = (answer.headers.get("content-type") || "").startsWith("application/json") ? JSON.parse(text) : text;
+  if (value !== null && typeof value === "object") texts.set(value, text);
   if (!answer.ok) throw new Error(value.error || String(value).trim() || `the gateway answered ${answer.status}`);
   return value;
 }
@@ -522,7 +556,7 @@ function control(name, schema, required) {
     if (input.value === "" && !(kind === "string" && (required || first !== ""))) return undefined;
     if (Array.isArray(schema.enum)) return input.value;
     if (kind === "string") return JSON.stringify(input.value);
-    if (kind === "integer" || kind === "number") return /^-?(0|[1-9]\d*)$/.test(input.value) ? input.value : JSON.stringify(Number(input.value));
+    if (kind === "integer" || kind === "number") return /^-?(0|[1-9]\d*)(\.\d+)?(e[+-]?\d+)?$/i.test(input.value) ? input.value : JSON.stringify(Number(input.value));
     try {
       JSON.parse(input.value);
       return input.value;
@@ -549,7 +583,7 @@ function result(done) {
     el("div", { class: "head" }, el("h2", {}, "Answer"), outcome(done.outcome), el("p", {}, took(done.duration_seconds))),
     done.error && el("p", { class: "notice bad", role: "alert" }, done.error),
     blocks.map((block) => el("pre", { tabindex: "0", "aria-label": "Content" }, text(block))),
-    done.result && el("details", {}, el("summary", {}, "As JSON"), el("pre", { tabindex: "0", "aria-label": "Answer as JSON" }, JSON.stringify(done.result, null, 2))),
+    done.result && el("details", {}, el("summary", {}, "As JSON"), el("pre", { tabindex: "0", "aria-label": "Answer as JSON" }, laid(member(texts.get(done), "result")))),
   ];
 }
 
@@ -557,11 +591,11 @@ function tool(name) {
   const self = {
     key: `tools/${name}`, title: name,
     async load(signal) {
-      const [{ definition }, { tools: all }] = await Promise.all([api(`/api/v1/tools/${place(name)}`, { signal }), api("/api/v1/tools", { signal })]);
-      return { definition, about: all.find((one) => one.name === name) || {} };
+      const [page, { tools: all }] = await Promise.all([api(`/api/v1/tools/${place(name)}`, { signal }), api("/api/v1/tools", { signal })]);
+      return { definition: page.definition, text: laid(member(texts.get(page), "definition")), about: all.find((one) => one.name === name) || {} };
     },
     draw() {
-      const { definition, about } = self.data;
+      const { definition, text, about } = self.data;
       const schema = definition.inputSchema || {};
       const required = Array.isArray(schema.required) ? schema.required : [];
       const fields = Object.entries(schema.properties || {}).map(([key, one]) => control(key, one || {}, required.includes(key)));
@@ -599,7 +633,7 @@ function tool(name) {
         el("section", { class: "columns" },
           el("section", {}, tags.map((text) => el("span", { class: "tag" }, text)),
             el("p", { class: "prose" }, definition.description || "It has no description."),
-            el("details", {}, el("summary", {}, "Definition"), el("pre", { tabindex: "0", "aria-label": "Definition" }, JSON.stringify(definition, null, 2)))),
+            el("details", {}, el("summary", {}, "Definition"), el("pre", { tabindex: "0", "aria-label": "Definition" }, text))),
           el("section", {}, el("div", { class: "head" }, el("h2", {}, "Call it"), el("p", {}, "as the principal admin")), form)),
         said));
     },

@@ -9,7 +9,6 @@ use super::session::Session;
 use crate::cli::args::setup::Call;
 use crate::cli::process::{Failure, answer};
 use crate::config::fault::printable;
-use crate::secrets::visible_json;
 
 /// Calls the tool and prints what it says. A result that is an error ends with code 1.
 pub(crate) fn run(call: &Call) -> Result<(), Failure> {
@@ -26,7 +25,7 @@ pub(crate) fn run(call: &Call) -> Result<(), Failure> {
     let result = session.ask("tools/call", json!({ "name": call.tool, "arguments": arguments }))?;
     let mut out = answer();
     match call.json {
-        true => writeln!(out, "{}", visible_json(&format!("{result:#}")))?,
+        true => out.json(&format!("{result:#}"))?,
         false => {
             result["content"].as_array().into_iter().flatten().try_for_each(|block| writeln!(out, "{}", text(block)))?
         }

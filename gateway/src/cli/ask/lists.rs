@@ -9,7 +9,6 @@ use super::session::Session;
 use crate::cli::args::setup::List;
 use crate::cli::process::{Failure, answer};
 use crate::config::fault::printable;
-use crate::secrets::visible_json;
 
 /// So many characters of a description are shown.
 const SHOWN: usize = 80;
@@ -27,7 +26,7 @@ pub(crate) fn run(list: &List, key: &str, name: &str) -> Result<(), Failure> {
     }
     let mut out = answer();
     if list.json {
-        writeln!(out, "{}", visible_json(&format!("{:#}", json!({ key: items }))))?;
+        out.json(&format!("{:#}", json!({ key: items })))?;
         return failed(broken, key);
     }
     if broken.is_some() {

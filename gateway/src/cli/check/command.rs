@@ -28,7 +28,7 @@ pub(crate) fn run(check: &Check) -> Result<(), Failure> {
             let secrets = &settings.loaded.config.secrets;
             let upstreams = settings.loaded.config.upstreams.len();
             if check.json {
-                writeln!(out, "{}", secrets.masked(&report(&warnings, upstreams)))?;
+                out.json(&secrets.masked(&report(&warnings, upstreams)))?;
             } else {
                 write!(out, "{}", listed(&warnings))?;
                 writeln!(out, "{}", secrets.masked(&verdict(&settings.files, upstreams, &warnings)))?;
@@ -37,7 +37,7 @@ pub(crate) fn run(check: &Check) -> Result<(), Failure> {
         }
         Err(faults) => {
             match check.json {
-                true => writeln!(out, "{}", report(&faults.0, 0))?,
+                true => out.json(&report(&faults.0, 0))?,
                 false => writeln!(out, "{faults}")?,
             }
             Err(Failure::Said)

@@ -90,7 +90,7 @@ pub(crate) fn run(doctor: &Doctor) -> Result<(), Failure> {
     if doctor.json {
         let hosts: Vec<&str> = hosts.iter().map(|host| host.id).collect();
         let tools = tools.as_ref().map(Vec::len);
-        writeln!(out, "{:#}", serde_json::json!({ "problems": problems, "hosts": hosts, "tools": tools }))?;
+        out.json(&format!("{:#}", serde_json::json!({ "problems": problems, "hosts": hosts, "tools": tools })))?;
     } else {
         write!(out, "{}", shown(&problems, &hosts, tools.as_deref()))?;
     }

@@ -155,15 +155,22 @@ fn arguments(name: &str, command: &str, args: &[String], config: &Config) -> Vec
 
 /// Where it is, and what is sent there.
 fn address(name: &str, remote: &Remote, config: &Config) -> Vec<Fault> {
-    let Remote { url, headers, .. } = remote;
+    let Remote { url, headers, proxy, .. } = remote;
     let mut doubts = Vec::new();
     let destination = Destination::of(url.host().unwrap_or_default());
-    if destination.is_metadata() {
+    let by = proxy.as_ref().map(|proxy| (Destination::of(&proxy.host), proxy.credentials.is_some()));
+    for (address, is_it) in [
+        ("the address", destination.is_metadata()),
+        ("the address of its proxy", by.as_ref().is_some_and(|(by, _)| by.is_metadata())),
+    ] {
         let text = format!(
-            "upstream `{name}`: the address is link-local or that of a cloud metadata service, which gives out credentials of this \
-             machine"
+            "upstream `{name}`: {address} is link-local or that of a cloud metadata service, which gives out credentials of this machine"
         );
-        doubts.push(Fault::warning("metadata-address", text));
+        doubts.extend(is_it.then(|| Fault::warning("metadata-address", text)));
+    }
+    if by.is_some_and(|(by, has_password)| has_password && !by.is_local()) {
+        let text = format!("upstream `{name}`: the password of its proxy is sent without encryption");
+        doubts.push(Fault::warning("plain-credentials", text));
     }
     let is_secret = |text: &str| config.secrets.has(text);
     let has_secret = headers.contains_key("authorization")
@@ -243,6 +250,13 @@ mod tests {
             assert_eq!(of(url, Some("canary-value")), [""; 0], "{url}");
         }
         assert_eq!(of("http://h.example/", None), [""; 0]);
+        let by = |proxy: &str| kinds(&[("TRUNKLINE_UPSTREAMS__A__URL", "https://h.example/"), ("HTTPS_PROXY", proxy)]);
+        assert_eq!(by("http://u:canary@proxy.lan:1"), ["plain-credentials"]);
+        assert_eq!(by("http://u:canary@proxy.example:1"), ["plain-credentials"], "the environment is not this file's");
+        assert_eq!((by("http://u:canary@127.0.0.1:1"), by("http://proxy.lan:1")), (vec![], vec![]));
+        assert_eq!(by("http://169.254.169.254:1"), ["metadata-address"]);
+        let configured = ("TRUNKLINE_UPSTREAMS__A__PROXY", "http://[fe80::1]:1");
+        assert_eq!(kinds(&[("TRUNKLINE_UPSTREAMS__A__URL", "https://h.example/"), configured]), ["metadata-address"]);
         for host in [
             "169.254.169.254",
             "[fe80::1]",

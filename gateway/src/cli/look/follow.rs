@@ -31,7 +31,7 @@ pub(crate) fn logs(logs: &Logs) -> Result<(), Failure> {
             for line in fresh(&before, &row.stderr) {
                 let name = printable(&row.name);
                 match logs.look.json {
-                    true => writeln!(out, "{}", serde_json::json!({ "upstream": row.name, "line": line }))?,
+                    true => out.json(&serde_json::json!({ "upstream": row.name, "line": line }).to_string())?,
                     false if logs.name.is_some() => writeln!(out, "{}", printable(line))?,
                     false => writeln!(out, "{name}  {}", printable(line))?,
                 }
@@ -100,7 +100,7 @@ pub(crate) fn calls(calls: &Calls) -> Result<(), Failure> {
         let mut out = answer();
         for call in ended.into_iter().chain(open) {
             match calls.look.json {
-                true => writeln!(out, "{}", serde_json::to_string(call).context("a call cannot be written")?)?,
+                true => out.json(&serde_json::to_string(call).context("a call cannot be written")?)?,
                 false => writeln!(out, "{}", line(call))?,
             }
         }

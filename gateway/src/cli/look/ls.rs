@@ -3,7 +3,6 @@
 use std::io::Write;
 
 use crate::config::fault::printable;
-use crate::secrets::visible_json;
 
 use super::page as look;
 use super::page::{Row, Whole};
@@ -16,7 +15,7 @@ pub(crate) fn run(look: &Look) -> Result<(), Failure> {
     let whole = look::parse(&page)?;
     let mut out = answer();
     if look.json {
-        writeln!(out, "{}", visible_json(&page))?;
+        out.json(&page)?;
     } else {
         write!(out, "{}", table(&whole))?;
     }

@@ -5,7 +5,6 @@ use std::io::Write;
 use anyhow::Context;
 
 use crate::config::fault::printable;
-use crate::secrets::visible_json;
 
 use super::page as look;
 use super::page::{Row, Whole};
@@ -25,7 +24,7 @@ pub(crate) fn run(status: &Status) -> Result<(), Failure> {
         let rows = page["upstreams"].as_array().into_iter().flatten();
         let raw = rows.into_iter().find(|row| row["name"] == *status.name).unwrap_or(&serde_json::Value::Null);
         let raw = serde_json::to_string_pretty(raw).context("JSON can be written")?;
-        writeln!(out, "{}", visible_json(&raw))?;
+        out.json(&raw)?;
     } else {
         write!(out, "{}{}", sheet(row), whole.configuration())?;
     }

@@ -6,7 +6,6 @@ use anyhow::{Context, anyhow};
 use serde::Deserialize;
 
 use crate::config::fault::printable;
-use crate::secrets::visible_json;
 use crate::telemetry::logging::complain;
 
 use crate::cli::args::Look;
@@ -45,7 +44,7 @@ pub(crate) fn run(look: &Look) -> Result<(), Failure> {
     let done: Done = serde_json::from_str(&said).context("not a Trunkline gateway, or one of another version")?;
     let mut out = answer();
     match look.json {
-        true => writeln!(out, "{}", visible_json(&said))?,
+        true => out.json(&said)?,
         false => writeln!(out, "{}", printable_lines(&text(&done)))?,
     }
     Ok(())

@@ -7,7 +7,6 @@ use anyhow::{Context, anyhow};
 
 use crate::config::fault::printable;
 use crate::health::Order;
-use crate::secrets::visible_json;
 use crate::telemetry::logging::say;
 
 use crate::cli::args::Status;
@@ -40,7 +39,7 @@ pub(crate) fn run(order: Order, upstream: &Status) -> Result<(), Failure> {
     let row: Row = serde_json::from_str(&page).context("not a Trunkline gateway, or one of another version")?;
     let mut out = answer();
     match upstream.look.json {
-        true => writeln!(out, "{}", visible_json(&page))?,
+        true => out.json(&page)?,
         false => writeln!(out, "{}", line(&row))?,
     }
     match if order == Order::Stop { row.state == "stopped" } else { row.is_up() } {

@@ -4,12 +4,21 @@ use std::error::Error;
 use std::fmt;
 use std::io::{self, StdoutLock, Write};
 
+use crate::secrets::visible_json;
+
 /// Stdout of a command that answers and ends.
 pub(crate) struct Answer(StdoutLock<'static>);
 
 /// Where a command's answer goes.
 pub(crate) fn answer() -> Answer {
     Answer(io::stdout().lock())
+}
+
+impl Answer {
+    /// A JSON text, in which nothing is left that a terminal would obey or not show: it may hold the words of others.
+    pub(crate) fn json(&mut self, text: &str) -> io::Result<()> {
+        writeln!(self, "{}", visible_json(text.trim_end()))
+    }
 }
 
 /// The answer could not be written.

@@ -179,7 +179,7 @@ pub(crate) fn remove(remove: &Remove) -> Result<(), Failure> {
 fn said(text: &str, names: &[&str], file: &Path, as_json: bool) -> Result<(), Failure> {
     let mut out = answer();
     match as_json {
-        true => writeln!(out, "{:#}", json!({ "upstreams": names, "configuration": file }))?,
+        true => out.json(&format!("{:#}", json!({ "upstreams": names, "configuration": file })))?,
         false => writeln!(out, "{}; a running gateway takes it over by itself", printable(text))?,
     }
     Ok(())

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use http::Uri;
 
+use crate::config::secret::decoded;
 use crate::upstream::config::{Place, meant, numbers};
 
 /// The longest path that the system takes for a socket, in bytes.
@@ -61,6 +62,15 @@ pub(super) fn is_public(host: &str) -> bool {
         return !meant(ip).into_iter().any(is_private);
     }
     host.contains('.') && !WITHIN.iter().any(|end| host.ends_with(end))
+}
+
+/// Whether a public host is written as clusters write a service and its namespace for short: two labels, which may as well be a domain.
+pub(super) fn is_short_service(host: &str) -> bool {
+    let is_label = |label: &str| {
+        label.starts_with(|first: char| first.is_ascii_alphanumeric())
+            && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+    };
+    numbers(host).is_none() && host.split_once('.').is_some_and(|(service, space)| is_label(service) && is_label(space))
 }
 
 fn is_private(ip: IpAddr) -> bool {
@@ -121,25 +131,6 @@ fn socket(path: &str) -> Result<PathBuf, String> {
         return Err(format!("the path of a socket has at most {SOCKET_PATH_MAX} bytes"));
     }
     Ok(path.into())
-}
-
-/// With `%2F` and the like read.
-pub(super) fn decoded(text: &str) -> Option<String> {
-    let mut bytes = Vec::new();
-    let mut rest = text.as_bytes();
-    while let [first, behind @ ..] = rest {
-        rest = behind;
-        if *first != b'%' {
-            bytes.push(*first);
-            continue;
-        }
-        let (digits, behind) = behind.split_at_checked(2)?;
-        let digits =
-            std::str::from_utf8(digits).ok().filter(|digits| digits.bytes().all(|digit| digit.is_ascii_hexdigit()))?;
-        bytes.push(u8::from_str_radix(digits, 16).ok()?);
-        rest = behind;
-    }
-    String::from_utf8(bytes).ok()
 }
 
 fn url(text: &str) -> Result<Uri, String> {
@@ -236,6 +227,16 @@ mod tests {
             ["h.example", "8.8.8.8", "[2001:db8::1]", "100.128.0.1", "internal.example", "134744072", "0x08080808"]
         {
             assert!(is_public(host), "{host}");
+        }
+        for (host, is_short) in [
+            ("mcp.default", true),
+            ("h.example", true),
+            ("a.b.example", false),
+            ("1.2", false),
+            ("8.8.8.8", false),
+            ("h.example.", false),
+        ] {
+            assert_eq!((is_public(host), is_short_service(host)), (true, is_short), "{host}");
         }
     }
 }

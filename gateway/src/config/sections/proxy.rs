@@ -6,11 +6,11 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use http::{HeaderValue, Uri};
 
-use super::address::decoded;
 use crate::upstream::config::Proxy;
 
 use crate::config::fault::{Fault, Place};
 use crate::config::read::{Reading, Section};
+use crate::config::secret::decoded;
 
 /// What `proxy` says.
 enum Said {
@@ -29,7 +29,7 @@ pub(super) fn proxy(section: &mut Section<'_>, url: Option<&Uri>) -> Option<Prox
     });
     let url = url.filter(|url| !is_here(url.host().unwrap_or_default()))?;
     match said {
-        Some(Said::This(proxy)) => Some(proxy),
+        Some(Said::This(proxy)) => Some(Proxy { is_of_environment: false, ..proxy }),
         Some(Said::None) => None,
         Some(Said::Environment) | None => of_environment(reading, url),
     }
@@ -84,7 +84,12 @@ fn parsed(reading: &Reading, text: &str) -> Result<Proxy, String> {
         Ok::<_, String>(value)
     });
     let host = bare(authority.host()).to_owned();
-    Ok(Proxy { host, port: url.port_u16().unwrap_or(80), credentials: credentials.transpose()? })
+    Ok(Proxy {
+        host,
+        port: url.port_u16().unwrap_or(80),
+        credentials: credentials.transpose()?,
+        is_of_environment: true,
+    })
 }
 
 fn bare(host: &str) -> &str {

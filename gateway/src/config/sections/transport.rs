@@ -4,9 +4,9 @@ use std::path::PathBuf;
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 
-use crate::upstream::config::{Glob, Place, Remote, Transport, Trust};
+use crate::upstream::config::{Glob, Place, Proxy, Remote, Transport, Trust};
 
-use super::address::{Address, address, is_public};
+use super::address::{Address, address, is_public, is_short_service};
 use super::proxy::proxy;
 use crate::config::fault::Fault;
 use crate::config::read::shell::{is_shell, takes_commands};
@@ -78,11 +78,12 @@ pub(crate) fn transport(section: &mut Section<'_>, inherit: &[Glob]) -> Option<T
         present(section, &["args", "env", "env_file", "cwd", "env_inherit"]),
         present(section, &["headers", "tls", "proxy", "cleartext_credentials"]),
     );
+    let of_network = present(section, &["tls", "proxy", "cleartext_credentials"]);
     let stdio = stdio(section, inherit);
     let remote = remote(section);
     let url = remote.as_ref().and_then(|(address, _)| address.url());
     let (trust, proxy) = (trust(section), proxy(section, url));
-    cleartext(section, remote.as_ref().filter(|_| !has_command));
+    cleartext(section, remote.as_ref().filter(|_| !has_command), proxy.as_ref());
     let (kind, said) = match word {
         Some(Word::NotBuilt(name)) => {
             let text = format!("transport `{name}` is not supported");
@@ -115,6 +116,9 @@ pub(crate) fn transport(section: &mut Section<'_>, inherit: &[Glob]) -> Option<T
     if kind == Word::Stdio {
         return stdio;
     }
+    if let Some((address, _)) = &remote {
+        useless(section, address, &of_network);
+    }
     match remote? {
         (Address::Lines(place), _) => Some(Transport::Lines(place)),
         (Address::Http(url, socket), headers) => {
@@ -125,6 +129,25 @@ pub(crate) fn transport(section: &mut Section<'_>, inherit: &[Glob]) -> Option<T
                 _ => Transport::Http(remote),
             })
         }
+    }
+}
+
+/// Reports keys that have no meaning at this address.
+fn useless(section: &Section<'_>, address: &Address, keys_there: &[&str]) {
+    let Address::Http(url, socket) = address else { return };
+    let is_plain = matches!(url.scheme_str(), Some("http" | "ws"));
+    let (of_socket, of_plain) = (
+        "a socket of this machine is reached without; remove the key",
+        "what begins with http:// or ws:// is not secured: begin `url` with https:// or wss://, or remove the key",
+    );
+    let keys: &[(&str, &str)] = match socket {
+        Some(_) => &[("tls", of_socket), ("proxy", of_socket), ("cleartext_credentials", of_socket)],
+        None if is_plain => &[("tls", of_plain)],
+        None => &[],
+    };
+    for (key, label) in keys.iter().filter(|(key, _)| keys_there.contains(key)) {
+        let fault = Fault::error("useless-key", format!("`{key}` has no meaning for an upstream at this address"));
+        section.reading.fault(fault.at(section.place(key)).label(*label));
     }
 }
 
@@ -302,11 +325,23 @@ fn trust(section: &mut Section<'_>) -> Trust {
 }
 
 /// Credentials that everybody on the way could read are sent to a public address only where the file says so.
-fn cleartext(section: &mut Section<'_>, remote: Option<&(Address, HeaderMap)>) {
+fn cleartext(section: &mut Section<'_>, remote: Option<&(Address, HeaderMap)>, proxy: Option<&Proxy>) {
     let is_allowed = section.flag("cleartext_credentials").unwrap_or(false);
     let Some((Address::Http(url, None), headers)) = remote else { return };
-    let is_plain = matches!(url.scheme_str(), Some("http" | "ws"));
-    if !is_plain || is_allowed || !is_public(url.host().unwrap_or_default()) {
+    if is_allowed {
+        return;
+    }
+    let proxy = proxy.filter(|proxy| is_public(&proxy.host));
+    // The variables of the environment are for all programs: of those `check` warns.
+    if proxy.is_some_and(|proxy| proxy.credentials.is_some() && !proxy.is_of_environment) {
+        let text = "the password of the proxy would be sent without encryption to a public address";
+        let fault = Fault::error("cleartext-credentials", text).at(section.place("proxy"));
+        section
+            .reading
+            .fault(fault.hint("name the proxy by an address of your own network, or set cleartext_credentials = true"));
+    }
+    let (is_plain, host) = (matches!(url.scheme_str(), Some("http" | "ws")), url.host().unwrap_or_default());
+    if !is_plain || proxy.is_none() && !is_public(host) {
         return;
     }
     let is_secret = |(name, value): &(&HeaderName, &HeaderValue)| {
@@ -319,9 +354,15 @@ fn cleartext(section: &mut Section<'_>, remote: Option<&(Address, HeaderMap)>) {
     let of_query =
         || url.query()?.split('&').map(|pair| pair.split('=').next().unwrap_or(pair)).find(|name| looks_secret(name));
     let Some(secret) = secret.or_else(of_query) else { return };
-    let text = format!("`{secret}` would be sent without encryption to a public address");
+    let to = if is_public(host) { "to a public address" } else { "by way of a proxy at a public address" };
+    let text = format!("`{secret}` would be sent without encryption {to}");
     let fault = Fault::error("cleartext-credentials", text).at(section.place("url"));
-    section.reading.fault(fault.hint("begin `url` with https:// or wss://, name a service of a cluster in full (`mcp.default.svc`), or set cleartext_credentials = true"));
+    let service = match is_short_service(host) {
+        true => format!("write `{host}.svc` if that is a service of a cluster and its namespace, "),
+        false => String::new(),
+    };
+    let hint = format!("begin `url` with https:// or wss://, {service}or set cleartext_credentials = true");
+    section.reading.fault(fault.hint(hint));
 }
 
 /// Reports a member of the table at `key` by its name, which is shown, and never with its value.

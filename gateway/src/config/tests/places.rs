@@ -19,8 +19,35 @@ fn credentials_in_the_clear_go_to_no_public_address_unless_the_file_says_so() {
         let said = shown(&format!("[upstreams.a]\nurl = \"{url}\"\nheaders = {{ {header} }}\n"));
         assert!(said.contains("error[cleartext-credentials]") && !said.contains("canary"), "{said}");
     }
+    // Two labels are a service of a cluster and its namespace, or a domain: nothing in them tells which.
+    let (short, long) = (of("http://mcp.default/", "").unwrap_err(), of("http://a.mcp.default/", "").unwrap_err());
+    assert!(
+        short.contains("write `mcp.default.svc` if that is a service") && !long.contains(".svc"),
+        "{short}\n{long}"
+    );
     for url in ["https://h.example/", "http://h/", "http://10.0.0.9/", "http://db.ns.svc/", "http://127.0.0.1/"] {
         assert_eq!(of(url, ""), Ok(()), "{url}");
+    }
+}
+
+#[test]
+fn credentials_in_the_clear_go_by_no_public_proxy_and_its_own_password_goes_to_none() {
+    let of = |url: &str, proxy: &str, more: &str| {
+        let headers = "headers = { Authorization = \"canary-value\" }";
+        let text = format!("[upstreams.a]\nurl = \"{url}\"\nproxy = \"{proxy}\"\n{headers}\n{more}");
+        load_texts(&[("a.toml", &text)], &[]).map(drop).map_err(|faults| faults.to_string())
+    };
+    let by = of("http://10.0.0.9/", "http://p.example:1", "").unwrap_err();
+    assert!(by.contains("by way of a proxy at a public address") && !by.contains("canary"), "{by}");
+    let own = of("https://h.example/", "http://u:canary-word@p.example:1", "").unwrap_err();
+    assert!(own.contains("the password of the proxy") && !own.contains("canary"), "{own}");
+    for (url, proxy, more) in [
+        ("http://10.0.0.9/", "http://p.lan:1", ""),
+        ("https://h.example/", "http://p.example:1", ""),
+        ("https://h.example/", "http://u:canary-word@10.0.0.1:1", ""),
+        ("https://h.example/", "http://u:canary-word@p.example:1", "cleartext_credentials = true"),
+    ] {
+        assert_eq!(of(url, proxy, more), Ok(()), "{url} {proxy}");
     }
 }
 
@@ -35,6 +62,15 @@ fn what_a_transport_has_no_use_for_is_refused() {
         let said = said(&format!("url = \"unix:/run/x\"\n{key} = {value}"));
         assert!(said.contains(&format!("`{key}` has no meaning")), "{said}");
     }
+    let at = |url: &str, key: &str| said(&format!("url = \"{url}\"\n{key}")).contains("useless-key");
+    let (tls, off) = ("tls = { ca = \"/dev/null\" }", "proxy = \"off\"");
+    for url in ["http://h/", "ws://h/"] {
+        assert!(at(url, tls) && !at(url, off), "{url}");
+    }
+    for url in ["unix:/run/x#/mcp", "http+unix://%2Frun%2Fx/mcp"] {
+        assert!(at(url, tls) && at(url, off) && at(url, "cleartext_credentials = true"), "{url}");
+    }
+    assert!(!at("https://h/", tls) && !at("wss://h/", tls));
     for proxy in ["socks5://canary", "https://u:canary@h:1", "http://u:canary @h:1"] {
         let said = said(&format!("url = \"https://h/\"\nproxy = \"{proxy}\""));
         assert!(said.contains("the URL of an HTTP proxy") && !said.contains("canary"), "{said}");

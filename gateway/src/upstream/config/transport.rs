@@ -53,6 +53,8 @@ pub struct Proxy {
     pub port: u16,
     /// What it is shown; marked sensitive.
     pub credentials: Option<http::HeaderValue>,
+    /// Whether the environment names it, and not the upstream's own section.
+    pub is_of_environment: bool,
 }
 
 impl Remote {

@@ -52,7 +52,7 @@ pub(crate) fn run(import: &Import) -> Result<(), Failure> {
     let mut out = answer();
     if import.json {
         let report = report(&servers, &secrets, &found.files, &target, writes);
-        writeln!(out, "{report:#}")?;
+        out.json(&format!("{report:#}"))?;
         return Ok(());
     }
     write!(out, "{}", listed(&found.faults))?;

@@ -245,7 +245,7 @@ fn carry_out(changes: &[Change], dry_run: bool, as_json: bool) -> Result<(), Fai
         }
     }
     if as_json {
-        writeln!(told, "{:#}", json!({ "hosts": reports }))?;
+        answer().json(&format!("{:#}", json!({ "hosts": reports })))?;
     }
     // All is done by now, whether or not that can be said.
     answer().write_all(&told)?;

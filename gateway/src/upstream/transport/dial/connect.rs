@@ -8,6 +8,7 @@ use crate::upstream::config::{Proxy, gives_out_credentials};
 use http::HeaderValue;
 use socket2::{SockRef, TcpKeepalive};
 use std::net::{IpAddr, SocketAddr};
+use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 use std::time::Duration;
 use tokio::net::{TcpStream, UnixStream};
@@ -17,6 +18,8 @@ use tokio::time::sleep;
 const CONNECT_MAX: Duration = Duration::from_secs(3);
 /// How soon a socket is tried again whose server has a full queue.
 const QUEUE_PAUSE: Duration = Duration::from_millis(10);
+/// The error for a socket that is none of streams (`EPROTOTYPE`).
+const WRONG_KIND: i32 = rustix::io::Errno::PROTOTYPE.raw_os_error();
 /// How many addresses are tried.
 const ADDRESSES_MAX: usize = 4;
 /// How long nothing comes before the system asks whether the peer is there, how often it asks, and how many answers may be missing.
@@ -116,18 +119,39 @@ pub(crate) async fn to_socket(path: &Path) -> Result<UnixStream, Cause> {
     match within(CONNECT_MAX, connecting).await {
         Ok(Ok(stream)) => Ok(stream),
         Ok(Err(error)) => {
+            let (code, said) = (code_of(&error), error.to_string());
+            if let Some(what) = no_socket(path).await {
+                return Err(
+                    failed(code, &format!("{what} is there, and no socket")).advise("correct the path in `url`")
+                );
+            }
             let advice = match error.kind() {
                 std::io::ErrorKind::NotFound => "start the server that makes this socket, or correct the path in `url`",
                 std::io::ErrorKind::ConnectionRefused => "nobody listens there any more: start the server",
                 std::io::ErrorKind::PermissionDenied => "let the user of the gateway write to the socket",
+                _ if error.raw_os_error() == Some(WRONG_KIND) => {
+                    "have the server make a stream socket, or correct the path in `url`"
+                }
                 _ => "",
             };
-            Err(failed(code_of(&error), &error.to_string()).advise(advice))
+            Err(failed(code, &said).advise(advice))
         }
         Err(_) => {
             let said = format!("no answer within {} s", CONNECT_MAX.as_secs_f32());
             Err(failed(CauseCode::ConnectTimedOut, &said))
         }
+    }
+}
+
+/// What is at a path, where that is no socket.
+async fn no_socket(path: &Path) -> Option<&'static str> {
+    let kind = tokio::fs::metadata(path).await.ok()?.file_type();
+    match () {
+        () if kind.is_socket() => None,
+        () if kind.is_dir() => Some("a folder"),
+        () if kind.is_fifo() => Some("a named pipe (FIFO)"),
+        () if kind.is_file() => Some("a regular file"),
+        () => Some("a device"),
     }
 }
 

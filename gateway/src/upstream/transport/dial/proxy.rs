@@ -31,21 +31,27 @@ pub(super) async fn lead(
     let broken = |error: std::io::Error| refused(&format!("the proxy closed the connection: {error}"));
     let asked = async {
         stream.write_all(&head).await.map_err(broken)?;
-        let mut answer = Vec::new();
-        while !answer.ends_with(b"\r\n\r\n") {
-            if answer.len() >= HEAD_BYTES_MAX {
-                return Err(refused("the proxy's answer has more than 8 KiB"));
+        let (mut answer, mut bytes) = (Vec::new(), 0);
+        loop {
+            while !answer.ends_with(b"\r\n\r\n") {
+                if bytes >= HEAD_BYTES_MAX {
+                    return Err(refused("the proxy's answer has more than 8 KiB"));
+                }
+                // What comes behind it is the host's.
+                answer.push(stream.read_u8().await.map_err(broken)?);
+                bytes += 1;
             }
-            // What comes behind it is the host's.
-            answer.push(stream.read_u8().await.map_err(broken)?);
+            let (line, status) = status(&answer);
+            // The answer is yet to come, but where the proxy says that it goes on in another protocol.
+            match status {
+                Some(100 | 102..=199) => answer.clear(),
+                status => return Ok((line, status)),
+            }
         }
-        Ok(answer)
     };
-    let answer = within(ANSWER_MAX, asked)
+    let (line, status) = within(ANSWER_MAX, asked)
         .await
         .map_err(|_| refused(&format!("the proxy did not answer within {} s", ANSWER_MAX.as_secs())))??;
-    let line = String::from_utf8_lossy(answer.split(|byte| *byte == b'\r').next().unwrap_or_default()).into_owned();
-    let status: Option<u16> = line.strip_prefix("HTTP/1.").and_then(|rest| rest.get(2..5)?.parse().ok());
     let shown: String = line.chars().take(STATUS_CHARS_MAX).collect();
     match status {
         Some(200..=299) => Ok(()),
@@ -56,6 +62,13 @@ pub(super) async fn lead(
             .advise("have the proxy allow this host and port, or set `proxy = \"off\"` or NO_PROXY")),
         None => Err(refused("what answers is no HTTP proxy").advise("check `proxy`, or HTTPS_PROXY and HTTP_PROXY")),
     }
+}
+
+/// The status line of a head, and the status in it.
+fn status(head: &[u8]) -> (String, Option<u16>) {
+    let line = String::from_utf8_lossy(head.split(|byte| *byte == b'\r').next().unwrap_or_default()).into_owned();
+    let status = line.strip_prefix("HTTP/1.").and_then(|rest| rest.get(2..5)?.parse().ok());
+    (line, status)
 }
 
 fn refused(why: &str) -> Cause {
@@ -94,7 +107,17 @@ mod tests {
             "CONNECT [2001:db8::1]:443 HTTP/1.1\r\nHost: [2001:db8::1]:443\r\nProxy-Authorization: Basic dTpw\r\n\r\n"
         );
         assert_eq!(led, Ok(()));
+        for interim in
+            ["HTTP/1.1 100 Continue\r\n\r\n", "HTTP/1.1 102 Processing\r\nx: y\r\n\r\nHTTP/1.0 199 x\r\n\r\n"]
+        {
+            let answer = format!("{interim}HTTP/1.1 200 OK\r\n\r\n!");
+            assert_eq!(self::led(Box::leak(answer.into_boxed_str()), None).await.1, Ok(()), "{interim}");
+        }
+        let endless = "HTTP/1.1 100 Continue\r\n\r\n".repeat(HEAD_BYTES_MAX / 25 + 1);
+        assert!(self::led(Box::leak(endless.into_boxed_str()), None).await.1.unwrap_err().contains("8 KiB"));
         for (answer, says) in [
+            ("HTTP/1.1 101 Switching Protocols\r\n\r\n", "refuses to lead there: HTTP/1.1 101"),
+            ("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 407 Who\r\n\r\n", "user:password"),
             ("HTTP/1.1 407 Who are you\r\n\r\n", "user:password"),
             ("HTTP/1.0 403 No\r\n\r\n", "refuses to lead there: HTTP/1.0 403 No"),
             ("220 mail ready\r\n\r\n", "no HTTP proxy"),

@@ -1,5 +1,8 @@
 //! The reader of a pipe, which never waits for anyone: lines of a stream, and where each frame belongs.
 
+// What a line that is no frame says of who is there.
+mod signs;
+
 use super::exchange::Pipe;
 use crate::call::LogLevel;
 use crate::health::{Cause, CauseCode};
@@ -18,6 +21,7 @@ use crate::upstream::transport::exchange::Lost;
 use crate::upstream::transport::exchange::mailbox::{Arrival, Kept};
 use crate::upstream::transport::questions::Asker;
 use bytes::Bytes;
+use signs::{misframed, scheme};
 use std::sync::Arc;
 use tokio::io::{AsyncRead, AsyncReadExt};
 
@@ -35,6 +39,8 @@ pub(crate) enum ReadEnd {
     Failed(String),
     /// What comes is not MCP: nothing more is read.
     NotMcp(String),
+    /// What comes is of another protocol, by this scheme: nothing more is read.
+    Speaks(&'static str),
 }
 
 /// Reads until the other side closes; every frame goes where it belongs.
@@ -71,7 +77,7 @@ pub(crate) async fn read_from(
                     sorter.is_over = true;
                     sorter.line(line);
                 }
-                return ReadEnd::Eof;
+                return sorter.scheme.map_or(ReadEnd::Eof, ReadEnd::Speaks);
             }
             Ok(count) => {
                 sorter.heard();
@@ -86,6 +92,9 @@ pub(crate) async fn read_from(
             sorter.line(line);
             // Its bytes count as they are read.
             stretch.message(0).await;
+            if let Some(scheme) = sorter.scheme {
+                return ReadEnd::Speaks(scheme);
+            }
             if let Some(why) = sorter.foreign() {
                 return ReadEnd::NotMcp(why);
             }
@@ -127,12 +136,14 @@ pub(crate) struct Sorter<'a> {
     is_echo: bool,
     /// What comes now was perhaps cut short by the end of the stream.
     is_over: bool,
+    /// The scheme of the protocol that the first message is of, where that is no MCP.
+    scheme: Option<&'static str>,
 }
 
 impl<'a> Sorter<'a> {
     /// Of a pipe whose frames have at most `max` bytes.
     pub(crate) fn new(pipe: &'a Arc<Pipe>, max: usize, source: Source) -> Self {
-        Self { pipe, max, source, is_new: true, good: 0, bad: 0, is_echo: false, is_over: false }
+        Self { pipe, max, source, is_new: true, good: 0, bad: 0, is_echo: false, is_over: false, scheme: None }
     }
 
     /// Something has come, whatever it is.
@@ -305,6 +316,9 @@ impl<'a> Sorter<'a> {
         if self.good == 0 {
             self.pipe.noise.heard(text);
         }
+        if self.source == Source::Network && self.good == 0 && self.bad == 1 {
+            self.scheme = scheme(text);
+        }
         if let Some(cause) = misframed(text).filter(|_| self.good == 0) {
             self.inbox().suspect(cause);
         }
@@ -337,16 +351,6 @@ impl<'a> Sorter<'a> {
 
 fn unreadable(why: &str) -> Cause {
     Cause::new(CauseCode::ResponseInvalid, format!("the response cannot be read: {why}"))
-}
-
-/// What a line that is no frame says of how the messages are framed, as long as none was understood.
-fn misframed(line: &[u8]) -> Option<&'static str> {
-    const HEADER: &[u8] = b"Content-Length:";
-    if line.get(..HEADER.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(HEADER)) {
-        return Some("wrong framing: messages have Content-Length headers, as in LSP; MCP wants one message per line");
-    }
-    (line == b"{" || line == b"[")
-        .then_some("wrong framing: a message spans several lines; MCP wants one message per line")
 }
 
 /// The id of an answer that cannot be read whole, from its first or its last members; `None` where it is no answer.

@@ -21,18 +21,28 @@ pub(crate) async fn open(
     let bytes = inbox.bytes();
     let pipe = Pipe::new(inbox, level.clone());
     match place {
-        Place::Socket(path) => run(Watched::new(to_socket(path).await?, Counted(bytes)), &pipe, max, level),
+        Place::Socket(path) => {
+            let advice = "name the path of its endpoint behind `#` in `url`, as in \"unix:///run/mcp.sock#/mcp\"";
+            run(Watched::new(to_socket(path).await?, Counted(bytes)), &pipe, (max, advice), level);
+        }
         Place::Host(name, port) => {
             let stream = Host::new(name, *port).connect().await?;
-            run(Watched::new(stream, Counted(bytes)), &pipe, max, level);
+            let advice =
+                "write its URL in `url`, as in \"http://127.0.0.1:9000/mcp\"; where it has a certificate, https://";
+            run(Watched::new(stream, Counted(bytes)), &pipe, (max, advice), level);
         }
     }
     pipe.count_for(upstream);
     Ok(pipe)
 }
 
-/// Reads and writes a connection until the pipe closes.
-fn run(stream: impl AsyncRead + AsyncWrite + Send + 'static, pipe: &Arc<Pipe>, max: usize, level: &Tasks) {
+/// Reads and writes a connection until the pipe closes; `advice` is what to do where HTTP is spoken there.
+fn run(
+    stream: impl AsyncRead + AsyncWrite + Send + 'static,
+    pipe: &Arc<Pipe>,
+    (max, advice): (usize, &'static str),
+    level: &Tasks,
+) {
     let (input, output) = tokio::io::split(stream);
     let (reading, ending) = (pipe.clone(), level.clone());
     level.spawn(async move {
@@ -41,6 +51,11 @@ fn run(stream: impl AsyncRead + AsyncWrite + Send + 'static, pipe: &Arc<Pipe>, m
                 ReadEnd::Eof => Cause::new(CauseCode::ConnectionLost, "it closed the connection"),
                 ReadEnd::Failed(why) => Cause::new(CauseCode::ConnectionLost, why),
                 ReadEnd::NotMcp(why) => Cause::new(CauseCode::NotMcp, why),
+                ReadEnd::Speaks(scheme) => {
+                    let name = if scheme == "https" { "TLS" } else { "HTTP" };
+                    let why = format!("not an MCP server with one message per line: it speaks {name}");
+                    Cause::new(CauseCode::NotMcp, why).advise(advice)
+                }
             }
         })
         .await;
