@@ -164,3 +164,29 @@ async fn what_no_client_can_come_back_to_ends_with_the_gateway() {
     assert_eq!(upstream.sessions(), Vec::<String>::new(), "a gateway that ends leaves nothing");
     assert_eq!(files(&gateway), []);
 }
+
+#[tokio::test]
+async fn where_nothing_can_be_kept_calls_go_on_and_the_log_says_so_once() {
+    for is_link in [false, true] {
+        let (upstream, mut gateway) = stage(|_| {}, "", "").await;
+        let (one, two) = (connected(&gateway, LEGACY).await, connected(&gateway, LEGACY).await);
+        let (folder, aside) = (gateway.state().join("upstream-sessions"), gateway.state().join("aside"));
+        std::fs::create_dir_all(&aside).expect("a folder can be made");
+        match is_link {
+            true => std::os::unix::fs::symlink(&aside, &folder).expect("a link can be made"),
+            false => std::fs::write(&folder, "in the way").expect("a file can be written"),
+        }
+        let (first, second) = (session_of(&upstream, &one, "a").await, session_of(&upstream, &two, "b").await);
+        let said = "sessions at upstreams cannot be kept";
+        gateway.says(&[said, "upstream-sessions"]).await;
+        gateway.stop().await;
+        assert_eq!(gateway.stderr.all().iter().filter(|line| line.contains(said)).count(), 1, "link: {is_link}");
+        assert_eq!(upstream.sessions(), Vec::<String>::new(), "nobody would find them again");
+        assert_eq!(std::fs::read_dir(&aside).expect("it is there").count(), 0, "nothing is written behind a link");
+        gateway.again(&Config::new().upstream(&upstream)).await;
+        back(&one).await;
+        back(&two).await;
+        assert_ne!(session_of(&upstream, &one, "c").await, first);
+        assert_ne!(session_of(&upstream, &two, "d").await, second);
+    }
+}

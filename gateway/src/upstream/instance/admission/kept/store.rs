@@ -41,6 +41,8 @@ pub struct KeptSessions {
     looked: tokio::sync::Mutex<Instant>,
     /// The gateway ends: what is kept is left open for the next run.
     is_leaving: AtomicBool,
+    /// Something could not be written: the next run would not find it.
+    has_failed: AtomicBool,
 }
 
 #[derive(Default)]
@@ -66,6 +68,7 @@ impl KeptSessions {
             is_read: watch::Sender::new(false),
             looked: tokio::sync::Mutex::new(Instant::now()),
             is_leaving: AtomicBool::new(false),
+            has_failed: AtomicBool::new(false),
         })
     }
 
@@ -94,7 +97,7 @@ impl KeptSessions {
 
     /// Whether what is kept stays open for the next run.
     pub(crate) fn is_leaving(&self) -> bool {
-        self.is_leaving.load(Ordering::Acquire)
+        self.is_leaving.load(Ordering::Acquire) && !self.has_failed.load(Ordering::Acquire)
     }
 
     /// There is this upstream: what was kept of it is taken over.
@@ -177,9 +180,8 @@ impl KeptSessions {
         }
         let this = self.clone();
         let _ = tokio::task::spawn_blocking(move || {
-            if let Some(sealer) = this.sealer() {
-                this.files().write(sealer, &changes);
-            }
+            let is_written = this.sealer().is_some_and(|sealer| this.files().write(sealer, &changes));
+            this.has_failed.fetch_or(!is_written, Ordering::AcqRel);
         })
         .await;
     }
