@@ -5,14 +5,39 @@ mod clients;
 mod servers;
 mod table;
 
-use trunkline_tests::conformance::Suite;
+use trunkline_tests::conformance::{Behind, Edition, Era, Leg, Server, Suite, Transport};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_check_is_worse_through_the_gateway_than_directly() {
     let Some(suite) = Suite::ready() else { return };
-    let verdict = servers::judge(suite).await;
-    table::print(&verdict);
+    let behind = [&Behind::BRIDGED[..], &Behind::BOTH].concat();
+    none_is_worse(&servers::judge(suite, Server::TypeScript, &behind, &Leg::SERVERS).await);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_check_is_worse_through_the_gateway_than_directly_with_a_server_in_python() {
+    let Some(suite) = Suite::ready() else { return };
+    let legs: &[Leg] = if servers::is_whole() { &Leg::SERVERS } else { &Leg::SHORT };
+    none_is_worse(&servers::judge(suite, Server::Python, &Behind::BOTH, legs).await);
+}
+
+fn none_is_worse(verdict: &servers::Verdict) {
+    table::print(verdict);
     assert!(verdict.faults().is_empty(), "worse through the gateway:\n{}", verdict.faults().join("\n"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_gateway_that_is_held_to_one_era_is_found_out() {
+    let Some(suite) = Suite::ready() else { return };
+    let handshake = Leg { edition: Edition::Newest, scenarios: "all", revision: Some("2025-06-18") };
+    let behind = [(Era::Mistaken, true), (Era::Both, false)];
+    let behind = behind.map(|(era, is_worse)| (Behind { transport: Transport::Http, era }, is_worse));
+    for server in Server::ALL {
+        for (behind, is_worse) in behind {
+            let found = servers::worse(suite, server, behind, handshake, "tools-call-elicitation").await;
+            assert_eq!(!found.is_empty(), is_worse, "{server}, {behind}: {found:?}");
+        }
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -10,7 +10,7 @@ use tokio::process::Command;
 use tokio::sync::Semaphore;
 
 use super::check::{Check, Checks, read};
-use crate::peers::install::{node_major, packages};
+use crate::peers::install::{install as peers, node_major, packages};
 use crate::peers::or_skip;
 use crate::process::{GATEWAY, beside};
 use crate::scratch::Scratch;
@@ -19,15 +19,18 @@ use crate::scratch::Scratch;
 const NODE_MAJOR: u32 = 22;
 /// How long a run may take on a crowded machine; what it has not come to by then is missing.
 const LIMIT: Duration = Duration::from_secs(180);
-/// How many runs go on at once.
-static TURNS: Semaphore = Semaphore::const_new(2);
+/// How many runs go on at once: each waits four fifths of its time.
+static TURNS: Semaphore = Semaphore::const_new(4);
 
 /// The suite, installed.
 #[derive(Debug)]
 pub struct Suite {
     /// A node that it runs on.
     pub node: PathBuf,
+    /// A Python with the official SDK.
+    pub python: PathBuf,
     dir: PathBuf,
+    python_dir: PathBuf,
 }
 
 /// Which of the suite's published versions.
@@ -63,6 +66,23 @@ impl Leg {
     ];
 }
 
+impl Leg {
+    /// Those that are run each time of a server that speaks both eras: the newest revision of each, with all that the suite knows of it.
+    pub const SHORT: [Self; 2] = [Self::SERVERS[1], Self::SERVERS[2]];
+
+    /// Whether the leg's revision opens with a handshake.
+    #[must_use]
+    pub fn is_handshake(self) -> bool {
+        self.revision.is_some_and(|revision| revision < "2026")
+    }
+
+    /// Whether the leg is about extensions.
+    #[must_use]
+    pub fn is_of_extensions(self) -> bool {
+        self.revision.is_none()
+    }
+}
+
 impl fmt::Display for Leg {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let edition = match self.edition {
@@ -87,6 +107,12 @@ impl Suite {
     #[must_use]
     pub fn script(&self, name: &str) -> String {
         self.dir.join(name).display().to_string()
+    }
+
+    /// The path of one of our own scripts for Python.
+    #[must_use]
+    pub fn python_script(&self, name: &str) -> String {
+        self.python_dir.join(name).display().to_string()
     }
 
     /// Runs the scenarios of a leg, or one of them alone, against a server.
@@ -167,15 +193,17 @@ fn install() -> Result<Suite, String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("peers");
     let dir = root.join("conformance");
     packages(&dir)?;
+    let peers = peers()?;
+    let with = |node| Suite { node, dir, python: peers.python_bin.join("python"), python_dir: peers.python_dir };
     if node_major()? >= NODE_MAJOR {
-        return Ok(Suite { node: PathBuf::from("node"), dir });
+        return Ok(with(PathBuf::from("node")));
     }
     let own = root.join(format!("node{NODE_MAJOR}"));
     packages(&own)?;
     let named = |machine: &str| own.join(format!("node_modules/node-linux-{machine}/bin/node"));
     let found = [named("x64"), named("arm64")].into_iter().find(|node| node.exists());
     match found {
-        Some(node) => Ok(Suite { node, dir }),
+        Some(node) => Ok(with(node)),
         None => Err(format!("node {NODE_MAJOR} or newer is needed, and there is none to install for this machine")),
     }
 }

@@ -4,8 +4,8 @@ use trunkline_tests::conformance::{Behind, Difference, Era, Transport};
 
 /// One accepted difference.
 pub(crate) struct Accepted {
-    /// With the fixture behind us like this.
-    behind: &'static [Behind],
+    /// With the fixture behind us like this; nothing: however it stands there.
+    behind: Option<&'static [Behind]>,
     /// In this scenario; `*` at the end stands for anything.
     scenario: &'static str,
     /// For this check; `*` at the end stands for anything.
@@ -17,12 +17,19 @@ pub(crate) struct Accepted {
 impl Accepted {
     /// Whether the line is about this difference.
     pub(crate) fn covers(&self, behind: Behind, scenario: &str, difference: &Difference) -> bool {
-        self.behind.contains(&behind) && says(self.scenario, scenario) && says(self.check, &difference.id)
+        self.behind.is_none_or(|of| of.contains(&behind))
+            && says(self.scenario, scenario)
+            && says(self.check, &difference.id)
+    }
+
+    /// Whether it can be needed with the fixture in one of these places.
+    pub(crate) fn is_about(&self, places: &[Behind]) -> bool {
+        self.behind.is_none_or(|of| of.iter().any(|behind| places.contains(behind)))
     }
 
     /// How the line is named in a note.
     pub(crate) fn name(&self) -> String {
-        let behind: Vec<String> = self.behind.iter().map(ToString::to_string).collect();
+        let behind: Vec<String> = self.behind.into_iter().flatten().map(ToString::to_string).collect();
         format!("{} / {} ({})", self.scenario, self.check, behind.join(", "))
     }
 }
@@ -35,32 +42,28 @@ fn says(pattern: &str, name: &str) -> bool {
 }
 
 const fn line(behind: &'static [Behind], scenario: &'static str, check: &'static str, why: &'static str) -> Accepted {
-    Accepted { behind, scenario, check, why }
+    Accepted { behind: Some(behind), scenario, check, why }
 }
 
-const ALL: &[Behind] = &Behind::ALL;
+const fn anywhere(scenario: &'static str, check: &'static str, why: &'static str) -> Accepted {
+    Accepted { behind: None, scenario, check, why }
+}
+
 const HTTP_HANDSHAKE: Behind = Behind { transport: Transport::Http, era: Era::Handshake };
 const STDIO_HANDSHAKE: Behind = Behind { transport: Transport::Stdio, era: Era::Handshake };
 const HANDSHAKE: &[Behind] = &[HTTP_HANDSHAKE, STDIO_HANDSHAKE];
-
-const STATELESS: &[Behind] = &[
-    Behind { transport: Transport::Http, era: Era::Stateless },
-    Behind { transport: Transport::Stdio, era: Era::Stateless },
-];
 
 const NO_EXTENSION: &str =
     "the fixture has this extension as a stateless server alone, and the gateway invents none for it";
 
 /// Every accepted difference.
 pub(crate) const ACCEPTED: &[Accepted] = &[
-    line(
-        ALL,
+    anywhere(
         "server-sse-multiple-streams",
         "server-sse-streams-functional",
         "lists are answered as JSON, not as streams; the check then notes that streams are optional, and judges nothing",
     ),
-    line(
-        ALL,
+    anywhere(
         "server-sse-polling",
         "server-sse-disconnect-resume",
         "the gateway takes the upstream's stream up again itself, so that no client has to; the check then judges nothing",
@@ -169,10 +172,4 @@ pub(crate) const ACCEPTED: &[Accepted] = &[
     line(HANDSHAKE, "tasks-wire-fields", "tasks-no-early-ttl-expiry", NO_EXTENSION),
     line(HANDSHAKE, "tasks-wire-fields", "tasks-no-related-task-meta-on-inlined-result", NO_EXTENSION),
     line(HANDSHAKE, "tasks-wire-fields", "tasks-wire-field-renames", NO_EXTENSION),
-    line(
-        STATELESS,
-        "tasks-required-task-error",
-        "sep-2663-server-returns-missing-capability-*",
-        "the gateway runs the task to its end for a client that knows none: the call has its result, and nothing need be refused",
-    ),
 ];

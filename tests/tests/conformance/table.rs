@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::io::Write as _;
 
-use trunkline_tests::conformance::{Behind, Leg};
+use trunkline_tests::conformance::Leg;
 
 use super::accepted::ACCEPTED;
 use super::clients::Run;
@@ -11,17 +11,18 @@ use super::servers::Verdict;
 
 /// Prints the table and the notes; past the test runner, which would swallow them.
 pub(crate) fn print(verdict: &Verdict) {
-    let mut text = String::from("\nconformance, server scenarios: passed checks directly and through the gateway\n");
+    let server = verdict.server;
+    let mut text = format!("\nconformance, server in {server}: passed checks directly and through the gateway\n");
     let _ = write!(text, "{:32}{:>10}", "", "directly");
-    for behind in Behind::ALL {
+    for behind in &verdict.behind {
         let _ = write!(text, "{behind:>17}");
     }
     text.push('\n');
-    for leg in Leg::SERVERS {
-        let passed = |place| verdict.passed.get(&(leg, place)).copied().unwrap_or_default();
+    for leg in Leg::SERVERS.into_iter().filter(|leg| verdict.passed.contains_key(&(*leg, None))) {
+        let passed = |place| verdict.passed.get(&(leg, place)).map_or("-".to_owned(), usize::to_string);
         let _ = write!(text, "{leg:32}{:>10}", passed(None));
-        for behind in Behind::ALL {
-            let _ = write!(text, "{:>17}", passed(Some(behind)));
+        for behind in &verdict.behind {
+            let _ = write!(text, "{:>17}", passed(Some(*behind)));
         }
         text.push('\n');
     }
@@ -44,7 +45,8 @@ fn again(text: &mut String, verdict: &Verdict) {
 fn accepted(text: &mut String, verdict: &Verdict) {
     for (at, line) in ACCEPTED.iter().enumerate() {
         match verdict.accepted.iter().filter(|(seen, ..)| *seen == at).count() {
-            0 => drop(writeln!(text, "note: no longer needed: {}", line.name())),
+            0 if line.is_about(&verdict.behind) => drop(writeln!(text, "note: no longer needed: {}", line.name())),
+            0 => {}
             times => drop(writeln!(text, "accepted, {times} times: {}: {}", line.name(), line.why)),
         }
     }
