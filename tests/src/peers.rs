@@ -3,17 +3,21 @@
 //! They are pinned by lock files under `tests/peers/` and installed on demand, once, into ignored folders. A machine
 //! that cannot have them skips these tests and says why; with `TRUNKLINE_REQUIRE_PEERS=1` that is a failure.
 
+mod door;
 mod drive;
 pub(crate) mod install;
 mod nginx;
 mod served;
 pub mod survivors;
+mod web;
 mod workplace;
 
+pub use door::{Door, Waiting};
 pub use drive::{Answers, Connect, Mode, Plan, Report, Sdk};
 pub use nginx::Nginx;
 pub use served::{Served, trunkline};
 pub use survivors::{none_left, survivors};
+pub use web::Web;
 pub use workplace::Workplace;
 
 use std::io::Write;

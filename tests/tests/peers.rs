@@ -33,7 +33,15 @@ fn stdio(place: &Workplace, hosts_file: &Path) -> Connect {
 }
 
 fn plan(connect: Connect, errand: &Errand) -> Plan {
-    Plan { connect, until: errand.until.clone(), patience: PATIENCE, answers: None, steps: errand.asks() }
+    Plan {
+        connect,
+        until: errand.until.clone(),
+        patience: PATIENCE,
+        answers: None,
+        roots: None,
+        token: None,
+        steps: errand.asks(),
+    }
 }
 
 fn judge(sdk: Sdk, revision: &str, report: &Report, errand: &Errand) {

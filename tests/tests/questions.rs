@@ -3,18 +3,12 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
-use std::process::Stdio;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tokio::io::{AsyncBufReadExt, BufReader};
-use tokio::process::{Child, Command};
-use tokio::task::JoinSet;
-use trunkline_tests::gateway::free_port;
 use trunkline_tests::peers::{
-    self, Answers, Connect, Mode, Peers, Plan, Report, Sdk, Served, Workplace, none_left, trunkline,
+    self, Answers, Connect, Mode, Peers, Plan, Report, Sdk, Served, Web, Workplace, none_left, trunkline,
 };
-use trunkline_tests::within::within_limit;
 
 /// How long programs may take that are only just starting, on a crowded machine.
 const PATIENCE: Duration = Duration::from_secs(90);
@@ -30,44 +24,6 @@ struct Stage {
     _web: Web,
 }
 
-/// The reference server on a port of its own; it ends when this is dropped.
-struct Web {
-    port: u16,
-    _child: Child,
-    _reader: JoinSet<()>,
-}
-
-impl Web {
-    async fn start(peers: &Peers) -> Web {
-        let script = peers.node_dir.join("node_modules/@modelcontextprotocol/server-everything/dist/index.js");
-        let port = free_port();
-        let mut child = Command::new(&peers.node)
-            .arg(script)
-            .arg("streamableHttp")
-            .env("PORT", port.to_string())
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped())
-            .kill_on_drop(true)
-            .spawn()
-            .expect("node can be started");
-        let mut lines = BufReader::new(child.stderr.take().expect("stderr is piped")).lines();
-        let listening = async {
-            while let Ok(Some(line)) = lines.next_line().await {
-                if line.contains("listening on port") {
-                    return true;
-                }
-            }
-            false
-        };
-        assert!(within_limit(PATIENCE, "the reference server listens", listening).await, "it ended before it listened");
-        // Whatever else it says is read, so that it never waits for us.
-        let mut reader = JoinSet::new();
-        reader.spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
-        Web { port, _child: child, _reader: reader }
-    }
-}
-
 impl Stage {
     async fn set(peers: &Peers) -> Stage {
         let (place, web) = (Workplace::new(), Web::start(peers).await);
@@ -78,11 +34,11 @@ impl Stage {
         let text = format!(
             "[defaults]\noffer = [\"elicitation\", \"sampling\", \"roots\"]\n\
              [upstreams.child]\ncommand = {}\nargs = {}\nenv = {{ {} }}\n\
-             [upstreams.web]\nurl = \"http://127.0.0.1:{}/mcp\"\n",
+             [upstreams.web]\nurl = \"{}\"\n",
             entry["command"],
             entry["args"],
             env.join(", "),
-            web.port,
+            web.url,
         );
         let config = place.dir().join("asking.toml");
         fs::write(&config, text).expect("the configuration can be written");
@@ -113,6 +69,8 @@ fn plan(connect: Connect, answers: Answers, calls: &[(String, Value)]) -> Plan {
         until: calls.iter().map(|(name, _)| name.clone()).collect(),
         patience: PATIENCE,
         answers: Some(answers),
+        roots: None,
+        token: None,
         steps: steps.collect(),
     }
 }

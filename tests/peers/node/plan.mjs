@@ -6,8 +6,10 @@
 //   until     names of tools that must be listed before the steps begin
 //   patience  milliseconds to wait for those names, altogether
 //   answers   what is done with questions: "accept" or "decline"; null: none are taken
+//   roots     the URIs of what is asked for as roots; null: one of Ada's
+//   token     what is shown of itself, if anything
 //   steps     what to do then, one after the other; {do: "together", steps} does several at once, {do: "wait", url} goes on when
-//             that address has answered
+//             that address has answered, {do: "hears", method, uri, text} when such a notice has come that no step has had yet
 
 /** Remembers changes, so that one that comes before anybody waits is not lost. */
 class Changes {
@@ -29,6 +31,40 @@ class Changes {
         clearTimeout(timer);
         resolve();
       });
+    });
+  }
+}
+
+/** Remembers notices, each for one step that waits for it. */
+class Notices {
+  #heard = [];
+  #waiting = new Set();
+
+  note = (method, params) => {
+    this.#heard.push({ method, params: params ?? {} });
+    for (const look of [...this.#waiting]) look();
+  };
+
+  /** Resolves to the first notice of a method, with a URI and a text in it if they are given, or to nothing after `patience`. */
+  take({ method, uri, text, patience }) {
+    const found = () => {
+      const fits = (params) => (!uri || params.uri === uri) && (!text || JSON.stringify(params).includes(text));
+      const at = this.#heard.findIndex((one) => one.method === method && fits(one.params));
+      return at < 0 ? undefined : this.#heard.splice(at, 1)[0].params;
+    };
+    return new Promise((resolve) => {
+      const end = (params) => {
+        clearTimeout(timer);
+        this.#waiting.delete(look);
+        resolve(params);
+      };
+      const look = () => {
+        const params = found();
+        if (params) end(params);
+      };
+      const timer = setTimeout(() => end(undefined), patience ?? 15000);
+      this.#waiting.add(look);
+      look();
     });
   }
 }
@@ -73,7 +109,14 @@ async function call(client, step) {
 }
 
 /** What a client declares that takes questions. */
-export const CAPABILITIES = { elicitation: { form: {} }, sampling: {}, roots: {} };
+export const CAPABILITIES = { elicitation: { form: {} }, sampling: {}, roots: { listChanged: true } };
+
+/** The notices that every client listens for. */
+export const NOTICES = [
+  "notifications/message",
+  "notifications/resources/updated",
+  "notifications/resources/list_changed",
+];
 
 const refused = () => {
   throw Object.assign(new Error("not today"), { code: -1 });
@@ -99,11 +142,13 @@ const ANSWERS = {
 
 /** Pairs of a method and what answers it; each question is noted by its method. */
 function handlers(plan, report) {
-  return Object.entries(ANSWERS[plan.answers] ?? {}).map(([method, answer]) => [
+  const roots = () => ({ roots: plan.roots.map((uri) => ({ uri, name: uri })) });
+  const answers = Object.entries(ANSWERS[plan.answers] ?? {});
+  return answers.map(([method, answer]) => [
     method,
     async () => {
       report.asked.push(method);
-      return answer();
+      return method === "roots/list" && plan.roots ? roots() : answer();
     },
   ]);
 }
@@ -116,33 +161,46 @@ const verbs = {
   read: async (client, step) => ({ result: await client.read(step.uri) }),
   prompt: async (client, step) => ({ result: await client.prompt(step.name, step.arguments) }),
   complete: async (client, step) => ({ result: await client.complete(step.ref, step.argument, step.context) }),
+  subscribe: async (client, step) => ({ result: (await client.subscribe(step.uri)) ?? {} }),
+  level: async (client, step) => ({ result: await client.level(step.level) }),
+  roots: async (client, step, { plan }) => {
+    plan.roots = step.roots;
+    return { result: (await client.rootsChanged()) ?? {} };
+  },
+  hears: async (_client, step, { notices }) => ({ result: (await notices.take(step)) ?? null }),
   wait: async (_client, step) => ({ result: await (await fetch(step.url)).text() }),
-  together: async (client, step) => ({ steps: await Promise.all(step.steps.map((one) => perform(client, one))) }),
+  together: async (client, step, run) => ({
+    steps: await Promise.all(step.steps.map((one) => perform(client, one, run))),
+  }),
 };
 
-async function perform(client, step) {
+async function perform(client, step, run) {
   try {
-    return await verbs[step.do](client, step);
+    return await verbs[step.do](client, step, run);
   } catch (error) {
     return refusal(error);
   }
 }
 
+/** What a transport over HTTP is told besides its address. */
+export const options = ({ token }) => (token ? { requestInit: { headers: { Authorization: `Bearer ${token}` } } } : {});
+
 /**
- * Runs the plan given as the first argument. `connect(plan, changed, handlers)` resolves to the SDK's client behind a plain
- * face; without handlers it declares that it takes no questions.
+ * Runs the plan given as the first argument. `connect(plan, changed, handlers, noted)` resolves to the SDK's client behind a
+ * plain face; without handlers it declares that it takes no questions.
  */
 export async function run(connect) {
   const plan = JSON.parse(process.argv[2]);
   const report = { revision: null, peer: null, first: [], tools: [], changes: 0, asked: [], steps: [], fatal: null };
   try {
     const changes = new Changes();
-    const client = await connect(plan, changes.note, handlers(plan, report));
+    const notices = new Notices();
+    const client = await connect(plan, changes.note, handlers(plan, report), notices.note);
     try {
       report.revision = client.revision() ?? null;
       report.peer = client.peer() ?? null;
       await list(client, changes, plan, report);
-      for (const step of plan.steps) report.steps.push(await perform(client, step));
+      for (const step of plan.steps) report.steps.push(await perform(client, step, { plan, notices }));
     } finally {
       await client.close();
     }

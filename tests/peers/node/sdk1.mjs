@@ -7,15 +7,24 @@ import {
   CreateMessageRequestSchema,
   ElicitRequestSchema,
   ListRootsRequestSchema,
+  LoggingMessageNotificationSchema,
+  ResourceListChangedNotificationSchema,
+  ResourceUpdatedNotificationSchema,
   ToolListChangedNotificationSchema,
 } from "@modelcontextprotocol/sdk/types.js";
-import { CAPABILITIES, run } from "./plan.mjs";
+import { CAPABILITIES, options, run } from "./plan.mjs";
 
 const SCHEMAS = {
   "elicitation/create": ElicitRequestSchema,
   "sampling/createMessage": CreateMessageRequestSchema,
   "roots/list": ListRootsRequestSchema,
 };
+
+const NOTICES = [
+  LoggingMessageNotificationSchema,
+  ResourceListChangedNotificationSchema,
+  ResourceUpdatedNotificationSchema,
+];
 
 /** Over stdio this SDK does not say which revision was agreed upon: it tells its transport, if that wants to know. */
 function listening(transport) {
@@ -27,13 +36,14 @@ function listening(transport) {
   return transport;
 }
 
-async function connect(plan, changed, handlers) {
+async function connect(plan, changed, handlers, noted) {
   const capabilities = handlers.length > 0 ? CAPABILITIES : {};
   const client = new Client({ name: "typescript-sdk-1", version: "1" }, { capabilities });
   for (const [method, answer] of handlers) client.setRequestHandler(SCHEMAS[method], answer);
   client.setNotificationHandler(ToolListChangedNotificationSchema, changed);
+  for (const schema of NOTICES) client.setNotificationHandler(schema, ({ method, params }) => noted(method, params));
   const { url, sse, command, args, env } = plan.connect;
-  const remote = sse ? new SSEClientTransport(new URL(sse)) : url && new StreamableHTTPClientTransport(new URL(url));
+  const remote = sse ? new SSEClientTransport(new URL(sse)) : url && new StreamableHTTPClientTransport(new URL(url), options(plan));
   const transport = listening(remote ?? new StdioClientTransport({ command, args, env }));
   await client.connect(transport);
   return {
@@ -47,6 +57,9 @@ async function connect(plan, changed, handlers) {
     read: (uri) => client.readResource({ uri }),
     prompt: (name, given) => client.getPrompt({ name, arguments: given }),
     complete: (ref, argument, context) => client.complete({ ref, argument, context }),
+    subscribe: (uri) => client.subscribeResource({ uri }),
+    level: (level) => client.setLoggingLevel(level),
+    rootsChanged: () => client.sendRootsListChanged(),
     close: async () => {
       await transport.terminateSession?.();
       await client.close();

@@ -10,13 +10,15 @@ import sys
 import traceback
 import urllib.request
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 import anyio
 import anyio.to_thread
 import mcp_types as types
 from mcp import Client, MCPError, StdioServerParameters
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared._httpx_utils import create_mcp_http_client
 
 Json = dict[str, Any]
 
@@ -37,6 +39,38 @@ class Changes:
         with anyio.move_on_at(deadline):
             while self.count <= seen:
                 await self._noted.wait()
+
+
+class Notices:
+    """Remembers notices, each for one step that waits for it."""
+
+    def __init__(self) -> None:
+        self._heard: list[tuple[str, Json]] = []
+        self._noted = anyio.Event()
+
+    def note(self, method: str, params: Json) -> None:
+        self._heard.append((method, params))
+        self._noted.set()
+        self._noted = anyio.Event()
+
+    def _found(self, step: Json) -> Json | None:
+        for place, (method, params) in enumerate(self._heard):
+            fits = step.get("uri") in (None, params.get("uri")) and step.get("text", "") in json.dumps(params)
+            if method == step["method"] and fits:
+                del self._heard[place]
+                return params
+        return None
+
+    async def take(self, step: Json) -> Json | None:
+        with anyio.move_on_after(step.get("patience", 15000) / 1000):
+            while (found := self._found(step)) is None:
+                await self._noted.wait()
+            return found
+        return None
+
+
+# What the steps of a run share: the plan, the notices, and what stays open until the end.
+RUN: Json = {}
 
 
 def plain(result: Any) -> Json:
@@ -151,8 +185,36 @@ async def wait(_client: Client, step: Json) -> Json:
     return {"result": answer.decode()}
 
 
+async def subscribe(client: Client, step: Json) -> Json:
+    """A stateless client listens for the list with it: there is no other stream that would tell of it."""
+    if client.protocol_version < "2026":
+        return {"result": plain(await client.subscribe_resource(step["uri"]))}
+    listening = client.listen(resource_subscriptions=[step["uri"]], resources_list_changed=True)
+    return {"result": plain((await RUN["open"].enter_async_context(listening)).honored)}
+
+
+async def level(client: Client, step: Json) -> Json:
+    if client.protocol_version < "2026":
+        return {"result": plain(await client.set_logging_level(step["level"]))}
+    return {"result": {}}
+
+
+async def roots(client: Client, step: Json) -> Json:
+    RUN["plan"]["roots"] = step["roots"]
+    if client.protocol_version < "2026":
+        await client.send_roots_list_changed()
+    return {"result": {}}
+
+
+async def hears(_client: Client, step: Json) -> Json:
+    return {"result": await RUN["notices"].take(step)}
+
+
 VERBS: dict[str, Callable[[Client, Json], Awaitable[Json]]] = {
-    verb.__name__: verb for verb in (call, complete, together, resources, templates, prompts, read, prompt, wait)
+    verb.__name__: verb
+    for verb in (
+        call, complete, together, resources, templates, prompts, read, prompt, subscribe, level, roots, hears, wait,
+    )
 }
 
 
@@ -184,25 +246,33 @@ def callbacks(plan: Json, report: Json) -> Json:
 
     async def rooted(context: Any) -> types.ListRootsResult:
         report["asked"].append("roots/list")
-        return types.ListRootsResult(roots=[types.Root(uri="file:///home/ada", name="Ada")] if accepts else [])
+        uris = plan.get("roots") or (["file:///home/ada"] if accepts else [])
+        return types.ListRootsResult(roots=[types.Root(uri=uri, name="Ada") for uri in uris])
 
     return {"elicitation_callback": elicited, "sampling_callback": sampled, "list_roots_callback": rooted}
 
 
 async def carry_out(plan: Json, report: Json) -> None:
-    changes = Changes()
+    changes, notices = Changes(), Notices()
 
     async def heard(message: Any) -> None:
-        if getattr(message, "method", None) == "notifications/tools/list_changed":
+        method = getattr(message, "method", None)
+        if method == "notifications/tools/list_changed":
             changes.note()
+        elif method is not None:
+            notices.note(method, plain(message).get("params") or {})
 
     where = plan["connect"]
-    peer = where.get("url") or StdioServerParameters(
-        command=where["command"], args=where["args"], env=where.get("env")
-    )
+    if url := where.get("url"):
+        headers = {"Authorization": f"Bearer {plan['token']}"} if plan.get("token") else None
+        peer = streamable_http_client(url, http_client=create_mcp_http_client(headers=headers))
+    else:
+        peer = StdioServerParameters(command=where["command"], args=where["args"], env=where.get("env"))
     info = types.Implementation(name="python-sdk-2", version="1")
     answering = callbacks(plan, report)
-    async with Client(peer, mode=plan["mode"], message_handler=heard, client_info=info, **answering) as client:
+    answering["message_handler"] = heard
+    async with Client(peer, mode=plan["mode"], client_info=info, **answering) as client, AsyncExitStack() as stack:
+        RUN.update(plan=plan, notices=notices, open=stack)
         report["revision"] = client.protocol_version
         report["peer"] = plain(client.server_info) if client.server_info else None
         await list_tools(client, changes, plan, report)

@@ -157,6 +157,10 @@ pub struct Plan {
     pub patience: Duration,
     /// What is done with questions; nothing: the client declares that it takes none.
     pub answers: Option<Answers>,
+    /// What it has as roots, in place of Ada's.
+    pub roots: Option<Vec<String>>,
+    /// What it shows of itself.
+    pub token: Option<String>,
     /// The steps.
     pub steps: Vec<Value>,
 }

@@ -2,46 +2,54 @@
 
 use super::errand::Errand;
 use super::judge;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::time::Duration;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpListener;
 use trunkline_tests::gateway::{Config, Gateway};
-use trunkline_tests::peers::{self, Connect, Mode, Plan, Sdk};
+use trunkline_tests::peers::{self, Connect, Door, Mode, Plan, Sdk};
 use trunkline_tests::revision::Revision;
 use trunkline_tests::script::Script;
 use trunkline_tests::upstream::Upstream;
 
+const REVIVED: &str = "session of an earlier run revived";
+
+/// Ended by SIGTERM, then by kill -9.
 async fn survives(sdk: Sdk) {
     let Some(peers) = peers::ready() else { return };
     let upstream = Upstream::http(Script::new("up", Revision::R2025_11_25)).await;
     let config = Config::new().upstream(&upstream);
     let mut gateway = Gateway::serve(&config).await;
-    let door = TcpListener::bind("127.0.0.1:0").await.expect("a port is free");
-    let url = format!("http://{}/", door.local_addr().expect("it is bound"));
-    let echoed = |seen: &serde_json::Value| seen["result"]["content"][0]["text"].is_string();
+    let door = Door::new().await;
+    let echoed = |seen: &Value| seen["result"]["content"][0]["text"].is_string();
+    let wait = json!({ "do": "wait", "url": door.url });
     let errand = Errand::of(&["up__echo"])
         .call("up__echo", json!({ "a": 1 }), echoed)
-        .step(json!({ "do": "wait", "url": url }), |seen| seen["result"] == "restarted")
+        .step(wait.clone(), |seen| seen["result"] == "restarted")
         .call("up__echo", json!({ "a": 2 }), echoed)
-        .call("up__echo", json!({ "a": 3 }), echoed);
+        .call("up__echo", json!({ "a": 3 }), echoed)
+        .step(wait, |seen| seen["result"] == "killed")
+        .call("up__echo", json!({ "a": 4 }), echoed)
+        .call("up__echo", json!({ "a": 5 }), echoed);
     let connect = Connect::Url { url: gateway.url.clone() };
     let (until, steps) = (errand.until.clone(), errand.asks());
-    let plan = Plan { connect, until, patience: Duration::from_secs(45), answers: None, steps };
-    let restart = async {
-        let (mut caller, _) = door.accept().await.expect("the client comes");
-        let _asked = caller.read(&mut [0; 4096]).await.expect("it asks");
+    let patience = Duration::from_secs(45);
+    let plan = Plan { connect, until, patience, answers: None, roots: None, token: None, steps };
+    let restarts = async {
+        let waiting = door.comers(1).await;
         gateway.restart(&config).await;
-        let answer = "HTTP/1.1 200 OK\r\ncontent-length: 9\r\nconnection: close\r\n\r\nrestarted";
-        caller.write_all(answer.as_bytes()).await.expect("it is told");
+        waiting.go_on("restarted").await;
+        let waiting = door.comers(1).await;
+        gateway.says(&[REVIVED]).await;
+        gateway.kill().await;
+        gateway.again(&config).await;
+        waiting.go_on("killed").await;
         std::future::pending().await
     };
     let report = tokio::select! {
         report = sdk.run(peers, &plan) => report,
-        () = restart => unreachable!("it waits for the client"),
+        () = restarts => unreachable!("it waits for the client"),
     };
     judge(sdk, sdk.revision(), &report, &errand);
-    gateway.says(&["session of an earlier run revived"]).await;
+    gateway.says(&[REVIVED]).await;
 }
 
 #[tokio::test]
