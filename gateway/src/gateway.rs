@@ -7,6 +7,8 @@ pub use reload::Read;
 pub use shutdown_signals::ShutdownSignals;
 pub use upstreams::Changes;
 
+pub use crate::admin::Mode;
+
 mod admin;
 mod ceiling;
 mod clients;
@@ -20,7 +22,7 @@ mod upstreams;
 
 pub use crate::upstream::process::{ChildLimits, become_program, guard};
 
-use crate::admin::{Page, control};
+use crate::admin::Page;
 use crate::call::{Handle, Handler};
 use crate::config::Config;
 use crate::downstream::listen::{Leaving, listener};
@@ -41,7 +43,7 @@ use crate::telemetry::metrics::Metrics;
 use crate::telemetry::observe::Observe;
 use crate::telemetry::{audit, logging, metrics};
 use crate::upstream::{self, inventory::InventoryCache};
-use admin::Admin;
+use admin::{Admin, Joined};
 use clients::Clients;
 use doorbell::Doorbell;
 use one_client::OneClient;
@@ -61,15 +63,6 @@ const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// What the end may take beyond that, for a service manager that waits for it.
 const SLACK: Duration = Duration::from_secs(10);
-
-/// Who the clients are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mode {
-    /// Many, over HTTP.
-    Serve,
-    /// The one on stdin and stdout.
-    Stdio,
-}
 
 /// Why the gateway could not start.
 #[derive(Debug, thiserror::Error)]
@@ -136,6 +129,8 @@ pub struct Gateway {
     leaving: Leaving,
     /// What the one client on stdin has declared.
     said: watch::Sender<Option<Declared>>,
+    /// Those that have joined by the control socket.
+    joined: Joined,
 }
 
 /// Where it serves, as bound.
@@ -164,21 +159,22 @@ impl Gateway {
                 listeners: listeners.clone(),
                 said: said.clone(),
                 store: InventoryCache::at(&config.cache),
-                kept: terms::kept_sessions(&config, mode == Mode::Stdio),
+                kept: terms::kept_sessions(&config, mode != Mode::Serve),
                 tasks: levels.upstreams.clone(),
                 ground: levels.ground.clone(),
             },
             &config.upstreams,
         );
-        let terms = terms::of(&config, mode == Mode::Stdio);
+        let terms = terms::of(&config, mode != Mode::Serve);
         let router = Arc::new(Router::start(upstreams.owners(), terms, listeners.clone(), &levels.router));
         upstreams.led_to_by(&router);
         let observe = Observe::new(config.metrics, calls.clone());
         let handler = match (chain(router.clone(), observe, &levels.router), mode) {
-            (handler, Mode::Serve) => handler,
+            (handler, Mode::Serve | Mode::Shared) => handler,
             (handler, Mode::Stdio) => OneClient::around(handler, &upstreams),
         };
         let (reloader, leaving, face, manager) = (None, Leaving::default(), Arc::default(), ServiceManager::default());
+        let joined = Joined::new(&leaving, &levels.faces);
         Self {
             handler,
             calls,
@@ -196,6 +192,7 @@ impl Gateway {
             levels,
             leaving,
             said,
+            joined,
         }
     }
 
@@ -275,16 +272,19 @@ impl Gateway {
 
     /// Where it is looked at; `address` is that of the page, where there is one.
     fn admin(&self, address: Option<SocketAddr>) -> Admin<'_> {
-        let mode = match self.mode {
-            Mode::Serve => control::Mode::Serve,
-            Mode::Stdio => control::Mode::Stdio,
-        };
-        let (leaving, ground) = (&self.leaving, &self.levels.ground);
+        let (mode, joined, ground) = (self.mode, &self.joined, &self.levels.ground);
         let (board, refusals) = (&self.board, &self.refusals);
         let (config, metrics, reloader) = (&self.config, &self.metrics, self.reloader.as_ref());
         let (calls, router, face) = (&self.calls, &self.router, &self.face);
         let (handler, page) = (&self.handler, Page::at(address));
-        Admin { config, board, refusals, metrics, leaving, ground, mode, reloader, calls, router, face, handler, page }
+        Admin { config, board, refusals, metrics, joined, ground, mode, reloader, calls, router, face, handler, page }
+    }
+
+    /// Serves those that join by the control socket. What it returns resolves once nobody was there for a while.
+    pub fn share(&self) -> io::Result<impl Future<Output = ()> + use<>> {
+        self.admin(None).controlled()?;
+        self.wake();
+        Ok(self.joined.clone().left_alone(self.config.server.linger))
     }
 
     /// Serves the one client on a pair of pipes, to the end of either or until [`Self::drain`], which needs this to go on

@@ -304,7 +304,7 @@ pub fn lines_lost() -> Counter {
     counter!(LINES_LOST)
 }
 
-/// Open sessions of a transport: `http`, `sse`, `stdio`, `websocket`.
+/// Open sessions of a transport: `http`, `sse`, `stdio`; open connections: `websocket`, `shared`.
 pub fn sessions(transport: &'static str) -> Gauge {
     gauge!(SESSIONS, "transport" => transport)
 }

@@ -55,6 +55,7 @@ mod revived;
 mod rounds;
 mod service_manager;
 mod shapes;
+mod shared;
 mod shares;
 mod sharing;
 mod shutdown;

@@ -288,3 +288,27 @@ async fn a_restart_says_what_it_waits_for_and_cuts_it_when_told_to() {
         }
     }
 }
+
+#[tokio::test]
+async fn several_upstreams_are_ordered_at_once_and_each_outcome_is_told() {
+    let ((_one, config), (two, _)) = (up("one").await, up("two").await);
+    let config = config.upstream(&two);
+    let gateway = Gateway::serve(&config).await;
+    let both = |page: &str| page.matches("  ready  ").count() == 2;
+    gateway.look_until("/readyz?verbose", "both are up", both).await;
+    let (is_done, said) = run(gateway.command(&["stop", "one", "nope", "two", "one"])).await;
+    assert!(!is_done && said.contains("no upstream `nope`. Known: one, two"), "{said}");
+    assert_eq!(said.matches("one is stopped").count(), 1, "{said}");
+    assert!(said.contains("two is stopped"), "one that is unknown keeps no other from it: {said}");
+    let (is_done, said) = run(gateway.command(&["start", "--all"])).await;
+    assert!(is_done && said.contains("one is ready (6 tools)") && said.contains("two is ready (6 tools)"), "{said}");
+    let (is_done, said) = run(gateway.command(&["disable", "one", "two", "--json"])).await;
+    let rows: serde_json::Value = serde_json::from_str(&said).expect("it is JSON");
+    assert!(is_done && rows[0]["name"] == "one" && rows[1]["state"] == "stopped", "{said}");
+    let (is_done, said) = run(gateway.command(&["enable", "one", "--json"])).await;
+    let row: serde_json::Value = serde_json::from_str(&said).expect("it is JSON");
+    assert!(is_done && row["state"] == "ready", "of one it is the object itself: {said}");
+    for arguments in [&["start"][..], &["start", "one", "--all"]] {
+        assert!(!run(gateway.command(arguments)).await.0, "{arguments:?}");
+    }
+}

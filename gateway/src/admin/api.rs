@@ -204,7 +204,7 @@ async fn config(State(shown): State<Shown>, headers: HeaderMap) -> Response {
         Some(config) => config().await,
         None => Written::default(),
     };
-    answer(StatusCode::OK, JSON, json!({ "settings": &settings.0[..] }).to_string())
+    answer(StatusCode::OK, JSON, json!({ "settings": &settings.settings[..] }).to_string())
 }
 
 impl Shown {

@@ -41,7 +41,7 @@ pub(super) fn config(config: &Settings) -> Result<(), Failure> {
         return Ok(());
     }
     let loaded = settings::read(&config.shared, Vec::new())?.loaded;
-    let settings = &loaded.config.written.0;
+    let settings = &loaded.config.written.settings;
     if config.json {
         let page = format!("{:#}", json!({ "settings": &settings[..] }));
         out.json(&loaded.config.secrets.masked(&page))?;

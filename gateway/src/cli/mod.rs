@@ -18,7 +18,7 @@ mod check;
 mod look;
 // From nothing to a host that uses Trunkline: `trunkline import`, `install`, `uninstall`, `add`, `remove`.
 mod setup;
-// What a person orders a running gateway to do: `trunkline start NAME`, `stop NAME`, `restart NAME` and `reload`.
+// What a person orders a running gateway to do: `trunkline start NAME…`, `stop`, `restart`, `enable`, `disable` and `reload`.
 mod order;
 // What a client would see and do: `trunkline tools`, `resources`, `prompts`, `call`.
 mod ask;
@@ -39,7 +39,8 @@ pub fn main() -> ExitCode {
     let args = Args::parse();
     let done = match args.command {
         Command::Serve(serve) => serve::run(args.shared, serve),
-        Command::Stdio(shared) => stdio::run(&args.shared.join(shared)),
+        Command::Stdio(stdio) => stdio::run(args.shared, stdio),
+        Command::ServeShared(shared) => stdio::run_started(&args.shared.join(shared)),
         Command::Check(check) => check::run(&check.after(args.shared)),
         Command::Install(install) => setup::install::install(&install.after(args.shared)),
         Command::Uninstall(uninstall) => setup::install::uninstall(&uninstall),
@@ -49,12 +50,14 @@ pub fn main() -> ExitCode {
         Command::Ls(look) => look::ls::run(&look.after(args.shared)),
         Command::Status(status) => look::status::run(&status.after(args.shared)),
         Command::Ui(ui) => order::ui::run(&ui.after(args.shared)),
-        Command::Start(upstream) => order::upstream::run(Order::Start, &upstream.after(args.shared)),
-        Command::Stop(upstream) => order::upstream::run(Order::Stop, &upstream.after(args.shared)),
-        Command::Restart(Restart { upstream, now }) => {
+        Command::Start(orders) => order::upstream::run(Order::Start, &orders.after(args.shared)),
+        Command::Stop(orders) => order::upstream::run(Order::Stop, &orders.after(args.shared)),
+        Command::Restart(Restart { orders, now }) => {
             let order = if now { Order::RestartNow } else { Order::Restart };
-            order::upstream::run(order, &upstream.after(args.shared))
+            order::upstream::run(order, &orders.after(args.shared))
         }
+        Command::Enable(orders) => order::upstream::run(Order::Start, &orders.after(args.shared)),
+        Command::Disable(orders) => order::upstream::run(Order::Stop, &orders.after(args.shared)),
         Command::Reload(look) => order::reload::run(&look.after(args.shared)),
         Command::Doctor(doctor) => check::doctor::run(&doctor.after(args.shared)),
         Command::Logs(logs) => look::follow::logs(&logs.after(args.shared)),

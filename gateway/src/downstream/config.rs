@@ -43,6 +43,8 @@ pub struct Config {
     pub pre_stop_delay: Duration,
     /// How long calls may go on once no more are taken.
     pub shutdown_grace: Duration,
+    /// How long a gateway that clients have started for themselves waits for the next one once the last has gone.
+    pub linger: Duration,
     /// Questions of upstreams to clients.
     pub questions: Questions,
     /// Where what must outlast the process is kept; `None` where the environment does not say.
@@ -50,6 +52,11 @@ pub struct Config {
 }
 
 impl Config {
+    /// `[server.shutdown]`.
+    pub fn shutdown(&self) -> [Duration; 3] {
+        [self.pre_stop_delay, self.shutdown_grace, self.linger]
+    }
+
     /// Whether clients may show certificates that say who they are.
     pub fn asks_certificate(&self) -> bool {
         self.tls.as_ref().is_some_and(|tls| tls.client_ca.is_some())
@@ -114,6 +121,7 @@ impl Default for Config {
             session: Session::default(),
             pre_stop_delay: Duration::ZERO,
             shutdown_grace: Duration::from_secs(25),
+            linger: Duration::from_secs(30),
             questions: Questions::default(),
             state_folder: None,
         }

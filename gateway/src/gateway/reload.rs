@@ -361,7 +361,7 @@ fn needs_restart(before: &Config, now: &Config) -> Vec<&'static str> {
         ("server.sse_keepalive", old.sse_keepalive != new.sse_keepalive),
         ("server.name", old.name != new.name),
         ("server.instructions", old.instructions != new.instructions),
-        ("[server.shutdown]", (old.shutdown_grace, old.pre_stop_delay) != (new.shutdown_grace, new.pre_stop_delay)),
+        ("[server.shutdown]", old.shutdown() != new.shutdown()),
         ("[server.session]", old.session != new.session),
         ("[questions]", questions(before) != questions(now)),
         ("question_timeout", old.questions.timeouts != new.questions.timeouts),

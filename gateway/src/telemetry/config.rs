@@ -1,6 +1,7 @@
 //! What is recorded and where it can be looked at: checked values, made from the files by `config`.
 
 use serde::Serialize;
+use sha2::{Digest, Sha256};
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -84,7 +85,24 @@ impl Default for Log {
 
 /// What a configuration says, key by key: for whoever looks. Where a value stands makes no difference between two configurations.
 #[derive(Clone, Debug, Default)]
-pub struct Written(pub Arc<[Setting]>);
+pub struct Written {
+    /// Each key that is set.
+    pub settings: Arc<[Setting]>,
+    /// Stands for all values, those that references lead to among them; those of `[log]` are left out.
+    pub digest: [u8; 32],
+}
+
+impl Written {
+    /// What a gateway is known by to those that would share it: its values, its folder and its version, without a word of them.
+    pub fn identity(&self) -> String {
+        let folder = std::env::current_dir().unwrap_or_default();
+        let mut hash = Sha256::new_with_prefix(self.digest);
+        hash.update(folder.as_os_str().as_encoded_bytes());
+        hash.update([0]);
+        hash.update(env!("CARGO_PKG_VERSION"));
+        hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+}
 
 /// A key that is set.
 #[derive(Clone, Debug, Serialize)]

@@ -46,6 +46,31 @@ pub enum Writer {
     Serve,
     /// `stdio`: a host shows stderr to a person.
     Stdio,
+    /// The gateway that several `stdio` share: its stderr is a file, which is never longer than this many bytes.
+    File(u64),
+}
+
+/// Stderr that is a file of its own, opened for appending: it is emptied before it is too long.
+struct OwnFile {
+    max: u64,
+    written: u64,
+}
+
+impl Write for OwnFile {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        if self.written + bytes.len() as u64 > self.max {
+            // What is no file cannot be emptied, and needs not be.
+            let _ = rustix::fs::ftruncate(std::io::stderr(), 0);
+            self.written = 0;
+        }
+        let count = std::io::stderr().write(bytes)?;
+        self.written += count as u64;
+        Ok(count)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        std::io::stderr().flush()
+    }
 }
 
 /// Starts the log; once in a process, later calls change nothing. Where `serve` shows a person each change of an upstream, the lines of the
@@ -58,7 +83,11 @@ pub fn start(config: &Log, writer: Writer) {
     let ration = Arc::<Ration>::default();
     let is_text = is_text(config.format, writer, std::io::stderr().is_terminal());
     let form = if is_text { Form::Text } else { Form::Json };
-    let Ok(lines) = Lines::start(std::io::stderr(), ration.clone(), form) else { return };
+    let out: Box<dyn Write + Send> = match writer {
+        Writer::File(max) => Box::new(OwnFile { max, written: 0 }),
+        Writer::Serve | Writer::Stdio => Box::new(std::io::stderr()),
+    };
+    let Ok(lines) = Lines::start(out, ration.clone(), form) else { return };
     if LINES.set(lines.clone()).is_err() || RATION.set(ration.clone()).is_err() {
         return;
     }
@@ -137,7 +166,7 @@ fn is_text(format: Format, writer: Writer, is_terminal: bool) -> bool {
     match format {
         Format::Text => true,
         Format::Json => false,
-        Format::Auto => is_terminal || writer == Writer::Stdio,
+        Format::Auto => is_terminal || writer != Writer::Serve,
     }
 }
 

@@ -27,6 +27,8 @@ pub enum Mode {
     Serve,
     /// The one client on stdin and stdout.
     Stdio,
+    /// Those that `trunkline stdio --shared` brings.
+    Shared,
 }
 
 impl Mode {
@@ -35,11 +37,26 @@ impl Mode {
         match self {
             Self::Serve => "serve",
             Self::Stdio => "stdio",
+            Self::Shared => "shared",
         }
     }
 
+    /// What a person types to start such a gateway.
+    pub fn command(self) -> &'static str {
+        match self {
+            Self::Serve => "trunkline serve",
+            Self::Stdio => "trunkline stdio",
+            Self::Shared => "trunkline stdio --shared",
+        }
+    }
+
+    /// Whether further clients can join it.
+    pub fn is_of_many(self) -> bool {
+        self != Self::Stdio
+    }
+
     fn parse(word: &str) -> Option<Self> {
-        [Self::Serve, Self::Stdio].into_iter().find(|mode| mode.as_str() == word)
+        [Self::Serve, Self::Stdio, Self::Shared].into_iter().find(|mode| mode.as_str() == word)
     }
 }
 
@@ -79,7 +96,7 @@ impl Drop for Bound {
 
 /// Listens at a socket in the first of these folders that can have one. What earlier gateways have left there is removed.
 pub fn bind(folders: &[PathBuf], files: &[PathBuf], mode: Mode) -> io::Result<Bound> {
-    let mut failed = io::Error::other("none of XDG_RUNTIME_DIR, XDG_STATE_HOME and HOME is set");
+    let mut failed = no_folder();
     for path in folders {
         match Folder::make(path).and_then(|folder| folder.listen(files, mode)) {
             Ok(bound) => return Ok(bound),
@@ -87,6 +104,53 @@ pub fn bind(folders: &[PathBuf], files: &[PathBuf], mode: Mode) -> io::Result<Bo
         }
     }
     Err(failed)
+}
+
+/// What one process of this user holds at a time for a configuration: whoever has it may start the gateway that others join.
+#[derive(Debug)]
+pub struct StartLock(#[expect(dead_code, reason = "closing it gives it up")] File);
+
+impl StartLock {
+    /// Takes it in the first of these folders that can have one; `None` while another process has it.
+    pub fn try_take(folders: &[PathBuf], files: &[PathBuf]) -> io::Result<Option<Self>> {
+        let (_, file) = beside(folders, &format!("{}.lock", digest(files)), false)?;
+        match rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(Some(Self(file))),
+            Err(rustix::io::Errno::WOULDBLOCK) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+/// The file, empty, into which a gateway that is started for this configuration writes its log; and where it is.
+pub fn start_log(folders: &[PathBuf], files: &[PathBuf]) -> io::Result<(PathBuf, File)> {
+    beside(folders, &format!("{}.log", digest(files)), true)
+}
+
+/// A file of this user alone in the first of these folders that can have one, for appending to it.
+fn beside(folders: &[PathBuf], name: &str, is_emptied: bool) -> io::Result<(PathBuf, File)> {
+    let mut failed = no_folder();
+    for path in folders {
+        let opened = Folder::make(path).and_then(|folder| {
+            let mut options = OpenOptions::new();
+            options.read(true).append(true).create(true).mode(0o600);
+            options.custom_flags(rustix::fs::OFlags::NOFOLLOW.bits().cast_signed());
+            let file = options.open(folder.entry(name))?;
+            if is_emptied {
+                file.set_len(0)?;
+            }
+            Ok(file)
+        });
+        match opened {
+            Ok(file) => return Ok((path.join(name), file)),
+            Err(error) => failed = io::Error::other(format!("{}: {error}", path.display())),
+        }
+    }
+    Err(failed)
+}
+
+fn no_folder() -> io::Error {
+    io::Error::other("none of XDG_RUNTIME_DIR, XDG_STATE_HOME and HOME is set")
 }
 
 /// The gateways of this user that run, those with a socket in the first folder first.

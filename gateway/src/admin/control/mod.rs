@@ -4,6 +4,8 @@
 mod folder;
 // Serves the control socket: short connections of this user and of root, few at once.
 mod served;
+// A client that joins by the control socket: its connection goes over from HTTP to lines of frames.
+pub mod join;
 
-pub use folder::{Mode, Running, bind, running};
+pub use folder::{Bound, Mode, Running, StartLock, bind, running, start_log};
 pub use served::serve;

@@ -121,7 +121,8 @@ async fn connection(stream: UnixStream, router: Router) -> io::Result<()> {
         .half_close(true)
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_WITHIN)
-        .serve_connection(TokioIo::new(stream), service);
+        .serve_connection(TokioIo::new(stream), service)
+        .with_upgrades();
     tokio::select! {
         served = serving => served.map_err(io::Error::other),
         why = of_no_use(&other_end, seen) => Err(why),

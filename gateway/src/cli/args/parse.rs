@@ -5,7 +5,8 @@ use std::ffi::OsString;
 use clap::{Args as Group, Parser, Subcommand};
 
 use super::setup::{
-    Add, Call, Calls, Check, Completions, Doctor, Import, Install, List, Logs, Remove, Settings, Ui, Uninstall,
+    Add, Call, Calls, Check, Completions, Doctor, Import, Install, List, Logs, Orders, Remove, Settings, Stdio, Ui,
+    Uninstall,
 };
 use super::shared::{Look, Shared};
 
@@ -25,7 +26,7 @@ pub(crate) enum Command {
     /// Serve many clients, over Streamable HTTP, HTTP+SSE and WebSocket
     Serve(Serve),
     /// Serve one client on stdin and stdout
-    Stdio(Shared),
+    Stdio(Stdio),
     /// Check the configuration without starting anything
     Check(Check),
     /// Take over the servers of hosts into a configuration
@@ -44,12 +45,16 @@ pub(crate) enum Command {
     Status(Status),
     /// Open the page of a running gateway in the browser
     Ui(Ui),
-    /// Start an upstream of a running gateway
-    Start(Status),
-    /// Stop an upstream of a running gateway until `trunkline start`
-    Stop(Status),
-    /// Restart an upstream of a running gateway
+    /// Start upstreams of a running gateway
+    Start(Orders),
+    /// Stop upstreams of a running gateway until `trunkline start`
+    Stop(Orders),
+    /// Restart upstreams of a running gateway
     Restart(Restart),
+    /// Start upstreams that were disabled
+    Enable(Orders),
+    /// Stop upstreams until `trunkline enable`, or until the gateway is started again
+    Disable(Orders),
     /// Apply a changed configuration to a running gateway
     Reload(Look),
     /// Find out what keeps servers and hosts from working
@@ -78,6 +83,9 @@ pub(crate) enum Command {
     /// Becomes the program of an upstream
     #[command(hide = true)]
     StartUpstream(Start),
+    /// Serves those that share a gateway until the last has gone for a while
+    #[command(hide = true)]
+    ServeShared(Shared),
     /// Ends what is left of a gateway's upstreams once it is gone
     #[command(hide = true)]
     GuardUpstreams {
@@ -119,7 +127,7 @@ pub(crate) struct Serve {
     pub(crate) allow_unauthenticated: bool,
 }
 
-/// What `status` takes besides, and whatever else is about one upstream.
+/// What `status` takes besides.
 #[derive(Debug, Default, Group)]
 pub(crate) struct Status {
     /// Name of the upstream
@@ -139,7 +147,7 @@ impl Status {
 #[derive(Debug, Default, Group)]
 pub(crate) struct Restart {
     #[command(flatten)]
-    pub(crate) upstream: Status,
+    pub(crate) orders: Orders,
     /// Cut running calls; else they have five seconds to end
     #[arg(long)]
     pub(crate) now: bool,

@@ -31,12 +31,18 @@ impl Settings {
     /// Starts the log, and tells what is doubtful. A gateway that was started as an upstream of one with the very same files is refused:
     /// it would start itself for ever.
     pub(crate) fn begin(&self, writer: Writer) -> Result<(), Failure> {
-        logging::start(&self.loaded.config.log, writer);
+        self.begin_bridge(writer)?;
         let audit = &self.loaded.config.audit;
         if let Err(error) = audit::start(audit) {
             let file = audit.file.as_deref().unwrap_or(Path::new("")).display();
             return Err(Failure::Failed(anyhow::anyhow!("cannot write the audit to {file} (`[audit] file`): {error}")));
         }
+        Ok(())
+    }
+
+    /// The same for what only leads to a gateway.
+    pub(crate) fn begin_bridge(&self, writer: Writer) -> Result<(), Failure> {
+        logging::start(&self.loaded.config.log, writer);
         if chain::begins(&self.files) {
             self.warn();
             return Ok(());

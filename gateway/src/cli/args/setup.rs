@@ -172,6 +172,36 @@ impl Calls {
     }
 }
 
+/// What `stdio` takes besides.
+#[derive(Debug, Default, Group)]
+pub(crate) struct Stdio {
+    #[command(flatten)]
+    pub(crate) shared: Shared,
+    /// Share one gateway, and its servers, with all clients that have the same configuration; it is started where none runs
+    #[arg(long = "shared")]
+    pub(crate) is_shared: bool,
+}
+
+/// Which upstreams an order is for.
+#[derive(Debug, Default, Group)]
+pub(crate) struct Orders {
+    /// Names of upstreams
+    #[arg(value_name = "NAME", required_unless_present = "all", conflicts_with = "all")]
+    pub(crate) names: Vec<String>,
+    /// All upstreams of the gateway
+    #[arg(long)]
+    pub(crate) all: bool,
+    #[command(flatten)]
+    pub(crate) look: Look,
+}
+
+impl Orders {
+    /// With what stood before the command.
+    pub(crate) fn after(self, before: Shared) -> Self {
+        Self { look: self.look.after(before), ..self }
+    }
+}
+
 /// What `ui` takes besides.
 #[derive(Debug, Default, Group)]
 pub(crate) struct Ui {

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use anyhow::{anyhow, bail};
 
-use crate::admin::{Mode, Running, control};
+use crate::admin::{Running, control};
 use crate::config::fault::printable;
 use crate::telemetry::config::{AdminToken, Control};
 use crate::telemetry::logging::say;
@@ -74,9 +74,9 @@ fn chosen(all: Vec<Running>, files: &[PathBuf], pid: Option<u32>, is_named: bool
     if meant.is_empty() && !is_named {
         meant = others;
     }
-    let serves = meant.iter().filter(|one| one.mode == Mode::Serve).count();
+    let serves = meant.iter().filter(|one| one.mode.is_of_many()).count();
     if serves == 1 {
-        meant.retain(|one| one.mode == Mode::Serve);
+        meant.retain(|one| one.mode.is_of_many());
     }
     match meant.len() {
         1 => Ok(meant.remove(0)),
@@ -85,7 +85,7 @@ fn chosen(all: Vec<Running>, files: &[PathBuf], pid: Option<u32>, is_named: bool
 }
 
 fn shown(running: &[Running]) -> String {
-    let one = |one: &Running| format!("process {} (`trunkline {}`)", one.pid, one.mode.as_str());
+    let one = |one: &Running| format!("process {} (`{}`)", one.pid, one.mode.command());
     let all: Vec<_> = running.iter().map(one).collect();
     match all.len() {
         0 => "none".to_owned(),

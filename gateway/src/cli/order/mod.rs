@@ -1,6 +1,6 @@
 //! What a person orders a running gateway to do.
 
-// `trunkline start NAME`, `stop NAME` and `restart NAME`: what a person orders an upstream of a running gateway to do.
+// `trunkline start NAME…`, `stop`, `restart`, `enable`, `disable`: what a person orders upstreams of a running gateway to do.
 pub(crate) mod upstream;
 // `trunkline reload`: has a running gateway put its changed configuration into force.
 pub(crate) mod reload;

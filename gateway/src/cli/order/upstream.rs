@@ -1,4 +1,4 @@
-//! `trunkline start NAME`, `stop NAME` and `restart NAME`: what a person orders an upstream of a running gateway to do.
+//! `trunkline start NAME…`, `stop`, `restart`, `enable` and `disable`: what a person orders upstreams of a running gateway to do.
 
 use std::io::Write;
 use std::time::Duration;
@@ -7,9 +7,10 @@ use anyhow::{Context, anyhow};
 
 use crate::config::fault::printable;
 use crate::health::Order;
-use crate::telemetry::logging::say;
+use crate::telemetry::logging::{complain, say};
 
-use crate::cli::args::Status;
+use crate::cli::args::Look;
+use crate::cli::args::setup::Orders;
 use crate::cli::look;
 use crate::cli::look::Row;
 use crate::cli::process::{Failure, answer};
@@ -18,43 +19,122 @@ use crate::cli::process::{Failure, answer};
 const WATCHED: Duration = Duration::from_secs(90);
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
-/// Gives the order, and watches what comes of it.
-pub(crate) fn run(order: Order, upstream: &Status) -> Result<(), Failure> {
-    let name = &upstream.name;
+/// So many upstreams are ordered at once.
+const TOGETHER_MAX: usize = 16;
+
+/// Gives the order to each upstream that is meant, and watches what comes of it. Each outcome is told, whatever becomes of the others.
+pub(crate) fn run(order: Order, orders: &Orders) -> Result<(), Failure> {
+    let names = meant(order, orders)?;
+    let is_one = names.len() == 1 && !orders.all;
+    let (mut rows, mut is_well) = (Vec::new(), true);
+    for some in names.chunks(TOGETHER_MAX) {
+        let done = |name: &String| (name.clone(), ordered(order, orders, name));
+        let all: Vec<_> = std::thread::scope(|scope| {
+            let all: Vec<_> = some.iter().map(|name| scope.spawn(move || done(name))).collect();
+            // What panics there panics here.
+            all.into_iter().map(|one| one.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
+        });
+        for (name, outcome) in all {
+            is_well &= outcome.as_ref().is_ok_and(|done| done.is_as_ordered);
+            tell(orders, (&name, outcome), is_one, &mut rows)?;
+        }
+    }
+    if orders.look.json && !is_one {
+        answer().json(&format!("{:#}", serde_json::Value::Array(rows)))?;
+    }
+    if is_well { Ok(()) } else { Err(Failure::Found) }
+}
+
+/// The names of those that are meant.
+fn meant(order: Order, orders: &Orders) -> Result<Vec<String>, Failure> {
+    let rows = || -> Result<Vec<Row>, Failure> { Ok(look::parse(&look::page(&orders.look)?)?.upstreams) };
+    if !orders.all {
+        if order == Order::Restart {
+            // Where that cannot be known the order itself says why.
+            announced(&orders.names, &rows().unwrap_or_default());
+        }
+        let mut names = orders.names.clone();
+        let mut seen = std::collections::HashSet::new();
+        names.retain(|name| seen.insert(name.clone()));
+        return Ok(names);
+    }
+    let rows = rows()?;
+    let names: Vec<_> = rows.iter().map(|row| row.name.clone()).collect();
+    if names.is_empty() {
+        return Err(anyhow!("the gateway has no upstreams").into());
+    }
+    if order == Order::Restart {
+        announced(&names, &rows);
+    }
+    Ok(names)
+}
+
+/// What became of an order.
+struct Done {
+    page: String,
+    row: Row,
+    is_as_ordered: bool,
+}
+
+/// Orders one upstream.
+fn ordered(order: Order, orders: &Orders, name: &str) -> Result<Done, Failure> {
     if !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-') {
         return Err(anyhow!("invalid upstream name `{}`", printable(name)).into());
     }
-    if order == Order::Restart {
-        announced(upstream);
-    }
-    let (status, said) = look::post(&upstream.look, &format!("/upstreams/{name}/{}", order.as_str()))?;
+    let (status, said) = look::post(&orders.look, &format!("/upstreams/{name}/{}", order.as_str()))?;
     let mut page = match status {
         200 | 202 => said,
         404 => return Err(anyhow!("{}", printable(said.trim())).into()),
         _ => return Err(anyhow!("cannot {} `{name}`: {}", order.as_str(), printable(said.trim())).into()),
     };
     if order != Order::Stop {
-        page = watched(upstream, page)?;
+        page = watched(&orders.look, name, page)?;
     }
     let row: Row = serde_json::from_str(&page).context("not a Trunkline gateway, or one of another version")?;
+    let is_as_ordered = if order == Order::Stop { row.state == "stopped" } else { row.is_up() };
+    Ok(Done { page, row, is_as_ordered })
+}
+
+/// Tells an outcome: on stdout where the upstream stands, on stderr what is wrong.
+fn tell(
+    orders: &Orders,
+    (name, outcome): (&str, Result<Done, Failure>),
+    is_one: bool,
+    rows: &mut Vec<serde_json::Value>,
+) -> Result<(), Failure> {
+    let done = match outcome {
+        Ok(done) => done,
+        Err(failure) if is_one => return Err(failure),
+        Err(Failure::Failed(error)) => {
+            rows.push(serde_json::json!({ "name": name, "error": format!("{error:#}") }));
+            complain(&format!("error: {error:#}"));
+            return Ok(());
+        }
+        Err(failure) => return Err(failure),
+    };
     let mut out = answer();
-    match upstream.look.json {
-        true => out.json(&page)?,
-        false => writeln!(out, "{}", line(&row))?,
+    match (orders.look.json, is_one) {
+        (true, true) => out.json(&done.page)?,
+        (true, false) => rows.push(serde_json::from_str(&done.page).context("the answer is not JSON")?),
+        (false, _) => writeln!(out, "{}", line(&done.row))?,
     }
-    match if order == Order::Stop { row.state == "stopped" } else { row.is_up() } {
-        true => Ok(()),
-        false => Err(anyhow!("`{name}` is {}", state(&row)).into()),
+    out.flush()?;
+    match (done.is_as_ordered, is_one) {
+        (true, _) => Ok(()),
+        (false, true) => Err(anyhow!("`{name}` is {}", state(&done.row)).into()),
+        (false, false) => {
+            complain(&format!("error: `{name}` is {}", state(&done.row)));
+            Ok(())
+        }
     }
 }
 
-/// Says on stderr what the restart waits for. Where that cannot be known the order itself says why.
-fn announced(upstream: &Status) {
-    let whole = look::page(&upstream.look).and_then(|page| look::parse(&page));
-    let rows = whole.map(|whole| whole.upstreams).unwrap_or_default();
-    let row = rows.into_iter().find(|row| row.name == upstream.name && row.is_up());
-    if let Some(calls) = row.and_then(|row| row.calls).filter(|calls| calls.in_flight > 0) {
-        say(&waits(&upstream.name, calls.in_flight));
+/// Says on stderr what a restart waits for.
+fn announced(names: &[String], rows: &[Row]) {
+    for row in rows.iter().filter(|row| row.is_up() && names.contains(&row.name)) {
+        if let Some(calls) = row.calls.as_ref().filter(|calls| calls.in_flight > 0) {
+            say(&waits(&row.name, calls.in_flight));
+        }
     }
 }
 
@@ -64,7 +144,7 @@ fn waits(name: &str, running: usize) -> String {
 }
 
 /// Looks until the start has come to an end, well or not.
-fn watched(upstream: &Status, mut page: String) -> Result<String, Failure> {
+fn watched(at: &Look, name: &str, mut page: String) -> Result<String, Failure> {
     for _ in 0..WATCHED.as_millis() / LOOK_EVERY.as_millis() {
         let row: serde_json::Value = serde_json::from_str(&page).unwrap_or_default();
         if row["state"] != "starting" {
@@ -72,9 +152,9 @@ fn watched(upstream: &Status, mut page: String) -> Result<String, Failure> {
         }
         #[allow(clippy::disallowed_methods, reason = "a command that does nothing else")]
         std::thread::sleep(LOOK_EVERY);
-        let whole: serde_json::Value = serde_json::from_str(&look::page(&upstream.look)?).unwrap_or_default();
+        let whole: serde_json::Value = serde_json::from_str(&look::page(at)?).unwrap_or_default();
         let rows = whole["upstreams"].as_array().into_iter().flatten();
-        let Some(row) = rows.into_iter().find(|row| row["name"] == *upstream.name) else { break };
+        let Some(row) = rows.into_iter().find(|row| row["name"] == name) else { break };
         page = serde_json::to_string_pretty(row).context("JSON can be written")?;
     }
     Ok(page)

@@ -1,7 +1,7 @@
 //! The merged configuration while it is read: values with their places, and the faults found so far.
 
 use std::cell::RefCell;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::path::Path;
 
@@ -25,6 +25,8 @@ pub(crate) struct Reading {
     doubts: RefCell<Vec<Fault>>,
     /// What references were filled in with, and what else is secret.
     secrets: RefCell<BTreeSet<String>>,
+    /// What each text with references came to, by its key.
+    pub(super) filled: RefCell<BTreeMap<String, String>>,
     /// The keys of the sections that were read.
     known: RefCell<Vec<(String, Vec<&'static str>)>>,
     /// Every key that was asked for, so that a test can hold the example file to them.
@@ -62,6 +64,7 @@ impl Reading {
             faults: RefCell::new(faults),
             doubts: RefCell::default(),
             secrets: RefCell::default(),
+            filled: RefCell::default(),
             known: RefCell::default(),
             #[cfg(test)]
             asked: RefCell::default(),
@@ -194,7 +197,11 @@ impl Reading {
     pub(crate) fn text(&self, path: &[String], value: &Value) -> Option<String> {
         match value {
             Value::String(_, text) if self.is_file(path) => {
-                expand(text, self).map_err(|problems| self.report(path, text, problems)).ok()
+                let filled = expand(text, self).map_err(|problems| self.report(path, text, problems)).ok()?;
+                if filled != *text {
+                    self.filled.borrow_mut().insert(path.join("."), filled.clone());
+                }
+                Some(filled)
             }
             Value::String(_, text) => Some(text.clone()),
             _ => {

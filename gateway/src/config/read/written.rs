@@ -6,6 +6,7 @@ use crate::config::source::node::{Node, Origin, Source};
 use crate::telemetry::config::{Setting, Written};
 use figment::value::{Dict, Num, Value};
 use serde_json::Value as Json;
+use sha2::{Digest, Sha256};
 use std::collections::HashMap;
 
 /// What stands in place of a value that may be a secret.
@@ -21,7 +22,27 @@ impl Reading {
             let is_hidden = path.iter().any(|name| is_secret(name));
             keys.push(Setting { key: path.join("."), value: json(value, is_hidden), source });
         });
-        Written(keys.into())
+        Written { settings: keys.into(), digest: self.digest() }
+    }
+
+    /// Stands for what is written and for what its references were filled in with. Logs differ from one client to the next.
+    fn digest(&self) -> [u8; 32] {
+        let mut hash = Sha256::new();
+        let mut note = |path: &[String], value: &str| {
+            for text in path.iter().map(String::as_str).chain([value]) {
+                hash.update((text.len() as u64).to_le_bytes());
+                hash.update(text);
+            }
+        };
+        let is_log = |path: &[String]| path.first().is_some_and(|section| section == "log");
+        self.walk(&self.merged, &mut Vec::new(), &mut |path, value| {
+            if !is_log(path) {
+                // Secrets, too: two that differ in one do not share what it opens.
+                note(path, &serde_json::to_string(value).unwrap_or_default());
+            }
+        });
+        self.filled.borrow().iter().for_each(|(key, value)| note(std::slice::from_ref(key), value));
+        hash.finalize().into()
     }
 
     fn walk(&self, table: &Dict, path: &mut Vec<String>, found: &mut impl FnMut(&[String], &Value)) {

@@ -19,7 +19,7 @@ use crate::config::source::node::{Origin, Shape, Source};
 /// `[server]`, with its session and its end.
 pub(crate) fn server(mut section: Section<'_>) -> Server {
     let default = Server::default();
-    let (pre_stop_delay, grace) = shutdown(section.table("shutdown"));
+    let [pre_stop_delay, grace, linger] = shutdown(section.table("shutdown"));
     let server = Server {
         listen: section.parse("listen", address).unwrap_or(default.listen),
         tls: tls(section.table("tls")),
@@ -38,6 +38,7 @@ pub(crate) fn server(mut section: Section<'_>) -> Server {
         session: session(section.table("session")),
         pre_stop_delay: pre_stop_delay.unwrap_or(default.pre_stop_delay),
         shutdown_grace: grace.unwrap_or(default.shutdown_grace),
+        linger: linger.unwrap_or(default.linger),
         ..default
     };
     section.end("[server]");
@@ -128,11 +129,11 @@ fn signing_keys(section: &mut Section<'_>) -> Vec<SigningKey> {
     keys
 }
 
-/// How long calls are still taken, and how long they may go on after that.
-fn shutdown(mut section: Section<'_>) -> (Option<Duration>, Option<Duration>) {
-    let (delay, grace) = (section.number("pre_stop_delay", duration), section.number("grace", duration));
+/// How long calls are still taken, how long they may go on after that, and how long a gateway without clients stays.
+fn shutdown(mut section: Section<'_>) -> [Option<Duration>; 3] {
+    let times = ["pre_stop_delay", "grace", "linger"].map(|key| section.number(key, duration));
     section.end("[server.shutdown]");
-    (delay, grace)
+    times
 }
 
 /// `[admin]`.

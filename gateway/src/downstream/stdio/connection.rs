@@ -11,6 +11,7 @@ use crate::downstream::response::ResponseEncoder;
 use crate::downstream::response::steps::{Cut, StepQueue, Turn};
 use crate::downstream::running::RunningCall;
 use crate::downstream::session::client::Session;
+use crate::downstream::session::table::new_id;
 use crate::metrics;
 use crate::protocol::frame;
 use crate::protocol::frame::Method;
@@ -41,6 +42,11 @@ impl Client {
     /// The one on stdin and stdout.
     pub(super) fn stdio() -> Self {
         Self { who: Who::anonymous(), id: "stdio".into(), transport: "stdio" }
+    }
+
+    /// One of those that have joined a gateway which runs for them all.
+    pub(super) fn joined() -> Self {
+        Self { who: Who::anonymous(), id: new_id().into(), transport: "shared" }
     }
 }
 

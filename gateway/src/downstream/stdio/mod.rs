@@ -16,6 +16,7 @@ use crate::call::Handler;
 use crate::memory::account::Kind;
 use crate::memory::budget::Budget;
 use crate::memory::{Gather, Refusals};
+use crate::metrics;
 use crate::protocol::framing::lines::{Line, Lines};
 use crate::runtime::Tasks;
 pub(crate) use connection::{Client, Connection};
@@ -37,6 +38,54 @@ const LAST_WORDS: Duration = Duration::from_millis(500);
 pub async fn serve<R, W>(
     handler: Handler,
     config: &Config,
+    pipes: (R, W, impl Future<Output = ()>),
+    tasks: Tasks,
+    room: (&Budget, &Refusals),
+) -> io::Result<()>
+where
+    R: AsyncRead + Unpin + Send,
+    W: AsyncWrite + Unpin + Send + 'static,
+{
+    serve_as(Client::stdio(), handler, config, pipes, tasks, room).await
+}
+
+/// Serves one of many clients, each of which brings its lines over a connection of its own; as [`serve`] does otherwise.
+pub async fn serve_joined<S>(
+    handler: Handler,
+    config: &Config,
+    stream: S,
+    tasks: Tasks,
+    room: (&Budget, &Refusals),
+) -> io::Result<()>
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let _counted = Joined::new();
+    let (input, output) = tokio::io::split(stream);
+    let pipes = (input, output, std::future::pending());
+    serve_as(Client::joined(), handler, config, pipes, tasks, room).await
+}
+
+/// One more that has joined.
+struct Joined;
+
+impl Joined {
+    fn new() -> Self {
+        metrics::sessions("shared").increment(1.0);
+        Self
+    }
+}
+
+impl Drop for Joined {
+    fn drop(&mut self) {
+        metrics::sessions("shared").decrement(1.0);
+    }
+}
+
+async fn serve_as<R, W>(
+    client: Client,
+    handler: Handler,
+    config: &Config,
     (mut stdin, stdout, gone): (R, W, impl Future<Output = ()>),
     tasks: Tasks,
     room: (&Budget, &Refusals),
@@ -52,7 +101,8 @@ where
     let fault = writer.fault();
     let edge = Arc::new(Edge::new(handler, config, (tasks.clone(), Tasks::new()), room));
     let cut = Tasks::new();
-    let mut connection = Connection::new(edge.clone(), writer.outlet(), level.child(), cut.clone(), Client::stdio());
+    let is_alone = client.transport == "stdio";
+    let mut connection = Connection::new(edge.clone(), writer.outlet(), level.child(), cut.clone(), client);
     let store = Gather::new(&edge.budget, Kind::Body, config.max_body);
     let mut input = Input { lines: Lines::new(config.max_body, store), held: None, max: config.max_body };
     let (served, closed) = tokio::select! {
@@ -66,7 +116,7 @@ where
     edge.parked.close();
     // A client that has closed its pipe answers nothing more; one that is still there is told what is withdrawn.
     let (grace, is_there) = if served.is_some() { (AFTER_EOF, false) } else { (config.shutdown_grace, true) };
-    if !is_there {
+    if !is_there && is_alone {
         let closed = if fault().is_err() { "stdout failed" } else { closed };
         tracing::info!("{closed}; shutting down: waiting up to {grace:?} for calls in progress");
     }

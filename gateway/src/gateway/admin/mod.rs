@@ -2,6 +2,12 @@
 
 // Calls a tool for who looks at the gateway.
 mod trial;
+// Those that join the gateway by its control socket, and the end of one that was started for them.
+mod joined;
+
+pub(super) use joined::Joined;
+
+use joined::Behind;
 
 use super::reload::{Outcome, Reloader};
 use crate::admin::looks::{Hidden, Looks, Session, Tool, Tools};
@@ -20,6 +26,7 @@ use crate::telemetry::calls::Calls;
 use crate::telemetry::config::Written;
 use crate::telemetry::metrics::Metrics;
 use serde_json::Value;
+use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
@@ -85,8 +92,8 @@ pub(super) struct Admin<'a> {
     pub(super) board: &'a StatusBoard,
     pub(super) refusals: &'a Refusals,
     pub(super) metrics: &'a Metrics,
-    /// Set when the gateway is told to end.
-    pub(super) leaving: &'a Leaving,
+    /// Who may join, and has.
+    pub(super) joined: &'a Joined,
     /// Where it is served: to be seen to the last.
     pub(super) ground: &'a Tasks,
     pub(super) mode: Mode,
@@ -121,21 +128,35 @@ impl Admin<'_> {
 
     /// Serves the control socket, where there is to be one. A gateway without it serves its clients all the same.
     pub(super) fn control(&self) {
-        let Some(control) = &self.config.admin.control else { return };
-        match control::bind(&control.folders, &control.files, self.mode) {
-            Ok(bound) => {
-                let router = admin::router(self.shown(Access::All(self.page.visits.clone())));
-                self.ground.spawn(control::serve(bound, router, self.ground.clone()));
-            }
-            Err(error) => tracing::warn!(
+        if let Err(error) = self.controlled() {
+            tracing::warn!(
                 %error,
                 "cannot create the control socket; `trunkline ls`, `status`, `ui`, `start`, `stop` and `restart` need `--admin` and its token"
-            ),
+            );
+        }
+    }
+
+    /// Serves the control socket, where there is to be one; at that of a gateway of many clients some can join.
+    pub(super) fn controlled(&self) -> io::Result<()> {
+        let Some(control) = &self.config.admin.control else { return Ok(()) };
+        let bound = control::bind(&control.folders, &control.files, self.mode)?;
+        let router = admin::router(self.shown(Access::All(self.page.visits.clone())));
+        let router = if self.mode.is_of_many() { router.merge(self.joined.way_in(self.door())) } else { router };
+        self.ground.spawn(control::serve(bound, router, self.ground.clone()));
+        Ok(())
+    }
+
+    fn door(&self) -> Behind {
+        Behind {
+            handler: self.handler.clone(),
+            config: self.config.clone().into(),
+            written: self.written(),
+            room: (self.board.budget().clone(), self.refusals.clone()),
         }
     }
 
     fn shown(&self, access: Access) -> Shown {
-        let leaving = self.leaving.clone();
+        let leaving = self.joined.leaving.clone();
         Shown {
             board: self.board.clone(),
             refusals: self.refusals.clone(),
@@ -161,17 +182,6 @@ impl Admin<'_> {
             let sessions = face.get().map_or_else(Vec::new, |face| face.sessions(most));
             sessions.into_iter().map(session).collect()
         };
-        let (written, reloader) = (self.config.written.clone(), self.reloader.cloned());
-        let config: looks::Config = Arc::new(move || {
-            let (written, reloader) = (written.clone(), reloader.clone());
-            let told: Pin<Box<dyn Future<Output = Written> + Send>> = Box::pin(async move {
-                match reloader {
-                    Some(reloader) => reloader.written().await,
-                    None => written,
-                }
-            });
-            told
-        });
         let handler = self.handler.clone();
         let call: looks::Caller = Arc::new(move |name, wanted| {
             let handler = handler.clone();
@@ -184,8 +194,23 @@ impl Admin<'_> {
             definition: Some(Arc::new(move |name| defined.offered().definition(name))),
             call: Some(call),
             sessions: Some(Arc::new(sessions)),
-            config: Some(config),
+            config: Some(self.written()),
         }
+    }
+
+    /// What the configuration in force says.
+    fn written(&self) -> looks::Config {
+        let (written, reloader) = (self.config.written.clone(), self.reloader.cloned());
+        Arc::new(move || {
+            let (written, reloader) = (written.clone(), reloader.clone());
+            let told: Pin<Box<dyn Future<Output = Written> + Send>> = Box::pin(async move {
+                match reloader {
+                    Some(reloader) => reloader.written().await,
+                    None => written,
+                }
+            });
+            told
+        })
     }
 
     /// What is said of the gateway itself.

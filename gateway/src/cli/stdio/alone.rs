@@ -1,4 +1,4 @@
-//! `trunkline stdio`: the one client that is on stdin and stdout.
+//! Serves the one client on stdin and stdout in process.
 
 use std::io::IsTerminal;
 
@@ -6,12 +6,12 @@ use crate::config::Config;
 use crate::gateway::{Gateway, Mode, Read, ShutdownSignals};
 use crate::telemetry::logging::{Writer, say};
 
-use super::args::{Shared, settings};
-use super::process::{Failure, Input, Output, runtime};
-use super::serve;
+use crate::cli::args::{Shared, settings};
+use crate::cli::process::{Failure, Input, Output, runtime};
+use crate::cli::serve;
 
 /// What a person is told who starts it by hand.
-const BY_HAND: &str = "`trunkline stdio` waits for MCP requests on stdin, which is a terminal now. Usually an MCP host starts it: add it as a \
+pub(super) const BY_HAND: &str = "`trunkline stdio` waits for MCP requests on stdin, which is a terminal now. Usually an MCP host starts it: add it as a \
     command to the configuration of the host. `trunkline check` checks the configuration, `trunkline serve` serves hosts over HTTP. \
     Press Ctrl-D to end it.";
 
