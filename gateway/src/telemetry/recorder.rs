@@ -201,20 +201,36 @@ fn line(text: &mut String, name: &str, suffix: &str, labels: &str, border: Optio
 
 /// Labels as they are written.
 fn written<'a>(labels: impl Iterator<Item = &'a Label>) -> String {
-    let mut text = String::new();
+    // A start writes some fifty sets of them for each upstream, nearly all of which need no escapes.
+    let is_plain_key = |key: &str| key.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'_'));
+    let mut text = String::with_capacity(96);
     for label in labels {
-        let key = formatting::sanitize_label_key(label.key());
-        let value = formatting::sanitize_label_value(label.value());
-        let comma = if text.is_empty() { "" } else { "," };
-        let _always = write!(text, "{comma}{key}=\"{value}\"");
+        let (key, value) = (label.key(), label.value());
+        if !text.is_empty() {
+            text.push(',');
+        }
+        match is_plain_key(key) {
+            true => text.push_str(key),
+            false => text.push_str(&formatting::sanitize_label_key(key)),
+        }
+        text.push_str("=\"");
+        match memchr::memchr3(b'\\', b'"', b'\n', value.as_bytes()) {
+            None => text.push_str(value),
+            Some(_) => text.push_str(&formatting::sanitize_label_value(value)),
+        }
+        text.push('"');
     }
     text
 }
 
 /// What is recorded under a key, which is made where it is new.
 fn found<T>(table: &mut Table<T>, key: &Key, make: impl FnOnce() -> T) -> Arc<T> {
+    let labels = written(key.labels());
+    if let Some(series) = table.get_mut(key.name()) {
+        return series.entry(labels).or_insert_with(|| Arc::new(make())).clone();
+    }
     let series = table.entry(key.name().to_owned()).or_default();
-    series.entry(written(key.labels())).or_insert_with(|| Arc::new(make())).clone()
+    series.entry(labels).or_insert_with(|| Arc::new(make())).clone()
 }
 
 impl Recorder for Registry {

@@ -355,6 +355,10 @@ impl Glob {
     /// Whether the whole of `name` fits. Only the last `*` is ever tried again, so the time is
     /// bounded by pattern length times name length, whatever a hostile name looks like.
     pub fn matches(&self, name: &str) -> bool {
+        // Most names differ in the first character, and a start tries thousands.
+        if self.0.first().is_some_and(|first| !matches!(first, '*' | '?') && !name.starts_with(*first)) {
+            return false;
+        }
         let (mut pattern, mut rest) = (&self.0[..], name.chars());
         let mut star: Option<(&[char], std::str::Chars<'_>)> = None;
         loop {

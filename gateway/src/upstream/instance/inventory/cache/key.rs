@@ -79,7 +79,8 @@ fn is_of_the_login(name: &OsStr) -> bool {
 
 /// The first digits of a digest.
 pub(super) fn hex(digest: &[u8]) -> String {
-    digest.iter().take(DIGITS / 2).map(|byte| format!("{byte:02x}")).collect()
+    let digits = digest.iter().take(DIGITS / 2).flat_map(|byte| [byte >> 4, byte & 15]);
+    digits.filter_map(|digit| char::from_digit(digit.into(), 16)).collect()
 }
 
 #[cfg(test)]
