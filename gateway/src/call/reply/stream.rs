@@ -68,7 +68,8 @@ pub struct Reply {
 }
 
 enum Inner {
-    Ready(Outcome),
+    /// Boxed: nearly every reply is live, and is handed on by each room that it comes through.
+    Ready(Box<Outcome>),
     Live(Pin<Box<dyn Source>>),
     Ended,
 }
@@ -76,7 +77,13 @@ enum Inner {
 impl Reply {
     /// A reply that has ended already.
     pub fn ready(revision: Revision, outcome: impl Into<Outcome>) -> Self {
-        Self { source: Inner::Ready(outcome.into()), revision, owner: None, guards: SmallVec::new(), is_in_full: false }
+        Self {
+            source: Inner::Ready(Box::new(outcome.into())),
+            revision,
+            owner: None,
+            guards: SmallVec::new(),
+            is_in_full: false,
+        }
     }
 
     /// A reply that is a final result.
@@ -90,6 +97,7 @@ impl Reply {
     }
 
     /// A reply that is read from a source.
+    #[inline(always)]
     pub fn live(source: impl Source + 'static) -> Self {
         Self {
             source: Inner::Live(Box::pin(source)),
@@ -148,7 +156,7 @@ impl Reply {
                 step
             }
             Inner::Ready(_) => match std::mem::replace(&mut self.source, Inner::Ended) {
-                Inner::Ready(outcome) => Step::Done(outcome),
+                Inner::Ready(outcome) => Step::Done(*outcome),
                 _ => unreachable!("the source was ready a line above"),
             },
             Inner::Ended => {

@@ -42,8 +42,8 @@ pub(crate) fn request(
     if mute.is_some() {
         call.caller = session.mute_caller().clone();
     }
-    let mut asked = ResponseEncoder::of(id, &call, meta.progress_token).in_dialect(session.is_dialect);
-    asked.mute = mute;
+    let mut asked = ResponseEncoder::of(id, &call, meta.progress_token);
+    (asked.is_dialect, asked.mute) = (session.is_dialect, mute);
     let dialogue = call.method.is_long().then(|| Box::new(LiveQuestions::new(session, &call)));
     let open = match session.open.enter(&asked.id) {
         Ok(open) => open,

@@ -81,7 +81,8 @@ where
 
     fn poll_work(&mut self, cx: &mut Context<'_>) -> Poll<Response<Body>> {
         let Stage::Working(_, deciding) = &mut self.stage else { return Poll::Pending };
-        let first = ready!(deciding.poll(cx));
+        let timers = self.arrival.as_ref().map_or(&self.endpoint.edge.timers, Arrival::timers);
+        let first = ready!(deciding.poll(timers, cx));
         let Stage::Working(map, deciding) = self.take() else { return Poll::Pending };
         let response = deciding.work.respond(&self.endpoint, first, map);
         Poll::Ready(self.last(response))

@@ -75,7 +75,7 @@ fn detached(endpoint: &Endpoint, session: Arc<Session>, running: RunningCall) ->
 
 fn batched(endpoint: &Endpoint, session: Arc<Session>, batch: batch::Batch) -> Work {
     let work = DetachedCall::new(&endpoint.edge, session.caller.share(), batch);
-    Work::Batch(session, work)
+    Work::Batch(session, Box::new(work))
 }
 
 /// Takes a notification of a session.

@@ -38,7 +38,7 @@ pub(super) fn begin(
     let mut work = taken(endpoint, who, heads, text)?;
     work.hold(held);
     let may_stream = work.may_stream(heads);
-    Ok(Deciding::new(work, may_stream, silence_of(endpoint.config.sse_keepalive), &endpoint.edge.timers))
+    Ok(Deciding::new(work, may_stream, silence_of(endpoint.config.sse_keepalive)))
 }
 
 /// What is answered where a body was not read.

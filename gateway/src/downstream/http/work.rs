@@ -35,8 +35,8 @@ pub(super) enum Work {
     Modern(RunningCall, Principal),
     /// A session's call: dropped, it goes on.
     Legacy(Arc<Session>, DetachedCall<RunningCall>),
-    /// A session's calls in one array.
-    Batch(Arc<Session>, DetachedCall<Batch>),
+    /// A session's calls in one array; boxed, as it is large and rare.
+    Batch(Arc<Session>, Box<DetachedCall<Batch>>),
     /// The opening of a session.
     Handshake(Arc<Session>, RunningCall),
 }
@@ -84,7 +84,7 @@ impl Work {
                 respond::stream(Stream::new(feed, Vec::new(), endpoint.config.sse_keepalive, kind))
             }
             Self::Legacy(session, work) => lasting_stream(endpoint, &session, work, event),
-            Self::Batch(session, work) => lasting_stream(endpoint, &session, work, event),
+            Self::Batch(session, work) => lasting_stream(endpoint, &session, *work, event),
             // It is waited for to its end.
             Self::Handshake(..) => respond::silence(),
         }
@@ -144,4 +144,20 @@ pub(super) fn stream_head(session: &Session, number: u64, after: u64) -> Vec<u8>
         sse::encode_priming(&event_id(number, after), &mut head);
     }
     head
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::call::reply::Reply;
+
+    /// The most bytes that a processor's own registers move in a few steps; more are copied by a call, and each room that hands them on
+    /// makes one.
+    const MOVED: usize = 128;
+
+    #[test]
+    fn what_each_room_hands_to_the_next_is_moved_without_a_call() {
+        let sizes = [size_of::<Reply>(), size_of::<Work>(), size_of::<Deciding<Work>>()];
+        assert!(sizes.iter().all(|size| *size <= MOVED), "{sizes:?}");
+    }
 }

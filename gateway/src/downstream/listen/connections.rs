@@ -5,6 +5,7 @@ use super::forwarded::Network;
 use super::upgrade::Switch;
 use crate::call::caller::Principal;
 use crate::call::share::{Share, Tally, may_have};
+use crate::runtime::timer::Timers;
 use http::HeaderMap;
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
@@ -53,6 +54,8 @@ struct Inner {
     /// Cancelled where it is to make room.
     closed: CancellationToken,
     switch: Switch,
+    /// The timers of its requests, for which its task waits.
+    timers: Arc<Timers>,
     /// Whom a certificate names that was shown on it.
     certified: OnceLock<Principal>,
 }
@@ -130,6 +133,7 @@ impl Connections {
             counted,
             closed,
             switch: Switch::default(),
+            timers: Timers::of_one_task(),
             certified: OnceLock::new(),
         })))
     }
@@ -216,6 +220,11 @@ impl Arrival {
     /// Whom a certificate names that was shown on it.
     pub(crate) fn certified(&self) -> Option<Principal> {
         self.0.certified.get().cloned()
+    }
+
+    /// The timers of its requests.
+    pub(crate) fn timers(&self) -> &Arc<Timers> {
+        &self.0.timers
     }
 
     /// Whether it goes over to another protocol.

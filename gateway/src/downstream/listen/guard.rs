@@ -2,6 +2,7 @@
 
 use super::origin;
 use super::origin::Rules;
+use crate::protocol::http::headers::Told;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri, header};
 use std::net::SocketAddr;
@@ -120,11 +121,18 @@ enum Verdict {
 fn judge(terms: &Terms, method: &Method, uri: &Uri, headers: &HeaderMap) -> Verdict {
     let (rules, section) = (&terms.rules, terms.section);
     let refuse = |why: &str| Verdict::Refuse(why.to_owned());
-    let mut hosts = headers.get_all(header::HOST).iter();
-    let host = match (hosts.next(), hosts.next()) {
-        (Some(host), None) => origin::text(host),
-        (None, _) => uri.authority().map(|authority| authority.as_str()),
-        (Some(_), Some(_)) => None,
+    // One walk: each look-up costs as much as several steps of it.
+    let (mut hosts, mut origins) = (Told::default(), Told::default());
+    for (name, value) in headers {
+        if *name == header::HOST {
+            hosts.note(value);
+        } else if *name == header::ORIGIN {
+            origins.note(value);
+        }
+    }
+    let host = match hosts.first() {
+        Some(_) => hosts.only().and_then(origin::text),
+        None => uri.authority().map(|authority| authority.as_str()),
     };
     let is_any = (terms.any_host)(uri, headers);
     let Some(host) = host.or(is_any.then_some("")) else { return refuse("a request must name exactly one host") };
@@ -134,10 +142,9 @@ fn judge(terms: &Terms, method: &Method, uri: &Uri, headers: &HeaderMap) -> Verd
             "this host name is not served here; if it should be, add it to `{section}.allowed_hosts`"
         ));
     }
-    let mut origins = headers.get_all(header::ORIGIN).iter();
-    let origin = match (origins.next(), origins.next()) {
+    let origin = match (origins.first(), origins.only()) {
         (None, _) => return Verdict::Pass(None),
-        (Some(origin), None) => origin,
+        (_, Some(origin)) => origin,
         _ => return refuse("a request must not name two origins"),
     };
     if !origin::text(origin).is_some_and(|text| rules.admits_origin(text, host)) {

@@ -39,7 +39,7 @@ pub(crate) struct ResponseEncoder {
     /// The level from which on log messages are passed; `None` means all to a legacy client and none to a modern one.
     level: Option<LogLevel>,
     /// Whether results are told in the dialect of 2024-10-07.
-    is_dialect: bool,
+    pub(crate) is_dialect: bool,
 }
 
 /// The end of a request: a whole response, and the status it has over HTTP where nothing was sent before.

@@ -248,6 +248,8 @@ impl Parts {
         Ok(end)
     }
 
+    /// Inlined: what was met is large, and would be copied.
+    #[inline(always)]
     fn judge(self) -> Result<Frame, FrameFault> {
         let has_id = self.id.is_some();
         let is_null = self.id.as_deref() == Some(b"null");

@@ -10,12 +10,17 @@ use tokio::time::{Instant, Sleep, sleep_until};
 /// So many wait for their next use.
 const KEPT_MAX: usize = 128;
 
-/// A timer of the runtime. Whoever waits for it asks in every turn, and it is asked only once it has fired.
-type Clock = (Pin<Box<Sleep>>, Door);
+/// A timer of the runtime. Whoever waits for it asks in every turn, and it is asked only once it has fired. Boxed: it goes from hand to
+/// hand with each use.
+type Clock = Box<(Pin<Box<Sleep>>, Door)>;
 
 /// Timers that wait for their next use. They stay wound up for the time of their last one, and are moved on once they fire.
 #[derive(Debug, Default)]
-pub struct Timers(Mutex<Vec<Clock>>);
+pub struct Timers {
+    kept: Mutex<Vec<Clock>>,
+    /// Whether one task alone waits for them, which ends with them: each goes on to wake it.
+    is_of_one_task: bool,
+}
 
 impl Timers {
     /// One for this time.
@@ -26,8 +31,13 @@ impl Timers {
         timer
     }
 
+    /// Those of one task, which they end with: none is for another.
+    pub fn of_one_task() -> Arc<Self> {
+        Arc::new(Self { is_of_one_task: true, ..Self::default() })
+    }
+
     fn lock(&self) -> MutexGuard<'_, Vec<Clock>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -55,17 +65,18 @@ impl Timer {
     /// Winds it up anew. Where that is later than before, it is moved on when it fires.
     pub fn reset(&mut self, until: Instant) {
         self.until = until;
-        if let Some((sleep, _)) = &mut self.clock
-            && sleep.deadline() > until
+        if let Some(clock) = &mut self.clock
+            && clock.0.deadline() > until
         {
-            sleep.as_mut().reset(until);
+            clock.0.as_mut().reset(until);
         }
     }
 
     /// Resolves when its time is over.
     pub fn poll(&mut self, cx: &Context<'_>) -> Poll<()> {
         let until = self.until;
-        let (sleep, door) = self.clock.get_or_insert_with(|| (Box::pin(sleep_until(until)), Door::default()));
+        let make = || Box::new((Box::pin(sleep_until(until)), Door::default()));
+        let (sleep, door) = &mut **self.clock.get_or_insert_with(make);
         door.poll(cx, |cx| {
             loop {
                 ready!(sleep.as_mut().poll(cx));
@@ -81,8 +92,10 @@ impl Timer {
 impl Drop for Timer {
     fn drop(&mut self) {
         let (Some(mut clock), Some(of)) = (self.clock.take(), &self.of) else { return };
-        // It keeps nobody who had it.
-        clock.1.leave();
+        if !of.is_of_one_task {
+            // It keeps nobody who had it.
+            clock.1.leave();
+        }
         let mut kept = of.lock();
         if kept.len() < KEPT_MAX {
             kept.push(clock);
@@ -132,6 +145,19 @@ mod tests {
         assert!(Arc::strong_count(&whose) > KEPT_MAX);
         drop((many, waker));
         assert_eq!((timers.lock().len(), Arc::strong_count(&whose)), (KEPT_MAX, 1));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_timer_of_one_task_goes_on_to_wake_it_and_fires_at_its_new_time() {
+        let timers = Timers::of_one_task();
+        let after = |ms| Instant::now() + Duration::from_millis(ms);
+        let mut first = timers.take(after(100));
+        assert!(std::future::poll_fn(|cx| Poll::Ready(first.poll(cx))).await.is_pending());
+        drop(first);
+        assert_eq!(timers.lock().len(), 1);
+        assert_eq!(takes(&mut timers.take(after(400))).await, 400);
+        assert_eq!(takes(&mut timers.take(after(50))).await, 50, "nearer");
+        assert_eq!(timers.lock().len(), 1);
     }
 
     struct NoWake;

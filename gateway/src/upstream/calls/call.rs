@@ -61,9 +61,10 @@ enum Stage {
 }
 
 impl CallSource {
-    /// A call that was sent, or waits for its turn.
-    #[inline]
-    pub(crate) fn new(instance: &Arc<Instance>, call: Call, sending: Sending) -> Self {
+    /// A call that was sent, or waits for its turn; it may be handed over to be driven as a task, or not. Inlined: it is large, and is
+    /// made where it stays.
+    #[inline(always)]
+    pub(crate) fn new(instance: &Arc<Instance>, call: Call, sending: Sending, may_be_task: bool) -> Self {
         let (stage, revision) = match sending {
             Sending::Sent(sent) => {
                 let revision = sent.peer.revision();
@@ -88,15 +89,10 @@ impl CallSource {
             upstream_time: Duration::ZERO,
             is_second: false,
             progressed: None,
-            may_be_task: false,
+            may_be_task,
             wants_task: false,
             is_counted: true,
         }
-    }
-
-    /// It may be handed over to be driven as a task.
-    pub(crate) fn may_be_task(&mut self) {
-        self.may_be_task = true;
     }
 
     fn done(&mut self, outcome: impl Into<Outcome>) -> Poll<Step> {

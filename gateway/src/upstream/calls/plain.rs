@@ -13,7 +13,7 @@ pub(crate) fn plain(instance: &Arc<Instance>, call: Call) -> Reply {
     let held = instance.admission.demand.hold(&call);
     let admitted = judge(&instance.config.tools, &call).map_or_else(|| admit(instance, &call), Err);
     let reply = match admitted {
-        Ok(sending) => Reply::live(CallSource::new(instance, call, sending)),
+        Ok(sending) => Reply::live(CallSource::new(instance, call, sending, false)),
         Err(refusal) => Reply::refuse(call.revision(), refusal),
     };
     match held {

@@ -25,17 +25,16 @@ pub(crate) struct Deciding<T> {
     may_stream: bool,
     /// How long a stream waits for something to say.
     held: Duration,
-    timers: Arc<Timers>,
     timer: Option<Timer>,
 }
 
 impl<T: StepQueue> Deciding<T> {
-    pub(crate) fn new(work: T, may_stream: bool, held: Duration, timers: &Arc<Timers>) -> Self {
-        Self { work, may_stream, held, timers: timers.clone(), timer: None }
+    pub(crate) fn new(work: T, may_stream: bool, held: Duration) -> Self {
+        Self { work, may_stream, held, timer: None }
     }
 
-    /// The first frame; `None` where a stream must be opened before it comes.
-    pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Turn>> {
+    /// The first frame; `None` where a stream must be opened before it comes. The timer is one of its connection's.
+    pub(crate) fn poll(&mut self, timers: &Arc<Timers>, cx: &mut Context<'_>) -> Poll<Option<Turn>> {
         loop {
             match self.work.poll_turn(cx) {
                 Poll::Ready(Turn::Event(_)) if !self.may_stream => {}
@@ -43,7 +42,7 @@ impl<T: StepQueue> Deciding<T> {
                 Poll::Pending if !self.may_stream => return Poll::Pending,
                 // What is there at once needs no clock.
                 Poll::Pending => {
-                    let timer = self.timer.get_or_insert_with(|| self.timers.take(Instant::now() + self.held));
+                    let timer = self.timer.get_or_insert_with(|| timers.take(Instant::now() + self.held));
                     return timer.poll(cx).map(|()| None);
                 }
             }

@@ -29,9 +29,7 @@ pub(crate) fn take(instance: &Arc<Instance>, call: Call) -> Reply {
         None if must_drive(&instance.offering, &call) => Reply::live(TaskDriver::start(instance, &call)),
         None => match admit(instance, &call) {
             Ok(sending) => {
-                let mut call = CallSource::new(instance, call, sending);
-                call.may_be_task();
-                Reply::live(CallOrTask { call, driver: None })
+                Reply::live(CallOrTask { call: CallSource::new(instance, call, sending, true), driver: None })
             }
             Err(refusal) => Reply::refuse(call.revision(), refusal),
         },

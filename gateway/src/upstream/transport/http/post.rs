@@ -61,6 +61,7 @@ impl HttpSession {
             slot,
             drive: Some(drive),
             ended: false,
+            has_left: false,
             quiet,
             over: None,
             _place: place,
@@ -136,6 +137,8 @@ pub(crate) struct HttpExchange {
     slot: Arc<Mailbox>,
     drive: Option<Drive>,
     ended: bool,
+    /// Whether it is said that it is no longer open.
+    has_left: bool,
     quiet: bool,
     /// Ends its driving, where that was handed over.
     over: Option<DropGuard>,
@@ -167,7 +170,7 @@ impl HttpExchange {
                     self.hand_over();
                 }
                 if matches!(arrival, Arrival::Response(_) | Arrival::Lost(_)) {
-                    self.ended = true;
+                    (self.ended, self.has_left) = (true, true);
                     let said = self.http.left(self.id);
                     if !said.is_empty() {
                         self.http.aside(said, self.slot.share.clone());
@@ -242,7 +245,7 @@ impl HttpExchange {
 impl Drop for HttpExchange {
     fn drop(&mut self) {
         self.http.open.fetch_sub(1, Ordering::Relaxed);
-        let mut said = self.http.left(self.id);
+        let mut said = if self.has_left { Vec::new() } else { self.http.left(self.id) };
         let was_sent = self.was_sent();
         if !self.ended {
             self.slot.leave();

@@ -31,7 +31,7 @@ impl<T> Idle<T> {
     /// Keeps a connection for its next use, unless it is old or many wait already.
     pub(crate) fn put(&mut self, connection: T, born: Instant) {
         let since = Instant::now();
-        if self.0.len() < IDLE_MAX && since - born < AGE_MAX {
+        if self.0.len() < IDLE_MAX && since < born + AGE_MAX {
             self.0.push(Waiting { connection, born, since });
         }
     }
@@ -40,12 +40,12 @@ impl<T> Idle<T> {
     pub(crate) fn take(&mut self, is_closed: impl Fn(&T) -> bool) -> Option<(T, Instant)> {
         let now = Instant::now();
         while let Some(Waiting { connection, born, since }) = self.0.pop() {
-            if now - since >= IDLE_TIME {
+            if now >= since + IDLE_TIME {
                 // All that lie below it have waited longer.
                 self.0.clear();
                 return None;
             }
-            if !is_closed(&connection) && now - born < AGE_MAX {
+            if !is_closed(&connection) && now < born + AGE_MAX {
                 return Some((connection, born));
             }
         }

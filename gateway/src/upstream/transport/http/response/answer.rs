@@ -16,7 +16,7 @@ use crate::upstream::transport::http::status::StatusClass;
 use bytes::Bytes;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use http::response::Parts;
-use http::{HeaderValue, StatusCode};
+use http::{HeaderMap, HeaderValue, StatusCode};
 use std::cell::OnceCell;
 use std::sync::Arc;
 
@@ -68,13 +68,14 @@ pub(crate) async fn read(
         return Box::pin(refusal::meaning(refused, http, asked.is_meeting)).await;
     }
     breaker::admitted(&http.wire);
-    let kind = response.headers().get(CONTENT_TYPE);
+    let kind = kind_of(response.headers());
     if kind.is_some_and(names_events) {
         let reading = Reading { http, id: asked.id, epoch: asked.epoch, slot, listens: asked.listens };
         return Box::pin(sse::answer(&reading, response.into_body(), held)).await;
     }
+    let promises_nothing = promises_nothing(response.status(), kind);
     let (head, body) = response.into_parts();
-    let text = if promises_nothing(&head) {
+    let text = if promises_nothing {
         // A small one may hold an answer all the same.
         let text = Box::pin(beside_status(body, http.inbox.budget())).await;
         text.ok_or_else(|| Lost::Odd(no_answer(&head, &Bytes::new(), None)))?
@@ -97,10 +98,15 @@ pub(crate) async fn read(
 }
 
 /// Whether the head of a successful response promises no answer: a request is not accepted with 202, nor answered with a page.
-fn promises_nothing(head: &Parts) -> bool {
+fn promises_nothing(status: StatusCode, kind: Option<&HeaderValue>) -> bool {
     let is_page =
         |kind: &HeaderValue| kind.as_bytes().get(..9).is_some_and(|start| start.eq_ignore_ascii_case(b"text/html"));
-    head.status != StatusCode::OK || head.headers.get(CONTENT_TYPE).is_some_and(is_page)
+    status != StatusCode::OK || kind.is_some_and(is_page)
+}
+
+/// The content type; few headers are walked faster than one is looked up.
+fn kind_of(headers: &HeaderMap) -> Option<&HeaderValue> {
+    headers.iter().find(|(name, _)| **name == CONTENT_TYPE).map(|(_, kind)| kind)
 }
 
 fn invalid(why: impl Into<String>) -> Cause {
