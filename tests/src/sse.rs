@@ -26,16 +26,17 @@ pub struct SseDecoder {
 impl SseDecoder {
     /// Takes the next bytes and gives the events that they complete.
     pub fn feed(&mut self, bytes: &[u8]) -> Vec<SseEvent> {
+        // What was there already has no end of a line: to look through it again with each piece takes minutes for a long one.
+        let (mut begin, mut from) = (0, self.rest.len());
         self.rest.extend_from_slice(bytes);
         let mut events = Vec::new();
-        while let Some(end) = self.rest.iter().position(|byte| *byte == b'\n') {
-            let mut line: Vec<u8> = self.rest.drain(..=end).collect();
-            line.pop();
-            if line.last() == Some(&b'\r') {
-                line.pop();
-            }
+        while let Some(length) = self.rest[from..].iter().position(|byte| *byte == b'\n') {
+            let line = &self.rest[begin..from + length];
+            let line = line.strip_suffix(b"\r").unwrap_or(line).to_vec();
+            (begin, from) = (from + length + 1, from + length + 1);
             self.line(&String::from_utf8(line).expect("a stream of events is UTF-8"), &mut events);
         }
+        self.rest.drain(..begin);
         events
     }
 
