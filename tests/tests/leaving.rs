@@ -72,7 +72,7 @@ fn address(gateway: &Gateway) -> &str {
 
 #[tokio::test]
 async fn no_call_is_lost_when_a_gateway_behind_nginx_is_told_to_end_under_load() {
-    let _alone = super::MACHINE.lock().await;
+    let _alone = super::whole().await;
     let upstream = Upstream::http(Script::new("up", Revision::MODERN)).await;
     let config = Config::new().upstream(&upstream).section("[server.shutdown]\npre_stop_delay = \"2s\"");
     let (old, new) = (Gateway::serve(&config).await, Gateway::serve(&config).await);

@@ -30,7 +30,7 @@ fn hangs(number: usize) -> bool {
 
 #[tokio::test]
 async fn two_hundred_start_and_the_healthy_wait_for_none_that_hangs() {
-    let _alone = super::MACHINE.lock().await;
+    let _alone = super::whole().await;
     let mut config = Config::new();
     for number in 0..COUNT {
         let script = if hangs(number) { SAYS_NOTHING } else { SERVES };

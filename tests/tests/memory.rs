@@ -14,8 +14,6 @@ use trunkline_tests::shell;
 use trunkline_tests::upstream::{Upstream, Way};
 use trunkline_tests::within::{until_within, within};
 
-use crate::MACHINE;
-
 mod floods;
 mod lists;
 mod wide;
@@ -155,7 +153,7 @@ fn is_dropped(answer: &Answer) -> bool {
 
 #[tokio::test]
 async fn an_endless_line_is_dropped_while_it_is_read() {
-    let _alone = MACHINE.lock().await;
+    let _part = crate::part().await;
     // It never ends, and its call does.
     let endless = reply(300, "");
     let stage = stage(&shell::upstream(&[("endless", &format!("{endless}; sleep 600"))]), tokens()).await;
@@ -170,7 +168,7 @@ async fn an_endless_line_is_dropped_while_it_is_read() {
 
 #[tokio::test]
 async fn a_line_over_its_own_limit_ends_its_call_before_it_ends() {
-    let _alone = MACHINE.lock().await;
+    let _part = crate::part().await;
     let endless = format!("{}; sleep 600", reply(100, ""));
     let config = tokens().section("[defaults]\nmax_response = \"8MiB\"");
     let stage = stage(&shell::upstream(&[("endless", &endless)]), config).await;
@@ -183,7 +181,7 @@ async fn a_line_over_its_own_limit_ends_its_call_before_it_ends() {
 
 #[tokio::test]
 async fn of_large_replies_as_many_are_passed_as_there_is_memory_for() {
-    let _alone = MACHINE.lock().await;
+    let _part = crate::part().await;
     let large = format!("({}) &", reply(14, END));
     let program = shell::upstream(&[("large", &reply(14, END)), ("crowd", &large)]);
     let stage = stage(&program, tokens()).await;
@@ -208,7 +206,7 @@ async fn of_large_replies_as_many_are_passed_as_there_is_memory_for() {
 
 #[tokio::test]
 async fn answers_that_nobody_reads_give_way_to_those_that_are_read() {
-    let _alone = MACHINE.lock().await;
+    let _part = crate::part().await;
     let stage = stage(&shell::upstream(&[("large", &reply(14, END))]), tokens()).await;
     let body = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"up__large","arguments":{},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}"#;
     let head = format!(
@@ -235,7 +233,8 @@ async fn answers_that_nobody_reads_give_way_to_those_that_are_read() {
 
 #[tokio::test]
 async fn half_sent_bodies_give_way_and_those_that_trickle_are_closed() {
-    let _alone = MACHINE.lock().await;
+    // All must be sent before the first are closed.
+    let _alone = crate::whole().await;
     let config = tokens().server("header_read_timeout = \"5s\"");
     let stage = stage(&shell::upstream(&[("nothing", "said x")]), config).await;
     let head = b"POST /mcp HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer attacker-has-a-long-token\r\n\
@@ -264,7 +263,7 @@ async fn half_sent_bodies_give_way_and_those_that_trickle_are_closed() {
 
 #[tokio::test]
 async fn an_array_is_counted_while_it_is_split() {
-    let _alone = MACHINE.lock().await;
+    let _part = crate::part().await;
     let stage = stage(&shell::upstream(&[("nothing", "said x")]), tokens()).await;
     let body = format!("[{}1]", "1,".repeat(7 << 20));
     let head = format!(
@@ -281,7 +280,7 @@ async fn an_array_is_counted_while_it_is_split() {
 
 #[tokio::test]
 async fn heads_without_a_token_are_small_and_few_enough() {
-    let _alone = MACHINE.lock().await;
+    let _part = crate::part().await;
     let config = tokens().server("header_read_timeout = \"5s\"");
     let stage = stage(&shell::upstream(&[("nothing", "said x")]), config).await;
     let head = format!("POST /mcp HTTP/1.1\r\nhost: localhost\r\nx-long: {}", "x".repeat(200_000));
@@ -299,7 +298,7 @@ async fn heads_without_a_token_are_small_and_few_enough() {
 
 #[tokio::test]
 async fn large_answers_in_a_stream_of_events_come_back() {
-    let _alone = MACHINE.lock().await;
+    let _part = crate::part().await;
     // What comes first is no answer, so the answer is an event.
     let progress =
         r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":1}}\n"#;
@@ -314,7 +313,7 @@ async fn large_answers_in_a_stream_of_events_come_back() {
 
 #[tokio::test]
 async fn large_answers_of_an_http_upstream_come_back() {
-    let _alone = MACHINE.lock().await;
+    let _part = crate::part().await;
     for answers in [Answers::Auto, Answers::Sse] {
         let script = Script::new("up", REVISION).with(|script| {
             script.tools.push("big".into());
@@ -329,7 +328,7 @@ async fn large_answers_of_an_http_upstream_come_back() {
 
 #[tokio::test]
 async fn large_requests_come_back() {
-    let _alone = MACHINE.lock().await;
+    let _part = crate::part().await;
     let arguments = format!("{{\"x\":\"{}\"}}", "x".repeat(14 << 20));
     for way in [Way::Stdio, Way::Http] {
         let upstream = Upstream::start(way, Script::new("up", REVISION)).await;
@@ -345,7 +344,7 @@ async fn large_requests_come_back() {
 
 #[tokio::test]
 async fn large_answers_to_a_client_on_stdio_come_back() {
-    let _alone = MACHINE.lock().await;
+    let _part = crate::part().await;
     let program = shell::upstream(&[("large", &reply(14, END))]);
     let config = Config::new().server("memory_limit = \"64MiB\"").program("up", &program, "");
     let gateway = StdioGateway::prepare(&config);
@@ -361,7 +360,7 @@ async fn large_answers_to_a_client_on_stdio_come_back() {
 
 #[tokio::test]
 async fn what_a_large_result_takes_in_older_words_comes_back() {
-    let _alone = MACHINE.lock().await;
+    let _part = crate::part().await;
     // A structured result, which the client's revision has no place for: its text is made of it.
     let begin = r#"{"jsonrpc":"2.0","id":%s,"result":{"content":[],"structuredContent":{"x":""#;
     let large = format!("printf '{begin}' \"$id\"; head -c {} /dev/zero | tr '\\0' x; printf '\"}}}}}}\\n'", 14 << 20);
@@ -377,7 +376,7 @@ async fn what_a_large_result_takes_in_older_words_comes_back() {
 /// What `check` says can never pass does not, and what is a little shorter does.
 #[tokio::test]
 async fn a_message_of_half_the_limit_passes_and_a_longer_one_never_does() {
-    let _alone = MACHINE.lock().await;
+    let _part = crate::part().await;
     let (just, over) = (LIMIT / MIB / 2 - 1, LIMIT / MIB / 2 + 1);
     let program = shell::upstream(&[("just", &reply(just, END)), ("over", &reply(over, END))]);
     let config = tokens().server("max_body = \"64MiB\"").section("[defaults]\nmax_response = \"64MiB\"");

@@ -113,7 +113,7 @@ fn called_in(upstream: &Upstream) -> BTreeSet<String> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_thousand_sessions_have_each_their_own_which_ends_with_them() {
-    let _alone = super::MACHINE.lock().await;
+    let _alone = super::whole().await;
     // One that tells of nothing: no stream of it is held open for each of them.
     let quiet = |script: &mut Script| script.capabilities = "{\"tools\":{}}".into();
     let upstream = Upstream::http(Script::new("up", Revision::R2025_11_25).with(quiet)).await;

@@ -93,7 +93,7 @@ async fn request(stream: &mut BufReader<TcpStream>) -> Option<(String, String)> 
 
 /// Four calls at once, each behind its flood: the neighbour is served meanwhile, and afterwards all of the memory is back.
 async fn floods(flood: Flood) {
-    let _alone = MACHINE.lock().await;
+    let _part = crate::part().await;
     let (config, host) = start(flood).await;
     let stage = begin(config).await;
     let client = stage.client().await;

@@ -4,7 +4,7 @@ use super::*;
 
 #[tokio::test]
 async fn lists_that_have_no_room_are_refused_and_those_that_have_are_listed_to_everybody() {
-    let _alone = MACHINE.lock().await;
+    let _part = crate::part().await;
     // Three MiB of definitions, and fifteen on pages that are small each.
     let (fits, huge) = (shell::lister(6, 16, 32 << 10), shell::lister(1_000, 1, 15 << 10));
     let config = tokens().program("huge", &huge, "").program("up", &fits, "");

@@ -9,7 +9,7 @@ fn array(begin: &str, mib: usize, end: &str) -> String {
 
 #[tokio::test]
 async fn wide_arrays_take_no_more_than_the_limit() {
-    let _alone = MACHINE.lock().await;
+    let _part = crate::part().await;
     let content = array(r#"{"jsonrpc":"2.0","id":%s,"result":{"content":["#, 30, "]}}");
     let structured = array(r#"{"jsonrpc":"2.0","id":%s,"result":{"content":[],"structuredContent":{"x":["#, 30, "]}}}");
     let alone = array("[%.0s", 30, "]");
