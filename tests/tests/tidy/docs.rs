@@ -296,6 +296,16 @@ mod tests {
     }
 
     #[test]
+    fn a_program_of_another_package_is_found_however_it_is_started() {
+        let judge = |text: &str| started_elsewhere("a.rs", text, &["ours"].into());
+        assert_eq!(judge("beside(\"ours\"); Program::ours(\"ours\", &[]);\n// target/debug/x"), Vec::<String>::new());
+        for start in ["beside(\"theirs\")", "Program::ours(\"theirs\", &[])", "const GATEWAY: &str = \"theirs\";"] {
+            assert_eq!(judge(start), ["a.rs: theirs is no program of the tests' package"]);
+        }
+        assert_eq!(judge("Command::new(\"target/release/x\")"), ["a.rs: a program is looked for in target/release"]);
+    }
+
+    #[test]
     fn headings_become_the_anchors_that_links_name() {
         let text = "# A page\n## [[auth.tokens]]\n### Why is it `degraded`?\ntext # no\n";
         let expected = ["a-page", "authtokens", "why-is-it-degraded"].map(str::to_owned);
@@ -307,26 +317,23 @@ mod tests {
 pub(crate) fn programs() -> Vec<String> {
     let manifest = read("tests/Cargo.toml");
     let built: BTreeSet<&str> = manifest.split("[[bin]]").skip(1).filter_map(|bin| bin.split('"').nth(1)).collect();
-    let mut faults = Vec::new();
-    for source in ["tests/src", "tests/tests"].into_iter().flat_map(below) {
-        // What is measured is built for it.
-        if source.path.starts_with("tests/src/bin/bench/") {
-            continue;
-        }
-        let started = ["beside(\"", "Program::ours(\"", "sibling(\"", "const GATEWAY: &str = \""];
-        let names =
-            started.iter().flat_map(|call| source.text.split(call).skip(1)).filter_map(|rest| rest.split('"').next());
-        let foreign = names
-            .filter(|name| !name.is_empty() && !name.contains(['{', '\\', ',', ' ', '/']) && !built.contains(name));
-        faults.extend(foreign.map(|name| format!("{}: {name} is no program of the tests' package", source.path)));
-        for path in ["target/debug", "target/release"] {
-            let is_use = source.text.lines().any(|line| line.contains(path) && !line.trim_start().starts_with("//"));
-            if is_use && source.path != "tests/tests/tidy/docs.rs" {
-                faults.push(format!("{}: a program is looked for in {path}", source.path));
-            }
-        }
-    }
-    faults
+    let sources = ["tests/src", "tests/tests"].into_iter().flat_map(below);
+    // What is measured is built for it, and here stands what is looked for.
+    let judged = sources
+        .filter(|source| !source.path.starts_with("tests/src/bin/bench/") && source.path != "tests/tests/tidy/docs.rs");
+    judged.flat_map(|source| started_elsewhere(&source.path, &source.text, &built)).collect()
+}
+
+/// What a file starts that is none of these programs.
+fn started_elsewhere(file: &str, text: &str, built: &BTreeSet<&str>) -> Vec<String> {
+    let started = ["beside(\"", "Program::ours(\"", "sibling(\"", "const GATEWAY: &str = \""];
+    let names = started.iter().flat_map(|call| text.split(call).skip(1)).filter_map(|rest| rest.split('"').next());
+    let foreign = names
+        .filter(|name| !name.is_empty() && !name.contains(['{', '\\', ',', ' ', '/']) && !built.contains(name))
+        .map(|name| format!("{file}: {name} is no program of the tests' package"));
+    let is_used = |path: &&str| text.lines().any(|line| line.contains(path) && !line.trim_start().starts_with("//"));
+    let paths = ["target/debug", "target/release"].into_iter().filter(is_used);
+    foreign.chain(paths.map(|path| format!("{file}: a program is looked for in {path}"))).collect()
 }
 
 /// What is wrong with how the checks before a change begin: with the commands that README has, in a folder that was emptied.
