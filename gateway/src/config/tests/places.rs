@@ -62,7 +62,10 @@ fn what_a_transport_has_no_use_for_is_refused() {
         let said = said(&format!("url = \"unix:/run/x\"\n{key} = {value}"));
         assert!(said.contains(&format!("`{key}` has no meaning")), "{said}");
     }
-    let at = |url: &str, key: &str| said(&format!("url = \"{url}\"\n{key}")).contains("useless-key");
+    let at = |url: &str, key: &str| {
+        let text = format!("[upstreams.a]\nurl = \"{url}\"\n{key}\n");
+        load_texts(&[("a.toml", &text)], &[]).is_err_and(|faults| faults.to_string().contains("useless-key"))
+    };
     let (tls, off) = ("tls = { ca = \"/dev/null\" }", "proxy = \"off\"");
     for url in ["http://h/", "ws://h/"] {
         assert!(at(url, tls) && !at(url, off), "{url}");
