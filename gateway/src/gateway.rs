@@ -20,7 +20,7 @@ mod renewal;
 mod terms;
 mod upstreams;
 
-pub use crate::upstream::process::{ChildLimits, become_program, guard};
+pub use crate::upstream::process::{ChildLimits, become_program, guard, own_program};
 
 use crate::admin::Page;
 use crate::call::{Handle, Handler};

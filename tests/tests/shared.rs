@@ -7,6 +7,7 @@ use trunkline_tests::client::{Client, Desk, Reach, Reply, tool};
 use trunkline_tests::gateway::{Config, Gateway, StdioGateway};
 use trunkline_tests::process::{self, is_alive};
 use trunkline_tests::revision::Revision;
+use trunkline_tests::scratch::Scratch;
 use trunkline_tests::script::plan::Kind;
 use trunkline_tests::script::{Act, Rule, Script};
 use trunkline_tests::upstream::Upstream;
@@ -274,4 +275,37 @@ async fn while_the_configuration_cannot_be_read_requests_are_refused_with_that_a
     })
     .await;
     assert!(is_alive(client.stdio().pid));
+}
+
+#[tokio::test]
+async fn a_gateway_that_hangs_keeps_no_host_from_the_next_one() {
+    let up = Upstream::stdio(Script::new("up", LEGACY)).await;
+    let stage = Stage::prepare(&Config::new().upstream(&up));
+    let first = Client::connect(&stage.reach(), LEGACY).await;
+    works(&first, "before").await;
+    let hung = stage.gateways();
+    process::signal(hung[0], "STOP");
+    let (second, third) =
+        (Client::connect(&stage.reach(), LEGACY).await, Client::connect(&stage.reach(), LEGACY).await);
+    works(&second, "beside").await;
+    works(&third, "beside").await;
+    assert_eq!(stage.gateways().len(), 2, "one that hangs, and one for all others");
+    process::signal(hung[0], "CONT");
+    works(&first, "again").await;
+}
+
+#[tokio::test]
+async fn a_host_whose_program_was_replaced_on_disk_still_starts_the_next_gateway() {
+    let up = Upstream::stdio(Script::new("up", LEGACY)).await;
+    let mut stage = Stage::prepare(&Config::new().upstream(&up));
+    let scratch = Scratch::new();
+    let (copy, newer) = (scratch.path().join("trunkline"), scratch.path().join("newer"));
+    std::fs::copy(&stage.gateway.program.path, &copy).expect("it can be read");
+    std::fs::copy(&copy, &newer).expect("it can be read");
+    stage.gateway.program.path.clone_from(&copy);
+    let client = Client::connect(&stage.reach(), LEGACY).await;
+    works(&client, "before").await;
+    std::fs::rename(&newer, &copy).expect("as an upgrade does");
+    process::signal(stage.gateways()[0], "KILL");
+    works(&client, "after").await;
 }

@@ -15,8 +15,11 @@ use tokio::net::UnixListener;
 
 /// What the names of sockets end in.
 const SUFFIX: &str = ".sock";
-/// So many entries of a folder are looked at.
+/// So many sockets of a folder are looked at, among so many entries: each configuration leaves a lock and a log there.
 const ENTRIES_MAX: usize = 1024;
+const READ_MAX: usize = 65_536;
+/// A log that is longer is emptied before a gateway writes to it: what an earlier one said last can be read.
+const LOG_BYTES_KEPT: u64 = 256 * 1024;
 /// So many gateways may have the same process number: each in its own container, with this folder in common.
 const SAME_MAX: u32 = 16;
 
@@ -122,7 +125,7 @@ impl StartLock {
     }
 }
 
-/// The file, empty, into which a gateway that is started for this configuration writes its log; and where it is.
+/// The file into which a gateway that is started for this configuration writes its log, emptied where it is long; and where it is.
 pub fn start_log(folders: &[PathBuf], files: &[PathBuf]) -> io::Result<(PathBuf, File)> {
     beside(folders, &format!("{}.log", digest(files)), true)
 }
@@ -136,7 +139,7 @@ fn beside(folders: &[PathBuf], name: &str, is_emptied: bool) -> io::Result<(Path
             options.read(true).append(true).create(true).mode(0o600);
             options.custom_flags(rustix::fs::OFlags::NOFOLLOW.bits().cast_signed());
             let file = options.open(folder.entry(name))?;
-            if is_emptied {
+            if is_emptied && file.metadata()?.len() > LOG_BYTES_KEPT {
                 file.set_len(0)?;
             }
             Ok(file)
@@ -207,14 +210,14 @@ impl Folder {
 
     /// The names of our sockets in it.
     fn sockets(&self) -> Vec<String> {
-        let entries = fs::read_dir(self.entry(".")).into_iter().flatten().flatten().take(ENTRIES_MAX);
+        let entries = fs::read_dir(self.entry(".")).into_iter().flatten().flatten().take(READ_MAX);
         let ours = rustix::process::geteuid().as_raw();
         let named = entries.filter_map(|entry| {
             let name = entry.file_name().into_string().ok().filter(|name| parts(name).is_some())?;
             let seen = fs::symlink_metadata(self.entry(&name)).ok()?;
             (seen.file_type().is_socket() && seen.uid() == ours).then_some(name)
         });
-        let mut names: Vec<_> = named.collect();
+        let mut names: Vec<_> = named.take(ENTRIES_MAX).collect();
         names.sort();
         names
     }

@@ -12,6 +12,7 @@ use crate::cli::args::{Look, Shared};
 use crate::cli::look::{page, parse};
 use crate::cli::process::Failure;
 use crate::config::fault::printable;
+use crate::gateway::own_program;
 use crate::telemetry::logging::say;
 
 /// So many pages of a list are read.
@@ -35,7 +36,7 @@ pub(super) struct Session {
 impl Session {
     /// Starts it. What it logs goes to stderr, warnings and errors alone.
     pub(super) fn open(shared: &Shared) -> Result<Self, Failure> {
-        let mut command = Command::new(std::env::current_exe()?);
+        let mut command = Command::new(own_program());
         command.arg("stdio").args(["--log-level", shared.log_level.as_deref().unwrap_or("warn")]);
         // The list is to be whole, however long `npx` downloads.
         if std::env::var_os(LIST_WAIT).is_none() {

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::net::UnixStream;
 use tokio::sync::{Mutex, Notify};
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 use super::alone::BY_HAND;
 use super::join::Joiner;
@@ -30,6 +30,21 @@ use crate::telemetry::logging::{Writer, complain, say};
 const LAST_WORDS: Duration = Duration::from_secs(5);
 /// After a gateway could not be joined, so long no other attempt is made; twice as long each time, up to the second.
 const PAUSES: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(30)];
+
+/// A gateway that ends sooner after it was joined ends at once, and may be brought to it by what it is sent.
+const SHORT: Duration = Duration::from_secs(1);
+/// So many of them in a row are followed without a pause.
+const SHORT_MAX: u32 = 3;
+/// The longest pause between them.
+const REST_MAX: Duration = Duration::from_secs(8);
+
+/// How long nothing is joined after so many gateways that ended at once.
+fn rest(short: u32) -> Duration {
+    match short.checked_sub(SHORT_MAX) {
+        Some(more @ 1..) => (SHORT * 2_u32.saturating_pow(more - 1)).min(REST_MAX),
+        _ => Duration::ZERO,
+    }
+}
 
 /// Bridges until stdin ends.
 pub(super) fn run(shared: &Shared) -> Result<(), Failure> {
@@ -87,14 +102,17 @@ enum End {
 impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Bridge<R, W> {
     async fn run(&mut self) -> Result<(), anyhow::Error> {
         let mut gateway = self.joiner.join().await?;
-        let mut first = None;
+        let (mut first, mut short) = (None, 0);
         loop {
+            let joined = Instant::now();
             if self.bridged(gateway, first.take()).await? == End::Client {
                 return Ok(());
             }
             tracing::warn!("the shared gateway has ended; joining the next one");
             let told = self.ledger.borrow_mut().lost();
             write(&mut self.stdout, &told).await?;
+            short = if joined.elapsed() < SHORT { short + 1 } else { 0 };
+            sleep(rest(short)).await;
             gateway = match self.joiner.join().await {
                 Ok(gateway) => gateway,
                 Err(why) => match self.without(&format!("{why:#}")).await? {
@@ -145,24 +163,20 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Bridge<R, W> {
         let (reading, mut writing) = tokio::io::split(gateway);
         let mut gateway = Reader::new(reading, budget, budget.longest());
         let (stdout, answered) = (Mutex::new(stdout), Notify::new());
+        let greeting = ledger.borrow_mut().greeting();
+        // Entered before anything is written: a gateway that goes at once leaves no request without an answer.
+        let first = first.map(|line| ledger.borrow_mut().up(line)).unwrap_or_default();
         let up = async {
-            let greeting = ledger.borrow_mut().greeting();
             // A gateway that cannot be written to is noticed where it is read.
-            let mut is_there = write(&mut writing, &greeting).await.is_ok();
-            let mut first = first;
+            let mut is_there =
+                write(&mut writing, &greeting).await.is_ok() && write(&mut writing, &first).await.is_ok();
             while is_there {
                 while !ledger.borrow().has_room() {
                     answered.notified().await;
                 }
-                let line = match first.take() {
-                    Some(line) => Line::Frame(line),
-                    None => match client.next().await? {
-                        Some(line) => line,
-                        None => {
-                            let _unwritten = writing.shutdown().await;
-                            return Ok::<_, anyhow::Error>(End::Client);
-                        }
-                    },
+                let Some(line) = client.next().await? else {
+                    let _unwritten = writing.shutdown().await;
+                    return Ok::<_, anyhow::Error>(End::Client);
                 };
                 match line {
                     Line::Frame(line) => {
@@ -234,3 +248,15 @@ async fn write<W: AsyncWrite + Unpin>(out: &mut W, frames: &[Bytes]) -> io::Resu
 
 /// A shorter frame is written in one go with its line end.
 const TOGETHER_BYTES: usize = 64 * 1024;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gateways_that_end_at_once_are_followed_ever_more_slowly() {
+        let rests: Vec<_> = (0..=9).map(|short| rest(short).as_secs()).collect();
+        assert_eq!(rests, [0, 0, 0, 0, 1, 2, 4, 8, 8, 8]);
+        assert_eq!(rest(u32::MAX), REST_MAX);
+    }
+}

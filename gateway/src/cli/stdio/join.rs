@@ -7,6 +7,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
+use futures_util::future::join_all;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::UnixStream;
 use tokio::process::Command;
@@ -17,6 +18,7 @@ use crate::admin::control::{self, StartLock, join};
 use crate::cli::args::{Shared, settings};
 use crate::config::Config;
 use crate::config::fault::printable;
+use crate::gateway::own_program;
 use crate::telemetry::config::Control;
 use crate::telemetry::logging::say;
 
@@ -40,6 +42,8 @@ pub(super) struct Joiner {
     shared: Shared,
     /// The gateways that were told of because they are not the one that is meant.
     told: Vec<u32>,
+    /// Those that did not answer while one was looked for.
+    hung: Vec<u32>,
 }
 
 /// What is there.
@@ -54,19 +58,21 @@ enum Found {
 
 impl Joiner {
     pub(super) fn new(shared: &Shared) -> Self {
-        Self { shared: shared.clone(), told: Vec::new() }
+        Self { shared: shared.clone(), told: Vec::new(), hung: Vec::new() }
     }
 
     /// Joins the gateway of this configuration, as that is now.
     pub(super) async fn join(&mut self) -> Result<BufReader<UnixStream>, anyhow::Error> {
         let until = Instant::now() + JOIN_WITHIN;
-        let mut starts = 0;
+        let (mut starts, mut waits_for) = (0, String::new());
+        self.hung.clear();
         while Instant::now() < until {
             let (config, identity) = self.configuration()?;
             let control = config.admin.control.as_ref().context("the configuration has no control socket")?;
             match self.look(control, &identity).await {
                 Found::In(lines) => return Ok(lines),
                 Found::Ending(process) => {
+                    waits_for = format!(": process {process} is still shutting down; end it, or wait for its calls");
                     ended(process, until).await;
                     continue;
                 }
@@ -74,6 +80,7 @@ impl Joiner {
             }
             let lock = StartLock::try_take(&control.folders, &control.files);
             let Some(_lock) = lock.context("cannot lock the start of the shared gateway")? else {
+                waits_for = ": another process is starting it, or hangs while it does".to_owned();
                 sleep(LOOK_EVERY).await;
                 continue;
             };
@@ -95,7 +102,7 @@ impl Joiner {
                 }
             }
         }
-        bail!("no shared gateway could be joined within {} s", JOIN_WITHIN.as_secs())
+        bail!("no shared gateway could be joined within {} s{waits_for}", JOIN_WITHIN.as_secs())
     }
 
     /// What it says now, and what a gateway that has it in force is known by.
@@ -106,21 +113,30 @@ impl Joiner {
     }
 
     async fn look(&mut self, Control { folders, files }: &Control, identity: &str) -> Found {
-        let mut ending = None;
-        for running in control::running(folders) {
-            if !running.mode.is_of_many() || !running.is_of(files) {
-                continue;
-            }
-            let pid = running.pid;
-            match timeout(ANSWER_WITHIN, asked(running.stream, identity)).await.unwrap_or_else(|late| Err(late.into()))
-            {
-                Ok(Answer::In(lines)) => return Found::In(lines),
-                Ok(Answer::Ending(process)) => ending = Some(process),
-                Ok(Answer::Other(why)) => self.tell(pid, &why),
-                Err(error) => tracing::debug!(pid, %error, "a gateway does not let clients join"),
+        let meant = control::running(folders).into_iter().filter(|one| one.mode.is_of_many() && one.is_of(files));
+        // All at once: one that hangs keeps nobody from the next, which lets go of who says nothing.
+        let asked = meant
+            .filter(|one| !self.hung.contains(&one.pid))
+            .map(|one| async move { (one.pid, timeout(ANSWER_WITHIN, asked(one.stream, identity)).await) });
+        let (mut found, mut ending) = (None, None);
+        for (pid, answer) in join_all(asked.collect::<Vec<_>>()).await {
+            match answer {
+                // The first is that of everybody.
+                Ok(Ok(Answer::In(lines))) => found = found.or(Some(lines)),
+                Ok(Ok(Answer::Ending(process))) => ending = Some(process),
+                Ok(Ok(Answer::Other(why))) => self.tell(pid, &why),
+                Ok(Err(error)) => tracing::debug!(pid, %error, "a gateway does not let clients join"),
+                Err(_) => {
+                    self.hung.push(pid);
+                    self.tell(pid, "it does not answer: end it with `kill -9`, or let it go on with `kill -CONT`");
+                }
             }
         }
-        ending.map_or(Found::Nothing, Found::Ending)
+        match (found, ending) {
+            (Some(lines), _) => Found::In(lines),
+            (None, Some(process)) => Found::Ending(process),
+            (None, None) => Found::Nothing,
+        }
     }
 
     /// Says once of each process why it is not the one that is meant.
@@ -135,7 +151,7 @@ impl Joiner {
     async fn start(&self, control: &Control) -> Result<(), anyhow::Error> {
         let log = control::start_log(&control.folders, &control.files);
         let (path, log) = log.context("cannot create the log of the shared gateway")?;
-        let mut command = Command::new(std::env::current_exe()?);
+        let mut command = Command::new(own_program());
         command.arg("serve-shared");
         for file in &self.shared.config {
             command.arg("--config").arg(file);

@@ -13,7 +13,7 @@ use std::path::PathBuf;
 
 /// The program that this process runs: by its name where that is still there, since under a debugger or a profiler the link
 /// leads to that one's program; else by the link, which outlives the file.
-pub(crate) fn own_program() -> PathBuf {
+pub fn own_program() -> PathBuf {
     let named = std::env::current_exe().ok().filter(|path| path.exists());
     named.unwrap_or_else(|| PathBuf::from("/proc/self/exe"))
 }

@@ -19,6 +19,7 @@ pub(crate) mod program;
 
 pub use exec::{ChildLimits, become_program};
 pub use guard::guard;
+pub use linux::own_program;
 pub(crate) use linux::worked;
 pub(crate) use mark::Mark;
 pub use program::missing;
