@@ -67,6 +67,7 @@ mod subscriptions;
 mod surroundings;
 mod tasks;
 mod telemetry;
+mod terminal;
 mod trees;
 mod visits;
 mod websocket_upstreams;

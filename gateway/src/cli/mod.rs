@@ -14,7 +14,7 @@ mod report;
 mod demo;
 // `trunkline check` and `doctor`: what is wrong or doubtful in a configuration; nothing is started.
 mod check;
-// Looks at a running gateway: `trunkline ls`, `status NAME`, `logs`, `calls`.
+// Looks at a running gateway: `trunkline ls`, `status NAME`, `top`, `logs`, `calls`.
 mod look;
 // From nothing to a host that uses Trunkline: `trunkline import`, `install`, `uninstall`, `add`, `remove`.
 mod setup;
@@ -22,7 +22,7 @@ mod setup;
 mod order;
 // What a client would see and do: `trunkline tools`, `resources`, `prompts`, `call`.
 mod ask;
-// What this program is and what it reads: `trunkline version`, `config`, `completions`.
+// What this program is and what it reads: `trunkline version`, `config`, `completions`, `man`.
 mod about;
 
 use std::process::ExitCode;
@@ -48,6 +48,7 @@ pub fn main() -> ExitCode {
         Command::Remove(remove) => setup::add::remove(&remove.after(args.shared)),
         Command::Import(import) => setup::import::run(&import.after(args.shared)),
         Command::Ls(look) => look::ls::run(&look.after(args.shared)),
+        Command::Top(look) => look::follow::top(&look.after(args.shared)),
         Command::Status(status) => look::status::run(&status.after(args.shared)),
         Command::Ui(ui) => order::ui::run(&ui.after(args.shared)),
         Command::Start(orders) => order::upstream::run(Order::Start, &orders.after(args.shared)),
@@ -68,6 +69,7 @@ pub fn main() -> ExitCode {
         Command::Call(call) => ask::call(&call.after(args.shared)),
         Command::Config(config) => about::config(&config.after(args.shared)),
         Command::Completions(completions) => about::completions(&completions),
+        Command::Man => about::man(),
         Command::Version => about::version(),
         Command::DemoUpstream => demo::run(),
         Command::StartUpstream(start) => {

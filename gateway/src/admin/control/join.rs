@@ -13,13 +13,23 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 /// Where a client joins.
-pub const PATH: &str = "/join";
+const PATH: &str = "/join";
 /// What its connection becomes.
-pub const PROTOCOL: &str = "trunkline-lines";
+const PROTOCOL: &str = "trunkline-lines";
 /// What it is known by that the client would share.
-pub const IDENTITY: HeaderName = HeaderName::from_static("trunkline-identity");
+const IDENTITY: HeaderName = HeaderName::from_static("trunkline-identity");
 /// Which version answers.
 pub const VERSION: HeaderName = HeaderName::from_static("trunkline-version");
+
+/// What is known of no gateway: who says so joins any, whatever its values are.
+pub const ANY: &str = "any";
+
+/// The request of a client that would share what is known by this.
+pub fn request(identity: &str) -> String {
+    format!(
+        "GET {PATH} HTTP/1.1\r\nHost: control\r\nConnection: Upgrade\r\nUpgrade: {PROTOCOL}\r\n{IDENTITY}: {identity}\r\n\r\n"
+    )
+}
 
 /// The connection as lines of frames.
 pub type Lines = TokioIo<hyper::upgrade::Upgraded>;

@@ -41,6 +41,8 @@ pub(crate) enum Command {
     Uninstall(Uninstall),
     /// List the upstreams of a running gateway
     Ls(Look),
+    /// Watch the upstreams and the calls of a running gateway; printed once where stdout is no terminal
+    Top(Look),
     /// Show everything about one upstream of a running gateway
     Status(Status),
     /// Open the page of a running gateway in the browser
@@ -75,6 +77,8 @@ pub(crate) enum Command {
     Config(Settings),
     /// Print a script that completes words in a shell
     Completions(Completions),
+    /// Print the manual page, for `man -l -`
+    Man,
     /// Print the version
     Version,
     /// A small upstream to try the gateway with

@@ -25,7 +25,7 @@ impl Shared {
 }
 
 /// What `ls` takes besides.
-#[derive(Debug, Default, Group)]
+#[derive(Clone, Debug, Default, Group)]
 pub(crate) struct Look {
     #[command(flatten)]
     pub(crate) shared: Shared,

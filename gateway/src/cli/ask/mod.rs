@@ -1,6 +1,10 @@
 //! What a client would see and do, for a person: `trunkline tools`, `resources`, `prompts`, `call`.
 
-// A client of one's own: it starts `trunkline stdio` and asks it.
+// A question for the person, asked line by line.
+mod form;
+// The person at the terminal.
+mod person;
+// A client for one command, of the gateway that runs, or of one of its own.
 mod session;
 // The lists.
 mod lists;

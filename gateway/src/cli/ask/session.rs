@@ -1,19 +1,27 @@
-//! A client of one's own: it starts `trunkline stdio` for the configuration, asks it over its pipes, and ends it.
+//! A client for one command: of the gateway that runs for the configuration, by its control socket; else of a `trunkline stdio` that it
+//! starts, asks over its pipes, and ends.
 
 use std::io::{BufRead, BufReader, Write};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::os::unix::net::UnixStream;
+use std::process::{Child, ChildStdin, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow, bail};
 use serde_json::{Value, json};
 
-use crate::cli::args::{Look, Shared};
+use super::person::Terminal;
+use crate::admin::control::{self, join};
+use crate::cli::args::{Look, Shared, settings};
 use crate::cli::look::{page, parse};
 use crate::cli::process::Failure;
 use crate::config::fault::printable;
 use crate::gateway::own_program;
-use crate::telemetry::logging::say;
+use crate::telemetry::config::Control;
+
+/// A gateway that runs has so long to let the client in; the head of its answer is not longer.
+const LET_IN_WITHIN: Duration = Duration::from_secs(5);
+const HEAD_BYTES_MAX: usize = 8 * 1024;
 
 /// So many pages of a list are read.
 const PAGES_MAX: usize = 1000;
@@ -25,35 +33,35 @@ const LIST_WAIT: &str = "TRUNKLINE_CATALOG__FIRST_LIST_WAIT";
 const STARTS_MAX: Duration = Duration::from_secs(5);
 const STARTS_LOOK: Duration = Duration::from_millis(20);
 
-/// A gateway of its own, and the way to ask it.
+/// A client of a gateway: of the one that runs, else of one of its own.
 pub(super) struct Session {
-    child: Child,
-    to: Option<ChildStdin>,
-    from: BufReader<ChildStdout>,
+    way: Way,
+    from: Box<dyn BufRead>,
     next: u64,
+    person: Terminal,
+}
+
+/// The way to the gateway.
+enum Way {
+    /// It was started for this.
+    Own(Child, Option<ChildStdin>),
+    /// It runs, as this process.
+    Joined(UnixStream, u32),
 }
 
 impl Session {
-    /// Starts it. What it logs goes to stderr, warnings and errors alone.
+    /// Joins the gateway that runs for the configuration, or starts one.
     pub(super) fn open(shared: &Shared) -> Result<Self, Failure> {
-        let mut command = Command::new(own_program());
-        command.arg("stdio").args(["--log-level", shared.log_level.as_deref().unwrap_or("warn")]);
-        // The list is to be whole, however long `npx` downloads.
-        if std::env::var_os(LIST_WAIT).is_none() {
-            command.env(LIST_WAIT, "120s");
-        }
-        for file in &shared.config {
-            command.arg("--config").arg(file);
-        }
-        let mut child =
-            command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().context("cannot start the gateway")?;
-        let (Some(to), Some(from)) = (child.stdin.take(), child.stdout.take()) else {
-            return Err(anyhow!("the gateway has no pipes").into());
+        let (way, from) = match joined(shared) {
+            Some((stream, pid)) => {
+                (Way::Joined(stream.get_ref().try_clone()?, pid), Box::new(stream) as Box<dyn BufRead>)
+            }
+            None => own(shared)?,
         };
-        let mut session = Self { child, to: Some(to), from: BufReader::new(from), next: 0 };
+        let mut session = Self { way, from, next: 0, person: Terminal::new() };
         let params = json!({
             "protocolVersion": "2025-11-25",
-            "capabilities": {},
+            "capabilities": { "elicitation": { "form": {}, "url": {} } },
             "clientInfo": { "name": "trunkline-cli", "version": env!("CARGO_PKG_VERSION") },
         });
         if session.ask("initialize", params).is_err() {
@@ -64,7 +72,7 @@ impl Session {
         Ok(session)
     }
 
-    /// One request and its result. Progress goes to stderr; a question is declined, since nobody is there to answer it.
+    /// One request and its result. The person at the terminal sees its progress and answers its questions.
     pub(super) fn ask(&mut self, method: &str, mut params: Value) -> Result<Value, anyhow::Error> {
         self.next += 1;
         let id = self.next;
@@ -73,21 +81,28 @@ impl Session {
         loop {
             let mut line = String::new();
             if self.from.read_line(&mut line).context("cannot read from the gateway")? == 0 {
+                self.person.clear();
                 bail!("the gateway ended before it answered");
             }
             let mut frame: Value = serde_json::from_str(&line).context("the gateway sent no JSON")?;
             match (frame["method"].as_str(), frame.get("id").cloned()) {
                 (None, Some(answered)) if answered == id => {
+                    self.person.clear();
                     if let Some(error) = frame.get("error") {
-                        let text = error["message"].as_str().unwrap_or("it failed");
-                        bail!("{}", printable(text));
+                        bail!("{}", told(error));
                     }
                     return Ok(frame["result"].take());
                 }
-                (Some("notifications/progress"), _) => progress(&frame["params"]),
+                (Some("notifications/progress"), _) => self.person.progress(&frame["params"]),
                 (Some(asked), Some(id)) => {
-                    let error = json!({ "code": -32601, "message": format!("{asked} cannot be answered here") });
-                    self.send(&json!({ "jsonrpc": "2.0", "id": id, "error": error }))?;
+                    let answer = match self.person.answer(asked, &frame["params"], line.as_bytes()) {
+                        Ok(result) => json!({ "jsonrpc": "2.0", "id": id, "result": result }),
+                        Err(message) => {
+                            let error = json!({ "code": -32601, "message": message });
+                            json!({ "jsonrpc": "2.0", "id": id, "error": error })
+                        }
+                    };
+                    self.send(&answer)?;
                 }
                 _ => {}
             }
@@ -113,7 +128,11 @@ impl Session {
     /// The upstreams, where there are some and none of them takes calls; each is named.
     #[allow(clippy::disallowed_methods, reason = "a command that does nothing else")]
     pub(super) fn all_broken(&self) -> Option<String> {
-        let look = Look { pid: Some(self.child.id()), ..Look::default() };
+        let pid = match &self.way {
+            Way::Own(child, _) => child.id(),
+            Way::Joined(_, pid) => *pid,
+        };
+        let look = Look { pid: Some(pid), ..Look::default() };
         // A list can be there before its upstream has told what else it offers.
         let until = Instant::now() + STARTS_MAX;
         loop {
@@ -129,22 +148,75 @@ impl Session {
     }
 
     fn send(&mut self, frame: &Value) -> Result<(), anyhow::Error> {
-        let Some(to) = &mut self.to else { bail!("the gateway has ended") };
-        to.write_all(format!("{frame}\n").as_bytes()).context("cannot write to the gateway")
+        let text = format!("{frame}\n");
+        let sent = match &mut self.way {
+            Way::Own(_, Some(to)) => to.write_all(text.as_bytes()),
+            Way::Own(_, None) => bail!("the gateway has ended"),
+            Way::Joined(stream, _) => stream.write_all(text.as_bytes()),
+        };
+        sent.context("cannot write to the gateway")
     }
 }
 
 impl Drop for Session {
     fn drop(&mut self) {
-        // At the end of its stdin it ends its children and itself.
-        self.to = None;
-        let _ = self.child.wait();
+        if let Way::Own(child, to) = &mut self.way {
+            // At the end of its stdin it ends its children and itself.
+            *to = None;
+            let _ = child.wait();
+        }
     }
 }
 
-fn progress(params: &Value) {
-    let done = params["progress"].as_f64().unwrap_or_default();
-    let of = params["total"].as_f64().map(|total| format!(" of {total}")).unwrap_or_default();
-    let what = params["message"].as_str().map(|text| format!(": {}", printable(text))).unwrap_or_default();
-    say(&format!("{done}{of}{what}"));
+/// What an error says; with the pages that its call needs first.
+fn told(error: &Value) -> String {
+    let text = printable(error["message"].as_str().unwrap_or("it failed"));
+    let pages = error["data"]["elicitations"].as_array().into_iter().flatten();
+    let urls: Vec<_> = pages.filter_map(|page| page["url"].as_str()).map(printable).collect();
+    match urls.is_empty() {
+        true => text,
+        false => format!("{text}; open this page yourself, if you trust it, and call again: {}", urls.join(", ")),
+    }
+}
+
+/// A gateway that is started for this. What it logs goes to stderr, warnings and errors alone.
+fn own(shared: &Shared) -> Result<(Way, Box<dyn BufRead>), Failure> {
+    let mut command = Command::new(own_program());
+    command.arg("stdio").args(["--log-level", shared.log_level.as_deref().unwrap_or("warn")]);
+    // The list is to be whole, however long `npx` downloads.
+    if std::env::var_os(LIST_WAIT).is_none() {
+        command.env(LIST_WAIT, "120s");
+    }
+    for file in &shared.config {
+        command.arg("--config").arg(file);
+    }
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().context("cannot start the gateway")?;
+    let (Some(to), Some(from)) = (child.stdin.take(), child.stdout.take()) else {
+        return Err(anyhow!("the gateway has no pipes").into());
+    };
+    Ok((Way::Own(child, Some(to)), Box::new(BufReader::new(from))))
+}
+
+/// A place at the gateway that runs for the configuration: by its files; where there are none, the only one that can be joined.
+fn joined(shared: &Shared) -> Option<(BufReader<UnixStream>, u32)> {
+    let (Control { folders, files }, is_named) = settings::control(shared);
+    let all: Vec<_> = control::running(&folders).into_iter().filter(|one| one.mode.is_of_many()).collect();
+    let is_only = all.len() == 1 && files.is_empty() && !is_named;
+    let mut meant = all.into_iter().filter(|one| is_only || one.is_of(&files));
+    meant.find_map(|one| Some((let_in(one.stream)?, one.pid)))
+}
+
+/// A gateway that does not let in is not joined.
+fn let_in(mut stream: UnixStream) -> Option<BufReader<UnixStream>> {
+    stream.set_read_timeout(Some(LET_IN_WITHIN)).ok()?;
+    stream.write_all(join::request(join::ANY).as_bytes()).ok()?;
+    let mut stream = BufReader::new(stream);
+    let mut head = String::new();
+    while !head.ends_with("\r\n\r\n") {
+        if head.len() > HEAD_BYTES_MAX || stream.read_line(&mut head).ok()? == 0 {
+            return None;
+        }
+    }
+    stream.get_ref().set_read_timeout(None).ok()?;
+    (head.split(' ').nth(1) == Some("101")).then_some(stream)
 }

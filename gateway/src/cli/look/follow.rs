@@ -12,6 +12,8 @@ use crate::cli::args::setup::{Calls, Logs};
 use crate::cli::process::{Failure, answer};
 use crate::config::fault::printable;
 
+pub(crate) use super::top::run as top;
+
 /// So often a gateway is asked what is new.
 const EVERY: Duration = Duration::from_secs(1);
 

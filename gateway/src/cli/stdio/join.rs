@@ -197,13 +197,7 @@ enum Answer {
 async fn asked(stream: std::os::unix::net::UnixStream, identity: &str) -> Result<Answer, anyhow::Error> {
     stream.set_nonblocking(true)?;
     let mut stream = BufReader::new(UnixStream::from_std(stream)?);
-    let request = format!(
-        "GET {} HTTP/1.1\r\nHost: control\r\nConnection: Upgrade\r\nUpgrade: {}\r\n{}: {identity}\r\n\r\n",
-        join::PATH,
-        join::PROTOCOL,
-        join::IDENTITY
-    );
-    stream.get_mut().write_all(request.as_bytes()).await?;
+    stream.get_mut().write_all(join::request(identity).as_bytes()).await?;
     let (mut head, mut left) = (String::new(), HEAD_BYTES_MAX);
     while !head.ends_with("\r\n\r\n") {
         let read = (&mut stream).take(left).read_line(&mut head).await?;

@@ -1,24 +1,24 @@
-//! What this program is and what it reads: `trunkline version`, `config`, `completions`.
+//! `trunkline version`, `config`, `completions`.
 
 use std::io::Write;
 
 use clap::CommandFactory;
 use serde_json::json;
 
-use super::args::setup::{Completions, ConfigWhat, Settings};
-use super::args::{Args, settings};
-use super::process::{Failure, answer};
+use crate::cli::args::setup::{Completions, ConfigWhat, Settings};
+use crate::cli::args::{Args, settings};
+use crate::cli::process::{Failure, answer};
 use crate::config::fault::printable;
 use crate::config::source::{Environment, file};
 
 /// Says which version this is.
-pub(super) fn version() -> Result<(), Failure> {
+pub(crate) fn version() -> Result<(), Failure> {
     writeln!(answer(), "trunkline {}", env!("CARGO_PKG_VERSION"))?;
     Ok(())
 }
 
 /// Prints what a shell needs to complete words.
-pub(super) fn completions(completions: &Completions) -> Result<(), Failure> {
+pub(crate) fn completions(completions: &Completions) -> Result<(), Failure> {
     // What makes them panics where it cannot write.
     let mut made = Vec::new();
     clap_complete::generate(completions.shell, &mut Args::command(), "trunkline", &mut made);
@@ -27,7 +27,7 @@ pub(super) fn completions(completions: &Completions) -> Result<(), Failure> {
 }
 
 /// Prints which files are read, or what they say.
-pub(super) fn config(config: &Settings) -> Result<(), Failure> {
+pub(crate) fn config(config: &Settings) -> Result<(), Failure> {
     let mut out = answer();
     if config.what == ConfigWhat::Path {
         let files = file::find(&config.shared.config, &Environment::of_process());

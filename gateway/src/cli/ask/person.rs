@@ -1,0 +1,98 @@
+//! The person at the terminal: asked where stdin is one, told how far a call is.
+
+use std::io::{BufRead, IsTerminal, Write};
+
+use serde_json::{Value, json};
+
+use super::form::{self, Person};
+use crate::config::fault::printable;
+use crate::telemetry::logging::say;
+
+/// The one who has typed the command.
+pub(super) struct Terminal {
+    /// Whether there is somebody to answer.
+    is_there: bool,
+    /// Whether a line of progress can be written over.
+    is_shown: bool,
+    /// A line of progress stands on the screen.
+    has_progress: bool,
+}
+
+impl Terminal {
+    pub(super) fn new() -> Self {
+        let is_shown = std::io::stderr().is_terminal();
+        Self { is_there: std::io::stdin().is_terminal(), is_shown, has_progress: false }
+    }
+
+    /// The answer to a question of a server: its result, or in words why there is none.
+    pub(super) fn answer(&mut self, method: &str, params: &Value, line: &[u8]) -> Result<Value, String> {
+        let asker = form::asker(params);
+        match method {
+            "elicitation/create" if self.is_there => Ok(form::answered(params, line, self)),
+            "elicitation/create" => {
+                let message = params["message"].as_str().unwrap_or_default();
+                let url = params["url"].as_str().map(|url| format!(" ({})", printable(url))).unwrap_or_default();
+                self.say(&format!("declined, since stdin is no terminal: {asker} asks: {}{url}", printable(message)));
+                Ok(json!({ "action": "decline" }))
+            }
+            "ping" => Ok(json!({})),
+            method => {
+                self.say(&format!("refused: {asker} asks for {}, which a command line has not", printable(method)));
+                Err(format!("{method} cannot be answered at a command line"))
+            }
+        }
+    }
+
+    /// Says how far a call is: in one line that is written over, where that can be.
+    pub(super) fn progress(&mut self, params: &Value) {
+        let done = params["progress"].as_f64().unwrap_or_default();
+        let of = params["total"].as_f64().map(|total| format!(" of {total}")).unwrap_or_default();
+        let what = params["message"].as_str().map(|text| format!(": {}", printable(text))).unwrap_or_default();
+        let text = format!("{done}{of}{what}");
+        match self.is_shown {
+            true => {
+                // What is longer than a line would not be written over.
+                let short: String = text.chars().take(PROGRESS_CHARS_MAX).collect();
+                self.write(&format!("\r\x1b[K{short}"));
+                self.has_progress = true;
+            }
+            false => say(&text),
+        }
+    }
+
+    /// The line of progress goes.
+    pub(super) fn clear(&mut self) {
+        if std::mem::take(&mut self.has_progress) {
+            self.write("\r\x1b[K");
+        }
+    }
+
+    fn write(&self, text: &str) {
+        let mut stderr = std::io::stderr().lock();
+        // Whoever closed it does not want to see it.
+        let _ = stderr.write_all(text.as_bytes()).and_then(|()| stderr.flush());
+    }
+}
+
+/// No terminal is narrower.
+const PROGRESS_CHARS_MAX: usize = 78;
+
+impl Person for Terminal {
+    fn say(&mut self, text: &str) {
+        self.clear();
+        say(text);
+    }
+
+    fn line(&mut self, prompt: &str) -> Option<String> {
+        self.clear();
+        self.write(prompt);
+        let mut line = String::new();
+        match std::io::stdin().lock().read_line(&mut line) {
+            Ok(1..) => Some(line),
+            _ => {
+                self.write("\n");
+                None
+            }
+        }
+    }
+}
