@@ -124,15 +124,14 @@ path = {{ toRawJson .Values.path }}
 pre_stop_delay = "{{ .Values.shutdown.preStopDelay }}s"
 grace = "{{ .Values.shutdown.grace }}s"
 {{- $stateless := eq .Values.sessions.affinity "stateless" }}
-{{- if or .Values.signingKey.enabled $stateless }}
 
 [server.session]
+resume_upstream = {{ .Values.sessions.resumeUpstream }}
 {{- if $stateless }}
 required = false
 {{- end }}
 {{- if .Values.signingKey.enabled }}
 signing_key = "${TRUNKLINE_SIGNING_KEY}"
-{{- end }}
 {{- end }}
 {{- if eq .Values.auth.mode "token" }}
 
@@ -166,7 +165,7 @@ allow_unauthenticated = true
 {{- if gt (len $ways) 1 }}
 {{- fail (printf "the configuration is given twice: %s" (join ", " $ways)) }}
 {{- end }}
-{{- $owned := dict "server.listen" "listenAddress" "server.path" "path" "server.shutdown" "shutdown" "admin.listen" "listenAddress" }}
+{{- $owned := dict "server.listen" "listenAddress" "server.path" "path" "server.shutdown" "shutdown" "server.session.resume_upstream" "sessions.resumeUpstream" "admin.listen" "listenAddress" }}
 {{- if .Values.signingKey.enabled }}{{ $_ := set $owned "server.session.signing_key" "signingKey.enabled" }}{{ end }}
 {{- if ne .Values.auth.mode "config" }}{{ $_ := set $owned "auth" "auth.mode" }}{{ end }}
 {{- if eq .Values.sessions.affinity "stateless" }}{{ $_ := set $owned "server.session.required" "sessions.affinity" }}{{ end }}
