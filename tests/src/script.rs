@@ -71,6 +71,8 @@ pub struct HttpManner {
     pub apart: bool,
     /// Legacy: the id that all sessions are given; none where each has its own.
     pub one_session: Option<String>,
+    /// Legacy: an id that it gives has at least so many bytes.
+    pub session_bytes: usize,
     /// Legacy: so many sessions there may be; 0 for any number.
     pub sessions_max: usize,
     /// Legacy: whether it serves a GET stream; else 405.
@@ -103,6 +105,7 @@ impl Default for HttpManner {
             sessions: true,
             apart: false,
             one_session: None,
+            session_bytes: 0,
             sessions_max: 0,
             get_stream: true,
             resumable: false,

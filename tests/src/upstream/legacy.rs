@@ -71,7 +71,10 @@ pub(crate) async fn post(host: &Arc<Host>, headers: &Headers, head: &str, frame:
 
 fn open_session(host: &Host, revision: Revision) -> String {
     let one = host.engine.script.http.one_session.clone();
-    let session = one.unwrap_or_else(|| format!("session-{}", host.number()));
+    let session = one.unwrap_or_else(|| {
+        let id = format!("session-{}", host.number());
+        format!("{id:-<least$}", least = host.engine.script.http.session_bytes)
+    });
     host.sessions().insert(session.clone(), revision);
     session
 }

@@ -3,6 +3,7 @@
 use super::told::lost;
 use super::*;
 use serde_json::{Value, json};
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::PathBuf;
 
 /// The files in which sessions are kept, and what is in them.
@@ -59,6 +60,9 @@ async fn a_client_that_comes_back_finds_its_own_session_however_the_gateway_has_
         assert_eq!(session_of(&upstream, &one, &format!("a{run}")).await, first, "run {run}");
         assert_eq!(session_of(&upstream, &two, &format!("b{run}")).await, second, "run {run}");
     }
+    let said =
+        gateway.says(&["session of an earlier run revived", "its subscriptions and its log level are lost"]).await;
+    assert!(!said.contains("upstreams"), "what they kept goes on: {said}");
     assert_eq!(upstream.complaints().await, Vec::<String>::new());
     let numbers: Vec<String> = upstream.events.all().iter().filter_map(|event| number_in(event, &first)).collect();
     let mut once = numbers.clone();
@@ -188,5 +192,104 @@ async fn where_nothing_can_be_kept_calls_go_on_and_the_log_says_so_once() {
         back(&two).await;
         assert_ne!(session_of(&upstream, &one, "c").await, first);
         assert_ne!(session_of(&upstream, &two, "d").await, second);
+    }
+}
+
+/// What has the upstream answer each ping with this status.
+fn pings(status: u16) -> Order {
+    Order::Rules(vec![Rule::on("ping", vec![Act::status(status, "text/plain", "not now")])])
+}
+
+#[tokio::test]
+async fn the_end_of_an_old_session_leaves_the_new_one_in_its_place_kept() {
+    let idle = "[server.session]\nidle_timeout = \"2s\"";
+    let (upstream, mut gateway) = stage(|_| {}, "", idle).await;
+    let config = Config::new().upstream(&upstream).section(idle);
+    let client = connected(&gateway, LEGACY).await;
+    let first = session_of(&upstream, &client, "a").await;
+    kept(&gateway, 1).await;
+    gateway.kill().await;
+    upstream.order(pings(500)).await;
+    gateway.again(&config).await;
+    back(&client).await;
+    assert!(client.request(echo()).await.frame().result.is_none(), "it cannot be asked just now");
+    assert_eq!(lost(&client.request(echo()).await)["reason"], "restart");
+    upstream.order(Order::Rules(Vec::new())).await;
+    let second = session_of(&upstream, &client, "b").await;
+    assert_ne!(second, first);
+    let ended = async || {
+        assert_eq!(session_of(&upstream, &client, "c").await, second);
+        visited(&upstream, "DELETE", &first).then_some(())
+    };
+    until("the old one is ended while calls go on in the new one", ended).await;
+    client.request(echo()).await;
+    next(&mut gateway, &config, true).await;
+    back(&client).await;
+    assert_eq!(lost(&client.request(echo()).await), Value::Null, "nothing was lost");
+    assert_eq!(session_of(&upstream, &client, "d").await, second);
+}
+
+#[tokio::test]
+async fn credentials_that_are_refused_for_a_moment_lose_no_session() {
+    let (upstream, mut gateway) = stage(|_| {}, "", "").await;
+    let config = Config::new().upstream(&upstream);
+    let client = connected(&gateway, LEGACY).await;
+    let first = session_of(&upstream, &client, "a").await;
+    for status in [401, 403] {
+        kept(&gateway, 1).await;
+        gateway.stop().await;
+        upstream.order(pings(status)).await;
+        gateway.again(&config).await;
+        back(&client).await;
+        assert!(client.request(echo()).await.frame().result.is_none(), "it cannot be asked just now: {status}");
+        upstream.order(Order::Rules(Vec::new())).await;
+        assert_eq!(lost(&client.request(echo()).await), Value::Null, "{status}");
+        assert_eq!(session_of(&upstream, &client, &format!("b{status}")).await, first, "{status}");
+    }
+}
+
+#[tokio::test]
+async fn an_id_as_long_as_a_token_is_kept_and_a_session_with_a_longer_one_ends_with_the_gateway_and_is_said_to_be_lost()
+{
+    for (bytes, is_kept) in [(4096, true), (4097, false)] {
+        let (upstream, mut gateway) = stage(|script| script.http.session_bytes = bytes, "", "").await;
+        let client = connected(&gateway, LEGACY).await;
+        let first = session_of(&upstream, &client, "a").await;
+        assert_eq!(first.len(), bytes);
+        kept(&gateway, 1).await;
+        gateway.stop().await;
+        assert_eq!(upstream.sessions().contains(&first), is_kept, "{bytes}");
+        gateway.again(&Config::new().upstream(&upstream)).await;
+        back(&client).await;
+        assert_eq!(lost(&client.request(echo()).await).is_null(), is_kept, "{bytes}");
+        assert_eq!(session_of(&upstream, &client, "b").await == first, is_kept, "{bytes}");
+    }
+}
+
+#[tokio::test]
+async fn a_file_of_kept_sessions_that_is_refused_is_named_in_the_log_with_what_to_do() {
+    for kind in ["mode", "link", "pipe"] {
+        let (upstream, mut gateway) = stage(|_| {}, "", "").await;
+        let client = connected(&gateway, LEGACY).await;
+        session_of(&upstream, &client, "a").await;
+        kept(&gateway, 1).await;
+        gateway.stop().await;
+        let (file, aside) = (files(&gateway).remove(0).0, gateway.state().join("aside"));
+        match kind {
+            "mode" => std::fs::set_permissions(&file, PermissionsExt::from_mode(0o640)).expect("it is ours"),
+            _ => std::fs::rename(&file, &aside).expect("it is ours"),
+        }
+        match kind {
+            "link" => symlink(&aside, &file).expect("a link can be made"),
+            "pipe" => assert!(std::process::Command::new("mkfifo").arg(&file).status().expect("it runs").success()),
+            _ => {}
+        }
+        gateway.again(&Config::new().upstream(&upstream)).await;
+        let name = file.file_name().and_then(|name| name.to_str()).expect("it is text");
+        let said = "file of sessions at upstreams refused";
+        gateway.says(&[said, name, "chmod 600", "delete it"]).await;
+        back(&client).await;
+        client.request(echo()).await;
+        assert_eq!(gateway.stderr.all().iter().filter(|line| line.contains(said)).count(), 1, "{kind}");
     }
 }

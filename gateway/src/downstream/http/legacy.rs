@@ -165,7 +165,7 @@ fn revived(endpoint: &Endpoint, who: &Who, id: &str) -> Result<Arc<Session>, Ref
             tracing::info!(
                 principal,
                 more,
-                "session of an earlier run revived; its subscriptions, its log level and what upstreams kept for it are lost"
+                "session of an earlier run revived; its subscriptions and its log level are lost"
             );
         }
     }

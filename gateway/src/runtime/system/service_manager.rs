@@ -18,6 +18,8 @@ const SOCKET: &str = "NOTIFY_SOCKET";
 const WATCHDOG: &str = "WATCHDOG_USEC";
 /// The process that has to give it.
 const WATCHDOG_PID: &str = "WATCHDOG_PID";
+/// A manager that waits for less hears no more than one sign of life in this time.
+const SIGN_EVERY_MIN: Duration = Duration::from_millis(10);
 
 /// The service manager that started the process, or nobody. A message that cannot be delivered is lost: it stops nothing.
 #[derive(Debug, Clone, Default)]
@@ -86,7 +88,9 @@ impl ServiceManager {
         let Some(within) = self.watchdog else { return };
         let this = self.clone();
         tasks.spawn_until_end(async move {
-            let mut due = tokio::time::interval(within / 2);
+            let mut due = tokio::time::interval((within / 2).max(SIGN_EVERY_MIN));
+            // Signs that were missed are not made up for.
+            due.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
             loop {
                 due.tick().await;
                 this.tell("WATCHDOG=1");
@@ -136,6 +140,22 @@ mod tests {
         tokio::time::sleep(Duration::from_secs(61)).await;
         let signs: Vec<_> = std::iter::from_fn(|| heard(&ears)).collect();
         assert_eq!(signs, vec!["WATCHDOG=1"; 5]);
+        tasks.end();
+        tasks.ended().await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_manager_that_waits_for_less_than_can_be_hears_one_sign_in_ten_milliseconds() {
+        let tasks = Tasks::new();
+        let (manager, ears) = manager("hurry", Some(Duration::from_micros(1)));
+        manager.keep_alive(&tasks);
+        let mut signs = 0;
+        // Read as they come: the queue of a socket is short.
+        for _ in 0..100 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+            signs += std::iter::from_fn(|| heard(&ears)).count();
+        }
+        assert!((9..=11).contains(&signs), "{signs}");
         tasks.end();
         tasks.ended().await;
     }

@@ -178,7 +178,7 @@ impl HttpSession {
         };
         let status = within(PROOF_MAX, asked).await.ok()??;
         match status.is_success() {
-            false if StatusClass::of(status.as_u16()).proves_nothing() => None,
+            false if StatusClass::of(status.as_u16()).says_nothing() => None,
             is_known => Some(is_known),
         }
     }

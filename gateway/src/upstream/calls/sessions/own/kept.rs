@@ -3,6 +3,8 @@
 
 use super::session::Own;
 use crate::protocol::revision::Revision;
+use crate::runtime::Tasks;
+use crate::runtime::timer::late::passed;
 use crate::upstream::instance::Instance;
 use crate::upstream::instance::admission::kept::{Earlier, Kept, KeptSessions, Place};
 use crate::upstream::instance::inventory::schedule::ListKinds;
@@ -12,7 +14,7 @@ use crate::upstream::transport::http::{HttpClient, HttpSession};
 use crate::upstream::transport::link::Link;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 /// How often it is looked whether an upstream can be reached at which sessions of an earlier run are to be ended.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -25,8 +27,8 @@ pub(super) enum Resumed {
     Open(Arc<HttpSession>, Peer),
     /// It does not, and what the upstream kept in it is lost.
     Lost,
-    /// The upstream cannot be asked just now.
-    NotNow,
+    /// The upstream cannot be asked just now. The record is the caller's, to be given back or to be ended.
+    NotNow(Kept),
 }
 
 /// Where a session is kept, where it may outlive the gateway.
@@ -44,21 +46,47 @@ fn terms(own: &Own, revision: Revision) -> String {
 /// Keeps a session that is open; `has_wishes` says that its client has subscribed in it, or set a level.
 pub(super) fn note(instance: &Instance, own: &Own, (http, peer): (&HttpSession, &Peer), has_wishes: bool) {
     let (Some((store, place)), Some(id)) = (place(instance, own), http.id()) else { return };
-    let (terms, id) = (terms(own, peer.revision()), id.to_owned());
+    let (terms, id) = (terms(own, peer.revision()), Kept::id_of(id).to_owned());
     store.put(&place, Kept { terms, id, has_wishes, has_lists: own.has_lists() });
 }
 
 /// It is no longer, or is opened anew.
-pub(super) fn forget(instance: &Instance, own: &Own) {
-    if let Some((store, place)) = place(instance, own) {
-        store.gone(&place);
+pub(super) fn forget(instance: &Instance, own: &Own, http: &HttpSession) {
+    if let (Some((store, place)), Some(id)) = (place(instance, own), http.id()) {
+        store.gone(&place, Kept::id_of(id));
     }
 }
 
-/// Whether a session stays open at its upstream although this run of the gateway ends: the next one goes on with it.
-pub(super) fn stays(instance: &Instance, own: &Own, http: &HttpSession) -> bool {
-    let is_kept = place(instance, own).is_some_and(|(store, _)| store.is_leaving()) && http.id().is_some();
-    is_kept && own.tenant.as_ref().is_some_and(|tenant| !tenant.has_ended())
+/// Whoever comes next finds the session of an earlier run again.
+pub(super) fn give_back(instance: &Instance, own: &Own, kept: Kept) {
+    if let Some((store, place)) = place(instance, own) {
+        store.give_back(&place, kept);
+    }
+}
+
+/// Ends the session of an earlier run in whose place another is opened, although its upstream cannot be asked just now: after the time that
+/// clients have, or with the gateway.
+pub(super) fn end_later(instance: &Arc<Instance>, (wire, tasks): (&Arc<HttpClient>, &Tasks), kept: Kept) {
+    let Some((store, _)) = instance.own.as_ref().and_then(|table| table.kept.get()) else { return };
+    let (instance, wire, ending, idle) = (instance.clone(), wire.clone(), tasks.clone(), store.idle);
+    tasks.spawn(async move {
+        tokio::select! {
+            () = ending.ending() => {}
+            () = passed(Instant::now() + idle) => {}
+        }
+        end(&instance, wire, &kept, "another was opened in its place").await;
+    });
+}
+
+/// Whether the gateway ends, and the next run is to know of a session: its client may come back.
+pub(super) fn is_left(instance: &Instance, own: &Own) -> bool {
+    place(instance, own).is_some_and(|(store, _)| store.is_leaving())
+        && own.tenant.as_ref().is_some_and(|tenant| !tenant.has_ended())
+}
+
+/// Whether one that is left stays open at its upstream: the next run can go on with it. Else that says that it is lost.
+pub(super) fn stays(http: &HttpSession) -> bool {
+    http.id().is_some_and(|id| !Kept::id_of(id).is_empty())
 }
 
 /// Goes on with the session that an earlier run had for a client, where there was one and its upstream still knows it.
@@ -71,12 +99,10 @@ pub(super) async fn resume(instance: &Instance, own: &Own, wire: &Arc<HttpClient
     let kept = match store.take(&place).await {
         None => return Resumed::Nothing,
         Some(Earlier::GivenUp) => return Resumed::Lost,
+        Some(Earlier::Kept(kept)) if kept.id.is_empty() => return Resumed::Lost,
         Some(Earlier::Kept(kept)) => kept,
     };
-    let Some(primary) = instance.admission.gate.peer() else {
-        store.give_back(&place, kept);
-        return Resumed::NotNow;
-    };
+    let Some(primary) = instance.admission.gate.peer() else { return Resumed::NotNow(kept) };
     let side = &own.instance;
     let http = HttpSession::heard_by(side.clone(), wire.clone(), side.owner.share.clone());
     if kept.terms != terms(own, primary.revision()) || !http.go_on(&kept.id, first_number()) {
@@ -101,8 +127,7 @@ pub(super) async fn resume(instance: &Instance, own: &Own, wire: &Arc<HttpClient
         }
         None => {
             http.release();
-            store.give_back(&place, kept);
-            Resumed::NotNow
+            Resumed::NotNow(kept)
         }
     }
 }
@@ -122,17 +147,20 @@ pub(crate) async fn end_left_over(instance: Arc<Instance>) {
                 None => sleep(LOOK_EVERY).await,
             }
         };
-        let http = HttpSession::new(wire);
-        if let Some(revision) = kept.revision()
-            && http.go_on(&kept.id, first_number())
-        {
-            http.speak(revision);
-            http.farewell().await;
-            tracing::debug!(
-                upstream = &*instance.name,
-                "session of an earlier run ended: its client has not come back"
-            );
-        }
-        store.gone(&place);
+        end(&instance, wire, &kept, "its client has not come back").await;
+        store.gone(&place, &kept.id);
+    }
+}
+
+/// Ends the session of an earlier run at its upstream.
+async fn end(instance: &Instance, wire: Arc<HttpClient>, kept: &Kept, why: &str) {
+    let http = HttpSession::new(wire);
+    if let Some(revision) = kept.revision()
+        && !kept.id.is_empty()
+        && http.go_on(&kept.id, first_number())
+    {
+        http.speak(revision);
+        http.farewell().await;
+        tracing::debug!(upstream = &*instance.name, "session of an earlier run ended: {why}");
     }
 }

@@ -70,7 +70,7 @@ pub(super) async fn keep(instance: Arc<Instance>, own: Arc<Own>, wire: Arc<HttpC
         Keeper { instance: &instance, own: &own, wire: &wire, tasks: &tasks, failures: 0, was_open: false };
     keeper.run().await;
     let http = own.http.swap(None);
-    let stays = tasks.is_ending() && http.as_ref().is_some_and(|http| kept::stays(&instance, &own, http));
+    let is_left = tasks.is_ending() && kept::is_left(&instance, &own);
     if let Some(table) = &instance.own {
         _ = table.remove(&own);
     }
@@ -80,13 +80,13 @@ pub(super) async fn keep(instance: Arc<Instance>, own: Arc<Own>, wire: Arc<HttpC
     if let Some(http) = http {
         // Calls of a client that has gone are withdrawn in it.
         http.falls_silent().await;
-        match stays {
+        match is_left && kept::stays(&http) {
             true => http.release(),
             false => http.farewell().await,
         }
-    }
-    if !stays {
-        kept::forget(&instance, &own);
+        if !is_left {
+            kept::forget(&instance, &own, &http);
+        }
     }
     own.instance.status.notices.gone();
     own.instance.stopped.cancel();
@@ -188,12 +188,16 @@ impl Keeper<'_> {
                 self.was_open = true;
                 Ok(Some((http, peer)))
             }
-            Resumed::NotNow if self.failures == 0 => {
+            Resumed::NotNow(kept) if self.failures == 0 => {
+                kept::give_back(self.instance, self.own, kept);
                 let said = "it cannot be asked just now whether it still knows the session";
                 self.own.tries.failed();
                 Err(Unopened::NotNow(Cause::new(CauseCode::SessionLost, said)))
             }
-            Resumed::NotNow | Resumed::Lost => {
+            lost => {
+                if let Resumed::NotNow(kept) = lost {
+                    kept::end_later(self.instance, (self.wire, self.tasks), kept);
+                }
                 self.own.owed.owe(Loss::Restart);
                 tracing::info!(
                     upstream,
@@ -237,8 +241,8 @@ impl Keeper<'_> {
             "session lost by the upstream with its state (roots, log level, tools); the next call opens a new one"
         );
         self.own.owed.owe(Loss::ByUpstream);
-        kept::forget(self.instance, self.own);
         if let Some(http) = self.own.http.swap(None) {
+            kept::forget(self.instance, self.own, &http);
             http.release();
         }
         self.own.instance.status.notices.gone();

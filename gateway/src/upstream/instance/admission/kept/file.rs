@@ -2,12 +2,13 @@
 //! taken over by the next one that has an upstream of it. They are ours alone, sealed line by line, and bounded.
 
 use super::record::{Change, Kept, Place};
+use crate::runtime::complaints::{Complaints, left_unsaid};
 use crate::secrets::private;
 use crate::secrets::sealer::Sealer;
 use rustix::fs::{FlockOperation, flock};
 use std::collections::{HashMap, HashSet};
 use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{self, Read, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,14 +16,16 @@ use std::time::{Duration, SystemTime};
 
 /// So many sessions are kept, those that were opened last; with twice as many lines a file is written anew.
 const SESSIONS_MAX: usize = 8192;
-/// A larger file is none of ours.
-const FILE_BYTES_MAX: u64 = 32 << 20;
+/// A larger file is none of ours: more than all lines of a file and of one write have, whose ids are as long as they may be.
+const FILE_BYTES_MAX: u64 = 192 << 20;
 /// So many files are looked into; the oldest beyond them are deleted.
 const FILES_MAX: usize = 64;
 /// What was opened so long ago is nobody's any more: no client session outlives that.
 const HOLDS: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 /// What the names of files end in.
 const ENDING: &str = ".sessions";
+/// How often it is said that a file is refused.
+const SAID_EVERY: Duration = Duration::from_secs(60 * 60);
 
 /// The files in one folder, and the one of this run.
 pub(super) struct Files {
@@ -30,6 +33,7 @@ pub(super) struct Files {
     own: Option<Own>,
     /// It was said that nothing can be kept.
     complained: bool,
+    refusals: Complaints,
 }
 
 /// The file of this run.
@@ -42,15 +46,21 @@ struct Own {
 
 impl Files {
     pub(super) fn new(folder: PathBuf) -> Self {
-        Self { folder, own: None, complained: false }
+        Self { folder, own: None, complained: false, refusals: Complaints::every(SAID_EVERY) }
     }
 
     /// What runs that have ended kept of these upstreams; from now on it is in the file of this run.
     pub(super) fn take_over(&mut self, sealer: &Sealer, upstreams: &HashSet<Arc<str>>) -> HashMap<Place, Kept> {
-        let mut all = HashMap::new();
+        let (mut all, mut refused) = (HashMap::new(), Vec::new());
         for path in self.others() {
             // The lock of a run that lives is not had; it goes when that ends, however it does.
-            let Ok((mut file, _)) = private::open(&path) else { continue };
+            let mut file = match private::open(&path) {
+                Ok((file, _)) => file,
+                Err(error) => {
+                    refused.push((path, error));
+                    continue;
+                }
+            };
             if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
                 continue;
             }
@@ -63,7 +73,24 @@ impl Files {
                 all.extend(ours);
             }
         }
+        self.complain(&refused);
         all
+    }
+
+    /// Says of which file nothing is taken over, where it is there and not ours alone.
+    fn complain(&self, refused: &[(PathBuf, io::Error)]) {
+        // Another run may have taken it over meanwhile.
+        let mut refused = refused.iter().filter(|(_, error)| error.kind() != io::ErrorKind::NotFound);
+        let Some((path, error)) = refused.next() else { return };
+        if self.refusals.take("refused").is_some() {
+            let (file, more) = (path.display(), left_unsaid(refused.count() as u64));
+            tracing::warn!(
+                %file,
+                %error,
+                more,
+                "file of sessions at upstreams refused: they are not found again; make it a file that its user alone may use (chmod 600), or delete it"
+            );
+        }
     }
 
     /// Writes what has changed; whether it could.
@@ -82,10 +109,10 @@ impl Files {
         let mut own = match self.own.take() {
             Some(own) => own,
             // What never was there needs no word that it is over.
-            None if changes.iter().all(|change| matches!(change, Change::Over(_))) => return Ok(()),
+            None if changes.iter().all(|change| matches!(change, Change::Over(..))) => return Ok(()),
             None => Own::make(&self.folder)?,
         };
-        let (text, lines) = text(sealer, changes);
+        let (text, lines) = text(sealer, changes)?;
         let written = own.file.write_all(text.as_bytes());
         own.lines += lines;
         if own.lines > 2 * SESSIONS_MAX {
@@ -111,7 +138,8 @@ impl Files {
             .filter_map(|entry| {
                 let path = entry.ok()?.path();
                 let is_one = path.to_str().is_some_and(|path| path.ends_with(ENDING)) && own.as_ref() != Some(&path);
-                let seen = fs::symlink_metadata(&path).ok().filter(|seen| is_one && seen.is_file())?;
+                // What it is, is judged when it is opened.
+                let seen = fs::symlink_metadata(&path).ok().filter(|_| is_one)?;
                 Some((seen.modified().ok()?, path))
             })
             .collect();
@@ -143,7 +171,7 @@ impl Own {
         let (mut before, _) = private::open(&self.path)?;
         let sessions = sessions(&mut before, sealer);
         let changes: Vec<_> = sessions.into_iter().map(|(place, kept)| Change::Open(place, kept)).collect();
-        let (text, lines) = text(sealer, &changes);
+        let (text, lines) = text(sealer, &changes)?;
         let mut next = Self::make(folder)?;
         next.file.write_all(text.as_bytes())?;
         next.lines = lines;
@@ -158,35 +186,36 @@ fn is_left(path: &Path) -> bool {
 }
 
 /// Changes as lines, and how many.
-fn text(sealer: &Sealer, changes: &[Change]) -> (String, usize) {
+fn text(sealer: &Sealer, changes: &[Change]) -> io::Result<(String, usize)> {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_millis() as u64;
     let (mut text, mut lines) = (String::new(), 0);
     for bytes in changes.iter().filter_map(|change| change.write(now)) {
         let mut once = [0; 12];
-        if getrandom::fill(&mut once).is_ok() {
-            text.push_str(&sealer.close(bytes, once));
-            text.push('\n');
-            lines += 1;
-        }
+        getrandom::fill(&mut once).map_err(|_| io::Error::other("no random bytes"))?;
+        text.push_str(&sealer.close(bytes, once));
+        text.push('\n');
+        lines += 1;
     }
-    (text, lines)
+    Ok((text, lines))
 }
 
 /// The sessions that a file leaves open, in the order in which they were opened. A line that cannot be read counts for nothing.
 fn sessions(file: &mut File, sealer: &Sealer) -> Vec<(Place, Kept)> {
-    let mut bytes = Vec::new();
-    if file.take(FILE_BYTES_MAX).read_to_end(&mut bytes).is_err() {
-        return Vec::new();
-    }
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    let mut open = HashMap::new();
-    for (number, line) in String::from_utf8_lossy(&bytes).lines().enumerate() {
+    let mut open = HashMap::<Place, (usize, Kept)>::new();
+    let lines = BufReader::new(file.take(FILE_BYTES_MAX)).split(b'\n').map_while(Result::ok);
+    for (number, line) in lines.enumerate() {
+        let line = std::str::from_utf8(&line).unwrap_or_default();
         let read = sealer.open(line).and_then(|bytes| Change::read(&bytes));
         match read {
             Some((Change::Open(place, kept), at)) if now.saturating_sub(Duration::from_millis(at)) < HOLDS => {
                 open.insert(place, (number, kept));
             }
-            Some((Change::Open(place, _) | Change::Over(place), _)) => _ = open.remove(&place),
+            Some((Change::Open(place, _), _)) => _ = open.remove(&place),
+            Some((Change::Over(place, id), _)) if open.get(&place).is_some_and(|(_, kept)| kept.id == id) => {
+                open.remove(&place);
+            }
+            Some((Change::Over(..), _)) => {}
             None => {}
         }
     }

@@ -6,8 +6,8 @@ use base64::engine::general_purpose::STANDARD_NO_PAD;
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
 
-/// A longer id of an upstream is not kept.
-const TEXT_BYTES_MAX: usize = 512;
+/// A longer text is not kept; ids of upstreams may be tokens that say much.
+const TEXT_BYTES_MAX: usize = 4096;
 /// How a record begins: what it says, and of an open session what is lost with it.
 const OVER: u8 = 0;
 const OPEN: u8 = 1;
@@ -28,7 +28,7 @@ pub(crate) struct Place {
 pub(crate) struct Kept {
     /// The revision that is spoken in it, and a digest of what it declares: see [`Self::terms`].
     pub(crate) terms: String,
-    /// By what the upstream knows it.
+    /// By what the upstream knows it; empty where that is too long to be kept: then there was one, and it is lost.
     pub(crate) id: String,
     /// Its client has subscribed there, or set a log level.
     pub(crate) has_wishes: bool,
@@ -50,6 +50,11 @@ impl Kept {
         format!("{revision} {}", STANDARD_NO_PAD.encode(Sha256::digest(declared)))
     }
 
+    /// An id as it is kept.
+    pub(crate) fn id_of(id: &str) -> &str {
+        if id.len() <= TEXT_BYTES_MAX { id } else { "" }
+    }
+
     /// The revision that is spoken in it.
     pub(crate) fn revision(&self) -> Option<Revision> {
         Revision::parse(self.terms.split(' ').next()?)
@@ -60,7 +65,8 @@ impl Kept {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Change {
     Open(Place, Kept),
-    Over(Place),
+    /// The one with this id is over; one that was opened since at the same place is not.
+    Over(Place, String),
 }
 
 impl Change {
@@ -73,7 +79,7 @@ impl Change {
                 place,
                 vec![&*kept.terms, &*kept.id],
             ),
-            Self::Over(place) => (OVER, place, Vec::new()),
+            Self::Over(place, id) => (OVER, place, vec![&**id]),
         };
         bytes.push(kind);
         bytes.extend_from_slice(&now.to_be_bytes());
@@ -98,7 +104,7 @@ impl Change {
         };
         let place = Place { upstream: text()?.into(), client: text()?.into() };
         let change = match *kind {
-            OVER => Self::Over(place),
+            OVER => Self::Over(place, text()?.into()),
             kind if kind & !(WISHES | LISTS) == OPEN => {
                 let (terms, id) = (text()?.into(), text()?.into());
                 let (has_wishes, has_lists) = (kind & WISHES != 0, kind & LISTS != 0);

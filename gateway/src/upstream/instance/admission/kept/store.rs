@@ -110,9 +110,9 @@ impl KeptSessions {
         self.change(Change::Open(place.clone(), kept));
     }
 
-    /// It is no longer, or nobody will come for it.
-    pub(crate) fn gone(&self, place: &Place) {
-        self.change(Change::Over(place.clone()));
+    /// The one with this id is no longer, or nobody will come for it. One that was opened there since stays.
+    pub(crate) fn gone(&self, place: &Place, id: &str) {
+        self.change(Change::Over(place.clone(), id.into()));
     }
 
     /// Nobody has come for it after all: whoever does finds it again.

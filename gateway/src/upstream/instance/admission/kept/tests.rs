@@ -52,6 +52,10 @@ fn open(upstream: &str, client: &str, id: &str) -> Change {
     Change::Open(place(upstream, client), kept(id))
 }
 
+fn over(client: &str, id: &str) -> Change {
+    Change::Over(place("up", client), id.into())
+}
+
 fn of(upstreams: &[&str]) -> HashSet<Arc<str>> {
     upstreams.iter().map(|name| Arc::from(*name)).collect()
 }
@@ -79,7 +83,7 @@ fn what_a_run_left_open_is_found_by_the_next_alone_and_nothing_can_be_read_in_it
     let changes = [
         open("up", "canary-client", "canary-id"),
         open("up", "two", "w"),
-        Change::Over(place("up", "two")),
+        over("two", "w"),
         open("other", "three", "l"),
     ];
     assert!(run.write(&sealer(1), &changes[..2]) && run.write(&sealer(1), &changes[2..]));
@@ -103,8 +107,8 @@ fn a_file_that_leaves_nothing_open_goes_and_one_that_others_could_have_written_i
     let scratch = Scratch::new("others");
     let mut run = Files::new(scratch.0.clone());
     fs::set_permissions(&scratch.0, PermissionsExt::from_mode(0o700)).unwrap();
-    assert!(run.write(&sealer(1), &[Change::Over(place("up", "never"))]) && scratch.files().is_empty());
-    assert!(run.write(&sealer(1), &[open("up", "one", "1"), Change::Over(place("up", "one"))]));
+    assert!(run.write(&sealer(1), &[over("never", "1")]) && scratch.files().is_empty());
+    assert!(run.write(&sealer(1), &[open("up", "one", "1"), over("one", "1")]));
     assert_eq!(scratch.files().len(), 1);
     run.close(&sealer(1));
     assert!(scratch.files().is_empty());
@@ -135,7 +139,7 @@ fn a_damaged_line_costs_itself_alone_and_too_long_ids_are_not_kept() {
     let changes = [
         open("up", "one", "1"),
         open("up", "two", "2"),
-        open("up", "long", &"x".repeat(600)),
+        open("up", "long", &"x".repeat(4097)),
         open("up", "three", "3"),
     ];
     assert!(run.write(&sealer(1), &changes));
@@ -147,6 +151,29 @@ fn a_damaged_line_costs_itself_alone_and_too_long_ids_are_not_kept() {
     let cut = format!("{}\n{}\n{}\nnoise\n", lines[0], &lines[1][..lines[1].len() / 2], lines[2]);
     fs::write(&file, cut).unwrap();
     assert_eq!(found(&scratch.0, 1, &["up"]), [pair("one", "1"), pair("three", "3")]);
+}
+
+#[test]
+fn the_end_of_an_older_session_does_not_take_away_the_one_that_was_opened_in_its_place() {
+    let scratch = Scratch::new("older");
+    fs::set_permissions(&scratch.0, PermissionsExt::from_mode(0o700)).unwrap();
+    let mut run = Files::new(scratch.0.clone());
+    let changes = [open("up", "one", "old"), open("up", "one", "new"), over("one", "old")];
+    assert!(run.write(&sealer(1), &changes));
+    drop(run);
+    assert_eq!(found(&scratch.0, 1, &["up"]), [pair("one", "new")]);
+}
+
+#[test]
+fn an_id_as_long_as_a_token_is_kept_and_of_a_longer_one_that_it_was_there() {
+    let scratch = Scratch::new("tokens");
+    fs::set_permissions(&scratch.0, PermissionsExt::from_mode(0o700)).unwrap();
+    let (long, longer) = ("x".repeat(4096), "x".repeat(4097));
+    assert_eq!((Kept::id_of(&long), Kept::id_of(&longer)), (&*long, ""));
+    let mut run = Files::new(scratch.0.clone());
+    assert!(run.write(&sealer(1), &[open("up", "one", &long), open("up", "two", Kept::id_of(&longer))]));
+    drop(run);
+    assert_eq!(found(&scratch.0, 1, &["up"]), [pair("one", &long), pair("two", "")]);
 }
 
 #[test]
@@ -192,7 +219,7 @@ async fn a_client_finds_its_own_once_and_what_nobody_comes_for_is_given_up() {
     for (client, id) in [("one", "1"), ("two", "2"), ("three", "3")] {
         before.put(&place("up", client), kept(id));
     }
-    before.gone(&place("up", "three"));
+    before.gone(&place("up", "three"), "3");
     tasks.end();
     tasks.ended().await;
     drop(before);
