@@ -199,7 +199,8 @@ async fn recovery(rounds: usize, folder: &Path) -> Result<Vec<Duration>> {
     Ok(times)
 }
 
+/// The upstream. Beside it stands the process that ends all upstreams when the gateway is gone.
 fn only_child(gateway: &Process) -> Result<u32> {
-    let children = process::children(gateway.id());
-    children.into_iter().find(|pid| process::is_alive(*pid)).context("the gateway has no child")
+    let is_upstream = |pid: &u32| process::is_alive(*pid) && !process::command_line(*pid).contains("guard-upstreams");
+    process::children(gateway.id()).into_iter().find(is_upstream).context("the gateway has no child")
 }
