@@ -306,6 +306,10 @@ async fn a_host_whose_program_was_replaced_on_disk_still_starts_the_next_gateway
     let client = Client::connect(&stage.reach(), LEGACY).await;
     works(&client, "before").await;
     std::fs::rename(&newer, &copy).expect("as an upgrade does");
+    let call = client.start(tool("up__wait", "{\"gate\":\"g\"}")).await;
+    up.waiting_at("g").await;
     process::signal(stage.gateways()[0], "KILL");
+    // Only then is it known that the gateway is gone: what is sent before may or may not have run.
+    assert!(call.answer().await.message().contains("may or may not have run"));
     works(&client, "after").await;
 }
