@@ -157,7 +157,7 @@ impl Ledger {
             return smallvec![line];
         }
         match Frame::parse(&line) {
-            Ok(Frame::Response { id: Some(id), body }) if id.raw().starts_with(OWN.as_bytes()) => self.own(&body),
+            Ok(Frame::Response { id: Some(id), body }) if self.is_own(&id) => self.own(&body),
             Ok(Frame::Response { id: Some(id), body }) => {
                 self.answered(&id, &body);
                 smallvec![line]
@@ -166,6 +166,11 @@ impl Ledger {
             Ok(Frame::Notification { method: Method::Cancelled, params }) => smallvec![self.withdrawn(line, params)],
             _ => smallvec![line],
         }
+    }
+
+    /// Whether the bridge has asked this. A client may choose ids of the same form.
+    fn is_own(&self, id: &Id) -> bool {
+        id.raw().starts_with(OWN.as_bytes()) && !self.open.contains_key(id)
     }
 
     fn question(&mut self, line: &Bytes, id: &Id) -> Bytes {

@@ -199,3 +199,13 @@ fn without_a_gateway_each_request_is_refused_and_what_it_was_told_holds() {
     );
     assert!(ledger.lost().is_empty());
 }
+
+#[test]
+fn a_client_may_choose_ids_like_those_of_the_bridge() {
+    let mut ledger = met();
+    let id = format!("{OWN}7\"");
+    up(&mut ledger, &format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/list"}}"#));
+    let answer = result(&id, "{}");
+    assert_eq!(down(&mut ledger, &answer), [&answer[..]]);
+    assert!(down(&mut ledger, &answer).is_empty(), "what nobody of the client has asked is the bridge's");
+}
