@@ -14,8 +14,6 @@ mod answer;
 mod page;
 // What the gateway did in the last minutes, in memory.
 mod history;
-// Waits for news of calls, for who watches them.
-mod watch;
 // Orders to upstreams: from whoever has access, and from no page in a browser.
 mod orders;
 // The health board in words: for a person, and as JSON.

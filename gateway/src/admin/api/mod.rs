@@ -1,11 +1,13 @@
 //! Everything that there is to be seen as JSON, under `/api/v1`. [`DESCRIPTION`] says what each answer holds; a test compares the two.
 
-use super::access::visits::LINK_WITHIN;
-use super::answer::{JSON, TEXT, answer, bare};
-use super::looks::{Tools, Wanted};
-use super::pages::{Shown, order, reload};
-use super::report;
-use super::watch::{self, Since};
+// Waits for news of calls, for who watches them.
+mod watch;
+
+use crate::admin::access::visits::LINK_WITHIN;
+use crate::admin::answer::{JSON, TEXT, answer, bare};
+use crate::admin::looks::{Tools, Wanted};
+use crate::admin::pages::{Shown, order, reload};
+use crate::admin::report;
 use crate::telemetry::calls;
 use crate::telemetry::config::Written;
 use axum::Router;
@@ -16,6 +18,7 @@ use axum::response::Response;
 use axum::routing::{get, post};
 use serde::Serialize;
 use serde_json::{Value, json};
+use watch::Since;
 
 /// What the answers hold, in the form of OpenAPI.
 const DESCRIPTION: &str = include_str!("openapi.json");
@@ -93,14 +96,14 @@ async fn description(State(shown): State<Shown>, headers: HeaderMap) -> Response
 }
 
 async fn status(State(shown): State<Shown>, headers: HeaderMap) -> Response {
-    shown.read(&headers, |shown| {
+    read(&shown, &headers, |shown| {
         let room = (shown.board.budget(), &shown.refusals);
         report::status(!(shown.is_draining)(), &shown.own, &shown.board.snapshot(), room, &shown.reloads.now())
     })
 }
 
 async fn upstreams(State(shown): State<Shown>, headers: HeaderMap) -> Response {
-    shown.read(&headers, |shown| report::upstreams(&shown.board.snapshot()))
+    read(&shown, &headers, |shown| report::upstreams(&shown.board.snapshot()))
 }
 
 async fn upstream(State(shown): State<Shown>, Path(name): Path<String>, headers: HeaderMap) -> Response {
@@ -114,11 +117,11 @@ async fn upstream(State(shown): State<Shown>, Path(name): Path<String>, headers:
 }
 
 async fn history(State(shown): State<Shown>, headers: HeaderMap) -> Response {
-    shown.read(&headers, |shown| shown.looks.history.shown())
+    read(&shown, &headers, |shown| shown.looks.history.shown())
 }
 
 async fn tools(State(shown): State<Shown>, headers: HeaderMap) -> Response {
-    shown.read(&headers, |shown| {
+    read(&shown, &headers, |shown| {
         let tools = shown.looks.tools.as_ref().map_or_else(Tools::default, |tools| tools(SHOWN_MAX));
         json!(tools)
     })
@@ -181,7 +184,7 @@ async fn calls_now(State(shown): State<Shown>, RawQuery(query): RawQuery, header
         return refused;
     }
     let (cursor, after) = watch::changed(&shown, &Since::parse(query.as_deref().unwrap_or_default())).await;
-    shown.read(&headers, |shown| {
+    read(&shown, &headers, |shown| {
         let (open, mut ended) = shown.looks.calls.shown();
         ended.retain(|call| call.at > after);
         let rows = |calls: Vec<calls::Shown>| calls.into_iter().map(Call::from).collect::<Vec<_>>();
@@ -190,7 +193,7 @@ async fn calls_now(State(shown): State<Shown>, RawQuery(query): RawQuery, header
 }
 
 async fn sessions(State(shown): State<Shown>, headers: HeaderMap) -> Response {
-    shown.read(&headers, |shown| {
+    read(&shown, &headers, |shown| {
         let sessions = shown.looks.sessions.as_ref().map_or_else(Vec::new, |sessions| sessions(SHOWN_MAX));
         json!({ "sessions": sessions })
     })
@@ -207,10 +210,8 @@ async fn config(State(shown): State<Shown>, headers: HeaderMap) -> Response {
     answer(StatusCode::OK, JSON, json!({ "settings": &settings.settings[..] }).to_string())
 }
 
-impl Shown {
-    /// A page for who has access.
-    fn read(&self, headers: &HeaderMap, page: impl FnOnce(&Self) -> Value) -> Response {
-        let refused = self.access.refusal(headers);
-        refused.unwrap_or_else(|| answer(StatusCode::OK, JSON, page(self).to_string()))
-    }
+/// A page for who has access.
+fn read(shown: &Shown, headers: &HeaderMap, page: impl FnOnce(&Shown) -> Value) -> Response {
+    let refused = shown.access.refusal(headers);
+    refused.unwrap_or_else(|| answer(StatusCode::OK, JSON, page(shown).to_string()))
 }

@@ -5,9 +5,8 @@ use std::io::Write;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
-use serde::{Deserialize, Serialize};
 
-use super::page::{self, Row};
+use super::page::{self, Call, CallsPage, Row};
 use crate::cli::args::setup::{Calls, Logs};
 use crate::cli::process::{Failure, answer};
 use crate::config::fault::printable;
@@ -61,25 +60,6 @@ fn fresh<'a>(before: &[String], now: &'a [String]) -> &'a [String] {
     &now[shared.unwrap_or_default()..]
 }
 
-/// The calls of a gateway.
-#[derive(Deserialize)]
-struct Page {
-    open: Vec<Call>,
-    ended: Vec<Call>,
-}
-
-#[derive(Deserialize, Serialize)]
-struct Call {
-    principal: String,
-    method: String,
-    upstream: Option<String>,
-    #[serde(default)]
-    name: String,
-    duration_seconds: f64,
-    outcome: Option<String>,
-    ended_ago_seconds: Option<f64>,
-}
-
 /// Prints the last calls and those under way.
 pub(crate) fn calls(calls: &Calls) -> Result<(), Failure> {
     #[allow(clippy::disallowed_methods, reason = "a command without a clock of its own")]
@@ -91,7 +71,8 @@ pub(crate) fn calls(calls: &Calls) -> Result<(), Failure> {
         if status != 200 {
             return Err(anyhow!("the gateway says: {}", printable(text.trim())).into());
         }
-        let page: Page = serde_json::from_str(&text).context("not a Trunkline gateway, or one of another version")?;
+        let page: CallsPage =
+            serde_json::from_str(&text).context("not a Trunkline gateway, or one of another version")?;
         let since = last.map(|last| asked.duration_since(last).as_secs_f64());
         let is_new = |call: &&Call| since.is_none_or(|since| call.ended_ago_seconds.is_none_or(|ago| ago <= since));
         let mut ended: Vec<&Call> = page.ended.iter().filter(is_new).collect();

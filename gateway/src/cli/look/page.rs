@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::Context;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::config::fault::printable;
 
@@ -116,6 +116,27 @@ pub(crate) struct Items {
     pub(crate) resources: usize,
     pub(crate) templates: usize,
     pub(crate) prompts: usize,
+}
+
+/// The calls of a gateway.
+#[derive(Default, Deserialize)]
+pub(super) struct CallsPage {
+    pub(super) open: Vec<Call>,
+    pub(super) ended: Vec<Call>,
+}
+
+/// A call under way, or one that has ended.
+#[derive(Deserialize, Serialize)]
+pub(super) struct Call {
+    #[serde(default)]
+    pub(super) principal: String,
+    pub(super) method: String,
+    pub(super) upstream: Option<String>,
+    #[serde(default)]
+    pub(super) name: String,
+    pub(super) duration_seconds: f64,
+    pub(super) outcome: Option<String>,
+    pub(super) ended_ago_seconds: Option<f64>,
 }
 
 /// The page of the gateway that the command line or the configuration points to, as JSON.

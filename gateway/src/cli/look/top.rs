@@ -4,11 +4,10 @@ use std::collections::HashMap;
 use std::io::{IsTerminal, Write};
 use std::time::Duration;
 
-use serde::Deserialize;
 use tokio::io::AsyncReadExt;
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::page::{self, Row, Whole};
+use super::page::{self, Call, CallsPage, Row, Whole};
 use super::screen::{Colour, Line, Screen};
 use crate::cli::args::Look;
 use crate::cli::process::{Failure, answer, runtime};
@@ -76,28 +75,11 @@ fn once(look: &Look) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The calls of a gateway.
-#[derive(Default, Deserialize)]
-struct Calls {
-    open: Vec<Call>,
-    ended: Vec<Call>,
-}
-
-#[derive(Deserialize)]
-struct Call {
-    method: String,
-    upstream: Option<String>,
-    #[serde(default)]
-    name: String,
-    duration_seconds: f64,
-    outcome: Option<String>,
-}
-
 /// What is seen of a gateway at one moment.
 struct Seen {
     pages: [String; 2],
     whole: Whole,
-    calls: Calls,
+    calls: CallsPage,
 }
 
 impl Seen {
@@ -105,7 +87,8 @@ impl Seen {
         let first = page::page(look)?;
         let whole = page::parse(&first)?;
         let (status, second) = page::get(look, "/api/v1/calls")?;
-        let calls = if status == 200 { serde_json::from_str(&second).unwrap_or_default() } else { Calls::default() };
+        let calls =
+            if status == 200 { serde_json::from_str(&second).unwrap_or_default() } else { CallsPage::default() };
         Ok(Self { pages: [first, second], whole, calls })
     }
 
