@@ -1,4 +1,4 @@
-//! nginx as a reverse proxy before a gateway, which can be given another one while it serves.
+//! nginx as a reverse proxy before gateways, which can be given others while it serves.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -23,15 +23,15 @@ pub struct Nginx {
 }
 
 impl Nginx {
-    /// Starts it before an address, or nothing where it is not installed; then the reason stands on stderr.
+    /// Starts it before addresses, or nothing where it is not installed; then the reason stands on stderr.
     ///
     /// # Panics
     /// With `TRUNKLINE_REQUIRE_PEERS=1`, when it is not installed.
-    pub async fn before(address: &str) -> Option<Nginx> {
+    pub async fn before(addresses: &[&str]) -> Option<Nginx> {
         let program = PROGRAMS.into_iter().find(|path| Path::new(path).exists());
         let program = *or_skip(&program.ok_or_else(|| "nginx is not installed".to_owned()))?;
         let (scratch, port) = (Scratch::new(), free_port());
-        let file = scratch.file("nginx.conf", &config(scratch.path(), port, address));
+        let file = scratch.file("nginx.conf", &config(scratch.path(), port, addresses));
         let child = Command::new(program)
             .arg("-c")
             .arg(&file)
@@ -49,9 +49,9 @@ impl Nginx {
         Some(nginx)
     }
 
-    /// Has it send new requests to another address; what runs goes on.
-    pub fn turn_to(&self, address: &str) {
-        let _rewritten = self.scratch.file("nginx.conf", &config(self.scratch.path(), self.port, address));
+    /// Has it send new requests to other addresses; what runs goes on.
+    pub fn turn_to(&self, addresses: &[&str]) {
+        let _rewritten = self.scratch.file("nginx.conf", &config(self.scratch.path(), self.port, addresses));
         process::signal(self.pid(), "HUP");
     }
 
@@ -73,14 +73,18 @@ impl Drop for Nginx {
     }
 }
 
-fn config(folder: &Path, port: u16, address: &str) -> String {
+/// Requests of a session go where the hash of its id leads, and all others round in a circle.
+fn config(folder: &Path, port: u16, addresses: &[&str]) -> String {
+    let servers: String = addresses.iter().map(|address| format!("server {address}; ")).collect();
     format!(
         "daemon off; worker_processes 1; pid {0}/nginx.pid; error_log {0}/error.log;\n{user}\
          events {{ worker_connections 512; }}\n\
          http {{ access_log off; client_body_temp_path {0}; proxy_temp_path {0}; fastcgi_temp_path {0}; uwsgi_temp_path {0}; scgi_temp_path {0};\n\
-         upstream gateway {{ server {address}; keepalive 32; }}\n\
+         map $http_mcp_session_id $gateways {{ \"\" any; default by_session; }}\n\
+         upstream any {{ {servers}keepalive 32; }}\n\
+         upstream by_session {{ hash $http_mcp_session_id consistent; {servers}keepalive 32; }}\n\
          server {{ listen 127.0.0.1:{port}; location / {{\n\
-         proxy_pass http://gateway; proxy_next_upstream off; proxy_http_version 1.1; proxy_set_header Connection \"\"; proxy_set_header Host localhost;\n\
+         proxy_pass http://$gateways; proxy_next_upstream off; proxy_http_version 1.1; proxy_set_header Connection \"\"; proxy_set_header Host localhost;\n\
          }} }} }}\n",
         folder.display(),
         // The folder is its user's alone.
