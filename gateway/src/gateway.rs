@@ -168,7 +168,7 @@ impl Gateway {
         let terms = terms::of(&config, mode != Mode::Serve);
         let router = Arc::new(Router::start(upstreams.owners(), terms, listeners.clone(), &levels.router));
         upstreams.led_to_by(&router);
-        let observe = Observe::new(config.metrics, calls.clone());
+        let observe = terms::observe(&config, &calls, board.budget(), &levels.ground);
         let handler = match (chain(router.clone(), observe, &levels.router), mode) {
             (handler, Mode::Serve | Mode::Shared) => handler,
             (handler, Mode::Stdio) => OneClient::around(handler, &upstreams),

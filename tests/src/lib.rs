@@ -10,6 +10,7 @@
 pub mod cable;
 pub mod canary;
 pub mod client;
+pub mod collector;
 pub mod confine;
 pub mod conformance;
 pub mod engine;

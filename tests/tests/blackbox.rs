@@ -68,6 +68,7 @@ mod surroundings;
 mod tasks;
 mod telemetry;
 mod terminal;
+mod traces;
 mod trees;
 mod visits;
 mod websocket_upstreams;

@@ -1,6 +1,7 @@
 //! One client request, or notification, on its way through the gateway.
 
 use super::caller::Caller;
+use super::caller::trace::Trace;
 use crate::protocol::frame::Method;
 use crate::protocol::json;
 use crate::protocol::revision::Revision;
@@ -35,6 +36,8 @@ pub struct Call {
     pub public: Option<Arc<str>>,
     /// The upstream that gave out the state that the call bears: nobody else may have it.
     pub bound_to: Option<Arc<str>>,
+    /// The trace that it is a part of, where it is one; then nothing of that stands in `meta`.
+    pub trace: Option<Arc<Trace>>,
 }
 
 impl Call {
@@ -46,8 +49,20 @@ impl Call {
     /// A call that the gateway makes itself on behalf of a caller, with nothing beside its parameters.
     pub fn about(method: Method, params: Object, caller: Arc<Caller>) -> Self {
         let (meta, progress, log_level, is_notification) = (Bytes::new(), false, None, false);
-        let (param_headers, public, bound_to) = (None, None, None);
-        Self { method, params, meta, caller, progress, log_level, is_notification, param_headers, public, bound_to }
+        let (param_headers, public, bound_to, trace) = (None, None, None, None);
+        Self {
+            method,
+            params,
+            meta,
+            caller,
+            progress,
+            log_level,
+            is_notification,
+            param_headers,
+            public,
+            bound_to,
+            trace,
+        }
     }
 
     /// The same call without its parameters: those take most of what a copy costs.
@@ -64,6 +79,7 @@ impl Call {
             param_headers: self.param_headers.clone(),
             public: self.public.clone(),
             bound_to: self.bound_to.clone(),
+            trace: self.trace.clone(),
         }
     }
 }

@@ -16,6 +16,8 @@ pub struct Config {
     pub audit: telemetry::config::Audit,
     /// `[metrics]`.
     pub metrics: telemetry::config::Metrics,
+    /// `[traces]`: how spans of calls are made, and where they go.
+    pub traces: Option<(telemetry::config::Traces, upstream::config::Remote)>,
     /// `[auth]`: who may call.
     pub auth: policy::config::Auth,
     /// `[naming]`: how many names become one set.

@@ -139,6 +139,7 @@ pub(super) fn check(reading: &Reading) -> Config {
         log: settings::log(root.table("log")),
         audit: settings::audit(root.table("audit")),
         metrics: settings::metrics(root.table("metrics")),
+        traces: sections::traces(root.table("traces")),
         auth: sections::auth(root.table("auth")),
         naming: settings::naming(root.table("naming")),
         catalog,
@@ -159,7 +160,8 @@ pub(super) fn check(reading: &Reading) -> Config {
     questions.names_upstream = !config.naming.is_transparent(config.upstreams.len());
     sections::open_door(reading, &config.server, &config.auth);
     settings::one_address(reading, config.server.listen, &config.admin);
-    config.secrets = secret::of(reading, &config.server.session.signing_keys, &config.upstreams);
+    let collector = config.traces.as_ref().map(|(_, collector)| collector);
+    config.secrets = secret::of(reading, &config.server.session.signing_keys, (&config.upstreams, collector));
     config
 }
 

@@ -370,6 +370,7 @@ fn needs_restart(before: &Config, now: &Config) -> Vec<&'static str> {
         ("admin.token", admin.token != other_admin.token),
         ("log.format", before.log.format != now.log.format),
         ("[audit]", before.audit != now.audit),
+        ("[traces]", before.traces != now.traces),
         ("[metrics]", before.metrics != now.metrics),
         ("[naming]", before.naming != now.naming),
         ("[catalog]", before.catalog != now.catalog || before.cache != now.cache),

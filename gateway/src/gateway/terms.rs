@@ -1,9 +1,14 @@
-//! What the router is made with, by the configuration and by who the clients are.
+//! What the parts of the gateway are made with, by the configuration and by who the clients are.
 
 use crate::config::Config;
 use crate::downstream::parking::key;
+use crate::memory::budget::Budget;
 use crate::router::{Secret, Terms};
-use crate::upstream::KeptSessions;
+use crate::runtime::Tasks;
+use crate::telemetry::calls::Calls;
+use crate::telemetry::observe::Observe;
+use crate::telemetry::observe::traces::{Post, Traces};
+use crate::upstream::{Courier, KeptSessions};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -22,6 +27,24 @@ pub(super) fn of(config: &Config, is_of_one_client: bool) -> Terms {
         unknown: config.extensions,
         secret: secret(config),
     }
+}
+
+/// Counts calls, and makes spans of them where that is asked for; those are sent until `tasks` end.
+pub(super) fn observe(config: &Config, calls: &Calls, budget: &Budget, tasks: &Tasks) -> Observe {
+    let observe = Observe::new(config.metrics, calls.clone());
+    let Some((traces, remote)) = &config.traces else { return observe };
+    let courier = match Courier::new(remote, budget, tasks.clone()) {
+        Ok(courier) => Arc::new(courier),
+        Err(cause) => {
+            tracing::error!(cause, "no traces: their collector ([traces] endpoint) cannot be reached");
+            return observe;
+        }
+    };
+    let post: Post = Box::new(move |body| {
+        let courier = courier.clone();
+        Box::pin(async move { courier.post(body, "application/x-protobuf").await })
+    });
+    observe.tracing(Some(Traces::start(traces, post, tasks)))
 }
 
 /// Where the sessions that clients have with upstreams are kept for the next run: where a client can come back to one.

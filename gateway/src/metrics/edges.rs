@@ -14,6 +14,7 @@ const UPSTREAM_BYTES: &str = "trunkline_upstream_bytes_total";
 const PRINCIPALS: &str = "trunkline_principal_calls_total";
 const TOOLS: &str = "trunkline_tool_calls_total";
 const LIMITED: &str = "trunkline_series_limited";
+const SPANS: &str = "trunkline_trace_spans_total";
 const SERVER_OPERATION: &str = "mcp_server_operation_duration_seconds";
 const CLIENT_OPERATION: &str = "mcp_client_operation_duration_seconds";
 
@@ -46,8 +47,15 @@ pub(super) fn describe() {
         Unit::Seconds,
         "Duration of a request to an upstream, by OpenTelemetry's name"
     );
+    describe_counter!(SPANS, "Spans of traces, by outcome");
+    ["sent", "dropped"].iter().for_each(|outcome| spans(outcome).increment(0));
     AUTH_OUTCOMES.iter().for_each(|outcome| auth(outcome).increment(0));
     ["principal", "tool"].iter().for_each(|kind| limited(kind, false));
+}
+
+/// Spans of traces that the collector took (`sent`), or that found no room or no collector (`dropped`).
+pub fn spans(outcome: &'static str) -> Counter {
+    counter!(SPANS, "outcome" => outcome)
 }
 
 /// Statuses that have a series of their own; all others share one.

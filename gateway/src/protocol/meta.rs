@@ -1,5 +1,8 @@
 //! The `_meta` of a request: what belongs to one hop is taken out, everything else goes end to end.
 
+// The trace context among its members, and in headers.
+pub mod trace;
+
 use super::json;
 use super::json::{Fault, Members};
 use super::revision::Revision;
@@ -30,6 +33,10 @@ pub struct Meta {
     /// Every other member, as `"key":value` joined by commas: passed on as it is. What names a task stands first: see
     /// [`related`].
     pub rest: Bytes,
+    /// Whether a trace context is among those.
+    pub is_traced: bool,
+    /// The trace context of the transport that brought the message, where that has one.
+    pub ambient: Option<Box<trace::Carried>>,
 }
 
 /// What we say of ourselves in the `_meta` of a request to a modern upstream.
@@ -66,7 +73,7 @@ impl Meta {
     fn noted(
         [progress_token, _, revision, capabilities, client, log_level, ..]: [Option<Bytes>; META_KEYS.len()],
     ) -> Self {
-        Self { revision, capabilities, client, log_level, progress_token, rest: Bytes::new() }
+        Self { revision, capabilities, client, log_level, progress_token, ..Self::default() }
     }
 
     /// Reads the raw `_meta` object.
@@ -85,7 +92,8 @@ impl Meta {
                 b"io.modelcontextprotocol/logLevel" => meta.log_level = value(),
                 b"io.modelcontextprotocol/subscriptionId" | b"io.modelcontextprotocol/serverInfo" => {}
                 key if key == RELATED_TASK.as_bytes() => related = value(),
-                _ => {
+                key => {
+                    meta.is_traced |= trace::is_key(key);
                     if !rest.is_empty() {
                         rest.push(b',');
                     }

@@ -255,6 +255,7 @@ fn call(method: Method, params: &str) -> Call {
         param_headers: None,
         public: None,
         bound_to: None,
+        trace: None,
     }
 }
 

@@ -128,6 +128,45 @@ pub struct Metrics {
     pub per_tool: bool,
 }
 
+/// How spans of calls are made; where they go is another's to know.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Traces {
+    /// What the gateway is called in traces.
+    pub service: String,
+    /// What else is said of it.
+    pub resource: Vec<(String, String)>,
+    /// Which traces have spans.
+    pub sampler: Sampler,
+}
+
+/// Which traces are recorded.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Sampler {
+    /// Which part of them, from 0 to 1.
+    pub ratio: f64,
+    /// Whether a caller that says so decides it.
+    pub is_parent_based: bool,
+}
+
+impl Sampler {
+    /// Whether a span of this trace is recorded; its caller may have decided that.
+    pub(super) fn samples(self, trace: &[u8; 16], parent: Option<bool>) -> bool {
+        if let Some(is_sampled) = parent.filter(|_| self.is_parent_based) {
+            return is_sampled;
+        }
+        let [.., a, b, c, d, e, f, g, h] = *trace;
+        // As OpenTelemetry has it: a trace that is recorded at one ratio is so at every higher one.
+        let place = (u64::from_be_bytes([a, b, c, d, e, f, g, h]) >> 1) as f64;
+        self.ratio >= 1.0 || place < self.ratio * (1u64 << 63) as f64
+    }
+}
+
+impl Default for Sampler {
+    fn default() -> Self {
+        Self { ratio: 1.0, is_parent_based: true }
+    }
+}
+
 /// The file that has a line for each call, order and configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Audit {

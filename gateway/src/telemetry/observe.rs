@@ -1,5 +1,8 @@
 //! The outermost layer of the chain: counts and times every call.
 
+// Spans of calls, where they are asked for.
+pub mod traces;
+
 use super::access;
 use super::access::Line;
 use super::calls::{About, Calls, End, Name, Place};
@@ -20,6 +23,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, OnceLock};
 use std::time::Duration;
 use tokio::time::Instant;
+use traces::{Going, Traces};
 
 /// A layer that counts calls by method, owner and outcome, times them, and shows which are under way.
 #[derive(Clone, Default)]
@@ -27,12 +31,19 @@ pub struct Observe {
     routes: Arc<Routes>,
     calls: Calls,
     per_tool: bool,
+    traces: Option<Traces>,
 }
 
 impl Observe {
     /// Counts as the configuration says, and shows calls here.
     pub fn new(config: Metrics, calls: Calls) -> Self {
-        Self { routes: Arc::default(), calls, per_tool: config.per_tool }
+        Self { routes: Arc::default(), calls, per_tool: config.per_tool, traces: None }
+    }
+
+    /// The same, which makes spans of calls where that is asked for.
+    #[must_use]
+    pub fn tracing(self, traces: Option<Traces>) -> Self {
+        Self { traces, ..self }
     }
 }
 
@@ -51,8 +62,8 @@ pub struct Observed<H> {
 }
 
 impl<H: Handle> Handle for Observed<H> {
-    fn handle(&self, call: Call) -> Reply {
-        let Observe { routes, calls, per_tool } = &self.observe;
+    fn handle(&self, mut call: Call) -> Reply {
+        let Observe { routes, calls, per_tool, traces } = &self.observe;
         let start = Instant::now();
         let principal = call.caller.principal.clone();
         principal.calls().increment(1);
@@ -63,13 +74,14 @@ impl<H: Handle> Handle for Observed<H> {
             false => Name::default(),
         };
         let line = Line::is_wanted().then(|| Line::of(&call, name));
+        let span = traces.as_ref().and_then(|traces| traces.begin(&mut call));
         let reply = self.inner.handle(call);
         let route = routes.of(method, reply.owner());
         // Only a name that an upstream has is one that nobody made up.
         let tool = (*per_tool && is_tool && reply.owner().is_some()).then(|| route.tool(&name.text()));
         let place = calls.begin(About { began: start, method, principal, name, upstream: reply.owner().cloned() });
         let calls = calls.clone();
-        reply.attach(Box::new(Watch { route: Some(route), start, is_listen, tool, calls, place, line }))
+        reply.attach(Box::new(Watch { route: Some(route), start, is_listen, tool, calls, place, line, span }))
     }
 }
 
@@ -224,6 +236,8 @@ struct Watch {
     place: Place,
     /// What the log says of it, where each call has a line.
     line: Option<Box<Line>>,
+    /// What a trace says of it, where it is a part of one.
+    span: Option<Box<Going>>,
 }
 
 impl Watch {
@@ -263,6 +277,9 @@ impl Guard for Watch {
             handles.overhead.record(duration.saturating_sub(upstream_time).as_secs_f64());
         }
         let bytes = if self.line.is_some() { access::bytes_of(ending.outcome) } else { 0 };
+        if let Some(span) = self.span.take() {
+            span.end(ending.owner, Some(ending.outcome));
+        }
         self.ended(&handles, outcome, duration, Seen { owner: ending.owner, upstream_time, bytes });
     }
 }
@@ -278,6 +295,9 @@ impl Drop for Watch {
                 handles.ended(outcome, duration, Duration::ZERO);
             }
             let owner = (*handles.owner != *metrics::GATEWAY).then_some(&handles.owner);
+            if let Some(span) = self.span.take() {
+                span.end(owner, None);
+            }
             self.ended(&handles, outcome, duration, Seen { owner, ..Seen::default() });
         }
     }

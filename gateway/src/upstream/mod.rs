@@ -29,8 +29,8 @@ pub mod fuzzing;
 pub use instance::admission::kept::KeptSessions;
 pub use instance::inventory;
 pub use instance::subscriptions::SessionLevels;
-pub use owner::DeclaredLater;
 pub use status::notice;
+pub use transport::remote::Courier;
 pub use transport::stdio::start_limit::StartLimit;
 
 use notice::Notice;
@@ -54,7 +54,7 @@ use instance::admission::own::OwnKey;
 use instance::persist;
 use instances::{Eras, Instances, Way, follow_own};
 use inventory::{Inventory, InventoryCache};
-use owner::Ownership;
+use owner::{DeclaredLater, Ownership};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;

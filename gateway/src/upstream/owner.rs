@@ -17,7 +17,7 @@ const SAID_WITHIN: Duration = Duration::from_millis(250);
 pub(crate) const BRIDGED: Capabilities = Capabilities::QUESTIONS.with(Capabilities::APPS);
 
 /// What the one client of a gateway has declared, once it has.
-pub type DeclaredLater = watch::Receiver<Option<Declared>>;
+pub(crate) type DeclaredLater = watch::Receiver<Option<Declared>>;
 
 /// For whom something is that belongs to no call.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -8,6 +8,8 @@ mod principal;
 mod grants;
 // A legacy session as the inside knows it: whose questions are its, how it is asked, and when it has ended.
 mod client_session;
+// Of which trace of its caller a call is a part, and the spans that are made of it.
+pub mod trace;
 
 pub use client_session::ClientSession;
 pub use grants::Grants;

@@ -18,7 +18,11 @@ use crate::config::fault::Fault;
 use crate::config::read::Reading;
 
 /// All secrets of a configuration.
-pub(crate) fn of(reading: &Reading, keys: &[SigningKey], upstreams: &[Config]) -> Secrets {
+pub(crate) fn of(
+    reading: &Reading,
+    keys: &[SigningKey],
+    (upstreams, collector): (&[Config], Option<&Remote>),
+) -> Secrets {
     let mut found = Found(reading.secrets());
     found.0.extend(keys.iter().map(|key| String::from_utf8_lossy(key.as_bytes()).into_owned()));
     for upstream in upstreams {
@@ -28,10 +32,10 @@ pub(crate) fn of(reading: &Reading, keys: &[SigningKey], upstreams: &[Config]) -
                 found.pair(&name.to_string_lossy(), &value.to_string_lossy());
             }
         }
-        if let Some(Remote { url, headers, .. }) = upstream.transport.remote() {
-            found.url(&url.to_string());
-            found.headers(headers);
-        }
+    }
+    for Remote { url, headers, .. } in upstreams.iter().filter_map(|one| one.transport.remote()).chain(collector) {
+        found.url(&url.to_string());
+        found.headers(headers);
     }
     let bytes: usize = found.0.iter().map(String::len).sum();
     if bytes > BYTES_MAX {

@@ -12,9 +12,12 @@ mod transport;
 mod upstreams;
 // By which proxy an upstream is reached.
 mod proxy;
+// `[traces]`: whether calls have spans, where these go, and what of that OpenTelemetry's variables say.
+mod traces;
 // The sections that say how the gateway itself is: server, admin, log, naming, catalog.
 pub(crate) mod settings;
 
 pub(crate) use auth::{auth, open_door};
 pub(crate) use defaults::Defaults;
+pub(crate) use traces::traces;
 pub(crate) use upstreams::upstreams;

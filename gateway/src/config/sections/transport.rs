@@ -303,8 +303,8 @@ fn remote(section: &mut Section<'_>) -> Option<(Address, HeaderMap)> {
     Some((address?, headers))
 }
 
-/// `tls`: what the upstream is secured with besides the authorities of the platform.
-fn trust(section: &mut Section<'_>) -> Trust {
+/// `tls`: what a connection is secured with besides the authorities of the platform.
+pub(super) fn trust(section: &mut Section<'_>) -> Trust {
     let mut tls = section.table("tls");
     let file = |text: &str| match text.starts_with('/') {
         true => Ok(PathBuf::from(text)),

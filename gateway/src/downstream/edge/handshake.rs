@@ -4,10 +4,12 @@ use super::client_era::{invalid, refuse_long};
 use super::shared::Edge;
 use crate::call::Call;
 use crate::call::caller::Caller;
+use crate::call::caller::trace::Trace;
 use crate::call::refusal::Refusal;
 use crate::call::reply::{Outcome, Reply, Source, Step};
 use crate::downstream::response::dialect_2024_10_07;
 use crate::protocol::frame::Method;
+use crate::protocol::meta::Meta;
 use crate::protocol::revision::Revision;
 use crate::protocol::value::Object;
 use crate::protocol::{json, translate};
@@ -55,7 +57,7 @@ fn client(info: &[u8]) -> Box<str> {
 
 /// Whether the gateway declares the lists of each kind now: tools, prompts, resources. Where that takes longer to find out: all.
 pub(crate) fn lists(edge: &Edge, caller: &Arc<Caller>) -> [bool; 3] {
-    let mut reply = edge.call(discover(caller, Bytes::new()));
+    let mut reply = edge.call(discover(caller, Meta::default()));
     let cx = &mut Context::from_waker(Waker::noop());
     let Poll::Ready(Step::Done(Outcome::Complete(offer))) = reply.poll_step(cx) else { return [true; 3] };
     let declared = offer.find("capabilities").unwrap_or(b"{}");
@@ -63,16 +65,17 @@ pub(crate) fn lists(edge: &Edge, caller: &Arc<Caller>) -> [bool; 3] {
 }
 
 /// Answers an `initialize`.
-pub(crate) fn answer(edge: &Edge, caller: &Arc<Caller>, meta: Bytes) -> Reply {
+pub(crate) fn answer(edge: &Edge, caller: &Arc<Caller>, meta: Meta) -> Reply {
     let (discover, identity) = (edge.call(discover(caller, meta)), edge.identity.clone());
     Reply::live(Handshake { discover, revision: caller.revision, identity })
 }
 
-fn discover(caller: &Arc<Caller>, meta: Bytes) -> Call {
+fn discover(caller: &Arc<Caller>, mut meta: Meta) -> Call {
     Call {
         method: Method::Discover,
         params: Object::empty(),
-        meta,
+        trace: Trace::of(&mut meta),
+        meta: meta.rest,
         caller: caller.clone(),
         progress: false,
         log_level: None,

@@ -3,6 +3,7 @@
 use crate::health::chain;
 use crate::protocol::http::headers;
 use crate::protocol::http::headers::{Mcp, Told};
+use crate::protocol::meta::trace::{self, Carried};
 use http::header::ACCEPT;
 use http::{HeaderMap, HeaderName, HeaderValue};
 
@@ -23,6 +24,7 @@ pub(crate) struct Heads<'a> {
     /// Whether a gateway asks.
     pub(crate) is_of_gateway: bool,
     has_params: bool,
+    is_traced: bool,
 }
 
 impl<'a> Heads<'a> {
@@ -39,6 +41,7 @@ impl<'a> Heads<'a> {
             takes_streams: None,
             is_of_gateway: false,
             has_params: false,
+            is_traced: false,
         };
         map.iter().for_each(|(name, value)| heads.note(name, value));
         heads
@@ -56,6 +59,7 @@ impl<'a> Heads<'a> {
             "mcp-method" => self.mcp.method.note(value),
             "mcp-name" => self.mcp.name.note(value),
             name if name == chain::VIA => self.is_of_gateway = true,
+            name if trace::is_key(name.as_bytes()) => self.is_traced = true,
             name => self.has_params |= name.starts_with(headers::PARAM_PREFIX),
         }
     }
@@ -116,6 +120,11 @@ impl<'a> Heads<'a> {
         ]
         .into_iter()
         .find_map(|(header, told)| told.is_twice().then_some(header))
+    }
+
+    /// The trace context that the request bears, where there is one.
+    pub(crate) fn trace(&self) -> Option<Box<Carried>> {
+        self.is_traced.then(|| Box::new(Carried::of_headers(self.map)))
     }
 
     /// The `Mcp-Param-*` headers.

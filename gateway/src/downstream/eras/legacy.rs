@@ -1,5 +1,6 @@
 //! Handshake clients: what a frame of a session means, whichever transport it came by.
 
+use crate::call::caller::trace::Trace;
 use crate::call::refusal::{Reason, Refusal};
 use crate::call::reply::Reply;
 use crate::call::{Call, LogLevel};
@@ -32,13 +33,14 @@ pub(crate) fn request(
     edge: &Arc<Edge>,
     session: &Arc<Session>,
     stream: Stream,
-    (id, method, params, meta): (Id, Method, Object, Meta),
+    (id, method, params, mut meta): (Id, Method, Object, Meta),
 ) -> RunningCall {
     session.touch();
     session.reach(Stage::Used);
     let token_is_sound = meta.token_is_sound();
     let mute = mute(session, stream);
-    let mut call = call(session, method, own(params), meta.rest, meta.progress_token.is_some());
+    let trace = Trace::of(&mut meta);
+    let mut call = Call { trace, ..call(session, method, own(params), meta.rest, meta.progress_token.is_some()) };
     if mute.is_some() {
         call.caller = session.mute_caller().clone();
     }
@@ -95,7 +97,7 @@ pub(crate) fn response(session: &Session, id: Option<&Id>, body: Body) {
 }
 
 /// Takes a session's notification.
-pub(crate) fn notification(edge: &Edge, session: &Session, method: Method, params: Object, meta: Meta) {
+pub(crate) fn notification(edge: &Edge, session: &Session, method: Method, params: Object, mut meta: Meta) {
     session.touch();
     match method {
         Method::Cancelled => {
@@ -108,7 +110,8 @@ pub(crate) fn notification(edge: &Edge, session: &Session, method: Method, param
         Method::Initialized => session.reach(Stage::Initialized),
         Method::Progress => {}
         method => {
-            let call = Call { is_notification: true, ..call(session, method, params, meta.rest, false) };
+            let trace = Trace::of(&mut meta);
+            let call = Call { is_notification: true, trace, ..call(session, method, params, meta.rest, false) };
             drop(edge.call(call));
         }
     }
@@ -176,5 +179,6 @@ fn call(session: &Session, method: Method, params: Object, meta: Bytes, progress
         param_headers: None,
         public: None,
         bound_to: None,
+        trace: None,
     }
 }

@@ -1,5 +1,6 @@
 //! Stateless clients: each request carries its own revision and capabilities, and is judged alone.
 
+use crate::call::caller::trace::Trace;
 use crate::call::caller::{Caller, Can};
 use crate::call::refusal::{Reason, Refusal};
 use crate::call::{Call, LogLevel};
@@ -41,7 +42,7 @@ pub(crate) fn request(
         return Err(invalid("`progressToken` must be an integer or a string of at most 1024 bytes"));
     }
     drop(claim);
-    let (id, meta) = if method == Method::Listen { detached(id, meta) } else { (id, meta) };
+    let (id, mut meta) = if method == Method::Listen { detached(id, meta) } else { (id, meta) };
     let log_level = level(&meta)?;
     let progress = meta.progress_token.is_some();
     let token = meta.progress_token.clone();
@@ -49,6 +50,7 @@ pub(crate) fn request(
         method,
         params,
         caller: caller(who, revision, &meta),
+        trace: Trace::of(&mut meta),
         meta: meta.rest,
         progress,
         log_level,
@@ -65,7 +67,13 @@ pub(crate) fn request(
 }
 
 /// Hands a notification over.
-pub(crate) fn notification(edge: &Edge, who: &Who, method: Method, params: Object, meta: Meta) -> Result<(), Refusal> {
+pub(crate) fn notification(
+    edge: &Edge,
+    who: &Who,
+    method: Method,
+    params: Object,
+    mut meta: Meta,
+) -> Result<(), Refusal> {
     let revision = match &meta.revision {
         Some(_) => spoken(&claim(&meta)?)?,
         None => Revision::NEWEST_MODERN,
@@ -74,6 +82,7 @@ pub(crate) fn notification(edge: &Edge, who: &Who, method: Method, params: Objec
         method,
         params,
         caller: caller(who, revision, &meta),
+        trace: Trace::of(&mut meta),
         meta: meta.rest,
         progress: false,
         log_level: None,

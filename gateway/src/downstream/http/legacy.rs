@@ -40,7 +40,7 @@ pub(super) fn initialize(
     if session.lasts {
         session.notices.listen(&endpoint.edge, &session.caller, None);
     }
-    let reply = handshake::answer(&endpoint.edge, &session.caller, meta.rest);
+    let reply = handshake::answer(&endpoint.edge, &session.caller, meta);
     let asked = ResponseEncoder::handshake(id, revision).in_dialect(is_dialect);
     let running = RunningCall::new(&endpoint.edge, asked, reply, None);
     Ok(Work::Handshake(session, running))

@@ -107,10 +107,11 @@ fn taken(endpoint: &Arc<Endpoint>, who: Who, heads: &Heads<'_>, text: Bytes) -> 
 }
 
 fn request(endpoint: &Arc<Endpoint>, who: Who, heads: &Heads<'_>, id: Id, method: Method, params: Object) -> Taken {
-    let (era, meta) = match client_era::see(&method, &params, heads.version()) {
+    let (era, mut meta) = match client_era::see(&method, &params, heads.version()) {
         Ok(seen) => seen,
         Err(refusal) => return refuse(Some(&id), &refusal, Era::Modern),
     };
+    meta.ambient = heads.trace();
     let echo = id.clone();
     let work = match era {
         Era::Modern => modern::request(endpoint, who, heads, (id, method, params, meta)),
@@ -127,7 +128,9 @@ fn notification(
     method: Method,
     params: Object,
 ) -> Result<(), (Refusal, Era)> {
-    let (era, meta) = client_era::see(&method, &params, heads.version()).map_err(|refusal| (refusal, Era::Modern))?;
+    let seen = client_era::see(&method, &params, heads.version());
+    let (era, mut meta) = seen.map_err(|refusal| (refusal, Era::Modern))?;
+    meta.ambient = heads.trace();
     let taken = match era {
         Era::Modern => modern::notification(endpoint, who, method, params, meta),
         Era::Legacy => legacy::notification(endpoint, who, heads, (method, params, meta)),

@@ -210,6 +210,7 @@ pub(crate) fn listen_call(caller: &Arc<Caller>, filter: &ListenFilter, log_level
         param_headers: None,
         public: None,
         bound_to: None,
+        trace: None,
     }
 }
 

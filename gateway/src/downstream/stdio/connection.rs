@@ -204,7 +204,7 @@ impl Connection {
                 self.tell();
                 Ok(running)
             }
-            None if method == Method::Initialize => self.initialize(id, &params, meta.rest),
+            None if method == Method::Initialize => self.initialize(id, &params, meta),
             None if method == Method::Ping => {
                 let alone =
                     Arc::new(Session::single(self.client.who.clone(), Revision::NEWEST_LEGACY, &self.edge.budget));
@@ -217,7 +217,7 @@ impl Connection {
         }
     }
 
-    fn initialize(&mut self, id: &Id, params: &Object, meta: Bytes) -> Result<RunningCall, Refusal> {
+    fn initialize(&mut self, id: &Id, params: &Object, meta: Meta) -> Result<RunningCall, Refusal> {
         let open = self.open.enter(id)?;
         let asks = handshake::read(params)?;
         let asked = ResponseEncoder::handshake(id.clone(), asks.revision).in_dialect(asks.is_dialect);

@@ -33,6 +33,7 @@ fn call(method: Method) -> Call {
         param_headers: None,
         public: None,
         bound_to: None,
+        trace: None,
     }
 }
 

@@ -4,6 +4,7 @@ use super::failure::{CallFailure, fail, shut_out, unavailable};
 use super::messages;
 use super::sessions::{Route, own, session_of};
 use crate::call::Call;
+use crate::call::caller::trace::Attempt;
 use crate::call::refusal::{Reason, Refusal};
 use crate::protocol::frame::Method;
 use crate::protocol::value::Key;
@@ -46,7 +47,7 @@ pub(crate) fn admit(instance: &Arc<Instance>, call: &Call) -> Result<Sending, Re
         };
         match decision {
             GateDecision::Now(peer, place) => match peer.send(call, instance.offering.headers_of(call), place) {
-                Ok(exchange) => return Ok(Sending::Sent(Sent { peer, exchange })),
+                Ok((exchange, attempt)) => return Ok(Sending::Sent(Sent { peer, exchange, attempt })),
                 Err(lost @ Lost::Unsent(_)) => {
                     own::retire_if_gone(instance, &call.caller, &peer, &lost);
                 }
@@ -65,6 +66,13 @@ pub(crate) fn admit(instance: &Arc<Instance>, call: &Call) -> Result<Sending, Re
         }
     }
     Err(unavailable(&instance.config, &instance.status, call))
+}
+
+/// What was sent of a trace, which names the upstream from now on.
+pub(crate) fn under_way(instance: &Instance, sent: &mut Sent) -> Option<Attempt> {
+    let mut attempt = sent.attempt.take()?;
+    attempt.towards(&instance.name, instance.config.transport.network());
+    Some(attempt)
 }
 
 /// Refuses what may not be called as what is not there.

@@ -1,11 +1,12 @@
 //! What a call's reply is read from: the frames of its exchange, within its time limits.
 
-use super::admit::admit;
+use super::admit::{admit, under_way};
 use super::deadlines::Deadlines;
 use super::failure::{CallFailure, fail, shut_out, unavailable};
 use super::outcome;
 use super::sessions::own;
 use crate::call::Call;
+use crate::call::caller::trace::Attempt;
 use crate::call::reply::{Event, Outcome, Source, Step};
 use crate::health::{Cause, CauseCode};
 use crate::protocol::capabilities::Capabilities;
@@ -46,6 +47,8 @@ pub(crate) struct CallSource {
     wants_task: bool,
     /// Whether it is counted as a call under way.
     is_counted: bool,
+    /// Where it is a part of a trace: the request that is under way.
+    attempt: Option<Attempt>,
 }
 
 enum Stage {
@@ -65,13 +68,14 @@ impl CallSource {
     /// made where it stays.
     #[inline(always)]
     pub(crate) fn new(instance: &Arc<Instance>, call: Call, sending: Sending, may_be_task: bool) -> Self {
-        let (stage, revision) = match sending {
-            Sending::Sent(sent) => {
+        let (stage, revision, attempt) = match sending {
+            Sending::Sent(mut sent) => {
                 let revision = sent.peer.revision();
                 outcome::count_bridged(&instance.status.metrics, &call, revision);
-                (Stage::Sent(sent), revision)
+                let attempt = under_way(instance, &mut sent);
+                (Stage::Sent(sent), revision, attempt)
             }
-            Sending::Waiting(wait) => (Stage::Waiting(wait, WaitingFor::Start), call.revision()),
+            Sending::Waiting(wait) => (Stage::Waiting(wait, WaitingFor::Start), call.revision(), None),
         };
         let sent = Instant::now();
         let mut limits = Deadlines::new(&instance.config, &instance.admission.timers, &call);
@@ -92,6 +96,7 @@ impl CallSource {
             may_be_task,
             wants_task: false,
             is_counted: true,
+            attempt,
         }
     }
 
@@ -101,7 +106,9 @@ impl CallSource {
         }
         self.leave_queue();
         self.stage = Stage::Over;
-        Poll::Ready(Step::Done(outcome.into()))
+        let outcome = outcome.into();
+        self.attempt.take().into_iter().for_each(|attempt| attempt.end(&outcome, self.revision));
+        Poll::Ready(Step::Done(outcome))
     }
 
     /// Where it waits for its turn, it does no longer.
@@ -120,8 +127,9 @@ impl CallSource {
     /// Its turn has come.
     fn turn(&mut self, turn: Turn) -> Option<Poll<Step>> {
         match turn {
-            Ok(sent) => {
+            Ok(mut sent) => {
                 self.revision = sent.peer.revision();
+                self.attempt = under_way(&self.instance, &mut sent);
                 if !self.is_second {
                     outcome::count_bridged(&self.instance.status.metrics, &self.call, self.revision);
                 }
@@ -217,14 +225,17 @@ impl CallSource {
             return None;
         }
         let error = RpcError::from_raw(raw.clone());
+        let was_refused = |attempt: Attempt| attempt.refused(error.code().unwrap_or_default());
         match error.code() {
             Some(MISSING_CAPABILITY) if self.could_be_driven() && task::wants_tasks(&error) => {
                 self.wants_task = true;
+                self.attempt.take().into_iter().for_each(was_refused);
                 Some(Some(Poll::Pending))
             }
             Some(HEADER_MISMATCH) => {
                 let instance = self.instance.clone();
                 self.is_second = true;
+                self.attempt.take().into_iter().for_each(was_refused);
                 self.stage =
                     Stage::Rereading(Box::pin(async move { instance.offering.reads.again(ListKinds::TOOLS).await }));
                 Some(None)
@@ -233,6 +244,7 @@ impl CallSource {
                 let Stage::Sent(sent) = &self.stage else { return None };
                 let why = Cause::new(CauseCode::RevisionUnsupported, "it no longer speaks the revision");
                 self.instance.admission.gate.retire(&sent.peer, Retired::Revision(why));
+                self.attempt.take().into_iter().for_each(was_refused);
                 Some(self.again())
             }
             _ => None,

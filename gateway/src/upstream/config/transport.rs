@@ -62,6 +62,21 @@ impl Remote {
     pub fn new(url: http::Uri, headers: http::HeaderMap) -> Self {
         Self { url, headers, socket: None, trust: Trust::default(), proxy: None }
     }
+
+    fn shown(&self, f: &mut fmt::Formatter<'_>, word: &str) -> fmt::Result {
+        f.debug_struct(word)
+            .field("host", &self.url.authority().map(http::uri::Authority::as_str))
+            .field("headers", &self.headers.keys().collect::<Vec<_>>())
+            .field("socket", &self.socket)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Header values and the query may hold secrets, so they are never shown.
+impl fmt::Debug for Remote {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.shown(f, "Remote")
+    }
 }
 
 /// Where a connection with one message a line leads.
@@ -112,6 +127,21 @@ impl Transport {
         }
     }
 
+    /// What carries its messages, as OpenTelemetry calls that, and the host and port where there is one.
+    pub fn network(&self) -> (&'static str, Option<(&str, u16)>) {
+        match self {
+            Self::Stdio { .. } => ("pipe", None),
+            Self::Lines(Place::Socket(_)) => ("unix", None),
+            Self::Lines(Place::Host(host, port)) => ("tcp", Some((host, *port))),
+            Self::Http(remote) | Self::Sse(remote) | Self::WebSocket(remote) if remote.socket.is_none() => {
+                let is_tls = matches!(remote.url.scheme_str(), Some("https" | "wss"));
+                let port = remote.url.port_u16().unwrap_or(if is_tls { 443 } else { 80 });
+                ("tcp", remote.url.host().map(|host| (host, port)))
+            }
+            Self::Http(_) | Self::Sse(_) | Self::WebSocket(_) => ("unix", None),
+        }
+    }
+
     /// The word for it in configuration, lines and metrics.
     pub fn word(&self) -> &'static str {
         match self {
@@ -136,12 +166,7 @@ impl fmt::Debug for Transport {
                 .field("env", &env.iter().map(|(name, _)| name).collect::<Vec<_>>())
                 .field("cwd", cwd)
                 .finish(),
-            Self::Http(remote) | Self::Sse(remote) | Self::WebSocket(remote) => f
-                .debug_struct(self.word())
-                .field("host", &remote.url.authority().map(http::uri::Authority::as_str))
-                .field("headers", &remote.headers.keys().collect::<Vec<_>>())
-                .field("socket", &remote.socket)
-                .finish_non_exhaustive(),
+            Self::Http(remote) | Self::Sse(remote) | Self::WebSocket(remote) => remote.shown(f, self.word()),
             Self::Lines(place) => f.debug_tuple("Lines").field(place).finish(),
         }
     }

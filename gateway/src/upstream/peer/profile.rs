@@ -2,6 +2,7 @@
 
 use super::fault::Trouble;
 use super::loss::OwedWord;
+use crate::call::caller::trace::Attempt;
 use crate::call::{Call, LogLevel};
 use crate::health::{Cause, CauseCode};
 use crate::protocol::capabilities::Capabilities;
@@ -71,7 +72,7 @@ impl Peer {
         call: &Call,
         headers: Vec<(HeaderName, HeaderValue)>,
         place: Option<Permit>,
-    ) -> Result<Exchange, Lost> {
+    ) -> Result<(Exchange, Option<Attempt>), Lost> {
         if self.is_stray(call) {
             let why = "`requestState` is unknown, or is missing beside `inputResponses`: nothing waits for this retry";
             return Err(Lost::Stray(Cause::new(CauseCode::StateUnknown, why)));
@@ -80,17 +81,36 @@ impl Peer {
             self.raise_level(level);
         }
         let (params, capabilities) = (self.translated(call), self.capabilities_of(call));
-        let exchange = self.link.exchange(&self.request(call, &params, &capabilities, headers))?;
+        let attempt = self.attempt(call);
+        let meta = meta_of(call, attempt.as_ref());
+        let request = self.request(call, (&params, &meta), &capabilities, attempt.as_ref());
+        let exchange = match self.link.exchange(&Request { headers, ..request }) {
+            Ok(exchange) => exchange,
+            Err(lost) => {
+                attempt.into_iter().for_each(Attempt::forget);
+                return Err(lost);
+            }
+        };
         if let Some(place) = place {
             exchange.hold(place);
         }
-        Ok(exchange)
+        Ok((exchange, attempt))
     }
 
     /// Sends a client's notification on.
     pub(crate) fn tell(&self, call: &Call) -> Result<(), Lost> {
         let (params, capabilities) = (self.translated(call), self.capabilities_of(call));
-        self.link.notify(&self.request(call, &params, &capabilities, Vec::new()))
+        let attempt = self.attempt(call);
+        let meta = meta_of(call, attempt.as_ref());
+        let told = self.link.notify(&self.request(call, (&params, &meta), &capabilities, attempt.as_ref()));
+        // Nothing answers it.
+        attempt.into_iter().for_each(if told.is_ok() { Attempt::left } else { Attempt::forget });
+        told
+    }
+
+    /// Where a call is a part of a trace: what goes on of that.
+    fn attempt(&self, call: &Call) -> Option<Attempt> {
+        call.trace.as_ref().map(|trace| Attempt::begin(trace, (&call.method, &call.params), self.revision()))
     }
 
     /// Whether a stateless client goes on with a call of which a handshake upstream knows nothing: what waits for answers to
@@ -128,20 +148,21 @@ impl Peer {
     fn request<'a>(
         &'a self,
         call: &'a Call,
-        params: &'a Object,
+        (params, meta): (&'a Object, &'a [u8]),
         capabilities: &'a [u8],
-        headers: Vec<(HeaderName, HeaderValue)>,
+        attempt: Option<&'a Attempt>,
     ) -> Request<'a> {
         Request {
             method: &call.method,
             params,
-            meta: &call.meta,
+            meta,
             envelope: self.envelope(capabilities, call.log_level),
             progress: call.progress,
             logs: call.log_level.or_else(|| self.ordinary(call)),
             caller: call.method.is_long().then_some(&call.caller),
             share: Some(call.caller.share()),
-            headers,
+            headers: Vec::new(),
+            attempt,
         }
     }
 
@@ -205,6 +226,11 @@ impl Peer {
             self.set_level(level);
         }
     }
+}
+
+/// The members of `_meta` that go on with a call.
+fn meta_of<'a>(call: &'a Call, attempt: Option<&Attempt>) -> Cow<'a, [u8]> {
+    attempt.map_or(Cow::Borrowed(&call.meta), |attempt| Cow::Owned(attempt.meta(&call.meta)))
 }
 
 /// A result of ours, checked as far as we rely on it.

@@ -246,6 +246,7 @@ pub(crate) fn call(revision: Revision, method: Method, params: &str) -> Call {
         param_headers: None,
         public: None,
         bound_to: None,
+        trace: None,
     }
 }
 

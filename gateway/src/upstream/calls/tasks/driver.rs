@@ -240,7 +240,7 @@ impl TaskDriver {
         let cancel =
             Call { method: Method::TasksCancel, params, progress: false, param_headers: None, ..self.call.clone() };
         if let Ok(Sending::Sent(sent)) = admit(&self.instance, &cancel) {
-            sent.exchange.detach();
+            sent.detach();
         }
     }
 

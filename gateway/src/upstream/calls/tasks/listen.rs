@@ -1,5 +1,6 @@
 //! A listen call's reply that tells how tasks of a stateless upstream stand: by a stream of its own, opened anew where that ends.
 
+use crate::call::caller::trace::Attempt;
 use crate::call::reply::{Change, Event, Outcome, Reply, Source, Step};
 use crate::call::{Call, ListenFilter};
 use crate::protocol::frame::Method;
@@ -89,7 +90,10 @@ impl TaskListening {
         let filter = ListenFilter { tasks: self.live.clone(), ..ListenFilter::default() };
         self.call.params = filter.to_params();
         match peer.send(&self.call, self.instance.offering.headers_of(&self.call), None) {
-            Ok(exchange) => self.stage = Stage::Open { peer, exchange, since: Instant::now() },
+            Ok((exchange, attempt)) => {
+                attempt.into_iter().for_each(Attempt::left);
+                self.stage = Stage::Open { peer, exchange, since: Instant::now() };
+            }
             Err(lost) => {
                 self.instance.admission.retire_if_gone(&peer, &lost);
                 self.pause();

@@ -43,7 +43,7 @@ pub(crate) fn take(instance: &Arc<Instance>, call: Call) -> Reply {
 /// Sends a `tasks/cancel` whose answer nobody waits for.
 pub(crate) fn withdraw(instance: &Arc<Instance>, cancel: &Call) {
     if let Ok(Sending::Sent(sent)) = admit(instance, cancel) {
-        sent.exchange.detach();
+        sent.detach();
     }
 }
 

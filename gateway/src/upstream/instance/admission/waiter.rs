@@ -1,5 +1,6 @@
 //! What a call that waits is told: what it waits for, as that changes, and at last its turn.
 
+use crate::call::caller::trace::Attempt;
 use crate::upstream::peer::Peer;
 use crate::upstream::transport::exchange::Lost;
 use crate::upstream::transport::link::Exchange;
@@ -11,6 +12,16 @@ use tokio::time::Instant;
 pub(crate) struct Sent {
     pub(crate) peer: Arc<Peer>,
     pub(crate) exchange: Exchange,
+    /// Where its call is a part of a trace.
+    pub(crate) attempt: Option<Attempt>,
+}
+
+impl Sent {
+    /// Lets it run on unwatched.
+    pub(crate) fn detach(self) {
+        self.exchange.detach();
+        self.attempt.into_iter().for_each(Attempt::left);
+    }
 }
 
 /// A waiting call's turn: it was sent, or it could not be.

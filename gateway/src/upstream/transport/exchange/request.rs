@@ -2,6 +2,7 @@
 
 use crate::call::LogLevel;
 use crate::call::caller::Caller;
+use crate::call::caller::trace::Attempt;
 use crate::call::share::Share;
 use crate::memory::Composed;
 use crate::protocol::frame::Decimal;
@@ -20,7 +21,7 @@ use std::sync::Arc;
 const AROUND: usize = 256;
 
 /// One request of ours to an upstream; its id is the link's to give.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(crate) struct Request<'a> {
     /// What is asked.
     pub(crate) method: &'a Method,
@@ -40,13 +41,16 @@ pub(crate) struct Request<'a> {
     pub(crate) share: Option<Share>,
     /// The `Mcp-Param-*` headers, for HTTP.
     pub(crate) headers: Vec<(HeaderName, HeaderValue)>,
+    /// Whose trace context stands in `meta`, for the headers of HTTP.
+    pub(crate) attempt: Option<&'a Attempt>,
 }
 
 impl<'a> Request<'a> {
     /// A request of our own, that wants nothing but the answer.
     pub(crate) fn new(method: &'a Method, params: &'a Object, envelope: Option<Envelope<'a>>) -> Self {
         let (progress, logs, caller, share) = (false, None, None, None);
-        Self { method, params, meta: b"", envelope, progress, logs, caller, share, headers: Vec::new() }
+        let (meta, headers, attempt) = (&b""[..], Vec::new(), None);
+        Self { method, params, meta, envelope, progress, logs, caller, share, headers, attempt }
     }
 
     /// How long its frame will be at most, but for unusual capabilities.

@@ -7,13 +7,17 @@ use super::session::SessionIds;
 use super::status::AuthStatus;
 use crate::call::share::{Part, Shares};
 use crate::health::{Cause, CauseCode};
+use crate::protocol::http::headers;
 use crate::runtime::Tasks;
+use crate::runtime::watched::Pieces;
 use crate::upstream::config::Remote;
 use crate::upstream::transport::events::LinkEvents;
+use crate::upstream::transport::exchange::Lost;
 use crate::upstream::transport::liveness::Liveness;
 use arc_swap::ArcSwapOption;
-use http::header::{ACCEPT, CONTENT_TYPE, HOST, USER_AGENT};
-use http::{HeaderMap, HeaderValue};
+use bytes::Bytes;
+use http::header::{ACCEPT, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HOST, USER_AGENT};
+use http::{HeaderMap, HeaderValue, StatusCode};
 use std::sync::Arc;
 
 /// How many exchanges of clients may be under way or wait for a connection; one client gets half of them.
@@ -111,6 +115,20 @@ impl HttpClient {
         if !is_known {
             self.found.store(Some(Arc::new(place.clone())));
         }
+    }
+
+    /// Posts a body of this type on a connection of its own: the status of the answer.
+    pub(crate) async fn deliver_alone(&self, body: Bytes, kind: &'static str) -> Result<StatusCode, Lost> {
+        let length = headers::number(body.len() as u64);
+        let mut request = http::Request::new(Pieces::from(body));
+        (*request.method_mut(), *request.uri_mut()) = (http::Method::POST, self.home.clone());
+        let map = request.headers_mut();
+        *map = self.base.clone();
+        map.insert(ACCEPT, HeaderValue::from_static(kind));
+        map.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+        map.insert(CONTENT_LENGTH, length);
+        map.insert(CONNECTION, HeaderValue::from_static("close"));
+        Ok(self.pool.send_alone(request).await?.status())
     }
 
     /// Ends all that is under way, and tells whoever waits for it why; what comes later is a new beginning.

@@ -6,7 +6,7 @@ use super::one_way::{ASIDE_MAX, withdrawal};
 use super::response::answer;
 use super::response::answer::Asked;
 use super::send::Received;
-use super::session::HttpSession;
+use super::session::{HttpSession, OwnHeaders};
 use super::turnstile::Drive;
 use crate::call::share::SharePermit;
 use crate::health::{Cause, CauseCode};
@@ -18,7 +18,6 @@ use crate::runtime::timer::late::within;
 use crate::upstream::transport::exchange::mailbox::{Arrival, Mailbox};
 use crate::upstream::transport::exchange::{Lost, Request};
 use bytes::Bytes;
-use http::{HeaderName, HeaderValue};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
@@ -43,7 +42,8 @@ impl HttpSession {
         self.opened(id, &slot);
         let frame = charged(request.composed(id), charge);
         let first = self.post(frame.clone(), Some(request));
-        let posting = Posting { first: Some(first), frame, own: request.headers.clone() };
+        let traced = request.attempt.map(|attempt| attempt.headers().collect()).unwrap_or_default();
+        let posting = Posting { first: Some(first), frame, own: request.headers.clone(), traced };
         let asks = Asked {
             id,
             epoch: attempt.epoch,
@@ -77,8 +77,9 @@ fn too_many() -> Lost {
 struct Posting {
     first: Option<Outgoing>,
     frame: Bytes,
-    /// The headers that are its own.
-    own: Vec<(HeaderName, HeaderValue)>,
+    /// The headers that are its own, and those of its trace.
+    own: OwnHeaders,
+    traced: OwnHeaders,
 }
 
 /// Sends a request and brings all that comes back to its slot.
@@ -111,17 +112,17 @@ fn drive(
 
 /// Sends a request and waits for the head of its response.
 async fn send(http: &Arc<HttpSession>, posting: &mut Posting, asked: Asked, slot: &Mailbox) -> Result<Received, Lost> {
-    let Posting { first, frame, own } = posting;
+    let Posting { first, frame, own, traced } = posting;
     let lane = Lane::Exchange(slot.share.as_ref().or(http.share.as_ref()));
     // While nothing is agreed on its headers cannot be made from its frame.
     let kept = if asked.is_meeting { first.clone().map(Box::new) } else { None };
-    let again = || kept.as_deref().cloned().unwrap_or_else(|| http.post_again(frame, own));
+    let again = || kept.as_deref().cloned().unwrap_or_else(|| http.post_again(frame, (own, traced)));
     let received = http.wire.send(lane, first, &again, &|| slot.enqueued_at(0)).await?;
     if asked.is_meeting {
         http.wire.moves_to(received.moved_to.as_deref().unwrap_or(&http.wire.home));
     }
     // Nothing of it is needed any more.
-    (posting.frame, posting.own) = Default::default();
+    (posting.frame, posting.own, posting.traced) = Default::default();
     Ok(received)
 }
 

@@ -29,6 +29,9 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
+/// Headers that belong to one request.
+pub(super) type OwnHeaders = Vec<(HeaderName, HeaderValue)>;
+
 const STREAM: HeaderValue = HeaderValue::from_static("text/event-stream");
 
 /// One session with an HTTP upstream; a stateless one has none, and is spoken to in the same way.
@@ -263,12 +266,17 @@ impl HttpSession {
             }
             asked.headers.iter().for_each(|(name, value)| _ = map.insert(name.clone(), value.clone()));
         }
+        if let Some(attempt) = asked.and_then(|asked| asked.attempt) {
+            attempt.headers().for_each(|(name, value)| _ = map.insert(name, value));
+        }
         request
     }
 
-    /// The POST of a request that was posted before, made from its frame; `own` are the headers that are its own.
-    pub(super) fn post_again(&self, frame: &Bytes, own: &[(HeaderName, HeaderValue)]) -> Outgoing {
+    /// The POST of a request that was posted before, made from its frame; `own` are the headers that are its own, the last ones whatever is
+    /// spoken.
+    pub(super) fn post_again(&self, frame: &Bytes, (own, traced): (&OwnHeaders, &OwnHeaders)) -> Outgoing {
         let mut request = self.post(frame.clone(), None);
+        traced.iter().for_each(|(name, value)| _ = request.headers_mut().insert(name.clone(), value.clone()));
         if self.is_modern()
             && let Ok(Frame::Request { method, params, .. }) = Frame::parse(frame)
         {

@@ -1,0 +1,113 @@
+//! Sends spans to a collector: in batches, one at a time, again after a pause where that can help.
+
+use super::otlp;
+use crate::call::caller::trace::Span;
+use crate::metrics::edges;
+use crate::runtime::Tasks;
+use bytes::Bytes;
+use std::pin::Pin;
+use std::time::Duration;
+use tokio::sync::mpsc::Receiver;
+use tokio::time::{sleep, timeout};
+
+/// So many spans are sent at once.
+const BATCH_MAX: usize = 2048;
+/// A span waits so long for others.
+const GATHER: Duration = Duration::from_secs(1);
+/// How long the collector may take for a batch, and for the last one.
+const ANSWER_MAX: Duration = Duration::from_secs(10);
+const LAST_MAX: Duration = Duration::from_secs(2);
+/// The pauses between attempts double from the one to the other.
+const PAUSE_MIN: Duration = Duration::from_secs(1);
+const PAUSE_MAX: Duration = Duration::from_secs(30);
+/// A batch that the collector has not taken after so many attempts is dropped.
+const ATTEMPTS_MAX: u32 = 5;
+
+/// Posts a body to the collector: its status, or why there is none.
+pub type Post = Box<dyn Fn(Bytes) -> Posting + Send + Sync>;
+/// A body on its way.
+type Posting = Pin<Box<dyn Future<Output = Result<u16, String>> + Send>>;
+
+/// Sends spans until the level ends, and then those that wait.
+pub(super) async fn run(mut spans: Receiver<Span>, post: Post, resource: Bytes, tasks: Tasks) {
+    let mut collector = Collector { post, tasks: tasks.clone(), is_down: false, lost: 0 };
+    let mut batch = Vec::new();
+    loop {
+        tokio::select! {
+            biased;
+            () = tasks.ending() => break,
+            count = spans.recv_many(&mut batch, BATCH_MAX) => if count == 0 { return },
+        }
+        let filling = async { while batch.len() < BATCH_MAX && spans.recv_many(&mut batch, BATCH_MAX).await > 0 {} };
+        tokio::select! {
+            biased;
+            () = tasks.ending() => {}
+            _ = timeout(GATHER, filling) => {}
+        }
+        collector.take(otlp::request(&resource, &batch), batch.len()).await;
+        batch.clear();
+    }
+    while let Ok(span) = spans.try_recv() {
+        batch.push(span);
+    }
+    if !batch.is_empty() {
+        collector.take(otlp::request(&resource, &batch), batch.len()).await;
+    }
+}
+
+/// The collector, and what was said of it.
+struct Collector {
+    post: Post,
+    tasks: Tasks,
+    is_down: bool,
+    /// How many spans it did not get since it is down.
+    lost: usize,
+}
+
+impl Collector {
+    /// Gives it a batch.
+    async fn take(&mut self, body: Bytes, spans: usize) {
+        let mut pause = PAUSE_MIN;
+        for attempt in 1.. {
+            let is_last = self.tasks.is_ending();
+            let limit = if is_last { LAST_MAX } else { ANSWER_MAX };
+            let answer = match timeout(limit, (self.post)(body.clone())).await {
+                Ok(answer) => answer,
+                Err(_) => Err(format!("no answer within {} s", limit.as_secs())),
+            };
+            let (why, can_help) = match answer {
+                Ok(200..300) => return self.has_taken(spans),
+                Ok(status @ (429 | 502..=504)) => (format!("HTTP {status}"), true),
+                Ok(status) => (format!("HTTP {status}"), false),
+                Err(why) => (why, true),
+            };
+            self.has_not(&why);
+            if !can_help || is_last || attempt == ATTEMPTS_MAX {
+                break;
+            }
+            tokio::select! {
+                () = sleep(pause) => {}
+                () = self.tasks.ending() => {}
+            }
+            pause = (pause * 2).min(PAUSE_MAX);
+        }
+        self.lost += spans;
+        edges::spans("dropped").increment(spans as u64);
+    }
+
+    fn has_taken(&mut self, spans: usize) {
+        edges::spans("sent").increment(spans as u64);
+        if std::mem::take(&mut self.is_down) {
+            let lost = std::mem::take(&mut self.lost);
+            tracing::info!(lost, "traces are sent again");
+        }
+    }
+
+    /// Said once, until it takes some again.
+    fn has_not(&mut self, why: &str) {
+        if !std::mem::replace(&mut self.is_down, true) {
+            let more = "spans are lost until it does";
+            tracing::warn!(cause = why, "the collector of traces ([traces] endpoint) takes none; {more}");
+        }
+    }
+}
