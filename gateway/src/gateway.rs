@@ -3,6 +3,7 @@
 mod shutdown_signals;
 mod timer_keep_alive;
 
+pub use clients::{Error, Place, reachable};
 pub use reload::Read;
 pub use shutdown_signals::ShutdownSignals;
 pub use upstreams::Changes;
@@ -26,12 +27,11 @@ use crate::admin::Page;
 use crate::call::{Handle, Handler};
 use crate::config::Config;
 use crate::downstream::listen::{Leaving, listener};
-use crate::downstream::{GuardLayer, McpService, stdio};
+use crate::downstream::{McpService, stdio};
 use crate::health::StatusBoard;
 use crate::memory::budget::Budget;
 use crate::memory::{Refusals, keep_purging};
 use crate::metrics::edges::Face;
-use crate::policy::authenticate::AuthenticateLayer;
 use crate::protocol::capabilities::beyond::Declared;
 use crate::router::config::Unknown;
 use crate::router::{Listeners, Router};
@@ -44,7 +44,7 @@ use crate::telemetry::observe::Observe;
 use crate::telemetry::{audit, logging, metrics};
 use crate::upstream::{self, inventory::InventoryCache};
 use admin::{Admin, Joined};
-use clients::Clients;
+use clients::Doors;
 use doorbell::Doorbell;
 use one_client::OneClient;
 use reload::Reloader;
@@ -54,7 +54,6 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use timer_keep_alive::TimerKeepAlive;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpListener;
 use tokio::sync::watch;
 use upstreams::Upstreams;
 
@@ -63,27 +62,6 @@ const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// What the end may take beyond that, for a service manager that waits for it.
 const SLACK: Duration = Duration::from_secs(10);
-
-/// Why the gateway could not start.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// An address cannot be listened on.
-    #[error("cannot listen on {address}: {}", clients::hint(cause))]
-    Listen {
-        /// The address.
-        address: SocketAddr,
-        /// What the system says.
-        cause: io::Error,
-    },
-    /// Anybody could call.
-    #[error(
-        "{0} can be reached from other machines and no tokens are configured: add [[auth.tokens]], or pass --allow-unauthenticated"
-    )]
-    Open(SocketAddr),
-    /// The certificate that clients are shown cannot be used.
-    #[error("{0}")]
-    Tls(String),
-}
 
 /// The levels of the task tree, in the order in which they end.
 #[derive(Default)]
@@ -134,10 +112,10 @@ pub struct Gateway {
 }
 
 /// Where it serves, as bound.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Addresses {
-    /// The face towards clients.
-    pub clients: SocketAddr,
+    /// The faces towards clients.
+    pub clients: Vec<Place>,
     /// Probes and metrics.
     pub admin: Option<SocketAddr>,
 }
@@ -225,64 +203,68 @@ impl Gateway {
         }
     }
 
-    /// Listens, then starts the upstreams: the door is open before any of them is there.
+    /// Listens, then starts the upstreams: the doors are open before any of them is there.
     pub async fn serve(&self) -> Result<Addresses, Error> {
         let server = &self.config.server;
-        let is_open = self.config.auth.tokens.is_empty() && !self.config.auth.allow_unauthenticated;
-        let certificates = clients::certificates(&self.config).map_err(Error::Tls)?;
-        if is_open && !server.asks_certificate() && !server.listen.ip().is_loopback() {
-            return Err(Error::Open(server.listen));
-        }
-        let (clients, clients_at) = bind(server.listen).await?;
+        let doors = Doors::open(&self.config).await?;
+        let clients = doors.places();
         let admin = match self.config.admin.listen {
-            Some(address) => Some(bind(address).await?),
+            Some(address) => Some(clients::bind(address).await?),
             None => None,
         };
         let admin_at = admin.as_ref().map(|(_, address)| *address);
-        let admin_face = self.admin(admin_at);
+        let admin_face = self.admin(admin_at, &clients);
         if let Some((listener, address)) = admin {
             admin_face.serve(listener, address);
         }
         admin_face.control();
-        let guard = GuardLayer::new(clients_at, &server.allowed_hosts, &server.allowed_origins);
         let room = (self.board.budget(), &self.refusals);
-        let face = McpService::new(self.handler.clone(), server.clone(), self.levels.face(), room);
-        let _is_first = self.face.set(face.clone());
-        let (authenticate, bounds) = (
-            AuthenticateLayer::new(&self.config.auth),
-            clients::bounds(&self.config, self.board.budget(), &self.refusals),
-        );
-        if let Some(reloader) = &self.reloader {
-            let (authenticate, face, certificates) = (authenticate.clone(), face.clone(), certificates.clone());
-            reloader.guards(reload::Doors { authenticate, face, certificates, room: bounds.room.clone() });
-        }
         let (level, cut) = self.levels.face();
+        let face = McpService::new(self.handler.clone(), server.clone(), (level, cut.clone()), room);
+        let _is_first = self.face.set(face.clone());
         let patience =
             listener::Patience::new(server.header_read_timeout, server.shutdown_grace, self.leaving.clone(), cut);
-        let serving = (patience, bounds, level);
-        let tasks = (&self.levels.faces, &self.levels.ground);
+        let (auth, bounds) = (&self.config.auth, clients::bounds(&self.config, self.board.budget(), &self.refusals));
         let reloads = self.reloader.as_ref().map(|reloader| reloader.reloads().clone()).unwrap_or_default();
-        let certificates = certificates.map(|certificates| (certificates, reloads));
-        Clients { guard, authenticate, face }.serve(&self.config, (clients, certificates), serving, tasks);
+        doors.certificates().for_each(|one| renewal::follow(one, reloads.clone(), &self.levels.ground));
+        let kept = doors.serve(&clients::Serving { auth, face, patience, bounds, faces: &self.levels.faces });
+        if let Some(reloader) = &self.reloader {
+            reloader.guards(kept);
+        }
         self.wake();
         self.manager.keep_alive(&self.levels.ground);
         self.manager.ready();
-        Ok(Addresses { clients: clients_at, admin: admin_at })
+        Ok(Addresses { clients, admin: admin_at })
     }
 
-    /// Where it is looked at; `address` is that of the page, where there is one.
-    fn admin(&self, address: Option<SocketAddr>) -> Admin<'_> {
+    /// Where it is looked at; `address` is that of the page, where there is one, `clients` where clients are served.
+    fn admin<'a>(&'a self, address: Option<SocketAddr>, clients: &'a [Place]) -> Admin<'a> {
         let (mode, joined, ground) = (self.mode, &self.joined, &self.levels.ground);
         let (board, refusals) = (&self.board, &self.refusals);
         let (config, metrics, reloader) = (&self.config, &self.metrics, self.reloader.as_ref());
         let (calls, router, face) = (&self.calls, &self.router, &self.face);
         let (handler, page) = (&self.handler, Page::at(address));
-        Admin { config, board, refusals, metrics, joined, ground, mode, reloader, calls, router, face, handler, page }
+        Admin {
+            config,
+            board,
+            refusals,
+            metrics,
+            joined,
+            ground,
+            mode,
+            reloader,
+            calls,
+            router,
+            face,
+            handler,
+            page,
+            clients,
+        }
     }
 
     /// Serves those that join by the control socket. What it returns resolves once nobody was there for a while.
     pub fn share(&self) -> io::Result<impl Future<Output = ()> + use<>> {
-        self.admin(None).controlled()?;
+        self.admin(None, &[]).controlled()?;
         self.wake();
         Ok(self.joined.clone().left_alone(self.config.server.linger))
     }
@@ -311,7 +293,7 @@ impl Gateway {
         let wake = async {
             if let Some(era) = bell.rings().await {
                 // Not before: a host that only looks which era we speak is gone again at once.
-                self.admin(None).control();
+                self.admin(None, &[]).control();
                 self.upstreams.open_in(era);
                 self.wake();
             }
@@ -385,13 +367,6 @@ fn chain(router: impl Handle, observe: Observe, tasks: &Tasks) -> Handler {
         .layer(TimerKeepAlive::new(tasks))
         .service(router);
     Arc::new(chain)
-}
-
-async fn bind(address: SocketAddr) -> Result<(TcpListener, SocketAddr), Error> {
-    let failed = |cause| Error::Listen { address, cause };
-    let listener = TcpListener::bind(address).await.map_err(failed)?;
-    let bound = listener.local_addr().map_err(failed)?;
-    Ok((listener, bound))
 }
 
 #[cfg(test)]

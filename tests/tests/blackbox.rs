@@ -36,6 +36,7 @@ mod https;
 mod laptop;
 mod limits;
 mod line_upstreams;
+mod listeners;
 mod liveness;
 mod logging;
 mod look;

@@ -12,7 +12,7 @@ use rustls::{ClientConfig, RootCertStore, SupportedProtocolVersion};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
-use trunkline_tests::gateway::{Config, Gateway};
+use trunkline_tests::gateway::{Config, Gateway, free_port};
 use trunkline_tests::revision::Revision;
 use trunkline_tests::scratch::Scratch;
 use trunkline_tests::script::Script;
@@ -45,6 +45,12 @@ impl Files {
         self.scratch.file(name, text)
     }
 
+    /// As a key of a listener.
+    fn key(&self) -> String {
+        let path = |name: &str| self.scratch.path().join(name).display().to_string();
+        format!("tls = {{ cert = \"{}\", key = \"{}\" }}\n", path("cert.pem"), path("key.pem"))
+    }
+
     fn section(&self, more: &str) -> String {
         let path = |name: &str| self.scratch.path().join(name).display().to_string();
         format!("[server.tls]\ncert = \"{}\"\nkey = \"{}\"\n{more}", path("cert.pem"), path("key.pem"))
@@ -67,6 +73,10 @@ impl<'a> Visitor<'a> {
 
     /// The status of a greeting, and the certificate that was shown; nothing where there was no answer.
     async fn greets(&self, gateway: &Gateway) -> Option<(u16, Vec<u8>)> {
+        self.greets_at(gateway.url.trim_start_matches("https://").trim_end_matches("/mcp")).await
+    }
+
+    async fn greets_at(&self, address: &str) -> Option<(u16, Vec<u8>)> {
         let mut roots = RootCertStore::empty();
         let known = CertificateDer::from_pem_slice(self.files.authority.pem.as_bytes()).expect("it is PEM");
         roots.add(known).expect("it is an authority");
@@ -83,7 +93,6 @@ impl<'a> Visitor<'a> {
                 builder.with_client_auth_cert(vec![cert], key).expect("they fit")
             }
         };
-        let address = gateway.url.trim_start_matches("https://").trim_end_matches("/mcp");
         let stream = TcpStream::connect(address).await.expect("somebody listens");
         let name = ServerName::try_from("127.0.0.1").expect("a name");
         let mut stream =
@@ -159,6 +168,38 @@ async fn a_certificate_that_cannot_be_used_holds_up_no_reload_and_is_shown_until
     assert_eq!(Visitor::of(&files).greets(&gateway).await.expect("it is served").1, first);
     files.renew("127.0.0.1", 2998);
     gateway.look_until(page, "it is renewed", |page| !page.contains("certificate ")).await;
+    let good = |metrics: &str| metrics.contains("trunkline_certificate_last_read_successful 1");
+    gateway.look_until("/metrics", "a metric says so", good).await;
+}
+
+#[tokio::test]
+async fn each_listener_has_its_own_certificate_and_one_that_cannot_be_renewed_is_named() {
+    let (one, other) = (Files::new(), Files::new());
+    let upstream = Upstream::http(Script::new("up", Revision::R2025_11_25)).await;
+    let (second, plain) = (format!("127.0.0.1:{}", free_port()), format!("127.0.0.1:{}", free_port()));
+    let entry = |address: &str, keys: &str| format!("[[server.listeners]]\naddress = \"{address}\"\n{keys}\n");
+    let config = Config::new().over_tls().listed(&one.key()).section(&entry(&second, &other.key()));
+    let gateway = Gateway::serve(&config.section(&entry(&plain, "")).upstream(&upstream)).await;
+    gateway.says(&["serving", &format!("http://{plain}/mcp")]).await;
+    gateway.says(&["serving", &format!("https://{second}/mcp")]).await;
+    let shown = async || {
+        let first = Visitor::of(&one).greets(&gateway).await.expect("it is served").1;
+        (first, Visitor::of(&other).greets_at(&second).await.expect("it is served").1)
+    };
+    let before = shown().await;
+    assert_eq!(Visitor::of(&other).greets(&gateway).await, None, "each has an authority of its own");
+    other.put("key.pem", "no key");
+    gateway.says(&["certificate not renewed", "server.listeners.1.tls.key: "]).await;
+    one.renew("127.0.0.1", 2998);
+    until("the new one is shown", || async { (shown().await.0 != before.0).then_some(()) }).await;
+    assert_eq!(shown().await.1, before.1);
+    let page = "/readyz?verbose";
+    let is_named = |page: &str| page.contains("certificate    not renewed") && page.contains("server.listeners.1.tls");
+    gateway.look_until(page, "the other is still wrong", is_named).await;
+    let bad = |metrics: &str| metrics.contains("trunkline_certificate_last_read_successful 0");
+    gateway.look_until("/metrics", "a metric says so", bad).await;
+    other.renew("127.0.0.1", 2998);
+    gateway.look_until(page, "it is renewed too", |page| !page.contains("certificate ")).await;
     let good = |metrics: &str| metrics.contains("trunkline_certificate_last_read_successful 1");
     gateway.look_until("/metrics", "a metric says so", good).await;
 }

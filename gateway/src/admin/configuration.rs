@@ -14,7 +14,7 @@ pub(super) struct Configuration<'a> {
     error: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     error_ago_seconds: Option<u64>,
-    /// Why the files of the certificate are not in force.
+    /// Why the files of a certificate are not in force.
     #[serde(skip_serializing_if = "Option::is_none")]
     certificate_error: Option<&'a str>,
     /// What it says otherwise and only a start takes up.
@@ -32,7 +32,7 @@ impl<'a> From<&'a Reload> for Configuration<'a> {
             reloads: reload.count,
             error: reload.error.as_ref().map(|(why, _)| why.as_str()),
             error_ago_seconds: reload.error.as_ref().map(|(_, at)| at.elapsed().as_secs()),
-            certificate_error: reload.certificate.as_ref().map(|(why, _)| why.as_str()),
+            certificate_error: reload.certificates.values().next().map(|(why, _)| why.as_str()),
             needs_restart: &reload.needs_restart,
             disabled: reload.disabled.iter().map(|name| &**name).collect(),
         }
@@ -51,7 +51,7 @@ pub(super) fn text(reload: &Reload) -> String {
         let ago = at.elapsed().as_secs();
         out.push_str(&format!("configuration  not reloaded {ago} s ago: {}\n", visible(why)));
     }
-    if let Some((why, at)) = &reload.certificate {
+    for (why, at) in reload.certificates.values() {
         let ago = at.elapsed().as_secs();
         out.push_str(&format!("certificate    not renewed {ago} s ago: {}\n", visible(why)));
     }

@@ -1,10 +1,9 @@
 //! `trunkline serve`: many clients over Streamable HTTP.
 
-use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use crate::config::Config;
-use crate::gateway::{Gateway, Mode, Read, ShutdownSignals};
+use crate::gateway::{Gateway, Mode, Place, Read, ShutdownSignals};
 use crate::runtime::system::ServiceManager;
 use crate::telemetry::logging::{self, Writer, say};
 
@@ -33,8 +32,7 @@ fn flags(serve: Serve) -> Vec<Flag> {
 
 async fn gateway(config: Config, files: Vec<PathBuf>, read: Read) -> Result<(), anyhow::Error> {
     let mut told = ShutdownSignals::new()?;
-    let (path, asks_token) = (config.server.path.clone(), !config.auth.tokens.is_empty());
-    let is_tls = config.server.tls.is_some();
+    let path = config.server.path.clone();
     let manager = ServiceManager::of_environment().unwrap_or_else(|error| {
         tracing::warn!(%error, "cannot reach the service manager at NOTIFY_SOCKET; it is told nothing");
         ServiceManager::default()
@@ -42,12 +40,17 @@ async fn gateway(config: Config, files: Vec<PathBuf>, read: Read) -> Result<(), 
     let gateway = Gateway::start(config, Mode::Serve).managed_by(manager.clone()).reloaded_by(read);
     gateway.own_processes();
     let bound = gateway.serve().await?;
+    let urls: Vec<String> = bound.clients.iter().map(|place| place.url(&path)).collect();
     if logging::is_json() {
-        let (clients, admin) = (report::url((bound.clients, is_tls), &path), bound.admin.map(report::look_at));
+        let (clients, admin) = (urls.join(", "), bound.admin.map(report::look_at));
         tracing::info!(version = env!("CARGO_PKG_VERSION"), clients, admin, "serving");
     } else {
-        say(&report::endpoint((bound.clients, is_tls), &path, bound.admin));
-        say(&paste((bound.clients, is_tls), &path, asks_token, &files));
+        say(&report::endpoint(&urls[0], bound.admin));
+        if let [_, _, ..] = urls.as_slice() {
+            let lines = urls.iter().zip(&bound.clients).map(|(url, place)| report::listener(url, &place.faces.names()));
+            lines.for_each(|line| say(&line));
+        }
+        say(&paste(&bound.clients, &path, &files));
     }
     tokio::select! {
         () = told.to_end() => {}
@@ -57,8 +60,14 @@ async fn gateway(config: Config, files: Vec<PathBuf>, read: Read) -> Result<(), 
 }
 
 /// What to put into a host: the address for those that can dial one, the command for those that only start programs.
-fn paste(clients: (SocketAddr, bool), path: &str, asks_token: bool, files: &[PathBuf]) -> String {
-    let by_url = report::paste_http(clients, path, asks_token);
+fn paste(clients: &[Place], path: &str, files: &[PathBuf]) -> String {
+    // Hosts know Streamable HTTP best.
+    let place = clients.iter().find(|place| place.faces.mcp).unwrap_or(&clients[0]);
+    let transport = match place.faces.names()[0] {
+        "mcp" => "http",
+        other => other,
+    };
+    let by_url = report::paste_http(transport, &place.url(path), place.asks_token);
     let files: Vec<_> = files.iter().map(|file| std::path::absolute(file).unwrap_or_else(|_| file.clone())).collect();
     match std::env::current_exe() {
         Ok(program) => format!(

@@ -5,7 +5,7 @@ use super::fault::{Fault, Faults, Place, Severity};
 use super::import;
 use super::read::{Reading, Section};
 use super::secret;
-use super::sections::{self, settings};
+use super::sections::{self, listeners, settings};
 use super::source::Environment;
 use super::source::node::{Node, Origin, Shape, Source};
 use crate::secrets::Secrets;
@@ -158,8 +158,7 @@ pub(super) fn check(reading: &Reading) -> Config {
     let questions = &mut config.server.questions;
     questions.timeouts = timeouts.filter(|(_, own)| *own != questions.timeout).collect();
     questions.names_upstream = !config.naming.is_transparent(config.upstreams.len());
-    sections::open_door(reading, &config.server, &config.auth);
-    settings::one_address(reading, config.server.listen, &config.admin);
+    listeners::judge(reading, &config.server, &config.auth, &config.admin);
     let collector = config.traces.as_ref().map(|(_, collector)| collector);
     config.secrets = secret::of(reading, &config.server.session.signing_keys, (&config.upstreams, collector));
     config

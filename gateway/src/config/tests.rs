@@ -6,6 +6,7 @@ mod files;
 mod imports;
 mod layers;
 mod leaks;
+mod listeners;
 mod loading;
 mod places;
 mod shown;

@@ -9,19 +9,19 @@ use std::time::Duration;
 /// The face towards clients.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
-    /// Where `serve` listens.
-    pub listen: SocketAddr,
-    /// The certificate that clients are shown; `None`: they are served without TLS.
-    pub tls: Option<Tls>,
+    /// Where `serve` listens; at least one.
+    pub listeners: Vec<Listener>,
+    /// Whether they are written one by one, and not as `[server] listen`.
+    pub lists_listeners: bool,
     /// The path of the Streamable HTTP endpoint; begins with `/`.
     pub path: String,
-    /// Whether clients of HTTP+SSE are served, at `/sse` and `/message`.
+    /// Whether clients of HTTP+SSE are served, at `/sse` and `/message`, where a listener does not say otherwise.
     pub legacy_sse: bool,
-    /// Whether clients are served over WebSocket, at `/ws`.
+    /// Whether clients are served over WebSocket, at `/ws`, where a listener does not say otherwise.
     pub websocket: bool,
-    /// Browser origins that may call, lower case; empty means those derived from `listen`.
+    /// Browser origins that may call, lower case, where a listener does not say otherwise.
     pub allowed_origins: Vec<String>,
-    /// Host names that may be asked for, lower case; empty means those derived from `listen`.
+    /// Host names that may be asked for, lower case, where a listener does not say otherwise.
     pub allowed_hosts: Vec<String>,
     /// Proxies that say for whom they ask.
     pub trusted_proxies: Vec<Network>,
@@ -57,9 +57,65 @@ impl Config {
         [self.pre_stop_delay, self.shutdown_grace, self.linger]
     }
 
+    /// What is served where a listener does not say otherwise.
+    pub fn faces(&self) -> Faces {
+        Faces { mcp: true, sse: self.legacy_sse, websocket: self.websocket }
+    }
+}
+
+/// An address where clients are served, and what is served there to whom.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Listener {
+    /// The address.
+    pub address: SocketAddr,
+    /// The certificate that clients are shown; `None`: they are served without TLS.
+    pub tls: Option<Tls>,
+    /// What is served.
+    pub faces: Faces,
+    /// The names of the tokens that count; `None`: all. Of an empty list none counts, and none is asked for.
+    pub tokens: Option<Vec<Arc<str>>>,
+    /// Browser origins that may call, lower case; empty means those derived from the address.
+    pub allowed_origins: Vec<String>,
+    /// Host names that may be asked for, lower case; empty means those derived from the address.
+    pub allowed_hosts: Vec<String>,
+}
+
+impl Listener {
+    /// One at an address, for all clients, of everything.
+    pub fn at(address: SocketAddr) -> Self {
+        let (allowed_origins, allowed_hosts) = (Vec::new(), Vec::new());
+        Self { address, tls: None, faces: Faces::ALL, tokens: None, allowed_origins, allowed_hosts }
+    }
+
     /// Whether clients may show certificates that say who they are.
     pub fn asks_certificate(&self) -> bool {
         self.tls.as_ref().is_some_and(|tls| tls.client_ca.is_some())
+    }
+}
+
+/// Which of the transports over HTTP are served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Faces {
+    /// Streamable HTTP, at the path of the endpoint.
+    pub mcp: bool,
+    /// HTTP+SSE, at `/sse` and `/message`.
+    pub sse: bool,
+    /// WebSocket, at `/ws`.
+    pub websocket: bool,
+}
+
+impl Faces {
+    /// All of them.
+    pub const ALL: Self = Self { mcp: true, sse: true, websocket: true };
+    /// Where a client of HTTP+SSE opens its stream.
+    pub const SSE_PATH: &str = "/sse";
+    /// Where a client asks for a WebSocket.
+    pub const WEBSOCKET_PATH: &str = "/ws";
+
+    /// What they are called.
+    pub fn names(self) -> Vec<&'static str> {
+        let named = [(self.mcp, "mcp"), (self.sse, "sse"), (self.websocket, "ws")];
+        named.into_iter().filter(|(is_served, _)| *is_served).map(|(_, name)| name).collect()
     }
 }
 
@@ -104,8 +160,8 @@ impl Default for Questions {
 impl Default for Config {
     fn default() -> Self {
         Self {
-            listen: SocketAddr::from(([127, 0, 0, 1], 8808)),
-            tls: None,
+            listeners: vec![Listener::at(SocketAddr::from(([127, 0, 0, 1], 8808)))],
+            lists_listeners: false,
             path: "/mcp".to_owned(),
             legacy_sse: true,
             websocket: true,

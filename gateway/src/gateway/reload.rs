@@ -1,17 +1,15 @@
 //! Puts another configuration into force while the gateway runs: all of it is read and checked first, and one that is wrong changes
 //! nothing.
 
-use super::clients;
+use super::clients::Kept;
 use super::file_watch::Watch;
 use super::renewal;
 use super::upstreams::{Changes, Upstreams};
 use crate::config::fault::{Fault, Faults, Place, Severity};
 use crate::config::{Config, Loaded, source};
-use crate::downstream::McpService;
-use crate::downstream::config::Questions;
-use crate::downstream::listen::{Certificates, Connections, Leaving};
+use crate::downstream::config::{Config as Server, Listener, Questions};
+use crate::downstream::listen::Leaving;
 use crate::metrics;
-use crate::policy::authenticate::AuthenticateLayer;
 use crate::runtime::Tasks;
 use crate::runtime::complaints::{Complaints, left_unsaid};
 use crate::runtime::system::ServiceManager;
@@ -51,14 +49,6 @@ pub(super) enum Outcome {
     Refused(Faults),
 }
 
-/// The doors towards clients, which know tokens.
-pub(super) struct Doors {
-    pub(super) authenticate: AuthenticateLayer,
-    pub(super) face: McpService,
-    pub(super) certificates: Option<Arc<Certificates>>,
-    pub(super) room: Arc<Connections>,
-}
-
 /// Puts configurations into force, one after the other.
 pub(super) struct Reloader {
     read: Read,
@@ -70,7 +60,7 @@ pub(super) struct Reloader {
     complaints: Complaints,
     /// Whether the gateway drains: it takes no other configuration then.
     leaving: Leaving,
-    doors: OnceLock<Doors>,
+    doors: OnceLock<Kept>,
     manager: ServiceManager,
     /// The watch over the files from before anybody is served: what they hold otherwise since then is noticed.
     watch: std::sync::Mutex<io::Result<Option<Watch>>>,
@@ -103,7 +93,7 @@ impl Reloader {
     }
 
     /// Tokens are asked for here.
-    pub(super) fn guards(&self, doors: Doors) {
+    pub(super) fn guards(&self, doors: Kept) {
         let _is_first = self.doors.set(doors);
     }
 
@@ -196,12 +186,12 @@ impl Reloader {
         }
         let read = || match lost(&files(&in_force)) {
             Some(fault) => Err(Faults(vec![fault])),
-            None => (self.read)().and_then(|loaded| {
-                match clients::opened(self.started.server.listen, &loaded.config.auth) {
+            None => {
+                (self.read)().and_then(|loaded| match self.doors.get().and_then(|doors| doors.opened(&loaded.config)) {
                     Some(fault) => Err(Faults(vec![fault])),
                     None => Ok(loaded),
-                }
-            }),
+                })
+            }
         };
         let outcome = match private::off_the_workers(read) {
             Ok(Loaded { config, warnings, .. }) if config == *in_force => {
@@ -223,14 +213,11 @@ impl Reloader {
     /// What is wrong with the files of the certificate keeps nothing else from being put into force.
     fn certificate(&self, warnings: &[Fault]) {
         let Some(fault) = warnings.iter().find(|fault| fault.kind == Fault::CERTIFICATE) else {
-            if self.reloads.now().certificate.is_some() {
-                renewal::usable(&self.reloads);
-            }
-            return;
+            return renewal::read(&self.reloads, None);
         };
         let place = shown(std::slice::from_ref(fault));
         let why = format!("{place}: {}", fault.label.as_deref().unwrap_or_default());
-        renewal::refused(&self.reloads, &why);
+        renewal::read(&self.reloads, Some(&why));
         if let Some(more) = self.complaints.take(Fault::CERTIFICATE) {
             let more = left_unsaid(more);
             tracing::warn!(more, "certificate not renewed; the rest of the configuration is read: {why}");
@@ -240,19 +227,8 @@ impl Reloader {
     async fn apply(&self, before: &Config, now: &Config) -> Outcome {
         // What was a secret a moment ago is still quoted by whoever was told it.
         now.secrets.and(&before.secrets).keep();
-        if let Some(Doors { authenticate, face, certificates, room }) = self.doors.get() {
-            room.ask_credential(clients::asks_credential(&self.started.server, &now.auth));
-            certificates.iter().for_each(|one| one.demand(clients::is_demanded(&now.auth)));
-            let gone = authenticate.set(&now.auth);
-            face.revoke(&gone, &authenticate.principals());
-            // Without tokens everybody is the one that has no name.
-            let tokens =
-                gone.iter().map(|one| one.name()).filter(|name| !name.is_empty()).collect::<Vec<_>>().join(", ");
-            if !tokens.is_empty() {
-                tracing::info!(tokens, "tokens revoked; their sessions and streams have ended");
-            } else if !gone.is_empty() {
-                tracing::info!("tokens are required from now on; sessions and streams without one have ended");
-            }
+        if let Some(doors) = self.doors.get() {
+            doors.set(now);
         }
         logging::set_level(&now.log);
         self.reloads.switched_off(&now.disabled);
@@ -346,9 +322,17 @@ fn needs_restart(before: &Config, now: &Config) -> Vec<&'static str> {
         let asked = config.server.questions.clone();
         Questions { timeouts: Vec::new(), names_upstream: true, ..asked }
     };
+    let is_listed = old.lists_listeners || new.lists_listeners;
+    let first = |server: &Server| server.listeners[0].clone();
+    // Which tokens count takes effect at once.
+    let lasting = |server: &Server| {
+        let of = |listener: &Listener| Listener { tokens: None, ..listener.clone() };
+        server.listeners.iter().map(of).collect::<Vec<_>>()
+    };
     let all = [
-        ("server.listen", old.listen != new.listen),
-        ("[server.tls]", old.tls != new.tls),
+        ("server.listen", !is_listed && first(old).address != first(new).address),
+        ("[server.tls]", !is_listed && first(old).tls != first(new).tls),
+        ("[[server.listeners]]", is_listed && lasting(old) != lasting(new)),
         ("server.path", old.path != new.path),
         ("server.legacy_sse", old.legacy_sse != new.legacy_sse),
         ("server.websocket", old.websocket != new.websocket),

@@ -35,14 +35,13 @@ pub(super) fn follow(certificates: &Arc<Certificates>, reloads: Reloads, tasks: 
             match private::off_the_workers(|| certificates.reload()) {
                 Ok(()) => {
                     is_refused = false;
-                    usable(&reloads);
-                    tracing::info!("certificate renewed");
+                    usable(&reloads, certificates.key());
+                    tracing::info!(key = certificates.key(), "certificate renewed");
                 }
                 // One file may be there before the other.
-                Err(fault) => {
+                Err(why) => {
                     is_refused = true;
-                    let why = fault.to_string();
-                    refused(&reloads, &why);
+                    refused(&reloads, certificates.key(), &why);
                     // A file that is written over and over is wrong in the same way each time.
                     let is_known = |(last, at): &(String, Instant)| *last == why && at.elapsed() < SAID_EVERY;
                     if !is_again && !said.as_ref().is_some_and(is_known) {
@@ -55,14 +54,31 @@ pub(super) fn follow(certificates: &Arc<Certificates>, reloads: Reloads, tasks: 
     });
 }
 
-/// Shows that the files can be used.
-pub(super) fn usable(reloads: &Reloads) {
-    metrics::certificate_read(true);
-    reloads.certificate(None);
+/// Stands for the files that a configuration names which was read anew: they may be those of no certificate that is shown.
+const READ: &str = "";
+
+/// Shows that the files that a key names can be used.
+fn usable(reloads: &Reloads, key: &str) {
+    reloads.certificate(READ, None);
+    metrics::certificate_read(reloads.certificate(key, None));
 }
 
-/// Shows why the files are not in force.
-pub(super) fn refused(reloads: &Reloads, why: &str) {
-    metrics::certificate_read(false);
-    reloads.certificate(Some(why.to_owned()));
+/// Shows why the files that a key names are not in force.
+fn refused(reloads: &Reloads, key: &str, why: &str) {
+    metrics::certificate_read(reloads.certificate(key, Some(why.to_owned())));
+}
+
+/// A configuration was read anew: shows that all files can be used that it names, or why some cannot.
+pub(super) fn read(reloads: &Reloads, refused: Option<&str>) {
+    let known = reloads.now().certificates;
+    match refused {
+        // Whoever follows the files has said so.
+        Some(_) if known.keys().any(|key| key != READ) => {}
+        Some(why) => self::refused(reloads, READ, why),
+        None if known.is_empty() => {}
+        None => {
+            reloads.certified();
+            metrics::certificate_read(true);
+        }
+    }
 }

@@ -4,12 +4,13 @@ mod coming_and_going;
 mod crossing;
 
 use super::*;
+use crate::downstream::config::Listener;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
-use tokio::net::TcpStream;
+use tokio::net::{TcpListener, TcpStream};
 
 fn config() -> Config {
     let mut config = Config::default();
-    config.server.listen = ([127, 0, 0, 1], 0).into();
+    config.server.listeners = vec![Listener::at(([127, 0, 0, 1], 0).into())];
     config.admin.listen = Some(([127, 0, 0, 1], 0).into());
     config
 }
@@ -30,16 +31,16 @@ async fn it_serves_is_looked_at_and_ends() {
     let admin = addresses.admin.unwrap();
     assert!(get(admin, "/readyz").await.unwrap().starts_with("HTTP/1.1 200"));
     assert!(get(admin, "/metrics").await.unwrap().contains("trunkline_build_info"));
-    assert!(get(addresses.clients, "/mcp").await.unwrap().starts_with("HTTP/1.1 4"));
+    assert!(get(addresses.clients[0].address, "/mcp").await.unwrap().starts_with("HTTP/1.1 4"));
     gateway.drain().await;
     assert!(get(admin, "/livez").await.is_err());
-    assert!(get(addresses.clients, "/mcp").await.is_err());
+    assert!(get(addresses.clients[0].address, "/mcp").await.is_err());
 }
 
 #[tokio::test]
 async fn it_does_not_serve_everyone_unasked() {
     let mut open = config();
-    open.server.listen = ([0, 0, 0, 0], 0).into();
+    open.server.listeners = vec![Listener::at(([0, 0, 0, 0], 0).into())];
     assert!(matches!(Gateway::start(open.clone(), Mode::Serve).serve().await, Err(Error::Open(_))));
     open.auth.allow_unauthenticated = true;
     let gateway = Gateway::start(open, Mode::Serve);
@@ -51,7 +52,7 @@ async fn it_does_not_serve_everyone_unasked() {
 async fn a_taken_address_is_named() {
     let taken = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
     let mut config = config();
-    config.server.listen = taken.local_addr().unwrap();
+    config.server.listeners = vec![Listener::at(taken.local_addr().unwrap())];
     let error = Gateway::start(config, Mode::Serve).serve().await.unwrap_err().to_string();
     assert!(error.contains(&taken.local_addr().unwrap().to_string()), "{error}");
 }

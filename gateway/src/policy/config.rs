@@ -12,6 +12,19 @@ pub struct Auth {
     pub allow_unauthenticated: bool,
 }
 
+impl Auth {
+    /// The same, but that of the tokens only those with these names count; `None`: all.
+    pub fn only(&self, names: Option<&[Arc<str>]>) -> Self {
+        let counts = |token: &&Token| names.is_none_or(|names| names.contains(&token.name));
+        Self { tokens: self.tokens.iter().filter(counts).cloned().collect(), ..self.clone() }
+    }
+
+    /// Whether anybody may call who shows no certificate, without having been told to.
+    pub fn is_open(&self) -> bool {
+        self.tokens.is_empty() && !self.allow_unauthenticated
+    }
+}
+
 /// One static bearer token. Only its digest is kept.
 #[derive(Clone, PartialEq)]
 pub struct Token {

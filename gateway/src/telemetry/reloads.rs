@@ -1,5 +1,6 @@
 //! What became of the configuration since the start: how often another one was put into force, and what is wrong with the newest.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::time::Instant;
 
@@ -16,8 +17,8 @@ pub struct Reload {
     pub count: u64,
     /// Why the one that the files hold is not in force, and since when that is known.
     pub error: Option<(String, Instant)>,
-    /// Why the files of the certificate are not in force, and since when that is known.
-    pub certificate: Option<(String, Instant)>,
+    /// Why files of certificates are not in force, and since when that is known; by the key that names them.
+    pub certificates: BTreeMap<String, (String, Instant)>,
     /// What they say otherwise and only a start takes up.
     pub needs_restart: Vec<&'static str>,
     /// The upstreams that are switched off.
@@ -30,7 +31,7 @@ impl Default for Reloads {
             since: Instant::now(),
             count: 0,
             error: None,
-            certificate: None,
+            certificates: BTreeMap::new(),
             needs_restart: Vec::new(),
             disabled: Vec::new(),
         })))
@@ -59,9 +60,19 @@ impl Reloads {
         self.lock().error = Some((why, Instant::now()));
     }
 
-    /// The files of the certificate are in force, or not, for this reason.
-    pub fn certificate(&self, refused: Option<String>) {
-        self.lock().certificate = refused.map(|why| (why, Instant::now()));
+    /// The files that a key names are in force, or not, for this reason. Whether those of all keys are.
+    pub fn certificate(&self, key: &str, refused: Option<String>) -> bool {
+        let certificates = &mut self.lock().certificates;
+        match refused {
+            Some(why) => _ = certificates.insert(key.to_owned(), (why, Instant::now())),
+            None => _ = certificates.remove(key),
+        }
+        certificates.is_empty()
+    }
+
+    /// The files of all certificates are in force.
+    pub fn certified(&self) {
+        self.lock().certificates.clear();
     }
 
     /// What is known now.

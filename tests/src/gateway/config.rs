@@ -13,6 +13,8 @@ pub struct Config {
     sections: String,
     env: Vec<(String, String)>,
     is_tls: bool,
+    /// More keys of the first listener, where listeners are written one by one.
+    listed: Option<String>,
 }
 
 impl Config {
@@ -69,6 +71,13 @@ impl Config {
         self
     }
 
+    /// With its endpoint as an entry of the list of listeners, with these keys besides its address.
+    #[must_use]
+    pub fn listed(mut self, keys: &str) -> Config {
+        self.listed = Some(keys.to_owned());
+        self
+    }
+
     /// How URLs of its endpoint begin.
     #[must_use]
     pub fn scheme(&self) -> &'static str {
@@ -108,9 +117,14 @@ impl Config {
     /// The file's text.
     #[must_use]
     pub fn text(&self, port: u16, admin_port: u16) -> String {
+        let address = format!("\"127.0.0.1:{port}\"");
+        let server = match &self.listed {
+            None => format!("listen = {address}\n{}", self.server),
+            Some(keys) => format!("{}\n[[server.listeners]]\naddress = {address}\n{keys}", self.server),
+        };
         format!(
-            "[server]\nlisten = \"127.0.0.1:{port}\"\n{}\n[admin]\nlisten = \"127.0.0.1:{admin_port}\"\ntoken = \"{ADMIN_TOKEN}\"\n{}\n{}",
-            self.server, self.admin, self.sections
+            "[server]\n{server}\n[admin]\nlisten = \"127.0.0.1:{admin_port}\"\ntoken = \"{ADMIN_TOKEN}\"\n{}\n{}",
+            self.admin, self.sections
         )
     }
 }

@@ -1,12 +1,13 @@
 //! The lines that `serve` shows a person: pure, so that they can be read in the tests.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use crate::config::fault::printable;
+use crate::gateway::reachable;
 use crate::health::row::State;
 
 /// What there is to say of one upstream.
@@ -34,10 +35,15 @@ pub(crate) fn look_at(admin: SocketAddr) -> String {
 }
 
 /// The first line: which program, where it serves, where it can be looked at.
-pub(crate) fn endpoint(listen: (SocketAddr, bool), path: &str, admin: Option<SocketAddr>) -> String {
+pub(crate) fn endpoint(url: &str, admin: Option<SocketAddr>) -> String {
     let version = env!("CARGO_PKG_VERSION");
     let admin = admin.map(|admin| format!("  (probes and metrics {})", look_at(admin)));
-    format!("trunkline {version}  {}{}", url(listen, path), admin.unwrap_or_default())
+    format!("trunkline {version}  {url}{}", admin.unwrap_or_default())
+}
+
+/// One line about each listener, where there are several.
+pub(crate) fn listener(url: &str, faces: &[&str]) -> String {
+    format!("  listener     {url}  ({})", faces.join(", "))
 }
 
 /// One line about one upstream, its state in the words of `trunkline ls`. `width` is that of the longest name.
@@ -64,8 +70,8 @@ pub(crate) fn summary(tools: usize, ready: usize, upstreams: usize, is_settled: 
 }
 
 /// What to put into a host's file, for a gateway that serves HTTP.
-pub(crate) fn paste_http(listen: (SocketAddr, bool), path: &str, asks_token: bool) -> String {
-    let mut entry = json!({ "type": "http", "url": url(listen, path) });
+pub(crate) fn paste_http(transport: &str, url: &str, asks_token: bool) -> String {
+    let mut entry = json!({ "type": transport, "url": url });
     if asks_token {
         entry["headers"] = json!({ "Authorization": "Bearer YOUR-TOKEN" });
     }
@@ -88,20 +94,6 @@ fn paste(entry: Value) -> String {
     serde_json::to_string_pretty(&whole).unwrap_or_default()
 }
 
-/// Where clients find it, by TLS or without.
-pub(crate) fn url((listen, is_tls): (SocketAddr, bool), path: &str) -> String {
-    let scheme = if is_tls { "https" } else { "http" };
-    format!("{scheme}://{}{path}", reachable(listen))
-}
-
-/// "Every address" is none that a client could connect to.
-fn reachable(address: SocketAddr) -> SocketAddr {
-    match address.ip() {
-        ip if ip.is_unspecified() => SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), address.port()),
-        _ => address,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -113,15 +105,12 @@ mod tests {
     #[test]
     fn the_first_line_names_addresses_that_can_be_reached() {
         let version = env!("CARGO_PKG_VERSION");
-        let line = endpoint((address("0.0.0.0:8808"), false), "/mcp", Some(address("[::1]:9808")));
+        let line = endpoint("http://127.0.0.1:8808/mcp", Some(address("[::]:9808")));
         assert_eq!(
             line,
-            format!("trunkline {version}  http://127.0.0.1:8808/mcp  (probes and metrics http://[::1]:9808)")
+            format!("trunkline {version}  http://127.0.0.1:8808/mcp  (probes and metrics http://127.0.0.1:9808)")
         );
-        assert_eq!(
-            endpoint((address("127.0.0.1:1"), false), "/", None),
-            format!("trunkline {version}  http://127.0.0.1:1/")
-        );
+        assert_eq!(endpoint("http://127.0.0.1:1/", None), format!("trunkline {version}  http://127.0.0.1:1/"));
     }
 
     #[test]
@@ -151,7 +140,7 @@ mod tests {
 
     #[test]
     fn what_is_pasted_is_json_that_a_host_takes() {
-        let http: Value = serde_json::from_str(&paste_http((address("127.0.0.1:8808"), false), "/mcp", true)).unwrap();
+        let http: Value = serde_json::from_str(&paste_http("http", "http://127.0.0.1:8808/mcp", true)).unwrap();
         let entry = &http["mcpServers"]["trunkline"];
         assert_eq!((&entry["type"], &entry["url"]), (&json!("http"), &json!("http://127.0.0.1:8808/mcp")));
         assert_eq!(entry["headers"]["Authorization"], "Bearer YOUR-TOKEN");

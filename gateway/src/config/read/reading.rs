@@ -78,7 +78,7 @@ impl Reading {
 
     /// Notes the keys of a section; those of tables with names of their own are not of one section.
     pub(crate) fn know(&self, path: &[String], keys: &[&'static str]) {
-        let is_named = path.iter().any(|part| matches!(part.as_str(), "upstreams" | "tokens"));
+        let is_named = path.iter().any(|part| matches!(part.as_str(), "upstreams" | "tokens" | "listeners"));
         if !path.is_empty() && !is_named {
             self.known.borrow_mut().push((path.join("."), keys.to_vec()));
         }

@@ -25,6 +25,14 @@ impl<'a> Section<'a> {
         self.rest.contains_key(key)
     }
 
+    /// Takes the text at `key` for none where it is empty and no file says so: a variable cannot be taken away by whoever adds others.
+    pub(crate) fn forget_empty(&mut self, key: &'static str) {
+        let is_empty = matches!(self.rest.get(key), Some(Value::String(_, text)) if text.is_empty());
+        if is_empty && !self.reading.is_file(&self.at(key)) {
+            self.rest.remove(key);
+        }
+    }
+
     /// The table at `key`; an empty one where there is none.
     pub(crate) fn table(&mut self, key: &'static str) -> Section<'a> {
         let rest = match self.take(key) {

@@ -1,15 +1,14 @@
-//! `[auth]`: static tokens, and whether the door may stand open.
+//! `[auth]`: static tokens.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 
-use crate::downstream::config::Config as Server;
 use crate::policy::config::{Auth, Token};
 
 use crate::config::fault::Fault;
-use crate::config::read::{Part, Reading, Section};
+use crate::config::read::Section;
 
 /// What `mode` says, if it is written.
 #[derive(Clone, Copy, PartialEq)]
@@ -102,18 +101,4 @@ fn hash(text: &str) -> Result<[u8; 32], String> {
         *byte = u8::from_str_radix(pair, 16).map_err(|_| EXPECTED)?;
     }
     Ok(digest)
-}
-
-/// Beyond loopback nobody gets in unasked, unless that was asked for.
-pub(crate) fn open_door(reading: &Reading, server: &Server, auth: &Auth) {
-    let listen = server.listen;
-    if server.asks_certificate() || listen.ip().is_loopback() || !auth.tokens.is_empty() || auth.allow_unauthenticated {
-        return;
-    }
-    let place = reading.place(&["server".to_owned(), "listen".to_owned()], Part::Value);
-    reading.fault(
-        Fault::error("open-door", format!("{listen} can be reached from other machines, and no tokens are configured"))
-            .at(place)
-            .hint("add [[auth.tokens]] or server.tls.client_ca, listen on 127.0.0.1, or set auth.allow_unauthenticated = true"),
-    );
 }

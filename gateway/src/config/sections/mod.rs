@@ -1,6 +1,6 @@
 //! The sections of the configuration, one file each.
 
-// `[auth]`: static tokens, and whether the door may stand open.
+// `[auth]`: static tokens.
 mod auth;
 // `[defaults]`: what holds for every upstream that does not say otherwise.
 mod defaults;
@@ -10,6 +10,8 @@ mod address;
 mod transport;
 // `[upstreams.NAME]` and the servers of hosts' files: every upstream, in the order of the files.
 mod upstreams;
+// `[[server.listeners]]`: where clients are served, and what is served there to whom.
+pub(crate) mod listeners;
 // By which proxy an upstream is reached.
 mod proxy;
 // `[traces]`: whether calls have spans, where these go, and what of that OpenTelemetry's variables say.
@@ -17,7 +19,7 @@ mod traces;
 // The sections that say how the gateway itself is: server, admin, log, naming, catalog.
 pub(crate) mod settings;
 
-pub(crate) use auth::{auth, open_door};
+pub(crate) use auth::auth;
 pub(crate) use defaults::Defaults;
 pub(crate) use traces::traces;
 pub(crate) use upstreams::upstreams;

@@ -1,28 +1,26 @@
 //! The sections that say how the gateway itself is: server, admin, log, naming, catalog.
 
-use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::EnvFilter;
 
-use crate::downstream::config::{Config as Server, Network, Questions, Session, SigningKey, Tls};
+use super::listeners::{address, checked, host, listeners, origin};
+use crate::downstream::config::{Config as Server, Network, Questions, Session, SigningKey};
 use crate::router::config::{Catalog, Naming, Strategy, Unknown};
 use crate::telemetry::config::{Admin, AdminToken, Arguments, Audit, Format, Log, Metrics};
 use crate::upstream::config::Cache;
 
 use crate::config::fault::{Fault, Place};
-use crate::config::read::{Part, Reading, Section, duration, size};
+use crate::config::read::{Section, duration, size};
 use crate::config::source::node::{Origin, Shape, Source};
 
 /// `[server]`, with its session and its end.
 pub(crate) fn server(mut section: Section<'_>) -> Server {
     let default = Server::default();
     let [pre_stop_delay, grace, linger] = shutdown(section.table("shutdown"));
-    let server = Server {
-        listen: section.parse("listen", address).unwrap_or(default.listen),
-        tls: tls(section.table("tls")),
+    let mut server = Server {
         path: section.parse("path", path).unwrap_or(default.path),
         legacy_sse: section.flag("legacy_sse").unwrap_or(default.legacy_sse),
         websocket: section.flag("websocket").unwrap_or(default.websocket),
@@ -41,42 +39,9 @@ pub(crate) fn server(mut section: Section<'_>) -> Server {
         linger: linger.unwrap_or(default.linger),
         ..default
     };
+    (server.listeners, server.lists_listeners) = listeners(&mut section, &server);
     section.end("[server]");
     server
-}
-
-/// The certificate that clients are shown. Its files are read here, so that what is wrong with them is told with their place.
-fn tls(mut section: Section<'_>) -> Option<Tls> {
-    let is_there = ["cert", "key", "client_ca"].iter().any(|key| section.has(key));
-    let place = section.own_place();
-    let (cert, key) = (section.parse("cert", file), section.parse("key", file));
-    let client_ca = section.parse("client_ca", file);
-    let tls = match (cert, key) {
-        (Some(cert), Some(key)) => Some(Tls { cert, key, client_ca }),
-        _ => None,
-    };
-    match tls.as_ref().map(Tls::check) {
-        Some(Err(fault)) => {
-            let text = format!("invalid value for `server.tls.{}`", fault.key);
-            let fault = Fault::error(Fault::CERTIFICATE, text).at(section.place(fault.key)).label(fault.text);
-            section.reading.fault(fault);
-        }
-        None if is_there => {
-            section.reading.fault(Fault::error("missing-key", "[server.tls] needs both `cert` and `key`").at(place));
-        }
-        _ => {}
-    }
-    section.end("[server.tls]");
-    tls
-}
-
-fn file(text: &str) -> Result<PathBuf, String> {
-    let path = Path::new(text);
-    if path.is_absolute() {
-        Ok(path.to_owned())
-    } else {
-        Err("expected an absolute path, such as \"/etc/trunkline/tls.crt\"".to_owned())
-    }
 }
 
 /// `[questions]`.
@@ -155,20 +120,6 @@ pub(crate) fn admin(mut section: Section<'_>) -> Admin {
     };
     section.end("[admin]");
     admin
-}
-
-/// Two cannot listen at one address: the second would be told that it is in use, by this gateway itself.
-pub(crate) fn one_address(reading: &Reading, clients: SocketAddr, admin: &Admin) {
-    let is_every = |address: SocketAddr| address.ip().is_unspecified();
-    let is_same = |other: &SocketAddr| {
-        let is_one = clients.ip() == other.ip() || is_every(clients) || is_every(*other);
-        clients.port() == other.port() && other.port() != 0 && is_one
-    };
-    if let Some(admin) = admin.listen.filter(is_same) {
-        let place = reading.place(&["admin".to_owned(), "listen".to_owned()], Part::Value);
-        let text = format!("{admin} is also the address for clients (`server.listen`)");
-        reading.fault(Fault::error("bad-value", text).at(place).hint("use another port for one of them"));
-    }
 }
 
 /// `[log]`.
@@ -281,48 +232,12 @@ pub(crate) fn catalog(mut section: Section<'_>) -> (Catalog, Cache) {
     (catalog, cache)
 }
 
-fn checked<T>(
-    section: &mut Section<'_>,
-    (key, example): (&'static str, &str),
-    check: fn(&str) -> Result<T, String>,
-) -> Vec<T> {
-    let mut found = Vec::new();
-    for (index, text) in section.list(key, example).unwrap_or_default().into_iter().enumerate() {
-        match check(&text) {
-            Ok(value) => found.push(value),
-            Err(expected) => section.wrong_item(key, index, &expected),
-        }
-    }
-    found
-}
-
-fn address(text: &str) -> Result<SocketAddr, String> {
-    let text = text.replace("localhost:", "127.0.0.1:");
-    text.parse().map_err(|_| "expected an address with a port, such as \"127.0.0.1:8808\" or \"[::1]:8808\"".to_owned())
-}
-
 fn path(text: &str) -> Result<String, String> {
     let plain = |char: char| char.is_ascii_alphanumeric() || "/-_.~".contains(char);
     if text.starts_with('/') && !text.contains("//") && text.chars().all(plain) {
         Ok(text.to_owned())
     } else {
         Err("expected a path such as \"/mcp\"".to_owned())
-    }
-}
-
-fn origin(text: &str) -> Result<String, String> {
-    let expected = || "expected an origin such as \"https://app.example.com\" or \"http://localhost:3000\"".to_owned();
-    let (scheme, rest) = text.split_once("://").ok_or_else(expected)?;
-    let plain = !scheme.is_empty() && !rest.is_empty() && !rest.contains(['/', '?', '#', '@', '*', ' ']);
-    if plain { Ok(text.to_ascii_lowercase()) } else { Err(expected()) }
-}
-
-fn host(text: &str) -> Result<String, String> {
-    let plain = !text.is_empty() && !text.contains(['/', '?', '#', '@', '*', ' ']);
-    if plain {
-        Ok(text.to_ascii_lowercase())
-    } else {
-        Err("expected a host name such as \"mcp.example.com\", with a port or without".to_owned())
     }
 }
 

@@ -7,7 +7,7 @@ use super::read::{self, Terms, Unread};
 use super::stream::Body;
 use super::work::{Deciding, Work};
 use super::{ops, respond};
-use crate::downstream::config::Config;
+use crate::downstream::config::{Config, Faces};
 use crate::downstream::edge::Heads;
 use crate::downstream::edge::client_era::{self, Who};
 use crate::downstream::listen::Arrival;
@@ -30,6 +30,7 @@ const LOOP: &str = "this gateway is its own upstream, directly or through other 
 pub struct Answering<B> {
     endpoint: Arc<Endpoint>,
     arrival: Option<Arrival>,
+    faces: Faces,
     /// A gateway asks: it is told which gateways lie below.
     is_of_gateway: bool,
     /// The client with two endpoints whose message it is.
@@ -71,8 +72,8 @@ where
     B: http_body::Body<Data = Bytes, Error: Send> + Send + Unpin + 'static,
 {
     /// The answer to a request, of which nothing is looked at yet.
-    pub(super) fn new(endpoint: Arc<Endpoint>, arrival: Option<Arrival>, request: Request<B>) -> Self {
-        Self { endpoint, arrival, is_of_gateway: false, peer: None, stage: Stage::Arrived(request) }
+    pub(super) fn new(endpoint: Arc<Endpoint>, faces: Faces, arrival: Option<Arrival>, request: Request<B>) -> Self {
+        Self { endpoint, arrival, faces, is_of_gateway: false, peer: None, stage: Stage::Arrived(request) }
     }
 
     fn take(&mut self) -> Stage<B> {
@@ -105,9 +106,8 @@ where
         if request.uri().path_and_query().is_some_and(|asked| asked.as_str().len() > URI_BYTES_MAX) {
             return misused(StatusCode::URI_TOO_LONG, "the request URI is longer than 8192 bytes");
         }
-        let Some(route) = route(&endpoint.config, request.uri().path()) else {
-            let why = format!("not found; the MCP endpoint is at {}", endpoint.config.path);
-            return misused(StatusCode::NOT_FOUND, &why);
+        let Some(route) = route(&endpoint.config, self.faces, request.uri().path()) else {
+            return misused(StatusCode::NOT_FOUND, &elsewhere(&endpoint.config, self.faces));
         };
         let (head, body) = request.into_parts();
         let heads = Heads::of(&head.headers);
@@ -195,14 +195,21 @@ impl<B> Answering<B> {
 }
 
 /// What a path asks for.
-fn route(config: &Config, path: &str) -> Option<Route> {
+fn route(config: &Config, faces: Faces, path: &str) -> Option<Route> {
     match path {
-        path if path == config.path => Some(Route::Endpoint),
-        duplex::STREAM if config.legacy_sse => Some(Route::Stream),
-        duplex::MESSAGES if config.legacy_sse => Some(Route::Messages),
-        duplex::WEBSOCKET if config.websocket => Some(Route::WebSocket),
+        path if faces.mcp && path == config.path => Some(Route::Endpoint),
+        duplex::STREAM if faces.sse => Some(Route::Stream),
+        duplex::MESSAGES if faces.sse => Some(Route::Messages),
+        duplex::WEBSOCKET if faces.websocket => Some(Route::WebSocket),
         _ => None,
     }
+}
+
+/// What is said of any other path.
+fn elsewhere(config: &Config, faces: Faces) -> String {
+    let served = [(faces.mcp, config.path.as_str()), (faces.sse, duplex::STREAM), (faces.websocket, duplex::WEBSOCKET)];
+    let first = served.iter().find(|(is_served, _)| *is_served).map_or("/", |(_, path)| path);
+    format!("not found; the MCP endpoint is at {first}")
 }
 
 impl<B> Stage<B> {

@@ -5,7 +5,7 @@ use super::endpoint::Endpoint;
 use super::stream::Body;
 use crate::call::Handler;
 use crate::call::caller::Principal;
-use crate::downstream::config::Config;
+use crate::downstream::config::{Config, Faces};
 use crate::downstream::listen::Arrival;
 use crate::memory::Refusals;
 use crate::memory::budget::Budget;
@@ -38,6 +38,8 @@ pub struct ShownSession {
 #[derive(Clone)]
 pub struct McpService {
     endpoint: Arc<Endpoint>,
+    /// What is served of it.
+    faces: Faces,
     /// The connection whose requests it answers, where that is known.
     arrival: Option<Arrival>,
 }
@@ -46,6 +48,7 @@ impl McpService {
     /// An endpoint over a handler. Its sessions and what goes on without a connection live in the first level; what still runs when the
     /// second one is told to end is answered as cut off.
     pub fn new(handler: Handler, config: Config, levels: (Tasks, Tasks), room: (&Budget, &Refusals)) -> Self {
+        let faces = config.faces();
         let endpoint = Arc::new(Endpoint::new(handler, config, levels, room));
         let swept = endpoint.clone();
         endpoint.edge.tasks.spawn_until_end(async move {
@@ -60,7 +63,7 @@ impl McpService {
             // First of all: nobody can come back for them.
             closed.edge.parked.close();
         });
-        Self { endpoint, arrival: None }
+        Self { endpoint, faces, arrival: None }
     }
 
     /// Some may call no more by what they called with so far: their sessions and streams end. These may call now.
@@ -79,6 +82,11 @@ impl McpService {
             idle: session.idle(),
         });
         shown.collect()
+    }
+
+    /// The same endpoint, of which this is served.
+    pub fn serving(&self, faces: Faces) -> Self {
+        Self { faces, ..self.clone() }
     }
 
     /// The same endpoint, for the requests of one connection.
@@ -100,6 +108,6 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
-        Answering::new(self.endpoint.clone(), self.arrival.clone(), request)
+        Answering::new(self.endpoint.clone(), self.faces, self.arrival.clone(), request)
     }
 }

@@ -18,7 +18,7 @@ pub(crate) const CONNECTIONS_MAX: usize = 10_000;
 /// The most on which nobody has shown a credential yet.
 const STRANGERS_MAX: usize = 1024;
 
-/// The connections of one listener.
+/// The connections of one listener. Several may have one number in common.
 #[derive(Debug)]
 pub struct Connections {
     most: usize,
@@ -26,7 +26,7 @@ pub struct Connections {
     /// Whether a credential is asked for.
     asks_credential: AtomicBool,
     trusted: Vec<Network>,
-    table: Mutex<Table>,
+    table: Arc<Mutex<Table>>,
 }
 
 #[derive(Debug, Default)]
@@ -75,12 +75,18 @@ impl Connections {
     pub fn new(most: usize, asks_credential: bool, trusted: Vec<Network>) -> Arc<Self> {
         let most = most.clamp(1, CONNECTIONS_MAX);
         let strangers_most = (most / 4).clamp(1, STRANGERS_MAX);
+        Arc::new(Self { most, strangers_most, asks_credential: asks_credential.into(), trusted, table: Arc::default() })
+    }
+
+    /// Those of another listener, which are counted with these.
+    pub fn beside(&self, asks_credential: bool) -> Arc<Self> {
+        let Self { most, strangers_most, trusted, table, .. } = self;
         Arc::new(Self {
-            most,
-            strangers_most,
+            most: *most,
+            strangers_most: *strangers_most,
             asks_credential: asks_credential.into(),
-            trusted,
-            table: Mutex::default(),
+            trusted: trusted.clone(),
+            table: table.clone(),
         })
     }
 
@@ -93,7 +99,7 @@ impl Connections {
     /// so that a new one is always taken.
     pub(crate) fn of_probes(most: usize) -> Arc<Self> {
         let (strangers_most, trusted) = (most, Vec::new());
-        Arc::new(Self { most, strangers_most, asks_credential: true.into(), trusted, table: Mutex::default() })
+        Arc::new(Self { most, strangers_most, asks_credential: true.into(), trusted, table: Arc::default() })
     }
 
     /// A connection from an address; `None` where it finds no room.
@@ -301,6 +307,21 @@ mod tests {
         drop((before, after, last));
         let table = connections.lock();
         assert!(table.all == 0 && table.by.is_empty() && table.strangers == 0 && table.by_address.is_empty());
+    }
+
+    #[test]
+    fn listeners_beside_one_another_have_one_number_and_ask_for_their_own_credentials() {
+        let open = Connections::new(64, false, Vec::new());
+        let closed = open.beside(true);
+        let one = flood(&open, 1);
+        assert_eq!(one.len(), 32);
+        let stranger = closed.enter(peer(1)).unwrap();
+        assert!(!stranger.is_admitted() && !stranger.admit(&Share::of_address(peer(1))), "it has its part");
+        assert!(stranger.admit(&Share::of_address(peer(2))));
+        drop(one);
+        assert_eq!(open.lock().all, 1);
+        drop(stranger);
+        assert!(closed.lock().all == 0 && closed.lock().by.is_empty());
     }
 
     #[test]

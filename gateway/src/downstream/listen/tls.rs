@@ -31,7 +31,7 @@ pub struct Tls {
 
 /// What is wrong with a file: the key that names it, and what to do.
 #[derive(Debug, thiserror::Error)]
-#[error("server.tls.{key}: {text}")]
+#[error("{key}: {text}")]
 pub struct TlsFault {
     /// The key.
     pub key: &'static str,
@@ -101,6 +101,8 @@ fn certificates(key: &'static str, file: &Path) -> Result<Vec<CertificateDer<'st
 
 /// What connections are secured with.
 pub(crate) struct Certificates {
+    /// The table of the configuration that names the files.
+    key: String,
     tls: Tls,
     /// Whether a client must show a certificate: there is no other credential.
     is_demanded: AtomicBool,
@@ -115,10 +117,11 @@ struct Secured {
 }
 
 impl Certificates {
-    /// Reads the files.
-    pub(crate) fn open(tls: &Tls, is_demanded: bool) -> Result<Arc<Self>, TlsFault> {
-        let in_force = ArcSwap::from_pointee(tls.load()?);
+    /// Reads the files that a table of the configuration names; in words, why they cannot be used.
+    pub(crate) fn open(key: String, tls: &Tls, is_demanded: bool) -> Result<Arc<Self>, String> {
+        let in_force = ArcSwap::from_pointee(tls.load().map_err(|fault| format!("{key}.{fault}"))?);
         Ok(Arc::new(Self {
+            key,
             tls: tls.clone(),
             is_demanded: is_demanded.into(),
             in_force,
@@ -131,9 +134,15 @@ impl Certificates {
         self.is_demanded.store(is_demanded, Ordering::Relaxed);
     }
 
-    /// Reads the files anew; where they cannot be used, what was read before stays in force.
-    pub(crate) fn reload(&self) -> Result<(), TlsFault> {
-        self.in_force.store(Arc::new(self.tls.load()?));
+    /// The table of the configuration that names the files.
+    pub(crate) fn key(&self) -> &str {
+        &self.key
+    }
+
+    /// Reads the files anew; where they cannot be used, what was read before stays in force, and it is said why.
+    pub(crate) fn reload(&self) -> Result<(), String> {
+        let read = self.tls.load().map_err(|fault| format!("{}.{fault}", self.key))?;
+        self.in_force.store(Arc::new(read));
         Ok(())
     }
 

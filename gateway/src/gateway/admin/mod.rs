@@ -9,6 +9,7 @@ pub(super) use joined::Joined;
 
 use joined::Behind;
 
+use super::clients::Place;
 use super::reload::{Outcome, Reloader};
 use crate::admin::looks::{Hidden, Looks, Session, Tool, Tools};
 use crate::admin::{self, Access, Mode, Page, Reload, Shown, control, looks, pages};
@@ -105,6 +106,8 @@ pub(super) struct Admin<'a> {
     /// Takes calls from the page.
     pub(super) handler: &'a Handler,
     pub(super) page: Page,
+    /// Where clients are served.
+    pub(super) clients: &'a [Place],
 }
 
 impl Admin<'_> {
@@ -219,6 +222,10 @@ impl Admin<'_> {
         let files: Vec<_> = files.map(|file| std::path::absolute(file).unwrap_or_else(|_| file.clone())).collect();
         let files: Vec<_> = files.iter().map(|file| file.display().to_string()).collect();
         let (version, pid, mode) = (env!("CARGO_PKG_VERSION"), std::process::id(), self.mode.as_str());
-        serde_json::json!({ "version": version, "pid": pid, "mode": mode, "configuration": files }).to_string()
+        let path = &self.config.server.path;
+        let listener = |place: &Place| serde_json::json!({ "url": place.url(path), "faces": place.faces.names() });
+        let listeners: Vec<_> = self.clients.iter().map(listener).collect();
+        serde_json::json!({ "version": version, "pid": pid, "mode": mode, "listeners": listeners, "configuration": files })
+            .to_string()
     }
 }

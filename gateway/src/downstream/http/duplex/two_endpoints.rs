@@ -2,6 +2,7 @@
 
 use crate::call::caller::Principal;
 use crate::call::refusal::{Reason, Refusal};
+use crate::downstream::config::Faces;
 use crate::downstream::edge::Edge;
 use crate::downstream::edge::client_era::Who;
 use crate::downstream::http::read::Unread;
@@ -24,7 +25,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
 /// Where a stream is opened, and where its messages are posted.
-pub(crate) const STREAM: &str = "/sse";
+pub(crate) const STREAM: &str = Faces::SSE_PATH;
 pub(crate) const MESSAGES: &str = "/message";
 /// The name of the query's part that says whose message it is.
 const SESSION: &str = "sessionId=";

@@ -2,6 +2,7 @@
 
 use super::websocket::{Terms, serve};
 use crate::call::refusal::{Reason, Refusal};
+use crate::downstream::config::Faces;
 use crate::downstream::edge::client_era::Who;
 use crate::downstream::http::endpoint::Endpoint;
 use crate::downstream::http::respond;
@@ -16,7 +17,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, Ver
 use std::sync::Arc;
 
 /// Where a WebSocket is opened.
-pub(crate) const WEBSOCKET: &str = "/ws";
+pub(crate) const WEBSOCKET: &str = Faces::WEBSOCKET_PATH;
 /// The subprotocol of MCP.
 const SUBPROTOCOL: &str = "mcp";
 const UPGRADE: HeaderValue = HeaderValue::from_static("Upgrade");

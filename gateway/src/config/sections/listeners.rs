@@ -1,0 +1,211 @@
+//! `[[server.listeners]]`: where clients are served, and what is served there to whom. `[server] listen` and `[server.tls]` are the short
+//! form for one.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::downstream::config::{Config as Server, Faces, Listener, Tls};
+use crate::policy::config::Auth;
+use crate::telemetry::config::Admin;
+
+use crate::config::fault::Fault;
+use crate::config::read::{Part, Reading, Section};
+
+/// What the faces are called.
+const FACES: [&str; 3] = ["mcp", "sse", "ws"];
+
+/// Where clients are served, and whether that is written listener by listener. What an entry does not say, `server` does.
+pub(crate) fn listeners(section: &mut Section<'_>, server: &Server) -> (Vec<Listener>, bool) {
+    // The variable of an image, switched off.
+    section.forget_empty("listen");
+    let short = ["listen", "tls"].into_iter().find(|key| section.has(key));
+    let (listed, place) = (section.has("listeners"), short.and_then(|key| section.place(key)));
+    let one = Listener {
+        tls: None,
+        faces: server.faces(),
+        allowed_origins: server.allowed_origins.clone(),
+        allowed_hosts: server.allowed_hosts.clone(),
+        ..server.listeners[0].clone()
+    };
+    let address = section.parse("listen", address);
+    let tls = tls(section.table("tls"), "[server.tls]");
+    let entries = section.list_of_tables("listeners");
+    if !listed {
+        return (vec![Listener { address: address.unwrap_or(one.address), tls, ..one }], false);
+    }
+    if let Some(key) = short {
+        let text = format!("both `server.{key}` and [[server.listeners]] are written");
+        let hint = "`listen` and [server.tls] are the short form for one listener: write them into its entry, as `address` and `tls`; an empty \
+                    TRUNKLINE_SERVER__LISTEN unsets the variable";
+        section.reading.fault(Fault::error("two-forms", text).at(place).hint(hint));
+    }
+    if entries.is_empty() {
+        section.wrong("listeners", "expected at least one entry");
+    }
+    // Every entry is looked at, so that all faults are found.
+    let listeners: Vec<Option<Listener>> = entries.into_iter().map(|entry| listener(entry, one.clone())).collect();
+    (listeners.into_iter().collect::<Option<_>>().unwrap_or_default(), true)
+}
+
+fn listener(mut section: Section<'_>, default: Listener) -> Option<Listener> {
+    let place = section.own_place();
+    if !section.has("address") {
+        section.reading.fault(Fault::error("missing-key", "a listener has no `address`").at(place));
+    }
+    let address = section.parse("address", address);
+    let tls = tls(section.table("tls"), "`tls` of [[server.listeners]]");
+    let faces = faces(&mut section);
+    let tokens = section.list("tokens", "[\"laptop\"]");
+    let [has_origins, has_hosts] = ["allowed_origins", "allowed_hosts"].map(|key| section.has(key));
+    let origins = checked(&mut section, ("allowed_origins", "[\"https://app.example.com\"]"), origin);
+    let hosts = checked(&mut section, ("allowed_hosts", "[\"mcp.example.com\"]"), host);
+    section.end("[[server.listeners]]");
+    Some(Listener {
+        address: address?,
+        tls,
+        faces: faces.unwrap_or(default.faces),
+        tokens: tokens.map(|names| names.into_iter().map(Arc::from).collect()),
+        allowed_origins: if has_origins { origins } else { default.allowed_origins },
+        allowed_hosts: if has_hosts { hosts } else { default.allowed_hosts },
+    })
+}
+
+fn faces(section: &mut Section<'_>) -> Option<Faces> {
+    let expected = format!("expected one or more of \"{}\"", FACES.join("\", \""));
+    let names = section.list("faces", "[\"mcp\", \"sse\", \"ws\"]")?;
+    if names.is_empty() {
+        section.wrong("faces", &expected);
+    }
+    let unknown = names.iter().enumerate().filter(|(_, name)| !FACES.contains(&name.as_str()));
+    unknown.for_each(|(index, _)| section.wrong_item("faces", index, &expected));
+    let [mcp, sse, websocket] = FACES.map(|face| names.iter().any(|name| name == face));
+    Some(Faces { mcp, sse, websocket })
+}
+
+/// The certificate that clients are shown. Its files are read here, so that what is wrong with them is told with their place.
+fn tls(mut section: Section<'_>, what: &str) -> Option<Tls> {
+    let is_there = ["cert", "key", "client_ca"].iter().any(|key| section.has(key));
+    let place = section.own_place();
+    let (cert, key) = (section.parse("cert", file), section.parse("key", file));
+    let client_ca = section.parse("client_ca", file);
+    let tls = match (cert, key) {
+        (Some(cert), Some(key)) => Some(Tls { cert, key, client_ca }),
+        _ => None,
+    };
+    match tls.as_ref().map(Tls::check) {
+        Some(Err(fault)) => {
+            let text = format!("invalid value for `{}`", section.at(fault.key).join("."));
+            let fault = Fault::error(Fault::CERTIFICATE, text).at(section.place(fault.key)).label(fault.text);
+            section.reading.fault(fault);
+        }
+        None if is_there => {
+            section.reading.fault(Fault::error("missing-key", format!("{what} needs both `cert` and `key`")).at(place));
+        }
+        _ => {}
+    }
+    section.end(what);
+    tls
+}
+
+fn file(text: &str) -> Result<PathBuf, String> {
+    let path = Path::new(text);
+    if path.is_absolute() {
+        Ok(path.to_owned())
+    } else {
+        Err("expected an absolute path, such as \"/etc/trunkline/tls.crt\"".to_owned())
+    }
+}
+
+/// What of the listeners does not go together: with one another, with the admin address, and with the tokens.
+pub(crate) fn judge(reading: &Reading, server: &Server, auth: &Auth, admin: &Admin) {
+    let path = |index: usize, key: &str| match server.lists_listeners {
+        true => ["server", "listeners", &index.to_string(), key].map(str::to_owned).to_vec(),
+        false => vec!["server".to_owned(), if key == "address" { "listen" } else { key }.to_owned()],
+    };
+    let place = |index: usize, key: &str| reading.place(&path(index, key), Part::Value);
+    for (index, listener) in server.listeners.iter().enumerate() {
+        for (item, name) in listener.tokens.iter().flatten().enumerate() {
+            if !auth.tokens.iter().any(|token| token.name == *name) {
+                let at = [path(index, "tokens"), vec![item.to_string()]].concat();
+                let place = reading.place(&at, Part::Value).or_else(|| place(index, "tokens"));
+                let text = format!("no token of [[auth.tokens]] is named `{name}`");
+                reading.fault(Fault::error("unknown-token", text).at(place));
+            }
+        }
+        if is_open(listener, auth) {
+            reading.fault(open_door(listener, auth).at(place(index, "address")));
+        }
+        if server.listeners[..index].iter().any(|other| is_same(other.address, listener.address)) {
+            let text = format!("two listeners have the address {}", listener.address);
+            let fault = Fault::error("bad-value", text).at(place(index, "address"));
+            reading.fault(fault.hint("use another port for one of them"));
+        }
+        if let Some(admin) = admin.listen.filter(|admin| is_same(listener.address, *admin)) {
+            let key = if server.lists_listeners { "[[server.listeners]]" } else { "`server.listen`" };
+            let text = format!("{admin} is also the address for clients ({key})");
+            let place = reading.place(&["admin".to_owned(), "listen".to_owned()], Part::Value);
+            reading.fault(Fault::error("bad-value", text).at(place).hint("use another port for one of them"));
+        }
+    }
+}
+
+/// Beyond loopback nobody gets in unasked, unless that was asked for.
+fn is_open(listener: &Listener, auth: &Auth) -> bool {
+    let is_asked = listener.asks_certificate() || !auth.only(listener.tokens.as_deref()).is_open();
+    !is_asked && !listener.address.ip().is_loopback()
+}
+
+fn open_door(listener: &Listener, auth: &Auth) -> Fault {
+    let address = listener.address;
+    let (why, first) = match auth.tokens.is_empty() {
+        true => ("no tokens are configured", "add [[auth.tokens]] or server.tls.client_ca"),
+        false => ("none of the tokens counts there", "name some in `tokens` of the listener, ask for certificates"),
+    };
+    Fault::error("open-door", format!("{address} can be reached from other machines, and {why}"))
+        .hint(format!("{first}, listen on 127.0.0.1, or set auth.allow_unauthenticated = true"))
+}
+
+/// Two cannot listen at one address: the second would be told that it is in use, by this gateway itself.
+fn is_same(one: SocketAddr, other: SocketAddr) -> bool {
+    let is_every = |address: SocketAddr| address.ip().is_unspecified();
+    let is_one = one.ip() == other.ip() || is_every(one) || is_every(other);
+    one.port() == other.port() && other.port() != 0 && is_one
+}
+
+/// The items of a list, each checked.
+pub(crate) fn checked<T>(
+    section: &mut Section<'_>,
+    (key, example): (&'static str, &str),
+    check: fn(&str) -> Result<T, String>,
+) -> Vec<T> {
+    let mut found = Vec::new();
+    for (index, text) in section.list(key, example).unwrap_or_default().into_iter().enumerate() {
+        match check(&text) {
+            Ok(value) => found.push(value),
+            Err(expected) => section.wrong_item(key, index, &expected),
+        }
+    }
+    found
+}
+
+pub(crate) fn address(text: &str) -> Result<SocketAddr, String> {
+    let text = text.replace("localhost:", "127.0.0.1:");
+    text.parse().map_err(|_| "expected an address with a port, such as \"127.0.0.1:8808\" or \"[::1]:8808\"".to_owned())
+}
+
+pub(crate) fn origin(text: &str) -> Result<String, String> {
+    let expected = || "expected an origin such as \"https://app.example.com\" or \"http://localhost:3000\"".to_owned();
+    let (scheme, rest) = text.split_once("://").ok_or_else(expected)?;
+    let plain = !scheme.is_empty() && !rest.is_empty() && !rest.contains(['/', '?', '#', '@', '*', ' ']);
+    if plain { Ok(text.to_ascii_lowercase()) } else { Err(expected()) }
+}
+
+pub(crate) fn host(text: &str) -> Result<String, String> {
+    let plain = !text.is_empty() && !text.contains(['/', '?', '#', '@', '*', ' ']);
+    if plain {
+        Ok(text.to_ascii_lowercase())
+    } else {
+        Err("expected a host name such as \"mcp.example.com\", with a port or without".to_owned())
+    }
+}

@@ -1,0 +1,155 @@
+//! One door, from the outside in: who may be asked for and whose pages may ask, who calls, then frames.
+
+use super::place::Place;
+use crate::config::Config;
+use crate::downstream::config::Listener;
+use crate::downstream::listen::{Arrival, Certificates, listener};
+use crate::downstream::{Connections, GuardLayer, McpService};
+use crate::memory::Refusals;
+use crate::memory::budget::Budget;
+use crate::metrics::edges::Face;
+use crate::policy::authenticate::AuthenticateLayer;
+use crate::policy::certified::Certified;
+use crate::policy::config::Auth;
+use crate::runtime::Tasks;
+use crate::runtime::system::handles;
+use crate::upstream;
+use crate::upstream::config::Sharing;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use tokio::net::TcpListener;
+use tower::Layer;
+
+/// Its three pipes, and what its start and its end need.
+const FILES_PER_CHILD: usize = 5;
+
+/// Why the gateway could not start.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// An address cannot be listened on.
+    #[error("cannot listen on {address}: {}", hint(cause))]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// What the system says.
+        cause: io::Error,
+    },
+    /// Anybody could call.
+    #[error(
+        "{0} can be reached from other machines and no tokens are configured: add [[auth.tokens]], or pass --allow-unauthenticated"
+    )]
+    Open(SocketAddr),
+    /// The certificate that clients are shown cannot be used.
+    #[error("{0}")]
+    Tls(String),
+}
+
+/// What all doors have in common.
+pub(crate) struct Serving<'a> {
+    pub(crate) auth: &'a Auth,
+    pub(crate) face: McpService,
+    pub(crate) patience: listener::Patience,
+    pub(crate) bounds: listener::Bounds,
+    /// Where connections live, and the listeners themselves.
+    pub(crate) faces: &'a Tasks,
+}
+
+/// A listener that is bound, and what stands between its connections and the endpoint.
+pub(super) struct Door {
+    pub(super) listener: Listener,
+    pub(super) socket: TcpListener,
+    pub(super) place: Place,
+    pub(super) certificates: Option<Arc<Certificates>>,
+}
+
+/// What a door asks for.
+pub(super) struct Asks {
+    pub(super) authenticate: AuthenticateLayer,
+    pub(super) room: Arc<Connections>,
+}
+
+impl Door {
+    /// Binds a listener; `key` names its certificate, where it has one.
+    pub(super) async fn open(listener: &Listener, key: String, auth: &Auth) -> Result<Self, Error> {
+        let auth = auth.only(listener.tokens.as_deref());
+        let opened = listener.tls.as_ref().map(|tls| Certificates::open(key, tls, auth.is_open()));
+        let certificates = opened.transpose().map_err(Error::Tls)?;
+        if auth.is_open() && !listener.asks_certificate() && !listener.address.ip().is_loopback() {
+            return Err(Error::Open(listener.address));
+        }
+        let (socket, address) = bind(listener.address).await?;
+        let (is_tls, asks_token) = (certificates.is_some(), !auth.tokens.is_empty());
+        let place = Place { address, is_tls, faces: listener.faces, asks_token };
+        Ok(Self { listener: listener.clone(), socket, place, certificates })
+    }
+
+    /// What it asks for, of connections that are counted with those of other doors.
+    pub(super) fn asks(&self, serving: &Serving<'_>) -> Asks {
+        let auth = serving.auth.only(self.listener.tokens.as_deref());
+        let room = serving.bounds.room.beside(asks_credential(&self.listener, &auth));
+        Asks { authenticate: AuthenticateLayer::new(&auth), room }
+    }
+
+    /// Serves its connections, over TLS where there is a certificate.
+    pub(super) fn serve(self, asks: Asks, serving: &Serving<'_>) {
+        let Self { listener, socket, place, certificates } = self;
+        let Asks { authenticate, room } = asks;
+        let guard = GuardLayer::new(place.address, &listener.allowed_hosts, &listener.allowed_origins);
+        let face = serving.face.serving(listener.faces);
+        let (patience, level) = (serving.patience.clone(), serving.faces.clone());
+        let bounds = listener::Bounds { room, ..serving.bounds.clone() };
+        let Some(certificates) = certificates else {
+            let service = move |arrival: &Arrival| guard.layer(authenticate.layer(face.on(arrival)).of(arrival.peer()));
+            return serving.faces.spawn(listener::serve(socket, service, patience, bounds, level));
+        };
+        let asks = listener.asks_certificate() && !serving.auth.allow_unauthenticated;
+        let asks = asks.then(|| authenticate.clone());
+        let service = move |arrival: &Arrival| {
+            let inner = face.on(arrival);
+            let otherwise = authenticate.layer(inner.clone()).of(arrival.peer());
+            guard.layer(Certified::new(arrival.certified(), asks.clone(), otherwise, inner))
+        };
+        serving.faces.spawn(listener::serve_tls(socket, certificates, service, patience, bounds, level));
+    }
+}
+
+/// Whether clients of a listener are to show who they are, where these tokens count.
+pub(super) fn asks_credential(listener: &Listener, auth: &Auth) -> bool {
+    !auth.tokens.is_empty() || listener.asks_certificate()
+}
+
+/// The connections of clients: fewer than there are files, so that upstreams, children and probes always find some, and fewer than
+/// half of the memory allows. Shares are reckoned of this number, so that one client never takes all of either.
+pub(crate) fn bounds(config: &Config, budget: &Budget, refusals: &Refusals) -> listener::Bounds {
+    let is_child = |one: &&upstream::config::Config| one.transport.child().is_some();
+    let instances = config.upstreams.iter().filter(is_child).map(|one| match one.sharing {
+        Sharing::Shared | Sharing::OwnSessions => 1,
+        _ => 1 + one.max_instances,
+    });
+    let children = instances.sum::<usize>() * FILES_PER_CHILD;
+    let most = handles::for_clients(handles::limit(), children).min(listener::connections_within(budget));
+    let room = Connections::new(most, false, config.server.trusted_proxies.clone());
+    listener::Bounds { room, budget: budget.clone(), refusals: refusals.clone(), face: Face::new("http") }
+}
+
+/// Listens at an address; says which one it is.
+pub(crate) async fn bind(address: SocketAddr) -> Result<(TcpListener, SocketAddr), Error> {
+    let failed = |cause| Error::Listen { address, cause };
+    let listener = TcpListener::bind(address).await.map_err(failed)?;
+    let bound = listener.local_addr().map_err(failed)?;
+    Ok((listener, bound))
+}
+
+/// What can be done about an address that cannot be listened on.
+fn hint(cause: &io::Error) -> String {
+    let hint = match cause.kind() {
+        io::ErrorKind::AddrInUse => {
+            "stop the process that listens there, or use another address (--listen; for probes and metrics --admin)"
+        }
+        io::ErrorKind::AddrNotAvailable => "this machine has no such address",
+        io::ErrorKind::PermissionDenied => "use a port from 1024 on",
+        _ => return cause.to_string(),
+    };
+    format!("{cause}; {hint}")
+}

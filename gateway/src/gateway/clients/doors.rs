@@ -1,0 +1,178 @@
+//! All doors: bound, served, and told of what a reload changes.
+
+use super::door::{Door, Error, Serving, asks_credential};
+use super::place::Place;
+use crate::config::Config;
+use crate::config::fault::Fault;
+use crate::downstream::config::Listener;
+use crate::downstream::listen::Certificates;
+use crate::downstream::{Connections, McpService};
+use crate::policy::authenticate::AuthenticateLayer;
+use crate::policy::config::Auth;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// The doors of a gateway, as bound.
+pub(crate) struct Doors(Vec<Door>);
+
+/// What a reload reaches of the doors.
+pub(crate) struct Kept {
+    face: McpService,
+    doors: Vec<KeptDoor>,
+}
+
+struct KeptDoor {
+    listener: Listener,
+    /// The address, as bound.
+    at: SocketAddr,
+    /// The names of the tokens that count.
+    tokens: Mutex<Option<Vec<Arc<str>>>>,
+    authenticate: AuthenticateLayer,
+    certificates: Option<Arc<Certificates>>,
+    room: Arc<Connections>,
+}
+
+impl Doors {
+    /// Binds all listeners, or none.
+    pub(crate) async fn open(config: &Config) -> Result<Self, Error> {
+        let mut doors = Vec::new();
+        for (index, listener) in config.server.listeners.iter().enumerate() {
+            let key = match config.server.lists_listeners {
+                true => format!("server.listeners.{index}.tls"),
+                false => "server.tls".to_owned(),
+            };
+            doors.push(Door::open(listener, key, &config.auth).await?);
+        }
+        Ok(Self(doors))
+    }
+
+    /// Where clients are served.
+    pub(crate) fn places(&self) -> Vec<Place> {
+        self.0.iter().map(|door| door.place.clone()).collect()
+    }
+
+    /// The certificates, whose files are followed.
+    pub(crate) fn certificates(&self) -> impl Iterator<Item = &Arc<Certificates>> {
+        self.0.iter().filter_map(|door| door.certificates.as_ref())
+    }
+
+    /// Serves all of them.
+    pub(crate) fn serve(self, serving: &Serving<'_>) -> Kept {
+        let mut doors = Vec::new();
+        for door in self.0 {
+            let asks = door.asks(serving);
+            doors.push(KeptDoor {
+                listener: door.listener.clone(),
+                at: door.place.address,
+                tokens: Mutex::new(door.listener.tokens.clone()),
+                authenticate: asks.authenticate.clone(),
+                certificates: door.certificates.clone(),
+                room: asks.room.clone(),
+            });
+            door.serve(asks, serving);
+        }
+        Kept { face: serving.face.clone(), doors }
+    }
+}
+
+impl Kept {
+    /// What speaks against this configuration: tokens go at once, and an address stays to the next start. The one must not leave the
+    /// other open.
+    pub(crate) fn opened(&self, now: &Config) -> Option<Fault> {
+        self.doors.iter().find_map(|door| door.opened(now))
+    }
+
+    /// Asks for what this configuration says. Who called with what counts no more has no session and no stream any longer.
+    pub(crate) fn set(&self, now: &Config) {
+        let (mut gone, mut known) = (Vec::new(), Vec::new());
+        for door in &self.doors {
+            let tokens = door.tokens_of(now);
+            let auth = now.auth.only(tokens.as_deref());
+            *door.lock() = tokens;
+            door.room.ask_credential(asks_credential(&door.listener, &auth));
+            door.certificates.iter().for_each(|one| one.demand(auth.is_open()));
+            for principal in door.authenticate.set(&auth) {
+                if !gone.contains(&principal) {
+                    gone.push(principal);
+                }
+            }
+            known.extend(door.authenticate.principals());
+        }
+        self.face.revoke(&gone, &known);
+        // Without tokens everybody is the one that has no name.
+        let tokens = gone.iter().map(|one| one.name()).filter(|name| !name.is_empty()).collect::<Vec<_>>().join(", ");
+        if !tokens.is_empty() {
+            tracing::info!(tokens, "tokens revoked; their sessions and streams have ended");
+        } else if !gone.is_empty() {
+            tracing::info!("tokens are required from now on; sessions and streams without one have ended");
+        }
+    }
+}
+
+impl KeptDoor {
+    /// What counts here by this configuration; where that has no such listener, what counts now does so to the next start.
+    fn tokens_of(&self, now: &Config) -> Option<Vec<Arc<str>>> {
+        let listener = now.server.listeners.iter().find(|listener| listener.address == self.listener.address);
+        listener.map_or_else(|| self.lock().clone(), |listener| listener.tokens.clone())
+    }
+
+    fn opened(&self, now: &Config) -> Option<Fault> {
+        let tokens = self.tokens_of(now);
+        let auth = now.auth.only(tokens.as_deref());
+        let names_some = tokens.is_some_and(|names| !names.is_empty());
+        opened(self.at, &auth, names_some, self.listener.asks_certificate())
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Option<Vec<Arc<str>>>> {
+        self.tokens.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Why these tokens, of which the listener may name some, cannot be all that counts at an address that stays.
+fn opened(at: SocketAddr, auth: &Auth, names_some: bool, asks_certificate: bool) -> Option<Fault> {
+    let fault = |text: String| {
+        Fault::error("open-door", text)
+            .hint("restart the gateway, or keep the tokens until the changed addresses are in force")
+    };
+    if names_some && auth.tokens.is_empty() {
+        return Some(fault(format!("none of the tokens that count at {at} until the next start would be left")));
+    }
+    let is_open = auth.is_open() && !asks_certificate && !at.ip().is_loopback();
+    is_open.then(|| {
+        fault(format!("{at} can be reached from other machines until the next start, and no tokens are configured"))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policy::config::Token;
+
+    fn says(at: &str, auth: &Auth, names_some: bool, asks_certificate: bool) -> Option<String> {
+        let fault = opened(at.parse().unwrap(), auth, names_some, asks_certificate)?;
+        assert_eq!(fault.kind, "open-door");
+        Some(fault.text)
+    }
+
+    #[test]
+    fn tokens_stay_while_the_address_of_the_start_can_be_reached_by_others() {
+        let (everywhere, here) = ("0.0.0.0:8808", "127.0.0.1:8808");
+        let text = says(everywhere, &Auth::default(), false, false).expect("it is refused");
+        assert!(text.contains(everywhere) && text.contains("until the next start"), "{text}");
+        let allowed = Auth { allow_unauthenticated: true, ..Auth::default() };
+        assert_eq!(says(everywhere, &allowed, false, false), None);
+        assert_eq!(says(here, &Auth::default(), false, false), None);
+        assert_eq!(says(everywhere, &Auth::default(), false, true), None, "certificates are asked for");
+    }
+
+    #[test]
+    fn a_listener_that_names_tokens_is_never_left_without_one() {
+        let (here, allowed) = ("127.0.0.1:1", Auth { allow_unauthenticated: true, ..Auth::default() });
+        for auth in [&Auth::default(), &allowed] {
+            let text = says(here, auth, true, false).expect("it is refused");
+            assert!(text.contains("none of the tokens that count at 127.0.0.1:1"), "{text}");
+        }
+        let token = Token { name: "ann".into(), digest: [0; 32] };
+        assert_eq!(says(here, &Auth { tokens: vec![token], ..Auth::default() }, true, false), None);
+    }
+}

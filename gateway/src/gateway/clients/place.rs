@@ -1,0 +1,57 @@
+//! Where clients are served, as bound and as it is shown.
+
+use crate::downstream::config::Faces;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+/// Where clients are served, as bound.
+#[derive(Debug, Clone)]
+pub struct Place {
+    /// The address.
+    pub address: SocketAddr,
+    /// Whether it is reached by TLS.
+    pub is_tls: bool,
+    /// What is served there.
+    pub faces: Faces,
+    /// Whether a token is asked for.
+    pub asks_token: bool,
+}
+
+impl Place {
+    /// Where clients of the first of its faces find it, if `path` is that of the endpoint.
+    pub fn url(&self, path: &str) -> String {
+        let secure = if self.is_tls { "s" } else { "" };
+        let (scheme, path) = match self.faces {
+            Faces { mcp: true, .. } => ("http", path),
+            Faces { sse: true, .. } => ("http", Faces::SSE_PATH),
+            Faces { .. } => ("ws", Faces::WEBSOCKET_PATH),
+        };
+        format!("{scheme}{secure}://{}{path}", reachable(self.address))
+    }
+}
+
+/// "Every address" is none that a client could connect to.
+pub fn reachable(address: SocketAddr) -> SocketAddr {
+    match address.ip() {
+        ip if ip.is_unspecified() => SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), address.port()),
+        _ => address,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_url_is_that_of_the_first_face_and_can_be_reached() {
+        let [mcp, sse, websocket] = [(true, true, true), (false, true, true), (false, false, true)];
+        let url = |address: &str, is_tls, (mcp, sse, websocket)| {
+            let faces = Faces { mcp, sse, websocket };
+            Place { address: address.parse().unwrap(), is_tls, faces, asks_token: false }.url("/mcp")
+        };
+        assert_eq!(url("0.0.0.0:8808", false, mcp), "http://127.0.0.1:8808/mcp");
+        assert_eq!(url("[::1]:1", true, mcp), "https://[::1]:1/mcp");
+        assert_eq!(url("[::1]:1", true, sse), "https://[::1]:1/sse");
+        assert_eq!(url("127.0.0.1:1", false, websocket), "ws://127.0.0.1:1/ws");
+        assert_eq!(url("127.0.0.1:1", true, websocket), "wss://127.0.0.1:1/ws");
+    }
+}
