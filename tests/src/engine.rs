@@ -53,6 +53,8 @@ pub struct Engine {
     open: Mutex<Vec<((String, String), CancellationToken)>>,
     /// By where they were added, as [`Engine::side`] says it.
     added: Mutex<Vec<(String, String)>>,
+    /// Those that only some clients are offered.
+    added_for: Mutex<Vec<(String, bool, String)>>,
     /// By where they were asked for.
     subscribed: Mutex<HashSet<(String, String)>>,
     /// What each session's client has said that its roots are, asked once.
@@ -79,6 +81,7 @@ impl Engine {
             rules: Mutex::new(rules),
             open: Mutex::default(),
             added: Mutex::default(),
+            added_for: Mutex::default(),
             subscribed: Mutex::default(),
             roots: Mutex::default(),
             seen: Mutex::default(),
@@ -242,6 +245,7 @@ impl Engine {
             Order::Release(gate) => self.gates.release(&gate, 1),
             Order::Open(gate) => self.gates.release(&gate, gates::EVER),
             Order::AddTool(name) => self.add_tool(name, ""),
+            Order::AddToolFor(capability, must, name) => self.add_tool_for((capability, must, name)),
             Order::Notify(method, params) => self.announce(Change::new(&method, &params)),
             Order::NotifyIn(session, method, params) => {
                 self.announce(Change { session: Some(session), ..Change::new(&method, &params) });
@@ -284,6 +288,22 @@ impl Engine {
         let only = (!side.is_empty()).then(|| side.clone());
         lock(&self.added).push((side, name));
         self.announce(Change { session: only, ..Change::new("notifications/tools/list_changed", "{}") });
+    }
+
+    fn add_tool_for(&self, offer: (String, bool, String)) {
+        let told = self.questions.those(|declared| declared[&offer.0].is_object() == offer.1);
+        lock(&self.added_for).push(offer);
+        for session in told {
+            self.announce(Change { session: Some(session), ..Change::new("notifications/tools/list_changed", "{}") });
+        }
+    }
+
+    /// The tools that are listed for those who declare this.
+    fn tools_for(&self, declared: &serde_json::Value) -> Vec<String> {
+        let added = lock(&self.added_for);
+        let all = self.script.tools_for.iter().chain(added.iter());
+        let fits = all.filter(|(capability, must, _)| declared[capability].is_object() == *must);
+        fits.map(|(_, _, name)| name.clone()).collect()
     }
 
     fn announce(&self, change: Change) {

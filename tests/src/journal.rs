@@ -119,6 +119,8 @@ pub enum Order {
     Ask(String, String),
     /// Adds a tool of this name, and says that the list has changed.
     AddTool(String),
+    /// Adds a tool for those alone that declare a capability, or for those that do not, and says so to them: handshake sessions.
+    AddToolFor(String, bool, String),
     /// Writes these bytes as they are (stdio).
     Write(String),
     /// Puts these rules in place of the present ones.

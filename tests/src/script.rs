@@ -27,6 +27,8 @@ pub struct Script {
     pub more_resources: usize,
     /// Definitions added to the tools as they are: JSON text, each an object.
     pub raw_tools: Vec<String>,
+    /// Tools that are listed for some clients only: the capability, whether it is the ones that declare it, and the tool.
+    pub tools_for: Vec<(String, bool, String)>,
     /// Whether it has resources, one template and prompts beside the tools.
     pub offers_all: bool,
     /// Whether it has what asks before it answers: the tool `ask`, the prompt `ask`, the resources `script://NAME/ask/PLAN/WHO`.
@@ -125,6 +127,7 @@ impl Default for Script {
             more_tools: 0,
             more_resources: 0,
             raw_tools: Vec::new(),
+            tools_for: Vec::new(),
             offers_all: true,
             asks: false,
             tasks: false,

@@ -8,6 +8,7 @@ mod budgets;
 mod busy;
 mod bytes;
 mod canaries;
+mod capabilities;
 mod catalog;
 mod chain;
 mod check;

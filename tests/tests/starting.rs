@@ -51,7 +51,9 @@ async fn a_lazy_upstream_starts_with_its_first_call_and_is_listed_before() {
         let client = Client::connect(&first.reach(), LEGACY).await;
         client.tools_until("its tools are listed", |tools| tools.contains(&"up__echo".into())).await;
         assert!(first.stop().await.success());
-        assert_eq!(starts(&upstream).await, 1);
+        // Over HTTP one more session reads the lists that such clients are given.
+        let seen = if matches!(way, Way::Http) { 2 } else { 1 };
+        assert_eq!(starts(&upstream).await, seen, "{way:?}");
         // Now it is known, and nobody needs it to list them.
         let second = Gateway::serve(&config).await;
         second.says(&["\"state\":\"idle\"", "\"upstream\":\"up\""]).await;
@@ -59,9 +61,9 @@ async fn a_lazy_upstream_starts_with_its_first_call_and_is_listed_before() {
         assert!(client.tools().await.contains(&"up__echo".into()));
         assert!(!client.list("prompts/list", "prompts", "name").await.is_empty());
         is_in(&second, "idle").await;
-        assert_eq!(starts(&upstream).await, 1, "{way:?}");
+        assert_eq!(starts(&upstream).await, seen, "{way:?}");
         assert_eq!(client.call("up__echo", "{\"a\":1}").await.text(), "{\"a\":1}");
-        assert!(starts(&upstream).await > 1, "{way:?}");
+        assert!(starts(&upstream).await > seen, "{way:?}");
         is_in(&second, "ready").await;
     }
 }

@@ -33,12 +33,14 @@ use crate::router::catalog::snapshot::{Catalog, Rules};
 use crate::router::names::ByMember;
 use crate::runtime::Tasks;
 use calls::Routes;
+use calls::Unread;
 use catalog::Current;
 use catalog::Keeper;
 use catalog::Kind;
 use catalog::Member;
-use catalog::views::{EraViews, SessionViews};
+use catalog::views::{DeclaredView, DeclaredViews, EraViews, SessionView, SessionViews};
 use config::Naming;
+use listen::Sees;
 use std::sync::Arc;
 use std::time::Duration;
 use tasks::GrantedTasks;
@@ -67,6 +69,8 @@ pub struct Router {
     keeper: Arc<Keeper>,
     /// What clients of each era see in its place.
     eras: EraViews,
+    /// What those see in its place who declare the same.
+    declared: DeclaredViews,
     /// What sessions see in its place that have instances to themselves.
     views: SessionViews,
     routes: Routes,
@@ -88,9 +92,11 @@ impl Router {
         let current = Arc::new(Current::new(Catalog::build(&members, &rules, None).counted()));
         let keeper = Keeper::start(&current, &listeners, tasks);
         let eras = EraViews::start(&current, &listeners, tasks);
+        let bases = [Era::Legacy, Era::Modern].map(|era| eras.of(era).clone());
+        let declared = DeclaredViews::new(bases, &listeners, tasks);
         // Sessions are of handshake clients.
         let views = SessionViews::new(eras.of(Era::Legacy), &listeners, tasks);
-        Self { current, keeper, eras, views, routes: Routes::new(), listeners, first_list_wait, unknown }
+        Self { current, keeper, eras, declared, views, routes: Routes::new(), listeners, first_list_wait, unknown }
     }
 
     /// From now on it is a router over these upstreams, in this order. Those that were among them before are not touched; to one that
@@ -98,12 +104,28 @@ impl Router {
     pub fn set(&self, upstreams: Vec<Arc<dyn Owner>>) {
         self.keeper.set(upstreams, None);
         self.eras.refresh(&self.current);
+        self.declared.look();
         self.views.look();
     }
 
     /// What handshake clients are offered now.
     pub fn offered(&self) -> Offered {
         Offered(self.current.keep())
+    }
+
+    /// What a list waits for whose caller sees what those do who declare the same.
+    fn unread(&self, view: &Arc<DeclaredView>, own: Option<&Arc<SessionView>>, call: &Call) -> Option<Unread> {
+        let until = view.awaited(self.first_list_wait)?;
+        let (declared, of_era) = (view.clone(), self.eras.of(call.revision().era()).clone());
+        let own = own.map(|own| (self.views.renewal(&call.caller, own), own.current().clone()));
+        let then = Box::new(move || match own {
+            Some((renew, current)) => {
+                renew();
+                current
+            }
+            None => declared.differing().cloned().unwrap_or(of_era),
+        });
+        Some(Unread { view: view.clone(), until, then })
     }
 
     fn notify(&self, call: Call) -> Reply {
@@ -130,9 +152,16 @@ impl Handle for Router {
         if call.is_notification {
             return self.notify(call);
         }
-        let own = self.views.of(&call.caller, call.method == Method::Listen);
-        let revision = call.revision();
-        let current = own.as_ref().unwrap_or_else(|| self.eras.of(revision.era()));
+        let (revision, listens) = (call.revision(), call.method == Method::Listen);
+        let (era, listed) = (revision.era(), Kind::listed_by(&call.method));
+        let declared = match listens || listed.is_some() {
+            true => self.declared.look_up(era, &call.caller, !listens),
+            false => self.declared.find(era, &call.caller),
+        };
+        let own = self.views.of(&call.caller, declared.as_ref(), listens);
+        let of_declared =
+            declared.as_ref().and_then(|view| if listens { Some(view.current()) } else { view.differing() });
+        let current = own.as_ref().map(|view| view.current()).or(of_declared).unwrap_or_else(|| self.eras.of(era));
         let call = match calls::admit(call, self.unknown) {
             Ok(call) => call,
             Err(refusal) => return Reply::refuse(revision, refusal),
@@ -151,10 +180,13 @@ impl Handle for Router {
             }
             Method::Other(_) => Routes::unknown(current, call),
             // All of them.
-            Method::Listen => listen::listen(current, &self.listeners, tasks::untied(call), own.is_some()),
+            Method::Listen => {
+                let declared = declared.as_ref().map_or(Sees::Era, |view| Sees::Declared(view.hold()));
+                let sees = if own.is_some() { Sees::Session } else { declared };
+                listen::listen(current, &self.listeners, tasks::untied(call), sees)
+            }
             Method::Discover => {
                 let catalog = current.load();
-                let era = revision.era();
                 catalog.members.values().for_each(|member| member.owner.expect_era(era));
                 let kept = &catalog.discovered[usize::from(call.revision().is_modern())];
                 let result = || calls::result(&catalog, era);
@@ -162,8 +194,11 @@ impl Handle for Router {
                 let result = if own.is_some() { result() } else { kept.get_or_init(result).clone() };
                 Reply::complete(Revision::NEWEST_MODERN, result)
             }
-            method => match Kind::listed_by(method) {
-                Some(kind) => calls::list(current, kind, &call, self.first_list_wait),
+            _ => match listed {
+                Some(kind) => {
+                    let unread = declared.as_ref().and_then(|view| self.unread(view, own.as_ref(), &call));
+                    calls::list(current, kind, &call, (self.first_list_wait, unread))
+                }
                 None => here(&call),
             },
         }

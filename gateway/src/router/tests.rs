@@ -1,6 +1,7 @@
 //! The router with scripted upstreams: what clients see and what upstreams get.
 
 mod calls;
+mod declared;
 mod discovery;
 mod given_tasks;
 mod listening;
@@ -21,10 +22,11 @@ use crate::memory::Refusals;
 use crate::memory::account::Kind as MemoryKind;
 use crate::memory::budget::Budget;
 use crate::protocol::capabilities::Supports;
+use crate::protocol::capabilities::beyond::Declared;
 use crate::protocol::json;
 use crate::protocol::revision::Revision;
 use crate::upstream::SessionLevels;
-use crate::upstream::inventory::{Inventory, Item};
+use crate::upstream::inventory::{Inventory, Item, Variant};
 use crate::upstream::notice::Audience;
 use bytes::Bytes;
 use std::collections::HashMap;
@@ -53,6 +55,8 @@ struct Scripted {
     answer: Box<Answer>,
     /// What its instances offer, by session; `None` where there are none.
     own: Option<Mutex<HashMap<Arc<str>, Offers>>>,
+    /// What it offers to those who declare other capabilities, by what they declare; `None` where all see the same.
+    variants: Option<Mutex<HashMap<Declared, watch::Sender<Variant>>>>,
     /// What was last remarked on it.
     remark: Mutex<Option<String>>,
 }
@@ -87,6 +91,7 @@ impl Scripted {
             heard: Mutex::default(),
             answer: Box::new(answer),
             own: None,
+            variants: None,
             remark: Mutex::default(),
         }
     }
@@ -167,6 +172,13 @@ impl Owner for Scripted {
     }
     fn inventory_of(&self, session: &Arc<ClientSession>) -> Option<watch::Receiver<Option<Arc<Inventory>>>> {
         Some(self.own.as_ref()?.lock().unwrap().get(session.id())?.subscribe())
+    }
+    fn may_vary(&self) -> bool {
+        self.variants.is_some()
+    }
+    fn variant(&self, _: Era, set: &Declared) -> Option<watch::Receiver<Variant>> {
+        let mut all = self.variants.as_ref()?.lock().unwrap();
+        Some(all.entry(set.clone()).or_insert_with(|| watch::Sender::new(Variant::Coming)).subscribe())
     }
     fn want_levels(&self, levels: &Arc<SessionLevels>) {
         let level = levels.of(&Audience::Everyone);

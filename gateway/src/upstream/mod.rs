@@ -52,8 +52,8 @@ use config::Config;
 use instance::Instance;
 use instance::admission::own::OwnKey;
 use instance::persist;
-use instances::{Eras, Instances, Way, follow_own};
-use inventory::{Inventory, InventoryCache};
+use instances::{Eras, Instances, Variants, Way, follow_own, looked_at};
+use inventory::{Inventory, InventoryCache, Variant};
 use owner::{DeclaredLater, Ownership};
 use std::sync::Arc;
 use std::time::Duration;
@@ -68,6 +68,8 @@ pub struct Upstream {
     instances: Option<Arc<Instances>>,
     /// `None` where the upstream is spoken to in one era only.
     eras: Option<Arc<Eras>>,
+    /// Lists for clients that declare something else than the gateway does for all; `None` where they share one session.
+    variants: Option<Arc<Variants>>,
 }
 
 impl Upstream {
@@ -76,7 +78,7 @@ impl Upstream {
         let owner = Ownership::everyone(&config);
         let primary = Arc::new(Instance::new(config, owner, handle, notices));
         let eras = Eras::beside(&primary);
-        Self { eras, ..Self::of(primary) }
+        Self { variants: Variants::beside(&primary, eras.as_ref()), eras, ..Self::of(primary) }
     }
 
     /// The same where the gateway has one client only, which says what it can be asked.
@@ -92,7 +94,7 @@ impl Upstream {
 
     /// One that is spoken to in the era of its primary instance alone.
     fn of(primary: Arc<Instance>) -> Self {
-        Self { instances: Instances::beside(&primary), eras: None, primary }
+        Self { instances: Instances::beside(&primary), eras: None, variants: None, primary }
     }
 
     /// Shows a remark with it, in place of what was remarked under the same word; none takes that away.
@@ -180,6 +182,9 @@ impl Upstream {
         }
         if let Some(eras) = &self.eras {
             eras.keep_alive(tasks);
+        }
+        if let Some(variants) = &self.variants {
+            variants.keep_alive(tasks);
         }
     }
 
@@ -278,6 +283,16 @@ impl Upstream {
         Some(self.instances.as_ref()?.of_session(session)?.offering.inventory.subscribe())
     }
 
+    /// Whether clients that declare different capabilities may see different lists.
+    pub fn may_vary(&self) -> bool {
+        self.variants.is_some()
+    }
+
+    /// What clients of an era see that declare this, for as long as the receiver is held; `None` where they see what all do.
+    pub fn variant(&self, era: Era, set: &Declared) -> Option<watch::Receiver<Variant>> {
+        self.variants.as_ref()?.of(era, set)
+    }
+
     /// One of its answers breaks the protocol, as only the router can see: counted, kept as the last error, logged now and then.
     pub fn misbehaved(&self, why: &str) {
         self.primary.status.violated("bad_answer", &why);
@@ -292,22 +307,7 @@ impl Upstream {
     /// Somebody looks at the inventory: it is read again where that was last done long ago, and for the first time where it was
     /// never known.
     pub fn refresh(&self, call: &Call) {
-        if self.primary.offering.inventory.borrow().is_none() {
-            match call.method.is_long() || call.method == Method::Complete {
-                true => self.primary.admission.demand.hurry(),
-                false => self.primary.admission.demand.wake(),
-            }
-        }
-        self.primary.offering.reads.refresh();
-        if let Some(eras) = &self.eras {
-            eras.refresh(call.revision().era());
-        }
-        if let Some(own) = self.instances.as_ref().and_then(|instances| instances.find(call)) {
-            own.offering.reads.refresh();
-        }
-        if let Some(own) = own::existing(&self.primary, &call.caller).filter(|own| own.has_lists()) {
-            own.instance.offering.reads.refresh();
-        }
+        looked_at(&self.primary, (&self.instances, &self.eras, &self.variants), call);
     }
 
     /// How verbose it and its instances are to be for sessions.

@@ -30,6 +30,7 @@ mod unread;
 
 use self::rig::{Rig, call, config, outcome};
 use super::config::{Config, Filter, Glob, Transport};
+use super::inventory::Inventory;
 use super::*;
 use crate::call::ListenFilter;
 use crate::call::refusal::Reason;

@@ -12,6 +12,13 @@ pub(crate) fn tools(engine: &Engine, frame: &Frame, revision: Revision, session:
     let mut names = script.tools.clone();
     names.extend((0..script.more_tools).map(|number| format!("tool_{number}")));
     names.extend(engine.added(session));
+    let declared = match revision.is_modern() {
+        true => frame
+            .meta("io.modelcontextprotocol/clientCapabilities")
+            .and_then(|raw| serde_json::from_str(raw.get()).ok()),
+        false => Some(engine.questions.declared(session)),
+    };
+    names.extend(engine.tools_for(&declared.unwrap_or_default()));
     let mut entries: Vec<String> = names.iter().map(|name| tool(script, name, revision)).collect();
     entries.extend(script.raw_tools.iter().cloned());
     page(script, frame, revision, "tools", &entries)

@@ -27,8 +27,8 @@ async fn sessions_that_an_upstream_opens_no_more_of_harm_those_that_are_open_and
     for status in [503, 403, 404] {
         let refuses = Act::Status { status, kind: "text/plain".into(), body: "no more sessions".into() };
         let mut rule = Rule::on("initialize", vec![refuses]);
-        // After the gateway's own and the first client's.
-        rule.from = 3;
+        // After the gateway's own, the one that reads the lists of such clients, and the first client's.
+        rule.from = 4;
         let (upstream, gateway) = stage(|script| script.rules.push(rule), "", TOKENS).await;
         let ann = bearing(&gateway, "ann", LEGACY).await;
         session_of(&upstream, &ann, "a").await;
@@ -46,9 +46,9 @@ async fn sessions_that_an_upstream_opens_no_more_of_harm_those_that_are_open_and
 
 #[tokio::test]
 async fn one_clients_sessions_that_are_never_opened_leave_connections_for_others() {
-    // The gateway's own is opened, and the first client's.
+    // The gateway's own is opened, the one that reads the lists of such clients, and the first client's.
     let mut rule = Rule::on("initialize", vec![Act::Hang]);
-    rule.from = 3;
+    rule.from = 4;
     let (upstream, gateway) = stage(|script| script.rules.push(rule), "startup_timeout = \"1h\"", TOKENS).await;
     let ann = bearing(&gateway, "ann", LEGACY).await;
     session_of(&upstream, &ann, "a").await;
@@ -92,9 +92,9 @@ async fn one_id_for_all_sessions_is_one_session_which_no_client_ends_for_another
 #[tokio::test]
 async fn a_session_that_could_not_be_opened_makes_room_at_once() {
     let refuses = Act::Status { status: 503, kind: "text/plain".into(), body: "not now".into() };
-    // After the gateway's own.
+    // After the gateway's own, and the one that reads the lists of such clients.
     let mut rule = Rule::on("initialize", vec![refuses]);
-    (rule.from, rule.times) = (2, 1);
+    (rule.from, rule.times) = (3, 1);
     let (upstream, gateway) =
         stage(|script| script.rules.push(rule), "max_sessions = 1\ninstance_idle = \"1h\"", "").await;
     let (one, two) = (connected(&gateway, LEGACY).await, connected(&gateway, LEGACY).await);

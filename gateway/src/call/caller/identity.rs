@@ -51,6 +51,20 @@ impl Caller {
         &self.declared().beyond
     }
 
+    /// What its client has declared: of a session what that has, whatever a single call of it says.
+    pub fn declares(&self) -> Declared {
+        Declared { can: self.client_can(), beyond: self.beyond().clone() }
+    }
+
+    /// Whether that is this.
+    pub fn has_declared(&self, set: &Declared) -> bool {
+        self.client_can() == set.can && *self.beyond() == set.beyond
+    }
+
+    fn client_can(&self) -> Capabilities {
+        self.tenant.as_ref().map_or_else(|| self.can(), |tenant| tenant.can())
+    }
+
     fn declared(&self) -> &Declared {
         self.can.0.get_or_init(|| Declared::parse(&self.capabilities, self.revision))
     }

@@ -5,13 +5,28 @@ use crate::call::refusal::{Reason, Refusal};
 use crate::call::reply::Reply;
 use crate::protocol::value::Key;
 use crate::router::catalog::snapshot::Catalog;
+use crate::router::catalog::views::DeclaredView;
 use crate::router::catalog::{Current, Kind};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
+/// What a list waits for beside inventories that were never known.
+pub(crate) struct Unread {
+    /// What those see who declare the same.
+    pub(crate) view: Arc<DeclaredView>,
+    pub(crate) until: Instant,
+    /// The catalog that the list is answered from once that was read.
+    pub(crate) then: Box<dyn FnOnce() -> Arc<Current> + Send>,
+}
+
 /// Answers a list from the catalog; waits only for inventories that were never known, and for each of them only once.
-pub(crate) fn list(current: &Arc<Current>, kind: Kind, call: &Call, wait: Duration) -> Reply {
+pub(crate) fn list(
+    current: &Arc<Current>,
+    kind: Kind,
+    call: &Call,
+    (wait, unread): (Duration, Option<Unread>),
+) -> Reply {
     let (catalog, era) = (current.load(), call.revision().era());
     // An upstream need not announce changes: old inventories are read again behind the answer.
     for member in catalog.members.values() {
@@ -24,11 +39,17 @@ pub(crate) fn list(current: &Arc<Current>, kind: Kind, call: &Call, wait: Durati
     let of_era = catalog.members.ids().filter(|id| catalog.awaits_era(*id, era));
     let of_era = of_era.map(|id| (id, catalog.members[id].patience_of_era(era, wait)));
     let limits: Vec<_> = awaited.chain(of_era).filter(|(_, limit)| *limit > now).collect();
-    let Some(limit) = limits.iter().map(|(_, limit)| *limit).max() else {
+    let limit = limits.iter().map(|(_, limit)| *limit).max();
+    if limit.is_none() && unread.is_none() {
         return answer(&catalog, kind, call);
-    };
-    let (current, call) = (current.clone(), call.clone());
+    }
+    let (mut current, call) = (current.clone(), call.clone());
     Reply::deferred(async move {
+        if let Some(unread) = unread {
+            unread.view.until_settled(unread.until).await;
+            current = (unread.then)();
+        }
+        let Some(limit) = limit else { return answer(&current.keep(), kind, &call) };
         let is_good = |now: &Catalog| limits.iter().all(|(id, _)| !now.is_awaited(*id) && !now.awaits_era(*id, era));
         answer(&*current.until(limit, is_good).await, kind, &call)
     })

@@ -17,6 +17,6 @@ mod unseen;
 
 pub(crate) use discover::result;
 pub(crate) use extensions::admit;
-pub(crate) use lists::list;
+pub(crate) use lists::{Unread, list};
 pub(crate) use route::{Routes, UNSEEN_WAIT};
 pub(crate) use timing::Stopwatch;

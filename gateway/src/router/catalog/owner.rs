@@ -4,9 +4,10 @@ use crate::call::caller::ClientSession;
 use crate::call::{Call, Handle};
 use crate::health::Cause;
 use crate::health::row::State;
+use crate::protocol::capabilities::beyond::Declared;
 use crate::protocol::revision::Era;
 use crate::upstream::config::Sharing;
-use crate::upstream::inventory::Inventory;
+use crate::upstream::inventory::{Inventory, Variant};
 use crate::upstream::{SessionLevels, Upstream};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -92,6 +93,16 @@ pub trait Owner: Handle {
         false
     }
 
+    /// Whether clients that declare different capabilities may see different lists of it.
+    fn may_vary(&self) -> bool {
+        false
+    }
+
+    /// What clients of an era see that declare this, for as long as the receiver is held; `None` where they see what all do.
+    fn variant(&self, _era: Era, _set: &Declared) -> Option<watch::Receiver<Variant>> {
+        None
+    }
+
     /// How verbose it is to be for sessions, whenever that may have changed.
     fn want_levels(&self, levels: &Arc<SessionLevels>);
 }
@@ -175,6 +186,14 @@ impl Owner for Upstream {
 
     fn is_era_coming(&self, era: Era) -> bool {
         Self::is_era_coming(self, era)
+    }
+
+    fn may_vary(&self) -> bool {
+        Self::may_vary(self)
+    }
+
+    fn variant(&self, era: Era, set: &Declared) -> Option<watch::Receiver<Variant>> {
+        Self::variant(self, era, set)
     }
 
     fn want_levels(&self, levels: &Arc<SessionLevels>) {

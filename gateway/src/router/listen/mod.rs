@@ -4,6 +4,8 @@
 mod reply;
 // Who listens.
 mod registry;
+// What a listener sees: of that it is told.
+mod sees;
 // What one listener has yet to hear.
 mod pending;
 // How much of what upstreams say is written to our own log: a flood of one must not bury the rest.
@@ -11,3 +13,4 @@ mod log_quota;
 
 pub use registry::Listeners;
 pub(crate) use reply::listen;
+pub(crate) use sees::Sees;

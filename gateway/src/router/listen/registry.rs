@@ -2,6 +2,7 @@
 
 use super::log_quota::LogQuota;
 use super::pending::{Heard, LOGS_BYTES_MAX, Pending};
+use super::sees::Sees;
 use crate::call::caller::{Grants, Principal};
 use crate::call::share::{Part, SharePermit, Shares};
 use crate::call::{Call, ListenFilter, LogLevel};
@@ -75,8 +76,8 @@ pub(crate) struct Listener {
     era: Era,
     /// The session that holds it.
     session: Option<Arc<str>>,
-    /// Whether that sees a catalog of its own.
-    has_view: bool,
+    /// What it sees.
+    sees: Sees,
     /// The version of the catalog that was in force when it had its place: of that one, and those before, it need not be told.
     seen: AtomicU64,
     grants: Grants,
@@ -156,11 +157,11 @@ impl Listeners {
 
     /// Registers a listen call, or says of what there are too many, and counts that. One that is in a session and wants nothing but
     /// the lists takes no place.
-    pub(crate) fn register(&self, call: &Call, filter: &ListenFilter, has_view: bool) -> Result<Registration, String> {
-        self.placed(call, filter, has_view).inspect_err(|why| self.0.refusals.turn_away("listens", why))
+    pub(crate) fn register(&self, call: &Call, filter: &ListenFilter, sees: Sees) -> Result<Registration, String> {
+        self.placed(call, filter, sees).inspect_err(|why| self.0.refusals.turn_away("listens", why))
     }
 
-    fn placed(&self, call: &Call, filter: &ListenFilter, has_view: bool) -> Result<Registration, String> {
+    fn placed(&self, call: &Call, filter: &ListenFilter, sees: Sees) -> Result<Registration, String> {
         let session = call.caller.tenant.as_ref().map(|tenant| tenant.id().clone());
         let is_of_lists = filter.uris.is_empty() && filter.tasks.is_empty();
         let places = self.0.places(call, session.is_some() && is_of_lists)?;
@@ -175,7 +176,7 @@ impl Listeners {
             principal: call.caller.principal.clone(),
             era: call.revision().era(),
             session,
-            has_view,
+            sees,
             seen: AtomicU64::new(0),
             grants: call.caller.grants.clone(),
             log_level: heard_by(call, is_of_lists),
@@ -195,14 +196,20 @@ impl Listeners {
     /// Tells every listener of an era without a view of its own of the lists that changed for it up to a version of the catalog; says
     /// whether anybody was told.
     pub(crate) fn tell_era(&self, era: Era, version: u64, changes: impl Fn(&Grants) -> Vec<Kind>) -> bool {
-        let is_news = |listener: &Listener| listener.seen.load(Ordering::Acquire) < version;
-        tell(self.0.those(|listener| listener.era == era && !listener.has_view && is_news(listener)), changes)
+        let sees = |listener: &Listener| listener.era == era && matches!(listener.sees, Sees::Era);
+        tell(self.0.those(|listener| sees(listener) && listener.is_news(version)), changes)
+    }
+
+    /// The same for the listeners that see what those do who declare the same.
+    pub(crate) fn tell_declared(&self, view: &Arc<()>, version: u64, changes: impl Fn(&Grants) -> Vec<Kind>) -> bool {
+        let sees = |listener: &Listener| matches!(&listener.sees, Sees::Declared(seen) if Arc::ptr_eq(seen, view));
+        tell(self.0.those(|listener| sees(listener) && listener.is_news(version)), changes)
     }
 
     /// The same for the listeners of a session that has a view of its own.
     pub(crate) fn tell_session(&self, session: &str, changes: impl Fn(&Grants) -> Vec<Kind>) -> bool {
         let mut those = self.0.of_session(session);
-        those.retain(|listener| listener.has_view);
+        those.retain(|listener| matches!(listener.sees, Sees::Session));
         tell(those, changes)
     }
 
@@ -338,6 +345,10 @@ impl Registry {
 }
 
 impl Listener {
+    fn is_news(&self, version: u64) -> bool {
+        self.seen.load(Ordering::Acquire) < version
+    }
+
     /// Tells the level that it wants, where it wants one.
     fn wants(&self, levels: &SessionLevels, tell: impl Fn(&SessionLevels, &Principal, &Arc<str>, LogLevel)) {
         if let (Some(level), Some(session)) = (self.log_level.filter(|_| self.is_level_named), &self.session) {

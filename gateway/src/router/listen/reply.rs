@@ -2,6 +2,7 @@
 
 use super::pending::Heard;
 use super::registry::{Listeners, Registration};
+use super::sees::Sees;
 use crate::call::caller::Caller;
 use crate::call::refusal::{Reason, Refusal};
 use crate::call::reply::{Change, Event, Outcome, Reply, Source, Step};
@@ -28,8 +29,8 @@ const URIS_MAX: usize = 1024;
 /// So many tasks may be.
 const TASKS_MAX: usize = 64;
 
-/// Takes a listen call; `has_view` says that the catalog is its session's own.
-pub(crate) fn listen(current: &Arc<Current>, listeners: &Listeners, call: Call, has_view: bool) -> Reply {
+/// Takes a listen call; `sees` says whose the catalog is.
+pub(crate) fn listen(current: &Arc<Current>, listeners: &Listeners, call: Call, sees: Sees) -> Reply {
     let revision = call.revision();
     let Some(mut filter) = ListenFilter::parse(&call.params) else {
         let why = "`notifications` must be an object of flags, `resourceSubscriptions` and `taskIds`";
@@ -53,7 +54,7 @@ pub(crate) fn listen(current: &Arc<Current>, listeners: &Listeners, call: Call, 
     if let Some(refusal) = routes::refuse_listening(&call.caller).filter(|_| !filter.tasks.is_empty()) {
         return Reply::refuse(revision, refusal);
     }
-    let registration = match listeners.register(&call, &filter, has_view) {
+    let registration = match listeners.register(&call, &filter, sees) {
         Ok(registration) => registration,
         Err(why) => {
             return Reply::refuse(revision, Refusal::new(Reason::Busy, why));

@@ -5,6 +5,7 @@ use crate::call::ListenFilter;
 use crate::call::reply::{Change, Event, Source, Step};
 use crate::memory::Refusals;
 use crate::memory::budget::Budget;
+use crate::router::listen::Sees;
 use crate::upstream::notice::{Audience, Notice};
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -338,7 +339,7 @@ fn one_principals_subscriptions_leave_places_for_others_and_take_none_from_what_
     let mut greedy = Vec::new();
     let why = loop {
         let session = format!("ann{}", greedy.len() / 512);
-        match listeners.register(&of("ann", Some(&session)), &subscription, false) {
+        match listeners.register(&of("ann", Some(&session)), &subscription, Sees::Era) {
             Ok(registration) => greedy.push(registration),
             Err(why) => break why,
         }
@@ -351,13 +352,13 @@ fn one_principals_subscriptions_leave_places_for_others_and_take_none_from_what_
         ("bob", Some("b"), &subscription),
         ("bob", None, &subscription),
     ] {
-        assert!(listeners.register(&of(name, session), filter, false).is_ok(), "{name} {session:?}");
+        assert!(listeners.register(&of(name, session), filter, Sees::Era).is_ok(), "{name} {session:?}");
     }
     greedy.pop();
-    assert!(listeners.register(&of("ann", Some("s")), &subscription, false).is_ok());
+    assert!(listeners.register(&of("ann", Some("s")), &subscription, Sees::Era).is_ok());
     drop(greedy);
-    let heard = listeners.register(&of("ann", Some("s")), &lists, true).unwrap();
-    let other = listeners.register(&of("ann", Some("t")), &lists, true).unwrap();
+    let heard = listeners.register(&of("ann", Some("s")), &lists, Sees::Session).unwrap();
+    let other = listeners.register(&of("ann", Some("t")), &lists, Sees::Session).unwrap();
     assert!(listeners.tell_session("s", |_| vec![Kind::Tools]));
     let waker = std::task::Waker::noop();
     assert!(heard.listener.next(waker).is_some() && other.listener.next(waker).is_none());
@@ -371,7 +372,7 @@ async fn what_is_listened_to_is_counted_for_its_client_and_comes_back() {
     let register = |name: &str| {
         let mut asked = call(Method::Listen, "{}");
         asked.caller = Arc::new(Caller { principal: Principal::named(name), ..(*asked.caller).clone() });
-        listeners.register(&asked, &filter, false).ok()
+        listeners.register(&asked, &filter, Sees::Era).ok()
     };
     let greedy: Vec<_> = std::iter::from_fn(|| register("greedy")).take(100).collect();
     assert!(greedy.len() == 4 && budget.used() > 128 << 10, "{}, {}", greedy.len(), budget.used());
@@ -387,7 +388,7 @@ async fn who_begins_to_listen_is_not_told_of_what_had_changed_before() {
     let listeners = Listeners::default();
     let asked = call(Method::Listen, "{}");
     let era = asked.revision().era();
-    let registration = listeners.register(&asked, &ListenFilter::lists(), false).unwrap();
+    let registration = listeners.register(&asked, &ListenFilter::lists(), Sees::Era).unwrap();
     registration.saw(5);
     let tools = |_: &Grants| vec![Kind::Tools];
     let waker = std::task::Waker::noop();

@@ -107,12 +107,12 @@ async fn a_view_costs_nothing_where_nothing_differs_and_goes_with_its_session() 
     a.offer(inventory(&["x"]));
     let stage = Stage::new(Strategy::Prefix, &[&a]);
     let one = session("1");
-    let view = stage.router.views.of(&of(&one, Method::Ping, "{}").caller, false).unwrap();
+    let view = stage.router.views.of(&of(&one, Method::Ping, "{}").caller, None, false).unwrap();
     a.offer_to(&one, inventory(&["x"]));
     quiet().await;
-    assert!(Arc::ptr_eq(&view.keep(), &stage.router.current.keep()), "the same lists are not kept twice");
+    assert!(Arc::ptr_eq(&view.current().keep(), &stage.router.current.keep()), "the same lists are not kept twice");
     assert!(
-        stage.router.views.of(&call(Method::Ping, "{}").caller, false).is_none(),
+        stage.router.views.of(&call(Method::Ping, "{}").caller, None, false).is_none(),
         "without a session there is no view"
     );
     let is_kept = |held: usize| Arc::strong_count(&view) > held;
@@ -120,9 +120,9 @@ async fn a_view_costs_nothing_where_nothing_differs_and_goes_with_its_session() 
     one.end();
     settle().await;
     assert!(!is_kept(1), "nobody but this test has it");
-    assert!(stage.router.views.of(&of(&one, Method::Ping, "{}").caller, false).is_none(), "nor is it made anew");
+    assert!(stage.router.views.of(&of(&one, Method::Ping, "{}").caller, None, false).is_none(), "nor is it made anew");
     let shared = Stage::new(Strategy::Prefix, &[&Scripted::new("b", "b")]);
-    assert!(shared.router.views.of(&of(&session("2"), Method::Ping, "{}").caller, false).is_none());
+    assert!(shared.router.views.of(&of(&session("2"), Method::Ping, "{}").caller, None, false).is_none());
 }
 
 #[tokio::test(start_paused = true)]

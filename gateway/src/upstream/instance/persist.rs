@@ -1,7 +1,7 @@
 //! Keeps on disk what an upstream offers, as it changes; and takes it from there, until it was read anew.
 
 use super::admission::kept::KeptSessions;
-use super::inventory::{CachedInventory, Inventory, InventoryCache, digest_of, refresh};
+use super::inventory::{CachedInventory, Inventory, InventoryCache, refresh};
 use super::parts::Instance;
 use crate::protocol::capabilities::beyond::Declared;
 use crate::protocol::revision::Era;
@@ -30,7 +30,7 @@ pub(crate) fn recall(instance: &Instance, store: &Arc<InventoryCache>) {
 /// The ids of the sessions that clients have to themselves are kept from now on. What another configuration or name has kept is not of it.
 pub(crate) fn keep_sessions(instance: &Instance, store: &Arc<KeptSessions>) {
     let Some(own) = &instance.own else { return };
-    let upstream: Arc<str> = format!("{} {}", instance.name, digest_of(&instance.config)).into();
+    let upstream: Arc<str> = format!("{} {}", instance.name, InventoryCache::digest_of(&instance.config)).into();
     store.is_of(&upstream);
     let _is_first = own.kept.set((store.clone(), upstream));
 }

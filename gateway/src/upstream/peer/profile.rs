@@ -7,6 +7,7 @@ use crate::call::{Call, LogLevel};
 use crate::health::{Cause, CauseCode};
 use crate::protocol::capabilities::Capabilities;
 use crate::protocol::capabilities::Supports;
+use crate::protocol::capabilities::beyond::Declared;
 use crate::protocol::frame::Method;
 use crate::protocol::frame::message::Body;
 use crate::protocol::frame::rpc_error::RpcError;
@@ -53,12 +54,21 @@ pub(crate) struct Peer {
     level: Mutex<Option<LogLevel>>,
     /// What its client lost with the session that it had before this one.
     pub(crate) owed: OwedWord,
+    /// What requests of our own declare, where it is a stateless one.
+    declares: Cow<'static, [u8]>,
 }
 
 impl Peer {
     pub(crate) fn new(link: Link, offer: Offer) -> Self {
         link.speak(offer.revision);
-        Self { link, offer, level: Mutex::new(None), owed: OwedWord::default() }
+        let declares = Cow::Borrowed(NO_CAPABILITIES);
+        Self { link, offer, level: Mutex::new(None), owed: OwedWord::default(), declares }
+    }
+
+    /// The same peer, to which requests of our own declare this.
+    pub(crate) fn declaring(&self, set: &Declared) -> Self {
+        let declares = Cow::Owned(set.to_json(self.revision()).into_bytes());
+        Self { declares, ..Self::new(self.link.clone(), self.offer.clone()) }
     }
 
     /// The revision that is spoken.
@@ -177,7 +187,7 @@ impl Peer {
 
     /// A request of our own that wants nothing but the answer.
     pub(crate) fn start(&self, method: &Method, params: &Object) -> Result<Exchange, Lost> {
-        self.link.exchange(&Request::new(method, params, self.envelope(NO_CAPABILITIES, None)))
+        self.link.exchange(&Request::new(method, params, self.envelope(&self.declares, None)))
     }
 
     /// A request of our own, to its result.

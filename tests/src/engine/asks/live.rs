@@ -60,8 +60,14 @@ impl Questions {
         lock(&self.capabilities).insert(session.to_owned(), declared.unwrap_or_default());
     }
 
-    fn declared(&self, session: &str) -> serde_json::Value {
+    /// What a session declared.
+    pub(crate) fn declared(&self, session: &str) -> serde_json::Value {
         lock(&self.capabilities).get(session).cloned().unwrap_or_default()
+    }
+
+    /// The sessions that declared such.
+    pub(crate) fn those(&self, fits: impl Fn(&serde_json::Value) -> bool) -> Vec<String> {
+        lock(&self.capabilities).iter().filter(|(_, declared)| fits(declared)).map(|(id, _)| id.clone()).collect()
     }
 }
 

@@ -2,8 +2,11 @@
 
 // What the clients of one era see: the catalog with what upstreams offer in that era, where that was read.
 mod era;
+// What the clients see that declare the same: the view of their era with the lists that upstreams give to those who declare it.
+mod declared;
 // What a session sees that has instances of upstreams to itself.
 mod session;
 
+pub(crate) use declared::{DeclaredView, DeclaredViews};
 pub(crate) use era::EraViews;
-pub(crate) use session::SessionViews;
+pub(crate) use session::{SessionView, SessionViews};

@@ -1,5 +1,6 @@
 //! What a session sees that has instances of upstreams to itself: the catalog with their lists in place of the primary ones'.
 
+use super::declared::DeclaredView;
 use crate::call::caller::{Caller, ClientSession};
 use crate::call::share::{Part, Share, Shares};
 use crate::memory::budget::{Budget, Spent};
@@ -35,8 +36,19 @@ struct Shared {
     /// Whether there are some of which sessions may come to have lists of their own.
     may_have_private: AtomicBool,
     listeners: Listeners,
-    table: Mutex<HashMap<Arc<str>, Arc<Current>>>,
+    table: Mutex<HashMap<Arc<str>, Arc<SessionView>>>,
     places: Arc<Shares>,
+}
+
+/// What one session sees.
+pub(crate) struct SessionView {
+    current: Arc<Current>,
+    /// What those see who are as it is, and have no instance of an upstream to themselves.
+    base: Arc<Current>,
+    /// Keeps that from being given up.
+    _held: Option<Arc<()>>,
+    /// Held while it is brought up to date: nobody puts what is older in its place.
+    renewing: Mutex<()>,
 }
 
 /// What an instance offers, as it changes.
@@ -62,8 +74,14 @@ impl SessionViews {
         self.shared.may_have_private.store(has(Owner::may_be_per_session), Ordering::Release);
     }
 
-    /// The catalog of a caller's session; `None` where that sees what everyone sees. Who listens may come to see something else.
-    pub(crate) fn of(&self, caller: &Caller, listens: bool) -> Option<Arc<Current>> {
+    /// What a caller's session sees; `None` where that is what those see who declare the same, which may have a view. Who listens may come
+    /// to see something else.
+    pub(crate) fn of(
+        &self,
+        caller: &Caller,
+        declared: Option<&Arc<DeclaredView>>,
+        listens: bool,
+    ) -> Option<Arc<SessionView>> {
         let has_private = self.shared.has_private.load(Ordering::Acquire);
         if !has_private && !self.shared.may_have_private.load(Ordering::Acquire) {
             return None;
@@ -81,7 +99,13 @@ impl SessionViews {
         }
         let share = caller.share();
         let place = self.shared.places.take(&share)?;
-        let view = Arc::new(Current::new(self.shared.base.keep()));
+        let base = declared.map_or(&self.shared.base, |view| view.current()).clone();
+        let view = Arc::new(SessionView {
+            current: Arc::new(Current::new(base.keep())),
+            base,
+            _held: declared.map(|view| view.hold()),
+            renewing: Mutex::default(),
+        });
         table.insert(tenant.id().clone(), view.clone());
         drop(table);
         let (shared, tenant, kept) = (self.shared.clone(), tenant.clone(), view.clone());
@@ -96,43 +120,61 @@ impl SessionViews {
         });
         Some(view)
     }
+
+    /// Brings the view of a caller's session up to date, in place of soon.
+    pub(crate) fn renewal(&self, caller: &Caller, view: &Arc<SessionView>) -> impl FnOnce() + Send + 'static {
+        let (shared, view, share) = (self.shared.clone(), view.clone(), caller.share());
+        let tenant = caller.tenant.clone();
+        move || {
+            let budget = shared.listeners.budget().owned_by(share.owner());
+            tenant.iter().for_each(|tenant| drop(shared.renew(&view, tenant, &budget)));
+        }
+    }
+}
+
+impl SessionView {
+    /// Its catalog.
+    pub(crate) fn current(&self) -> &Arc<Current> {
+        &self.current
+    }
 }
 
 impl Shared {
-    fn lock(&self) -> MutexGuard<'_, HashMap<Arc<str>, Arc<Current>>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Arc<str>, Arc<SessionView>>> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Keeps a session's view up to date, and tells the session of what changed in it.
-    async fn keep(&self, view: &Arc<Current>, tenant: &Arc<ClientSession>, share: &Share) {
-        let (mut instances, mut swaps) = (tenant.instances(), self.base.swaps());
+    async fn keep(&self, view: &SessionView, tenant: &Arc<ClientSession>, share: &Share) {
+        let (mut instances, mut swaps) = (tenant.instances(), view.base.swaps());
         let budget = self.listeners.budget().owned_by(share.owner());
-        let mut told = Told::of(view);
+        let mut told = Told::of(&view.current);
         loop {
             instances.mark_unchanged();
             swaps.mark_unchanged();
             let mut offers = self.renew(view, tenant, &budget);
-            told.tell(view, |_, changes| self.listeners.tell_session(tenant.id(), changes));
+            told.tell(&view.current, |_, changes| self.listeners.tell_session(tenant.id(), changes));
             tokio::select! {
                 // Neither ends before this does: both are held here.
                 _ = instances.changed() => {}
                 _ = swaps.changed() => {}
                 () = any(&mut offers) => {}
-                () = told.due(view) => {}
+                () = told.due(&view.current) => {}
             }
         }
     }
 
     /// Brings a session's view up to date; what it is made of, as that changes. No catalog is kept while that is waited for: one that
     /// has gone would keep the upstreams that have.
-    fn renew(&self, view: &Arc<Current>, tenant: &Arc<ClientSession>, budget: &Budget) -> Vec<Offer> {
-        let base = self.base.keep();
+    fn renew(&self, view: &SessionView, tenant: &Arc<ClientSession>, budget: &Budget) -> Vec<Offer> {
+        let _alone = view.renewing.lock().unwrap_or_else(PoisonError::into_inner);
+        let base = view.base.keep();
         // An instance may have come, or have gone and another one come in its place.
         let own = |(id, owner): (MemberId, &dyn Owner)| Some((id, owner.inventory_of(tenant)?));
         let mut offers: Vec<Offer> = private(&base).filter_map(own).collect();
         let next = overlay(&base, &mut offers, budget);
-        if !next.is(&view.load()) {
-            view.swap(next);
+        if !next.is(&view.current.load()) {
+            view.current.swap(next);
         }
         offers
     }

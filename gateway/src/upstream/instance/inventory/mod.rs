@@ -18,12 +18,15 @@ pub(crate) mod schedule;
 mod freshness;
 // What upstreams offered when they were last read, kept on disk.
 mod cache;
+// What is offered to clients that declare something else than the gateway does for all.
+mod variant;
 // The part of an instance that holds what it offers, and what calls need to know of that.
 mod offering;
 
+pub(crate) use cache::CachedInventory;
 pub use cache::InventoryCache;
-pub(crate) use cache::{CachedInventory, digest_of};
 pub use contents::{Announced, Inventory};
 pub use freshness::Fresh;
 pub use item::Item;
 pub(crate) use offering::Offering;
+pub use variant::Variant;

@@ -49,6 +49,18 @@ impl<T: Default> Seldom<T> {
         self.is_there.store(is_there, Ordering::Release);
     }
 
+    /// These too; what is known already stays.
+    fn add<I>(&self, more: impl Iterator<Item = I>)
+    where
+        T: Clone + Extend<I> + IntoIterator<Item = I>,
+    {
+        let known = self.all.load_full();
+        let mut all = T::default();
+        all.extend(more);
+        all.extend(T::clone(&known));
+        self.store(all, true);
+    }
+
     fn get(&self) -> Option<arc_swap::Guard<Arc<T>>> {
         self.is_there.load(Ordering::Acquire).then(|| self.all.load())
     }
@@ -95,6 +107,16 @@ impl Offering {
         let is_any = !task_only.is_empty();
         self.task_only.store(task_only, is_any);
         self.inventory.send_replace(Some(Arc::new(inventory)));
+    }
+
+    /// What calls need to know of tools that only some clients are offered is known too, until it is published again.
+    pub(crate) fn learn(&self, variant: &Self) {
+        if let Some(more) = variant.param_headers.get() {
+            self.param_headers.add(more.iter().map(|(tool, headers)| (tool.clone(), headers.clone())));
+        }
+        if let Some(more) = variant.task_only.get() {
+            self.task_only.add(more.iter().cloned());
+        }
     }
 
     /// From now on it is not known what the instance offers.

@@ -152,6 +152,11 @@ impl ReadSchedule {
         self.rounds.send_modify(|round| *round += *round % 2);
     }
 
+    /// Whether a read has ended, ever.
+    pub(crate) fn were_read(&self) -> bool {
+        *self.rounds.borrow() >= 2
+    }
+
     /// A list is asked for.
     pub(crate) fn asks(&self, list: &'static str) {
         self.pending().insert(list);

@@ -67,9 +67,9 @@ pub(super) fn key(instance: &Instance, caller: &Caller) -> OwnKey {
 
 /// What its handshake declares: of a session what that has declared, whatever a single call of it says.
 pub(super) fn declared(instance: &Instance, caller: &Caller) -> Declared {
-    let can = caller.tenant.as_ref().map_or_else(|| caller.can(), |tenant| tenant.can());
+    let Declared { can, beyond } = caller.declares();
     // Where the roots are configured, no client needs to have any.
-    Declared { can: can.with(instance.config.answers()).and(BRIDGED), beyond: caller.beyond().clone() }
+    Declared { can: can.with(instance.config.answers()).and(BRIDGED), beyond }
 }
 
 /// Whether something lasting is wanted in it: who waits for a change calls nothing.

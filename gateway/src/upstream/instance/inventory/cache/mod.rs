@@ -47,12 +47,12 @@ struct Told {
     read: Option<String>,
 }
 
-/// A digest of all in the configuration of an upstream that decides what it is.
-pub(crate) fn digest_of(config: &Config) -> String {
-    key::of(config)
-}
-
 impl InventoryCache {
+    /// A digest of all in the configuration of an upstream that decides what it is.
+    pub(crate) fn digest_of(config: &Config) -> String {
+        key::of(config)
+    }
+
     /// The store that a configuration names, if it names one.
     pub fn at(cache: &Cache) -> Option<Arc<Self>> {
         match cache {
