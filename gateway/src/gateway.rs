@@ -9,6 +9,7 @@ pub use shutdown_signals::ShutdownSignals;
 pub use upstreams::Changes;
 
 pub use crate::admin::Mode;
+pub use admin::{Seen, seen_by};
 
 mod admin;
 mod ceiling;

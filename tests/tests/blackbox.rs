@@ -54,6 +54,7 @@ mod progress;
 mod proxies;
 mod reload;
 mod revived;
+mod rights;
 mod rounds;
 mod service_manager;
 mod shapes;

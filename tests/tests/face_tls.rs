@@ -77,6 +77,12 @@ impl<'a> Visitor<'a> {
     }
 
     async fn greets_at(&self, address: &str) -> Option<(u16, Vec<u8>)> {
+        let (answer, shown) = self.asks(address).await?;
+        Some((answer.split(' ').nth(1)?.parse().ok()?, shown))
+    }
+
+    /// The whole answer to a greeting, and that certificate.
+    async fn asks(&self, address: &str) -> Option<(String, Vec<u8>)> {
         let mut roots = RootCertStore::empty();
         let known = CertificateDer::from_pem_slice(self.files.authority.pem.as_bytes()).expect("it is PEM");
         roots.add(known).expect("it is an authority");
@@ -108,8 +114,7 @@ impl<'a> Visitor<'a> {
         let mut answer = Vec::new();
         // A peer that closes without a word of TLS has said what it had to say.
         let _ = within("the answer", stream.read_to_end(&mut answer)).await;
-        let status = String::from_utf8_lossy(&answer).split(' ').nth(1)?.parse().ok()?;
-        Some((status, shown?))
+        Some((String::from_utf8_lossy(&answer).into_owned(), shown?))
     }
 }
 
@@ -229,6 +234,36 @@ async fn a_certificate_of_a_client_says_who_it_is_and_without_tokens_every_clien
         let visitor = Visitor { own, authorization, ..Visitor::of(&files) };
         assert_eq!(visitor.greets(&gateway).await.map(|(status, _)| status), Some(status), "{authorization}");
     }
+}
+
+#[tokio::test]
+async fn a_certificate_has_the_roles_of_its_entry_and_one_that_no_entry_names_sees_nothing() {
+    let files = Files::new();
+    files.put("clients.pem", &files.authority.pem);
+    let asks = format!("client_ca = \"{}\"", files.scratch.path().join("clients.pem").display());
+    let script = |name: &str| {
+        Script::new(name, Revision::R2025_11_25).with(|script| script.instructions = format!("about {name}"))
+    };
+    let (one, two) = (Upstream::http(script("one")).await, Upstream::http(script("two")).await);
+    let of = |more: &str| {
+        let roles = "[auth.roles.one]\nupstreams = [\"one\"]\n[auth.roles.two]\nupstreams = [\"two\"]\n";
+        let entry = "[[auth.certificates]]\nname = \"build-7\"\nroles = [\"one\"]\n";
+        let config = Config::new().over_tls().section(&files.section(&asks)).section(&format!("{roles}{entry}{more}"));
+        config.upstream(&one).upstream(&two)
+    };
+    let gateway = Gateway::serve(&of("")).await;
+    let address = gateway.url.trim_start_matches("https://").trim_end_matches("/mcp");
+    // The greeting has the instructions of the upstreams that may be seen.
+    let told = async |subject: &str| {
+        let own = Some(files.authority.certify_client(subject).pem());
+        let (answer, _) = Visitor { own, ..Visitor::of(&files) }.asks(address).await.expect("it is served");
+        ["about one", "about two"].map(|text| answer.contains(text))
+    };
+    until("the upstream is there", || async { (told("build-7").await == [true, false]).then_some(()) }).await;
+    assert_eq!(told("build-8").await, [false, false]);
+    gateway.configure(&of("[[auth.certificates]]\nname = \"*\"\nroles = [\"two\"]\n"));
+    until("all others have a role", || async { (told("build-8").await == [false, true]).then_some(()) }).await;
+    assert_eq!(told("build-7").await, [true, false]);
 }
 
 #[tokio::test]

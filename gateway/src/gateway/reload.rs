@@ -228,7 +228,8 @@ impl Reloader {
         // What was a secret a moment ago is still quoted by whoever was told it.
         now.secrets.and(&before.secrets).keep();
         if let Some(doors) = self.doors.get() {
-            doors.set(now);
+            let changed = doors.set(now);
+            self.upstreams.regranted(&changed);
         }
         logging::set_level(&now.log);
         self.reloads.switched_off(&now.disabled);

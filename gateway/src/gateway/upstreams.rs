@@ -3,6 +3,7 @@
 use crate::call::caller::ClientSession;
 use crate::health::row::State;
 use crate::health::{Cause, CauseCode, StatusBoard};
+use crate::policy::Changed;
 use crate::protocol::capabilities::beyond::Declared;
 use crate::protocol::revision::Era;
 use crate::router::{Listeners, Owner, Router};
@@ -109,6 +110,12 @@ impl Upstreams {
     /// This leads to them from now on.
     pub(super) fn led_to_by(&self, router: &Arc<Router>) {
         let _is_first = self.router.set(router.clone());
+    }
+
+    /// Those who may see something else of them are told.
+    pub(super) fn regranted(&self, changed: &[Changed]) {
+        let Some(router) = self.router.get() else { return };
+        changed.iter().for_each(|Changed { grants, before }| router.regranted(grants, before.as_ref()));
     }
 
     /// Keeps them alive from now on, and those that are added later.

@@ -1,6 +1,7 @@
 //! Who calls: a bearer token compared in constant time, before anything of the request is read.
 
 use super::config::{Auth, Token};
+use super::rights::{Changed, RightsBook};
 use crate::call::caller::{Grants, Principal};
 use crate::metrics::edges;
 use crate::runtime::complaints::{Complaints, left_unsaid};
@@ -25,6 +26,8 @@ pub struct AuthenticateLayer(Arc<Door>);
 /// Who may come in, and who came.
 struct Door {
     known: ArcSwap<Vec<Known>>,
+    /// What they may see, and those who show certificates.
+    rights: RightsBook,
     accepted: Counter,
     missing: Counter,
     unknown: Counter,
@@ -36,13 +39,16 @@ struct Door {
 struct Known {
     digest: [u8; 32],
     principal: Principal,
+    grants: Grants,
 }
 
 impl AuthenticateLayer {
     /// Knows the tokens of a configuration.
     pub fn new(auth: &Auth) -> Self {
+        let rights = RightsBook::new(auth);
         Self(Arc::new(Door {
-            known: ArcSwap::from_pointee(known(auth)),
+            known: ArcSwap::from_pointee(known(auth, &rights)),
+            rights,
             accepted: edges::auth("accepted"),
             missing: edges::auth("missing"),
             unknown: edges::auth("unknown"),
@@ -50,14 +56,21 @@ impl AuthenticateLayer {
         }))
     }
 
-    /// From now on it knows these, on connections that are open too; those of whom a token is known no more.
-    pub fn set(&self, auth: &Auth) -> Vec<Principal> {
-        let now = Arc::new(known(auth));
+    /// What one may see.
+    pub fn grants_of(&self, principal: &Principal) -> Grants {
+        self.0.rights.of(principal)
+    }
+
+    /// From now on it knows these, on connections that are open too; those of whom a token is known no more, and those who may see
+    /// something else.
+    pub fn set(&self, auth: &Auth) -> (Vec<Principal>, Vec<Changed>) {
+        let changed = self.0.rights.set(auth);
+        let now = Arc::new(known(auth, &self.0.rights));
         let before = self.0.known.swap(now.clone());
         let is_known = |old: &&Known| now.iter().any(|new| new.digest == old.digest && new.principal == old.principal);
         let gone = before.iter().filter(|old| !is_known(old)).map(|old| old.principal.clone());
         let were_all = before.is_empty() && !now.is_empty();
-        gone.chain(were_all.then(Principal::anonymous)).collect()
+        (gone.chain(were_all.then(Principal::anonymous)).collect(), changed)
     }
 
     /// Whether there is no token, so that anybody may call.
@@ -73,8 +86,11 @@ impl AuthenticateLayer {
     }
 }
 
-fn known(auth: &Auth) -> Vec<Known> {
-    let known = |token: &Token| Known { digest: token.digest, principal: Principal::of_token(&token.name) };
+fn known(auth: &Auth, rights: &RightsBook) -> Vec<Known> {
+    let known = |token: &Token| {
+        let principal = Principal::of_token(&token.name);
+        Known { digest: token.digest, grants: rights.of(&principal), principal }
+    };
     auth.tokens.iter().map(known).collect()
 }
 
@@ -105,7 +121,7 @@ impl<S> Authenticate<S> {
 
 impl Door {
     /// Counts what became of a request, and logs a refusal: of each kind one line now and then, however many there are.
-    fn count(&self, verdict: &Result<Option<Principal>, HeaderValue>, peer: Option<IpAddr>) {
+    fn count(&self, verdict: &Result<Option<(Principal, Grants)>, HeaderValue>, peer: Option<IpAddr>) {
         let (counter, kind) = match verdict {
             Ok(None) => return,
             Ok(Some(_)) => return self.accepted.increment(1),
@@ -143,9 +159,9 @@ where
         }
         match verdict {
             Ok(None) => {}
-            Ok(Some(principal)) => {
+            Ok(Some((principal, grants))) => {
                 request.extensions_mut().insert(principal);
-                request.extensions_mut().insert(Grants::all());
+                request.extensions_mut().insert(grants);
             }
             Err(challenge) => return Authenticated::Refused(Some(refusal(challenge).map(R::from))),
         }
@@ -176,8 +192,8 @@ where
     }
 }
 
-/// Whose token a request bears; the challenge, where it bears none or not a known one.
-fn judge(known: &[Known], headers: &HeaderMap) -> Result<Option<Principal>, HeaderValue> {
+/// Whose token a request bears, and what its bearer may see; the challenge, where it bears none or not a known one.
+fn judge(known: &[Known], headers: &HeaderMap) -> Result<Option<(Principal, Grants)>, HeaderValue> {
     if known.is_empty() {
         return Ok(None);
     }
@@ -189,10 +205,10 @@ fn judge(known: &[Known], headers: &HeaderMap) -> Result<Option<Principal>, Head
     let mut found = None;
     for candidate in known {
         if is_same(&candidate.digest, &digest) {
-            found = Some(candidate.principal.clone());
+            found = Some(candidate);
         }
     }
-    found.map(Some).ok_or(BAD_TOKEN)
+    found.map(|known| Some((known.principal.clone(), known.grants.clone()))).ok_or(BAD_TOKEN)
 }
 
 fn bearer(value: &[u8]) -> Option<&[u8]> {
@@ -230,7 +246,8 @@ mod tests {
 
     /// The principal's name as the layer behind sees it, or the refusal.
     async fn ask(tokens: &[&str], authorization: &[&str]) -> (u16, String) {
-        let token = |name: &&str| Token { name: (*name).into(), digest: Sha256::digest(name.as_bytes()).into() };
+        let token =
+            |name: &&str| Token { name: (*name).into(), digest: Sha256::digest(name.as_bytes()).into(), roles: None };
         let auth = Auth { tokens: tokens.iter().map(token).collect(), ..Auth::default() };
         let inner = service_fn(|request: Request<()>| {
             assert!(!request.headers().contains_key(header::AUTHORIZATION));
@@ -266,8 +283,11 @@ mod tests {
     #[tokio::test]
     async fn other_tokens_hold_at_once_and_whoever_lost_one_is_named() {
         let auth = |tokens: &[(&str, &str)]| {
-            let token =
-                |(name, text): &(&str, &str)| Token { name: (*name).into(), digest: Sha256::digest(text).into() };
+            let token = |(name, text): &(&str, &str)| Token {
+                name: (*name).into(),
+                digest: Sha256::digest(text).into(),
+                roles: None,
+            };
             Auth { tokens: tokens.iter().map(token).collect(), ..Auth::default() }
         };
         let layer = AuthenticateLayer::new(&auth(&[]));
@@ -278,11 +298,14 @@ mod tests {
             service.clone().oneshot(request).await.unwrap().status().as_u16()
         };
         let names = |gone: Vec<Principal>| gone.iter().map(|one| one.name().to_owned()).collect::<Vec<_>>();
-        assert_eq!((asked("x").await, names(layer.set(&auth(&[("a", "1"), ("b", "2")])))), (200, vec![String::new()]));
+        assert_eq!(
+            (asked("x").await, names(layer.set(&auth(&[("a", "1"), ("b", "2")])).0)),
+            (200, vec![String::new()])
+        );
         assert_eq!((asked("x").await, asked("1").await), (401, 200));
-        assert_eq!(names(layer.set(&auth(&[("a", "3"), ("b", "2"), ("c", "4")]))), ["token:a"]);
+        assert_eq!(names(layer.set(&auth(&[("a", "3"), ("b", "2"), ("c", "4")])).0), ["token:a"]);
         assert_eq!([asked("1").await, asked("2").await, asked("3").await, asked("4").await], [401, 200, 200, 200]);
-        assert_eq!(names(layer.set(&auth(&[("a", "3")]))), ["token:b", "token:c"]);
-        assert!(layer.set(&auth(&[("a", "3")])).is_empty());
+        assert_eq!(names(layer.set(&auth(&[("a", "3")])).0), ["token:b", "token:c"]);
+        assert!(layer.set(&auth(&[("a", "3")])).0.is_empty());
     }
 }

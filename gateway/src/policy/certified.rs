@@ -10,7 +10,7 @@ use std::task::{Context, Poll};
 /// The requests of one connection. What `S` answers is asked for by whom the certificate names, or by way of `A`.
 #[derive(Clone)]
 pub struct Certified<A, S> {
-    principal: Option<Principal>,
+    principal: Option<(Principal, Grants)>,
     /// Where certificates are known: without one and without tokens nobody comes in.
     asks: Option<AuthenticateLayer>,
     otherwise: A,
@@ -18,8 +18,13 @@ pub struct Certified<A, S> {
 }
 
 impl<A, S> Certified<A, S> {
-    /// For a connection on which this certificate was shown, if any.
-    pub fn new(principal: Option<Principal>, asks: Option<AuthenticateLayer>, otherwise: A, inner: S) -> Self {
+    /// For a connection on which a certificate of this one was shown, if any, who may see this.
+    pub fn new(
+        principal: Option<(Principal, Grants)>,
+        asks: Option<AuthenticateLayer>,
+        otherwise: A,
+        inner: S,
+    ) -> Self {
         Self { principal, asks, otherwise, inner }
     }
 }
@@ -41,10 +46,10 @@ where
 
     fn call(&mut self, mut request: Request<B>) -> Self::Future {
         match &self.principal {
-            Some(principal) => {
+            Some((principal, grants)) => {
                 request.headers_mut().remove(header::AUTHORIZATION);
                 request.extensions_mut().insert(principal.clone());
-                request.extensions_mut().insert(Grants::all());
+                request.extensions_mut().insert(grants.clone());
                 Either::Right(self.inner.call(request))
             }
             None if self.asks.as_ref().is_some_and(AuthenticateLayer::is_open) => Either::Left(refused()),

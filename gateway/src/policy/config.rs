@@ -1,5 +1,7 @@
 //! Who may call: checked values, made from the files by `config`.
 
+use crate::call::caller::Principal;
+pub use crate::call::caller::Role;
 use std::fmt;
 use std::sync::Arc;
 
@@ -8,6 +10,10 @@ use std::sync::Arc;
 pub struct Auth {
     /// One of them must be presented; empty means that nobody is asked.
     pub tokens: Vec<Token>,
+    /// What the bearers of certificates may see; empty means that all may see everything.
+    pub certificates: Vec<Certificate>,
+    /// What may be given to either.
+    pub roles: Vec<Arc<Role>>,
     /// Listening beyond loopback without tokens was asked for.
     pub allow_unauthenticated: bool,
 }
@@ -32,6 +38,31 @@ pub struct Token {
     pub name: Arc<str>,
     /// SHA-256 of the token.
     pub digest: [u8; 32],
+    /// The roles of its bearer; `None` means that it may see everything.
+    pub roles: Option<Vec<Arc<str>>>,
+}
+
+/// What the bearer of a certificate may see.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Certificate {
+    /// The subject, or `*` for those that no other entry names.
+    pub name: Arc<str>,
+    /// The roles of its bearer.
+    pub roles: Vec<Arc<str>>,
+}
+
+impl Auth {
+    /// The roles that a principal has by its name; `None` means that it may see everything.
+    pub fn roles_of(&self, principal: &Principal) -> Option<&[Arc<str>]> {
+        if let Some(name) = principal.name().strip_prefix("token:") {
+            let token = self.tokens.iter().find(|token| *token.name == *name);
+            // One that is gone sees nothing, in the moment before its sessions end.
+            return token.map_or(Some(&[]), |token| token.roles.as_deref());
+        }
+        let subject = principal.name().strip_prefix("cert:").filter(|_| !self.certificates.is_empty())?;
+        let named = |name: &str| self.certificates.iter().find(|one| *one.name == *name);
+        Some(named(subject).or_else(|| named("*")).map_or(&[], |one| &one.roles))
+    }
 }
 
 /// A digest of a weak token could be searched for, so it is not shown either.

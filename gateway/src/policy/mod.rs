@@ -4,5 +4,9 @@
 pub mod authenticate;
 // Who calls over TLS: the subject of a client's certificate, else the bearer of a token.
 pub mod certified;
+// What each principal may see, kept up to date.
+mod rights;
 // Who may call: checked values, made from the files by `config`.
 pub mod config;
+
+pub use rights::Changed;

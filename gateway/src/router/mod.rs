@@ -23,6 +23,7 @@ pub use listen::Listeners;
 pub use offered::{Offered, OfferedTool};
 pub use tasks::Secret;
 
+use crate::call::caller::{Grants, Rights};
 use crate::call::refusal::{Reason, Refusal};
 use crate::call::reply::Reply;
 use crate::call::{Call, Handle};
@@ -128,12 +129,27 @@ impl Router {
         Some(Unread { view: view.clone(), until, then })
     }
 
+    /// Those with these rights could see what `before` admits: they are told of the lists that differ.
+    pub fn regranted(&self, grants: &Grants, before: Option<&Arc<Rights>>) {
+        let now = grants.keep();
+        let differ = |era, sees: &Sees, session: Option<&str>| {
+            let own = match sees {
+                Sees::Era => None,
+                Sees::Declared(held) => self.declared.kept(held),
+                Sees::Session => session.and_then(|id| self.views.kept(id)),
+            };
+            own.unwrap_or_else(|| self.eras.of(era).clone()).keep().differences(before, now.as_ref())
+        };
+        self.listeners.tell_regranted(grants, differ);
+    }
+
     fn notify(&self, call: Call) -> Reply {
         let revision = call.revision();
         if call.method == Method::RootsChanged {
             let members = &self.current.keep().members;
             let call = tasks::untied(call);
-            members.values().for_each(|member| drop(member.owner.handle(call.clone())));
+            let seen = members.values().filter(|member| call.caller.grants.sees(member.owner.name()));
+            seen.for_each(|member| drop(member.owner.handle(call.clone())));
             return Reply::complete(revision, Object::empty());
         }
         // What else the gateway knows ends here: its upstreams have notices of their own to send.
@@ -187,11 +203,13 @@ impl Handle for Router {
             }
             Method::Discover => {
                 let catalog = current.load();
+                let grants = &call.caller.grants;
                 catalog.members.values().for_each(|member| member.owner.expect_era(era));
                 let kept = &catalog.discovered[usize::from(call.revision().is_modern())];
-                let result = || calls::result(&catalog, era);
+                let result = |grants: &Grants| calls::result(&catalog, era, grants);
                 // There may be thousands of views, and each is asked for it seldom.
-                let result = if own.is_some() { result() } else { kept.get_or_init(result).clone() };
+                let is_own = own.is_some() || !grants.is_all();
+                let result = if is_own { result(grants) } else { kept.get_or_init(|| result(&Grants::all())).clone() };
                 Reply::complete(Revision::NEWEST_MODERN, result)
             }
             _ => match listed {

@@ -2,6 +2,7 @@
 
 use super::catalog::Kind;
 use super::catalog::snapshot::Catalog;
+use crate::call::caller::Grants;
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -43,6 +44,21 @@ impl Offered {
         });
         let hidden = all.filter(|(id, own)| !shown.contains(&(*id, &***own))).take(most);
         hidden.filter_map(|(id, own)| Some([self.0.members.get(id)?.owner.name().clone(), own.clone()])).collect()
+    }
+
+    /// What one with these grants sees: tools, prompts, resources and templates, by public names and URIs.
+    pub fn seen_by(&self, grants: &Grants) -> [Vec<Arc<str>>; 4] {
+        let now = grants.now();
+        let public = |kind| self.0.shelf(kind).view(now.rights()).map(|entry| entry.public.clone()).collect();
+        Kind::ALL.map(public)
+    }
+
+    /// All upstreams, and whether it is known what each of them offers.
+    pub fn upstreams(&self) -> impl Iterator<Item = (&Arc<str>, bool)> {
+        self.0
+            .members
+            .iter()
+            .map(|(id, member)| (member.owner.name(), self.0.known.get(id).is_some_and(Option::is_some)))
     }
 
     /// The definition of a tool as clients read it.

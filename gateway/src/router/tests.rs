@@ -7,6 +7,7 @@ mod given_tasks;
 mod listening;
 mod lists;
 mod members;
+mod rights;
 mod tasks;
 mod uris;
 mod views;
@@ -14,7 +15,7 @@ mod views;
 use super::config::Strategy;
 use super::*;
 use crate::call::LogLevel;
-use crate::call::caller::{Caller, ClientSession, Grants, Principal};
+use crate::call::caller::{Caller, ClientSession, Grants, Principal, Role};
 use crate::call::reply::{Failure, Outcome};
 use crate::health::Cause;
 use crate::health::row::State;
@@ -25,6 +26,7 @@ use crate::protocol::capabilities::Supports;
 use crate::protocol::capabilities::beyond::Declared;
 use crate::protocol::json;
 use crate::protocol::revision::Revision;
+use crate::protocol::value::Glob;
 use crate::upstream::SessionLevels;
 use crate::upstream::inventory::{Inventory, Item, Variant};
 use crate::upstream::notice::Audience;
@@ -245,6 +247,17 @@ impl Stage {
     fn ask(&self, method: Method, params: &str) -> Reply {
         self.router.handle(call(method, params))
     }
+}
+
+/// The rights of one role: these tools of all upstreams.
+fn tools_alone(names: &[&str]) -> Grants {
+    let tools = Some(names.iter().map(|name| Glob::new(name)).collect());
+    let (resources, prompts) = (Some(Vec::new()), Some(Vec::new()));
+    granted(Role { name: "r".into(), upstreams: vec![Glob::new("*")], tools, read_only: false, resources, prompts })
+}
+
+fn granted(role: Role) -> Grants {
+    Grants::of(Some(Arc::new(Rights::of([Arc::new(role)]))))
 }
 
 fn call(method: Method, params: &str) -> Call {

@@ -19,12 +19,15 @@ fn quoted(cell: &str) -> impl Iterator<Item = &str> {
     cell.split('`').skip(1).step_by(2)
 }
 
-/// `[upstreams.files]` is an example of `[upstreams.NAME]`.
+/// `[upstreams.files]` is an example of `[upstreams.NAME]`, and `[auth.roles.reader]` of `[auth.roles.NAME]`.
 fn section_of(line: &str) -> Option<String> {
     let inner = line.trim_start_matches('[').split(']').next().filter(|_| line.starts_with('['))?;
     let mut parts: Vec<&str> = inner.split('.').collect();
     if matches!(parts[0], "upstreams" | "mcpServers") && parts.len() > 1 {
         parts[1] = "NAME";
+    }
+    if parts.len() == 3 && parts[..2] == ["auth", "roles"] {
+        parts[2] = "NAME";
     }
     Some(parts.join("."))
 }

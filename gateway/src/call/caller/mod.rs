@@ -4,7 +4,9 @@
 mod identity;
 // Whose credential a request bears.
 mod principal;
-// The public names that a caller may see and use.
+// What roles let their holders see and use: rules over public names.
+mod rights;
+// A handle on what a principal may see and use.
 mod grants;
 // A legacy session as the inside knows it: whose questions are its, how it is asked, and when it has ended.
 mod client_session;
@@ -12,6 +14,7 @@ mod client_session;
 pub mod trace;
 
 pub use client_session::ClientSession;
-pub use grants::Grants;
+pub use grants::{Grants, WeakGrants};
 pub use identity::{Caller, Can};
 pub use principal::Principal;
+pub use rights::{Rights, Role};

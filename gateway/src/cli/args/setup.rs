@@ -14,6 +14,9 @@ pub(crate) struct Check {
     /// Fail where there are warnings, too
     #[arg(long)]
     pub(crate) strict: bool,
+    /// Show what the bearer of this token sees, or of a certificate: cert:SUBJECT; by the lists that upstreams gave last
+    #[arg(long = "as", value_name = "NAME")]
+    pub(crate) by: Option<String>,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,

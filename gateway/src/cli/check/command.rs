@@ -7,8 +7,9 @@ use serde_json::json;
 
 use crate::config::fault::{Fault, Severity, count, listed, printable};
 use crate::config::source::Environment;
+use crate::gateway::Seen;
 
-use super::doubts;
+use super::{doubts, view};
 use crate::cli::args::settings;
 use crate::cli::args::setup::Check;
 use crate::cli::process::{Failure, answer};
@@ -27,17 +28,19 @@ pub(crate) fn run(check: &Check) -> Result<(), Failure> {
             }
             let secrets = &settings.loaded.config.secrets;
             let upstreams = settings.loaded.config.upstreams.len();
+            let seen = check.by.as_deref().map(|name| view::of(&settings.loaded.config, name)).transpose()?;
             if check.json {
-                out.json(&secrets.masked(&report(&warnings, upstreams)))?;
+                out.json(&secrets.masked(&report(&warnings, upstreams, seen.as_ref())))?;
             } else {
                 write!(out, "{}", listed(&warnings))?;
+                write!(out, "{}", secrets.masked(&seen.as_ref().map(view::shown).unwrap_or_default()))?;
                 writeln!(out, "{}", secrets.masked(&verdict(&settings.files, upstreams, &warnings)))?;
             }
             if is_bad { Err(Failure::Said) } else { Ok(()) }
         }
         Err(faults) => {
             match check.json {
-                true => out.json(&report(&faults.0, 0))?,
+                true => out.json(&report(&faults.0, 0, None))?,
                 false => writeln!(out, "{faults}")?,
             }
             Err(Failure::Said)
@@ -45,15 +48,18 @@ pub(crate) fn run(check: &Check) -> Result<(), Failure> {
     }
 }
 
-/// All faults as JSON.
-fn report(faults: &[Fault], upstreams: usize) -> String {
+/// All faults as JSON, and what somebody sees.
+fn report(faults: &[Fault], upstreams: usize, seen: Option<&Seen>) -> String {
     let one = |fault: &Fault| {
         let Fault { severity, kind, text, place, label, hint } = fault;
         let place = place.as_ref().map(ToString::to_string);
         let severity = if *severity == Severity::Error { "error" } else { "warning" };
         json!({ "severity": severity, "kind": kind, "text": text, "place": place, "label": label, "hint": hint })
     };
-    let whole = json!({ "upstreams": upstreams, "faults": faults.iter().map(one).collect::<Vec<_>>() });
+    let mut whole = json!({ "upstreams": upstreams, "faults": faults.iter().map(one).collect::<Vec<_>>() });
+    if let Some(seen) = seen {
+        whole["seen"] = json!(seen);
+    }
     format!("{whole:#}")
 }
 

@@ -4,6 +4,8 @@
 mod destination;
 // Variables that decide which code a program runs.
 mod loaders;
+// Roles that let nobody see anything.
+mod roles;
 // The text of a shell.
 mod script;
 
@@ -29,6 +31,7 @@ use loaders::loads_code;
 /// All of them.
 pub(crate) fn all(files: &[PathBuf], config: &Config, environment: &Environment) -> Vec<Fault> {
     let mut doubts = general(files, config);
+    doubts.extend(roles::all(config));
     for upstream in &config.upstreams {
         let name = &upstream.name;
         doubts.extend(

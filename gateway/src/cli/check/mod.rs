@@ -4,6 +4,8 @@
 mod command;
 // What may well be meant so in a configuration, and may well not: for `trunkline check`.
 mod doubts;
+// What one who calls would see.
+mod view;
 // `trunkline doctor`: what keeps servers and hosts from working on this machine.
 pub(crate) mod doctor;
 

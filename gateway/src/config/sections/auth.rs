@@ -1,4 +1,4 @@
-//! `[auth]`: static tokens.
+//! `[auth]`: static tokens, and what their bearers may see.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -7,6 +7,7 @@ use sha2::{Digest, Sha256};
 
 use crate::policy::config::{Auth, Token};
 
+use super::roles::{Roles, certificates};
 use crate::config::fault::Fault;
 use crate::config::read::Section;
 
@@ -21,6 +22,8 @@ enum Mode {
 pub(crate) fn auth(mut section: Section<'_>) -> Auth {
     let mode = section.word("mode", &[("none", Mode::None), ("token", Mode::Token)]);
     let allow_unauthenticated = section.flag("allow_unauthenticated").unwrap_or(false);
+    let roles = Roles::read(section.table("roles"));
+    let certificates = certificates(&mut section, &roles);
     let entries = section.list_of_tables("tokens");
     let written = entries.len();
     let mut tokens: Vec<Token> = Vec::new();
@@ -29,7 +32,7 @@ pub(crate) fn auth(mut section: Section<'_>) -> Auth {
     for entry in entries {
         let place = entry.own_place();
         // What is wrong with the one half hides nothing of the other.
-        let (name, digest) = token(entry);
+        let (name, digest, roles) = token(entry, &roles);
         let shown = name.clone().unwrap_or_else(|| Arc::from("a token without a name"));
         if name.as_ref().is_some_and(|name| !names.insert(name.clone())) {
             let text = format!("two tokens are named `{shown}`");
@@ -40,7 +43,7 @@ pub(crate) fn auth(mut section: Section<'_>) -> Auth {
             let fault = Fault::error("duplicate-token", text).at(place);
             section.reading.fault(fault.hint("give each client a token of its own"));
         }
-        tokens.extend(name.zip(digest).map(|(name, digest)| Token { name, digest }));
+        tokens.extend(name.zip(digest).map(|(name, digest)| Token { name, digest, roles }));
     }
     match mode {
         Some(Mode::None) if written > 0 => {
@@ -50,11 +53,12 @@ pub(crate) fn auth(mut section: Section<'_>) -> Auth {
         _ => {}
     }
     section.end("[auth]");
-    Auth { tokens, allow_unauthenticated }
+    Auth { tokens, certificates, roles: roles.into_all(), allow_unauthenticated }
 }
 
-/// The name and the digest of a token, as far as they can be taken.
-fn token(mut section: Section<'_>) -> (Option<Arc<str>>, Option<[u8; 32]>) {
+/// The name, the digest and the roles of a token, as far as they can be taken.
+fn token(mut section: Section<'_>, roles: &Roles) -> (Option<Arc<str>>, Option<[u8; 32]>, Option<Vec<Arc<str>>>) {
+    let roles = roles.named(&mut section);
     let name = section.parse("name", |text| match text {
         "" => Err("expected a name".to_owned()),
         text if text.len() > 64 || text.chars().any(char::is_control) => {
@@ -86,7 +90,7 @@ fn token(mut section: Section<'_>) -> (Option<Arc<str>>, Option<[u8; 32]>) {
         _ => {}
     }
     section.end("[[auth.tokens]]");
-    (name, hash.or(token))
+    (name, hash.or(token), roles)
 }
 
 fn hash(text: &str) -> Result<[u8; 32], String> {

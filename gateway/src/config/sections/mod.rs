@@ -1,7 +1,9 @@
 //! The sections of the configuration, one file each.
 
-// `[auth]`: static tokens.
+// `[auth]`: static tokens, and what their bearers may see.
 mod auth;
+// `[auth.roles.NAME]`: what is admitted, and to whom it is given.
+mod roles;
 // `[defaults]`: what holds for every upstream that does not say otherwise.
 mod defaults;
 // Where an upstream is, as its `url` says it: a URL, a socket of this machine, or a host and a port.

@@ -4,8 +4,11 @@
 mod trial;
 // Those that join the gateway by its control socket, and the end of one that was started for them.
 mod joined;
+// What one who calls may see, by a configuration and the lists that upstreams gave last.
+mod seen;
 
 pub(super) use joined::Joined;
+pub use seen::{Seen, seen_by};
 
 use joined::Behind;
 

@@ -108,7 +108,11 @@ impl Door {
         let service = move |arrival: &Arrival| {
             let inner = face.on(arrival);
             let otherwise = authenticate.layer(inner.clone()).of(arrival.peer());
-            guard.layer(Certified::new(arrival.certified(), asks.clone(), otherwise, inner))
+            let certified = arrival.certified().map(|principal| {
+                let grants = authenticate.grants_of(&principal);
+                (principal, grants)
+            });
+            guard.layer(Certified::new(certified, asks.clone(), otherwise, inner))
         };
         serving.faces.spawn(listener::serve_tls(socket, certificates, service, patience, bounds, level));
     }

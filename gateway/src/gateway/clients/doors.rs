@@ -7,6 +7,7 @@ use crate::config::fault::Fault;
 use crate::downstream::config::Listener;
 use crate::downstream::listen::Certificates;
 use crate::downstream::{Connections, McpService};
+use crate::policy::Changed;
 use crate::policy::authenticate::AuthenticateLayer;
 use crate::policy::config::Auth;
 use std::net::SocketAddr;
@@ -82,16 +83,19 @@ impl Kept {
         self.doors.iter().find_map(|door| door.opened(now))
     }
 
-    /// Asks for what this configuration says. Who called with what counts no more has no session and no stream any longer.
-    pub(crate) fn set(&self, now: &Config) {
-        let (mut gone, mut known) = (Vec::new(), Vec::new());
+    /// Asks for what this configuration says; who may see something else by it. Who called with what counts no more has no session and no
+    /// stream any longer.
+    pub(crate) fn set(&self, now: &Config) -> Vec<Changed> {
+        let (mut gone, mut known, mut changed) = (Vec::new(), Vec::new(), Vec::new());
         for door in &self.doors {
             let tokens = door.tokens_of(now);
             let auth = now.auth.only(tokens.as_deref());
             *door.lock() = tokens;
             door.room.ask_credential(asks_credential(&door.listener, &auth));
             door.certificates.iter().for_each(|one| one.demand(auth.is_open()));
-            for principal in door.authenticate.set(&auth) {
+            let (left, others) = door.authenticate.set(&auth);
+            changed.extend(others);
+            for principal in left {
                 if !gone.contains(&principal) {
                     gone.push(principal);
                 }
@@ -106,6 +110,7 @@ impl Kept {
         } else if !gone.is_empty() {
             tracing::info!("tokens are required from now on; sessions and streams without one have ended");
         }
+        changed
     }
 }
 
@@ -172,7 +177,7 @@ mod tests {
             let text = says(here, auth, true, false).expect("it is refused");
             assert!(text.contains("none of the tokens that count at 127.0.0.1:1"), "{text}");
         }
-        let token = Token { name: "ann".into(), digest: [0; 32] };
+        let token = Token { name: "ann".into(), digest: [0; 32], roles: None };
         assert_eq!(says(here, &Auth { tokens: vec![token], ..Auth::default() }, true, false), None);
     }
 }

@@ -2,6 +2,8 @@
 
 // The raw params or result of a frame: its bytes, and where the members that the gateway acts on stand.
 mod object;
+// Patterns of names: `*` and `?` as in file names.
+mod glob;
 // How a task stands: the words of its `status`, and which of them end it.
 mod task;
 // One form of a JSON value, whatever the order of its keys and its spacing: what requests are compared by.
@@ -11,5 +13,6 @@ pub mod spelling;
 // Changes values deep inside raw JSON without decoding the rest.
 pub(crate) mod splice;
 
+pub use glob::Glob;
 pub use object::{Edit, Key, Object};
 pub use task::TaskStatus;

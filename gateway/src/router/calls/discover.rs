@@ -1,6 +1,7 @@
 //! What the gateway says of itself: the union of what its upstreams can, and their instructions.
 
 use super::extensions;
+use crate::call::caller::Grants;
 use crate::protocol::capabilities::Supports;
 use crate::protocol::json;
 use crate::protocol::revision::{Era, Revision};
@@ -21,13 +22,14 @@ const ALL: Supports = Supports {
     tasks: false,
 };
 
-/// The result of `server/discover`, in the words of the newest revision; for handshake clients with what only theirs have.
-pub(crate) fn result(catalog: &Catalog, era: Era) -> Object {
+/// The result of `server/discover`, in the words of the newest revision; for handshake clients with what only theirs have. It tells of
+/// the upstreams that the caller may see.
+pub(crate) fn result(catalog: &Catalog, era: Era, grants: &Grants) -> Object {
     let mut members = vec![
         format!("\"supportedVersions\":{}", Revision::list(Some(Revision::NEWEST_MODERN.era()))),
-        format!("\"capabilities\":{}", capabilities(catalog, era)),
+        format!("\"capabilities\":{}", capabilities(catalog, era, grants)),
     ];
-    members.extend(instructions(catalog).map(|raw| format!("\"instructions\":{raw}")));
+    members.extend(instructions(catalog, grants).map(|raw| format!("\"instructions\":{raw}")));
     let text = format!("{{\"resultType\":\"complete\",\"ttlMs\":0,\"cacheScope\":\"private\",{}}}", members.join(","));
     Object::parse(text.into()).unwrap_or_else(|fault| {
         debug_assert!(false, "what we write is JSON: {fault}");
@@ -35,8 +37,8 @@ pub(crate) fn result(catalog: &Catalog, era: Era) -> Object {
     })
 }
 
-fn capabilities(catalog: &Catalog, era: Era) -> String {
-    let each = catalog.known.values().map(|known| known.as_ref().map_or(ALL, |inventory| inventory.supports));
+fn capabilities(catalog: &Catalog, era: Era, grants: &Grants) -> String {
+    let each = catalog.known_to(grants).map(|(_, known)| known.map_or(ALL, |inventory| inventory.supports));
     let has = |what: fn(&Supports) -> bool| each.clone().any(|supports| what(&supports));
     let mut parts = Vec::new();
     if has(|supports| supports.tools) {
@@ -55,19 +57,20 @@ fn capabilities(catalog: &Catalog, era: Era) -> String {
     if has(|supports| supports.logging) {
         parts.push("\"logging\":{}".to_owned());
     }
-    parts.extend(extensions::capabilities(catalog, era));
+    parts.extend(extensions::capabilities(catalog, era, grants));
     format!("{{{}}}", parts.join(","))
 }
 
 /// The merged instructions as a raw JSON string: the configured text first, then each upstream's under its heading.
-fn instructions(catalog: &Catalog) -> Option<String> {
+fn instructions(catalog: &Catalog, grants: &Grants) -> Option<String> {
     let configured = &catalog.rules.instructions;
     let told = |id: MemberId| catalog.known[id].as_ref().and_then(|inventory| inventory.instructions.as_deref());
-    if let Some(only) = catalog.transparent().filter(|_| configured.is_empty()) {
+    let sees = |id: &MemberId| catalog.sees(*id, grants);
+    if let Some(only) = catalog.transparent().filter(|id| sees(id) && configured.is_empty()) {
         return String::from_utf8(told(only)?.to_vec()).ok();
     }
     let mut text = configured.clone();
-    for (id, member) in catalog.members.iter() {
+    for (id, member) in catalog.members.iter().filter(|(id, _)| sees(id)) {
         let Some(own) = told(id).and_then(json::unquote).filter(|own| !own.is_empty()) else { continue };
         if !text.is_empty() {
             text.push_str("\n\n");

@@ -1,7 +1,7 @@
 //! What upstreams and clients have beyond the protocol: passed on where one upstream owns it, unless that is forbidden.
 
 use crate::call::Call;
-use crate::call::caller::{Caller, Can};
+use crate::call::caller::{Caller, Can, Grants};
 use crate::call::refusal::{Reason, Refusal};
 use crate::protocol::capabilities::{EXTENSION_APPS, EXTENSION_TASKS, declared};
 use crate::protocol::frame::Method;
@@ -27,9 +27,11 @@ fn owned(catalog: &Catalog, capability: &str) -> Vec<(String, MemberId, String)>
     all.into_iter().filter_map(|(key, only)| only.map(|(id, value)| (key, id, value))).collect()
 }
 
-/// The gateway's `extensions` and `experimental`, and for handshake clients its `tasks`: each a whole member of its capabilities.
-pub(crate) fn capabilities(catalog: &Catalog, era: Era) -> Vec<String> {
-    let known = || catalog.known.values().flatten();
+/// The gateway's `extensions` and `experimental`, and for handshake clients its `tasks`: each a whole member of its capabilities. What
+/// is beyond the protocol is there for who may use all of its upstream.
+pub(crate) fn capabilities(catalog: &Catalog, era: Era, grants: &Grants) -> Vec<String> {
+    let known = || catalog.known_to(grants).filter_map(|(_, known)| known);
+    let has_whole = |id: &MemberId| grants.has_whole(catalog.members[*id].owner.name());
     let passes = catalog.rules.unknown == Unknown::Pass;
     let mut extensions = Vec::new();
     if known().any(|known| known.supports.tasks && known.revision.is_modern()) {
@@ -38,15 +40,16 @@ pub(crate) fn capabilities(catalog: &Catalog, era: Era) -> Vec<String> {
     // Whoever has pages has them as everybody has them.
     let apps = known().find_map(|known| json::get(known.capabilities.find("extensions")?, EXTENSION_APPS));
     extensions.extend(apps.map(|apps| format!("\"{EXTENSION_APPS}\":{}", String::from_utf8_lossy(apps))));
-    let unknown = owned(catalog, "extensions").into_iter().filter(|(key, ..)| passes && !declared::is_known(key));
+    let unknown = owned(catalog, "extensions")
+        .into_iter()
+        .filter(|(key, id, _)| passes && !declared::is_known(key) && has_whole(id));
     extensions.extend(unknown.map(|(key, _, value)| format!("{}:{value}", json::quote(&key))));
     let mut parts = Vec::new();
     if !extensions.is_empty() {
         parts.push(format!("\"extensions\":{{{}}}", extensions.join(",")));
     }
-    let experimental =
-        owned(catalog, "experimental").into_iter().map(|(key, _, value)| format!("{}:{value}", json::quote(&key)));
-    let experimental: Vec<_> = experimental.collect();
+    let experimental = owned(catalog, "experimental").into_iter().filter(|(_, id, _)| has_whole(id));
+    let experimental: Vec<_> = experimental.map(|(key, _, value)| format!("{}:{value}", json::quote(&key))).collect();
     if !experimental.is_empty() {
         parts.push(format!("\"experimental\":{{{}}}", experimental.join(",")));
     }

@@ -7,6 +7,7 @@ use crate::protocol::value::Key;
 use crate::router::catalog::snapshot::Catalog;
 use crate::router::catalog::views::DeclaredView;
 use crate::router::catalog::{Current, Kind};
+use crate::router::names::MemberId;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -28,15 +29,16 @@ pub(crate) fn list(
     (wait, unread): (Duration, Option<Unread>),
 ) -> Reply {
     let (catalog, era) = (current.load(), call.revision().era());
+    let sees = |id: &MemberId| catalog.sees(*id, &call.caller.grants);
     // An upstream need not announce changes: old inventories are read again behind the answer.
-    for member in catalog.members.values() {
+    for (_, member) in catalog.members.iter().filter(|(id, _)| sees(id)) {
         member.owner.expect_era(era);
         member.owner.refresh(call);
     }
     let now = Instant::now();
-    let awaited = catalog.unseen().filter(|id| catalog.is_awaited(*id));
+    let awaited = catalog.unseen().filter(|id| sees(id) && catalog.is_awaited(*id));
     let awaited = awaited.map(|id| (id, catalog.members[id].patience(wait)));
-    let of_era = catalog.members.ids().filter(|id| catalog.awaits_era(*id, era));
+    let of_era = catalog.members.ids().filter(|id| sees(id) && catalog.awaits_era(*id, era));
     let of_era = of_era.map(|id| (id, catalog.members[id].patience_of_era(era, wait)));
     let limits: Vec<_> = awaited.chain(of_era).filter(|(_, limit)| *limit > now).collect();
     let limit = limits.iter().map(|(_, limit)| *limit).max();
@@ -81,7 +83,7 @@ fn holds(catalog: &Catalog, kind: Kind, call: &Call) -> u128 {
         return 0;
     }
     let mut least = None;
-    for known in catalog.known.values() {
+    for (_, known) in catalog.known_to(&call.caller.grants) {
         let Some(inventory) = known else { return 0 };
         if kind.is_of(&inventory.supports) {
             let left = inventory.fresh.left(&call.method);

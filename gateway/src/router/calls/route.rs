@@ -64,7 +64,10 @@ impl Routes {
     /// What no list names: to the one upstream without a prefix.
     pub(crate) fn unknown(current: &Current, call: Call) -> Reply {
         let catalog = current.load();
-        match catalog.bare().or_else(|| extensions::owner(&catalog, &call.method)) {
+        let owner = catalog.bare().or_else(|| extensions::owner(&catalog, &call.method));
+        // What no list names is in no role but one that has the whole upstream.
+        let has_whole = |id: &MemberId| call.caller.grants.has_whole(catalog.members[*id].owner.name());
+        match owner.filter(has_whole) {
             Some(member) => hand_over(&catalog, member, call),
             None => {
                 let method = suggest::shown(call.method.as_str());
@@ -111,9 +114,10 @@ impl Routes {
 
 /// The upstreams that were never seen and may own what a call asks for.
 fn owners_of(catalog: &Catalog, call: &Call) -> Vec<MemberId> {
+    let grants = &call.caller.grants;
     match call.params.text(Key::Name) {
-        Some(name) => catalog.unseen_owners(&name).collect(),
-        None => catalog.unseen().collect(),
+        Some(name) => catalog.unseen_owners(&name, grants).collect(),
+        None => catalog.unseen().filter(|id| catalog.sees(*id, grants)).collect(),
     }
 }
 
@@ -144,21 +148,18 @@ fn by_name(catalog: &Arc<Catalog>, kind: Kind, mut call: Call) -> Way {
 /// A name that the catalog does not have. One that the caller may not use takes the very same way.
 fn no_such_name(catalog: &Arc<Catalog>, kind: Kind, name: &str, call: Call) -> Way {
     let grants = &call.caller.grants;
-    if let Some(only) = catalog.transparent().filter(|_| grants.admits(name)) {
+    if let Some(only) = catalog.transparent().filter(|id| catalog.may_have(*id, kind, name, grants)) {
         return Way::Ready(hand_over(catalog, only, call));
     }
     let mut why = format!("Unknown {}: {}", kind.noun(), suggest::shown(name));
-    if let Some(nearest) = suggest::nearest(name, catalog.shelf(kind).view(grants)) {
+    if let Some(nearest) = suggest::nearest(name, catalog.shelf(kind).view(grants.now().rights())) {
         why.push_str(&format!(" (did you mean {nearest}?)"));
     }
-    if !grants.admits(name) {
-        return Way::Ready(refuse(&call, invalid(why)));
-    }
-    if catalog.unseen_owners(name).next().is_some() {
-        let refusal = unseen::refusal(catalog, catalog.unseen_owners(name), &call.method, name);
+    if catalog.unseen_owners(name, grants).next().is_some() {
+        let refusal = unseen::refusal(catalog, catalog.unseen_owners(name, grants), &call.method, name);
         return Way::Unseen(call, refusal);
     }
-    let partly: Vec<_> = catalog.partly_seen_owners(name).map(|id| &catalog.members[id]).collect();
+    let partly: Vec<_> = catalog.partly_seen_owners(name, grants).map(|id| &catalog.members[id]).collect();
     if let [only] = partly[..] {
         let cause = only.owner.cause().map(|cause| format!(": {}", cause.public())).unwrap_or_default();
         let (upstream, state) = (only.owner.name(), only.owner.state().as_str());
@@ -186,8 +187,10 @@ fn by_uri(catalog: &Arc<Catalog>, mut call: Call) -> Way {
 
 fn no_such_uri(catalog: &Catalog, uri: &str, call: Call) -> Way {
     // One that is not to run says nothing of what it may have: nearly every URI would be its own.
-    let unseen = || catalog.unseen().filter(|id| catalog.members[*id].owner.state() != State::Stopped);
-    if call.caller.grants.admits(uri) && unseen().next().is_some() {
+    let grants = &call.caller.grants;
+    let is_stopped = |id: MemberId| catalog.members[id].owner.state() == State::Stopped;
+    let unseen = || catalog.unseen().filter(|id| !is_stopped(*id) && catalog.may_read(*id, uri, grants));
+    if unseen().next().is_some() {
         let refusal = unseen::refusal(catalog, unseen(), &call.method, uri);
         return Way::Unseen(call, refusal);
     }

@@ -10,6 +10,7 @@ use crate::memory::budget::{Budget, Charge, Spent};
 use crate::protocol::revision::Revision;
 use crate::protocol::value::Object;
 use crate::protocol::{json, translate};
+use std::sync::Arc;
 
 /// A page holds no more bytes of items than this, where it has more than one item.
 const PAGE_BYTES_MAX: usize = 1 << 20;
@@ -23,6 +24,22 @@ pub(crate) struct Encoded {
     version: Version,
     pages: Vec<Object>,
     charge: Held,
+}
+
+/// An encoded list, wherever it is kept.
+pub(crate) enum Listed<'a> {
+    Whole(&'a Encoded),
+    Granted(Arc<Encoded>),
+}
+
+impl Listed<'_> {
+    /// The list itself.
+    pub(crate) fn encoded(&self) -> &Encoded {
+        match self {
+            Self::Whole(encoded) => encoded,
+            Self::Granted(encoded) => encoded,
+        }
+    }
 }
 
 /// How an encoded list is counted.

@@ -40,6 +40,12 @@ impl Entry {
         }
     }
 
+    /// Whether a tool says of itself that it changes nothing.
+    pub(crate) fn changes_nothing(&self) -> bool {
+        let said = splice::find(&self.definition, &["annotations", "readOnlyHint"]);
+        said.is_some_and(|place| self.definition[place] == b"true"[..])
+    }
+
     /// What it takes of the budget beside the inventory.
     pub(crate) fn weight(&self) -> usize {
         let changes = self.changes.iter().map(|(place, text)| size_of_val(place) + size_of_val(text) + text.len());

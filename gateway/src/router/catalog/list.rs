@@ -1,23 +1,28 @@
 //! Everything of one kind that the gateway offers: looked up by public name, listed from encoded bytes.
 
+// What those see of one kind who may not see everything.
+mod granted;
+
 use super::build::Known;
-use super::encoded::Encoded;
+use super::encoded::{Encoded, Listed};
 use super::entry::Entry;
 use super::kind::Kind;
-use crate::call::caller::Grants;
+use crate::call::caller::{Grants, Rights};
 use crate::memory::account::Kind as Counted;
 use crate::memory::budget::{Budget, Charge, Spent, UNCOUNTED};
 use crate::protocol::revision::Revision;
-use crate::router::names::MemberId;
+use crate::router::names::{ByMember, MemberId};
 use crate::runtime::{Keyed, aside};
 use crate::upstream::inventory::Inventory;
+use granted::{GrantedViews, View};
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
-/// So many lists of callers with grants are kept encoded; more are encoded on each request.
-const INTERNED_MAX: usize = 256;
 /// What a template takes for each byte of its text, taken apart twice: it may have a part for every third byte.
 const TEMPLATE_BYTES: usize = 20;
+
+/// The names of all upstreams of a catalog.
+pub(crate) type Names = ByMember<Arc<str>>;
 
 /// All entries of one kind, in order.
 pub(crate) struct ItemList {
@@ -32,33 +37,24 @@ pub(crate) struct ItemList {
     budget: Budget,
     /// The whole list by revision.
     whole: [OnceLock<Encoded>; Revision::ALL.len()],
-    /// Lists through grants.
-    granted: Mutex<HashMap<(Revision, Grants), Arc<Encoded>>>,
-}
-
-/// An encoded list, wherever it is kept.
-pub(crate) enum Listed<'a> {
-    Whole(&'a Encoded),
-    Granted(Arc<Encoded>),
-}
-
-impl Listed<'_> {
-    /// The list itself.
-    pub(crate) fn encoded(&self) -> &Encoded {
-        match self {
-            Self::Whole(encoded) => encoded,
-            Self::Granted(encoded) => encoded,
-        }
-    }
+    /// What those see who may not see everything.
+    granted: GrantedViews,
+    /// The names of the upstreams.
+    names: Arc<Names>,
 }
 
 impl ItemList {
     /// The entries must have distinct public names.
-    pub(crate) fn new(kind: Kind, entries: Vec<Entry>, page_size: usize, budget: &Budget) -> Self {
+    pub(crate) fn new(
+        kind: Kind,
+        entries: Vec<Entry>,
+        names: &Arc<Names>,
+        (page_size, budget): (usize, &Budget),
+    ) -> Self {
         let index = entries.iter().enumerate().map(|(at, entry)| (entry.public.clone(), at as u32)).collect();
-        let (charge, budget) = (Charge::default(), budget.clone());
-        let (announced, whole, granted) = (Vec::new(), Default::default(), Mutex::default());
-        Self { kind, entries, index, page_size, announced, charge, budget, whole, granted }
+        let (charge, budget, names) = (Charge::default(), budget.clone(), names.clone());
+        let (announced, whole, granted) = (Vec::new(), Default::default(), GrantedViews::default());
+        Self { kind, entries, index, page_size, announced, charge, budget, whole, granted, names }
     }
 
     /// The same, after the upstreams have said so often that it changed.
@@ -93,6 +89,28 @@ impl ItemList {
         self.index.get(public).map(|at| &self.entries[*at as usize])
     }
 
+    /// The entry of a public name, where the caller may use it.
+    pub(crate) fn find_for(&self, public: &str, grants: &Grants) -> Option<&Entry> {
+        let at = *self.index.get(public)? as usize;
+        let now = grants.now();
+        let is_seen = now.rights().is_none_or(|rights| self.granted.has(at, rights, || self.seen_by(rights)));
+        is_seen.then(|| &self.entries[at])
+    }
+
+    /// What these rights let be seen, entry by entry.
+    fn seen_by<'a>(&'a self, rights: &'a Rights) -> impl Iterator<Item = bool> + 'a {
+        self.entries.iter().map(|entry| {
+            // Entries are of upstreams that the catalog has.
+            let Some(upstream) = self.names.get(entry.member) else { return false };
+            match self.kind {
+                Kind::Tools => rights.has_tool(upstream, &entry.public, || entry.changes_nothing()),
+                Kind::Prompts => rights.has_prompt(upstream, &entry.public),
+                Kind::Resources => rights.has_resource(upstream, &entry.public),
+                Kind::Templates => rights.has_template(upstream, &entry.public),
+            }
+        })
+    }
+
     /// All entries, in order.
     pub(crate) fn entries(&self) -> &[Entry] {
         &self.entries
@@ -101,50 +119,59 @@ impl ItemList {
     /// The list in the words of a revision, as grants let it be seen; kept where there is room for it. An error where there is no memory
     /// for it even while it is written.
     pub(crate) fn list(&self, revision: Revision, grants: &Grants) -> Result<Listed<'_>, Spent> {
-        let whole = &self.whole[revision as usize];
-        if grants.is_all() {
-            if let Some(kept) = whole.get() {
-                return Ok(Listed::Whole(kept));
-            }
-            let encoded = self.encode(revision, grants)?;
-            return Ok(match encoded.is_kept() {
-                true => Listed::Whole(whole.get_or_init(|| encoded)),
-                false => Listed::Granted(Arc::new(encoded)),
-            });
-        }
-        let key = (revision, grants.clone());
-        if let Some(kept) = self.interned().get(&key) {
+        let now = grants.now();
+        let Some(rights) = now.rights() else { return self.whole(revision) };
+        let view = self.granted.of(rights, || self.seen_by(rights));
+        if let Some(kept) = view.list(revision) {
             return Ok(Listed::Granted(kept.clone()));
         }
-        let encoded = Arc::new(self.encode(revision, grants)?);
-        let mut interned = self.interned();
-        if encoded.is_kept() && interned.len() < INTERNED_MAX {
-            interned.insert(key, encoded.clone());
+        let encoded = Arc::new(self.encode(revision, Some(&view))?);
+        Ok(Listed::Granted(if encoded.is_kept() { view.keep(revision, encoded) } else { encoded }))
+    }
+
+    fn whole(&self, revision: Revision) -> Result<Listed<'_>, Spent> {
+        let whole = &self.whole[revision as usize];
+        if let Some(kept) = whole.get() {
+            return Ok(Listed::Whole(kept));
         }
-        Ok(Listed::Granted(encoded))
+        let encoded = self.encode(revision, None)?;
+        Ok(match encoded.is_kept() {
+            true => Listed::Whole(whole.get_or_init(|| encoded)),
+            false => Listed::Granted(Arc::new(encoded)),
+        })
     }
 
-    fn encode(&self, revision: Revision, grants: &Grants) -> Result<Encoded, Spent> {
+    fn encode(&self, revision: Revision, view: Option<&View>) -> Result<Encoded, Spent> {
         let bytes = self.entries.iter().map(|entry| entry.definition.len()).sum();
-        aside(bytes, || Encoded::new(self.kind, || self.view(grants), revision, (self.page_size, &self.budget)))
+        aside(bytes, || Encoded::new(self.kind, || self.of(view), revision, (self.page_size, &self.budget)))
     }
 
-    fn interned(&self) -> std::sync::MutexGuard<'_, HashMap<(Revision, Grants), Arc<Encoded>>> {
-        self.granted.lock().unwrap_or_else(PoisonError::into_inner)
+    /// The entries of a view, or all.
+    fn of<'a>(&'a self, view: Option<&'a View>) -> impl Iterator<Item = &'a Entry> {
+        let entries = self.entries.iter().enumerate();
+        entries.filter(move |(at, _)| view.is_none_or(|view| view.has(*at))).map(|(_, entry)| entry)
     }
 
-    /// The entries that grants admit.
-    pub(crate) fn view<'a>(&'a self, grants: &'a Grants) -> impl Iterator<Item = &'a Entry> {
-        self.entries.iter().filter(move |entry| grants.admits(&entry.public))
+    /// The entries that these rights admit.
+    pub(crate) fn view(&self, rights: Option<&Arc<Rights>>) -> impl Iterator<Item = &Entry> {
+        let view = rights.map(|rights| self.granted.of(rights, || self.seen_by(rights)));
+        let entries = self.entries.iter().enumerate();
+        entries.filter(move |(at, _)| view.as_ref().is_none_or(|view| view.has(*at))).map(|(_, entry)| entry)
     }
 
-    /// Whether a caller with these grants sees the same in both, and no upstream of which it sees anything has said otherwise between
+    /// Whether a caller with these rights sees the same in both, and no upstream of which it sees anything has said otherwise between
     /// them.
-    pub(crate) fn looks_like(&self, other: &Self, grants: &Grants) -> bool {
+    pub(crate) fn looks_like(&self, other: &Self, rights: Option<&Arc<Rights>>) -> bool {
         let is_said = |member| self.count_of(member) > other.count_of(member);
         let mut said = self.announced.iter().filter(|(member, _)| is_said(*member));
-        let sees = |member| grants.is_all() || self.view(grants).any(|entry| entry.member == member);
-        !said.any(|(member, _)| sees(*member)) && self.view(grants).eq_by_looks(other.view(grants))
+        let sees = |member| rights.is_none() || self.view(rights).any(|entry| entry.member == member);
+        !said.any(|(member, _)| sees(*member)) && self.view(rights).eq_by_looks(other.view(rights))
+    }
+
+    /// Whether one with these rights sees what one with those sees.
+    pub(crate) fn is_same_for(&self, one: Option<&Arc<Rights>>, other: Option<&Arc<Rights>>) -> bool {
+        let public = |entry: &Entry| entry.public.clone();
+        self.view(one).map(public).eq(self.view(other).map(public))
     }
 
     fn count_of(&self, member: MemberId) -> u64 {

@@ -5,7 +5,7 @@ use super::kind::Kind;
 use super::list::ItemList;
 use super::owner::{Member, Owner};
 use super::snapshot::{Catalog, Members, Rules, weight};
-use crate::call::caller::Grants;
+use crate::call::caller::Rights;
 use crate::router::listen::Listeners;
 use crate::router::names::overlap;
 use crate::runtime::{Tasks, aside};
@@ -135,12 +135,16 @@ impl Told {
     }
 
     /// Tells what changed, unless that is to be joined with what may follow. `tell` says whether anybody was told.
-    pub(crate) fn tell(&mut self, current: &Current, tell: impl FnOnce(u64, &dyn Fn(&Grants) -> Vec<Kind>) -> bool) {
+    pub(crate) fn tell(
+        &mut self,
+        current: &Current,
+        tell: impl FnOnce(u64, &dyn Fn(Option<&Arc<Rights>>) -> Vec<Kind>) -> bool,
+    ) {
         if Instant::now() < self.joined_until {
             return;
         }
         let (now, before) = (current.keep(), &self.lists);
-        if tell(now.version, &|grants| now.changes(before, grants).collect()) {
+        if tell(now.version, &|rights| now.changes(before, rights)) {
             let was_quiet = self.joined_until.elapsed() >= BUSY_FOR;
             self.in_a_row = if was_quiet { 1 } else { self.in_a_row + 1 };
             let is_busy = self.in_a_row > IN_A_ROW;

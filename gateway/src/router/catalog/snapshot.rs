@@ -6,7 +6,7 @@ use super::entry::Entry;
 use super::kind::Kind;
 use super::list::ItemList;
 use super::owner::Member;
-use crate::call::caller::Grants;
+use crate::call::caller::{Grants, Rights};
 use crate::memory::StandingCharge;
 use crate::memory::budget::{Budget, Spent};
 use crate::protocol::revision::Era;
@@ -99,10 +99,11 @@ impl Catalog {
         let templates = stock.entries[Kind::Templates as usize].iter().map(|e| Template::parse(&e.public));
         let mut templates: Vec<_> = templates.enumerate().collect();
         templates.sort_by_cached_key(|(_, template)| Reverse(template.literalness()));
+        let names = Arc::new(members.map(|member| member.owner.name().clone()));
         let mut kinds = Kind::ALL.into_iter();
         let shelves = stock.entries.map(|entries| {
             let kind = kinds.next().expect("there are as many kinds as shelves");
-            let shelf = ItemList::new(kind, entries, rules.page_size, &rules.budget).announced(&known);
+            let shelf = ItemList::new(kind, entries, &names, (rules.page_size, &rules.budget)).announced(&known);
             let same = before.map(|before| before.shelf(kind)).filter(|old| old.is(&shelf));
             same.cloned().unwrap_or_else(|| Arc::new(shelf))
         });
@@ -147,7 +148,7 @@ impl Catalog {
 
     /// The entry of a public name, where the caller may use it.
     pub(crate) fn find(&self, kind: Kind, public: &str, grants: &Grants) -> Option<&Entry> {
-        self.shelf(kind).find(public).filter(|entry| grants.admits(&entry.public))
+        self.shelf(kind).find_for(public, grants)
     }
 
     /// Whose a URI is: that of whoever lists it, or whose mark it bears, or who alone lists URIs of its origin, or whose template
@@ -156,37 +157,54 @@ impl Catalog {
         self.find_uri_within(uri, grants, &mut Looks::default())
     }
 
-    /// As [`Self::find_uri`], for one of many.
+    /// As [`Self::find_uri`], for one of many. What the caller may not see is passed over, as if it were not there.
     pub(crate) fn find_uri_within<'a>(&'a self, uri: &'a str, grants: &Grants, looks: &mut Looks) -> Option<Found<'a>> {
-        if let Some(entry) = self.shelf(Kind::Resources).find(uri) {
-            return grants.admits(uri).then_some(Found { member: entry.member, own: Cow::Borrowed(&*entry.own) });
+        let may = |member: &MemberId| self.may_read(*member, uri, grants);
+        if let Some(entry) = self.shelf(Kind::Resources).find(uri).filter(|entry| may(&entry.member)) {
+            return Some(Found { member: entry.member, own: Cow::Borrowed(&*entry.own) });
         }
-        if let Some((member, own)) = self.pages.get(uri) {
-            return grants.admits(uri).then_some(Found { member: *member, own: Cow::Borrowed(&**own) });
+        if let Some((member, own)) = self.pages.get(uri).filter(|(member, _)| may(member)) {
+            return Some(Found { member: *member, own: Cow::Borrowed(&**own) });
         }
-        let of = |origin: Option<&str>| self.origins.get(origin?).copied().flatten();
-        if grants.admits(uri) {
-            let mut marked = self.marked.iter();
-            let unmarked = marked.find_map(|(member, marked)| Some((member, marked.as_ref()?.tag.unmark(uri)?)));
-            if let Some((member, own)) = unmarked {
-                return Some(Found { member, own: Cow::Owned(own) });
-            }
-            if let Some(member) = of(authority(uri)) {
-                return Some(Found { member, own: Cow::Borrowed(uri) });
-            }
+        let of = |origin: Option<&str>| self.origins.get(origin?).copied().flatten().filter(may);
+        let mut marked = self.marked.iter().filter(|(member, _)| may(member));
+        let unmarked = marked.find_map(|(member, marked)| Some((member, marked.as_ref()?.tag.unmark(uri)?)));
+        if let Some((member, own)) = unmarked {
+            return Some(Found { member, own: Cow::Owned(own) });
+        }
+        if let Some(member) = of(authority(uri)) {
+            return Some(Found { member, own: Cow::Borrowed(uri) });
         }
         let entries = self.shelf(Kind::Templates).entries();
         let matching = self.templates.iter().filter(|(_, template)| template.matches(uri, looks));
         let mut matching = matching.map(|(at, _)| &entries[*at]);
-        if let Some(entry) = matching.find(|entry| grants.admits(uri) || grants.admits(&entry.public)) {
+        if let Some(entry) = matching.find(|entry| may(&entry.member)) {
             let is_marked = entry.public != entry.own;
             let own = is_marked.then(|| self.unmark(entry.member, uri)).flatten();
             return Some(Found { member: entry.member, own: own.map_or(Cow::Borrowed(uri), Cow::Owned) });
         }
-        if !grants.admits(uri) {
-            return None;
-        }
-        self.bare().or_else(|| of(origin(uri))).map(|member| Found { member, own: Cow::Borrowed(uri) })
+        let bare = self.bare().filter(may);
+        bare.or_else(|| of(origin(uri))).map(|member| Found { member, own: Cow::Borrowed(uri) })
+    }
+
+    /// Whether a caller may read a resource of an upstream.
+    pub(crate) fn may_read(&self, member: MemberId, uri: &str, grants: &Grants) -> bool {
+        let now = grants.now();
+        now.rights().is_none_or(|rights| rights.has_resource(self.members[member].owner.name(), uri))
+    }
+
+    /// Whether a caller may see anything of an upstream.
+    pub(crate) fn sees(&self, member: MemberId, grants: &Grants) -> bool {
+        grants.is_all() || grants.sees(self.members[member].owner.name())
+    }
+
+    /// What is known of the upstreams of which a caller may see anything.
+    pub(crate) fn known_to<'a>(
+        &'a self,
+        grants: &'a Grants,
+    ) -> impl Iterator<Item = (MemberId, Option<&'a Arc<Inventory>>)> + Clone {
+        let known = self.known.iter().filter(|(id, _)| self.sees(*id, grants));
+        known.map(|(id, known)| (id, known.as_ref()))
     }
 
     /// All templates with whose they are and what clients call them.
@@ -232,15 +250,25 @@ impl Catalog {
         namespace::is_bare(&self.rules.naming, member.owner.prefix())
     }
 
-    /// Upstreams that were never seen and whose a name could be.
-    pub(crate) fn unseen_owners(&self, public: &str) -> impl Iterator<Item = MemberId> {
-        self.unseen().filter(move |id| self.may_own(*id, public))
+    /// Upstreams that were never seen and whose a name could be, of those that a caller may see.
+    pub(crate) fn unseen_owners(&self, public: &str, grants: &Grants) -> impl Iterator<Item = MemberId> {
+        self.unseen().filter(move |id| self.may_own(*id, public) && self.sees(*id, grants))
     }
 
-    /// Upstreams of which not all could be read the last time, and whose a name could be.
-    pub(crate) fn partly_seen_owners(&self, public: &str) -> impl Iterator<Item = MemberId> {
+    /// Upstreams of which not all could be read the last time, and whose a name could be, of those that a caller may see.
+    pub(crate) fn partly_seen_owners(&self, public: &str, grants: &Grants) -> impl Iterator<Item = MemberId> {
         let seen = self.known.iter().filter(|(_, known)| known.is_some()).map(|(id, _)| id);
-        seen.filter(move |id| !self.members[*id].owner.is_whole() && self.may_own(*id, public))
+        let is_whole = |id: MemberId| self.members[id].owner.is_whole();
+        seen.filter(move |id| !is_whole(*id) && self.may_own(*id, public) && self.sees(*id, grants))
+    }
+
+    /// Whether a caller may use a tool or prompt of an upstream that no list names: what it claims of itself is not known.
+    pub(crate) fn may_have(&self, member: MemberId, kind: Kind, public: &str, grants: &Grants) -> bool {
+        let (now, upstream) = (grants.now(), self.members[member].owner.name());
+        now.rights().is_none_or(|rights| match kind {
+            Kind::Tools => rights.has_tool(upstream, public, || false),
+            _ => rights.has_prompt(upstream, public),
+        })
     }
 
     fn may_own(&self, id: MemberId, public: &str) -> bool {
@@ -272,12 +300,18 @@ impl Catalog {
         self.shelves.clone()
     }
 
-    /// The kinds in which a caller's view differs from what was listed before.
-    pub(crate) fn changes(&self, before: &[Arc<ItemList>; 4], grants: &Grants) -> impl Iterator<Item = Kind> {
-        Kind::ALL.into_iter().filter(move |kind| {
+    /// The kinds in which the view of a caller with these rights differs from what was listed before.
+    pub(crate) fn changes(&self, before: &[Arc<ItemList>; 4], rights: Option<&Arc<Rights>>) -> Vec<Kind> {
+        let differs = |kind: &Kind| {
             let (new, old) = (self.shelf(*kind), &before[*kind as usize]);
-            !Arc::ptr_eq(new, old) && !new.looks_like(old, grants)
-        })
+            !Arc::ptr_eq(new, old) && !new.looks_like(old, rights)
+        };
+        Kind::ALL.into_iter().filter(differs).collect()
+    }
+
+    /// The kinds in which one with these rights sees something else than one with those.
+    pub(crate) fn differences(&self, one: Option<&Arc<Rights>>, other: Option<&Arc<Rights>>) -> Vec<Kind> {
+        Kind::ALL.into_iter().filter(|kind| !self.shelf(*kind).is_same_for(one, other)).collect()
     }
 
     /// Whether nothing differs, so that it need not be swapped.

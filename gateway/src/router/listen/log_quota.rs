@@ -1,5 +1,6 @@
 //! How much of what upstreams say is written to our own log: a flood of one must not bury the rest.
 
+use crate::call::{Call, LogLevel};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -35,6 +36,12 @@ impl LogQuota {
         said.written += 1;
         Some(std::mem::take(&mut said.kept_back))
     }
+}
+
+/// From which level on a listen call hears log messages: a session's call for the lists alone, from where it has named, or the ordinary.
+pub(super) fn heard_by(call: &Call, is_of_lists: bool) -> Option<LogLevel> {
+    let level = call.log_level.or(is_of_lists.then_some(LogLevel::ORDINARY));
+    level.filter(|_| call.caller.tenant.is_some())
 }
 
 #[cfg(test)]

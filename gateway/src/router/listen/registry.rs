@@ -1,9 +1,9 @@
 //! Who listens: the registry of live listen replies. What they have to hear waits coalesced with each, never in a queue.
 
-use super::log_quota::LogQuota;
+use super::log_quota::{LogQuota, heard_by};
 use super::pending::{Heard, LOGS_BYTES_MAX, Pending};
 use super::sees::Sees;
-use crate::call::caller::{Grants, Principal};
+use crate::call::caller::{Grants, Principal, Rights};
 use crate::call::share::{Part, SharePermit, Shares};
 use crate::call::{Call, ListenFilter, LogLevel};
 use crate::memory::budget::Budget;
@@ -32,6 +32,9 @@ const NAME_COPIES: usize = 4;
 const PLACES_MAX: usize = 32 * 1024;
 /// So many of one client's places may be listen calls that are in no session.
 const OF_ONE_MAX: usize = 256;
+
+/// The lists that changed for those with some rights.
+type Changes<'a> = &'a dyn Fn(Option<&Arc<Rights>>) -> Vec<Kind>;
 
 /// All live listen replies. Cheap to clone; made before the upstreams, whose notices it takes.
 #[derive(Clone, Default)]
@@ -195,22 +198,30 @@ impl Listeners {
 
     /// Tells every listener of an era without a view of its own of the lists that changed for it up to a version of the catalog; says
     /// whether anybody was told.
-    pub(crate) fn tell_era(&self, era: Era, version: u64, changes: impl Fn(&Grants) -> Vec<Kind>) -> bool {
+    pub(crate) fn tell_era(&self, era: Era, version: u64, changes: Changes<'_>) -> bool {
         let sees = |listener: &Listener| listener.era == era && matches!(listener.sees, Sees::Era);
         tell(self.0.those(|listener| sees(listener) && listener.is_news(version)), changes)
     }
 
     /// The same for the listeners that see what those do who declare the same.
-    pub(crate) fn tell_declared(&self, view: &Arc<()>, version: u64, changes: impl Fn(&Grants) -> Vec<Kind>) -> bool {
+    pub(crate) fn tell_declared(&self, view: &Arc<()>, version: u64, changes: Changes<'_>) -> bool {
         let sees = |listener: &Listener| matches!(&listener.sees, Sees::Declared(seen) if Arc::ptr_eq(seen, view));
         tell(self.0.those(|listener| sees(listener) && listener.is_news(version)), changes)
     }
 
     /// The same for the listeners of a session that has a view of its own.
-    pub(crate) fn tell_session(&self, session: &str, changes: impl Fn(&Grants) -> Vec<Kind>) -> bool {
+    pub(crate) fn tell_session(&self, session: &str, changes: Changes<'_>) -> bool {
         let mut those = self.0.of_session(session);
         those.retain(|listener| matches!(listener.sees, Sees::Session));
         tell(those, changes)
+    }
+
+    /// Tells the listeners with these rights of the lists that differ for them, as `differ` says by what each sees.
+    pub(crate) fn tell_regranted(&self, grants: &Grants, differ: impl Fn(Era, &Sees, Option<&str>) -> Vec<Kind>) {
+        for listener in self.0.those(|listener| listener.grants.is(grants)) {
+            let Listener { era, sees, session, .. } = &*listener;
+            differ(*era, sees, session.as_deref()).into_iter().for_each(|kind| listener.tell(kind));
+        }
     }
 
     /// The levels that are wanted.
@@ -219,24 +230,20 @@ impl Listeners {
     }
 }
 
-/// From which level on a listen call hears log messages: a session's call for the lists alone, from where it has named, or the ordinary.
-fn heard_by(call: &Call, is_of_lists: bool) -> Option<LogLevel> {
-    let level = call.log_level.or(is_of_lists.then_some(LogLevel::ORDINARY));
-    level.filter(|_| call.caller.tenant.is_some())
-}
-
 /// Tells these listeners; says whether there was anything for any of them.
-fn tell(listeners: Vec<Arc<Listener>>, changes: impl Fn(&Grants) -> Vec<Kind>) -> bool {
-    let mut by_grants: Vec<(Grants, Vec<Kind>)> = Vec::new();
+fn tell(listeners: Vec<Arc<Listener>>, changes: Changes<'_>) -> bool {
+    let mut by_rights: Vec<(Option<Arc<Rights>>, Vec<Kind>)> = Vec::new();
     for listener in listeners {
-        let known = by_grants.iter().position(|(grants, _)| *grants == listener.grants);
+        let rights = listener.grants.keep();
+        let known = by_rights.iter().position(|(known, _)| *known == rights);
         let at = known.unwrap_or_else(|| {
-            by_grants.push((listener.grants.clone(), changes(&listener.grants)));
-            by_grants.len() - 1
+            let changes = changes(rights.as_ref());
+            by_rights.push((rights, changes));
+            by_rights.len() - 1
         });
-        by_grants[at].1.iter().for_each(|kind| listener.tell(*kind));
+        by_rights[at].1.iter().for_each(|kind| listener.tell(*kind));
     }
-    by_grants.iter().any(|(_, kinds)| !kinds.is_empty())
+    by_rights.iter().any(|(_, kinds)| !kinds.is_empty())
 }
 
 impl Default for Registry {
@@ -311,8 +318,7 @@ impl Registry {
     /// The listeners of a session.
     fn of_session(&self, session: &str) -> Vec<Arc<Listener>> {
         let table = self.lock();
-        let keys = table.by_session.get(session);
-        keys.into_iter().flatten().map(|key| table.all[*key].clone()).collect()
+        table.by_session.get(session).into_iter().flatten().map(|key| table.all[*key].clone()).collect()
     }
 
     /// A log message that belongs to no call: for whom it comes from an instance of, else for the only one who calls at all.
@@ -326,7 +332,8 @@ impl Registry {
             Audience::Session(id) => listener.session.as_ref() == Some(id),
             Audience::Principal(principal) => listener.principal == *principal,
         };
-        let hears = |listener: &Listener| listener.log_level.is_some_and(|wanted| level >= wanted) && is_for(listener);
+        let is_told = |listener: &Listener| is_for(listener) && listener.grants.sees(upstream);
+        let hears = |listener: &Listener| listener.log_level.is_some_and(|wanted| level >= wanted) && is_told(listener);
         let listeners = self.those(hears);
         if listeners.is_empty() {
             if let Some(kept_back) = self.quota.take(upstream) {

@@ -132,7 +132,7 @@ async fn open(current: Arc<Current>, call: Call, filter: ListenFilter) -> Vec<Pa
     let catalog = current.keep();
     let is_settled = |now: &Catalog| {
         let mut looks = Looks::default();
-        now.unseen().all(|id| !now.members[id].is_coming())
+        now.unseen().all(|id| !now.members[id].is_coming() || !now.sees(id, grants))
             || uris.iter().all(|uri| now.find_uri_within(uri, grants, &mut looks).is_some())
     };
     let catalog = match is_settled(&catalog) {
@@ -192,11 +192,18 @@ impl Listening {
                     }
                 }
                 Poll::Ready(Step::Event(Event::Change(Change::Updated(own)))) => {
-                    return Some(Change::Updated(part.public(&own, &self.current.load())));
+                    let catalog = self.current.load();
+                    let public = part.public(&own, &catalog);
+                    // What was asked for may be seen no more, and a part of it may never have been to be seen.
+                    let is_there = catalog.members.get(part.member).is_some();
+                    if !is_there || catalog.may_read(part.member, &public, &self.caller.grants) {
+                        return Some(Change::Updated(public));
+                    }
                 }
                 Poll::Ready(Step::Event(Event::Change(Change::Task(told)))) => {
                     let (catalog, listened) = (self.current.load(), |own: &str| part.asked.contains_key(own));
                     if catalog.members.get(part.member).is_some()
+                        && catalog.sees(part.member, &self.caller.grants)
                         && let Some(told) = routes::publish(&catalog, part.member, &self.caller, told, listened)
                     {
                         return Some(Change::Task(told));

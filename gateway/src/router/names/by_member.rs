@@ -54,7 +54,7 @@ impl<T> ByMember<T> {
     }
 
     /// All of them.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (MemberId, &T)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (MemberId, &T)> + Clone {
         self.all.iter().map(|(id, value)| (*id, value))
     }
 

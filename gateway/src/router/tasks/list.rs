@@ -63,6 +63,7 @@ fn no_such_page(revision: Revision) -> Reply {
 /// Asks how a task stands; nothing where its upstream is no longer configured, or speaks otherwise now.
 fn ask(catalog: &Arc<Catalog>, call: &Call, (upstream, own): &Task) -> Option<Reply> {
     let (member, _) = catalog.members.iter().find(|(_, member)| member.owner.name() == upstream)?;
+    catalog.sees(member, &call.caller.grants).then_some(())?;
     catalog.known[member].as_ref().filter(|known| known.revision == call.revision())?;
     let params = Object::parse(format!("{{\"taskId\":{}}}", json::quote(own)).into()).ok()?;
     let call = Call { method: Method::TasksGet, params, progress: false, ..call.clone() };

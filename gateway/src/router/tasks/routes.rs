@@ -78,12 +78,12 @@ fn undeclared() -> Refusal {
 }
 
 /// Which upstream has a task, and what it is called there. Another's is not there; nor is one of the form of another revision,
-/// which this caller was never given.
+/// which this caller was never given, or of an upstream of which it may see nothing.
 pub(crate) fn find(catalog: &Catalog, caller: &Caller, public: &str) -> Option<(MemberId, String)> {
     let names = catalog.members.iter().map(|(id, member)| (id, &**member.owner.name()));
     let (member, own) = catalog.rules.wrap.open(public, &caller.principal, names)?;
     let is_readable = catalog.known[member].as_ref().is_none_or(|known| known.revision == caller.revision);
-    is_readable.then_some((member, own))
+    (is_readable && catalog.sees(member, &caller.grants)).then_some((member, own))
 }
 
 /// Gives the task that the `_meta` of a call names the name that its owner knows it by; `member` is who is called.

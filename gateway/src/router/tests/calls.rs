@@ -20,7 +20,7 @@ async fn unknown_and_forbidden_names_answer_alike() {
     let a = Scripted::new("a", "a");
     a.offer(inventory(&["echo", "secret"]));
     let stage = Stage::new(Strategy::Prefix, &[&a]);
-    let caller = Caller { grants: Grants::only(["a__echo".into()]), ..(*call(Method::Ping, "{}").caller).clone() };
+    let caller = Caller { grants: tools_alone(&["a__echo"]), ..(*call(Method::Ping, "{}").caller).clone() };
     let ask = |name: &str| {
         let asked = call(Method::ToolsCall, &format!("{{\"name\":\"{name}\"}}"));
         told(stage.router.handle(Call { caller: Arc::new(caller.clone()), ..asked }))

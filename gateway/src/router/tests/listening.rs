@@ -390,10 +390,10 @@ async fn who_begins_to_listen_is_not_told_of_what_had_changed_before() {
     let era = asked.revision().era();
     let registration = listeners.register(&asked, &ListenFilter::lists(), Sees::Era).unwrap();
     registration.saw(5);
-    let tools = |_: &Grants| vec![Kind::Tools];
+    let tools = |_: Option<&Arc<Rights>>| vec![Kind::Tools];
     let waker = std::task::Waker::noop();
-    listeners.tell_era(era, 5, tools);
+    listeners.tell_era(era, 5, &tools);
     assert!(registration.listener.next(waker).is_none());
-    listeners.tell_era(era, 6, tools);
+    listeners.tell_era(era, 6, &tools);
     assert!(registration.listener.next(waker).is_some());
 }

@@ -99,7 +99,7 @@ async fn a_stateless_caller_sees_what_its_revision_has_and_only_what_it_may() {
     let a = Scripted::new("a", "a");
     a.offer(inventory(&["x", "y"]));
     let stage = Stage::new(Strategy::Prefix, &[&a]);
-    let grants = Grants::only(["a__y".into()]);
+    let grants = tools_alone(&["a__y"]);
     let mut asked = call(Method::ToolsList, "{}");
     asked.caller = Arc::new(Caller { grants, revision: Revision::V2026_07_28, ..(*asked.caller).clone() });
     assert_eq!(

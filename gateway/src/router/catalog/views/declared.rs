@@ -93,6 +93,12 @@ impl DeclaredViews {
         views
     }
 
+    /// The catalog of a view that listeners hold.
+    pub(crate) fn kept(&self, held: &Arc<()>) -> Option<Arc<Current>> {
+        let views = self.shared.views.load();
+        views.iter().find(|view| Arc::ptr_eq(&view.held, held)).map(|view| view.current.clone())
+    }
+
     /// Looks again whether there is any upstream whose lists may differ.
     pub(crate) fn look(&self) {
         let base = self.shared.bases[0].load();

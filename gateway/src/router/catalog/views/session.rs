@@ -74,6 +74,11 @@ impl SessionViews {
         self.shared.may_have_private.store(has(Owner::may_be_per_session), Ordering::Release);
     }
 
+    /// The catalog that a session has to itself.
+    pub(crate) fn kept(&self, session: &str) -> Option<Arc<Current>> {
+        self.shared.lock().get(session).map(|view| view.current.clone())
+    }
+
     /// What a caller's session sees; `None` where that is what those see who declare the same, which may have a view. Who listens may come
     /// to see something else.
     pub(crate) fn of(
