@@ -71,6 +71,7 @@ mod surroundings;
 mod tasks;
 mod telemetry;
 mod terminal;
+mod tokens;
 mod traces;
 mod trees;
 mod visits;

@@ -123,7 +123,7 @@ pub(super) fn of_upstream(upstream: &str) -> Bytes {
 }
 
 /// What becomes of a request that is to bear a token.
-pub const AUTH_OUTCOMES: [&str; 3] = ["accepted", "missing", "unknown"];
+pub const AUTH_OUTCOMES: [&str; 4] = ["accepted", "missing", "unknown", "expired"];
 
 /// Why a TLS handshake of a client fails: its certificate, an alert of its own, no TLS, too slow, closed meanwhile.
 pub const HANDSHAKES: [&str; 5] = ["certificate", "refused", "protocol", "timeout", "gone"];

@@ -14,10 +14,17 @@ use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::{Duration, SystemTime};
+use tokio::sync::watch;
 
 const CHALLENGE: HeaderValue = HeaderValue::from_static("Bearer");
 const BAD_TOKEN: HeaderValue = HeaderValue::from_static("Bearer error=\"invalid_token\"");
+const EXPIRED: HeaderValue =
+    HeaderValue::from_static("Bearer error=\"invalid_token\", error_description=\"the token has expired\"");
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
+
+/// How often it is looked at least whether a token has expired.
+const LOOK_EVERY: Duration = Duration::from_secs(30);
 
 /// Lets only requests through that bear a known token; without tokens everyone is the anonymous principal.
 #[derive(Clone)]
@@ -31,6 +38,9 @@ struct Door {
     accepted: Counter,
     missing: Counter,
     unknown: Counter,
+    expired: Counter,
+    /// Grows with each configuration.
+    changes: watch::Sender<()>,
     /// Which refusals were logged last.
     complaints: Complaints,
 }
@@ -40,6 +50,13 @@ struct Known {
     digest: [u8; 32],
     principal: Principal,
     grants: Grants,
+    expires: Option<SystemTime>,
+}
+
+impl Known {
+    fn is_over(&self, now: SystemTime) -> bool {
+        self.expires.is_some_and(|at| at <= now)
+    }
 }
 
 impl AuthenticateLayer {
@@ -52,8 +69,30 @@ impl AuthenticateLayer {
             accepted: edges::auth("accepted"),
             missing: edges::auth("missing"),
             unknown: edges::auth("unknown"),
+            expired: edges::auth("expired"),
+            changes: watch::Sender::new(()),
             complaints: Complaints::default(),
         }))
+    }
+
+    /// Waits until tokens expire that were good at a moment: those whose they are, and the moment up to which that is known.
+    pub async fn expired(&self, since: SystemTime) -> (Vec<Principal>, SystemTime) {
+        let mut changes = self.0.changes.subscribe();
+        loop {
+            let (known, now) = (self.0.known.load_full(), SystemTime::now());
+            let over = known.iter().filter(|known| known.is_over(now) && !known.is_over(since));
+            let gone: Vec<_> = over.map(|known| known.principal.clone()).collect();
+            if !gone.is_empty() {
+                return (gone, now);
+            }
+            let next = known.iter().filter_map(|known| known.expires?.duration_since(now).ok()).min();
+            tokio::select! {
+                // Who changes it lives as long as this does.
+                _ = changes.changed() => {}
+                // The clock of the machine may be set meanwhile.
+                () = tokio::time::sleep(next.unwrap_or(LOOK_EVERY).min(LOOK_EVERY)) => {}
+            }
+        }
     }
 
     /// What one may see.
@@ -67,7 +106,10 @@ impl AuthenticateLayer {
         let changed = self.0.rights.set(auth);
         let now = Arc::new(known(auth, &self.0.rights));
         let before = self.0.known.swap(now.clone());
-        let is_known = |old: &&Known| now.iter().any(|new| new.digest == old.digest && new.principal == old.principal);
+        self.0.changes.send_replace(());
+        let moment = SystemTime::now();
+        let is_same = |new: &Known, old: &Known| new.digest == old.digest && new.principal == old.principal;
+        let is_known = |old: &Known| now.iter().any(|new| is_same(new, old) && !new.is_over(moment));
         let gone = before.iter().filter(|old| !is_known(old)).map(|old| old.principal.clone());
         let were_all = before.is_empty() && !now.is_empty();
         (gone.chain(were_all.then(Principal::anonymous)).collect(), changed)
@@ -80,8 +122,8 @@ impl AuthenticateLayer {
 
     /// All who may call; without tokens that is whoever does.
     pub fn principals(&self) -> Vec<Principal> {
-        let known = self.0.known.load();
-        let all = known.iter().map(|known| known.principal.clone());
+        let (known, now) = (self.0.known.load(), SystemTime::now());
+        let all = known.iter().filter(|known| !known.is_over(now)).map(|known| known.principal.clone());
         all.chain(known.is_empty().then(Principal::anonymous)).collect()
     }
 }
@@ -89,7 +131,8 @@ impl AuthenticateLayer {
 fn known(auth: &Auth, rights: &RightsBook) -> Vec<Known> {
     let known = |token: &Token| {
         let principal = Principal::of_token(&token.name);
-        Known { digest: token.digest, grants: rights.of(&principal), principal }
+        let (digest, expires) = (token.digest, token.expires);
+        Known { digest, grants: rights.of(&principal), principal, expires }
     };
     auth.tokens.iter().map(known).collect()
 }
@@ -126,6 +169,7 @@ impl Door {
             Ok(None) => return,
             Ok(Some(_)) => return self.accepted.increment(1),
             Err(challenge) if *challenge == BAD_TOKEN => (&self.unknown, "unknown"),
+            Err(challenge) if *challenge == EXPIRED => (&self.expired, "expired"),
             Err(_) => (&self.missing, "missing"),
         };
         counter.increment(1);
@@ -208,7 +252,11 @@ fn judge(known: &[Known], headers: &HeaderMap) -> Result<Option<(Principal, Gran
             found = Some(candidate);
         }
     }
-    found.map(|known| Some((known.principal.clone(), known.grants.clone()))).ok_or(BAD_TOKEN)
+    match found {
+        Some(known) if known.expires.is_some() && known.is_over(SystemTime::now()) => Err(EXPIRED),
+        Some(known) => Ok(Some((known.principal.clone(), known.grants.clone()))),
+        None => Err(BAD_TOKEN),
+    }
 }
 
 fn bearer(value: &[u8]) -> Option<&[u8]> {
@@ -230,7 +278,13 @@ pub(super) fn refused<F, R: From<Bytes>>() -> Authenticated<F, R> {
 fn refusal(challenge: HeaderValue) -> Response<Bytes> {
     const MISSING: &[u8] = br#"{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"this gateway requires a token: send `Authorization: Bearer <token>` with one of those under [[auth.tokens]]"}}"#;
     const UNKNOWN: &[u8] = br#"{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"this token is not one of those under [[auth.tokens]]"}}"#;
-    let mut response = Response::new(Bytes::from_static(if challenge == BAD_TOKEN { UNKNOWN } else { MISSING }));
+    const OVER: &[u8] = br#"{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"this token has expired: ask for a new one (`trunkline token new`)"}}"#;
+    let text = match challenge {
+        _ if challenge == BAD_TOKEN => UNKNOWN,
+        _ if challenge == EXPIRED => OVER,
+        _ => MISSING,
+    };
+    let mut response = Response::new(Bytes::from_static(text));
     *response.status_mut() = StatusCode::UNAUTHORIZED;
     let headers = response.headers_mut();
     headers.insert(header::WWW_AUTHENTICATE, challenge);
@@ -239,73 +293,4 @@ fn refusal(challenge: HeaderValue) -> Response<Bytes> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use std::convert::Infallible;
-    use tower::{Layer, ServiceExt, service_fn};
-
-    /// The principal's name as the layer behind sees it, or the refusal.
-    async fn ask(tokens: &[&str], authorization: &[&str]) -> (u16, String) {
-        let token =
-            |name: &&str| Token { name: (*name).into(), digest: Sha256::digest(name.as_bytes()).into(), roles: None };
-        let auth = Auth { tokens: tokens.iter().map(token).collect(), ..Auth::default() };
-        let inner = service_fn(|request: Request<()>| {
-            assert!(!request.headers().contains_key(header::AUTHORIZATION));
-            let principal = request.extensions().get::<Principal>().map(|p| p.name().to_owned());
-            std::future::ready(Ok::<_, Infallible>(Response::new(Bytes::from(
-                principal.unwrap_or_else(|| "nobody".into()),
-            ))))
-        });
-        let mut request = Request::get("/");
-        for value in authorization {
-            request = request.header(header::AUTHORIZATION, *value);
-        }
-        let response = AuthenticateLayer::new(&auth).layer(inner).oneshot(request.body(()).unwrap()).await.unwrap();
-        assert_eq!(response.status() == 401, response.headers().contains_key(header::WWW_AUTHENTICATE));
-        (response.status().as_u16(), String::from_utf8(response.into_body().to_vec()).unwrap())
-    }
-
-    #[tokio::test]
-    async fn only_bearers_of_a_known_token_pass_and_it_goes_no_further() {
-        assert_eq!(ask(&["a", "b"], &["Bearer b"]).await, (200, "token:b".into()));
-        assert_eq!(ask(&["a", "b"], &["bearer  a "]).await, (200, "token:a".into()));
-        for bad in [&[][..], &["Bearer c"], &["Bearer "], &["Basic a"], &["Bearera"], &["Bearer a", "Bearer a"], &["a"]]
-        {
-            let (status, why) = ask(&["a", "b"], bad).await;
-            // A wrong token is told apart from none.
-            let is_unknown = matches!(bad, ["Bearer c"]);
-            let words = if is_unknown { "is not one of those under [[auth.tokens]]" } else { "requires a token" };
-            assert!(status == 401 && why.contains(words), "{bad:?}: {why}");
-        }
-        assert_eq!(ask(&[], &["Bearer x"]).await, (200, "nobody".into()));
-    }
-
-    #[tokio::test]
-    async fn other_tokens_hold_at_once_and_whoever_lost_one_is_named() {
-        let auth = |tokens: &[(&str, &str)]| {
-            let token = |(name, text): &(&str, &str)| Token {
-                name: (*name).into(),
-                digest: Sha256::digest(text).into(),
-                roles: None,
-            };
-            Auth { tokens: tokens.iter().map(token).collect(), ..Auth::default() }
-        };
-        let layer = AuthenticateLayer::new(&auth(&[]));
-        let service = layer
-            .layer(service_fn(|_: Request<()>| std::future::ready(Ok::<_, Infallible>(Response::new(Bytes::new())))));
-        let asked = async |text: &str| {
-            let request = Request::get("/").header(header::AUTHORIZATION, format!("Bearer {text}")).body(()).unwrap();
-            service.clone().oneshot(request).await.unwrap().status().as_u16()
-        };
-        let names = |gone: Vec<Principal>| gone.iter().map(|one| one.name().to_owned()).collect::<Vec<_>>();
-        assert_eq!(
-            (asked("x").await, names(layer.set(&auth(&[("a", "1"), ("b", "2")])).0)),
-            (200, vec![String::new()])
-        );
-        assert_eq!((asked("x").await, asked("1").await), (401, 200));
-        assert_eq!(names(layer.set(&auth(&[("a", "3"), ("b", "2"), ("c", "4")])).0), ["token:a"]);
-        assert_eq!([asked("1").await, asked("2").await, asked("3").await, asked("4").await], [401, 200, 200, 200]);
-        assert_eq!(names(layer.set(&auth(&[("a", "3")])).0), ["token:b", "token:c"]);
-        assert!(layer.set(&auth(&[("a", "3")])).0.is_empty());
-    }
-}
+mod tests;

@@ -1,9 +1,13 @@
 //! Who may call: checked values, made from the files by `config`.
 
+// Moments as people write them: a day, or a day and a time, of UTC.
+pub(crate) mod moment;
+
 use crate::call::caller::Principal;
 pub use crate::call::caller::Role;
 use std::fmt;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 /// Who may call.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -40,6 +44,15 @@ pub struct Token {
     pub digest: [u8; 32],
     /// The roles of its bearer; `None` means that it may see everything.
     pub roles: Option<Vec<Arc<str>>>,
+    /// From then on it is good no more.
+    pub expires: Option<SystemTime>,
+}
+
+impl Token {
+    /// Whether it has expired.
+    pub fn is_over(&self, now: SystemTime) -> bool {
+        self.expires.is_some_and(|at| at <= now)
+    }
 }
 
 /// What the bearer of a certificate may see.

@@ -106,6 +106,7 @@ mod tests {
             name: (*name).into(),
             digest: [0; 32],
             roles: roles.map(names),
+            expires: None,
         };
         let certificate = |(name, roles): &(&str, &[&str])| Certificate { name: (*name).into(), roles: names(roles) };
         Auth {

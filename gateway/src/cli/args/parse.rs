@@ -4,6 +4,7 @@ use std::ffi::OsString;
 
 use clap::{Args as Group, Parser, Subcommand};
 
+use super::setup::tokens::Token;
 use super::setup::{
     Add, Call, Calls, Check, Completions, Doctor, Import, Install, List, Logs, Orders, Remove, Settings, Stdio, Ui,
     Uninstall,
@@ -35,6 +36,9 @@ pub(crate) enum Command {
     Add(Add),
     /// Remove upstreams from the configuration
     Remove(Remove),
+    /// Make, list and revoke tokens of clients
+    #[command(subcommand)]
+    Token(Token),
     /// Add Trunkline to hosts, such as cursor or claude-code
     Install(Install),
     /// Remove Trunkline from hosts

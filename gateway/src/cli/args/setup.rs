@@ -1,5 +1,8 @@
 //! The command line of what sets hosts and the configuration up, and of what a person looks at and calls.
 
+// The command line of what tokens take.
+pub(crate) mod tokens;
+
 use std::path::PathBuf;
 
 use clap::Args as Group;

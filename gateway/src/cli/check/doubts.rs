@@ -11,6 +11,7 @@ mod script;
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use sha2::{Digest, Sha256};
 
@@ -72,6 +73,11 @@ fn general(files: &[PathBuf], config: &Config) -> Vec<Fault> {
         let text =
             format!("client `{}` has the same token as `[admin]`, so it can stop and start upstreams", client.name);
         doubts.push(Fault::warning("admin-token", text));
+    }
+    let now = SystemTime::now();
+    for token in config.auth.tokens.iter().filter(|token| token.is_over(now)) {
+        let text = format!("the token `{}` has expired, so that its bearer is refused", token.name);
+        doubts.push(Fault::warning("expired-token", text));
     }
     if let Some(listen) = config.admin.listen.filter(|listen| !listen.ip().is_loopback()) {
         let text = format!("probes and metrics at {listen} can be read from other machines");

@@ -16,16 +16,16 @@ use crate::config::source::{Environment, file};
 use crate::config::{Inputs, load};
 
 /// The configuration that is edited, and what else is read with it.
-struct Target {
+pub(super) struct Target {
     edited: Edited,
     files: Vec<PathBuf>,
-    document: DocumentMut,
+    pub(super) document: DocumentMut,
     _turns: Turns,
 }
 
 impl Target {
     /// The last TOML file of those in force; `./trunkline.toml` where there is none, which `add` makes.
-    fn of(shared: &Shared, makes: bool) -> Result<Self, Failure> {
+    pub(super) fn of(shared: &Shared, makes: bool) -> Result<Self, Failure> {
         let mut files = file::find(&shared.config, &Environment::of_process());
         let is_toml = |file: &&PathBuf| file.extension().is_none_or(|ending| ending != "json" && ending != "jsonc");
         let file = match (files.iter().rfind(is_toml), files.last()) {
@@ -48,7 +48,7 @@ impl Target {
     }
 
     /// Writes it, unless it would have a fault that it has not now.
-    fn write(&self) -> Result<(), Failure> {
+    pub(super) fn write(&self) -> Result<(), Failure> {
         let before = self.edited.text();
         let mut text = endings_kept(before, &self.document.to_string());
         if before.is_empty() {
@@ -64,7 +64,11 @@ impl Target {
         Err(Failure::Config(Faults(then)))
     }
 
-    fn shown(&self) -> std::path::Display<'_> {
+    pub(super) fn path(&self) -> &Path {
+        self.edited.path()
+    }
+
+    pub(super) fn shown(&self) -> std::path::Display<'_> {
         self.edited.path().display()
     }
 }

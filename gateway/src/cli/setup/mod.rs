@@ -10,3 +10,5 @@ pub(crate) mod import;
 pub(crate) mod install;
 // `trunkline add` and `remove`: one upstream into the configuration, and out of it.
 pub(crate) mod add;
+// `trunkline token new`, `ls` and `revoke`: the tokens of clients.
+pub(crate) mod token;

@@ -2,14 +2,19 @@
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use sha2::{Digest, Sha256};
 
+use crate::policy::config::moment::moment;
 use crate::policy::config::{Auth, Token};
 
 use super::roles::{Roles, certificates};
 use crate::config::fault::Fault;
 use crate::config::read::Section;
+
+/// What the bearer of a token may see, and until when.
+type Terms = (Option<Vec<Arc<str>>>, Option<SystemTime>);
 
 /// What `mode` says, if it is written.
 #[derive(Clone, Copy, PartialEq)]
@@ -32,7 +37,7 @@ pub(crate) fn auth(mut section: Section<'_>) -> Auth {
     for entry in entries {
         let place = entry.own_place();
         // What is wrong with the one half hides nothing of the other.
-        let (name, digest, roles) = token(entry, &roles);
+        let (name, digest, (roles, expires)) = token(entry, &roles);
         let shown = name.clone().unwrap_or_else(|| Arc::from("a token without a name"));
         if name.as_ref().is_some_and(|name| !names.insert(name.clone())) {
             let text = format!("two tokens are named `{shown}`");
@@ -43,7 +48,7 @@ pub(crate) fn auth(mut section: Section<'_>) -> Auth {
             let fault = Fault::error("duplicate-token", text).at(place);
             section.reading.fault(fault.hint("give each client a token of its own"));
         }
-        tokens.extend(name.zip(digest).map(|(name, digest)| Token { name, digest, roles }));
+        tokens.extend(name.zip(digest).map(|(name, digest)| Token { name, digest, roles, expires }));
     }
     match mode {
         Some(Mode::None) if written > 0 => {
@@ -56,9 +61,9 @@ pub(crate) fn auth(mut section: Section<'_>) -> Auth {
     Auth { tokens, certificates, roles: roles.into_all(), allow_unauthenticated }
 }
 
-/// The name, the digest and the roles of a token, as far as they can be taken.
-fn token(mut section: Section<'_>, roles: &Roles) -> (Option<Arc<str>>, Option<[u8; 32]>, Option<Vec<Arc<str>>>) {
-    let roles = roles.named(&mut section);
+/// The name, the digest, and the roles and the end of a token, as far as they can be taken.
+fn token(mut section: Section<'_>, roles: &Roles) -> (Option<Arc<str>>, Option<[u8; 32]>, Terms) {
+    let terms = (roles.named(&mut section), section.parse("expires", moment));
     let name = section.parse("name", |text| match text {
         "" => Err("expected a name".to_owned()),
         text if text.len() > 64 || text.chars().any(char::is_control) => {
@@ -90,7 +95,7 @@ fn token(mut section: Section<'_>, roles: &Roles) -> (Option<Arc<str>>, Option<[
         _ => {}
     }
     section.end("[[auth.tokens]]");
-    (name, hash.or(token), roles)
+    (name, hash.or(token), terms)
 }
 
 fn hash(text: &str) -> Result<[u8; 32], String> {

@@ -18,6 +18,7 @@ use crate::upstream::config::Sharing;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::SystemTime;
 use tokio::net::TcpListener;
 use tower::Layer;
 
@@ -97,6 +98,7 @@ impl Door {
         let Asks { authenticate, room } = asks;
         let guard = GuardLayer::new(place.address, &listener.allowed_hosts, &listener.allowed_origins);
         let face = serving.face.serving(listener.faces);
+        serving.faces.spawn_until_end(expire(authenticate.clone(), serving.face.clone()));
         let (patience, level) = (serving.patience.clone(), serving.faces.clone());
         let bounds = listener::Bounds { room, ..serving.bounds.clone() };
         let Some(certificates) = certificates else {
@@ -115,6 +117,19 @@ impl Door {
             guard.layer(Certified::new(certified, asks.clone(), otherwise, inner))
         };
         serving.faces.spawn(listener::serve_tls(socket, certificates, service, patience, bounds, level));
+    }
+}
+
+/// Ends the sessions and streams of those whose tokens expire, when they do.
+async fn expire(authenticate: AuthenticateLayer, face: McpService) {
+    let mut since = SystemTime::now();
+    loop {
+        let (gone, now) = authenticate.expired(since).await;
+        since = now;
+        // A token is one principal's, at whatever door.
+        face.revoke(&gone, &[]);
+        let tokens = gone.iter().map(|one| one.name()).collect::<Vec<_>>().join(", ");
+        tracing::info!(tokens, "tokens expired; their sessions and streams have ended");
     }
 }
 

@@ -177,7 +177,7 @@ mod tests {
             let text = says(here, auth, true, false).expect("it is refused");
             assert!(text.contains("none of the tokens that count at 127.0.0.1:1"), "{text}");
         }
-        let token = Token { name: "ann".into(), digest: [0; 32], roles: None };
+        let token = Token { name: "ann".into(), digest: [0; 32], roles: None, expires: None };
         assert_eq!(says(here, &Auth { tokens: vec![token], ..Auth::default() }, true, false), None);
     }
 }

@@ -1,8 +1,10 @@
 //! How much of what upstreams say is written to our own log: a flood of one must not bury the rest.
 
+use crate::call::caller::Principal;
 use crate::call::{Call, LogLevel};
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -13,6 +15,13 @@ const WINDOW: Duration = Duration::from_secs(10);
 /// What each upstream has said of late. There are no more entries than upstreams.
 #[derive(Default)]
 pub(crate) struct LogQuota(Mutex<HashMap<Arc<str>, Said>>);
+
+/// Whether all who ever called are one principal: only then may it hear what belongs to no call.
+#[derive(Default)]
+pub(super) struct Crowd {
+    pub(super) first: OnceLock<Principal>,
+    pub(super) is_mixed: AtomicBool,
+}
 
 struct Said {
     since: Instant,

@@ -1,6 +1,6 @@
 //! Who listens: the registry of live listen replies. What they have to hear waits coalesced with each, never in a queue.
 
-use super::log_quota::{LogQuota, heard_by};
+use super::log_quota::{Crowd, LogQuota, heard_by};
 use super::pending::{Heard, LOGS_BYTES_MAX, Pending};
 use super::sees::Sees;
 use crate::call::caller::{Grants, Principal, Rights};
@@ -19,7 +19,7 @@ use bytes::Bytes;
 use slab::Slab;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 
 /// What a listener keeps, and what each resource or task that it hears of costs beside its text.
@@ -62,13 +62,6 @@ struct Registry {
 struct Table {
     all: Slab<Arc<Listener>>,
     by_session: HashMap<Arc<str>, BTreeSet<usize>>,
-}
-
-/// Whether all who ever called are one principal: only then may it hear what belongs to no call.
-#[derive(Default)]
-struct Crowd {
-    first: OnceLock<Principal>,
-    is_mixed: AtomicBool,
 }
 
 /// One listen reply's side of the registry.

@@ -359,7 +359,7 @@ fn one_principals_subscriptions_leave_places_for_others_and_take_none_from_what_
     drop(greedy);
     let heard = listeners.register(&of("ann", Some("s")), &lists, Sees::Session).unwrap();
     let other = listeners.register(&of("ann", Some("t")), &lists, Sees::Session).unwrap();
-    assert!(listeners.tell_session("s", |_| vec![Kind::Tools]));
+    assert!(listeners.tell_session("s", &|_| vec![Kind::Tools]));
     let waker = std::task::Waker::noop();
     assert!(heard.listener.next(waker).is_some() && other.listener.next(waker).is_none());
 }

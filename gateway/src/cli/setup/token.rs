@@ -1,0 +1,211 @@
+//! `trunkline token new`, `ls` and `revoke`: the tokens of clients, of which the configuration keeps digests.
+
+use std::fmt::Write as _;
+use std::io::Write;
+use std::time::{Duration, SystemTime};
+
+use anyhow::{Context, anyhow};
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde_json::json;
+use sha2::{Digest, Sha256};
+use toml_edit::{Array, ArrayOfTables, InlineTable, Item, Table, Value, value};
+
+use super::add::Target;
+use crate::cli::args::settings;
+use crate::cli::args::setup::tokens::{Listed, New, Revoke, Token};
+use crate::cli::process::{Failure, answer};
+use crate::config::fault::printable;
+use crate::policy::config;
+use crate::policy::config::moment::{in_words, moment};
+use crate::telemetry::logging::say;
+
+/// What a token begins with: whoever finds one knows what it is.
+const BEGINS: &str = "tl_";
+const BYTES: usize = 32;
+
+/// One of them.
+pub(crate) fn run(token: &Token) -> Result<(), Failure> {
+    match token {
+        Token::New(new) => self::new(new),
+        Token::Ls(listed) => ls(listed),
+        Token::Revoke(revoked) => revoke(revoked),
+    }
+}
+
+/// Makes a token, writes down its digest, and shows it this once.
+fn new(new: &New) -> Result<(), Failure> {
+    let expires = new.expires.as_deref().map(|text| expiry(text, SystemTime::now())).transpose()?;
+    let mut target = Target::of(&new.shared, true)?;
+    if names(&target).iter().any(|name| name == &new.name) {
+        let file = target.shown();
+        return Err(anyhow!(
+            "a token is named `{0}` in {file} already; run `trunkline token revoke {0}` first",
+            new.name
+        )
+        .into());
+    }
+    let mut bytes = [0; BYTES];
+    getrandom::fill(&mut bytes).context("the system gives no random bytes")?;
+    let token = format!("{BEGINS}{}", URL_SAFE_NO_PAD.encode(bytes));
+    let digest = Sha256::digest(token.as_bytes());
+    let mut hash = "sha256:".to_owned();
+    digest.iter().for_each(|byte| _ = write!(hash, "{byte:02x}"));
+    let roles = (!new.roles.is_empty()).then(|| new.roles.iter().collect::<Array>());
+    let expires = expires.map(in_words);
+    let keys = [
+        ("name", Some(Value::from(new.name.as_str()))),
+        ("hash", Some(Value::from(hash))),
+        ("roles", roles.map(Value::from)),
+        ("expires", expires.as_deref().map(Value::from)),
+    ];
+    put(&mut target, keys.into_iter().filter_map(|(key, value)| Some((key, value?))))?;
+    target.write()?;
+    let mut out = answer();
+    let file = target.path();
+    if new.json {
+        let said = json!({
+            "name": new.name, "token": token, "roles": new.roles, "expires": expires, "configuration": file,
+        });
+        return Ok(out.json(&format!("{said:#}"))?);
+    }
+    writeln!(out, "{token}")?;
+    let until = expires.map_or("it does not expire".to_owned(), |at| format!("it expires at {at}"));
+    say(&format!(
+        "added `{}` to {}, which keeps its digest: the token is shown this once; {until}; a running gateway takes it by itself",
+        printable(&new.name),
+        target.shown()
+    ));
+    Ok(())
+}
+
+/// When a token expires, as a moment or from now on.
+fn expiry(text: &str, now: SystemTime) -> Result<SystemTime, anyhow::Error> {
+    let units = [('h', 3600), ('d', 24 * 3600), ('w', 7 * 24 * 3600)];
+    let span = units.iter().find_map(|(unit, seconds)| Some((text.strip_suffix(*unit)?, *seconds)));
+    let at = match span.and_then(|(number, seconds)| Some((number.parse::<u32>().ok()?, seconds))) {
+        Some((number, seconds)) => now + Duration::from_secs(u64::from(number) * seconds),
+        None => moment(text)
+            .map_err(|expected| anyhow!("--expires {text}: {expected}, or a time from now, as 30d, 12h or 8w"))?,
+    };
+    match at > now {
+        true => Ok(at),
+        false => Err(anyhow!("--expires {text}: that has passed already")),
+    }
+}
+
+/// The names of the tokens in the file that is edited.
+fn names(target: &Target) -> Vec<String> {
+    let name = |item: Option<&Item>| item.and_then(Item::as_str).unwrap_or_default().to_owned();
+    match tokens(target) {
+        Some(Item::ArrayOfTables(tables)) => tables.iter().map(|table| name(table.get("name"))).collect(),
+        Some(Item::Value(Value::Array(tables))) => {
+            let table = |table: &Value| Some(table.as_inline_table()?.get("name")?.as_str()?.to_owned());
+            tables.iter().map(|one| table(one).unwrap_or_default()).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn tokens(target: &Target) -> Option<&Item> {
+    target.document.get("auth")?.as_table_like()?.get("tokens")
+}
+
+fn put(target: &mut Target, keys: impl Iterator<Item = (&'static str, Value)>) -> Result<(), anyhow::Error> {
+    let mut fresh = Table::new();
+    fresh.set_implicit(true);
+    let auth = target.document.entry("auth").or_insert(Item::Table(fresh));
+    let auth = auth.as_table_like_mut().ok_or_else(|| anyhow!("`auth` is no table"))?;
+    match auth.entry("tokens").or_insert(Item::ArrayOfTables(ArrayOfTables::new())) {
+        Item::ArrayOfTables(tables) => {
+            let mut table = Table::new();
+            keys.for_each(|(key, given)| _ = table.insert(key, value(given)));
+            tables.push(table);
+        }
+        Item::Value(Value::Array(tables)) => {
+            let mut table = InlineTable::new();
+            keys.for_each(|(key, given)| _ = table.insert(key, given));
+            tables.push(table);
+        }
+        _ => return Err(anyhow!("`auth.tokens` is no list")),
+    }
+    Ok(())
+}
+
+/// Takes tokens out: who has one is let in no more, and what is open ends.
+fn revoke(revoke: &Revoke) -> Result<(), Failure> {
+    let mut target = Target::of(&revoke.shared, false)?;
+    for name in &revoke.names {
+        let known = names(&target);
+        let Some(at) = known.iter().position(|known| known == name) else {
+            let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+            return Err(anyhow!("no token `{}` in {}. Known: {known}", printable(name), target.shown()).into());
+        };
+        match target.document.get_mut("auth").and_then(|auth| auth.as_table_like_mut()?.get_mut("tokens")) {
+            Some(Item::ArrayOfTables(tables)) => drop(tables.remove(at)),
+            Some(Item::Value(Value::Array(tables))) => drop(tables.remove(at)),
+            _ => {}
+        }
+    }
+    target.write()?;
+    let mut out = answer();
+    match revoke.json {
+        true => out.json(&format!("{:#}", json!({ "revoked": revoke.names, "configuration": target.path() })))?,
+        false => {
+            let (names, file) = (revoke.names.join("`, `"), target.shown());
+            writeln!(out, "revoked `{}` in {file}; a running gateway ends its sessions by itself", printable(&names))?;
+        }
+    }
+    Ok(())
+}
+
+/// Lists them, without what they are known by.
+fn ls(listed: &Listed) -> Result<(), Failure> {
+    let settings = settings::read(&listed.shared, Vec::new())?;
+    let tokens = &settings.loaded.config.auth.tokens;
+    let now = SystemTime::now();
+    let mut out = answer();
+    if listed.json {
+        let one = |token: &config::Token| {
+            let expires = token.expires.map(in_words);
+            let roles = token.roles.as_ref().map(|roles| roles.iter().map(ToString::to_string).collect::<Vec<_>>());
+            json!({ "name": token.name.to_string(), "roles": roles, "expires": expires, "expired": token.is_over(now) })
+        };
+        let all: Vec<_> = tokens.iter().map(one).collect();
+        return Ok(out.json(&format!("{:#}", json!({ "tokens": all })))?);
+    }
+    let mut rows = vec![["NAME", "ROLES", "EXPIRES"].map(str::to_owned)];
+    rows.extend(tokens.iter().map(|token| {
+        let roles = token.roles.as_ref().map_or("everything".to_owned(), |roles| roles.join(", "));
+        let roles = if roles.is_empty() { "nothing".to_owned() } else { roles };
+        let expires = match token.expires.map(in_words) {
+            Some(at) if token.is_over(now) => format!("{at} (expired)"),
+            Some(at) => at,
+            None => "never".to_owned(),
+        };
+        [printable(&token.name).to_string(), printable(&roles).to_string(), expires]
+    }));
+    let wide = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or_default();
+    let (first, second) = (wide(0), wide(1));
+    for [name, roles, expires] in &rows {
+        writeln!(out, "{name:first$}  {roles:second$}  {expires}")?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_expiry_is_a_moment_or_a_time_from_now() {
+        let now = moment("2026-11-25").unwrap();
+        let said = |text: &str| expiry(text, now).map(in_words).map_err(|why| why.to_string());
+        assert_eq!(said("30d").as_deref(), Ok("2026-12-25T00:00:00Z"));
+        assert_eq!(said("12h").as_deref(), Ok("2026-11-25T12:00:00Z"));
+        assert_eq!(said("1w").as_deref(), Ok("2026-12-02T00:00:00Z"));
+        assert_eq!(said("2027-01-01").as_deref(), Ok("2027-01-01T00:00:00Z"));
+        assert!(said("2026-01-01").unwrap_err().contains("has passed already") && said("0d").is_err());
+        assert!(said("soon").unwrap_err().contains("as 30d, 12h or 8w"));
+    }
+}
