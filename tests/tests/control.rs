@@ -305,9 +305,16 @@ async fn several_upstreams_are_ordered_at_once_and_each_outcome_is_told() {
     let (is_done, said) = run(gateway.command(&["disable", "one", "two", "--json"])).await;
     let rows: serde_json::Value = serde_json::from_str(&said).expect("it is JSON");
     assert!(is_done && rows[0]["name"] == "one" && rows[1]["state"] == "stopped", "{said}");
-    let (is_done, said) = run(gateway.command(&["enable", "one", "--json"])).await;
-    let row: serde_json::Value = serde_json::from_str(&said).expect("it is JSON");
-    assert!(is_done && row["state"] == "ready", "of one it is the object itself: {said}");
+    for (arguments, names) in [(&["enable", "one", "--json"][..], 1), (&["start", "--all", "--json"], 2)] {
+        let (is_done, said) = run(gateway.command(arguments)).await;
+        let rows: serde_json::Value = serde_json::from_str(&said).expect("it is JSON");
+        let rows = rows.as_array().expect("an array, however many there are");
+        assert!(is_done && rows.len() == names && rows.iter().all(|row| row["state"] == "ready"), "{said}");
+    }
+    let unknown = within("it ends", gateway.command(&["stop", "nope", "--json"]).output()).await.expect("it runs");
+    let rows: serde_json::Value = serde_json::from_slice(&unknown.stdout).expect("it is JSON");
+    assert!(rows[0]["name"] == "nope" && rows[0]["error"].as_str().is_some_and(|why| why.contains("no upstream")));
+    assert_eq!(unknown.status.code(), Some(1));
     for arguments in [&["start"][..], &["start", "one", "--all"]] {
         assert!(!run(gateway.command(arguments)).await.0, "{arguments:?}");
     }

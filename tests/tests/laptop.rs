@@ -19,7 +19,7 @@ fn text(bytes: &[u8]) -> String {
 /// A command of the program in a home of its own.
 fn in_home(home: &Scratch, args: &[&str]) -> Command {
     let mut command = Command::new(beside(GATEWAY));
-    command.args(args).env("HOME", home.path()).env_remove("XDG_RUNTIME_DIR").env_remove("XDG_CONFIG_HOME");
+    command.args(args).env("HOME", home.path()).env("XDG_RUNTIME_DIR", home.path()).env_remove("XDG_CONFIG_HOME");
     command.env_remove("TRUNKLINE_CONFIG").current_dir(home.path()).kill_on_drop(true);
     command
 }
@@ -143,7 +143,7 @@ async fn the_doctor_numbers_what_is_wrong_and_says_what_to_do() {
         .args(["doctor", "--host", "cursor"])
         .env("HOME", home.path())
         .current_dir(home.path())
-        .env_remove("XDG_RUNTIME_DIR");
+        .env("XDG_RUNTIME_DIR", home.path());
     for proxy in
         ["HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy", "TRUNKLINE_CONFIG"]
     {

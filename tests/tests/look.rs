@@ -84,7 +84,7 @@ async fn what_was_last_wrong_is_told_when_it_is_well_again() {
 async fn where_no_gateway_is_it_says_what_to_do() {
     for arguments in [&["ls"][..], &["ls", "--admin", "127.0.0.1:1"]] {
         let mut command = Command::new(process::beside(process::GATEWAY));
-        command.args(arguments).env("HOME", "/nonexistent").env_remove("XDG_RUNTIME_DIR").kill_on_drop(true);
+        command.args(arguments).env("HOME", "/nonexistent").env("XDG_RUNTIME_DIR", "/nonexistent").kill_on_drop(true);
         let output = within("it answers", command.output()).await.expect("it runs");
         assert_eq!(output.status.code(), Some(1), "{arguments:?}");
         assert!(text(&output.stderr).contains("is `trunkline serve` running?"), "{}", text(&output.stderr));

@@ -2,6 +2,9 @@
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use tokio::io::AsyncWriteExt;
 
 use trunkline_tests::client::{Client, Desk, Reach, Reply, tool};
 use trunkline_tests::gateway::{Config, Gateway, StdioGateway};
@@ -41,21 +44,21 @@ impl Stage {
         PathBuf::from(self.gateway.program.args.last().expect("it is named"))
     }
 
-    /// Runs it to its end, without a client; gives its exit code and what it says.
-    async fn fails(&self) -> (Option<i32>, String) {
+    /// Starts it, without a client.
+    fn start(&self) -> tokio::process::Child {
         let program = &self.gateway.program;
         let mut command = tokio::process::Command::new(&program.path);
         command.args(&program.args).envs(program.env.iter().cloned()).kill_on_drop(true);
-        command.stdin(std::process::Stdio::piped());
-        let mut child = command
-            .stdout(std::process::Stdio::piped())
-            .stderr(std::process::Stdio::piped())
-            .spawn()
-            .expect("it starts");
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts")
+    }
+
+    /// Runs it to its end, without a client; gives its exit code and what it says.
+    async fn fails(&self) -> (Option<i32>, String) {
+        let mut child = self.start();
         let _open = child.stdin.take();
-        let ended = within("it ends", child.wait_with_output()).await.expect("it runs");
-        assert_eq!(String::from_utf8_lossy(&ended.stdout), "", "stdout is for frames");
-        (ended.status.code(), String::from_utf8_lossy(&ended.stderr).into_owned())
+        let (code, stdout, said) = ended(child).await;
+        assert_eq!(stdout, "", "stdout is for frames");
+        (code, said)
     }
 
     fn folder(&self) -> PathBuf {
@@ -72,6 +75,22 @@ impl Stage {
         pids.sort_unstable();
         pids
     }
+}
+
+/// The exit code of a process that ends, and what it says on stdout and on stderr.
+async fn ended(child: tokio::process::Child) -> (Option<i32>, String, String) {
+    let ended = within("it ends", child.wait_with_output()).await.expect("it runs");
+    let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+    (ended.status.code(), text(ended.stdout), text(ended.stderr))
+}
+
+const HELLO: &str = "{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"initialize\",\"params\":{\"protocolVersion\":\"2025-11-25\",\"capabilities\":{},\"clientInfo\":{\"name\":\"c\",\"version\":\"1\"}}}\n";
+
+/// The one answer on stdout, which is an error to the handshake.
+fn refusal(stdout: &str) -> String {
+    let answer: serde_json::Value = serde_json::from_str(stdout).unwrap_or_else(|error| panic!("{error}: {stdout}"));
+    assert_eq!((&answer["id"], answer["error"]["code"].as_i64()), (&serde_json::json!(7), Some(-32603)), "{stdout}");
+    answer["error"]["message"].as_str().expect("it has a message").to_owned()
 }
 
 async fn works(client: &Client, word: &str) {
@@ -312,4 +331,58 @@ async fn a_host_whose_program_was_replaced_on_disk_still_starts_the_next_gateway
     // Only then is it known that the gateway is gone: what is sent before may or may not have run.
     assert!(call.answer().await.message().contains("may or may not have run"));
     works(&client, "after").await;
+}
+
+#[tokio::test]
+async fn a_host_whose_gateway_cannot_be_started_is_answered_with_the_cause_and_what_to_do() {
+    let up = Upstream::stdio(Script::new("up", LEGACY)).await;
+    let stage = Stage::prepare(&Config::new().upstream(&up).section("[audit]\nfile = \"/proc/no/such/audit\""));
+    let mut child = stage.start();
+    let mut stdin = child.stdin.take().expect("it is a pipe");
+    let ping = "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/x\"}\n";
+    stdin.write_all(format!("{ping}{HELLO}").as_bytes()).await.expect("it reads");
+    // The host waits, and keeps stdin open.
+    let (code, stdout, stderr) = ended(child).await;
+    let said = refusal(&stdout);
+    assert!(said.contains("there is no shared gateway") && said.contains("cannot write the audit"), "{said}");
+    assert!(said.contains("Run `trunkline check`") && said.contains("without `--shared`"), "{said}");
+    assert!(code == Some(1) && stderr.contains("cannot write the audit"), "{stderr}");
+}
+
+#[tokio::test]
+async fn a_host_that_leaves_while_a_gateway_is_waited_for_is_answered_and_does_not_wait_on() {
+    let up = Upstream::stdio(Script::new("up", LEGACY)).await;
+    let stage = Stage::lingering("0s", &Config::new().upstream(&up));
+    let client = Client::connect(&stage.reach(), LEGACY).await;
+    works(&client, "before").await;
+    let first = stage.gateways()[0];
+    client.stdio().close().await;
+    until("the gateway is gone", || async { (!is_alive(first)).then_some(()) }).await;
+    // Whoever starts the next one hangs.
+    let mut entries = std::fs::read_dir(stage.folder()).expect("it is there").flatten().map(|entry| entry.path());
+    let lock = entries.find(|path| path.extension().is_some_and(|ending| ending == "lock")).expect("it is left");
+    let lock = std::fs::File::open(lock).expect("it is ours");
+    lock.lock().expect("nobody has it");
+    let mut silent = stage.start();
+    drop(silent.stdin.take());
+    assert_eq!(ended(silent).await, (Some(0), String::new(), String::new()), "nobody waits for anything");
+    let mut child = stage.start();
+    let mut stdin = child.stdin.take().expect("it is a pipe");
+    stdin.write_all(HELLO.as_bytes()).await.expect("it reads");
+    drop(stdin);
+    let (code, stdout, _) = ended(child).await;
+    let said = refusal(&stdout);
+    assert!(
+        said.contains("stdin was closed before a shared gateway was joined: another process is starting it"),
+        "{said}"
+    );
+    assert_eq!(code, Some(1));
+    // What is piped in is answered where a gateway can be had.
+    drop(lock);
+    let mut child = stage.start();
+    let mut stdin = child.stdin.take().expect("it is a pipe");
+    stdin.write_all(HELLO.as_bytes()).await.expect("it reads");
+    drop(stdin);
+    let (code, stdout, stderr) = ended(child).await;
+    assert!(code == Some(0) && stdout.contains("\"id\":7,\"result\""), "{stdout} {stderr}");
 }

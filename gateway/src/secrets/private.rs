@@ -15,13 +15,7 @@ pub fn open(path: &Path) -> io::Result<(File, Metadata)> {
     // Without a link at its end, and without the wait for a writer that a pipe would need.
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let opened = OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(path);
-    let file = opened.map_err(|error| match error.raw_os_error() {
-        Some(code) if code == rustix::io::Errno::LOOP.raw_os_error() => {
-            io::Error::other("it is a link; replace it with the file itself")
-        }
-        Some(code) if code == rustix::io::Errno::NXIO.raw_os_error() => io::Error::other("it is no file; delete it"),
-        _ => error,
-    })?;
+    let file = opened.map_err(said)?;
     // What was opened is judged, not what bore the name before.
     let seen = file.metadata()?;
     if !seen.is_file() {
@@ -46,7 +40,8 @@ pub fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
 pub fn append(path: &Path) -> io::Result<File> {
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let mut options = OpenOptions::new();
-    let file = options.append(true).create(true).mode(0o600).custom_flags(flags.bits().cast_signed()).open(path)?;
+    options.append(true).create(true).mode(0o600).custom_flags(flags.bits().cast_signed());
+    let file = options.open(path).map_err(said)?;
     let seen = file.metadata()?;
     if !seen.is_file() {
         return Err(io::Error::other("it is no file; delete it"));
@@ -72,10 +67,21 @@ pub fn off_the_workers<T>(work: impl FnOnce() -> T) -> T {
     }
 }
 
+/// Why a file cannot be opened that way.
+fn said(error: io::Error) -> io::Error {
+    match error.raw_os_error() {
+        Some(code) if code == rustix::io::Errno::LOOP.raw_os_error() => {
+            io::Error::other("it is a link; replace it with the file itself")
+        }
+        Some(code) if code == rustix::io::Errno::NXIO.raw_os_error() => io::Error::other("it is no file; delete it"),
+        _ => error,
+    }
+}
+
 /// Whether it is ours, and ours alone.
 fn is_private(seen: &Metadata) -> io::Result<()> {
     if seen.uid() != rustix::process::geteuid().as_raw() {
-        return Err(io::Error::other("it belongs to another user"));
+        return Err(io::Error::other("it belongs to another user; delete it"));
     }
     if seen.mode() & 0o077 != 0 {
         return Err(io::Error::other("others may use it; take their rights away (chmod go=), or delete it"));

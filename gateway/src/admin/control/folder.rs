@@ -1,6 +1,7 @@
 //! Where control sockets are: in a folder of this user alone, one for each gateway, named by its configuration, its mode and its
 //! process.
 
+use crate::secrets::private;
 use sha2::{Digest, Sha256};
 use socket2::{Domain, SockAddr, Socket, Type};
 use std::ffi::OsStr;
@@ -130,23 +131,27 @@ pub fn start_log(folders: &[PathBuf], files: &[PathBuf]) -> io::Result<(PathBuf,
     beside(folders, &format!("{}.log", digest(files)), true)
 }
 
-/// A file of this user alone in the first of these folders that can have one, for appending to it.
+/// A file of this user alone in the first of these folders that can have one, for appending to it. What was there before may be somebody
+/// else's: others could once write to the folder.
 fn beside(folders: &[PathBuf], name: &str, is_emptied: bool) -> io::Result<(PathBuf, File)> {
     let mut failed = no_folder();
     for path in folders {
-        let opened = Folder::make(path).and_then(|folder| {
-            let mut options = OpenOptions::new();
-            options.read(true).append(true).create(true).mode(0o600);
-            options.custom_flags(rustix::fs::OFlags::NOFOLLOW.bits().cast_signed());
-            let file = options.open(folder.entry(name))?;
-            if is_emptied && file.metadata()?.len() > LOG_BYTES_KEPT {
-                file.set_len(0)?;
-            }
-            Ok(file)
+        let opened = Folder::make(path).map_err(|error| (path.clone(), error)).and_then(|folder| {
+            let file = private::append(&folder.entry(name)).and_then(|file| {
+                let seen = file.metadata()?;
+                if seen.nlink() > 1 {
+                    return Err(io::Error::other("it has a second name (a hard link); delete it"));
+                }
+                if is_emptied && seen.len() > LOG_BYTES_KEPT {
+                    file.set_len(0)?;
+                }
+                Ok(file)
+            });
+            file.map_err(|error| (path.join(name), error))
         });
         match opened {
             Ok(file) => return Ok((path.join(name), file)),
-            Err(error) => failed = io::Error::other(format!("{}: {error}", path.display())),
+            Err((path, error)) => failed = io::Error::other(format!("{}: {error}", path.display())),
         }
     }
     Err(failed)

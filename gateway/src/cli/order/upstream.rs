@@ -22,10 +22,10 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// So many upstreams are ordered at once.
 const TOGETHER_MAX: usize = 16;
 
-/// Gives the order to each upstream that is meant, and watches what comes of it. Each outcome is told, whatever becomes of the others.
+/// Gives the order to each upstream that is meant, and watches what comes of it. Each outcome is told, whatever becomes of the others, and as
+/// JSON in an array, however many there are.
 pub(crate) fn run(order: Order, orders: &Orders) -> Result<(), Failure> {
     let names = meant(order, orders)?;
-    let is_one = names.len() == 1 && !orders.all;
     let (mut rows, mut is_well) = (Vec::new(), true);
     for some in names.chunks(TOGETHER_MAX) {
         let done = |name: &String| (name.clone(), ordered(order, orders, name));
@@ -36,10 +36,10 @@ pub(crate) fn run(order: Order, orders: &Orders) -> Result<(), Failure> {
         });
         for (name, outcome) in all {
             is_well &= outcome.as_ref().is_ok_and(|done| done.is_as_ordered);
-            tell(orders, (&name, outcome), is_one, &mut rows)?;
+            tell(orders, &name, outcome, &mut rows)?;
         }
     }
-    if orders.look.json && !is_one {
+    if orders.look.json {
         answer().json(&format!("{:#}", serde_json::Value::Array(rows)))?;
     }
     if is_well { Ok(()) } else { Err(Failure::Found) }
@@ -98,13 +98,12 @@ fn ordered(order: Order, orders: &Orders, name: &str) -> Result<Done, Failure> {
 /// Tells an outcome: on stdout where the upstream stands, on stderr what is wrong.
 fn tell(
     orders: &Orders,
-    (name, outcome): (&str, Result<Done, Failure>),
-    is_one: bool,
+    name: &str,
+    outcome: Result<Done, Failure>,
     rows: &mut Vec<serde_json::Value>,
 ) -> Result<(), Failure> {
     let done = match outcome {
         Ok(done) => done,
-        Err(failure) if is_one => return Err(failure),
         Err(Failure::Failed(error)) => {
             rows.push(serde_json::json!({ "name": name, "error": format!("{error:#}") }));
             complain(&format!("error: {error:#}"));
@@ -112,21 +111,18 @@ fn tell(
         }
         Err(failure) => return Err(failure),
     };
-    let mut out = answer();
-    match (orders.look.json, is_one) {
-        (true, true) => out.json(&done.page)?,
-        (true, false) => rows.push(serde_json::from_str(&done.page).context("the answer is not JSON")?),
-        (false, _) => writeln!(out, "{}", line(&done.row))?,
-    }
-    out.flush()?;
-    match (done.is_as_ordered, is_one) {
-        (true, _) => Ok(()),
-        (false, true) => Err(anyhow!("`{name}` is {}", state(&done.row)).into()),
-        (false, false) => {
-            complain(&format!("error: `{name}` is {}", state(&done.row)));
-            Ok(())
+    match orders.look.json {
+        true => rows.push(serde_json::from_str(&done.page).context("the answer is not JSON")?),
+        false => {
+            let mut out = answer();
+            writeln!(out, "{}", line(&done.row))?;
+            out.flush()?;
         }
     }
+    if !done.is_as_ordered {
+        complain(&format!("error: `{name}` is {}", state(&done.row)));
+    }
+    Ok(())
 }
 
 /// Says on stderr what a restart waits for.

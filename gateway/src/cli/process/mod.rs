@@ -11,4 +11,4 @@ mod pipes;
 
 pub(crate) use answer::answer;
 pub(crate) use failure::Failure;
-pub(crate) use pipes::{Input, Output};
+pub(crate) use pipes::{Input, OtherEnd, Output};

@@ -39,7 +39,18 @@ impl Input {
         Self::of(io::stdin().as_fd()).unwrap_or_else(|| Self { way: In::Other(tokio::io::stdin()), _before: None })
     }
 
-    fn of(file: BorrowedFd<'_>) -> Option<Self> {
+    /// What tells when its other end is closed.
+    pub(crate) fn other_end(&self) -> OtherEnd {
+        match &self.way {
+            In::Pipe(pipe) => pipe.as_fd().try_clone_to_owned().map_or(OtherEnd::Unknown, OtherEnd::Pipe),
+            In::Socket(socket) => socket.as_fd().try_clone_to_owned().map_or(OtherEnd::Unknown, OtherEnd::Socket),
+            // A file has none, and a terminal tells of its own only when it is read.
+            In::Other(_) => OtherEnd::Unknown,
+        }
+    }
+
+    /// A file that the runtime can wait for.
+    pub(crate) fn of(file: BorrowedFd<'_>) -> Option<Self> {
         let (kind, before) = look(file)?;
         let own = file.try_clone_to_owned().ok()?;
         let way = match kind {
@@ -47,6 +58,34 @@ impl Input {
             _ => In::Socket(socket(own)?),
         };
         Some(Self { way, _before: Some(before) })
+    }
+}
+
+/// The other end of what is read from.
+pub(crate) enum OtherEnd {
+    Pipe(OwnedFd),
+    Socket(OwnedFd),
+    Unknown,
+}
+
+impl OtherEnd {
+    /// Resolves once it is closed, whatever lies unread before that; never, where the system does not say so.
+    pub(crate) async fn closed(&self) {
+        // Urgent data is what nobody sends here: what is waited for is the end alone, and no message wakes who waits.
+        let ready = match self {
+            Self::Pipe(own) => match own.try_clone().and_then(pipe::Receiver::from_owned_fd) {
+                Ok(pipe) => pipe.ready(Interest::PRIORITY).await,
+                Err(error) => Err(error),
+            },
+            Self::Socket(own) => match own.try_clone().ok().and_then(socket) {
+                Some(socket) => socket.ready(Interest::PRIORITY).await,
+                None => Err(io::ErrorKind::Unsupported.into()),
+            },
+            Self::Unknown => Err(io::ErrorKind::Unsupported.into()),
+        };
+        if !ready.is_ok_and(|ready| ready.is_read_closed()) {
+            std::future::pending().await
+        }
     }
 }
 
@@ -188,6 +227,32 @@ mod tests {
         assert!(!early, "it is there");
         drop(reader);
         tokio::time::timeout(std::time::Duration::from_secs(60), gone).await.expect("it is gone");
+    }
+
+    #[tokio::test]
+    async fn an_other_end_that_is_closed_is_known_before_what_it_wrote_is_read() {
+        for kind in ["pipe", "socket", "half a socket"] {
+            let (reader, writer): (OwnedFd, OwnedFd) = match kind {
+                "pipe" => io::pipe().map(|(reader, writer)| (reader.into(), writer.into())).unwrap(),
+                _ => std::os::unix::net::UnixStream::pair().map(|(one, other)| (one.into(), other.into())).unwrap(),
+            };
+            let mut input = Input::of(reader.as_fd()).unwrap();
+            let mut writer = std::fs::File::from(writer);
+            writer.write_all(b"abc").unwrap();
+            let end = input.other_end();
+            let mut closed = std::pin::pin!(end.closed());
+            let early = tokio::time::timeout(std::time::Duration::from_millis(20), closed.as_mut()).await;
+            assert!(early.is_err(), "it is open: {kind}");
+            let kept = (kind == "half a socket").then(|| writer.try_clone().unwrap());
+            if let Some(socket) = &kept {
+                rustix::net::shutdown(socket, rustix::net::Shutdown::Write).unwrap();
+            }
+            drop(writer);
+            tokio::time::timeout(std::time::Duration::from_secs(60), closed).await.expect(kind);
+            let mut read = [0; 3];
+            input.read_exact(&mut read).await.unwrap();
+            assert_eq!(&read, b"abc");
+        }
     }
 
     #[tokio::test]

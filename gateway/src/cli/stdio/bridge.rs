@@ -5,29 +5,29 @@ use std::io::{self, IsTerminal};
 use std::pin::pin;
 use std::time::Duration;
 
-use bytes::Bytes;
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
-use tokio::net::UnixStream;
-use tokio::sync::{Mutex, Notify};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::alone::BY_HAND;
 use super::join::Joiner;
 use super::ledger::Ledger;
+use super::lines::{Between, End, Gateway, bridged, untaken, write};
+use super::parting::Parting;
 use super::reader::Reader;
-use crate::call::refusal::{Reason, Refusal};
 use crate::cli::args::{Shared, settings};
 use crate::cli::process::{Failure, Input, Output, runtime};
 use crate::gateway::{ShutdownSignals, budget};
 use crate::memory::budget::Budget;
-use crate::protocol::frame::message::error;
-use crate::protocol::framing::Untaken;
 use crate::protocol::framing::lines::Line;
-use crate::protocol::revision::Revision;
 use crate::telemetry::logging::{Writer, complain, say};
 
-/// At the end of stdin the gateway has its own time for what runs, and a moment more.
-const LAST_WORDS: Duration = Duration::from_secs(5);
+/// A client whose gateway could not be joined has so long to ask for something, so that it is told.
+const FIRST_WORDS: Duration = Duration::from_secs(5);
+/// The last word to a client that leaves is written within this.
+const PARTED_WITHIN: Duration = Duration::from_secs(1);
+/// What a person does about it.
+const ADVICE: &str =
+    "Run `trunkline check` to look at the configuration; `trunkline stdio` without `--shared` serves this host alone";
 /// After a gateway could not be joined, so long no other attempt is made; twice as long each time, up to the second.
 const PAUSES: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(30)];
 
@@ -56,10 +56,11 @@ pub(super) fn run(shared: &Shared) -> Result<(), Failure> {
     let (budget, max) = (budget(&settings.loaded.config), settings.loaded.config.server.max_body);
     runtime::block_on(async move {
         let mut told = ShutdownSignals::new()?;
-        let stdout = Output::stdout();
+        let (stdin, stdout) = (Input::stdin(), Output::stdout());
         let gone = stdout.gone();
         let mut bridge = Bridge {
-            client: Reader::new(Input::stdin(), &budget, max),
+            parting: Parting::of(&stdin),
+            client: Reader::new(stdin, &budget, max),
             max,
             stdout,
             budget,
@@ -88,175 +89,130 @@ struct Bridge<R, W> {
     budget: Budget,
     ledger: RefCell<Ledger>,
     joiner: Joiner,
-}
-
-/// How a gateway was left.
-#[derive(PartialEq)]
-enum End {
-    /// The client has closed stdin.
-    Client,
-    /// The gateway has ended.
-    Gateway,
+    parting: Parting,
 }
 
 impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Bridge<R, W> {
     async fn run(&mut self) -> Result<(), anyhow::Error> {
-        let mut gateway = self.joiner.join().await?;
-        let (mut first, mut short) = (None, 0);
+        let mut gateway = match self.joined(Duration::ZERO).await? {
+            Some(Ok(gateway)) => gateway,
+            Some(Err(why)) => return self.never_joined(why).await,
+            None => return Ok(()),
+        };
+        let mut short = 0;
         loop {
             let joined = Instant::now();
-            if self.bridged(gateway, first.take()).await? == End::Client {
-                return Ok(());
+            match bridged(self.between(), gateway).await? {
+                End::Gateway => {}
+                End::Client => return self.part().await,
+                End::Unread => return Ok(()),
             }
             tracing::warn!("the shared gateway has ended; joining the next one");
             let told = self.ledger.borrow_mut().lost();
-            write(&mut self.stdout, &told).await?;
+            match self.parting.before_over(write(&mut self.stdout, &told)).await {
+                Some(written) => written?,
+                None => return Ok(()),
+            }
             short = if joined.elapsed() < SHORT { short + 1 } else { 0 };
-            sleep(rest(short)).await;
-            gateway = match self.joiner.join().await {
-                Ok(gateway) => gateway,
-                Err(why) => match self.without(&format!("{why:#}")).await? {
-                    Some((gateway, line)) => {
-                        first = Some(line);
-                        gateway
-                    }
-                    None => return Ok(()),
-                },
+            let next = match self.joined(rest(short)).await? {
+                Some(Ok(gateway)) => Some(gateway),
+                Some(Err(why)) => self.without(&format!("{why:#}")).await?,
+                None => None,
+            };
+            gateway = match next {
+                Some(gateway) => gateway,
+                None => return self.part().await,
             };
         }
     }
 
+    fn between(&mut self) -> Between<'_, R, W> {
+        let Self { client, max, stdout, budget, ledger, parting, .. } = self;
+        Between { client, max: *max, stdout, budget, ledger, parting }
+    }
+
+    /// Joins a gateway after a pause. `None`: the client has closed stdin, and has sent nothing before.
+    async fn joined(&mut self, pause: Duration) -> io::Result<Option<Result<Gateway, anyhow::Error>>> {
+        let Self { client, joiner, parting, .. } = self;
+        let joined = {
+            let mut joining = pin!(async {
+                sleep(pause).await;
+                joiner.join().await
+            });
+            loop {
+                // A line that has come is for the gateway, which has some time even where the client leaves meanwhile.
+                let has_line = client.holds();
+                tokio::select! {
+                    joined = &mut joining => break Some(joined),
+                    comes = client.comes(), if !has_line => if !comes? {
+                        return Ok(None);
+                    },
+                    () = parting.over(), if has_line => break None,
+                }
+            }
+        };
+        let closed = "stdin was closed before a shared gateway was joined";
+        Ok(Some(joined.unwrap_or_else(|| Err(joiner.given_up(closed)))))
+    }
+
+    /// The client came for a gateway, and there is none. Its first requests are told why, and the bridge ends: a client whose handshake
+    /// fails gives the server up, and a host shows a server that has ended, with its last words, as failed. One that went on without a
+    /// session would look as if it worked, and nobody would start it again once the cause is mended.
+    async fn never_joined(&mut self, why: anyhow::Error) -> Result<(), anyhow::Error> {
+        let said = format!("there is no shared gateway: {why:#}. {ADVICE}");
+        let mut wait = FIRST_WORDS;
+        // What has come by then is answered as well.
+        while let Ok(Some(line)) = timeout(wait, self.client.next()).await.unwrap_or(Ok(None)) {
+            match self.refused(line, &said).await? {
+                Some(true) => wait = Duration::ZERO,
+                Some(false) => {}
+                None => break,
+            }
+        }
+        Err(why)
+    }
+
     /// Refuses what is asked for until there is a gateway, which takes the line that comes then; `None` at the end of stdin.
-    async fn without(&mut self, why: &str) -> Result<Option<(BufReader<UnixStream>, Bytes)>, anyhow::Error> {
+    async fn without(&mut self, why: &str) -> Result<Option<Gateway>, anyhow::Error> {
         complain(&format!("no shared gateway: {why}"));
         let (mut why, mut pause) = (why.to_owned(), PAUSES[0]);
         let mut until = Instant::now() + pause;
-        while let Some(line) = self.client.next().await? {
-            let Line::Frame(line) = line else {
-                self.untaken(line).await?;
-                continue;
-            };
-            if Instant::now() >= until {
-                match self.joiner.join().await {
-                    Ok(gateway) => return Ok(Some((gateway, line))),
-                    Err(error) => why = format!("{error:#}"),
+        while self.client.comes().await? {
+            if Instant::now() >= until && !self.parting.has_begun() {
+                match self.joined(Duration::ZERO).await? {
+                    Some(Ok(gateway)) => return Ok(Some(gateway)),
+                    Some(Err(error)) => why = format!("{error:#}"),
+                    None => return Ok(None),
                 }
                 pause = (pause * 2).min(PAUSES[1]);
                 until = Instant::now() + pause;
             }
-            let refused = self.ledger.borrow_mut().refuse(&line, &format!("there is no shared gateway: {why}"));
-            write(&mut self.stdout, &refused).await?;
+            let Some(line) = self.client.next().await? else { break };
+            if self.refused(line, &format!("there is no shared gateway: {why}")).await?.is_none() {
+                return Ok(None);
+            }
         }
         Ok(None)
     }
 
-    async fn untaken(&mut self, line: Line) -> io::Result<()> {
-        match refused(&line, self.max) {
-            Some(frame) => write(&mut self.stdout, &[frame]).await,
-            None => Ok(()),
-        }
+    /// Refuses what is asked for in a line; says whether something was. `None`: the client has left, and reads nothing.
+    async fn refused(&mut self, line: Line, why: &str) -> io::Result<Option<bool>> {
+        let told = match &line {
+            Line::Frame(line) => self.ledger.borrow_mut().refuse(line, why),
+            line => untaken(line, self.max).into_iter().collect(),
+        };
+        let written = self.parting.before_over(write(&mut self.stdout, &told)).await;
+        written.transpose().map(|written| written.map(|()| !told.is_empty()))
     }
 
-    /// Bridges to one gateway, to the end of either side.
-    async fn bridged(&mut self, gateway: BufReader<UnixStream>, first: Option<Bytes>) -> Result<End, anyhow::Error> {
-        let Self { client, max, stdout, budget, ledger, .. } = self;
-        let (reading, mut writing) = tokio::io::split(gateway);
-        let mut gateway = Reader::new(reading, budget, budget.longest());
-        let (stdout, answered) = (Mutex::new(stdout), Notify::new());
-        let greeting = ledger.borrow_mut().greeting();
-        // Entered before anything is written: a gateway that goes at once leaves no request without an answer.
-        let first = first.map(|line| ledger.borrow_mut().up(line)).unwrap_or_default();
-        let up = async {
-            // A gateway that cannot be written to is noticed where it is read.
-            let mut is_there =
-                write(&mut writing, &greeting).await.is_ok() && write(&mut writing, &first).await.is_ok();
-            while is_there {
-                while !ledger.borrow().has_room() {
-                    answered.notified().await;
-                }
-                let Some(line) = client.next().await? else {
-                    let _unwritten = writing.shutdown().await;
-                    return Ok::<_, anyhow::Error>(End::Client);
-                };
-                match line {
-                    Line::Frame(line) => {
-                        let frames = ledger.borrow_mut().up(line);
-                        is_there = write(&mut writing, &frames).await.is_ok();
-                    }
-                    line => {
-                        if let Some(frame) = refused(&line, *max) {
-                            write(&mut **stdout.lock().await, &[frame]).await?;
-                        }
-                    }
-                }
-            }
-            std::future::pending().await
-        };
-        let down = async {
-            // One that ends in the midst of a line is as good as ended.
-            while let Some(line) = gateway.next().await.unwrap_or_default() {
-                let frames = match line {
-                    Line::Frame(line) => ledger.borrow_mut().down(line),
-                    Line::Untaken { head, why, .. } => {
-                        let why = format!("the answer was dropped: {why}");
-                        ledger.borrow_mut().untaken(&head, &why)
-                    }
-                };
-                answered.notify_one();
-                write(&mut **stdout.lock().await, &frames).await?;
-            }
-            Ok::<_, anyhow::Error>(End::Gateway)
-        };
-        let mut down = pin!(down);
-        let end = tokio::select! {
-            end = up => end?,
-            end = down.as_mut() => end?,
-        };
-        if end == End::Client {
-            // What still runs is answered in its time, or not at all.
-            timeout(LAST_WORDS, down).await.unwrap_or(Ok(End::Client))?;
-        }
-        Ok(end)
+    /// The client leaves: what it has asked for and is not answered is said to be so.
+    async fn part(&mut self) -> Result<(), anyhow::Error> {
+        let told = self.ledger.borrow_mut().parted();
+        // Whoever reads nothing is told nothing.
+        timeout(PARTED_WITHIN, write(&mut self.stdout, &told)).await.unwrap_or(Ok(()))?;
+        Ok(())
     }
 }
-
-/// What is said of a line that cannot be taken.
-fn refused(line: &Line, max: usize) -> Option<Bytes> {
-    let Line::Untaken { why, .. } = line else { return None };
-    let why = match why {
-        Untaken::TooLong => format!("a line is longer than {max} bytes, the limit set by `server.max_body`"),
-        why => format!("a message was dropped: {why}"),
-    };
-    let refusal = Refusal::new(Reason::InvalidRequest, why);
-    Some(error(None, refusal.to_rpc(Revision::NEWEST_LEGACY).raw()))
-}
-
-async fn write<W: AsyncWrite + Unpin>(out: &mut W, frames: &[Bytes]) -> io::Result<()> {
-    for frame in frames {
-        if frame.len() < TOGETHER_BYTES {
-            let mut line = Vec::with_capacity(frame.len() + 1);
-            line.extend_from_slice(frame);
-            line.push(b'\n');
-            out.write_all(&line).await?;
-        } else {
-            out.write_all(frame).await?;
-            out.write_all(b"\n").await?;
-        }
-    }
-    if frames.is_empty() { Ok(()) } else { out.flush().await }
-}
-
-/// A shorter frame is written in one go with its line end.
-const TOGETHER_BYTES: usize = 64 * 1024;
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn gateways_that_end_at_once_are_followed_ever_more_slowly() {
-        let rests: Vec<_> = (0..=9).map(|short| rest(short).as_secs()).collect();
-        assert_eq!(rests, [0, 0, 0, 0, 1, 2, 4, 8, 8, 8]);
-        assert_eq!(rest(u32::MAX), REST_MAX);
-    }
-}
+mod tests;

@@ -44,6 +44,8 @@ pub(super) struct Joiner {
     told: Vec<u32>,
     /// Those that did not answer while one was looked for.
     hung: Vec<u32>,
+    /// What is waited for, as the end of a sentence.
+    waits_for: String,
 }
 
 /// What is there.
@@ -58,21 +60,23 @@ enum Found {
 
 impl Joiner {
     pub(super) fn new(shared: &Shared) -> Self {
-        Self { shared: shared.clone(), told: Vec::new(), hung: Vec::new() }
+        Self { shared: shared.clone(), told: Vec::new(), hung: Vec::new(), waits_for: String::new() }
     }
 
     /// Joins the gateway of this configuration, as that is now.
     pub(super) async fn join(&mut self) -> Result<BufReader<UnixStream>, anyhow::Error> {
         let until = Instant::now() + JOIN_WITHIN;
-        let (mut starts, mut waits_for) = (0, String::new());
+        let mut starts = 0;
         self.hung.clear();
+        self.waits_for.clear();
         while Instant::now() < until {
             let (config, identity) = self.configuration()?;
             let control = config.admin.control.as_ref().context("the configuration has no control socket")?;
             match self.look(control, &identity).await {
                 Found::In(lines) => return Ok(lines),
                 Found::Ending(process) => {
-                    waits_for = format!(": process {process} is still shutting down; end it, or wait for its calls");
+                    self.waits_for =
+                        format!(": process {process} is still shutting down; end it, or wait for its calls");
                     ended(process, until).await;
                     continue;
                 }
@@ -80,7 +84,7 @@ impl Joiner {
             }
             let lock = StartLock::try_take(&control.folders, &control.files);
             let Some(_lock) = lock.context("cannot lock the start of the shared gateway")? else {
-                waits_for = ": another process is starting it, or hangs while it does".to_owned();
+                self.waits_for = ": another process is starting it, or hangs while it does".to_owned();
                 sleep(LOOK_EVERY).await;
                 continue;
             };
@@ -102,7 +106,12 @@ impl Joiner {
                 }
             }
         }
-        bail!("no shared gateway could be joined within {} s{waits_for}", JOIN_WITHIN.as_secs())
+        bail!("no shared gateway could be joined within {} s{}", JOIN_WITHIN.as_secs(), self.waits_for)
+    }
+
+    /// Why it was not joined, where that was given up.
+    pub(super) fn given_up(&self, why: &str) -> anyhow::Error {
+        anyhow!("{why}{}", self.waits_for)
     }
 
     /// What it says now, and what a gateway that has it in force is known by.

@@ -246,13 +246,24 @@ impl Ledger {
             .into_iter()
             .partition(|(_, asked)| matches!(asked[..], [Asked::Initialize(_)]));
         (self.count, self.open) = (again.len(), again);
-        for (id, asked) in over.iter().flat_map(|(id, all)| all.iter().map(move |asked| (id, asked))) {
-            told.push(match asked {
-                Asked::Effect => self.refusal(id, Reason::OutcomeUnknown, UNKNOWN),
-                _ => self.refusal(id, Reason::Unavailable, AGAIN),
-            });
-        }
+        told.extend(self.unanswered(&over, "the shared gateway ended before it answered"));
         told
+    }
+
+    /// The client leaves: what it is told of what it has asked for and is not answered.
+    pub(super) fn parted(&mut self) -> Frames {
+        self.count = 0;
+        let over = std::mem::take(&mut self.open);
+        self.unanswered(&over, "stdin was closed, and the shared gateway did not answer in time")
+    }
+
+    fn unanswered(&self, over: &HashMap<Id, Vec<Asked>>, why: &str) -> Frames {
+        let all = over.iter().flat_map(|(id, all)| all.iter().map(move |asked| (id, asked)));
+        all.map(|(id, asked)| match asked {
+            Asked::Effect => self.refusal(id, Reason::OutcomeUnknown, &format!("{why}: {UNKNOWN}")),
+            _ => self.refusal(id, Reason::Unavailable, &format!("{why}; try again")),
+        })
+        .collect()
     }
 
     /// What a gateway is told first: the handshake of the client, and what holds since.
@@ -309,10 +320,7 @@ impl Ledger {
 }
 
 /// For a call that may have run.
-const UNKNOWN: &str =
-    "the shared gateway ended before it answered: the call may or may not have run; check before retrying";
-/// For all else.
-const AGAIN: &str = "the shared gateway ended before it answered; try again";
+const UNKNOWN: &str = "the call may or may not have run; check before retrying";
 
 /// What a request is.
 fn asked(method: &Method, params: &Object) -> Asked {

@@ -8,6 +8,10 @@ mod ids;
 mod reader;
 // The way to the gateway that runs for the same configuration; started where there is none.
 mod join;
+// The client leaves by closing stdin: from then on everything has an end.
+mod parting;
+// Between the client and one gateway, to the end of either side.
+mod lines;
 // The bridge between a client and that gateway, whichever it is just now.
 mod bridge;
 // The gateway that is started for those that share it.

@@ -24,6 +24,17 @@ impl<R: AsyncRead + Unpin> Reader<R> {
         Self { input, lines, held: None, is_over: false }
     }
 
+    /// Whether a line comes, which the next look finds; not so at the end.
+    pub(super) async fn comes(&mut self) -> io::Result<bool> {
+        self.held = self.next().await?;
+        Ok(self.holds())
+    }
+
+    /// Whether a line lies here that was waited for.
+    pub(super) fn holds(&self) -> bool {
+        self.held.is_some()
+    }
+
     /// The next line; `None` at the end.
     pub(super) async fn next(&mut self) -> io::Result<Option<Line>> {
         loop {

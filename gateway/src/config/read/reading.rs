@@ -25,7 +25,7 @@ pub(crate) struct Reading {
     doubts: RefCell<Vec<Fault>>,
     /// What references were filled in with, and what else is secret.
     secrets: RefCell<BTreeSet<String>>,
-    /// What each text with references came to, by its key.
+    /// What each text with references came to, by its key, and what else the environment decides.
     pub(super) filled: RefCell<BTreeMap<String, String>>,
     /// The keys of the sections that were read.
     known: RefCell<Vec<(String, Vec<&'static str>)>>,
@@ -94,6 +94,11 @@ impl Reading {
     /// Notes a value that nobody may read in a text.
     pub(crate) fn secret(&self, value: &str) {
         self.secrets.borrow_mut().insert(value.to_owned());
+    }
+
+    /// Notes what the environment says of a key, or of something that no key names: it counts as written.
+    pub(crate) fn note(&self, key: &str, value: &str) {
+        self.filled.borrow_mut().insert(key.to_owned(), value.to_owned());
     }
 
     /// Notes what only whoever checks the configuration is told.

@@ -49,7 +49,11 @@ fn of_environment(reading: &Reading, url: &Uri) -> Option<Proxy> {
         return None;
     }
     match parsed(reading, text) {
-        Ok(proxy) => Some(proxy),
+        Ok(proxy) => {
+            // Hosts that reach an upstream by another proxy, or by none, do not share a gateway.
+            reading.note(&format!("proxy of {url}"), text);
+            Some(proxy)
+        }
         Err(expected) => {
             let fault = Fault::warning("bad-value", format!("{name} is not the URL of an HTTP proxy and is ignored"));
             reading.fault(fault.at(Some(Place::Variable(name.to_owned()))).label(expected));

@@ -1,6 +1,7 @@
 //! The environment of the process: a snapshot, what children inherit of it, and the overrides in it.
 
 use std::ffi::{OsStr, OsString};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use crate::upstream::config::Glob;
@@ -9,27 +10,32 @@ use super::node::{Origin, Source};
 
 /// A snapshot of the environment, so that loading is a function of its arguments.
 #[derive(Clone, Debug, Default)]
-pub struct Environment(Vec<(OsString, OsString)>);
+pub struct Environment {
+    variables: Vec<(OsString, OsString)>,
+    /// The folder of what runs, which the system makes for each user that logs in.
+    login: Option<PathBuf>,
+}
 
 impl Environment {
     /// That of this process.
     pub fn of_process() -> Self {
-        Self(std::env::vars_os().collect())
+        Self { variables: std::env::vars_os().collect(), login: login_folder() }
     }
 
     /// One made of `pairs`.
     pub fn of(pairs: &[(&str, &str)]) -> Self {
-        Self(pairs.iter().map(|(name, value)| (name.into(), value.into())).collect())
+        let variables = pairs.iter().map(|(name, value)| (name.into(), value.into())).collect();
+        Self { variables, login: None }
     }
 
     /// The value of `name`.
     pub fn get(&self, name: &str) -> Option<&OsStr> {
-        self.0.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_os_str())
+        self.variables.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_os_str())
     }
 
     /// The names of all that can be read as text.
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
-        self.0.iter().filter_map(|(name, _)| name.to_str())
+        self.variables.iter().filter_map(|(name, _)| name.to_str())
     }
 
     /// Where the state of programs is kept, and ours in it, as the XDG base directory specification has it.
@@ -42,10 +48,11 @@ impl Environment {
         self.folder("XDG_CACHE_HOME", ".cache")
     }
 
-    /// Where the control socket may be: the folder of what runs, which goes with the login, else that of our state.
+    /// Where the control socket may be: the folder of what runs, which goes with the login, else that of our state. A host that was started
+    /// without the variable for the first finds what the others have there.
     pub fn control_folders(&self) -> Vec<PathBuf> {
         let runtime = self.get("XDG_RUNTIME_DIR").map(Path::new).filter(|path| path.is_absolute());
-        let runtime = runtime.map(|path| path.join("trunkline"));
+        let runtime = runtime.or(self.login.as_deref()).map(|path| path.join("trunkline"));
         runtime.into_iter().chain(self.state_folder().map(|state| state.join("control"))).collect()
     }
 
@@ -60,7 +67,7 @@ impl Environment {
     pub(crate) fn child(&self, inherit: &[Glob], declared: Vec<(String, String)>) -> Vec<(OsString, OsString)> {
         let fits = |name: &OsStr| name.to_str().is_some_and(|name| inherit.iter().any(|glob| glob.matches(name)));
         let mut env: Vec<(OsString, OsString)> = self
-            .0
+            .variables
             .iter()
             .filter(|(name, _)| fits(name) && !declared.iter().any(|(known, _)| name == known.as_str()))
             .cloned()
@@ -74,7 +81,7 @@ impl Environment {
     /// variables that cannot be read as text.
     pub(crate) fn overrides(&self) -> (Vec<Source>, Vec<String>) {
         let mut named: Vec<(String, &OsString)> = self
-            .0
+            .variables
             .iter()
             .filter_map(|(name, value)| Some((name.to_str()?.to_owned(), value)))
             .filter(|(name, value)| match name.as_str() {
@@ -95,6 +102,14 @@ impl Environment {
         }
         (sources, unreadable)
     }
+}
+
+/// The folder of what runs, where the system has made one for this user.
+fn login_folder() -> Option<PathBuf> {
+    let user = rustix::process::geteuid().as_raw();
+    let path = PathBuf::from(format!("/run/user/{user}"));
+    let seen = std::fs::symlink_metadata(&path).ok()?;
+    (seen.is_dir() && seen.uid() == user).then_some(path)
 }
 
 /// The key that a variable sets. Keys are lower case; only names inside `env` keep theirs, and an
@@ -166,6 +181,14 @@ mod tests {
         assert_eq!(control(&[home]), [state]);
         assert_eq!(control(&[home, ("XDG_RUNTIME_DIR", "/r")]), [Path::new("/r/trunkline"), state]);
         assert!(control(&[("XDG_RUNTIME_DIR", "r")]).is_empty());
+        // Of two hosts of one user one has the variable, as after a login, and one has not.
+        let of_login = |pairs: &[(&str, &str)]| {
+            Environment { login: Some("/run/user/7".into()), ..Environment::of(pairs) }.control_folders()
+        };
+        let both = [Path::new("/run/user/7/trunkline"), state];
+        assert_eq!(of_login(&[home]), both);
+        assert_eq!(of_login(&[home, ("XDG_RUNTIME_DIR", "/run/user/7")]), both);
+        assert_eq!(of_login(&[home, ("XDG_RUNTIME_DIR", "/r")]), [Path::new("/r/trunkline"), state]);
     }
 
     #[test]

@@ -83,3 +83,21 @@ fn what_a_transport_has_no_use_for_is_refused() {
     let unread = said("url = \"https://h/\"\ntls = { ca = \"/no/such/file\" }");
     assert!(unread.contains("cannot read /no/such/file"), "{unread}");
 }
+
+#[test]
+fn hosts_that_reach_an_upstream_by_another_proxy_of_their_environment_do_not_share_a_gateway() {
+    let text = "[upstreams.a]\nurl = 'https://h.example/mcp'\n[upstreams.b]\ncommand = 'x'\n";
+    let of = |env: &[(&str, &str)]| load_texts(&[("a.toml", text)], env).unwrap().config.written.identity();
+    let none = of(&[]);
+    let by_one = of(&[("HTTPS_PROXY", "http://one.example:1")]);
+    assert!(by_one != none && by_one != of(&[("https_proxy", "http://two.example:1")]));
+    assert_eq!(by_one, of(&[("ALL_PROXY", "http://one.example:1")]), "it is the same way");
+    // What leads nowhere else keeps nobody apart.
+    for env in [
+        &[("HTTP_PROXY", "http://one.example:1")][..],
+        &[("HTTPS_PROXY", "http://one.example:1"), ("NO_PROXY", "h.example")],
+        &[("HTTPS_PROXY", "not a proxy/")],
+    ] {
+        assert_eq!(of(env), none, "{env:?}");
+    }
+}

@@ -102,3 +102,38 @@ async fn a_folder_that_is_a_link_or_nowhere_is_not_used_and_the_next_one_is() {
     };
     assert!(Folder::open(foreign).unwrap_err().to_string().contains("another user"));
 }
+
+#[test]
+fn a_lock_or_a_log_that_is_not_this_users_own_file_alone_is_refused_by_name_with_what_to_do() {
+    let scratch = Scratch::new();
+    let folders = [scratch.0.clone()];
+    let (lock, log) = (scratch.0.join(format!("{}.lock", digest(&[]))), scratch.0.join(format!("{}.log", digest(&[]))));
+    let refused = |path: &Path, why: &str| {
+        let said = match path == lock {
+            true => StartLock::try_take(&folders, &[]).map(drop).unwrap_err().to_string(),
+            false => start_log(&folders, &[]).map(drop).unwrap_err().to_string(),
+        };
+        assert!(said.contains(&path.display().to_string()) && said.contains(why), "{said}");
+        fs::remove_file(path).unwrap();
+    };
+    for path in [&lock, &log] {
+        fs::write(path, "precious").unwrap();
+        fs::set_permissions(path, PermissionsExt::from_mode(0o644)).unwrap();
+        refused(path, "others may use it");
+        let other = scratch.0.join("other");
+        fs::write(&other, "x".repeat(300 * 1024)).unwrap();
+        fs::set_permissions(&other, PermissionsExt::from_mode(0o600)).unwrap();
+        fs::hard_link(&other, path).unwrap();
+        refused(path, "a second name");
+        assert_eq!(fs::metadata(&other).unwrap().len(), 300 * 1024, "what is not ours alone is not emptied");
+        assert!(std::process::Command::new("mkfifo").arg(path).status().unwrap().success());
+        refused(path, "no file; delete it");
+        // Only root can give a file away.
+        fs::write(path, "").unwrap();
+        fs::set_permissions(path, PermissionsExt::from_mode(0o600)).unwrap();
+        if std::os::unix::fs::chown(path, Some(65_534), None).is_ok() {
+            refused(path, "another user; delete it");
+        }
+    }
+    assert!(StartLock::try_take(&folders, &[]).unwrap().is_some() && start_log(&folders, &[]).is_ok());
+}
