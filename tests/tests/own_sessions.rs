@@ -1,6 +1,7 @@
 //! Sessions with HTTP upstreams that clients have to themselves: what belongs to whom, when they are opened and ended, and at what number
 //! they end.
 
+mod anew;
 mod kept;
 mod limits;
 mod told;

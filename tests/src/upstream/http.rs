@@ -57,8 +57,11 @@ impl Host {
     /// Does what a test orders.
     pub async fn order(&self, order: Order) {
         match order {
-            Order::ForgetSessions => {
+            Order::ForgetSessions | Order::CountAnew => {
                 self.sessions().clear();
+                if matches!(order, Order::CountAnew) {
+                    self.counter.store(1, Ordering::Relaxed);
+                }
                 self.streams.forget();
                 self.forgotten.notify_waiters();
             }

@@ -71,6 +71,10 @@ impl Supervisor {
             }
             Err(fault) => return Err(fault),
         };
+        if let Link::Http(http) = &peer.link {
+            // It may be that of a session which the upstream had before it was started again.
+            http.displace();
+        }
         self.restarts.met();
         self.memory.note(peer.revision().era(), Instant::now());
         let pid = self.child.as_ref().map(|child| child.pid);

@@ -1,6 +1,6 @@
 //! Sends each call in the session it belongs to; opens sessions beside the primary one, and keeps them while they are needed.
 
-use super::opening::{Unopened, hand, open};
+use super::opening::{Opening, Unopened, hand};
 use super::own::{self, Own};
 use crate::call::Call;
 use crate::health::{Cause, CauseCode};
@@ -18,7 +18,6 @@ use crate::upstream::peer::Peer;
 use crate::upstream::transport;
 use crate::upstream::transport::exchange::Lost;
 use crate::upstream::transport::http::{HttpClient, HttpSession};
-use crate::upstream::transport::link::Link;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
@@ -155,21 +154,24 @@ async fn keep(instance: Arc<Instance>, session: Arc<CallSession>, wire: Arc<Http
     let limit = instance.config.startup_timeout;
     let mut lost_early = 0;
     loop {
-        let http = HttpSession::new(wire.clone());
-        let link = Link::Http(http.clone());
+        let (mut opening, make) = (Opening::default(), || HttpSession::new(wire.clone()));
         let opened = tokio::select! {
             biased;
             () = tasks.ending() => break,
-            opened = within(limit, open(&link, &session.set)) => opened,
+            opened = within(limit, opening.open(&instance.name, &make, &session.set)) => opened,
         };
         let late = || {
             let said = format!("no answer to `initialize` within {} s", limit.as_secs_f32());
             Err(Unopened::Refused(Cause::new(CauseCode::TimedOut, said)))
         };
-        let peer = match opened.unwrap_or_else(|_| late()) {
-            Ok(peer) => Arc::new(peer),
+        let (http, peer) = match opened.unwrap_or_else(|_| late()) {
+            Ok((http, peer)) => (http, Arc::new(peer)),
             Err(why) => return give_up(&instance, &session, why),
         };
+        if opening.has_others() {
+            let kept = http.clone();
+            tasks.spawn(async move { opening.end_others(Some(&kept)).await });
+        }
         let life = tasks.child();
         let begun = Instant::now();
         let end = live(&instance, &session, &http, &peer, &life).await;

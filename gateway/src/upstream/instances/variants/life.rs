@@ -7,7 +7,7 @@ use crate::protocol::capabilities::beyond::Declared;
 use crate::protocol::json;
 use crate::runtime::Tasks;
 use crate::runtime::timer::late::within;
-use crate::upstream::calls::sessions::opening::{Unopened, open};
+use crate::upstream::calls::sessions::opening::{Opening, Unopened};
 use crate::upstream::instance::Instance;
 use crate::upstream::instance::inventory::Variant;
 use crate::upstream::instance::inventory::refresh;
@@ -17,7 +17,6 @@ use crate::upstream::peer::Peer;
 use crate::upstream::transport;
 use crate::upstream::transport::exchange::Lost;
 use crate::upstream::transport::http::{HttpClient, HttpSession};
-use crate::upstream::transport::link::Link;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Notify, oneshot, watch};
@@ -75,16 +74,22 @@ impl Life {
         let (peer, http) = match &self.way {
             Way::Requests => (self.peer.declaring(&self.set), None),
             Way::Session(wire) => {
-                let http = HttpSession::heard_by(side.clone(), wire.clone(), None);
-                let limit = self.home.config.startup_timeout;
-                let link = Link::Http(http.clone());
+                let make = || HttpSession::heard_by(side.clone(), wire.clone(), None);
+                let (mut opening, limit) = (Opening::default(), self.home.config.startup_timeout);
                 let late = || Err(Unopened::NotNow(Cause::new(CauseCode::TimedOut, "no answer to `initialize`")));
                 let opened = tokio::select! {
-                    opened = within(limit, open(&link, &self.set)) => opened.unwrap_or_else(|_| late()),
+                    opened = within(limit, opening.open(&self.home.name, &make, &self.set)) =>
+                        opened.unwrap_or_else(|_| late()),
                     () = async { stopped.as_mut().await; sleep(LAST_HANDSHAKE).await } => late(),
                 };
                 match opened {
-                    Ok(peer) => (peer, Some(http)),
+                    Ok((http, peer)) => {
+                        if opening.has_others() {
+                            let kept = http.clone();
+                            self.tasks.spawn(async move { opening.end_others(Some(&kept)).await });
+                        }
+                        (peer, Some(http))
+                    }
                     Err(Unopened::Refused(why) | Unopened::NotNow(why)) => {
                         tracing::debug!(
                             upstream = &*self.home.name,
@@ -92,7 +97,7 @@ impl Life {
                             "no session for the lists of clients that declare other capabilities; they see everyone's"
                         );
                         kept.is_settled();
-                        return http.farewell().await;
+                        return opening.end_others(None).await;
                     }
                 }
             }

@@ -97,6 +97,7 @@ enum Opened {
 /// Opens the stream, where the upstream has one.
 async fn open(http: &Arc<HttpSession>, place: &Place, was_open: bool) -> Result<Opened, Lost> {
     http.wire.breaker.rested().await;
+    http.is_there()?;
     let get = || http.get(place.last.as_deref());
     let Received { response, held: _held, .. } =
         http.wire.send(Lane::Exchange(http.share.as_ref()), &mut Some(get()), &get, &|| ()).await?;

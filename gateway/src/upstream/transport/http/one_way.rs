@@ -6,7 +6,7 @@ use super::connection::Beside;
 use super::connection::pool::Lane;
 use super::response::body::beside_status;
 use super::response::refusal;
-use super::session::HttpSession;
+use super::session::{HasId, HttpSession};
 use super::status::StatusClass;
 use crate::call::share::Share;
 use crate::health::{Cause, CauseCode};
@@ -144,11 +144,10 @@ impl HttpSession {
         if is_known {
             *known_until = number;
         }
-        self.was_lost.store(!is_known, Ordering::Release);
         if !is_known {
-            self.release();
+            self.lose();
         }
-        !is_known
+        self.was_lost.load(Ordering::Acquire)
     }
 
     /// Whether a ping in the session is answered, with whatever speaks of the ping.
@@ -168,7 +167,7 @@ impl HttpSession {
     }
 
     /// Whether the upstream answers a ping in the session: then it still knows it; `None` where it cannot be asked just now.
-    pub(crate) async fn goes_on(&self) -> Option<bool> {
+    pub(crate) async fn is_still_known(&self) -> Option<bool> {
         let (id, nothing) = (self.next_id(), Object::empty());
         let frame: Bytes = Request::new(&Method::Ping, &nothing, None).composed(id).into();
         let make = || self.post(frame.clone(), None);
@@ -289,6 +288,7 @@ pub(super) fn withdrawal(id: u64) -> Bytes {
 
 /// Sends what wants no answer.
 async fn told(http: &Arc<HttpSession>, frame: &Bytes) -> Result<(), Lost> {
+    http.is_there()?;
     let make = || http.post(frame.clone(), None);
     let received = http.wire.send(Lane::Beside, &mut Some(make()), &make, &|| ()).await?;
     let (response, held) = (received.response, received.held);

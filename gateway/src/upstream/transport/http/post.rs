@@ -94,7 +94,7 @@ fn drive(
     // Whoever sends it takes it out of its place.
     let mut posting = posting;
     async move {
-        let mut outcome = match attempt.may_go_on() {
+        let mut outcome = match attempt.may_go_on().and_then(|()| http.is_there()) {
             Ok(()) => run(&http, &mut posting, asked, &slot).await,
             Err(lost) => Err(lost),
         };

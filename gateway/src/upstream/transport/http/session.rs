@@ -8,7 +8,7 @@ use super::connection::pool::Outgoing;
 use super::connection::{Head, Named};
 use super::turnstile::Turnstile;
 use crate::call::share::Share;
-use crate::health::chain;
+use crate::health::{Cause, CauseCode, chain};
 use crate::protocol::frame::Method;
 use crate::protocol::frame::message::{Frame, Id};
 use crate::protocol::http::headers;
@@ -16,16 +16,18 @@ use crate::protocol::revision::Revision;
 use crate::runtime::Tasks;
 use crate::runtime::watched::Pieces;
 use crate::upstream::transport::events::LinkEvents;
-use crate::upstream::transport::exchange::Request;
 use crate::upstream::transport::exchange::mailbox::Mailbox;
+use crate::upstream::transport::exchange::{Lost, Request};
 use crate::upstream::transport::liveness::Liveness;
 use crate::upstream::transport::questions::{Answer, AnswerTo, Asker, PendingQuestions, asker};
 use crate::upstream::transport::task_tokens::TaskTokens;
 use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, HeaderValue};
+pub(crate) use ids::HasId;
 pub(super) use ids::SessionIds;
 use std::collections::BTreeMap;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -156,17 +158,24 @@ impl HttpSession {
     }
 
     /// Keeps the id of a session that was opened.
-    pub(super) fn open_session(&self, id: &HeaderValue) {
+    pub(super) fn open_session(self: &Arc<Self>, id: &HeaderValue) {
         if self.session.set(id.clone()).is_ok() {
-            let is_alone = self.wire.ids.take(id);
-            self.holds_id.store(is_alone, Ordering::Release);
-            self.shares_id.store(!is_alone, Ordering::Release);
+            self.claim();
         }
+    }
+
+    /// Its id is its own from now on, unless another session has it.
+    pub(crate) fn claim(self: &Arc<Self>) {
+        let Some(id) = self.session.get() else { return };
+        let this: Arc<dyn HasId> = self.clone();
+        let is_alone = self.wire.ids.take(id, &this);
+        self.holds_id.store(is_alone, Ordering::Release);
+        self.shares_id.store(!is_alone, Ordering::Release);
     }
 
     /// Goes on with the session of an earlier run that the upstream knows by this id, with numbers from this one on: none is used twice in a
     /// session. Whether that can be, and no other session has that id.
-    pub(crate) fn go_on(&self, id: &str, number: u64) -> bool {
+    pub(crate) fn go_on(self: &Arc<Self>, id: &str, number: u64) -> bool {
         let Ok(id) = HeaderValue::from_str(id) else { return false };
         self.open_session(&id);
         self.next.store(number, Ordering::Relaxed);
@@ -178,9 +187,35 @@ impl HttpSession {
         self.session.get()?.to_str().ok()
     }
 
-    /// Whether the upstream gave it the id of another session, so that the two are one there.
+    /// Whether the upstream gave it the id of another session, so that the two are one there, or the other is no more.
     pub(crate) fn shares_id(&self) -> bool {
         self.shares_id.load(Ordering::Acquire)
+    }
+
+    /// The session that had its id before it.
+    pub(crate) fn doubled(&self) -> Option<Arc<dyn HasId>> {
+        self.wire.ids.holder(self.session.get().filter(|_| self.shares_id())?)
+    }
+
+    /// A session that was opened before the one that has its id.
+    pub(crate) fn older(&self) -> Option<Arc<dyn HasId>> {
+        self.wire.ids.older(self.session.get()?)
+    }
+
+    /// The upstream has given its id to this session anew: the one that had it is lost there.
+    pub(crate) fn displace(self: &Arc<Self>) {
+        if let Some(before) = self.doubled() {
+            before.lose();
+        }
+        self.claim();
+    }
+
+    /// An error once it is known to be lost.
+    pub(super) fn is_there(&self) -> Result<(), Lost> {
+        match self.was_lost.load(Ordering::Acquire) {
+            false => Ok(()),
+            true => Err(Lost::Session(Cause::new(CauseCode::SessionLost, "the upstream no longer knows the session"))),
+        }
     }
 
     /// It is over: its id may be that of another one.
@@ -188,7 +223,7 @@ impl HttpSession {
         if self.holds_id.swap(false, Ordering::AcqRel)
             && let Some(id) = self.session.get()
         {
-            self.wire.ids.free(id);
+            self.wire.ids.free(id, std::ptr::from_ref::<Self>(self));
         }
     }
 
@@ -215,7 +250,7 @@ impl HttpSession {
     /// The end of the session, where there is one to end.
     pub(super) fn delete(&self) -> Option<Outgoing> {
         // What would end here goes on for another one.
-        if !self.has_session() || self.shares_id() || self.is_modern() {
+        if !self.has_session() || self.shares_id() || self.is_modern() || self.is_there().is_err() {
             return None;
         }
         let mut request = self.bare(http::Method::DELETE);
@@ -308,6 +343,17 @@ impl HttpSession {
             map.insert(headers::MCP_SESSION_ID, session.clone());
         }
         map
+    }
+}
+
+impl HasId for HttpSession {
+    fn goes_on(self: Arc<Self>) -> Pin<Box<dyn Future<Output = Option<bool>> + Send>> {
+        Box::pin(async move { self.is_still_known().await })
+    }
+
+    fn lose(&self) {
+        self.was_lost.store(true, Ordering::Release);
+        self.release();
     }
 }
 

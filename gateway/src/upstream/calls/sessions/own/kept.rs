@@ -110,7 +110,7 @@ pub(super) async fn resume(instance: &Instance, own: &Own, wire: &Arc<HttpClient
         return Resumed::Lost;
     }
     let peer = Peer::new(Link::Http(http.clone()), primary.offer.clone());
-    match http.goes_on().await {
+    match http.is_still_known().await {
         Some(true) => {
             if kept.has_wishes {
                 peer.owed.owe(Loss::Wishes);

@@ -8,14 +8,13 @@ use super::upkeep::UpKeep;
 use crate::health::{Cause, CauseCode};
 use crate::runtime::Tasks;
 use crate::runtime::timer::late::{passed, within};
-use crate::upstream::calls::sessions::opening::{Unopened, hand, open};
+use crate::upstream::calls::sessions::opening::{Opening, Unopened, hand};
 use crate::upstream::instance::Instance;
 use crate::upstream::instance::admission::gate::Retired;
 use crate::upstream::instance::inventory::schedule::ListKinds;
 use crate::upstream::peer::Peer;
 use crate::upstream::peer::loss::Loss;
 use crate::upstream::transport::http::{HttpClient, HttpSession};
-use crate::upstream::transport::link::Link;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -146,26 +145,31 @@ impl Keeper<'_> {
             self.own.tries.succeeded();
             return Ok((http, Arc::new(peer)));
         }
-        let side = &self.own.instance;
-        let http = HttpSession::heard_by(side.clone(), self.wire.clone(), side.owner.share.clone());
-        let (link, limit) = (Link::Http(http.clone()), self.instance.config.startup_timeout);
+        let (side, limit) = (&self.own.instance, self.instance.config.startup_timeout);
+        let make = || HttpSession::heard_by(side.clone(), self.wire.clone(), side.owner.share.clone());
         let late = |limit: Duration| {
             let said = format!("no answer to `initialize` within {} s", limit.as_secs_f32());
             Unopened::NotNow(Cause::new(CauseCode::TimedOut, said))
         };
+        let mut opening = Opening::default();
         let opened = tokio::select! {
-            opened = within(limit, open(&link, &self.own.set)) => opened.unwrap_or_else(|_| Err(late(limit))),
+            opened = within(limit, opening.open(&self.instance.name, &make, &self.own.set)) =>
+                opened.unwrap_or_else(|_| Err(late(limit))),
             () = async { self.tasks.ending().await; sleep(LAST_HANDSHAKE).await } => Err(late(LAST_HANDSHAKE)),
         };
         match opened {
-            Ok(peer) => {
+            Ok((http, peer)) => {
                 self.own.tries.succeeded();
                 self.own.owed.take().into_iter().for_each(|loss| peer.owed.owe(loss));
+                if opening.has_others() {
+                    let kept = http.clone();
+                    self.tasks.spawn(async move { opening.end_others(Some(&kept)).await });
+                }
                 Ok((http, Arc::new(peer)))
             }
             Err(why) => {
                 self.own.tries.failed();
-                http.farewell().await;
+                opening.end_others(None).await;
                 Err(why)
             }
         }

@@ -155,6 +155,7 @@ fn broken(why: impl Into<String>) -> Cause {
 
 async fn resume(http: &Arc<HttpSession>, whose: Option<&Share>, place: &Place) -> Result<(Incoming, Held), Lost> {
     http.wire.breaker.rested().await;
+    http.is_there()?;
     let get = || http.get(place.last.as_deref());
     let received = http.wire.send(Lane::Exchange(whose), &mut Some(get()), &get, &|| ()).await?;
     let (response, held) = (received.response, received.held);
