@@ -123,6 +123,35 @@ async fn every_answer_is_as_the_description_says_and_shows_no_arguments_and_no_s
 }
 
 #[tokio::test]
+async fn the_time_of_a_call_is_split_between_the_queue_the_upstream_and_the_gateway() {
+    let up = Upstream::stdio(Script::new("up", LEGACY)).await;
+    let gateway = Gateway::serve(&Config::new().upstream_with(&up, "max_concurrency = 1")).await;
+    let client = Client::connect(&gateway.reach(), LEGACY).await;
+    client.tools_until("its tools are listed", |tools| tools.contains(&"up__wait".into())).await;
+    let first = client.start(tool("up__wait", "{\"gate\":\"g\"}")).await;
+    up.waiting_at("g").await;
+    let second = client.start(tool("up__echo", "{}")).await;
+    let queued = |page: &str| page.contains("trunkline_upstream_queued_calls{upstream=\"up\"} 1");
+    gateway.look_until("/metrics", "the second waits", queued).await;
+    up.order(Order::Open("g".into())).await;
+    first.answer().await.text();
+    second.answer().await.text();
+    let whole = described(&gateway).await;
+    let calls = read(&gateway, &whole, "/api/v1/calls", "/api/v1/calls").await;
+    let of = |name: &str| {
+        let ended = calls["ended"].as_array().and_then(|all| all.iter().find(|call| call["name"] == name));
+        let ended = ended.expect("it has ended");
+        ["queue", "upstream", "gateway", "duration"]
+            .map(|part| ended[format!("{part}_seconds")].as_f64().expect("known"))
+    };
+    let [queue, upstream, _, duration] = of("up__wait");
+    assert!(queue == 0.0 && upstream > duration / 2.0, "it waited for nothing");
+    let [queue, upstream, own, duration] = of("up__echo");
+    assert!(queue > 0.0 && upstream > 0.0 && own >= 0.0, "{queue} {upstream} {own}");
+    assert!((queue + upstream + own - duration).abs() < 1e-6, "{queue} + {upstream} + {own} = {duration}");
+}
+
+#[tokio::test]
 async fn orders_are_given_by_who_has_the_token() {
     let up = Upstream::stdio(Script::new("up", LEGACY)).await;
     let gateway = Gateway::serve(&Config::new().upstream(&up)).await;

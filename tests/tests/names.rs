@@ -114,9 +114,18 @@ async fn long_names_end_in_a_stable_hash() {
 #[tokio::test]
 async fn allowed_and_denied_tools_are_seen_and_called_alike() {
     let keys = ["tools = { allow = [\"e*\", \"tool_*\"], deny = [\"*error\"] }", ""];
-    let (_upstreams, _gateway, client) = two("", keys, [script("one"), script("two")]).await;
+    let (_upstreams, gateway, client) = two("", keys, [script("one"), script("two")]).await;
     let tools = client.tools_until("both are listed", |tools| tools.len() == 7).await;
     assert_eq!(tools[0], "one__echo");
+    let shown: serde_json::Value =
+        serde_json::from_slice(&gateway.look("/api/v1/tools").await.body).expect("it is JSON");
+    let why = |name: &str| {
+        let hidden = shown["hidden"].as_array().expect("a list").iter();
+        let mut hidden = hidden.filter(|one| one["upstream"] == "one" && one["own_name"] == name);
+        hidden.next().unwrap_or_else(|| panic!("{name}: {shown}"))["why"].as_str().expect("it is text").to_owned()
+    };
+    assert_eq!(why("wait"), "no pattern of `tools.allow` of its upstream fits it");
+    assert_eq!(why("tool_error"), "a pattern of `tools.deny` of its upstream fits it");
     for hidden in ["one__wait", "one__tool_error"] {
         let refused = client.call(hidden, "{}").await;
         let absent = client.call("one__absent", "{}").await;

@@ -20,7 +20,7 @@ pub mod config;
 
 pub use catalog::Owner;
 pub use listen::Listeners;
-pub use offered::{Offered, OfferedTool};
+pub use offered::{HiddenTool, Offered, OfferedTool};
 pub use tasks::Secret;
 
 use crate::call::caller::{Grants, Rights};

@@ -21,6 +21,19 @@ pub struct OfferedTool {
     pub bytes: usize,
 }
 
+/// A tool that its upstream offers, and clients are not.
+pub struct HiddenTool {
+    /// Whose it is.
+    pub upstream: Arc<str>,
+    /// What that one calls it.
+    pub own: Arc<str>,
+    /// Why.
+    pub why: &'static str,
+}
+
+/// Why a tool has no public name.
+const CONTESTED: &str = "an upstream before it offers a tool of that name";
+
 impl Offered {
     /// The tools, at most so many.
     pub fn tools(&self, most: usize) -> Vec<OfferedTool> {
@@ -32,18 +45,22 @@ impl Offered {
         tools.collect()
     }
 
-    /// The tools of upstreams that have no public name, since an earlier upstream has it: whose each is, and its own name.
-    pub fn contested(&self, most: usize) -> Vec<[Arc<str>; 2]> {
-        if self.0.hidden.is_empty() {
-            return Vec::new();
-        }
+    /// The tools of upstreams that nobody can call, at most so many.
+    pub fn hidden(&self, most: usize) -> Vec<HiddenTool> {
         let shown = self.0.shelf(Kind::Tools).entries().iter().map(|tool| (tool.member, &*tool.own));
-        let shown: HashSet<_> = shown.collect();
-        let all = self.0.known.iter().flat_map(|(id, inventory)| {
-            inventory.iter().flat_map(move |inventory| inventory.tools.iter().map(move |tool| (id, &tool.key)))
+        let shown: HashSet<_> = if self.0.hidden.is_empty() { HashSet::new() } else { shown.collect() };
+        let known = self
+            .0
+            .known
+            .iter()
+            .filter_map(|(id, inventory)| Some((id, &self.0.members.get(id)?.owner, &inventory.as_ref()?.tools)));
+        let hidden = known.flat_map(|(id, owner, tools)| {
+            let contested = tools.iter().filter(|_| !self.0.hidden.is_empty()).map(|tool| &*tool.key);
+            let contested = contested.filter(|own| !shown.contains(&(id, *own))).map(|own| (own, CONTESTED));
+            let of = |(own, why): (&str, _)| HiddenTool { upstream: owner.name().clone(), own: own.into(), why };
+            contested.chain(tools.left_out()).map(of).collect::<Vec<_>>()
         });
-        let hidden = all.filter(|(id, own)| !shown.contains(&(*id, &***own))).take(most);
-        hidden.filter_map(|(id, own)| Some([self.0.members.get(id)?.owner.name().clone(), own.clone()])).collect()
+        hidden.take(most).collect()
     }
 
     /// What one with these grants sees: tools, prompts, resources and templates, by public names and URIs.

@@ -62,6 +62,7 @@ pub(super) struct End {
     pub(super) outcome: &'static str,
     pub(super) duration: Duration,
     pub(super) upstream_time: Duration,
+    pub(super) queue_time: Duration,
     pub(super) at: Instant,
 }
 
@@ -127,10 +128,23 @@ pub struct Shown {
     pub name: String,
     /// How long it has been under way, or took.
     pub duration: Duration,
-    /// How it ended, how long the upstream had it, and how long ago that was; `None` while it is under way.
-    pub end: Option<(&'static str, Duration, Duration)>,
+    /// How it ended; `None` while it is under way.
+    pub end: Option<Ended>,
     /// When it ended, or else when it began, in microseconds since the table was made.
     pub at: u64,
+}
+
+/// How a call ended, for whoever looks.
+#[derive(Debug, Clone, Copy)]
+pub struct Ended {
+    /// With what.
+    pub outcome: &'static str,
+    /// How long the upstream had it.
+    pub upstream_time: Duration,
+    /// How long it waited for its turn, or for the start of its upstream.
+    pub queue_time: Duration,
+    /// How long ago.
+    pub ago: Duration,
 }
 
 impl Calls {
@@ -201,7 +215,10 @@ impl Calls {
             upstream: about.upstream.clone(),
             name: about.name.text().into_owned(),
             duration: end.map_or_else(|| about.began.elapsed(), |end| end.duration),
-            end: end.map(|end| (end.outcome, end.upstream_time, end.at.elapsed())),
+            end: end.map(|end| {
+                let End { outcome, upstream_time, queue_time, .. } = *end;
+                Ended { outcome, upstream_time, queue_time, ago: end.at.elapsed() }
+            }),
             at,
         }
     }
@@ -232,8 +249,8 @@ mod tests {
     }
 
     fn end(outcome: &'static str) -> End {
-        let (duration, upstream_time) = (Duration::from_millis(5), Duration::from_millis(3));
-        End { outcome, duration, upstream_time, at: Instant::now() }
+        let [duration, upstream_time, queue_time] = [5, 3, 1].map(Duration::from_millis);
+        End { outcome, duration, upstream_time, queue_time, at: Instant::now() }
     }
 
     #[tokio::test(start_paused = true)]
@@ -245,7 +262,7 @@ mod tests {
         let (open, ended) = calls.shown();
         assert_eq!((open.len(), &*open[0].name, open[0].duration), (1, "a__x", Duration::from_secs(2)));
         assert!(open[0].end.is_none() && open[0].principal == "token:ann");
-        assert_eq!((ended.len(), &*ended[0].name, ended[0].end.unwrap().0), (1, "a__y", "ok"));
+        assert_eq!((ended.len(), &*ended[0].name, ended[0].end.unwrap().outcome), (1, "a__y", "ok"));
         let before = calls.mark();
         assert_eq!((before.open, before.ended), (1, 2_000_000));
         tokio::time::advance(Duration::from_secs(1)).await;

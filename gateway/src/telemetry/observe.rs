@@ -246,14 +246,14 @@ impl Watch {
         if let Some(tool) = &self.tool {
             tool.ended(&handles.owner, outcome);
         }
-        let upstream_time = seen.upstream_time;
+        let Seen { upstream_time, queue_time, .. } = seen;
         let (outcome, at) = (OUTCOMES[outcome], self.start + duration);
         if let Some(line) = &self.line {
             let upstream_time = (!upstream_time.is_zero()).then_some(upstream_time);
             let (method, upstream, bytes_out) = (handles.method, seen.owner, seen.bytes);
             line.write(&access::Ended { method, upstream, outcome, duration, upstream_time, bytes_out });
         }
-        self.calls.end(&self.place, End { outcome, duration, upstream_time, at });
+        self.calls.end(&self.place, End { outcome, duration, upstream_time, queue_time, at });
     }
 }
 
@@ -262,6 +262,7 @@ impl Watch {
 struct Seen<'a> {
     owner: Option<&'a Arc<str>>,
     upstream_time: Duration,
+    queue_time: Duration,
     bytes: usize,
 }
 
@@ -280,7 +281,8 @@ impl Guard for Watch {
         if let Some(span) = self.span.take() {
             span.end(ending.owner, Some(ending.outcome));
         }
-        self.ended(&handles, outcome, duration, Seen { owner: ending.owner, upstream_time, bytes });
+        let queue_time = ending.queue_time;
+        self.ended(&handles, outcome, duration, Seen { owner: ending.owner, upstream_time, queue_time, bytes });
     }
 }
 

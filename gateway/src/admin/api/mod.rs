@@ -44,6 +44,8 @@ struct Call {
     #[serde(skip_serializing_if = "Option::is_none")]
     upstream_seconds: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    queue_seconds: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     gateway_seconds: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     ended_ago_seconds: Option<f64>,
@@ -53,8 +55,8 @@ impl From<calls::Shown> for Call {
     fn from(call: calls::Shown) -> Self {
         let calls::Shown { principal, method, upstream, name, duration, end, at } = call;
         // Of a call that was cancelled nobody knows which part its upstream had.
-        let upstream_time =
-            end.filter(|(outcome, ..)| *outcome != "cancelled").map(|(_, upstream_time, _)| upstream_time);
+        let known = end.filter(|end| end.outcome != "cancelled").map(|end| (end.upstream_time, end.queue_time));
+        let gateway = known.map(|(upstream, queue)| duration.saturating_sub(upstream + queue));
         Self {
             at_microseconds: end.map(|_| at),
             principal,
@@ -62,10 +64,11 @@ impl From<calls::Shown> for Call {
             upstream: upstream.map(|upstream| upstream.to_string()),
             name,
             duration_seconds: duration.as_secs_f64(),
-            outcome: end.map(|(outcome, ..)| outcome),
-            upstream_seconds: upstream_time.map(|time| time.as_secs_f64()),
-            gateway_seconds: upstream_time.map(|time| duration.saturating_sub(time).as_secs_f64()),
-            ended_ago_seconds: end.map(|(.., ago)| ago.as_secs_f64()),
+            outcome: end.map(|end| end.outcome),
+            upstream_seconds: known.map(|(upstream, _)| upstream.as_secs_f64()),
+            queue_seconds: known.map(|(_, queue)| queue.as_secs_f64()),
+            gateway_seconds: gateway.map(|time| time.as_secs_f64()),
+            ended_ago_seconds: end.map(|end| end.ago.as_secs_f64()),
         }
     }
 }

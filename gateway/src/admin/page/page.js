@@ -664,17 +664,20 @@ function calls() {
       const open = self.data.open.filter(matches);
       const ended = [...kept].filter(([, call]) => matches(call)).reverse();
       const what = (call) => [el("span", { class: "mono name" }, call.name || call.method), el("div", { class: "sub" }, [call.name && call.method, call.upstream, call.principal && `by ${call.principal}`].filter(Boolean).join(" · "))];
-      const running = open.map((call, at) => ({ key: `open ${at}`, cells: [el("span", { class: "soft" }, "now"), what(call), outcome("running"), took(call.duration_seconds), "", "", ""] }));
+      const running = open.map((call, at) => ({ key: `open ${at}`, cells: [el("span", { class: "soft" }, "now"), what(call), outcome("running"), took(call.duration_seconds), "", "", "", ""] }));
       const rows = ended.map(([key, call]) => {
-        const share = call.duration_seconds > 0 ? (call.upstream_seconds || 0) / call.duration_seconds : 0;
-        const [theirs, ours] = [el("i"), el("i")];
-        [theirs.style.width, ours.style.width] = [`${(share * 100).toFixed(1)}%`, `${((1 - share) * 100).toFixed(1)}%`];
         const isKnown = call.upstream_seconds !== undefined;
-        const title = isKnown && `${took(call.upstream_seconds)} at the upstream, ${took(call.gateway_seconds || 0)} in the gateway`;
+        const parts = [call.queue_seconds || 0, call.upstream_seconds || 0, call.gateway_seconds || 0];
+        const bars = parts.map((seconds) => {
+          const bar = el("i");
+          bar.style.width = `${(call.duration_seconds > 0 ? (seconds / call.duration_seconds) * 100 : 0).toFixed(1)}%`;
+          return bar;
+        });
+        const title = isKnown && `${took(parts[0])} in the queue, ${took(parts[1])} at the upstream, ${took(parts[2])} in the gateway`;
         return { key, cells: [
           el("time", { class: "soft nowrap", datetime: call.time.toISOString() }, call.time.toLocaleTimeString("en-GB")),
-          what(call), outcome(call.outcome), took(call.duration_seconds), call.upstream_seconds ? took(call.upstream_seconds) : "–", isKnown ? took(call.gateway_seconds || 0) : "–",
-          isKnown && el("span", { class: "split", title }, theirs, ours),
+          what(call), outcome(call.outcome), took(call.duration_seconds), ...parts.map((seconds, at) => (isKnown && (seconds > 0 || at === 2) ? took(seconds) : "–")),
+          isKnown && el("span", { class: "split", title }, bars),
         ] };
       });
       show(
@@ -687,9 +690,9 @@ function calls() {
             if (!self.paused) self.draw();
             paused = self.paused;
           } }, self.paused ? "Go on" : "Pause")),
-        el("div", { class: "legend" }, el("span", { class: "key" }, "at the upstream"), el("span", { class: "key own" }, "in the gateway, waiting included")),
+        el("div", { class: "legend" }, el("span", { class: "key queue" }, "in the queue"), el("span", { class: "key" }, "at the upstream"), el("span", { class: "key own" }, "in the gateway")),
         running.length + rows.length
-          ? table("Calls, the newest first", [["Time", ""], ["Call", ""], ["Outcome", ""], ["Took", "num"], ["Upstream", "num wide"], ["Gateway", "num wide"], ["Split", "wide"]], [...running, ...rows])
+          ? table("Calls, the newest first", [["Time", ""], ["Call", ""], ["Outcome", ""], ["Took", "num"], ["Queue", "num wide"], ["Upstream", "num wide"], ["Gateway", "num wide"], ["Split", "wide"]], [...running, ...rows])
           : empty(wanted ? "No call matches" : "No calls yet", wanted ? "" : "They appear here as they are made, with where their time went."));
     },
   };

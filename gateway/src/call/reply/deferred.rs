@@ -21,17 +21,24 @@ struct DeferredReply {
 #[allow(clippy::large_enum_variant, reason = "it lies in the box of its reply already")]
 enum Part {
     Waiting(Pin<Box<dyn Future<Output = Reply> + Send>>),
-    Reading(Reply, UpstreamTime),
+    Reading(Reply, Times),
 }
 
-/// How long the upstream had the call, in nanoseconds; known at its end.
+/// How long the upstream had the call, and how long that waited for its turn, in nanoseconds; known at its end.
 #[derive(Clone, Default)]
-struct UpstreamTime(Arc<AtomicU64>);
+struct Times(Arc<[AtomicU64; 2]>);
 
-impl Guard for UpstreamTime {
+impl Times {
+    fn of(&self, which: usize) -> Duration {
+        Duration::from_nanos(self.0[which].load(Ordering::Relaxed))
+    }
+}
+
+impl Guard for Times {
     fn done(&mut self, ending: &Ending<'_>) {
-        let nanos = u64::try_from(ending.upstream_time.as_nanos()).unwrap_or(u64::MAX);
-        self.0.store(nanos, Ordering::Relaxed);
+        for (kept, time) in self.0.iter().zip([ending.upstream_time, ending.queue_time]) {
+            kept.store(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
+        }
     }
 }
 
@@ -49,7 +56,7 @@ impl Source for DeferredReply {
             match &mut self.part {
                 Part::Reading(reply, _) => return reply.poll_step(cx),
                 Part::Waiting(future) => {
-                    let (reply, time) = (ready!(future.as_mut().poll(cx)), UpstreamTime::default());
+                    let (reply, time) = (ready!(future.as_mut().poll(cx)), Times::default());
                     self.waited = self.began.elapsed();
                     self.part = Part::Reading(reply.attach(Box::new(time.clone())), time);
                 }
@@ -73,7 +80,14 @@ impl Source for DeferredReply {
 
     fn upstream_time(&self) -> Duration {
         match &self.part {
-            Part::Reading(_, time) => self.waited + Duration::from_nanos(time.0.load(Ordering::Relaxed)),
+            Part::Reading(_, times) => self.waited + times.of(0),
+            Part::Waiting(_) => Duration::ZERO,
+        }
+    }
+
+    fn queue_time(&self) -> Duration {
+        match &self.part {
+            Part::Reading(_, times) => times.of(1),
             Part::Waiting(_) => Duration::ZERO,
         }
     }

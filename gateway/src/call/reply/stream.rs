@@ -37,6 +37,11 @@ pub trait Source: Send {
     fn upstream_time(&self) -> Duration {
         Duration::ZERO
     }
+
+    /// How long it waited before that: for its turn, or for its upstream to start; asked when the outcome was given.
+    fn queue_time(&self) -> Duration {
+        Duration::ZERO
+    }
 }
 
 /// How a reply ended, for whoever watched it.
@@ -47,6 +52,8 @@ pub struct Ending<'a> {
     pub owner: Option<&'a Arc<str>>,
     /// How long the upstream had it.
     pub upstream_time: Duration,
+    /// How long it waited for its turn.
+    pub queue_time: Duration,
 }
 
 /// What a layer wants to know of a reply: attached on its way out, told of the end.
@@ -142,7 +149,7 @@ impl Reply {
 
     /// The next step.
     pub fn poll_step(&mut self, cx: &mut Context<'_>) -> Poll<Step> {
-        let mut upstream_time = Duration::ZERO;
+        let (mut upstream_time, mut queue_time) = (Duration::ZERO, Duration::ZERO);
         let step = match &mut self.source {
             Inner::Live(source) => {
                 let step = std::task::ready!(source.as_mut().poll_step(cx));
@@ -151,7 +158,7 @@ impl Reply {
                     self.owner = source.owner().cloned();
                 }
                 if let Step::Done(_) = step {
-                    upstream_time = source.upstream_time();
+                    (upstream_time, queue_time) = (source.upstream_time(), source.queue_time());
                 }
                 step
             }
@@ -166,7 +173,7 @@ impl Reply {
         };
         if let Step::Done(outcome) = &step {
             self.source = Inner::Ended;
-            let ending = Ending { outcome, owner: self.owner.as_ref(), upstream_time };
+            let ending = Ending { outcome, owner: self.owner.as_ref(), upstream_time, queue_time };
             self.guards.drain(..).for_each(|mut guard| guard.done(&ending));
         }
         Poll::Ready(match step {

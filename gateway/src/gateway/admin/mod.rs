@@ -24,7 +24,7 @@ use crate::health::StatusBoard;
 use crate::memory::Refusals;
 use crate::memory::budget::Budget;
 use crate::metrics::edges::Face;
-use crate::router::{OfferedTool, Router};
+use crate::router::{HiddenTool, OfferedTool, Router};
 use crate::runtime::Tasks;
 use crate::telemetry::calls::Calls;
 use crate::telemetry::config::Written;
@@ -81,9 +81,9 @@ fn tool(tool: OfferedTool) -> Tool {
     Tool { name, upstream, own_name, definition_bytes: bytes, tokens: bytes.div_ceil(BYTES_PER_TOKEN) }
 }
 
-fn hidden([upstream, own_name]: [Arc<str>; 2]) -> Hidden {
-    let why = "an upstream before it offers a tool of that name";
-    Hidden { upstream: upstream.to_string(), own_name: own_name.to_string(), why }
+fn hidden(tool: HiddenTool) -> Hidden {
+    let HiddenTool { upstream, own, why } = tool;
+    Hidden { upstream: upstream.to_string(), own_name: own.to_string(), why }
 }
 
 fn names(names: &[Arc<str>]) -> Vec<&str> {
@@ -181,7 +181,7 @@ impl Admin<'_> {
         let (router, defined, face) = (self.router.clone(), self.router.clone(), self.face.clone());
         let tools = move |most: usize| -> Tools {
             let offered = router.offered();
-            let hidden = offered.contested(most).into_iter().map(hidden).collect();
+            let hidden = offered.hidden(most).into_iter().map(hidden).collect();
             Tools { tools: offered.tools(most).into_iter().map(tool).collect(), hidden }
         };
         let sessions = move |most: usize| -> Vec<Session> {

@@ -58,6 +58,10 @@ impl Source for Rewritten {
     fn upstream_time(&self) -> Duration {
         self.watch.time()
     }
+
+    fn queue_time(&self) -> Duration {
+        self.watch.queued()
+    }
 }
 
 pub(crate) fn publish(marked: &Marked, method: &Method, result: Object) -> Object {

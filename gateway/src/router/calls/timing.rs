@@ -1,13 +1,13 @@
-//! How long an upstream had a call whose reply another reply is read through.
+//! How long an upstream had a call whose reply another reply is read through, and how long it waited for that.
 
 use crate::call::reply::{Ending, Guard, Reply};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Knows the upstream's time once the watched reply has ended.
+/// Knows both once the watched reply has ended.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Stopwatch(Arc<AtomicU64>);
+pub(crate) struct Stopwatch(Arc<[AtomicU64; 2]>);
 
 impl Stopwatch {
     /// Watches a reply.
@@ -18,13 +18,19 @@ impl Stopwatch {
 
     /// The upstream's time.
     pub(crate) fn time(&self) -> Duration {
-        Duration::from_nanos(self.0.load(Ordering::Relaxed))
+        Duration::from_nanos(self.0[0].load(Ordering::Relaxed))
+    }
+
+    /// The time before that, in which it waited.
+    pub(crate) fn queued(&self) -> Duration {
+        Duration::from_nanos(self.0[1].load(Ordering::Relaxed))
     }
 }
 
 impl Guard for Stopwatch {
     fn done(&mut self, ending: &Ending<'_>) {
-        let nanos = u64::try_from(ending.upstream_time.as_nanos()).unwrap_or(u64::MAX);
-        self.0.store(nanos, Ordering::Relaxed);
+        for (kept, time) in self.0.iter().zip([ending.upstream_time, ending.queue_time]) {
+            kept.store(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
+        }
     }
 }

@@ -317,4 +317,8 @@ impl Source for Wrapped {
     fn upstream_time(&self) -> Duration {
         self.watch.time()
     }
+
+    fn queue_time(&self) -> Duration {
+        self.watch.queued()
+    }
 }

@@ -2,14 +2,13 @@
 
 use super::admit::{admit, under_way};
 use super::deadlines::Deadlines;
-use super::failure::{CallFailure, fail, shut_out, unavailable};
+use super::failure::{CallFailure, fail, turned_away, unavailable};
 use super::outcome;
 use super::sessions::own;
 use crate::call::Call;
 use crate::call::caller::trace::Attempt;
 use crate::call::reply::{Event, Outcome, Source, Step};
 use crate::health::{Cause, CauseCode};
-use crate::protocol::capabilities::Capabilities;
 use crate::protocol::frame::Method;
 use crate::protocol::frame::message::Body;
 use crate::protocol::frame::rpc_error::{HEADER_MISMATCH, MISSING_CAPABILITY, RpcError, UNSUPPORTED_REVISION};
@@ -35,9 +34,10 @@ pub(crate) struct CallSource {
     stage: Stage,
     limits: Deadlines,
     revision: Revision,
-    /// When it was sent.
+    /// When it was sent; while it waits for its turn, when that began.
     sent: Instant,
     upstream_time: Duration,
+    queue_time: Duration,
     /// Whether it was sent a second time, because the first proved not to have run.
     is_second: bool,
     /// What its upstream last told of its progress.
@@ -91,6 +91,7 @@ impl CallSource {
             revision,
             sent,
             upstream_time: Duration::ZERO,
+            queue_time: Duration::ZERO,
             is_second: false,
             progressed: None,
             may_be_task,
@@ -101,8 +102,10 @@ impl CallSource {
     }
 
     fn done(&mut self, outcome: impl Into<Outcome>) -> Poll<Step> {
-        if let Stage::Sent(_) | Stage::Folding(_) = self.stage {
-            self.upstream_time = self.sent.elapsed();
+        match self.stage {
+            Stage::Sent(_) | Stage::Folding(_) => self.upstream_time = self.sent.elapsed(),
+            Stage::Waiting(..) => self.queue_time += self.sent.elapsed(),
+            Stage::Rereading(_) | Stage::Over => {}
         }
         self.leave_queue();
         self.stage = Stage::Over;
@@ -133,19 +136,17 @@ impl CallSource {
                 if !self.is_second {
                     outcome::count_bridged(&self.instance.status.metrics, &self.call, self.revision);
                 }
-                self.sent = Instant::now();
+                let before = std::mem::replace(&mut self.sent, Instant::now());
+                if let Stage::Waiting(..) = self.stage {
+                    self.queue_time += self.sent - before;
+                }
                 self.limits.begin(self.sent);
                 self.stage = Stage::Sent(sent);
                 None
             }
             Err(lost) => {
-                let refusal = match lost {
-                    // A call that came now would be told when the next attempt is due.
-                    Lost::Unsent(_) | Lost::Stopped(_) => {
-                        shut_out(&self.instance.status, &self.instance.admission.demand, &self.call, &lost)
-                    }
-                    lost => fail(&self.instance.config, &self.instance.status, &self.call, CallFailure::Lost(&lost)),
-                };
+                let Instance { config, status, admission, .. } = &*self.instance;
+                let refusal = turned_away((config, status, &admission.demand), &self.call, &lost);
                 Some(self.done(refusal))
             }
         }
@@ -227,7 +228,9 @@ impl CallSource {
         let error = RpcError::from_raw(raw.clone());
         let was_refused = |attempt: Attempt| attempt.refused(error.code().unwrap_or_default());
         match error.code() {
-            Some(MISSING_CAPABILITY) if self.could_be_driven() && task::wants_tasks(&error) => {
+            Some(MISSING_CAPABILITY)
+                if self.may_be_task && outcome::could_be_driven(&self.call) && task::wants_tasks(&error) =>
+            {
                 self.wants_task = true;
                 self.attempt.take().into_iter().for_each(was_refused);
                 Some(Some(Poll::Pending))
@@ -249,16 +252,6 @@ impl CallSource {
             }
             _ => None,
         }
-    }
-
-    /// Whether it may be called as a task on behalf of a caller whose revision has nothing like it. A stateless client is told what it
-    /// would be told by the upstream itself.
-    fn could_be_driven(&self) -> bool {
-        let is_bridged = !self.call.revision().is_modern();
-        self.may_be_task
-            && is_bridged
-            && self.call.method == Method::ToolsCall
-            && !self.call.caller.can().has(Capabilities::TASKS)
     }
 
     /// Whether its upstream has refused to run it as anything but a task: it waits to be handed over.
@@ -298,7 +291,8 @@ impl CallSource {
         match admit(&self.instance, &self.call) {
             Ok(Sending::Sent(sent)) => self.turn(Ok(sent)),
             Ok(Sending::Waiting(wait)) => {
-                self.limits.begin(Instant::now());
+                self.sent = Instant::now();
+                self.limits.begin(self.sent);
                 self.stage = Stage::Waiting(wait, WaitingFor::Start);
                 None
             }
@@ -388,6 +382,10 @@ impl Source for CallSource {
 
     fn upstream_time(&self) -> Duration {
         self.upstream_time
+    }
+
+    fn queue_time(&self) -> Duration {
+        self.queue_time
     }
 }
 

@@ -74,6 +74,15 @@ pub(crate) fn shut_out(status: &Status, demand: &Demand, call: &Call, shut: &Los
     }
 }
 
+/// Refuses a call whose turn does not come.
+pub(crate) fn turned_away((config, status, demand): (&Config, &Status, &Demand), call: &Call, lost: &Lost) -> Refusal {
+    match lost {
+        // A call that came now would be told when the next attempt is due.
+        Lost::Unsent(_) | Lost::Stopped(_) => shut_out(status, demand, call, lost),
+        lost => fail(config, status, call, CallFailure::Lost(lost)),
+    }
+}
+
 /// Counts a failure by its kind and shows it to the operator. The name of a tool is in it, the arguments are not.
 fn report(config: &Config, status: &Status, call: &Call, failure: &CallFailure<'_>) {
     let what = messages::what(call);

@@ -4,7 +4,7 @@ use crate::call::Call;
 use crate::call::reply::{Failure, Outcome};
 use crate::health::{Cause, CauseCode};
 use crate::metrics;
-use crate::protocol::capabilities::unknown_extensions;
+use crate::protocol::capabilities::{Capabilities, unknown_extensions};
 use crate::protocol::frame::Method;
 use crate::protocol::frame::message::Body;
 use crate::protocol::frame::rpc_error::{HEADER_MISMATCH, RpcError, UNSUPPORTED_REVISION};
@@ -17,6 +17,13 @@ use crate::upstream::peer::fault::refused;
 
 /// The extension whose results are of type `task`.
 const TASKS: &[u8] = b"\"io.modelcontextprotocol/tasks\"";
+
+/// Whether a call may be made as a task on behalf of a caller whose revision has nothing like it. A stateless client is told what it would be
+/// told by the upstream itself.
+pub(crate) fn could_be_driven(call: &Call) -> bool {
+    let is_bridged = !call.revision().is_modern();
+    is_bridged && call.method == Method::ToolsCall && !call.caller.can().has(Capabilities::TASKS)
+}
 
 /// The outcome of a call that was answered in `revision`; else what breaks the protocol in the answer.
 pub(crate) fn outcome(call: &Call, body: Body, revision: Revision) -> Result<Outcome, Cause> {

@@ -48,6 +48,9 @@ async fn a_million_items_are_cut_and_the_first_ones_stay() {
     let (inventory, pages) = read(1 << 20, page).await;
     assert_eq!((pages, inventory.tools.len()), (3, 10_000), "nothing more is asked for");
     assert_eq!(&*inventory.tools[9_999].key, "t2_1999");
+    let left_out: Vec<_> = inventory.tools.left_out().collect();
+    assert_eq!((left_out.len(), left_out[0].0), (1000, "t2_2000"), "of those beyond so many are named");
+    assert!(left_out[0].1.contains("more than is kept"), "{left_out:?}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -97,6 +97,8 @@ async fn a_definition_that_is_too_large_is_left_out_and_the_others_stay() {
     let rig = offering(&budget, &large).await;
     let inventory = rig.upstream().inventory().borrow().clone().unwrap();
     assert_eq!(inventory.tools.iter().map(|tool| &*tool.key).collect::<Vec<_>>(), ["small"]);
+    let left_out: Vec<_> = inventory.tools.left_out().collect();
+    assert_eq!(left_out, ["large0", "large1"].map(|name| (name, "its definition has more than 1 MiB")));
     assert_eq!((rig.upstream().state(), budget.used()), (State::Ready, 0));
     let health = rig.board.snapshot().remove(0);
     let remark = "`tools/list`: definitions of more than 1 MiB are left out: 2, the first is `large0`";

@@ -91,4 +91,8 @@ impl Source for CallOrTask {
     fn upstream_time(&self) -> Duration {
         self.call.upstream_time()
     }
+
+    fn queue_time(&self) -> Duration {
+        self.call.queue_time()
+    }
 }

@@ -253,7 +253,12 @@ mod tests {
 
     fn ended(held: &mut DemandGuard, result: &str) {
         let outcome = Outcome::Complete(Object::parse(result.to_owned().into()).unwrap());
-        held.done(&Ending { outcome: &outcome, owner: None, upstream_time: Duration::ZERO });
+        held.done(&Ending {
+            outcome: &outcome,
+            owner: None,
+            upstream_time: Duration::ZERO,
+            queue_time: Duration::ZERO,
+        });
     }
 
     #[tokio::test(start_paused = true)]

@@ -3,7 +3,7 @@
 use super::contents::Inventory;
 use super::freshness;
 use super::item::{DEFINITION_BYTES_MAX, Item};
-use super::listing::{Listing, NewListing};
+use super::listing::{LEFT_OUT_MAX, LeftOut, Listing, NewListing};
 use super::schedule::{ListKinds, ReadSchedule};
 use crate::health::{Cause, CauseCode};
 use crate::memory::budget::Spent;
@@ -230,6 +230,11 @@ impl Reader<'_> {
     }
 }
 
+/// The name of a definition that is not read, as it may be shown.
+fn name_of(raw: &[u8], kind: &Kind) -> String {
+    in_short(&json::get(raw, kind.key).and_then(json::unquote).unwrap_or_default())
+}
+
 /// The items of one list as they are read.
 struct Items<'a> {
     reader: &'a Reader<'a>,
@@ -256,8 +261,12 @@ impl<'a> Items<'a> {
         let array = page.raw().slice_ref(array);
         let (places, is_all) =
             json::first_elements(json::ELEMENTS_MAX, &array).map_err(|_| Trouble::Odd("its list is not an array"))?;
-        for place in places {
+        let mut places = places.into_iter();
+        while let Some(place) = places.next() {
             if self.list.len() >= ITEMS_MAX {
+                for raw in [place].into_iter().chain(places).take(LEFT_OUT_MAX).map(|place| array.slice(place)) {
+                    self.list.leave_out(&name_of(&raw, self.kind), LeftOut::Surplus);
+                }
                 return Ok(false);
             }
             self.item(array.slice(place)).map_err(|_: Spent| Trouble::full())?;
@@ -272,9 +281,11 @@ impl<'a> Items<'a> {
             Ok(())
         };
         if raw.len() > DEFINITION_BYTES_MAX {
+            let name = name_of(&raw, self.kind);
+            self.list.leave_out(&name, LeftOut::TooLarge);
             self.large.0 += 1;
             if self.large.0 == 1 {
-                self.large.1 = json::get(&raw, self.kind.key).and_then(json::unquote).unwrap_or_default().into_owned();
+                self.large.1 = name;
             }
             return Ok(());
         }
@@ -283,6 +294,8 @@ impl<'a> Items<'a> {
         };
         let is_tool = self.kind.method == Method::ToolsList;
         if is_tool && !config.tools.admits(&item.key) {
+            let is_denied = config.tools.deny.iter().any(|glob| glob.matches(&item.key));
+            self.list.leave_out(&item.key, if is_denied { LeftOut::Denied } else { LeftOut::NotAllowed });
             return Ok(());
         }
         if self.seen.contains(&item.key) {
@@ -296,6 +309,7 @@ impl<'a> Items<'a> {
         {
             let (upstream, tool) = (&*config.name, &*item.key);
             tracing::warn!(upstream, tool, why, "tool left out: invalid header annotations");
+            self.list.leave_out(&item.key, LeftOut::Annotations);
             return Ok(());
         }
         if json::has_lone_surrogate(item.definition.raw()) {
@@ -311,12 +325,12 @@ impl<'a> Items<'a> {
     /// Shows what was left out for its size, and says so unless that is shown already.
     fn tell_large(&self) {
         let (method, mib) = (self.kind.method.as_str(), DEFINITION_BYTES_MAX >> 20);
-        let (count, name) = (self.large.0, in_short(&self.large.1));
+        let (count, name) = (self.large.0, &self.large.1);
         let remark = (count > 0).then(|| {
             format!("`{method}`: definitions of more than {mib} MiB are left out: {count}, the first is `{name}`")
         });
         let text = "definitions left out; the others are kept";
-        self.tell(self.kind.large, ("a definition is too large", &name), (remark, text));
+        self.tell(self.kind.large, ("a definition is too large", name), (remark, text));
     }
 
     /// Shows what not every client can read, and says so unless that is shown already. It passes as it is: others can.

@@ -6,6 +6,33 @@ use crate::memory::budget::{Budget, Spent};
 use std::ops::Deref;
 use std::sync::Arc;
 
+/// So many of those that are left out are known by name.
+pub(super) const LEFT_OUT_MAX: usize = 1000;
+/// What one of them takes beside its name.
+const LEFT_OUT_BYTES: usize = 64;
+
+/// Why something that an upstream offers is in no list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum LeftOut {
+    NotAllowed,
+    Denied,
+    TooLarge,
+    Annotations,
+    Surplus,
+}
+
+impl LeftOut {
+    fn why(self) -> &'static str {
+        match self {
+            Self::NotAllowed => "no pattern of `tools.allow` of its upstream fits it",
+            Self::Denied => "a pattern of `tools.deny` of its upstream fits it",
+            Self::TooLarge => "its definition has more than 1 MiB",
+            Self::Annotations => "its header annotations are invalid; the log says what is wrong with them",
+            Self::Surplus => "its upstream lists more than is kept (10,000 items or 64 MiB)",
+        }
+    }
+}
+
 /// A list of tools, resources, templates or prompts. Cheap to clone; clones are the same list.
 #[derive(Debug, Clone, Default)]
 pub struct Listing(Arc<Counted>);
@@ -13,6 +40,8 @@ pub struct Listing(Arc<Counted>);
 #[derive(Debug, Default)]
 struct Counted {
     items: Vec<Item>,
+    /// What the upstream offers besides, by name, and why it is not kept.
+    left_out: Vec<(Box<str>, LeftOut)>,
     _charge: Option<StandingCharge>,
 }
 
@@ -25,6 +54,11 @@ impl Deref for Listing {
 }
 
 impl Listing {
+    /// What its upstream offers besides, by name, and why it is left out; not all where there are very many.
+    pub fn left_out(&self) -> impl Iterator<Item = (&str, &'static str)> {
+        self.0.left_out.iter().map(|(name, why)| (&**name, why.why()))
+    }
+
     /// Whether a client could tell the two apart.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         let same = |(one, other): (&Item, &Item)| one.is_same(other);
@@ -39,13 +73,15 @@ pub(super) struct NewListing {
     /// So many of its first items are those of the list before. Nothing else was read while `items` is empty.
     same: usize,
     items: Vec<Item>,
+    left_out: Vec<(Box<str>, LeftOut)>,
     charge: Option<StandingCharge>,
 }
 
 impl NewListing {
     /// A list that is counted in this budget, and was `before` when it was last read.
     pub(super) fn after(before: &Listing, budget: &Budget) -> Self {
-        Self { budget: budget.clone(), before: before.clone(), same: 0, items: Vec::new(), charge: None }
+        let (budget, before) = (budget.clone(), before.clone());
+        Self { budget, before, same: 0, items: Vec::new(), left_out: Vec::new(), charge: None }
     }
 
     /// How many items there are.
@@ -65,14 +101,23 @@ impl NewListing {
         Ok(())
     }
 
+    /// Notes what is not taken, where there is room for that.
+    pub(super) fn leave_out(&mut self, name: &str, why: LeftOut) {
+        if self.left_out.len() < LEFT_OUT_MAX && self.count(LEFT_OUT_BYTES + name.len()).is_ok() {
+            self.left_out.push((name.into(), why));
+        }
+    }
+
     /// What was read.
     pub(super) fn finish(mut self) -> Result<Listing, Spent> {
-        if self.items.is_empty() && self.same == self.before.len() {
+        let is_same = self.same == self.before.len() && self.left_out == self.before.0.left_out;
+        if self.items.is_empty() && is_same {
             return Ok(self.before);
         }
         self.part()?;
         self.items.shrink_to_fit();
-        Ok(Listing(Arc::new(Counted { items: self.items, _charge: self.charge })))
+        self.left_out.shrink_to_fit();
+        Ok(Listing(Arc::new(Counted { items: self.items, left_out: self.left_out, _charge: self.charge })))
     }
 
     /// From now on it is another list than before, which may have its first items in common with that.
@@ -107,7 +152,7 @@ impl FromIterator<Item> for Listing {
 #[cfg(test)]
 impl From<Vec<Item>> for Listing {
     fn from(items: Vec<Item>) -> Self {
-        Self(Arc::new(Counted { items, _charge: None }))
+        Self(Arc::new(Counted { items, left_out: Vec::new(), _charge: None }))
     }
 }
 
@@ -150,6 +195,29 @@ mod tests {
         assert!((512 << 10..640 << 10).contains(&budget.used()), "{}", budget.used());
         assert_eq!(budget.used(), budget.used_by(Kind::List));
         drop(shorter);
+        assert_eq!(budget.used(), 0);
+    }
+
+    #[test]
+    fn what_is_left_out_is_kept_with_the_list_by_name_up_to_a_bound() {
+        let budget = Budget::new(64 << 20);
+        let read = |before: &Listing, left_out: std::ops::Range<usize>| {
+            let mut list = NewListing::after(before, &budget);
+            list.push(item(1, 10)).unwrap();
+            left_out.for_each(|name| list.leave_out(&format!("t{name}"), LeftOut::Denied));
+            list.finish().unwrap()
+        };
+        let first = read(&Listing::default(), 0..2);
+        let names = |list: &Listing| list.left_out().map(|(name, _)| name.to_owned()).collect::<Vec<_>>();
+        assert_eq!(names(&first), ["t0", "t1"]);
+        assert!(Arc::ptr_eq(&read(&first, 0..2).0, &first.0), "nothing has changed");
+        let next = read(&first, 1..2);
+        assert_eq!((names(&next), next.len()), (vec!["t1".to_owned()], 1));
+        assert!(next.is_same(&first), "no client could tell");
+        let many = read(&next, 0..LEFT_OUT_MAX + 5);
+        assert_eq!(names(&many).len(), LEFT_OUT_MAX);
+        assert!(budget.used() > 0);
+        drop((first, next, many));
         assert_eq!(budget.used(), 0);
     }
 
