@@ -43,7 +43,7 @@ pub fn session_id(secret: &str, principal: &str, capabilities: &[u8], client: &s
 
 /// What the session of an id has declared, read by another run of the gateway.
 pub fn session(secret: &str, id: &str, principal: &str) -> Option<(Bytes, String)> {
-    let asks = session_ids(secret).read(id, &Principal::named(principal))?;
+    let (asks, _) = session_ids(secret).read(id, &Principal::named(principal))?;
     Some((asks.capabilities, asks.client.to_string()))
 }
 

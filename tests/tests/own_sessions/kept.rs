@@ -293,3 +293,41 @@ async fn a_file_of_kept_sessions_that_is_refused_is_named_in_the_log_with_what_t
         assert_eq!(gateway.stderr.all().iter().filter(|line| line.contains(said)).count(), 1, "{kind}");
     }
 }
+
+#[tokio::test]
+async fn a_session_whose_upstream_was_configured_otherwise_meanwhile_is_said_to_be_lost() {
+    let keys = "headers = { X-Kind = \"first\" }";
+    let (upstream, mut gateway) = stage(|_| {}, keys, "").await;
+    let (one, two) = (connected(&gateway, LEGACY).await, connected(&gateway, LEGACY).await);
+    session_of(&upstream, &one, "a").await;
+    kept(&gateway, 1).await;
+    let text = std::fs::read_to_string(&gateway.file).expect("it can be read");
+    std::fs::write(&gateway.file, text.replace("\"first\"", "\"second\"")).expect("it can be written");
+    next(&mut gateway, &Config::new().upstream_with(&upstream, keys), false).await;
+    back(&one).await;
+    back(&two).await;
+    assert_eq!(lost(&one.request(echo()).await)["reason"], "restart");
+    assert_eq!(lost(&one.request(echo()).await), Value::Null, "it is said once");
+    assert_eq!(lost(&two.request(echo()).await), Value::Null, "it had none");
+    gateway.says(&["session of an earlier run lost", "the upstream was configured otherwise"]).await;
+}
+
+#[tokio::test]
+async fn a_session_of_a_gateway_with_another_state_folder_is_said_to_be_lost() {
+    let key = format!("[server.session]\nsigning_key = \"{}\"", "k".repeat(40));
+    let (upstream, mut gateway) = stage(|_| {}, "", &key).await;
+    let client = connected(&gateway, LEGACY).await;
+    session_of(&upstream, &client, "a").await;
+    kept(&gateway, 1).await;
+    let config = Config::new().upstream(&upstream).section(&key);
+    next(&mut gateway, &config, false).await;
+    back(&client).await;
+    assert_eq!(lost(&client.request(echo()).await), Value::Null, "in its own folder it is found");
+    let elsewhere = trunkline_tests::scratch::Scratch::new();
+    let moved = config.env("XDG_STATE_HOME", &elsewhere.path().display().to_string());
+    next(&mut gateway, &moved, false).await;
+    back(&client).await;
+    assert_eq!(lost(&client.request(echo()).await)["reason"], "restart");
+    assert_eq!(lost(&client.request(echo()).await), Value::Null, "it is said once");
+    gateway.says(&["session of an earlier run lost", "the gateway had another state folder"]).await;
+}

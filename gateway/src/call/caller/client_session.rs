@@ -34,6 +34,8 @@ pub struct ClientSession {
     outlives: bool,
     /// Whether an earlier run has opened it.
     is_revived: bool,
+    /// Whether that run has left nothing here.
+    is_from_elsewhere: AtomicBool,
     /// Counts the instances of upstreams that it got to itself.
     instances: watch::Sender<u64>,
     /// Whether it may see other lists than everyone does.
@@ -52,6 +54,7 @@ impl ClientSession {
             can: Capabilities::NONE,
             outlives: false,
             is_revived: false,
+            is_from_elsewhere: AtomicBool::new(false),
             instances: watch::Sender::new(0),
             has_lists: AtomicBool::new(false),
         }
@@ -80,6 +83,16 @@ impl ClientSession {
     /// Whether an earlier run has opened it.
     pub fn is_revived(&self) -> bool {
         self.is_revived
+    }
+
+    /// The run that has opened it has left nothing here: it had another folder for its state.
+    pub fn comes_from_elsewhere(&self) {
+        self.is_from_elsewhere.store(true, Ordering::Release);
+    }
+
+    /// Whether nobody here knows what it had.
+    pub fn is_from_elsewhere(&self) -> bool {
+        self.is_from_elsewhere.load(Ordering::Acquire)
     }
 
     /// One that cannot be asked.

@@ -50,7 +50,7 @@ impl Sessions {
         Self {
             table: DashMap::default(),
             ids: SealedIds::new(config),
-            ended: Ended::kept_in(config.state_folder.clone()),
+            ended: Ended::kept_in(config.state_folder.as_deref()),
             reviving: Mutex::default(),
             shares: Mutex::default(),
             config: config.session.clone(),
@@ -69,7 +69,7 @@ impl Sessions {
     /// Opens a session of another run again, which its id says all of; and whether this request is the first of it. `None` where it has
     /// ended, is somebody else's, or was none of ours.
     pub(crate) fn revive(&self, id: &str, who: &Who) -> Result<Option<(Arc<Session>, bool)>, Full> {
-        let Some(asks) = self.ids.read(id, &who.principal) else { return Ok(None) };
+        let Some((asks, is_of_this_folder)) = self.ids.read(id, &who.principal) else { return Ok(None) };
         let _alone = self.reviving.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(session) = self.find(id, &who.principal) {
             return Ok(Some((session, false)));
@@ -79,6 +79,9 @@ impl Sessions {
         }
         tracing::debug!(client = &*asks.client, "session of an earlier run revived");
         let session = self.open(id.into(), who.clone(), asks, true)?;
+        if let Some(tenant) = session.caller.tenant.as_ref().filter(|_| !is_of_this_folder) {
+            tenant.comes_from_elsewhere();
+        }
         session.reach(Stage::Initialized);
         Ok(Some((session, true)))
     }

@@ -25,8 +25,8 @@ pub(super) enum Resumed {
     Nothing,
     /// It goes on.
     Open(Arc<HttpSession>, Peer),
-    /// It does not, and what the upstream kept in it is lost.
-    Lost,
+    /// It does not, and what the upstream kept in it is lost; why.
+    Lost(&'static str),
     /// The upstream cannot be asked just now. The record is the caller's, to be given back or to be ended.
     NotNow(Kept),
 }
@@ -95,11 +95,15 @@ pub(super) async fn resume(instance: &Instance, own: &Own, wire: &Arc<HttpClient
         return Resumed::Nothing;
     }
     // Where nothing is kept nobody knows whether there was one.
-    let Some((store, place)) = place(instance, own) else { return Resumed::Lost };
+    let Some((store, place)) = place(instance, own) else { return Resumed::Lost("no ids of sessions are kept") };
+    let is_from_elsewhere = own.tenant.as_ref().is_some_and(|tenant| tenant.is_from_elsewhere());
     let kept = match store.take(&place).await {
+        None if is_from_elsewhere => return Resumed::Lost("the gateway had another state folder"),
         None => return Resumed::Nothing,
-        Some(Earlier::GivenUp) => return Resumed::Lost,
-        Some(Earlier::Kept(kept)) if kept.id.is_empty() => return Resumed::Lost,
+        Some(Earlier::GivenUp) => return Resumed::Lost("its client did not come back in time"),
+        Some(Earlier::Kept(kept)) if kept.id.is_empty() => {
+            return Resumed::Lost("its id was too long to be kept, or the upstream was configured otherwise");
+        }
         Some(Earlier::Kept(kept)) => kept,
     };
     let Some(primary) = instance.admission.gate.peer() else { return Resumed::NotNow(kept) };
@@ -107,7 +111,7 @@ pub(super) async fn resume(instance: &Instance, own: &Own, wire: &Arc<HttpClient
     let http = HttpSession::heard_by(side.clone(), wire.clone(), side.owner.share.clone());
     if kept.terms != terms(own, primary.revision()) || !http.go_on(&kept.id, first_number()) {
         http.release();
-        return Resumed::Lost;
+        return Resumed::Lost("its id is given anew, or other terms hold");
     }
     let peer = Peer::new(Link::Http(http.clone()), primary.offer.clone());
     match http.is_still_known().await {
@@ -123,7 +127,7 @@ pub(super) async fn resume(instance: &Instance, own: &Own, wire: &Arc<HttpClient
         }
         Some(false) => {
             http.release();
-            Resumed::Lost
+            Resumed::Lost("the upstream no longer knows it")
         }
         None => {
             http.release();

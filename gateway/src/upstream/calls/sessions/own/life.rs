@@ -199,6 +199,10 @@ impl Keeper<'_> {
                 Err(Unopened::NotNow(Cause::new(CauseCode::SessionLost, said)))
             }
             lost => {
+                let why = match lost {
+                    Resumed::Lost(why) => why,
+                    _ => "the upstream cannot be asked",
+                };
                 if let Resumed::NotNow(kept) = lost {
                     kept::end_later(self.instance, (self.wire, self.tasks), kept);
                 }
@@ -206,6 +210,7 @@ impl Keeper<'_> {
                 tracing::info!(
                     upstream,
                     client_session,
+                    why,
                     "session of an earlier run lost by the upstream with its state (roots, log level, tools, subscriptions); a new one is opened"
                 );
                 Ok(None)

@@ -49,9 +49,10 @@ impl Files {
         Self { folder, own: None, complained: false, refusals: Complaints::every(SAID_EVERY) }
     }
 
-    /// What runs that have ended kept of these upstreams; from now on it is in the file of this run.
+    /// What runs that have ended kept of these upstreams; from now on it is in the file of this run. What they kept of an upstream of the same
+    /// name that was configured otherwise cannot be gone on with: it is lost, and known to be.
     pub(super) fn take_over(&mut self, sealer: &Sealer, upstreams: &HashSet<Arc<str>>) -> HashMap<Place, Kept> {
-        let (mut all, mut refused) = (HashMap::new(), Vec::new());
+        let (mut all, mut lost, mut refused) = (HashMap::new(), Vec::new(), Vec::new());
         for path in self.others() {
             // The lock of a run that lives is not had; it goes when that ends, however it does.
             let mut file = match private::open(&path) {
@@ -65,7 +66,15 @@ impl Files {
                 continue;
             }
             let mut ours = sessions(&mut file, sealer);
-            ours.retain(|(place, _)| upstreams.contains(&place.upstream));
+            ours.retain(|(place, kept)| {
+                let is_ours = upstreams.contains(&place.upstream);
+                let now = upstreams.iter().find(|now| !is_ours && name_of(now) == name_of(&place.upstream));
+                if let Some(upstream) = now {
+                    let place = Place { upstream: upstream.clone(), client: place.client.clone() };
+                    lost.push((place, Kept { id: String::new(), ..kept.clone() }));
+                }
+                is_ours
+            });
             let changes: Vec<_> = ours.iter().map(|(place, kept)| Change::Open(place.clone(), kept.clone())).collect();
             // Else it is that of another gateway of this user.
             if !changes.is_empty() && self.write(sealer, &changes) {
@@ -74,6 +83,9 @@ impl Files {
             }
         }
         self.complain(&refused);
+        for (place, kept) in lost {
+            all.entry(place).or_insert(kept);
+        }
         all
     }
 
@@ -178,6 +190,11 @@ impl Own {
         fs::remove_file(&self.path)?;
         Ok(next)
     }
+}
+
+/// The name in what an upstream is known by, before the digest of its configuration.
+fn name_of(upstream: &str) -> &str {
+    upstream.split(' ').next().unwrap_or_default()
 }
 
 /// Whether no run that lives has this file.

@@ -1,5 +1,8 @@
 //! Ids of sessions that say, sealed, what a gateway needs to go on with the session after a restart.
 
+// Marks that outlive the run: of sessions that have ended, of runs that gave out ids.
+mod marks;
+
 use crate::call::caller::Principal;
 use crate::downstream::config::{Config, SigningKey};
 use crate::downstream::edge::Asks;
@@ -9,10 +12,14 @@ use crate::protocol::revision::Revision;
 use crate::secrets::sealer::{Sealer, random_part};
 use bytes::Bytes;
 use std::path::PathBuf;
-use std::sync::OnceLock;
+use std::sync::{Once, OnceLock};
 use std::time::{Duration, SystemTime};
 use tokio::time::Instant;
 
+pub(crate) use marks::Marks;
+
+/// The file of the runs that have given out ids, in the folder of our state.
+const RUNS: &str = "runs";
 /// How a sealed id begins.
 const FORMAT: &str = "trunkline-s1.";
 /// What its key is used for.
@@ -33,6 +40,10 @@ pub(crate) struct SealedIds {
     began: (Instant, Duration),
     /// This run of the gateway: what it has sealed, and does not know, has ended.
     run: [u8; 8],
+    /// The runs that have given out ids with this folder: of a session of another one nothing is known here.
+    runs: Marks,
+    /// That it gives out ids is kept before the first one.
+    is_kept: Once,
 }
 
 impl SealedIds {
@@ -44,6 +55,8 @@ impl SealedIds {
             sealer: OnceLock::new(),
             began: (Instant::now(), since_1970),
             run: key::random(),
+            runs: Marks::kept_in(config.state_folder.as_deref(), RUNS),
+            is_kept: Once::new(),
         }
     }
 
@@ -62,17 +75,24 @@ impl SealedIds {
         if bytes.len() > ID_CHARS_MAX {
             return None;
         }
-        Some(self.sealer()?.close(bytes, key::random())).filter(|id| id.len() <= ID_CHARS_MAX)
+        let id = Some(self.sealer()?.close(bytes, key::random())).filter(|id| id.len() <= ID_CHARS_MAX)?;
+        self.is_kept.call_once(|| {
+            if let Err(error) = self.runs.keep(&mark(self.run)) {
+                tracing::debug!(%error, "the run leaves no mark: the next one takes what its sessions had for lost");
+            }
+        });
+        Some(id)
     }
 
-    /// What the session of an id asked for in its handshake, where another run has opened it for this principal, and it still holds.
-    pub(crate) fn read(&self, id: &str, principal: &Principal) -> Option<Asks> {
+    /// What the session of an id asked for in its handshake, where another run has opened it for this principal, and it still holds; and whether
+    /// that run was one of this folder, so that what it kept of the session is to be found.
+    pub(crate) fn read(&self, id: &str, principal: &Principal) -> Option<(Asks, bool)> {
         if id.len() > ID_CHARS_MAX || !id.starts_with(FORMAT) {
             return None;
         }
         let bytes = self.sealer()?.open(id)?;
         let mut from = &bytes[..];
-        let run = take(&mut from, 8)?;
+        let run: [u8; 8] = take(&mut from, 8)?.try_into().ok()?;
         let expires = Duration::from_millis(u64::from_be_bytes(take(&mut from, 8)?.try_into().ok()?));
         let is_dialect = take(&mut from, 1)? == [1];
         let [whose, revision, client] = [text(&mut from)?, text(&mut from)?, text(&mut from)?];
@@ -80,7 +100,8 @@ impl SealedIds {
         if run == self.run || self.now() >= expires || whose != principal.name() {
             return None;
         }
-        Some(Asks { revision, is_dialect, capabilities: Bytes::copy_from_slice(from), client: client.into() })
+        let asks = Asks { revision, is_dialect, capabilities: Bytes::copy_from_slice(from), client: client.into() };
+        Some((asks, self.runs.are_kept() && self.runs.has(&mark(run))))
     }
 
     fn now(&self) -> Duration {
@@ -92,6 +113,11 @@ impl SealedIds {
         let made = || Some(Sealer::new(&key::lasting(&self.configured, self.folder.as_deref())?, FORMAT, PURPOSE));
         self.sealer.get_or_init(made).as_ref()
     }
+}
+
+/// What a run leaves behind.
+fn mark(run: [u8; 8]) -> String {
+    format!("{:016x}", u64::from_be_bytes(run))
 }
 
 /// What an id is known by here: short, and of one session alone.
@@ -136,7 +162,8 @@ mod tests {
         let (before, after) = (ids("k"), ids("k"));
         for name in ["", "ann"] {
             let id = before.give_out(&who(name), &asks(r#"{"roots":{}}"#)).unwrap();
-            let read = after.read(&id, &who(name).principal).unwrap();
+            let (read, is_of_this_folder) = after.read(&id, &who(name).principal).unwrap();
+            assert!(!is_of_this_folder, "there is none");
             assert_eq!((read.revision, &*read.client), (Revision::V2025_06_18, "a client 1"));
             assert_eq!((&read.capabilities[..], read.is_dialect), (&br#"{"roots":{}}"#[..], false));
             assert!(id.len() < 250 && id.bytes().all(|byte| byte.is_ascii_graphic()), "{}: {id}", id.len());
@@ -149,6 +176,24 @@ mod tests {
         assert!(after.read(&id, &who("ann").principal).is_some());
         tokio::time::advance(Duration::from_secs(1)).await;
         assert!(after.read(&id, &who("ann").principal).is_none());
+    }
+
+    #[test]
+    fn whether_a_run_had_this_folder_is_known_by_the_next_ones() {
+        let folder = std::env::temp_dir().join(format!("trunkline-runs-{}", std::process::id()));
+        let of = |folder: Option<&PathBuf>| {
+            let mut config = Config { state_folder: folder.cloned(), ..Config::default() };
+            config.session.signing_keys = vec![SigningKey::new("k".repeat(32)).unwrap()];
+            SealedIds::new(&config)
+        };
+        let ids: Vec<_> = [Some(&folder), Some(&folder), None]
+            .map(|folder| of(folder).give_out(&who("a"), &asks("{}")).unwrap())
+            .into();
+        let next = of(Some(&folder));
+        let known = ids.iter().map(|id| next.read(id, &who("a").principal).unwrap().1).collect::<Vec<_>>();
+        assert_eq!(known, [true, true, false]);
+        assert!(!of(None).read(&ids[0], &who("a").principal).unwrap().1);
+        std::fs::remove_dir_all(&folder).unwrap();
     }
 
     #[test]
