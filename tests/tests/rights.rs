@@ -152,7 +152,8 @@ async fn lists_calls_reads_completions_and_subscriptions_have_one_view_and_what_
         let after = [asked(&a).await, asked(&b).await];
         assert_eq!(before, after, "no upstream was asked anything");
 
-        assert_eq!(ann.call("a__echo", "{\"nonce\":\"mine\"}").await.text(), "mine");
+        let own = ann.call("a__echo", "{\"nonce\":\"mine\"}").await;
+        assert!(own.text().contains("mine"), "{own:?}");
         let read = ann.request(about("resources/read", "uri", "script://a/item/7")).await;
         assert!(read.result().contains("item/7 of a"), "{read:?}");
         let all = root.request(about("resources/read", "uri", "script://a/changing")).await;
