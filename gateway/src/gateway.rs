@@ -37,6 +37,7 @@ use crate::protocol::capabilities::beyond::Declared;
 use crate::router::config::Unknown;
 use crate::router::{Listeners, Router};
 use crate::runtime::Tasks;
+use crate::runtime::system::handed::HandedSocket;
 use crate::runtime::system::{ServiceManager, handles};
 use crate::runtime::watched::{Counted, Watched};
 use crate::telemetry::calls::Calls;
@@ -51,7 +52,7 @@ use one_client::OneClient;
 use reload::Reloader;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 use timer_keep_alive::TimerKeepAlive;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -110,6 +111,8 @@ pub struct Gateway {
     said: watch::Sender<Option<Declared>>,
     /// Those that have joined by the control socket.
     joined: Joined,
+    /// What the service manager has bound.
+    handed: Mutex<Vec<HandedSocket>>,
 }
 
 /// Where it serves, as bound.
@@ -172,7 +175,14 @@ impl Gateway {
             leaving,
             said,
             joined,
+            handed: Mutex::default(),
         }
+    }
+
+    /// Takes over these sockets, where its listeners say so.
+    #[must_use]
+    pub fn with_sockets(self, handed: Vec<HandedSocket>) -> Self {
+        Self { handed: Mutex::new(handed), ..self }
     }
 
     /// Tells this manager what the gateway does, from now on.
@@ -207,7 +217,8 @@ impl Gateway {
     /// Listens, then starts the upstreams: the doors are open before any of them is there.
     pub async fn serve(&self) -> Result<Addresses, Error> {
         let server = &self.config.server;
-        let doors = Doors::open(&self.config).await?;
+        let handed = std::mem::take(&mut *self.handed.lock().unwrap_or_else(PoisonError::into_inner));
+        let doors = Doors::open(&self.config, handed).await?;
         let clients = doors.places();
         let admin = match self.config.admin.listen {
             Some(address) => Some(clients::bind(address).await?),

@@ -1,5 +1,6 @@
 //! A scripted client: any revision, over stdio or HTTP, with ids of its own choosing.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -45,6 +46,8 @@ pub enum Reach {
     WebSocket(String),
     /// The stream of HTTP+SSE.
     Sse(String),
+    /// A Streamable HTTP endpoint behind a Unix socket.
+    Socket(PathBuf),
 }
 
 /// A client.
@@ -93,6 +96,7 @@ impl Client {
         let wire = match reach {
             Reach::Child(program) => Wire::Stdio(StdioWire::start(program, notices.clone(), desk.clone())),
             Reach::Url(url) => Wire::Http(HttpWire::with_desk(url, revision, desk.clone())),
+            Reach::Socket(path) => Wire::Http(HttpWire::at_socket(path, revision, desk.clone())),
             Reach::WebSocket(url) => {
                 let pipes = bridge::websocket(url.clone());
                 Wire::Stdio(StdioWire::bridged(pipes, notices.clone(), desk.clone()))

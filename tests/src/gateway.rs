@@ -194,6 +194,7 @@ impl Gateway {
         match way {
             Way::WebSocket => Reach::WebSocket(at("ws://", "/ws")),
             Way::Sse => Reach::Sse(at("http://", "/sse")),
+            Way::Unix => Reach::Socket(PathBuf::from(config::socket(&self.file.display().to_string()))),
             _ => self.reach(),
         }
     }

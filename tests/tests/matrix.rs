@@ -27,6 +27,7 @@ async fn check(client: Revision, client_way: Way, upstream_revision: Revision, u
         run(&gateway.reach(), client, upstream, upstream_revision, bystander).await;
         return;
     }
+    let config = if client_way == Way::Unix { config.with_socket() } else { config };
     let gateway = Gateway::serve(&config).await;
     run(&gateway.reach_by(client_way), client, upstream, upstream_revision, bystander).await;
 }
@@ -111,6 +112,16 @@ macro_rules! cell {
         #[tokio::test]
         async fn http_to_unix() {
             check(Revision::$client, Way::Http, Revision::$upstream, Way::Unix).await;
+        }
+
+        #[tokio::test]
+        async fn unix_to_stdio() {
+            check(Revision::$client, Way::Unix, Revision::$upstream, Way::Stdio).await;
+        }
+
+        #[tokio::test]
+        async fn unix_to_http() {
+            check(Revision::$client, Way::Unix, Revision::$upstream, Way::Http).await;
         }
 
         #[tokio::test]

@@ -214,6 +214,11 @@ fn every_fault_has_its_test() {
 }
 
 #[test]
+fn every_system_that_people_run_has_its_tests() {
+    none(tidy::faults::systems());
+}
+
+#[test]
 fn docs_name_every_key_of_the_configuration_with_its_default() {
     none(tidy::docs::configuration());
 }

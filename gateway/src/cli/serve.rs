@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use crate::config::Config;
 use crate::gateway::{Gateway, Mode, Place, Read, ShutdownSignals};
 use crate::runtime::system::ServiceManager;
+use crate::runtime::system::handed::{self, HandedSocket};
 use crate::telemetry::logging::{self, Writer, say};
 
 use super::args::{Flag, Serve, Shared, settings};
@@ -14,11 +15,14 @@ use super::report::announce;
 
 /// Serves until told to end.
 pub(super) fn run(shared: Shared, mut serve: Serve) -> Result<(), Failure> {
+    // While there is one thread.
+    let handed = handed::sockets().map_err(anyhow::Error::from)?;
     let shared = shared.join(std::mem::take(&mut serve.shared));
     let flags = flags(serve);
     let settings = settings::read(&shared, flags.clone())?;
     settings.begin(Writer::Serve)?;
-    runtime::block_on(gateway(settings.loaded.config, settings.files, settings::reader(&shared, &flags)))
+    let read = settings::reader(&shared, &flags);
+    runtime::block_on(gateway(settings.loaded.config, settings.files, read, handed))
 }
 
 /// The flags that were given, as overrides.
@@ -30,14 +34,20 @@ fn flags(serve: Serve) -> Vec<Flag> {
     [listen, admin, open].into_iter().flatten().collect()
 }
 
-async fn gateway(config: Config, files: Vec<PathBuf>, read: Read) -> Result<(), anyhow::Error> {
+async fn gateway(
+    config: Config,
+    files: Vec<PathBuf>,
+    read: Read,
+    handed: Vec<HandedSocket>,
+) -> Result<(), anyhow::Error> {
     let mut told = ShutdownSignals::new()?;
     let path = config.server.path.clone();
     let manager = ServiceManager::of_environment().unwrap_or_else(|error| {
         tracing::warn!(%error, "cannot reach the service manager at NOTIFY_SOCKET; it is told nothing");
         ServiceManager::default()
     });
-    let gateway = Gateway::start(config, Mode::Serve).managed_by(manager.clone()).reloaded_by(read);
+    let gateway =
+        Gateway::start(config, Mode::Serve).managed_by(manager.clone()).reloaded_by(read).with_sockets(handed);
     gateway.own_processes();
     let bound = gateway.serve().await?;
     let urls: Vec<String> = bound.clients.iter().map(|place| place.url(&path)).collect();
@@ -61,21 +71,20 @@ async fn gateway(config: Config, files: Vec<PathBuf>, read: Read) -> Result<(), 
 
 /// What to put into a host: the address for those that can dial one, the command for those that only start programs.
 fn paste(clients: &[Place], path: &str, files: &[PathBuf]) -> String {
-    // Hosts know Streamable HTTP best.
-    let place = clients.iter().find(|place| place.faces.mcp).unwrap_or(&clients[0]);
-    let transport = match place.faces.names()[0] {
-        "mcp" => "http",
-        other => other,
-    };
-    let by_url = report::paste_http(transport, &place.url(path), place.asks_token);
+    // Hosts know Streamable HTTP best, and no sockets.
+    let ports = || clients.iter().filter(|place| place.address.port().is_some());
+    let by_url = ports().find(|place| place.faces.mcp).or_else(|| ports().next()).map(|place| {
+        let transport = match place.faces.names()[0] {
+            "mcp" => "http",
+            other => other,
+        };
+        report::paste_http(transport, &place.url(path), place.asks_token)
+    });
     let files: Vec<_> = files.iter().map(|file| std::path::absolute(file).unwrap_or_else(|_| file.clone())).collect();
-    match std::env::current_exe() {
-        Ok(program) => format!(
-            "Add this to the configuration of your MCP host:\n{by_url}\nor, if the host starts its servers itself:\n{}",
-            report::paste_stdio(&program, &files)
-        ),
-        Err(_) => format!("Add this to the configuration of your MCP host:\n{by_url}"),
-    }
+    let by_command = std::env::current_exe().ok().map(|program| report::paste_stdio(&program, &files));
+    let ways = [by_url, by_command].into_iter().flatten().collect::<Vec<_>>();
+    let ways = ways.join("\nor, if the host starts its servers itself:\n");
+    format!("Add this to the configuration of your MCP host:\n{ways}")
 }
 
 /// Waits for the drain; whoever tells a second time does not want to wait.

@@ -1,6 +1,7 @@
 //! What the clients' side may be told: checked values, made from the files by `config`.
 
 pub use super::listen::{Network, Tls};
+use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -67,7 +68,7 @@ impl Config {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Listener {
     /// The address.
-    pub address: SocketAddr,
+    pub address: Address,
     /// The certificate that clients are shown; `None`: they are served without TLS.
     pub tls: Option<Tls>,
     /// What is served.
@@ -84,12 +85,50 @@ impl Listener {
     /// One at an address, for all clients, of everything.
     pub fn at(address: SocketAddr) -> Self {
         let (allowed_origins, allowed_hosts) = (Vec::new(), Vec::new());
+        let address = Address::Tcp(address);
         Self { address, tls: None, faces: Faces::ALL, tokens: None, allowed_origins, allowed_hosts }
     }
 
     /// Whether clients may show certificates that say who they are.
     pub fn asks_certificate(&self) -> bool {
         self.tls.as_ref().is_some_and(|tls| tls.client_ca.is_some())
+    }
+}
+
+/// Where connections come in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Address {
+    /// A port.
+    Tcp(SocketAddr),
+    /// A socket of this machine, for its user and for root.
+    Unix(PathBuf),
+    /// What the service manager hands over under this name; without a name, all that no other listener names.
+    Handed(Option<Arc<str>>),
+}
+
+impl Address {
+    /// The port; `None` where it is no port.
+    pub fn port(&self) -> Option<SocketAddr> {
+        match self {
+            Self::Tcp(address) => Some(*address),
+            Self::Unix(_) | Self::Handed(_) => None,
+        }
+    }
+
+    /// Whether nobody on another machine reaches it. What is handed over is known at the start.
+    pub fn is_local(&self) -> bool {
+        self.port().is_none_or(|address| address.ip().is_loopback())
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tcp(address) => write!(f, "{address}"),
+            Self::Unix(path) => write!(f, "unix:{}", path.display()),
+            Self::Handed(Some(name)) => write!(f, "systemd:{name}"),
+            Self::Handed(None) => f.write_str("systemd"),
+        }
     }
 }
 
@@ -221,8 +260,8 @@ impl SigningKey {
     }
 }
 
-impl std::fmt::Debug for SigningKey {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Debug for SigningKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("SigningKey(…)")
     }
 }

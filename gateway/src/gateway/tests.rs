@@ -5,6 +5,7 @@ mod crossing;
 
 use super::*;
 use crate::downstream::config::Listener;
+use clients::Place;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -13,6 +14,10 @@ fn config() -> Config {
     config.server.listeners = vec![Listener::at(([127, 0, 0, 1], 0).into())];
     config.admin.listen = Some(([127, 0, 0, 1], 0).into());
     config
+}
+
+fn port(place: &Place) -> SocketAddr {
+    place.address.port().unwrap()
 }
 
 async fn get(address: SocketAddr, path: &str) -> io::Result<String> {
@@ -31,10 +36,10 @@ async fn it_serves_is_looked_at_and_ends() {
     let admin = addresses.admin.unwrap();
     assert!(get(admin, "/readyz").await.unwrap().starts_with("HTTP/1.1 200"));
     assert!(get(admin, "/metrics").await.unwrap().contains("trunkline_build_info"));
-    assert!(get(addresses.clients[0].address, "/mcp").await.unwrap().starts_with("HTTP/1.1 4"));
+    assert!(get(port(&addresses.clients[0]), "/mcp").await.unwrap().starts_with("HTTP/1.1 4"));
     gateway.drain().await;
     assert!(get(admin, "/livez").await.is_err());
-    assert!(get(addresses.clients[0].address, "/mcp").await.is_err());
+    assert!(get(port(&addresses.clients[0]), "/mcp").await.is_err());
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 
 use super::config::{Auth, Token};
 use super::rights::{Changed, RightsBook};
-use crate::call::caller::{Grants, Principal};
+use crate::call::caller::{Grants, Peer, Principal};
 use crate::metrics::edges;
 use crate::runtime::complaints::{Complaints, left_unsaid};
 use ::metrics::Counter;
@@ -10,7 +10,6 @@ use arc_swap::ArcSwap;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, header};
 use sha2::{Digest, Sha256};
-use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -141,7 +140,7 @@ impl<S> tower::Layer<S> for AuthenticateLayer {
     type Service = Authenticate<S>;
 
     fn layer(&self, inner: S) -> Authenticate<S> {
-        Authenticate { inner, door: self.0.clone(), peer: None }
+        Authenticate { inner, door: self.0.clone(), peer: None, user: None }
     }
 }
 
@@ -151,20 +150,26 @@ pub struct Authenticate<S> {
     inner: S,
     door: Arc<Door>,
     /// The other end of the connection, for the log.
-    peer: Option<IpAddr>,
+    peer: Option<Peer>,
+    /// Who calls where no token is asked for, if the system says so.
+    user: Option<Principal>,
 }
 
 impl<S> Authenticate<S> {
     /// The same, for the requests of one connection.
     #[must_use]
-    pub fn of(self, peer: IpAddr) -> Self {
-        Self { peer: Some(peer), ..self }
+    pub fn of(self, peer: Peer) -> Self {
+        let user = match peer {
+            Peer::Address(_) => None,
+            Peer::User(number) => Some(Principal::of_user(number)),
+        };
+        Self { peer: Some(peer), user, ..self }
     }
 }
 
 impl Door {
     /// Counts what became of a request, and logs a refusal: of each kind one line now and then, however many there are.
-    fn count(&self, verdict: &Result<Option<(Principal, Grants)>, HeaderValue>, peer: Option<IpAddr>) {
+    fn count(&self, verdict: &Result<Option<(Principal, Grants)>, HeaderValue>, peer: Option<Peer>) {
         let (counter, kind) = match verdict {
             Ok(None) => return,
             Ok(Some(_)) => return self.accepted.increment(1),
@@ -202,7 +207,11 @@ where
             request.headers_mut().remove(header::AUTHORIZATION);
         }
         match verdict {
-            Ok(None) => {}
+            Ok(None) => {
+                if let Some(user) = &self.user {
+                    request.extensions_mut().insert(user.clone());
+                }
+            }
             Ok(Some((principal, grants))) => {
                 request.extensions_mut().insert(principal);
                 request.extensions_mut().insert(grants);

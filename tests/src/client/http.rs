@@ -1,5 +1,6 @@
 //! The client's side of Streamable HTTP, and single exchanges with any headers and bytes.
 
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use bytes::Bytes;
@@ -40,6 +41,17 @@ impl HttpWire {
     pub fn with_desk(url: &str, revision: Revision, desk: Arc<Desk>) -> Arc<HttpWire> {
         let uri: Uri = url.parse().expect("a URL");
         let pool = Pool::new(uri.authority().expect("a host and port").as_str());
+        HttpWire::over(pool, uri, revision, desk)
+    }
+
+    /// A wire to the endpoint behind a Unix socket.
+    #[must_use]
+    pub fn at_socket(path: &Path, revision: Revision, desk: Arc<Desk>) -> Arc<HttpWire> {
+        let pool = Pool::new(path.to_str().expect("a path of text"));
+        HttpWire::over(pool, Uri::from_static("http://localhost/mcp"), revision, desk)
+    }
+
+    fn over(pool: Pool, uri: Uri, revision: Revision, desk: Arc<Desk>) -> Arc<HttpWire> {
         Arc::new_cyclic(|me| HttpWire {
             me: me.clone(),
             uri,

@@ -8,10 +8,18 @@ use hyper::body::Incoming;
 use hyper::client::conn::http1::SendRequest;
 use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
-use tokio::net::TcpStream;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpStream, UnixStream};
 
 /// An open connection.
 pub(crate) type Connection = SendRequest<Full<Bytes>>;
+
+async fn shake<S: AsyncRead + AsyncWrite + Send + Unpin + 'static>(socket: S) -> Result<Connection, String> {
+    let (sender, connection) =
+        hyper::client::conn::http1::handshake(TokioIo::new(socket)).await.map_err(|error| error.to_string())?;
+    tokio::spawn(connection);
+    Ok(sender)
+}
 
 /// The idle connections to an address.
 pub(crate) struct Pool {
@@ -20,7 +28,7 @@ pub(crate) struct Pool {
 }
 
 impl Pool {
-    /// A pool for `host:port`.
+    /// A pool for `host:port`, or for the path of a Unix socket.
     pub(crate) fn new(address: &str) -> Pool {
         Pool { address: address.to_owned(), idle: Mutex::default() }
     }
@@ -47,12 +55,13 @@ impl Pool {
     }
 
     async fn connect(&self) -> Result<Connection, String> {
-        let socket = TcpStream::connect(&self.address).await.map_err(|error| format!("{}: {error}", self.address))?;
-        socket.set_nodelay(true).map_err(|error| error.to_string())?;
-        let (sender, connection) =
-            hyper::client::conn::http1::handshake(TokioIo::new(socket)).await.map_err(|error| error.to_string())?;
-        tokio::spawn(connection);
-        Ok(sender)
+        let failed = |error: std::io::Error| format!("{}: {error}", self.address);
+        if self.address.starts_with('/') {
+            return shake(UnixStream::connect(&self.address).await.map_err(failed)?).await;
+        }
+        let socket = TcpStream::connect(&self.address).await.map_err(failed)?;
+        socket.set_nodelay(true).map_err(failed)?;
+        shake(socket).await
     }
 
     fn take(&self) -> Option<Connection> {

@@ -78,6 +78,14 @@ impl Config {
         self
     }
 
+    /// With a Unix socket beside its port: [`Gateway::reach_by`] leads there.
+    ///
+    /// [`Gateway::reach_by`]: crate::gateway::Gateway::reach_by
+    #[must_use]
+    pub fn with_socket(self) -> Config {
+        self.listed("").section(&format!("[[server.listeners]]\naddress = \"unix:{}\"", socket("$FILE")))
+    }
+
     /// How URLs of its endpoint begin.
     #[must_use]
     pub fn scheme(&self) -> &'static str {
@@ -127,6 +135,11 @@ impl Config {
             self.admin, self.sections
         )
     }
+}
+
+/// Where the socket of a gateway is whose configuration is this file.
+pub(crate) fn socket(file: &str) -> String {
+    format!("{file}.run/mcp.sock")
 }
 
 /// Keys of an upstream with which calls wait for its start, however long that takes on this machine; unless these say otherwise.

@@ -1,4 +1,4 @@
-//! The table in `tests/faults.md` against the tests: every row has its line, and every test that is named is there.
+//! The tables in `tests/faults.md` and `docs/systems.md` against the tests: every row has its line, and every test that is named is there.
 
 use std::collections::BTreeMap;
 
@@ -13,6 +13,8 @@ const ROWS: [&str; 85] = [
     "F103", "F105", "F106", "F108", "F109", "F111", "F120", "F121", "F123", "F124", "F126", "F127", "F129", "F130",
     "A15", "A16", "A17", "A18", "A20", "B5", "D1",
 ];
+/// The rows of the systems that people run: so many under each letter.
+const SYSTEMS: [(&str, usize); 4] = [("A", 20), ("B", 5), ("C", 11), ("D", 5)];
 /// Begins the reason of a line without a test.
 const LEFT_OUT: &str = "left out: ";
 /// The shortest reason that says something.
@@ -22,20 +24,38 @@ const REASON: usize = 20;
 type Modules = BTreeMap<String, String>;
 
 pub(crate) fn faults() -> Vec<String> {
-    let table = std::fs::read_to_string(root().join("tests/faults.md")).expect("there is a table");
-    let modules: Modules = ["gateway/src", "tests/tests"]
-        .into_iter()
-        .flat_map(below)
-        .map(|source| (path_of(&source), source.code))
-        .collect();
-    judge(&table, &modules)
+    judge(&read("tests/faults.md"), &ROWS, &modules())
 }
 
-fn judge(table: &str, modules: &Modules) -> Vec<String> {
+/// The systems that Trunkline has to live with.
+pub(crate) fn systems() -> Vec<String> {
+    let rows: Vec<String> = SYSTEMS
+        .iter()
+        .flat_map(|(letter, count)| (1..=*count).map(move |number| format!("{letter}{number}")))
+        .collect();
+    let rows: Vec<&str> = rows.iter().map(String::as_str).collect();
+    let table = read("docs/systems.md");
+    let mut faults = judge(&table, &rows, &modules());
+    let known = |row: &str| rows.contains(&row) || matches!(row, "row" | "---");
+    faults.extend(
+        table.lines().filter_map(cells).filter(|[row, ..]| !known(row)).map(|[row, ..]| format!("{row} is no row")),
+    );
+    faults
+}
+
+fn read(path: &str) -> String {
+    std::fs::read_to_string(root().join(path)).expect("there is a table")
+}
+
+fn modules() -> Modules {
+    ["gateway/src", "tests/tests"].into_iter().flat_map(below).map(|source| (path_of(&source), source.code)).collect()
+}
+
+fn judge(table: &str, rows: &[&str], modules: &Modules) -> Vec<String> {
     let mut faults = Vec::new();
     let lines: Vec<[&str; 3]> = table.lines().filter_map(cells).collect();
-    for row in ROWS {
-        match lines.iter().filter(|[name, ..]| *name == row).count() {
+    for row in rows {
+        match lines.iter().filter(|[name, ..]| name == row).count() {
             1 => {}
             0 => faults.push(format!("{row} has no line")),
             count => faults.push(format!("{row} has {count} lines")),
@@ -91,12 +111,12 @@ fn a_row_without_a_test_is_seen() {
     ]);
     let whole = |test: &str| ROWS.iter().map(|row| format!("| {row} | what | {test} |\n")).collect::<String>();
     for test in ["`faults::one`, `faults::two`", "`a::b::tests::three`", "left out: it is not of this world"] {
-        assert_eq!(judge(&whole(test), &modules), Vec::<String>::new(), "{test}");
+        assert_eq!(judge(&whole(test), &ROWS, &modules), Vec::<String>::new(), "{test}");
     }
     for test in ["`faults::three`", "`faults::one`, `a::b::tests::one`", "`c::one`", "", "left out: no", "a test"] {
-        assert_eq!(judge(&whole(test), &modules).len(), ROWS.len(), "{test}");
+        assert_eq!(judge(&whole(test), &ROWS, &modules).len(), ROWS.len(), "{test}");
     }
     let twice = whole("`faults::one`") + "| F06 | what | `faults::one` |";
-    assert_eq!(judge(&twice, &modules), ["F06 has 2 lines"]);
-    assert_eq!(judge(&twice.replace("| D1 ", "| D2 "), &modules), ["F06 has 2 lines", "D1 has no line"]);
+    assert_eq!(judge(&twice, &ROWS, &modules), ["F06 has 2 lines"]);
+    assert_eq!(judge(&twice.replace("| D1 ", "| D2 "), &ROWS, &modules), ["F06 has 2 lines", "D1 has no line"]);
 }

@@ -4,6 +4,8 @@
 mod identity;
 // Whose credential a request bears.
 mod principal;
+// Who is at the other end of a connection.
+mod peer;
 // What roles let their holders see and use: rules over public names.
 mod rights;
 // A handle on what a principal may see and use.
@@ -16,5 +18,6 @@ pub mod trace;
 pub use client_session::ClientSession;
 pub use grants::{Grants, WeakGrants};
 pub use identity::{Caller, Can};
+pub use peer::Peer;
 pub use principal::Principal;
 pub use rights::{Rights, Role};

@@ -55,6 +55,11 @@ impl Principal {
         Self::named(&format!("cert:{subject}"))
     }
 
+    /// The one of a user of this machine, by number, as the system names who is at the other end of a socket.
+    pub fn of_user(number: u32) -> Self {
+        Self::named(&format!("unix:{number}"))
+    }
+
     /// The one of this whole name, as [`Self::name`] gives it.
     pub fn named(name: &str) -> Self {
         Self(Arc::new(Inner { name: name.into(), calls: OnceLock::new() }))

@@ -1,6 +1,6 @@
 //! Whose share of what all clients have in common a request takes.
 
-use crate::call::caller::Principal;
+use crate::call::caller::{Peer, Principal};
 use crate::memory::account::{Owner, OwnerName};
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -30,6 +30,14 @@ impl Share {
             }
             address => address,
         })
+    }
+
+    /// The share of whoever is at the other end of a connection.
+    pub fn of_peer(peer: Peer) -> Self {
+        match peer {
+            Peer::Address(address) => Self::of_address(address),
+            Peer::User(number) => Self::Principal(Principal::of_user(number)),
+        }
     }
 
     /// What all that it makes the gateway keep is weighed by.
@@ -76,6 +84,9 @@ mod tests {
         assert_ne!(of("2001:db8:1:2::1"), of("2001:db8:1:3::1"));
         assert_eq!(of("2001:db8:1:2:3::1").to_string(), "2001:db8:1:2::/64");
         assert_eq!(of(""), Share::Unknown);
+        let user = Principal::of_user(7);
+        assert_eq!(Share::of_peer(Peer::User(7)), Share::of(&user, None));
+        assert_eq!(Share::of_peer(Peer::Address([192, 0, 2, 1].into())), of("192.0.2.1"));
         let ann = Principal::named("ann");
         assert_eq!(Share::of(&ann, "192.0.2.1".parse().ok()), Share::of(&ann, None));
     }

@@ -9,7 +9,7 @@ use crate::config::secret::decoded;
 use crate::upstream::config::{Place, meant, numbers};
 
 /// The longest path that the system takes for a socket, in bytes.
-const SOCKET_PATH_MAX: usize = 107;
+pub(super) const SOCKET_PATH_MAX: usize = 107;
 
 /// How names end that are only known within a network.
 const WITHIN: [&str; 11] = [

@@ -5,7 +5,8 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::downstream::config::{Config as Server, Faces, Listener, Tls};
+use super::address::SOCKET_PATH_MAX;
+use crate::downstream::config::{Address, Config as Server, Faces, Listener, Tls};
 use crate::policy::config::Auth;
 use crate::telemetry::config::Admin;
 
@@ -28,8 +29,9 @@ pub(crate) fn listeners(section: &mut Section<'_>, server: &Server) -> (Vec<List
         allowed_hosts: server.allowed_hosts.clone(),
         ..server.listeners[0].clone()
     };
-    let address = section.parse("listen", address);
+    let address = section.parse("listen", place_of);
     let tls = tls(section.table("tls"), "[server.tls]");
+    meaningless(section, address.as_ref(), tls.is_some());
     let entries = section.list_of_tables("listeners");
     if !listed {
         return (vec![Listener { address: address.unwrap_or(one.address), tls, ..one }], false);
@@ -53,8 +55,9 @@ fn listener(mut section: Section<'_>, default: Listener) -> Option<Listener> {
     if !section.has("address") {
         section.reading.fault(Fault::error("missing-key", "a listener has no `address`").at(place));
     }
-    let address = section.parse("address", address);
+    let address = section.parse("address", place_of);
     let tls = tls(section.table("tls"), "`tls` of [[server.listeners]]");
+    meaningless(&section, address.as_ref(), tls.is_some());
     let faces = faces(&mut section);
     let tokens = section.list("tokens", "[\"laptop\"]");
     let [has_origins, has_hosts] = ["allowed_origins", "allowed_hosts"].map(|key| section.has(key));
@@ -69,6 +72,15 @@ fn listener(mut section: Section<'_>, default: Listener) -> Option<Listener> {
         allowed_origins: if has_origins { origins } else { default.allowed_origins },
         allowed_hosts: if has_hosts { hosts } else { default.allowed_hosts },
     })
+}
+
+/// Nobody listens in on a socket of this machine.
+fn meaningless(section: &Section<'_>, address: Option<&Address>, has_tls: bool) {
+    if has_tls && matches!(address, Some(Address::Unix(_))) {
+        let place = section.reading.place(&section.at("tls"), Part::Key);
+        let fault = Fault::error("useless-key", "`tls` has no meaning at a Unix socket").at(place);
+        section.reading.fault(fault.hint("remove it: the socket is of its user alone"));
+    }
 }
 
 fn faces(section: &mut Section<'_>) -> Option<Faces> {
@@ -136,12 +148,12 @@ pub(crate) fn judge(reading: &Reading, server: &Server, auth: &Auth, admin: &Adm
         if is_open(listener, auth) {
             reading.fault(open_door(listener, auth).at(place(index, "address")));
         }
-        if server.listeners[..index].iter().any(|other| is_same(other.address, listener.address)) {
+        if server.listeners[..index].iter().any(|other| is_same(&other.address, &listener.address)) {
             let text = format!("two listeners have the address {}", listener.address);
             let fault = Fault::error("bad-value", text).at(place(index, "address"));
-            reading.fault(fault.hint("use another port for one of them"));
+            reading.fault(fault.hint("use another address for one of them"));
         }
-        if let Some(admin) = admin.listen.filter(|admin| is_same(listener.address, *admin)) {
+        if let Some(admin) = admin.listen.filter(|admin| is_same(&listener.address, &Address::Tcp(*admin))) {
             let key = if server.lists_listeners { "[[server.listeners]]" } else { "`server.listen`" };
             let text = format!("{admin} is also the address for clients ({key})");
             let place = reading.place(&["admin".to_owned(), "listen".to_owned()], Part::Value);
@@ -153,11 +165,11 @@ pub(crate) fn judge(reading: &Reading, server: &Server, auth: &Auth, admin: &Adm
 /// Beyond loopback nobody gets in unasked, unless that was asked for.
 fn is_open(listener: &Listener, auth: &Auth) -> bool {
     let is_asked = listener.asks_certificate() || !auth.only(listener.tokens.as_deref()).is_open();
-    !is_asked && !listener.address.ip().is_loopback()
+    !is_asked && !listener.address.is_local()
 }
 
 fn open_door(listener: &Listener, auth: &Auth) -> Fault {
-    let address = listener.address;
+    let address = &listener.address;
     let (why, first) = match auth.tokens.is_empty() {
         true => ("no tokens are configured", "add [[auth.tokens]] or server.tls.client_ca"),
         false => ("none of the tokens counts there", "name some in `tokens` of the listener, ask for certificates"),
@@ -167,7 +179,8 @@ fn open_door(listener: &Listener, auth: &Auth) -> Fault {
 }
 
 /// Two cannot listen at one address: the second would be told that it is in use, by this gateway itself.
-fn is_same(one: SocketAddr, other: SocketAddr) -> bool {
+fn is_same(one: &Address, other: &Address) -> bool {
+    let (Some(one), Some(other)) = (one.port(), other.port()) else { return one == other };
     let is_every = |address: SocketAddr| address.ip().is_unspecified();
     let is_one = one.ip() == other.ip() || is_every(one) || is_every(other);
     one.port() == other.port() && other.port() != 0 && is_one
@@ -187,6 +200,37 @@ pub(crate) fn checked<T>(
         }
     }
     found
+}
+
+/// A port, or a socket of this machine.
+fn place_of(text: &str) -> Result<Address, String> {
+    if let Some(rest) = text.strip_prefix("systemd") {
+        return match rest.strip_prefix(':') {
+            None if rest.is_empty() => Ok(Address::Handed(None)),
+            Some(name) if !name.is_empty() && !name.contains(':') && !name.chars().any(char::is_control) => {
+                Ok(Address::Handed(Some(name.into())))
+            }
+            _ => {
+                Err("expected \"systemd\", or \"systemd:NAME\" with the FileDescriptorName= of a .socket unit"
+                    .to_owned())
+            }
+        };
+    }
+    let Some(path) = text.strip_prefix("unix:") else {
+        let socket = "a socket, such as \"unix:/run/user/1000/mcp.sock\", or \"systemd\"";
+        return address(text).map(Address::Tcp).map_err(|expected| format!("{expected}, {socket}"));
+    };
+    let path = if path.starts_with("///") { &path[2..] } else { path };
+    let is_plain = !path.contains('#') && !path.chars().any(char::is_control);
+    match Path::new(path) {
+        place if !place.is_absolute() || place.file_name().is_none() || path.ends_with('/') || !is_plain => {
+            Err("expected an absolute path, without `#`, such as \"unix:/run/user/1000/mcp.sock\"".to_owned())
+        }
+        _ if path.len() > SOCKET_PATH_MAX => {
+            Err(format!("the path has {} bytes; that of a socket has at most {SOCKET_PATH_MAX}", path.len()))
+        }
+        place => Ok(Address::Unix(place.to_owned())),
+    }
 }
 
 pub(crate) fn address(text: &str) -> Result<SocketAddr, String> {

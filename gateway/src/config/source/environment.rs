@@ -4,6 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use crate::runtime::system::handed::is_of_sockets;
 use crate::upstream::config::Glob;
 
 use super::node::{Origin, Source};
@@ -65,7 +66,10 @@ impl Environment {
     /// What a child gets: the names that fit a pattern, then `declared` over them; sorted, so that
     /// two loads of the same files are equal.
     pub(crate) fn child(&self, inherit: &[Glob], declared: Vec<(String, String)>) -> Vec<(OsString, OsString)> {
-        let fits = |name: &OsStr| name.to_str().is_some_and(|name| inherit.iter().any(|glob| glob.matches(name)));
+        let fits = |name: &OsStr| {
+            let inherits = |name: &str| inherit.iter().any(|glob| glob.matches(name)) && !is_of_sockets(name);
+            name.to_str().is_some_and(inherits)
+        };
         let mut env: Vec<(OsString, OsString)> = self
             .variables
             .iter()

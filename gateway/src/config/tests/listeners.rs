@@ -21,13 +21,16 @@ fn an_entry_says_what_is_its_own_and_has_the_rest_of_the_section() {
     let server = server(&format!("{common}{}{}{TOKENS}", entry("127.0.0.1:1", ""), entry("localhost:2", own)));
     assert!(server.lists_listeners);
     let [one, other] = &server.listeners[..] else { panic!("{:?}", server.listeners) };
-    assert_eq!((one.address.port(), &one.tokens), (1, &None));
+    assert_eq!((one.address.to_string(), &one.tokens), ("127.0.0.1:1".to_owned(), &None));
     assert_eq!(one.faces, Faces { mcp: true, sse: false, websocket: true });
     assert_eq!(
         (&one.allowed_hosts[..], &one.allowed_origins[..]),
         (&["a.example".to_owned()][..], &["https://a.example".to_owned()][..])
     );
-    assert_eq!((other.address.port(), other.tokens.as_deref()), (2, Some(&["ann".into()][..])));
+    assert_eq!(
+        (other.address.to_string(), other.tokens.as_deref()),
+        ("127.0.0.1:2".to_owned(), Some(&["ann".into()][..]))
+    );
     assert_eq!(other.faces, Faces { mcp: false, sse: false, websocket: true });
     assert!(other.allowed_hosts.is_empty() && other.allowed_origins == ["https://b.example"]);
 }
@@ -56,16 +59,28 @@ fn both_forms_at_once_are_refused_and_an_empty_variable_is_none() {
     let with = |value| load_texts(&[("a.toml", &listed)], &[("TRUNKLINE_SERVER__LISTEN", value)]);
     let said = with("127.0.0.1:2").unwrap_err().to_string();
     assert!(said.contains("error[two-forms]") && said.contains("TRUNKLINE_SERVER__LISTEN"), "{said}");
-    assert_eq!(with("").unwrap().config.server.listeners[0].address.port(), 1);
+    assert_eq!(with("").unwrap().config.server.listeners[0].address.to_string(), "127.0.0.1:1");
     let nothing = load_texts(&[("a.toml", "")], &[("TRUNKLINE_SERVER__LISTEN", "")]).unwrap();
     assert_eq!(nothing.config.server.listeners, Server::default().listeners);
     assert!(shown("[server]\nlisten = \"\"\n").contains("expected an address with a port"), "a file says so");
 }
 
+/// Two listeners that say nothing but where they are.
+fn two(one: &str, other: &str) -> String {
+    entry(one, "") + &entry(other, "")
+}
+
+/// Each text is refused, at this place, with these words.
+fn hold(cases: &[(String, &str, &str)]) {
+    for (text, at, says) in cases {
+        let said = shown(text);
+        assert!(said.contains(says) && said.contains(&format!("a.toml:{at}\n")), "{says} at {at} in\n{said}");
+    }
+}
+
 #[test]
 fn what_does_not_go_together_is_told_at_its_place() {
-    let two = |one: &str, other: &str| entry(one, "") + &entry(other, "");
-    for (text, at, says) in [
+    hold(&[
         (two("127.0.0.1:1", "127.0.0.1:1"), "5:11", "two listeners have the address 127.0.0.1:1"),
         (
             format!("[auth]\nallow_unauthenticated = true\n{}", two("0.0.0.0:1", "127.0.0.1:1")),
@@ -104,10 +119,35 @@ fn what_does_not_go_together_is_told_at_its_place() {
             "invalid value for `server.listeners.0.tls.cert`",
         ),
         (entry("127.0.0.1:1", "port = 1"), "3:1", "`port` is not a key of [[server.listeners]]"),
-    ] {
-        let said = shown(&text);
-        assert!(said.contains(says) && said.contains(&format!("a.toml:{at}\n")), "{says} at {at} in\n{said}");
-    }
+    ]);
     let fine = format!("{}{}{TOKENS}", entry("0.0.0.0:2", ""), entry("127.0.0.1:1", "tokens = []"));
     assert_eq!(server(&fine).listeners.len(), 2);
+}
+
+#[test]
+fn a_socket_has_a_path_that_the_system_takes_and_a_name_that_a_unit_can_give() {
+    hold(&[
+        (
+            two("unix:/run/a/mcp.sock", "unix:///run/a/mcp.sock"),
+            "5:11",
+            "two listeners have the address unix:/run/a/mcp.sock",
+        ),
+        (two("systemd", "systemd"), "5:11", "two listeners have the address systemd"),
+        (entry("systemd:", ""), "2:11", "expected \"systemd\", or \"systemd:NAME\""),
+        (entry("systemd:a:b", ""), "2:11", "expected \"systemd\", or \"systemd:NAME\""),
+        (entry("unix:mcp.sock", ""), "2:11", "expected an absolute path, without `#`"),
+        (entry("unix:/run/a/", ""), "2:11", "expected an absolute path, without `#`"),
+        (
+            entry(&format!("unix:/{}", "x".repeat(107)), ""),
+            "2:11",
+            "the path has 108 bytes; that of a socket has at most 107",
+        ),
+        (
+            entry("unix:/run/mcp.sock", "tls = { cert = \"/x\", key = \"/y\" }"),
+            "3:1",
+            "`tls` has no meaning at a Unix socket",
+        ),
+    ]);
+    let longest = server(&format!("[server]\nlisten = \"unix:/{}\"\n", "x".repeat(106)));
+    assert!(longest.listeners[0].address.port().is_none() && longest.listeners[0].address.is_local());
 }

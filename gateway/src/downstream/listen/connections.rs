@@ -3,7 +3,7 @@
 use super::forwarded;
 use super::forwarded::Network;
 use super::upgrade::Switch;
-use crate::call::caller::Principal;
+use crate::call::caller::{Peer, Principal};
 use crate::call::share::{Share, Tally, may_have};
 use crate::runtime::timer::Timers;
 use http::HeaderMap;
@@ -47,8 +47,8 @@ pub struct Arrival(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     of: Arc<Connections>,
-    /// The address at its other end.
-    peer: IpAddr,
+    /// Who is at its other end.
+    peer: Peer,
     is_admitted: AtomicBool,
     counted: Mutex<Counted>,
     /// Cancelled where it is to make room.
@@ -95,6 +95,11 @@ impl Connections {
         self.asks_credential.store(is_asked, Ordering::Relaxed);
     }
 
+    /// Whether a credential is asked for on the next connection.
+    pub(crate) fn is_credential_asked(&self) -> bool {
+        self.asks_credential.load(Ordering::Relaxed)
+    }
+
     /// So many connections on which nobody shows a credential: the oldest of the address that has the most makes room for the next one,
     /// so that a new one is always taken.
     pub(crate) fn of_probes(most: usize) -> Arc<Self> {
@@ -102,8 +107,9 @@ impl Connections {
         Arc::new(Self { most, strangers_most, asks_credential: true.into(), trusted, table: Arc::default() })
     }
 
-    /// A connection from an address; `None` where it finds no room.
-    pub fn enter(self: &Arc<Self>, peer: IpAddr) -> Option<Arrival> {
+    /// A connection of a peer; `None` where it finds no room.
+    pub fn enter(self: &Arc<Self>, peer: impl Into<Peer>) -> Option<Arrival> {
+        let peer = peer.into();
         let closed = CancellationToken::new();
         let mut table = self.lock();
         let is_full = table.all >= self.most;
@@ -117,7 +123,7 @@ impl Connections {
                 return None;
             }
             table.opened += 1;
-            let (share, number) = (Share::of_address(peer), table.opened);
+            let (share, number) = (Share::of_peer(peer), table.opened);
             table.by_address.entry(share.clone()).or_default().insert(number, closed.clone());
             table.strangers += 1;
             Counted::Stranger(share, number)
@@ -126,7 +132,7 @@ impl Connections {
         } else if self.is_trusted(peer) {
             Counted::InAllAlone
         } else {
-            let share = Share::of_address(peer);
+            let share = Share::of_peer(peer);
             table.count(&share, self.most)?;
             Counted::Share(share)
         };
@@ -144,8 +150,8 @@ impl Connections {
         })))
     }
 
-    fn is_trusted(&self, peer: IpAddr) -> bool {
-        self.trusted.iter().any(|network| network.has(peer))
+    fn is_trusted(&self, peer: Peer) -> bool {
+        matches!(peer, Peer::Address(address) if self.trusted.iter().any(|network| network.has(address)))
     }
 
     fn lock(&self) -> MutexGuard<'_, Table> {
@@ -238,14 +244,17 @@ impl Arrival {
         &self.0.switch
     }
 
-    /// The address at its other end, which may be a proxy's.
-    pub fn peer(&self) -> IpAddr {
+    /// Who is at its other end.
+    pub fn peer(&self) -> Peer {
         self.0.peer
     }
 
     /// The address of the client whose request bears these headers, where it is known.
     pub(crate) fn client(&self, headers: &HeaderMap) -> Option<IpAddr> {
-        forwarded::client(self.0.peer, &self.0.of.trusted, headers)
+        match self.0.peer {
+            Peer::Address(address) => forwarded::client(address, &self.0.of.trusted, headers),
+            Peer::User(_) => None,
+        }
     }
 
     /// Resolves when it is to make room for others, and no credential was shown on it meanwhile.

@@ -37,6 +37,14 @@ impl GuardLayer {
         Self(Arc::new(Terms { rules, section: "server", any_host: |_, _| false }))
     }
 
+    /// The same for a socket of this machine, which has no name: a request may name any host, unless some are listed. No page reaches it
+    /// but by way of a proxy.
+    pub fn of_socket(allowed_hosts: &[String], allowed_origins: &[String]) -> Self {
+        let rules = Rules::new(SocketAddr::from(([127, 0, 0, 1], 0)), allowed_hosts, allowed_origins);
+        let any_host: AnyHost = if allowed_hosts.is_empty() { |_, _| true } else { |_, _| false };
+        Self(Arc::new(Terms { rules, section: "server", any_host }))
+    }
+
     /// The same for the admin address; what `any_host` says may be asked for by any name, since machines know it by their own.
     pub fn of_admin(listen: SocketAddr, allowed_hosts: &[String], any_host: AnyHost) -> Self {
         Self(Arc::new(Terms { rules: Rules::new(listen, allowed_hosts, &[]), section: "admin", any_host }))
@@ -238,6 +246,27 @@ mod tests {
         assert_eq!(ask(get("/livez", "x").header("origin", "http://evil.example")).await, 403);
         assert_eq!(ask(get("/gateway", "pod-7.cluster.local")).await, 403);
         assert_eq!(ask(get("/gateway", "gw.example")).await, 200);
+    }
+
+    #[tokio::test]
+    async fn a_socket_has_any_name_until_some_are_listed_and_pages_of_others_may_not_call() {
+        let ask = async |hosts: &[&str], request: http::request::Builder| {
+            let hosts: Vec<String> = hosts.iter().map(|host| (*host).to_owned()).collect();
+            let layer = GuardLayer::of_socket(&hosts, &["https://app.example".to_owned()]);
+            let inner =
+                service_fn(|_: Request<()>| std::future::ready(Ok::<_, Infallible>(Response::new(Bytes::new()))));
+            layer.layer(inner).oneshot(request.body(()).unwrap()).await.unwrap().status().as_u16()
+        };
+        let get = |host: &str| Request::get("/").header("host", host);
+        assert_eq!((ask(&[], get("anything")).await, ask(&[], Request::get("/")).await), (200, 200));
+        assert_eq!(
+            (ask(&["gw.example"], get("anything")).await, ask(&["gw.example"], get("gw.example")).await),
+            (403, 200)
+        );
+        assert_eq!(ask(&[], get("x").header("origin", "https://app.example")).await, 200);
+        for (host, origin) in [("x", "https://evil.example"), ("evil.example", "http://evil.example")] {
+            assert_eq!(ask(&[], get(host).header("origin", origin)).await, 403, "{origin}");
+        }
     }
 
     #[tokio::test]

@@ -1,5 +1,14 @@
 //! The accept loop: HTTP/1.1 connections, each in a task of its own, bounded in number and in patience.
 
+// What connections come from.
+mod accept;
+// Connections over a socket of this machine.
+mod local;
+// The file of a socket.
+mod socket_file;
+
+pub(crate) use local::LocalListener;
+
 use super::certificate;
 use super::connections::{Arrival, Connections};
 use super::framing::HEAD_BYTES_MAX;
@@ -17,6 +26,7 @@ use crate::runtime::complaints::{Complaints, left_unsaid};
 use crate::runtime::poll::{poll_when_woken, repoll_on_self_wake};
 use crate::runtime::timer::late::within;
 use crate::runtime::watched::Watched;
+use accept::Accept;
 use bytes::Bytes;
 use http::header::CONNECTION;
 use http::{HeaderValue, Request, Response, StatusCode};
@@ -93,13 +103,14 @@ impl Patience {
 
 /// Serves connections, as many as there is room for, until `tasks` is told to end; returns when the last one has ended. Each
 /// connection has a service of its own, which is always ready.
-pub(crate) async fn serve<S, R>(
-    listener: TcpListener,
+pub(crate) async fn serve<L, S, R>(
+    listener: L,
     service: impl Fn(&Arrival) -> S,
     patience: Patience,
     bounds: Bounds,
     tasks: Tasks,
 ) where
+    L: Accept,
     S: tower::Service<Request<Incoming>, Response = Response<R>> + Clone + Send + 'static,
     S::Future: Send + Unpin,
     S::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -107,9 +118,9 @@ pub(crate) async fn serve<S, R>(
     R::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
     let level = tasks.child();
-    let take = |(stream, peer): (TcpStream, SocketAddr)| match bounds.room.enter(peer.ip()) {
+    let take = |(stream, peer): (L::Stream, L::End)| match bounds.room.enter(peer) {
         Some(arrival) => {
-            unhurried(&stream);
+            L::unhurried(&stream);
             let service = service(&arrival);
             // The memory bounds the number of connections: one is counted, and never refused for want of memory.
             let place = (arrival, bounds.budget.count(Kind::Connection, CONNECTION_BYTES), bounds.face.clone());
@@ -118,7 +129,7 @@ pub(crate) async fn serve<S, R>(
         }
         None => {
             bounds.refusals.turn_away("connections", &"the connection limit is reached");
-            drop(stream.try_write(FULL));
+            L::tell(&stream, FULL);
         }
     };
     accept(listener, take, &tasks).await;
@@ -126,11 +137,11 @@ pub(crate) async fn serve<S, R>(
 }
 
 /// Hands connections on, until the level is told to end; then those that are there already.
-async fn accept(listener: TcpListener, take: impl Fn((TcpStream, SocketAddr)), tasks: &Tasks) {
+async fn accept<L: Accept>(listener: L, take: impl Fn((L::Stream, L::End)), tasks: &Tasks) {
     let complaints = Complaints::default();
     loop {
         let accepted = tokio::select! {
-            accepted = listener.accept() => accepted,
+            accepted = listener.next() => accepted,
             () = tasks.ending() => break,
         };
         match accepted {
@@ -138,12 +149,7 @@ async fn accept(listener: TcpListener, take: impl Fn((TcpStream, SocketAddr)), t
             Err(error) => rest(&error, &complaints).await,
         }
     }
-    latecomers(listener, take);
-}
-
-/// Small answers must not wait for more of them. A socket that refuses this is about to fail anyway.
-fn unhurried(stream: &TcpStream) {
-    let _unset = stream.set_nodelay(true);
+    listener.latecomers().take(LATECOMERS_MAX).for_each(take);
 }
 
 /// As [`serve`], over TLS: a connection has as long for its handshake as for a head.
@@ -163,10 +169,10 @@ pub(crate) async fn serve_tls<S, R>(
 {
     let level = tasks.child();
     let take = |(stream, peer): (TcpStream, SocketAddr)| {
-        let Some(arrival) = bounds.room.enter(peer.ip()) else {
+        let Some(arrival) = bounds.room.enter(peer) else {
             return bounds.refusals.turn_away("connections", &"the connection limit is reached");
         };
-        unhurried(&stream);
+        TcpListener::unhurried(&stream);
         let (acceptor, service, patience) = (certificates.acceptor(), service.clone(), patience.clone());
         let place = (arrival, bounds.budget.count(Kind::Connection, CONNECTION_BYTES), bounds.face.clone());
         let (below, budget, certificates) = (level.clone(), bounds.budget.clone(), certificates.clone());
@@ -190,20 +196,6 @@ pub(crate) async fn serve_tls<S, R>(
     };
     accept(listener, take, &tasks).await;
     level.ended().await;
-}
-
-/// Takes what the system has established by now, and closes the listener: the system would reset it.
-fn latecomers(listener: TcpListener, take: impl Fn((TcpStream, SocketAddr))) {
-    // Of the runtime's listener it is not known whether somebody waits: that is looked at later.
-    let Ok(listener) = listener.into_std() else { return };
-    for _ in 0..LATECOMERS_MAX {
-        let Ok((stream, peer)) = listener.accept() else { return };
-        if stream.set_nonblocking(true).is_ok()
-            && let Ok(stream) = TcpStream::from_std(stream)
-        {
-            take((stream, peer));
-        }
-    }
 }
 
 /// How many connections a budget allows: all of them keep half of it at most.

@@ -2,7 +2,8 @@
 
 use super::place::Place;
 use crate::config::Config;
-use crate::downstream::config::Listener;
+use crate::downstream::config::{Address, Listener};
+use crate::downstream::listen::listener::LocalListener;
 use crate::downstream::listen::{Arrival, Certificates, listener};
 use crate::downstream::{Connections, GuardLayer, McpService};
 use crate::memory::Refusals;
@@ -12,6 +13,7 @@ use crate::policy::authenticate::AuthenticateLayer;
 use crate::policy::certified::Certified;
 use crate::policy::config::Auth;
 use crate::runtime::Tasks;
+use crate::runtime::system::handed::HandedListener;
 use crate::runtime::system::handles;
 use crate::upstream;
 use crate::upstream::config::Sharing;
@@ -29,10 +31,10 @@ const FILES_PER_CHILD: usize = 5;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// An address cannot be listened on.
-    #[error("cannot listen on {address}: {}", hint(cause))]
+    #[error("cannot listen on {address}: {}", hint(address, cause))]
     Listen {
         /// The address.
-        address: SocketAddr,
+        address: Address,
         /// What the system says.
         cause: io::Error,
     },
@@ -40,7 +42,7 @@ pub enum Error {
     #[error(
         "{0} can be reached from other machines and no tokens are configured: add [[auth.tokens]], or pass --allow-unauthenticated"
     )]
-    Open(SocketAddr),
+    Open(Address),
     /// The certificate that clients are shown cannot be used.
     #[error("{0}")]
     Tls(String),
@@ -59,9 +61,46 @@ pub(crate) struct Serving<'a> {
 /// A listener that is bound, and what stands between its connections and the endpoint.
 pub(super) struct Door {
     pub(super) listener: Listener,
-    pub(super) socket: TcpListener,
+    pub(super) socket: Socket,
     pub(super) place: Place,
     pub(super) certificates: Option<Arc<Certificates>>,
+}
+
+/// What is listened on.
+pub(super) enum Socket {
+    Tcp(TcpListener),
+    Unix(LocalListener),
+}
+
+impl Socket {
+    /// What is listened on at an address, and which address that is.
+    async fn of(address: &Address, handed: Option<HandedListener>) -> Result<(Self, Address), Error> {
+        let failed = |cause| Error::Listen { address: address.clone(), cause };
+        let socket = match (address, handed) {
+            (Address::Tcp(address), _) => {
+                let (socket, bound) = bind(*address).await?;
+                return Ok((Self::Tcp(socket), Address::Tcp(bound)));
+            }
+            (Address::Unix(path), _) => {
+                return Ok((Self::Unix(LocalListener::bind(path).map_err(failed)?), address.clone()));
+            }
+            (Address::Handed(_), socket) => socket,
+        };
+        match socket {
+            Some(HandedListener::Tcp(socket)) => {
+                let socket = TcpListener::from_std(socket).map_err(failed)?;
+                let bound = socket.local_addr().map_err(failed)?;
+                Ok((Self::Tcp(socket), Address::Tcp(bound)))
+            }
+            Some(HandedListener::Unix(socket)) => {
+                let bound = socket.local_addr().map_err(failed)?;
+                // One without a name in the file system is known by the name of its unit.
+                let bound = bound.as_pathname().map_or_else(|| address.clone(), |path| Address::Unix(path.to_owned()));
+                Ok((Self::Unix(LocalListener::of(socket).map_err(failed)?), bound))
+            }
+            None => Err(failed(io::Error::other("no socket was handed over"))),
+        }
+    }
 }
 
 /// What a door asks for.
@@ -71,15 +110,27 @@ pub(super) struct Asks {
 }
 
 impl Door {
-    /// Binds a listener; `key` names its certificate, where it has one.
-    pub(super) async fn open(listener: &Listener, key: String, auth: &Auth) -> Result<Self, Error> {
+    /// Binds a listener, or takes over what is bound; `key` names its certificate, where it has one.
+    pub(super) async fn open(
+        listener: &Listener,
+        handed: Option<HandedListener>,
+        key: String,
+        auth: &Auth,
+    ) -> Result<Self, Error> {
         let auth = auth.only(listener.tokens.as_deref());
-        let opened = listener.tls.as_ref().map(|tls| Certificates::open(key, tls, auth.is_open()));
+        let opened = listener.tls.as_ref().map(|tls| Certificates::open(key.clone(), tls, auth.is_open()));
         let certificates = opened.transpose().map_err(Error::Tls)?;
-        if auth.is_open() && !listener.asks_certificate() && !listener.address.ip().is_loopback() {
-            return Err(Error::Open(listener.address));
+        let is_open = |address: &Address| auth.is_open() && !listener.asks_certificate() && !address.is_local();
+        if is_open(&listener.address) {
+            return Err(Error::Open(listener.address.clone()));
         }
-        let (socket, address) = bind(listener.address).await?;
+        let (socket, address) = Socket::of(&listener.address, handed).await?;
+        if is_open(&address) {
+            return Err(Error::Open(address));
+        }
+        if certificates.is_some() && matches!(socket, Socket::Unix(_)) {
+            return Err(Error::Tls(format!("{key}: has no meaning at a Unix socket, and {address} is one; remove it")));
+        }
         let (is_tls, asks_token) = (certificates.is_some(), !auth.tokens.is_empty());
         let place = Place { address, is_tls, faces: listener.faces, asks_token };
         Ok(Self { listener: listener.clone(), socket, place, certificates })
@@ -96,14 +147,33 @@ impl Door {
     pub(super) fn serve(self, asks: Asks, serving: &Serving<'_>) {
         let Self { listener, socket, place, certificates } = self;
         let Asks { authenticate, room } = asks;
-        let guard = GuardLayer::new(place.address, &listener.allowed_hosts, &listener.allowed_origins);
+        let socket = match socket {
+            Socket::Unix(socket) => Socket::Unix(socket.with_others(&room)),
+            socket => socket,
+        };
+        let (hosts, origins) = (&listener.allowed_hosts, &listener.allowed_origins);
+        let guard = match &place.address {
+            Address::Tcp(address) => GuardLayer::new(*address, hosts, origins),
+            Address::Unix(_) | Address::Handed(_) => GuardLayer::of_socket(hosts, origins),
+        };
         let face = serving.face.serving(listener.faces);
         serving.faces.spawn_until_end(expire(authenticate.clone(), serving.face.clone()));
         let (patience, level) = (serving.patience.clone(), serving.faces.clone());
         let bounds = listener::Bounds { room, ..serving.bounds.clone() };
-        let Some(certificates) = certificates else {
-            let service = move |arrival: &Arrival| guard.layer(authenticate.layer(face.on(arrival)).of(arrival.peer()));
-            return serving.faces.spawn(listener::serve(socket, service, patience, bounds, level));
+        let (socket, certificates) = match (socket, certificates) {
+            (Socket::Tcp(socket), Some(certificates)) => (socket, certificates),
+            (socket, _) => {
+                let service =
+                    move |arrival: &Arrival| guard.layer(authenticate.layer(face.on(arrival)).of(arrival.peer()));
+                return match socket {
+                    Socket::Tcp(socket) => {
+                        serving.faces.spawn(listener::serve(socket, service, patience, bounds, level));
+                    }
+                    Socket::Unix(socket) => {
+                        serving.faces.spawn(listener::serve(socket, service, patience, bounds, level));
+                    }
+                };
+            }
         };
         let asks = listener.asks_certificate() && !serving.auth.allow_unauthenticated;
         let asks = asks.then(|| authenticate.clone());
@@ -154,20 +224,20 @@ pub(crate) fn bounds(config: &Config, budget: &Budget, refusals: &Refusals) -> l
 
 /// Listens at an address; says which one it is.
 pub(crate) async fn bind(address: SocketAddr) -> Result<(TcpListener, SocketAddr), Error> {
-    let failed = |cause| Error::Listen { address, cause };
+    let failed = |cause| Error::Listen { address: Address::Tcp(address), cause };
     let listener = TcpListener::bind(address).await.map_err(failed)?;
     let bound = listener.local_addr().map_err(failed)?;
     Ok((listener, bound))
 }
 
 /// What can be done about an address that cannot be listened on.
-fn hint(cause: &io::Error) -> String {
+fn hint(address: &Address, cause: &io::Error) -> String {
     let hint = match cause.kind() {
         io::ErrorKind::AddrInUse => {
-            "stop the process that listens there, or use another address (--listen; for probes and metrics --admin)"
+            "stop the process that listens there, or use another address (--listen, [[server.listeners]]; for probes and metrics --admin)"
         }
         io::ErrorKind::AddrNotAvailable => "this machine has no such address",
-        io::ErrorKind::PermissionDenied => "use a port from 1024 on",
+        io::ErrorKind::PermissionDenied if address.port().is_some() => "use a port from 1024 on",
         _ => return cause.to_string(),
     };
     format!("{cause}; {hint}")

@@ -2,15 +2,17 @@
 
 use super::door::{Door, Error, Serving, asks_credential};
 use super::place::Place;
+use crate::call::caller::Principal;
 use crate::config::Config;
 use crate::config::fault::Fault;
-use crate::downstream::config::Listener;
+use crate::downstream::config::{Address, Listener};
 use crate::downstream::listen::Certificates;
 use crate::downstream::{Connections, McpService};
 use crate::policy::Changed;
 use crate::policy::authenticate::AuthenticateLayer;
 use crate::policy::config::Auth;
-use std::net::SocketAddr;
+use crate::runtime::system::handed::HandedSocket;
+use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// The doors of a gateway, as bound.
@@ -25,7 +27,7 @@ pub(crate) struct Kept {
 struct KeptDoor {
     listener: Listener,
     /// The address, as bound.
-    at: SocketAddr,
+    at: Address,
     /// The names of the tokens that count.
     tokens: Mutex<Option<Vec<Arc<str>>>>,
     authenticate: AuthenticateLayer,
@@ -34,17 +36,37 @@ struct KeptDoor {
 }
 
 impl Doors {
-    /// Binds all listeners, or none.
-    pub(crate) async fn open(config: &Config) -> Result<Self, Error> {
+    /// Binds all listeners, and takes over what was handed over for them; or none.
+    pub(crate) async fn open(config: &Config, mut handed: Vec<HandedSocket>) -> Result<Self, Error> {
+        let names: Vec<Arc<str>> = handed.iter().map(|socket| socket.name.clone()).collect();
         let mut doors = Vec::new();
-        for (index, listener) in config.server.listeners.iter().enumerate() {
+        let mut listeners: Vec<(usize, &Listener)> = config.server.listeners.iter().enumerate().collect();
+        // What is left goes to the one that names none.
+        listeners.sort_by_key(|(index, listener)| (listener.address == Address::Handed(None), *index));
+        for (index, listener) in listeners {
             let key = match config.server.lists_listeners {
                 true => format!("server.listeners.{index}.tls"),
                 false => "server.tls".to_owned(),
             };
-            doors.push(Door::open(listener, key, &config.auth).await?);
+            let Address::Handed(name) = &listener.address else {
+                doors.push((index, Door::open(listener, None, key, &config.auth).await?));
+                continue;
+            };
+            let is_meant = |socket: &mut HandedSocket| name.as_ref().is_none_or(|name| *name == socket.name);
+            let taken: Vec<HandedSocket> = handed.extract_if(.., is_meant).collect();
+            if taken.is_empty() {
+                return Err(Error::Listen { address: listener.address.clone(), cause: not_handed(&names) });
+            }
+            for socket in taken {
+                doors.push((index, Door::open(listener, Some(socket.listener), key.clone(), &config.auth).await?));
+            }
         }
-        Ok(Self(doors))
+        for socket in handed {
+            let hint = "no listener takes it: [[server.listeners]] has address = \"systemd\"";
+            tracing::warn!(name = &*socket.name, "socket of the service manager not used; {hint}");
+        }
+        doors.sort_by_key(|(index, _)| *index);
+        Ok(Self(doors.into_iter().map(|(_, door)| door).collect()))
     }
 
     /// Where clients are served.
@@ -64,7 +86,7 @@ impl Doors {
             let asks = door.asks(serving);
             doors.push(KeptDoor {
                 listener: door.listener.clone(),
-                at: door.place.address,
+                at: door.place.address.clone(),
                 tokens: Mutex::new(door.listener.tokens.clone()),
                 authenticate: asks.authenticate.clone(),
                 certificates: door.certificates.clone(),
@@ -86,7 +108,7 @@ impl Kept {
     /// Asks for what this configuration says; who may see something else by it. Who called with what counts no more has no session and no
     /// stream any longer.
     pub(crate) fn set(&self, now: &Config) -> Vec<Changed> {
-        let (mut gone, mut known, mut changed) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut gone, mut unnamed, mut known, mut changed) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         for door in &self.doors {
             let tokens = door.tokens_of(now);
             let auth = now.auth.only(tokens.as_deref());
@@ -96,18 +118,26 @@ impl Kept {
             let (left, others) = door.authenticate.set(&auth);
             changed.extend(others);
             for principal in left {
-                if !gone.contains(&principal) {
-                    gone.push(principal);
+                match principal.is_anonymous() {
+                    true => unnamed.extend(door.unnamed()),
+                    false if gone.contains(&principal) => {}
+                    false => gone.push(principal),
                 }
             }
-            known.extend(door.authenticate.principals());
+            for principal in door.authenticate.principals() {
+                match principal.is_anonymous() {
+                    true => known.extend(door.unnamed()),
+                    false => known.push(principal),
+                }
+            }
         }
+        let tokens = gone.iter().map(Principal::name).collect::<Vec<_>>().join(", ");
+        let asks_tokens = !unnamed.is_empty();
+        gone.append(&mut unnamed);
         self.face.revoke(&gone, &known);
-        // Without tokens everybody is the one that has no name.
-        let tokens = gone.iter().map(|one| one.name()).filter(|name| !name.is_empty()).collect::<Vec<_>>().join(", ");
         if !tokens.is_empty() {
             tracing::info!(tokens, "tokens revoked; their sessions and streams have ended");
-        } else if !gone.is_empty() {
+        } else if asks_tokens {
             tracing::info!("tokens are required from now on; sessions and streams without one have ended");
         }
         changed
@@ -125,7 +155,17 @@ impl KeptDoor {
         let tokens = self.tokens_of(now);
         let auth = now.auth.only(tokens.as_deref());
         let names_some = tokens.is_some_and(|names| !names.is_empty());
-        opened(self.at, &auth, names_some, self.listener.asks_certificate())
+        opened(&self.at, &auth, names_some, self.listener.asks_certificate())
+    }
+
+    /// Whom a request is of that shows no token, where none is asked for.
+    fn unnamed(&self) -> Vec<Principal> {
+        match self.at {
+            Address::Tcp(_) => vec![Principal::anonymous()],
+            Address::Unix(_) | Address::Handed(_) => {
+                [rustix::process::geteuid().as_raw(), 0].map(Principal::of_user).to_vec()
+            }
+        }
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Option<Vec<Arc<str>>>> {
@@ -133,8 +173,16 @@ impl KeptDoor {
     }
 }
 
+/// Why there is nothing for a listener among what was handed over under these names.
+fn not_handed(names: &[Arc<str>]) -> io::Error {
+    io::Error::other(match names {
+        [] => "the service manager has handed over no socket; start the gateway by its .socket unit".to_owned(),
+        names => format!("no socket of this name was handed over, only {}", names.join(", ")),
+    })
+}
+
 /// Why these tokens, of which the listener may name some, cannot be all that counts at an address that stays.
-fn opened(at: SocketAddr, auth: &Auth, names_some: bool, asks_certificate: bool) -> Option<Fault> {
+fn opened(at: &Address, auth: &Auth, names_some: bool, asks_certificate: bool) -> Option<Fault> {
     let fault = |text: String| {
         Fault::error("open-door", text)
             .hint("restart the gateway, or keep the tokens until the changed addresses are in force")
@@ -142,7 +190,7 @@ fn opened(at: SocketAddr, auth: &Auth, names_some: bool, asks_certificate: bool)
     if names_some && auth.tokens.is_empty() {
         return Some(fault(format!("none of the tokens that count at {at} until the next start would be left")));
     }
-    let is_open = auth.is_open() && !asks_certificate && !at.ip().is_loopback();
+    let is_open = auth.is_open() && !asks_certificate && !at.is_local();
     is_open.then(|| {
         fault(format!("{at} can be reached from other machines until the next start, and no tokens are configured"))
     })
@@ -154,7 +202,7 @@ mod tests {
     use crate::policy::config::Token;
 
     fn says(at: &str, auth: &Auth, names_some: bool, asks_certificate: bool) -> Option<String> {
-        let fault = opened(at.parse().unwrap(), auth, names_some, asks_certificate)?;
+        let fault = opened(&Address::Tcp(at.parse().unwrap()), auth, names_some, asks_certificate)?;
         assert_eq!(fault.kind, "open-door");
         Some(fault.text)
     }

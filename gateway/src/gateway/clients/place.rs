@@ -1,13 +1,13 @@
 //! Where clients are served, as bound and as it is shown.
 
-use crate::downstream::config::Faces;
+use crate::downstream::config::{Address, Faces};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 /// Where clients are served, as bound.
 #[derive(Debug, Clone)]
 pub struct Place {
-    /// The address.
-    pub address: SocketAddr,
+    /// The address, as bound.
+    pub address: Address,
     /// Whether it is reached by TLS.
     pub is_tls: bool,
     /// What is served there.
@@ -25,7 +25,12 @@ impl Place {
             Faces { sse: true, .. } => ("http", Faces::SSE_PATH),
             Faces { .. } => ("ws", Faces::WEBSOCKET_PATH),
         };
-        format!("{scheme}{secure}://{}{path}", reachable(self.address))
+        match &self.address {
+            Address::Tcp(address) => format!("{scheme}{secure}://{}{path}", reachable(*address)),
+            // As the address of an upstream is written.
+            Address::Unix(socket) => format!("unix://{}#{path}", socket.display()),
+            Address::Handed(_) => self.address.to_string(),
+        }
     }
 }
 
@@ -46,12 +51,18 @@ mod tests {
         let [mcp, sse, websocket] = [(true, true, true), (false, true, true), (false, false, true)];
         let url = |address: &str, is_tls, (mcp, sse, websocket)| {
             let faces = Faces { mcp, sse, websocket };
-            Place { address: address.parse().unwrap(), is_tls, faces, asks_token: false }.url("/mcp")
+            let address = match address.strip_prefix("unix:") {
+                Some(path) => Address::Unix(path.into()),
+                None => Address::Tcp(address.parse().unwrap()),
+            };
+            Place { address, is_tls, faces, asks_token: false }.url("/mcp")
         };
         assert_eq!(url("0.0.0.0:8808", false, mcp), "http://127.0.0.1:8808/mcp");
         assert_eq!(url("[::1]:1", true, mcp), "https://[::1]:1/mcp");
         assert_eq!(url("[::1]:1", true, sse), "https://[::1]:1/sse");
         assert_eq!(url("127.0.0.1:1", false, websocket), "ws://127.0.0.1:1/ws");
         assert_eq!(url("127.0.0.1:1", true, websocket), "wss://127.0.0.1:1/ws");
+        assert_eq!(url("unix:/run/mcp.sock", false, mcp), "unix:///run/mcp.sock#/mcp");
+        assert_eq!(url("unix:/run/mcp.sock", false, websocket), "unix:///run/mcp.sock#/ws");
     }
 }

@@ -2,6 +2,8 @@
 
 // How many files and connections this process may have open.
 pub mod handles;
+// Sockets that the service manager has bound before it started the process.
+pub mod handed;
 // What systemd is told of this process.
 mod service_manager;
 
