@@ -2,6 +2,7 @@
 
 mod conformance;
 mod everything;
+mod monitored;
 mod page;
 mod peers;
 mod questions;

@@ -227,7 +227,8 @@ fn leads(page: &Path, link: &str) -> bool {
     match std::fs::read_to_string(&target) {
         Ok(text) if !heading.is_empty() => headings(&prose(&text)).contains(heading),
         Ok(_) => true,
-        Err(_) => heading.is_empty() && target.is_dir(),
+        // A folder, or a picture.
+        Err(_) => heading.is_empty() && target.exists(),
     }
 }
 
