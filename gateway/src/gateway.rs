@@ -33,6 +33,7 @@ use crate::health::StatusBoard;
 use crate::memory::budget::Budget;
 use crate::memory::{Refusals, keep_purging};
 use crate::metrics::edges::Face;
+use crate::policy::limits::Limits;
 use crate::protocol::capabilities::beyond::Declared;
 use crate::router::config::Unknown;
 use crate::router::{Listeners, Router};
@@ -151,7 +152,7 @@ impl Gateway {
         let router = Arc::new(Router::start(upstreams.owners(), terms, listeners.clone(), &levels.router));
         upstreams.led_to_by(&router);
         let observe = terms::observe(&config, &calls, board.budget(), &levels.ground);
-        let handler = match (chain(router.clone(), observe, &levels.router), mode) {
+        let handler = match (chain(router.clone(), (observe, Limits::new(&config.limits)), &levels.router), mode) {
             (handler, Mode::Serve | Mode::Shared) => handler,
             (handler, Mode::Stdio) => OneClient::around(handler, &upstreams),
         };
@@ -371,10 +372,12 @@ pub fn budget(config: &Config) -> Budget {
 }
 
 /// The one visible chain, from the outside in.
-fn chain(router: impl Handle, observe: Observe, tasks: &Tasks) -> Handler {
+fn chain(router: impl Handle, (observe, limits): (Observe, Limits), tasks: &Tasks) -> Handler {
     let chain = tower::ServiceBuilder::new()
         // Outermost, so that it sees whatever becomes of a call.
         .layer(observe)
+        // Before anything is done for a call that is one too many.
+        .layer(limits)
         // The far timers of each call wake nobody.
         .layer(TimerKeepAlive::new(tasks))
         .service(router);

@@ -137,7 +137,21 @@ fn begin() {
         (unparked, &["retried", "expired", "closed", "memory"]),
         (state_refused, &["unknown", "other_call", "expired", "lost", "used"]),
         (not_put, &["full", "undeclared", "untranslatable", "unknown", "ending"]),
-        (refused, &["sessions", "connections", "bodies", "memory", "calls", "listens", "questions"]),
+        (
+            refused,
+            &[
+                "sessions",
+                "connections",
+                "bodies",
+                "memory",
+                "calls",
+                "listens",
+                "questions",
+                "rate",
+                "bytes",
+                "concurrency",
+            ],
+        ),
     ];
     for (counter, reasons) in all {
         reasons.iter().for_each(|reason| counter(reason).increment(0));

@@ -53,6 +53,7 @@ mod parked;
 mod probing;
 mod progress;
 mod proxies;
+mod rates;
 mod reload;
 mod revived;
 mod rights;

@@ -5,6 +5,7 @@ use crate::protocol::frame::rpc_error::RpcError;
 use crate::protocol::json;
 use crate::protocol::revision::Revision;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Who can mend it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,6 +45,8 @@ pub enum Reason {
     Stopped,
     /// A queue is full, and nothing was sent.
     Busy,
+    /// It comes too often; so long it is until it may.
+    Limited(Duration),
     /// The time is over.
     Timeout,
     /// The call may or may not have run.
@@ -60,7 +63,7 @@ impl Reason {
     /// Whether the same call may be sent again and succeed: nothing of it ran, and what kept it from running passes by itself. Decided
     /// here alone.
     pub fn is_retriable(&self) -> bool {
-        matches!(self, Self::Unavailable | Self::Busy)
+        matches!(self, Self::Unavailable | Self::Busy | Self::Limited(_))
     }
 }
 
@@ -156,7 +159,11 @@ impl Refusal {
                 let upstream =
                     self.upstream.as_ref().map(|upstream| format!("\"upstream\":{},", json::quote(upstream)));
                 let upstream = upstream.or_else(|| self.is_retriable().then(String::new))?;
-                Some(format!("{{\"origin\":\"gateway\",{upstream}\"retriable\":{}}}", self.is_retriable()))
+                let after = match self.reason {
+                    Reason::Limited(after) => format!(",\"retryAfterMs\":{}", after.as_millis().max(1)),
+                    _ => String::new(),
+                };
+                Some(format!("{{\"origin\":\"gateway\",{upstream}\"retriable\":{}{after}}}", self.is_retriable()))
             }
         }
     }

@@ -20,6 +20,8 @@ pub struct Config {
     pub traces: Option<(telemetry::config::Traces, upstream::config::Remote)>,
     /// `[auth]`: who may call.
     pub auth: policy::config::Auth,
+    /// `[limits]`: how much one client may have.
+    pub limits: policy::config::Limits,
     /// `[naming]`: how many names become one set.
     pub naming: router::config::Naming,
     /// `[catalog]`: how lists are served.

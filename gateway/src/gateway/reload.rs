@@ -357,6 +357,7 @@ fn needs_restart(before: &Config, now: &Config) -> Vec<&'static str> {
         ("[audit]", before.audit != now.audit),
         ("[traces]", before.traces != now.traces),
         ("[metrics]", before.metrics != now.metrics),
+        ("[limits]", before.limits != now.limits),
         ("[naming]", before.naming != now.naming),
         ("[catalog]", before.catalog != now.catalog || before.cache != now.cache),
         ("[extensions]", before.extensions != now.extensions),

@@ -59,7 +59,7 @@ pub fn spans(outcome: &'static str) -> Counter {
 }
 
 /// Statuses that have a series of their own; all others share one.
-const STATUSES: [u16; 16] = [200, 202, 204, 400, 401, 403, 404, 405, 406, 408, 409, 413, 415, 421, 500, 503];
+const STATUSES: [u16; 17] = [200, 202, 204, 400, 401, 403, 404, 405, 406, 408, 409, 413, 415, 421, 429, 500, 503];
 
 /// What is counted at one face. Cheap to clone.
 #[derive(Debug, Clone)]

@@ -5,6 +5,7 @@ pub(crate) mod moment;
 
 use crate::call::caller::Principal;
 pub use crate::call::caller::Role;
+pub use crate::call::share::Rate;
 use std::fmt;
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -33,6 +34,17 @@ impl Auth {
     pub fn is_open(&self) -> bool {
         self.tokens.is_empty() && !self.allow_unauthenticated
     }
+}
+
+/// How much one client may have of calls, prompts and reads; `None` is as much as it likes.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Limits {
+    /// So many in so much time.
+    pub calls: Option<Rate>,
+    /// So many at once.
+    pub max_concurrency: Option<usize>,
+    /// So many bytes of parameters and results in so much time.
+    pub bytes: Option<Rate>,
 }
 
 /// One static bearer token. Only its digest is kept.

@@ -4,6 +4,8 @@
 pub mod authenticate;
 // Who calls over TLS: the subject of a client's certificate, else the bearer of a token.
 pub mod certified;
+// How much one client may have: calls in a time, calls at once, bytes.
+pub mod limits;
 // What each principal may see, kept up to date.
 mod rights;
 // Who may call: checked values, made from the files by `config`.

@@ -341,7 +341,7 @@ fn outcome_of(outcome: &Outcome) -> usize {
             Reason::Timeout => TIMEOUT,
             Reason::Cancelled => CANCELLED,
             Reason::Unavailable | Reason::Stopped => UPSTREAM_UNAVAILABLE,
-            Reason::Busy => BUSY,
+            Reason::Busy | Reason::Limited(_) => BUSY,
             Reason::BadAnswer => BAD_ANSWER,
             Reason::OutcomeUnknown => OUTCOME_UNKNOWN,
             _ => RPC_ERROR,

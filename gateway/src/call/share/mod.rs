@@ -4,9 +4,12 @@
 mod key;
 // A bounded number of places, of which nobody takes so many that others find none.
 mod places;
+// So many in so much time.
+mod rate;
 // How many of something each share holds.
 mod tally;
 
 pub use key::Share;
 pub use places::{Part, SharePermit, Shares, may_have};
+pub use rate::{Rate, RateCell};
 pub use tally::Tally;

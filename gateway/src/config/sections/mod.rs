@@ -4,6 +4,8 @@
 mod auth;
 // `[auth.roles.NAME]`: what is admitted, and to whom it is given.
 mod roles;
+// `[limits]`, and rates as people write them.
+mod limits;
 // `[defaults]`: what holds for every upstream that does not say otherwise.
 mod defaults;
 // Where an upstream is, as its `url` says it: a URL, a socket of this machine, or a host and a port.
@@ -23,5 +25,6 @@ pub(crate) mod settings;
 
 pub(crate) use auth::auth;
 pub(crate) use defaults::Defaults;
+pub(crate) use limits::limits;
 pub(crate) use traces::traces;
 pub(crate) use upstreams::upstreams;

@@ -37,7 +37,12 @@ fn json_in(map: HeaderMap, status: StatusCode, text: Bytes) -> Response<Body> {
 
 /// A call's answer, with its headers in an empty map.
 pub(super) fn answer(answer: EncodedResponse, map: HeaderMap) -> Response<Body> {
-    json_in(map, answer.status, answer.frame.into())
+    let retry_after = answer.retry_after;
+    let mut response = json_in(map, answer.status, answer.frame.into());
+    if let Some(seconds) = retry_after {
+        response.headers_mut().insert(header::RETRY_AFTER, seconds.into());
+    }
+    response
 }
 
 /// What was refused before it became a call.

@@ -1,6 +1,7 @@
 //! What is remembered of a client's request, and how what comes back on it is written in the client's words.
 
 use super::status;
+use crate::call::refusal::Reason;
 use crate::call::reply::{Change, Event, Failure, Outcome};
 use crate::call::{Call, ListenFilter, LogLevel};
 use crate::downstream::response::dialect_2024_10_07;
@@ -47,6 +48,8 @@ pub(crate) struct ResponseEncoder {
 pub(crate) struct EncodedResponse {
     pub(crate) frame: Composed,
     pub(crate) status: StatusCode,
+    /// So many seconds until the same may be asked again, where that is known.
+    pub(crate) retry_after: Option<u64>,
     /// Counts the frame, where it is large, until it is written.
     pub(crate) charge: Charge,
 }
@@ -54,7 +57,7 @@ pub(crate) struct EncodedResponse {
 impl EncodedResponse {
     /// An answer that is not large, or not counted yet.
     pub(crate) fn new(frame: impl Into<Composed>, status: StatusCode) -> Self {
-        Self { frame: frame.into(), status, charge: Charge::default() }
+        Self { frame: frame.into(), status, retry_after: None, charge: Charge::default() }
     }
 
     /// The frame in one line, counted for as long as it is kept.
@@ -154,7 +157,13 @@ impl ResponseEncoder {
                     "The upstream `{upstream}` asks for input, and this client cannot be asked through the gateway."
                 ))
             }
-            Outcome::Error(Failure::Refused(refusal)) => self.error(&refusal.to_rpc(self.revision)),
+            Outcome::Error(Failure::Refused(refusal)) => {
+                let answer = self.error(&refusal.to_rpc(self.revision));
+                let Reason::Limited(after) = refusal.reason else { return answer };
+                // Whoever stands between knows the status alone.
+                let retry_after = Some(after.as_secs_f64().ceil().max(1.0) as u64);
+                EncodedResponse { status: status::of_refusal(&refusal.reason), retry_after, ..answer }
+            }
             Outcome::Error(Failure::Upstream(rpc)) => {
                 let is_lacking = rpc.code() == Some(rpc_error::MISSING_CAPABILITY) && !self.revision.is_modern();
                 if let Some(mute) = self.mute.filter(|_| is_lacking) {

@@ -10,6 +10,7 @@ pub(crate) fn of_refusal(reason: &Reason) -> StatusCode {
     match reason {
         Reason::UnknownMethod | Reason::Session => StatusCode::NOT_FOUND,
         Reason::Busy | Reason::Unavailable | Reason::Stopped => StatusCode::SERVICE_UNAVAILABLE,
+        Reason::Limited(_) => StatusCode::TOO_MANY_REQUESTS,
         Reason::Internal => StatusCode::INTERNAL_SERVER_ERROR,
         _ => StatusCode::BAD_REQUEST,
     }

@@ -1,0 +1,92 @@
+//! Rates: who calls too often is told when to come again, in the words of its transport, and nobody else waits.
+
+use trunkline_tests::client::{Answer, Client, Request, tool};
+use trunkline_tests::gateway::{Config, Gateway};
+use trunkline_tests::revision::Revision;
+use trunkline_tests::script::Script;
+use trunkline_tests::upstream::{Upstream, Way};
+
+const LEGACY: Revision = Revision::R2025_11_25;
+const MODERN: Revision = Revision::MODERN;
+const TOKENS: &str = concat!(
+    "[[auth.tokens]]\nname = \"ann\"\ntoken = \"ann-has-a-long-token\"\n",
+    "[[auth.tokens]]\nname = \"bob\"\ntoken = \"bob-has-a-long-token\"\n"
+);
+
+async fn client(gateway: &Gateway, name: &str, revision: Revision) -> Client {
+    let mut client = Client::open(&gateway.reach(), revision).await;
+    client.http().always("authorization", &format!("Bearer {name}-has-a-long-token"));
+    if !revision.is_modern() {
+        client.greet().await;
+    }
+    client.tools_until("the upstream is there", |tools| tools.contains(&"up__echo".into())).await;
+    client
+}
+
+/// Calls until one is refused; how many were not, and that refusal.
+async fn flood(client: &Client, name: &str) -> (usize, Answer) {
+    for count in 0..100 {
+        let answer = client.call_once(name, "{\"nonce\":\"n\"}").await;
+        if answer.status == 429 || answer.frame().error.is_some() {
+            return (count, answer);
+        }
+    }
+    panic!("nothing is refused");
+}
+
+fn is_limited(answer: &Answer) {
+    let error = answer.error_value();
+    let data = &error["data"];
+    assert_eq!((&data["origin"], &data["retriable"]), (&"gateway".into(), &true.into()), "{error}");
+    let wait = data["retryAfterMs"].as_u64().unwrap_or_else(|| panic!("{error}"));
+    assert!((1..=3_600_000).contains(&wait), "{error}");
+    assert!(answer.message().contains("try again in"), "{error}");
+}
+
+#[tokio::test]
+async fn a_client_that_calls_too_often_is_answered_429_with_the_time_and_others_are_served() {
+    for revision in [LEGACY, MODERN] {
+        let up = Upstream::http(Script::new("up", revision)).await;
+        let limits = "[limits]\ncalls = \"5/h\"\n";
+        let gateway = Gateway::serve(&Config::new().upstream(&up).section(limits).section(TOKENS)).await;
+        let (ann, bob) = (client(&gateway, "ann", revision).await, client(&gateway, "bob", revision).await);
+        let (count, refused) = flood(&ann, "up__echo").await;
+        assert_eq!((count, refused.status), (5, 429), "{refused:?}");
+        let seconds: u64 = refused.header("retry-after").expect("a time").parse().expect("seconds");
+        assert!((700..=720).contains(&seconds), "{seconds}");
+        is_limited(&refused);
+        assert_eq!(bob.call("up__echo", "{\"nonce\":\"n\"}").await.status, 200);
+        assert!(!ann.tools().await.is_empty(), "lists are no calls");
+        // A read is a call like any other.
+        let read = ann.request(Request::new("resources/read", "{\"uri\":\"script://up/text\"}")).await;
+        assert_eq!(read.status, 429);
+        let page = gateway.look("/metrics").await;
+        assert!(String::from_utf8_lossy(&page.body).contains("trunkline_refused_total{full=\"rate\"} 2"));
+        assert_eq!(up.executed().await.len(), 6, "what was refused was not sent");
+    }
+}
+
+#[tokio::test]
+async fn calls_at_once_and_bytes_are_limited_too_and_no_limit_outlasts_its_cause() {
+    let up = Upstream::start(Way::Http, Script::new("up", MODERN)).await;
+    let limits = "[limits]\nmax_concurrency = 2\nbytes = \"1MiB/h\"\n";
+    let gateway = Gateway::serve(&Config::new().upstream(&up).section(limits).section(TOKENS)).await;
+    let (ann, bob) = (client(&gateway, "ann", MODERN).await, client(&gateway, "bob", MODERN).await);
+    let held = [ann.start(tool("up__wait", "{}")).await, ann.start(tool("up__wait", "{}")).await];
+    up.waiting(2).await;
+    let refused = ann.call_once("up__echo", "{\"nonce\":\"n\"}").await;
+    assert_eq!((refused.status, refused.header("retry-after")), (429, Some("1")));
+    is_limited(&refused);
+    assert_eq!(bob.call("up__echo", "{\"nonce\":\"n\"}").await.status, 200);
+    held.iter().for_each(|call| call.abandon());
+    trunkline_tests::within::until("there is room again", || async {
+        (ann.call_once("up__echo", "{\"nonce\":\"n\"}").await.status == 200).then_some(())
+    })
+    .await;
+    let large = format!("{{\"nonce\":\"{}\"}}", "x".repeat(1 << 20));
+    assert_eq!(ann.call_once("up__echo", &large).await.status, 200, "it is owed");
+    let refused = ann.call_once("up__echo", "{\"nonce\":\"n\"}").await;
+    assert_eq!(refused.status, 429);
+    assert!(refused.message().contains("1048576 bytes an hour"), "{}", refused.message());
+    assert_eq!(bob.call("up__echo", "{\"nonce\":\"n\"}").await.status, 200);
+}
