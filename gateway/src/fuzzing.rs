@@ -9,5 +9,5 @@ pub use crate::upstream::fuzzing as upstream;
 
 /// Configuration files.
 pub mod config {
-    pub use crate::config::fuzzing::{expanded, faults};
+    pub use crate::config::fuzzing::{Format, expanded, faults};
 }

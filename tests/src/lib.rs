@@ -17,6 +17,7 @@ pub mod engine;
 pub mod frame;
 pub mod fuzz;
 pub mod gateway;
+pub mod golden;
 pub mod journal;
 pub mod judge;
 pub mod log;

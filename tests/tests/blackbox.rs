@@ -31,6 +31,7 @@ mod freezes;
 mod fuzz;
 mod harness;
 mod health;
+mod hints;
 mod host;
 mod hosts;
 mod http_faults;

@@ -3,15 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use trunkline_tests::golden::{compare, folder};
 use trunkline_tests::process::{GATEWAY, beside};
 use trunkline_tests::scratch::Scratch;
-
-/// With this variable the results are kept as they are now.
-const WRITE: &str = "TRUNKLINE_GOLDEN";
-
-pub(crate) fn folder() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("hosts")
-}
 
 /// Runs the program where nothing is set but what is said: no variable of this machine, and no program, is found.
 pub(crate) fn run(home: &Path, args: &[&str]) -> Output {
@@ -23,19 +17,6 @@ pub(crate) fn run(home: &Path, args: &[&str]) -> Output {
 pub(crate) fn text(output: &Output) -> String {
     let said = [&output.stdout[..], &output.stderr].concat();
     format!("exit {}\n{}", output.status.code().unwrap_or(-1), String::from_utf8_lossy(&said))
-}
-
-/// Compares a result with the one that is kept; the folder of the test is written as `~`.
-pub(crate) fn compare(name: &str, home: &Path, said: &str) -> Option<String> {
-    let said =
-        said.replace(&home.display().to_string(), "~").replace(&beside(GATEWAY).display().to_string(), "TRUNKLINE");
-    let path = folder().join("golden").join(name);
-    if std::env::var_os(WRITE).is_some() {
-        std::fs::create_dir_all(folder().join("golden")).expect("the folder can be written");
-        std::fs::write(&path, &said).expect("the folder can be written");
-    }
-    let kept = std::fs::read_to_string(&path).unwrap_or_default();
-    (kept != said).then(|| format!("{name} has changed (set {WRITE}=1 to keep it):\n{said}\n--- kept ---\n{kept}"))
 }
 
 /// The hosts' files, each with its name.
@@ -120,7 +101,7 @@ fn without_a_name_all_hosts_that_are_there_are_read() {
 }
 
 /// Where each host looks for its file, below the home folder.
-const PLACES: [(&str, &str, &str); 14] = [
+const PLACES: [(&str, &str, &str); 16] = [
     ("claude-desktop.json", "claude-desktop", ".config/Claude/claude_desktop_config.json"),
     ("claude-code.json", "claude-code", ".claude.json"),
     ("cursor.json", "cursor", ".cursor/mcp.json"),
@@ -135,6 +116,8 @@ const PLACES: [(&str, &str, &str); 14] = [
     ("copilot-cli.json", "copilot-cli", ".copilot/mcp-config.json"),
     ("kiro.json", "kiro", ".kiro/settings/mcp.json"),
     ("amp.json", "amp", ".config/amp/settings.json"),
+    ("goose.yaml", "goose", ".config/goose/config.yaml"),
+    ("continue.yaml", "continue", ".continue/config.yaml"),
 ];
 
 fn put(home: &Path, path: &str, content: &str) -> PathBuf {

@@ -240,3 +240,86 @@ async fn an_older_backup_or_a_link_in_its_place_is_not_taken_for_what_a_file_was
     assert_eq!(std::fs::read_to_string(&file).expect("it is there"), before);
     assert!(!backup.exists());
 }
+
+#[tokio::test]
+async fn an_entry_that_shares_is_written_where_it_is_asked_for_and_taken_back() {
+    let home = Scratch::new();
+    let _config = home.file("trunkline.toml", "[upstreams.a]\ncommand = 'sh'\n");
+    let file = |host: &str| std::fs::read_to_string(home.path().join(host)).expect("it is there");
+    let args = ["install", "cursor", "codex", "goose", "opencode", "--shared"];
+    let shared = run(&home, &args).await;
+    assert!(shared.status.success(), "{}", text(&shared.stderr));
+    for (host, entry) in [
+        (".cursor/mcp.json", "\"args\": [\"stdio\", \"--shared\", \"--config\", "),
+        (".codex/config.toml", "args = [\"stdio\", \"--shared\", \"--config\", "),
+        (".config/goose/config.yaml", "args: [\"stdio\", \"--shared\", \"--config\", "),
+        (".config/opencode/opencode.json", "\"stdio\", \"--shared\", \"--config\", "),
+    ] {
+        assert!(file(host).contains(entry), "{host}: {}", file(host));
+    }
+    let alone = run(&home, &args[..5]).await;
+    assert!(alone.status.success() && !text(&alone.stdout).contains("is up to date"), "{}", text(&alone.stdout));
+    assert!(!file(".cursor/mcp.json").contains("--shared") && !file(".config/goose/config.yaml").contains("--shared"));
+    let gone = run(&home, &["uninstall", "cursor", "codex", "goose", "opencode"]).await;
+    assert!(gone.status.success() && !home.path().join(".cursor/mcp.json").exists(), "{}", text(&gone.stderr));
+}
+
+#[tokio::test]
+async fn yaml_keeps_all_that_is_not_the_entry() {
+    let home = Scratch::new();
+    let _config = home.file("trunkline.toml", "[upstreams.a]\ncommand = 'sh'\n");
+    for folder in [".config/goose", ".continue"] {
+        std::fs::create_dir_all(home.path().join(folder)).expect("it can be made");
+    }
+    let (goose, other) = (".config/goose/config.yaml", ".continue/config.yaml");
+    for (host, file, before) in [
+        ("goose", goose, "extensions: {}   # none yet\nGOOSE_MODEL: x\n"),
+        ("goose", goose, "extensions: {a: {cmd: x, type: stdio}, b: {type: builtin}}\n"),
+        ("goose", goose, "extensions:   # mine\n\n  # first\n  a:\n    cmd: x\n    text: |\n      b\n\n# end\nz: 1"),
+        ("goose", goose, "extensions:\r\n    a: {cmd: x}\r\n"),
+        ("goose", goose, "---\n# only this"),
+        ("goose", goose, "extensions: # none\nz: 1\n"),
+        ("goose", goose, "\u{feff}a: 1\nextensions:\n"),
+        ("continue", other, "name: x\nmcpServers:\n- name: a # b\n  command: x\n-\n  name: b\n  command: y\nz: 1\n"),
+        ("continue", other, "name: x\nmcpServers: []\n"),
+        ("continue", other, "mcpServers: [{name: a, command: x}] # one\n"),
+        ("continue", other, "mcpServers:\n    - {name: a, command: x}\n\n\n"),
+        ("continue", other, "mcpServers:\n- {name: a, command: x}"),
+        ("continue", other, "  name: x\n  models: []\n"),
+    ] {
+        let path = home.file(file, before);
+        let read = || std::fs::read_to_string(&path).expect("it is there");
+        for args in [&["install", host][..], &["install", host], &["install", host, "--shared"]] {
+            let done = run(&home, args).await;
+            assert!(done.status.success(), "{before:?}: {}{}", text(&done.stderr), read());
+        }
+        let with = read();
+        assert!(
+            with.contains("--shared")
+                && with.matches("trunkline:").count() + with.matches("name: trunkline").count() < 3
+        );
+        let lone = with.matches('\n').count() - with.matches("\r\n").count();
+        assert!(!before.contains('\r') || lone == 0, "{with:?}");
+        let checked = run(&home, &["check", "--config", file]).await;
+        assert!(text(&checked.stderr).contains("own-entry") || text(&checked.stdout).contains("own-entry"), "{with}");
+        let gone = run(&home, &["uninstall", host]).await;
+        assert_eq!(read(), before, "{}", text(&gone.stderr));
+        assert!(!home.path().join(format!("{file}.trunkline-bak")).exists());
+    }
+    for (host, file, before, why) in [
+        ("goose", goose, "extensions: [a]\n", "`extensions` in it is no table"),
+        ("goose", goose, "extensions: ~\n", "has no value but ~"),
+        ("goose", goose, "a: &x {b: {cmd: y}}\nextensions: *x\n", "an anchor, an alias or a tag"),
+        ("goose", goose, "a: 1\n---\nb: 2\n", "more than one document"),
+        ("goose", goose, "a: [1\n", "it is not YAML"),
+        ("goose", goose, "a: 1\na: 2\n", "the key `a` is defined twice"),
+        ("goose", goose, "extensions:\n  trunkline: {cmd: other, type: stdio}\n", "does not start Trunkline"),
+        ("continue", other, "mcpServers: {}\n", "`mcpServers` in it is no list"),
+    ] {
+        let path = home.file(file, before);
+        let refused = run(&home, &["install", host]).await;
+        let said = text(&refused.stderr);
+        assert!(refused.status.code() == Some(1) && said.contains(why), "{before:?}: {said}");
+        assert_eq!(std::fs::read_to_string(&path).expect("it is there"), before);
+    }
+}

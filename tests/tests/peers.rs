@@ -1,6 +1,7 @@
 //! Official SDK clients of every kind, five reference servers of other people, the gateway between them.
 
 mod errand;
+mod journey;
 mod restarted;
 
 use std::collections::BTreeMap;

@@ -5,7 +5,7 @@ use std::process::{Output, Stdio};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::process::{Child, Command};
 use trunkline_tests::gateway::{Config, Gateway};
-use trunkline_tests::process;
+use trunkline_tests::process::{self, Program};
 use trunkline_tests::revision::Revision;
 use trunkline_tests::script::Script;
 use trunkline_tests::upstream::Upstream;
@@ -15,12 +15,17 @@ const LEGACY: Revision = Revision::R2025_11_25;
 
 /// The same command on a terminal of its own, which `script` makes.
 fn on_terminal(gateway: &Gateway, arguments: &[&str]) -> Child {
+    on_terminal_of(gateway, arguments, 100, "")
+}
+
+/// One of another width; `redirect` is a shell's word behind the command.
+fn on_terminal_of(gateway: &Gateway, arguments: &[&str], columns: usize, redirect: &str) -> Child {
     let plain = gateway.command(arguments);
     let plain = plain.as_std();
     let quoted = |text: &std::ffi::OsStr| format!("'{}'", text.to_string_lossy().replace('\'', "'\\''"));
     let line: Vec<String> = [plain.get_program()].into_iter().chain(plain.get_args()).map(quoted).collect();
     let line = format!(
-        "stty cols 100 rows 30; before=$(stty -g); {}; code=$?; [ \"$before\" = \"$(stty -g)\" ] && echo; echo ended $code as before",
+        "stty cols {columns} rows 30; before=$(stty -g); {} {redirect}; code=$?; [ \"$before\" = \"$(stty -g)\" ] && echo; echo ended $code as before",
         line.join(" ")
     );
     let mut command = Command::new("script");
@@ -48,6 +53,24 @@ async fn sees(child: &mut Child, seen: &mut String, text: &str) {
 
 async fn types(child: &mut Child, text: &str) {
     child.stdin.as_mut().expect("it is piped").write_all(text.as_bytes()).await.expect("it is there");
+}
+
+/// What stands on the screen after the last time that it was drawn: a line each, without colours.
+fn screen(seen: &str) -> Vec<String> {
+    let last = seen.rsplit("\u{1b}[H").next().unwrap_or_default();
+    let last = last.split("\u{1b}[J").next().unwrap_or_default();
+    plain(last).lines().map(str::to_owned).collect()
+}
+
+/// A text without what a terminal obeys.
+fn plain(text: &str) -> String {
+    let mut parts = text.split("\u{1b}[");
+    let mut out = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let end = part.find(|char: char| char.is_ascii_alphabetic()).map_or(part.len(), |at| at + 1);
+        out.push_str(&part[end..]);
+    }
+    out.replace('\r', "")
 }
 
 async fn stage() -> (Upstream, Gateway) {
@@ -138,4 +161,109 @@ async fn without_a_terminal_a_question_is_declined_and_said() {
     }
     assert!(said.contains("declined, since stdin is no terminal: the server asks: "), "{said}");
     let _status = within("it ends", child.wait()).await.expect("it runs");
+}
+
+/// A server whose words would clear the screen, turn lines round, and take two columns each.
+fn hostile() -> Program {
+    let words = "\\033[2J\\033]0;x\\007\\342\\200\\256\\346\\227\\245\\346\\234\\254".repeat(6);
+    Program {
+        path: "/bin/sh".into(),
+        args: vec!["-c".into(), format!("printf '{words}\\n'; sleep 600")],
+        env: Vec::new(),
+    }
+}
+
+#[tokio::test]
+async fn lists_and_top_are_cut_to_the_terminal_and_obey_nothing_that_a_server_says() {
+    let up = Upstream::stdio(Script::new("up", LEGACY)).await;
+    let config = Config::new().upstream(&up).program("evil", &hostile(), "");
+    let gateway = Gateway::serve(&config).await;
+    until("the cause is known", || async {
+        let listed = within("it ends", gateway.command(&["ls"]).output()).await.expect("it runs");
+        String::from_utf8_lossy(&listed.stdout).contains("not MCP").then_some(())
+    })
+    .await;
+    for columns in [20, 80, 120] {
+        let (mut child, mut seen) = (on_terminal_of(&gateway, &["ls"], columns, ""), String::new());
+        sees(&mut child, &mut seen, "ended 0").await;
+        let table: Vec<_> = plain(&seen).lines().take(3).map(str::to_owned).collect();
+        assert!(table[1..].iter().all(|line| line.chars().count() <= columns), "{columns}: {table:#?}");
+        assert!(table[0].starts_with("NAME") && table.iter().any(|line| line.starts_with("evil")), "{table:#?}");
+        assert!(columns < 120 || table.iter().any(|line| line.contains("no answer yet")), "{table:#?}");
+        let (mut child, mut seen) = (on_terminal_of(&gateway, &["top"], columns, ""), String::new());
+        sees(&mut child, &mut seen, "evil").await;
+        sees(&mut child, &mut seen, "\u{1b}[J").await;
+        types(&mut child, "q").await;
+        sees(&mut child, &mut seen, "ended 0").await;
+        let shown = screen(&seen);
+        assert!(shown.iter().any(|line| line.starts_with("evil")), "{shown:#?}");
+        assert!(shown.iter().all(|line| line.chars().count() <= columns), "{columns}: {shown:#?}");
+        assert!(!seen.contains("\u{1b}[2J") && !seen.contains("\u{1b}]0") && !seen.contains('\u{202e}'), "{seen:?}");
+        assert!(
+            seen.contains("\u{1b}[?7l") && seen.contains("\u{1b}[?7h"),
+            "a line does not go on in the next: {seen:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn top_is_drawn_anew_when_the_terminal_changes_and_printed_once_where_nobody_can_type() {
+    let (_up, gateway) = stage().await;
+    let (mut child, mut seen) = (on_terminal_of(&gateway, &["top"], 100, ""), String::new());
+    sees(&mut child, &mut seen, "LAST").await;
+    let script = child.id().expect("it runs");
+    let terminal = until("`top` runs", || async {
+        let all = process::children(script).into_iter().flat_map(process::children);
+        let mut all = all.filter(|pid| process::command_line(*pid).contains("top"));
+        all.next().and_then(|pid| std::fs::read_link(format!("/proc/{pid}/fd/1")).ok())
+    })
+    .await;
+    let sized = Command::new("stty").arg("-F").arg(&terminal).args(["cols", "30"]).status().await;
+    assert!(sized.expect("stty runs").success());
+    let is_narrow = |seen: &str| {
+        let shown = screen(seen);
+        !shown.is_empty() && shown.iter().all(|line| line.chars().count() <= 30) && !shown[2].contains("LAST")
+    };
+    seen.clear();
+    let mut frames = 0;
+    while !is_narrow(&seen) {
+        seen.clear();
+        sees(&mut child, &mut seen, "\u{1b}[J").await;
+        frames += 1;
+        assert!(frames < 60, "{seen:?}");
+    }
+    types(&mut child, "q").await;
+    let (mut child, mut seen) = (on_terminal_of(&gateway, &["top"], 100, "< /dev/null"), String::new());
+    sees(&mut child, &mut seen, "ended 0").await;
+    assert!(seen.contains("NAME") && !seen.contains("\u{1b}[?1049h"), "{seen:?}");
+}
+
+#[tokio::test]
+async fn a_question_that_nobody_would_see_is_declined_and_ctrl_c_in_one_ends_the_call() {
+    let (up, gateway) = stage().await;
+    let call = ["call", "up__ask", "plan=form", "who=Ada", "nonce=n"];
+    let (mut child, mut seen) = (on_terminal_of(&gateway, &call, 100, "2> /dev/null"), String::new());
+    sees(&mut child, &mut seen, "ended ").await;
+    let (mut child, mut seen) = (on_terminal(&gateway, &call), String::new());
+    sees(&mut child, &mut seen, "): ").await;
+    types(&mut child, "\u{3}").await;
+    let _ended = within("the terminal is given back", child.wait()).await.expect("it runs");
+    until("the upstream hears of it", || async { (up.frames_with("cancel") > 0).then_some(()) }).await;
+    gateway.look_until("/readyz?verbose", "it is there", |page| page.contains("  ready  ")).await;
+}
+
+#[tokio::test]
+async fn a_line_of_the_log_at_a_terminal_has_the_time_of_day_there_and_begins_with_its_server() {
+    let crash = "echo cannot find module >&2; exit 1";
+    let crash = Program { path: "/bin/sh".into(), args: vec!["-c".into(), crash.into()], env: Vec::new() };
+    let gateway = Gateway::serve(&Config::new().program("crash", &crash, "")).await;
+    let (mut child, mut seen) = (on_terminal(&gateway, &["stdio"]), String::new());
+    sees(&mut child, &mut seen, "Press Ctrl-D").await;
+    let hello = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"a","version":"1"}}}"#;
+    types(&mut child, &format!("{hello}\n")).await;
+    sees(&mut child, &mut seen, "crash: cannot find module").await;
+    let line = seen.lines().find(|line| line.contains("cannot find module")).unwrap_or_default();
+    let (time, rest) = line.split_once(' ').unwrap_or_default();
+    assert!(time.len() == 12 && time.as_bytes()[2] == b':', "{seen}");
+    assert!(rest.starts_with("INFO  crash: cannot find module") && !rest.contains("stream="), "{seen}");
 }

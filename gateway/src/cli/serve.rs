@@ -69,6 +69,11 @@ async fn gateway(
     end(gateway.drain(), &mut told).await
 }
 
+/// What stands above and below the snippets: for which hosts each is.
+const BY_URL: &str = "For Claude Code (.mcp.json), Cursor (~/.cursor/mcp.json) and others that take an address:";
+const BY_COMMAND: &str = "For Claude Desktop (claude_desktop_config.json), Zed and others that start their servers:";
+const INSTALL: &str = "`trunkline install HOST` writes it for you.";
+
 /// What to put into a host: the address for those that can dial one, the command for those that only start programs.
 fn paste(clients: &[Place], path: &str, files: &[PathBuf]) -> String {
     // Hosts know Streamable HTTP best, and no sockets.
@@ -81,10 +86,10 @@ fn paste(clients: &[Place], path: &str, files: &[PathBuf]) -> String {
         report::paste_http(transport, &place.url(path), place.asks_token)
     });
     let files: Vec<_> = files.iter().map(|file| std::path::absolute(file).unwrap_or_else(|_| file.clone())).collect();
+    let by_url = by_url.map(|snippet| format!("{BY_URL}\n{snippet}\n")).unwrap_or_default();
     let by_command = std::env::current_exe().ok().map(|program| report::paste_stdio(&program, &files));
-    let ways = [by_url, by_command].into_iter().flatten().collect::<Vec<_>>();
-    let ways = ways.join("\nor, if the host starts its servers itself:\n");
-    format!("Add this to the configuration of your MCP host:\n{ways}")
+    let by_command = by_command.map(|snippet| format!("{BY_COMMAND}\n{snippet}\n")).unwrap_or_default();
+    format!("{by_url}{by_command}{INSTALL}")
 }
 
 /// Waits for the drain; whoever tells a second time does not want to wait.

@@ -2,10 +2,11 @@
 
 use super::fault::{self, Fault, Place};
 use super::import;
+pub use super::import::Format;
 use super::load::check;
 use super::read::Reading;
 use super::source::node::{Origin, Source};
-use super::source::{self, Environment, expand, toml};
+use super::source::{Environment, expand};
 
 /// A text with its references filled in, where no variable and no file is there.
 pub fn expanded(text: &str) -> Option<String> {
@@ -22,21 +23,17 @@ pub fn expanded(text: &str) -> Option<String> {
 }
 
 /// What is wrong with a text that is a configuration file; the configuration is checked whole where it can be read.
-pub fn faults(text: &str, is_json: bool) -> Vec<Fault> {
-    let parsed = match is_json {
-        true => source::parse(text).map_err(|syntax| (syntax.at, syntax.text)),
-        false => toml::parse(text).map_err(|syntax| (syntax.at, syntax.text)),
-    };
-    let root = match parsed {
+pub fn faults(text: &str, format: Format) -> Vec<Fault> {
+    let root = match format.parse(text) {
         Ok(root) => root,
-        Err((at, why)) => {
+        Err((at, why, _)) => {
             let excerpt = fault::excerpt(text, at, &[], &[]);
             let place = Place::File { path: "file".to_owned(), excerpt };
             return vec![Fault::error("syntax", why).at(Some(place))];
         }
     };
     let source = Source { origin: Origin::File("file".into()), text: text.to_owned(), root, imported: Vec::new() };
-    let (source, said) = import::taken(source, is_json);
+    let (source, said) = import::taken(source, format != Format::Toml);
     let reading = Reading::new(vec![source], Environment::default(), said);
     let _config = check(&reading);
     reading.into_faults()

@@ -1,11 +1,12 @@
 //! A file as a source. The servers of a host's file stand where our upstreams do, so that `[upstreams.NAME]` lies over them.
 
+use std::ops::Range;
 use std::path::Path;
 
 use super::fault::{self, Fault, Place, Severity};
 use super::source::host::{self, Hosted, Note};
 use super::source::node::{Node, Origin, Shape, Source};
-use super::source::{self, toml};
+use super::source::{self, toml, yaml};
 
 pub(crate) use super::secret::looks::looks_secret;
 
@@ -25,20 +26,13 @@ pub(crate) fn file(path: &Path) -> Result<(Source, Vec<Fault>), Box<Fault>> {
 /// The text of a file as a source.
 pub(super) fn of_text(path: &Path, text: String) -> Result<(Source, Vec<Fault>), Box<Fault>> {
     let shown = path.display().to_string();
-    let named_json = path.extension().is_some_and(|extension| extension == "json" || extension == "jsonc");
-    let is_json = named_json || text.trim_start().starts_with('{');
-    let parsed = if is_json {
-        source::parse(&text).map_err(|syntax| (syntax.at, syntax.text, false))
-    } else {
-        toml::parse(&text).map_err(|syntax| (syntax.at, syntax.text, syntax.is_name))
-    };
+    let (format, parsed) = parsed(path, &text);
     match parsed {
         Ok(root) => {
             let source = Source { origin: Origin::File(path.to_owned()), text, root, imported: Vec::new() };
-            Ok(taken(source, is_json))
+            Ok(taken(source, format != Format::Toml))
         }
         Err((at, why, is_name)) => {
-            let why = if !named_json && toml::is_yaml(path, &text) { YAML.to_owned() } else { why };
             // A line with a syntax error may be the one with the secret; the name of a key that stands twice is none.
             let open = is_name.then(|| at.clone());
             let excerpt = fault::excerpt(&text, at, open.as_slice(), &[]);
@@ -47,30 +41,77 @@ pub(super) fn of_text(path: &Path, text: String) -> Result<(Source, Vec<Fault>),
     }
 }
 
-/// The server of this name under a key of a host's file, as an upstream; an error says why the file cannot be read.
-pub(crate) fn server_in(text: &str, is_json: bool, key: &str, name: &str) -> Result<Option<Node>, String> {
-    let parsed = match is_json {
-        true => source::parse(text).map_err(|syntax| syntax.text),
-        false => toml::parse(text).map_err(|syntax| syntax.text),
-    };
-    let root = parsed?;
-    let servers = root.get(key).map_or(&[][..], Node::entries);
-    if let Some((rival, _)) = servers.iter().find(|(other, _)| other != name && host::slug(other) == name) {
-        return Err(format!("`{rival}` and `{name}` are the same name; rename `{rival}`"));
+/// The values of a text, or where it is wrong, what is wrong, and whether the name of a key stands there.
+type Parsed = Result<Node, (Range<usize>, String, bool)>;
+
+/// What a file is written in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// With comments and trailing commas: a host's.
+    Json,
+    /// A host's.
+    Yaml,
+    /// Ours, or a host's.
+    Toml,
+}
+
+impl Format {
+    /// The values of a text.
+    pub(super) fn parse(self, text: &str) -> Parsed {
+        match self {
+            Self::Json => source::parse(text).map_err(|syntax| (syntax.at, syntax.text, false)),
+            Self::Yaml => yaml::parse(text).map_err(|syntax| (syntax.at, syntax.text, false)),
+            Self::Toml => toml::parse(text).map_err(|syntax| (syntax.at, syntax.text, syntax.is_name)),
+        }
     }
-    let own = servers.iter().filter(|(other, _)| other == name).cloned().collect();
-    let own = Node { shape: Shape::Table(own), ..Node::default() };
+}
+
+/// The values of a file, and what it is written in: by its content, and by its name where that says nothing.
+fn parsed(path: &Path, text: &str) -> (Format, Parsed) {
+    let is_named = |endings: [&str; 2]| path.extension().is_some_and(|ending| endings.iter().any(|one| ending == *one));
+    let format = match text.trim_start().starts_with('{') || is_named(["json", "jsonc"]) {
+        true => Format::Json,
+        false if is_named(["yaml", "yml"]) => Format::Yaml,
+        false => Format::Toml,
+    };
+    let parsed = format.parse(text);
+    if format == Format::Toml && parsed.is_err() && toml::is_yaml(text) {
+        return (Format::Yaml, Format::Yaml.parse(text));
+    }
+    (format, parsed)
+}
+
+/// The server of this name under a key of a host's file, as an upstream; an error says why the file cannot be read.
+pub(crate) fn server_in(text: &str, format: Format, key: &str, name: &str) -> Result<Option<Node>, String> {
+    let parsed = match format {
+        // A text without any key is one of nobody yet.
+        Format::Yaml => yaml::whole(text).map(|whole| whole.root).map_err(|syntax| (syntax.at, syntax.text, false)),
+        format => format.parse(text),
+    };
+    let root = parsed.map_err(|(_, why, _)| why)?;
+    let found = root.get(key);
+    let own = match found.map(|servers| &servers.shape) {
+        Some(Shape::List(items)) => {
+            let is_own = |item: &&Node| item.get("name").is_some_and(|own| own.shape == Shape::Text(name.to_owned()));
+            Shape::List(items.iter().filter(is_own).cloned().collect())
+        }
+        _ => {
+            let servers = found.map_or(&[][..], Node::entries);
+            if let Some((rival, _)) = servers.iter().find(|(other, _)| other != name && host::slug(other) == name) {
+                return Err(format!("`{rival}` and `{name}` are the same name; rename `{rival}`"));
+            }
+            Shape::Table(servers.iter().filter(|(other, _)| other == name).cloned().collect())
+        }
+    };
+    let own = Node { shape: own, ..Node::default() };
     let alone = Node { shape: Shape::Table(vec![(key.to_owned(), own)]), ..Node::default() };
     Ok(host::read(&alone).servers.pop().map(|server| server.node))
 }
 
-/// What is said of a file in YAML.
-const YAML: &str = "this looks like YAML; write TOML or JSON";
-
 /// The source with the servers of its host under `upstreams`, and what is to be said of them. In TOML of our own only `mcpServers` is
 /// a host's.
-pub(super) fn taken(mut source: Source, is_json: bool) -> (Source, Vec<Fault>) {
-    let is_host = is_json || host::is_hosted(&source.root);
+pub(super) fn taken(mut source: Source, is_host: bool) -> (Source, Vec<Fault>) {
+    let is_host = is_host || host::is_hosted(&source.root);
     if !is_host && source.root.get("mcpServers").is_none() {
         return (source, Vec::new());
     }
@@ -102,13 +143,7 @@ pub(super) fn taken(mut source: Source, is_json: bool) -> (Source, Vec<Fault>) {
 }
 
 /// What is said of a name that stands twice in a file of our own.
-fn doubled(
-    source: &Source,
-    name: &str,
-    slug: &str,
-    first: std::ops::Range<usize>,
-    second: std::ops::Range<usize>,
-) -> Fault {
+fn doubled(source: &Source, name: &str, slug: &str, first: Range<usize>, second: Range<usize>) -> Fault {
     let what = match name == slug {
         true => format!("`{name}` is defined twice"),
         false => format!("`{slug}` and `{name}` are both named `{slug}`"),

@@ -3,10 +3,12 @@
 use super::checked::Config;
 use super::fault::{Fault, Faults, Place, Severity};
 use super::import;
-use super::read::{Reading, Section};
+use super::read::{Reading, Section, Sketch};
+use super::schema;
 use super::secret;
 use super::sections::{self, listeners, settings};
 use super::source::Environment;
+use super::source::host::PART;
 use super::source::node::{Node, Origin, Shape, Source};
 use crate::secrets::Secrets;
 use crate::{downstream, telemetry, upstream};
@@ -27,6 +29,16 @@ pub struct Inputs {
     pub is_running: bool,
     /// Without any file: the program that is the built-in demo upstream.
     pub demo: Option<PathBuf>,
+}
+
+impl Inputs {
+    /// The JSON Schema of what can be read: made of what the sections ask for.
+    pub(crate) fn schema() -> serde_json::Value {
+        let mut reading = Reading::new(Vec::new(), Environment::default(), Vec::new());
+        reading.sketch = Some(Sketch::default());
+        let _nothing = check(&reading);
+        schema::of_keys(reading.sketch.map(Sketch::into_keys).unwrap_or_default())
+    }
 }
 
 /// A configuration without errors.
@@ -93,7 +105,7 @@ fn read(inputs: Inputs) -> Result<(Reading, bool), Faults> {
         };
         match read {
             Ok((source, said)) => {
-                warnings.extend(said);
+                warnings.extend(said.into_iter().filter(|fault| fault.kind != PART));
                 warnings.extend(import::replaced(&mut sources, &source));
                 sources.push(source);
             }

@@ -10,6 +10,8 @@ pub(crate) mod import;
 pub mod source;
 // The merged configuration while it is read: sections, units, and the words that a person most likely meant.
 mod read;
+// The JSON Schema of the configuration, for editors.
+mod schema;
 // The sections of the configuration, one file each.
 mod sections;
 // Which values of a configuration are secret.

@@ -9,4 +9,5 @@ mod leaks;
 mod listeners;
 mod loading;
 mod places;
+mod schema;
 mod shown;

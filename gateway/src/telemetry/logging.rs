@@ -1,5 +1,10 @@
 //! The log: on stderr only, text for people or JSON for programs, never waited for.
 
+// The time of day where the person is.
+mod local_time;
+// A line as a person reads it at a terminal.
+mod terminal_line;
+
 use super::config::{Format, Log};
 use super::lines::{Form, Lines};
 use super::ration::{Ration, Rationed};
@@ -10,6 +15,7 @@ use std::io::{IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
+use terminal_line::TerminalLine;
 use tracing::Level;
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::EnvFilter;
@@ -81,7 +87,8 @@ pub fn start(config: &Log, writer: Writer) {
     }
     CALLS.store(config.calls, Ordering::Relaxed);
     let ration = Arc::<Ration>::default();
-    let is_text = is_text(config.format, writer, std::io::stderr().is_terminal());
+    let is_terminal = std::io::stderr().is_terminal();
+    let is_text = is_text(config.format, writer, is_terminal);
     let form = if is_text { Form::Text } else { Form::Json };
     let out: Box<dyn Write + Send> = match writer {
         Writer::File(max) => Box::new(OwnFile { max, written: 0 }),
@@ -111,6 +118,11 @@ pub fn start(config: &Log, writer: Writer) {
         .with_writer(lines);
     // Where something else has taken the log already, as in a test, that stays.
     let _ = match is_text {
+        true if is_terminal => {
+            let builder = builder.event_format(TerminalLine::new()).with_filter_reloading();
+            levelled(builder.reload_handle(), is_shown);
+            builder.finish().with(rationed).try_init()
+        }
         true => {
             let builder = builder.compact().with_filter_reloading();
             levelled(builder.reload_handle(), is_shown);

@@ -3,12 +3,13 @@
 use super::target::{Shape, Target};
 use trunkline::config::fault::Fault;
 use trunkline::config::fault::Faults;
-use trunkline::fuzzing::config;
+use trunkline::fuzzing::config::{self, Format};
 use trunkline::fuzzing::steps;
 
 pub(super) const TARGETS: &[Target] = &[
     Target { name: "toml_files", body: toml_files, words: TOML_WORDS },
     Target { name: "host_files", body: host_files, words: HOST_WORDS },
+    Target { name: "yaml_files", body: yaml_files, words: YAML_WORDS },
     Target { name: "references", body: references, words: &["${", "}", ":-", ":?", "$$", "${file:/", "env:", "A"] },
 ];
 
@@ -54,19 +55,53 @@ const HOST_WORDS: &[&str] = &[
     "${A}",
 ];
 
+const YAML_WORDS: &[&str] = &[
+    "extensions:\n",
+    "mcpServers:\n",
+    "- name: a\n",
+    "  command: x\n",
+    "cmd: x\n",
+    "env: {A: b}\n",
+    "&a ",
+    "*a",
+    "? ",
+    ": ",
+    "|\n",
+    ">-\n",
+    "---\n",
+    "...\n",
+    "!!str ",
+    "%TAG ! x\n",
+    "'",
+    "\"\\x",
+    "[",
+    "]",
+    "{",
+    "}",
+    ", ",
+    "  ",
+    "\t",
+    "#",
+    "${{ secrets.A }}",
+];
+
 fn toml_files(input: &[u8]) -> Shape {
-    judged(input, false)
+    judged(input, Format::Toml)
 }
 
 fn host_files(input: &[u8]) -> Shape {
-    judged(input, true)
+    judged(input, Format::Json)
+}
+
+fn yaml_files(input: &[u8]) -> Shape {
+    judged(input, Format::Yaml)
 }
 
 /// Faults can be shown on any terminal, have a place within the file, and cost no more than the file is long.
-fn judged(input: &[u8], is_json: bool) -> Shape {
+fn judged(input: &[u8], format: Format) -> Shape {
     let text = String::from_utf8_lossy(input);
     let mut faults = Vec::new();
-    if let Some(steps) = steps::of(|| faults = config::faults(&text, is_json)) {
+    if let Some(steps) = steps::of(|| faults = config::faults(&text, format)) {
         // Each fault that is shown costs a look at its file; there are only so many.
         let most = (text.len() as u64 + 4096) * 512;
         assert!(steps <= most, "{steps} steps for {} bytes", text.len());

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use trunkline::call::ListenFilter;
-use trunkline::fuzzing::config;
+use trunkline::fuzzing::config::{self, Format};
 use trunkline::fuzzing::downstream;
 use trunkline::fuzzing::router;
 use trunkline::fuzzing::steps;
@@ -253,19 +253,19 @@ fn named(count: usize, name: impl Fn(usize) -> String) -> Work {
     })
 }
 
-fn file(text: String, is_json: bool) -> Work {
-    Box::new(move || _ = config::faults(&text, is_json))
+fn file(text: String, format: Format) -> Work {
+    Box::new(move || _ = config::faults(&text, format))
 }
 
 const FILES: &[Row] = &[
     ("depth of a host's file", 20_000, |n| {
-        file(format!("{{\"mcpServers\":{}{}}}", "[".repeat(n), "]".repeat(n)), true)
+        file(format!("{{\"mcpServers\":{}{}}}", "[".repeat(n), "]".repeat(n)), Format::Json)
     }),
     ("a host's file of one line", 40_000, |n| {
-        file(format!("{{\"mcpServers\":{{\"a\":{{\"x\":\"{}\",}},1}}}}", "x".repeat(n)), true)
+        file(format!("{{\"mcpServers\":{{\"a\":{{\"x\":\"{}\",}},1}}}}", "x".repeat(n)), Format::Json)
     }),
     ("comments of a host's file", 5_000, |n| {
-        file(format!("{{{}\"mcpServers\":{{}}}}", "/* x */ // y\n".repeat(n)), true)
+        file(format!("{{{}\"mcpServers\":{{}}}}", "/* x */ // y\n".repeat(n)), Format::Json)
     }),
     ("values of one key of a host's file", 800, |n| {
         file(
@@ -273,15 +273,20 @@ const FILES: &[Row] = &[
                 "{{\"mcpServers\":{{\"a\":{{\"command\":\"x\",\"args\":[{}]}}}}}}",
                 list(n, |at| format!("\"{at}\""))
             ),
-            true,
+            Format::Json,
         )
     }),
+    ("servers of a host's file in YAML", 500, |n| {
+        let servers: String = (0..n).map(|at| format!("  a{at}: {{cmd: x}}\n")).collect();
+        file(format!("extensions:\n{servers}"), Format::Yaml)
+    }),
+    ("depth of a host's file in YAML", 20_000, |n| file(format!("extensions: {}", "- ".repeat(n)), Format::Yaml)),
     ("references in a text", 2_000, |n| {
         let text = "${A:-b} $$ x ".repeat(n);
         Box::new(move || _ = config::expanded(&text))
     }),
-    ("depth of our own file", 20_000, |n| file(format!("a = {}{}", "[".repeat(n), "]".repeat(n)), false)),
-    ("a text of our own file", 40_000, |n| file(format!("[server]\nlisten = \"{}\"\n", "x".repeat(n)), false)),
+    ("depth of our own file", 20_000, |n| file(format!("a = {}{}", "[".repeat(n), "]".repeat(n)), Format::Toml)),
+    ("a text of our own file", 40_000, |n| file(format!("[server]\nlisten = \"{}\"\n", "x".repeat(n)), Format::Toml)),
     ("what an upstream says to people", 20_000, |n| {
         let text = "\u{1b}[31m".repeat(n);
         Box::new(move || _ = upstream::printable(&text))

@@ -1,5 +1,6 @@
 //! A legacy session as the inside knows it: whose questions are its, how it is asked, and when it has ended.
 
+use super::host::{KNOWN_HOSTS, KnownHost};
 use crate::call::reply::ask::Ask;
 use crate::protocol::capabilities::Capabilities;
 use crate::protocol::frame::Method;
@@ -30,6 +31,8 @@ pub struct ClientSession {
     asking: Asking,
     telling: Option<Telling>,
     can: Capabilities,
+    /// The host whose client it is, where that takes only so many tools.
+    host: Option<&'static KnownHost>,
     /// Whether it goes on after a restart of the gateway.
     outlives: bool,
     /// Whether an earlier run has opened it.
@@ -52,6 +55,7 @@ impl ClientSession {
             asking: Box::new(asking),
             telling: None,
             can: Capabilities::NONE,
+            host: None,
             outlives: false,
             is_revived: false,
             is_from_elsewhere: AtomicBool::new(false),
@@ -68,6 +72,21 @@ impl ClientSession {
     /// The session, which has declared in its handshake that it can be asked this.
     pub fn able(self, can: Capabilities) -> Self {
         Self { can, ..self }
+    }
+
+    /// The session, whose client calls itself so.
+    pub fn called(self, client: &str) -> Self {
+        Self { host: KnownHost::of(client), ..self }
+    }
+
+    /// The hosts that are known to take only so many tools.
+    pub fn host_limits() -> impl Iterator<Item = (&'static str, usize)> {
+        KNOWN_HOSTS.iter().map(|host| (host.title, host.tools))
+    }
+
+    /// The host whose client it is, where that takes only so many tools.
+    pub fn host(&self) -> Option<&'static KnownHost> {
+        self.host
     }
 
     /// The session, which may go on after a restart of the gateway, or does so now.

@@ -14,6 +14,8 @@ mod grants;
 mod client_session;
 // Of which trace of its caller a call is a part, and the spans that are made of it.
 pub mod trace;
+// Hosts that take only so many tools.
+mod host;
 
 pub use client_session::ClientSession;
 pub use grants::{Grants, WeakGrants};

@@ -8,6 +8,7 @@ use serde_json::json;
 use crate::cli::args::setup::{Completions, ConfigWhat, Settings};
 use crate::cli::args::{Args, settings};
 use crate::cli::process::{Failure, answer};
+use crate::config::Inputs;
 use crate::config::fault::printable;
 use crate::config::source::{Environment, file};
 
@@ -26,9 +27,12 @@ pub(crate) fn completions(completions: &Completions) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Prints which files are read, or what they say.
+/// Prints which files are read, what they say, or what they may say.
 pub(crate) fn config(config: &Settings) -> Result<(), Failure> {
     let mut out = answer();
+    if config.what == ConfigWhat::Schema {
+        return Ok(out.json(&format!("{:#}", Inputs::schema()))?);
+    }
     if config.what == ConfigWhat::Path {
         let files = file::find(&config.shared.config, &Environment::of_process());
         let files: Vec<_> =

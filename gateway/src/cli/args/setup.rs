@@ -68,6 +68,9 @@ pub(crate) struct Install {
     /// Whose file is written
     #[arg(long, value_enum, default_value_t)]
     pub(crate) scope: Scope,
+    /// Let the entry share one gateway, and its servers, with all hosts that have the same configuration
+    #[arg(long = "shared")]
+    pub(crate) is_shared: bool,
     /// Show what would be changed
     #[arg(long)]
     pub(crate) dry_run: bool,
@@ -260,6 +263,8 @@ pub(crate) enum ConfigWhat {
     Path,
     /// Each key that is set, with its source; secrets are not shown
     Show,
+    /// The JSON Schema of the configuration, for editors
+    Schema,
 }
 
 /// What `config` takes besides.

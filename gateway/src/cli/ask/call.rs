@@ -60,11 +60,30 @@ fn arguments(given: &[String], properties: &Value) -> Result<Value, String> {
     for pair in given {
         let (key, value) =
             pair.split_once('=').ok_or_else(|| format!("expected key=value or one JSON object, not `{pair}`"))?;
-        let is_text = properties[key]["type"] == "string";
-        let value = if is_text { None } else { serde_json::from_str(value).ok() }.unwrap_or_else(|| value.into());
-        found.insert(key.to_owned(), value);
+        if key.is_empty() {
+            return Err(format!("`{pair}` has no key: write key=value"));
+        }
+        let value = match takes_text(&properties[key], value) {
+            true => value.into(),
+            false => serde_json::from_str(value).unwrap_or_else(|_| value.into()),
+        };
+        if found.insert(key.to_owned(), value).is_some() {
+            return Err(format!("`{key}` is given twice"));
+        }
     }
     Ok(found.into())
+}
+
+/// Whether a tool takes the value as it is typed: it asks for a text, alone or beside null, or lists the text among its values.
+fn takes_text(schema: &Value, value: &str) -> bool {
+    let is_kind = |kind: &Value| kind == "string";
+    let is_text_or_null = |kinds: &Vec<Value>| {
+        kinds.iter().any(is_kind) && kinds.iter().all(|kind| is_kind(kind) || kind == "null") && value != "null"
+    };
+    let is_listed = |all: &Vec<Value>| all.iter().any(|one| one == value);
+    is_kind(&schema["type"])
+        || schema["type"].as_array().is_some_and(is_text_or_null)
+        || schema["enum"].as_array().is_some_and(is_listed)
 }
 
 #[cfg(test)]
@@ -83,5 +102,10 @@ mod tests {
         assert_eq!(of(&["{\"a\": 1}"]), Ok(json!({ "a": 1 })));
         assert_eq!(of(&[]), Ok(json!({})));
         assert!(of(&["x"]).is_err() && of(&["{x"]).is_err());
+        assert!(of(&["a=1", "a=2"]).is_err_and(|why| why == "`a` is given twice") && of(&["=1"]).is_err());
+        let properties = json!({ "a": { "type": ["string", "null"] }, "b": { "enum": ["1", 2] }, "c": { "type": ["string", "integer"] } });
+        let given = ["a=5", "b=1", "c=5"].map(str::to_owned);
+        assert_eq!(arguments(&given, &properties), Ok(json!({ "a": "5", "b": "1", "c": 5 })));
+        assert_eq!(arguments(&["a=null".to_owned(), "b=2".to_owned()], &properties), Ok(json!({ "a": null, "b": 2 })));
     }
 }

@@ -1,8 +1,11 @@
 //! A question for the person, asked line by line: the fields of a form with their types, or a page to open.
 
+use std::sync::LazyLock;
+
 use serde_json::{Map, Value, json};
 
 use crate::config::fault::printable;
+use crate::config::import::looks_secret;
 use crate::protocol::json;
 
 /// Who can be asked.
@@ -20,15 +23,20 @@ enum Left {
     Cancelled,
 }
 
+/// So much of what a server says is shown: lines of a message, characters of a line, fields of a form, choices of a field.
+const LINES_MAX: usize = 40;
+const CHARS_MAX: usize = 1000;
+const FIELDS_MAX: usize = 100;
+const CHOICES_MAX: usize = 50;
+
 /// What a person types in place of a value.
 const DECLINE: &str = ":decline";
 const CANCEL: &str = ":cancel";
 
 /// The answer to `elicitation/create`; `line` is the whole frame, for the order of the fields.
 pub(super) fn answered(params: &Value, line: &[u8], person: &mut impl Person) -> Value {
-    let shown =
-        |text: &Value| text.as_str().unwrap_or_default().lines().map(printable).collect::<Vec<_>>().join("\n  ");
-    person.say(&format!("{} asks: {}", asker(params), shown(&params["message"])));
+    // Who asks stands in the message, where the gateway has put it; what the server says of itself is not taken.
+    person.say(&format!("the server asks: {}", message(&params["message"])));
     let done = match params["mode"].as_str() {
         Some("url") => page(params, person).map(|()| None),
         _ => form(&params["requestedSchema"], &keys(line), person).map(Some),
@@ -38,6 +46,27 @@ pub(super) fn answered(params: &Value, line: &[u8], person: &mut impl Person) ->
         Ok(None) => json!({ "action": "accept" }),
         Err(Left::Declined) => json!({ "action": "decline" }),
         Err(Left::Cancelled) => json!({ "action": "cancel" }),
+    }
+}
+
+/// What a server says to the person, line by line.
+fn message(text: &Value) -> String {
+    let text = text.as_str().unwrap_or_default();
+    let lines: Vec<_> = text.lines().take(LINES_MAX).map(shortened).collect();
+    let more = text.lines().count().saturating_sub(LINES_MAX);
+    let more = if more > 0 { format!("\n  … ({more} more lines)") } else { String::new() };
+    format!("{}{more}", lines.join("\n  "))
+}
+
+/// A text of a server, no longer than a person reads.
+pub(super) fn shortened(text: &str) -> String {
+    let count = text.chars().count();
+    match count > CHARS_MAX {
+        false => printable(text),
+        true => {
+            let short: String = text.chars().take(CHARS_MAX).collect();
+            format!("{}… ({count} characters)", printable(&short))
+        }
     }
 }
 
@@ -78,6 +107,10 @@ fn form(schema: &Value, keys: &[String], person: &mut impl Person) -> Result<Val
         confirmed("  do you agree?", person)?;
         return Ok(json!({}));
     }
+    if keys.len() > FIELDS_MAX {
+        person.say(&format!("  declined: the form has {} fields, more than anybody fills in", keys.len()));
+        return Err(Left::Declined);
+    }
     person.say(&format!("  an empty line takes what stands in brackets; {DECLINE} and {CANCEL} leave the form"));
     let mut content = Map::new();
     for key in keys {
@@ -106,16 +139,22 @@ impl Field<'_> {
     fn asked(&self, person: &mut impl Person) -> Result<Option<Value>, Left> {
         let title = self.schema["title"].as_str().unwrap_or(self.key);
         if let Some(text) = self.schema["description"].as_str() {
-            person.say(&format!("  {}: {}", printable(title), printable(text)));
+            person.say(&format!("  {}: {}", shortened(title), shortened(text)));
+        }
+        if [self.key, title].into_iter().any(looks_secret) {
+            person.say("    careful: a server must not ask for a secret in a form, and what you type is shown");
         }
         let choices = choices(self.schema);
-        for (number, choice) in choices.iter().enumerate() {
-            person.say(&format!("    {}  {}", number + 1, printable(&choice.title)));
+        for (number, choice) in choices.iter().enumerate().take(CHOICES_MAX) {
+            person.say(&format!("    {}  {}", number + 1, shortened(&choice.title)));
+        }
+        if choices.len() > CHOICES_MAX {
+            person.say(&format!("    … ({} choices; type the value of another)", choices.len()));
         }
         let default = self.schema.get("default").filter(|default| !default.is_null());
-        let shown = default.map(|default| format!(" [{}]", printable(&text(default)))).unwrap_or_default();
+        let shown = default.map(|default| format!(" [{}]", shortened(&text(default)))).unwrap_or_default();
         let optional = if self.is_required { "" } else { ", optional" };
-        let prompt = format!("  {} ({}{optional}){shown}: ", printable(title), kind(self.schema));
+        let prompt = format!("  {} ({}{optional}){shown}: ", shortened(title), kind(self.schema));
         loop {
             let said = person.line(&prompt).ok_or(Left::Cancelled)?;
             match (said.trim(), default) {
@@ -187,13 +226,13 @@ fn value(said: &str, schema: &Value, choices: &[Choice]) -> Result<Value, String
         let by_value = || choices.iter().find(|choice| text(&choice.value) == said || choice.title == said);
         // A value that looks like a number is itself first.
         let found = by_value().or(by_number).map(|choice| choice.value.clone());
-        found.ok_or_else(|| format!("`{}` is none of the {} choices", printable(said), choices.len()))
+        found.ok_or_else(|| format!("`{}` is none of the {} choices", shortened(said), choices.len()))
     };
     match schema["type"].as_str() {
         Some("array") => {
             let parts = said.split(',').map(str::trim).filter(|part| !part.is_empty());
             let all = match choices.is_empty() {
-                true => parts.map(|part| Ok(part.into())).collect::<Result<Vec<Value>, String>>()?,
+                true => parts.map(|part| value(part, item(schema), &[])).collect::<Result<Vec<Value>, String>>()?,
                 false => parts.map(chosen).collect::<Result<Vec<Value>, String>>()?,
             };
             bounded(all.len(), schema, ["minItems", "maxItems"], "choices")?;
@@ -213,6 +252,14 @@ fn value(said: &str, schema: &Value, choices: &[Choice]) -> Result<Value, String
         }
         _ => serde_json::from_str(said).map_err(|_| "this is no JSON".to_owned()),
     }
+}
+
+/// What a list holds: texts, where nothing else is said.
+fn item(schema: &Value) -> &Value {
+    static TEXT: LazyLock<Value> = LazyLock::new(|| json!({ "type": "string" }));
+    let is_single =
+        |items: &&Value| matches!(items["type"].as_str(), Some("integer" | "number" | "boolean" | "string"));
+    Some(&schema["items"]).filter(is_single).unwrap_or(&TEXT)
 }
 
 fn number(said: &str, schema: &Value, is_whole: bool) -> Result<Value, String> {

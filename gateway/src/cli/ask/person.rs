@@ -10,8 +10,8 @@ use crate::telemetry::logging::say;
 
 /// The one who has typed the command.
 pub(super) struct Terminal {
-    /// Whether there is somebody to answer.
-    is_there: bool,
+    /// Why there is nobody to answer.
+    nobody: Option<&'static str>,
     /// Whether a line of progress can be written over.
     is_shown: bool,
     /// A line of progress stands on the screen.
@@ -21,22 +21,28 @@ pub(super) struct Terminal {
 impl Terminal {
     pub(super) fn new() -> Self {
         let is_shown = std::io::stderr().is_terminal();
-        Self { is_there: std::io::stdin().is_terminal(), is_shown, has_progress: false }
+        // A question that nobody sees would be waited for without end.
+        let nobody = match (std::io::stdin().is_terminal(), is_shown) {
+            (false, _) => Some("stdin is no terminal"),
+            (true, false) => Some("stderr is no terminal"),
+            (true, true) => None,
+        };
+        Self { nobody, is_shown, has_progress: false }
     }
 
     /// The answer to a question of a server: its result, or in words why there is none.
     pub(super) fn answer(&mut self, method: &str, params: &Value, line: &[u8]) -> Result<Value, String> {
-        let asker = form::asker(params);
-        match method {
-            "elicitation/create" if self.is_there => Ok(form::answered(params, line, self)),
-            "elicitation/create" => {
+        match (method, self.nobody) {
+            ("elicitation/create", None) => Ok(form::answered(params, line, self)),
+            ("elicitation/create", Some(why)) => {
                 let message = params["message"].as_str().unwrap_or_default();
                 let url = params["url"].as_str().map(|url| format!(" ({})", printable(url))).unwrap_or_default();
-                self.say(&format!("declined, since stdin is no terminal: {asker} asks: {}{url}", printable(message)));
+                self.say(&format!("declined, since {why}: the server asks: {}{url}", form::shortened(message)));
                 Ok(json!({ "action": "decline" }))
             }
-            "ping" => Ok(json!({})),
-            method => {
+            ("ping", _) => Ok(json!({})),
+            (method, _) => {
+                let asker = form::asker(params);
                 self.say(&format!("refused: {asker} asks for {}, which a command line has not", printable(method)));
                 Err(format!("{method} cannot be answered at a command line"))
             }
@@ -51,9 +57,9 @@ impl Terminal {
         let text = format!("{done}{of}{what}");
         match self.is_shown {
             true => {
-                // What is longer than a line would not be written over.
+                // What went on in the next line would not be written over.
                 let short: String = text.chars().take(PROGRESS_CHARS_MAX).collect();
-                self.write(&format!("\r\x1b[K{short}"));
+                self.write(&format!("\r\x1b[K\x1b[?7l{short}\x1b[?7h"));
                 self.has_progress = true;
             }
             false => say(&text),
@@ -74,8 +80,8 @@ impl Terminal {
     }
 }
 
-/// No terminal is narrower.
-const PROGRESS_CHARS_MAX: usize = 78;
+/// No terminal is wider.
+const PROGRESS_CHARS_MAX: usize = 400;
 
 impl Person for Terminal {
     fn say(&mut self, text: &str) {

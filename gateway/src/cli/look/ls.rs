@@ -7,6 +7,7 @@ use crate::config::fault::printable;
 use super::page as look;
 use super::page::{Row, Whole};
 use crate::cli::args::Look;
+use crate::cli::process::table::{self, Room};
 use crate::cli::process::{Failure, answer};
 
 /// Prints the table, or the page as it is.
@@ -17,28 +18,24 @@ pub(crate) fn run(look: &Look) -> Result<(), Failure> {
     if look.json {
         out.json(&page)?;
     } else {
-        write!(out, "{}", table(&whole))?;
+        write!(out, "{}", listing(&whole, Room::of_stdout()))?;
     }
     Ok(())
 }
 
+/// Those that go where the terminal is narrow, the first one first.
+const GOES: [usize; 4] = [4, 2, 5, 3];
+const STATE: usize = 1;
 const HEADINGS: [&str; 7] = ["NAME", "STATE", "SINCE", "TOOLS", "REVISION", "RESTARTS", "WHAT"];
 
-fn table(whole: &Whole) -> String {
+fn listing(whole: &Whole, room: Room) -> String {
     if whole.upstreams.is_empty() && whole.disabled().is_empty() {
         return "no upstreams are configured\n".to_owned();
     }
-    let mut lines = vec![HEADINGS.map(str::to_owned)];
-    lines.extend(whole.upstreams.iter().map(cells));
-    lines.extend(whole.disabled().iter().map(|name| off(name)));
-    let width = |column: usize| lines.iter().map(|line| line[column].chars().count()).max().unwrap_or_default();
-    let widths: [usize; HEADINGS.len()] = std::array::from_fn(width);
-    let mut out = String::new();
-    for line in &lines {
-        let padded: Vec<_> = line.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}")).collect();
-        out.push_str(padded.join("  ").trim_end());
-        out.push('\n');
-    }
+    let mut rows = vec![HEADINGS.map(str::to_owned).to_vec()];
+    rows.extend(whole.upstreams.iter().map(|row| cells(row).to_vec()));
+    rows.extend(whole.disabled().iter().map(|name| off(name).to_vec()));
+    let mut out = table::printed(&rows, &GOES, Some(STATE), room);
     if let Some(memory) = whole.limits.as_ref().map(|limits| &limits.memory).filter(|memory| memory.dropped > 0) {
         let mib = |bytes: u64| bytes / (1 << 20);
         let limit = memory.limit_bytes.map(|limit| format!(" of {} MiB", mib(limit))).unwrap_or_default();
@@ -94,7 +91,7 @@ mod tests {
         )
         .unwrap();
         assert_eq!(
-            table(&whole),
+            listing(&whole, Room { columns: usize::MAX, has_colour: false }),
             "NAME   STATE        SINCE      TOOLS  REVISION    RESTARTS  WHAT\n\
              files  ready        1 min 1 s  3      2025-11-25  0         1 failed instance start; its list is cut\n\
              x      backing_off  2 s        -      -           4         refused\\u{1b}[2J\\u{202e}; next try in 4 s\n\

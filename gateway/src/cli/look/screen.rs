@@ -2,11 +2,12 @@
 
 use std::io::{self, Write};
 
+use crate::cli::process::table::{Line, may_colour};
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
 
-/// Another screen, which is left without a trace; no cursor.
-const ENTER: &str = "\x1b[?1049h\x1b[?25l";
-const LEAVE: &str = "\x1b[?25h\x1b[?1049l";
+/// Another screen, which is left without a trace; no cursor, and no line that goes on in the next.
+const ENTER: &str = "\x1b[?1049h\x1b[?25l\x1b[?7l";
+const LEAVE: &str = "\x1b[?7h\x1b[?25h\x1b[?1049l";
 /// From the first line on, each line to its end.
 const HOME: &str = "\x1b[H";
 const REST_OF_LINE: &str = "\x1b[K";
@@ -29,19 +30,27 @@ impl Screen {
             own.local_modes.remove(LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG);
             tcsetattr(io::stdin(), OptionalActions::Now, &own)?;
         }
-        let has_colour = std::env::var_os("NO_COLOR").is_none_or(|set| set.is_empty());
+        let has_colour = may_colour();
         // From here on it is given back.
         let screen = Self { before, has_colour };
         written(ENTER)?;
         Ok(screen)
     }
 
+    /// So wide it is.
+    pub(super) fn columns(&self) -> usize {
+        size().0
+    }
+
     /// Shows as much of these lines as there is room for.
     pub(super) fn draw(&mut self, lines: &[Line]) -> io::Result<()> {
-        let size = tcgetwinsize(io::stdout()).ok().map(|size| (usize::from(size.ws_col), usize::from(size.ws_row)));
-        let (width, height) = size.filter(|(width, height)| *width > 0 && *height > 0).unwrap_or(SIZE);
-        written(&drawn(lines, (width, height), self.has_colour))
+        written(&drawn(lines, size(), self.has_colour))
     }
+}
+
+fn size() -> (usize, usize) {
+    let size = tcgetwinsize(io::stdout()).ok().map(|size| (usize::from(size.ws_col), usize::from(size.ws_row)));
+    size.filter(|(width, height)| *width > 0 && *height > 0).unwrap_or(SIZE)
 }
 
 /// One write of the whole screen, so that nothing flickers.
@@ -73,95 +82,9 @@ fn written(text: &str) -> io::Result<()> {
     out.flush()
 }
 
-/// What a state looks like.
-#[derive(Clone, Copy, PartialEq)]
-pub(super) enum Colour {
-    None,
-    Head,
-    Good,
-    Odd,
-    Bad,
-}
-
-impl Colour {
-    /// That of a state.
-    pub(super) fn of(state: &str) -> Self {
-        match state {
-            "ready" => Self::Good,
-            "idle" | "stopped" => Self::None,
-            "failed" | "backing_off" => Self::Bad,
-            _ => Self::Odd,
-        }
-    }
-
-    fn code(self) -> &'static str {
-        match self {
-            Self::None => "",
-            Self::Head => "\x1b[1m",
-            Self::Good => "\x1b[32m",
-            Self::Odd => "\x1b[33m",
-            Self::Bad => "\x1b[31m",
-        }
-    }
-}
-
-/// A line, of which a part has a colour.
-pub(super) struct Line {
-    parts: Vec<(String, Colour)>,
-}
-
-impl Line {
-    pub(super) fn plain(text: String) -> Self {
-        Self { parts: vec![(text, Colour::None)] }
-    }
-
-    /// Cells in columns; one of them has the colour, and a heading all.
-    pub(super) fn table(cells: &[String], widths: &[usize], coloured: usize, colour: Colour) -> Self {
-        let last = cells.iter().rposition(|cell| !cell.is_empty()).unwrap_or_default();
-        let of = |(at, (cell, width)): (usize, (&String, &usize))| {
-            let colour = if at == coloured || colour == Colour::Head { colour } else { Colour::None };
-            let text = if at == last { cell.clone() } else { format!("{cell:width$}  ") };
-            (text, colour)
-        };
-        Self { parts: cells.iter().zip(widths).enumerate().take(last + 1).map(of).collect() }
-    }
-
-    /// As much of it as there is room for.
-    pub(super) fn cut(&self, width: usize, has_colour: bool) -> String {
-        let all: usize = self.parts.iter().map(|(text, _)| text.chars().count()).sum();
-        let is_cut = all > width;
-        let mut room = if is_cut { width.saturating_sub(1) } else { width };
-        let mut out = String::new();
-        for (text, colour) in &self.parts {
-            let shown: String = text.chars().take(room).collect();
-            room -= shown.chars().count();
-            let code = if has_colour { colour.code() } else { "" };
-            match code {
-                "" => out.push_str(&shown),
-                code => out.push_str(&format!("{code}{shown}\x1b[0m")),
-            }
-        }
-        if is_cut && width > 0 {
-            out.push('…');
-        }
-        out
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn lines_are_cut_to_the_width_and_colours_take_no_room() {
-        let cells = ["ab", "ready", "what is wrong"].map(str::to_owned);
-        let line = Line::table(&cells, &[4, 6, 20], 1, Colour::Good);
-        assert_eq!(line.cut(80, false), "ab    ready   what is wrong");
-        assert_eq!(line.cut(12, false), "ab    ready…");
-        assert_eq!(line.cut(12, true), "ab    \u{1b}[32mready\u{1b}[0m…");
-        assert_eq!(line.cut(0, false), "");
-        assert_eq!(Line::plain("äöü".to_owned()).cut(3, true), "äöü");
-    }
 
     #[test]
     fn no_more_lines_are_drawn_than_there_is_room_for() {

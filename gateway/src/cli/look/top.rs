@@ -1,4 +1,4 @@
-//! `trunkline top`: the upstreams of a running gateway and its calls, drawn again each second; printed once where stdout is no terminal.
+//! `trunkline top`: the upstreams of a running gateway and its calls, drawn again each second; printed once where stdin or stdout is no terminal.
 
 use std::collections::HashMap;
 use std::io::{IsTerminal, Write};
@@ -8,8 +8,9 @@ use tokio::io::AsyncReadExt;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::page::{self, Call, CallsPage, Row, Whole};
-use super::screen::{Colour, Line, Screen};
+use super::screen::Screen;
 use crate::cli::args::Look;
+use crate::cli::process::table::{Line, table};
 use crate::cli::process::{Failure, answer, runtime};
 use crate::config::fault::printable;
 use crate::gateway::ShutdownSignals;
@@ -22,7 +23,8 @@ const NO_WIDTH: usize = usize::MAX;
 
 /// Shows it until `q` or Ctrl-C.
 pub(crate) fn run(look: &Look) -> Result<(), Failure> {
-    if !std::io::stdout().is_terminal() || look.json {
+    // Nobody could end it where nobody can type.
+    if !std::io::stdout().is_terminal() || !std::io::stdin().is_terminal() || look.json {
         return once(look);
     }
     // Which gateway is meant is found out before the screen is taken.
@@ -30,6 +32,7 @@ pub(crate) fn run(look: &Look) -> Result<(), Failure> {
     let look = look.clone();
     runtime::block_on(async move {
         let (mut told, mut quit) = (ShutdownSignals::new()?, signal(SignalKind::quit())?);
+        let mut resized = signal(SignalKind::window_change())?;
         let mut screen = Screen::take()?;
         let (mut keys, mut typed) = (tokio::io::stdin(), [0; 32]);
         loop {
@@ -38,7 +41,7 @@ pub(crate) fn run(look: &Look) -> Result<(), Failure> {
                 tokio::task::spawn_blocking(move || Seen::look(&asked).map_err(|failure| format!("{failure:?}")));
             let lines = tokio::select! {
                 seen = seen => match seen.unwrap_or_else(|error| Err(error.to_string())) {
-                    Ok(seen) => seen.lines(),
+                    Ok(seen) => seen.lines(screen.columns()),
                     Err(why) => vec![Line::plain("no gateway; waiting for one (q quits)".to_owned()), Line::plain(printable(&why))],
                 },
                 () = told.to_end() => return Ok(()),
@@ -52,6 +55,7 @@ pub(crate) fn run(look: &Look) -> Result<(), Failure> {
                     _ => return Ok(()),
                 },
                 () = tokio::time::sleep(EVERY) => {}
+                _ = resized.recv() => {}
                 () = told.to_end() => return Ok(()),
                 _ = quit.recv() => return Ok(()),
             }
@@ -69,7 +73,7 @@ fn once(look: &Look) -> Result<(), Failure> {
         writeln!(out, "{}", visible_json(&seen.raw()))?;
         return Ok(());
     }
-    for line in seen.lines() {
+    for line in seen.lines(NO_WIDTH) {
         writeln!(out, "{}", line.cut(NO_WIDTH, false))?;
     }
     Ok(())
@@ -98,7 +102,7 @@ impl Seen {
         format!("{:#}", serde_json::json!({ "status": status, "calls": calls }))
     }
 
-    fn lines(&self) -> Vec<Line> {
+    fn lines(&self, columns: usize) -> Vec<Line> {
         let rows = &self.whole.upstreams;
         let ready = rows.iter().filter(|row| row.is_up()).count();
         let tools: usize = rows.iter().filter_map(|row| row.items.as_ref()).map(|items| items.tools).sum();
@@ -110,7 +114,7 @@ impl Seen {
             page::counted(self.calls.open.len(), "call"),
         );
         let mut lines = vec![Line::plain(head), Line::plain(String::new())];
-        lines.extend(self.table());
+        lines.extend(self.table(columns));
         lines.extend(self.whole.configuration().lines().map(|line| Line::plain(line.to_owned())));
         if !self.calls.open.is_empty() {
             lines.push(Line::plain(String::new()));
@@ -122,22 +126,21 @@ impl Seen {
     }
 
     /// The upstreams. What was called and how long that took is of the last calls that the gateway keeps.
-    fn table(&self) -> Vec<Line> {
+    fn table(&self, columns: usize) -> Vec<Line> {
         let mut ended: HashMap<&str, Vec<&Call>> = HashMap::new();
         for call in &self.calls.ended {
             ended.entry(call.upstream.as_deref().unwrap_or_default()).or_default().push(call);
         }
-        let mut cells = vec![HEADINGS.map(str::to_owned)];
-        cells
-            .extend(self.whole.upstreams.iter().map(|row| line(row, ended.get(&*row.name).map_or(&[], Vec::as_slice))));
-        let widths: [usize; HEADINGS.len()] =
-            std::array::from_fn(|at| cells.iter().map(|line| line[at].chars().count()).max().unwrap_or_default());
-        let colours = [Colour::Head].into_iter().chain(self.whole.upstreams.iter().map(|row| Colour::of(&row.state)));
-        cells.iter().zip(colours).map(|(line, colour)| Line::table(line, &widths, STATE, colour)).collect()
+        let mut cells = vec![HEADINGS.map(str::to_owned).to_vec()];
+        let lines = self.whole.upstreams.iter().map(|row| line(row, ended.get(&*row.name).map_or(&[], Vec::as_slice)));
+        cells.extend(lines.map(|line| line.to_vec()));
+        table(&cells, &GOES, Some(STATE), columns)
     }
 }
 
 const HEADINGS: [&str; 10] = ["NAME", "STATE", "SINCE", "TOOLS", "NOW", "QUEUE", "LAST", "FAILED", "P95", "WHAT"];
+/// Those that go where the terminal is narrow, the first one first.
+const GOES: [usize; 7] = [6, 2, 5, 7, 8, 3, 4];
 /// Which of these bears the colour.
 const STATE: usize = 1;
 
@@ -205,7 +208,7 @@ mod tests {
             whole: page::parse(whole).unwrap(),
             calls: serde_json::from_str(&calls).unwrap(),
         };
-        let lines: Vec<_> = seen.lines().iter().map(|line| line.cut(NO_WIDTH, false)).collect();
+        let lines: Vec<_> = seen.lines(NO_WIDTH).iter().map(|line| line.cut(NO_WIDTH, false)).collect();
         assert_eq!(
             lines,
             [

@@ -4,6 +4,8 @@
 pub(crate) mod runtime;
 // How a command can fail, and with which exit code.
 mod failure;
+// Tables for a terminal.
+pub(crate) mod table;
 // What a command answers on stdout.
 mod answer;
 // Stdin and stdout, as a host has made them.

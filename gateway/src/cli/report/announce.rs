@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use crate::cli::process::table::{Line, Room};
 use crate::health::row::{Health, State};
 use crate::health::{Cause, CauseCode, StatusBoard};
 use crate::runtime::system::ServiceManager;
@@ -63,7 +64,11 @@ pub(crate) async fn upstreams(board: StatusBoard, manager: &ServiceManager) {
                 tracing::info!(tools, usable, upstreams, "usable upstreams")
             }
             _ if logging::is_json() => {}
-            summary => lines.iter().chain(&summary.map(|summary| summary.text())).for_each(|line| say(line)),
+            summary => {
+                let columns = Room::of_stderr().columns;
+                let all = lines.into_iter().chain(summary.map(|summary| summary.text()));
+                all.for_each(|line| say(&Line::plain(line).cut(columns, false)));
+            }
         }
         if changes.changed().await.is_err() {
             return;

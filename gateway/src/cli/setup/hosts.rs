@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use crate::config::import::Format;
 use crate::config::source::Environment;
 
 /// One host.
@@ -48,6 +49,21 @@ pub(crate) enum Form {
     OpenCode,
     /// TOML, with time-outs in seconds.
     Codex,
+    /// YAML: a table of extensions, with time-outs in seconds.
+    Goose,
+    /// YAML: a list.
+    Continue,
+}
+
+impl Form {
+    /// What the file is written in.
+    pub(crate) fn format(self) -> Format {
+        match self {
+            Self::Codex => Format::Toml,
+            Self::Goose | Self::Continue => Format::Yaml,
+            _ => Format::Json,
+        }
+    }
 }
 
 /// What a host takes at most.
@@ -69,7 +85,7 @@ const RESTART: &str = "restart it";
 const BY_ITSELF: &str = "it reads the file by itself";
 
 /// All of them.
-pub(crate) const HOSTS: [Host; 14] = [
+pub(crate) const HOSTS: [Host; 16] = [
     Host {
         id: "claude-desktop",
         title: "Claude Desktop",
@@ -214,6 +230,28 @@ pub(crate) const HOSTS: [Host; 14] = [
         after: RESTART,
         limits: limits(None, 64, 0),
     },
+    Host {
+        id: "goose",
+        title: "Goose",
+        user: &[(Base::Config, "goose/config.yaml")],
+        project: None,
+        root: &["extensions"],
+        form: Form::Goose,
+        after: "start a new session",
+        // trunkline__
+        limits: limits(None, 64, 11),
+    },
+    Host {
+        id: "continue",
+        title: "Continue",
+        user: &[(Base::Own("CONTINUE_GLOBAL_DIR", ".continue/"), "config.yaml")],
+        project: Some(".continue/mcpServers/trunkline.yaml"),
+        root: &["mcpServers"],
+        form: Form::Continue,
+        after: "it reads the file by itself; servers are used in its agent mode alone",
+        // trunkline_
+        limits: limits(None, 64, 10),
+    },
 ];
 
 impl Host {
@@ -248,8 +286,38 @@ impl Host {
         all.iter().find(|path| path.exists()).or_else(|| all.first()).cloned()
     }
 
+    /// All files of the project in this folder, where the host reads a whole folder of them.
+    pub(crate) fn project_files(&self) -> Vec<PathBuf> {
+        let Some(file) = self.project_file() else { return Vec::new() };
+        let folder = file.parent().filter(|_| self.form == Form::Continue).and_then(|folder| folder.read_dir().ok());
+        let is_read = |path: &PathBuf| {
+            let ending = path.extension().and_then(|ending| ending.to_str());
+            ending.is_some_and(|ending| ["yaml", "yml", "json"].contains(&ending))
+        };
+        let Some(folder) = folder else { return vec![file] };
+        let mut files: Vec<_> = folder.flatten().map(|entry| entry.path()).filter(is_read).collect();
+        files.sort();
+        files
+    }
+
     /// The file of the project in this folder.
     pub(crate) fn project_file(&self) -> Option<PathBuf> {
         std::path::absolute(self.project?).ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::call::caller::ClientSession;
+
+    #[test]
+    fn a_gateway_knows_the_limits_that_the_doctor_knows() {
+        let limited = HOSTS.iter().filter_map(|host| Some((host.title, host.limits.tools?)));
+        let mut limited: Vec<_> = limited.collect();
+        let mut known: Vec<_> = ClientSession::host_limits().collect();
+        limited.sort_unstable();
+        known.sort_unstable();
+        assert_eq!(limited, known);
     }
 }

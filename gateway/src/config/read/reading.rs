@@ -8,6 +8,7 @@ use std::path::Path;
 use figment::Figment;
 use figment::value::{Dict, Num, Value};
 
+use super::kind::Sketch;
 use crate::config::fault::{Fault, Place, SHOWN_MAX};
 use crate::config::secret::looks;
 use crate::config::source::expand::{Lookup, Problem, expand};
@@ -29,6 +30,8 @@ pub(crate) struct Reading {
     pub(super) filled: RefCell<BTreeMap<String, String>>,
     /// The keys of the sections that were read.
     known: RefCell<Vec<(String, Vec<&'static str>)>>,
+    /// What each key takes, where that is asked for.
+    pub(crate) sketch: Option<Sketch>,
     /// Every key that was asked for, so that a test can hold the example file to them.
     #[cfg(test)]
     pub(crate) asked: RefCell<std::collections::BTreeSet<Vec<String>>>,
@@ -66,6 +69,7 @@ impl Reading {
             secrets: RefCell::default(),
             filled: RefCell::default(),
             known: RefCell::default(),
+            sketch: None,
             #[cfg(test)]
             asked: RefCell::default(),
         }

@@ -2,6 +2,7 @@
 
 use figment::value::{Dict, Value};
 
+use super::kind::{ANY, Kind};
 use super::nearest::nearest;
 use super::reading::{Part, Reading};
 use crate::config::fault::Fault;
@@ -20,9 +21,9 @@ impl<'a> Section<'a> {
         Self { reading, path: Vec::new(), rest: reading.merged.clone(), known: Vec::new() }
     }
 
-    /// Whether `key` is written anywhere.
+    /// Whether `key` is written anywhere. While it is noted what keys take, all are: so every one is asked for.
     pub(crate) fn has(&self, key: &str) -> bool {
-        self.rest.contains_key(key)
+        self.reading.sketch.is_some() || self.rest.contains_key(key)
     }
 
     /// Takes the text at `key` for none where it is empty and no file says so: a variable cannot be taken away by whoever adds others.
@@ -35,6 +36,7 @@ impl<'a> Section<'a> {
 
     /// The table at `key`; an empty one where there is none.
     pub(crate) fn table(&mut self, key: &'static str) -> Section<'a> {
+        self.takes(key, || Kind::Table);
         let rest = match self.take(key) {
             None => Dict::new(),
             Some(Value::Dict(_, dict)) => dict,
@@ -53,6 +55,10 @@ impl<'a> Section<'a> {
 
     /// The named tables of this one, in the order of the files.
     pub(crate) fn tables(self) -> Vec<(String, Section<'a>)> {
+        if let Some(sketch) = &self.reading.sketch {
+            sketch.name(&self.path);
+            return vec![(ANY.to_owned(), self.inside())];
+        }
         let mut found = Vec::new();
         for (name, value) in self.rest {
             let path: Vec<String> = self.path.iter().cloned().chain([name.clone()]).collect();
@@ -68,6 +74,10 @@ impl<'a> Section<'a> {
 
     /// The tables of the list at `key`.
     pub(crate) fn list_of_tables(&mut self, key: &'static str) -> Vec<Section<'a>> {
+        if self.reading.sketch.is_some() {
+            self.takes(key, || Kind::Tables);
+            return vec![self.table(key).inside()];
+        }
         let items = match self.take(key) {
             None => return Vec::new(),
             Some(Value::Array(_, items)) => items,
@@ -90,12 +100,14 @@ impl<'a> Section<'a> {
 
     /// The text at `key`, its references filled in.
     pub(crate) fn text(&mut self, key: &'static str) -> Option<String> {
+        self.takes(key, || Kind::Text);
         let value = self.take(key)?;
         self.reading.text(&self.at(key), &value)
     }
 
     /// What `parse` makes of the text at `key`; its error says what was expected.
     pub(crate) fn parse<T>(&mut self, key: &'static str, parse: impl Fn(&str) -> Result<T, String>) -> Option<T> {
+        self.takes(key, || Kind::Text);
         let value = self.take(key)?;
         // What is no text is told what an empty one would be.
         if !matches!(value, Value::String(..))
@@ -110,6 +122,11 @@ impl<'a> Section<'a> {
 
     /// As `parse`, for a value that may be written as a number too.
     pub(crate) fn number<T>(&mut self, key: &'static str, parse: impl Fn(&str) -> Result<T, String>) -> Option<T> {
+        self.takes(key, || match (parse("1h").is_ok(), parse("64MiB").is_ok()) {
+            (true, _) => Kind::Duration,
+            (_, true) => Kind::Size,
+            _ => Kind::Number,
+        });
         let value = self.take(key)?;
         let text = self.reading.scalar(&self.at(key), &value)?;
         parse(&text).map_err(|expected| self.wrong(key, &expected)).ok()
@@ -117,6 +134,7 @@ impl<'a> Section<'a> {
 
     /// A whole number between `least` and `most`.
     pub(crate) fn count(&mut self, key: &'static str, least: usize, most: usize) -> Option<usize> {
+        self.takes(key, || Kind::Count(least, most));
         let expected = format!("expected a whole number from {least} to {most}");
         self.number(key, |text| match text.parse() {
             Ok(number) if (least..=most).contains(&number) => Ok(number),
@@ -126,6 +144,7 @@ impl<'a> Section<'a> {
 
     /// Yes or no.
     pub(crate) fn flag(&mut self, key: &'static str) -> Option<bool> {
+        self.takes(key, || Kind::Flag);
         match self.take(key)? {
             Value::Bool(_, flag) => Some(flag),
             value if !matches!(value, Value::String(..)) => {
@@ -145,6 +164,7 @@ impl<'a> Section<'a> {
 
     /// One of a few words.
     pub(crate) fn word<T: Copy>(&mut self, key: &'static str, words: &[(&'static str, T)]) -> Option<T> {
+        self.takes(key, || Kind::Word(words.iter().map(|(word, _)| *word).collect()));
         self.parse(key, |text| {
             let found = words.iter().find(|(word, _)| *word == text);
             found.map(|(_, meaning)| *meaning).ok_or_else(|| {
@@ -159,6 +179,7 @@ impl<'a> Section<'a> {
 
     /// A list of texts, such as `example`. A variable or flag holds them with commas between, or as a JSON list.
     pub(crate) fn list(&mut self, key: &'static str, example: &str) -> Option<Vec<String>> {
+        self.takes(key, || Kind::List);
         let expected = format!("expected a list such as {example}");
         match self.take(key)? {
             Value::Array(_, items) => {
@@ -197,6 +218,7 @@ impl<'a> Section<'a> {
 
     /// A text, or a list of texts. A variable or flag holds one, or a JSON list.
     pub(crate) fn one_or_list(&mut self, key: &'static str) -> Vec<String> {
+        self.takes(key, || Kind::OneOrList);
         let Some(value) = self.take(key) else { return Vec::new() };
         let path = self.at(key);
         match value {
@@ -216,6 +238,7 @@ impl<'a> Section<'a> {
 
     /// A table of texts, in the order of the files; numbers and flags count as their text.
     pub(crate) fn pairs(&mut self, key: &'static str) -> Vec<(String, String)> {
+        self.takes(key, || Kind::Pairs);
         let section = self.table(key);
         let mut found = Vec::new();
         for (name, value) in &section.rest {
@@ -282,6 +305,18 @@ impl<'a> Section<'a> {
             let place = self.reading.place(&self.at(key), Part::Key);
             self.reading.fault(Fault::error("unknown-key", text).at(place).label(label));
         }
+    }
+
+    /// Notes what a key takes, where that is asked for.
+    fn takes(&self, key: &str, kind: impl FnOnce() -> Kind) {
+        if let Some(sketch) = &self.reading.sketch {
+            sketch.note(self.at(key), kind());
+        }
+    }
+
+    /// A table within this one, of any name.
+    fn inside(&self) -> Section<'a> {
+        Section { reading: self.reading, path: self.at(ANY), rest: Dict::new(), known: Vec::new() }
     }
 
     fn take(&mut self, key: &'static str) -> Option<Value> {

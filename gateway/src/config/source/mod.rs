@@ -4,6 +4,8 @@
 pub mod file;
 // A host's JSON file as a tree of values with their places; comments and trailing commas are taken.
 mod json;
+// A host's YAML file as a tree of values with their places.
+pub(crate) mod yaml;
 // Hosts' files: which dialect one is written in, and its servers in the keys of `[upstreams.NAME]`.
 pub(crate) mod host;
 // A TOML file as a tree of values with their places.

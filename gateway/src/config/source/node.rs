@@ -132,6 +132,21 @@ impl Node {
         !matches!(self.shape, Shape::List(_) | Shape::Table(_))
     }
 
+    /// Whether two say the same, wherever they stand.
+    pub(crate) fn is_like(&self, other: &Self) -> bool {
+        match (&self.shape, &other.shape) {
+            (Shape::Table(one), Shape::Table(other)) => {
+                let has =
+                    |(key, node): &(String, Self)| other.iter().any(|(name, other)| key == name && node.is_like(other));
+                one.len() == other.len() && one.iter().all(has)
+            }
+            (Shape::List(one), Shape::List(other)) => {
+                one.len() == other.len() && one.iter().zip(other).all(|(one, other)| one.is_like(other))
+            }
+            (one, other) => one == other,
+        }
+    }
+
     /// The keys at and below this value that stand in a line.
     fn keys_in(&self, line: &Range<usize>, keys: &mut Vec<Range<usize>>) {
         let below = |node: &Self, keys: &mut Vec<_>| {

@@ -1,7 +1,6 @@
 //! A TOML file as a tree of values with their places.
 
 use std::ops::Range;
-use std::path::Path;
 
 use toml_edit::{Document, Item, Table, TableLike, Value};
 
@@ -107,14 +106,13 @@ fn double(text: &str, at: Range<usize>) -> Syntax {
     Syntax { at, text: format!("the key `{name}` is defined twice{}", place.unwrap_or_default()), is_name: true }
 }
 
-/// Whether a file that is not TOML is YAML: by its name, or by its first line that is no comment.
-pub(crate) fn is_yaml(path: &Path, text: &str) -> bool {
+/// Whether a text that is not TOML is YAML: by its first line that is no comment.
+pub(crate) fn is_yaml(text: &str) -> bool {
     let first =
         text.lines().map(str::trim_end).find(|line| !line.is_empty() && !line.starts_with('#')).unwrap_or_default();
     let is_key =
         |key: &str| !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-\"".contains(&byte));
-    path.extension().is_some_and(|extension| extension == "yaml" || extension == "yml")
-        || first == "---"
+    first == "---"
         || first.starts_with("- ")
         || first.split_once(':').is_some_and(|(key, rest)| is_key(key) && (rest.is_empty() || rest.starts_with(' ')))
 }

@@ -15,7 +15,7 @@ fn example() -> String {
 }
 
 /// The file with its examples, which begin with `#` and no space, switched on.
-fn with_examples() -> String {
+pub(super) fn with_examples() -> String {
     let on = |line: &str| match line.strip_prefix('#') {
         Some(rest) if !rest.is_empty() && !rest.starts_with(' ') => rest.to_owned(),
         _ => line.to_owned(),

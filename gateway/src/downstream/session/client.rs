@@ -115,7 +115,7 @@ impl Session {
         budget: Budget,
         (lasts, is_revived): (bool, bool),
     ) -> Self {
-        let Asks { revision, is_dialect, capabilities, .. } = asks;
+        let Asks { revision, is_dialect, capabilities, client } = asks;
         let short = match sealed_id::short(&id) {
             whole if whole.len() == id.len() => id.clone(),
             short => short.into(),
@@ -128,7 +128,7 @@ impl Session {
             revision,
             tenant: lasts.then(|| {
                 let can = Capabilities::parse(&capabilities, revision);
-                tenant(&short, &outgoing, can, (short.len() != id.len(), is_revived))
+                tenant(&short, &outgoing, (can, &client), (short.len() != id.len(), is_revived))
             }),
             capabilities,
             can: Can::default(),
@@ -238,11 +238,14 @@ impl Drop for Session {
 fn tenant(
     id: &Arc<str>,
     outgoing: &Arc<ClientQuestions>,
-    can: Capabilities,
+    (can, client): (Capabilities, &str),
     (outlives, is_revived): (bool, bool),
 ) -> Arc<ClientSession> {
     let (asked, told) = (outgoing.clone(), outgoing.clone());
-    let tenant = ClientSession::new(id.clone(), move |ask| asked.queue(ask)).able(can).lasting(outlives, is_revived);
+    let tenant = ClientSession::new(id.clone(), move |ask| asked.queue(ask))
+        .able(can)
+        .called(client)
+        .lasting(outlives, is_revived);
     Arc::new(tenant.telling(move |method, params| told.tell(method, params)))
 }
 

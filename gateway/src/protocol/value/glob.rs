@@ -12,6 +12,11 @@ impl Glob {
         Self(chars.into_boxed_slice())
     }
 
+    /// As it is written, but for stars that say nothing.
+    pub fn text(&self) -> String {
+        self.0.iter().collect()
+    }
+
     /// Whether the whole of `name` fits. Only the last `*` is ever tried again, so the time is
     /// bounded by pattern length times name length, whatever a hostile name looks like.
     pub fn matches(&self, name: &str) -> bool {

@@ -43,6 +43,7 @@ pub(crate) fn list(
     let limits: Vec<_> = awaited.chain(of_era).filter(|(_, limit)| *limit > now).collect();
     let limit = limits.iter().map(|(_, limit)| *limit).max();
     if limit.is_none() && unread.is_none() {
+        tell_limit(current, &catalog, kind, call);
         return answer(&catalog, kind, call);
     }
     let (mut current, call) = (current.clone(), call.clone());
@@ -51,9 +52,15 @@ pub(crate) fn list(
             unread.view.until_settled(unread.until).await;
             current = (unread.then)();
         }
-        let Some(limit) = limit else { return answer(&current.keep(), kind, &call) };
+        let Some(limit) = limit else {
+            let catalog = current.keep();
+            tell_limit(&current, &catalog, kind, &call);
+            return answer(&catalog, kind, &call);
+        };
         let is_good = |now: &Catalog| limits.iter().all(|(id, _)| !now.is_awaited(*id) && !now.awaits_era(*id, era));
-        answer(&*current.until(limit, is_good).await, kind, &call)
+        let catalog = current.until(limit, is_good).await;
+        tell_limit(&current, &catalog, kind, &call);
+        answer(&catalog, kind, &call)
     })
 }
 
@@ -73,6 +80,29 @@ fn answer(catalog: &Catalog, kind: Kind, call: &Call) -> Reply {
             left => Reply::complete(revision, page.clone().set(Key::TtlMs, left.to_string().as_bytes())),
         },
         Err(refusal) => Reply::refuse(revision, refusal),
+    }
+}
+
+/// Says once that there are more tools than the host of this client takes: it leaves some out, and nobody sees which.
+fn tell_limit(current: &Current, catalog: &Catalog, kind: Kind, call: &Call) {
+    let Some(host) = call.caller.tenant.as_ref().filter(|_| kind == Kind::Tools).and_then(|tenant| tenant.host())
+    else {
+        return;
+    };
+    let shelf = catalog.shelf(kind);
+    if shelf.entries().len() <= host.tools {
+        return;
+    }
+    let now = call.caller.grants.now();
+    let tools = shelf.view(now.rights()).count();
+    if tools > host.tools && current.is_first_told(host.bit) {
+        let (host, limit) = (host.title, host.tools);
+        tracing::warn!(
+            host,
+            tools,
+            limit,
+            "more tools than this host takes; leave some out with `tools.allow` or `tools.deny`"
+        );
     }
 }
 

@@ -4,6 +4,7 @@ use super::snapshot::Catalog;
 use crate::runtime::timer::late::within_until;
 use arc_swap::{ArcSwap, Guard};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
@@ -11,11 +12,13 @@ use tokio::time::Instant;
 pub(crate) struct Current {
     catalog: ArcSwap<Catalog>,
     swaps: watch::Sender<()>,
+    /// The hosts, a bit each, of which it was said that there are more tools than they take.
+    told_hosts: AtomicU8,
 }
 
 impl Current {
     pub(crate) fn new(catalog: impl Into<Arc<Catalog>>) -> Self {
-        Self { catalog: ArcSwap::new(catalog.into()), swaps: watch::Sender::new(()) }
+        Self { catalog: ArcSwap::new(catalog.into()), swaps: watch::Sender::new(()), told_hosts: AtomicU8::new(0) }
     }
 
     /// The catalog now, for a short look.
@@ -26,6 +29,11 @@ impl Current {
     /// The catalog now, to keep.
     pub(crate) fn keep(&self) -> Arc<Catalog> {
         self.catalog.load_full()
+    }
+
+    /// Whether it has not been said yet that there are more tools than the host of this bit takes; from now on it has.
+    pub(crate) fn is_first_told(&self, bit: u8) -> bool {
+        self.told_hosts.fetch_or(bit, Ordering::Relaxed) & bit == 0
     }
 
     /// Puts a new one in force.

@@ -77,7 +77,10 @@ fn fields_come_in_the_order_of_the_server_and_what_is_optional_may_stay_empty() 
     let params = r#"{"message":"who?\u001b[2J","_meta":{"trunkline/upstream":"up"},"requestedSchema":{"properties":{"z":{"type":"string"},"a":{"type":"string","title":"First"}},"required":["z"]}}"#;
     let (answer, seen) = ask(params, &["1", "", "y"]);
     assert_eq!(answer, json!({ "action": "accept", "content": { "z": "1" } }));
-    assert!(seen.starts_with("up asks: who?") && !seen.contains('\u{1b}'), "{seen:?}");
+    assert!(
+        seen.starts_with("the server asks: who?") && !seen.contains("up asks") && !seen.contains('\u{1b}'),
+        "{seen:?}"
+    );
     assert!(seen.find("z (text)") < seen.find("First (text, optional)"), "{seen}");
 }
 
@@ -95,6 +98,49 @@ fn a_form_is_declined_or_cancelled_at_each_line_and_cancelled_by_whoever_goes() 
         assert_eq!(ask(params, lines).0, json!({ "action": action }), "{lines:?}");
     }
     assert_eq!(ask(r#"{"message":"m","requestedSchema":{}}"#, &["y"]).0, json!({ "action": "accept", "content": {} }));
+}
+
+#[test]
+fn what_is_too_much_for_a_person_is_cut_and_a_form_without_end_declined() {
+    let long = "x".repeat(5000);
+    let params = format!(
+        r#"{{"message":"{}","requestedSchema":{{"properties":{{"a":{{"type":"string","title":"{long}","description":"{long}","default":"{long}"}}}}}}}}"#,
+        format!("{long}\\n").repeat(99)
+    );
+    let (answer, seen) = ask(&params, &["", "y"]);
+    assert_eq!(answer["content"]["a"], long);
+    assert!(
+        seen.len() < 50_000 && seen.contains("… (59 more lines)") && seen.contains("… (5000 characters)"),
+        "{}",
+        seen.len()
+    );
+    let fields: Vec<_> = (0..101).map(|at| format!("\"f{at}\":{{\"type\":\"string\"}}")).collect();
+    let (answer, seen) =
+        ask(&format!(r#"{{"message":"m","requestedSchema":{{"properties":{{{}}}}}}}"#, fields.join(",")), &[]);
+    assert!(answer == json!({ "action": "decline" }) && seen.contains("the form has 101 fields"), "{seen}");
+    let all: Vec<_> = (0..3000).map(|at| format!("\"v{at}\"")).collect();
+    let (value, seen) = field(&format!(r#"{{"type":"string","enum":[{}]}}"#, all.join(",")), &["v2999"]);
+    assert!(
+        value == "v2999" && seen.contains("50  v49") && !seen.contains("51  v50") && seen.contains("3000 choices"),
+        "{seen}"
+    );
+}
+
+#[test]
+fn a_person_is_warned_of_a_field_for_a_secret_and_nobody_else_is_taken_for_the_one_who_asks() {
+    let params = r#"{"message":"[x] m","_meta":{"trunkline/upstream":"bank"},"requestedSchema":{"properties":{"api_key":{"type":"string"},"n":{"type":"string","title":"Your password"},"o":{"type":"string"}}}}"#;
+    let (_, seen) = ask(params, &["", "", "", "y"]);
+    assert!(!seen.contains("bank") && seen.matches("must not ask for a secret").count() == 2, "{seen}");
+}
+
+#[test]
+fn items_of_a_list_are_of_its_kind() {
+    assert_eq!(
+        field(r#"{"type":"array","items":{"type":"integer","maximum":5}}"#, &["1,x", "1,9", "1, 2"]).0,
+        json!([1, 2])
+    );
+    assert_eq!(field(r#"{"type":"array","items":{"type":"string"}}"#, &["1,x"]).0, json!(["1", "x"]));
+    assert_eq!(field(r#"{"type":"array"}"#, &["a"]).0, json!(["a"]));
 }
 
 #[test]

@@ -12,6 +12,7 @@ use toml_edit::DocumentMut;
 use super::scan::{self, Server};
 use super::{secrets, shape, toml};
 use crate::cli::args::setup::Import;
+use crate::cli::process::table::{self, Room};
 use crate::cli::process::{Failure, answer};
 use crate::cli::setup::save::{Edited, Turns, endings_kept, put};
 use crate::config::fault::{Fault, Faults, Severity, listed, printable};
@@ -62,7 +63,7 @@ pub(crate) fn run(import: &Import) -> Result<(), Failure> {
             if places.is_empty() { "no host's file was found".to_owned() } else { format!("looked at {places}") };
         return Err(anyhow!("no servers to import: {places}. Name a file: `trunkline import FILE`").into());
     }
-    write!(out, "{}", table(&servers))?;
+    write!(out, "{}", listing(&servers))?;
     if import.dry_run {
         writeln!(out, "\n{text}")?;
     }
@@ -170,20 +171,13 @@ fn remark(server: &Server) -> String {
     String::new()
 }
 
-fn table(servers: &[Server]) -> String {
-    let mut lines = vec![["NAME", "HOW", "FROM", "WHAT"].map(str::to_owned)];
-    lines.extend(
-        servers.iter().map(|server| {
-            [server.name.clone(), way(server), server.place(), remark(server)].map(|cell| printable(&cell))
-        }),
-    );
-    let width = |column: usize| lines.iter().map(|line| line[column].chars().count()).max().unwrap_or_default();
-    let widths: [usize; 4] = std::array::from_fn(width);
-    let line = |line: &[String; 4]| {
-        let cells: Vec<_> = line.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}")).collect();
-        format!("{}\n", cells.join("  ").trim_end())
-    };
-    lines.iter().map(line).collect()
+fn listing(servers: &[Server]) -> String {
+    let mut rows = vec![["NAME", "HOW", "FROM", "WHAT"].map(str::to_owned).to_vec()];
+    rows.extend(servers.iter().map(|server| {
+        let cells = [server.name.clone(), way(server), server.place(), remark(server)];
+        cells.map(|cell| printable(&cell)).to_vec()
+    }));
+    table::printed(&rows, &[1], None, Room::of_stdout())
 }
 
 /// The variables that a configuration needs and this environment lacks.

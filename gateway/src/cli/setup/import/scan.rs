@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::cli::setup::hosts::{Form, HOSTS, Host};
+use crate::cli::setup::hosts::{HOSTS, Host};
 use crate::config::fault::Fault;
 use crate::config::import;
 use crate::config::source::Environment;
@@ -86,7 +86,7 @@ pub(crate) fn scan(named: &[String], environment: &Environment) -> Result<Found,
 /// The files, each with its host; of a host that is named at least one must be there.
 fn files(named: &[String], environment: &Environment) -> Result<Vec<(&'static str, PathBuf)>, String> {
     let of = |host: &'static Host| -> Vec<(&'static str, PathBuf)> {
-        let all = host.user_files(environment).into_iter().chain(host.project_file());
+        let all = host.user_files(environment).into_iter().chain(host.project_files());
         all.filter(|path| path.is_file()).map(|path| (host.id, path)).collect()
     };
     let mut files = Vec::new();
@@ -105,15 +105,16 @@ fn files(named: &[String], environment: &Environment) -> Result<Vec<(&'static st
     }
     if named.is_empty() {
         files = HOSTS.iter().flat_map(of).collect();
-        let mut seen = std::collections::HashSet::new();
-        files.retain(|(_, path)| seen.insert(path.clone()));
     }
+    // In the home folder the file of the user is that of the project.
+    let mut seen = std::collections::HashSet::new();
+    files.retain(|(_, path)| seen.insert(path.clone()));
     Ok(files)
 }
 
 /// Takes it in; one that is there already is named, and another of the same name gets a name of its own.
 fn add(mut server: Server, servers: &mut Vec<Server>) {
-    let is_same = |one: &&Server| one.title == server.title && alike(&one.node, &server.node);
+    let is_same = |one: &&Server| one.title == server.title && one.node.is_like(&server.node);
     if let Some(same) = servers.iter().find(is_same) {
         server.skipped = Some(format!("the same as in {}", same.place()));
     } else if servers.iter().any(|one| one.skipped.is_none() && one.name == server.name) {
@@ -127,20 +128,6 @@ fn add(mut server: Server, servers: &mut Vec<Server>) {
     servers.push(server);
 }
 
-/// Whether two say the same, wherever they stand.
-fn alike(one: &Node, other: &Node) -> bool {
-    match (&one.shape, &other.shape) {
-        (Shape::Table(one), Shape::Table(other)) => {
-            one.len() == other.len()
-                && one.iter().all(|(key, node)| other.iter().any(|(name, other)| key == name && alike(node, other)))
-        }
-        (Shape::List(one), Shape::List(other)) => {
-            one.len() == other.len() && one.iter().zip(other).all(|(one, other)| alike(one, other))
-        }
-        (one, other) => one == other,
-    }
-}
-
 /// The program and the arguments of one entry of a host's file.
 pub(crate) fn entry_of(file: &Path, name: &str) -> Option<(String, Vec<String>)> {
     let (source, _) = import::file(file).ok()?;
@@ -149,7 +136,7 @@ pub(crate) fn entry_of(file: &Path, name: &str) -> Option<(String, Vec<String>)>
 
 /// The same of the entry in the text of a host's file, under the key of this host; an error says why the text cannot be read.
 pub(crate) fn entry_in(text: &str, host: &Host, name: &str) -> Result<Option<(String, Vec<String>)>, String> {
-    let server = import::server_in(text, host.form != Form::Codex, host.root[0], name)?;
+    let server = import::server_in(text, host.form.format(), host.root[0], name)?;
     Ok(server.as_ref().map(program))
 }
 

@@ -8,15 +8,18 @@ use serde_json::json;
 
 use super::diff;
 use super::edit;
-use super::entry::{Entry, NAME};
+use super::entry::{DESCRIPTION, Entry, NAME};
+use super::own_program::OwnProgram;
 use crate::cli::args::setup::{Install, Scope, Uninstall};
 use crate::cli::process::{Failure, answer};
 use crate::cli::setup::hosts::Host;
 use crate::cli::setup::import;
 use crate::cli::setup::save::{Edited, Turns};
-use crate::config::fault::printable;
+use crate::config::fault::{Faults, Severity, printable};
 use crate::config::source::host::starts_us;
 use crate::config::source::{Environment, file};
+use crate::config::{Inputs, load};
+use crate::telemetry::logging::say;
 
 /// What a file becomes.
 struct Change {
@@ -27,6 +30,8 @@ struct Change {
     /// What is kept beside it, or no longer kept.
     backup: Backup,
     ours: Vec<String>,
+    /// The host's own program, which is asked first.
+    own: Option<OwnProgram>,
 }
 
 enum Backup {
@@ -47,6 +52,7 @@ pub(crate) fn install(install: &Install) -> Result<(), Failure> {
     }
     let program = std::env::current_exe()?;
     let mut args = vec!["stdio".to_owned()];
+    args.extend(install.is_shared.then(|| "--shared".to_owned()));
     for file in &files {
         let file = std::path::absolute(file)?;
         if !file.is_file() {
@@ -58,9 +64,16 @@ pub(crate) fn install(install: &Install) -> Result<(), Failure> {
     let (places, _turns) = places(&install.hosts, install.scope, &environment, !install.dry_run)?;
     let mut changes = Vec::new();
     for (host, file) in places {
-        changes.push(added(host, Edited::open(&file)?, &entry)?);
+        changes.push(added(host, Edited::open(&file)?, (&entry, install.scope))?);
     }
-    carry_out(&changes, install.dry_run, install.json)
+    carry_out(&changes, install.dry_run, install.json)?;
+    // An entry that cannot start is a riddle in a host.
+    if let Err(Faults(faults)) = load(Inputs { files, environment, ..Inputs::default() })
+        && let Some(first) = faults.iter().find(|fault| fault.severity == Severity::Error)
+    {
+        say(&format!("note: the entry does not start yet: {}; `trunkline check` says more", printable(&first.text)));
+    }
+    Ok(())
 }
 
 /// Takes the entry out of each host.
@@ -71,7 +84,10 @@ pub(crate) fn uninstall(uninstall: &Uninstall) -> Result<(), Failure> {
     for (host, file) in places {
         let edited = Edited::open(&file)?;
         match removed(host, &edited)? {
-            Some((after, backup, ours)) => changes.push(Change { host, edited, after, backup, ours }),
+            Some((after, backup, ours)) => {
+                let own = OwnProgram::removing(host, uninstall.scope);
+                changes.push(Change { host, edited, after, backup, ours, own });
+            }
             None => {
                 return Err(anyhow!("{} has no entry `{NAME}` in {}", host.title, file.display()).into());
             }
@@ -117,11 +133,13 @@ fn backup(file: &Path) -> PathBuf {
 }
 
 /// The file with the entry. One that has it already is first made what it was without it.
-fn added(host: &'static Host, edited: Edited, entry: &Entry) -> Result<Change, anyhow::Error> {
+fn added(host: &'static Host, edited: Edited, (entry, scope): (&Entry, Scope)) -> Result<Change, anyhow::Error> {
     let file = edited.path();
     let told = |why: String| anyhow!("cannot change {}: {why}", file.display());
     let before = edited.text();
-    let base = match removed(host, &edited)? {
+    let without = removed(host, &edited)?;
+    let own = OwnProgram::adding(host, scope, entry, without.is_some());
+    let base = match without {
         Some((after, ..)) => after.unwrap_or_default(),
         None => before.to_owned(),
     };
@@ -147,7 +165,7 @@ fn added(host: &'static Host, edited: Edited, entry: &Entry) -> Result<Change, a
             return Err(told(format!("{kept} is in the way: it is no backup of what is there now. Move it away")));
         }
     };
-    Ok(Change { host, edited, after: Some(after), backup, ours })
+    Ok(Change { host, edited, after: Some(after), backup, ours, own })
 }
 
 fn is_kept(backup: &Path) -> bool {
@@ -199,8 +217,15 @@ fn words(host: &Host, entry: &Entry) -> Vec<String> {
         "local",
         "tools",
         "timeout",
+        "enabled",
+        "name",
+        "description",
+        "cmd",
+        "Local Config",
+        "version",
+        "schema",
     ];
-    let values = ["600000", "600", "20", "*", "[", "]", NAME];
+    let values = ["600000", "600", "20", "*", "[", "]", "true", "1.0.0", "v1", DESCRIPTION, NAME];
     let mut words: Vec<String> = entry.args.iter().cloned().chain([entry.command.clone()]).collect();
     words.extend(host.root.iter().chain(&keys).chain(&values).map(|word| (*word).to_owned()));
     // The longest first: a path may hold a shorter word.
@@ -217,10 +242,14 @@ fn carry_out(changes: &[Change], dry_run: bool, as_json: bool) -> Result<(), Fai
         let before = change.edited.text();
         let is_same = change.after.as_deref() == Some(before) && change.edited.is_there();
         let diff = diff::lines(before, after, &change.ours);
+        let mut by = None;
         if !dry_run && !is_same {
-            end = write_out(change);
-            if end.is_err() {
-                break;
+            match write_out(change) {
+                Ok(own) => by = own,
+                Err(why) => {
+                    end = Err(why);
+                    break;
+                }
             }
         }
         let file = change.edited.path().display().to_string();
@@ -235,10 +264,11 @@ fn carry_out(changes: &[Change], dry_run: bool, as_json: bool) -> Result<(), Fai
             (_, _, None) => "is removed: nothing else was in it",
             _ => "is changed",
         };
-        writeln!(told, "{}: {} {done}", change.host.title, printable(&file))?;
+        let by_whom = by.as_ref().map(|by| format!(", by `{by}`")).unwrap_or_default();
+        writeln!(told, "{}: {} {done}{by_whom}", change.host.title, printable(&file))?;
         write!(told, "{diff}")?;
         if !dry_run && !is_same {
-            if let Backup::Made(path) = &change.backup {
+            if let (Backup::Made(path), None) = (&change.backup, &by) {
                 writeln!(told, "what it was is kept in {}", printable(&path.display().to_string()))?;
             }
             writeln!(told, "then: {}", change.host.after)?;
@@ -252,7 +282,11 @@ fn carry_out(changes: &[Change], dry_run: bool, as_json: bool) -> Result<(), Fai
     Ok(end?)
 }
 
-fn write_out(change: &Change) -> Result<(), anyhow::Error> {
+/// Writes it, or has the host's own program write it, whose name is given then.
+fn write_out(change: &Change) -> Result<Option<String>, anyhow::Error> {
+    if let Some(own) = change.own.as_ref().filter(|own| own.does_it(change.host, change.edited.path())) {
+        return Ok(Some(own.name()));
+    }
     let made = match &change.backup {
         Backup::Made(path) => Some(path.as_path()),
         _ => None,
@@ -264,5 +298,5 @@ fn write_out(change: &Change) -> Result<(), anyhow::Error> {
     if let Backup::Gone(path) = &change.backup {
         std::fs::remove_file(path)?;
     }
-    Ok(())
+    Ok(None)
 }

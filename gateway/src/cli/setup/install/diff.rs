@@ -29,7 +29,7 @@ fn is_plain(line: &str, ours: &[String]) -> bool {
     for text in ours {
         line = line.replace(text.as_str(), "");
     }
-    line.chars().all(|char| char.is_whitespace() || "{}[]\",:=.".contains(char))
+    line.chars().all(|char| char.is_whitespace() || "{}[]\",:=.-".contains(char))
 }
 
 #[cfg(test)]

@@ -5,8 +5,10 @@ use jsonc_parser::cst::{CstObject, CstRootNode};
 use toml_edit::{DocumentMut, Item, Table};
 
 use super::entry::{Entry, NAME};
+use super::yaml;
 use crate::cli::setup::hosts::{Form, Host};
 use crate::cli::setup::save::endings_kept;
+use crate::config::import::Format;
 
 /// JSON with comments and trailing commas, as hosts read it.
 const OPTIONS: ParseOptions = ParseOptions {
@@ -24,6 +26,9 @@ const OPTIONS: ParseOptions = ParseOptions {
 
 /// The text with the entry in it. A text without anything in it becomes one with the entry alone.
 pub(super) fn with(text: &str, host: &Host, entry: &Entry) -> Result<String, String> {
+    if host.form.format() == Format::Yaml {
+        return yaml::with(text, host, entry);
+    }
     if host.form == Form::Codex {
         let mut document = toml(text)?;
         let fresh = || {
@@ -51,6 +56,9 @@ pub(super) fn with(text: &str, host: &Host, entry: &Entry) -> Result<String, Str
 
 /// The text without the entry, and without what only it needed; `None` where it has none.
 pub(super) fn without(text: &str, host: &Host) -> Result<Option<String>, String> {
+    if host.form.format() == Format::Yaml {
+        return yaml::without(text, host);
+    }
     if host.form == Form::Codex {
         let mut document = toml(text)?;
         let servers = document.get_mut(host.root[0]).and_then(Item::as_table_like_mut);

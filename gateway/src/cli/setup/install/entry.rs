@@ -8,6 +8,9 @@ use crate::cli::setup::hosts::Form;
 /// How it is named in each host.
 pub(super) const NAME: &str = "trunkline";
 
+/// What a host shows of the entry that shows such a thing.
+pub(super) const DESCRIPTION: &str = "servers behind Trunkline";
+
 /// The program that the host starts.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Entry {
@@ -24,7 +27,7 @@ impl Entry {
         match form {
             Form::Typed => pairs.push(("type", text("stdio"))),
             Form::Copilot | Form::OpenCode => pairs.push(("type", text("local"))),
-            Form::Plain | Form::Gemini | Form::Codex => {}
+            Form::Plain | Form::Gemini | Form::Codex | Form::Goose | Form::Continue => {}
         }
         if form == Form::OpenCode {
             let words: Vec<String> = [self.command.clone()].into_iter().chain(self.args.clone()).collect();
@@ -39,6 +42,47 @@ impl Entry {
             _ => {}
         }
         CstInputValue::Object(pairs.into_iter().map(|(key, value)| (key.to_owned(), value)).collect())
+    }
+
+    /// As lines of YAML, each with this before it.
+    pub(super) fn yaml(&self, form: Form, pad: &str) -> String {
+        let pairs = self.yaml_pairs(form);
+        let lines = pairs.iter().map(|(key, value)| format!("{key}: {value}\n"));
+        match form {
+            Form::Continue => {
+                let hyphen = |(at, line)| format!("{pad}{}{line}", if at == 0 { "- " } else { "  " });
+                lines.enumerate().map(hyphen).collect()
+            }
+            _ => format!("{pad}{NAME}:\n{}", lines.map(|line| format!("{pad}  {line}")).collect::<String>()),
+        }
+    }
+
+    /// As YAML between brackets.
+    pub(super) fn yaml_flow(&self, form: Form) -> String {
+        let pairs: Vec<_> = self.yaml_pairs(form).iter().map(|(key, value)| format!("{key}: {value}")).collect();
+        let pairs = format!("{{{}}}", pairs.join(", "));
+        if form == Form::Continue { pairs } else { format!("{NAME}: {pairs}") }
+    }
+
+    /// The keys with their values. A text in JSON is one in YAML, too.
+    fn yaml_pairs(&self, form: Form) -> Vec<(&'static str, String)> {
+        let text = |text: &str| serde_json::Value::from(text).to_string();
+        let args: Vec<String> = self.args.iter().map(|arg| text(arg)).collect();
+        let (command, args) = (text(&self.command), format!("[{}]", args.join(", ")));
+        let plain = |text: &str| text.to_owned();
+        match form {
+            Form::Continue => vec![("name", plain(NAME)), ("command", command), ("args", args)],
+            // It waits five minutes for a call, if nothing is said.
+            _ => vec![
+                ("enabled", plain("true")),
+                ("type", plain("stdio")),
+                ("name", plain(NAME)),
+                ("description", plain(DESCRIPTION)),
+                ("cmd", command),
+                ("args", args),
+                ("timeout", plain("600")),
+            ],
+        }
     }
 
     /// As TOML. The host waits ten seconds for its start and sixty for a call, if nothing is said.

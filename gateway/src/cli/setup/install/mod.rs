@@ -4,6 +4,10 @@
 mod entry;
 // Puts the entry into a text and takes it out; all else in it stays as it is.
 mod edit;
+// The same in YAML.
+mod yaml;
+// The host's own program that edits its file.
+mod own_program;
 // Which lines of a file are changed.
 mod diff;
 // The commands.

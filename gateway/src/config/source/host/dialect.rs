@@ -22,6 +22,10 @@ pub(crate) enum Dialect {
     OpenCode,
     /// `mcp_servers` of Codex: seconds, and no references.
     Codex,
+    /// `extensions` of Goose: seconds, and references in headers alone.
+    Goose,
+    /// `mcpServers` of Continue, a list: `${{ secrets.NAME }}`.
+    Continue,
 }
 
 /// One server as it stands in the file.
@@ -29,6 +33,19 @@ pub(super) struct Found<'a> {
     pub(super) name: String,
     pub(super) node: &'a Node,
     pub(super) dialect: Dialect,
+}
+
+impl Found<'_> {
+    /// What an entry of Goose is that is no server: a part of Goose itself.
+    pub(super) fn part_of_host(&self) -> Option<&'static str> {
+        let Some(Shape::Text(kind)) = self.node.get("type").map(|node| &node.shape) else { return None };
+        match (self.dialect, kind.as_str()) {
+            (Dialect::Goose, "builtin" | "platform") => Some("built in"),
+            (Dialect::Goose, "frontend") => Some("a part of its window"),
+            (Dialect::Goose, "inline_python") => Some("a script of its own"),
+            _ => None,
+        }
+    }
 }
 
 /// All servers of a file, those that count before those that they hide.
@@ -44,7 +61,11 @@ pub(super) fn servers(root: &Node) -> Vec<Found<'_>> {
     let is_gemini = OF_GEMINI.iter().any(|key| root.get(key).is_some());
     let plain = if is_gemini { Dialect::Gemini } else { Dialect::Plain };
     if let Some(servers) = root.get("mcpServers").or_else(|| root.get("amp.mcpServers")) {
+        let plain = if matches!(servers.shape, Shape::List(_)) { Dialect::Continue } else { plain };
         all(servers, plain, &mut found);
+    }
+    if let Some(servers) = root.get("extensions") {
+        all(servers, Dialect::Goose, &mut found);
     }
     if let Some(servers) = root.get("servers") {
         all(servers, Dialect::VsCode, &mut found);
@@ -83,11 +104,11 @@ fn all<'a>(servers: &'a Node, dialect: Dialect, found: &mut Vec<Found<'a>>) {
         }
         // A list of servers that have their names inside.
         Shape::List(items) => {
-            let named = |node: &'a Node| match &node.get("name")?.shape {
-                Shape::Text(name) => Some(Found { name: name.clone(), node, dialect }),
-                _ => None,
+            let named = |node: &'a Node| match node.get("name").or_else(|| node.get("uses")).map(|name| &name.shape) {
+                Some(Shape::Text(name)) => Found { name: name.clone(), node, dialect },
+                _ => Found { name: String::new(), node, dialect },
             };
-            found.extend(items.iter().filter_map(named));
+            found.extend(items.iter().map(named));
         }
         _ => {}
     }

@@ -2,7 +2,7 @@
 
 use super::dialect::Dialect;
 use super::note::{Note, leaf};
-use super::variables::{Inputs, translated};
+use super::variables::{Inputs, filled, translated};
 use crate::config::read::nearest::nearest;
 use crate::config::source::node::{Node, Shape};
 
@@ -26,9 +26,12 @@ const KNOWN: [&str; 16] = [
     "disabledTools",
 ];
 /// Keys that change nothing of what a server does, so that nothing is said of them.
-const SILENT: [&str; 17] = [
+const SILENT: [&str; 20] = [
     "name",
     "description",
+    "display_name",
+    "serverName",
+    "faviconUrl",
     "title",
     "icon",
     "version",
@@ -47,7 +50,7 @@ const SILENT: [&str; 17] = [
 ];
 
 /// Keys whose texts may hold references.
-const TEXTS: [&str; 17] = [
+const TEXTS: [&str; 18] = [
     "command",
     "cmd",
     "args",
@@ -64,6 +67,7 @@ const TEXTS: [&str; 17] = [
     "headers",
     "http_headers",
     "transport",
+    "requestOptions",
     "bearer_token",
 ];
 
@@ -102,7 +106,7 @@ pub(super) fn read(
     keys.spread();
     keys.command();
     let is_remote = keys.remote(dialect);
-    keys.environment();
+    keys.environment(is_remote && dialect == Dialect::Goose);
     keys.times(dialect);
     keys.tools();
     let mut said = Vec::new();
@@ -125,9 +129,17 @@ fn is_off(node: &Node) -> bool {
 
 /// The members, those that may hold references with the references as we write them.
 fn members(node: &Node, dialect: Dialect, inputs: &Inputs) -> Result<Node, Note> {
+    if let Some(uses) = node.get("uses").filter(|_| dialect == Dialect::Continue) {
+        let text = "`uses` names a block of Continue's hub, which only Continue can read";
+        return Err(Note::new("bad-reference", uses.key_or_span(), text));
+    }
     let one = |(key, value): &(String, Node)| {
         let is_text = TEXTS.contains(&key.as_str());
-        let value = if is_text { texts(value, dialect, inputs)? } else { value.clone() };
+        let value = match is_text {
+            true if dialect == Dialect::Goose && key == "headers" => filled(value, node),
+            true => texts(value, dialect, inputs)?,
+            false => value.clone(),
+        };
         Ok((key.clone(), value))
     };
     Ok(leaf(Shape::Table(node.entries().iter().map(one).collect::<Result<_, _>>()?), node))
@@ -159,6 +171,15 @@ impl<'a> Keys<'a> {
             match (key.as_str(), &node.shape) {
                 ("transport", Shape::Table(inner)) => {
                     self.left.extend(inner.iter().map(|(key, node)| (key.as_str(), node)))
+                }
+                ("requestOptions", Shape::Table(inner)) => {
+                    let own = |(key, node): &'a (String, Node)| match key.as_str() {
+                        "headers" => ("headers", node),
+                        // Its unit is that of no server.
+                        "timeout" => ("requestOptions", node),
+                        key => (key, node),
+                    };
+                    self.left.extend(inner.iter().map(own));
                 }
                 ("command", Shape::Table(inner)) => {
                     let renamed = |key: &'a str| if key == "path" { "command" } else { key };
@@ -237,8 +258,12 @@ impl<'a> Keys<'a> {
         url.is_some()
     }
 
-    /// The variables of a child; some hosts name those that are handed on.
-    fn environment(&mut self) {
+    /// The variables of a child; some hosts name those that are handed on. Those that only fill headers have done so.
+    fn environment(&mut self, only_fills_headers: bool) {
+        if only_fills_headers {
+            while self.take(&["envs", "env_keys"]).is_some() {}
+            return;
+        }
         let declared = self.take(&["env", "envs", "environment"]);
         let mut env: Vec<(String, Node)> = declared.map_or_else(Vec::new, |node| node.entries().to_vec());
         while let Some(node) = self.take(&["env_vars", "env_keys"]) {
@@ -269,14 +294,14 @@ impl<'a> Keys<'a> {
         let (key, unit) = match dialect {
             // It bounds the start there, and no call.
             Dialect::OpenCode => ("startup_timeout", "ms"),
-            Dialect::Cline | Dialect::Codex => ("call_timeout", "s"),
+            Dialect::Cline | Dialect::Codex | Dialect::Goose => ("call_timeout", "s"),
             _ => ("call_timeout", "ms"),
         };
         let given = [
             (key, unit, &["timeout"][..]),
             ("call_timeout", "s", &["tool_timeout_sec"]),
             ("startup_timeout", "s", &["startup_timeout_sec"]),
-            ("startup_timeout", "ms", &["startup_timeout_ms"]),
+            ("startup_timeout", "ms", &["startup_timeout_ms", "connectionTimeout"]),
         ];
         for (key, unit, names) in given {
             let Some(node) = self.take(names) else { continue };

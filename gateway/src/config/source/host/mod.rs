@@ -16,6 +16,9 @@ use super::node::Node;
 
 pub(crate) use note::Note;
 
+/// What is said of an entry that is a part of its host and no server: who takes servers over hears it, and nobody else.
+pub(crate) const PART: &str = "part-of-host";
+
 /// The servers of a host's file, and what is to be said of them.
 #[derive(Debug, Default)]
 pub(crate) struct Hosted {
@@ -47,9 +50,19 @@ pub(crate) fn read(root: &Node) -> Hosted {
         let slug = slug(&found.name);
         let at = found.node.key_or_span();
         if slug.is_empty() {
-            let text = format!("invalid upstream name `{}`; it is left out", found.name);
-            let label = "rename it: a name needs a letter or a digit of a-z, 0-9".to_owned();
+            let (text, label) = match found.name.is_empty() {
+                true => ("a server without a name is left out".to_owned(), "write its `name`".to_owned()),
+                false => (
+                    format!("invalid upstream name `{}`; it is left out", found.name),
+                    "rename it: a name needs a letter or a digit of a-z, 0-9".to_owned(),
+                ),
+            };
             hosted.notes.push(Note { label: Some(label), ..Note::new("bad-name", at, text) });
+            continue;
+        }
+        if let Some(kind) = found.part_of_host() {
+            let text = format!("`{}` is {kind}, which only Goose can run; it stays there", found.name);
+            hosted.notes.push(Note::new(PART, at, text));
             continue;
         }
         if let Some((other, first)) = taken.get(&slug) {

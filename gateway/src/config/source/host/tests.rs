@@ -2,11 +2,13 @@
 
 use super::*;
 use crate::config::source::node::Shape;
-use crate::config::source::{json, toml};
+use crate::config::source::{json, toml, yaml};
 
 fn hosted(text: &str) -> Hosted {
     let root = if text.starts_with('{') {
         json::parse(text).map_err(|fault| fault.text).unwrap()
+    } else if text.starts_with(['e', 'm']) {
+        yaml::parse(text).map_err(|fault| fault.text).unwrap()
     } else {
         toml::parse(text).map_err(|fault| fault.text).unwrap()
     };
@@ -71,6 +73,22 @@ fn each_dialect_becomes_the_same_keys() {
         (
             "[mcp_servers.a]\ncommand = 'x'\nargs = ['${A}']\nenv_vars = ['TOKEN']\nstartup_timeout_sec = 20\ntool_timeout_sec = 1.5\nenabled_tools = ['t']\n",
             "{command=x args=[$${A}] env={TOKEN=${TOKEN:-}} call_timeout=1500ms startup_timeout=20s tools={allow=[t]}}",
+        ),
+        (
+            "extensions:\n  a: {type: stdio, cmd: x, args: ['$A'], envs: {B: '$C'}, env_keys: [D], timeout: 9, available_tools: [t]}\n",
+            "{command=x args=[$$A] env={B=$$C D=${D:-}} call_timeout=9s tools={allow=[t]}}",
+        ),
+        (
+            "extensions:\n  a:\n    type: streamable_http\n    uri: http://h/\n    envs: {B: 'c$'}\n    env_keys: [D]\n    headers: {X: '${ D }-$B-$E-$'}\n",
+            "{transport=http url=http://h/ headers={X=${D}-c$$-$$E-$$}}",
+        ),
+        (
+            "mcpServers:\n- name: a\n  type: stdio\n  command: x\n  args: ['${A}', '${{ inputs.B }}']\n  connectionTimeout: 5\n",
+            "{command=x args=[$${A} ${B}] startup_timeout=5ms}",
+        ),
+        (
+            "mcpServers:\n- name: a\n  type: streamable-http\n  url: http://h/\n  requestOptions: {headers: {X: 'Bearer ${{secrets.o/k.T}}'}}\n",
+            "{transport=http url=http://h/ headers={X=Bearer ${T}}}",
         ),
         (
             "[mcp_servers.a]\nurl = 'http://h/'\nbearer_token_env_var = 'T'\nenv_http_headers = { X-A = 'B' }\n",
@@ -138,4 +156,19 @@ fn a_slug_is_made_of_what_may_stand_in_a_name() {
     assert_eq!(slug("My Files (2)"), "my-files-2");
     assert_eq!(slug("@scope/server.name"), "scope-server-name");
     assert_eq!(slug("日本"), "");
+}
+
+#[test]
+fn what_is_a_part_of_its_host_or_has_no_name_is_no_server() {
+    let found = hosted(
+        "extensions:\n  a: {type: builtin}\n  b: {type: platform, enabled: false}\n  c: {type: stdio, cmd: x}\n",
+    );
+    assert_eq!(found.servers.iter().map(|server| server.name.as_str()).collect::<Vec<_>>(), ["c"]);
+    assert!(found.notes.iter().all(|note| note.kind == PART) && found.notes.len() == 2, "{:?}", found.notes);
+    let found =
+        hosted("mcpServers:\n- uses: team/memory\n- command: x\n- name: c\n  command: x\n  env: {A: '${{ x.y }}'}\n");
+    let said: Vec<_> = found.notes.iter().map(|note| note.text.as_str()).collect();
+    assert!(found.servers.is_empty() && said.len() == 3, "{said:?}");
+    assert!(said[0].contains("block of Continue's hub") && said[1].contains("without a name"), "{said:?}");
+    assert!(said[2].contains("has no value here"), "{said:?}");
 }

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use super::dialect::Dialect;
+use super::note::leaf;
 use crate::config::source::node::{Node, Shape};
 
 /// What VS Code asks for when a server is started: the variable that stands for it, and its default.
@@ -23,8 +24,11 @@ impl Inputs {
 
 /// The text with references as we write them; an error says what has no counterpart.
 pub(super) fn translated(text: &str, dialect: Dialect, inputs: &Inputs) -> Result<String, String> {
-    if dialect == Dialect::Codex {
+    if matches!(dialect, Dialect::Codex | Dialect::Goose) {
         return Ok(text.replace('$', "$$"));
+    }
+    if dialect == Dialect::Continue {
+        return templated(text);
     }
     let (mut out, mut rest) = (String::with_capacity(text.len()), text);
     while let Some(at) = rest.find(['$', '{', '%']) {
@@ -36,6 +40,77 @@ pub(super) fn translated(text: &str, dialect: Dialect, inputs: &Inputs) -> Resul
     }
     out.push_str(rest);
     Ok(out)
+}
+
+/// A text of Continue, which knows `${{ secrets.NAME }}` and `${{ inputs.NAME }}`.
+fn templated(text: &str) -> Result<String, String> {
+    let mut parts = text.split("${{");
+    let mut out = parts.next().unwrap_or_default().replace('$', "$$");
+    for part in parts {
+        let Some((inside, rest)) = part.split_once("}}") else {
+            out.push_str(&format!("$${{{{{}", part.replace('$', "$$")));
+            continue;
+        };
+        let name = inside.trim().split_once('.').filter(|(kind, _)| matches!(*kind, "secrets" | "inputs"));
+        // A secret of an organisation stands behind the names of its owner.
+        let name = name.and_then(|(_, name)| name.rsplit(['.', '/']).next()).filter(|name| !name.is_empty());
+        let Some(name) = name else {
+            return Err(format!("`${{{{{inside}}}}}` has no value here; write the value, or ${{{{ secrets.NAME }}}}"));
+        };
+        out.push_str(&format!("${{{}}}{}", plain(name), rest.replace('$', "$$")));
+    }
+    Ok(out)
+}
+
+/// The headers of a server of Goose: `$NAME` and `${ NAME }` are filled from its own variables, and nothing else is.
+pub(super) fn filled(headers: &Node, server: &Node) -> Node {
+    let known: HashMap<String, String> = ["envs", "env_keys"]
+        .into_iter()
+        .filter_map(|key| server.get(key))
+        .flat_map(|node| match &node.shape {
+            Shape::Table(entries) => entries
+                .iter()
+                .filter_map(|(name, node)| match &node.shape {
+                    Shape::Text(value) => Some((name.clone(), value.replace('$', "$$"))),
+                    _ => None,
+                })
+                .collect(),
+            Shape::List(items) => items
+                .iter()
+                .filter_map(|item| match &item.shape {
+                    Shape::Text(name) => Some((name.clone(), format!("${{{name}}}"))),
+                    _ => None,
+                })
+                .collect(),
+            _ => Vec::new(),
+        })
+        .collect();
+    let one = |(header, node): &(String, Node)| {
+        let shape = match &node.shape {
+            Shape::Text(text) => Shape::Text(filled_text(text, &known)),
+            shape => shape.clone(),
+        };
+        (header.clone(), leaf(shape, node))
+    };
+    match &headers.shape {
+        Shape::Table(entries) => leaf(Shape::Table(entries.iter().map(one).collect()), headers),
+        _ => headers.clone(),
+    }
+}
+
+fn filled_text(text: &str, known: &HashMap<String, String>) -> String {
+    let mut parts = text.split('$');
+    let mut out = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let braced = part.strip_prefix('{').and_then(|inside| inside.split_once('}'));
+        let length = part.find(|char: char| !char.is_ascii_alphanumeric() && char != '_').unwrap_or(part.len());
+        let (name, rest) = braced.map_or(part.split_at(length), |(name, rest)| (name.trim(), rest));
+        match known.get(name) {
+            Some(value) => out.push_str(&format!("{value}{rest}")),
+            None => out.push_str(&format!("$${part}")),
+        }
+    }
+    out
 }
 
 /// What the beginning of `rest` becomes, and how many bytes of it that is.
@@ -94,7 +169,12 @@ fn named(inside: &str, dialect: Dialect, inputs: &Inputs) -> Result<String, Stri
 
 /// The variable that stands for a name with other characters: `github-token` is `GITHUB_TOKEN`.
 pub(super) fn variable(name: &str) -> String {
-    let plain = |char: char| if char.is_ascii_alphanumeric() { char.to_ascii_uppercase() } else { '_' };
+    plain(&name.to_ascii_uppercase())
+}
+
+/// The same of a name whose case is its own.
+fn plain(name: &str) -> String {
+    let plain = |char: char| if char.is_ascii_alphanumeric() { char } else { '_' };
     let name: String = name.chars().map(plain).collect();
     match name.starts_with(|char: char| char.is_ascii_digit()) {
         true => format!("_{name}"),

@@ -13,7 +13,7 @@ use crate::protocol::json;
 use crate::protocol::value::Object;
 use crate::runtime::aside;
 use crate::secrets::mask;
-use crate::upstream::config::Config;
+use crate::upstream::config::{Config, Glob};
 use crate::upstream::peer::Peer;
 use crate::upstream::peer::fault::{Trouble, in_short};
 use crate::upstream::status::Status;
@@ -108,6 +108,9 @@ const PROMPTS: Kind = Kind {
     torn: "torn prompts",
 };
 
+/// What is remarked of patterns that fit no tool.
+const UNMATCHED: &str = "unmatched patterns";
+
 struct Reader<'a> {
     config: &'a Config,
     status: &'a Status,
@@ -142,6 +145,9 @@ impl Reader<'_> {
         let outcome = self.pages(kind, &mut items).await;
         items.tell_large();
         items.tell_torn();
+        if outcome.is_ok() && kind.method == Method::ToolsList {
+            items.tell_unmatched();
+        }
         let is_missing = matches!(&outcome, Err(Trouble::Refused(error)) if error.code() == Some(METHOD_NOT_FOUND));
         let (is_empty, read) = (items.list.len() == 0, items.list.finish().map_err(|_: Spent| Trouble::full()));
         let (upstream, method) = (&*self.config.name, kind.method.as_str());
@@ -245,12 +251,24 @@ struct Items<'a> {
     large: (usize, String),
     /// How many have half of a UTF-16 pair alone in a text, and the name of the first.
     torn: (usize, String),
+    /// What the configuration says of tools that were not seen so far: the key, and the pattern or name.
+    unmatched: Vec<(&'static str, Glob)>,
 }
 
 impl<'a> Items<'a> {
     fn new(reader: &'a Reader<'a>, kind: &'a Kind, before: &Listing) -> Self {
         let list = NewListing::after(before, reader.status.handle.budget());
-        Self { reader, kind, seen: HashSet::new(), list, large: (0, String::new()), torn: (0, String::new()) }
+        let tools = &reader.config.tools;
+        let of = |key, globs: &[Glob]| globs.iter().map(move |glob| (key, glob.clone())).collect::<Vec<_>>();
+        let mut named: Vec<_> = reader.config.tool_times.keys().collect();
+        named.sort();
+        let named: Vec<_> = named.into_iter().map(|name| Glob::new(name)).collect();
+        let unmatched = match kind.method {
+            Method::ToolsList => [of("allow", &tools.allow), of("deny", &tools.deny), of("override", &named)].concat(),
+            _ => Vec::new(),
+        };
+        let nothing = || (0, String::new());
+        Self { reader, kind, seen: HashSet::new(), list, large: nothing(), torn: nothing(), unmatched }
     }
 
     /// Takes one page; false when enough is enough.
@@ -293,6 +311,7 @@ impl<'a> Items<'a> {
             return violated("item_without_name", "");
         };
         let is_tool = self.kind.method == Method::ToolsList;
+        self.unmatched.retain(|(_, pattern)| !pattern.matches(&item.key));
         if is_tool && !config.tools.admits(&item.key) {
             let is_denied = config.tools.deny.iter().any(|glob| glob.matches(&item.key));
             self.list.leave_out(&item.key, if is_denied { LeftOut::Denied } else { LeftOut::NotAllowed });
@@ -320,6 +339,24 @@ impl<'a> Items<'a> {
         }
         self.seen.insert(item.key.clone());
         self.list.push(item)
+    }
+
+    /// Shows which patterns fit no tool of the whole list, and says so unless that is shown already: a name is misspelt, or was changed.
+    fn tell_unmatched(&self) {
+        let all: Vec<String> =
+            self.unmatched.iter().map(|(key, pattern)| format!("`{}` in `tools.{key}`", pattern.text())).collect();
+        let remark = (!all.is_empty()).then(|| format!("no tool is matched by {}", all.join(", ")));
+        let handle = &self.reader.status.handle;
+        if handle.health().remarks.get(UNMATCHED) == remark.as_ref() {
+            return;
+        }
+        handle.update(|health| match &remark {
+            Some(remark) => _ = health.remarks.insert(UNMATCHED, remark.clone()),
+            None => _ = health.remarks.remove(UNMATCHED),
+        });
+        if let Some(remark) = remark {
+            tracing::warn!(upstream = &*self.reader.config.name, remark, "a pattern matches no tool");
+        }
     }
 
     /// Shows what was left out for its size, and says so unless that is shown already.

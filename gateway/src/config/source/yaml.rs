@@ -1,0 +1,291 @@
+//! A host's YAML file as a tree of values with their places.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use saphyr_parser::{Event, Parser, ScalarStyle, ScanError, Span, Tag};
+
+use super::json::Syntax;
+use super::node::{DEPTH_MAX, ENTRIES_MAX, Node, Shape};
+use crate::steps;
+
+/// The keys under which hosts keep their servers in YAML: those of Goose and of Continue.
+pub(crate) const ROOTS: [&str; 2] = ["extensions", "mcpServers"];
+
+/// What is said of YAML that is no host's file.
+pub(crate) const UNLIKE: &str = "this looks like YAML; write TOML or JSON";
+
+/// So many values a text has at most, those that an alias repeats among them.
+const VALUES_MAX: usize = 64 * ENTRIES_MAX;
+
+/// A whole text.
+#[derive(Debug, Default)]
+pub(crate) struct Whole {
+    pub(crate) root: Node,
+    /// Keys of the outermost table that have no value.
+    pub(crate) empty: Vec<(String, Range<usize>)>,
+}
+
+/// What a host's file says of its servers, under the keys of the host. All else in the file is the host's, and is not read.
+pub(crate) fn parse(text: &str) -> Result<Node, Syntax> {
+    let Whole { root, empty } = whole(text)?;
+    let is_host = |name: &String| ROOTS.contains(&name.as_str());
+    let entries: Vec<_> = root.entries().iter().filter(|(name, _)| is_host(name)).cloned().collect();
+    if entries.is_empty() && !empty.iter().any(|(name, _)| is_host(name)) {
+        return Err(Syntax { at: 0..text.find('\n').unwrap_or(text.len()), text: UNLIKE.to_owned() });
+    }
+    match entries.iter().find(|(_, node)| node.is_single()) {
+        Some((name, node)) => {
+            Err(Syntax { at: node.key.clone(), text: format!("`{name}` must be a table or a list of servers") })
+        }
+        None => Ok(Node { shape: Shape::Table(entries), ..Node::default() }),
+    }
+}
+
+/// Everything in a text.
+pub(crate) fn whole(text: &str) -> Result<Whole, Syntax> {
+    steps::add(text.len());
+    let mut reader = Reader { text, bytes: bytes(text), ..Reader::default() };
+    let mut parser = Parser::new_from_str(text);
+    while let Some(event) = parser.next_event() {
+        let (event, span) = event.map_err(|error| reader.said(&error))?;
+        if event == Event::StreamEnd {
+            break;
+        }
+        reader.take(event, span)?;
+    }
+    // Nothing but comments is a table without keys.
+    let root = reader.done.unwrap_or_default();
+    match root.shape {
+        Shape::Table(_) => Ok(Whole { root, empty: reader.empty }),
+        _ => Err(Syntax { at: root.span, text: UNLIKE.to_owned() }),
+    }
+}
+
+/// Where each character begins, in bytes; nothing where each is one byte.
+fn bytes(text: &str) -> Vec<usize> {
+    match text.is_ascii() {
+        true => Vec::new(),
+        false => text.char_indices().map(|(at, _)| at).collect(),
+    }
+}
+
+/// A value that has begun.
+#[derive(Debug)]
+struct Open {
+    node: Node,
+    anchor: usize,
+    /// Of a table: the key whose value comes.
+    key: Option<(String, Range<usize>)>,
+    /// Of a table: its keys, each with its place in the text.
+    known: HashMap<String, usize>,
+}
+
+#[derive(Debug, Default)]
+struct Reader<'a> {
+    text: &'a str,
+    bytes: Vec<usize>,
+    open: Vec<Open>,
+    done: Option<Node>,
+    documents: usize,
+    /// The values that have a name, and how many values each has in it.
+    anchors: HashMap<usize, (Node, usize)>,
+    values: usize,
+    empty: Vec<(String, Range<usize>)>,
+}
+
+impl Reader<'_> {
+    fn place(&self, span: Span) -> Range<usize> {
+        let at = |index: usize| match self.bytes.is_empty() {
+            true => index.min(self.text.len()),
+            false => self.bytes.get(index).copied().unwrap_or(self.text.len()),
+        };
+        at(span.start.index())..at(span.end.index())
+    }
+
+    fn said(&self, error: &ScanError) -> Syntax {
+        let at = self.place(Span::empty(*error.marker())).start;
+        Syntax { at: at..at + 1, text: error.info().to_owned() }
+    }
+
+    fn take(&mut self, event: Event<'_>, span: Span) -> Result<(), Syntax> {
+        let at = self.place(span);
+        match event {
+            Event::DocumentStart(_) => {
+                self.documents += 1;
+                match self.documents {
+                    1 => Ok(()),
+                    _ => Err(Syntax { at, text: "more than one document in a file".to_owned() }),
+                }
+            }
+            Event::Scalar(text, style, anchor, tag) => {
+                let shape = scalar(&text, style, tag.as_deref());
+                self.counts(1, &at)?;
+                match shape {
+                    Some(shape) => {
+                        let node = Node { key: at.clone(), span: self.trimmed(at), shape };
+                        self.named(anchor, &node, 1);
+                        self.put(node)
+                    }
+                    None => self.put_nothing(at),
+                }
+            }
+            Event::Alias(anchor) => {
+                let Some((node, count)) = self.anchors.get(&anchor).cloned() else {
+                    return Err(Syntax { at, text: "an alias of a value without an end, or of none".to_owned() });
+                };
+                self.counts(count, &at)?;
+                self.put(Node { key: at.clone(), span: at, ..node })
+            }
+            Event::SequenceStart(anchor, _) => self.begin(Shape::List(Vec::new()), anchor, at),
+            Event::MappingStart(anchor, _) => self.begin(Shape::Table(Vec::new()), anchor, at),
+            Event::SequenceEnd | Event::MappingEnd => self.end(at),
+            Event::Nothing | Event::StreamStart | Event::StreamEnd | Event::DocumentEnd => Ok(()),
+        }
+    }
+
+    /// What ends in line breaks or blanks ends before them.
+    fn trimmed(&self, at: Range<usize>) -> Range<usize> {
+        let piece = self.text.get(at.clone()).unwrap_or_default();
+        at.start..at.start + piece.trim_end().len()
+    }
+
+    fn counts(&mut self, count: usize, at: &Range<usize>) -> Result<(), Syntax> {
+        self.values += count;
+        steps::add(count);
+        match self.values > VALUES_MAX {
+            true => Err(Syntax { at: at.clone(), text: format!("more than {VALUES_MAX} values") }),
+            false => Ok(()),
+        }
+    }
+
+    fn named(&mut self, anchor: usize, node: &Node, count: usize) {
+        if anchor > 0 {
+            self.anchors.insert(anchor, (node.clone(), count));
+        }
+    }
+
+    fn begin(&mut self, shape: Shape, anchor: usize, at: Range<usize>) -> Result<(), Syntax> {
+        self.counts(1, &at)?;
+        if self.open.len() >= DEPTH_MAX {
+            return Err(Syntax { at, text: "nested too deep".to_owned() });
+        }
+        // What has no brackets has no end of its own: that of its last value is its end.
+        let span = at.start..self.trimmed(at.clone()).end;
+        let node = Node { key: at, span, shape };
+        self.open.push(Open { node, anchor, key: None, known: HashMap::new() });
+        Ok(())
+    }
+
+    fn end(&mut self, at: Range<usize>) -> Result<(), Syntax> {
+        let Some(mut open) = self.open.pop() else { return Ok(()) };
+        if self.text.get(at.clone()).is_some_and(|end| end == "}" || end == "]") {
+            open.node.span.end = at.end;
+        }
+        self.named(open.anchor, &open.node, count(&open.node));
+        self.put(open.node)
+    }
+
+    /// A value without a text: a key has none then, and a list no item.
+    fn put_nothing(&mut self, at: Range<usize>) -> Result<(), Syntax> {
+        let is_root = self.open.len() == 1;
+        let Some(open) = self.open.last_mut() else { return Ok(()) };
+        match (&open.node.shape, open.key.take()) {
+            (Shape::Table(_), Some((name, key))) => {
+                open.node.span.end = open.node.span.end.max(key.end);
+                if is_root {
+                    self.empty.push((name, key));
+                }
+                Ok(())
+            }
+            (Shape::Table(_), None) => Err(Syntax { at, text: NO_TEXT.to_owned() }),
+            _ => Ok(()),
+        }
+    }
+
+    fn put(&mut self, node: Node) -> Result<(), Syntax> {
+        let Some(open) = self.open.last_mut() else {
+            self.done = Some(node);
+            return Ok(());
+        };
+        open.node.span.end = open.node.span.end.max(node.span.end);
+        match (&mut open.node.shape, open.key.take()) {
+            (Shape::List(items), _) if items.len() < ENTRIES_MAX => items.push(node),
+            (Shape::Table(entries), Some((name, key))) if entries.len() < ENTRIES_MAX => {
+                entries.push((name, Node { key, ..node }));
+            }
+            (Shape::Table(_), None) => {
+                let Some(name) = word(&node, self.text) else {
+                    return Err(Syntax { at: node.span, text: NO_TEXT.to_owned() });
+                };
+                if let Some(first) = open.known.insert(name.clone(), node.span.start) {
+                    let line = memchr::memchr_iter(b'\n', &self.text.as_bytes()[..first]).count() + 1;
+                    let text = format!("the key `{name}` is defined twice, first in line {line}");
+                    return Err(Syntax { at: node.span, text });
+                }
+                open.key = Some((name, node.span));
+            }
+            _ => return Err(Syntax { at: node.key, text: format!("more than {ENTRIES_MAX} entries") }),
+        }
+        Ok(())
+    }
+}
+
+const NO_TEXT: &str = "a key must be a text";
+
+/// A key as it is written.
+fn word(node: &Node, text: &str) -> Option<String> {
+    match &node.shape {
+        Shape::Text(name) => Some(name.clone()),
+        Shape::List(_) | Shape::Table(_) => None,
+        _ => text.get(node.span.clone()).map(str::to_owned),
+    }
+}
+
+/// How many values a value has in it, itself among them.
+fn count(node: &Node) -> usize {
+    1 + match &node.shape {
+        Shape::List(items) => items.iter().map(count).sum(),
+        Shape::Table(entries) => entries.iter().map(|(_, node)| count(node)).sum(),
+        _ => 0,
+    }
+}
+
+/// What a scalar is by the core schema of YAML 1.2; `None`: null.
+fn scalar(text: &str, style: ScalarStyle, tag: Option<&Tag>) -> Option<Shape> {
+    let is_resolved = match tag {
+        None => style == ScalarStyle::Plain,
+        Some(tag) => tag.is_yaml_core_schema() && tag.suffix != "str",
+    };
+    if !is_resolved {
+        return Some(Shape::Text(text.to_owned()));
+    }
+    Some(match text {
+        "" | "~" | "null" | "Null" | "NULL" => return None,
+        "true" | "True" | "TRUE" => Shape::Bool(true),
+        "false" | "False" | "FALSE" => Shape::Bool(false),
+        text => match integer(text).map(Shape::Integer).or_else(|| float(text).map(Shape::Float)) {
+            Some(shape) => shape,
+            None => Shape::Text(text.to_owned()),
+        },
+    })
+}
+
+fn integer(text: &str) -> Option<i64> {
+    match text.split_at_checked(2) {
+        Some(("0x", digits)) => i64::from_str_radix(digits, 16).ok(),
+        Some(("0o", digits)) => i64::from_str_radix(digits, 8).ok(),
+        _ => text.parse().ok(),
+    }
+}
+
+fn float(text: &str) -> Option<f64> {
+    let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
+    let is_number = digits.starts_with(|char: char| char.is_ascii_digit() || char == '.')
+        && digits.bytes().any(|byte| byte.is_ascii_digit())
+        && digits.bytes().all(|byte| byte.is_ascii_digit() || b".eE+-".contains(&byte));
+    is_number.then(|| text.parse().ok()).flatten()
+}
+
+#[cfg(test)]
+mod tests;

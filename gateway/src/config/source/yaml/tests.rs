@@ -1,0 +1,97 @@
+//! Values stand where they stand, and what is no file of a host has a place.
+
+use super::*;
+
+fn said(text: &str) -> String {
+    whole(text).map_err(|fault| fault.text).expect_err("a fault")
+}
+
+/// The piece of the text that a value takes, by the path of keys to it.
+fn piece<'a>(text: &'a str, path: &[&str]) -> &'a str {
+    let root = whole(text).map_err(|fault| fault.text).unwrap().root;
+    let node = path.iter().fold(&root, |node, name| match &node.shape {
+        Shape::List(items) => &items[name.parse::<usize>().unwrap()],
+        _ => node.get(name).unwrap(),
+    });
+    &text[node.span.clone()]
+}
+
+#[test]
+fn values_stand_where_they_stand() {
+    let text = "# é\nA: ö\nextensions:  # x\n  # dev\n  dev:\n    on: true\n    text: |\n      a\n      b\n\n    # tail\n  b: {x: 1, y: [a, b]}\n# end\nz: >-\n  folded\n  more\nq: plain\n  goes on\nl:\n- name: a\n  c: 'x'\n\n- name: b\n";
+    for (path, expected) in [
+        (&["A"][..], "ö"),
+        (&["extensions", "dev", "on"], "true"),
+        (&["extensions", "b"], "{x: 1, y: [a, b]}"),
+        (&["extensions", "b", "y", "1"], "b"),
+        (&["q"], "plain\n  goes on"),
+        (&["l", "0", "c"], "'x'"),
+        (&["l", "0"], "name: a\n  c: 'x'"),
+        (&["l", "1"], "name: b"),
+    ] {
+        assert_eq!(piece(text, path), expected, "{path:?}");
+    }
+    assert!(piece(text, &["extensions", "dev"]).ends_with("a\n      b"), "{}", piece(text, &["extensions", "dev"]));
+    let root = parse(text).map_err(|fault| fault.text).unwrap();
+    let names: Vec<_> = root.entries().iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(names, ["extensions"]);
+    let key = &root.get("extensions").unwrap().get("b").unwrap().key;
+    assert_eq!(&text[key.clone()], "b");
+}
+
+#[test]
+fn scalars_are_what_yaml_says() {
+    let text =
+        "a: 1\nb: -2.5\nc: yes\nd: 'true'\ne: ~\nf: 0x10\ng: !!str 5\nh: 1.2.3\ni: e5\nj: \"x\\ty\"\nk: False\nl:\n";
+    let Whole { root, empty } = whole(text).map_err(|fault| fault.text).unwrap();
+    let text = |text: &str| Shape::Text(text.to_owned());
+    for (name, shape) in [
+        ("a", Shape::Integer(1)),
+        ("b", Shape::Float(-2.5)),
+        ("c", text("yes")),
+        ("d", text("true")),
+        ("f", Shape::Integer(16)),
+        ("g", text("5")),
+        ("h", text("1.2.3")),
+        ("i", text("e5")),
+        ("j", text("x\ty")),
+        ("k", Shape::Bool(false)),
+    ] {
+        assert_eq!(root.get(name).unwrap().shape, shape, "{name}");
+    }
+    assert_eq!(empty.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["e", "l"]);
+}
+
+#[test]
+fn an_alias_repeats_a_value_and_no_text_becomes_large_by_it() {
+    let root = whole("a: &x {b: 1}\nc: *x\n").map_err(|fault| fault.text).unwrap().root;
+    assert_eq!(root.get("c").unwrap().get("b").unwrap().shape, Shape::Integer(1));
+    let mut bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
+    for level in 1..9 {
+        let items = vec![format!("*a{}", level - 1); 10].join(", ");
+        bomb.push_str(&format!("a{level}: &a{level} [{items}]\n"));
+    }
+    assert!(said(&bomb).starts_with("more than 131072 values"));
+    assert!(said("a: &a [*a]\n").contains("an alias of a value without an end"));
+}
+
+#[test]
+fn what_is_too_deep_too_much_or_no_table_has_a_place() {
+    for (text, why) in [
+        ("a: [1\n", ""),
+        ("a: 1\n---\nb: 2\n", "more than one document"),
+        ("a: 1\nb: 2\na: 3\n", "the key `a` is defined twice, first in line 1"),
+        ("? [x]\n: 1\n", "a key must be a text"),
+        ("- a\n", "this looks like YAML"),
+        ("a", "this looks like YAML"),
+    ] {
+        assert!(said(text).contains(why), "{text}: {}", said(text));
+    }
+    assert!(said(&format!("a: {}", "[".repeat(40))).contains("nested too deep"));
+    assert!(said(&"- a\n".repeat(3000)).contains("more than 2048 entries"));
+    let no_host = parse("GOOSE_MODEL: x\n").map_err(|fault| fault.text).unwrap_err();
+    assert_eq!(no_host, UNLIKE);
+    let wrong = parse("mcpServers: x\n").map_err(|fault| fault.text).unwrap_err();
+    assert!(wrong.contains("`mcpServers` must be"), "{wrong}");
+    assert!(parse("extensions:\n").is_ok() && whole("# nothing\n").is_ok() && whole("").is_ok());
+}

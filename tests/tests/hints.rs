@@ -1,0 +1,244 @@
+//! What is said once to whoever sets a gateway up, what each command prints as JSON, and lines that come while they are waited for.
+
+use std::process::{Output, Stdio};
+
+use serde_json::Value;
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::process::{Child, Command};
+use trunkline_tests::client::Client;
+use trunkline_tests::gateway::{Config, Gateway};
+use trunkline_tests::process::{GATEWAY, beside};
+use trunkline_tests::revision::Revision;
+use trunkline_tests::scratch::Scratch;
+use trunkline_tests::shell;
+use trunkline_tests::within::within;
+
+const LEGACY: Revision = Revision::R2025_11_25;
+
+async fn run(mut command: Command) -> Output {
+    within("the command ends", command.stdin(Stdio::null()).output()).await.expect("it runs")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+#[tokio::test]
+async fn a_pattern_that_matches_no_tool_is_a_warning_once_the_list_is_known() {
+    let program = shell::upstream(&[("read_file", "said ok"), ("write_file", "said ok")]);
+    let keys = "tools = { allow = ['read_*', 'reed_*'], deny = ['drop'], override = { read = { call_timeout = 1 }, read_file = { call_timeout = 1 } } }\n";
+    let well = "tools = { allow = ['read_*', '*_file'], deny = ['write*'] }\n";
+    let config = Config::new().program("odd", &program, keys).program("well", &program, well);
+    let gateway = Gateway::serve(&config).await;
+    gateway.look_until("/readyz?verbose", "both are ready", |page| page.matches("  ready  ").count() == 2).await;
+    gateway
+        .says(&[
+            "a pattern matches no tool",
+            "`reed_*` in `tools.allow`, `drop` in `tools.deny`, `read` in `tools.override`",
+        ])
+        .await;
+    let listed = text(&run(gateway.command(&["ls"])).await.stdout);
+    let line = |name: &str| listed.lines().find(|line| line.starts_with(name)).unwrap_or_default().to_owned();
+    assert!(line("odd").contains("no tool is matched by `reed_*`"), "{listed}");
+    assert!(!line("well").contains("matched"), "{listed}");
+}
+
+/// A client of `trunkline stdio` that calls itself so; lists the tools twice, and gives what stood on stderr.
+async fn listed_twice(home: &Scratch, client: &str) -> (usize, String) {
+    let mut command = Command::new(beside(GATEWAY));
+    command.arg("stdio").env("HOME", home.path()).env_remove("XDG_RUNTIME_DIR").current_dir(home.path());
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+    let mut child: Child = command.spawn().expect("it starts");
+    let mut stdin = child.stdin.take().expect("it is piped");
+    let mut lines = BufReader::new(child.stdout.take().expect("it is piped")).lines();
+    let hello = format!(
+        r#"{{"jsonrpc":"2.0","id":0,"method":"initialize","params":{{"protocolVersion":"2025-11-25","capabilities":{{}},"clientInfo":{{"name":"{client}","version":"1"}}}}}}"#
+    );
+    let ready = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
+    let list = |id: usize| format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/list"}}"#);
+    let mut count = 0;
+    for (id, frames) in
+        [format!("{hello}\n{ready}\n"), format!("{}\n", list(1)), format!("{}\n", list(2))].iter().enumerate()
+    {
+        stdin.write_all(frames.as_bytes()).await.expect("it reads");
+        loop {
+            let line = within("it answers", lines.next_line()).await.expect("text").expect("a line");
+            let frame: Value = serde_json::from_str(&line).expect("it is JSON");
+            if frame["id"] == id {
+                count = frame["result"]["tools"].as_array().map_or(0, Vec::len);
+                break;
+            }
+        }
+    }
+    drop((stdin, lines));
+    let ended = within("it ends", child.wait_with_output()).await.expect("it runs");
+    (count, text(&ended.stderr))
+}
+
+#[tokio::test]
+async fn more_tools_than_a_known_host_takes_is_said_once() {
+    let home = Scratch::new();
+    let program = shell::lister(1, 90, 1);
+    let args: Vec<_> = program.args.iter().map(|arg| Value::from(arg.replace('$', "$$")).to_string()).collect();
+    let _file =
+        home.file("trunkline.toml", &format!("[upstreams.a]\ncommand = '/bin/sh'\nargs = [{}]\n", args.join(", ")));
+    for (client, times) in [("cursor-vscode", 1), ("Visual Studio Code", 0), ("someone", 0)] {
+        let (count, said) = listed_twice(&home, client).await;
+        assert_eq!(count, 90, "{client}: {said}");
+        assert_eq!(said.matches("more tools than this host takes").count(), times, "{client}: {said}");
+        assert!(times == 0 || said.contains("Cursor") && said.contains("80"), "{said}");
+    }
+}
+
+#[tokio::test]
+async fn every_command_prints_json_where_it_is_asked_for() {
+    let program = shell::upstream(&[("hello", "echo words >&2; said ok")]);
+    let gateway = Gateway::serve(&Config::new().program("sh", &program, "")).await;
+    gateway.look_until("/readyz?verbose", "it is ready", |page| page.contains("  ready  ")).await;
+    let home = Scratch::new();
+    let cursor = home.file("mcp.json", "{\"mcpServers\": {\"a\": {\"command\": \"sh\"}}}").display().to_string();
+    let output = home.path().join("out.toml").display().to_string();
+    for args in [
+        &["call", "sh__hello"][..],
+        &["tools"],
+        &["resources"],
+        &["prompts"],
+        &["ls"],
+        &["status", "sh"],
+        &["top"],
+        &["check"],
+        &["config", "path"],
+        &["config", "show"],
+        &["config", "schema"],
+        &["doctor"],
+        &["doctor", "--host", "cursor"],
+        &["install", "cursor", "goose", "--dry-run"],
+        &["import", &cursor, "--output", &output, "--dry-run"],
+        &["restart", "sh"],
+        &["stop", "--all"],
+        &["start", "sh"],
+        &["reload"],
+        &["ui", "--print"],
+    ] {
+        let args: Vec<&str> = args.iter().copied().chain(["--json"]).collect();
+        let Output { stdout, stderr, .. } = run(gateway.command(&args)).await;
+        let parsed: Result<Value, _> = serde_json::from_slice(&stdout);
+        assert!(
+            parsed.is_ok_and(|value| value.is_object() || value.is_array()),
+            "{args:?}: {}{}",
+            text(&stdout),
+            text(&stderr)
+        );
+    }
+    // What comes line by line is an object on each line.
+    for args in [["logs", "--json"], ["calls", "--json"]] {
+        let Output { stdout, stderr, .. } = run(gateway.command(&args)).await;
+        let said = text(&stdout);
+        assert!(!said.is_empty(), "{args:?}: {}", text(&stderr));
+        assert!(
+            said.lines().all(|line| serde_json::from_str::<Value>(line).is_ok_and(|value| value.is_object())),
+            "{said}"
+        );
+    }
+    for args in [&["add", "b", "--json", "--", "/bin/sh"][..], &["remove", "b", "--json"]] {
+        let mut command = Command::new(beside(GATEWAY));
+        command.args(args).env("HOME", home.path()).current_dir(home.path());
+        let Output { stdout, stderr, .. } = run(command).await;
+        assert!(serde_json::from_slice::<Value>(&stdout).is_ok(), "{args:?}: {}{}", text(&stdout), text(&stderr));
+    }
+}
+
+#[tokio::test]
+async fn lines_and_calls_that_come_are_printed_while_they_are_waited_for() {
+    let program = shell::upstream(&[("shout", "echo \"heard $id\" >&2; said ok")]);
+    let gateway = Gateway::serve(&Config::new().program("sh", &program, "")).await;
+    let client = Client::connect(&gateway.reach(), LEGACY).await;
+    client.tools_until("it is up", |tools| tools.contains(&"sh__shout".into())).await;
+    client.call("sh__shout", "{}").await.text();
+    let follow = |args: &[&str]| {
+        let mut command = gateway.command(args);
+        let mut child =
+            command.stdin(Stdio::null()).stdout(Stdio::piped()).kill_on_drop(true).spawn().expect("it starts");
+        let lines = BufReader::new(child.stdout.take().expect("it is piped")).lines();
+        (child, lines)
+    };
+    let (_logs, mut logs) = follow(&["logs", "sh", "-f"]);
+    let (_calls, mut calls) = follow(&["calls", "-f"]);
+    let first = within("the first line", logs.next_line()).await.expect("text").expect("a line");
+    assert!(first.starts_with("heard "), "{first}");
+    client.call("sh__shout", "{}").await.text();
+    let second = within("the line that came", logs.next_line()).await.expect("text").expect("a line");
+    assert!(second.starts_with("heard ") && second != first, "{first} {second}");
+    let mut shouted = 0;
+    while shouted < 2 {
+        let line = within("a call", calls.next_line()).await.expect("text").expect("a line");
+        shouted += usize::from(line.contains("shout"));
+    }
+}
+
+/// A program of this name in a folder of its own, which a shell carries out.
+fn program(home: &Scratch, name: &str, script: &str) -> String {
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::create_dir_all(home.path().join("bin")).expect("it can be made");
+    let path = home.file(&format!("bin/{name}"), &format!("#!/bin/sh\n{script}\n"));
+    std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).expect("it can be set");
+    home.path().join("bin").display().to_string()
+}
+
+#[tokio::test]
+async fn claude_code_writes_its_file_itself_and_what_it_does_not_do_is_done_here() {
+    // It keeps the words that it was given, and writes its file as it likes.
+    let well = r#"printf '%s\n' "$*" >> "$HOME/asked"
+case "$2" in
+add-json) printf '{"numStartups":9,"mcpServers":{"trunkline":%s}}' "$6" > "$HOME/.claude.json" ;;
+remove) printf '{"numStartups":9,"mcpServers":{}}' > "$HOME/.claude.json" ;;
+esac"#;
+    for (script, is_by_it) in [(well, true), ("exit 1", false), ("echo done", false)] {
+        let home = Scratch::new();
+        let _config = home.file("trunkline.toml", "[upstreams.a]\ncommand = 'sh'\n");
+        let before = "{\n  \"numStartups\": 8\n}\n";
+        let file = home.file(".claude.json", before);
+        let bin = program(&home, "claude", script);
+        let run = |args: &[&str]| {
+            let mut command = Command::new(beside(GATEWAY));
+            command.args(args).env_clear().env("HOME", home.path()).env("PATH", format!("{bin}:/usr/bin:/bin"));
+            command.current_dir(home.path());
+            run(command)
+        };
+        let read = || std::fs::read_to_string(&file).expect("it is there");
+        let dry = run(&["install", "claude-code", "--dry-run"]).await;
+        assert!(dry.status.success() && read() == before, "{}", text(&dry.stderr));
+        let done = run(&["install", "claude-code"]).await;
+        let said = text(&done.stdout);
+        assert_eq!(said.contains("is changed, by `claude mcp`"), is_by_it, "{said}{}", text(&done.stderr));
+        assert!(read().contains("trunkline") && read().contains("--config"), "{}", read());
+        assert_eq!(read().contains("\"numStartups\":9"), is_by_it, "{}", read());
+        let again = run(&["install", "claude-code", "--shared"]).await;
+        assert!(again.status.success() && read().contains("--shared"), "{}{}", text(&again.stderr), read());
+        let gone = run(&["uninstall", "claude-code"]).await;
+        assert!(gone.status.success() && !read().contains("trunkline"), "{}{}", text(&gone.stderr), read());
+        if is_by_it {
+            let asked = std::fs::read_to_string(home.path().join("asked")).expect("it was asked");
+            let verbs: Vec<_> = asked.lines().map(|line| line.split(' ').nth(1).unwrap_or_default()).collect();
+            assert_eq!(verbs, ["add-json", "remove", "add-json", "remove"], "{asked}");
+            assert!(asked.starts_with("mcp add-json --scope user trunkline {"), "{asked}");
+        } else {
+            assert_eq!(read(), before);
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_entry_that_does_not_start_yet_is_said_to_and_why() {
+    let home = Scratch::new();
+    let install = |value: Option<&str>| {
+        let mut command = Command::new(beside(GATEWAY));
+        command.args(["install", "cursor"]).env_clear().env("HOME", home.path()).current_dir(home.path());
+        command.envs(value.map(|value| ("A_TOKEN", value)));
+        run(command)
+    };
+    let _config = home.file("trunkline.toml", "[upstreams.a]\ncommand = 'sh'\nargs = ['${A_TOKEN}']\n");
+    let said = text(&install(None).await.stderr);
+    assert!(said.contains("the entry does not start yet: ${A_TOKEN} has no value"), "{said}");
+    assert_eq!(text(&install(Some("x")).await.stderr), "");
+}
