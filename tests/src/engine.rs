@@ -260,7 +260,7 @@ impl Engine {
                 let (calls, doubled) = (self.calls.load(Ordering::Relaxed), self.doubled.load(Ordering::Relaxed));
                 self.journal.tell(What::Report { calls, doubled }).await;
             }
-            Order::Write(_) | Order::ForgetSessions | Order::CountAnew | Order::Exit(_) | Order::Begin => {}
+            Order::Write(_) | Order::ForgetSessions | Order::CountAnew(_) | Order::Exit(_) | Order::Begin => {}
         }
     }
 

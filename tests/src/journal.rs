@@ -127,8 +127,8 @@ pub enum Order {
     Rules(Vec<Rule>),
     /// HTTP: forgets all sessions.
     ForgetSessions,
-    /// The same, and their ids are counted from the first one again.
-    CountAnew,
+    /// The same, and their ids are counted from this one again.
+    CountAnew(u64),
     /// Ends the process with this status.
     Exit(i32),
     /// Asks for an [`What::Report`].

@@ -276,9 +276,10 @@ const FILES: &[Row] = &[
             Format::Json,
         )
     }),
-    ("servers of a host's file in YAML", 500, |n| {
-        let servers: String = (0..n).map(|at| format!("  a{at}: {{cmd: x}}\n")).collect();
-        file(format!("extensions:\n{servers}"), Format::Yaml)
+    // As in JSON: of the servers there are so few that each may be looked for among all.
+    ("values of one key of a host's file in YAML", 800, |n| {
+        let values: String = (0..n).map(|at| format!("    - v{at}\n")).collect();
+        file(format!("extensions:\n  a:\n    type: stdio\n    cmd: x\n    args:\n{values}"), Format::Yaml)
     }),
     ("depth of a host's file in YAML", 20_000, |n| file(format!("extensions: {}", "- ".repeat(n)), Format::Yaml)),
     ("references in a text", 2_000, |n| {

@@ -270,8 +270,9 @@ fn at_most_once(ran: &[String]) -> Vec<String> {
     more.map(|(nonce, times)| format!("call {nonce} ran {times} times")).collect()
 }
 
-/// So long after its end a call may begin to run: what a peer's system has taken by then cannot be had back.
-const LATEST_RUN: Duration = Duration::from_secs(20);
+/// So long after its end a call may begin to run: what a peer's system has taken by then cannot be had back, and a peer stands still for
+/// two time-outs of ten seconds, and for as long as it takes to see their ends.
+const LATEST_RUN: Duration = Duration::from_secs(25);
 
 fn ended(history: &History) -> Vec<String> {
     let mut over: HashMap<String, (u64, bool)> = HashMap::new();

@@ -57,10 +57,10 @@ impl Host {
     /// Does what a test orders.
     pub async fn order(&self, order: Order) {
         match order {
-            Order::ForgetSessions | Order::CountAnew => {
+            Order::ForgetSessions | Order::CountAnew(_) => {
                 self.sessions().clear();
-                if matches!(order, Order::CountAnew) {
-                    self.counter.store(1, Ordering::Relaxed);
+                if let Order::CountAnew(first) = order {
+                    self.counter.store(first, Ordering::Relaxed);
                 }
                 self.streams.forget();
                 self.forgotten.notify_waiters();

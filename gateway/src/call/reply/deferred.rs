@@ -92,3 +92,29 @@ impl Source for DeferredReply {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::task::Waker;
+
+    struct Silent;
+
+    impl Source for Silent {
+        fn poll_step(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Step> {
+            Poll::Pending
+        }
+
+        fn revision(&self) -> Revision {
+            Revision::NEWEST_MODERN
+        }
+    }
+
+    #[tokio::test]
+    async fn its_owner_is_known_before_its_first_step() {
+        let mut reply = Reply::deferred(async { Reply::live(Silent).owned_by(&"up".into()) });
+        assert_eq!(reply.owner(), None, "it waits");
+        assert!(reply.poll_step(&mut Context::from_waker(Waker::noop())).is_pending());
+        assert_eq!(reply.owner().map(|owner| &**owner), Some("up"));
+    }
+}

@@ -28,7 +28,7 @@ pub trait Source: Send {
     /// The revision that events and outcome are written in; asked when a step was given.
     fn revision(&self) -> Revision;
 
-    /// The upstream that owns the call, where that was not known at first; asked when a step was given.
+    /// The upstream that owns the call, where that was not known at first.
     fn owner(&self) -> Option<&Arc<str>> {
         None
     }
@@ -128,7 +128,11 @@ impl Reply {
 
     /// The upstream that owns the call; `None` where the gateway answers, or where it is not known yet.
     pub fn owner(&self) -> Option<&Arc<str>> {
-        self.owner.as_ref()
+        self.owner.as_ref().or_else(|| match &self.source {
+            // It may have become known since the last step, as of a call that waited for a list.
+            Inner::Live(source) => source.owner(),
+            _ => None,
+        })
     }
 
     /// Attaches what a layer wants to know of this reply.

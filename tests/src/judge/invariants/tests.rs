@@ -195,14 +195,14 @@ fn visible_can_break() {
 fn what_ended_can_run() {
     let over = |is_unsent| Over { nonce: "nonce-1-2".into(), at: 1_000_000, is_unsent };
     breaks(Invariant::Ended, "said not to have been sent", |history| history.over = vec![over(true)]);
-    breaks(Invariant::Ended, "long after its end", |history| history.ran_at[1].1 = 22_000_000);
+    breaks(Invariant::Ended, "long after its end", |history| history.ran_at[1].1 = 27_000_000);
     let message = "`tools/call` of `u1__echo` was not sent to upstream `u1`: it did not read".to_owned();
     let unsent =
         Made { may_fail: true, ends: vec![End::Error { id: "\"1\"".into(), message, data: String::new() }], ..made() };
     breaks(Invariant::Ended, "in the same history", |history| history.made[0] = unsent);
     breaks(Invariant::Ended, "given up by its client", |history| {
         history.made[0] = Made { given_up: true, ends: vec![], ..made() };
-        history.ran_at[0].1 = 22_000_000;
+        history.ran_at[0].1 = 27_000_000;
     });
 }
 
