@@ -329,6 +329,8 @@ fn what_was_there_before_install_is_there_after_uninstall() {
         ("cursor", ".cursor/mcp.json", "\u{feff}{\"mcpServers\": {}}\r\n"),
         ("cursor", ".cursor/mcp.json", "\u{feff}"),
         ("codex", ".codex/config.toml", "# mine\r\nmodel = 'x'\r\n"),
+        // What install would write into a file that it makes.
+        ("continue", ".continue/config.yaml", "name: Local Config\nversion: 1.0.0\nschema: v1\n"),
         ("codex", ".codex/config.toml", "\u{feff}[mcp_servers.a]\r\ncommand = 'x'"),
     ] {
         let file = put(home, place, content);
@@ -349,6 +351,15 @@ fn what_was_there_before_install_is_there_after_uninstall() {
         }
         std::fs::remove_file(&file).expect("it is there");
     }
+}
+
+#[test]
+fn a_server_whose_arguments_are_not_all_texts_is_not_taken_over_without_them() {
+    let scratch = Scratch::new();
+    let home = scratch.path();
+    put(home, "host.json", "{\"mcpServers\": {\"g\": {\"command\": \"sh\", \"args\": [\"--port\", 8080]}}}");
+    let said = text(&run(home, &["import", "host.json", "--dry-run"]));
+    assert!(said.contains("item 2 of its `args` is no text") && !said.contains("--port"), "{said}");
 }
 
 #[test]

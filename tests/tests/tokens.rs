@@ -103,6 +103,7 @@ async fn a_new_token_is_shown_once_and_taken_by_a_running_gateway_and_a_revoked_
         (&["token", "new", "x", "--role", "al"], "did you mean \"all\"?"),
         (&["token", "new", "x", "--expires", "soon"], "as 30d, 12h or 8w"),
         (&["token", "new", "x", "--expires", "2020-01-01"], "has passed already"),
+        (&["token", "revoke", "root"], "`root` is the last token in"),
     ] {
         let before = std::fs::read_to_string(&gateway.file).expect("it is there");
         let (good, said, told) = run(&gateway, args).await;

@@ -140,7 +140,7 @@ impl<S> tower::Layer<S> for AuthenticateLayer {
     type Service = Authenticate<S>;
 
     fn layer(&self, inner: S) -> Authenticate<S> {
-        Authenticate { inner, door: self.0.clone(), peer: None, user: None }
+        Authenticate { inner, door: self.0.clone(), peer: None, user: None, is_other: false }
     }
 }
 
@@ -153,17 +153,21 @@ pub struct Authenticate<S> {
     peer: Option<Peer>,
     /// Who calls where no token is asked for, if the system says so.
     user: Option<Principal>,
+    /// Whether that is somebody else than whoever runs the gateway, and so comes by a token alone.
+    is_other: bool,
 }
 
 impl<S> Authenticate<S> {
     /// The same, for the requests of one connection.
     #[must_use]
     pub fn of(self, peer: Peer) -> Self {
-        let user = match peer {
-            Peer::Address(_) => None,
-            Peer::User(number) => Some(Principal::of_user(number)),
+        let (user, is_other) = match peer {
+            Peer::Address(_) => (None, false),
+            Peer::User(number) => {
+                (Some(Principal::of_user(number)), number != 0 && number != rustix::process::geteuid().as_raw())
+            }
         };
-        Self { peer: Some(peer), user, ..self }
+        Self { peer: Some(peer), user, is_other, ..self }
     }
 }
 
@@ -200,7 +204,11 @@ where
     }
 
     fn call(&mut self, mut request: Request<B>) -> Self::Future {
-        let verdict = judge(&self.door.known.load(), request.headers());
+        let verdict = match judge(&self.door.known.load(), request.headers()) {
+            // Let in while a token was asked for, and still there now that none is.
+            Ok(None) if self.is_other => Err(CHALLENGE),
+            verdict => verdict,
+        };
         self.door.count(&verdict, self.peer);
         // Nobody behind this layer has a use for it, and so nobody can pass it on. Few headers are walked faster than one is looked up.
         if request.headers().keys().any(|name| *name == header::AUTHORIZATION) {

@@ -108,7 +108,7 @@ fn is_below<'a>(prefix: &str, uri: &'a str) -> Option<&'a str> {
     (is_whole && !climbs(rest)).then_some(rest)
 }
 
-/// Whether a path has `.` or `..` in it, however it is written: who resolves it ends elsewhere.
+/// Whether a path has `.` or `..` in it, however it is written, or what many leave out before they resolve it: who does ends elsewhere.
 fn climbs(rest: &str) -> bool {
     let mut bytes = rest.as_bytes();
     // Whether all of the segment so far is dots, and how many.
@@ -127,8 +127,10 @@ fn climbs(rest: &str) -> bool {
         };
         bytes = after;
         match byte {
-            b'/' | b'\\' | b'?' | b'#' if matches!(dots, Some(1 | 2)) => return true,
-            b'/' | b'\\' | b'?' | b'#' => dots = Some(0),
+            // No URI has them, and what reads one as browsers do drops them.
+            ..=b' ' | 0x7f => return true,
+            b'/' | b'\\' | b'?' | b'#' | b';' if matches!(dots, Some(1 | 2)) => return true,
+            b'/' | b'\\' | b'?' | b'#' | b';' => dots = Some(0),
             b'.' => dots = dots.map(|dots| dots + 1),
             _ => dots = None,
         }
@@ -211,6 +213,11 @@ mod tests {
             "file:///srv/pub/..\\secret",
             "file:///srv/pub/%252e%252e/secret",
             "file:///srv/pub/..?x",
+            "file:///srv/pub/.\t./x",
+            "file:///srv/pub/.\n./x",
+            "file:///srv/pub/.. ",
+            "file:///srv/pub/..\u{1}/x",
+            "file:///srv/pub/..;/x",
         ] {
             assert!(!has("file:///srv/pub", uri), "{uri}");
         }

@@ -2,6 +2,7 @@
 
 use std::io::{BufRead, IsTerminal, Write};
 
+use rustix::termios::{QueueSelector, tcflush};
 use serde_json::{Value, json};
 
 use super::form::{self, Person};
@@ -33,7 +34,11 @@ impl Terminal {
     /// The answer to a question of a server: its result, or in words why there is none.
     pub(super) fn answer(&mut self, method: &str, params: &Value, line: &[u8]) -> Result<Value, String> {
         match (method, self.nobody) {
-            ("elicitation/create", None) => Ok(form::answered(params, line, self)),
+            ("elicitation/create", None) => {
+                // What was typed before anything was asked answers nothing.
+                let _ = tcflush(std::io::stdin(), QueueSelector::IFlush);
+                Ok(form::answered(params, line, self))
+            }
             ("elicitation/create", Some(why)) => {
                 let message = params["message"].as_str().unwrap_or_default();
                 let url = params["url"].as_str().map(|url| format!(" ({})", printable(url))).unwrap_or_default();

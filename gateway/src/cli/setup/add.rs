@@ -26,9 +26,21 @@ pub(super) struct Target {
 impl Target {
     /// The last TOML file of those in force; `./trunkline.toml` where there is none, which `add` makes.
     pub(super) fn of(shared: &Shared, makes: bool) -> Result<Self, Failure> {
+        Self::that(shared, makes, |_| false)
+    }
+
+    /// The same, but for the last file that has what is sought, where one has.
+    pub(super) fn that(shared: &Shared, makes: bool, has: fn(&DocumentMut) -> bool) -> Result<Self, Failure> {
         let mut files = file::find(&shared.config, &Environment::of_process());
-        let is_toml = |file: &&PathBuf| file.extension().is_none_or(|ending| ending != "json" && ending != "jsonc");
-        let file = match (files.iter().rfind(is_toml), files.last()) {
+        let is_toml = |file: &&PathBuf| {
+            let endings = ["json", "jsonc", "yaml", "yml"];
+            file.extension().is_none_or(|ending| endings.iter().all(|other| ending != *other))
+        };
+        let is_it = |file: &&PathBuf| {
+            let document = std::fs::read_to_string(file).ok().and_then(|text| text.parse::<DocumentMut>().ok());
+            is_toml(file) && document.is_some_and(|document| has(&document))
+        };
+        let file = match (files.iter().rfind(is_it).or_else(|| files.iter().rfind(is_toml)), files.last()) {
             (Some(file), _) => file.clone(),
             (None, Some(host)) => return Err(of_a_host(host).into()),
             (None, None) => {

@@ -2,7 +2,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -145,7 +145,8 @@ impl Edited {
     pub(crate) fn write(&self, text: &str, backup: Option<&Path>) -> Result<(), anyhow::Error> {
         self.takes(text)?;
         let shown = self.path.display();
-        let mode = fs::metadata(&self.real).map_or(0o600, |seen| seen.permissions().mode() & 0o777);
+        let seen = fs::metadata(&self.real).ok();
+        let mode = seen.as_ref().map_or(0o600, |seen| seen.permissions().mode() & 0o777);
         if let Some((backup, held)) = backup.zip(self.held.as_deref()) {
             self.is_unchanged()?;
             put(backup, held.as_bytes(), mode).with_context(|| format!("cannot write {}", backup.display()))?;
@@ -153,7 +154,11 @@ impl Edited {
         let has_mark = self.held.as_deref().is_some_and(|held| held.starts_with(file::MARK));
         let text = if has_mark { format!("{}{text}", file::MARK) } else { text.to_owned() };
         let beside = self.beside()?;
-        let written = put(&beside, text.as_bytes(), mode).with_context(|| format!("cannot write {shown}"));
+        // It stays its owner's: what root has changed for another is of use to that one.
+        let owned = seen.filter(|_| rustix::process::geteuid().is_root());
+        let written = put(&beside, text.as_bytes(), mode)
+            .and_then(|()| owned.map_or(Ok(()), |seen| chown(&beside, Some(seen.uid()), Some(seen.gid()))))
+            .with_context(|| format!("cannot write {shown}"));
         // Another program may have written it since it was read; what it wrote stays.
         let replaced = written.and_then(|()| self.is_unchanged()).and_then(|()| self.replace(&beside));
         if replaced.is_err() {

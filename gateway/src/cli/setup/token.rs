@@ -9,7 +9,7 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::json;
 use sha2::{Digest, Sha256};
-use toml_edit::{Array, ArrayOfTables, InlineTable, Item, Table, Value, value};
+use toml_edit::{Array, ArrayOfTables, DocumentMut, InlineTable, Item, Table, Value, value};
 
 use super::add::Target;
 use crate::cli::args::settings;
@@ -36,7 +36,8 @@ pub(crate) fn run(token: &Token) -> Result<(), Failure> {
 /// Makes a token, writes down its digest, and shows it this once.
 fn new(new: &New) -> Result<(), Failure> {
     let expires = new.expires.as_deref().map(|text| expiry(text, SystemTime::now())).transpose()?;
-    let mut target = Target::of(&new.shared, true)?;
+    // A list of a later file would take the place of that one.
+    let mut target = Target::that(&new.shared, true, has_tokens)?;
     if names(&target).iter().any(|name| name == &new.name) {
         let file = target.shown();
         return Err(anyhow!(
@@ -108,7 +109,15 @@ fn names(target: &Target) -> Vec<String> {
 }
 
 fn tokens(target: &Target) -> Option<&Item> {
-    target.document.get("auth")?.as_table_like()?.get("tokens")
+    tokens_of(&target.document)
+}
+
+fn tokens_of(document: &DocumentMut) -> Option<&Item> {
+    document.get("auth")?.as_table_like()?.get("tokens")
+}
+
+fn has_tokens(document: &DocumentMut) -> bool {
+    tokens_of(document).is_some()
 }
 
 fn put(target: &mut Target, keys: impl Iterator<Item = (&'static str, Value)>) -> Result<(), anyhow::Error> {
@@ -134,7 +143,7 @@ fn put(target: &mut Target, keys: impl Iterator<Item = (&'static str, Value)>) -
 
 /// Takes tokens out: who has one is let in no more, and what is open ends.
 fn revoke(revoke: &Revoke) -> Result<(), Failure> {
-    let mut target = Target::of(&revoke.shared, false)?;
+    let mut target = Target::that(&revoke.shared, false, has_tokens)?;
     for name in &revoke.names {
         let known = names(&target);
         let Some(at) = known.iter().position(|known| known == name) else {
@@ -146,6 +155,15 @@ fn revoke(revoke: &Revoke) -> Result<(), Failure> {
             Some(Item::Value(Value::Array(tables))) => drop(tables.remove(at)),
             _ => {}
         }
+    }
+    // Nobody who takes a right away wants to give all of them to everybody.
+    if names(&target).is_empty() {
+        let (name, file) = (revoke.names.last().map(|name| printable(name)).unwrap_or_default(), target.shown());
+        return Err(anyhow!(
+            "`{name}` is the last token in {file}: without one, the gateway asks for none, or for those of an earlier file. \
+             Make another first (`trunkline token new`), or take [[auth.tokens]] out of the file yourself"
+        )
+        .into());
     }
     target.write()?;
     let mut out = answer();

@@ -48,7 +48,8 @@ pub(crate) enum Part {
 const PLACES_MAX: usize = 2 * SHOWN_MAX;
 
 /// Under these names secrets stand, so that no value there is ever shown.
-pub(super) const SECRET: [&str; 8] = ["args", "env", "headers", "url", "proxy", "token", "hash", "signing_key"];
+pub(super) const SECRET: [&str; 10] =
+    ["args", "env", "headers", "url", "proxy", "token", "hash", "signing_key", "endpoint", "resource"];
 
 impl Reading {
     /// Merges `sources`, low to high.

@@ -11,6 +11,7 @@ use super::transport::trust;
 use crate::config::fault::{Fault, Place};
 use crate::config::read::{Reading, Section};
 use crate::config::secret::decoded;
+use crate::config::secret::looks::looks_secret;
 
 /// What a URL without a path is followed by.
 const PATH: &str = "/v1/traces";
@@ -51,8 +52,12 @@ pub(crate) fn traces(mut section: Section<'_>) -> Option<(Traces, Remote)> {
         }
         return None;
     };
-    if url.scheme_str() == Some("http") && !headers.is_empty() && is_public(url.host().unwrap_or_default()) {
-        let text = "`headers` of [traces] would be sent without encryption to a public address";
+    let mut names = url.query().unwrap_or_default().split('&').map(|pair| pair.split('=').next().unwrap_or(pair));
+    let secret = if headers.is_empty() { names.find(|name| looks_secret(name)) } else { Some("headers") };
+    if let Some(secret) =
+        secret.filter(|_| url.scheme_str() == Some("http") && is_public(url.host().unwrap_or_default()))
+    {
+        let text = format!("`{secret}` of [traces] would be sent without encryption to a public address");
         reading.fault(Fault::error("cleartext-credentials", text).at(place).hint("begin `endpoint` with https://"));
     }
     let service = service.unwrap_or_else(|| "trunkline".to_owned());
@@ -263,6 +268,7 @@ mod tests {
             ("[traces]\nendpoint = \"http://c\"\nsample_ratio = 1.5", &[], "a number from 0 to 1"),
             ("[traces]\nendpoint = \"http://c\"\nheaders = { host = \"x\" }", &[], "does not set itself"),
             ("[traces]\nendpoint = \"http://h.example.com\"\nheaders = { x = \"y\" }", &[], "without encryption"),
+            ("[traces]\nendpoint = \"http://h.example.com/x?api_key=y\"", &[], "`api_key` of [traces] would be sent"),
             ("[traces]\nendpoints = \"http://c\"", &[], "did you mean `endpoint`"),
             (on, &[("OTEL_EXPORTER_OTLP_ENDPOINT", "c")], "OTEL_EXPORTER_OTLP_ENDPOINT"),
             (on, &[ENDPOINT, ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")], "OTEL_EXPORTER_OTLP_PROTOCOL"),
@@ -270,6 +276,14 @@ mod tests {
         ] {
             let said = of(text, variables).unwrap_err();
             assert!(said.contains(why), "{text}: {said}");
+        }
+    }
+
+    #[test]
+    fn what_a_url_says_beside_its_host_is_never_shown() {
+        for text in ["https://u:canary@c/x?api_key=canary", "ftp://c/x?api_key=canary", "htps://c/canary"] {
+            let said = of(&format!("[traces]\nendpoint = \"{text}\""), &[]).unwrap_err();
+            assert!(said.contains("endpoint") && !said.contains("canary"), "{said}");
         }
     }
 }

@@ -80,6 +80,17 @@ async fn a_token_is_good_until_it_expires_and_whose_it_is_is_told_then() {
 }
 
 #[tokio::test]
+async fn another_user_of_the_machine_comes_by_a_token_alone_also_when_none_is_asked_for_any_more() {
+    let own = rustix::process::geteuid().as_raw();
+    for (user, status) in [(own, 200), (0, 200), (own + 1, 401)] {
+        let inner = service_fn(|_: Request<()>| std::future::ready(Ok::<_, Infallible>(Response::new(Bytes::new()))));
+        let service = AuthenticateLayer::new(&Auth::default()).layer(inner).of(Peer::User(user));
+        let answer = service.oneshot(Request::get("/").body(()).unwrap()).await.unwrap();
+        assert_eq!(answer.status().as_u16(), status, "{user}");
+    }
+}
+
+#[tokio::test]
 async fn other_tokens_hold_at_once_and_whoever_lost_one_is_named() {
     let auth = |tokens: &[(&str, &str)]| {
         let token = |(name, text): &(&str, &str)| Token {

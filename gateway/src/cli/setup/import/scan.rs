@@ -37,6 +37,13 @@ impl Server {
     fn has_way(&self) -> bool {
         ["command", "url"].iter().any(|key| !text(&self.node, key).is_empty())
     }
+
+    /// What of its arguments is no text: it would be started without that.
+    fn untold(&self) -> Option<String> {
+        let Shape::List(items) = &self.node.get("args")?.shape else { return None };
+        let at = items.iter().position(|item| !matches!(item.shape, Shape::Text(_)))?;
+        Some(format!("item {} of its `args` is no text: put it in quotes", at + 1))
+    }
 }
 
 /// All that was found.
@@ -70,7 +77,7 @@ pub(crate) fn scan(named: &[String], environment: &Environment) -> Result<Found,
                             .then(|| "it starts Trunkline itself".to_owned()),
                     };
                     let lacks = (!server.has_way()).then(|| "it has neither `command` nor `url`".to_owned());
-                    let skipped = server.skipped.clone().or(lacks);
+                    let skipped = server.skipped.clone().or(lacks).or_else(|| server.untold());
                     add(Server { skipped, ..server }, &mut found.servers);
                 }
             }

@@ -152,7 +152,9 @@ fn added(host: &'static Host, edited: Edited, (entry, scope): (&Entry, Scope)) -
     }
     let ours = words(host, entry);
     // Where it was put in without a trace it can be taken out without one.
-    let is_traceless = edit::without(&after, host).map_err(told)?.is_some_and(|back| back == base);
+    // Unless nothing else is there: then it cannot be told from a file that was made for it, and that goes with it.
+    let is_like_made = edited.is_there() && edit::with("", host, entry).is_ok_and(|made| made == after);
+    let is_traceless = !is_like_made && edit::without(&after, host).map_err(told)?.is_some_and(|back| back == base);
     let kept = backup(file);
     let is_new = !edited.is_there() || base.is_empty() && !before.is_empty();
     let backup = match is_new || is_traceless {

@@ -8,13 +8,13 @@ use bytes::Bytes;
 use std::pin::Pin;
 use std::time::Duration;
 use tokio::sync::mpsc::Receiver;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 /// So many spans are sent at once.
 const BATCH_MAX: usize = 2048;
 /// A span waits so long for others.
 const GATHER: Duration = Duration::from_secs(1);
-/// How long the collector may take for a batch, and for the last one.
+/// How long the collector may take for a batch, and for all that is left at the end.
 const ANSWER_MAX: Duration = Duration::from_secs(10);
 const LAST_MAX: Duration = Duration::from_secs(2);
 /// The pauses between attempts double from the one to the other.
@@ -30,7 +30,7 @@ type Posting = Pin<Box<dyn Future<Output = Result<u16, String>> + Send>>;
 
 /// Sends spans until the level ends, and then those that wait.
 pub(super) async fn run(mut spans: Receiver<Span>, post: Post, resource: Bytes, tasks: Tasks) {
-    let mut collector = Collector { post, tasks: tasks.clone(), is_down: false, lost: 0 };
+    let mut collector = Collector { post, tasks: tasks.clone(), is_down: false, lost: 0, last: None };
     let mut batch = Vec::new();
     loop {
         tokio::select! {
@@ -62,6 +62,8 @@ struct Collector {
     is_down: bool,
     /// How many spans it did not get since it is down.
     lost: usize,
+    /// Until when it may take what is left, once that is known.
+    last: Option<Instant>,
 }
 
 impl Collector {
@@ -70,11 +72,7 @@ impl Collector {
         let mut pause = PAUSE_MIN;
         for attempt in 1.. {
             let is_last = self.tasks.is_ending();
-            let limit = if is_last { LAST_MAX } else { ANSWER_MAX };
-            let answer = match timeout(limit, (self.post)(body.clone())).await {
-                Ok(answer) => answer,
-                Err(_) => Err(format!("no answer within {} s", limit.as_secs())),
-            };
+            let answer = self.answer(body.clone()).await;
             let (why, can_help) = match answer {
                 Ok(200..300) => return self.has_taken(spans),
                 Ok(status @ (429 | 502..=504)) => (format!("HTTP {status}"), true),
@@ -93,6 +91,20 @@ impl Collector {
         }
         self.lost += spans;
         edges::spans("dropped").increment(spans as u64);
+    }
+
+    /// Posts it once. What is under way when the level ends has no more time than what is left.
+    async fn answer(&mut self, body: Bytes) -> Result<u16, String> {
+        let (tasks, last) = (&self.tasks, &mut self.last);
+        let ended = async {
+            tasks.ending().await;
+            sleep_until(*last.get_or_insert_with(|| Instant::now() + LAST_MAX)).await;
+        };
+        let late = |limit: Duration| Err(format!("no answer within {} s", limit.as_secs()));
+        tokio::select! {
+            answer = timeout(ANSWER_MAX, (self.post)(body)) => answer.unwrap_or_else(|_| late(ANSWER_MAX)),
+            () = ended => late(LAST_MAX),
+        }
     }
 
     fn has_taken(&mut self, spans: usize) {

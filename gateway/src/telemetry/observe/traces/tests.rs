@@ -121,3 +121,18 @@ async fn the_end_sends_what_waits_and_does_not_wait_for_a_collector_that_says_no
     tasks.ended().await;
     assert_eq!((seen.lock().unwrap().len(), begun.elapsed()), (1, Duration::from_secs(2)));
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_the_collector_has_under_way_has_no_more_time_at_the_end_than_what_is_left() {
+    let tasks = Tasks::new();
+    let Collector { seen, post } = collector(&[]);
+    let traces = traces(post, &tasks);
+    traces.0.take(span());
+    sleep(Duration::from_secs(3)).await;
+    traces.0.take(span());
+    assert_eq!(seen.lock().unwrap().len(), 1, "it has said nothing yet");
+    tasks.end();
+    let begun = tokio::time::Instant::now();
+    tasks.ended().await;
+    assert_eq!(begun.elapsed(), Duration::from_secs(2));
+}
