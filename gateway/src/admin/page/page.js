@@ -149,11 +149,14 @@ function head(title, text, ...rest) {
   return el("div", { class: "head" }, el("h1", {}, title), text ? el("p", {}, text) : null, el("span", { class: "grow" }), rest);
 }
 
+/** What may be wider than the page is scrolled by keys, too. */
+const scrolled = (caption) => ({ class: "scroll", tabindex: "0", role: "region", "aria-label": caption });
+
 /** Columns are [heading, class]; a row is { key, cells }. */
 function table(caption, columns, rows) {
   const header = columns.map(([text, kind]) => el("th", { scope: "col", class: kind }, text));
   const body = rows.map((row) => el("tr", { "data-key": row.key }, row.cells.map((cell, at) => el("td", { class: columns[at][1] }, cell))));
-  return el("div", { class: "scroll" }, el("table", {},
+  return el("div", scrolled(caption), el("table", {},
     el("caption", { class: "unseen" }, caption), el("thead", {}, el("tr", {}, header)), el("tbody", {}, body)));
 }
 
@@ -520,7 +523,7 @@ function tools() {
         head("Tools", all.length ? `${whole.format(all.length)} offered, about ${whole.format(tokens)} tokens for a model` : "", all.length > 0 && find("Find a tool", wanted, (text) => { wanted = text; self.draw(); })),
         !all.length ? empty("No tools yet", "They appear once an upstream is ready and offers some.")
           : !found.length ? empty("No tool matches", `None of ${whole.format(all.length)} has “${wanted}” in its name.`)
-            : el("div", { class: "scroll" }, el("table", {}, el("caption", { class: "unseen" }, "Tools by upstream"),
+            : el("div", scrolled("Tools by upstream"), el("table", {}, el("caption", { class: "unseen" }, "Tools by upstream"),
               el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "Public name"), el("th", { scope: "col", class: "wide" }, "Name at its upstream"), el("th", { scope: "col", class: "num" }, "Tokens, about"))), owners.map(group))),
         hidden.length > 0 && el("section", {}, el("div", { class: "head" }, el("h2", {}, "Hidden"), el("p", {}, "offered by upstreams, and not to clients")),
           table("Hidden tools", [["Name", ""], ["Upstream", ""], ["Why", ""]], hidden.map((one) => ({
