@@ -88,6 +88,21 @@ impl Client {
         Client::open_with(reach, revision, Desk::closed()).await
     }
 
+    /// Connects with a token, and shakes hands where its revision has that.
+    pub async fn bearing(reach: &Reach, revision: Revision, token: &str) -> Client {
+        Client::bearing_with(reach, revision, token, Desk::closed()).await
+    }
+
+    /// The same; the desk answers what it is asked.
+    pub async fn bearing_with(reach: &Reach, revision: Revision, token: &str, desk: Desk) -> Client {
+        let mut client = Client::open_with(reach, revision, desk).await;
+        client.http().always("authorization", &format!("Bearer {token}"));
+        if !revision.is_modern() {
+            client.greet().await;
+        }
+        client
+    }
+
     /// Connects, and says nothing yet; the desk answers what it is asked.
     pub async fn open_with(reach: &Reach, revision: Revision, desk: Desk) -> Client {
         let notices = Arc::new(Tape::default());

@@ -60,11 +60,7 @@ async fn stage(pipe: Revision, web: Revision, keys: &str, owner: Owner) {
     for (number, (name, revision)) in CLIENTS.into_iter().enumerate() {
         let (stage, reach) = (stage.clone(), gateway.reach());
         running.spawn(async move {
-            let mut client = Client::open_with(&reach, revision, Desk::willing(name)).await;
-            client.http().always("authorization", &format!("Bearer {}", token(name)));
-            if !revision.is_modern() {
-                client.greet().await;
-            }
+            let client = Client::bearing_with(&reach, revision, &token(name), Desk::willing(name)).await;
             let all =
                 |tools: &[String]| ["pipe__ask", "web__ask"].iter().all(|name| tools.contains(&(*name).to_owned()));
             client.tools_until("both are listed", all).await;

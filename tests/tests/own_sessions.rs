@@ -49,11 +49,7 @@ async fn connected(gateway: &Gateway, revision: Revision) -> Client {
 }
 
 async fn bearing(gateway: &Gateway, token: &str, revision: Revision) -> Client {
-    let mut client = Client::open(&gateway.reach(), revision).await;
-    client.http().always("authorization", &format!("Bearer {token}-has-a-long-token"));
-    if !revision.is_modern() {
-        client.greet().await;
-    }
+    let client = Client::bearing(&gateway.reach(), revision, &format!("{token}-has-a-long-token")).await;
     ready(&client).await;
     client
 }

@@ -33,12 +33,7 @@ const READER: &str = concat!(
 );
 
 async fn client(gateway: &Gateway, token: &str, revision: Revision) -> Client {
-    let mut client = Client::open(&gateway.reach(), revision).await;
-    client.http().always("authorization", &format!("Bearer {token}"));
-    if !revision.is_modern() {
-        client.greet().await;
-    }
-    client
+    Client::bearing(&gateway.reach(), revision, token).await
 }
 
 /// All that a client is shown: tools, prompts, resources, templates.

@@ -42,11 +42,7 @@ impl Stage {
     /// A client of one of two principals.
     async fn named(&self, name: &str, revision: Revision) -> Client {
         let desk = Desk::willing(name).declaring("{}");
-        let mut client = Client::open_with(&self.gateway.reach(), revision, desk).await;
-        client.http().always("authorization", &format!("Bearer {}", token(name)));
-        if !revision.is_modern() {
-            client.greet().await;
-        }
+        let client = Client::bearing_with(&self.gateway.reach(), revision, &token(name), desk).await;
         client.tools_until("the upstream is up", |tools| tools.contains(&"up__task".into())).await;
         client
     }

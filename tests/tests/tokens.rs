@@ -32,12 +32,7 @@ async fn greet(gateway: &Gateway, token: &str) -> Answer {
 }
 
 async fn client(gateway: &Gateway, token: &str, revision: Revision) -> Client {
-    let mut client = Client::open(&gateway.reach(), revision).await;
-    client.http().always("authorization", &format!("Bearer {token}"));
-    if !revision.is_modern() {
-        client.greet().await;
-    }
-    client
+    Client::bearing(&gateway.reach(), revision, token).await
 }
 
 /// What a command says on stdout, and on stderr.
