@@ -45,6 +45,8 @@ pub async fn run(file: &Path) {
 async fn connect(script: &Script) -> (Journal, Option<tokio::net::tcp::OwnedReadHalf>) {
     let Some(address) = script.control else { return (Journal::Off, None) };
     let mut socket = TcpStream::connect(address).await.expect("the test takes the journal");
+    // Events and orders are small, and each is waited for.
+    socket.set_nodelay(true).expect("a socket takes options");
     socket.write_all(HELLO.as_bytes()).await.expect("the test takes the journal");
     let (reader, writer) = socket.into_split();
     (Journal::There(Arc::new(Mutex::new(writer))), Some(reader))

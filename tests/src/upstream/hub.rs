@@ -63,6 +63,7 @@ impl Hub {
 }
 
 async fn child(socket: TcpStream, desk: Arc<Desk>, events: Arc<Tape<Event>>) {
+    socket.set_nodelay(true).expect("a socket takes options");
     let (reader, mut writer) = socket.into_split();
     let (mut reader, mut line) = (BufReader::new(reader), String::new());
     if reader.read_line(&mut line).await.is_err() || line != HELLO {
