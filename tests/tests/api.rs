@@ -1,7 +1,7 @@
 //! Everything as JSON, under `/api/v1`: held against its own description, with orders, and without what is secret.
 
 use serde_json::Value;
-use std::time::Instant;
+use tokio::time::Instant;
 use trunkline_tests::client::{Client, http, tool};
 use trunkline_tests::gateway::{ADMIN_TOKEN, Config, Gateway};
 use trunkline_tests::journal::Order;
