@@ -26,10 +26,10 @@ pub fn expanded(text: &str) -> Option<String> {
 pub fn faults(text: &str, format: Format) -> Vec<Fault> {
     let root = match format.parse(text) {
         Ok(root) => root,
-        Err((at, why, _)) => {
-            let excerpt = fault::excerpt(text, at, &[], &[]);
+        Err(unread) => {
+            let excerpt = fault::excerpt(text, unread.at, &[], &[]);
             let place = Place::File { path: "file".to_owned(), excerpt };
-            return vec![Fault::error("syntax", why).at(Some(place))];
+            return vec![Fault::error(unread.kind, unread.why).at(Some(place))];
         }
     };
     let source = Source { origin: Origin::File("file".into()), text: text.to_owned(), root, imported: Vec::new() };

@@ -32,17 +32,42 @@ pub(super) fn of_text(path: &Path, text: String) -> Result<(Source, Vec<Fault>),
             let source = Source { origin: Origin::File(path.to_owned()), text, root, imported: Vec::new() };
             Ok(taken(source, format != Format::Toml))
         }
-        Err((at, why, is_name)) => {
+        Err(Unread { kind, at, why, is_name }) => {
             // A line with a syntax error may be the one with the secret; the name of a key that stands twice is none.
             let open = is_name.then(|| at.clone());
             let excerpt = fault::excerpt(&text, at, open.as_slice(), &[]);
-            Err(Box::new(Fault::error("syntax", why).at(Some(Place::File { path: shown, excerpt }))))
+            Err(Box::new(Fault::error(kind, why).at(Some(Place::File { path: shown, excerpt }))))
         }
     }
 }
 
-/// The values of a text, or where it is wrong, what is wrong, and whether the name of a key stands there.
-type Parsed = Result<Node, (Range<usize>, String, bool)>;
+/// Of a text that is well written, and may be the file of a host that has no servers.
+pub(crate) const NO_SERVERS: &str = "no-servers";
+
+/// Why a text has no values: what is wrong, and where.
+pub(super) struct Unread {
+    pub(super) kind: &'static str,
+    pub(super) at: Range<usize>,
+    pub(super) why: String,
+    /// Whether the name of a key stands there.
+    is_name: bool,
+}
+
+impl From<source::Syntax> for Unread {
+    fn from(syntax: source::Syntax) -> Self {
+        let kind = if syntax.is_without_servers { NO_SERVERS } else { "syntax" };
+        Self { kind, at: syntax.at, why: syntax.text, is_name: false }
+    }
+}
+
+impl From<toml::Syntax> for Unread {
+    fn from(syntax: toml::Syntax) -> Self {
+        Self { kind: "syntax", at: syntax.at, why: syntax.text, is_name: syntax.is_name }
+    }
+}
+
+/// The values of a text.
+type Parsed = Result<Node, Unread>;
 
 /// What a file is written in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,9 +84,9 @@ impl Format {
     /// The values of a text.
     pub(super) fn parse(self, text: &str) -> Parsed {
         match self {
-            Self::Json => source::parse(text).map_err(|syntax| (syntax.at, syntax.text, false)),
-            Self::Yaml => yaml::parse(text).map_err(|syntax| (syntax.at, syntax.text, false)),
-            Self::Toml => toml::parse(text).map_err(|syntax| (syntax.at, syntax.text, syntax.is_name)),
+            Self::Json => source::parse(text).map_err(Unread::from),
+            Self::Yaml => yaml::parse(text).map_err(Unread::from),
+            Self::Toml => toml::parse(text).map_err(Unread::from),
         }
     }
 }
@@ -85,11 +110,17 @@ fn parsed(path: &Path, text: &str) -> (Format, Parsed) {
 pub(crate) fn server_in(text: &str, format: Format, key: &str, name: &str) -> Result<Option<Node>, String> {
     let parsed = match format {
         // A text without any key is one of nobody yet.
-        Format::Yaml => yaml::whole(text).map(|whole| whole.root).map_err(|syntax| (syntax.at, syntax.text, false)),
+        Format::Yaml => yaml::whole(text).map(|whole| whole.root).map_err(Unread::from),
         format => format.parse(text),
     };
-    let root = parsed.map_err(|(_, why, _)| why)?;
+    let root = parsed.map_err(|unread| unread.why)?;
     let found = root.get(key);
+    // Beside a server that cannot be told from another nothing is written.
+    let broken = found.map_or(&[][..], Node::entries).iter().find_map(|(_, node)| match &node.shape {
+        Shape::Broken(why) => Some(why.clone()),
+        _ => None,
+    });
+    broken.map_or(Ok(()), Err)?;
     let own = match found.map(|servers| &servers.shape) {
         Some(Shape::List(items)) => {
             let is_own = |item: &&Node| item.get("name").is_some_and(|own| own.shape == Shape::Text(name.to_owned()));

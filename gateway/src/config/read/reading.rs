@@ -235,6 +235,17 @@ impl Reading {
         }
     }
 
+    /// As `scalar`, for what is handed on as a text: a number with a point or an exponent stays as a file of ours has it.
+    pub(crate) fn as_written(&self, path: &[String], value: &Value) -> Option<String> {
+        let written = matches!(value, Value::Num(_, Num::F64(_))).then(|| self.find(path)).flatten();
+        // A host that reads JSON knows the number alone.
+        let own = written.filter(|(source, _)| source.imported.is_empty());
+        match own.and_then(|(source, node)| source.text.get(node.span.clone())).filter(|text| !text.is_empty()) {
+            Some(text) => Some(text.to_owned()),
+            None => self.scalar(path, value),
+        }
+    }
+
     /// Reports a value of another kind. Only its key is shown: what it holds is anybody's guess.
     pub(crate) fn wrong_kind(&self, path: &[String], expected: &str) {
         let text = format!("`{}` must be {expected}", self.spelled(path));

@@ -243,7 +243,7 @@ impl<'a> Section<'a> {
         let mut found = Vec::new();
         for (name, value) in &section.rest {
             let path = section.at(name);
-            if let Some(text) = section.reading.scalar(&path, value) {
+            if let Some(text) = section.reading.as_written(&path, value) {
                 found.push((section.reading.order(&path), name.clone(), text));
             }
         }

@@ -11,10 +11,18 @@ use super::node::{DEPTH_MAX, ENTRIES_MAX, Node, Shape};
 use crate::config::read::nearest::nearest;
 use crate::steps;
 
-/// A syntax error and where it stands.
+/// Why a text is not read, and where that stands.
 pub(crate) struct Syntax {
     pub(crate) at: Range<usize>,
     pub(crate) text: String,
+    /// Whether the text is well written, and has no servers in it.
+    pub(crate) is_without_servers: bool,
+}
+
+impl Syntax {
+    pub(crate) fn new(at: Range<usize>, text: impl Into<String>) -> Self {
+        Self { at, text: text.into(), is_without_servers: false }
+    }
 }
 
 /// The keys under which hosts keep their servers, and what belongs to those.
@@ -29,20 +37,26 @@ pub(crate) const OF_GEMINI: [&str; 4] =
 pub(crate) fn parse(text: &str) -> Result<Node, Syntax> {
     let plain = without_comments(text);
     let root: Object<'_> = from_str(&plain, &plain)?;
-    root.refuse_doubles(&plain)?;
-    let mut entries = Vec::new();
-    for (name, raw) in root.0.iter().filter(|(name, raw)| ROOTS.contains(&name.as_str()) && raw.get() != "null") {
+    let mut entries: Vec<(String, Node)> = Vec::new();
+    for (name, raw) in root.0.iter().filter(|(name, _)| ROOTS.contains(&name.as_str())) {
         let key = key_span(&plain, name, raw);
-        if name != "inputs" && !raw.get().starts_with('{') {
+        if let Some((_, first)) = entries.iter().find(|(known, _)| known == name) {
+            return Err(Syntax::new(key, doubled(&plain, name, first.key.start)));
+        }
+        if name != "inputs" && !raw.get().starts_with(['{', 'n']) {
             let at = span_in(&plain, raw.get());
-            return Err(Syntax { at: at.start..at.start + 1, text: format!("`{name}` must be an object") });
+            return Err(Syntax::new(at.start..at.start + 1, format!("`{name}` must be an object")));
         }
         let found = match name.as_str() {
             "projects" => projects(&plain, raw, key)?,
-            _ => node(&plain, raw, key, 0)?,
+            _ => node(&plain, raw, key, 0),
         };
+        if let (Shape::Broken(why), true) = (&found.shape, raw.get() != "null") {
+            return Err(Syntax::new(found.span, why.as_str()));
+        }
         entries.push((name.clone(), found));
     }
+    entries.retain(|(_, node)| !matches!(node.shape, Shape::Broken(_)));
     if entries.iter().any(|(name, _)| name != "inputs") {
         let marks = root.0.iter().filter(|(name, _)| OF_GEMINI.contains(&name.as_str()));
         entries.extend(marks.map(|(name, _)| (name.clone(), Node::default())));
@@ -53,8 +67,10 @@ pub(crate) fn parse(text: &str) -> Result<Node, Syntax> {
         let meant = nearest(name, &ROOTS).filter(|_| raw.get().starts_with('{'))?;
         Some((key_span(&plain, name, raw), format!("`{name}` is not a key of a host's file; did you mean `{meant}`?")))
     });
-    let (at, text) = meant.unwrap_or_else(|| (0..1, unlike(&names)));
-    Err(Syntax { at, text })
+    Err(match meant {
+        Some((at, text)) => Syntax::new(at, text),
+        None => Syntax { is_without_servers: !names.contains(&"upstreams"), ..Syntax::new(0..1, unlike(&names)) },
+    })
 }
 
 /// What is said of an object that is no host's file.
@@ -77,7 +93,7 @@ fn projects(text: &str, raw: &RawValue, key: Range<usize>) -> Result<Node, Synta
         let project: Object<'_> = from_str(text, raw.get())?;
         let servers = project.0.iter().find(|(key, raw)| key == "mcpServers" && raw.get() != "null");
         if let Some((_, servers)) = servers {
-            found.push((name.clone(), node(text, servers, key_span(text, &name, raw), 1)?));
+            found.push((name.clone(), node(text, servers, key_span(text, &name, raw), 1)));
         }
     }
     Ok(Node { key, span, shape: Shape::Table(found) })
@@ -109,54 +125,77 @@ impl<'de: 'a, 'a> Deserialize<'de> for Object<'a> {
     }
 }
 
-impl Object<'_> {
-    /// Refuses a name that stands twice, at its second place.
-    fn refuse_doubles(&self, text: &str) -> Result<(), Syntax> {
-        let mut known: HashMap<&str, &RawValue> = HashMap::new();
-        for (name, raw) in &self.0 {
-            let Some(first) = known.insert(name, raw) else { continue };
-            let at = key_span(text, name, raw);
-            let before = key_span(text, name, first).start;
-            let line = memchr::memchr_iter(b'\n', &text.as_bytes()[..before]).count() + 1;
-            return Err(Syntax { at, text: format!("the key `{name}` is defined twice, first in line {line}") });
-        }
-        Ok(())
+/// What is said of a name that stands twice in an object.
+fn doubled(text: &str, name: &str, first: usize) -> String {
+    let line = memchr::memchr_iter(b'\n', &text.as_bytes()[..first]).count() + 1;
+    format!("the key `{name}` is defined twice, first in line {line}")
+}
+
+/// One value. `raw` is a piece of `text`, so its place is the distance of their beginnings. What cannot be read says why, and all around
+/// it is read: it may belong to one server of many, or to none.
+fn node(text: &str, raw: &RawValue, key: Range<usize>, depth: usize) -> Node {
+    match shape(text, raw, &key, depth) {
+        Ok(shape) => Node { key, span: span_in(text, raw.get()), shape },
+        Err(Syntax { at, text, .. }) => Node { key, span: at, shape: Shape::Broken(text) },
     }
 }
 
-/// One value. `raw` is a piece of `text`, so its place is the distance of their beginnings.
-fn node(text: &str, raw: &RawValue, key: Range<usize>, depth: usize) -> Result<Node, Syntax> {
+fn shape(text: &str, raw: &RawValue, key: &Range<usize>, depth: usize) -> Result<Shape, Syntax> {
     let span = span_in(text, raw.get());
     if depth > DEPTH_MAX {
-        return Err(Syntax { at: span, text: "nested too deep".to_owned() });
+        return Err(Syntax::new(span, "nested too deep"));
     }
-    let shape = match raw.get().as_bytes().first() {
-        Some(b'{') => {
-            let object: Object<'_> = from_str(text, raw.get())?;
-            object.refuse_doubles(text)?;
-            let mut entries = Vec::new();
-            for (name, raw) in object.0.into_iter().filter(|(_, raw)| raw.get() != "null") {
-                let key = key_span(text, &name, raw);
-                entries.push((name, node(text, raw, key, depth + 1)?));
-            }
-            Shape::Table(entries)
-        }
+    Ok(match raw.get().as_bytes().first() {
+        Some(b'{') => Shape::Table(members(text, from_str(text, raw.get())?, depth)),
         Some(b'[') => {
             let items: Vec<&RawValue> = from_str(text, raw.get())?;
             if items.len() > ENTRIES_MAX {
-                return Err(Syntax { at: span, text: format!("more than {ENTRIES_MAX} items") });
+                return Err(Syntax::new(span, format!("more than {ENTRIES_MAX} items")));
             }
-            let item = |raw: &&RawValue| node(text, raw, span_in(text, raw.get()), depth + 1);
-            Shape::List(items.iter().map(item).collect::<Result<_, _>>()?)
+            let mut list: Vec<Node> =
+                items.iter().map(|raw| node(text, raw, span_in(text, raw.get()), depth + 1)).collect();
+            let name = text.get(key.clone()).unwrap_or_default().trim_matches('"');
+            for (index, node) in list.iter_mut().enumerate().filter(|(index, _)| items[*index].get() == "null") {
+                node.shape = Shape::Broken(null_item(index, Some(name).filter(|name| !name.starts_with('['))));
+            }
+            Shape::List(list)
         }
         Some(b'"') => Shape::Text(from_str(text, raw.get())?),
         Some(b't' | b'f') => Shape::Bool(from_str(text, raw.get())?),
+        Some(b'n') => Shape::Broken("it is null".to_owned()),
         _ => match serde_json::from_str::<i64>(raw.get()) {
             Ok(number) => Shape::Integer(number),
             Err(_) => Shape::Float(from_str(text, raw.get())?),
         },
-    };
-    Ok(Node { key, span, shape })
+    })
+}
+
+/// The members of an object. One whose name stands twice has no value: nobody can say which is meant.
+fn members(text: &str, object: Object<'_>, depth: usize) -> Vec<(String, Node)> {
+    let mut entries: Vec<(String, Node)> = Vec::new();
+    let mut known: HashMap<String, usize> = HashMap::new();
+    // A member that is null is as one that is not there.
+    for (name, raw) in object.0.into_iter().filter(|(_, raw)| raw.get() != "null") {
+        let key = key_span(text, &name, raw);
+        match known.get(&name) {
+            Some(index) => {
+                let (_, first) = &mut entries[*index];
+                let shape = Shape::Broken(doubled(text, &name, first.key.start));
+                *first = Node { span: key.clone(), key, shape };
+            }
+            None => {
+                known.insert(name.clone(), entries.len());
+                entries.push((name, node(text, raw, key, depth + 1)));
+            }
+        }
+    }
+    entries
+}
+
+/// What is said of an item of a list that is null: of the list with this name.
+pub(super) fn null_item(index: usize, name: Option<&str>) -> String {
+    let list = name.filter(|name| !name.is_empty()).map_or_else(|| "a list".to_owned(), |name| format!("`{name}`"));
+    format!("item {} of {list} is null", index + 1)
 }
 
 /// What is said of a text in the quotes of JavaScript.
@@ -177,9 +216,10 @@ fn from_str<'a, T: Deserialize<'a>>(text: &str, piece: &'a str) -> Result<T, Syn
             () if text.as_bytes()[at.saturating_sub(1)..].iter().take(2).any(|byte| *byte == b'\'') => {
                 SINGLE.to_owned()
             }
+            () if said.ends_with("hex escape") => "an escape `\\u` in it is half of a character".to_owned(),
             () => said,
         };
-        Syntax { at: at..at + 1, text: said }
+        Syntax::new(at..at + 1, said)
     })
 }
 
@@ -296,14 +336,33 @@ mod tests {
     }
 
     #[test]
+    fn what_has_no_value_says_why_at_its_place_and_all_around_it_is_read() {
+        for (member, at, why) in [
+            ("\"x\": [1, null, 2]", "null", "item 2 of `x` is null"),
+            ("\"x\": [[null]]", "null", "item 1 of a list is null"),
+            ("\"x\": 1, \"y\": 2, \"x\": 3", "\"x\"", "the key `x` is defined twice, first in line 1"),
+            ("\"x\": 1e999", "", "number out of range"),
+            ("\"x\": \"\\ud800\"", "", "an escape `\\u` in it is half of a character"),
+            (&format!("\"x\": {}1{}", "[".repeat(99), "]".repeat(99)), "[", "nested too deep"),
+            (&format!("\"x\": [{}1]", "1,".repeat(ENTRIES_MAX)), "", "more than 2048 items"),
+        ] {
+            let text =
+                format!("{{\"theme\": 1, \"theme\": 2, \"servers\": {{\"a\": {{{member}}}, \"b\": {{\"z\": 1}}}}}}");
+            let root = parse(&text).map_err(|fault| fault.text).unwrap();
+            let (node, said) = root.broken().unwrap_or_else(|| panic!("{member}"));
+            assert!(said.starts_with(why) && text[node.span.clone()].starts_with(at), "{member}: {said}");
+            let other = root.get("servers").and_then(|servers| servers.get("b")).unwrap();
+            assert_eq!(other.get("z").map(|node| &node.shape), Some(&Shape::Integer(1)));
+        }
+    }
+
+    #[test]
     fn faults_have_a_place() {
         let fault = |text: &str| parse(text).map_err(|fault| (fault.at.start, fault.text)).unwrap_err();
         assert_eq!(fault("{}").0, 0);
         assert_eq!(fault("{\"mcpServers\": {\"a\": {\n\"x\" 1}}}").0, 27);
-        assert!(fault("{\"mcpServers\": {\"a\": {}, \"a\": {}}}").1.contains("twice"));
-        assert!(
-            fault(&format!("{{\"servers\": {{\"a\": {}1{}}}}}", "[".repeat(99), "]".repeat(99))).1.contains("deep")
-        );
+        assert_eq!(fault("{\"mcpServers\": {},\n \"mcpServers\": {}}").0, 20);
+        assert!(fault("{\"mcpServers\": {},\n \"mcpServers\": {}}").1.contains("twice, first in line 1"));
         for text in ["", "[", "{\"mcpServers\": /*", "{\"mcpServers\": 1,,}", "\"", "{\"mcpServers\": {\"a\": \"\\"] {
             assert!(parse(text).is_err(), "{text}");
         }

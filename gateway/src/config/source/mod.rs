@@ -19,4 +19,4 @@ pub(crate) mod expand;
 
 pub use environment::Environment;
 pub(crate) use file::read;
-pub(crate) use json::parse;
+pub(crate) use json::{Syntax, parse};

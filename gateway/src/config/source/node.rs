@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::path::PathBuf;
 
-use figment::value::{Dict, Map, Value};
+use figment::value::{Dict, Empty, Map, Tag, Value};
 use figment::{Error, Metadata, Profile, Provider};
 
 use crate::config::fault::{Place, excerpt, line_of};
@@ -51,6 +51,8 @@ pub(crate) enum Shape {
     Text(String),
     List(Vec<Node>),
     Table(Vec<(String, Node)>),
+    /// In the file of a host: no value can be made of it, and why. It stands at what is wrong.
+    Broken(String),
 }
 
 impl Default for Shape {
@@ -132,6 +134,16 @@ impl Node {
         !matches!(self.shape, Shape::List(_) | Shape::Table(_))
     }
 
+    /// What is wrong in this value or below it, the first of it, and why.
+    pub(crate) fn broken(&self) -> Option<(&Node, &str)> {
+        match &self.shape {
+            Shape::Broken(why) => Some((self, why)),
+            Shape::List(items) => items.iter().find_map(Self::broken),
+            Shape::Table(entries) => entries.iter().find_map(|(_, node)| node.broken()),
+            _ => None,
+        }
+    }
+
     /// Whether two say the same, wherever they stand.
     pub(crate) fn is_like(&self, other: &Self) -> bool {
         match (&self.shape, &other.shape) {
@@ -180,6 +192,8 @@ impl Node {
             Shape::Text(value) => Value::from(value.as_str()),
             Shape::List(items) => Value::from(items.iter().map(Self::value).collect::<Vec<_>>()),
             Shape::Table(entries) => Value::from(dict(entries)),
+            // No server that has one is taken.
+            Shape::Broken(_) => Value::Empty(Tag::Default, Empty::None),
         }
     }
 }

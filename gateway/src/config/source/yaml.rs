@@ -5,15 +5,27 @@ use std::ops::Range;
 
 use saphyr_parser::{Event, Parser, ScalarStyle, ScanError, Span, Tag};
 
-use super::json::Syntax;
+use super::json::{Syntax, null_item};
 use super::node::{DEPTH_MAX, ENTRIES_MAX, Node, Shape};
+use crate::config::read::nearest::nearest;
 use crate::steps;
 
 /// The keys under which hosts keep their servers in YAML: those of Goose and of Continue.
 pub(crate) const ROOTS: [&str; 2] = ["extensions", "mcpServers"];
 
+/// Keys that stand in the file of one of these hosts, with servers or without, and of no other program.
+const OF_HOSTS: [&str; 2] = ["GOOSE_PROVIDER", "GOOSE_MODEL"];
+/// Keys of which a file of Continue has two at least.
+const OF_CONTINUE: [&str; 10] =
+    ["name", "version", "schema", "models", "rules", "prompts", "docs", "context", "data", "metadata"];
+
 /// What is said of YAML that is no host's file.
-pub(crate) const UNLIKE: &str = "this looks like YAML; write TOML or JSON";
+const UNLIKE: &str = "this looks like YAML; write TOML or JSON";
+/// What is said of YAML that may be the file of a host.
+const WITHOUT: &str =
+    "expected `extensions` or `mcpServers`: YAML is read as the file of Goose or Continue; other keys need TOML";
+/// Keys of our own, of which somebody meant to write a configuration.
+const OURS: [&str; 3] = ["upstreams", "server", "defaults"];
 
 /// So many values a text has at most, those that an alias repeats among them.
 const VALUES_MAX: usize = 64 * ENTRIES_MAX;
@@ -31,15 +43,65 @@ pub(crate) fn parse(text: &str) -> Result<Node, Syntax> {
     let Whole { root, empty } = whole(text)?;
     let is_host = |name: &String| ROOTS.contains(&name.as_str());
     let entries: Vec<_> = root.entries().iter().filter(|(name, _)| is_host(name)).cloned().collect();
-    if entries.is_empty() && !empty.iter().any(|(name, _)| is_host(name)) {
-        return Err(Syntax { at: 0..text.find('\n').unwrap_or(text.len()), text: UNLIKE.to_owned() });
+    if entries.is_empty() && !empty.iter().any(|(name, _)| is_host(name)) && !is_of_host(&root, &empty) {
+        return Err(unlike(text, &root, &empty));
     }
     match entries.iter().find(|(_, node)| node.is_single()) {
         Some((name, node)) => {
-            Err(Syntax { at: node.key.clone(), text: format!("`{name}` must be a table or a list of servers") })
+            Err(Syntax::new(node.key.clone(), format!("`{name}` must be a table or a list of servers")))
         }
-        None => Ok(Node { shape: Shape::Table(entries), ..Node::default() }),
+        None => {
+            let entries = entries.into_iter().map(|(name, servers)| (name, as_written(servers, text, 0))).collect();
+            Ok(Node { shape: Shape::Table(entries), ..Node::default() })
+        }
     }
+}
+
+/// The servers; in a table of one of them, such as that of its variables, a number or a flag is the text that is written there: `1.0` is a
+/// version and `0x10` no 16.
+fn as_written(node: Node, text: &str, depth: usize) -> Node {
+    let shape = match node.shape {
+        Shape::Table(entries) => {
+            Shape::Table(entries.into_iter().map(|(name, node)| (name, as_written(node, text, depth + 1))).collect())
+        }
+        // The servers of Continue have their names inside.
+        Shape::List(items) if depth == 0 => {
+            Shape::List(items.into_iter().map(|node| as_written(node, text, 1)).collect())
+        }
+        shape @ (Shape::Bool(_) | Shape::Integer(_) | Shape::Float(_)) if depth > 2 => {
+            match text.get(node.span.clone()).filter(|text| !text.is_empty() && !text.starts_with(['*', '\'', '"'])) {
+                Some(written) => Shape::Text(written.to_owned()),
+                // An alias, or quotes under a tag.
+                None => shape,
+            }
+        }
+        shape => shape,
+    };
+    Node { shape, ..node }
+}
+
+/// All keys of the outermost table, with their places.
+fn keys<'a>(root: &'a Node, empty: &'a [(String, Range<usize>)]) -> impl Iterator<Item = (&'a str, &'a Range<usize>)> {
+    let full = root.entries().iter().map(|(name, node)| (name.as_str(), &node.key));
+    full.chain(empty.iter().map(|(name, key)| (name.as_str(), key)))
+}
+
+/// Whether it is the file of a host that has no servers yet.
+fn is_of_host(root: &Node, empty: &[(String, Range<usize>)]) -> bool {
+    let count = |known: &[&str]| keys(root, empty).filter(|(name, _)| known.contains(name)).count();
+    count(&OF_HOSTS) > 0 || count(&OF_CONTINUE) > 1 && root.get("schema").is_some()
+}
+
+/// Why YAML is not read that is no host's file.
+fn unlike(text: &str, root: &Node, empty: &[(String, Range<usize>)]) -> Syntax {
+    let meant = keys(root, empty).find_map(|(name, key)| Some((name, key, nearest(name, &ROOTS)?)));
+    if let Some((name, key, meant)) = meant {
+        let text = format!("`{name}` is not a key of a host's file; did you mean `{meant}`?");
+        return Syntax::new(key.clone(), text);
+    }
+    let is_ours = keys(root, empty).any(|(name, _)| OURS.contains(&name));
+    let first = 0..text.find('\n').unwrap_or(text.len());
+    Syntax { is_without_servers: !is_ours, ..Syntax::new(first, if is_ours { UNLIKE } else { WITHOUT }) }
 }
 
 /// Everything in a text.
@@ -58,7 +120,7 @@ pub(crate) fn whole(text: &str) -> Result<Whole, Syntax> {
     let root = reader.done.unwrap_or_default();
     match root.shape {
         Shape::Table(_) => Ok(Whole { root, empty: reader.empty }),
-        _ => Err(Syntax { at: root.span, text: UNLIKE.to_owned() }),
+        _ => Err(Syntax::new(root.span, UNLIKE)),
     }
 }
 
@@ -105,7 +167,7 @@ impl Reader<'_> {
 
     fn said(&self, error: &ScanError) -> Syntax {
         let at = self.place(Span::empty(*error.marker())).start;
-        Syntax { at: at..at + 1, text: error.info().to_owned() }
+        Syntax::new(at..at + 1, error.info())
     }
 
     fn take(&mut self, event: Event<'_>, span: Span) -> Result<(), Syntax> {
@@ -115,7 +177,7 @@ impl Reader<'_> {
                 self.documents += 1;
                 match self.documents {
                     1 => Ok(()),
-                    _ => Err(Syntax { at, text: "more than one document in a file".to_owned() }),
+                    _ => Err(Syntax::new(at, "more than one document in a file")),
                 }
             }
             Event::Scalar(text, style, anchor, tag) => {
@@ -132,7 +194,7 @@ impl Reader<'_> {
             }
             Event::Alias(anchor) => {
                 let Some((node, count)) = self.anchors.get(&anchor).cloned() else {
-                    return Err(Syntax { at, text: "an alias of a value without an end, or of none".to_owned() });
+                    return Err(Syntax::new(at, "an alias of a value without an end, or of none"));
                 };
                 self.counts(count, &at)?;
                 self.put(Node { key: at.clone(), span: at, ..node })
@@ -154,7 +216,7 @@ impl Reader<'_> {
         self.values += count;
         steps::add(count);
         match self.values > VALUES_MAX {
-            true => Err(Syntax { at: at.clone(), text: format!("more than {VALUES_MAX} values") }),
+            true => Err(Syntax::new(at.clone(), format!("more than {VALUES_MAX} values"))),
             false => Ok(()),
         }
     }
@@ -168,7 +230,7 @@ impl Reader<'_> {
     fn begin(&mut self, shape: Shape, anchor: usize, at: Range<usize>) -> Result<(), Syntax> {
         self.counts(1, &at)?;
         if self.open.len() >= DEPTH_MAX {
-            return Err(Syntax { at, text: "nested too deep".to_owned() });
+            return Err(Syntax::new(at, "nested too deep"));
         }
         // What has no brackets has no end of its own: that of its last value is its end.
         let span = at.start..self.trimmed(at.clone()).end;
@@ -186,9 +248,13 @@ impl Reader<'_> {
         self.put(open.node)
     }
 
-    /// A value without a text: a key has none then, and a list no item.
+    /// A value without a text: a key has none then, and no value can be made of an item of a list.
     fn put_nothing(&mut self, at: Range<usize>) -> Result<(), Syntax> {
         let is_root = self.open.len() == 1;
+        if let [.., above, Open { node: Node { shape: Shape::List(items), .. }, .. }] = &self.open[..] {
+            let why = null_item(items.len(), above.key.as_ref().map(|(name, _)| name.as_str()));
+            return self.put(Node { key: at.clone(), span: at, shape: Shape::Broken(why) });
+        }
         let Some(open) = self.open.last_mut() else { return Ok(()) };
         match (&open.node.shape, open.key.take()) {
             (Shape::Table(_), Some((name, key))) => {
@@ -198,7 +264,7 @@ impl Reader<'_> {
                 }
                 Ok(())
             }
-            (Shape::Table(_), None) => Err(Syntax { at, text: NO_TEXT.to_owned() }),
+            (Shape::Table(_), None) => Err(Syntax::new(at, NO_TEXT)),
             _ => Ok(()),
         }
     }
@@ -216,16 +282,16 @@ impl Reader<'_> {
             }
             (Shape::Table(_), None) => {
                 let Some(name) = word(&node, self.text) else {
-                    return Err(Syntax { at: node.span, text: NO_TEXT.to_owned() });
+                    return Err(Syntax::new(node.span, NO_TEXT));
                 };
                 if let Some(first) = open.known.insert(name.clone(), node.span.start) {
                     let line = memchr::memchr_iter(b'\n', &self.text.as_bytes()[..first]).count() + 1;
                     let text = format!("the key `{name}` is defined twice, first in line {line}");
-                    return Err(Syntax { at: node.span, text });
+                    return Err(Syntax::new(node.span, text));
                 }
                 open.key = Some((name, node.span));
             }
-            _ => return Err(Syntax { at: node.key, text: format!("more than {ENTRIES_MAX} entries") }),
+            _ => return Err(Syntax::new(node.key, format!("more than {ENTRIES_MAX} entries"))),
         }
         Ok(())
     }
@@ -275,13 +341,21 @@ fn integer(text: &str) -> Option<i64> {
     match text.split_at_checked(2) {
         Some(("0x", digits)) => i64::from_str_radix(digits, 16).ok(),
         Some(("0o", digits)) => i64::from_str_radix(digits, 8).ok(),
+        // Of digits behind a nought hosts make no number.
+        _ if is_behind_nought(text) => None,
         _ => text.parse().ok(),
     }
 }
 
+fn is_behind_nought(text: &str) -> bool {
+    let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
+    digits.len() > 1 && digits.starts_with('0') && digits.bytes().all(|byte| byte.is_ascii_digit())
+}
+
 fn float(text: &str) -> Option<f64> {
     let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
-    let is_number = digits.starts_with(|char: char| char.is_ascii_digit() || char == '.')
+    let is_number = !is_behind_nought(text)
+        && digits.starts_with(|char: char| char.is_ascii_digit() || char == '.')
         && digits.bytes().any(|byte| byte.is_ascii_digit())
         && digits.bytes().all(|byte| byte.is_ascii_digit() || b".eE+-".contains(&byte));
     is_number.then(|| text.parse().ok()).flatten()

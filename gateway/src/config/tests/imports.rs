@@ -122,20 +122,86 @@ fn a_file_of_variables_is_read_below_those_that_are_written() {
 fn slips_in_a_hosts_file_are_understood() {
     let said = |text: &str| load_texts(&[("mcp.json", text)], &[]).unwrap_err().to_string();
     assert!(said(r#"{"mcpServer": {"a": {"command": "x"}}}"#).contains("did you mean `mcpServers`?"));
-    let double = said("{\"mcpServers\": {\n\"a\": {\"command\": \"x\"},\n\"a\": {\"command\": \"y\"}\n}}");
-    assert!(double.contains("`a` is defined twice, first in line 2") && double.contains("mcp.json:3:1\n"), "{double}");
+    let double = said("{\"mcpServers\": {},\n\"mcpServers\": {\"a\": {\"command\": \"y\"}\n}}");
+    assert!(double.contains("`mcpServers` is defined twice, first in line 1") && double.contains("mcp.json:2:1\n"));
     assert!(said("{'mcpServers': {}}").contains("JSON has double quotes"), "{}", said("{'mcpServers': {}}"));
     assert!(said("{\"mcpServers\": {\"a\": {\"command\": 'x'}}}").contains("JSON has double quotes"));
 }
 
 #[test]
 fn a_broken_file_is_said_with_its_place() {
-    for (text, at) in [
-        ("{\"mcpServers\": {\n \"a\": {\"command\": \"x\" \"args\": []}}}", "2:23"),
-        ("{\"other\": 1}", "1:1"),
-        ("[]", "1:1"),
+    for (text, at, kind) in [
+        ("{\"mcpServers\": {\n \"a\": {\"command\": \"x\" \"args\": []}}}", "2:23", "syntax"),
+        ("{\"other\": 1}", "1:1", "no-servers"),
+        ("[]", "1:1", "syntax"),
     ] {
         let faults = load_texts(&[("mcp.json", text)], &[]).unwrap_err().to_string();
-        assert!(faults.contains("error[syntax]") && faults.contains(&format!("mcp.json:{at}\n")), "{faults}");
+        assert!(faults.contains(&format!("error[{kind}]")) && faults.contains(&format!("mcp.json:{at}\n")), "{faults}");
     }
+}
+
+#[test]
+fn a_server_with_a_value_that_cannot_be_used_is_left_out_and_the_others_serve() {
+    let json = [
+        ("null", r#""command": "x", "args": ["a", null]"#, "item 2 of `args` is null"),
+        ("twice", r#""command": "x", "command": "y""#, "the key `command` is defined twice, first in line 3"),
+        ("same", r#""command": "x"}, "same": {"command": "y""#, "the key `same` is defined twice, first in line 4"),
+        ("number", r#""command": "x", "timeout": 1e999"#, "number out of range"),
+        ("half", r#""command": "x", "env": {"A": "\ud800"}"#, "half of a character"),
+        ("off", r#""command": "x", "disabled": "true""#, "`disabled` of `off` must be true or false"),
+        ("headers", r#""url": "http://h/", "headers": ["A: b"]"#, "`headers` of `headers` must be an object of names"),
+        ("env", r#""command": "x", "env": "A=b""#, "`env` of `env` must be an object of names"),
+        ("vars", r#""command": "x", "env_vars": [null]"#, "item 1 of `env_vars` is null"),
+    ];
+    let silent = [
+        r#""never": {"command": null, "args": [null], "disabled": true}"#,
+        r#""ours": {"command": "x", "autoApprove": [null], "gallery": {"a": 1, "a": 2}}"#,
+    ];
+    let entries = json.iter().map(|(name, entry, _)| format!("\"{name}\": {{{entry}}}"));
+    let entries: Vec<_> = entries.chain(silent.map(str::to_owned)).collect();
+    let json_text = format!("{{\"mcpServers\": {{\n{}\n}}}}", entries.join(",\n"));
+    let yaml_text = "extensions:\n  good:\n    cmd: x\n    type: stdio\n  bad:\n    cmd: x\n    args: [a, ~]\n";
+    let files = [("mcp.json", json_text.as_str()), ("goose.yaml", yaml_text)];
+    let loaded = load_texts(&files, &[]).unwrap_or_else(|faults| panic!("{faults}"));
+    let names: Vec<_> = loaded.config.upstreams.iter().map(|one| &*one.name).collect();
+    assert_eq!((names, &*loaded.config.disabled[0]), (vec!["ours", "good"], "never"));
+    let said: Vec<String> = loaded.warnings.iter().map(ToString::to_string).collect();
+    let expected = json.iter().map(|(name, _, why)| (*name, *why)).chain([("bad", "item 2 of `args` is null")]);
+    for (name, why) in expected.clone() {
+        let is_it = |fault: &&String| fault.contains(why) && fault.contains(&format!("; `{name}` is left out"));
+        assert_eq!(said.iter().filter(is_it).count(), 1, "{name} is missing in\n{}", said.join("\n"));
+    }
+    // Beside them nothing but the key that has no meaning here.
+    assert_eq!(said.len(), expected.count() + 1, "{}", said.join("\n"));
+    assert!(said.iter().any(|fault| fault.contains("goose.yaml:7:15\n")), "{}", said.join("\n"));
+}
+
+#[test]
+fn a_number_among_the_variables_is_the_text_that_the_host_would_hand_on() {
+    let yaml = "extensions:\n  a:\n    cmd: x\n    timeout: 0x10\n    envs: {A: 1.0, B: 0x10, C: 1e3, D: 017, E: 0o17, F: True, G: 1_0, H: 12345678901234567890}\n";
+    let toml = "[upstreams.b]\ncommand = 'x'\nenv = { A = 1.0, B = 0x10, C = 1e3, F = true, G = 1_0 }\n";
+    let json = r#"{"mcpServers": {"c": {"command": "x", "env": {"A": 1.0, "C": 1e3, "F": true}}}}"#;
+    let files = [("goose.yaml", yaml), ("a.toml", toml), ("mcp.json", json)];
+    let loaded = load_texts(&files, &[]).unwrap_or_else(|faults| panic!("{faults}"));
+    let shown: Vec<String> = loaded
+        .config
+        .upstreams
+        .iter()
+        .map(|one| one.transport.child().map_or(&[][..], |child| child.env))
+        .map(|env| {
+            env.iter()
+                .map(|(name, value)| [name, value].map(|text| text.to_string_lossy()).join("="))
+                .collect::<Vec<_>>()
+                .join(" ")
+        })
+        .collect();
+    assert_eq!(
+        shown,
+        [
+            "A=1.0 B=0x10 C=1e3 D=017 E=0o17 F=True G=1_0 H=12345678901234567890",
+            "A=1.0 B=16 C=1e3 F=true G=10",
+            "A=1 C=1000 F=true"
+        ]
+    );
+    assert_eq!(loaded.config.upstreams[0].call_timeout, Some(Duration::from_secs(16)));
 }

@@ -82,7 +82,7 @@ pub(crate) fn scan(named: &[String], environment: &Environment) -> Result<Found,
                 }
             }
             // The settings of a host that has no servers yet are no fault.
-            Err(_) if named.is_empty() => continue,
+            Err(fault) if fault.kind == import::NO_SERVERS && !host.is_empty() => {}
             Err(fault) => found.faults.push(*fault),
         }
         found.files.push(path);

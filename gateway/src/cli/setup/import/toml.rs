@@ -51,13 +51,20 @@ fn value(server: &str, key: &str, node: &Node, secrets: &mut Found) -> Value {
         Shape::Integer(number) => Value::from(*number),
         Shape::Float(number) => Value::from(*number),
         Shape::Text(text) => Value::from(secrets.pair(server, key, text)),
+        // No server that is taken over has one.
+        Shape::Broken(_) => Value::from(""),
         Shape::List(items) => {
             Value::Array(items.iter().map(|item| value(server, key, item, secrets)).collect::<Array>())
         }
         Shape::Table(entries) => {
             let mut table = InlineTable::new();
             for (key, node) in entries {
-                table.insert(key, value(server, key, node, secrets));
+                // In a file of ours a number stands for how it is written, in a host's for what it is.
+                let inner = match &node.shape {
+                    Shape::Float(number) => Value::from(number.to_string()),
+                    _ => value(server, key, node, secrets),
+                };
+                table.insert(key, inner);
             }
             Value::InlineTable(table)
         }

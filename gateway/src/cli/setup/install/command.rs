@@ -37,7 +37,26 @@ struct Change {
 enum Backup {
     Made(PathBuf),
     Gone(PathBuf),
+    /// The file has changed since, so that it is not put back.
+    Stays(PathBuf),
     None,
+}
+
+impl Backup {
+    /// What is to be known of it once the file is written, by the host's own program or by us.
+    fn said(&self, is_by_host: bool) -> Option<String> {
+        let shown = |path: &Path| printable(&path.display().to_string());
+        match self {
+            Self::Made(path) => (!is_by_host).then(|| format!("what it was is kept in {}", shown(path))),
+            // Whether the host has put back every byte is not known.
+            Self::Gone(path) if !is_by_host || !is_kept(path) => None,
+            Self::Gone(path) | Self::Stays(path) => Some(format!(
+                "{} stays: it has what the file was before `install`; remove it if you need it no more",
+                shown(path)
+            )),
+            Self::None => None,
+        }
+    }
 }
 
 /// Puts the entry into each host.
@@ -202,6 +221,7 @@ fn removed(host: &'static Host, edited: &Edited) -> Result<Option<Removed>, anyh
         Some(original) if makes(&original) => (Some(original), Backup::Gone(kept), ours),
         // A link and the file that it leads to were there before.
         _ if makes("") => (edited.is_linked().then(String::new), Backup::None, ours),
+        _ if is_kept(&kept) => (Some(without), Backup::Stays(kept), ours),
         _ => (Some(without), Backup::None, ours),
     }))
 }
@@ -270,8 +290,8 @@ fn carry_out(changes: &[Change], dry_run: bool, as_json: bool) -> Result<(), Fai
         writeln!(told, "{}: {} {done}{by_whom}", change.host.title, printable(&file))?;
         write!(told, "{diff}")?;
         if !dry_run && !is_same {
-            if let (Backup::Made(path), None) = (&change.backup, &by) {
-                writeln!(told, "what it was is kept in {}", printable(&path.display().to_string()))?;
+            if let Some(said) = change.backup.said(by.is_some()) {
+                writeln!(told, "{said}")?;
             }
             writeln!(told, "then: {}", change.host.after)?;
         }

@@ -80,8 +80,10 @@ pub(super) fn without(text: &str, host: &Host) -> Result<Option<String>, String>
             Shape::List(items) => items.len() == 1,
             _ => servers.entries().len() == 1,
         };
-        if is_alone {
-            out.replace_range(lines(text, servers.key.clone()), "");
+        // A comment beside the key is not ours to take away.
+        let line = lines(text, servers.key.clone());
+        if is_alone && !text[servers.key.end..line.end].contains('#') {
+            out.replace_range(line, "");
         }
     }
     match read(&out).is_ok_and(|after| is_same_but_for_entry(&after, &whole, key)) {

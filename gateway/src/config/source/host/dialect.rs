@@ -88,7 +88,8 @@ fn of_mcp<'a>(mcp: &'a Node, found: &mut Vec<Found<'a>>) {
     match mcp.get("servers").filter(|servers| matches!(servers.shape, Shape::Table(_))) {
         Some(servers) => all(servers, Dialect::VsCode, found),
         None => {
-            let is_server = |node: &Node| ["type", "command", "url"].iter().any(|key| node.get(key).is_some());
+            let has_key = |node: &Node| ["type", "command", "url"].iter().any(|key| node.get(key).is_some());
+            let is_server = |node: &Node| has_key(node) || matches!(node.shape, Shape::Broken(_));
             let servers = mcp.entries().iter().filter(|(_, node)| is_server(node));
             found.extend(servers.map(|(name, node)| Found { name: name.clone(), node, dialect: Dialect::OpenCode }));
         }

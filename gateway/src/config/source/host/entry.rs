@@ -3,79 +3,17 @@
 use super::dialect::Dialect;
 use super::note::{Note, leaf};
 use super::variables::{Inputs, filled, translated};
+use super::words::{KNOWN, SILENT, TEXTS};
 use crate::config::read::nearest::nearest;
 use crate::config::source::node::{Node, Shape};
-
-/// Keys of hosts that have a meaning here.
-const KNOWN: [&str; 16] = [
-    "command",
-    "args",
-    "env",
-    "envFile",
-    "cwd",
-    "type",
-    "url",
-    "serverUrl",
-    "httpUrl",
-    "headers",
-    "timeout",
-    "disabled",
-    "enabled",
-    "includeTools",
-    "excludeTools",
-    "disabledTools",
-];
-/// Keys that change nothing of what a server does, so that nothing is said of them.
-const SILENT: [&str; 20] = [
-    "name",
-    "description",
-    "display_name",
-    "serverName",
-    "faviconUrl",
-    "title",
-    "icon",
-    "version",
-    "bundled",
-    "gallery",
-    "dev",
-    "metadata",
-    "source",
-    "required",
-    "supports_parallel_tool_calls",
-    "default_tools_approval_mode",
-    "alwaysLoad",
-    "trust",
-    "settings",
-    "$schema",
-];
-
-/// Keys whose texts may hold references.
-const TEXTS: [&str; 18] = [
-    "command",
-    "cmd",
-    "args",
-    "env",
-    "envs",
-    "environment",
-    "envFile",
-    "cwd",
-    "workingDirectory",
-    "url",
-    "serverUrl",
-    "httpUrl",
-    "uri",
-    "headers",
-    "http_headers",
-    "transport",
-    "requestOptions",
-    "bearer_token",
-];
 
 /// The keys that are left of one server.
 struct Keys<'a> {
     name: &'a str,
     node: &'a Node,
     left: Vec<(&'a str, &'a Node)>,
+    /// What was read of it.
+    taken: Vec<(&'a str, &'a Node)>,
     found: Vec<(String, Node)>,
 }
 
@@ -87,6 +25,9 @@ pub(super) fn read(
     inputs: &Inputs,
     notes: &mut Vec<Note>,
 ) -> Result<Node, Note> {
+    if let Shape::Broken(why) = &node.shape {
+        return Err(Note::new("bad-value", node.span.clone(), why.as_str()));
+    }
     if !matches!(node.shape, Shape::Table(_)) {
         return Err(Note::new(
             "bad-value",
@@ -102,13 +43,18 @@ pub(super) fn read(
         Err(_) if is_off => return Ok(off()),
         Err(note) => return Err(note),
     };
-    let mut keys = Keys { name, node: &own, left: Vec::new(), found: Vec::new() };
+    let mut keys = Keys { name, node: &own, left: Vec::new(), taken: Vec::new(), found: Vec::new() };
     keys.spread();
     keys.command();
     let is_remote = keys.remote(dialect);
     keys.environment(is_remote && dialect == Dialect::Goose);
     keys.times(dialect);
     keys.tools();
+    match keys.unusable() {
+        Some(_) if is_off => return Ok(off()),
+        Some(note) => return Err(note),
+        None => {}
+    }
     let mut said = Vec::new();
     keys.end(&mut said);
     keys.without_other_transport(is_remote, &mut said);
@@ -192,7 +138,22 @@ impl<'a> Keys<'a> {
 
     fn take(&mut self, names: &[&str]) -> Option<&'a Node> {
         let at = self.left.iter().position(|(key, _)| names.contains(key))?;
-        Some(self.left.remove(at).1)
+        let (key, node) = self.left.remove(at);
+        self.taken.push((key, node));
+        Some(node)
+    }
+
+    /// Why the server cannot be used, whatever its values mean: what would be dropped must be said.
+    fn unusable(&self) -> Option<Note> {
+        let switches = ["disabled", "enabled"].iter().filter_map(|key| Some((*key, self.node.get(key)?)));
+        let mut read = self.taken.iter().copied().chain(switches);
+        read.find_map(|(key, node)| {
+            if let Some((node, why)) = node.broken() {
+                return Some(Note::new("bad-value", node.span.clone(), why));
+            }
+            let expected = expected(key, &node.shape)?;
+            Some(Note::new("bad-value", node.key_or_span(), format!("`{key}` of `{}` must be {expected}", self.name)))
+        })
     }
 
     fn put(&mut self, key: &str, node: Node) {
@@ -275,14 +236,9 @@ impl<'a> Keys<'a> {
                 }
             }
         }
-        match (declared, env.is_empty()) {
-            // Of the wrong kind: let it be judged.
-            (Some(node), true) if !matches!(node.shape, Shape::Table(_)) => self.put("env", node.clone()),
-            (_, true) => {}
-            (declared, false) => {
-                let node = leaf(Shape::Table(env), declared.unwrap_or(self.node));
-                self.put("env", node);
-            }
+        if !env.is_empty() {
+            let node = leaf(Shape::Table(env), declared.unwrap_or(self.node));
+            self.put("env", node);
         }
         if let Some(node) = self.take(&["envFile"]) {
             self.put("env_file", node.clone());
@@ -328,7 +284,7 @@ impl<'a> Keys<'a> {
             match &node.shape {
                 Shape::List(items) if items.is_empty() || key == "allow" && is_all(items) => {}
                 // Of each tool how it is approved, which is the host's business.
-                Shape::Table(_) => {}
+                Shape::Table(_) => drop(self.taken.pop()),
                 _ => tools.push((key.to_owned(), node.clone())),
             }
         }
@@ -386,6 +342,22 @@ impl<'a> Keys<'a> {
             let note = Note::new("unused-key", node.key_or_span(), text);
             notes.push(Note { label: near.map(|near| format!("did you mean `{near}`?")), ..note });
         }
+    }
+}
+
+/// What the value of this key must be, where it is not.
+fn expected(key: &str, shape: &Shape) -> Option<&'static str> {
+    match (key, shape) {
+        ("disabled" | "enabled", Shape::Bool(_)) => None,
+        ("disabled" | "enabled", _) => Some("true or false"),
+        ("headers" | "http_headers" | "env_http_headers" | "env" | "envs" | "environment", Shape::Table(_)) => None,
+        ("headers" | "http_headers" | "env_http_headers" | "env" | "envs" | "environment", _) => {
+            Some("an object of names and values")
+        }
+        ("env_vars" | "env_keys", Shape::List(_)) | ("bearer_token_env_var", Shape::Text(_)) => None,
+        ("env_vars" | "env_keys", _) => Some("a list of names"),
+        ("bearer_token_env_var", _) => Some("the name of a variable"),
+        _ => None,
     }
 }
 

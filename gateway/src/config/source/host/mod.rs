@@ -4,6 +4,8 @@
 mod note;
 // Where the servers stand in a file, and whose dialect that is.
 mod dialect;
+// The keys of hosts' files: what has a meaning here, and what has none.
+mod words;
 // One server: its keys as ours.
 mod entry;
 // References to variables, from the form of a host to ours.

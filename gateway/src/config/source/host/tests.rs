@@ -22,6 +22,7 @@ fn shown(shape: &Shape) -> String {
         Shape::Bool(flag) => flag.to_string(),
         Shape::Integer(number) => number.to_string(),
         Shape::Float(number) => number.to_string(),
+        Shape::Broken(why) => why.clone(),
         Shape::List(items) => {
             format!("[{}]", items.iter().map(|item| shown(&item.shape)).collect::<Vec<_>>().join(" "))
         }

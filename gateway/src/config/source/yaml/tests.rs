@@ -41,8 +41,7 @@ fn values_stand_where_they_stand() {
 
 #[test]
 fn scalars_are_what_yaml_says() {
-    let text =
-        "a: 1\nb: -2.5\nc: yes\nd: 'true'\ne: ~\nf: 0x10\ng: !!str 5\nh: 1.2.3\ni: e5\nj: \"x\\ty\"\nk: False\nl:\n";
+    let text = "a: 1\nb: -2.5\nc: yes\nd: 'true'\ne: ~\nf: 0x10\ng: !!str 5\nh: 1.2.3\ni: e5\nj: \"x\\ty\"\nk: False\nl:\nm: 017\nn: -007\no: 0o17\np: 1e3\nq: 0\n";
     let Whole { root, empty } = whole(text).map_err(|fault| fault.text).unwrap();
     let text = |text: &str| Shape::Text(text.to_owned());
     for (name, shape) in [
@@ -56,6 +55,11 @@ fn scalars_are_what_yaml_says() {
         ("i", text("e5")),
         ("j", text("x\ty")),
         ("k", Shape::Bool(false)),
+        ("m", text("017")),
+        ("n", text("-007")),
+        ("o", Shape::Integer(15)),
+        ("p", Shape::Float(1000.0)),
+        ("q", Shape::Integer(0)),
     ] {
         assert_eq!(root.get(name).unwrap().shape, shape, "{name}");
     }
@@ -89,9 +93,34 @@ fn what_is_too_deep_too_much_or_no_table_has_a_place() {
     }
     assert!(said(&format!("a: {}", "[".repeat(40))).contains("nested too deep"));
     assert!(said(&"- a\n".repeat(3000)).contains("more than 2048 entries"));
-    let no_host = parse("GOOSE_MODEL: x\n").map_err(|fault| fault.text).unwrap_err();
-    assert_eq!(no_host, UNLIKE);
     let wrong = parse("mcpServers: x\n").map_err(|fault| fault.text).unwrap_err();
     assert!(wrong.contains("`mcpServers` must be"), "{wrong}");
     assert!(parse("extensions:\n").is_ok() && whole("# nothing\n").is_ok() && whole("").is_ok());
+}
+
+#[test]
+fn an_item_of_a_list_that_is_null_is_none_that_can_be_left_away() {
+    let text = "extensions:\n  a:\n    args: [x, ~, y]\n  b:\n    args:\n    - x\n    -\n  c: [[null]]\n";
+    let root = parse(text).map_err(|fault| fault.text).unwrap();
+    let why = |name: &str| root.get("extensions").and_then(|all| all.get(name)).and_then(Node::broken).unwrap().1;
+    assert_eq!([why("a"), why("b")], ["item 2 of `args` is null", "item 2 of `args` is null"]);
+    assert_eq!(why("c"), "item 1 of a list is null");
+}
+
+#[test]
+fn a_hosts_file_without_servers_has_none_and_what_is_no_hosts_file_is_told_what_to_write() {
+    for host in ["GOOSE_MODEL: x\n", "GOOSE_PROVIDER:\n", "name: x\nversion: 1.0.0\nschema: v1\nmodels: []\n"] {
+        assert_eq!(parse(host).map_err(|fault| fault.text), Ok(Node::default()), "{host}");
+    }
+    let said = |text: &str| parse(text).map_err(|fault| (fault.text, fault.is_without_servers)).unwrap_err();
+    for (text, why, is_without_servers) in [
+        ("extension:\n  a: {cmd: x}\n", "did you mean `extensions`?", false),
+        ("mcpServer:\n", "did you mean `mcpServers`?", false),
+        ("server:\n  listen: 127.0.0.1:1\n", UNLIKE, false),
+        ("services:\n  web: {image: x}\n", WITHOUT, true),
+        ("", WITHOUT, true),
+    ] {
+        let (said, is) = said(text);
+        assert!(said.contains(why) && is == is_without_servers, "{text}: {said}");
+    }
 }
