@@ -152,28 +152,9 @@ fn look(files: &[PathBuf]) -> Seen {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::runtime::Scratch;
     use std::fs;
     use std::os::unix::fs::symlink;
-
-    struct Folder(PathBuf);
-
-    impl Folder {
-        fn new(name: &str) -> Self {
-            let path = std::env::temp_dir().join(format!("trunkline-watch-{}-{name}", std::process::id()));
-            fs::create_dir_all(&path).unwrap();
-            Self(path)
-        }
-
-        fn at(&self, name: &str) -> PathBuf {
-            self.0.join(name)
-        }
-    }
-
-    impl Drop for Folder {
-        fn drop(&mut self) {
-            let _ = fs::remove_dir_all(&self.0);
-        }
-    }
 
     async fn changed(watch: &mut Watch) {
         timeout(Duration::from_secs(60), watch.changed()).await.expect("it is told").unwrap();
@@ -190,19 +171,19 @@ mod tests {
 
     #[tokio::test]
     async fn a_file_is_followed_however_it_is_replaced() {
-        let folder = Folder::new("replaced");
-        let file = folder.at("a.toml");
+        let folder = Scratch::new();
+        let file = folder.0.join("a.toml");
         fs::write(&file, "1").unwrap();
         let mut watch = Watch::new(std::slice::from_ref(&file)).unwrap();
         fs::write(&file, "2").unwrap();
         changed(&mut watch).await;
         // As editors do: beside it, and then in its place.
-        fs::write(folder.at("a.toml~"), "3").unwrap();
-        fs::rename(folder.at("a.toml~"), &file).unwrap();
+        fs::write(folder.0.join("a.toml~"), "3").unwrap();
+        fs::rename(folder.0.join("a.toml~"), &file).unwrap();
         changed(&mut watch).await;
         // The same again, and what is beside it, is no change.
         fs::write(&file, "3").unwrap();
-        fs::write(folder.at("b.toml"), "x").unwrap();
+        fs::write(folder.0.join("b.toml"), "x").unwrap();
         assert!(is_untold(&mut watch, &file).await);
         fs::remove_file(&file).unwrap();
         changed(&mut watch).await;
@@ -212,23 +193,23 @@ mod tests {
 
     #[tokio::test]
     async fn a_link_that_is_swapped_on_the_way_is_seen() {
-        let folder = Folder::new("swapped");
+        let folder = Scratch::new();
         let version = |name: &str, text: &str| {
-            fs::create_dir(folder.at(name)).unwrap();
-            fs::write(folder.at(name).join("a.toml"), text).unwrap();
+            fs::create_dir(folder.0.join(name)).unwrap();
+            fs::write(folder.0.join(name).join("a.toml"), text).unwrap();
         };
         version("..1", "1");
-        symlink("..1", folder.at("..data")).unwrap();
-        symlink("..data/a.toml", folder.at("a.toml")).unwrap();
-        let mut watch = Watch::new(&[folder.at("a.toml")]).unwrap();
+        symlink("..1", folder.0.join("..data")).unwrap();
+        symlink("..data/a.toml", folder.0.join("a.toml")).unwrap();
+        let mut watch = Watch::new(&[folder.0.join("a.toml")]).unwrap();
         for next in ["..2", "..3"] {
             version(next, next);
-            symlink(next, folder.at("..tmp")).unwrap();
-            fs::rename(folder.at("..tmp"), folder.at("..data")).unwrap();
+            symlink(next, folder.0.join("..tmp")).unwrap();
+            fs::rename(folder.0.join("..tmp"), folder.0.join("..data")).unwrap();
             changed(&mut watch).await;
         }
         // It is followed to where it is now, too.
-        fs::write(folder.at("..3").join("a.toml"), "4").unwrap();
+        fs::write(folder.0.join("..3").join("a.toml"), "4").unwrap();
         changed(&mut watch).await;
     }
 }

@@ -21,9 +21,15 @@ mod keyed;
 // A stream, watched: what comes in, whether what goes out is taken, and that the last word arrives.
 pub mod watched;
 
+// A folder for one test.
+#[cfg(test)]
+mod scratch;
+
 pub use aside::aside;
 pub use fair_share::FairShare;
 #[cfg(test)]
 pub(crate) use fair_share::turns_beside;
 pub use keyed::Keyed;
+#[cfg(test)]
+pub(crate) use scratch::Scratch;
 pub use tasks::Tasks;

@@ -2,12 +2,13 @@
 
 use std::path::Path;
 
-use super::loading::{Folder, load_texts};
+use super::loading::load_texts;
 use crate::config::Config;
 use crate::config::import;
 use crate::config::load::check;
 use crate::config::read::Reading;
 use crate::config::source::Environment;
+use crate::runtime::Scratch;
 
 fn example() -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../config.example.toml");
@@ -61,7 +62,7 @@ fn its_examples_are_right() {
 
 #[test]
 fn every_key_is_in_it() {
-    let folder = Folder::new();
+    let folder = Scratch::new();
     let (source, _) = import::file(&folder.write("a.toml", &with_examples())).unwrap();
     let reading = Reading::new(vec![source], Environment::of(&ENV), Vec::new());
     check(&reading);

@@ -1,9 +1,10 @@
 //! Every fault is found, with its place, and no secret is shown on the way.
 
-use super::loading::{Folder, load_texts, shown};
+use super::loading::{load_texts, shown};
 use crate::config::source::Environment;
 use crate::config::{Inputs, load};
 use crate::protocol::capabilities::Capabilities;
+use crate::runtime::Scratch;
 
 #[test]
 fn an_unknown_key_is_shown_with_its_line_and_the_nearest_known() {
@@ -227,7 +228,7 @@ fn variables_and_flags_are_named() {
 
 #[test]
 fn only_regular_files_of_a_sane_size_are_read() {
-    let folder = Folder::new();
+    let folder = Scratch::new();
     let big = folder.write("big.toml", &"#".repeat((1 << 20) + 1));
     let bytes = folder.0.join("bytes.toml");
     std::fs::write(&bytes, [0xff, 0xfe]).unwrap();

@@ -3,12 +3,12 @@
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 
-use super::loading::Folder;
 use crate::config::source::Environment;
 use crate::config::{Inputs, load};
+use crate::runtime::Scratch;
 
 /// A header's value that stands in a file, or the fault; and the doubts.
-fn read(folder: &Folder, path: &Path) -> (Result<String, String>, Vec<String>) {
+fn read(folder: &Scratch, path: &Path) -> (Result<String, String>, Vec<String>) {
     let text = format!(
         "[upstreams.a]\nurl = \"https://h.example/\"\nheaders = {{ X-Of = \"${{file:{}}}\" }}\n",
         path.display()
@@ -32,7 +32,7 @@ fn set_mode(path: &Path, mode: u32) {
 
 #[test]
 fn a_link_to_a_file_is_read_and_a_pipe_a_device_and_a_large_file_are_not() {
-    let folder = Folder::new();
+    let folder = Scratch::new();
     set_mode(&folder.0, 0o755);
     let token = folder.write("token", "the canary\n");
     set_mode(&token, 0o600);
@@ -57,7 +57,7 @@ fn a_link_to_a_file_is_read_and_a_pipe_a_device_and_a_large_file_are_not() {
 
 #[test]
 fn who_else_may_write_or_read_the_file_is_told() {
-    let folder = Folder::new();
+    let folder = Scratch::new();
     set_mode(&folder.0, 0o755);
     let token = folder.write("token", "the canary");
     for (mode, said) in [
@@ -80,7 +80,7 @@ fn who_else_may_write_or_read_the_file_is_told() {
 
 #[test]
 fn what_references_are_filled_in_with_is_secret() {
-    let folder = Folder::new();
+    let folder = Scratch::new();
     let token = folder.write("token", "canary-of-a-file");
     let text = format!(
         "[upstreams.a]\ncommand = \"${{PROGRAM}}\"\ncwd = \"${{HOME}}\"\nargs = [\"${{SHORT}}\", \"--api-key=canary-of-a-key\"]\n\

@@ -105,7 +105,7 @@ fn of_two_hosts_with_the_same_server_the_later_has_it_whole() {
 
 #[test]
 fn a_file_of_variables_is_read_below_those_that_are_written() {
-    let folder = super::loading::Folder::new();
+    let folder = crate::runtime::Scratch::new();
     let file = folder.write(".env", "# of me\nexport A=1\nB=\"two words\"\nTOKEN='canary-of-a-file'\n");
     let json = format!(
         r#"{{"mcpServers": {{"a": {{"command": "x", "env": {{"A": "0"}}, "envFile": "{}"}}}}}}"#,

@@ -4,14 +4,15 @@ use std::time::Duration;
 
 use sha2::{Digest, Sha256};
 
-use super::loading::{Folder, good, load_texts};
+use super::loading::{good, load_texts};
 use crate::config::source::Environment;
 use crate::config::{Inputs, admin_of, load};
+use crate::runtime::Scratch;
 use crate::upstream::config::{BreakerConfig, Cache, Checks, EraChoice, Remote, RestartPolicy, Transport};
 
 #[test]
 fn files_then_environment_then_flags() {
-    let folder = Folder::new();
+    let folder = Scratch::new();
     let files = vec![
         folder.write("a.toml", "[server]\nname = \"a\"\npath = \"/a\"\nmax_body = \"1MiB\"\ninstructions = \"a\"\n[server.session]\nmax = 5"),
         folder.write("b.toml", "[server]\npath = \"/b\"\nmax_body = \"2MiB\"\ninstructions = \"b\""),
@@ -147,7 +148,7 @@ fn tokens_are_hashed_at_once() {
 
 #[test]
 fn references_reach_files_and_variables_but_not_themselves() {
-    let folder = Folder::new();
+    let folder = Scratch::new();
     let secret = folder.write("secret", "of ${HOME}\n");
     let text = format!("[server]\ninstructions = '${{file:{}}} ${{A}} $$ $A'", secret.display());
     let config = load_texts(&[("a.toml", &text)], &[("A", "${B}"), ("HOME", "/h")]).unwrap().config;
@@ -232,7 +233,7 @@ fn a_rust_log_that_is_not_understood_is_a_warning_and_changes_nothing() {
 
 #[test]
 fn the_admin_address_is_found_where_the_rest_cannot_be_used() {
-    let folder = Folder::new();
+    let folder = Scratch::new();
     let upstream = "[upstreams.a]\nurl = '${NOT_HERE}'\ncomand = 1\n";
     let file = folder.write("a.toml", &format!("[admin]\nlisten = '127.0.0.1:7'\n{upstream}"));
     let wrong = folder.write("b.toml", "[admin]\nlisten = '7'\n");

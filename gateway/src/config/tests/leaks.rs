@@ -2,8 +2,9 @@
 
 use proptest::prelude::*;
 
-use super::loading::{Folder, shown};
+use super::loading::shown;
 use crate::config::{Inputs, load};
+use crate::runtime::Scratch;
 
 /// The secret stands wherever one can stand; `${NO}` makes every text a fault.
 const TOML: &str = r#"
@@ -55,7 +56,7 @@ proptest! {
 
     #[test]
     fn a_broken_host_file_tells_no_secret(at: prop::sample::Index, with in "[\"'=\\[\\]{}#\n\\\\ ,.$:/*a0]?") {
-        let folder = Folder::new();
+        let folder = Scratch::new();
         let text = broken(JSON, at, &with);
         let files = vec![folder.write("mcp.json", &text)];
         if let Err(faults) = load(Inputs { files, ..Inputs::default() }) {

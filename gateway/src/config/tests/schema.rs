@@ -5,12 +5,12 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::example::with_examples;
-use super::loading::Folder;
 use crate::config::Inputs;
 use crate::config::import;
 use crate::config::load::check;
 use crate::config::read::Reading;
 use crate::config::source::Environment;
+use crate::runtime::Scratch;
 
 /// The schema of a key, and its path with `*` for names and places.
 fn find(schema: &Value, path: &[String]) -> Option<(Vec<String>, Value)> {
@@ -44,7 +44,7 @@ fn keys(schema: &Value, path: &[String], found: &mut BTreeSet<Vec<String>>) {
 
 #[test]
 fn it_has_every_key_that_is_asked_for_and_no_other() {
-    let folder = Folder::new();
+    let folder = Scratch::new();
     let (source, _) = import::file(&folder.write("a.toml", &with_examples())).unwrap();
     let reading = Reading::new(vec![source], Environment::default(), Vec::new());
     check(&reading);

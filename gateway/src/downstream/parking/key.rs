@@ -87,26 +87,8 @@ fn read(path: &Path) -> io::Result<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::runtime::Scratch;
     use std::os::unix::fs::{PermissionsExt, symlink};
-    use std::path::PathBuf;
-
-    /// A folder that goes when it is dropped.
-    struct Folder(PathBuf);
-
-    impl Folder {
-        fn new() -> Self {
-            let name = format!("trunkline-key-{:016x}", u64::from_be_bytes(random()));
-            let path = std::env::temp_dir().join(name);
-            DirBuilder::new().mode(0o700).create(&path).unwrap();
-            Self(path)
-        }
-    }
-
-    impl Drop for Folder {
-        fn drop(&mut self) {
-            let _ = std::fs::remove_dir_all(&self.0);
-        }
-    }
 
     fn mode(path: &Path) -> u32 {
         std::fs::metadata(path).unwrap().permissions().mode() & 0o777
@@ -114,7 +96,7 @@ mod tests {
 
     #[test]
     fn it_is_made_once_kept_and_readable_for_its_owner_alone() {
-        let folder = Folder::new();
+        let folder = Scratch::new();
         let state = folder.0.join("a/trunkline");
         let first = find(&[], Some(&state));
         assert!(first.len() == 1 && first[0].len() >= SECRET_BYTES && find(&[], Some(&state)) == first);
@@ -126,7 +108,7 @@ mod tests {
 
     #[test]
     fn all_that_start_at_once_have_the_same() {
-        let folder = Folder::new();
+        let folder = Scratch::new();
         let found: Vec<_> = std::thread::scope(|scope| {
             let starts: Vec<_> = (0..8).map(|_| scope.spawn(|| kept(&folder.0).unwrap())).collect();
             starts.into_iter().map(|start| start.join().unwrap()).collect()
@@ -136,7 +118,7 @@ mod tests {
 
     #[test]
     fn where_it_cannot_be_kept_each_process_has_its_own() {
-        let folder = Folder::new();
+        let folder = Scratch::new();
         let file = folder.0.join("file");
         std::fs::write(&file, "").unwrap();
         assert_ne!(find(&[], Some(&file)), find(&[], Some(&file)));
@@ -145,7 +127,7 @@ mod tests {
 
     #[test]
     fn one_that_others_can_read_or_that_is_short_is_not_used_and_not_replaced() {
-        let folder = Folder::new();
+        let folder = Scratch::new();
         let path = folder.0.join(FILE);
         std::fs::write(&path, "k".repeat(43)).unwrap();
         std::fs::set_permissions(&path, PermissionsExt::from_mode(0o640)).unwrap();
@@ -161,7 +143,7 @@ mod tests {
 
     #[test]
     fn a_key_behind_a_link_in_an_open_folder_or_in_a_pipe_is_not_used_and_nobody_waits_for_it() {
-        let folder = Folder::new();
+        let folder = Scratch::new();
         let (path, aside) = (folder.0.join(FILE), folder.0.join("aside"));
         std::fs::write(&aside, "k".repeat(43)).unwrap();
         std::fs::set_permissions(&aside, PermissionsExt::from_mode(0o600)).unwrap();

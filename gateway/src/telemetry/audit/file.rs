@@ -136,48 +136,34 @@ fn is_at(path: &Path, of: (u64, u64)) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::runtime::Scratch;
     use std::fs::{read_to_string, remove_file};
 
-    struct Folder(PathBuf);
-
-    impl Folder {
-        fn new(name: &str) -> Self {
-            let folder = std::env::temp_dir().join(format!("trunkline-audit-{name}-{}", std::process::id()));
-            std::fs::create_dir_all(&folder).unwrap();
-            Self(folder)
-        }
-        fn text(&self, name: &str) -> Option<String> {
-            read_to_string(self.0.join(name)).ok()
-        }
-    }
-
-    impl Drop for Folder {
-        fn drop(&mut self) {
-            let _ = std::fs::remove_dir_all(&self.0);
-        }
+    fn text(folder: &Scratch, name: &str) -> Option<String> {
+        read_to_string(folder.0.join(name)).ok()
     }
 
     #[test]
     fn a_long_file_is_put_aside_and_so_many_are_kept() {
-        let folder = Folder::new("long");
+        let folder = Scratch::new();
         let path = folder.0.join("audit");
         let mut file = AuditFile::open(&path, 4, 2).unwrap();
         for line in ["one\n", "two\n", "three\n", "4\n"] {
             file.write(line.as_bytes()).unwrap();
         }
-        assert_eq!(folder.text("audit").as_deref(), Some("4\n"));
-        assert_eq!(folder.text("audit.1").as_deref(), Some("three\n"));
-        assert_eq!(folder.text("audit.2").as_deref(), Some("two\n"));
-        assert_eq!(folder.text("audit.3"), None);
+        assert_eq!(text(&folder, "audit").as_deref(), Some("4\n"));
+        assert_eq!(text(&folder, "audit.1").as_deref(), Some("three\n"));
+        assert_eq!(text(&folder, "audit.2").as_deref(), Some("two\n"));
+        assert_eq!(text(&folder, "audit.3"), None);
         // What is there is added to, whoever wrote it.
         AuditFile::open(&path, 100, 2).unwrap().write(b"5\n").unwrap();
-        assert_eq!(folder.text("audit").as_deref(), Some("4\n5\n"));
+        assert_eq!(text(&folder, "audit").as_deref(), Some("4\n5\n"));
         assert_eq!(path.metadata().unwrap().mode() & 0o777, 0o600);
     }
 
     #[test]
     fn whether_a_file_can_be_used_is_known_without_making_it() {
-        let folder = Folder::new("check");
+        let folder = Scratch::new();
         let path = folder.0.join("audit");
         assert_eq!((unusable(&path), path.exists()), (None, false));
         std::fs::write(&path, "").unwrap();
@@ -189,26 +175,26 @@ mod tests {
 
     #[test]
     fn a_file_that_was_taken_away_is_made_anew() {
-        let folder = Folder::new("away");
+        let folder = Scratch::new();
         let path = folder.0.join("audit");
         let mut file = AuditFile::open(&path, 100, 2).unwrap();
         remove_file(&path).unwrap();
         file.looked -= LOOK_EVERY;
         file.write(b"one\n").unwrap();
-        assert_eq!(folder.text("audit").as_deref(), Some("one\n"));
+        assert_eq!(text(&folder, "audit").as_deref(), Some("one\n"));
         std::fs::remove_dir_all(&folder.0).unwrap();
         file.looked -= LOOK_EVERY;
         assert!(file.write(b"two\n").is_err());
         std::fs::create_dir(&folder.0).unwrap();
         file.looked -= LOOK_EVERY;
         file.write(b"three\n").unwrap();
-        assert_eq!(folder.text("audit").as_deref(), Some("three\n"));
+        assert_eq!(text(&folder, "audit").as_deref(), Some("three\n"));
         assert!(AuditFile::open(Path::new("/dev/null"), 100, 2).is_err());
     }
 
     #[test]
     fn nothing_is_written_to_a_file_that_nobody_finds() {
-        let folder = Folder::new("gone");
+        let folder = Scratch::new();
         let path = folder.0.join("audit");
         let mut file = AuditFile::open(&path, 100, 2).unwrap();
         remove_file(&path).unwrap();
@@ -219,17 +205,17 @@ mod tests {
         std::fs::remove_dir(&path).unwrap();
         file.looked -= LOOK_EVERY;
         file.write(b"three\n").unwrap();
-        assert_eq!(folder.text("audit").as_deref(), Some("three\n"));
+        assert_eq!(text(&folder, "audit").as_deref(), Some("three\n"));
     }
 
     #[test]
     fn after_a_part_of_a_line_the_next_begins_anew() {
-        let folder = Folder::new("torn");
+        let folder = Scratch::new();
         let path = folder.0.join("audit");
         std::fs::write(&path, "{\"time\":").unwrap();
         let mut file = AuditFile::open(&path, 100, 2).unwrap();
         file.write(b"one\n").unwrap();
         file.write(b"two\n").unwrap();
-        assert_eq!(folder.text("audit").as_deref(), Some("{\"time\":\none\ntwo\n"));
+        assert_eq!(text(&folder, "audit").as_deref(), Some("{\"time\":\none\ntwo\n"));
     }
 }

@@ -1,34 +1,8 @@
 //! Folders and names of control sockets.
 
 use super::*;
+use crate::runtime::Scratch;
 use std::os::unix::fs::symlink;
-use std::sync::atomic::{AtomicU64, Ordering};
-
-/// A folder that goes when it is dropped.
-struct Scratch(PathBuf);
-
-impl Scratch {
-    fn new() -> Self {
-        static NUMBER: AtomicU64 = AtomicU64::new(0);
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let path = std::env::temp_dir().join(format!("trunkline-control-{}-{number}", std::process::id()));
-        fs::create_dir_all(&path).unwrap();
-        Self(path)
-    }
-
-    fn entries(&self) -> Vec<String> {
-        let mut names: Vec<_> =
-            fs::read_dir(&self.0).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
-        names.sort();
-        names
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
 
 #[tokio::test]
 async fn gateways_are_found_by_their_configuration_and_gone_when_they_end() {
@@ -77,7 +51,7 @@ async fn what_a_killed_gateway_has_left_is_removed_and_nothing_else() {
     let bound = bind(&folders, &[], Mode::Serve).unwrap();
     let mut expected = ["file".to_owned(), "foreign".to_owned(), link, bound.name.clone()];
     expected.sort();
-    assert_eq!(scratch.entries(), expected);
+    assert_eq!(scratch.names(), expected);
     drop(live);
 }
 

@@ -1,45 +1,13 @@
 //! Files are edited by one command at a time, and nothing of what others wrote is lost.
 
 use std::os::unix::fs::symlink;
-use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::*;
-
-/// A folder for one test.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new() -> Self {
-        static NUMBER: AtomicU32 = AtomicU32::new(0);
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let path = std::env::temp_dir().join(format!("trunkline-save-{}-{number}", std::process::id()));
-        fs::create_dir_all(&path).unwrap();
-        Self(path)
-    }
-
-    fn file(&self, name: &str, text: &str) -> PathBuf {
-        let path = self.0.join(name);
-        fs::write(&path, text).unwrap();
-        path
-    }
-
-    fn names(&self) -> Vec<String> {
-        let mut names: Vec<String> =
-            fs::read_dir(&self.0).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
-        names.sort();
-        names
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
+use crate::runtime::Scratch;
 
 #[test]
 fn changes_that_are_made_at_once_all_take_effect() {
-    let folder = Folder::new();
+    let folder = Scratch::new();
     // Neither the file nor its folder is there at first.
     let file = folder.0.join("below/config.toml");
     std::thread::scope(|scope| {
@@ -60,8 +28,8 @@ fn changes_that_are_made_at_once_all_take_effect() {
 
 #[test]
 fn what_another_program_wrote_meanwhile_stays() {
-    let folder = Folder::new();
-    let (old, new) = (folder.file("old", "a"), folder.0.join("new"));
+    let folder = Scratch::new();
+    let (old, new) = (folder.write("old", "a"), folder.0.join("new"));
     let (edited, fresh) = (Edited::open(&old).unwrap(), Edited::open(&new).unwrap());
     for path in [&old, &new] {
         fs::write(path, "theirs").unwrap();
@@ -77,7 +45,7 @@ fn what_another_program_wrote_meanwhile_stays() {
 
 #[test]
 fn what_is_no_file_is_refused_at_once() {
-    let folder = Folder::new();
+    let folder = Scratch::new();
     let (pipe, device, gone) = (folder.0.join("pipe"), folder.0.join("device"), folder.0.join("gone"));
     let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
     rustix::fs::mknodat(CWD, &pipe, rustix::fs::FileType::Fifo, mode, 0).unwrap();
@@ -88,7 +56,7 @@ fn what_is_no_file_is_refused_at_once() {
         let refused = Edited::open(path).unwrap_err().to_string();
         assert!(refused.contains(why), "{refused}");
     }
-    let large = folder.file("large.toml", "");
+    let large = folder.write("large.toml", "");
     let refused = Edited::open(&large).unwrap().write(&"#".repeat(2 << 20), None).unwrap_err().to_string();
     assert!(refused.contains("larger than 1 MiB"), "{refused}");
     assert_eq!(fs::read_to_string(&large).unwrap(), "");
@@ -96,8 +64,8 @@ fn what_is_no_file_is_refused_at_once() {
 
 #[test]
 fn a_byte_order_mark_a_mode_and_a_link_stay() {
-    let folder = Folder::new();
-    let file = folder.file("file", "\u{feff}a");
+    let folder = Scratch::new();
+    let file = folder.write("file", "\u{feff}a");
     fs::set_permissions(&file, PermissionsExt::from_mode(0o640)).unwrap();
     let (link, backup) = (folder.0.join("link"), folder.0.join("backup"));
     symlink(&file, &link).unwrap();

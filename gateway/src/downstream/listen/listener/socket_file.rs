@@ -116,23 +116,7 @@ fn is_left(place: &Path) -> io::Result<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// A folder that goes when it is dropped.
-    struct Scratch(PathBuf);
-
-    impl Scratch {
-        fn new(name: &str) -> Self {
-            let path = std::env::temp_dir().join(format!("trunkline-socket-{}-{name}", std::process::id()));
-            fs::create_dir_all(&path).unwrap();
-            Self(path)
-        }
-    }
-
-    impl Drop for Scratch {
-        fn drop(&mut self) {
-            let _ = fs::remove_dir_all(&self.0);
-        }
-    }
+    use crate::runtime::Scratch;
 
     fn mode(path: &Path) -> u32 {
         fs::symlink_metadata(path).unwrap().mode() & 0o777
@@ -144,7 +128,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_folder_and_the_socket_are_of_this_user_alone_and_the_file_goes_with_its_listener() {
-        let scratch = Scratch::new("made");
+        let scratch = Scratch::new();
         let path = scratch.0.join("new/deep/mcp.sock");
         let (_listener, file) = SocketFile::bind(&path).unwrap();
         assert_eq!((mode(path.parent().unwrap()), mode(&path)), (0o700, 0o600));
@@ -155,7 +139,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_is_left_is_replaced_and_whoever_listens_is_not() {
-        let scratch = Scratch::new("left");
+        let scratch = Scratch::new();
         let path = scratch.0.join("own/mcp.sock");
         let (listener, file) = SocketFile::bind(&path).unwrap();
         assert_eq!(SocketFile::bind(&path).unwrap_err().kind(), io::ErrorKind::AddrInUse);
@@ -170,7 +154,7 @@ mod tests {
 
     #[tokio::test]
     async fn folders_of_others_and_other_files_are_refused_and_left_as_they_are() {
-        let scratch = Scratch::new("refused");
+        let scratch = Scratch::new();
         let open = scratch.0.join("open");
         fs::create_dir(&open).unwrap();
         fs::set_permissions(&open, PermissionsExt::from_mode(0o750)).unwrap();

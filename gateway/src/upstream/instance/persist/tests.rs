@@ -6,6 +6,7 @@ use crate::protocol::capabilities::Capabilities;
 use crate::protocol::capabilities::Supports;
 use crate::protocol::revision::Revision;
 use crate::protocol::value::Object;
+use crate::runtime::Scratch;
 use crate::upstream::config::Cache;
 use crate::upstream::instance::inventory::Item;
 use crate::upstream::instance::inventory::schedule::ListKinds;
@@ -13,20 +14,16 @@ use crate::upstream::owner::Ownership;
 use crate::upstream::peer::declares_now;
 use crate::upstream::tests::rig::{Rig, config};
 use std::collections::HashSet;
-use std::path::PathBuf;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::sync::watch;
 
 /// A store in a folder that goes when it is dropped.
-struct Place(PathBuf, Arc<InventoryCache>);
+struct Place(Scratch, Arc<InventoryCache>);
 
 impl Place {
     fn new() -> Self {
-        static COUNT: AtomicUsize = AtomicUsize::new(0);
-        let number = COUNT.fetch_add(1, Ordering::Relaxed);
-        let path = std::env::temp_dir().join(format!("trunkline-storing-{}-{number}", std::process::id()));
-        let store = InventoryCache::at(&Cache::Folder(path.clone())).unwrap();
-        Self(path, store)
+        let scratch = Scratch::new();
+        let store = InventoryCache::at(&Cache::Folder(scratch.0.clone())).unwrap();
+        Self(scratch, store)
     }
 
     /// What a start would find that declares this.
@@ -34,12 +31,6 @@ impl Place {
         CachedInventory::new(&self.1, &config(), &Budget::default())
             .load(&config(), (None, declared))
             .map(|inventory| names(&inventory))
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 
@@ -122,7 +113,7 @@ async fn what_a_client_says_that_it_can_be_asked_decides_which_inventory_stands(
         stored.save(&offers(tool));
     }
     assert_eq!(sets.each_ref().map(|declared| place.finds(declared)), ["forms", "roots"].map(|tool| Some(tool.into())));
-    let files = std::fs::read_dir(place.0.join("inventories")).unwrap();
+    let files = std::fs::read_dir(place.0.0.join("inventories")).unwrap();
     assert_eq!(files.count(), 2, "nothing is kept before it is known for whom");
     // One client only, which has said nothing yet.
     let said = watch::channel(None).1;

@@ -4,36 +4,14 @@ use super::file::Files;
 use super::record::Change;
 use super::*;
 use crate::protocol::revision::Revision;
+use crate::runtime::Scratch;
 use crate::secrets::sealer::Sealer;
 use std::collections::HashSet;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
-
-/// A folder that goes when it is dropped.
-struct Scratch(PathBuf);
-
-impl Scratch {
-    fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("trunkline-sessions-{name}-{}", std::process::id()));
-        let _ = fs::remove_dir_all(&path);
-        fs::create_dir_all(&path).unwrap();
-        Self(path)
-    }
-
-    /// The names of the files in it.
-    fn files(&self) -> Vec<PathBuf> {
-        fs::read_dir(&self.0).unwrap().map(|entry| entry.unwrap().path()).collect()
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
 
 fn sealer(secret: u8) -> Sealer {
     Sealer::new(&[vec![secret; 32]], "trunkline-u1.", b"test")
@@ -77,7 +55,7 @@ fn pair(client: &str, id: &str) -> (String, String) {
 
 #[test]
 fn what_a_run_left_open_is_found_by_the_next_alone_and_nothing_can_be_read_in_it() {
-    let scratch = Scratch::new("next");
+    let scratch = Scratch::new();
     let folder = scratch.0.join("a/sessions");
     let mut run = Files::new(folder.clone());
     let changes = [
@@ -104,17 +82,17 @@ fn what_a_run_left_open_is_found_by_the_next_alone_and_nothing_can_be_read_in_it
 
 #[test]
 fn a_file_that_leaves_nothing_open_goes_and_one_that_others_could_have_written_is_not_read() {
-    let scratch = Scratch::new("others");
+    let scratch = Scratch::new();
     let mut run = Files::new(scratch.0.clone());
     fs::set_permissions(&scratch.0, PermissionsExt::from_mode(0o700)).unwrap();
-    assert!(run.write(&sealer(1), &[over("never", "1")]) && scratch.files().is_empty());
+    assert!(run.write(&sealer(1), &[over("never", "1")]) && scratch.names().is_empty());
     assert!(run.write(&sealer(1), &[open("up", "one", "1"), over("one", "1")]));
-    assert_eq!(scratch.files().len(), 1);
+    assert_eq!(scratch.names().len(), 1);
     run.close(&sealer(1));
-    assert!(scratch.files().is_empty());
+    assert!(scratch.names().is_empty());
     assert!(run.write(&sealer(1), &[open("up", "one", "1")]));
     drop(run);
-    let file = scratch.files().remove(0);
+    let file = scratch.0.join(scratch.names().remove(0));
     fs::set_permissions(&file, PermissionsExt::from_mode(0o640)).unwrap();
     assert_eq!(found(&scratch.0, 1, &["up"]), [], "others can read it");
     fs::set_permissions(&file, PermissionsExt::from_mode(0o600)).unwrap();
@@ -133,7 +111,7 @@ fn a_file_that_leaves_nothing_open_goes_and_one_that_others_could_have_written_i
 
 #[test]
 fn a_damaged_line_costs_itself_alone_and_too_long_ids_are_not_kept() {
-    let scratch = Scratch::new("damaged");
+    let scratch = Scratch::new();
     fs::set_permissions(&scratch.0, PermissionsExt::from_mode(0o700)).unwrap();
     let mut run = Files::new(scratch.0.clone());
     let changes = [
@@ -144,7 +122,7 @@ fn a_damaged_line_costs_itself_alone_and_too_long_ids_are_not_kept() {
     ];
     assert!(run.write(&sealer(1), &changes));
     drop(run);
-    let file = scratch.files().remove(0);
+    let file = scratch.0.join(scratch.names().remove(0));
     let text = fs::read_to_string(&file).unwrap();
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(lines.len(), 3);
@@ -155,7 +133,7 @@ fn a_damaged_line_costs_itself_alone_and_too_long_ids_are_not_kept() {
 
 #[test]
 fn the_end_of_an_older_session_does_not_take_away_the_one_that_was_opened_in_its_place() {
-    let scratch = Scratch::new("older");
+    let scratch = Scratch::new();
     fs::set_permissions(&scratch.0, PermissionsExt::from_mode(0o700)).unwrap();
     let mut run = Files::new(scratch.0.clone());
     let changes = [open("up", "one", "old"), open("up", "one", "new"), over("one", "old")];
@@ -166,7 +144,7 @@ fn the_end_of_an_older_session_does_not_take_away_the_one_that_was_opened_in_its
 
 #[test]
 fn an_id_as_long_as_a_token_is_kept_and_of_a_longer_one_that_it_was_there() {
-    let scratch = Scratch::new("tokens");
+    let scratch = Scratch::new();
     fs::set_permissions(&scratch.0, PermissionsExt::from_mode(0o700)).unwrap();
     let (long, longer) = ("x".repeat(4096), "x".repeat(4097));
     assert_eq!((Kept::id_of(&long), Kept::id_of(&longer)), (&*long, ""));
@@ -178,15 +156,15 @@ fn an_id_as_long_as_a_token_is_kept_and_of_a_longer_one_that_it_was_there() {
 
 #[test]
 fn a_file_is_bounded_and_what_was_opened_last_is_kept() {
-    let scratch = Scratch::new("bounded");
+    let scratch = Scratch::new();
     fs::set_permissions(&scratch.0, PermissionsExt::from_mode(0o700)).unwrap();
     let mut run = Files::new(scratch.0.clone());
     for _ in 0..5 {
         let changes: Vec<_> = (0..8000).map(|number| open("up", &format!("c{number}"), "1")).collect();
         assert!(run.write(&sealer(1), &changes));
-        assert_eq!(scratch.files().len(), 1);
+        assert_eq!(scratch.names().len(), 1);
     }
-    assert!(fs::metadata(&scratch.files()[0]).unwrap().len() < 8 << 20);
+    assert!(fs::metadata(scratch.0.join(&scratch.names()[0])).unwrap().len() < 8 << 20);
     let more: Vec<_> = (8000..9000).map(|number| open("up", &format!("c{number}"), "1")).collect();
     assert!(run.write(&sealer(1), &more));
     drop(run);
@@ -203,12 +181,12 @@ fn a_file_is_bounded_and_what_was_opened_last_is_kept() {
     old.set_modified(SystemTime::now() - Duration::from_secs(8 * 24 * 60 * 60)).unwrap();
     drop(old);
     self::found(&scratch.0, 1, &["up"]);
-    assert!(scratch.files().len() <= 65 && !scratch.0.join("0000000000000007.sessions").exists());
+    assert!(scratch.names().len() <= 65 && !scratch.0.join("0000000000000007.sessions").exists());
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_client_finds_its_own_once_and_what_nobody_comes_for_is_given_up() {
-    let scratch = Scratch::new("store");
+    let scratch = Scratch::new();
     let store = |idle| {
         let secrets: Secrets = Box::new(|| Some(vec![vec![1; 32]]));
         KeptSessions::new(&scratch.0, secrets, Duration::from_secs(idle))

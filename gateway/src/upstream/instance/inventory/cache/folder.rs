@@ -135,26 +135,9 @@ impl Seen {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::runtime::Scratch;
     use std::fs::File;
     use std::os::unix::fs::{PermissionsExt, symlink};
-
-    /// A folder that goes when it is dropped.
-    struct Scratch(PathBuf);
-
-    impl Scratch {
-        fn new() -> Self {
-            let number = COUNT.fetch_add(1, Ordering::Relaxed);
-            let path = std::env::temp_dir().join(format!("trunkline-kept-{}-{number}", std::process::id()));
-            fs::create_dir_all(&path).unwrap();
-            Self(path)
-        }
-    }
-
-    impl Drop for Scratch {
-        fn drop(&mut self) {
-            let _ = fs::remove_dir_all(&self.0);
-        }
-    }
 
     fn mode(path: &Path) -> u32 {
         fs::metadata(path).unwrap().permissions().mode() & 0o777
