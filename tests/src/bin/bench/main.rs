@@ -2,7 +2,8 @@
 //!
 //! `bench` measures, `bench --smoke` shows in a minute that it still runs, `bench --instructions` counts the gateway's
 //! instructions a call under callgrind, `bench --start` measures only start and recovery. With `--budget` the count fails where a
-//! call costs more than it may.
+//! call costs more than it may, with `--budget=guided` by the budgets of a build that was guided by a profile. `bench --train` runs
+//! what such a profile is taken from.
 
 #![allow(clippy::print_stdout, reason = "the report is what this program is for")]
 #![allow(clippy::disallowed_methods, reason = "it measures by the clock, and has no level of tasks")]
@@ -40,7 +41,17 @@ fn main() -> Result<()> {
     let folder = std::env::temp_dir().join(format!("trunkline-bench-{}", std::process::id()));
     std::fs::create_dir_all(&folder)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let held = match has("--budget=guided") {
+        true => instructions::Held::Guided,
+        false if has("--budget") => instructions::Held::Plain,
+        false => instructions::Held::No,
+    };
     let done = runtime.block_on(async {
+        if has("--train") {
+            instructions::train(&folder).await?;
+            lists(scale, &folder).await?;
+            return start::measure(scale.starts, &folder).await;
+        }
         if has("--start") {
             return start::measure(scale.starts, &folder).await;
         }
@@ -53,7 +64,7 @@ fn main() -> Result<()> {
             start::measure(scale.starts, &folder).await?;
         }
         if has("--instructions") || has("--smoke") {
-            instructions::measure(&folder, has("--budget")).await?;
+            instructions::measure(&folder, held).await?;
         }
         anyhow::Ok(())
     });
