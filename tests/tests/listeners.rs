@@ -1,5 +1,6 @@
 //! Several listeners of one gateway: each has its own faces, tokens, hosts and certificate, and they end together.
 
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use trunkline_tests::client::http::exchange;
 use trunkline_tests::client::{Answer, Client, Reach};
@@ -135,6 +136,48 @@ async fn tokens_of_a_listener_change_with_a_reload_and_its_address_with_a_restar
     gateway.configure(&Config::new().listed("").section(&open).upstream(&upstream));
     gateway.says(&["configuration not reloaded", "none of the tokens that count at", "would be left"]).await;
     assert_eq!(greet(&endpoint, &[]).await, 401);
+}
+
+/// How one opens the stream of a session at an address; resolves with what reads the rest of it.
+async fn stream(base: &str, session: &str) -> TcpStream {
+    let address = base.split('/').nth(2).expect("an address");
+    let mut stream = TcpStream::connect(address).await.expect("somebody listens");
+    let head = format!(
+        "GET /mcp HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\naccept: text/event-stream\r\n{}: {}\r\n\
+         mcp-session-id: {session}\r\nmcp-protocol-version: 2025-11-25\r\n\r\n",
+        ANN.0, ANN.1
+    );
+    stream.write_all(head.as_bytes()).await.expect("it is taken");
+    let mut seen = Vec::new();
+    while !seen.ends_with(b"\r\n\r\n") {
+        seen.push(within("a head", stream.read_u8()).await.expect("it goes on"));
+    }
+    assert!(seen.starts_with(b"HTTP/1.1 200"), "{}", String::from_utf8_lossy(&seen));
+    stream
+}
+
+#[tokio::test]
+async fn a_listener_that_drops_a_token_ends_what_came_through_it_and_nothing_that_came_through_another() {
+    let upstream = Upstream::http(Script::new("up", Revision::R2025_11_25)).await;
+    let (second, at_second) = listener("tokens = [\"ann\"]");
+    let endpoint = format!("{at_second}/mcp");
+    let of = |first: &str| Config::new().listed(first).section(&second).section(TOKENS).upstream(&upstream);
+    let gateway = Gateway::serve(&of("tokens = [\"ann\"]")).await;
+    let open = async |url: &str| {
+        let session = ask("POST", url, &[ANN], GREETING).await;
+        session.header("mcp-session-id").expect("it has one").to_owned()
+    };
+    let (own, other) = (open(&gateway.url).await, open(&endpoint).await);
+    let ping = r#"{"jsonrpc":"2.0","id":2,"method":"ping"}"#;
+    let pings = async |session: &str| ask("POST", &endpoint, &[ANN, ("mcp-session-id", session)], ping).await.status;
+    assert_eq!((pings(&own).await, pings(&other).await), (200, 200));
+    // A session of the one listener, read through the other.
+    let mut through = stream(&gateway.url, &other).await;
+    gateway.configure(&of("tokens = [\"bob\"]"));
+    until("bob's counts", || async { (greet(&gateway.url, &[BOB]).await == 200).then_some(()) }).await;
+    within("the stream ends", through.read_to_end(&mut Vec::new())).await.expect("it ends");
+    assert_eq!((pings(&own).await, pings(&other).await), (404, 200));
+    let _again = stream(&endpoint, &other).await;
 }
 
 #[tokio::test]

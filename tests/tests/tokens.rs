@@ -1,12 +1,18 @@
 //! Tokens of clients: made and taken back by a command, and what their end ends while a gateway runs.
 
+use std::path::Path;
+use std::pin::pin;
 use std::process::Output;
 use std::time::{Duration, SystemTime};
 
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::{TcpStream, UnixStream};
 use trunkline_tests::client::http::exchange;
 use trunkline_tests::client::{Answer, Client, Request};
 use trunkline_tests::gateway::{Config, Gateway};
+use trunkline_tests::journal::Order;
 use trunkline_tests::revision::Revision;
+use trunkline_tests::scratch::Scratch;
 use trunkline_tests::script::Script;
 use trunkline_tests::upstream::Upstream;
 use trunkline_tests::within::{until, within};
@@ -139,4 +145,174 @@ async fn a_token_that_expires_ends_what_is_open_and_no_one_elses() {
     gateway.configure(&config(&up, &token("2999-01-01")));
     until("it is good again", || async { (greet(&gateway, "ann-has-a-long-token").await.status == 200).then_some(()) })
         .await;
+}
+
+/// A connection by whatever socket.
+trait Socket: AsyncRead + AsyncWrite + Send + Unpin {}
+impl<S: AsyncRead + AsyncWrite + Send + Unpin> Socket for S {}
+
+async fn connect(is_local: bool, path: &Path, address: &str) -> Box<dyn Socket> {
+    match is_local {
+        true => Box::new(UnixStream::connect(path).await.expect("somebody listens")) as Box<dyn Socket>,
+        false => Box::new(TcpStream::connect(address).await.expect("somebody listens")),
+    }
+}
+
+/// A request whose head the gateway has read and let in, and of whose body the last bytes were not sent.
+struct Half {
+    what: String,
+    stream: Box<dyn Socket>,
+    rest: String,
+}
+
+impl Half {
+    async fn of(what: String, mut stream: Box<dyn Socket>, path: &str, headers: &[(&str, &str)], body: &str) -> Half {
+        let headers: String = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+        let head = format!(
+            "POST {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\nexpect: 100-continue\r\n\
+             accept: application/json, text/event-stream\r\n{headers}content-length: {}\r\n\r\n",
+            body.len()
+        );
+        stream.write_all(head.as_bytes()).await.expect("it is taken");
+        // It is said once the body is asked for: the head was judged before.
+        let told = read_head(&mut *stream).await;
+        assert!(told.starts_with("HTTP/1.1 100"), "{what}: {told}");
+        let (first, rest) = body.split_at(body.len() - 5);
+        stream.write_all(first.as_bytes()).await.expect("it is taken");
+        Half { what, stream, rest: rest.to_owned() }
+    }
+
+    /// Sends what was left; the head of the answer.
+    async fn end(mut self) -> String {
+        self.stream.write_all(self.rest.as_bytes()).await.expect("it is taken");
+        format!("{}: {}", self.what, read_head(&mut *self.stream).await)
+    }
+}
+
+async fn read_head(stream: &mut dyn Socket) -> String {
+    read_to(stream, "\r\n\r\n").await
+}
+
+async fn read_to(stream: &mut dyn Socket, end: &str) -> String {
+    let mut seen = Vec::new();
+    within("a head", async {
+        while !seen.ends_with(end.as_bytes()) {
+            match stream.read_u8().await {
+                Ok(byte) => seen.push(byte),
+                Err(_) => return,
+            }
+        }
+    })
+    .await;
+    String::from_utf8(seen).expect("text")
+}
+
+/// What a request is, its headers and its body.
+type Doing = (&'static str, Vec<(&'static str, String)>, String);
+
+/// Requests of a bearer that do something: stateless calls and a listen stream, a handshake, and a call and an answer in a session.
+fn doing(session: &str) -> Vec<Doing> {
+    let meta = "\"_meta\":{\"io.modelcontextprotocol/protocolVersion\":\"2026-07-28\",\"io.modelcontextprotocol/clientCapabilities\":{}}";
+    let body = |method: &str, params: &str| {
+        format!("{{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"{method}\",\"params\":{{{params}}}}}")
+    };
+    let call = "\"name\":\"up__echo\",\"arguments\":{\"nonce\":\"half\"}";
+    let modern = |method: &str, more: &[(&'static str, &str)]| {
+        let own = [("mcp-protocol-version", "2026-07-28"), ("mcp-method", method)];
+        own.iter().chain(more).map(|(name, value)| (*name, (*value).to_owned())).collect::<Vec<_>>()
+    };
+    let listen = format!("\"notifications\":{{\"toolsListChanged\":true}},{meta}");
+    let of_session = vec![("mcp-session-id", session.to_owned()), ("mcp-protocol-version", "2025-11-25".to_owned())];
+    let answer = "{\"jsonrpc\":\"2.0\",\"id\":\"none\",\"result\":{}}".to_owned();
+    vec![
+        ("call", modern("tools/call", &[("mcp-name", "up__echo")]), body("tools/call", &format!("{call},{meta}"))),
+        ("listen", modern("subscriptions/listen", &[]), body("subscriptions/listen", &listen)),
+        ("handshake", vec![], INITIALIZE.to_owned()),
+        ("call of a session", of_session.clone(), body("tools/call", call)),
+        ("answer of a session", of_session, answer),
+    ]
+}
+
+#[tokio::test]
+async fn a_request_that_is_half_sent_when_its_token_is_revoked_does_nothing() {
+    let up = Upstream::http(Script::new("up", MODERN)).await;
+    let scratch = Scratch::new();
+    let path = scratch.path().join("own/mcp.sock");
+    let of = |secret: &str| {
+        let token = format!("[[auth.tokens]]\nname = \"ann\"\ntoken = \"{secret}\"\n");
+        let socket = format!("[[server.listeners]]\naddress = \"unix:{}\"\n", path.display());
+        Config::new().listed("").upstream(&up).section(&format!("{socket}{token}"))
+    };
+    let (old, new) = ("ann-has-a-long-token", "ann-has-another-token");
+    let gateway = Gateway::serve(&of(old)).await;
+    let client = client(&gateway, old, LEGACY).await;
+    client.tools_until("the upstream is there", |tools| tools.contains(&"up__echo".into())).await;
+    let session = client.http().session_id().expect("it has one");
+    let (bearer, address) = (format!("Bearer {old}"), gateway.url.split('/').nth(2).expect("an address").to_owned());
+
+    let (mut halves, mut streams) = (Vec::new(), Vec::new());
+    for is_local in [false, true] {
+        let connect = async || connect(is_local, &path, &address).await;
+        for (what, headers, body) in doing(&session) {
+            let headers = headers.iter().map(|(name, value)| (*name, value.as_str()));
+            let headers: Vec<_> = headers.chain([("authorization", bearer.as_str())]).collect();
+            let what = format!("{what}, {}", if is_local { "Unix socket" } else { "port" });
+            halves.push(Half::of(what, connect().await, "/mcp", &headers, &body).await);
+        }
+        // A message of HTTP+SSE: its stream is open.
+        let mut stream = connect().await;
+        let head = format!(
+            "GET /sse HTTP/1.1\r\nhost: localhost\r\nauthorization: {bearer}\r\naccept: text/event-stream\r\n\r\n"
+        );
+        stream.write_all(head.as_bytes()).await.expect("it is taken");
+        assert!(read_head(&mut *stream).await.starts_with("HTTP/1.1 200"));
+        let first = read_to(&mut *stream, "\n\n").await;
+        let to = first.lines().find_map(|line| line.strip_prefix("data: ")).unwrap_or_else(|| panic!("{first}"));
+        let what = format!("message, {is_local}");
+        halves.push(Half::of(what, connect().await, to, &[("authorization", &bearer)], INITIALIZE).await);
+        streams.push(stream);
+    }
+    gateway.configure(&of(new));
+    until("the other secret counts", || async { (greet(&gateway, new).await.status == 200).then_some(()) }).await;
+    for half in halves {
+        let head = half.end().await;
+        assert!(head.contains("HTTP/1.1 401") && head.contains("www-authenticate: Bearer"), "{head}");
+    }
+    up.caught_up().await;
+    assert_eq!(up.executed().await, Vec::<String>::new(), "nothing was called");
+}
+
+#[tokio::test]
+async fn a_call_whose_token_is_revoked_meanwhile_is_not_answered() {
+    let up = Upstream::http(Script::new("up", MODERN)).await;
+    let of = |secret: &str| {
+        let token = format!("[[auth.tokens]]\nname = \"ann\"\ntoken = \"{secret}\"\n");
+        Config::new().upstream(&up).section(&token)
+    };
+    let (old, new) = ("ann-has-a-long-token", "ann-has-another-token");
+    let gateway = Gateway::serve(&of(old)).await;
+    let client = client(&gateway, old, MODERN).await;
+    client.tools_until("the upstream is there", |tools| tools.contains(&"up__wait".into())).await;
+    // A client that takes no streams: nothing else ends its wait.
+    let call = "\"name\":\"up__wait\",\"arguments\":{},\"_meta\":{\"io.modelcontextprotocol/protocolVersion\":\"2026-07-28\",\
+                \"io.modelcontextprotocol/clientCapabilities\":{}}";
+    let body = format!("{{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"tools/call\",\"params\":{{{call}}}}}");
+    let bearer = format!("Bearer {old}");
+    let headers = [
+        ("content-type", "application/json"),
+        ("accept", "application/json"),
+        ("authorization", &bearer),
+        ("mcp-protocol-version", "2026-07-28"),
+        ("mcp-method", "tools/call"),
+        ("mcp-name", "up__wait"),
+    ];
+    let mut open = pin!(exchange(&gateway.url, "POST", &headers, &body));
+    tokio::select! {
+        answer = &mut open => panic!("{answer:?}"),
+        () = up.waiting(1) => {}
+    }
+    gateway.configure(&of(new));
+    until("the other secret counts", || async { (greet(&gateway, new).await.status == 200).then_some(()) }).await;
+    up.order(Order::Open("wait".into())).await;
+    assert_eq!(within("an answer", open).await.status, 401);
 }

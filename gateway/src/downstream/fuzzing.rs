@@ -7,7 +7,7 @@ use super::listen::Rules;
 use super::parking::seal::{Bond, Seal, State, Way};
 use super::response::Label;
 use super::session::table::SealedIds;
-use crate::call::caller::{Grants, Principal};
+use crate::call::caller::Principal;
 use crate::downstream::eras::batch;
 use crate::protocol::frame::Method;
 use crate::protocol::revision::Revision;
@@ -37,7 +37,7 @@ fn state(principal: &str, upstream: &str, inner: &[u8]) -> State {
 pub fn session_id(secret: &str, principal: &str, capabilities: &[u8], client: &str) -> Option<String> {
     let capabilities = Bytes::copy_from_slice(capabilities);
     let asks = Asks { revision: Revision::V2025_06_18, is_dialect: false, capabilities, client: client.into() };
-    let who = Who { principal: Principal::named(principal), address: None, grants: Grants::all() };
+    let who = Who::of(Principal::named(principal));
     session_ids(secret).give_out(&who, &asks)
 }
 

@@ -2,6 +2,7 @@
 
 use super::config::{Auth, Token};
 use super::rights::{Changed, RightsBook};
+use crate::call::caller::credential::{Credential, OpenAccess, Revocation};
 use crate::call::caller::{Grants, Peer, Principal};
 use crate::metrics::edges;
 use crate::runtime::complaints::{Complaints, left_unsaid};
@@ -32,6 +33,8 @@ pub struct AuthenticateLayer(Arc<Door>);
 /// Who may come in, and who came.
 struct Door {
     known: ArcSwap<Vec<Known>>,
+    /// What those are let in with who show no token, while there is none.
+    open: OpenAccess,
     /// What they may see, and those who show certificates.
     rights: RightsBook,
     accepted: Counter,
@@ -47,8 +50,7 @@ struct Door {
 /// A token that is known by its digest alone.
 struct Known {
     digest: [u8; 32],
-    principal: Principal,
-    grants: Grants,
+    credential: Credential,
     expires: Option<SystemTime>,
 }
 
@@ -56,14 +58,25 @@ impl Known {
     fn is_over(&self, now: SystemTime) -> bool {
         self.expires.is_some_and(|at| at <= now)
     }
+
+    fn principal(&self) -> &Principal {
+        &self.credential.principal
+    }
+
+    fn is(&self, other: &Self) -> bool {
+        self.digest == other.digest && self.principal() == other.principal()
+    }
 }
 
 impl AuthenticateLayer {
     /// Knows the tokens of a configuration.
     pub fn new(auth: &Auth) -> Self {
         let rights = RightsBook::new(auth);
+        let open = OpenAccess::new();
+        open.set(auth.tokens.is_empty());
         Self(Arc::new(Door {
-            known: ArcSwap::from_pointee(known(auth, &rights)),
+            known: ArcSwap::from_pointee(known(auth, &rights, &[])),
+            open,
             rights,
             accepted: edges::auth("accepted"),
             missing: edges::auth("missing"),
@@ -74,13 +87,20 @@ impl AuthenticateLayer {
         }))
     }
 
-    /// Waits until tokens expire that were good at a moment: those whose they are, and the moment up to which that is known.
+    /// What those are let in with who show no token.
+    pub fn open(&self) -> &OpenAccess {
+        &self.0.open
+    }
+
+    /// Waits until tokens expire that were good at a moment, and revokes them: those whose they are, and the moment up to which that is
+    /// known.
     pub async fn expired(&self, since: SystemTime) -> (Vec<Principal>, SystemTime) {
         let mut changes = self.0.changes.subscribe();
         loop {
             let (known, now) = (self.0.known.load_full(), SystemTime::now());
             let over = known.iter().filter(|known| known.is_over(now) && !known.is_over(since));
-            let gone: Vec<_> = over.map(|known| known.principal.clone()).collect();
+            let over = over.inspect(|known| known.credential.revocation.revoke());
+            let gone: Vec<_> = over.map(|known| known.principal().clone()).collect();
             if !gone.is_empty() {
                 return (gone, now);
             }
@@ -99,17 +119,20 @@ impl AuthenticateLayer {
         self.0.rights.of(principal)
     }
 
-    /// From now on it knows these, on connections that are open too; those of whom a token is known no more, and those who may see
-    /// something else.
+    /// From now on it knows these, on connections that are open too; what is known no more is revoked. Those of whom a token is known no
+    /// more, and those who may see something else.
     pub fn set(&self, auth: &Auth) -> (Vec<Principal>, Vec<Changed>) {
         let changed = self.0.rights.set(auth);
-        let now = Arc::new(known(auth, &self.0.rights));
-        let before = self.0.known.swap(now.clone());
+        let before = self.0.known.load_full();
+        let now = Arc::new(known(auth, &self.0.rights, &before));
+        self.0.known.store(now.clone());
+        // Who was judged by what was known before finds it revoked, however late it asks.
+        self.0.open.set(now.is_empty());
         self.0.changes.send_replace(());
         let moment = SystemTime::now();
-        let is_same = |new: &Known, old: &Known| new.digest == old.digest && new.principal == old.principal;
-        let is_known = |old: &Known| now.iter().any(|new| is_same(new, old) && !new.is_over(moment));
-        let gone = before.iter().filter(|old| !is_known(old)).map(|old| old.principal.clone());
+        let is_known = |old: &Known| now.iter().any(|new| new.is(old) && !new.is_over(moment));
+        let gone = before.iter().filter(|old| !is_known(old));
+        let gone = gone.inspect(|old| old.credential.revocation.revoke()).map(|old| old.principal().clone());
         let were_all = before.is_empty() && !now.is_empty();
         (gone.chain(were_all.then(Principal::anonymous)).collect(), changed)
     }
@@ -118,20 +141,20 @@ impl AuthenticateLayer {
     pub fn is_open(&self) -> bool {
         self.0.known.load().is_empty()
     }
-
-    /// All who may call; without tokens that is whoever does.
-    pub fn principals(&self) -> Vec<Principal> {
-        let (known, now) = (self.0.known.load(), SystemTime::now());
-        let all = known.iter().filter(|known| !known.is_over(now)).map(|known| known.principal.clone());
-        all.chain(known.is_empty().then(Principal::anonymous)).collect()
-    }
 }
 
-fn known(auth: &Auth, rights: &RightsBook) -> Vec<Known> {
+/// The tokens of a configuration. One that was known before, and not revoked since, is the same.
+fn known(auth: &Auth, rights: &RightsBook, before: &[Known]) -> Vec<Known> {
     let known = |token: &Token| {
         let principal = Principal::of_token(&token.name);
-        let (digest, expires) = (token.digest, token.expires);
-        Known { digest, grants: rights.of(&principal), principal, expires }
+        let grants = rights.of(&principal);
+        let credential = Credential { principal, grants, revocation: Revocation::possible() };
+        let mut known = Known { digest: token.digest, credential, expires: token.expires };
+        let same = before.iter().find(|old| old.is(&known) && !old.credential.revocation.is_revoked());
+        if let Some(same) = same {
+            known.credential.revocation = same.credential.revocation.clone();
+        }
+        known
     };
     auth.tokens.iter().map(known).collect()
 }
@@ -173,7 +196,7 @@ impl<S> Authenticate<S> {
 
 impl Door {
     /// Counts what became of a request, and logs a refusal: of each kind one line now and then, however many there are.
-    fn count(&self, verdict: &Result<Option<(Principal, Grants)>, HeaderValue>, peer: Option<Peer>) {
+    fn count(&self, verdict: &Result<Option<Credential>, HeaderValue>, peer: Option<Peer>) {
         let (counter, kind) = match verdict {
             Ok(None) => return,
             Ok(Some(_)) => return self.accepted.increment(1),
@@ -217,13 +240,11 @@ where
         match verdict {
             Ok(None) => {
                 if let Some(user) = &self.user {
-                    request.extensions_mut().insert(user.clone());
+                    let (principal, grants, revocation) = (user.clone(), Grants::all(), self.door.open.now());
+                    request.extensions_mut().insert(Credential { principal, grants, revocation });
                 }
             }
-            Ok(Some((principal, grants))) => {
-                request.extensions_mut().insert(principal);
-                request.extensions_mut().insert(grants);
-            }
+            Ok(Some(credential)) => _ = request.extensions_mut().insert(credential),
             Err(challenge) => return Authenticated::Refused(Some(refusal(challenge).map(R::from))),
         }
         Authenticated::Inner(self.inner.call(request))
@@ -253,8 +274,8 @@ where
     }
 }
 
-/// Whose token a request bears, and what its bearer may see; the challenge, where it bears none or not a known one.
-fn judge(known: &[Known], headers: &HeaderMap) -> Result<Option<(Principal, Grants)>, HeaderValue> {
+/// The token that a request bears, and whose it is; the challenge, where it bears none or not a known one.
+fn judge(known: &[Known], headers: &HeaderMap) -> Result<Option<Credential>, HeaderValue> {
     if known.is_empty() {
         return Ok(None);
     }
@@ -271,7 +292,7 @@ fn judge(known: &[Known], headers: &HeaderMap) -> Result<Option<(Principal, Gran
     }
     match found {
         Some(known) if known.expires.is_some() && known.is_over(SystemTime::now()) => Err(EXPIRED),
-        Some(known) => Ok(Some((known.principal.clone(), known.grants.clone()))),
+        Some(known) => Ok(Some(known.credential.clone())),
         None => Err(BAD_TOKEN),
     }
 }

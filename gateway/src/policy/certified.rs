@@ -1,7 +1,7 @@
 //! Who calls over TLS: the subject of a client's certificate, else the bearer of a token.
 
 use super::authenticate::{AuthenticateLayer, Authenticated, refused};
-use crate::call::caller::{Grants, Principal};
+use crate::call::caller::credential::Credential;
 use bytes::Bytes;
 use futures_util::future::Either;
 use http::{Request, Response, header};
@@ -10,7 +10,7 @@ use std::task::{Context, Poll};
 /// The requests of one connection. What `S` answers is asked for by whom the certificate names, or by way of `A`.
 #[derive(Clone)]
 pub struct Certified<A, S> {
-    principal: Option<(Principal, Grants)>,
+    credential: Option<Credential>,
     /// Where certificates are known: without one and without tokens nobody comes in.
     asks: Option<AuthenticateLayer>,
     otherwise: A,
@@ -18,14 +18,9 @@ pub struct Certified<A, S> {
 }
 
 impl<A, S> Certified<A, S> {
-    /// For a connection on which a certificate of this one was shown, if any, who may see this.
-    pub fn new(
-        principal: Option<(Principal, Grants)>,
-        asks: Option<AuthenticateLayer>,
-        otherwise: A,
-        inner: S,
-    ) -> Self {
-        Self { principal, asks, otherwise, inner }
+    /// For a connection on which a certificate was shown that is this, if any.
+    pub fn new(credential: Option<Credential>, asks: Option<AuthenticateLayer>, otherwise: A, inner: S) -> Self {
+        Self { credential, asks, otherwise, inner }
     }
 }
 
@@ -45,11 +40,10 @@ where
     }
 
     fn call(&mut self, mut request: Request<B>) -> Self::Future {
-        match &self.principal {
-            Some((principal, grants)) => {
+        match &self.credential {
+            Some(credential) => {
                 request.headers_mut().remove(header::AUTHORIZATION);
-                request.extensions_mut().insert(principal.clone());
-                request.extensions_mut().insert(grants.clone());
+                request.extensions_mut().insert(credential.clone());
                 Either::Right(self.inner.call(request))
             }
             None if self.asks.as_ref().is_some_and(AuthenticateLayer::is_open) => Either::Left(refused()),

@@ -4,7 +4,7 @@
 pub(crate) mod moment;
 
 use crate::call::caller::Principal;
-pub use crate::call::caller::Role;
+pub use crate::call::caller::rights::Role;
 pub use crate::call::share::Rate;
 use std::fmt;
 use std::sync::Arc;

@@ -1,7 +1,8 @@
 //! What each principal may see: handles that are found by the principal, and set anew with another configuration.
 
 use super::config::Auth;
-use crate::call::caller::{Grants, Principal, Rights, WeakGrants};
+use crate::call::caller::rights::Rights;
+use crate::call::caller::{Grants, Principal, WeakGrants};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -90,7 +91,7 @@ impl State {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::call::caller::Role;
+    use crate::call::caller::rights::Role;
     use crate::policy::config::{Certificate, Token};
     use crate::protocol::value::Glob;
 

@@ -23,7 +23,8 @@ pub use listen::Listeners;
 pub use offered::{HiddenTool, Offered, OfferedTool};
 pub use tasks::Secret;
 
-use crate::call::caller::{Grants, Rights};
+use crate::call::caller::Grants;
+use crate::call::caller::rights::Rights;
 use crate::call::refusal::{Reason, Refusal};
 use crate::call::reply::Reply;
 use crate::call::{Call, Handle};

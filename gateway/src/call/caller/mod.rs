@@ -6,8 +6,10 @@ mod identity;
 mod principal;
 // Who is at the other end of a connection.
 mod peer;
+// What a request is let in with: whose it is, what it opens, and whether it still counts.
+pub mod credential;
 // What roles let their holders see and use: rules over public names.
-mod rights;
+pub mod rights;
 // A handle on what a principal may see and use.
 mod grants;
 // A legacy session as the inside knows it: whose questions are its, how it is asked, and when it has ended.
@@ -22,4 +24,3 @@ pub use grants::{Grants, WeakGrants};
 pub use identity::{Caller, Can};
 pub use peer::Peer;
 pub use principal::Principal;
-pub use rights::{Rights, Role};

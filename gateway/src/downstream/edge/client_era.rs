@@ -1,5 +1,6 @@
 //! Legacy or modern: which kind of client speaks, seen from each frame anew.
 
+use crate::call::caller::credential::Revocation;
 use crate::call::caller::{Grants, Principal};
 use crate::call::refusal::{Reason, Refusal};
 use crate::call::share::Share;
@@ -19,12 +20,19 @@ pub(crate) struct Who {
     /// The client's address, where it is known.
     pub(crate) address: Option<IpAddr>,
     pub(crate) grants: Grants,
+    /// Whether what it was let in with still counts.
+    pub(crate) revocation: Revocation,
 }
 
 impl Who {
     /// The one without a credential.
     pub(crate) fn anonymous() -> Self {
-        Self { principal: Principal::anonymous(), address: None, grants: Grants::all() }
+        Self::of(Principal::anonymous())
+    }
+
+    /// A principal that may everything, for good.
+    pub(crate) fn of(principal: Principal) -> Self {
+        Self { principal, address: None, grants: Grants::all(), revocation: Revocation::never() }
     }
 
     /// Whose share of what all have in common its requests take.

@@ -7,6 +7,7 @@ use super::read::{self, Terms, Unread};
 use super::stream::Body;
 use super::work::{Deciding, Work};
 use super::{ops, respond};
+use crate::call::caller::credential::Revocation;
 use crate::downstream::config::{Config, Faces};
 use crate::downstream::edge::Heads;
 use crate::downstream::edge::client_era::{self, Who};
@@ -31,6 +32,8 @@ pub struct Answering<B> {
     endpoint: Arc<Endpoint>,
     arrival: Option<Arrival>,
     faces: Faces,
+    /// Whether what it was let in with still counts.
+    revocation: Revocation,
     /// A gateway asks: it is told which gateways lie below.
     is_of_gateway: bool,
     /// The client with two endpoints whose message it is.
@@ -72,8 +75,14 @@ where
     B: http_body::Body<Data = Bytes, Error: Send> + Send + Unpin + 'static,
 {
     /// The answer to a request, of which nothing is looked at yet.
-    pub(super) fn new(endpoint: Arc<Endpoint>, faces: Faces, arrival: Option<Arrival>, request: Request<B>) -> Self {
-        Self { endpoint, arrival, faces, is_of_gateway: false, peer: None, stage: Stage::Arrived(request) }
+    pub(super) fn new(
+        endpoint: Arc<Endpoint>,
+        (faces, open): (Faces, Revocation),
+        arrival: Option<Arrival>,
+        request: Request<B>,
+    ) -> Self {
+        let stage = Stage::Arrived(request);
+        Self { endpoint, arrival, faces, revocation: open, is_of_gateway: false, peer: None, stage }
     }
 
     fn take(&mut self) -> Stage<B> {
@@ -85,7 +94,11 @@ where
         let timers = self.arrival.as_ref().map_or(&self.endpoint.edge.timers, Arrival::timers);
         let first = ready!(deciding.poll(timers, cx));
         let Stage::Working(map, deciding) = self.take() else { return Poll::Pending };
-        let response = deciding.work.respond(&self.endpoint, first, map);
+        // What it waited for was begun before: nobody is left to whom the answer could be shown.
+        let response = match self.revocation.is_revoked() {
+            true => respond::revoked(),
+            false => deciding.work.respond(&self.endpoint, first, map, &self.revocation),
+        };
         Poll::Ready(self.last(response))
     }
 
@@ -118,18 +131,19 @@ where
         if let Some(name) = heads.doubled() {
             return answered(respond::doubled(&name, heads.version().is_some_and(client_era::is_modern)));
         }
-        let who = match endpoint.who(self.arrival.as_ref(), &head.extensions, &head.headers) {
+        let open = std::mem::take(&mut self.revocation);
+        let who = match endpoint.who(self.arrival.as_ref(), &head.extensions, (&head.headers, open)) {
             Ok(who) => who,
             Err(share) => {
                 endpoint.edge.refusals.turn_away("connections", &format_args!("{share} has its part of them"));
                 return answered(respond::crowded(&share));
             }
         };
+        self.revocation = who.revocation.clone();
         match route {
             Route::Endpoint => {}
             Route::Stream if head.method == Method::GET => {
-                let revoked = endpoint.revoked.of(&who.principal);
-                let stream = endpoint.clients.open(&endpoint.edge, &who, revoked, endpoint.config.sse_keepalive);
+                let stream = endpoint.clients.open(&endpoint.edge, &who, endpoint.config.sse_keepalive);
                 return answered(stream);
             }
             // A client of Streamable HTTP that tries this address takes the other transport then.
@@ -186,8 +200,11 @@ where
 }
 
 impl<B> Answering<B> {
-    /// What follows a body that was read, or was not.
+    /// What follows a body that was read, or was not. What its request was let in with may have been revoked while it came.
     fn begin(&self, who: Who, heads: &Heads<'_>, read: Result<(Bytes, Option<Hold>), Unread>) -> Begun {
+        if self.revocation.is_revoked() {
+            return Err(Box::new(respond::revoked()));
+        }
         let Some(peer) = &self.peer else { return post::begin(&self.endpoint, who, heads, read) };
         let taken = peer.take(read.map(|(text, _)| text));
         Err(Box::new(taken.unwrap_or_else(|unread| post::unread(&self.endpoint, &unread))))

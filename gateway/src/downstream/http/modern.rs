@@ -20,7 +20,7 @@ pub(super) fn request(
     request: (Id, Method, Object, Meta),
 ) -> Result<Work, Refusal> {
     let running = modern::request(&endpoint.edge, &who, request, Some(heads), None)?;
-    Ok(Work::Modern(running.listening_until(&endpoint.edge.tasks), who.principal))
+    Ok(Work::Modern(running.listening_until(&endpoint.edge.tasks)))
 }
 
 /// Takes a notification.

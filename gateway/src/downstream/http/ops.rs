@@ -30,10 +30,13 @@ pub(super) fn get(endpoint: &Arc<Endpoint>, who: &Who, heads: &Heads<'_>) -> Res
         None | Some(Some((NOTICES, _))) => {
             let feed = NoticeFeed::new(&endpoint.edge, &session);
             let head = stream_head(&session, NOTICES, feed.reader());
-            respond::stream(Stream::new(feed, head, period, "sse"))
+            respond::stream(Stream::new(feed, head, period, "sse").of_session(&session, &who.revocation))
         }
         Some(seen) => match seen.and_then(|seen| session.streams.resume(seen)) {
-            Some(reader) => respond::stream(Stream::new(ReplayFeed::new(&session, reader), Vec::new(), period, "sse")),
+            Some(reader) => {
+                let stream = Stream::new(ReplayFeed::new(&session, reader), Vec::new(), period, "sse");
+                respond::stream(stream.of_session(&session, &who.revocation))
+            }
             None => {
                 let why = "what follows this event is not kept; what was not received is lost";
                 respond::refused(None, &Refusal::new(Reason::Session, why), Revision::NEWEST_LEGACY)

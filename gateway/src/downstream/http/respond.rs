@@ -18,6 +18,7 @@ const BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 const ALLOW: HeaderValue = HeaderValue::from_static("GET, POST, DELETE");
 const CLOSE: HeaderValue = HeaderValue::from_static("close");
 const IDENTITY: HeaderValue = HeaderValue::from_static("identity");
+const REVOKED: HeaderValue = HeaderValue::from_static("Bearer error=\"invalid_token\"");
 const SOON: HeaderValue = HeaderValue::from_static("10");
 
 /// A JSON text, with a length.
@@ -87,6 +88,14 @@ pub(super) fn doubled(name: &HeaderName, is_modern: bool) -> Response<Body> {
         false => (Reason::InvalidRequest, Revision::NEWEST_LEGACY),
     };
     refused(None, &Refusal::new(reason, format!("the header `{name}` stands twice")), revision)
+}
+
+/// What came, or is still asked for, by what counts no more.
+pub(super) fn revoked() -> Response<Body> {
+    let why = "what this request was let in with was revoked or has expired while it was under way";
+    let mut response = misused(StatusCode::UNAUTHORIZED, why);
+    response.headers_mut().insert(header::WWW_AUTHENTICATE, REVOKED);
+    response
 }
 
 /// A connection too many of a share: it is closed.

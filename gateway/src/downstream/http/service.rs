@@ -4,7 +4,7 @@ use super::answering::Answering;
 use super::endpoint::Endpoint;
 use super::stream::Body;
 use crate::call::Handler;
-use crate::call::caller::Principal;
+use crate::call::caller::credential::OpenAccess;
 use crate::downstream::config::{Config, Faces};
 use crate::downstream::listen::Arrival;
 use crate::memory::Refusals;
@@ -40,6 +40,8 @@ pub struct McpService {
     endpoint: Arc<Endpoint>,
     /// What is served of it.
     faces: Faces,
+    /// What those are let in with who show nothing.
+    open: OpenAccess,
     /// The connection whose requests it answers, where that is known.
     arrival: Option<Arrival>,
 }
@@ -63,12 +65,12 @@ impl McpService {
             // First of all: nobody can come back for them.
             closed.edge.parked.close();
         });
-        Self { endpoint, faces, arrival: None }
+        Self { endpoint, faces, open: OpenAccess::default(), arrival: None }
     }
 
-    /// Some may call no more by what they called with so far: their sessions and streams end. These may call now.
-    pub fn revoke(&self, gone: &[Principal], known: &[Principal]) {
-        self.endpoint.revoke(gone, known);
+    /// Ends the sessions that were opened with what is revoked by now; streams end by themselves.
+    pub fn end_revoked(&self) {
+        self.endpoint.sessions.end_revoked();
     }
 
     /// The sessions of handshake clients, at most so many, for whoever looks.
@@ -84,9 +86,9 @@ impl McpService {
         shown.collect()
     }
 
-    /// The same endpoint, of which this is served.
-    pub fn serving(&self, faces: Faces) -> Self {
-        Self { faces, ..self.clone() }
+    /// The same endpoint, of which this is served, also to those without a credential while that is open to them.
+    pub fn serving(&self, faces: Faces, open: &OpenAccess) -> Self {
+        Self { faces, open: open.clone(), ..self.clone() }
     }
 
     /// The same endpoint, for the requests of one connection.
@@ -108,6 +110,7 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
-        Answering::new(self.endpoint.clone(), self.faces, self.arrival.clone(), request)
+        let served = (self.faces, self.open.now());
+        Answering::new(self.endpoint.clone(), served, self.arrival.clone(), request)
     }
 }

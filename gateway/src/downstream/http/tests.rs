@@ -14,7 +14,8 @@ mod two_endpoints;
 
 use super::service::McpService;
 use super::stream::Body;
-use crate::call::caller::Principal;
+use crate::call::caller::credential::{Credential, Revocation};
+use crate::call::caller::{Grants, Principal};
 use crate::downstream::config::Config;
 use crate::downstream::scripted::{Hand, Hands, scripted, soon};
 use crate::memory::Refusals;
@@ -148,7 +149,8 @@ fn call(id: &str, name: &str) -> String {
 }
 
 fn principal(request: http::request::Builder, name: &str) -> http::request::Builder {
-    request.extension(Principal::named(name))
+    let (principal, grants) = (Principal::named(name), Grants::all());
+    request.extension(Credential { principal, grants, revocation: Revocation::never() })
 }
 
 async fn text(response: Response<Body>) -> String {

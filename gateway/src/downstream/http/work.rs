@@ -6,7 +6,7 @@ mod decide;
 use super::endpoint::Endpoint;
 use super::respond;
 use super::stream::{Body, CallFeed, ReplayFeed, Stream};
-use crate::call::caller::Principal;
+use crate::call::caller::credential::Revocation;
 use crate::downstream::edge::Heads;
 use crate::downstream::eras::Batch;
 use crate::downstream::response::EncodedResponse;
@@ -32,7 +32,7 @@ const RETRY_MS: u64 = 1000;
 /// What a POST waits for.
 pub(super) enum Work {
     /// A stateless client's call: dropped, it is cancelled.
-    Modern(RunningCall, Principal),
+    Modern(RunningCall),
     /// A session's call: dropped, it goes on.
     Legacy(Arc<Session>, DetachedCall<RunningCall>),
     /// A session's calls in one array; boxed, as it is large and rare.
@@ -45,7 +45,7 @@ impl Work {
     /// Whether the response may be a stream.
     pub(super) fn may_stream(&self, heads: &Heads<'_>) -> bool {
         match self {
-            Self::Modern(running, _) if running.asked().method == Method::Listen => true,
+            Self::Modern(running) if running.asked().method == Method::Listen => true,
             Self::Handshake(..) => false,
             _ => heads.takes_streams(),
         }
@@ -54,7 +54,7 @@ impl Work {
     /// It can be ended for the memory that its request takes.
     pub(super) fn hold(&mut self, held: Option<Hold>) {
         match self {
-            Self::Modern(running, _) | Self::Handshake(_, running) => running.hold(held),
+            Self::Modern(running) | Self::Handshake(_, running) => running.hold(held),
             Self::Legacy(_, work) => {
                 if let Some(running) = work.work() {
                     running.hold(held);
@@ -69,8 +69,14 @@ impl Work {
     }
 
     /// The response, once it is known what comes first; `None` where nothing came in time. The map is empty, and bears the headers
-    /// of a plain one.
-    pub(super) fn respond(self, endpoint: &Endpoint, first: Option<Turn>, map: HeaderMap) -> Response<Body> {
+    /// of a plain one. A stream ends with what its request was let in with.
+    pub(super) fn respond(
+        self,
+        endpoint: &Endpoint,
+        first: Option<Turn>,
+        map: HeaderMap,
+        revocation: &Revocation,
+    ) -> Response<Body> {
         let event = match first {
             Some(Turn::End(answer)) => return self.answered(endpoint, answer, map),
             Some(Turn::Cancelled) => return respond::silence(),
@@ -78,13 +84,14 @@ impl Work {
             None => None,
         };
         match self {
-            Self::Modern(running, principal) => {
+            Self::Modern(running) => {
                 let kind = if running.asked().method == Method::Listen { "listen" } else { "sse" };
-                let feed = CallFeed::new(running, event, endpoint.revoked.of(&principal));
-                respond::stream(Stream::new(feed, Vec::new(), endpoint.config.sse_keepalive, kind))
+                let stream =
+                    Stream::new(CallFeed::new(running, event), Vec::new(), endpoint.config.sse_keepalive, kind);
+                respond::stream(stream.until(revocation))
             }
-            Self::Legacy(session, work) => lasting_stream(endpoint, &session, work, event),
-            Self::Batch(session, work) => lasting_stream(endpoint, &session, *work, event),
+            Self::Legacy(session, work) => lasting_stream(endpoint, &session, work, (event, revocation)),
+            Self::Batch(session, work) => lasting_stream(endpoint, &session, *work, (event, revocation)),
             // It is waited for to its end.
             Self::Handshake(..) => respond::silence(),
         }
@@ -113,7 +120,7 @@ impl Work {
 impl StepQueue for Work {
     fn poll_turn(&mut self, cx: &mut Context<'_>) -> Poll<Turn> {
         match self {
-            Self::Modern(running, _) | Self::Handshake(_, running) => running.poll_turn(cx),
+            Self::Modern(running) | Self::Handshake(_, running) => running.poll_turn(cx),
             Self::Legacy(_, work) => work.poll_turn(cx),
             Self::Batch(_, work) => work.poll_turn(cx),
         }
@@ -125,14 +132,15 @@ fn lasting_stream<T: Lose>(
     endpoint: &Endpoint,
     session: &Arc<Session>,
     work: DetachedCall<T>,
-    event: Option<Vec<u8>>,
+    (event, revocation): (Option<Vec<u8>>, &Revocation),
 ) -> Response<Body> {
     let replay = session.streams.open(&endpoint.edge.budget.owned_by(session.caller.share().owner()));
     let Some(reader) = replay.attach(0) else { return respond::silence() };
     event.into_iter().for_each(|frame| _ = replay.push(frame.into()));
     let head = stream_head(session, replay.number, 0);
     work.write_to(replay);
-    respond::stream(Stream::new(ReplayFeed::new(session, reader), head, endpoint.config.sse_keepalive, "sse"))
+    let stream = Stream::new(ReplayFeed::new(session, reader), head, endpoint.config.sse_keepalive, "sse");
+    respond::stream(stream.of_session(session, revocation))
 }
 
 /// The head of a stream for a revision that knows how to come back for one that was cut before its first message.

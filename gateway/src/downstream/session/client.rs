@@ -5,6 +5,7 @@ use super::questions::ClientQuestions;
 use super::sealed_id;
 use super::streams::Streams;
 use crate::call::LogLevel;
+use crate::call::caller::credential::Revocation;
 use crate::call::caller::{Caller, Can, ClientSession};
 use crate::downstream::edge::client_era::Who;
 use crate::downstream::edge::open_calls::OpenCalls;
@@ -51,6 +52,8 @@ pub(crate) struct Session {
     pub(crate) opened: Opened,
     /// Who makes its calls, in the revision that the handshake agreed on.
     pub(crate) caller: Arc<Caller>,
+    /// Whether what it was opened with still counts.
+    pub(crate) revocation: Revocation,
     /// The same for requests on whose stream it cannot be asked, once there was one.
     mute: OnceLock<Arc<Caller>>,
     pub(crate) open: Arc<OpenCalls>,
@@ -138,6 +141,7 @@ impl Session {
             short,
             opened: Opened::next(),
             caller: Arc::new(caller),
+            revocation: who.revocation,
             mute: OnceLock::new(),
             open: Arc::default(),
             notices: Notices::new(&outgoing),

@@ -37,3 +37,36 @@ impl Ended {
         self.0.has(short)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::call::caller::Principal;
+    use crate::call::caller::credential::Revocation;
+    use crate::downstream::config::Config;
+    use crate::downstream::edge::Asks;
+    use crate::downstream::edge::client_era::Who;
+    use crate::downstream::response::Label;
+    use crate::downstream::session::table::Sessions;
+    use crate::memory::budget::Budget;
+    use crate::protocol::revision::Revision;
+    use bytes::Bytes;
+
+    #[tokio::test]
+    async fn what_was_opened_by_what_is_revoked_ends_and_nothing_else_of_its_principal() {
+        let sessions = Sessions::new(&Config::default(), Label(false), Budget::default());
+        let open = |revocation: &Revocation| {
+            let who = Who { revocation: revocation.clone(), ..Who::of(Principal::named("ann")) };
+            let (revision, capabilities) = (Revision::V2025_11_25, Bytes::from_static(b"{}"));
+            sessions.create(who, Asks { revision, is_dialect: false, capabilities, client: "".into() }).unwrap()
+        };
+        let (one, other) = (Revocation::possible(), Revocation::possible());
+        let (first, second) = (open(&one), open(&other));
+        one.revoke();
+        sessions.end_revoked();
+        let is_there = |id: &str| sessions.find(id, &Principal::named("ann")).is_some();
+        assert_eq!([is_there(&first.id), is_there(&second.id)], [false, true]);
+        // Whoever revokes has looked at the table already.
+        let late = open(&one);
+        assert!(!is_there(&late.id) && sessions.some(9).len() == 1);
+    }
+}

@@ -115,6 +115,10 @@ impl Sessions {
         let session = Arc::new(session.counted(kept));
         self.table.insert(session.short.clone(), session.clone());
         self.show();
+        // What it was opened with may have been revoked since it was looked at: who revokes looks at the table afterwards.
+        if session.revocation.is_revoked() {
+            self.revoke(&session);
+        }
         Ok(session)
     }
 
@@ -145,14 +149,16 @@ impl Sessions {
         self.ended.keep(session);
     }
 
-    /// Ends the sessions of a principal, also for the runs to come.
-    pub(crate) fn revoke(&self, principal: &Principal) {
-        let theirs = self.table.iter().filter(|session| session.caller.principal == *principal);
+    /// Ends the sessions that were opened with what counts no more, also for the runs to come.
+    pub(crate) fn end_revoked(&self) {
+        let theirs = self.table.iter().filter(|session| session.revocation.is_revoked());
         let theirs: Vec<_> = theirs.map(|session| session.clone()).collect();
-        for session in theirs {
-            self.end(&session);
-            metrics::evicted("revoked").increment(1);
-        }
+        theirs.iter().for_each(|session| self.revoke(session));
+    }
+
+    fn revoke(&self, session: &Session) {
+        self.end(session);
+        metrics::evicted("revoked").increment(1);
     }
 
     /// Ends the sessions that were idle for too long, and what streams of the others nobody came back for.
@@ -234,7 +240,6 @@ pub(crate) fn new_id() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::call::caller::Grants;
     use crate::protocol::frame::message::Id;
     use crate::protocol::revision::Revision;
     use bytes::Bytes;
@@ -249,7 +254,7 @@ mod tests {
     }
 
     fn open(table: &Sessions, who: &str) -> Result<Arc<Session>, Full> {
-        let who = Who { principal: Principal::named(who), address: None, grants: Grants::all() };
+        let who = Who::of(Principal::named(who));
         let capabilities = Bytes::from_static(b"{}");
         table.create(who, Asks { revision: Revision::V2025_11_25, is_dialect: false, capabilities, client: "".into() })
     }
@@ -291,7 +296,7 @@ mod tests {
         let budget = Budget::new(4 << 20);
         let table = sessions(10_000, budget.clone());
         let declaring = |who: &str, stage| {
-            let who = Who { principal: Principal::named(who), address: None, grants: Grants::all() };
+            let who = Who::of(Principal::named(who));
             let capabilities = Bytes::from(vec![b' '; 6 * 1024]);
             let asks = Asks { revision: Revision::V2025_11_25, is_dialect: false, capabilities, client: "".into() };
             table.create(who, asks).map(|session| session.reach(stage))
@@ -313,7 +318,7 @@ mod tests {
     async fn many_clients_with_their_parts_do_not_shut_out_another_one() {
         let table = sessions(10_000, Budget::new(4 << 20));
         let declaring = |who: String| {
-            let who = Who { principal: Principal::named(&who), address: None, grants: Grants::all() };
+            let who = Who::of(Principal::named(&who));
             let capabilities = Bytes::from(vec![b' '; 6 * 1024]);
             let asks = Asks { revision: Revision::V2025_11_25, is_dialect: false, capabilities, client: "".into() };
             table.create(who, asks).map(|session| session.reach(Stage::Used))
@@ -371,7 +376,7 @@ mod tests {
             let config = config::Config { session, ..config::Config::default() };
             Sessions::new(&config, Label(false), Budget::default())
         };
-        let who = |name: &str| Who { principal: Principal::named(name), address: None, grants: Grants::all() };
+        let who = |name: &str| Who::of(Principal::named(name));
         let (before, after) = (run(10), run(2));
         let ids: Vec<_> = (0..3).map(|_| used(&before, "a").id.clone()).collect();
         assert!(before.revive(&ids[0], &who("a")).unwrap().is_none(), "it is there");

@@ -1,6 +1,7 @@
 //! One door, from the outside in: who may be asked for and whose pages may ask, who calls, then frames.
 
 use super::place::Place;
+use crate::call::caller::credential::{Credential, Revocation};
 use crate::config::Config;
 use crate::downstream::config::{Address, Listener};
 use crate::downstream::listen::listener::LocalListener;
@@ -156,7 +157,7 @@ impl Door {
             Address::Tcp(address) => GuardLayer::new(*address, hosts, origins),
             Address::Unix(_) | Address::Handed(_) => GuardLayer::of_socket(hosts, origins),
         };
-        let face = serving.face.serving(listener.faces);
+        let face = serving.face.serving(listener.faces, authenticate.open());
         serving.faces.spawn_until_end(expire(authenticate.clone(), serving.face.clone()));
         let (patience, level) = (serving.patience.clone(), serving.faces.clone());
         let bounds = listener::Bounds { room, ..serving.bounds.clone() };
@@ -182,7 +183,7 @@ impl Door {
             let otherwise = authenticate.layer(inner.clone()).of(arrival.peer());
             let certified = arrival.certified().map(|principal| {
                 let grants = authenticate.grants_of(&principal);
-                (principal, grants)
+                Credential { principal, grants, revocation: Revocation::never() }
             });
             guard.layer(Certified::new(certified, asks.clone(), otherwise, inner))
         };
@@ -196,8 +197,7 @@ async fn expire(authenticate: AuthenticateLayer, face: McpService) {
     loop {
         let (gone, now) = authenticate.expired(since).await;
         since = now;
-        // A token is one principal's, at whatever door.
-        face.revoke(&gone, &[]);
+        face.end_revoked();
         let tokens = gone.iter().map(|one| one.name()).collect::<Vec<_>>().join(", ");
         tracing::info!(tokens, "tokens expired; their sessions and streams have ended");
     }

@@ -2,7 +2,6 @@
 
 use super::door::{Door, Error, Serving, asks_credential};
 use super::place::Place;
-use crate::call::caller::Principal;
 use crate::config::Config;
 use crate::config::fault::Fault;
 use crate::downstream::config::{Address, Listener};
@@ -105,10 +104,10 @@ impl Kept {
         self.doors.iter().find_map(|door| door.opened(now))
     }
 
-    /// Asks for what this configuration says; who may see something else by it. Who called with what counts no more has no session and no
-    /// stream any longer.
+    /// Asks for what this configuration says; who may see something else by it. What came through a door by what counts no more there has
+    /// no session and no stream any longer.
     pub(crate) fn set(&self, now: &Config) -> Vec<Changed> {
-        let (mut gone, mut unnamed, mut known, mut changed) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let (mut gone, mut changed) = (Vec::new(), Vec::new());
         for door in &self.doors {
             let tokens = door.tokens_of(now);
             let auth = now.auth.only(tokens.as_deref());
@@ -118,26 +117,17 @@ impl Kept {
             let (left, others) = door.authenticate.set(&auth);
             changed.extend(others);
             for principal in left {
-                match principal.is_anonymous() {
-                    true => unnamed.extend(door.unnamed()),
-                    false if gone.contains(&principal) => {}
-                    false => gone.push(principal),
-                }
-            }
-            for principal in door.authenticate.principals() {
-                match principal.is_anonymous() {
-                    true => known.extend(door.unnamed()),
-                    false => known.push(principal),
+                if !gone.contains(&principal) {
+                    gone.push(principal);
                 }
             }
         }
-        let tokens = gone.iter().map(Principal::name).collect::<Vec<_>>().join(", ");
-        let asks_tokens = !unnamed.is_empty();
-        gone.append(&mut unnamed);
-        self.face.revoke(&gone, &known);
+        self.face.end_revoked();
+        let (unnamed, gone): (Vec<_>, Vec<_>) = gone.iter().partition(|principal| principal.is_anonymous());
+        let tokens = gone.iter().map(|principal| principal.name()).collect::<Vec<_>>().join(", ");
         if !tokens.is_empty() {
             tracing::info!(tokens, "tokens revoked; their sessions and streams have ended");
-        } else if asks_tokens {
+        } else if !unnamed.is_empty() {
             tracing::info!("tokens are required from now on; sessions and streams without one have ended");
         }
         changed
@@ -156,16 +146,6 @@ impl KeptDoor {
         let auth = now.auth.only(tokens.as_deref());
         let names_some = tokens.is_some_and(|names| !names.is_empty());
         opened(&self.at, &auth, names_some, self.listener.asks_certificate())
-    }
-
-    /// Whom a request is of that shows no token, where none is asked for.
-    fn unnamed(&self) -> Vec<Principal> {
-        match self.at {
-            Address::Tcp(_) => vec![Principal::anonymous()],
-            Address::Unix(_) | Address::Handed(_) => {
-                [rustix::process::geteuid().as_raw(), 0].map(Principal::of_user).to_vec()
-            }
-        }
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Option<Vec<Arc<str>>>> {

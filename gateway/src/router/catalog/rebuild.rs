@@ -5,7 +5,7 @@ use super::kind::Kind;
 use super::list::ItemList;
 use super::owner::{Member, Owner};
 use super::snapshot::{Catalog, Members, Rules, weight};
-use crate::call::caller::Rights;
+use crate::call::caller::rights::Rights;
 use crate::router::listen::Listeners;
 use crate::router::names::overlap;
 use crate::runtime::{Tasks, aside};

@@ -3,7 +3,8 @@
 use super::log_quota::{Crowd, LogQuota, heard_by};
 use super::pending::{Heard, LOGS_BYTES_MAX, Pending};
 use super::sees::Sees;
-use crate::call::caller::{Grants, Principal, Rights};
+use crate::call::caller::rights::Rights;
+use crate::call::caller::{Grants, Principal};
 use crate::call::share::{Part, SharePermit, Shares};
 use crate::call::{Call, ListenFilter, LogLevel};
 use crate::memory::budget::Budget;

@@ -1,6 +1,6 @@
 //! Roles that let nobody see anything: patterns that no upstream fits, and roles that nobody has.
 
-use crate::call::caller::Role;
+use crate::call::caller::rights::Role;
 use crate::config::Config;
 use crate::config::fault::Fault;
 use crate::protocol::value::Glob;

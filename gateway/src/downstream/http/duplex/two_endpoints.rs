@@ -17,12 +17,10 @@ use crate::runtime::{Keyed, Tasks};
 use bytes::Bytes;
 use dashmap::DashMap;
 use http::{Response, StatusCode};
-use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::sync::mpsc;
-use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
 /// Where a stream is opened, and where its messages are posted.
 pub(crate) const STREAM: &str = Faces::SSE_PATH;
@@ -56,14 +54,8 @@ impl Clients {
         (peer.principal == *principal).then(|| peer.clone())
     }
 
-    /// Opens a stream, until this ends it; so long it may be silent.
-    pub(crate) fn open(
-        self: &Arc<Self>,
-        edge: &Arc<Edge>,
-        who: &Who,
-        revoked: CancellationToken,
-        keepalive: Duration,
-    ) -> Response<Body> {
+    /// Opens a stream; so long it may be silent.
+    pub(crate) fn open(self: &Arc<Self>, edge: &Arc<Edge>, who: &Who, keepalive: Duration) -> Response<Body> {
         let Ok(kept) = edge.budget.owned_by(who.share().owner()).stand(CLIENT_BYTES) else {
             let why =
                 "what this client keeps has its part of `server.memory_limit`; close some streams, or try again later";
@@ -81,9 +73,8 @@ impl Clients {
         metrics::sessions("sse").increment(1.0);
         edge.tasks.spawn(retire(edge.clone(), self.clone(), id.clone(), Arc::downgrade(&peer)));
         let head = format!("event: endpoint\ndata: {MESSAGES}?{SESSION}{id}\n\n").into_bytes();
-        let revoked = Box::pin(revoked.cancelled_owned());
-        let feed = PeerFeed { frames, clients: self.clone(), id, peer, revoked };
-        respond::stream(Stream::new(feed, head, keepalive, "sse"))
+        let feed = PeerFeed { frames, clients: self.clone(), id, peer };
+        respond::stream(Stream::new(feed, head, keepalive, "sse").until(&who.revocation))
     }
 }
 
@@ -149,15 +140,10 @@ struct PeerFeed {
     clients: Arc<Clients>,
     id: Arc<str>,
     peer: Arc<Peer>,
-    /// The token that it was opened with is known no more.
-    revoked: Pin<Box<WaitForCancellationFutureOwned>>,
 }
 
 impl Feed for PeerFeed {
     fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Fed>> {
-        if self.revoked.as_mut().poll(cx).is_ready() {
-            return Poll::Ready(None);
-        }
         self.frames.poll_recv(cx).map(|frame| Some(Fed { id: None, frame: frame?, is_last: false }))
     }
 }

@@ -46,10 +46,9 @@ pub(crate) fn upgrade(endpoint: &Arc<Endpoint>, who: Who, head: &Parts, arrival:
     let Some(arrival) = arrival else {
         return respond::misused(StatusCode::NOT_IMPLEMENTED, "this connection cannot become a WebSocket");
     };
-    let revoked = endpoint.revoked.of(&who.principal);
     let config = &endpoint.config;
     let (max, pause, keepalive) = (config.max_body, config.header_read_timeout, config.sse_keepalive);
-    let terms = Terms { edge: edge.clone(), who, revoked, max, pause, keepalive, _kept };
+    let terms = Terms { edge: edge.clone(), who, max, pause, keepalive, _kept };
     arrival.switch().to(Box::new(move |upgraded| Box::pin(serve(upgraded, terms))));
     let mut response = respond::empty(StatusCode::SWITCHING_PROTOCOLS);
     let headers = response.headers_mut();

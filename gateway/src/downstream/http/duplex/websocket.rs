@@ -20,7 +20,6 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::sync::mpsc;
-use tokio_util::sync::CancellationToken;
 
 /// So many frames wait for a client that does not read; calls wait then, too.
 const QUEUE: usize = 256;
@@ -33,8 +32,6 @@ const CLOSE_MAX: Duration = Duration::from_secs(1);
 pub(super) struct Terms {
     pub(super) edge: Arc<Edge>,
     pub(super) who: Who,
-    /// Told once what it called with is known no more.
-    pub(super) revoked: CancellationToken,
     /// The largest message, in bytes.
     pub(super) max: usize,
     /// The longest pause within one.
@@ -42,6 +39,16 @@ pub(super) struct Terms {
     /// A ping is sent where nothing else was for so long.
     pub(super) keepalive: Duration,
     pub(super) _kept: StandingCharge,
+}
+
+impl Terms {
+    /// Resolves once what the client called with counts no more.
+    async fn until_revoked(&self) {
+        match self.who.revocation.revoked() {
+            Some(revoked) => revoked.await,
+            None => std::future::pending().await,
+        }
+    }
 }
 
 /// How a connection ends.
@@ -130,16 +137,17 @@ struct Talk {
 impl Talk {
     /// Takes messages. When the gateway is to end nothing is begun any more, and what runs may finish.
     async fn until_end<R: AsyncRead + Unpin>(&mut self, input: &mut R, terms: &Terms) -> End {
+        let mut revoked = pin!(terms.until_revoked());
         tokio::select! {
             end = self.read(input) => return end,
-            () = terms.revoked.cancelled() => return End::Revoked,
+            () = &mut revoked => return End::Revoked,
             () = terms.edge.tasks.ending() => {}
         }
         self.connection.retire(true);
         let ended = self.connection.ended();
         tokio::select! {
             end = self.read(input) => end,
-            () = terms.revoked.cancelled() => End::Revoked,
+            () = &mut revoked => End::Revoked,
             () = ended => End::Drained,
         }
     }

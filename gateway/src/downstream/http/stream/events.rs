@@ -1,6 +1,8 @@
 //! A stream of server-sent events to one client connection, with comments that keep it alive.
 
+use crate::call::caller::credential::Revocation;
 use crate::downstream::response::EncodedResponse;
+use crate::downstream::session::client::Session;
 use crate::memory::Composed;
 use crate::metrics;
 use crate::protocol::frame;
@@ -41,6 +43,8 @@ impl Fed {
     }
 }
 
+type Revoked = Pin<Box<dyn Future<Output = ()> + Send>>;
+
 /// A stream to one connection. Dropping it drops its feed.
 pub struct Stream {
     feed: Box<dyn Feed>,
@@ -51,6 +55,8 @@ pub struct Stream {
     /// A message was given since the connection was last flushed.
     is_unflushed: bool,
     is_done: bool,
+    /// Resolves when what its request was let in with counts no more.
+    revoked: Option<Revoked>,
     stretch: FairShare,
     period: Duration,
     alarm: Pin<Box<Sleep>>,
@@ -66,6 +72,7 @@ impl Stream {
             last: None,
             is_unflushed: false,
             is_done: false,
+            revoked: None,
             stretch: FairShare::default(),
             period,
             alarm: Box::pin(tokio::time::sleep(period)),
@@ -73,9 +80,24 @@ impl Stream {
         }
     }
 
+    /// The stream, which ends when what its request was let in with is revoked.
+    pub(crate) fn until(self, revocation: &Revocation) -> Self {
+        let revoked = revocation.revoked().map(|revoked| -> Revoked { Box::pin(revoked) });
+        Self { revoked, ..self }
+    }
+
+    /// The same for a stream of a session, which ends with that anyway; its request may have come by another way.
+    pub(crate) fn of_session(self, session: &Session, revocation: &Revocation) -> Self {
+        if session.lasts && session.revocation.is(revocation) { self } else { self.until(revocation) }
+    }
+
     /// The next bytes to send.
     pub(crate) fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
         if self.is_done {
+            return Poll::Ready(None);
+        }
+        if self.revoked.as_mut().is_some_and(|revoked| revoked.as_mut().poll(cx).is_ready()) {
+            self.is_done = true;
             return Poll::Ready(None);
         }
         if let Some(head) = self.head.take() {

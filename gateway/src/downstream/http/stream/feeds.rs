@@ -9,27 +9,21 @@ use crate::downstream::session::{Reader, event_id};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
 /// A modern call: the stream is the call, and dropping it cancels.
 pub(crate) struct CallFeed {
     first: Option<Vec<u8>>,
     running: RunningCall,
-    /// The token that it was asked with is known no more.
-    revoked: Pin<Box<WaitForCancellationFutureOwned>>,
 }
 
 impl CallFeed {
-    pub(crate) fn new(running: RunningCall, first: Option<Vec<u8>>, revoked: CancellationToken) -> Self {
-        Self { first, running, revoked: Box::pin(revoked.cancelled_owned()) }
+    pub(crate) fn new(running: RunningCall, first: Option<Vec<u8>>) -> Self {
+        Self { first, running }
     }
 }
 
 impl Feed for CallFeed {
     fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Fed>> {
-        if self.revoked.as_mut().poll(cx).is_ready() {
-            return Poll::Ready(None);
-        }
         if let Some(first) = self.first.take() {
             return Poll::Ready(Some(Fed::event(first)));
         }

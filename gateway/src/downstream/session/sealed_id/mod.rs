@@ -139,7 +139,6 @@ fn text<'a>(from: &mut &'a [u8]) -> Option<&'a str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::call::caller::Grants;
 
     fn ids(key: &str) -> SealedIds {
         let mut config = Config::default();
@@ -149,7 +148,7 @@ mod tests {
 
     fn who(name: &str) -> Who {
         let principal = if name.is_empty() { Principal::anonymous() } else { Principal::named(name) };
-        Who { principal, address: None, grants: Grants::all() }
+        Who::of(principal)
     }
 
     fn asks(capabilities: &str) -> Asks {

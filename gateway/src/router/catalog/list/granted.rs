@@ -1,6 +1,6 @@
 //! What those see of one kind who may not see everything: found once for each set of rights, and then a bit for each entry.
 
-use crate::call::caller::Rights;
+use crate::call::caller::rights::Rights;
 use crate::protocol::revision::Revision;
 use crate::router::catalog::encoded::Encoded;
 use arc_swap::ArcSwap;
