@@ -36,6 +36,11 @@ async fn client(gateway: &Gateway, token: &str, revision: Revision) -> Client {
     Client::bearing(&gateway.reach(), revision, token).await
 }
 
+async fn both_are_there(root: &Client) {
+    let both = |tools: &[String]| ["a__echo", "b__echo"].iter().all(|one| tools.contains(&(*one).into()));
+    root.tools_until("both are there", both).await;
+}
+
 /// All that a client is shown: tools, prompts, resources, templates.
 async fn seen(client: &Client) -> [Vec<String>; 4] {
     [
@@ -192,10 +197,7 @@ async fn a_reload_changes_rights_on_open_sessions_and_streams_and_tells_those_al
         let config = |reader: &str| Config::new().upstream(&a).upstream(&b).section(&roles(reader));
         let gateway = Gateway::serve(&config(READER)).await;
         let root = client(&gateway, ROOT, revision).await;
-        root.tools_until("all are there", |tools| {
-            ["a__echo", "b__echo"].iter().all(|one| tools.contains(&(*one).into()))
-        })
-        .await;
+        both_are_there(&root).await;
         let (ann, bob) = (client(&gateway, ANN, revision).await, client(&gateway, BOB, revision).await);
         let (ear, others) = (ann.listen(&[]).await, bob.listen(&[]).await);
         let (mark, at_others) = (ear.heard.mark(), others.heard.mark());
@@ -270,6 +272,10 @@ fn what_is_wrong_with_roles_is_told_at_its_place_and_what_is_of_no_use_is_a_warn
             "[auth.roles.r]\nupstreams = [\"docs\"]\nresources = [\"file:///x/*\"]\n".to_owned(),
             "expected what URIs begin with",
         ),
+        (
+            "[auth.roles.r]\nupstreams = [\"docs\"]\nresources = [\"file:///x/%2e%2e/etc/\"]\n".to_owned(),
+            "expected no `.` or `..` in the path",
+        ),
         ("[auth.roles.r]\nupstreams = [\"docs\"]\ntool = []\n".to_owned(), "did you mean `tools`?"),
         ("[[auth.certificates]]\nname = \"x\"\n".to_owned(), "`x` has no `roles`"),
     ] {
@@ -295,13 +301,68 @@ fn what_is_wrong_with_roles_is_told_at_its_place_and_what_is_of_no_use_is_a_warn
     );
 }
 
+#[test]
+fn a_listener_that_asks_for_no_token_beside_roles_is_a_warning() {
+    let said = |first: &str, second: &str| {
+        let listener =
+            |port: u16, keys: &str| format!("[[server.listeners]]\naddress = \"127.0.0.1:{port}\"\n{keys}\n");
+        let (first, second) = (listener(1, first), listener(2, second));
+        let (good, said) = check(&format!("{first}{second}[upstreams.a]\ncommand = \"sh\"\n{}", roles(READER)), &[]);
+        assert!(good, "{said}");
+        said
+    };
+    let warned = said("", "tokens = []");
+    let says = "warning[open-beside-roles]: no token is asked for at 127.0.0.1:2";
+    assert!(warned.contains(says) && !warned.contains("127.0.0.1:1"), "{warned}");
+    assert!(!said("", "tokens = [\"ann\"]").contains("open-beside-roles"));
+}
+
+#[tokio::test]
+async fn what_a_client_wants_to_hear_is_asked_of_those_alone_that_it_may_see() {
+    // First the one that is hidden: it is told first.
+    let [b, a] = ["b", "a"].map(|name| Upstream::stdio(Script::new(name, LEGACY)));
+    let (b, a) = (b.await, a.await);
+    let gateway = Gateway::serve(&Config::new().upstream(&b).upstream(&a).section(&roles(READER))).await;
+    gateway.look_until("/readyz?verbose", "both are there", |page| page.matches("ready").count() >= 2).await;
+    let ann = client(&gateway, ANN, LEGACY).await;
+    ann.tools_until("it is there", |tools| tools.contains(&"a__echo".into())).await;
+    ann.request(Request::new("logging/setLevel", "{\"level\":\"debug\"}")).await.result();
+    a.received("logging/setLevel").await;
+    ann.call("a__echo", "{\"nonce\":\"after\"}").await.result();
+    b.caught_up().await;
+    assert_eq!(b.frames_with("\"logging/setLevel\""), 0);
+}
+
+#[tokio::test]
+async fn a_change_at_an_upstream_is_no_news_for_a_client_of_any_kind_that_may_not_see_it() {
+    for revision in [LEGACY, MODERN] {
+        let [a, b] = ["a", "b"].map(|name| Upstream::http(Script::new(name, revision)));
+        let (a, b) = (a.await, b.await);
+        let config = |reader: &str| Config::new().upstream(&a).upstream(&b).section(&roles(reader));
+        let gateway = Gateway::serve(&config(READER)).await;
+        let root = client(&gateway, ROOT, revision).await;
+        both_are_there(&root).await;
+        let ann = client(&gateway, ANN, revision).await;
+        ann.call("a__echo", "{\"nonce\":\"1\"}").await.result();
+        root.call("b__echo", "{\"nonce\":\"2\"}").await.result();
+        let (ear, all) = (ann.listen(&[]).await, root.listen(&[]).await);
+        let (mark, at_root) = (ear.heard.mark(), all.heard.mark());
+        b.order(Order::AddTool("fresh".into())).await;
+        all.hears(at_root, TOOLS_CHANGED).await;
+        // A change of its own ends the wait.
+        gateway.configure(&config(&READER.replace("prompts = []", "")));
+        ear.hears(mark, "notifications/prompts/list_changed").await;
+        let heard: Vec<_> = ear.heard.all().into_iter().skip(mark).filter_map(|frame| frame.method).collect();
+        assert!(!heard.contains(&TOOLS_CHANGED.to_owned()), "{revision} {heard:?}");
+    }
+}
+
 #[tokio::test]
 async fn check_shows_what_somebody_sees_by_the_lists_that_were_kept() {
     let (a, b) = two(LEGACY).await;
     let gateway = Gateway::serve(&Config::new().upstream(&a).upstream(&b).section(&roles(READER))).await;
     let root = client(&gateway, ROOT, LEGACY).await;
-    root.tools_until("all are there", |tools| ["a__echo", "b__echo"].iter().all(|one| tools.contains(&(*one).into())))
-        .await;
+    both_are_there(&root).await;
     assert!(gateway.stop().await.success());
     let run = async |name: &str, more: &[&str]| {
         let cache = gateway.file.parent().expect("a folder").join("cache");

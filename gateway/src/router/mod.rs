@@ -117,7 +117,7 @@ impl Router {
 
     /// What a list waits for whose caller sees what those do who declare the same.
     fn unread(&self, view: &Arc<DeclaredView>, own: Option<&Arc<SessionView>>, call: &Call) -> Option<Unread> {
-        let until = view.awaited(self.first_list_wait)?;
+        let awaited = view.awaited(&call.caller.grants, self.first_list_wait)?;
         let (declared, of_era) = (view.clone(), self.eras.of(call.revision().era()).clone());
         let own = own.map(|own| (self.views.renewal(&call.caller, own), own.current().clone()));
         let then = Box::new(move || match own {
@@ -127,12 +127,13 @@ impl Router {
             }
             None => declared.differing().cloned().unwrap_or(of_era),
         });
-        Some(Unread { view: view.clone(), until, then })
+        Some(Unread { view: view.clone(), awaited, then })
     }
 
     /// Those with these rights could see what `before` admits: they are told of the lists that differ.
     pub fn regranted(&self, grants: &Grants, before: Option<&Arc<Rights>>) {
         let now = grants.keep();
+        self.listeners.levels().look_again();
         let differ = |era, sees: &Sees, session: Option<&str>| {
             let own = match sees {
                 Sees::Era => None,
@@ -205,7 +206,8 @@ impl Handle for Router {
             Method::Discover => {
                 let catalog = current.load();
                 let grants = &call.caller.grants;
-                catalog.members.values().for_each(|member| member.owner.expect_era(era));
+                let seen = catalog.members.iter().filter(|(id, _)| catalog.sees(*id, grants));
+                seen.for_each(|(_, member)| member.owner.expect_era(era));
                 let kept = &catalog.discovered[usize::from(call.revision().is_modern())];
                 let result = |grants: &Grants| calls::result(&catalog, era, grants);
                 // There may be thousands of views, and each is asked for it seldom.

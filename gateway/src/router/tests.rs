@@ -184,7 +184,7 @@ impl Owner for Scripted {
         Some(all.entry(set.clone()).or_insert_with(|| watch::Sender::new(Variant::Coming)).subscribe())
     }
     fn want_levels(&self, levels: &Arc<SessionLevels>) {
-        let level = levels.of(&Audience::Everyone);
+        let level = levels.of(&Audience::Everyone, &self.name);
         self.heard.lock().unwrap().push(format!("level {level:?}"));
     }
 }

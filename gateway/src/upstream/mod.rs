@@ -316,12 +316,10 @@ impl Upstream {
         self.primary.wanted.follow_sessions(levels);
         let instances = self.instances.iter().flat_map(|instances| instances.all());
         let second = self.eras.iter().filter_map(|eras| eras.second());
-        for instance in instances.chain(second).chain([self.primary.clone()]) {
-            instance.wanted.levels.want(levels.of(&instance.owner.audience()));
-        }
         let own = self.primary.own.iter().flat_map(|own| own.all()).filter(|own| own.tenant.is_some());
-        for own in own {
-            own.instance.wanted.levels.want(levels.of(&own.instance.owner.audience()));
+        let own = own.map(|own| own.instance.clone());
+        for instance in instances.chain(second).chain([self.primary.clone()]).chain(own) {
+            instance.wanted.levels.want(levels.of(&instance.owner.audience(), self.name()));
         }
     }
 

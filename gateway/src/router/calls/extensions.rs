@@ -13,11 +13,11 @@ use crate::router::names::MemberId;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The members of a capability that exactly one upstream has, as `"key":value`, in the order of their names.
-fn owned(catalog: &Catalog, capability: &str) -> Vec<(String, MemberId, String)> {
+/// The members of a capability that exactly one upstream has of those that a caller may see, as `"key":value`, in the order of their names.
+fn owned(catalog: &Catalog, capability: &str, grants: &Grants) -> Vec<(String, MemberId, String)> {
     let mut all: BTreeMap<String, Option<(MemberId, String)>> = BTreeMap::new();
-    for (id, known) in catalog.known.iter() {
-        let raw = known.as_ref().and_then(|known| known.capabilities.find(capability)).unwrap_or(b"{}");
+    for (id, known) in catalog.known_to(grants) {
+        let raw = known.and_then(|known| known.capabilities.find(capability)).unwrap_or(b"{}");
         for member in json::Members::of(raw).into_iter().flatten().flatten() {
             let Some(key) = json::unquote(&raw[member.start..member.key_end]) else { continue };
             let value = std::str::from_utf8(&raw[member.value..member.end]).unwrap_or("{}").to_owned();
@@ -40,7 +40,7 @@ pub(crate) fn capabilities(catalog: &Catalog, era: Era, grants: &Grants) -> Vec<
     // Whoever has pages has them as everybody has them.
     let apps = known().find_map(|known| json::get(known.capabilities.find("extensions")?, EXTENSION_APPS));
     extensions.extend(apps.map(|apps| format!("\"{EXTENSION_APPS}\":{}", String::from_utf8_lossy(apps))));
-    let unknown = owned(catalog, "extensions")
+    let unknown = owned(catalog, "extensions", grants)
         .into_iter()
         .filter(|(key, id, _)| passes && !declared::is_known(key) && has_whole(id));
     extensions.extend(unknown.map(|(key, _, value)| format!("{}:{value}", json::quote(&key))));
@@ -48,7 +48,7 @@ pub(crate) fn capabilities(catalog: &Catalog, era: Era, grants: &Grants) -> Vec<
     if !extensions.is_empty() {
         parts.push(format!("\"extensions\":{{{}}}", extensions.join(",")));
     }
-    let experimental = owned(catalog, "experimental").into_iter().filter(|(_, id, _)| has_whole(id));
+    let experimental = owned(catalog, "experimental", grants).into_iter().filter(|(_, id, _)| has_whole(id));
     let experimental: Vec<_> = experimental.map(|(key, _, value)| format!("{}:{value}", json::quote(&key))).collect();
     if !experimental.is_empty() {
         parts.push(format!("\"experimental\":{{{}}}", experimental.join(",")));
@@ -59,13 +59,14 @@ pub(crate) fn capabilities(catalog: &Catalog, era: Era, grants: &Grants) -> Vec<
     parts
 }
 
-/// Who answers a method that the protocol does not have: the one upstream that says it has more than the protocol.
-pub(crate) fn owner(catalog: &Catalog, method: &Method) -> Option<MemberId> {
+/// Who answers a method that the protocol does not have: the one upstream that says it has more than the protocol, of those that the
+/// caller may see.
+pub(crate) fn owner(catalog: &Catalog, method: &Method, grants: &Grants) -> Option<MemberId> {
     let capability = if method.as_str().starts_with("experimental/") { "experimental" } else { "extensions" };
     if capability == "extensions" && catalog.rules.unknown != Unknown::Pass {
         return None;
     }
-    let mut owners: Vec<_> = owned(catalog, capability)
+    let mut owners: Vec<_> = owned(catalog, capability, grants)
         .into_iter()
         .filter(|(key, ..)| !declared::is_known(key))
         .map(|(_, id, _)| id)

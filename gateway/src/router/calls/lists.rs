@@ -16,7 +16,8 @@ use tokio::time::Instant;
 pub(crate) struct Unread {
     /// What those see who declare the same.
     pub(crate) view: Arc<DeclaredView>,
-    pub(crate) until: Instant,
+    /// The upstreams whose lists are read for them, and until when those are waited for.
+    pub(crate) awaited: (Vec<MemberId>, Instant),
     /// The catalog that the list is answered from once that was read.
     pub(crate) then: Box<dyn FnOnce() -> Arc<Current> + Send>,
 }
@@ -49,7 +50,7 @@ pub(crate) fn list(
     let (mut current, call) = (current.clone(), call.clone());
     Reply::deferred(async move {
         if let Some(unread) = unread {
-            unread.view.until_settled(unread.until).await;
+            unread.view.until_settled(unread.awaited).await;
             current = (unread.then)();
         }
         let Some(limit) = limit else {

@@ -64,7 +64,7 @@ impl Routes {
     /// What no list names: to the one upstream without a prefix.
     pub(crate) fn unknown(current: &Current, call: Call) -> Reply {
         let catalog = current.load();
-        let owner = catalog.bare().or_else(|| extensions::owner(&catalog, &call.method));
+        let owner = catalog.bare().or_else(|| extensions::owner(&catalog, &call.method, &call.caller.grants));
         // What no list names is in no role but one that has the whole upstream.
         let has_whole = |id: &MemberId| call.caller.grants.has_whole(catalog.members[*id].owner.name());
         match owner.filter(has_whole) {

@@ -351,9 +351,9 @@ impl Listener {
     }
 
     /// Tells the level that it wants, where it wants one.
-    fn wants(&self, levels: &SessionLevels, tell: impl Fn(&SessionLevels, &Principal, &Arc<str>, LogLevel)) {
+    fn wants(&self, levels: &SessionLevels, tell: impl Fn(&SessionLevels, (&Principal, &Grants), &Arc<str>, LogLevel)) {
         if let (Some(level), Some(session)) = (self.log_level.filter(|_| self.is_level_named), &self.session) {
-            tell(levels, &self.principal, session, level);
+            tell(levels, (&self.principal, &self.grants), session, level);
         }
     }
 

@@ -4,6 +4,7 @@ use super::granted::Task;
 use super::routes;
 use super::routes::{Named, Wrapped};
 use crate::call::Call;
+use crate::call::caller::Grants;
 use crate::call::refusal::{Reason, Refusal};
 use crate::call::reply::{Outcome, Reply, Source, Step};
 use crate::protocol::frame::Method;
@@ -22,16 +23,16 @@ const PAGE: usize = 50;
 /// An upstream that does not say within so long how its tasks stand is listed without them.
 const WAIT: Duration = Duration::from_secs(5);
 
-/// Whether anyone is told that tasks can be listed: some upstream has them in the one form that lists them.
-fn is_offered(catalog: &Catalog) -> bool {
-    let mut known = catalog.known.values().flatten();
+/// Whether a caller is told that tasks can be listed: some upstream that it may see has them in the one form that lists them.
+fn is_offered(catalog: &Catalog, grants: &Grants) -> bool {
+    let mut known = catalog.known_to(grants).filter_map(|(_, known)| known);
     known.any(|known| known.supports.tasks && known.revision == Revision::V2025_11_25)
 }
 
 /// Answers `tasks/list`; nothing where its caller was never told of it.
 pub(crate) fn list(catalog: &Arc<Catalog>, call: &Call) -> Option<Reply> {
     let revision = call.revision();
-    if revision != Revision::V2025_11_25 || !is_offered(catalog) {
+    if revision != Revision::V2025_11_25 || !is_offered(catalog, &call.caller.grants) {
         return None;
     }
     let Ok(last) = last_of(catalog, call) else { return Some(no_such_page(revision)) };

@@ -7,7 +7,11 @@ use std::task::{Context, Poll};
 
 /// One whose lists differ by what clients declare.
 fn varying() -> Arc<Scripted> {
-    let one = Scripted { variants: Some(Mutex::default()), ..Scripted::plain("a", "a", |_| None) };
+    varying_of("a")
+}
+
+fn varying_of(name: &str) -> Arc<Scripted> {
+    let one = Scripted { variants: Some(Mutex::default()), ..Scripted::plain(name, name, |_| None) };
     one.offer(inventory(&["of_all"]));
     Arc::new(one)
 }
@@ -137,4 +141,45 @@ async fn eight_sets_have_lists_of_their_own_and_the_one_unused_for_longest_makes
     tokio::time::sleep(Duration::from_secs(1_300)).await;
     let held = ["ann0", "ann2", "ann4", "bob0", "bob2", "cid"].map(|declares| a.is_held(declares));
     assert_eq!(held, [true, false, false, false, false, false]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn lists_of_one_who_may_not_see_an_upstream_neither_ask_it_nor_wait_for_it() {
+    let (a, b) = (varying(), varying_of("b"));
+    let stage = Stage::new(Strategy::Prefix, &[&a, &b]);
+    let role = Role {
+        name: "r".into(),
+        upstreams: vec![Glob::new("a")],
+        tools: None,
+        read_only: false,
+        resources: None,
+        prompts: None,
+    };
+    let grants = Grants::of(Some(Arc::new(Rights::of([Arc::new(role)]))));
+    let restricted = |declares: &str| {
+        let asked = from("ann", declares, Method::ToolsList, "{}");
+        let caller = Caller { grants: grants.clone(), ..(*asked.caller).clone() };
+        names(stage.router.handle(Call { caller: Arc::new(caller), ..asked }))
+    };
+    let begun = tokio::time::Instant::now();
+    let mut list = Box::pin(restricted("x"));
+    assert!(tokio::time::timeout(Duration::from_secs(1), &mut list).await.is_err(), "it waits for what it may see");
+    assert!(a.vary("x", own("only_x")) && !b.is_held("x"), "the other is not asked");
+    assert_eq!((list.await, begun.elapsed()), (vec!["a__only_x".to_owned()], Duration::from_secs(1)));
+    // However late somebody else looks: it waits for what nobody has waited for.
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    let begun = tokio::time::Instant::now();
+    let mut list = Box::pin(listed(&stage, "root", "x"));
+    assert!(tokio::time::timeout(Duration::from_secs(1), &mut list).await.is_err());
+    assert!(b.vary("x", own("of_b")));
+    assert_eq!(
+        (list.await, begun.elapsed()),
+        (vec!["a__only_x".to_owned(), "b__of_b".to_owned()], Duration::from_secs(1))
+    );
+    assert_eq!(restricted("x").await, ["a__only_x"]);
+    // Nor does one wait that may see none of them.
+    grants.set(Some(Arc::default()));
+    let begun = tokio::time::Instant::now();
+    assert_eq!((restricted("y").await, begun.elapsed()), (vec![], Duration::ZERO));
+    assert!(!a.is_held("y") && !b.is_held("y"));
 }

@@ -171,3 +171,37 @@ async fn a_task_of_an_upstream_that_may_be_seen_no_more_is_unknown() {
     assert_eq!(of(&Grants::all()), Some("t".to_owned()));
     assert_eq!(of(&granted(role(&["b"]))), None);
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_an_upstream_has_beyond_the_protocol_is_neither_told_of_nor_contested_for_those_who_may_not_see_it() {
+    let [a, b] = ["a", "b"].map(|name| Scripted::new(name, name));
+    let beyond = |tasks: bool| Inventory {
+        capabilities: Object::parse(r#"{"extensions":{"x/y":{}},"experimental":{"z":{}}}"#.into()).unwrap(),
+        supports: Supports { tools: true, tasks, ..Supports::default() },
+        revision: Revision::V2025_11_25,
+        ..inventory(&["t"])
+    };
+    a.offer(beyond(false));
+    b.offer(beyond(true));
+    let stage = Stage::new(Strategy::Prefix, &[&a, &b]);
+    let grants = granted(role(&["a"]));
+    let ask = |grants: &Grants, method: Method| told(stage.router.handle(asked(grants, method, "{}")));
+    let (theirs, all) = (ask(&grants, Method::Discover).await, ask(&Grants::all(), Method::Discover).await);
+    assert!(theirs.contains("x/y") && theirs.contains("\"z\""), "{theirs}");
+    assert!(!all.contains("x/y") && !all.contains("\"z\""), "two have it: {all}");
+    for method in ["x/y", "experimental/z"] {
+        let method = || Method::Other(method.into());
+        assert!(
+            ask(&grants, method()).await.contains("own") && ask(&Grants::all(), method()).await.contains("not found")
+        );
+    }
+    assert_eq!((a.heard().len(), b.heard().len()), (2, 0));
+    // Tasks can be listed with the other one alone.
+    let lists = |grants: &Grants| {
+        let asked = asked(grants, Method::TasksList, "{}");
+        let caller = Caller { revision: Revision::V2025_11_25, ..(*asked.caller).clone() };
+        told(stage.router.handle(Call { caller: Arc::new(caller), ..asked }))
+    };
+    assert_eq!(lists(&grants).await, "UnknownMethod: Method not found: tasks/list");
+    assert_eq!(lists(&Grants::all()).await, "{\"tasks\":[]}");
+}

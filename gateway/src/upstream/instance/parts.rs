@@ -88,7 +88,7 @@ impl Instance {
     pub(crate) fn beside(primary: &Arc<Self>, owner: Ownership, handle: StatusHandle, number: u64) -> Self {
         let notices = primary.status.notices.of(&owner);
         let status = primary.status.beside(number, handle, notices);
-        let level = primary.wanted.level_of_sessions(&owner.audience());
+        let level = primary.wanted.level_of_sessions(&owner.audience(), &primary.config.name);
         let instance = Self {
             primary: Some(primary.clone()),
             offering: Offering::beside(&primary.offering),
@@ -102,7 +102,7 @@ impl Instance {
     pub(crate) fn second(primary: &Arc<Self>, era: Era, handle: StatusHandle) -> Self {
         let config = Arc::new(Config { era: era.into(), ..(*primary.config).clone() });
         let status = primary.status.beside(SECOND, handle, primary.status.notices.clone());
-        let level = primary.wanted.level_of_sessions(&primary.owner.audience());
+        let level = primary.wanted.level_of_sessions(&primary.owner.audience(), &primary.config.name);
         let instance = Self {
             primary: Some(primary.clone()),
             trial: Some(Trial::new()),

@@ -5,7 +5,7 @@ use super::http::{is, start};
 use super::rig::{Far, Rig, call, config};
 use super::*;
 use crate::call::LogLevel;
-use crate::call::caller::Principal;
+use crate::call::caller::{Grants, Principal};
 use crate::call::reply::{Change, Event, Step};
 use crate::health::StatusBoard;
 use crate::protocol::frame::message::Id;
@@ -295,7 +295,7 @@ async fn an_upstream_says_less_again_when_nobody_wants_more() {
     let upstream = rig.upstream();
     let told = |params: Object| params.find("level").map(|raw| String::from_utf8_lossy(raw).into_owned());
     let (levels, whose, session) = (Arc::<SessionLevels>::default(), Principal::anonymous(), "s".into());
-    levels.hold(&whose, &session, LogLevel::Error);
+    levels.hold((&whose, &Grants::all()), &session, LogLevel::Error);
     upstream.want_levels(&levels);
     let (id, _, params) = rig.far.request().await;
     assert_eq!(told(params).as_deref(), Some("\"error\""));
@@ -316,7 +316,7 @@ async fn an_upstream_says_less_again_when_nobody_wants_more() {
     }
     let (_, method, params) = rig.far.request().await;
     assert_eq!((method, told(params).as_deref()), (Method::SetLevel, Some("\"error\"")));
-    levels.release(&whose, &session, LogLevel::Error);
+    levels.release((&whose, &Grants::all()), &session, LogLevel::Error);
     upstream.want_levels(&levels);
     let (_, method, params) = rig.far.request().await;
     assert_eq!((method, told(params).as_deref()), (Method::SetLevel, Some("\"info\"")));

@@ -1,6 +1,6 @@
 //! What the clients see that declare the same: the view of their era with the lists that upstreams give to those who declare it.
 
-use crate::call::caller::Caller;
+use crate::call::caller::{Caller, Grants};
 use crate::call::share::{Part, Share, SharePermit, Shares};
 use crate::protocol::capabilities::beyond::Declared;
 use crate::protocol::revision::Era;
@@ -14,9 +14,10 @@ use crate::runtime::timer::late::{passed, within_until};
 use crate::runtime::{Tasks, aside};
 use crate::upstream::inventory::Variant;
 use arc_swap::ArcSwap;
+use std::collections::{HashMap, HashSet};
 use std::future::{Future, poll_fn};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 use std::time::Duration;
 use tokio::sync::watch;
@@ -58,12 +59,10 @@ pub(crate) struct DeclaredView {
     current: Arc<Current>,
     /// Whether it shows something else than its base.
     differs: AtomicBool,
-    /// Whether a client has looked at lists.
-    wanted: watch::Sender<bool>,
-    /// Whether what upstreams offer to these clients was read, or cannot be.
-    settled: watch::Sender<bool>,
-    /// Until when lists wait for that; set by the first list that does.
-    patience: OnceLock<Instant>,
+    /// Since when clients look at lists of which upstreams: of those that they may see.
+    wanted: watch::Sender<HashMap<MemberId, Instant>>,
+    /// Of which of these it was read what they offer to these clients, or cannot be.
+    settled: watch::Sender<HashSet<MemberId>>,
     used: Mutex<Instant>,
     /// Kept by those who listen, and by the views of sessions.
     held: Arc<()>,
@@ -118,11 +117,21 @@ impl DeclaredViews {
     }
 
     /// The view of a caller that looks at lists or listens, made where there is none; `None` where it sees what all of its era do. What
-    /// upstreams offer to such clients is read once one of them looks at lists.
+    /// upstreams offer to such clients is read once one of them looks at lists who may see the upstream.
     pub(crate) fn look_up(&self, era: Era, caller: &Caller, is_list: bool) -> Option<Arc<DeclaredView>> {
+        if !is_list {
+            return self.view(era, caller);
+        }
+        let base = self.shared.bases[era as usize].load();
+        let seen = || base.members.iter().filter(|(id, _)| base.sees(*id, &caller.grants));
+        if !caller.grants.is_all() && !seen().any(|(_, member)| member.owner.may_vary()) {
+            return None;
+        }
         let view = self.view(era, caller)?;
-        if is_list {
-            view.wanted.send_if_modified(|was| !std::mem::replace(was, true));
+        let is_new = |(id, _): &(MemberId, _)| !view.wanted.borrow().contains_key(id);
+        if seen().any(|one| is_new(&one)) {
+            let now = Instant::now();
+            view.wanted.send_modify(|wanted| seen().for_each(|(id, _)| _ = wanted.entry(id).or_insert(now)));
         }
         Some(view)
     }
@@ -150,9 +159,8 @@ impl DeclaredViews {
             set: caller.declares(),
             current: Arc::new(Current::new(base.keep())),
             differs: AtomicBool::new(false),
-            wanted: watch::Sender::new(false),
-            settled: watch::Sender::new(false),
-            patience: OnceLock::new(),
+            wanted: watch::Sender::default(),
+            settled: watch::Sender::default(),
             used: Mutex::new(Instant::now()),
             held: Arc::default(),
             level: self.tasks.child(),
@@ -268,38 +276,50 @@ impl DeclaredView {
         Arc::strong_count(&self.held) == 1 && self.used().elapsed() >= limit
     }
 
-    /// Until when a list waits for what upstreams offer to these clients, so long after the first list; `None` where it need not.
-    pub(crate) fn awaited(&self, wait: Duration) -> Option<Instant> {
-        if *self.settled.borrow() {
-            return None;
-        }
-        let until = *self.patience.get_or_init(|| Instant::now() + wait);
-        (until > Instant::now()).then_some(until)
+    /// The upstreams for whose lists one waits who may see them, and until when: so long after the first list; `None` where it need not.
+    pub(crate) fn awaited(&self, grants: &Grants, wait: Duration) -> Option<(Vec<MemberId>, Instant)> {
+        let catalog = self.current.load();
+        let (wanted, settled) = (self.wanted.borrow(), self.settled.borrow());
+        let is_seen = |id: MemberId| catalog.members.get(id).is_some() && catalog.sees(id, grants);
+        let open = wanted.iter().filter(|(id, _)| !settled.contains(*id) && is_seen(**id));
+        let open: Vec<_> =
+            open.map(|(id, since)| (*id, *since + wait)).filter(|(_, at)| *at > Instant::now()).collect();
+        let until = open.iter().map(|(_, until)| *until).max()?;
+        Some((open.iter().map(|(id, _)| *id).collect(), until))
     }
 
-    /// Waits for it, until the time is over.
-    pub(crate) async fn until_settled(&self, until: Instant) {
+    /// Waits for them, until the time is over.
+    pub(crate) async fn until_settled(&self, (those, until): (Vec<MemberId>, Instant)) {
         let mut settled = self.settled.subscribe();
-        let _in_time = within_until(until, settled.wait_for(|is_settled| *is_settled)).await;
+        // One that has gone meanwhile is wanted no more.
+        let is_settled = |settled: &HashSet<MemberId>| {
+            let wanted = self.wanted.borrow();
+            those.iter().all(|id| settled.contains(id) || !wanted.contains_key(id))
+        };
+        let _in_time = within_until(until, settled.wait_for(is_settled)).await;
     }
 
     /// Has it show what is offered now; `note` is told where it comes to differ from its base, or no longer does.
     fn refresh(&self, base: &Current, offers: &mut Offers, note: impl FnOnce()) {
         let (now, before) = (base.keep(), self.current.keep());
         offers.retain(|(id, _)| now.members.get(*id).is_some());
-        let is_wanted = *self.wanted.borrow();
-        for (id, member) in now.members.iter().filter(|_| is_wanted) {
+        self.wanted.send_if_modified(|wanted| {
+            wanted.retain(|id, _| now.members.get(*id).is_some());
+            false
+        });
+        let mut settled: HashSet<_> = self.wanted.borrow().keys().copied().collect();
+        for (id, member) in now.members.iter().filter(|(id, _)| settled.contains(id)) {
             if !offers.iter().any(|(known, _)| *known == id)
                 && let Some(offer) = member.owner.variant(self.era, &self.set)
             {
                 offers.push((id, offer));
             }
         }
-        let (mut known, mut is_settled, mut differs) = (now.known.clone(), is_wanted, false);
+        let (mut known, mut differs) = (now.known.clone(), false);
         for (id, offer) in offers.iter_mut() {
             match (&*offer.borrow_and_update(), known.get_mut(*id)) {
                 (Variant::Own(own), Some(known)) => (*known, differs) = (Some(own.clone()), true),
-                (Variant::Coming, _) => is_settled = false,
+                (Variant::Coming, _) => _ = settled.remove(id),
                 _ => {}
             }
         }
@@ -309,7 +329,11 @@ impl DeclaredView {
         if self.differs.swap(differs, Ordering::AcqRel) != differs {
             note();
         }
-        self.settled.send_if_modified(|was| std::mem::replace(was, is_settled) != is_settled);
+        self.settled.send_if_modified(|was| {
+            let differs = *was != settled;
+            *was = settled;
+            differs
+        });
     }
 }
 

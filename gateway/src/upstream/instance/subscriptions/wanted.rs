@@ -23,8 +23,8 @@ impl Wanted {
         let _is_first = self.session_levels.set(levels.clone());
     }
 
-    /// The most verbose level that sessions want of an instance with this audience.
-    pub(crate) fn level_of_sessions(&self, whose: &Audience) -> Option<crate::call::LogLevel> {
-        self.session_levels.get().and_then(|levels| levels.of(whose))
+    /// The most verbose level that sessions want of an instance of this upstream with this audience.
+    pub(crate) fn level_of_sessions(&self, whose: &Audience, upstream: &str) -> Option<crate::call::LogLevel> {
+        self.session_levels.get().and_then(|levels| levels.of(whose, upstream))
     }
 }

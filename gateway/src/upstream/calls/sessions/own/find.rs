@@ -67,7 +67,7 @@ pub(crate) fn home(instance: &Arc<Instance>, caller: &Caller) -> Arc<Instance> {
 fn want_level(instance: &Instance, own: &Own) {
     let primary = instance.primary.as_deref().unwrap_or(instance);
     if own.tenant.is_some() {
-        let level = primary.wanted.level_of_sessions(&own.instance.owner.audience());
+        let level = primary.wanted.level_of_sessions(&own.instance.owner.audience(), &primary.config.name);
         own.instance.wanted.levels.want(level);
     }
 }
