@@ -90,3 +90,26 @@ async fn calls_at_once_and_bytes_are_limited_too_and_no_limit_outlasts_its_cause
     assert!(refused.message().contains("1048576 bytes an hour"), "{}", refused.message());
     assert_eq!(bob.call("up__echo", "{\"nonce\":\"n\"}").await.status, 200);
 }
+
+#[tokio::test]
+async fn calls_of_a_handshake_client_that_is_gone_give_their_places_to_those_of_one_that_is_there() {
+    let up = Upstream::start(Way::Http, Script::new("up", LEGACY)).await;
+    let limits = "[limits]\nmax_concurrency = 2\n";
+    let gateway = Gateway::serve(&Config::new().upstream(&up).section(limits).section(TOKENS)).await;
+    let (crashed, ann) = (client(&gateway, "ann", LEGACY).await, client(&gateway, "ann", LEGACY).await);
+    let held = [crashed.start(tool("up__wait", "{}")).await, crashed.start(tool("up__wait", "{}")).await];
+    up.waiting(2).await;
+    let refused = ann.call_once("up__echo", "{\"nonce\":\"n\"}").await;
+    assert_eq!((refused.status, refused.header("retry-after")), (429, Some("1")), "somebody waits for both");
+    held.iter().for_each(|call| call.abandon());
+    // The upstream goes on with them until their places are needed.
+    trunkline_tests::within::until("there is room again", || async {
+        (ann.call_once("up__echo", "{\"nonce\":\"n\"}").await.status == 200).then_some(())
+    })
+    .await;
+    up.cancelled(0).await;
+    let again = ann.start(tool("up__wait", "{}")).await;
+    up.waiting(1).await;
+    assert_eq!(ann.call("up__echo", "{\"nonce\":\"n\"}").await.status, 200, "the other gives way, too");
+    drop(again);
+}

@@ -2,7 +2,8 @@
 
 use crate::call::refusal::{Reason, Refusal};
 use crate::call::reply::ask::{Answer, Answered, Ask};
-use crate::call::reply::{Event, Failure, Outcome, Reply, Source, Step};
+use crate::call::reply::{Ending, Event, Failure, Guard, Outcome, Reply, Source, Step};
+use crate::call::share::Abandoned;
 use crate::call::{Call, Handle};
 use crate::protocol::frame::Method;
 use crate::protocol::frame::rpc_error::RpcError;
@@ -10,8 +11,8 @@ use crate::protocol::revision::Revision;
 use crate::protocol::value::Object;
 use bytes::Bytes;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
@@ -28,6 +29,8 @@ pub(super) struct Scripted {
 /// The test's end of a call.
 pub(super) struct Hand {
     pub(super) call: Call,
+    /// Where it is told that nobody waits for the answer.
+    pub(super) abandoned: Arc<Mutex<Option<Arc<Abandoned>>>>,
     steps: mpsc::Sender<(Step, Withdrawn)>,
 }
 
@@ -36,6 +39,18 @@ type Withdrawn = Option<oneshot::Receiver<Answered>>;
 
 /// The calls that reached the handler, in their order.
 pub(super) struct Hands(mpsc::Receiver<Hand>);
+
+/// Counts a place for the call.
+struct Counted(Arc<Mutex<Option<Arc<Abandoned>>>>);
+
+impl Guard for Counted {
+    fn done(&mut self, _: &Ending<'_>) {}
+
+    fn abandoned(&mut self, call: &Arc<Abandoned>) {
+        call.hold();
+        *self.0.lock().expect("nothing panics with it") = Some(call.clone());
+    }
+}
 
 struct Played {
     steps: mpsc::Receiver<(Step, Withdrawn)>,
@@ -83,12 +98,14 @@ impl Handle for Scripted {
         }
         if call.is_notification {
             let revision = call.revision();
-            let _full = self.hands.try_send(Hand { call, steps: mpsc::channel(1).0 });
+            let _full = self.hands.try_send(Hand { call, abandoned: Arc::default(), steps: mpsc::channel(1).0 });
             return Reply::complete(revision, Object::empty());
         }
         let (steps, played) = mpsc::channel(64);
-        self.hands.try_send(Hand { call, steps }).expect("the test takes its calls");
-        Reply::live(Played { steps: played, revision: self.revision }).owned_by(&"up".into())
+        let abandoned = Arc::<Mutex<_>>::default();
+        let counted = Box::new(Counted(abandoned.clone()));
+        self.hands.try_send(Hand { call, abandoned, steps }).expect("the test takes its calls");
+        Reply::live(Played { steps: played, revision: self.revision }).owned_by(&"up".into()).attach(counted)
     }
 }
 

@@ -3,18 +3,20 @@
 use super::config;
 use crate::call::refusal::{Reason, Refusal};
 use crate::call::reply::{Ending, Guard, Reply};
-use crate::call::share::{Rate, RateCell, Share};
+use crate::call::share::{Abandoned, Rate, RateCell, Share};
 use crate::call::{Call, Handle};
 use crate::metrics::refused;
 use dashmap::DashMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 /// So many clients are remembered before those that have rested are forgotten.
 const CLIENTS_MAX: usize = 1024;
-/// Nobody knows when a call ends: who has too many is told to come again so soon.
+/// Nobody knows when a call ends for which somebody waits: who has too many of them is told to come again so soon.
 const SOON: Duration = Duration::from_secs(1);
+/// So many calls that were abandoned are remembered at least before those that are over are forgotten.
+const ABANDONED_MIN: usize = 64;
 
 /// A layer that holds calls against what is configured; where nothing is, it is not there.
 #[derive(Clone)]
@@ -32,6 +34,8 @@ struct Client {
     calls: Option<RateCell>,
     bytes: Option<RateCell>,
     open: AtomicUsize,
+    /// Those of them for whose answers nobody waits, the oldest first; some may be over.
+    abandoned: Mutex<Vec<Weak<Abandoned>>>,
 }
 
 impl Limits {
@@ -71,11 +75,12 @@ impl<H: Handle> Handle for Limited<H> {
 
 impl Book {
     fn admit(&self, call: &Call) -> Result<Open, Refusal> {
-        let client = self.client(&call.caller.share());
-        let open = Open::of(client);
+        let open = self.open(&call.caller.share());
         let client = &open.0;
-        if let Some(most) = self.terms.max_concurrency.filter(|most| client.open.load(Ordering::Relaxed) > *most) {
-            return Err(refusal("concurrency", SOON, &format!("{most} calls at once (`[limits] max_concurrency`)")));
+        if let Some(most) = self.terms.max_concurrency.filter(|most| client.has_more_than(*most))
+            && let Err(wait) = client.make_room()
+        {
+            return Err(refusal("concurrency", wait, &format!("{most} calls at once (`[limits] max_concurrency`)")));
         }
         if let Some(bytes) = &client.bytes
             && let Err(wait) = bytes.has_any()
@@ -93,9 +98,10 @@ impl Book {
         Ok(open)
     }
 
-    fn client(&self, share: &Share) -> Arc<Client> {
+    /// A call of a client, which is counted before it can be forgotten.
+    fn open(&self, share: &Share) -> Open {
         if let Some(client) = self.clients.get(share) {
-            return client.clone();
+            return Open::of(client.clone());
         }
         if self.clients.len() >= self.look_at.load(Ordering::Relaxed) {
             self.clients.retain(|_, client| !client.has_rested());
@@ -103,12 +109,45 @@ impl Book {
         }
         let config::Limits { calls, bytes, .. } = self.terms;
         let cell = |rate: Option<_>| rate.map(RateCell::new);
-        let fresh = || Arc::new(Client { calls: cell(calls), bytes: cell(bytes), open: AtomicUsize::new(0) });
-        self.clients.entry(share.clone()).or_insert_with(fresh).clone()
+        let (open, abandoned) = (AtomicUsize::new(0), Mutex::default());
+        let fresh = || Arc::new(Client { calls: cell(calls), bytes: cell(bytes), open, abandoned });
+        let client = self.clients.entry(share.clone()).or_insert_with(fresh);
+        Open::of(client.clone())
     }
 }
 
 impl Client {
+    fn has_more_than(&self, most: usize) -> bool {
+        self.open.load(Ordering::Relaxed) > most
+    }
+
+    /// Gives the place of the call that was abandoned first to another one; else when one can be had.
+    fn make_room(&self) -> Result<(), Duration> {
+        let mut abandoned = self.abandoned.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = None;
+        abandoned.retain(|call| call.upgrade().is_some_and(|call| call.kept().is_some()));
+        for call in abandoned.iter().filter_map(Weak::upgrade) {
+            match call.give() {
+                0 => kept = kept.into_iter().chain(call.kept()).min(),
+                places => {
+                    self.open.fetch_sub(places, Ordering::Relaxed);
+                    return Ok(());
+                }
+            }
+        }
+        Err(kept.unwrap_or(SOON))
+    }
+
+    /// Nobody waits for one of its calls. Those that are over are forgotten while nobody needs room, too.
+    fn abandon(&self, call: &Arc<Abandoned>) {
+        call.hold();
+        let mut abandoned = self.abandoned.lock().unwrap_or_else(PoisonError::into_inner);
+        if abandoned.len() > self.open.load(Ordering::Relaxed) * 2 + ABANDONED_MIN {
+            abandoned.retain(|call| call.strong_count() > 0);
+        }
+        abandoned.push(Arc::downgrade(call));
+    }
+
     fn owe(&self, bytes: usize) {
         if let Some(cell) = &self.bytes {
             cell.owe(bytes as u64);
@@ -122,25 +161,32 @@ impl Client {
     }
 }
 
-/// A call of a client that is under way.
-struct Open(Arc<Client>);
+/// A call of a client that is under way, and what it is while nobody waits for it.
+struct Open(Arc<Client>, Option<Arc<Abandoned>>);
 
 impl Open {
     fn of(client: Arc<Client>) -> Self {
         client.open.fetch_add(1, Ordering::Relaxed);
-        Self(client)
+        Self(client, None)
     }
 }
 
 impl Drop for Open {
     fn drop(&mut self) {
-        self.0.open.fetch_sub(1, Ordering::Relaxed);
+        if self.1.take().is_none_or(|left| left.release()) {
+            self.0.open.fetch_sub(1, Ordering::Relaxed);
+        }
     }
 }
 
 impl Guard for Open {
     fn done(&mut self, ending: &Ending<'_>) {
         self.0.owe(ending.outcome.bytes());
+    }
+
+    fn abandoned(&mut self, call: &Arc<Abandoned>) {
+        self.0.abandon(call);
+        self.1 = Some(call.clone());
     }
 }
 
@@ -246,5 +292,68 @@ mod tests {
             assert!(book.admit(&call(&number.to_string(), Method::ToolsCall)).is_ok());
         }
         assert!(book.clients.len() <= CLIENTS_MAX, "{}", book.clients.len());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_call_for_which_nobody_waits_gives_its_place_to_another_after_a_while() {
+        let terms = config::Limits { max_concurrency: Some(2), ..config::Limits::default() };
+        let limits = Limits::new(&terms);
+        let limited = limits.clone().layer(Inner);
+        let waits = || limited.handle(call("a", Method::PromptsGet));
+        let wait = async || match limited.handle(call("a", Method::ToolsCall)).outcome().await.1 {
+            Outcome::Error(Failure::Refused(Refusal { reason: Reason::Limited(wait), .. })) => Some(wait),
+            _ => None,
+        };
+        let (mut first, mut second) = (waits(), waits());
+        assert_eq!(wait().await, Some(SOON), "somebody waits for both");
+        let (left, other) = (Abandoned::new(true), Abandoned::new(true));
+        first.abandon(&left);
+        assert_eq!(wait().await, Some(Duration::from_secs(10)), "its client may come back");
+        tokio::time::advance(Duration::from_secs(4)).await;
+        second.abandon(&other);
+        assert_eq!(wait().await, Some(Duration::from_secs(6)));
+        assert!(other.back());
+        tokio::time::advance(Duration::from_secs(6)).await;
+        let third = waits();
+        left.given().await;
+        assert_eq!(wait().await, Some(SOON), "its place was given once");
+        drop(first);
+        assert_eq!(wait().await, Some(SOON), "it has none any more");
+        drop(third);
+        assert_eq!(wait().await, None);
+        // What nobody can come back for gives its place at once.
+        let mut fourth = waits();
+        let left = Abandoned::new(false);
+        fourth.abandon(&left);
+        assert_eq!(wait().await, None);
+        left.given().await;
+        drop((second, fourth));
+        let book = limits.0.as_ref().unwrap();
+        assert!(book.clients.iter().all(|client| client.open.load(Ordering::Relaxed) == 0));
+    }
+
+    #[test]
+    fn a_client_is_not_forgotten_between_its_look_up_and_its_count() {
+        let limits = Limits::new(&config::Limits { max_concurrency: Some(2), ..config::Limits::default() });
+        let book = limits.0.as_ref().unwrap();
+        let is_over = std::sync::atomic::AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !is_over.load(Ordering::Relaxed) {
+                    book.clients.retain(|_, client| !client.has_rested());
+                }
+            });
+            let share = call("a", Method::ToolsCall).caller.share();
+            let lost = (0..100_000).filter(|_| {
+                // Kept from one round to the next until it is looked up.
+                let before = book.open(&share);
+                drop(before);
+                let _open = book.open(&share);
+                book.clients.get(&share).is_none()
+            });
+            let lost = lost.count();
+            is_over.store(true, Ordering::Relaxed);
+            assert_eq!(lost, 0);
+        });
     }
 }

@@ -3,6 +3,7 @@
 use super::event::Event;
 use super::outcome::{Failure, Outcome};
 use crate::call::refusal::{Reason, Refusal};
+use crate::call::share::Abandoned;
 use crate::protocol::revision::Revision;
 use crate::protocol::value::Object;
 use smallvec::SmallVec;
@@ -62,6 +63,9 @@ pub struct Ending<'a> {
 pub trait Guard: Send + Sync {
     /// The call has ended.
     fn done(&mut self, ending: &Ending<'_>);
+
+    /// Nobody waits for the answer at the moment.
+    fn abandoned(&mut self, _call: &Arc<Abandoned>) {}
 }
 
 /// What comes back on a call.
@@ -139,6 +143,11 @@ impl Reply {
     pub fn attach(mut self, guard: Box<dyn Guard>) -> Self {
         self.guards.push(guard);
         self
+    }
+
+    /// Nobody waits for it at the moment.
+    pub fn abandon(&mut self, call: &Arc<Abandoned>) {
+        self.guards.iter_mut().for_each(|guard| guard.abandoned(call));
     }
 
     /// The revision that the last step was written in.

@@ -6,9 +6,12 @@ mod key;
 mod places;
 // So many in so much time.
 mod rate;
+// Calls for whose answers nobody waits at the moment: their places are given to calls for which somebody does.
+mod abandoned;
 // How many of something each share holds.
 mod tally;
 
+pub use abandoned::Abandoned;
 pub use key::Share;
 pub use places::{Part, SharePermit, Shares, may_have};
 pub use rate::{Rate, RateCell};

@@ -5,10 +5,11 @@ mod array;
 
 use super::legacy::{self, Stream};
 use crate::call::refusal::{Reason, Refusal};
+use crate::call::share::Abandoned;
 use crate::downstream::edge::open_calls::OpenCall;
 use crate::downstream::edge::{Edge, client_era};
 use crate::downstream::response::EncodedResponse;
-use crate::downstream::response::steps::{Cut, Lose, StepQueue, Turn};
+use crate::downstream::response::steps::{Cut, Lose, Lost, StepQueue, Turn};
 use crate::downstream::running::RunningCall;
 use crate::downstream::session::client::Session;
 use crate::memory::account::{Hold, Kind};
@@ -162,7 +163,7 @@ impl StepQueue for Batch {
             return Poll::Ready(Turn::Cancelled);
         }
         if self.held.as_ref().is_some_and(|held| held.poll_lost(cx).is_ready()) {
-            return Poll::Ready(self.lost());
+            return Poll::Ready(self.lost(Lost::Memory));
         }
         let mut is_waiting = false;
         for slot in &mut self.slots {
@@ -184,11 +185,11 @@ impl Batch {
         self.held = held;
     }
 
-    /// Its memory is taken away: what still runs is dropped, and so cancelled.
-    fn lost(&mut self) -> Turn {
+    /// It is given up: what still runs is dropped, and so cancelled.
+    fn lost(&mut self, why: Lost) -> Turn {
         for slot in &mut self.slots {
             if let Slot::Running(running) = slot {
-                *slot = running.lose().map_or(Slot::Cancelled, Slot::Ended);
+                *slot = running.lose(why).map_or(Slot::Cancelled, Slot::Ended);
             }
         }
         self.end()
@@ -272,10 +273,18 @@ impl Batch {
 }
 
 impl Lose for Batch {
-    fn lose(&mut self) -> Option<EncodedResponse> {
-        match self.lost() {
+    fn lose(&mut self, why: Lost) -> Option<EncodedResponse> {
+        match self.lost(why) {
             Turn::End(answer) => Some(answer),
             _ => None,
+        }
+    }
+
+    fn abandon(&mut self, call: &Arc<Abandoned>) {
+        for slot in &mut self.slots {
+            if let Slot::Running(running) = slot {
+                running.abandon(call);
+            }
         }
     }
 }

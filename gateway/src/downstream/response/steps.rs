@@ -1,6 +1,9 @@
 //! What work for a client comes to, frame by frame.
 
+use crate::call::share::Abandoned;
 use crate::downstream::response::EncodedResponse;
+use crate::memory::budget::Spent;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 /// What is read step by step into frames for the client: a call, or a batch of them.
@@ -20,10 +23,32 @@ pub(crate) trait Cut: StepQueue {
     fn cut(&mut self) -> Option<EncodedResponse>;
 }
 
-/// Work that can be given up for its memory.
+/// Why work is given up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Lost {
+    /// For the memory that it takes.
+    Memory,
+    /// Nobody waits for it, and another call of its client needs the place.
+    Place,
+}
+
+impl Lost {
+    /// What is said of it.
+    pub(crate) fn why(self) -> String {
+        match self {
+            Self::Memory => Spent::LOST.to_string(),
+            Self::Place => "nobody waited for its answer, and another call of this client needed its place (`[limits] max_concurrency`)".to_owned(),
+        }
+    }
+}
+
+/// Work that can be given up before its end.
 pub(crate) trait Lose: StepQueue {
     /// What still runs is dropped, and so cancelled. The response; nothing where the client waits for none.
-    fn lose(&mut self) -> Option<EncodedResponse>;
+    fn lose(&mut self, why: Lost) -> Option<EncodedResponse>;
+
+    /// Nobody waits for it at the moment.
+    fn abandon(&mut self, call: &Arc<Abandoned>);
 }
 
 /// What a call under way comes to.

@@ -3,13 +3,14 @@
 use crate::call::Call;
 use crate::call::refusal::{Reason, Refusal};
 use crate::call::reply::{Event, Failure, Outcome, Reply, Step};
+use crate::call::share::Abandoned;
 use crate::downstream::edge::open_calls::OpenCall;
 use crate::downstream::edge::{CallContext, Edge};
 use crate::downstream::questions::{Dialogue, ParkQuestions};
-use crate::downstream::response::steps::{Cut, Lose, StepQueue, Turn};
+use crate::downstream::response::steps::{Cut, Lose, Lost, StepQueue, Turn};
 use crate::downstream::response::{EncodedResponse, ResponseEncoder};
 use crate::memory::account::{Hold, Kind};
-use crate::memory::budget::{Charge, Spent, UNCOUNTED};
+use crate::memory::budget::{Charge, UNCOUNTED};
 use crate::protocol::frame::Method;
 use crate::protocol::revision::Revision;
 use crate::runtime::Tasks;
@@ -107,12 +108,12 @@ impl RunningCall {
 }
 
 impl Underway {
-    fn lost(&mut self) -> EncodedResponse {
+    fn lost(&mut self, lost: Lost) -> EncodedResponse {
         let whose = self.reply.owner().map(|owner| format!(" of upstream `{owner}`")).unwrap_or_default();
         let method = self.asked.method.as_str();
         let why = format!(
             "the request `{method}`{whose} was aborted: {}; it may or may not have run: check before retrying",
-            Spent::LOST
+            lost.why()
         );
         let upstream = self.reply.owner().cloned();
         let refusal = Refusal { upstream, ..Refusal::new(Reason::OutcomeUnknown, why) };
@@ -199,7 +200,7 @@ impl Underway {
             return self.dialogue.poll_cancel(line, cx).map(|left| left.map_or(Turn::Cancelled, Turn::Event));
         }
         if self.held.as_ref().is_some_and(|held| held.poll_lost(cx).is_ready()) {
-            return Poll::Ready(Turn::End(self.lost()));
+            return Poll::Ready(Turn::End(self.lost(Lost::Memory)));
         }
         loop {
             let line =
@@ -259,7 +260,11 @@ impl Cut for RunningCall {
 }
 
 impl Lose for RunningCall {
-    fn lose(&mut self) -> Option<EncodedResponse> {
-        Some(self.0.lost())
+    fn lose(&mut self, why: Lost) -> Option<EncodedResponse> {
+        Some(self.0.lost(why))
+    }
+
+    fn abandon(&mut self, call: &Arc<Abandoned>) {
+        self.0.reply.abandon(call);
     }
 }

@@ -1,9 +1,9 @@
 //! Legacy calls over HTTP outlive their connections: a lost stream cancels nothing.
 
-use crate::call::share::Share;
+use crate::call::share::{Abandoned, Share};
 use crate::downstream::edge::Edge;
 use crate::downstream::response::EncodedResponse;
-use crate::downstream::response::steps::{Lose, StepQueue, Turn};
+use crate::downstream::response::steps::{Lose, Lost, StepQueue, Turn};
 use crate::downstream::session::Replay;
 use crate::memory::account::Kind;
 use crate::memory::budget::Budget;
@@ -21,14 +21,14 @@ use std::task::{Context, Poll, ready};
 const KEPT: usize = 48 * 1024;
 
 /// A call that goes on in a task of its own when its connection is lost before it was answered.
-pub(crate) struct DetachedCall<T: StepQueue> {
+pub(crate) struct DetachedCall<T: Lose> {
     work: Option<T>,
     edge: Arc<Edge>,
     /// For which client it goes on.
     share: Share,
 }
 
-impl<T: StepQueue> DetachedCall<T> {
+impl<T: Lose> DetachedCall<T> {
     pub(crate) fn new(edge: &Arc<Edge>, share: Share, work: T) -> Self {
         Self { work: Some(work), edge: edge.clone(), share }
     }
@@ -37,23 +37,20 @@ impl<T: StepQueue> DetachedCall<T> {
     pub(crate) fn work(&mut self) -> Option<&mut T> {
         self.work.as_mut()
     }
-}
 
-impl<T: Lose> DetachedCall<T> {
     /// Goes on in a task that writes a stream, which connections may leave and come back to.
     pub(crate) fn write_to(mut self, replay: Arc<Replay>) {
         let Some(mut work) = self.work.take() else { return replay.end() };
         let edge = self.edge.clone();
         let budget = edge.budget.owned_by(self.share.owner());
         self.edge.tasks.spawn(async move {
-            let is_lost = tokio::select! {
+            let lost = tokio::select! {
                 // First: when time is over it still has its last word.
                 biased;
-                () = write(&mut work, &replay) => false,
-                () = edge.over() => false,
-                () = lost_while_unread(&replay, &budget) => true,
+                lost = written(&mut work, &replay, &budget) => lost,
+                () = edge.over() => None,
             };
-            if is_lost && let Some(answer) = work.lose() {
+            if let Some(answer) = lost.and_then(|why| work.lose(why)) {
                 end(answer, &replay);
             }
             replay.end();
@@ -61,7 +58,7 @@ impl<T: Lose> DetachedCall<T> {
     }
 }
 
-impl<T: StepQueue> StepQueue for DetachedCall<T> {
+impl<T: Lose> StepQueue for DetachedCall<T> {
     fn poll_turn(&mut self, cx: &mut Context<'_>) -> Poll<Turn> {
         let Some(work) = &mut self.work else { return Poll::Ready(Turn::Cancelled) };
         let turn = ready!(work.poll_turn(cx));
@@ -72,7 +69,7 @@ impl<T: StepQueue> StepQueue for DetachedCall<T> {
     }
 }
 
-impl<T: StepQueue> Drop for DetachedCall<T> {
+impl<T: Lose> Drop for DetachedCall<T> {
     fn drop(&mut self) {
         let Some(mut work) = self.work.take() else { return };
         if self.edge.tasks.is_ending() {
@@ -83,25 +80,42 @@ impl<T: StepQueue> Drop for DetachedCall<T> {
         let Ok(charge) = budget.charge(Kind::Body, KEPT) else { return };
         let edge = self.edge.clone();
         // Nobody can come back for this answer: the client was told of no stream. It is read to its end and dropped.
+        let left = Abandoned::new(false);
+        work.abandon(&left);
         self.edge.tasks.spawn(async move {
             let finish = async { while let Turn::Event(_) = work.turn().await {} };
             tokio::select! {
                 () = finish => {}
                 () = edge.over() => {}
+                () = left.given() => {}
                 () = poll_fn(|cx| charge.poll_lost(cx)) => {}
             }
         });
     }
 }
 
-/// Counts a call while no connection reads its stream; resolves where there is no room for it, or none any more.
-async fn lost_while_unread(replay: &Replay, budget: &Budget) {
+/// Writes a call to its end. While no connection reads its stream it is counted, and its place may be given to another call: why it is
+/// given up, where it is.
+async fn written(work: &mut impl Lose, replay: &Arc<Replay>, budget: &Budget) -> Option<Lost> {
     loop {
-        replay.is_attached(false).await;
-        let Ok(charge) = budget.charge(Kind::Body, KEPT) else { return };
         tokio::select! {
-            () = replay.is_attached(true) => {}
-            () = poll_fn(|cx| charge.poll_lost(cx)) => return,
+            biased;
+            () = write(work, replay) => return None,
+            () = replay.is_attached(false) => {}
+        }
+        let Ok(charge) = budget.charge(Kind::Body, KEPT) else { return Some(Lost::Memory) };
+        let left = Abandoned::new(true);
+        work.abandon(&left);
+        tokio::select! {
+            biased;
+            () = write(work, replay) => return None,
+            () = left.given() => return Some(Lost::Place),
+            () = poll_fn(|cx| charge.poll_lost(cx)) => return Some(Lost::Memory),
+            () = replay.is_attached(true) => {
+                if !left.back() {
+                    return Some(Lost::Place);
+                }
+            }
         }
     }
 }

@@ -41,6 +41,36 @@ async fn a_lost_stream_cancels_nothing_and_is_read_on_once() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_place_of_a_call_for_which_nobody_comes_back_can_be_given_away_and_its_client_is_told() {
+    let mut bench = Bench::new();
+    let (id, _listen) = bench.session("2025-11-25").await;
+    let (body, hand) = streaming(&mut bench, &id).await;
+    let abandoned = || hand.abandoned.lock().unwrap().clone();
+    let after = async |seconds: u64| tokio::time::sleep(Duration::from_secs(seconds)).await;
+    after(60).await;
+    assert!(abandoned().is_none(), "it is waited for");
+    drop(body);
+    after(1).await;
+    let first = abandoned().unwrap();
+    assert!(first.kept().is_some_and(|kept| kept > Duration::from_secs(8)) && first.give() == 0);
+    // Who comes back in time has it again, and then is gone for good.
+    let body = bench.get(&id, Some("1-1")).await.into_body();
+    after(60).await;
+    assert!(first.give() == 0 && !hand.is_cancelled());
+    drop(body);
+    after(11).await;
+    let second = abandoned().unwrap();
+    assert_eq!(second.give(), 1);
+    after(1).await;
+    assert!(hand.is_cancelled());
+    let told = text(bench.get(&id, Some("1-1")).await).await;
+    assert!(
+        told.contains(r#""id":1,"error""#) && told.contains("another call of this client needed its place"),
+        "{told}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_is_not_kept_is_refused() {
     let mut bench =
         Bench::with(crate::protocol::revision::Revision::V2025_11_25, |config| config.session.resume_buffer = 300);
