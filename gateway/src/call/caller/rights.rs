@@ -25,6 +25,12 @@ pub struct Role {
 pub struct Rights(Vec<Arc<Role>>);
 
 impl Role {
+    /// Whether a prefix of URIs leads out of what it begins with: to where depends on who resolves it.
+    pub fn leads_out(prefix: &str) -> bool {
+        // A percent sign that is encoded may stand in a name; what it makes of a dot may not.
+        climbs(&prefix.replace("%25", "%"))
+    }
+
     fn sees(&self, upstream: &str) -> bool {
         fits(&self.upstreams, upstream)
     }
@@ -220,6 +226,14 @@ mod tests {
             "file:///srv/pub/..;/x",
         ] {
             assert!(!has("file:///srv/pub", uri), "{uri}");
+        }
+        for prefix in
+            ["file:///srv/../etc/", "file:///srv/%2e%2E/x", "file:///srv/%252e./", "file:///srv/..", "file:///./x"]
+        {
+            assert!(Role::leads_out(prefix), "{prefix}");
+        }
+        for prefix in ["file:///srv/pub", "file:///srv/a..b/.git/", "https://h/50%25/", "note:a-"] {
+            assert!(!Role::leads_out(prefix), "{prefix}");
         }
         assert!(has("note:a-", "note:a-1") && !has("note:a-", "note:b-1") && !has("note:", "note:.."));
     }

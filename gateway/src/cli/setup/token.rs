@@ -1,5 +1,8 @@
 //! `trunkline token new`, `ls` and `revoke`: the tokens of clients, of which the configuration keeps digests.
 
+// A token taken out of a file: the comments above it stay, above what follows.
+mod taken_out;
+
 use std::fmt::Write as _;
 use std::io::Write;
 use std::time::{Duration, SystemTime};
@@ -19,6 +22,7 @@ use crate::config::fault::printable;
 use crate::policy::config;
 use crate::policy::config::moment::{in_words, moment};
 use crate::telemetry::logging::say;
+use taken_out::take_out;
 
 /// What a token begins with: whoever finds one knows what it is.
 const BEGINS: &str = "tl_";
@@ -150,11 +154,7 @@ fn revoke(revoke: &Revoke) -> Result<(), Failure> {
             let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
             return Err(anyhow!("no token `{}` in {}. Known: {known}", printable(name), target.shown()).into());
         };
-        match target.document.get_mut("auth").and_then(|auth| auth.as_table_like_mut()?.get_mut("tokens")) {
-            Some(Item::ArrayOfTables(tables)) => drop(tables.remove(at)),
-            Some(Item::Value(Value::Array(tables))) => drop(tables.remove(at)),
-            _ => {}
-        }
+        take_out(&mut target.document, at);
     }
     // Nobody who takes a right away wants to give all of them to everybody.
     if names(&target).is_empty() {

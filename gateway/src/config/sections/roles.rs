@@ -62,6 +62,8 @@ fn role(name: &str, mut section: Section<'_>) -> Option<Role> {
             prefix.contains(':') && !prefix.contains(['*', '{', '}']) && !prefix.contains(char::is_whitespace);
         if !is_prefix {
             section.wrong_item("resources", index, "expected what URIs begin with, such as \"file:///srv/docs/\"");
+        } else if Role::leads_out(prefix) {
+            section.wrong_item("resources", index, "expected no `.` or `..` in the path, however it is written");
         }
     }
     let prompts = globs(&mut section, "prompts");

@@ -3,6 +3,7 @@
 use crate::call::caller::rights::Role;
 use crate::config::Config;
 use crate::config::fault::Fault;
+use crate::downstream::config::Listener;
 use crate::protocol::value::Glob;
 use crate::router::config::Strategy;
 
@@ -20,7 +21,25 @@ pub(super) fn all(config: &Config) -> Vec<Fault> {
         }
         doubts.extend(fruitless(role, config));
     }
+    doubts.extend(beside(config));
     doubts
+}
+
+/// Listeners where roles say nothing of those who show no token.
+fn beside(config: &Config) -> Vec<Fault> {
+    let auth = &config.auth;
+    let is_open = |listener: &&Listener| {
+        let asks_certificate = listener.asks_certificate() && !auth.allow_unauthenticated;
+        auth.only(listener.tokens.as_deref()).tokens.is_empty() && !asks_certificate
+    };
+    let open = config.server.listeners.iter().filter(is_open).filter(|_| !auth.roles.is_empty());
+    let text = |listener: &Listener| {
+        format!(
+            "no token is asked for at {}: whoever comes there sees everything, and no role limits that",
+            listener.address
+        )
+    };
+    open.map(|listener| Fault::warning("open-beside-roles", text(listener))).collect()
 }
 
 /// Patterns that can fit nothing that the upstreams offer.
