@@ -7,6 +7,7 @@
 
 #![allow(clippy::disallowed_methods)] // a test's tasks end with its runtime, its clock is the real one
 
+pub mod authority;
 pub mod cable;
 pub mod canary;
 pub mod client;

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
+use crate::authority::Authority;
 use crate::engine::Engine;
 use crate::journal::{Event, Journal, Order, What};
 use crate::process::Program;
@@ -152,6 +153,14 @@ impl Upstream {
     pub fn address(&self) -> SocketAddr {
         match &self.place {
             Place::Loopback { address, .. } => *address,
+            Place::Child { .. } => panic!("{} is reached by stdio", self.name),
+        }
+    }
+
+    /// Lets only those in that bear a token of this authorization server.
+    pub fn guarded_by(&self, authority: &Arc<Authority>) {
+        match &self.place {
+            Place::Loopback { host, .. } => host.guarded_by(authority.clone()),
             Place::Child { .. } => panic!("{} is reached by stdio", self.name),
         }
     }

@@ -78,5 +78,6 @@ mod terminal;
 mod tokens;
 mod traces;
 mod trees;
+mod upstream_tokens;
 mod visits;
 mod websocket_upstreams;

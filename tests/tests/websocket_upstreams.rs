@@ -41,7 +41,7 @@ async fn another_subprotocol_and_a_refused_upgrade_say_what_to_do() {
         |status| Script::new("frail", LEGACY).rule(Rule::on("GET", vec![Act::status(status, "text/plain", "no")]));
     for (script, says) in [
         (other, "another subprotocol than `mcp`"),
-        (refused(401), "set its credentials in `headers`"),
+        (refused(401), "set its credentials in `auth`"),
         (refused(404), "check the path of its `url`"),
         (refused(200), "answered the upgrade to a WebSocket with HTTP 200"),
     ] {
@@ -97,7 +97,7 @@ async fn a_broken_connection_ends_its_calls_with_an_unknown_outcome_and_is_opene
 async fn a_close_code_says_why_and_when_the_connection_is_opened_anew() {
     for (code, says, state) in [
         (1008, "check the credentials in `headers`", "failed"),
-        (4401, "set its credentials in `headers`", "failed"),
+        (4401, "set its credentials in `auth`", "failed"),
         (1012, "1012 (service restart)", "backing_off"),
         (1011, "", ""),
     ] {

@@ -62,6 +62,10 @@ pub enum CauseCode {
     WebSocketClosed(u16),
     /// The upstream refuses the configured credentials.
     CredentialsRejected,
+    /// Who gives out tokens for the upstream refuses one.
+    TokenRefused,
+    /// There is no token for the upstream now.
+    TokenUnavailable,
     /// The upstream asked for a pause.
     RateLimited,
     /// The circuit breaker is open.
@@ -135,6 +139,8 @@ impl CauseCode {
             Self::HttpStatus(_) => "http_status",
             Self::WebSocketClosed(_) => "websocket_closed",
             Self::CredentialsRejected => "credentials_rejected",
+            Self::TokenRefused => "token_refused",
+            Self::TokenUnavailable => "token_unavailable",
             Self::RateLimited => "rate_limited",
             Self::BreakerOpen => "breaker_open",
             Self::SessionLost => "session_lost",

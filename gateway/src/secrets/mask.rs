@@ -13,11 +13,24 @@ use arc_swap::ArcSwapOption;
 use bytes::Bytes;
 use needles::Needles;
 use std::borrow::Cow;
-use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Those of this process.
 static KNOWN: ArcSwapOption<Known> = ArcSwapOption::const_empty();
+/// What they are made of.
+static SOURCES: Mutex<Sources> =
+    Mutex::new(Sources { configured: Secrets(None), learned: BTreeMap::new(), holders: 0 });
+/// So many of the values that one holder has learned are kept: those who were shown an older one quote it no more.
+const LEARNED_MAX: usize = 4;
+
+/// Where the secrets of the process come from.
+struct Sources {
+    configured: Secrets,
+    /// By holder, the newest last.
+    learned: BTreeMap<u64, VecDeque<String>>,
+    holders: u64,
+}
 
 /// A set of secrets. Cheap to clone.
 #[derive(Clone, Default)]
@@ -58,9 +71,11 @@ impl Secrets {
         Self::of([self, others].into_iter().flat_map(|one| &one.0).flat_map(|known| known.values.iter().cloned()))
     }
 
-    /// From now on these are the secrets of the process.
+    /// From now on these are the secrets of the process, beside those that it has learned.
     pub fn keep(&self) {
-        KNOWN.store(self.0.clone());
+        let mut sources = SOURCES.lock().unwrap_or_else(PoisonError::into_inner);
+        sources.configured = self.clone();
+        sources.apply();
     }
 
     /// A text without them.
@@ -71,6 +86,60 @@ impl Secrets {
     /// A JSON text without them; `None` where it quotes none.
     pub fn masked_json(&self, text: &[u8], kept: Kept) -> Option<Vec<u8>> {
         json::masked(&self.0.as_ref()?.needles, text, kept)
+    }
+}
+
+impl Sources {
+    fn apply(&self) {
+        let learned = self.learned.values().flatten();
+        let all = match self.learned.is_empty() {
+            true => self.configured.clone(),
+            false => self.configured.and(&Secrets::of(learned.cloned())),
+        };
+        KNOWN.store(all.0);
+    }
+}
+
+/// Secrets that one holder was given while the process ran, such as tokens: the last few are secrets of the process for as long as it is
+/// there.
+#[derive(Debug)]
+pub struct Learned(u64);
+
+impl Learned {
+    /// None so far.
+    pub fn new() -> Self {
+        let mut sources = SOURCES.lock().unwrap_or_else(PoisonError::into_inner);
+        sources.holders += 1;
+        Self(sources.holders)
+    }
+
+    /// Another one.
+    pub fn note(&self, value: &str) {
+        let mut sources = SOURCES.lock().unwrap_or_else(PoisonError::into_inner);
+        let own = sources.learned.entry(self.0).or_default();
+        if own.iter().any(|known| known == value) {
+            return;
+        }
+        own.push_back(value.to_owned());
+        if own.len() > LEARNED_MAX {
+            own.pop_front();
+        }
+        sources.apply();
+    }
+}
+
+impl Default for Learned {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Drop for Learned {
+    fn drop(&mut self) {
+        let mut sources = SOURCES.lock().unwrap_or_else(PoisonError::into_inner);
+        if sources.learned.remove(&self.0).is_some() {
+            sources.apply();
+        }
     }
 }
 

@@ -2,6 +2,8 @@
 
 // What an address stands for.
 mod address;
+// What an upstream is shown where that is fetched while the gateway runs.
+mod credentials;
 // How an upstream is reached.
 mod transport;
 // What an upstream is secured with besides the authorities of the platform.
@@ -11,6 +13,7 @@ pub use crate::protocol::capabilities::Capabilities;
 use crate::protocol::revision::Era;
 pub use crate::protocol::value::Glob;
 pub use address::{gives_out_credentials, meant, numbers};
+pub use credentials::{ClientCredentials, Credentials, TokenCommand};
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -41,6 +44,8 @@ pub struct Config {
     pub prefix: Arc<str>,
     /// How the upstream is reached.
     pub transport: Transport,
+    /// What it is shown where that is fetched while the gateway runs.
+    pub credentials: Option<Credentials>,
     /// When it runs.
     pub start: Start,
     /// Without a call for so long it is stopped until it is needed again; `None` means never.

@@ -5,7 +5,7 @@ use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use bytes::Bytes;
 use http_body_util::BodyExt;
@@ -16,6 +16,7 @@ use hyper_util::rt::TokioIo;
 use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
 
+use crate::authority::Authority;
 use crate::engine::{Engine, Out};
 use crate::frame::Frame;
 use crate::journal::Order;
@@ -35,6 +36,8 @@ pub struct Host {
     counter: AtomicU64,
     /// Rung when all sessions are forgotten: their streams end.
     pub(crate) forgotten: Notify,
+    /// Who says which requests are let in, where not all are.
+    guard: OnceLock<Arc<Authority>>,
 }
 
 /// What a request's headers say, by lower-case name.
@@ -51,6 +54,7 @@ impl Host {
             streams: Connections::default(),
             counter: AtomicU64::new(1),
             forgotten: Notify::new(),
+            guard: OnceLock::new(),
         })
     }
 
@@ -71,6 +75,21 @@ impl Host {
 
     pub(crate) fn sessions(&self) -> MutexGuard<'_, HashMap<String, Revision>> {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// From now on only those are let in that bear a token of this server.
+    pub fn guarded_by(&self, authority: Arc<Authority>) {
+        assert!(self.guard.set(authority).is_ok(), "one guard is enough");
+    }
+
+    /// Refuses a request of this kind that may not be let in.
+    fn refuse(&self, kind: &str, headers: &Headers) -> Option<Answer> {
+        let is_let_in = self.guard.get()?.judge(kind, header(headers, "authorization").unwrap_or_default());
+        let mut refusal = whole(401, "text/plain", "who are you?");
+        refusal
+            .headers_mut()
+            .insert("www-authenticate", "Bearer error=\"invalid_token\"".parse().expect("a challenge"));
+        (!is_let_in).then_some(refusal)
     }
 
     /// The next number, for session and stream ids.
@@ -102,6 +121,11 @@ async fn serve(host: Arc<Host>, request: Request<Incoming>) -> Result<Answer, In
     let method = request.method().clone();
     let head = head(request.uri(), &headers);
     let query = request.uri().query().unwrap_or_default().to_owned();
+    if method != Method::POST
+        && let Some(refusal) = host.refuse(method.as_str(), &headers)
+    {
+        return Ok(refusal);
+    }
     match (request.uri().path(), &method) {
         ("/mcp", _) => {}
         ("/sse", &Method::GET) => return Ok(two_endpoints::open(&host, &headers).await),
@@ -117,13 +141,25 @@ async fn serve(host: Arc<Host>, request: Request<Incoming>) -> Result<Answer, In
     }
     Ok(match method {
         Method::POST => match request.into_body().collect().await {
-            Ok(body) => post(&host, &headers, &head, &body.to_bytes()).await,
+            Ok(body) => {
+                let body = body.to_bytes();
+                match host.refuse(&kind(&body), &headers) {
+                    Some(refusal) => refusal,
+                    None => post(&host, &headers, &head, &body).await,
+                }
+            }
             Err(_) => whole(400, "", ""),
         },
         Method::GET if !is_modern_only(&host) => legacy::get(&host, &headers).await,
         Method::DELETE if !is_modern_only(&host) => legacy::delete(&host, &headers).await,
         _ => whole(405, "", ""),
     })
+}
+
+/// What a POST is: its method, or that it is an answer.
+fn kind(body: &Bytes) -> String {
+    let frame: serde_json::Value = serde_json::from_slice(body).unwrap_or_default();
+    frame["method"].as_str().unwrap_or("an answer").to_owned()
 }
 
 /// The head of a POST, as text.

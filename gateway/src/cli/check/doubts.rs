@@ -23,7 +23,7 @@ use crate::config::source::Environment;
 use crate::gateway;
 use crate::router::config::Strategy;
 use crate::telemetry::audit::unusable;
-use crate::upstream::config::{ChildCommand, Remote};
+use crate::upstream::config::{ChildCommand, Credentials, Remote, TokenCommand};
 use crate::upstream::process::missing;
 
 use destination::Destination;
@@ -44,7 +44,15 @@ pub(crate) fn all(files: &[PathBuf], config: &Config, environment: &Environment)
             doubts.extend(arguments(name, command, args, config));
         }
         if let Some(remote) = upstream.transport.remote() {
-            doubts.extend(address(name, remote, config));
+            doubts.extend(address(name, remote, upstream.credentials.is_some(), config));
+        }
+        match &upstream.credentials {
+            Some(Credentials::Command(TokenCommand { command, args, env, .. })) => {
+                doubts.extend(place(name, command, env, None));
+                doubts.extend(arguments(name, command, args, config));
+            }
+            Some(Credentials::Client(client)) => doubts.extend(address(name, &client.endpoint, true, config)),
+            None => {}
         }
     }
     doubts.into_iter().map(|doubt| doubt.masked(&config.secrets)).collect()
@@ -163,7 +171,7 @@ fn arguments(name: &str, command: &str, args: &[String], config: &Config) -> Vec
 }
 
 /// Where it is, and what is sent there.
-fn address(name: &str, remote: &Remote, config: &Config) -> Vec<Fault> {
+fn address(name: &str, remote: &Remote, is_shown_a_token: bool, config: &Config) -> Vec<Fault> {
     let Remote { url, headers, proxy, .. } = remote;
     let mut doubts = Vec::new();
     let destination = Destination::of(url.host().unwrap_or_default());
@@ -182,7 +190,8 @@ fn address(name: &str, remote: &Remote, config: &Config) -> Vec<Fault> {
         doubts.push(Fault::warning("plain-credentials", text));
     }
     let is_secret = |text: &str| config.secrets.has(text);
-    let has_secret = headers.contains_key("authorization")
+    let has_secret = is_shown_a_token
+        || headers.contains_key("authorization")
         || headers.values().any(|value| is_secret(&String::from_utf8_lossy(value.as_bytes())))
         || is_secret(&url.to_string());
     if matches!(url.scheme_str(), Some("http" | "ws")) && !destination.is_local() && has_secret {

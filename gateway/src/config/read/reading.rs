@@ -48,8 +48,21 @@ pub(crate) enum Part {
 const PLACES_MAX: usize = 2 * SHOWN_MAX;
 
 /// Under these names secrets stand, so that no value there is ever shown.
-pub(super) const SECRET: [&str; 10] =
-    ["args", "env", "headers", "url", "proxy", "token", "hash", "signing_key", "endpoint", "resource"];
+pub(super) const SECRET: [&str; 13] = [
+    "args",
+    "env",
+    "headers",
+    "url",
+    "proxy",
+    "token",
+    "hash",
+    "signing_key",
+    "endpoint",
+    "resource",
+    "password",
+    "client_secret",
+    "params",
+];
 
 impl Reading {
     /// Merges `sources`, low to high.

@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::downstream::config::SigningKey;
 use crate::secrets::Secrets;
 use crate::secrets::mask::{BYTES_MAX, BYTES_MIN};
-use crate::upstream::config::{Config, Remote};
+use crate::upstream::config::{Config, Credentials, Remote};
 
 use super::looks::{is_path, looks_secret};
 use super::percent::decoded_in_part;
@@ -31,6 +31,19 @@ pub(crate) fn of(
             for (name, value) in child.env {
                 found.pair(&name.to_string_lossy(), &value.to_string_lossy());
             }
+        }
+        match &upstream.credentials {
+            Some(Credentials::Command(command)) => {
+                found.args(&command.args);
+                for (name, value) in &command.env {
+                    found.pair(&name.to_string_lossy(), &value.to_string_lossy());
+                }
+            }
+            Some(Credentials::Client(client)) => {
+                found.url(&client.endpoint.url.to_string());
+                client.params.iter().for_each(|(name, value)| found.pair(name, value));
+            }
+            None => {}
         }
     }
     for Remote { url, headers, .. } in upstreams.iter().filter_map(|one| one.transport.remote()).chain(collector) {

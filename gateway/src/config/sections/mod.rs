@@ -12,6 +12,8 @@ mod defaults;
 mod address;
 // How an upstream is reached: from `command` or `url` to a checked transport.
 mod transport;
+// `auth` of an upstream: what it is shown.
+mod credentials;
 // `[upstreams.NAME]` and the servers of hosts' files: every upstream, in the order of the files.
 mod upstreams;
 // `[[server.listeners]]`: where clients are served, and what is served there to whom.

@@ -4,14 +4,13 @@ use std::path::PathBuf;
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 
-use crate::upstream::config::{Glob, Place, Proxy, Remote, Transport, Trust};
+use crate::upstream::config::{Glob, Place, Remote, Transport, Trust};
 
-use super::address::{Address, address, is_public, is_short_service};
+use super::address::{Address, address};
 use super::proxy::proxy;
 use crate::config::fault::Fault;
 use crate::config::read::shell::{is_shell, takes_commands};
 use crate::config::read::{Part, Section};
-use crate::config::secret::looks::looks_secret;
 use crate::config::source::expand::Lookup;
 
 /// What the file asks for; some are known words without anything behind them.
@@ -46,7 +45,7 @@ const WORDS: [(&str, Word); 12] = [
 const SECRET_BYTES_MIN: usize = 6;
 
 /// What the value of a header with credentials begins with.
-const SCHEMES: [&str; 3] = ["basic ", "bearer ", "token "];
+pub(super) const SCHEMES: [&str; 3] = ["basic ", "bearer ", "token "];
 /// Headers that the gateway sets itself: a configured one would contradict the message.
 const OWN: [&str; 13] = [
     "accept",
@@ -76,14 +75,13 @@ pub(crate) fn transport(section: &mut Section<'_>, inherit: &[Glob]) -> Option<T
     let (has_command, has_url) = (section.has("command"), section.has(url_key));
     let (stdio_only, http_only) = (
         present(section, &["args", "env", "env_file", "cwd", "env_inherit"]),
-        present(section, &["headers", "tls", "proxy", "cleartext_credentials"]),
+        present(section, &["headers", "auth", "tls", "proxy", "cleartext_credentials"]),
     );
     let of_network = present(section, &["tls", "proxy", "cleartext_credentials"]);
     let stdio = stdio(section, inherit);
     let remote = remote(section);
     let url = remote.as_ref().and_then(|(address, _)| address.url());
     let (trust, proxy) = (trust(section), proxy(section, url));
-    cleartext(section, remote.as_ref().filter(|_| !has_command), proxy.as_ref());
     let (kind, said) = match word {
         Some(Word::NotBuilt(name)) => {
             let text = format!("transport `{name}` is not supported");
@@ -324,47 +322,6 @@ pub(super) fn trust(section: &mut Section<'_>) -> Trust {
     trust
 }
 
-/// Credentials that everybody on the way could read are sent to a public address only where the file says so.
-fn cleartext(section: &mut Section<'_>, remote: Option<&(Address, HeaderMap)>, proxy: Option<&Proxy>) {
-    let is_allowed = section.flag("cleartext_credentials").unwrap_or(false);
-    let Some((Address::Http(url, None), headers)) = remote else { return };
-    if is_allowed {
-        return;
-    }
-    let proxy = proxy.filter(|proxy| is_public(&proxy.host));
-    // The variables of the environment are for all programs: of those `check` warns.
-    if proxy.is_some_and(|proxy| proxy.credentials.is_some() && !proxy.is_of_environment) {
-        let text = "the password of the proxy would be sent without encryption to a public address";
-        let fault = Fault::error("cleartext-credentials", text).at(section.place("proxy"));
-        section
-            .reading
-            .fault(fault.hint("name the proxy by an address of your own network, or set cleartext_credentials = true"));
-    }
-    let (is_plain, host) = (matches!(url.scheme_str(), Some("http" | "ws")), url.host().unwrap_or_default());
-    if !is_plain || proxy.is_none() && !is_public(host) {
-        return;
-    }
-    let is_secret = |(name, value): &(&HeaderName, &HeaderValue)| {
-        let is_scheme = |scheme: &str| value.to_str().is_ok_and(|value| begins(value, scheme));
-        *name == http::header::AUTHORIZATION
-            || looks_secret(name.as_str())
-            || SCHEMES.iter().any(|scheme| is_scheme(scheme))
-    };
-    let secret = headers.iter().find(is_secret).map(|(name, _)| name.as_str());
-    let of_query =
-        || url.query()?.split('&').map(|pair| pair.split('=').next().unwrap_or(pair)).find(|name| looks_secret(name));
-    let Some(secret) = secret.or_else(of_query) else { return };
-    let to = if is_public(host) { "to a public address" } else { "by way of a proxy at a public address" };
-    let text = format!("`{secret}` would be sent without encryption {to}");
-    let fault = Fault::error("cleartext-credentials", text).at(section.place("url"));
-    let service = match is_short_service(host) {
-        true => format!("write `{host}.svc` if that is a service of a cluster and its namespace, "),
-        false => String::new(),
-    };
-    let hint = format!("begin `url` with https:// or wss://, {service}or set cleartext_credentials = true");
-    section.reading.fault(fault.hint(hint));
-}
-
 /// Reports a member of the table at `key` by its name, which is shown, and never with its value.
 fn wrong_name(section: &Section<'_>, key: &str, name: &str, why: &str) {
     let mut path = section.at(key);
@@ -379,7 +336,8 @@ fn wrong_name(section: &Section<'_>, key: &str, name: &str, why: &str) {
     section.reading.fault(Fault::error("bad-value", text).at(place).label(why));
 }
 
-fn begins(text: &str, with: &str) -> bool {
+/// Whether a text begins so, in small letters or capitals.
+pub(super) fn begins(text: &str, with: &str) -> bool {
     text.get(..with.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(with))
 }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::upstream::config::{Config, Filter, Sharing, Times, Transport};
 
+use super::credentials::{cleartext, credentials};
 use super::defaults::{Defaults, bound};
 use super::transport::{globs, transport};
 use crate::config::fault::{Fault, Place, Severity};
@@ -119,7 +120,9 @@ fn entry(mut section: Section<'_>, name: &str, title: Option<&str>, defaults: &D
     for (host, own) in OF_HOSTS {
         section.foreign(host, own);
     }
-    let transport = transport(&mut section, &defaults.env_inherit);
+    let mut transport = transport(&mut section, &defaults.env_inherit);
+    let credentials = credentials(&mut section, transport.as_mut(), &defaults.env_inherit);
+    cleartext(&mut section, transport.as_ref(), credentials.as_ref());
     if title.is_some() && transport.as_ref().is_some_and(is_ourselves) {
         let text = format!("`{}` starts Trunkline itself and is left out", title.unwrap_or(name));
         section.reading.fault(Fault::warning("own-entry", text).at(section.own_place()));
@@ -139,7 +142,7 @@ fn entry(mut section: Section<'_>, name: &str, title: Option<&str>, defaults: &D
     let prefix: Arc<str> = prefix.unwrap_or_else(|| Arc::from(name));
     let title = title.filter(|title| *title != name).map(Arc::from);
     let config = transport.map(|transport| config(name, title, prefix.clone(), transport, settings, filter));
-    let config = config.map(|config| Config { tool_times, ..config });
+    let config = config.map(|config| Config { tool_times, credentials, ..config });
     Some(Entry { order: (0, 0), enabled, prefix, config })
 }
 
@@ -198,6 +201,7 @@ fn config(
         name,
         title,
         transport,
+        credentials: None,
         start: settings.start,
         idle_stop: settings.idle_stop,
         era: settings.era,

@@ -259,6 +259,6 @@ mod tests {
         for (status, pause) in [(503, Some(1)), (429, None), (401, None), (405, None), (413, None)] {
             assert!(told(status, pause).message.contains("refused `tools/call` of `x`"), "{status}");
         }
-        assert!(told(401, None).message.contains("set its credentials in `headers`"));
+        assert!(told(401, None).message.contains("set its credentials in `auth`"));
     }
 }

@@ -127,6 +127,14 @@ impl Transport {
         }
     }
 
+    /// The same, to be changed.
+    pub fn remote_mut(&mut self) -> Option<&mut Remote> {
+        match self {
+            Self::Http(remote) | Self::Sse(remote) | Self::WebSocket(remote) => Some(remote),
+            Self::Stdio { .. } | Self::Lines(_) => None,
+        }
+    }
+
     /// What carries its messages, as OpenTelemetry calls that, and the host and port where there is one.
     pub fn network(&self) -> (&'static str, Option<(&str, u16)>) {
         match self {

@@ -25,7 +25,7 @@ use crate::upstream::peer::eras::{SpokenEra, Trial};
 use crate::upstream::status::notice::{Notice, Notices, Others};
 use crate::upstream::status::{Condition, Status};
 use crate::upstream::transport::events::{IncomingRequest, LinkEvents};
-use crate::upstream::transport::http::Breaker;
+use crate::upstream::transport::http::{Breaker, Tokens};
 use crate::upstream::transport::questions::Asker;
 use crate::upstream::transport::stdio::Children;
 use std::sync::Arc;
@@ -60,6 +60,8 @@ pub(crate) struct Instance {
     /// The starts that count, and what holds back requests: those of both eras together.
     pub(crate) starts: Starts,
     pub(crate) breaker: Arc<Breaker>,
+    /// The token of the upstream, where it is fetched: that of all instances together.
+    pub(crate) tokens: Option<Arc<Tokens>>,
     /// Results that come in pieces.
     pub(crate) chunks: Arc<Chunks>,
     /// Who hears of the tasks that are driven.
@@ -92,6 +94,7 @@ impl Instance {
         let instance = Self {
             primary: Some(primary.clone()),
             offering: Offering::beside(&primary.offering),
+            tokens: primary.tokens.clone(),
             ..Self::of(primary.config.clone(), owner, status, primary.children.clone())
         };
         instance.wanted.levels.want(level);
@@ -109,6 +112,7 @@ impl Instance {
             admission: primary.admission.beside(&config, status.handle.traffic()),
             starts: primary.starts.clone(),
             breaker: primary.breaker.clone(),
+            tokens: primary.tokens.clone(),
             own: primary.own.clone(),
             ..Self::of(config, primary.owner.clone(), status, primary.children.clone())
         };
@@ -124,6 +128,7 @@ impl Instance {
             primary: Some(of.clone()),
             is_own_session: true,
             breaker: of.breaker.clone(),
+            tokens: of.tokens.clone(),
             starts: of.starts.clone(),
             chunks: of.chunks.clone(),
             questions: of.questions.clone(),
@@ -174,6 +179,7 @@ impl Instance {
             name: config.name.clone(),
             admission: Admission::new(&config, status.handle.traffic(), &status.metrics),
             breaker: Breaker::shown(&config),
+            tokens: config.credentials.clone().map(|from| Arc::new(Tokens::new(from))),
             config,
             owner,
             primary: None,

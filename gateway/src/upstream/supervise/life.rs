@@ -118,7 +118,7 @@ impl Supervisor {
             let (started, mut start) = watch::channel(false);
             let (http, instance, peer) = (http.clone(), self.instance.clone(), peer.clone());
             level.spawn_until_end(async move {
-                if let Some(lost) = transport::http::listen(http, started).await {
+                if let Some(lost) = http.listen(started).await {
                     instance.admission.retire_if_gone(&peer, &lost);
                 }
             });
@@ -205,7 +205,8 @@ impl Supervisor {
         let hopeless = |why: String| Fault::hopeless(Cause::new(CauseCode::UrlInvalid, why));
         let remote = config.transport.remote().ok_or_else(|| hopeless("there is no URL".to_owned()))?;
         let (max, breaker, inbox) = (config.max_message, instance.breaker.clone(), instance.clone());
-        let wire = HttpClient::new(remote, max, breaker, inbox, self.tasks.clone()).map_err(hopeless)?;
+        let shown = (remote, instance.tokens.clone());
+        let wire = HttpClient::new(shown, max, breaker, inbox, self.tasks.clone()).map_err(hopeless)?;
         instance.admission.sessions.reach(&wire, &self.sessions);
         Ok(self.wire.insert(wire).clone())
     }

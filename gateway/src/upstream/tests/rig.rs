@@ -34,6 +34,7 @@ pub(crate) fn config() -> Config {
         title: None,
         prefix: "a".into(),
         transport: Transport::Stdio { command: "false".into(), args: Vec::new(), env: Vec::new(), cwd: None },
+        credentials: None,
         start: Start::Eager,
         idle_stop: None,
         era: EraChoice::Auto,

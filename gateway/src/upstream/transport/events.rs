@@ -73,3 +73,22 @@ impl IncomingRequest {
         by.clone().answer(&self.id, answer, to);
     }
 }
+
+/// Hears nothing: where nothing comes on a connection but an answer.
+pub(crate) struct Nobody(pub(crate) Budget);
+
+impl LinkEvents for Nobody {
+    fn notified(&self, _method: Method, _params: Object) {}
+
+    fn asked(&self, _asked: IncomingRequest, _by: Arc<dyn Asker>) {}
+
+    fn violated(&self, _kind: &'static str, _detail: &dyn std::fmt::Display) {}
+
+    fn budget(&self) -> &Budget {
+        &self.0
+    }
+
+    fn failed(&self, _kind: &'static str, _code: CauseCode, _why: &dyn std::fmt::Display) {}
+
+    fn suspect(&self, _cause: &str) {}
+}

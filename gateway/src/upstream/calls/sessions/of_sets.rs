@@ -15,7 +15,6 @@ use crate::upstream::instance::inventory::schedule::ListKinds;
 use crate::upstream::instance::subscriptions::log_level;
 use crate::upstream::owner::{BRIDGED, Holder};
 use crate::upstream::peer::Peer;
-use crate::upstream::transport;
 use crate::upstream::transport::exchange::Lost;
 use crate::upstream::transport::http::{HttpClient, HttpSession};
 use std::sync::Arc;
@@ -212,7 +211,7 @@ async fn live(
     let (started, mut start) = watch::channel(false);
     let (listener, owner, listened) = (http.clone(), instance.clone(), peer.clone());
     life.spawn_until_end(async move {
-        if let Some(lost) = transport::http::listen(listener, started).await {
+        if let Some(lost) = listener.listen(started).await {
             owner.admission.retire_if_gone(&listened, &lost);
         }
     });

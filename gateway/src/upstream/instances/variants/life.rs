@@ -14,7 +14,6 @@ use crate::upstream::instance::inventory::refresh;
 use crate::upstream::instance::inventory::schedule::ListKinds;
 use crate::upstream::owner::Ownership;
 use crate::upstream::peer::Peer;
-use crate::upstream::transport;
 use crate::upstream::transport::exchange::Lost;
 use crate::upstream::transport::http::{HttpClient, HttpSession};
 use std::sync::Arc;
@@ -135,7 +134,7 @@ impl Life {
         let first = Notify::new();
         let heard = async {
             if let Some(http) = http.filter(|_| tells_of_lists(peer))
-                && let Some(lost) = transport::http::listen(http.clone(), started).await
+                && let Some(lost) = http.clone().listen(started).await
             {
                 return lost;
             }

@@ -21,41 +21,43 @@ use tokio::time::{Instant, sleep};
 /// How long before the stream is opened again, at first and at most.
 const REOPEN: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
 
-/// Keeps the background stream open; `started` is set once it is, or is known never to be. What begins after nobody waits for
-/// that any more may have come too late for something. Returns where the session or the upstream turns out to be gone; an
-/// upstream without such a stream is none of that.
-pub(crate) async fn listen(http: Arc<HttpSession>, started: watch::Sender<bool>) -> Option<Lost> {
-    let mut place = Place::default();
-    let mut pace = Pace::default();
-    let mut was_open = false;
-    loop {
-        match open(&http, &place, was_open).await {
-            Ok(Opened::Stream(body)) => {
-                // What happened between two streams is told again only where it can be asked for by its number.
-                if started.is_closed() && place.last.is_none() {
-                    http.inbox.missed();
+impl HttpSession {
+    /// Keeps the background stream open; `started` is set once it is, or is known never to be. What begins after nobody waits for
+    /// that any more may have come too late for something. Returns where the session or the upstream turns out to be gone; an
+    /// upstream without such a stream is none of that.
+    pub(crate) async fn listen(self: Arc<Self>, started: watch::Sender<bool>) -> Option<Lost> {
+        let mut place = Place::default();
+        let mut pace = Pace::default();
+        let mut was_open = false;
+        loop {
+            match open(&self, &place, was_open).await {
+                Ok(Opened::Stream(body)) => {
+                    // What happened between two streams is told again only where it can be asked for by its number.
+                    if started.is_closed() && place.last.is_none() {
+                        self.inbox.missed();
+                    }
+                    was_open = true;
+                    started.send_replace(true);
+                    let opened = Instant::now();
+                    let was_told = read(&self, body, &mut place).await;
+                    pace.ended(was_told, opened.elapsed());
                 }
-                was_open = true;
-                started.send_replace(true);
-                let opened = Instant::now();
-                let was_told = read(&http, body, &mut place).await;
-                pace.ended(was_told, opened.elapsed());
+                Ok(Opened::None) if !was_open => {
+                    started.send_replace(true);
+                    return None;
+                }
+                Ok(Opened::NotNow(status)) => {
+                    tracing::debug!(status, "background stream refused");
+                    // Nobody need wait for it; what is missed until it starts is made good then.
+                    started.send_replace(true);
+                }
+                Ok(Opened::None) => {}
+                Err(lost @ (Lost::Session(_) | Lost::Unsent(_))) => return Some(lost),
+                Err(lost) => self.inbox.failed("background_stream", lost.text().code(), &lost.text().full()),
             }
-            Ok(Opened::None) if !was_open => {
-                started.send_replace(true);
-                return None;
-            }
-            Ok(Opened::NotNow(status)) => {
-                tracing::debug!(status, "background stream refused");
-                // Nobody need wait for it; what is missed until it starts is made good then.
-                started.send_replace(true);
-            }
-            Ok(Opened::None) => {}
-            Err(lost @ (Lost::Session(_) | Lost::Unsent(_))) => return Some(lost),
-            Err(lost) => http.inbox.failed("background_stream", lost.text().code(), &lost.text().full()),
+            let pause = pace.next(crate::upstream::backoff::random());
+            sleep(place.retry.unwrap_or_default().max(pause)).await;
         }
-        let pause = pace.next(crate::upstream::backoff::random());
-        sleep(place.retry.unwrap_or_default().max(pause)).await;
     }
 }
 

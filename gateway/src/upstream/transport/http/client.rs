@@ -3,6 +3,7 @@
 use super::breaker::Breaker;
 use super::connection::pool::Pool;
 use super::connection::{BesideQueue, ConnectionEpoch, Connector, Origin, Unread};
+use super::credentials::Tokens;
 use super::session::SessionIds;
 use super::status::AuthStatus;
 use crate::call::share::{Part, Shares};
@@ -42,6 +43,8 @@ pub(crate) struct HttpClient {
     pub(super) exchanges: Arc<Shares>,
     /// When nothing is sent.
     pub(super) breaker: Arc<Breaker>,
+    /// The token that every request is shown with, where that is fetched.
+    pub(super) tokens: Option<Arc<Tokens>>,
     /// Whether it takes what it is called with.
     pub(super) credentials: AuthStatus,
     /// The ids of its sessions.
@@ -56,7 +59,7 @@ pub(crate) struct HttpClient {
 impl HttpClient {
     /// Makes ready to dial; nothing is sent yet. What runs aside belongs to the level.
     pub(crate) fn new(
-        remote: &Remote,
+        (remote, tokens): (&Remote, Option<Arc<Tokens>>),
         max: usize,
         breaker: Arc<Breaker>,
         inbox: Arc<dyn LinkEvents>,
@@ -96,6 +99,7 @@ impl HttpClient {
             pulse: Liveness::default(),
             exchanges: Shares::new(EXCHANGES_MAX, Part::OfFree),
             breaker,
+            tokens,
             credentials: AuthStatus::default(),
             ids: SessionIds::default(),
             beside: BesideQueue::default(),

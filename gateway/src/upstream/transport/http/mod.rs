@@ -20,15 +20,15 @@ mod response;
 mod status;
 // When nothing is sent to an HTTP upstream: after failures in a row, or while it asked for a pause.
 mod breaker;
-// Keeps a session's calls behind the level of log messages that was set for them.
-mod turnstile;
+// The token that an upstream is shown, where that is fetched while the gateway runs.
+mod credentials;
 // Connections to an HTTP upstream: found, opened, kept for their next use.
 mod connection;
 
-pub(crate) use background_stream::listen;
 pub(crate) use breaker::Breaker;
 pub(crate) use client::HttpClient;
 pub(crate) use connection::FairPermit;
+pub(crate) use credentials::Tokens;
 pub(crate) use event_stream::EventStream;
 pub(crate) use post::HttpExchange;
 pub(crate) use response::pause;

@@ -1,16 +1,20 @@
 //! The one way out: every request to an HTTP upstream is sent here, and sent on where the upstream says that it is to be.
 
+use super::breaker;
 use super::client::HttpClient;
 use super::connection::Origin;
 use super::connection::pool::{Held, Lane, Outgoing};
+use super::credentials::{Token, Tokens};
+use super::response::body::beside_status;
 use super::response::refusal::cut;
 use super::status::{HttpStatusError, is_sent_on};
 use crate::health::{Cause, CauseCode};
 use crate::upstream::transport::exchange::Lost;
 use http::header::{CONTENT_LENGTH, LOCATION, TRANSFER_ENCODING};
-use http::{Response, Uri};
+use http::{Response, StatusCode, Uri};
 use http_body::Body as _;
 use hyper::body::Incoming;
+use std::sync::Arc;
 
 /// So often one request is sent on.
 const HOPS_MAX: usize = 5;
@@ -27,7 +31,8 @@ impl HttpClient {
     /// Sends a request, which is taken out of its place, and waits for the head of its response. `again` makes the same request once
     /// more, where the upstream proves that it did not run; `begun` is called when it may leave.
     ///
-    /// A 307 or 308 within the upstream's own origin is followed for this request alone, with its method, headers and body.
+    /// A 307 or 308 within the upstream's own origin is followed for this request alone, with its method, headers and body. A 401 to a
+    /// token that was fetched is answered with the next one, once.
     pub(super) async fn send(
         &self,
         lane: Lane<'_>,
@@ -35,23 +40,121 @@ impl HttpClient {
         again: &(dyn Fn() -> Outgoing + Sync),
         begun: &(impl Fn() + Sync),
     ) -> Result<Received, Lost> {
+        let token = match &self.tokens {
+            None => None,
+            Some(tokens) => Some(match tokens.at_hand(&self.tasks) {
+                Some(token) => token,
+                // Boxed, as it is rare: every call has a future of the size of this one.
+                None => Box::pin(self.first_token(tokens)).await?,
+            }),
+        };
+        if let (Some(token), Some(request)) = (&token, request.as_mut()) {
+            token.put(request.headers_mut());
+        }
         let (response, held) = self.pool.send(lane, request, begun).await?;
         ends_once(&response)?;
-        if !is_sent_on(response.status()) {
-            return Ok(Received { response, held, moved_to: None });
+        let received = Received { response, held, moved_to: None };
+        let Some(token) = token else {
+            if !is_sent_on(received.response.status()) {
+                return Ok(received);
+            }
+            return Box::pin(self.follow(lane, received, again, begun)).await;
+        };
+        if !is_sent_on(received.response.status()) && received.response.status() != StatusCode::UNAUTHORIZED {
+            token.taken();
+            return Ok(received);
         }
-        // Boxed, as it is rare: every call has a future of the size of this one.
-        Box::pin(self.follow(lane, response, held, again, begun)).await
+        Box::pin(self.go_on(lane, received, again, begun, token)).await
+    }
+
+    /// Sends a request on a connection of its own, which its response may have become something else.
+    pub(super) async fn send_alone(&self, make: &(dyn Fn() -> Outgoing + Sync)) -> Result<Response<Incoming>, Lost> {
+        let Some(tokens) = &self.tokens else { return self.pool.send_alone(make()).await };
+        let token = self.first_token(tokens).await?;
+        let response = self.pool.send_alone(with(&token, make)).await?;
+        if response.status() != StatusCode::UNAUTHORIZED || !tokens.may_replace(&token) {
+            return Ok(response);
+        }
+        drop(response);
+        let next = self.next_token(tokens, &token).await?;
+        self.pool.send_alone(with(&next, make)).await
+    }
+
+    async fn first_token(&self, tokens: &Arc<Tokens>) -> Result<Arc<Token>, Lost> {
+        let epoch = self.epoch.number();
+        let token = tokens.fetched(&self.tasks).await.map_err(Lost::Unsent)?;
+        self.epoch.ended(epoch).map_or(Ok(token), |why| Err(Lost::Unsent(why)))
+    }
+
+    /// The token behind one that was refused; else the refusal stands, with the reason why there is no other one.
+    async fn next_token(&self, tokens: &Arc<Tokens>, refused: &Arc<Token>) -> Result<Arc<Token>, Lost> {
+        let epoch = self.epoch.number();
+        let next = tokens.in_place_of(refused, &self.tasks).await.map_err(|why| {
+            let status = StatusCode::UNAUTHORIZED.as_u16();
+            let refusal = HttpStatusError::bare(status, Cause::default().own("HTTP 401; ").then(&why));
+            breaker::denied(self, &refusal);
+            Lost::Status(refusal)
+        })?;
+        self.epoch.ended(epoch).map_or(Ok(next), |why| Err(Lost::Unsent(why)))
+    }
+
+    /// Follows a response that was shown a token and leads elsewhere, and answers a 401 with the next token, once: neither has run.
+    async fn go_on(
+        &self,
+        lane: Lane<'_>,
+        received: Received,
+        again: &(dyn Fn() -> Outgoing + Sync),
+        begun: &(impl Fn() + Sync),
+        token: Arc<Token>,
+    ) -> Result<Received, Lost> {
+        let Some(tokens) = &self.tokens else { return Ok(received) };
+        let received = self.followed(lane, received, &|| with(&token, again), begun).await?;
+        if received.response.status() != StatusCode::UNAUTHORIZED {
+            token.taken();
+            return Ok(received);
+        }
+        if !tokens.may_replace(&token) {
+            return Ok(received);
+        }
+        // Its connection is for others meanwhile.
+        let Received { response, held, .. } = received;
+        if beside_status(response.into_body(), self.inbox.budget()).await.is_some() {
+            self.pool.put(held);
+        } else {
+            drop(held);
+        }
+        let next = self.next_token(tokens, &token).await?;
+        let make = || with(&next, again);
+        let (response, held) = self.pool.send(lane, &mut Some(make()), begun).await?;
+        ends_once(&response)?;
+        let received = self.followed(lane, Received { response, held, moved_to: None }, &make, begun).await?;
+        if received.response.status() != StatusCode::UNAUTHORIZED {
+            next.taken();
+        }
+        Ok(received)
+    }
+
+    async fn followed(
+        &self,
+        lane: Lane<'_>,
+        received: Received,
+        again: &(dyn Fn() -> Outgoing + Sync),
+        begun: &(impl Fn() + Sync),
+    ) -> Result<Received, Lost> {
+        match is_sent_on(received.response.status()) {
+            true => self.follow(lane, received, again, begun).await,
+            false => Ok(received),
+        }
     }
 
     async fn follow(
         &self,
         lane: Lane<'_>,
-        mut response: Response<Incoming>,
-        mut held: Held,
+        received: Received,
         again: &(dyn Fn() -> Outgoing + Sync),
         begun: &(impl Fn() + Sync),
     ) -> Result<Received, Lost> {
+        let Received { mut response, mut held, .. } = received;
         let epoch = self.epoch.number();
         let mut place = again().uri().clone();
         for _ in 0..HOPS_MAX {
@@ -75,6 +178,13 @@ impl HttpClient {
         let text = format!("HTTP {status}: it sends the same request on more than {HOPS_MAX} times");
         Err(Lost::Status(HttpStatusError::new(status, Cause::default().own(&text), None)))
     }
+}
+
+/// A request that is shown with a token.
+fn with(token: &Token, make: &(dyn Fn() -> Outgoing + Sync)) -> Outgoing {
+    let mut request = make();
+    token.put(request.headers_mut());
+    request
 }
 
 /// A response with both lengths ends elsewhere for whoever believes the other one: what follows it on the connection could be anybody's

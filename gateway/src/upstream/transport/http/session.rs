@@ -2,11 +2,12 @@
 
 // The ids of sessions.
 mod ids;
+// Keeps a session's calls behind the level of log messages that was set for them.
+mod turnstile;
 
 use super::client::HttpClient;
 use super::connection::pool::Outgoing;
 use super::connection::{Head, Named};
-use super::turnstile::Turnstile;
 use crate::call::share::Share;
 use crate::health::{Cause, CauseCode, chain};
 use crate::protocol::frame::Method;
@@ -30,6 +31,8 @@ use std::collections::BTreeMap;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+pub(super) use turnstile::Drive;
+use turnstile::Turnstile;
 
 /// Headers that belong to one request.
 pub(super) type OwnHeaders = Vec<(HeaderName, HeaderValue)>;

@@ -49,6 +49,11 @@ impl HttpStatusError {
         }
     }
 
+    /// The same without what the status asks for: the text says that itself.
+    pub(crate) fn bare(status: u16, text: Cause) -> Self {
+        Self { status, text: Cause::new(CauseCode::HttpStatus(status), "").then(&text), retry_after: None }
+    }
+
     /// What the status means.
     pub(crate) fn class(&self) -> StatusClass {
         StatusClass::of(self.status)
@@ -122,8 +127,8 @@ impl StatusClass {
 fn advice(status: u16) -> &'static str {
     match status {
         301 | 302 | 303 | 307 | 308 => "set `url` to the new location",
-        401 => "set its credentials in `headers`, such as `Authorization`",
-        403 => "check the credentials in `headers` and their permissions",
+        401 => "set its credentials in `auth`, or in `headers`",
+        403 => "check the credentials in `auth` or `headers`, and their permissions",
         404 | 410 => "check the path of its `url`",
         405 => "check the path of its `url`: it accepts no POST there, and has no stream of HTTP+SSE there either",
         407 => "a proxy on the way requires credentials",

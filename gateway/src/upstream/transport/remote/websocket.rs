@@ -199,7 +199,7 @@ fn closed(frame: Option<(u16, &[u8])>) -> Cause {
         1011 => ("internal error", "see the server's log"),
         1012 => ("service restart", ""),
         1013 => ("try again later", ""),
-        4401 => ("unauthorized", "set its credentials in `headers`, such as `Authorization`"),
+        4401 => ("unauthorized", "set its credentials in `auth`, or in `headers`"),
         4403 => ("forbidden", "check the credentials in `headers` and their permissions"),
         _ => ("", ""),
     };

@@ -12,7 +12,6 @@ use crate::upstream::instance::inventory::schedule::ListKinds;
 use crate::upstream::instance::subscriptions::{handshake, log_level};
 use crate::upstream::peer::Peer;
 use crate::upstream::peer::fault::Trouble;
-use crate::upstream::transport;
 use crate::upstream::transport::exchange::Lost;
 use crate::upstream::transport::http::HttpSession;
 use std::sync::Arc;
@@ -102,7 +101,7 @@ impl UpKeep<'_> {
             }
         }
         let mut pause = AGAIN.0;
-        while let Some(lost) = transport::http::listen(self.http.clone(), started.clone()).await {
+        while let Some(lost) = self.http.clone().listen(started.clone()).await {
             if self.is_over(&lost) {
                 return;
             }

@@ -2,7 +2,7 @@
 
 use crate::protocol::capabilities::beyond::Declared;
 use crate::protocol::revision::{Era, Revision};
-use crate::upstream::config::{ChildCommand, Config, Transport};
+use crate::upstream::config::{ChildCommand, Config, Credentials, Transport};
 use sha2::{Digest, Sha256};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -59,6 +59,7 @@ pub(super) fn of(config: &Config) -> String {
             put(value.as_bytes());
         }
     }
+    config.credentials.iter().flat_map(Credentials::parts).for_each(|part| put(&part));
     hex(&digest.finalize())
 }
 

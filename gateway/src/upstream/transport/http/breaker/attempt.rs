@@ -170,8 +170,13 @@ mod tests {
         rig.instance.status.came_up();
         let breaker = BreakerConfig { failures: 1, open_for: Duration::from_secs(3600) };
         let remote = Remote::new("http://127.0.0.1:1/mcp".parse().unwrap(), http::HeaderMap::new());
-        let wire =
-            HttpClient::new(&remote, 4096, Breaker::new(Some(breaker)).into(), rig.instance.clone(), rig.tasks.clone());
+        let wire = HttpClient::new(
+            (&remote, None),
+            4096,
+            Breaker::new(Some(breaker)).into(),
+            rig.instance.clone(),
+            rig.tasks.clone(),
+        );
         let (wire, turn) = (wire.unwrap(), Barrier::new(2));
         let outcomes = |outcome: Result<Body, Lost>| {
             for _ in 0..ROUNDS {

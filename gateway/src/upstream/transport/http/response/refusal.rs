@@ -203,7 +203,7 @@ mod tests {
         let refused = judge(StatusCode::UNAUTHORIZED, &headers, &Bytes::from_static(b"go away\x1b"), None);
         let said = "HTTP 401 Unauthorized: go away\\u{1b} (WWW-Authenticate: Bearer realm=\"x\")";
         let told = refused.why.text.full();
-        assert_eq!(told.split_once("; "), Some((said, "set its credentials in `headers`, such as `Authorization`")));
+        assert_eq!(told.split_once("; "), Some((said, "set its credentials in `auth`, or in `headers`")));
         assert_eq!(refused.why.text.own_words(), "HTTP 401 Unauthorized", "the rest is not ours to tell");
         assert_eq!((refused.why.text.number(), refused.why.retry_after), (Some(401), None));
         headers = HeaderMap::new();

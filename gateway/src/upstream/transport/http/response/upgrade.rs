@@ -21,15 +21,18 @@ const SUBPROTOCOL: &str = "mcp";
 /// Opens a connection and has it become a WebSocket.
 pub(crate) async fn upgrade(http: &HttpSession) -> Result<TokioIo<Upgraded>, Lost> {
     let key = key()?;
-    let mut request = http.get(None);
-    let headers = request.headers_mut();
-    headers.remove(ACCEPT);
-    headers.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
-    headers.insert(UPGRADE, HeaderValue::from_static("websocket"));
-    headers.insert(SEC_WEBSOCKET_VERSION, HeaderValue::from_static("13"));
-    headers.insert(SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_static(SUBPROTOCOL));
-    headers.insert(SEC_WEBSOCKET_KEY, key.clone());
-    let response = http.wire.pool.send_alone(request).await?;
+    let make = || {
+        let mut request = http.get(None);
+        let headers = request.headers_mut();
+        headers.remove(ACCEPT);
+        headers.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
+        headers.insert(UPGRADE, HeaderValue::from_static("websocket"));
+        headers.insert(SEC_WEBSOCKET_VERSION, HeaderValue::from_static("13"));
+        headers.insert(SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_static(SUBPROTOCOL));
+        headers.insert(SEC_WEBSOCKET_KEY, key.clone());
+        request
+    };
+    let response = http.wire.send_alone(&make).await?;
     match response.status() {
         StatusCode::SWITCHING_PROTOCOLS => {}
         status if status.is_success() => {

@@ -13,11 +13,11 @@ use tokio_util::sync::CancellationToken;
 const WAIT_MAX: Duration = Duration::from_secs(1);
 
 /// What drives a request.
-pub(super) type Drive = Pin<Box<dyn Future<Output = ()> + Send>>;
+pub(crate) type Drive = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// The newest level that was set, until it is answered.
 #[derive(Debug, Default)]
-pub(super) struct Turnstile {
+pub(crate) struct Turnstile {
     /// Whether a level was set and may not have been answered: whoever finds none takes no lock.
     is_shut: AtomicBool,
     answered: Mutex<Option<CancellationToken>>,
@@ -26,7 +26,7 @@ pub(super) struct Turnstile {
 impl Turnstile {
     /// Has a request follow the level before it, where it is about log messages. What drives it is boxed already: it is large, and
     /// each hand that it passes through would copy it.
-    pub(super) fn behind(&self, request: &Request<'_>, drive: Drive) -> Drive {
+    pub(crate) fn behind(&self, request: &Request<'_>, drive: Drive) -> Drive {
         let sets = *request.method == Method::SetLevel;
         if !sets && (request.logs.is_none() || !self.is_shut.load(Ordering::Acquire)) {
             return drive;

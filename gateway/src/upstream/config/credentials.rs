@@ -1,0 +1,81 @@
+//! What an upstream is shown where that is fetched while the gateway runs: a token, and where it comes from.
+
+use super::transport::Remote;
+use std::ffi::OsString;
+use std::fmt;
+use std::time::Duration;
+
+/// Where the token for an upstream comes from.
+#[derive(Clone, PartialEq)]
+pub enum Credentials {
+    /// From a command.
+    Command(TokenCommand),
+    /// From an authorization server that knows the gateway as a client.
+    Client(Box<ClientCredentials>),
+}
+
+/// A command that writes a token to its stdout.
+#[derive(Clone, PartialEq)]
+pub struct TokenCommand {
+    /// The program, a path or a name on its `PATH`.
+    pub command: String,
+    /// Its arguments.
+    pub args: Vec<String>,
+    /// Its whole environment, but for its mark.
+    pub env: Vec<(OsString, OsString)>,
+    /// How long it may take.
+    pub timeout: Duration,
+}
+
+/// A client of an authorization server (RFC 6749, 4.4).
+#[derive(Clone, PartialEq)]
+pub struct ClientCredentials {
+    /// The token end point, and how it is reached.
+    pub endpoint: Remote,
+    /// Who the gateway is there.
+    pub id: String,
+    /// What it proves that by.
+    pub secret: Option<String>,
+    /// Whether the secret stands in the body of the request, and not in a header.
+    pub is_in_body: bool,
+    /// What the token is to allow.
+    pub scopes: Vec<String>,
+    /// For which server the token is (RFC 8707).
+    pub resource: Option<String>,
+    /// What else the authorization server is told.
+    pub params: Vec<(String, String)>,
+}
+
+impl Credentials {
+    /// All that decides which token it is, piece by piece.
+    pub fn parts(&self) -> Vec<Vec<u8>> {
+        let bytes = |text: &OsString| text.as_encoded_bytes().to_vec();
+        match self {
+            Self::Command(TokenCommand { command, args, env, .. }) => {
+                let words = [command].into_iter().chain(args).map(|word| word.clone().into_bytes());
+                let variables = env.iter().flat_map(|(name, value)| [bytes(name), bytes(value)]);
+                words.chain([Vec::new()]).chain(variables).collect()
+            }
+            Self::Client(client) => {
+                let ClientCredentials { endpoint, id, scopes, resource, params, .. } = &**client;
+                let all = [endpoint.url.to_string(), id.clone(), resource.clone().unwrap_or_default()];
+                let params = params.iter().flat_map(|(name, value)| [name.clone(), value.clone()]);
+                all.into_iter().chain([scopes.join(" ")]).chain(params).map(String::into_bytes).collect()
+            }
+        }
+    }
+}
+
+/// Arguments, variables, secrets and parameters are never shown.
+impl fmt::Debug for Credentials {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Command(command) => {
+                f.debug_struct("Command").field("command", &command.command).finish_non_exhaustive()
+            }
+            Self::Client(client) => {
+                f.debug_struct("Client").field("endpoint", &client.endpoint).finish_non_exhaustive()
+            }
+        }
+    }
+}

@@ -1,0 +1,242 @@
+//! A token from the token end point of an authorization server, for a client of its own (RFC 6749, 4.4).
+
+use super::token::Issued;
+use crate::health::{Cause, CauseCode};
+use crate::memory::budget::Budget;
+use crate::runtime::Tasks;
+use crate::runtime::timer::late::within;
+use crate::runtime::watched::Pieces;
+use crate::secrets::{mask, printable};
+use crate::upstream::config::{ClientCredentials, Remote};
+use crate::upstream::transport::events::Nobody;
+use crate::upstream::transport::http::connection::{ConnectionEpoch, Connector, Unread};
+use bytes::Bytes;
+use http::header::{CONNECTION, CONTENT_LENGTH, HOST, USER_AGENT};
+use http::{HeaderValue, StatusCode};
+use http_body_util::{BodyExt, Limited};
+use oauth2::basic::{BasicClient, BasicErrorResponse, BasicErrorResponseType, BasicTokenResponse, BasicTokenType};
+use oauth2::{
+    AuthType, ClientId, ClientSecret, HttpRequest, HttpResponse, RequestTokenError, Scope, TokenResponse, TokenUrl,
+};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long the end point may take for a token.
+const ANSWER_MAX: Duration = Duration::from_secs(10);
+/// The most bytes of its answer.
+const BODY_MAX: usize = 64 * 1024;
+/// So much of its words is told.
+const SAID_CHARS: usize = 200;
+
+/// Why the end point gave no answer that speaks of tokens.
+#[derive(Debug, thiserror::Error)]
+#[error("no answer of a token end point")]
+struct Unanswered(Cause);
+
+/// A request under way.
+type Posting = Pin<Box<dyn Future<Output = Result<HttpResponse, Unanswered>> + Send>>;
+/// A question under way.
+type Asking<'a> = Pin<Box<dyn Future<Output = Result<BasicTokenResponse, Refusal>> + Send + 'a>>;
+type Refusal = RequestTokenError<Unanswered, BasicErrorResponse>;
+
+/// Asks for a token.
+pub(super) async fn ask(client: &ClientCredentials, tasks: Tasks) -> Result<Issued, Cause> {
+    let unfit = |_| unavailable("`token_url` is no URL of a token end point");
+    let url = TokenUrl::new(client.endpoint.url.to_string()).map_err(unfit)?;
+    let kind = if client.is_in_body { AuthType::RequestBody } else { AuthType::BasicAuth };
+    let mut asking = BasicClient::new(ClientId::new(client.id.clone())).set_token_uri(url).set_auth_type(kind);
+    if let Some(secret) = &client.secret {
+        asking = asking.set_client_secret(ClientSecret::new(secret.clone()));
+    }
+    let mut request = asking.exchange_client_credentials();
+    for scope in &client.scopes {
+        request = request.add_scope(Scope::new(scope.clone()));
+    }
+    let resource = client.resource.as_ref().map(|resource| ("resource", resource.as_str()));
+    for (name, value) in resource.into_iter().chain(client.params.iter().map(|(name, value)| (&**name, &**value))) {
+        request = request.add_extra_param(name, value);
+    }
+    let way = (client.endpoint.clone(), tasks);
+    let post = move |request| -> Posting {
+        let (endpoint, tasks) = way.clone();
+        Box::pin(async move { post(&endpoint, request, &tasks).await })
+    };
+    let asking: Asking<'_> = Box::pin(request.request_async(&post));
+    let answered = within(ANSWER_MAX, asking).await;
+    let late = |_| unavailable(&format!("the token end point gave none within {} s", ANSWER_MAX.as_secs()));
+    let answer = answered.map_err(late)?.map_err(|why| refused(&why))?;
+    if *answer.token_type() != BasicTokenType::Bearer {
+        let said = "the token end point gives tokens of another type than Bearer";
+        return Err(Cause::new(CauseCode::TokenRefused, said));
+    }
+    Ok(Issued { token: answer.access_token().secret().clone(), lasts: answer.expires_in() })
+}
+
+fn unavailable(said: &str) -> Cause {
+    Cause::new(CauseCode::TokenUnavailable, said)
+}
+
+/// Posts a request on a connection of its own. Nothing is followed: what the end point is shown is for nobody else.
+async fn post(endpoint: &Remote, request: HttpRequest, tasks: &Tasks) -> Result<HttpResponse, Unanswered> {
+    let unasked = |why: &Cause| Unanswered(unavailable("the token end point cannot be asked: ").then(why));
+    let invalid = |why: &str| unasked(&Cause::new(CauseCode::UrlInvalid, why));
+    let unread = Unread::new(Arc::new(Nobody(Budget::default())));
+    let connector = Connector::new(endpoint, tasks.clone(), Arc::<ConnectionEpoch>::default(), unread);
+    let connector = connector.map_err(|why| invalid(&why))?;
+    let (mut head, body) = request.into_parts();
+    let host = head.uri.authority().and_then(|authority| HeaderValue::from_str(authority.as_str()).ok());
+    let path = head.uri.path_and_query().map_or("/", http::uri::PathAndQuery::as_str).parse();
+    head.uri = path.map_err(|_| invalid("its URL has no path"))?;
+    head.headers.insert(HOST, host.ok_or_else(|| invalid("its URL has no host"))?);
+    head.headers.insert(USER_AGENT, HeaderValue::from_static(concat!("trunkline/", env!("CARGO_PKG_VERSION"))));
+    head.headers.insert(CONTENT_LENGTH, body.len().into());
+    head.headers.insert(CONNECTION, HeaderValue::from_static("close"));
+    let request = http::Request::from_parts(head, Pieces::from(Bytes::from(body)));
+    let response = connector.send_alone(request).await.map_err(|lost| unasked(lost.text()))?;
+    let (head, body) = response.into_parts();
+    if !matches!(
+        head.status,
+        StatusCode::OK | StatusCode::BAD_REQUEST | StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN
+    ) {
+        let status = Cause::new(CauseCode::HttpStatus(head.status.as_u16()), format!("HTTP {}", head.status.as_u16()));
+        let advice = if head.status.is_server_error() { "" } else { "check `token_url` under `auth`" };
+        return Err(Unanswered(unavailable("the token end point answers with ").then(&status).advise(advice)));
+    }
+    let body = Limited::new(body, BODY_MAX).collect().await.map_err(|_| {
+        let said = format!("the answer of the token end point breaks, or has more than {} KiB", BODY_MAX / 1024);
+        Unanswered(unavailable(&said))
+    })?;
+    Ok(http::Response::from_parts(head, body.to_bytes().to_vec()))
+}
+
+/// Why there is no token. What the answer holds beside its error may be a secret, and is not told.
+fn refused(why: &Refusal) -> Cause {
+    use BasicErrorResponseType::{
+        Extension, InvalidClient, InvalidGrant, InvalidRequest, InvalidScope, UnauthorizedClient, UnsupportedGrantType,
+    };
+    let answer = match why {
+        RequestTokenError::ServerResponse(answer) => answer,
+        RequestTokenError::Request(Unanswered(why)) => return why.clone(),
+        RequestTokenError::Parse(..) | RequestTokenError::Other(_) => {
+            return unavailable("what the token end point answers is neither a token nor an error of OAuth")
+                .advise("check `token_url` under `auth`");
+        }
+    };
+    let advice = match answer.error() {
+        InvalidClient => "check `client_id`, `client_secret` and `client_auth` under `auth`",
+        InvalidScope => "check `scopes` under `auth`",
+        InvalidGrant | UnauthorizedClient | UnsupportedGrantType => {
+            "let this client use the grant `client_credentials` at the authorization server"
+        }
+        Extension(word) if word == "invalid_target" => "check `resource` under `auth`; an empty text leaves it out",
+        InvalidRequest | Extension(_) => "check the keys under `auth`, `params` among them",
+    };
+    let cause = Cause::new(CauseCode::TokenRefused, "the token end point refuses it");
+    let cause = match answer.error() {
+        Extension(word) => cause.foreign(&format!(" ({})", in_short(word))),
+        known => cause.own(&format!(" ({})", known.as_ref())),
+    };
+    let more = answer.error_description().map(|text| format!(": {}", in_short(text))).unwrap_or_default();
+    cause.foreign(&more).advise(advice)
+}
+
+/// A foreign text as the operator is shown it.
+fn in_short(text: &str) -> String {
+    printable(&mask::masked(text).chars().take(SAID_CHARS).collect::<String>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::HeaderMap;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpListener;
+
+    /// What comes of this answer; the second listener is a decoy, and takes no connection.
+    async fn said(answer: &str) -> Result<Issued, String> {
+        let (server, decoy) =
+            (TcpListener::bind("127.0.0.1:0").await.unwrap(), TcpListener::bind("127.0.0.1:0").await.unwrap());
+        let at = |listener: &TcpListener| format!("http://{}/token", listener.local_addr().unwrap());
+        let answer = answer.replace("$DECOY", &at(&decoy));
+        let client = ClientCredentials {
+            endpoint: Remote::new(at(&server).parse().unwrap(), HeaderMap::new()),
+            id: "me".to_owned(),
+            secret: Some("canary-secret".to_owned()),
+            is_in_body: true,
+            scopes: Vec::new(),
+            resource: None,
+            params: Vec::new(),
+        };
+        let tasks = Tasks::new();
+        let serving = async {
+            let (mut stream, _) = server.accept().await.unwrap();
+            let mut asked = Vec::new();
+            while !String::from_utf8_lossy(&asked).contains("client_secret=canary-secret") {
+                assert!(stream.read_buf(&mut asked).await.unwrap() > 0);
+            }
+            // Who has enough of it closes the connection.
+            let _ = stream.write_all(answer.as_bytes()).await;
+        };
+        let (issued, ()) = tokio::join!(ask(&client, tasks.clone()), serving);
+        assert!(tokio::time::timeout(Duration::ZERO, decoy.accept()).await.is_err(), "nothing is followed");
+        let why = issued.map_err(|why| why.full().into_owned());
+        assert!(!why.as_ref().is_err_and(|why| why.contains("canary")), "{why:?}");
+        why
+    }
+
+    fn json(status: &str, body: &str) -> String {
+        let length = body.len();
+        format!("HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}")
+    }
+
+    #[tokio::test]
+    async fn a_token_is_taken_and_every_other_answer_is_said_with_what_to_do_and_bounded() {
+        let good = json("200 OK", r#"{"access_token":"t","token_type":"bearer","expires_in":7}"#);
+        assert_eq!(said(&good).await, Ok(Issued { token: "t".to_owned(), lasts: Some(Duration::from_secs(7)) }));
+        let bomb = "{".repeat(BODY_MAX + 1);
+        for (answer, words) in [
+            (json("400 Bad", r#"{"error":"invalid_scope"}"#), "refuses it (invalid_scope); check `scopes`"),
+            (
+                json("401 No", r#"{"error":"invalid_client","error_description":"who?"}"#),
+                "(invalid_client): who?; check `client_id`",
+            ),
+            (json("400 Bad", r#"{"error":"invalid_target"}"#), "(invalid_target); check `resource`"),
+            (json("400 Bad", r#"{"error":"unauthorized_client"}"#), "let this client use the grant"),
+            (json("400 Bad", "canary"), "neither a token nor an error of OAuth; check `token_url`"),
+            (json("200 OK", r#"{"canary":1}"#), "neither a token nor an error of OAuth"),
+            (json("200 OK", r#"{"access_token":"canary","token_type":"mac"}"#), "tokens of another type than Bearer"),
+            (json("200 OK", &bomb), "has more than 64 KiB"),
+            (json("503 Busy", ""), "answers with HTTP 503"),
+            (
+                "HTTP/1.1 302 Found\r\nlocation: $DECOY\r\ncontent-length: 0\r\n\r\n".to_owned(),
+                "HTTP 302; check `token_url`",
+            ),
+            (
+                "HTTP/1.1 307 Found\r\nlocation: $DECOY\r\ncontent-length: 0\r\n\r\n".to_owned(),
+                "HTTP 307; check `token_url`",
+            ),
+            ("no HTTP at all\r\n\r\n".to_owned(), "the token end point cannot be asked"),
+        ] {
+            let why = said(&answer).await.unwrap_err();
+            assert!(why.contains(words), "{answer:.80}: {why}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_end_point_that_does_not_answer_is_waited_for_ten_seconds() {
+        let server = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}/token", server.local_addr().unwrap()).parse().unwrap();
+        let client = ClientCredentials {
+            endpoint: Remote::new(url, HeaderMap::new()),
+            id: "me".to_owned(),
+            secret: None,
+            is_in_body: false,
+            scopes: Vec::new(),
+            resource: None,
+            params: Vec::new(),
+        };
+        let why = ask(&client, Tasks::new()).await.unwrap_err();
+        assert_eq!(why.full(), "the token end point gave none within 10 s");
+    }
+}

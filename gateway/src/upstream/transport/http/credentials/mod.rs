@@ -1,0 +1,15 @@
+//! The token that an upstream is shown, where that is fetched while the gateway runs.
+
+// One token: how it is given out, how it is shown, and how long.
+mod token;
+// A token from a command.
+mod command;
+// A token from the token end point of an authorization server.
+mod endpoint;
+// Where a token comes from.
+mod source;
+// The token that is shown now: kept until it ends, and fetched anew by one for all who wait.
+mod tokens;
+
+pub(crate) use token::Token;
+pub(crate) use tokens::Tokens;

@@ -1,0 +1,130 @@
+//! One token: how it is given out, how it is shown, and how long.
+
+use crate::health::{Cause, CauseCode};
+use http::header::AUTHORIZATION;
+use http::{HeaderMap, HeaderValue};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// So long before its end another one is fetched, or a fifth of its time where that is less. In the last sixth of that it is no longer
+/// shown: it would end on its way.
+const AHEAD: Duration = Duration::from_secs(60);
+/// What claims to last longer is fetched anew all the same.
+const LASTS_MAX: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+/// So long after a refused token was replaced another one is not.
+const REPLACED_MIN: Duration = Duration::from_secs(30);
+
+/// A token as it was given out.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Issued {
+    pub(super) token: String,
+    /// How long it can be used from now on, where that is known.
+    pub(super) lasts: Option<Duration>,
+}
+
+/// A token that the upstream is shown.
+#[derive(Debug)]
+pub(crate) struct Token {
+    header: HeaderValue,
+    born: Instant,
+    /// When another one is fetched, and when it is no longer shown; `None` where it is until it is refused.
+    times: Option<(Instant, Instant)>,
+    /// Whether it took the place of one that was refused.
+    replaces: bool,
+    /// Whether the upstream has taken it.
+    was_taken: AtomicBool,
+}
+
+impl Token {
+    /// As it was given out now.
+    pub(super) fn new(issued: &Issued, replaces: bool) -> Result<Self, Cause> {
+        let odd = || {
+            let said = "what was given out is no token: it is empty, or has spaces or characters beyond ASCII";
+            Cause::new(CauseCode::TokenRefused, said)
+        };
+        let is_word = !issued.token.is_empty() && issued.token.bytes().all(|byte| byte.is_ascii_graphic());
+        let header = HeaderValue::from_str(&format!("Bearer {}", issued.token));
+        let mut header = header.ok().filter(|_| is_word).ok_or_else(odd)?;
+        header.set_sensitive(true);
+        let born = Instant::now();
+        let times = issued.lasts.filter(|lasts| !lasts.is_zero()).map(|lasts| {
+            let lasts = lasts.min(LASTS_MAX);
+            let ahead = AHEAD.min(lasts / 5);
+            (born + lasts - ahead, born + lasts - ahead / 6)
+        });
+        Ok(Self { header, born, times, replaces, was_taken: AtomicBool::new(false) })
+    }
+
+    /// Puts it into the headers of a request.
+    pub(crate) fn put(&self, headers: &mut HeaderMap) {
+        headers.insert(AUTHORIZATION, self.header.clone());
+    }
+
+    /// The upstream has taken it.
+    pub(crate) fn taken(&self) {
+        if !self.was_taken.load(Ordering::Relaxed) {
+            self.was_taken.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether another one is to be fetched.
+    pub(super) fn is_near_its_end(&self, now: Instant) -> bool {
+        self.times.is_some_and(|(ahead, _)| now >= ahead)
+    }
+
+    /// Whether it is no longer shown.
+    pub(super) fn is_over(&self, now: Instant) -> bool {
+        self.times.is_some_and(|(_, end)| now >= end)
+    }
+
+    /// Whether another one may be taken where this one is: where it is itself another one, and new, the next would be refused just so.
+    pub(super) fn may_be_replaced(&self, now: Instant) -> bool {
+        let is_new = now.duration_since(self.born) < REPLACED_MIN;
+        self.was_taken.load(Ordering::Relaxed) || !self.replaces || !is_new
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn token(text: &str, lasts: Option<u64>, replaces: bool) -> Result<Token, Cause> {
+        Token::new(&Issued { token: text.to_owned(), lasts: lasts.map(Duration::from_secs) }, replaces)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_token_is_fetched_anew_a_while_before_its_end_and_not_shown_at_its_end() {
+        for (lasts, ahead, end) in [(3600, 3540, 3590), (100, 80, 97), (u64::MAX, LASTS_MAX.as_secs() - 60, u64::MAX)] {
+            let token = token("t", Some(lasts), false).unwrap();
+            let at = |seconds: u64| token.born + Duration::from_secs(seconds.min(LASTS_MAX.as_secs()));
+            assert!(!token.is_near_its_end(at(ahead - 1)) && token.is_near_its_end(at(ahead)), "{lasts}");
+            assert!(!token.is_over(at(ahead)) && token.is_over(at(end)), "{lasts}");
+        }
+        for endless in [None, Some(0)] {
+            assert!(!token("t", endless, false).unwrap().is_over(Instant::now() + LASTS_MAX * 2));
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_that_was_refused_at_once_like_the_one_before_it_is_not_replaced_for_a_while() {
+        let now = Instant::now();
+        assert!(token("t", None, false).unwrap().may_be_replaced(now));
+        let other = token("t", None, true).unwrap();
+        assert!(!other.may_be_replaced(now) && other.may_be_replaced(now + REPLACED_MIN));
+        other.taken();
+        assert!(other.may_be_replaced(now), "it was good for a while");
+    }
+
+    #[test]
+    fn what_is_no_token_is_said_without_being_repeated() {
+        for text in ["", "canary one", "canary\n", "canär"] {
+            let why = token(text, None, false).unwrap_err();
+            assert!(why.code() == CauseCode::TokenRefused && !why.full().contains("can"), "{text:?}");
+        }
+        let mut headers = HeaderMap::new();
+        token("a.b-c~d+e/f==", None, false).unwrap().put(&mut headers);
+        assert_eq!(headers[AUTHORIZATION], "Bearer a.b-c~d+e/f==");
+        assert!(!format!("{headers:?}").contains("a.b-c"), "it is marked sensitive");
+    }
+}

@@ -1,0 +1,244 @@
+//! The token that is shown now: kept until it ends, and fetched anew by one for all who wait.
+
+use super::source;
+use super::token::{Issued, Token};
+use crate::health::{Cause, CauseCode};
+use crate::runtime::Tasks;
+use crate::secrets::{mask, private};
+use crate::upstream::config::Credentials;
+use arc_swap::ArcSwapOption;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+/// After a failure so long nobody asks for a token, at first and at most; who needs one then is told the same.
+const PAUSE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
+/// So often who waits begins anew where another one's level ended before the token came.
+const ROUNDS_MAX: usize = 4;
+
+/// A token, or why there is none.
+type Fetched = Result<Arc<Token>, Cause>;
+/// The same, once it is known.
+type Later = watch::Receiver<Option<Fetched>>;
+
+/// The token of one upstream, for all its instances.
+pub(crate) struct Tokens {
+    from: Credentials,
+    now: ArcSwapOption<Token>,
+    flight: Mutex<Flight>,
+    /// What was given out is a secret of the process.
+    secrets: mask::Learned,
+}
+
+/// What is known of fetching.
+#[derive(Default)]
+struct Flight {
+    /// The one that is under way, or was last.
+    last: Option<Later>,
+    /// When a token may be asked for again, and why none came the last time.
+    failed: Option<(Instant, Cause)>,
+    pause: Duration,
+}
+
+/// What one finds who wants a token.
+enum Found {
+    There(Arc<Token>),
+    Failed(Cause),
+    Coming(Later),
+}
+
+impl Tokens {
+    /// From there; nothing is fetched yet.
+    pub(crate) fn new(from: Credentials) -> Self {
+        Self { from, now: ArcSwapOption::empty(), flight: Mutex::default(), secrets: mask::Learned::new() }
+    }
+
+    /// The token that is there, if it can be shown. Where its end is near another one is fetched aside, in this level.
+    pub(crate) fn at_hand(self: &Arc<Self>, tasks: &Tasks) -> Option<Arc<Token>> {
+        let now = Instant::now();
+        let token = self.now.load_full().filter(|token| !token.is_over(now))?;
+        if token.is_near_its_end(now) {
+            let mut flight = self.lock();
+            // Another call may have begun it, or it may have come by now.
+            let is_wanted = self.now.load().as_ref().is_some_and(|token| token.is_near_its_end(now));
+            if is_wanted && flight.may_begin(now).is_none() {
+                self.begin(&mut flight, tasks, false);
+            }
+        }
+        Some(token)
+    }
+
+    /// A token that can be shown: the one that is there, or the next one.
+    pub(crate) async fn fetched(self: &Arc<Self>, tasks: &Tasks) -> Fetched {
+        self.wait(tasks, None).await
+    }
+
+    /// Whether another token may be taken where this one, which the upstream refused, is not.
+    pub(crate) fn may_replace(&self, refused: &Arc<Token>) -> bool {
+        let is_current = self.now.load().as_ref().is_some_and(|now| Arc::ptr_eq(now, refused));
+        !is_current || refused.may_be_replaced(Instant::now())
+    }
+
+    /// Another token than the one that the upstream refused.
+    pub(crate) async fn in_place_of(self: &Arc<Self>, refused: &Arc<Token>, tasks: &Tasks) -> Fetched {
+        self.wait(tasks, Some(refused)).await
+    }
+
+    async fn wait(self: &Arc<Self>, tasks: &Tasks, refused: Option<&Arc<Token>>) -> Fetched {
+        for _ in 0..ROUNDS_MAX {
+            let mut coming = match self.find(tasks, refused) {
+                Found::There(token) => return Ok(token),
+                Found::Failed(why) => return Err(why),
+                Found::Coming(coming) => coming,
+            };
+            let found = coming.wait_for(Option::is_some).await.ok().and_then(|found| found.clone());
+            // Where it belonged to a level that has ended, another one fetches it.
+            match found {
+                Some(found) => return found,
+                None if tasks.is_ending() => break,
+                None => {}
+            }
+        }
+        Err(Cause::new(CauseCode::Stopping, "no access token: upstream stopping"))
+    }
+
+    /// The token that is there, unless it is over or the refused one; else what is under way, begun here where nothing is.
+    fn find(self: &Arc<Self>, tasks: &Tasks, refused: Option<&Arc<Token>>) -> Found {
+        let now = Instant::now();
+        let mut flight = self.lock();
+        let is_good =
+            |token: &Arc<Token>| !token.is_over(now) && refused.is_none_or(|refused| !Arc::ptr_eq(refused, token));
+        if let Some(token) = self.now.load_full().filter(is_good) {
+            return Found::There(token);
+        }
+        flight.may_begin(now).unwrap_or_else(|| Found::Coming(self.begin(&mut flight, tasks, refused.is_some())))
+    }
+
+    /// Fetches one in a task of this level.
+    fn begin(self: &Arc<Self>, flight: &mut Flight, tasks: &Tasks, replaces: bool) -> Later {
+        let (found, later) = watch::channel(None);
+        flight.last = Some(later.clone());
+        let (this, level) = (self.clone(), tasks.clone());
+        tasks.spawn(async move {
+            let issued = source::fetch(&this.from, level.clone()).await;
+            // A level that ends says nothing of tokens.
+            if !(issued.is_err() && level.is_ending()) {
+                let landed = this.landed(issued, replaces);
+                found.send_replace(Some(landed));
+            }
+        });
+        later
+    }
+
+    /// Keeps what came.
+    fn landed(&self, issued: Result<Issued, Cause>, replaces: bool) -> Fetched {
+        let made = issued.and_then(|issued| {
+            // Before anybody is shown it.
+            private::off_the_workers(|| self.secrets.note(&issued.token));
+            Token::new(&issued, replaces).map(Arc::new)
+        });
+        let mut flight = self.lock();
+        flight.last = None;
+        match &made {
+            Ok(token) => {
+                (flight.failed, flight.pause) = (None, Duration::ZERO);
+                self.now.store(Some(token.clone()));
+            }
+            Err(why) => {
+                flight.pause = (flight.pause * 2).clamp(PAUSE.0, PAUSE.1);
+                flight.failed = Some((Instant::now() + flight.pause, why.clone()));
+            }
+        }
+        made
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Flight> {
+        self.flight.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Flight {
+    /// What there is in place of another attempt; `None` where one may begin.
+    fn may_begin(&self, now: Instant) -> Option<Found> {
+        // One that ended with its level without a word is none.
+        let runs = |later: &&Later| later.has_changed().is_ok();
+        if let Some(later) = self.last.as_ref().filter(runs) {
+            return Some(Found::Coming(later.clone()));
+        }
+        let failed = self.failed.as_ref().filter(|(until, _)| now < *until);
+        failed.map(|(_, why)| Found::Failed(why.clone()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::upstream::config::TokenCommand;
+    use std::path::PathBuf;
+
+    /// Tokens of a script that may write to this file.
+    fn of(name: &str, script: impl Fn(&str) -> String) -> (Arc<Tokens>, PathBuf) {
+        let file = std::env::temp_dir().join(format!("trunkline-tokens-{name}-{}", std::process::id()));
+        let command = TokenCommand {
+            command: "sh".to_owned(),
+            args: vec!["-c".to_owned(), script(&file.display().to_string())],
+            env: vec![("PATH".into(), std::env::var_os("PATH").unwrap())],
+            timeout: Duration::from_secs(300),
+        };
+        (Arc::new(Tokens::new(Credentials::Command(command))), file)
+    }
+
+    #[tokio::test]
+    async fn who_waits_for_a_token_of_a_level_that_ends_fetches_it_in_his_own() {
+        // The first time it hangs.
+        let script = |file: &str| format!("test -e {file} && echo token || {{ echo > {file}; exec sleep 600; }}");
+        let (tokens, file) = of("level", script);
+        let (first, second) = (Tasks::new(), Tasks::new());
+        let ends = async {
+            while !file.exists() {
+                tokio::task::yield_now().await;
+            }
+            first.end();
+        };
+        let (left, stays, ()) = tokio::join!(tokens.fetched(&first), tokens.fetched(&second), ends);
+        assert_eq!(left.unwrap_err().code(), CauseCode::Stopping);
+        let shown = stays.unwrap();
+        assert!(Arc::ptr_eq(&shown, &tokens.at_hand(&second).unwrap()));
+        first.ended().await;
+        std::fs::remove_file(file).unwrap();
+    }
+
+    #[tokio::test]
+    async fn after_a_failure_nobody_asks_for_a_while_and_then_one_does() {
+        let (tokens, file) = of("pause", |file| format!("echo >> {file}; echo no >&2; exit 1"));
+        let (tasks, runs) = (Tasks::new(), || std::fs::read_to_string(&file).unwrap().len());
+        let why = tokens.fetched(&tasks).await.unwrap_err();
+        assert!(why.full().starts_with("no access token: the command of `auth` failed"), "{why:?}");
+        tokio::time::pause();
+        for _ in 0..3 {
+            assert_eq!(tokens.fetched(&tasks).await.unwrap_err(), why);
+        }
+        assert_eq!(runs(), 1);
+        tokio::time::advance(PAUSE.0).await;
+        tokio::time::resume();
+        let _again = tokio::join!(tokens.fetched(&tasks), tokens.fetched(&tasks));
+        assert_eq!(runs(), 2, "for both");
+        std::fs::remove_file(file).unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_token_is_a_secret_of_the_process_before_it_is_shown_and_as_long_as_it_may_be_quoted() {
+        let (tokens, _) = of("mask", |_| "echo canary-of-tokens-42".to_owned());
+        let tasks = Tasks::new();
+        tokens.fetched(&tasks).await.unwrap();
+        assert_eq!(mask::masked("Bearer canary-of-tokens-42!"), "Bearer [secret]!");
+        // A reload takes nothing from it.
+        crate::secrets::Secrets::default().keep();
+        assert_eq!(mask::masked("canary-of-tokens-42"), "[secret]");
+        tasks.end();
+        tasks.ended().await;
+        drop(tokens);
+        assert_eq!(mask::masked("canary-of-tokens-42"), "canary-of-tokens-42");
+    }
+}
