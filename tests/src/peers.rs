@@ -75,6 +75,6 @@ pub(crate) fn or_skip<T>(installed: &Result<T, String>) -> Option<&T> {
     }
 }
 
-fn required() -> bool {
+pub(crate) fn required() -> bool {
     std::env::var_os("TRUNKLINE_REQUIRE_PEERS").is_some_and(|value| value == "1")
 }

@@ -21,6 +21,14 @@ async fn no_check_is_worse_through_the_gateway_than_directly_with_a_server_in_py
     none_is_worse(&servers::judge(suite, Server::Python, &Behind::BOTH, legs).await);
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_check_is_worse_through_the_gateway_than_directly_with_a_server_in_rust() {
+    let Some(suite) = Suite::ready_with_rust() else { return };
+    let legs: &[Leg] = if servers::is_whole() { &Leg::SERVERS } else { &Leg::SHORT };
+    let behind = Behind { transport: Transport::Http, era: Era::Both };
+    none_is_worse(&servers::judge(suite, Server::Rust, &[behind], legs).await);
+}
+
 fn none_is_worse(verdict: &servers::Verdict) {
     table::print(verdict);
     assert!(verdict.faults().is_empty(), "worse through the gateway:\n{}", verdict.faults().join("\n"));
@@ -32,7 +40,8 @@ async fn a_gateway_that_is_held_to_one_era_is_found_out() {
     let handshake = Leg { edition: Edition::Newest, scenarios: "all", revision: Some("2025-06-18") };
     let behind = [(Era::Mistaken, true), (Era::Both, false)];
     let behind = behind.map(|(era, is_worse)| (Behind { transport: Transport::Http, era }, is_worse));
-    for server in Server::ALL {
+    let servers = Server::SCRIPTS.into_iter().chain(Suite::ready_with_rust().map(|_| Server::Rust));
+    for server in servers {
         for (behind, is_worse) in behind {
             let found = servers::worse(suite, server, behind, handshake, "tools-call-elicitation").await;
             assert_eq!(!found.is_empty(), is_worse, "{server}, {behind}: {found:?}");

@@ -49,11 +49,13 @@ pub enum Server {
     TypeScript,
     /// `mcp` 2.x.
     Python,
+    /// `rmcp` 3.x.
+    Rust,
 }
 
 impl Server {
-    /// Both.
-    pub const ALL: [Self; 2] = [Self::TypeScript, Self::Python];
+    /// Those that need not be built.
+    pub const SCRIPTS: [Self; 2] = [Self::TypeScript, Self::Python];
 
     /// The fixture's program.
     fn program(self, suite: &Suite, transport: Transport, era: Era) -> (PathBuf, Vec<String>) {
@@ -69,6 +71,7 @@ impl Server {
         match self {
             Self::TypeScript => (suite.node.clone(), vec![suite.script("fixture.mjs"), over.into(), speaks.into()]),
             Self::Python => (suite.python.clone(), vec!["-B".into(), suite.python_script("dual"), over.into()]),
+            Self::Rust => (suite.rust_program(), vec![over.into()]),
         }
     }
 }
@@ -78,6 +81,7 @@ impl fmt::Display for Server {
         f.pad(match self {
             Self::TypeScript => "typescript",
             Self::Python => "python",
+            Self::Rust => "rust",
         })
     }
 }

@@ -10,7 +10,7 @@ use tokio::process::Command;
 use tokio::sync::Semaphore;
 
 use super::check::{Check, Checks, read};
-use crate::peers::install::{install as peers, node_major, packages};
+use crate::peers::install::{install as peers, node_major, packages, rust_server};
 use crate::peers::or_skip;
 use crate::process::{GATEWAY, beside};
 use crate::scratch::Scratch;
@@ -101,6 +101,26 @@ impl Suite {
     pub fn ready() -> Option<&'static Self> {
         static SUITE: OnceLock<Result<Suite, String>> = OnceLock::new();
         or_skip(SUITE.get_or_init(install))
+    }
+
+    /// The suite with the server on the Rust SDK, which is built where other people's programs must be there, and nowhere else.
+    ///
+    /// # Panics
+    /// With `TRUNKLINE_REQUIRE_PEERS=1`, when it cannot be had.
+    pub fn ready_with_rust() -> Option<&'static Self> {
+        static BUILT: OnceLock<Result<(), String>> = OnceLock::new();
+        let suite = Self::ready()?;
+        or_skip(BUILT.get_or_init(|| rust_server(&suite.rust_dir()))).map(|()| suite)
+    }
+
+    fn rust_dir(&self) -> PathBuf {
+        self.dir.with_file_name("rust")
+    }
+
+    /// The server on the Rust SDK.
+    #[must_use]
+    pub fn rust_program(&self) -> PathBuf {
+        self.rust_dir().join("built/debug/dual-rust")
     }
 
     /// The path of one of our own scripts beside it.

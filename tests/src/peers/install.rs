@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::peers::Peers;
+use crate::peers::{Peers, required};
 
 const NODE_MAJOR: u32 = 20;
 const PYTHON_MINOR: u32 = 11;
@@ -26,6 +26,16 @@ pub(crate) fn packages(dir: &Path) -> Result<(), String> {
     once(dir, "package-lock.json", "node_modules", |dir| {
         run(Command::new("npm").current_dir(dir).args(["ci", "--no-audit", "--no-fund", "--fetch-retries=2"])).map(drop)
     })
+}
+
+/// Builds the package in a folder, which has a lock file of its own, into its folder `built`.
+pub(crate) fn rust_server(dir: &Path) -> Result<(), String> {
+    if !required() {
+        return Err("the server on the Rust SDK is built with TRUNKLINE_REQUIRE_PEERS=1 alone".to_owned());
+    }
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let build = ["build", "--locked", "--quiet", "--target-dir", "built"];
+    run(Command::new(cargo).current_dir(dir).args(build)).map(drop)
 }
 
 /// Where a browser of the system is.
