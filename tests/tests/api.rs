@@ -117,6 +117,10 @@ async fn every_answer_is_as_the_description_says_and_shows_no_arguments_and_no_s
     assert_eq!(secret["value"], "[secret]");
     let file = gateway.file.display().to_string();
     assert!(secret["source"].as_str().is_some_and(|source| source.starts_with(&format!("{file}:"))), "{secret}");
+    for query in ["after=zz", "wait=soon"] {
+        let refused = gateway.look(&format!("/api/v1/calls?{query}")).await;
+        assert_eq!(refused.status, 400, "{query}: {}", String::from_utf8_lossy(&refused.body));
+    }
     let all = format!("{status}{upstreams}{tools}{calls}{sessions}{config}");
     assert!(!all.contains("a-long-secret-of-the-upstream") && !all.contains("argument\""), "{all}");
     up.order(Order::Open("g".into())).await;

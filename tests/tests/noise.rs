@@ -232,7 +232,7 @@ async fn a_flood_on_stderr_is_drained_and_told_within_measure() {
 #[tokio::test]
 async fn lines_that_were_too_many_are_told_of_though_no_more_come() {
     let (_upstream, gateway, _client) = over_stderr("seq 1 120 >&2").await;
-    gateway.says(&["stderr lines suppressed", "\"lines\":100"]).await;
+    gateway.says(&["more stderr lines not shown", "\"lines\":100"]).await;
 }
 
 #[tokio::test]
@@ -251,9 +251,9 @@ async fn children_that_end_again_and_again_share_what_is_logged_of_their_stderr(
         gateway.stderr.all().iter().filter(about).count()
     };
     assert!((1..=most).contains(&told("why it ends")), "{} lines of our log", told("why it ends"));
-    let summaries = told("lines suppressed");
+    let summaries = told("more stderr lines not shown");
     assert!(summaries <= most / 20, "{summaries} lines tell what was not logged");
-    gateway.says(&["stderr lines suppressed"]).await;
+    gateway.says(&["more stderr lines not shown"]).await;
 }
 
 #[tokio::test]

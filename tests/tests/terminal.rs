@@ -5,9 +5,10 @@ use std::process::{Output, Stdio};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::process::{Child, Command};
 use trunkline_tests::gateway::{Config, Gateway};
+use trunkline_tests::journal::Order;
 use trunkline_tests::process::{self, Program};
 use trunkline_tests::revision::Revision;
-use trunkline_tests::script::Script;
+use trunkline_tests::script::{Act, Rule, Script};
 use trunkline_tests::upstream::Upstream;
 use trunkline_tests::within::{until, within};
 
@@ -180,7 +181,7 @@ async fn lists_and_top_are_cut_to_the_terminal_and_obey_nothing_that_a_server_sa
     let gateway = Gateway::serve(&config).await;
     until("the cause is known", || async {
         let listed = within("it ends", gateway.command(&["ls"]).output()).await.expect("it runs");
-        String::from_utf8_lossy(&listed.stdout).contains("not MCP").then_some(())
+        String::from_utf8_lossy(&listed.stdout).contains("other things than MCP").then_some(())
     })
     .await;
     for columns in [20, 80, 120] {
@@ -236,6 +237,48 @@ async fn top_is_drawn_anew_when_the_terminal_changes_and_printed_once_where_nobo
     let (mut child, mut seen) = (on_terminal_of(&gateway, &["top"], 100, "< /dev/null"), String::new());
     sees(&mut child, &mut seen, "ended 0").await;
     assert!(seen.contains("NAME") && !seen.contains("\u{1b}[?1049h"), "{seen:?}");
+}
+
+#[tokio::test]
+async fn what_was_typed_before_a_question_does_not_answer_it() {
+    let gate = Rule::on_tool("ask", vec![Act::Gate("g".into())]);
+    let up = Upstream::stdio(Script::new("up", LEGACY).asking().rule(gate)).await;
+    let gateway = Gateway::serve(&Config::new().upstream(&up)).await;
+    gateway.look_until("/readyz?verbose", "it is up", |page| page.contains("  ready  ")).await;
+    let call = ["call", "up__ask", "plan=form", "who=Ada", "nonce=n"];
+    let (mut child, mut seen) = (on_terminal(&gateway, &call), String::new());
+    up.waiting_at("g").await;
+    // The terminal has it, as it shows it.
+    types(&mut child, "Eve\n\ny\n").await;
+    sees(&mut child, &mut seen, "Eve\r\n\r\ny\r\n").await;
+    up.order(Order::Open("g".into())).await;
+    sees(&mut child, &mut seen, "): ").await;
+    // Nor does what is pasted behind one answer the next.
+    types(&mut child, "Ada\n\ny\n").await;
+    sees(&mut child, &mut seen, "optional): ").await;
+    types(&mut child, "\n").await;
+    sees(&mut child, &mut seen, "send this?").await;
+    types(&mut child, "d\n").await;
+    sees(&mut child, &mut seen, "ended ").await;
+    up.caught_up().await;
+    assert!(up.frames_with("decline") > 0 && up.frames_with("\"accept\"") == 0, "{seen}");
+}
+
+#[tokio::test]
+async fn top_ends_with_its_terminal() {
+    let (_up, gateway) = stage().await;
+    let (mut child, mut seen) = (on_terminal(&gateway, &["top"]), String::new());
+    sees(&mut child, &mut seen, "LAST").await;
+    let top = until("`top` runs", || async {
+        let all = process::children(child.id()?).into_iter().flat_map(process::children);
+        let mut all = all.filter(|pid| process::command_line(*pid).contains("top"));
+        all.next()
+    })
+    .await;
+    let told = Command::new("kill").args(["-HUP", &top.to_string()]).status().await;
+    assert!(told.expect("kill runs").success());
+    sees(&mut child, &mut seen, "ended 0").await;
+    assert!(seen.contains("\u{1b}[?1049l"), "the screen is given back: {seen:?}");
 }
 
 #[tokio::test]

@@ -17,8 +17,8 @@ const NAME_CHARS_MAX: usize = 64;
 /// Gives an order; what is answered is where the upstream stands then, as JSON, or why not, as text.
 pub(crate) async fn give(board: &StatusBoard, name: &str, word: &str) -> (StatusCode, String) {
     let Some(order) = order_of(word) else {
-        let known = Order::ALL.map(Order::as_str).join(", ");
-        return (StatusCode::NOT_FOUND, format!("unknown command. Known: {known}\n"));
+        let known = Order::ALL.map(Order::as_str).into_iter().chain(FOR_LONG.map(|(word, _)| word)).collect::<Vec<_>>();
+        return (StatusCode::NOT_FOUND, format!("unknown command. Known: {}\n", known.join(", ")));
     };
     let done = match board.order(name, order) {
         Ok(done) => timeout(DONE_WITHIN, done).await,
@@ -40,13 +40,13 @@ pub(crate) async fn give(board: &StatusBoard, name: &str, word: &str) -> (Status
     (status, report::one(&board.snapshot(), name).unwrap_or_default())
 }
 
-/// The order of a word. What is disabled is stopped until it is enabled.
+/// Other words for orders: what is disabled is stopped until it is enabled.
+const FOR_LONG: [(&str, Order); 2] = [("enable", Order::Start), ("disable", Order::Stop)];
+
+/// The order of a word.
 fn order_of(word: &str) -> Option<Order> {
-    match word {
-        "enable" => Some(Order::Start),
-        "disable" => Some(Order::Stop),
-        word => Order::ALL.into_iter().find(|order| order.as_str() == word),
-    }
+    let all = Order::ALL.into_iter().map(|order| (order.as_str(), order));
+    all.chain(FOR_LONG).find(|(known, _)| *known == word).map(|(_, order)| order)
 }
 
 /// Whether this request may order anything. A page can send no JSON to another origin without asking first, which is refused. Our own
@@ -92,7 +92,11 @@ mod tests {
         let unknown = (StatusCode::NOT_FOUND, "no upstream `b`. Known: a\n".to_owned());
         assert_eq!(give(&board, "b", "stop").await, unknown);
         assert!(give(&board, "\u{1b}[2J\n", "stop").await.1.contains("`\\u{1b}[2J\\n`"));
-        assert_eq!(give(&board, "a", "kill").await.0, StatusCode::NOT_FOUND);
+        let (status, said) = give(&board, "a", "kill").await;
+        assert_eq!(status, StatusCode::NOT_FOUND);
+        let known = said.trim_end().split_once("Known: ").unwrap().1;
+        // What is said to be known is.
+        assert!(known.split(", ").all(|word| order_of(word).is_some()) && known.ends_with("enable, disable"), "{said}");
         let doing = async {
             let ordered = handle.ordered().await;
             handle.update(|health| health.state = crate::health::row::State::Stopped);

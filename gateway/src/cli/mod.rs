@@ -27,16 +27,13 @@ mod about;
 
 use std::process::ExitCode;
 
-use clap::Parser;
-
 use crate::gateway;
 use crate::health::Order;
 use args::{Args, Command, Restart};
 
 /// The whole program: reads the command line, does what it says, and says how that went.
 pub fn main() -> ExitCode {
-    // A usage fault ends here, with exit code 2.
-    let args = Args::parse();
+    let args = Args::typed();
     let done = match args.command {
         Command::Serve(serve) => serve::run(args.shared, serve),
         Command::Stdio(stdio) => stdio::run(args.shared, stdio),

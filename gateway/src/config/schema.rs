@@ -1,6 +1,11 @@
 //! The JSON Schema of the configuration, for editors: made of what the sections ask for.
 
+// What each key means, in the words of the documentation.
+mod described;
+
 use serde_json::{Map, Value, json};
+
+use described::Described;
 
 use super::read::{ANY, Kind};
 
@@ -10,11 +15,17 @@ const REFERENCE: &str = r"\$\{";
 /// The schema of these keys: draft 7, which editors know.
 pub(super) fn of_keys(keys: Vec<(Vec<String>, Kind)>) -> Value {
     let mut root = json!({ "type": "object", "properties": {}, "additionalProperties": false });
+    let described = Described::read();
     for (path, kind) in keys {
         if let Some((name, above)) = path.split_last()
             && let Some(parent) = parent(&mut root, above)
         {
-            put(parent, name, of(&path, &kind));
+            let mut schema = of(&path, &kind);
+            let each = || described.of(&[&path[..], &[ANY.to_owned()]].concat());
+            if let Some(meaning) = described.of(&path).or_else(each) {
+                schema["description"] = meaning.into();
+            }
+            put(parent, name, schema);
         }
     }
     put(&mut root, "mcpServers", json!({ "type": "object", "description": "servers as a host writes them" }));

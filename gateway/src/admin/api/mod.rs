@@ -186,7 +186,11 @@ async fn calls_now(State(shown): State<Shown>, RawQuery(query): RawQuery, header
     if let Some(refused) = shown.access.refusal(&headers) {
         return refused;
     }
-    let (cursor, after) = watch::changed(&shown, &Since::parse(query.as_deref().unwrap_or_default())).await;
+    let since = match Since::parse(query.as_deref().unwrap_or_default()) {
+        Ok(since) => since,
+        Err(why) => return answer(StatusCode::BAD_REQUEST, TEXT, why.to_owned()),
+    };
+    let (cursor, after) = watch::changed(&shown, &since).await;
     read(&shown, &headers, |shown| {
         let (open, mut ended) = shown.looks.calls.shown();
         ended.retain(|call| call.at > after);

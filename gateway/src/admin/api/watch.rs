@@ -25,11 +25,13 @@ pub(super) struct Since {
 }
 
 impl Since {
-    /// Reads `after=CURSOR&wait=SECONDS`; a cursor that is none of ours says nothing.
-    pub(super) fn parse(query: &str) -> Self {
+    /// Reads `after=CURSOR&wait=SECONDS`; an error says what one of them must be. A cursor of an earlier run is one, too.
+    pub(super) fn parse(query: &str) -> Result<Self, &'static str> {
         let of = |key: &str| query.split('&').find_map(|part| part.strip_prefix(key)?.strip_prefix('='));
-        let wait = of("wait").and_then(|seconds| seconds.parse().ok()).unwrap_or_default();
-        Self { after: of("after").and_then(parsed), wait }
+        let wait = of("wait").map_or(Ok(0), str::parse).map_err(|_| "`wait` must be a whole number of seconds\n")?;
+        let after =
+            of("after").map(|cursor| parsed(cursor).ok_or("`after` must be the `cursor` of an earlier answer\n"));
+        Ok(Self { after: after.transpose()?, wait })
     }
 }
 
@@ -51,7 +53,7 @@ fn written(mark: Mark) -> String {
     format!("{}.{}.{}", mark.ended, mark.begun, mark.open)
 }
 
-/// `None` for what is no cursor of ours: then everything is news.
+/// `None` for what is no cursor of ours.
 fn parsed(cursor: &str) -> Option<Mark> {
     let mut parts = cursor.splitn(3, '.').map(|part| part.parse::<u64>().ok());
     let (ended, begun, open) = (parts.next()??, parts.next()??, parts.next()??);
@@ -69,7 +71,12 @@ mod tests {
         for text in ["", "1", "1.2", "1.2.x", "-1.2.3", "1.2.3.4"] {
             assert_eq!(parsed(text), None, "{text}");
         }
-        assert_eq!(Since::parse("wait=5&after=1.2.3"), Since { after: parsed("1.2.3"), wait: 5 });
-        assert_eq!(Since::parse("waits=5&after=x"), Since::default());
+        assert_eq!(Since::parse("wait=5&after=1.2.3"), Ok(Since { after: parsed("1.2.3"), wait: 5 }));
+        assert_eq!(Since::parse("waits=5"), Ok(Since::default()));
+        for (query, key) in
+            [("after=zz", "`after`"), ("after=", "`after`"), ("wait=-1&after=1.2.3", "`wait`"), ("wait=1s", "`wait`")]
+        {
+            assert!(Since::parse(query).unwrap_err().starts_with(key), "{query}");
+        }
     }
 }

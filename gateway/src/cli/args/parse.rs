@@ -2,7 +2,8 @@
 
 use std::ffi::OsString;
 
-use clap::{Args as Group, Parser, Subcommand};
+use clap::error::{ContextKind, ContextValue};
+use clap::{Args as Group, CommandFactory, Parser, Subcommand};
 
 use super::setup::tokens::Token;
 use super::setup::{
@@ -19,6 +20,26 @@ pub(crate) struct Args {
     pub(crate) shared: Shared,
     #[command(subcommand)]
     pub(crate) command: Command,
+}
+
+impl Args {
+    /// What was typed. A usage fault ends the program here, with exit code 2.
+    pub(crate) fn typed() -> Self {
+        Self::try_parse().unwrap_or_else(|error| without_hidden(error).exit())
+    }
+}
+
+/// What is meant for nobody to type is suggested to nobody.
+fn without_hidden(mut error: clap::Error) -> clap::Error {
+    let known = Args::command();
+    let is_hidden = |name: &String| known.find_subcommand(name).is_some_and(clap::Command::is_hide_set);
+    if let Some(ContextValue::Strings(mut names)) = error.remove(ContextKind::SuggestedSubcommand) {
+        names.retain(|name| !is_hidden(name));
+        if !names.is_empty() {
+            error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(names));
+        }
+    }
+    error
 }
 
 /// What is to be done.
@@ -171,8 +192,6 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 3 wrong configuration.";
 mod tests {
     use std::path::PathBuf;
 
-    use clap::CommandFactory;
-
     use super::*;
 
     #[test]
@@ -189,6 +208,16 @@ mod tests {
         let shared = args.shared.join(serve.shared);
         assert_eq!(shared.config, ["a", "b", "c"].map(PathBuf::from));
         assert_eq!((shared.log_level.as_deref(), serve.listen.as_deref()), (Some("info"), Some("x")));
+    }
+
+    #[test]
+    fn a_command_that_nobody_types_is_suggested_to_nobody() {
+        let said = |word: &str| without_hidden(Args::try_parse_from(["trunkline", word]).unwrap_err()).to_string();
+        assert!(said("serv").contains("'serve'") && !said("serv").contains("serve-shared"), "{}", said("serv"));
+        for hidden in ["serve-share", "start-upstrea", "demo-upstrea"] {
+            assert!(!said(hidden).contains("-upstream'") && !said(hidden).contains("-shared'"), "{}", said(hidden));
+        }
+        assert!(said("chek").contains("a similar subcommand exists: 'check'"), "{}", said("chek"));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use clap::Args as Group;
 /// stands before where both are given, so both sides are read and joined.
 #[derive(Clone, Debug, Default, Group)]
 pub(crate) struct Shared {
-    /// Configuration: TOML, or the `mcpServers` JSON of a host; repeatable, later files win
+    /// Configuration in TOML, or the file of a host as it is (JSON, TOML, YAML); repeatable, later files win
     #[arg(short, long, value_name = "FILE")]
     pub(crate) config: Vec<PathBuf>,
     /// Log level for stderr (error, warn, info, debug, trace), or directives as in RUST_LOG

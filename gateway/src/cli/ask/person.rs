@@ -34,11 +34,7 @@ impl Terminal {
     /// The answer to a question of a server: its result, or in words why there is none.
     pub(super) fn answer(&mut self, method: &str, params: &Value, line: &[u8]) -> Result<Value, String> {
         match (method, self.nobody) {
-            ("elicitation/create", None) => {
-                // What was typed before anything was asked answers nothing.
-                let _ = tcflush(std::io::stdin(), QueueSelector::IFlush);
-                Ok(form::answered(params, line, self))
-            }
+            ("elicitation/create", None) => Ok(form::answered(params, line, self)),
             ("elicitation/create", Some(why)) => {
                 let message = params["message"].as_str().unwrap_or_default();
                 let url = params["url"].as_str().map(|url| format!(" ({})", printable(url))).unwrap_or_default();
@@ -96,6 +92,8 @@ impl Person for Terminal {
 
     fn line(&mut self, prompt: &str) -> Option<String> {
         self.clear();
+        // What was typed or pasted before this was asked does not answer it.
+        let _ = tcflush(std::io::stdin(), QueueSelector::IFlush);
         self.write(prompt);
         let mut line = String::new();
         match std::io::stdin().lock().read_line(&mut line) {

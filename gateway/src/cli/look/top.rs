@@ -32,6 +32,8 @@ pub(crate) fn run(look: &Look) -> Result<(), Failure> {
     let look = look.clone();
     runtime::block_on(async move {
         let (mut told, mut quit) = (ShutdownSignals::new()?, signal(SignalKind::quit())?);
+        // A gateway does not end with its terminal; nobody sees what is drawn on one that is gone.
+        let mut hangup = signal(SignalKind::hangup())?;
         let mut resized = signal(SignalKind::window_change())?;
         let mut screen = Screen::take()?;
         let (mut keys, mut typed) = (tokio::io::stdin(), [0; 32]);
@@ -46,6 +48,7 @@ pub(crate) fn run(look: &Look) -> Result<(), Failure> {
                 },
                 () = told.to_end() => return Ok(()),
                 _ = quit.recv() => return Ok(()),
+                _ = hangup.recv() => return Ok(()),
             };
             screen.draw(&lines)?;
             tokio::select! {
@@ -58,6 +61,7 @@ pub(crate) fn run(look: &Look) -> Result<(), Failure> {
                 _ = resized.recv() => {}
                 () = told.to_end() => return Ok(()),
                 _ = quit.recv() => return Ok(()),
+                _ = hangup.recv() => return Ok(()),
             }
         }
     })

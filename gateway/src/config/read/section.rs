@@ -307,8 +307,8 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// Notes what a key takes, where that is asked for.
-    fn takes(&self, key: &str, kind: impl FnOnce() -> Kind) {
+    /// Notes what a key takes, where that is asked for. What is noted first counts.
+    pub(crate) fn takes(&self, key: &str, kind: impl FnOnce() -> Kind) {
         if let Some(sketch) = &self.reading.sketch {
             sketch.note(self.at(key), kind());
         }

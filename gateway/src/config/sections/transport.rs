@@ -10,7 +10,7 @@ use super::address::{Address, address};
 use super::proxy::proxy;
 use crate::config::fault::Fault;
 use crate::config::read::shell::{is_shell, takes_commands};
-use crate::config::read::{Part, Section};
+use crate::config::read::{Kind, Part, Section};
 use crate::config::source::expand::Lookup;
 
 /// What the file asks for; some are known words without anything behind them.
@@ -26,6 +26,8 @@ enum Word {
 }
 
 /// The words that a file may use, our own and those of hosts.
+/// The words that are told to who writes a configuration; others are understood.
+const KNOWN: [&str; 6] = ["stdio", "http", "sse", "websocket", "unix", "tcp"];
 const WORDS: [(&str, Word); 12] = [
     ("stdio", Word::Stdio),
     ("http", Word::Http),
@@ -66,11 +68,13 @@ const OWN: [&str; 13] = [
 /// Reads all keys that say how the upstream is reached.
 pub(crate) fn transport(section: &mut Section<'_>, inherit: &[Glob]) -> Option<Transport> {
     let (word_key, url_key) = ("transport", "url");
+    section.takes(word_key, || Kind::Word(KNOWN.to_vec()));
     let word = section.parse(word_key, |text| {
         let known = WORDS.iter().find(|(word, _)| *word == text);
-        known
-            .map(|(_, word)| *word)
-            .ok_or_else(|| "expected \"stdio\", \"http\", \"sse\", \"websocket\", \"unix\" or \"tcp\"".to_owned())
+        known.map(|(_, word)| *word).ok_or_else(|| {
+            let (last, first) = KNOWN.split_last().unwrap_or((&"", &[]));
+            format!("expected \"{}\" or \"{last}\"", first.join("\", \""))
+        })
     });
     let (has_command, has_url) = (section.has("command"), section.has(url_key));
     let (stdio_only, http_only) = (

@@ -75,3 +75,51 @@ fn a_key_takes_what_its_section_takes() {
     assert_eq!(of(&["upstreams", "a", "tools", "override", "t"])["additionalProperties"], false);
     assert_eq!(of(&["auth", "tokens", "0", "name"])["type"], "string");
 }
+
+#[test]
+fn every_key_has_a_description_and_the_words_that_the_docs_list() {
+    /// Each key with its schema.
+    fn all(schema: &Value, path: &str, found: &mut Vec<(String, Value)>) {
+        for (name, below) in schema["properties"].as_object().into_iter().flatten() {
+            let path = format!("{path}.{name}");
+            all(below, &path, found);
+            for inside in [&below["additionalProperties"], &below["items"]] {
+                all(inside, &format!("{path}.*"), found);
+            }
+            found.push((path, below.clone()));
+        }
+    }
+    let mut keys = Vec::new();
+    all(&Inputs::schema(), "", &mut keys);
+    // Of a table its keys are described.
+    let is_table = |key: &Value| {
+        [key, &key["items"], &key["additionalProperties"]].iter().any(|key| key["properties"].is_object())
+    };
+    let is_bare = |key: &Value| !is_table(key) && key["description"].as_str().unwrap_or_default().is_empty();
+    let bare: Vec<_> = keys.iter().filter(|(_, key)| is_bare(key)).collect();
+    assert!(bare.is_empty() && keys.len() > 150, "{:?}", bare.iter().map(|(path, _)| path).collect::<Vec<_>>());
+    let of = |path: &str| keys.iter().find(|(known, _)| known == path).map(|(_, key)| key["description"].clone());
+    assert_eq!(of(".server.path"), Some("path of the Streamable HTTP endpoint (default: `\"/mcp\"`)".into()));
+    assert_eq!(of(".upstreams.*.command"), Some("program of a child, a path or a name on its `PATH`; no shell".into()));
+    // A row whose type is words in quotes is a choice of those.
+    let docs = include_str!("../../../../docs/configuration.md");
+    let words = |row: &str| -> Option<(String, Vec<String>)> {
+        let cells: Vec<&str> = row.split(" | ").collect();
+        let key = cells.first()?.strip_prefix("| `")?.split('`').next()?;
+        let all: Vec<&str> = cells.get(1)?.split(", ").collect();
+        let words = all.iter().map(|word| word.strip_prefix("`\"")?.strip_suffix("\"`").map(str::to_owned));
+        Some((key.to_owned(), words.collect::<Option<_>>()?))
+    };
+    let rows: Vec<_> = docs.split("## [mcpServers.NAME]").next().unwrap().lines().filter_map(words).collect();
+    assert!(rows.len() > 5, "{rows:?}");
+    for (key, words) in rows {
+        let is_it = |(path, schema): &&(String, Value)| {
+            let mut listed: Vec<_> = schema["anyOf"][0]["enum"].as_array().into_iter().flatten().collect();
+            listed.sort_by_key(|word| word.as_str());
+            let mut words: Vec<_> = words.iter().map(|word| Value::from(word.as_str())).collect();
+            words.sort_by(|a, b| a.as_str().cmp(&b.as_str()));
+            path.ends_with(&format!(".{key}")) && listed == words.iter().collect::<Vec<_>>()
+        };
+        assert!(keys.iter().any(|key| is_it(&key)), "{key}: {words:?}");
+    }
+}

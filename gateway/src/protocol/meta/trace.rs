@@ -21,6 +21,8 @@ const RANDOM: u8 = 2;
 /// A longer `tracestate` is dropped, and one with more members.
 const STATE_BYTES_MAX: usize = 512;
 const STATE_MEMBERS_MAX: usize = 32;
+/// The most bytes of a key or a value in it.
+const STATE_WORD_MAX: usize = 256;
 /// A longer `baggage` is dropped.
 const BAGGAGE_BYTES_MAX: usize = 8192;
 /// How long a `traceparent` of the version that is written here is.
@@ -147,12 +149,11 @@ impl Carried {
     }
 
     fn of(parent: Option<&str>, state: Option<Box<str>>, baggage: Option<Box<str>>) -> Self {
-        let context = parent.and_then(Context::parse).map(|context| Context {
-            state: state.filter(|state| is_list(state, STATE_BYTES_MAX, STATE_MEMBERS_MAX)),
-            ..context
-        });
+        let context = parent
+            .and_then(Context::parse)
+            .map(|context| Context { state: state.filter(|state| is_state(state)), ..context });
         // It means something by itself.
-        Self { context, baggage: baggage.filter(|baggage| is_list(baggage, BAGGAGE_BYTES_MAX, usize::MAX)) }
+        Self { context, baggage: baggage.filter(|baggage| is_baggage(baggage)) }
     }
 
     /// Appends it to the members of a `_meta`.
@@ -177,15 +178,43 @@ impl Carried {
     }
 }
 
+/// Whether a text is a `tracestate`: members with a key each that stands once, and a value. Of one that is not, nothing is believed.
+fn is_state(text: &str) -> bool {
+    let mut known: Vec<&str> = Vec::new();
+    text.len() <= STATE_BYTES_MAX
+        && members(text).all(|member| {
+            let Some((key, value)) = member.split_once('=') else { return false };
+            let is_new = !known.contains(&key) && known.len() < STATE_MEMBERS_MAX;
+            known.push(key);
+            is_new && is_state_key(key) && is_state_value(value)
+        })
+        && !known.is_empty()
+}
+
+/// Small letters, digits and `_-*/@`, the first of them no mark.
+fn is_state_key(key: &str) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    let mut bytes = key.bytes();
+    key.len() <= STATE_WORD_MAX
+        && bytes.next().is_some_and(is_plain)
+        && bytes.all(|byte| is_plain(byte) || b"_-*/@".contains(&byte))
+}
+
+/// What can be printed, but for the marks between members and values.
+fn is_state_value(value: &str) -> bool {
+    (1..=STATE_WORD_MAX).contains(&value.len()) && value.bytes().all(|byte| matches!(byte, b' '..=b'~') && byte != b'=')
+}
+
 /// Whether a text is a list of members with `=` in them that can stand in a header.
-fn is_list(text: &str, bytes: usize, members: usize) -> bool {
-    let is_plain = text.len() <= bytes && text.bytes().all(|byte| matches!(byte, b'\t' | b' '..=b'~'));
-    let mut all = text.split(',').map(str::trim).filter(|member| !member.is_empty()).peekable();
-    let is_any = all.peek().is_some();
-    is_plain
-        && is_any
-        && all.by_ref().take(members).all(|one| one.find('=').is_some_and(|at| at > 0))
-        && all.next().is_none()
+fn is_baggage(text: &str) -> bool {
+    text.len() <= BAGGAGE_BYTES_MAX
+        && text.bytes().all(|byte| matches!(byte, b'\t' | b' '..=b'~'))
+        && members(text).next().is_some()
+        && members(text).all(|one| one.find('=').is_some_and(|at| at > 0))
+}
+
+fn members(text: &str) -> impl Iterator<Item = &str> {
+    text.split(',').map(|member| member.trim_matches([' ', '\t'])).filter(|member| !member.is_empty())
 }
 
 /// Small hexadecimal digits, as the standard wants them.
@@ -264,7 +293,28 @@ mod tests {
         assert_eq!(of("\"traceparent\":7,\"tracestate\":\"v=1\""), Carried::default());
         let state = |text: &str| of(&format!("{parent},\"tracestate\":\"{text}\"")).context.unwrap().state;
         assert!(state("v=1, w@x=2").is_some());
-        for odd in ["", "v", "=1", "v=\\n", "v=é", &"v=1,".repeat(33), &format!("v={}", "x".repeat(511))] {
+        let many = |count: usize| (0..count).map(|at| format!("v{at}=1")).collect::<Vec<_>>().join(",");
+        for well in ["1v=a b;c:d", "a_-*/@b=\\u0021", " v=1 ,\\t, w=2,", &many(32), &format!("v={}", "x".repeat(256))] {
+            assert!(state(well).is_some(), "{well}");
+        }
+        for odd in [
+            "",
+            "v",
+            "=1",
+            "v=\\n",
+            "v=é",
+            "v=",
+            "V=1",
+            "_v=1",
+            "v =1",
+            "v=1=2",
+            "v=a\\tb",
+            "v=1,v=2",
+            "v=1,bad,w=2",
+            &many(33),
+            &format!("v={}", "x".repeat(257)),
+            &format!("{}=1", "v".repeat(257)),
+        ] {
             assert_eq!(state(odd), None, "{odd}");
         }
         let baggage = |text: &str| of(&format!("\"baggage\":\"{text}\"")).baggage;

@@ -2,7 +2,7 @@
 
 use crate::call::Call;
 use crate::call::refusal::{Reason, Refusal};
-use crate::health::Cause;
+use crate::health::{Cause, CauseCode};
 use crate::protocol::json;
 use crate::protocol::value::Key;
 use crate::upstream::config::Sharing;
@@ -108,9 +108,10 @@ fn pause(retry_after: Option<Duration>) -> String {
 pub(crate) fn unavailable(upstream: &Arc<str>, call: &Call, cause: &Cause, retry_in: Option<Duration>) -> Refusal {
     let what = what(call);
     let next = retry_in.map(|left| format!("; next try in {} s", left.as_secs_f32().ceil()));
-    let next = next.unwrap_or_default();
+    let (next, cause_code) = (next.unwrap_or_default(), cause.code());
     because(Reason::Unavailable, upstream, cause, |cause| {
-        format!("{what} was not sent: upstream `{upstream}` is not available: {cause}{next}")
+        let is = if cause_code == CauseCode::Starting { "is" } else { "is not available:" };
+        format!("{what} was not sent: upstream `{upstream}` {is} {cause}{next}")
     })
 }
 
@@ -185,7 +186,6 @@ pub(crate) fn bad_answer(upstream: &Arc<str>, call: &Call, why: &Cause) -> Refus
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::health::CauseCode;
     use crate::protocol::frame::Method;
     use crate::protocol::revision::Revision;
     use crate::upstream::tests::rig::call as made;

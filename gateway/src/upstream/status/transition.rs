@@ -122,9 +122,9 @@ impl Status {
         match (health.state, health.cause) {
             (State::Starting, cause) => {
                 // What its last life ended of stands there until there is something to say of this one.
-                let known = cause.map(|cause| Cause::default().own(" (").then(&cause).own(")")).unwrap_or_default();
-                let begun = format!("still starting after {} s", health.since.elapsed().as_secs());
-                Cause::new(CauseCode::Starting, begun).then(&known).advise("try again")
+                let known = cause.map(|cause| Cause::default().own("; ").then(&cause)).unwrap_or_default();
+                let begun = format!("still starting ({} s", health.since.elapsed().as_secs());
+                Cause::new(CauseCode::Starting, begun).then(&known).own(")").advise("try again")
             }
             (State::Stopping, cause) => being_ended(&cause.unwrap_or_default(), stop_limit),
             // It was given up in this moment: its supervisor is about to say why.
@@ -159,11 +159,11 @@ mod tests {
         let rig = Rig::new(config());
         let status = &rig.instance.status;
         tokio::time::advance(Duration::from_secs(4)).await;
-        assert_eq!(status.cause(None).full(), "still starting after 4 s; try again");
+        assert_eq!(status.cause(None).full(), "still starting (4 s); try again");
         let cause = Cause::from("exited with status 1").foreign("; last line on stderr: a secret");
         status.transition(State::Starting, Some(&cause), None, None);
         tokio::time::advance(Duration::from_secs(38)).await;
-        assert_eq!(status.cause(None).public(), "still starting after 42 s (exited with status 1); try again");
+        assert_eq!(status.cause(None).public(), "still starting (42 s; exited with status 1); try again");
         status.transition(State::BackingOff, Some(&"it was killed".into()), None, None);
         assert_eq!(status.cause(None).full(), "it was killed");
     }

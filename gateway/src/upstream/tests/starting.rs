@@ -133,7 +133,7 @@ async fn a_child_that_only_logs_to_its_stdout_is_shown_with_that_and_no_longer_w
         }
     })
     .await;
-    let expected = "no answer yet; stdout has 1 line that is not MCP";
+    let expected = "no answer yet; it prints other things than MCP to stdout";
     assert!(known.full().starts_with(expected), "{known:?}");
     assert_eq!(upstream.state(), State::Starting);
     let told = upstream.cause().unwrap().public().into_owned();

@@ -38,7 +38,12 @@ pub(super) async fn run(mut spans: Receiver<Span>, post: Post, resource: Bytes, 
             () = tasks.ending() => break,
             count = spans.recv_many(&mut batch, BATCH_MAX) => if count == 0 { return },
         }
-        let filling = async { while batch.len() < BATCH_MAX && spans.recv_many(&mut batch, BATCH_MAX).await > 0 {} };
+        let filling = async {
+            while batch.len() < BATCH_MAX && {
+                let room = BATCH_MAX - batch.len();
+                spans.recv_many(&mut batch, room).await > 0
+            } {}
+        };
         tokio::select! {
             biased;
             () = tasks.ending() => {}
@@ -50,8 +55,8 @@ pub(super) async fn run(mut spans: Receiver<Span>, post: Post, resource: Bytes, 
     while let Ok(span) = spans.try_recv() {
         batch.push(span);
     }
-    if !batch.is_empty() {
-        collector.take(otlp::request(&resource, &batch), batch.len()).await;
+    for part in batch.chunks(BATCH_MAX) {
+        collector.take(otlp::request(&resource, part), part.len()).await;
     }
 }
 

@@ -136,3 +136,26 @@ async fn what_the_collector_has_under_way_has_no_more_time_at_the_end_than_what_
     tasks.ended().await;
     assert_eq!(begun.elapsed(), Duration::from_secs(2));
 }
+
+#[tokio::test(start_paused = true)]
+async fn no_batch_is_larger_than_it_may_be_at_the_end_neither() {
+    let tasks = Tasks::new();
+    let sizes = Arc::new(Mutex::new(Vec::new()));
+    let seen = sizes.clone();
+    let post: Post = Box::new(move |body| {
+        // The name stands once in each span.
+        seen.lock().unwrap().push(memchr::memmem::find_iter(&body, b"tools/call a__x").count());
+        Box::pin(async { Ok(200) })
+    });
+    let traces = traces(post, &tasks);
+    let give = |count: usize| (0..count).for_each(|_| traces.0.take(span()));
+    give(100);
+    sleep(Duration::from_millis(10)).await;
+    give(4000);
+    sleep(Duration::from_secs(5)).await;
+    assert_eq!(*sizes.lock().unwrap(), [2048, 2048, 4]);
+    give(5000);
+    tasks.end();
+    tasks.ended().await;
+    assert_eq!(sizes.lock().unwrap()[3..], [2048, 2048, 904]);
+}

@@ -157,7 +157,7 @@ impl<'a> Sorter<'a> {
     /// Why what comes is not MCP, once that shows: nothing more need be read.
     pub(crate) fn foreign(&self) -> Option<String> {
         if self.is_echo {
-            return Some("not an MCP server: it echoes its input, as `cat` does".to_owned());
+            return Some("not an MCP server: it echoes its input".to_owned());
         }
         let is_foreign = self.good == 0 && self.bad >= GARBAGE_MAX;
         let what = match self.source {

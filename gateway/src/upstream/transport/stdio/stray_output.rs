@@ -32,10 +32,11 @@ impl StrayOutput {
     pub(crate) fn told(&self) -> Cause {
         let (lines, first) = match &*self.lock() {
             None => return Cause::default(),
-            Some((1, first)) => ("1 line that is not MCP".to_owned(), diagnosis::of_stdout(first)),
-            Some((count, first)) => (format!("{count} lines that are not MCP"), diagnosis::of_stdout(first)),
+            Some((1, first)) => (String::new(), diagnosis::of_stdout(first)),
+            Some((count, first)) => (format!(" ({count} lines)"), diagnosis::of_stdout(first)),
         };
-        Cause::default().own(&format!("; stdout has {lines}")).foreign(&first).own("; logs belong on stderr")
+        let said = format!("; it prints other things than MCP to stdout{lines}");
+        Cause::default().own(&said).foreign(&first).own("; logs belong on stderr")
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<(u32, String)>> {
@@ -52,12 +53,13 @@ mod tests {
         let noise = StrayOutput::default();
         assert!(noise.told().is_empty());
         noise.heard(b"Listening on 3000\x1b\r");
-        let one = "; stdout has 1 line that is not MCP, first: \"Listening on 3000\\u{1b}\"; logs belong on stderr";
+        let one =
+            "; it prints other things than MCP to stdout, first: \"Listening on 3000\\u{1b}\"; logs belong on stderr";
         assert_eq!(noise.told().full(), one);
         assert!(!noise.told().public().contains("Listening"));
         noise.heard(&[b'x'; 5000]);
         let told = noise.told();
-        assert!(told.full().contains("has 2 lines that are not MCP") && told.full().contains("Listening"));
+        assert!(told.full().contains("to stdout (2 lines), first: ") && told.full().contains("Listening"));
         noise.is_over();
         assert!(noise.told().is_empty());
     }
