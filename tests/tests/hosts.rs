@@ -332,3 +332,36 @@ fn a_second_import_keeps_the_secrets_of_the_first() {
     let said = text(&run(home, &["import", "host.json", "--secret-files", "secrets"]));
     assert!(said.starts_with("exit 0") && !home.join("victim").exists(), "{said}");
 }
+
+#[test]
+fn what_is_wrong_with_a_file_is_said_in_words_that_help() {
+    let scratch = Scratch::new();
+    let home = scratch.path();
+    std::fs::create_dir(home.join("folder")).expect("it can be made");
+    let host = |entry: &str| format!("{{\"mcpServers\": {{{entry}}}}}");
+    for (name, content, why) in [
+        ("folder", None, "folder: it is a folder"),
+        ("list.json", Some("[]".to_owned()), "the file of a host is an object: it begins with `{`"),
+        ("word.json", Some("hello".to_owned()), "the file of a host is an object: it begins with `{`"),
+        ("hole.json", Some("{\"mcpServers\": {\"a\": }}".to_owned()), "a value is missing: a text in double quotes"),
+        ("near.json", Some("{\"mcpServer\": {}}".to_owned()), " 1│ {\"mcpServer\": {}}"),
+        ("near.yaml", Some("extension:\n  a: {cmd: x}\n".to_owned()), " 1│ extension:"),
+        ("both.json", Some("{\"mcpServers\": {},\n\"mcpServers\": {}}".to_owned()), " 2│ \"mcpServers\": {}}"),
+        ("none.json", Some(host("")), "hint: add one to this file of a host, or name a file of your own"),
+        ("key.json", Some(host(r#""a": {"url": "https://h/", "headers": {"X": "${NO}"}}"#)), "\"headers\": {\"X\": "),
+    ] {
+        content.iter().for_each(|content| drop(put(home, name, content)));
+        let said = text(&run(home, &["check", "--config", name]));
+        assert!(said.contains(why) && !said.contains("[upstreams.files]"), "{name}: {said}");
+        let said = text(&run(home, &["import", &home.join(name).display().to_string(), "--dry-run"]));
+        assert!(!said.contains("Name a file") && !said.contains("TRUNKLINE_UPSTREAMS"), "{name}: {said}");
+    }
+    let entries = r#""n": {"command": 3}, "e": {"url": ""}, "x": {"args": []}"#;
+    put(home, "ways.json", &host(entries));
+    let said = text(&run(home, &["import", "ways.json", "--dry-run"]));
+    for why in
+        ["its `command` is no text: put it in quotes", "its `url` is empty", "it has neither `command` nor `url`"]
+    {
+        assert!(said.contains(why), "{said}");
+    }
+}

@@ -61,6 +61,12 @@ async fn tools_are_listed_and_called_without_a_running_gateway() {
     let unknown = run(&home, &["call", "hello"]).await;
     assert_eq!(unknown.status.code(), Some(1));
     assert!(text(&unknown.stderr).contains("did you mean `sh__hello`?"), "{}", text(&unknown.stderr));
+    let slip = run(&home, &["call", "sh__helo"]).await;
+    assert!(text(&slip.stderr).contains("did you mean `sh__hello`?"), "{}", text(&slip.stderr));
+    // What cannot be read starts no server, and so is the only thing that is said.
+    let unread = run(&home, &["call", "sh__hello", "nope"]).await;
+    let said = text(&unread.stderr);
+    assert!(said.starts_with("error: expected key=value") && said.lines().count() == 1, "{said}");
 }
 
 #[tokio::test]

@@ -8,6 +8,7 @@ use super::source::host::{self, Hosted, Note};
 use super::source::node::{Node, Origin, Shape, Source};
 use super::source::{self, toml, yaml};
 
+pub(crate) use super::read::nearest::nearest;
 pub(crate) use super::secret::looks::looks_secret;
 
 /// A file as a source, and what is doubtful of it where it is a host's.
@@ -15,7 +16,8 @@ pub(crate) fn file(path: &Path) -> Result<(Source, Vec<Fault>), Box<Fault>> {
     let shown = path.display().to_string();
     let text = source::read(path).map_err(|why| {
         let fault = Fault::error("unreadable-file", format!("cannot read {shown}: {why}"));
-        Box::new(match path.metadata().is_ok_and(|seen| !seen.is_file()) {
+        // Such as /dev/null.
+        Box::new(match path.metadata().is_ok_and(|seen| !seen.is_file() && !seen.is_dir()) {
             true => fault.hint("to run without a file, name an empty one, and set variables such as TRUNKLINE_UPSTREAMS__FILES__COMMAND"),
             false => fault,
         })
@@ -56,7 +58,7 @@ pub(super) struct Unread {
 impl From<source::Syntax> for Unread {
     fn from(syntax: source::Syntax) -> Self {
         let kind = if syntax.is_without_servers { NO_SERVERS } else { "syntax" };
-        Self { kind, at: syntax.at, why: syntax.text, is_name: false }
+        Self { kind, at: syntax.at, why: syntax.text, is_name: syntax.is_name }
     }
 }
 

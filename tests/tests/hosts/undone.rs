@@ -108,6 +108,9 @@ fn comments_stay_when_the_entry_is_taken_out_of_a_file_that_was_edited_meanwhile
         let backup = file.with_file_name(format!("{}.trunkline-bak", file.file_name().expect("one").to_string_lossy()));
         let is_kept = backup.exists();
         let said = text(&run(home, &["uninstall", host]));
+        let is_told =
+            ["then: restart it\n", "then: it reads the file by itself\n"].iter().any(|then| said.contains(then));
+        assert!(is_told, "{said}");
         assert!(said.starts_with("exit 0"), "{said}");
         assert_eq!(read(&file), format!("{content}{tail}"), "{said}");
         let stays = format!("{} stays: it has what the file was", backup.display());

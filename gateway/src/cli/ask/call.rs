@@ -9,14 +9,19 @@ use super::session::Session;
 use crate::cli::args::setup::Call;
 use crate::cli::process::{Failure, answer};
 use crate::config::fault::printable;
+use crate::config::import::nearest;
 
 /// Calls the tool and prints what it says. A result that is an error ends with code 1.
 pub(crate) fn run(call: &Call) -> Result<(), Failure> {
+    // What nobody can read is refused before any server is started for it.
+    arguments(&call.arguments, &Value::Null).map_err(|why| anyhow!(why))?;
     let mut session = Session::open(&call.shared)?;
     let tools = session.list("tools/list", "tools")?;
     let Some(tool) = tools.iter().find(|tool| tool["name"] == call.tool.as_str()) else {
         let own = |tool: &&Value| tool["name"].as_str().is_some_and(|name| name.ends_with(&call.tool));
-        let meant = tools.iter().find(own).and_then(|tool| tool["name"].as_str());
+        let names: Vec<&str> = tools.iter().filter_map(|tool| tool["name"].as_str()).collect();
+        let meant =
+            tools.iter().find(own).and_then(|tool| tool["name"].as_str()).or_else(|| nearest(&call.tool, &names));
         let meant =
             meant.map_or_else(|| "`trunkline tools` lists them".to_owned(), |name| format!("did you mean `{name}`?"));
         return Err(anyhow!("no tool `{}`: {}", printable(&call.tool), printable(&meant)).into());

@@ -255,6 +255,11 @@ pub(crate) const HOSTS: [Host; 16] = [
 ];
 
 impl Host {
+    /// What a person does once the entry is taken out.
+    pub(crate) fn after_removal(&self) -> &'static str {
+        if self.after.starts_with(BY_ITSELF) { BY_ITSELF } else { RESTART }
+    }
+
     /// The host of this name; an error names those that are known.
     pub(crate) fn named(id: &str) -> Result<&'static Self, String> {
         HOSTS.iter().find(|host| host.id == id).ok_or_else(|| {

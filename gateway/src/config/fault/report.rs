@@ -75,7 +75,13 @@ impl Fault {
     pub(crate) fn no_upstreams(file: Option<&Path>) -> Self {
         let fault = Fault::warning("no-upstreams", "no upstreams are configured, so clients see no tools");
         let fault = fault.at(file.map(|file| Place::Path(file.display().to_string())));
-        fault.hint("add one: a heading such as [upstreams.files], and below it `command = ...` or `url = ...`; without any file there is a demo")
+        let is_of_host = |file: &Path| {
+            file.extension().is_some_and(|ending| ["json", "jsonc", "yaml", "yml"].iter().any(|known| ending == *known))
+        };
+        fault.hint(match file.is_some_and(is_of_host) {
+            true => "add one to this file of a host, or name a file of your own; `trunkline import` writes one",
+            false => "add one: a heading such as [upstreams.files], and below it `command = ...` or `url = ...`; without any file there is a demo",
+        })
     }
 
     /// Faults are shown in the order of their places.

@@ -95,8 +95,9 @@ fn read_bounded(path: &Path, most: u64) -> Result<String, String> {
 fn read_whole(path: &Path, most: u64) -> Result<String, String> {
     // Looked at before it is opened, which some devices would act on; and again, since another may bear the name by then. A pipe
     // is not waited for.
-    if !path.metadata().map_err(|error| said(&error))?.is_file() {
-        return Err("not a regular file".to_owned());
+    let seen = path.metadata().map_err(|error| said(&error))?;
+    if !seen.is_file() {
+        return Err(if seen.is_dir() { "it is a folder" } else { "not a regular file" }.to_owned());
     }
     let flags = (OFlags::NONBLOCK | OFlags::CLOEXEC).bits().cast_signed();
     let file = OpenOptions::new().read(true).custom_flags(flags).open(path).map_err(|error| said(&error))?;

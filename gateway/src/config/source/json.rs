@@ -17,11 +17,13 @@ pub(crate) struct Syntax {
     pub(crate) text: String,
     /// Whether the text is well written, and has no servers in it.
     pub(crate) is_without_servers: bool,
+    /// Whether the name of a key stands there that is known, and so no secret.
+    pub(crate) is_name: bool,
 }
 
 impl Syntax {
     pub(crate) fn new(at: Range<usize>, text: impl Into<String>) -> Self {
-        Self { at, text: text.into(), is_without_servers: false }
+        Self { at, text: text.into(), is_without_servers: false, is_name: false }
     }
 }
 
@@ -36,12 +38,16 @@ pub(crate) const OF_GEMINI: [&str; 4] =
 /// What a host's file says of its servers, under the keys of the host. All else in the file is the host's, and is not read.
 pub(crate) fn parse(text: &str) -> Result<Node, Syntax> {
     let plain = without_comments(text);
+    let start = plain.len() - plain.trim_start().len();
+    if !plain[start..].starts_with(['{', '\'']) && start < plain.len() {
+        return Err(Syntax::new(start..start + 1, "the file of a host is an object: it begins with `{`"));
+    }
     let root: Object<'_> = from_str(&plain, &plain)?;
     let mut entries: Vec<(String, Node)> = Vec::new();
     for (name, raw) in root.0.iter().filter(|(name, _)| ROOTS.contains(&name.as_str())) {
         let key = key_span(&plain, name, raw);
         if let Some((_, first)) = entries.iter().find(|(known, _)| known == name) {
-            return Err(Syntax::new(key, doubled(&plain, name, first.key.start)));
+            return Err(Syntax { is_name: true, ..Syntax::new(key, doubled(&plain, name, first.key.start)) });
         }
         if name != "inputs" && !raw.get().starts_with(['{', 'n']) {
             let at = span_in(&plain, raw.get());
@@ -68,7 +74,7 @@ pub(crate) fn parse(text: &str) -> Result<Node, Syntax> {
         Some((key_span(&plain, name, raw), format!("`{name}` is not a key of a host's file; did you mean `{meant}`?")))
     });
     Err(match meant {
-        Some((at, text)) => Syntax::new(at, text),
+        Some((at, text)) => Syntax { is_name: true, ..Syntax::new(at, text) },
         None => Syntax { is_without_servers: !names.contains(&"upstreams"), ..Syntax::new(0..1, unlike(&names)) },
     })
 }
@@ -215,6 +221,9 @@ fn from_str<'a, T: Deserialize<'a>>(text: &str, piece: &'a str) -> Result<T, Syn
             // The position is that of the quote, or right behind it.
             () if text.as_bytes()[at.saturating_sub(1)..].iter().take(2).any(|byte| *byte == b'\'') => {
                 SINGLE.to_owned()
+            }
+            () if said == "expected value" => {
+                "a value is missing: a text in double quotes, a number, `true`, `[` or `{`".to_owned()
             }
             () if said.ends_with("hex escape") => "an escape `\\u` in it is half of a character".to_owned(),
             () => said,

@@ -97,7 +97,7 @@ fn unlike(text: &str, root: &Node, empty: &[(String, Range<usize>)]) -> Syntax {
     let meant = keys(root, empty).find_map(|(name, key)| Some((name, key, nearest(name, &ROOTS)?)));
     if let Some((name, key, meant)) = meant {
         let text = format!("`{name}` is not a key of a host's file; did you mean `{meant}`?");
-        return Syntax::new(key.clone(), text);
+        return Syntax { is_name: true, ..Syntax::new(key.clone(), text) };
     }
     let is_ours = keys(root, empty).any(|(name, _)| OURS.contains(&name));
     let first = 0..text.find('\n').unwrap_or(text.len());

@@ -46,7 +46,7 @@ fn a_link_to_a_file_is_read_and_a_pipe_a_device_and_a_large_file_are_not() {
     for (path, why) in [
         (pipe.as_path(), "not a regular file"),
         (Path::new("/dev/zero"), "not a regular file"),
-        (folder.0.as_path(), "not a regular file"),
+        (folder.0.as_path(), "it is a folder"),
         (large.as_path(), "larger than 64 KiB"),
         (Path::new("/no/such/file"), "no such file"),
     ] {

@@ -61,7 +61,8 @@ pub(crate) fn run(import: &Import) -> Result<(), Failure> {
         let places = found.files.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ");
         let places =
             if places.is_empty() { "no host's file was found".to_owned() } else { format!("looked at {places}") };
-        return Err(anyhow!("no servers to import: {places}. Name a file: `trunkline import FILE`").into());
+        let next = if import.from.is_empty() { ". Name a file: `trunkline import FILE`" } else { "" };
+        return Err(anyhow!("no servers to import: {places}{next}").into());
     }
     write!(out, "{}", listing(&servers))?;
     if import.dry_run {

@@ -33,9 +33,16 @@ impl Server {
         format!("{file}:{}", self.line)
     }
 
-    /// Whether it can be reached at all.
-    fn has_way(&self) -> bool {
-        ["command", "url"].iter().any(|key| !text(&self.node, key).is_empty())
+    /// Why it cannot be reached at all.
+    fn has_no_way(&self) -> Option<String> {
+        let of = |key: &'static str| Some((key, self.node.get(key)?));
+        match of("command").or_else(|| of("url")) {
+            None => Some("it has neither `command` nor `url`".to_owned()),
+            Some((key, node)) if !matches!(node.shape, Shape::Text(_)) => {
+                Some(format!("its `{key}` is no text: put it in quotes"))
+            }
+            Some((key, _)) => text(&self.node, key).is_empty().then(|| format!("its `{key}` is empty")),
+        }
     }
 
     /// What of its arguments is no text: it would be started without that.
@@ -76,8 +83,7 @@ pub(crate) fn scan(named: &[String], environment: &Environment) -> Result<Found,
                         skipped: starts_us(text(node, "command"), &texts(node, "args"))
                             .then(|| "it starts Trunkline itself".to_owned()),
                     };
-                    let lacks = (!server.has_way()).then(|| "it has neither `command` nor `url`".to_owned());
-                    let skipped = server.skipped.clone().or(lacks).or_else(|| server.untold());
+                    let skipped = server.skipped.clone().or_else(|| server.has_no_way()).or_else(|| server.untold());
                     add(Server { skipped, ..server }, &mut found.servers);
                 }
             }

@@ -29,6 +29,8 @@ struct Change {
     after: Option<String>,
     /// What is kept beside it, or no longer kept.
     backup: Backup,
+    /// What the person does next.
+    then: &'static str,
     ours: Vec<String>,
     /// The host's own program, which is asked first.
     own: Option<OwnProgram>,
@@ -105,7 +107,8 @@ pub(crate) fn uninstall(uninstall: &Uninstall) -> Result<(), Failure> {
         match removed(host, &edited)? {
             Some((after, backup, ours)) => {
                 let own = OwnProgram::removing(host, uninstall.scope);
-                changes.push(Change { host, edited, after, backup, ours, own });
+                let then = host.after_removal();
+                changes.push(Change { host, edited, after, backup, then, ours, own });
             }
             None => {
                 return Err(anyhow!("{} has no entry `{NAME}` in {}", host.title, file.display()).into());
@@ -186,7 +189,7 @@ fn added(host: &'static Host, edited: Edited, (entry, scope): (&Entry, Scope)) -
             return Err(told(format!("{kept} is in the way: it is no backup of what is there now. Move it away")));
         }
     };
-    Ok(Change { host, edited, after: Some(after), backup, ours, own })
+    Ok(Change { host, edited, after: Some(after), backup, then: host.after, ours, own })
 }
 
 fn is_kept(backup: &Path) -> bool {
@@ -293,7 +296,7 @@ fn carry_out(changes: &[Change], dry_run: bool, as_json: bool) -> Result<(), Fai
             if let Some(said) = change.backup.said(by.is_some()) {
                 writeln!(told, "{said}")?;
             }
-            writeln!(told, "then: {}", change.host.after)?;
+            writeln!(told, "then: {}", change.then)?;
         }
     }
     if as_json {

@@ -203,8 +203,8 @@ impl<'a> Keys<'a> {
             shape.into_iter().for_each(|shape| self.put("transport", leaf(shape, node)));
         }
         url.into_iter().for_each(|node| self.put("url", node.clone()));
-        let mut headers: Vec<(String, Node)> =
-            self.take(&["headers", "http_headers"]).map_or_else(Vec::new, |node| node.entries().to_vec());
+        let declared = self.take(&["headers", "http_headers"]);
+        let mut headers: Vec<(String, Node)> = declared.map_or_else(Vec::new, |node| node.entries().to_vec());
         if let Some(node) = self.take(&["env_http_headers"]) {
             let named = |(header, node): &(String, Node)| Some((header.clone(), referring(node, "", "")?));
             headers.extend(node.entries().iter().filter_map(named));
@@ -213,7 +213,7 @@ impl<'a> Keys<'a> {
             headers.push(("Authorization".to_owned(), found));
         }
         if let Some((_, first)) = headers.first() {
-            let node = leaf(Shape::Table(headers.clone()), first);
+            let node = leaf(Shape::Table(headers.clone()), declared.unwrap_or(first));
             self.put("headers", node);
         }
         url.is_some()
