@@ -5,6 +5,7 @@ mod anew;
 mod kept;
 mod limits;
 mod told;
+mod wishes;
 
 use trunkline_tests::client::http::exchange;
 use trunkline_tests::client::{Answer, Client, Desk, Request, tool};
@@ -85,6 +86,17 @@ fn visited(upstream: &Upstream, with: &str, session: &str) -> bool {
         _ => false,
     };
     upstream.events.all().iter().any(is_one)
+}
+
+/// In which sessions this level was set at the upstream.
+fn leveled(upstream: &Upstream, level: &str) -> Vec<String> {
+    let pick = |event: &Event| match &event.what {
+        What::Frame { raw, headers } if raw.contains("logging/setLevel") && raw.contains(level) => {
+            header(headers, "mcp-session-id")
+        }
+        _ => None,
+    };
+    upstream.events.all().iter().filter_map(pick).collect()
 }
 
 async fn sessions_until(upstream: &Upstream, what: &str, expected: usize) -> Vec<String> {
@@ -339,10 +351,14 @@ async fn a_session_that_the_upstream_forgets_is_opened_anew_with_what_is_wanted_
     let client = connected(&gateway, LEGACY).await;
     let hears = client.listen(&[URI]).await;
     let first = session_of(&upstream, &client, "a").await;
+    assert_eq!(client.request(Request::new("logging/setLevel", "{\"level\":\"error\"}")).await.result(), "{}");
+    let is_set = async |session: &str| leveled(&upstream, "error").iter().any(|one| one == session).then_some(());
+    until("its level is set", async || is_set(&first).await).await;
     let mark = hears.heard.mark();
     upstream.order(Order::ForgetSessions).await;
     let second = session_of(&upstream, &client, "b").await;
     assert_ne!(first, second);
+    until("its level is set again", async || is_set(&second).await).await;
     gateway.says(&["session lost by the upstream", "roots, log level, tools"]).await;
     hears.hears(mark, UPDATED).await;
     let mark = hears.heard.mark();

@@ -1,6 +1,7 @@
 //! Sessions at upstreams that outlive the gateway: kept for clients that come back, ended for those that do not.
 
 use super::told::lost;
+use super::wishes::wished;
 use super::*;
 use serde_json::{Value, json};
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -19,12 +20,12 @@ fn lines(gateway: &Gateway) -> usize {
 }
 
 /// Waits until so many lines are kept: a gateway that is killed has no time for that.
-async fn kept(gateway: &Gateway, least: usize) {
+pub(super) async fn kept(gateway: &Gateway, least: usize) {
     until("it is kept", async || (lines(gateway) >= least).then_some(())).await;
 }
 
 /// The next run, after an order or a kill.
-async fn next(gateway: &mut Gateway, config: &Config, is_killed: bool) {
+pub(super) async fn next(gateway: &mut Gateway, config: &Config, is_killed: bool) {
     match is_killed {
         true => gateway.kill().await,
         false => assert!(gateway.stop().await.success()),
@@ -32,12 +33,12 @@ async fn next(gateway: &mut Gateway, config: &Config, is_killed: bool) {
     gateway.again(config).await;
 }
 
-async fn back(client: &Client) {
+pub(super) async fn back(client: &Client) {
     client.http().rest();
     ready(client).await;
 }
 
-fn echo() -> Request {
+pub(super) fn echo() -> Request {
     tool("up__echo", "{}")
 }
 
@@ -60,9 +61,8 @@ async fn a_client_that_comes_back_finds_its_own_session_however_the_gateway_has_
         assert_eq!(session_of(&upstream, &one, &format!("a{run}")).await, first, "run {run}");
         assert_eq!(session_of(&upstream, &two, &format!("b{run}")).await, second, "run {run}");
     }
-    let said =
-        gateway.says(&["session of an earlier run revived", "its subscriptions and its log level are lost"]).await;
-    assert!(!said.contains("upstreams"), "what they kept goes on: {said}");
+    let said = gateway.says(&["session of an earlier run revived"]).await;
+    assert!(!said.contains("lost"), "what they kept goes on: {said}");
     assert_eq!(upstream.complaints().await, Vec::<String>::new());
     let numbers: Vec<String> = upstream.events.all().iter().filter_map(|event| number_in(event, &first)).collect();
     let mut once = numbers.clone();
@@ -93,17 +93,15 @@ async fn what_the_upstream_has_forgotten_meanwhile_is_said_in_the_first_result_a
     back(&one).await;
     back(&two).await;
     assert_eq!(lost(&two.request(echo()).await), Value::Null, "it had none");
-    let word = json!({
-        "upstream": "up", "reason": "restart", "lost": ["roots", "tools", "subscriptions", "log_level"]
-    });
+    let word = json!({ "upstream": "up", "reason": "restart", "lost": ["roots", "tools"] });
     assert_eq!(lost(&one.request(echo()).await), word);
     assert_eq!(lost(&one.request(echo()).await), Value::Null, "it is said once");
     assert_ne!(session_of(&upstream, &one, "b").await, first);
-    gateway.says(&["session of an earlier run lost by the upstream", "roots, log level, tools"]).await;
+    gateway.says(&["session of an earlier run lost by the upstream", "roots, tools)"]).await;
 }
 
 #[tokio::test]
-async fn a_session_with_tools_of_its_own_has_them_again_and_its_subscriptions_are_said_to_be_lost() {
+async fn a_session_with_tools_of_its_own_has_them_again() {
     let (upstream, mut gateway) = stage(|_| {}, "", "").await;
     let config = Config::new().upstream(&upstream);
     let one = connected(&gateway, LEGACY).await;
@@ -114,11 +112,10 @@ async fn a_session_with_tools_of_its_own_has_them_again_and_its_subscriptions_ar
     one.tools_until("its own tool is listed", |tools| tools.contains(&added)).await;
     // Opened, subscribed, with lists of its own.
     kept(&gateway, 3).await;
+    wished(&gateway, &[]).await;
     next(&mut gateway, &config, true).await;
     back(&one).await;
-    let word = json!({ "upstream": "up", "reason": "restart", "lost": ["subscriptions", "log_level"] });
-    assert_eq!(lost(&one.request(echo()).await), word);
-    assert_eq!(lost(&one.request(echo()).await), Value::Null, "it is said once");
+    assert_eq!(lost(&one.request(echo()).await), Value::Null, "it is subscribed again");
     one.tools_until("its own tool is listed", |tools| tools.contains(&added)).await;
     assert!(one.call(&added, "{\"nonce\":\"n\"}").await.text().contains('n'));
 }

@@ -6,8 +6,8 @@ use crate::protocol::capabilities::Capabilities;
 use crate::protocol::frame::Method;
 use crate::protocol::value::Object;
 use sha2::{Digest, Sha256};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -39,6 +39,8 @@ pub struct ClientSession {
     is_revived: bool,
     /// Whether that run has left nothing here.
     is_from_elsewhere: AtomicBool,
+    /// Whether it had asked for anything in that, once that is known.
+    wished: OnceLock<bool>,
     /// Counts the instances of upstreams that it got to itself.
     instances: watch::Sender<u64>,
     /// Whether it may see other lists than everyone does.
@@ -59,6 +61,7 @@ impl ClientSession {
             outlives: false,
             is_revived: false,
             is_from_elsewhere: AtomicBool::new(false),
+            wished: OnceLock::new(),
             instances: watch::Sender::new(0),
             has_lists: AtomicBool::new(false),
         }
@@ -112,6 +115,16 @@ impl ClientSession {
     /// Whether nobody here knows what it had.
     pub fn is_from_elsewhere(&self) -> bool {
         self.is_from_elsewhere.load(Ordering::Acquire)
+    }
+
+    /// All is known that it had asked for in an earlier run, subscriptions and a log level: whether there was any. Said before any call.
+    pub fn had_wishes(&self, had_any: bool) {
+        let _is_first = self.wished.set(had_any);
+    }
+
+    /// Whether it had asked for anything in an earlier run, which is wanted again; `None` where some of that, or all, is lost.
+    pub fn wished_before(&self) -> Option<bool> {
+        self.wished.get().copied()
     }
 
     /// One that cannot be asked.

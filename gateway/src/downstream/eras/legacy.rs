@@ -142,7 +142,9 @@ fn answer(edge: &Edge, session: &Arc<Session>, call: Call) -> Result<Reply, Refu
             Ok(Reply::live(Subscribing::new(edge, session, uri)))
         }
         Method::ResourcesUnsubscribe => {
-            session.notices.forget(&uri(&call)?);
+            if session.notices.forget(&uri(&call)?) {
+                session.wishes_changed();
+            }
             Ok(empty())
         }
         Method::Initialize => Err(Refusal::new(Reason::InvalidRequest, "this session is initialized already")),

@@ -9,6 +9,7 @@ use crate::downstream::eras::{Stream, batch, legacy};
 use crate::downstream::response::ResponseEncoder;
 use crate::downstream::response::dialect_2024_10_07;
 use crate::downstream::running::{DetachedCall, RunningCall};
+use crate::downstream::session::Subscribing;
 use crate::downstream::session::client::Session;
 use crate::downstream::session::table::Full;
 use crate::protocol::frame::Method;
@@ -158,15 +159,17 @@ fn revived(endpoint: &Endpoint, who: &Who, id: &str) -> Result<Arc<Session>, Ref
         return Err(Refusal::new(Reason::Session, why));
     };
     if is_first {
-        session.notices.listen(edge, &session.caller, None);
+        let lost = match session.caller.tenant.as_ref().and_then(|tenant| tenant.wished_before()) {
+            Some(true) => "",
+            Some(false) => "; no subscriptions and no log level were kept for it",
+            None if !session.notices.awaited().is_empty() => "; some of its subscriptions are lost",
+            None => "; its subscriptions and its log level are lost",
+        };
+        edge.tasks.spawn_until_end(Subscribing::all_again(&session, edge));
         session.notices.missed(handshake::lists(edge, &session.caller));
         if let Some(more) = endpoint.said.take("revived") {
             let (principal, more) = (session.caller.principal.name(), left_unsaid(more));
-            tracing::info!(
-                principal,
-                more,
-                "session of an earlier run revived; its subscriptions and its log level are lost"
-            );
+            tracing::info!(principal, more, "session of an earlier run revived{lost}");
         }
     }
     Ok(session)

@@ -59,6 +59,7 @@ impl McpService {
                 swept.sessions.sweep();
             }
         });
+        endpoint.edge.tasks.spawn(endpoint.sessions.wishes.clone().keep(endpoint.edge.tasks.clone()));
         let closed = endpoint.clone();
         endpoint.edge.tasks.spawn(async move {
             closed.edge.tasks.ending().await;

@@ -1,5 +1,6 @@
 //! One legacy client's state: who it is, its open calls, its notices and its streams.
 
+use super::kept::{Earlier, KeptWishes, Wishes};
 use super::notices::Notices;
 use super::questions::ClientQuestions;
 use super::sealed_id;
@@ -74,6 +75,8 @@ pub(crate) struct Session {
     /// Open streams; with one, the session is not idle.
     attached: AtomicUsize,
     state: Mutex<State>,
+    /// Where it is kept what its client wants lastingly, where the session may go on after a restart.
+    wishes: OnceLock<Arc<KeptWishes>>,
     /// Counts it among what its client keeps.
     _kept: Option<StandingCharge>,
 }
@@ -102,6 +105,48 @@ impl Session {
     pub(crate) fn counted(mut self, kept: StandingCharge) -> Self {
         self._kept = Some(kept);
         self
+    }
+
+    /// The session: what its client wants lastingly is kept here, where it may go on after a restart.
+    pub(crate) fn wishing(self, wishes: &Arc<KeptWishes>) -> Self {
+        if self.short != self.id {
+            let _is_first = self.wishes.set(wishes.clone());
+        }
+        self
+    }
+
+    /// The session, of which this is known from an earlier run. Said before anybody else can find it: a second request of its client comes
+    /// at the same time as the first.
+    pub(crate) fn recalled(self, is_of_this_folder: bool, earlier: Earlier) -> Self {
+        let Some(tenant) = &self.caller.tenant else { return self };
+        if !is_of_this_folder {
+            tenant.comes_from_elsewhere();
+        }
+        match &earlier {
+            Earlier::Found(_, true) => tenant.had_wishes(true),
+            Earlier::Nothing if is_of_this_folder => tenant.had_wishes(false),
+            Earlier::Found(_, false) | Earlier::Nothing | Earlier::Unknown => {}
+        }
+        if let Earlier::Found(wishes, _) = earlier {
+            self.state.lock().unwrap_or_else(PoisonError::into_inner).level = wishes.level;
+            self.notices.await_again(wishes.uris);
+        }
+        self
+    }
+
+    /// What its client wants lastingly has changed.
+    pub(crate) fn wishes_changed(&self) {
+        // One that has ended is as it was: the next run may go on with it.
+        if let (Some(wishes), Some(uris)) = (self.wishes.get(), self.notices.uris()) {
+            wishes.put(&self.short, Wishes { level: self.level(), uris });
+        }
+    }
+
+    /// Its client has ended it: nobody comes back to it.
+    pub(crate) fn wants_nothing(&self) {
+        if let Some(wishes) = self.wishes.get() {
+            wishes.put(&self.short, Wishes::default());
+        }
     }
 
     /// The state of a single request of a client without a session.
@@ -153,6 +198,7 @@ impl Session {
             is_revived,
             attached: AtomicUsize::new(0),
             state: Mutex::new(State { level: None, used: Instant::now() }),
+            wishes: OnceLock::new(),
             _kept: None,
         }
     }
@@ -180,6 +226,7 @@ impl Session {
         if self.lasts {
             self.notices.listen(edge, &self.caller, Some(level));
         }
+        self.wishes_changed();
     }
 
     /// Notes that the client is there.

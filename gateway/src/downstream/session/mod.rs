@@ -6,8 +6,8 @@ pub(crate) mod client;
 pub(crate) mod table;
 // Ids that say, sealed, what a gateway needs to go on with the session after a restart.
 mod sealed_id;
-// Those that have ended, and whose ids still say that they may be revived.
-mod ended;
+// What is kept of sessions for the next run.
+mod kept;
 // Whose the sessions of handshake clients are, and which of them makes room when there are too many.
 mod shares;
 // What a legacy session hears of unasked: its listen replies, which wait unpolled while no stream is open.

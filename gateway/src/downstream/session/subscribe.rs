@@ -2,11 +2,12 @@
 
 use super::client::Session;
 use super::notices::{acknowledges, listen_call, nothing};
-use crate::call::ListenFilter;
 use crate::call::refusal::{Reason, Refusal};
 use crate::call::reply::{Outcome, Reply, Source, Step};
+use crate::call::{ListenFilter, LogLevel};
 use crate::downstream::edge::Edge;
 use crate::protocol::revision::Revision;
+use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -18,13 +19,64 @@ pub(crate) struct Subscribing {
     /// Until it was acknowledged.
     listen: Option<Reply>,
     revision: Revision,
+    /// Whether an earlier run had it.
+    is_again: bool,
 }
 
 impl Subscribing {
     pub(crate) fn new(edge: &Edge, session: &Arc<Session>, uri: Arc<str>) -> Self {
         let filter = ListenFilter { uris: vec![uri.clone()], ..ListenFilter::default() };
         let reply = edge.call(listen_call(&session.caller, &filter, None));
-        Self { session: session.clone(), uri, listen: Some(reply), revision: session.revision() }
+        Self { session: session.clone(), uri, listen: Some(reply), revision: session.revision(), is_again: false }
+    }
+
+    /// A session listens again as in the earlier run. Resolves once upstreams have taken the subscriptions of that, or have refused them.
+    pub(crate) fn all_again(session: &Arc<Session>, edge: &Edge) -> impl Future<Output = ()> + Send + use<> {
+        loop {
+            let level = session.level();
+            session.notices.listen(edge, &session.caller, level);
+            // Another request may have set one in the meantime.
+            if session.level() == level {
+                break;
+            }
+        }
+        let awaited = session.notices.awaited().into_iter();
+        let mut open: Vec<_> = awaited.map(|uri| (uri.clone(), Subscribing::again(edge, session, uri))).collect();
+        let (session, mut lost) = (session.clone(), 0);
+        async move {
+            poll_fn(|cx| {
+                open.retain_mut(|(uri, subscribing)| match Pin::new(subscribing).poll_step(cx) {
+                    Poll::Pending => true,
+                    Poll::Ready(Step::Done(Outcome::Complete(_))) => false,
+                    Poll::Ready(_) => {
+                        lost += usize::from(session.notices.give_up(uri));
+                        false
+                    }
+                });
+                if open.is_empty() { Poll::Ready(()) } else { Poll::Pending }
+            })
+            .await;
+            if lost > 0 {
+                session.wishes_changed();
+                has_lost(&session, lost);
+            }
+        }
+    }
+
+    /// One that the session had in an earlier run.
+    fn again(edge: &Edge, session: &Arc<Session>, uri: Arc<str>) -> Self {
+        Self { is_again: true, ..Self::new(edge, session, uri) }
+    }
+}
+
+/// So many subscriptions of an earlier run could not be had again: that is said in the log, and to the client.
+fn has_lost(session: &Session, lost: usize) {
+    let client_session = session.caller.tenant.as_ref().map(|tenant| tenant.mark());
+    tracing::info!(client_session, lost, "subscriptions of an earlier run could not be had again");
+    if session.level().unwrap_or(LogLevel::ORDINARY) <= LogLevel::Warning {
+        session.notices.warn(&format!(
+            "after a restart of the gateway {lost} of your subscriptions could not be had again; subscribe anew"
+        ));
     }
 }
 
@@ -50,7 +102,12 @@ impl Source for Subscribing {
             match acknowledges(&event, &this.uri) {
                 Some(true) => {
                     let Some(listen) = this.listen.take() else { continue };
-                    this.session.notices.keep(&this.uri, listen);
+                    if this.is_again {
+                        this.session.notices.keep_again(&this.uri, listen);
+                    } else {
+                        this.session.notices.keep(&this.uri, listen);
+                        this.session.wishes_changed();
+                    }
                     return Poll::Ready(Step::Done(Outcome::Complete(nothing())));
                 }
                 Some(false) => {

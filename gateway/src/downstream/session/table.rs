@@ -1,7 +1,7 @@
 //! The table of the legacy clients' sessions: bounded, bound to principals, swept.
 
 use super::client::{Session, Stage};
-use super::ended::Ended;
+use super::kept::{Earlier, Ended, KeptWishes};
 use super::sealed_id;
 pub(crate) use super::sealed_id::SealedIds;
 pub(crate) use super::shares::Full;
@@ -30,6 +30,8 @@ pub(crate) struct Sessions {
     ids: SealedIds,
     /// Those that are not revived, whatever their ids say.
     ended: Ended,
+    /// What clients want lastingly, for the next run.
+    pub(crate) wishes: Arc<KeptWishes>,
     /// Held while one is revived: once, however many requests of it come at the same time.
     reviving: Mutex<()>,
     /// Whose they are. Locked before a part of the table, never after.
@@ -51,6 +53,7 @@ impl Sessions {
             table: DashMap::default(),
             ids: SealedIds::new(config),
             ended: Ended::kept_in(config.state_folder.as_deref()),
+            wishes: Arc::new(KeptWishes::new(config)),
             reviving: Mutex::default(),
             shares: Mutex::default(),
             config: config.session.clone(),
@@ -63,13 +66,15 @@ impl Sessions {
     /// Opens a session with an id that cannot be guessed.
     pub(crate) fn create(&self, who: Who, asks: Asks) -> Result<Arc<Session>, Full> {
         let id = self.ids.give_out(&who, &asks).unwrap_or_else(new_id);
-        self.open(id.into(), who, asks, false)
+        self.open(id.into(), who, asks, None)
     }
 
     /// Opens a session of another run again, which its id says all of; and whether this request is the first of it. `None` where it has
     /// ended, is somebody else's, or was none of ours.
     pub(crate) fn revive(&self, id: &str, who: &Who) -> Result<Option<(Arc<Session>, bool)>, Full> {
         let Some((asks, is_of_this_folder)) = self.ids.read(id, &who.principal) else { return Ok(None) };
+        // Before the lock: a disk that hangs holds up nobody but this request.
+        let earlier = self.wishes.earlier(sealed_id::short(id));
         let _alone = self.reviving.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(session) = self.find(id, &who.principal) {
             return Ok(Some((session, false)));
@@ -78,15 +83,18 @@ impl Sessions {
             return Ok(None);
         }
         tracing::debug!(client = &*asks.client, "session of an earlier run revived");
-        let session = self.open(id.into(), who.clone(), asks, true)?;
-        if let Some(tenant) = session.caller.tenant.as_ref().filter(|_| !is_of_this_folder) {
-            tenant.comes_from_elsewhere();
-        }
+        let session = self.open(id.into(), who.clone(), asks, Some((is_of_this_folder, earlier)))?;
         session.reach(Stage::Initialized);
         Ok(Some((session, true)))
     }
 
-    fn open(&self, id: Arc<str>, who: Who, asks: Asks, is_revived: bool) -> Result<Arc<Session>, Full> {
+    fn open(
+        &self,
+        id: Arc<str>,
+        who: Who,
+        asks: Asks,
+        recalled: Option<(bool, Earlier)>,
+    ) -> Result<Arc<Session>, Full> {
         let share = who.share();
         let short: Arc<str> = sealed_id::short(&id).into();
         // Of an id, what a sealed one has more than another.
@@ -108,11 +116,13 @@ impl Sessions {
             evicted.end();
         }
         let terms = (self.label, self.config.resume_buffer);
-        let session = match is_revived {
-            true => Session::revived(id, who, asks, terms, &self.budget),
-            false => Session::new(id, who, asks, terms, &self.budget),
+        let session = match recalled {
+            Some((is_of_this_folder, earlier)) => {
+                Session::revived(id, who, asks, terms, &self.budget).recalled(is_of_this_folder, earlier)
+            }
+            None => Session::new(id, who, asks, terms, &self.budget),
         };
-        let session = Arc::new(session.counted(kept));
+        let session = Arc::new(session.counted(kept).wishing(&self.wishes));
         self.table.insert(session.short.clone(), session.clone());
         self.show();
         // What it was opened with may have been revoked since it was looked at: who revokes looks at the table afterwards.
@@ -137,7 +147,7 @@ impl Sessions {
     pub(crate) fn remove(&self, short: &str) {
         if let Some((_, session)) = self.table.remove(short) {
             self.shares().leave(&session.caller.share());
-            self.ended.note(&session);
+            self.ended.note(&session.short, session.is_revived);
             self.show();
             session.end();
         }
@@ -146,7 +156,10 @@ impl Sessions {
     /// Ends a session for its client, also for the runs to come.
     pub(crate) fn end(&self, session: &Session) {
         self.remove(&session.short);
-        self.ended.keep(session);
+        if session.short != session.id {
+            self.ended.keep(&session.short);
+        }
+        session.wants_nothing();
     }
 
     /// Ends the sessions that were opened with what counts no more, also for the runs to come.
@@ -189,7 +202,7 @@ impl Sessions {
         });
         let (_, session) = self.table.remove(&id?)?;
         shares.leave(&session.caller.share());
-        self.ended.note(&session);
+        self.ended.note(&session.short, session.is_revived);
         Some(session)
     }
 
@@ -238,163 +251,4 @@ pub(crate) fn new_id() -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::protocol::frame::message::Id;
-    use crate::protocol::revision::Revision;
-    use bytes::Bytes;
-
-    fn sessions(max: usize, budget: Budget) -> Sessions {
-        let session = config::Session { max, ..config::Session::default() };
-        Sessions::new(&config::Config { session, ..config::Config::default() }, Label(false), budget)
-    }
-
-    fn table(max: usize) -> Sessions {
-        sessions(max, Budget::default())
-    }
-
-    fn open(table: &Sessions, who: &str) -> Result<Arc<Session>, Full> {
-        let who = Who::of(Principal::named(who));
-        let capabilities = Bytes::from_static(b"{}");
-        table.create(who, Asks { revision: Revision::V2025_11_25, is_dialect: false, capabilities, client: "".into() })
-    }
-
-    fn used(table: &Sessions, who: &str) -> Arc<Session> {
-        let session = open(table, who).unwrap();
-        session.reach(Stage::Used);
-        session
-    }
-
-    fn is_there(table: &Sessions, session: &Session) -> bool {
-        table.table.contains_key(&session.short)
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn sessions_that_were_never_used_make_room_at_once_the_least_far_first() {
-        let table = table(4);
-        let (kept, initialized) = (used(&table, "a"), open(&table, "a").unwrap());
-        let (begun, later) = (open(&table, "a").unwrap(), open(&table, "a").unwrap());
-        initialized.reach(Stage::Initialized);
-        let _streaming = later.attach();
-        let fifth = used(&table, "a");
-        assert!(!is_there(&table, &begun), "it had said nothing");
-        assert!(is_there(&table, &initialized));
-        let sixth = used(&table, "a");
-        assert!(!is_there(&table, &initialized), "it had called nothing");
-        assert!([&kept, &later, &fifth, &sixth].iter().all(|one| is_there(&table, one)));
-        let full = open(&table, "a").err().unwrap();
-        assert_eq!((full.own, full.all), (4, 4), "each is of use, and none idle for long");
-        tokio::time::advance(Duration::from_secs(61)).await;
-        fifth.touch();
-        sixth.touch();
-        used(&table, "a");
-        assert!(!is_there(&table, &kept), "it was idle the longest");
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn what_sessions_keep_is_counted_and_ones_own_make_room() {
-        let budget = Budget::new(4 << 20);
-        let table = sessions(10_000, budget.clone());
-        let declaring = |who: &str, stage| {
-            let who = Who::of(Principal::named(who));
-            let capabilities = Bytes::from(vec![b' '; 6 * 1024]);
-            let asks = Asks { revision: Revision::V2025_11_25, is_dialect: false, capabilities, client: "".into() };
-            table.create(who, asks).map(|session| session.reach(stage))
-        };
-        let flood: Vec<_> = (0..200).map(|_| declaring("loud", Stage::Begun)).collect();
-        assert!(flood.iter().all(Result::is_ok), "those that were never used make room");
-        assert_eq!((table.shares().all(), budget.used()), (64, 512 << 10), "an eighth of the memory");
-        assert!(declaring("quiet", Stage::Used).is_ok());
-        assert_eq!(table.shares().all(), 65);
-        (0..64).for_each(|_| drop(declaring("loud", Stage::Used)));
-        let full = declaring("loud", Stage::Used).err().unwrap();
-        assert!(full.is_of_memory && full.own < 65);
-        let ids: Vec<_> = table.table.iter().map(|one| one.short.clone()).collect();
-        ids.iter().for_each(|id| table.remove(id));
-        assert_eq!(budget.used(), 0);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn many_clients_with_their_parts_do_not_shut_out_another_one() {
-        let table = sessions(10_000, Budget::new(4 << 20));
-        let declaring = |who: String| {
-            let who = Who::of(Principal::named(&who));
-            let capabilities = Bytes::from(vec![b' '; 6 * 1024]);
-            let asks = Asks { revision: Revision::V2025_11_25, is_dialect: false, capabilities, client: "".into() };
-            table.create(who, asks).map(|session| session.reach(Stage::Used))
-        };
-        // Each takes half of what is left: nothing is, after some.
-        for flooder in 0..40 {
-            while table.shares().of(&Share::Principal(Principal::named(&format!("loud{flooder}")))) < 64
-                && declaring(format!("loud{flooder}")).is_ok()
-            {}
-        }
-        let all = table.shares().all();
-        assert!((126..=128).contains(&all), "all of the part: {all}");
-        for session in 0..3 {
-            assert!(declaring("quiet".to_owned()).is_ok(), "session {session}");
-        }
-        assert!(table.shares().all() <= 128);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn one_shares_flood_takes_nothing_of_anothers() {
-        let table = table(6);
-        let quiet = used(&table, "quiet");
-        tokio::time::advance(Duration::from_secs(600)).await;
-        let flood: Vec<_> = (0..50).map(|_| open(&table, "loud").map(|one| one.reach(Stage::Used))).collect();
-        assert!(is_there(&table, &quiet), "however long it is idle");
-        assert_eq!(flood.iter().filter(|one| one.is_ok()).count(), 5, "used a moment ago, its own keep their places");
-        let mut others: Vec<_> = (0..2).map(|_| used(&table, "other")).collect();
-        assert_eq!(table.shares().of(&Share::Principal(Principal::named("loud"))), 3, "the loud one makes room");
-        // Until it is no better off than who asks.
-        others.push(used(&table, "quiet"));
-        assert_eq!(table.shares().of(&Share::Principal(Principal::named("loud"))), 2);
-        quiet.touch();
-        assert!(open(&table, "quiet").is_err(), "it would have more than who makes room");
-        assert!(others.iter().all(|one| is_there(&table, one)) && is_there(&table, &quiet));
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn streams_do_not_save_a_flood_and_calls_do() {
-        let table = table(4);
-        let flood: Vec<_> = (0..4).map(|_| used(&table, "loud")).collect();
-        let _streams: Vec<_> = flood.iter().map(|one| one.attach()).collect();
-        let at_work = flood[3].open.enter(&Id::from_raw(Bytes::from_static(b"1")).unwrap()).unwrap();
-        used(&table, "b");
-        assert!(!is_there(&table, &flood[2]) && is_there(&table, &flood[3]), "the newest without a call");
-        assert!(flood[2].caller.tenant.as_ref().unwrap().has_ended());
-        drop(at_work);
-        assert_eq!(table.shares().all(), 4);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_session_of_another_run_is_revived_once_within_the_limits_and_not_after_its_end() {
-        let key = config::SigningKey::new("k".repeat(32)).unwrap();
-        let run = |max| {
-            let session = config::Session { max, signing_keys: vec![key.clone()], ..config::Session::default() };
-            let config = config::Config { session, ..config::Config::default() };
-            Sessions::new(&config, Label(false), Budget::default())
-        };
-        let who = |name: &str| Who::of(Principal::named(name));
-        let (before, after) = (run(10), run(2));
-        let ids: Vec<_> = (0..3).map(|_| used(&before, "a").id.clone()).collect();
-        assert!(before.revive(&ids[0], &who("a")).unwrap().is_none(), "it is there");
-        let (first, is_first) = after.revive(&ids[0], &who("a")).unwrap().unwrap();
-        let (again, is_again_first) = after.revive(&ids[0], &who("a")).unwrap().unwrap();
-        assert!(is_first && !is_again_first && Arc::ptr_eq(&first, &again));
-        assert!(after.find(&ids[0], &Principal::named("a")).is_some() && first.has_reached(Stage::Initialized));
-        assert!(
-            after.revive(&ids[1], &who("b")).unwrap().is_none() && after.find(&ids[0], &who("b").principal).is_none()
-        );
-        let (second, _) = after.revive(&ids[1], &who("a")).unwrap().unwrap();
-        [&first, &second].into_iter().for_each(|one| one.reach(Stage::Used));
-        let full = after.revive(&ids[2], &who("a")).err().unwrap();
-        assert_eq!((full.own, full.all), (2, 2));
-        after.end(&first);
-        assert!(after.revive(&ids[0], &who("a")).unwrap().is_none(), "it has ended");
-        assert!(after.revive(&ids[2], &who("a")).unwrap().is_some());
-        before.remove(sealed_id::short(&ids[0]));
-        assert!(before.revive(&ids[0], &who("a")).unwrap().is_none());
-    }
-}
+mod tests;

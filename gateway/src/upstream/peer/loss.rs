@@ -22,6 +22,8 @@ pub(crate) enum Loss {
     Restart = 3,
     /// The gateway was restarted, and the session goes on without what its client had asked for.
     Wishes = 4,
+    /// As [`Self::Restart`]; what its client had asked for is known, and asked for again.
+    RestartAlone = 5,
 }
 
 impl Loss {
@@ -30,14 +32,15 @@ impl Loss {
         match self {
             Self::MadeRoom => "max_sessions",
             Self::ByUpstream => "upstream",
-            Self::Restart | Self::Wishes => "restart",
+            Self::Restart | Self::Wishes | Self::RestartAlone => "restart",
         }
     }
 
-    /// What was kept for the client and is no longer. In one run the gateway sets the log level and subscribes again.
+    /// What was kept for the client and is no longer. Where the gateway knows what that had asked for, it sets the log level and subscribes
+    /// again.
     fn lost(self) -> &'static str {
         match self {
-            Self::MadeRoom | Self::ByUpstream => r#"["roots","tools"]"#,
+            Self::MadeRoom | Self::ByUpstream | Self::RestartAlone => r#"["roots","tools"]"#,
             Self::Restart => r#"["roots","tools","subscriptions","log_level"]"#,
             Self::Wishes => r#"["subscriptions","log_level"]"#,
         }
@@ -81,6 +84,7 @@ impl OwedWord {
             2 => Some(Loss::ByUpstream),
             3 => Some(Loss::Restart),
             4 => Some(Loss::Wishes),
+            5 => Some(Loss::RestartAlone),
             _ => None,
         }
     }

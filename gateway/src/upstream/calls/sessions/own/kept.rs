@@ -25,8 +25,8 @@ pub(super) enum Resumed {
     Nothing,
     /// It goes on.
     Open(Arc<HttpSession>, Peer),
-    /// It does not, and what the upstream kept in it is lost; why.
-    Lost(&'static str),
+    /// It does not, and what the upstream kept in it is lost: why, and whether what its client had asked for is lost as well.
+    Lost(&'static str, bool),
     /// The upstream cannot be asked just now. The record is the caller's, to be given back or to be ended.
     NotNow(Kept),
 }
@@ -95,28 +95,34 @@ pub(super) async fn resume(instance: &Instance, own: &Own, wire: &Arc<HttpClient
         return Resumed::Nothing;
     }
     // Where nothing is kept nobody knows whether there was one.
-    let Some((store, place)) = place(instance, own) else { return Resumed::Lost("no ids of sessions are kept") };
+    let Some((store, place)) = place(instance, own) else {
+        return Resumed::Lost("no ids of sessions are kept", are_lost(own, None));
+    };
     let is_from_elsewhere = own.tenant.as_ref().is_some_and(|tenant| tenant.is_from_elsewhere());
     let kept = match store.take(&place).await {
-        None if is_from_elsewhere => return Resumed::Lost("the gateway had another state folder"),
+        None if is_from_elsewhere => {
+            return Resumed::Lost("the gateway had another state folder", are_lost(own, None));
+        }
         None => return Resumed::Nothing,
-        Some(Earlier::GivenUp) => return Resumed::Lost("its client did not come back in time"),
+        Some(Earlier::GivenUp) => return Resumed::Lost("its client did not come back in time", are_lost(own, None)),
         Some(Earlier::Kept(kept)) if kept.id.is_empty() => {
-            return Resumed::Lost("its id was too long to be kept, or the upstream was configured otherwise");
+            let why = "its id was too long to be kept, or the upstream was configured otherwise";
+            return Resumed::Lost(why, are_lost(own, Some(kept.has_wishes)));
         }
         Some(Earlier::Kept(kept)) => kept,
     };
+    let loses_wishes = are_lost(own, Some(kept.has_wishes));
     let Some(primary) = instance.admission.gate.peer() else { return Resumed::NotNow(kept) };
     let side = &own.instance;
     let http = HttpSession::heard_by(side.clone(), wire.clone(), side.owner.share.clone());
     if kept.terms != terms(own, primary.revision()) || !http.go_on(&kept.id, first_number()) {
         http.release();
-        return Resumed::Lost("its id is given anew, or other terms hold");
+        return Resumed::Lost("its id is given anew, or other terms hold", loses_wishes);
     }
     let peer = Peer::new(Link::Http(http.clone()), primary.offer.clone());
     match http.is_still_known().await {
         Some(true) => {
-            if kept.has_wishes {
+            if loses_wishes {
                 peer.owed.owe(Loss::Wishes);
             }
             if kept.has_lists {
@@ -127,12 +133,20 @@ pub(super) async fn resume(instance: &Instance, own: &Own, wire: &Arc<HttpClient
         }
         Some(false) => {
             http.release();
-            Resumed::Lost("the upstream no longer knows it")
+            Resumed::Lost("the upstream no longer knows it", loses_wishes)
         }
         None => {
             http.release();
             Resumed::NotNow(kept)
         }
+    }
+}
+
+/// Whether subscriptions and a log level of the client are lost, where it is known whether it had any there.
+pub(super) fn are_lost(own: &Own, had_wishes: Option<bool>) -> bool {
+    match (own.tenant.as_ref().and_then(|tenant| tenant.wished_before()), had_wishes) {
+        (Some(true), _) | (_, Some(false)) | (Some(false), None) => false,
+        (None, _) | (Some(false), Some(true)) => true,
     }
 }
 

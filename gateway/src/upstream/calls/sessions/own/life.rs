@@ -199,19 +199,22 @@ impl Keeper<'_> {
                 Err(Unopened::NotNow(Cause::new(CauseCode::SessionLost, said)))
             }
             lost => {
-                let why = match lost {
-                    Resumed::Lost(why) => why,
-                    _ => "the upstream cannot be asked",
+                let (why, loses_wishes) = match lost {
+                    Resumed::NotNow(kept) => {
+                        let loses_wishes = kept::are_lost(self.own, Some(kept.has_wishes));
+                        kept::end_later(self.instance, (self.wire, self.tasks), kept);
+                        ("the upstream cannot be asked", loses_wishes)
+                    }
+                    Resumed::Lost(why, loses_wishes) => (why, loses_wishes),
+                    Resumed::Nothing | Resumed::Open(..) => ("", false),
                 };
-                if let Resumed::NotNow(kept) = lost {
-                    kept::end_later(self.instance, (self.wire, self.tasks), kept);
-                }
-                self.own.owed.owe(Loss::Restart);
+                self.own.owed.owe(if loses_wishes { Loss::Restart } else { Loss::RestartAlone });
+                let also = if loses_wishes { ", log level, subscriptions" } else { "" };
                 tracing::info!(
                     upstream,
                     client_session,
                     why,
-                    "session of an earlier run lost by the upstream with its state (roots, log level, tools, subscriptions); a new one is opened"
+                    "session of an earlier run lost by the upstream with its state (roots, tools{also}); a new one is opened"
                 );
                 Ok(None)
             }

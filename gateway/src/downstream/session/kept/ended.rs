@@ -1,8 +1,8 @@
 //! The sessions whose sealed ids still say that they may be revived, and that have ended: in this run, or by their clients or with their token in an earlier one.
 
-use super::client::Session;
-use super::sealed_id::Marks;
+use crate::downstream::session::sealed_id::Marks;
 use std::path::Path;
+use std::sync::Arc;
 
 /// The file of those that clients have ended, or that ended with their token, in the folder of our state.
 const FILE: &str = "ended-sessions";
@@ -17,17 +17,15 @@ impl Ended {
     }
 
     /// A session has ended. One that this run has opened needs no place: its id says that, and the table that it is gone.
-    pub(crate) fn note(&self, session: &Session) {
-        if session.is_revived {
-            self.0.note(&session.short);
+    pub(crate) fn note(&self, short: &Arc<str>, is_revived: bool) {
+        if is_revived {
+            self.0.note(short);
         }
     }
 
     /// The client of a session has ended it, or its token is known no more: the next run does not revive it either.
-    pub(crate) fn keep(&self, session: &Session) {
-        if session.short != session.id
-            && let Err(error) = self.0.keep(&session.short)
-        {
+    pub(crate) fn keep(&self, short: &Arc<str>) {
+        if let Err(error) = self.0.keep(short) {
             tracing::debug!(%error, "an ended session is not kept: the next run would revive it for its client");
         }
     }
