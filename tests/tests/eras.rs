@@ -1,5 +1,7 @@
 //! Each client over a link of its own era: which links an upstream is given, and when.
 
+mod words;
+
 use trunkline_tests::client::{Client, Open, tool};
 use trunkline_tests::gateway::{Config, Gateway};
 use trunkline_tests::journal::{Event, Order, What};

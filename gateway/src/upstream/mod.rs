@@ -180,9 +180,7 @@ impl Upstream {
         if let Some(instances) = &self.instances {
             instances.keep_alive(tasks);
         }
-        if let Some(eras) = &self.eras {
-            eras.keep_alive(tasks);
-        }
+        self.eras.iter().for_each(|eras| eras.keep_alive(tasks));
         if let Some(variants) = &self.variants {
             variants.keep_alive(tasks);
         }
@@ -255,17 +253,19 @@ impl Upstream {
         self.primary.offering.inventory.subscribe()
     }
 
-    /// What clients of an era see in place of [`Self::inventory`], once an instance of theirs has been read; `None` where there
-    /// never is one.
+    /// What clients of an era see in place of [`Self::inventory`], once that was read; `None` where there never is anything.
     pub fn inventory_of_era(&self, era: Era) -> Option<watch::Receiver<Option<Arc<Inventory>>>> {
         Some(self.eras.as_ref()?.inventory(era))
     }
 
     /// A client of this era has come: where that costs no process, it is found out whether the upstream speaks it.
     pub fn expect_era(&self, era: Era) {
-        if let Some(eras) = &self.eras {
-            eras.expect(era);
-        }
+        self.eras.iter().for_each(|eras| eras.expect(era));
+    }
+
+    /// Whether an instance beside the primary one speaks an era, though what it offers need not be read yet.
+    pub fn speaks_beside(&self, era: Era) -> bool {
+        self.eras.as_ref().is_some_and(|eras| eras.serving(era).is_some())
     }
 
     /// Whether [`Self::inventory_of_era`] is about to be read for the first time.

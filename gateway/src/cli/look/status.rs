@@ -39,6 +39,9 @@ fn told(instance: &Row) -> String {
         printable(&instance.state),
         look::time(instance.since_seconds)
     );
+    if let (Some(revision), Some(era)) = (&instance.revision, &instance.era) {
+        line.push_str(&format!(", {}", printable(&format!("{revision} ({era})"))));
+    }
     if let Some(pid) = instance.pid {
         line.push_str(&format!(", pid {pid}"));
     }

@@ -93,6 +93,11 @@ pub trait Owner: Handle {
         false
     }
 
+    /// Whether calls of an era go to an instance of its own, though what it offers need not be read yet.
+    fn speaks_beside(&self, _era: Era) -> bool {
+        false
+    }
+
     /// Whether clients that declare different capabilities may see different lists of it.
     fn may_vary(&self) -> bool {
         false
@@ -186,6 +191,10 @@ impl Owner for Upstream {
 
     fn is_era_coming(&self, era: Era) -> bool {
         Self::is_era_coming(self, era)
+    }
+
+    fn speaks_beside(&self, era: Era) -> bool {
+        Self::speaks_beside(self, era)
     }
 
     fn may_vary(&self) -> bool {

@@ -29,8 +29,19 @@ const UNKNOWN: &str = "Unknown task";
 
 /// Whether a caller could be given a task by this upstream: both know the same form of tasks, and it was asked for.
 pub(crate) fn may_make(catalog: &Catalog, member: MemberId, call: &Call) -> bool {
-    let Some(known) = catalog.known[member].as_ref().filter(|known| known.supports.tasks) else { return false };
-    call.method == Method::ToolsCall && known.revision == call.revision() && knows(&call.caller)
+    let Some(known) = catalog.known[member].as_ref().filter(|_| call.method == Method::ToolsCall) else { return false };
+    let is_of_form = known.revision == call.revision() && known.supports.tasks;
+    // What it offers in the other era is not read yet when the first call of that opens it.
+    let may_be = || {
+        let (era, owner) = (call.revision().era(), &catalog.members[member].owner);
+        known.revision.era() != era && asks(call) && owner.inventory_of_era(era).is_some()
+    };
+    knows(&call.caller) && (is_of_form || may_be())
+}
+
+/// Whether a call asks for a task; a stateless client that knows them may always be given one.
+fn asks(call: &Call) -> bool {
+    call.revision().is_modern() || call.params.get(Key::Task).is_some()
 }
 
 /// Whether a caller knows tasks in the form of its revision.
@@ -82,7 +93,11 @@ fn undeclared() -> Refusal {
 pub(crate) fn find(catalog: &Catalog, caller: &Caller, public: &str) -> Option<(MemberId, String)> {
     let names = catalog.members.iter().map(|(id, member)| (id, &**member.owner.name()));
     let (member, own) = catalog.rules.wrap.open(public, &caller.principal, names)?;
-    let is_readable = catalog.known[member].as_ref().is_none_or(|known| known.revision == caller.revision);
+    let is_readable = catalog.known[member].as_ref().is_none_or(|known| {
+        let era = caller.revision.era();
+        let speaks = || known.revision.era() != era && catalog.members[member].owner.speaks_beside(era);
+        known.revision == caller.revision || speaks()
+    });
     (is_readable && catalog.sees(member, &caller.grants)).then_some((member, own))
 }
 
