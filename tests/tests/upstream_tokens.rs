@@ -8,7 +8,7 @@ use trunkline_tests::client::{Client, Desk, Request, tool};
 use trunkline_tests::gateway::{Config, Gateway};
 use trunkline_tests::revision::Revision;
 use trunkline_tests::scratch::Scratch;
-use trunkline_tests::script::{Act, Quoting, Rule, Script};
+use trunkline_tests::script::{Act, Rule, Script};
 use trunkline_tests::upstream::{Upstream, Way};
 use trunkline_tests::within::{all, until, within};
 
@@ -214,7 +214,8 @@ async fn what_keeps_a_token_from_coming_is_shown_with_what_to_do_and_passes() {
 
 #[tokio::test]
 async fn no_token_that_an_upstream_quotes_is_told_to_anybody() {
-    let quotes = Rule::on_tool("tool_error", vec![Act::Quote(Quoting::Status(403))]);
+    let quote = "canary-token-1 may not do this";
+    let quotes = Rule::on_tool("tool_error", vec![Act::status(403, "text/plain", quote)]);
     let (upstream, authority) = guarded(Way::Http, Script::new("up", MODERN).rule(quotes)).await;
     let config = Config::new().upstream_with(&upstream, &authority.keys("")).section("[log]\nlevel = \"trace\"");
     let gateway = Gateway::serve(&config).await;
@@ -223,12 +224,13 @@ async fn no_token_that_an_upstream_quotes_is_told_to_anybody() {
         let said = client.call_once("up__tool_error", "{}").await.message();
         assert!(said.contains("HTTP 403") && !said.contains("canary"), "{said}");
     }
-    let page = gateway.look_until("/readyz?verbose", "what it said is shown", |page| page.contains("403")).await;
+    let is_quoted = |page: &str| page.contains("[secret] may not do this");
+    let page = gateway.look_until("/readyz?verbose", "what it said is shown", is_quoted).await;
     let status = within("it answers", gateway.command(&["status", "up", "--json"]).output()).await.expect("it runs");
     let status = String::from_utf8_lossy(&status.stdout).into_owned();
     let log = gateway.stderr.all().join("\n");
     for (place, text) in [("the page", page), ("the status", status), ("the log", log)] {
-        assert!(!text.contains("canary-token") && text.contains("403"), "{place}: {text}");
+        assert!(!text.contains("canary-token") && text.contains("[secret] may not do this"), "{place}: {text}");
     }
     assert!(authority.judged.all().iter().any(|(_, token, _)| token == "canary-token-1"), "it was shown one");
 }
