@@ -122,7 +122,8 @@ impl<'a> Section<'a> {
 
     /// As `parse`, for a value that may be written as a number too.
     pub(crate) fn number<T>(&mut self, key: &'static str, parse: impl Fn(&str) -> Result<T, String>) -> Option<T> {
-        self.takes(key, || match (parse("1h").is_ok(), parse("64MiB").is_ok()) {
+        // Some times have a bound below an hour, some one above a second.
+        self.takes(key, || match (parse("1h").or_else(|_| parse("1s")).is_ok(), parse("64MiB").is_ok()) {
             (true, _) => Kind::Duration,
             (_, true) => Kind::Size,
             _ => Kind::Number,
