@@ -137,6 +137,11 @@ impl Engine {
         self.questions.declare(session, frame);
     }
 
+    /// What a session declared in its `initialize`.
+    pub fn declared(&self, session: &str) -> serde_json::Value {
+        self.questions.declared(session)
+    }
+
     /// Takes a request in: from now on a cancellation finds it.
     pub fn admit(&self, frame: &Frame, outlet: &Outlet) -> CancellationToken {
         let token = CancellationToken::new();

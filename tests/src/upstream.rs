@@ -148,6 +148,14 @@ impl Upstream {
         }
     }
 
+    /// Those of its sessions that were opened to be kept, in order: not those that only lists were read in, for a client that declares
+    /// less than the gateway, and not those whose client never heard of them.
+    #[must_use]
+    pub fn kept_sessions(&self) -> Vec<String> {
+        let Place::Loopback { host, .. } = &self.place else { return Vec::new() };
+        self.sessions().into_iter().filter(|session| host.is_kept(session)).collect()
+    }
+
     /// Where an HTTP upstream listens.
     #[must_use]
     pub fn address(&self) -> SocketAddr {

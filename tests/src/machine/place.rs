@@ -106,12 +106,12 @@ impl Place {
         if self.cable.is_none() { self.read().waiting.len() } else { 0 }
     }
 
-    /// What it is known by: the ids of all its processes, or of its sessions.
+    /// What it is known by: the ids of all its processes, or of its sessions that are there to stay.
     #[must_use]
     pub fn identity(&self) -> Vec<String> {
         match &self.cable {
             None => self.read().pids.iter().map(ToString::to_string).collect(),
-            Some(_) => self.upstream.sessions(),
+            Some(_) => self.upstream.kept_sessions(),
         }
     }
 

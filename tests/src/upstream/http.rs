@@ -1,6 +1,6 @@
 //! An upstream on loopback: connections, paths, and which era a request belongs to.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -30,6 +30,8 @@ use crate::upstream::{legacy, modern, socket, two_endpoints};
 pub struct Host {
     pub(crate) engine: Arc<Engine>,
     sessions: Mutex<HashMap<String, Revision>>,
+    /// The sessions that were opened to be kept.
+    kept: Mutex<HashSet<String>>,
     pub(crate) cut: Mutex<HashMap<String, mpsc::Receiver<Out>>>,
     /// The clients of HTTP+SSE.
     pub(crate) streams: Connections,
@@ -50,6 +52,7 @@ impl Host {
         Arc::new(Host {
             engine,
             sessions: Mutex::default(),
+            kept: Mutex::default(),
             cut: Mutex::default(),
             streams: Connections::default(),
             counter: AtomicU64::new(1),
@@ -75,6 +78,16 @@ impl Host {
 
     pub(crate) fn sessions(&self) -> MutexGuard<'_, HashMap<String, Revision>> {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A session turns out to be opened to be kept.
+    pub(crate) fn keeps(&self, session: &str) {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner).insert(session.to_owned());
+    }
+
+    /// Whether a session was opened to be kept.
+    pub(crate) fn is_kept(&self, session: &str) -> bool {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner).contains(session)
     }
 
     /// From now on only those are let in that bear a token of this server.

@@ -39,7 +39,15 @@ pub(crate) async fn post(host: &Arc<Host>, headers: &Headers, head: &str, frame:
         Revision::R2025_11_25
     } else {
         match check_session(host, headers).await {
-            Ok(revision) => revision,
+            Ok(revision) => {
+                let session = header(headers, "mcp-session-id").unwrap_or_default();
+                // One session reads lists for all; others are opened to read those of a client that declares less, and ended then.
+                let may_only_read = method.ends_with("/list") || method == "notifications/initialized";
+                if !may_only_read || engine.declared(session)["extensions"].is_object() {
+                    host.keeps(session);
+                }
+                revision
+            }
             Err(answer) => return answer,
         }
     };
