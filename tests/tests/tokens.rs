@@ -113,6 +113,21 @@ async fn a_new_token_is_shown_once_and_taken_by_a_running_gateway_and_a_revoked_
     }
 }
 
+#[tokio::test]
+async fn a_file_with_another_fault_is_edited_and_it_is_said_that_no_running_gateway_takes_it() {
+    let up = Upstream::http(Script::new("up", LEGACY)).await;
+    let gateway = Gateway::serve(&config(&up, "")).await;
+    let (good, said, told) = run(&gateway, &["token", "new", "ci"]).await;
+    assert!(good && told.contains("a running gateway takes it by itself"), "{said}{told}");
+    let text = std::fs::read_to_string(&gateway.file).expect("it is there");
+    std::fs::write(&gateway.file, text + "[sever]\nx = 1\n").expect("it can be written");
+    let only = "only once 1 fault of the configuration is mended: run `trunkline check`";
+    let (good, said, told) = run(&gateway, &["token", "new", "other"]).await;
+    assert!(good && told.contains(&format!("a running gateway takes it {only}")), "{said}{told}");
+    let (good, said, told) = run(&gateway, &["token", "revoke", "ci"]).await;
+    assert!(good && said.contains(&format!("a running gateway ends its sessions {only}")), "{said}{told}");
+}
+
 /// A moment so soon, as it is written in a configuration.
 fn soon(seconds: u64) -> String {
     let at = SystemTime::now() + Duration::from_secs(seconds);
@@ -273,7 +288,15 @@ async fn a_request_that_is_half_sent_when_its_token_is_revoked_does_nothing() {
         streams.push(stream);
     }
     gateway.configure(&of(new));
-    until("the other secret counts", || async { (greet(&gateway, new).await.status == 200).then_some(()) }).await;
+    for is_local in [false, true] {
+        until("the other secret counts", || async {
+            let mut stream = connect(is_local, &path, &address).await;
+            let head = format!("GET /sse HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {new}\r\n\r\n");
+            stream.write_all(head.as_bytes()).await.ok()?;
+            read_head(&mut *stream).await.starts_with("HTTP/1.1 200").then_some(())
+        })
+        .await;
+    }
     for half in halves {
         let head = half.end().await;
         assert!(head.contains("HTTP/1.1 401") && head.contains("www-authenticate: Bearer"), "{head}");

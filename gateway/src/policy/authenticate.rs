@@ -125,16 +125,17 @@ impl AuthenticateLayer {
         let changed = self.0.rights.set(auth);
         let before = self.0.known.load_full();
         let now = Arc::new(known(auth, &self.0.rights, &before));
-        self.0.known.store(now.clone());
-        // Who was judged by what was known before finds it revoked, however late it asks.
-        self.0.open.set(now.is_empty());
-        self.0.changes.send_replace(());
         let moment = SystemTime::now();
         let is_known = |old: &Known| now.iter().any(|new| new.is(old) && !new.is_over(moment));
         let gone = before.iter().filter(|old| !is_known(old));
         let gone = gone.inspect(|old| old.credential.revocation.revoke()).map(|old| old.principal().clone());
         let were_all = before.is_empty() && !now.is_empty();
-        (gone.chain(were_all.then(Principal::anonymous)).collect(), changed)
+        let gone = gone.chain(were_all.then(Principal::anonymous)).collect();
+        // Revoked first: once what is new counts, nothing old does. Who is judged by what was known before finds it revoked.
+        self.0.open.set(now.is_empty());
+        self.0.known.store(now);
+        self.0.changes.send_replace(());
+        (gone, changed)
     }
 
     /// Whether there is no token, so that anybody may call.

@@ -49,6 +49,7 @@ pub(crate) fn all(files: &[PathBuf], config: &Config, environment: &Environment)
         match &upstream.credentials {
             Some(Credentials::Command(TokenCommand { command, args, env, .. })) => {
                 doubts.extend(place(name, command, env, None));
+                doubts.extend(loader(name, env, environment));
                 doubts.extend(arguments(name, command, args, config));
             }
             Some(Credentials::Client(client)) => doubts.extend(address(name, &client.endpoint, true, config)),
@@ -143,7 +144,7 @@ fn loader(name: &str, env: &[(OsString, OsString)], environment: &Environment) -
     let given = env.iter().filter(|(variable, value)| is_given(variable, value));
     let said = |variable: &str| {
         let text = format!(
-            "upstream `{name}`: the variable {variable} decides which code the child runs; whoever can write its files can run code"
+            "upstream `{name}`: the variable {variable} decides which code its program runs; whoever can write its files can run code"
         );
         Fault::warning("loader-variable", text)
     };

@@ -59,8 +59,9 @@ impl Target {
         Ok(Self { edited, files, document, _turns: turns })
     }
 
-    /// Writes it, unless it would have a fault that it has not now.
-    pub(super) fn write(&self) -> Result<(), Failure> {
+    /// Writes it, unless it would have a fault that it has not now. So many faults it has that it had before: while it has any, no
+    /// running gateway takes what was written.
+    pub(super) fn write(&self) -> Result<usize, Failure> {
         let before = self.edited.text();
         let mut text = endings_kept(before, &self.document.to_string());
         if before.is_empty() {
@@ -71,7 +72,7 @@ impl Target {
         then.retain(|fault| !now.iter().any(|known| known.kind == fault.kind && known.text == fault.text));
         if then.is_empty() {
             self.edited.write(&text, None)?;
-            return Ok(());
+            return Ok(now.len());
         }
         Err(Failure::Config(Faults(then)))
     }

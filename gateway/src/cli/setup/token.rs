@@ -65,7 +65,7 @@ fn new(new: &New) -> Result<(), Failure> {
         ("expires", expires.as_deref().map(Value::from)),
     ];
     put(&mut target, keys.into_iter().filter_map(|(key, value)| Some((key, value?))))?;
-    target.write()?;
+    let faults = target.write()?;
     let mut out = answer();
     let file = target.path();
     if new.json {
@@ -76,11 +76,8 @@ fn new(new: &New) -> Result<(), Failure> {
     }
     writeln!(out, "{token}")?;
     let until = expires.map_or("it does not expire".to_owned(), |at| format!("it expires at {at}"));
-    say(&format!(
-        "added `{}` to {}, which keeps its digest: the token is shown this once; {until}; a running gateway takes it by itself",
-        printable(&new.name),
-        target.shown()
-    ));
+    let (name, file, taken) = (printable(&new.name), target.shown(), taken(faults, "takes it"));
+    say(&format!("added `{name}` to {file}, which keeps its digest: the token is shown this once; {until}; {taken}"));
     Ok(())
 }
 
@@ -165,16 +162,27 @@ fn revoke(revoke: &Revoke) -> Result<(), Failure> {
         )
         .into());
     }
-    target.write()?;
+    let faults = target.write()?;
     let mut out = answer();
     match revoke.json {
         true => out.json(&format!("{:#}", json!({ "revoked": revoke.names, "configuration": target.path() })))?,
         false => {
             let (names, file) = (revoke.names.join("`, `"), target.shown());
-            writeln!(out, "revoked `{}` in {file}; a running gateway ends its sessions by itself", printable(&names))?;
+            let taken = taken(faults, "ends its sessions");
+            writeln!(out, "revoked `{}` in {file}; {taken}", printable(&names))?;
         }
     }
     Ok(())
+}
+
+/// When a running gateway does what follows from the file that was written.
+fn taken(faults: usize, what: &str) -> String {
+    let still = match faults {
+        0 => return format!("a running gateway {what} by itself"),
+        1 => "1 fault of the configuration is mended".to_owned(),
+        many => format!("{many} faults of the configuration are mended"),
+    };
+    format!("a running gateway {what} only once {still}: run `trunkline check`")
 }
 
 /// Lists them, without what they are known by.

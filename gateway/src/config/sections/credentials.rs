@@ -216,12 +216,7 @@ pub(super) fn cleartext(section: &mut Section<'_>, transport: Option<&Transport>
     let is_allowed = section.flag("cleartext_credentials").unwrap_or(false);
     let Some(remote) = transport.and_then(Transport::remote).filter(|_| !is_allowed) else { return };
     if let Some(Credentials::Client(client)) = fetched {
-        let url = &client.endpoint.url;
-        if url.scheme_str() == Some("http") && is_public(url.host().unwrap_or_default()) {
-            let text = "the credentials of `auth` would be sent without encryption to a public address";
-            let fault = Fault::error("cleartext-credentials", text).at(section.place("auth"));
-            section.reading.fault(fault.hint("begin `token_url` with https://, or set cleartext_credentials = true"));
-        }
+        fetched_in_the_clear(section, &client.endpoint);
     }
     let Remote { url, headers, socket: None, .. } = remote else { return };
     let proxy = remote.proxy.as_ref().filter(|proxy| is_public(&proxy.host));
@@ -256,6 +251,28 @@ pub(super) fn cleartext(section: &mut Section<'_>, transport: Option<&Transport>
     };
     let hint = format!("begin `url` with https:// or wss://, {service}or set cleartext_credentials = true");
     section.reading.fault(fault.hint(hint));
+}
+
+/// What a token is fetched with is not sent to a public address in the clear either, nor by way of one.
+fn fetched_in_the_clear(section: &Section<'_>, endpoint: &Remote) {
+    let fault = |text: &str, hint: &str| {
+        let fault = Fault::error("cleartext-credentials", text).at(section.place("auth"));
+        section.reading.fault(fault.hint(format!("{hint}, or set cleartext_credentials = true")));
+    };
+    let proxy = endpoint.proxy.as_ref().filter(|proxy| is_public(&proxy.host));
+    if proxy.is_some_and(|proxy| proxy.credentials.is_some() && !proxy.is_of_environment) {
+        let text = "the password of the proxy of `auth` would be sent without encryption to a public address";
+        fault(text, "name the proxy by an address of your own network");
+    }
+    if endpoint.url.scheme_str() != Some("http") {
+        return;
+    }
+    let hint = "begin `token_url` with https://";
+    if is_public(endpoint.url.host().unwrap_or_default()) {
+        fault("the credentials of `auth` would be sent without encryption to a public address", hint);
+    } else if proxy.is_some() {
+        fault("the credentials of `auth` would be sent without encryption by way of a proxy at a public address", hint);
+    }
 }
 
 #[cfg(test)]
@@ -353,6 +370,13 @@ mod tests {
         assert!(why.contains("`auth` would be sent without encryption to a public address"), "{why}");
         let why = of("https://h.example", &client("http://as.example/t"), "").unwrap_err();
         assert!(why.contains("begin `token_url` with https://"), "{why}");
+        let by_proxy = |url: &str, proxy: &str| format!("{}, proxy = \"{proxy}\"", client(url));
+        let (public, own) = ("http://u:canary@proxy.example:3128", "http://u:canary@10.0.0.2:3128");
+        let why = of("https://h.example", &by_proxy("https://as.example/t", public), "").unwrap_err();
+        assert!(why.contains("the password of the proxy of `auth`") && !why.contains("canary"), "{why}");
+        let why = of("https://h.example", &by_proxy("http://10.0.0.1/t", "http://proxy.example:3128"), "").unwrap_err();
+        assert!(why.contains("by way of a proxy at a public address"), "{why}");
+        of("https://h.example", &by_proxy("http://10.0.0.1/t", own), "").unwrap();
         for (url, auth) in [
             ("https://h.example", exec),
             ("http://127.0.0.1:1", exec),

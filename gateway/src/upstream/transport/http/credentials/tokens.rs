@@ -134,9 +134,11 @@ impl Tokens {
     /// Keeps what came.
     fn landed(&self, issued: Result<Issued, Cause>, replaces: bool) -> Fetched {
         let made = issued.and_then(|issued| {
+            // What is refused is shown to nobody, and would be looked for in the words of all upstreams.
+            let token = Token::new(&issued, replaces)?;
             // Before anybody is shown it.
             private::off_the_workers(|| self.secrets.note(&issued.token));
-            Token::new(&issued, replaces).map(Arc::new)
+            Ok(Arc::new(token))
         });
         let mut flight = self.lock();
         flight.last = None;
@@ -240,5 +242,15 @@ mod tests {
         tasks.ended().await;
         drop(tokens);
         assert_eq!(mask::masked("canary-of-tokens-42"), "canary-of-tokens-42");
+    }
+
+    #[tokio::test]
+    async fn what_is_refused_as_a_token_is_no_secret_of_the_process() {
+        let (tokens, _) = of("refused", |_| r#"echo '{"token":"a refused canary"}'"#.to_owned());
+        let tasks = Tasks::new();
+        assert!(tokens.fetched(&tasks).await.is_err());
+        assert_eq!(mask::masked("a refused canary"), "a refused canary");
+        tasks.end();
+        tasks.ended().await;
     }
 }
