@@ -87,6 +87,8 @@ async fn all_see_the_same_lists_where_they_share_one_session() {
 #[tokio::test]
 async fn a_change_for_some_is_told_to_them_alone() {
     let (upstream, gateway) = stage(&[LEGACY], "").await;
+    // Whoever is there before the upstream is told of its lists, too.
+    gateway.look_until("/readyz?verbose", "it is up", |page| page.contains("  ready  ")).await;
     for revision in [LEGACY, MODERN] {
         let (asking, rooted) =
             (declaring(&gateway, revision, ASKING).await, declaring(&gateway, revision, ROOTED).await);
@@ -94,6 +96,8 @@ async fn a_change_for_some_is_told_to_them_alone() {
         let has = |tool: &str| format!("up__{tool}_{revision}");
         asking.tools_until("its own list", |tools| tools.contains(&"up__asks".into())).await;
         rooted.tools_until("its own list", |tools| tools.contains(&"up__asks_not".into())).await;
+        // It is told once that its own list is another one than it could have seen before.
+        of_rooted.hears(0, CHANGED).await;
         let (heard, unheard) = (of_asking.heard.all().len(), of_rooted.heard.all().len());
         let add = async |must: bool, tool: &str| {
             upstream.order(Order::AddToolFor("elicitation".into(), must, format!("{tool}_{revision}"))).await;
