@@ -138,22 +138,27 @@ impl Upstream {
     /// The sessions of an HTTP upstream, in order.
     #[must_use]
     pub fn sessions(&self) -> Vec<String> {
-        match &self.place {
-            Place::Loopback { host, .. } => {
-                let mut all: Vec<String> = host.sessions().keys().cloned().collect();
-                all.sort();
-                all
-            }
-            Place::Child { .. } => panic!("{} is reached by stdio", self.name),
-        }
+        self.sessions_that(|_| true)
     }
 
     /// Those of its sessions that were opened to be kept, in order: not those that only lists were read in, for a client that declares
     /// less than the gateway, and not those whose client never heard of them.
     #[must_use]
     pub fn kept_sessions(&self) -> Vec<String> {
-        let Place::Loopback { host, .. } = &self.place else { return Vec::new() };
-        self.sessions().into_iter().filter(|session| host.is_kept(session)).collect()
+        self.sessions_that(|session| session.is_kept)
+    }
+
+    fn sessions_that(&self, counts: impl Fn(&http::Session) -> bool) -> Vec<String> {
+        match &self.place {
+            Place::Loopback { host, .. } => {
+                let sessions = host.sessions();
+                let mut all: Vec<String> =
+                    sessions.iter().filter(|(_, session)| counts(session)).map(|(id, _)| id.clone()).collect();
+                all.sort();
+                all
+            }
+            Place::Child { .. } => panic!("{} is reached by stdio", self.name),
+        }
     }
 
     /// Where an HTTP upstream listens.

@@ -1,6 +1,6 @@
 //! An upstream on loopback: connections, paths, and which era a request belongs to.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -26,12 +26,17 @@ use crate::upstream::listener::{self, Duplex};
 use crate::upstream::two_endpoints::Connections;
 use crate::upstream::{legacy, modern, socket, two_endpoints};
 
+/// A session of a scripted upstream.
+pub(crate) struct Session {
+    pub(crate) revision: Revision,
+    /// Whether it was opened to be kept, as far as its client has shown that.
+    pub(crate) is_kept: bool,
+}
+
 /// A scripted upstream behind HTTP.
 pub struct Host {
     pub(crate) engine: Arc<Engine>,
-    sessions: Mutex<HashMap<String, Revision>>,
-    /// The sessions that were opened to be kept.
-    kept: Mutex<HashSet<String>>,
+    sessions: Mutex<HashMap<String, Session>>,
     pub(crate) cut: Mutex<HashMap<String, mpsc::Receiver<Out>>>,
     /// The clients of HTTP+SSE.
     pub(crate) streams: Connections,
@@ -52,7 +57,6 @@ impl Host {
         Arc::new(Host {
             engine,
             sessions: Mutex::default(),
-            kept: Mutex::default(),
             cut: Mutex::default(),
             streams: Connections::default(),
             counter: AtomicU64::new(1),
@@ -76,18 +80,8 @@ impl Host {
         }
     }
 
-    pub(crate) fn sessions(&self) -> MutexGuard<'_, HashMap<String, Revision>> {
+    pub(crate) fn sessions(&self) -> MutexGuard<'_, HashMap<String, Session>> {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// A session turns out to be opened to be kept.
-    pub(crate) fn keeps(&self, session: &str) {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner).insert(session.to_owned());
-    }
-
-    /// Whether a session was opened to be kept.
-    pub(crate) fn is_kept(&self, session: &str) -> bool {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner).contains(session)
     }
 
     /// From now on only those are let in that bear a token of this server.

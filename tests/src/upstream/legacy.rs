@@ -11,7 +11,7 @@ use crate::revision::Revision;
 use crate::script::Act;
 use crate::sse;
 use crate::upstream::body::{Answer, refusal, whole};
-use crate::upstream::http::{Headers, Host, header};
+use crate::upstream::http::{Headers, Host, Session, header};
 use crate::upstream::{body, stream};
 
 /// Serves one POST; `claims` says that the request says to be a stateless one.
@@ -43,9 +43,8 @@ pub(crate) async fn post(host: &Arc<Host>, headers: &Headers, head: &str, frame:
                 let session = header(headers, "mcp-session-id").unwrap_or_default();
                 // One session reads lists for all; others are opened to read those of a client that declares less, and ended then.
                 let may_only_read = method.ends_with("/list") || method == "notifications/initialized";
-                if !may_only_read || engine.declared(session)["extensions"].is_object() {
-                    host.keeps(session);
-                }
+                let is_kept = !may_only_read || engine.declared(session)["extensions"].is_object();
+                host.sessions().entry(session.to_owned()).and_modify(|session| session.is_kept |= is_kept);
                 revision
             }
             Err(answer) => return answer,
@@ -83,7 +82,7 @@ fn open_session(host: &Host, revision: Revision) -> String {
         let id = format!("session-{}", host.number());
         format!("{id:-<least$}", least = host.engine.script.http.session_bytes)
     });
-    host.sessions().insert(session.clone(), revision);
+    host.sessions().insert(session.clone(), Session { revision, is_kept: false });
     session
 }
 
@@ -95,7 +94,7 @@ async fn check_session(host: &Host, headers: &Headers) -> Result<Revision, Answe
     let Some(session) = header(headers, "mcp-session-id") else {
         return Err(refusal(400, "null", -32000, "Bad Request: No valid session ID provided"));
     };
-    let known = host.sessions().get(session).copied();
+    let known = host.sessions().get(session).map(|session| session.revision);
     let Some(revision) = known else {
         return Err(refusal(404, "null", -32001, "Session not found"));
     };

@@ -23,6 +23,18 @@ pub(super) async fn wished(gateway: &Gateway, before: &[Vec<u8>]) -> Vec<Vec<u8>
     until("it is kept", kept).await
 }
 
+/// Has a client subscribe to a second resource beside the usual one: its URI, and what is kept of both.
+async fn subscribed_twice(gateway: &Gateway, client: &Client) -> (String, Vec<Vec<u8>>) {
+    let other = URI.replace("changing", "text");
+    let hears = client.listen(&[URI]).await;
+    let first = wished(gateway, &[]).await;
+    let more = Request::new("resources/subscribe", &format!("{{\"uri\":\"{other}\"}}"));
+    assert_eq!(client.request(more).await.result(), "{}");
+    let both = wished(gateway, &first).await;
+    drop(hears);
+    (other, both)
+}
+
 #[tokio::test]
 async fn a_client_that_comes_back_is_subscribed_and_has_its_log_level_again_though_the_upstream_has_forgotten_it() {
     for forgets in [true, false] {
@@ -70,13 +82,7 @@ async fn a_subscription_that_cannot_be_had_again_is_said_to_be_lost_and_the_othe
     let (upstream, mut gateway) = stage(|_| {}, "", "").await;
     let config = Config::new().upstream(&upstream);
     let one = connected(&gateway, LEGACY).await;
-    let other = URI.replace("changing", "text");
-    let hears = one.listen(&[URI]).await;
-    let first = wished(&gateway, &[]).await;
-    let more = Request::new("resources/subscribe", &format!("{{\"uri\":\"{other}\"}}"));
-    assert_eq!(one.request(more).await.result(), "{}");
-    wished(&gateway, &first).await;
-    drop(hears);
+    let (other, _) = subscribed_twice(&gateway, &one).await;
     gateway.stop().await;
     let mut refuses = Rule::on("resources/subscribe", vec![Act::error(-32602, "no such resource")]);
     refuses.name = Some(other);
@@ -115,13 +121,7 @@ async fn a_second_restart_while_a_client_is_subscribed_again_loses_nothing() {
     let (upstream, mut gateway) = stage(|_| {}, "", "").await;
     let config = Config::new().upstream(&upstream);
     let one = connected(&gateway, LEGACY).await;
-    let other = URI.replace("changing", "text");
-    let hears = one.listen(&[URI]).await;
-    let first = wished(&gateway, &[]).await;
-    let more = Request::new("resources/subscribe", &format!("{{\"uri\":\"{other}\"}}"));
-    assert_eq!(one.request(more).await.result(), "{}");
-    let both = wished(&gateway, &first).await;
-    drop(hears);
+    let (other, both) = subscribed_twice(&gateway, &one).await;
     gateway.kill().await;
     let mut hangs = Rule::on("resources/subscribe", vec![Act::Gate("never".into())]);
     (hangs.name, hangs.times) = (Some(other.clone()), 1);
