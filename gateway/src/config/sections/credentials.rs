@@ -280,15 +280,15 @@ mod tests {
     use super::*;
     use crate::config::source::Environment;
     use crate::config::{Inputs, load};
+    use crate::runtime::Scratch;
     use crate::upstream::config::Config;
 
     /// The upstream of a file that has these lines in its table.
     fn read(lines: &str) -> Result<Config, String> {
-        let path = std::env::temp_dir().join(format!("trunkline-auth-{:?}.toml", std::thread::current().id()));
-        std::fs::write(&path, format!("[upstreams.a]\n{lines}\n")).unwrap();
+        let scratch = Scratch::new();
+        let path = scratch.write("auth.toml", &format!("[upstreams.a]\n{lines}\n"));
         let environment = Environment::of(&[("PATH", "/bin"), ("SECRET", "canary-secret")]);
-        let loaded = load(Inputs { files: vec![path.clone()], environment, ..Inputs::default() });
-        std::fs::remove_file(path).unwrap();
+        let loaded = load(Inputs { files: vec![path], environment, ..Inputs::default() });
         let config = loaded.map_err(|faults| faults.to_string())?.config;
         assert!(config.secrets.has("canary-secret") == lines.contains("SECRET"), "{lines}");
         Ok(config.upstreams.into_iter().next().unwrap())

@@ -125,13 +125,19 @@ impl HttpClient {
         }
         let next = self.next_token(tokens, &token).await?;
         let make = || with(&next, again);
-        let (response, held) = self.pool.send(lane, &mut Some(make()), begun).await?;
-        ends_once(&response)?;
-        let received = self.followed(lane, Received { response, held, moved_to: None }, &make, begun).await?;
+        let received = self.sent(lane, make(), begun).await?;
+        let received = self.followed(lane, received, &make, begun).await?;
         if received.response.status() != StatusCode::UNAUTHORIZED {
             next.taken();
         }
         Ok(received)
+    }
+
+    /// Sends a request that was sent before, as it is now.
+    async fn sent(&self, lane: Lane<'_>, request: Outgoing, begun: &(impl Fn() + Sync)) -> Result<Received, Lost> {
+        let (response, held) = self.pool.send(lane, &mut Some(request), begun).await?;
+        ends_once(&response)?;
+        Ok(Received { response, held, moved_to: None })
     }
 
     async fn followed(
@@ -167,12 +173,11 @@ impl HttpClient {
             }
             let mut request = again();
             *request.uri_mut() = found.clone();
-            (response, held) = self.pool.send(lane, &mut Some(request), begun).await?;
-            ends_once(&response)?;
-            if !is_sent_on(response.status()) {
-                return Ok(Received { response, held, moved_to: Some(Box::new(found)) });
+            let received = self.sent(lane, request, begun).await?;
+            if !is_sent_on(received.response.status()) {
+                return Ok(Received { moved_to: Some(Box::new(found)), ..received });
             }
-            place = found;
+            (response, held, place) = (received.response, received.held, found);
         }
         let status = response.status().as_u16();
         let text = format!("HTTP {status}: it sends the same request on more than {HOPS_MAX} times");

@@ -148,6 +148,7 @@ fn of_json(members: &Map<String, Value>) -> Option<Issued> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::runtime::Scratch;
     use std::future::pending;
     use tokio_util::sync::CancellationToken;
 
@@ -209,7 +210,8 @@ mod tests {
 
     #[tokio::test]
     async fn nothing_of_a_command_is_left_behind_whether_it_ends_hangs_or_is_ended_with_its_level() {
-        let file = std::env::temp_dir().join(format!("trunkline-token-command-{}", std::process::id()));
+        let scratch = Scratch::new();
+        let file = scratch.0.join("pid");
         let left = || std::fs::read_to_string(&file).unwrap();
         let pids = file.display();
         let begun = tokio::time::Instant::now();
@@ -232,6 +234,5 @@ mod tests {
         });
         assert_eq!(run.unwrap_err().code(), CauseCode::Stopping);
         assert!(!is_there(&left()) && begun.elapsed() < Duration::from_secs(100));
-        std::fs::remove_file(&file).unwrap();
     }
 }

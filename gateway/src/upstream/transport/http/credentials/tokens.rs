@@ -176,26 +176,28 @@ impl Flight {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::runtime::Scratch;
     use crate::upstream::config::TokenCommand;
-    use std::path::PathBuf;
 
-    /// Tokens of a script that may write to this file.
-    fn of(name: &str, script: impl Fn(&str) -> String) -> (Arc<Tokens>, PathBuf) {
-        let file = std::env::temp_dir().join(format!("trunkline-tokens-{name}-{}", std::process::id()));
+    /// Tokens of a script that may write to `file` in this folder.
+    fn of(script: impl Fn(&str) -> String) -> (Arc<Tokens>, Scratch) {
+        let scratch = Scratch::new();
+        let file = scratch.0.join("file");
         let command = TokenCommand {
             command: "sh".to_owned(),
             args: vec!["-c".to_owned(), script(&file.display().to_string())],
             env: vec![("PATH".into(), std::env::var_os("PATH").unwrap())],
             timeout: Duration::from_secs(300),
         };
-        (Arc::new(Tokens::new(Credentials::Command(command))), file)
+        (Arc::new(Tokens::new(Credentials::Command(command))), scratch)
     }
 
     #[tokio::test]
     async fn who_waits_for_a_token_of_a_level_that_ends_fetches_it_in_his_own() {
         // The first time it hangs.
         let script = |file: &str| format!("test -e {file} && echo token || {{ echo > {file}; exec sleep 600; }}");
-        let (tokens, file) = of("level", script);
+        let (tokens, scratch) = of(script);
+        let file = scratch.0.join("file");
         let (first, second) = (Tasks::new(), Tasks::new());
         let ends = async {
             while !file.exists() {
@@ -208,13 +210,12 @@ mod tests {
         let shown = stays.unwrap();
         assert!(Arc::ptr_eq(&shown, &tokens.at_hand(&second).unwrap()));
         first.ended().await;
-        std::fs::remove_file(file).unwrap();
     }
 
     #[tokio::test]
     async fn after_a_failure_nobody_asks_for_a_while_and_then_one_does() {
-        let (tokens, file) = of("pause", |file| format!("echo >> {file}; echo no >&2; exit 1"));
-        let (tasks, runs) = (Tasks::new(), || std::fs::read_to_string(&file).unwrap().len());
+        let (tokens, scratch) = of(|file| format!("echo >> {file}; echo no >&2; exit 1"));
+        let (tasks, runs) = (Tasks::new(), || std::fs::read_to_string(scratch.0.join("file")).unwrap().len());
         let why = tokens.fetched(&tasks).await.unwrap_err();
         assert!(why.full().starts_with("no access token: the command of `auth` failed"), "{why:?}");
         tokio::time::pause();
@@ -226,12 +227,11 @@ mod tests {
         tokio::time::resume();
         let _again = tokio::join!(tokens.fetched(&tasks), tokens.fetched(&tasks));
         assert_eq!(runs(), 2, "for both");
-        std::fs::remove_file(file).unwrap();
     }
 
     #[tokio::test]
     async fn a_token_is_a_secret_of_the_process_before_it_is_shown_and_as_long_as_it_may_be_quoted() {
-        let (tokens, _) = of("mask", |_| "echo canary-of-tokens-42".to_owned());
+        let (tokens, _) = of(|_| "echo canary-of-tokens-42".to_owned());
         let tasks = Tasks::new();
         tokens.fetched(&tasks).await.unwrap();
         assert_eq!(mask::masked("Bearer canary-of-tokens-42!"), "Bearer [secret]!");
@@ -246,7 +246,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_is_refused_as_a_token_is_no_secret_of_the_process() {
-        let (tokens, _) = of("refused", |_| r#"echo '{"token":"a refused canary"}'"#.to_owned());
+        let (tokens, _) = of(|_| r#"echo '{"token":"a refused canary"}'"#.to_owned());
         let tasks = Tasks::new();
         assert!(tokens.fetched(&tasks).await.is_err());
         assert_eq!(mask::masked("a refused canary"), "a refused canary");
