@@ -155,6 +155,46 @@ async fn an_upstream_that_takes_no_token_is_shown_two_and_the_authorization_serv
 }
 
 #[tokio::test]
+async fn a_tool_that_is_always_refused_costs_one_token_and_no_more_while_others_are_taken() {
+    let refuses = Rule::on_tool("tool_error", vec![Act::status(401, "text/plain", "not this one")]);
+    let (upstream, authority) = guarded(Way::Http, Script::new("up", MODERN).rule(refuses)).await;
+    let gateway = Gateway::serve(&Config::new().upstream_with(&upstream, &authority.keys(""))).await;
+    let client = up(&gateway, MODERN).await;
+    for at in 0..5 {
+        let why = client.call_once("up__tool_error", "{}").await.message();
+        assert!(why.contains("HTTP 401"), "{why}");
+        let echoed = format!("{{\"a\":{at}}}");
+        assert_eq!(client.call("up__echo", &echoed).await.text(), echoed);
+    }
+    assert_eq!(authority.asked.mark(), 2);
+}
+
+#[tokio::test]
+async fn a_call_whose_time_passes_while_a_token_is_awaited_is_told_so() {
+    let (upstream, authority) = guarded(Way::Http, Script::new("up", MODERN)).await;
+    authority.lasting(2);
+    let keys = authority.keys("") + "\ncall_timeout = \"400ms\"";
+    let gateway = Gateway::serve(&Config::new().upstream_with(&upstream, &keys)).await;
+    let client = up(&gateway, MODERN).await;
+    authority.hold(true);
+    let says = "no access token within 0.4 s (`call_timeout`); the call did not run";
+    until("no token is left", || async {
+        let answer = client.call_once("up__echo", "{}").await;
+        let why = answer.frame().error.is_some().then(|| answer.message())?;
+        assert!(why.contains(says), "{why}");
+        Some(())
+    })
+    .await;
+    let is_shown = |page: &str| page.contains("waited for an access token and was not sent within 0.4 s");
+    gateway.look_until("/readyz?verbose", "why is shown", is_shown).await;
+    authority.hold(false);
+    until("a token is there", || async {
+        client.call_once("up__echo", "{}").await.frame().error.is_none().then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn a_token_is_fetched_anew_before_its_end_while_the_old_one_is_shown() {
     let (upstream, authority) = guarded(Way::Http, Script::new("up", MODERN)).await;
     authority.lasting(5);
@@ -273,4 +313,23 @@ async fn a_command_that_fails_is_shown_with_its_words_and_what_to_do() {
     let refusal =
         client.request(Request::new("tools/call", "{\"name\":\"up__echo\",\"arguments\":{}}")).await.message();
     assert!(!refusal.contains("log in first"), "its words are for the operator: {refusal}");
+}
+
+#[tokio::test]
+async fn what_a_command_says_is_shown_without_its_variables_and_what_may_be_a_token() {
+    let (upstream, _authority) = guarded(Way::Http, Script::new("up", MODERN)).await;
+    let script = "echo \\\"$$LITERAL: Bearer canary-token-7\\\" >&2; exit 7";
+    let keys = format!(
+        "auth = {{ type = \"exec\", command = \"sh\", args = [\"-c\", \"{script}\"], env = {{ LITERAL = \"literal-canary\" }} }}"
+    );
+    let config = Config::new().upstream_with(&upstream, &keys).section("[log]\nlevel = \"trace\"");
+    let gateway = Gateway::serve(&config).await;
+    let says = "failed (exit status: 7): [secret]: Bearer [secret]; run it by hand";
+    let page = gateway.look_until("/readyz?verbose", "why is shown", |page| page.contains(says)).await;
+    let status = within("it answers", gateway.command(&["status", "up", "--json"]).output()).await.expect("it runs");
+    let status = String::from_utf8_lossy(&status.stdout).into_owned();
+    let log = gateway.stderr.all().join("\n");
+    for (place, text) in [("the page", page), ("the status", status), ("the log", log)] {
+        assert!(!text.contains("canary") && text.contains("[secret]: Bearer [secret]"), "{place}: {text}");
+    }
 }

@@ -10,7 +10,10 @@ pub mod sealer;
 pub(crate) mod pem;
 // Foreign text on its way to a terminal: what that would obey, hide or turn round is written out instead.
 mod visible;
+// Whether a word looks like chance, as tokens and keys do.
+mod random;
 
 pub use mask::Secrets;
+pub(crate) use random::looks_random;
 pub(crate) use visible::printable;
 pub use visible::{decoded, visible, visible_json};

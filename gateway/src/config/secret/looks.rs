@@ -4,8 +4,9 @@
 const OF_THE_LOGIN: [&str; 12] =
     ["HOME", "HOST", "HOSTNAME", "LANG", "LOGNAME", "OLDPWD", "PATH", "PWD", "SHELL", "TERM", "TMPDIR", "USER"];
 /// A key with one of these words in its name has a secret for its value,
-const SECRET: [&str; 23] = [
+const SECRET: [&str; 24] = [
     "apikey",
+    "assertion",
     "auth",
     "authorization",
     "bearer",
@@ -121,6 +122,7 @@ mod tests {
             "PGPASS",
             "MYSQL_PWD",
             "AWS_CREDS",
+            "client_assertion",
         ] {
             assert!(looks_secret(name), "{name}");
         }
@@ -139,6 +141,7 @@ mod tests {
             "patch",
             "PWD",
             "OLDPWD",
+            "client_assertion_type",
         ] {
             assert!(!looks_secret(name), "{name}");
         }

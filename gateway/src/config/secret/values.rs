@@ -8,8 +8,8 @@ use http::HeaderMap;
 use serde_json::Value;
 
 use crate::downstream::config::SigningKey;
-use crate::secrets::Secrets;
 use crate::secrets::mask::{BYTES_MAX, BYTES_MIN};
+use crate::secrets::{Secrets, looks_random};
 use crate::upstream::config::{Config, Credentials, Remote};
 
 use super::looks::{is_path, looks_secret};
@@ -41,7 +41,12 @@ pub(crate) fn of(
             }
             Some(Credentials::Client(client)) => {
                 found.url(&client.endpoint.url.to_string());
-                client.params.iter().for_each(|(name, value)| found.pair(name, value));
+                for (name, value) in &client.params {
+                    found.pair(name, value);
+                    if looks_random(value) {
+                        found.put(value);
+                    }
+                }
             }
             None => {}
         }
@@ -180,6 +185,8 @@ impl Found {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::{Inputs, load};
+    use crate::runtime::Scratch;
 
     fn found(fill: impl FnOnce(&mut Found)) -> Vec<String> {
         let mut found = Found(BTreeSet::new());
@@ -206,5 +213,23 @@ mod tests {
             ["Basic bWU6Y2FuYXJ5LW9uZQ==", "bWU6Y2FuYXJ5LW9uZQ==", "canary-one", "me:canary-one"]
         );
         assert!(credential("a=1; sid=canary-one").contains(&"canary-one".to_owned()));
+    }
+
+    #[test]
+    fn what_a_command_is_told_is_a_secret_and_so_is_a_parameter_that_looks_like_one() {
+        let of = |auth: &str| {
+            let scratch = Scratch::new();
+            let text = format!("[upstreams.a]\nurl = \"https://h.example/mcp\"\nauth = {{ {auth} }}\n");
+            let files = vec![scratch.write("auth.toml", &text)];
+            load(Inputs { files, ..Inputs::default() }).unwrap_or_else(|faults| panic!("{faults}")).config.secrets
+        };
+        let exec = r#"type = "exec", command = "x", env = { A = "literal-canary", FOLDER = "/srv/canary", AT = "https://vault.lan", B = "1" }"#;
+        let told = of(exec);
+        assert!(told.has("literal-canary") && !told.has("/srv/canary") && !told.has("https://vault.lan"));
+        let client = r#"type = "client_credentials", token_url = "https://as.example/t", client_id = "me""#;
+        let params = r#"params = { client_assertion = "small-canary", signed = "Canary0123456789abcdef", audience = "https://api.lan", client_assertion_type = "jwt-bearer" }"#;
+        let sent = of(&format!("{client}, {params}"));
+        assert!(sent.has("small-canary") && sent.has("Canary0123456789abcdef"));
+        assert!(!sent.has("https://api.lan") && !sent.has("jwt-bearer"));
     }
 }

@@ -15,7 +15,7 @@ use super::proxy::proxy;
 use super::transport::{SCHEMES, begins, trust};
 use crate::config::fault::Fault;
 use crate::config::read::{Section, duration};
-use crate::config::secret::looks::looks_secret;
+use crate::config::secret::looks::{is_plain, looks_secret};
 
 /// How long a command has for a token, where nothing is said, and at most.
 const COMMAND_TIME: Duration = Duration::from_secs(10);
@@ -164,6 +164,10 @@ fn command(auth: &mut Section<'_>, inherit: &[Glob]) -> Option<TokenCommand> {
     let timeout = auth.number("timeout", |text| {
         duration(text).ok().filter(|time| !time.is_zero() && *time <= COMMAND_TIME_MAX).ok_or_else(expected)
     });
+    // What a command is told for its token is as secret as that: it may say so where it fails.
+    for (_, value) in declared.iter().filter(|(name, value)| !is_plain(name, value) && !value.contains("://")) {
+        auth.reading.secret(value);
+    }
     let env = auth.reading.environment.child(inherit, declared);
     Some(TokenCommand { command: command?, args, env, timeout: timeout.unwrap_or(COMMAND_TIME) })
 }

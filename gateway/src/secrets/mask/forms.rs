@@ -92,6 +92,13 @@ fn of(value: &str, sum: usize) -> Vec<Vec<u8>> {
             }
             forms.push(digits);
             forms.extend(coded);
+            // Whoever encodes a form once more, as `Basic` credentials are, leaves its `+`, which is no escape, for a blank.
+            if piece.contains(' ') {
+                let plus = piece.replace(' ', "+");
+                forms.push(hex(form(piece).as_bytes()));
+                forms.extend(base64(plus.as_bytes()));
+                forms.push(plus.into_bytes());
+            }
         }
     }
     forms
@@ -139,23 +146,25 @@ fn escaped(value: &str) -> Vec<String> {
 fn percent(value: &str) -> Vec<String> {
     const KEPT: [&str; 6] =
         ["-_.~/", "-_.~", "-_.!~*'()", "-_.!~*'();/?:@&=+$,#", "-_.~!$&'()*+,;=:@", "-_.~!$&'()*+,;=:@/?"];
-    let encoded = |is_kept: &dyn Fn(u8) -> bool| {
-        value.bytes().fold(String::new(), |mut out, byte| {
-            match is_kept(byte) {
-                true => out.push(byte.into()),
-                false => _ = write!(out, "%{byte:02X}"),
-            }
-            out
-        })
-    };
-    let mut forms: Vec<String> = KEPT
-        .iter()
-        .map(|kept| encoded(&|byte| byte.is_ascii_alphanumeric() || kept.as_bytes().contains(&byte)))
-        .collect();
-    // A form has `+` for a blank.
-    forms.push(encoded(&|byte| byte.is_ascii_alphanumeric() || b"*-._ ".contains(&byte)).replace(' ', "+"));
-    forms.push(encoded(&|_| false));
+    let of = |kept: &&str| encoded_but(value, |byte| byte.is_ascii_alphanumeric() || kept.as_bytes().contains(&byte));
+    let mut forms: Vec<String> = KEPT.iter().map(of).collect();
+    forms.extend([form(value), encoded_but(value, |_| false)]);
     forms
+}
+
+/// As a form has it: `+` for a blank.
+fn form(value: &str) -> String {
+    encoded_but(value, |byte| byte.is_ascii_alphanumeric() || b"*-._ ".contains(&byte)).replace(' ', "+")
+}
+
+fn encoded_but(value: &str, is_kept: impl Fn(u8) -> bool) -> String {
+    value.bytes().fold(String::new(), |mut out, byte| {
+        match is_kept(byte) {
+            true => out.push(byte.into()),
+            false => _ = write!(out, "%{byte:02X}"),
+        }
+        out
+    })
 }
 
 fn hex(value: &[u8]) -> Vec<u8> {

@@ -301,19 +301,19 @@ impl CallSource {
     }
 
     fn expired(&mut self) -> Poll<Step> {
-        let was_taken_back = if let Stage::Sent(sent) = &mut self.stage { sent.exchange.take_back() } else { false };
+        let withheld = if let Stage::Sent(sent) = &mut self.stage { sent.exchange.take_back() } else { None };
         let limit = self.limits.limit();
         // Dropping the exchange tells the upstream.
-        self.fail(match &self.stage {
-            Stage::Sent(_) if was_taken_back => CallFailure::NotTaken(limit),
-            Stage::Folding(_) if limit.key.is_empty() => {
+        self.fail(match (&self.stage, withheld) {
+            (_, Some(why)) => CallFailure::NotTaken(limit, why),
+            (Stage::Folding(_), _) if limit.key.is_empty() => {
                 let why = format!("no part of its result came for {} s", limit.time.as_secs_f32());
                 CallFailure::Incomplete(Cause::new(CauseCode::ResponseIncomplete, why))
             }
-            Stage::Sent(_) | Stage::Folding(_) => CallFailure::Timeout(limit),
-            Stage::Waiting(_, WaitingFor::Place) => CallFailure::Waited(limit),
+            (Stage::Sent(_) | Stage::Folding(_), _) => CallFailure::Timeout(limit),
+            (Stage::Waiting(_, WaitingFor::Place), _) => CallFailure::Waited(limit),
             // The upstream is there, and its caller needs a session of another kind.
-            Stage::Waiting(..) if self.instance.admission.gate.peer().is_some() => CallFailure::NoSession,
+            (Stage::Waiting(..), _) if self.instance.admission.gate.peer().is_some() => CallFailure::NoSession,
             _ => CallFailure::NotUp,
         })
     }

@@ -8,7 +8,7 @@ use crate::health::{Cause, CauseCode};
 use crate::upstream::config::Config;
 use crate::upstream::instance::admission::Demand;
 use crate::upstream::status::Status;
-use crate::upstream::transport::exchange::Lost;
+use crate::upstream::transport::exchange::{Lost, Withheld};
 
 /// Why a call has no result.
 #[derive(Debug)]
@@ -21,8 +21,8 @@ pub(crate) enum CallFailure<'a> {
     Incomplete(Cause),
     /// It was sent, and its time is over.
     Timeout(Passed),
-    /// Its time is over, and the upstream took nothing of it.
-    NotTaken(Passed),
+    /// Its time is over, and nothing of it left, for this reason.
+    NotTaken(Passed, Withheld),
     /// Its time is over, and too many calls were before it.
     Waited(Passed),
     /// Its upstream did not come up in time.
@@ -42,7 +42,7 @@ pub(crate) fn fail(config: &Config, status: &Status, call: &Call, failure: CallF
         CallFailure::BadAnswer(why) => messages::bad_answer(upstream, call, &why),
         CallFailure::Incomplete(why) => messages::lost(upstream, call, &Lost::Unknown(why)),
         CallFailure::Timeout(limit) => messages::timeout(upstream, call, limit),
-        CallFailure::NotTaken(limit) => messages::not_taken(upstream, call, limit, config.is_http()),
+        CallFailure::NotTaken(limit, why) => messages::not_taken(upstream, call, limit, why),
         CallFailure::Waited(limit) => messages::waited(upstream, call, limit),
         CallFailure::NotUp => unavailable(config, status, call),
         CallFailure::NoSession => {
@@ -95,7 +95,11 @@ fn report(config: &Config, status: &Status, call: &Call, failure: &CallFailure<'
         CallFailure::Timeout(limit) => {
             status.failed("timeout", CauseCode::TimedOut, &format_args!("no answer to {what} {}", within(limit)))
         }
-        CallFailure::NotTaken(limit) => {
+        CallFailure::NotTaken(limit, Withheld::Tokenless) => {
+            let why = format_args!("{what} waited for an access token and was not sent {}", within(limit));
+            status.failed("token", CauseCode::TokenUnavailable, &why);
+        }
+        CallFailure::NotTaken(limit, _) => {
             status.failed("unread", CauseCode::InputNotRead, &format_args!("{what} was not taken {}", within(limit)))
         }
         CallFailure::Waited(limit) => {

@@ -6,7 +6,7 @@ use crate::health::{Cause, CauseCode};
 use crate::protocol::json;
 use crate::protocol::value::Key;
 use crate::upstream::config::Sharing;
-use crate::upstream::transport::exchange::Lost;
+use crate::upstream::transport::exchange::{Lost, Withheld};
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
@@ -162,9 +162,13 @@ pub(crate) fn timeout(upstream: &Arc<str>, call: &Call, limit: Passed) -> Refusa
 }
 
 /// A call whose time was over before anything of it could be sent.
-pub(crate) fn not_taken(upstream: &Arc<str>, call: &Call, limit: Passed, is_http: bool) -> Refusal {
+pub(crate) fn not_taken(upstream: &Arc<str>, call: &Call, limit: Passed, why: Withheld) -> Refusal {
     let (seconds, key) = (limit.time.as_secs_f32(), limit.key);
-    let why = if is_http { "no free connection" } else { "input not read" };
+    let why = match why {
+        Withheld::Unread => "input not read",
+        Withheld::Unconnected => "no free connection",
+        Withheld::Tokenless => "no access token",
+    };
     Refusal::of_upstream(
         Reason::Unavailable,
         upstream,

@@ -8,7 +8,7 @@ use std::sync::{Mutex, PoisonError};
 pub(crate) enum Condition {
     /// It does not answer when it is asked whether it is there.
     Silent,
-    /// It input not read.
+    /// It does not read its input.
     Unread,
     /// It fails again and again, and is left alone for a while.
     Failing,

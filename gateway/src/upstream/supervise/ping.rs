@@ -116,7 +116,7 @@ async fn ask(peer: &Peer, limit: Duration) -> Answer {
         Err(Trouble::Lost(lost)) => match &lost {
             Lost::Unsent(_) | Lost::Session(_) => Answer::Gone(lost),
             back if back.leads_back() => Answer::Gone(lost),
-            // It input not read.
+            // It does not read its input.
             Lost::Busy(why) if peer.link.is_pipe() => Answer::Unwell(why.clone()),
             Lost::Busy(_) | Lost::Barred(..) => Answer::Unasked,
             Lost::Status(refusal) if !refusal.class().is_unwell() => Answer::Alive,

@@ -1,4 +1,4 @@
-//! Too much at once: progress faster than anyone reads, and an upstream that input not read.
+//! Too much at once: progress faster than anyone reads, and an upstream that does not read its input.
 
 use super::rig::{Rig, call, config, outcome};
 use super::*;

@@ -1,7 +1,7 @@
 //! A live connection to an upstream, and one request on it with the frames that belong to it.
 
 use super::exchange::mailbox::Arrival;
-use super::exchange::{Lost, Request};
+use super::exchange::{Lost, Request, Withheld};
 use super::http::{HttpExchange, HttpSession};
 use super::liveness::Liveness;
 use super::pipe::{Pipe, PipeExchange};
@@ -145,10 +145,10 @@ impl Exchange {
         }
     }
 
-    /// Takes it back, where nothing of it was sent; whether that is so. Then it never will be.
-    pub(crate) fn take_back(&mut self) -> bool {
+    /// Takes it back, where nothing of it was sent, and says what kept it. Then it never will be.
+    pub(crate) fn take_back(&mut self) -> Option<Withheld> {
         match self {
-            Self::Pipe(exchange) => exchange.take_back(),
+            Self::Pipe(exchange) => exchange.take_back().then_some(Withheld::Unread),
             Self::Http(exchange) => exchange.take_back(),
         }
     }

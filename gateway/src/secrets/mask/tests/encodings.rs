@@ -50,6 +50,30 @@ fn a_secret_is_found_as_one_reads_it_who_takes_it_for_other_characters() {
 }
 
 #[test]
+fn a_secret_with_a_blank_is_found_in_what_was_made_of_its_form() {
+    // The one has escapes in a form, the other has none.
+    for (secret, form) in
+        [("s3cr3t/va lue ?x", "s3cr3t%2Fva+lue+%3Fx"), ("correct horse battery", "correct+horse+battery")]
+    {
+        let known = Secrets::of([secret.to_owned()]);
+        let hex = |text: &str| text.bytes().map(|byte| format!("{byte:02x}")).collect::<String>();
+        let mut texts = vec![form.to_owned(), form.to_lowercase(), hex(form)];
+        for before in ["", "a", "me:", "gate+way:"] {
+            texts.extend(["", "z", "zz"].map(|after| STANDARD.encode(format!("{before}{form}{after}"))));
+        }
+        let left: Vec<_> = texts
+            .iter()
+            .map(|text| known.masked(&format!("it said: {text}.")).replace(MASK, "*"))
+            .filter(|masked| !masked.contains('*') || masked.len() >= 32)
+            .collect();
+        assert!(left.is_empty(), "{secret}: {left:#?}");
+        for other in ["correct+horse", "s3cr3t", "va+lue"] {
+            assert_eq!(known.masked(other), other);
+        }
+    }
+}
+
+#[test]
 fn base64_of_hexadecimal_digits_is_found_and_hexadecimal_digits_of_base64() {
     let known = secrets();
     let hex = |text: &str| text.bytes().map(|byte| format!("{byte:02x}")).collect::<String>();

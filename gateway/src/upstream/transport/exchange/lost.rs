@@ -4,6 +4,17 @@ use crate::health::Cause;
 use crate::upstream::transport::http::{HttpStatusError, StatusClass};
 use tokio::time::Instant;
 
+/// What kept a request from leaving until its time was over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Withheld {
+    /// The upstream does not read its input.
+    Unread,
+    /// No connection was free.
+    Unconnected,
+    /// There was no access token to show.
+    Tokenless,
+}
+
 /// Why there is no answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Lost {

@@ -12,7 +12,7 @@ mod permit;
 // How often a call's progress is told: at most twenty times in any second, the last of it always.
 mod progress_rate;
 
-pub(crate) use lost::Lost;
+pub(crate) use lost::{Lost, Withheld};
 pub(crate) use permit::{ConcurrencyLimit, Permit};
 pub(crate) use progress_rate::ProgressRate;
 pub(crate) use request::Request;

@@ -15,7 +15,7 @@ use crate::protocol::frame::Method;
 use crate::protocol::frame::message::Body;
 use crate::runtime::timer::late::within;
 use crate::upstream::transport::exchange::mailbox::{Arrival, Mailbox};
-use crate::upstream::transport::exchange::{Lost, Request};
+use crate::upstream::transport::exchange::{Lost, Request, Withheld};
 use bytes::Bytes;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -214,14 +214,15 @@ impl HttpExchange {
         self.slot.asked_since()
     }
 
-    /// Takes it back, where nothing of it was sent; whether that is so. Then it never will be.
-    pub(crate) fn take_back(&mut self) -> bool {
-        let is_back = !self.ended && !self.was_sent();
-        if is_back {
-            // What waits for a connection waits no longer.
-            (self.drive, self.over) = (None, None);
+    /// Takes it back, where nothing of it was sent, and says what kept it. Then it never will be.
+    pub(crate) fn take_back(&mut self) -> Option<Withheld> {
+        if self.ended || self.was_sent() {
+            return None;
         }
-        is_back
+        // What waits for a token or a connection waits no longer.
+        (self.drive, self.over) = (None, None);
+        let is_tokenless = self.http.wire.tokens.as_ref().is_some_and(|tokens| !tokens.is_there());
+        Some(if is_tokenless { Withheld::Tokenless } else { Withheld::Unconnected })
     }
 
     fn was_sent(&self) -> bool {

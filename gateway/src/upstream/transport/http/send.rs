@@ -72,12 +72,18 @@ impl HttpClient {
         let Some(tokens) = &self.tokens else { return self.pool.send_alone(make()).await };
         let token = self.first_token(tokens).await?;
         let response = self.pool.send_alone(with(&token, make)).await?;
-        if response.status() != StatusCode::UNAUTHORIZED || !tokens.may_replace(&token) {
+        if response.status() != StatusCode::UNAUTHORIZED {
+            token.taken();
+            return Ok(response);
+        }
+        if !tokens.may_replace(&token) {
             return Ok(response);
         }
         drop(response);
         let next = self.next_token(tokens, &token).await?;
-        self.pool.send_alone(with(&next, make)).await
+        let response = self.pool.send_alone(with(&next, make)).await?;
+        next.judged(response.status());
+        Ok(response)
     }
 
     async fn first_token(&self, tokens: &Arc<Tokens>) -> Result<Arc<Token>, Lost> {
@@ -127,9 +133,7 @@ impl HttpClient {
         let make = || with(&next, again);
         let received = self.sent(lane, make(), begun).await?;
         let received = self.followed(lane, received, &make, begun).await?;
-        if received.response.status() != StatusCode::UNAUTHORIZED {
-            next.taken();
-        }
+        next.judged(received.response.status());
         Ok(received)
     }
 

@@ -1,15 +1,16 @@
 //! A token from a command: what it writes to its stdout, alone or in JSON. Nothing of it is left behind.
 
 use super::token::Issued;
+use super::{stderr, times};
 use crate::health::{Cause, CauseCode};
-use crate::secrets::{decoded, mask, printable, private};
+use crate::secrets::private;
 use crate::upstream::config::TokenCommand;
 use crate::upstream::process::spawner::{Start, spawner};
 use crate::upstream::process::{ChildLimits, Mark, program, sweep};
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::{Map, Value};
 use std::process::ExitStatus;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::Child;
 use tokio::time::timeout;
@@ -17,14 +18,10 @@ use tokio::time::timeout;
 /// The most bytes that are read of its stdout, and of its stderr.
 const STDOUT_MAX: u64 = 64 * 1024;
 const STDERR_MAX: u64 = 4 * 1024;
-/// So much of what it says on stderr is told.
-const SAID_CHARS: usize = 200;
 /// How long what it started may hold its pipes open after its own end.
 const LAST_WORDS: Duration = Duration::from_millis(200);
-/// What a token, and the seconds that it lasts, are called in JSON; and the second at which it ends.
+/// What a token is called in JSON.
 const TOKEN: [&str; 3] = ["access_token", "accessToken", "token"];
-const LASTS: [&str; 2] = ["expires_in", "expiresIn"];
-const ENDS: [&str; 2] = ["expires_at", "expires_on"];
 
 /// Runs the command, in a process group of its own, until `ending` resolves.
 pub(super) async fn run(from: &TokenCommand, ending: impl Future<Output = ()>) -> Result<Issued, Cause> {
@@ -49,35 +46,48 @@ pub(super) async fn run(from: &TokenCommand, ending: impl Future<Output = ()>) -
     outcome.and_then(|(status, stdout, stderr)| read(status, &stdout, &stderr))
 }
 
-/// What it writes until it ends.
+/// What it writes until it ends, or writes too much.
 async fn output(child: &mut Child) -> Result<(ExitStatus, Vec<u8>, Vec<u8>), Cause> {
     let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
     let (out, err) = (child.stdout.take(), child.stderr.take());
     let status = {
-        let mut reading = std::pin::pin!(async {
-            tokio::join!(bounded(out, STDOUT_MAX, &mut stdout), bounded(err, STDERR_MAX, &mut stderr));
-        });
+        let said = async {
+            first_bytes(err, STDERR_MAX, &mut stderr).await;
+            Ok::<_, Cause>(())
+        };
+        let mut reading = std::pin::pin!(async { tokio::try_join!(given(out, &mut stdout), said) });
         tokio::select! {
-            status = child.wait() => {
-                let _in_time = timeout(LAST_WORDS, &mut reading).await;
-                status
+            status = child.wait() => match timeout(LAST_WORDS, &mut reading).await {
+                Ok(Err(much)) => return Err(much),
+                _ => status,
+            },
+            read = &mut reading => {
+                read?;
+                child.wait().await
             }
-            () = &mut reading => child.wait().await,
         }
     };
     let unknown = |error: std::io::Error| {
         Cause::new(CauseCode::TokenUnavailable, format!("how the command of `auth` ended is not known: {error}"))
     };
-    let status = status.map_err(unknown)?;
-    if stdout.len() as u64 > STDOUT_MAX {
-        let said = format!("the command of `auth` writes more than {} KiB to its stdout", STDOUT_MAX / 1024);
-        return Err(Cause::new(CauseCode::TokenUnavailable, said));
+    Ok((status.map_err(unknown)?, stdout, stderr))
+}
+
+/// What it gives out; a failure as soon as that is too much.
+async fn given(pipe: Option<impl AsyncRead + Unpin>, into: &mut Vec<u8>) -> Result<(), Cause> {
+    let Some(pipe) = pipe else { return Ok(()) };
+    let _until_it_ends = pipe.take(STDOUT_MAX + 1).read_to_end(into).await;
+    match into.len() as u64 > STDOUT_MAX {
+        true => {
+            let said = format!("the command of `auth` writes more than {} KiB to its stdout", STDOUT_MAX / 1024);
+            Err(Cause::new(CauseCode::TokenUnavailable, said))
+        }
+        false => Ok(()),
     }
-    Ok((status, stdout, stderr))
 }
 
 /// Keeps the first bytes of a pipe, and takes the rest so that nobody waits for it to be read.
-async fn bounded(pipe: Option<impl AsyncRead + Unpin>, most: u64, into: &mut Vec<u8>) {
+async fn first_bytes(pipe: Option<impl AsyncRead + Unpin>, most: u64, into: &mut Vec<u8>) {
     let Some(mut pipe) = pipe else { return };
     let _until_it_ends = (&mut pipe).take(most + 1).read_to_end(into).await;
     let _rest = tokio::io::copy(&mut pipe, &mut tokio::io::sink()).await;
@@ -111,13 +121,19 @@ fn unstarted(command: &str, error: &std::io::Error) -> Cause {
 
 /// The token in what it wrote.
 fn read(status: ExitStatus, stdout: &[u8], stderr: &[u8]) -> Result<Issued, Cause> {
+    let issued = token(stdout);
     if !status.success() {
-        let said = decoded(stderr);
-        let said: String = mask::masked(said.trim()).chars().take(SAID_CHARS).collect();
-        let words = if said.is_empty() { String::new() } else { format!(": {}", printable(&said)) };
+        let token = issued.as_ref().ok().map(|issued| &*issued.token);
+        let said = stderr::shown(stderr, token.filter(|token| !token.contains(char::is_whitespace)));
+        let words = if said.is_empty() { String::new() } else { format!(": {said}") };
         let cause = Cause::new(CauseCode::TokenUnavailable, format!("the command of `auth` failed ({status})"));
         return Err(cause.foreign(&words).advise("run it by hand as the user of the gateway"));
     }
+    issued
+}
+
+/// The token in what it wrote to its stdout.
+fn token(stdout: &[u8]) -> Result<Issued, Cause> {
     let odd = |said: &str| {
         let advice = "it writes the token alone, or JSON such as {\"token\": \"…\", \"expires_in\": 3600}";
         Err(Cause::new(CauseCode::TokenUnavailable, format!("the command of `auth` writes {said}")).advise(advice))
@@ -126,23 +142,16 @@ fn read(status: ExitStatus, stdout: &[u8], stderr: &[u8]) -> Result<Issued, Caus
     match text.trim() {
         "" => odd("nothing to its stdout"),
         text if text.starts_with('{') => match serde_json::from_str::<Map<String, Value>>(text) {
-            Ok(members) => of_json(&members).map_or_else(|| odd("JSON without a token"), Ok),
+            Ok(members) => match TOKEN.iter().find_map(|name| members.get(*name)?.as_str()) {
+                Some(token) => times::lasts(&members)
+                    .map(|lasts| Issued { token: token.to_owned(), lasts })
+                    .or_else(|why| odd(&why)),
+                None => odd("JSON without a token"),
+            },
             Err(_) => odd("what is not valid JSON"),
         },
         text => Ok(Issued { token: text.to_owned(), lasts: None }),
     }
-}
-
-fn of_json(members: &Map<String, Value>) -> Option<Issued> {
-    let token = TOKEN.iter().find_map(|name| members.get(*name)?.as_str())?;
-    let seconds = |names: &[&str]| {
-        let found = names.iter().find_map(|name| members.get(*name))?;
-        found.as_u64().or_else(|| found.as_str()?.trim().parse().ok()).map(Duration::from_secs)
-    };
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    // One that has ended already lasts for less than can be waited for.
-    let left = |end: Duration| end.saturating_sub(now).max(Duration::from_millis(1));
-    Some(Issued { token: token.to_owned(), lasts: seconds(&LASTS).or_else(|| seconds(&ENDS).map(left)) })
 }
 
 #[cfg(test)]
@@ -176,8 +185,6 @@ mod tests {
         let at = r#"echo "{\"access_token\":\"four\",\"expires_on\":$(($(date +%s) + 100))}""#;
         let (token, lasts) = said(at).await.unwrap();
         assert!(token == "four" && (90..=100).contains(&lasts.unwrap()), "{lasts:?}");
-        let past = said(r#"echo '{"token":"five","expires_at":1}'"#).await;
-        assert_eq!(past, Ok(("five".to_owned(), Some(0))));
     }
 
     #[tokio::test]
@@ -189,9 +196,15 @@ mod tests {
             (r"printf '\377'", "writes what is no text"),
             ("echo go away >&2; exit 3", "failed (exit status: 3): go away; run it by hand as the user of the gateway"),
             ("yes | head -c 70000", "writes more than 64 KiB"),
+            // It is not waited for.
+            ("exec yes", "writes more than 64 KiB"),
+            ("yes | head -c 70000; exit 1", "writes more than 64 KiB"),
+            (r#"echo '{"token":"canary","expires_at":1}'"#, "writes a token that has ended: its `expires_at` was"),
+            (r#"echo '{"token":"canary","expires_in":-1}'"#, "a token that has ended: its `expires_in` is negative"),
+            ("set -x; TOKEN=canary; echo given-canary; exit 1", "failed (exit status: 1): + TOKEN=[secret]"),
         ] {
             let why = said(text).await.unwrap_err();
-            assert!(why.contains(words), "{text}: {why}");
+            assert!(why.contains(words) && !why.contains("canary"), "{text}: {why}");
         }
         let gone = TokenCommand { command: "/no/such/canary".to_owned(), ..script("", Duration::MAX) };
         let why = run(&gone, pending()).await.unwrap_err();

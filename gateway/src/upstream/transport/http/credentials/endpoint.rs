@@ -1,6 +1,7 @@
 //! A token from the token end point of an authorization server, for a client of its own (RFC 6749, 4.4).
 
-use super::token::Issued;
+use super::times;
+use super::token::{Issued, Unissued};
 use crate::health::{Cause, CauseCode};
 use crate::memory::budget::Budget;
 use crate::runtime::Tasks;
@@ -10,14 +11,16 @@ use crate::secrets::{mask, printable};
 use crate::upstream::config::{ClientCredentials, Remote};
 use crate::upstream::transport::events::Nobody;
 use crate::upstream::transport::http::connection::{ConnectionEpoch, Connector, Unread};
+use crate::upstream::transport::http::response::pause;
 use bytes::Bytes;
-use http::header::{CONNECTION, CONTENT_LENGTH, HOST, USER_AGENT};
+use http::header::{CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HOST, USER_AGENT};
 use http::{HeaderValue, StatusCode};
 use http_body_util::{BodyExt, Limited};
 use oauth2::basic::{BasicClient, BasicErrorResponse, BasicErrorResponseType, BasicTokenResponse, BasicTokenType};
 use oauth2::{
     AuthType, ClientId, ClientSecret, HttpRequest, HttpResponse, RequestTokenError, Scope, TokenResponse, TokenUrl,
 };
+use serde_json::{Map, Value, json};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,7 +35,7 @@ const SAID_CHARS: usize = 200;
 /// Why the end point gave no answer that speaks of tokens.
 #[derive(Debug, thiserror::Error)]
 #[error("no answer of a token end point")]
-struct Unanswered(Cause);
+struct Unanswered(Unissued);
 
 /// A request under way.
 type Posting = Pin<Box<dyn Future<Output = Result<HttpResponse, Unanswered>> + Send>>;
@@ -41,7 +44,7 @@ type Asking<'a> = Pin<Box<dyn Future<Output = Result<BasicTokenResponse, Refusal
 type Refusal = RequestTokenError<Unanswered, BasicErrorResponse>;
 
 /// Asks for a token.
-pub(super) async fn ask(client: &ClientCredentials, tasks: Tasks) -> Result<Issued, Cause> {
+pub(super) async fn ask(client: &ClientCredentials, tasks: Tasks) -> Result<Issued, Unissued> {
     let unfit = |_| unavailable("`token_url` is no URL of a token end point");
     let url = TokenUrl::new(client.endpoint.url.to_string()).map_err(unfit)?;
     let kind = if client.is_in_body { AuthType::RequestBody } else { AuthType::BasicAuth };
@@ -68,7 +71,7 @@ pub(super) async fn ask(client: &ClientCredentials, tasks: Tasks) -> Result<Issu
     let answer = answered.map_err(late)?.map_err(|why| refused(&why))?;
     if *answer.token_type() != BasicTokenType::Bearer {
         let said = "the token end point gives tokens of another type than Bearer";
-        return Err(Cause::new(CauseCode::TokenRefused, said));
+        return Err(Cause::new(CauseCode::TokenRefused, said).into());
     }
     Ok(Issued { token: answer.access_token().secret().clone(), lasts: answer.expires_in() })
 }
@@ -79,7 +82,7 @@ fn unavailable(said: &str) -> Cause {
 
 /// Posts a request on a connection of its own. Nothing is followed: what the end point is shown is for nobody else.
 async fn post(endpoint: &Remote, request: HttpRequest, tasks: &Tasks) -> Result<HttpResponse, Unanswered> {
-    let unasked = |why: &Cause| Unanswered(unavailable("the token end point cannot be asked: ").then(why));
+    let unasked = |why: &Cause| unanswered(unavailable("the token end point cannot be asked: ").then(why));
     let invalid = |why: &str| unasked(&Cause::new(CauseCode::UrlInvalid, why));
     let unread = Unread::new(Arc::new(Nobody(Budget::default())));
     let connector = Connector::new(endpoint, tasks.clone(), Arc::<ConnectionEpoch>::default(), unread);
@@ -95,32 +98,72 @@ async fn post(endpoint: &Remote, request: HttpRequest, tasks: &Tasks) -> Result<
     let request = http::Request::from_parts(head, Pieces::from(Bytes::from(body)));
     let response = connector.send_alone(request).await.map_err(|lost| unasked(lost.text()))?;
     let (head, body) = response.into_parts();
-    if !matches!(
+    let is_of_tokens = matches!(
         head.status,
-        StatusCode::OK | StatusCode::BAD_REQUEST | StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN
-    ) {
+        StatusCode::OK
+            | StatusCode::CREATED
+            | StatusCode::BAD_REQUEST
+            | StatusCode::UNAUTHORIZED
+            | StatusCode::FORBIDDEN
+    );
+    if !is_of_tokens {
         let status = Cause::new(CauseCode::HttpStatus(head.status.as_u16()), format!("HTTP {}", head.status.as_u16()));
-        let advice = if head.status.is_server_error() { "" } else { "check `token_url` under `auth`" };
-        return Err(Unanswered(unavailable("the token end point answers with ").then(&status).advise(advice)));
+        let is_busy = head.status.is_server_error() || head.status == StatusCode::TOO_MANY_REQUESTS;
+        let advice = if is_busy { "" } else { "check `token_url` under `auth`" };
+        let why = unavailable("the token end point answers with ").then(&status).advise(advice);
+        return Err(Unanswered(Unissued { why, pause: pause(&head.headers) }));
     }
     let body = Limited::new(body, BODY_MAX).collect().await.map_err(|_| {
         let said = format!("the answer of the token end point breaks, or has more than {} KiB", BODY_MAX / 1024);
-        Unanswered(unavailable(&said))
+        unanswered(unavailable(&said))
     })?;
-    Ok(http::Response::from_parts(head, body.to_bytes().to_vec()))
+    let body = body.to_bytes();
+    if !head.status.is_success() {
+        return Ok(http::Response::from_parts(head, body.to_vec()));
+    }
+    let (status, body) = plain(&body).map_err(unanswered)?;
+    let mut response = http::Response::new(body);
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    Ok(response)
+}
+
+fn unanswered(why: Cause) -> Unanswered {
+    Unanswered(why.into())
+}
+
+/// An answer that says yes, as RFC 6749 has it (5.1). Servers are known to write numbers as texts, to leave out the type of the token, to
+/// have further members in forms of their own, and to say no so, too; what has no token and no error in it is as it is.
+fn plain(body: &[u8]) -> Result<(StatusCode, Vec<u8>), Cause> {
+    let members = serde_json::from_slice::<Map<String, Value>>(body).unwrap_or_default();
+    let said = |name: &str| members.get(name).filter(|value| !value.is_null());
+    let Some(token) = said("access_token") else {
+        let status = if said("error").is_some() { StatusCode::BAD_REQUEST } else { StatusCode::OK };
+        return Ok((status, body.to_vec()));
+    };
+    let lasts = times::lasts(&members).map_err(|why| unavailable(&format!("the token end point gives {why}")))?;
+    let kind = said("token_type").cloned().unwrap_or_else(|| "Bearer".into());
+    let mut answer = json!({ "access_token": token, "token_type": kind });
+    if let Some(lasts) = lasts {
+        // Nought says nothing.
+        let least = u64::from(!lasts.is_zero());
+        answer["expires_in"] = lasts.as_secs().max(least).into();
+    }
+    Ok((StatusCode::OK, answer.to_string().into_bytes()))
 }
 
 /// Why there is no token. What the answer holds beside its error may be a secret, and is not told.
-fn refused(why: &Refusal) -> Cause {
+fn refused(why: &Refusal) -> Unissued {
     use BasicErrorResponseType::{
         Extension, InvalidClient, InvalidGrant, InvalidRequest, InvalidScope, UnauthorizedClient, UnsupportedGrantType,
     };
     let answer = match why {
         RequestTokenError::ServerResponse(answer) => answer,
-        RequestTokenError::Request(Unanswered(why)) => return why.clone(),
+        RequestTokenError::Request(Unanswered(unissued)) => return unissued.clone(),
         RequestTokenError::Parse(..) | RequestTokenError::Other(_) => {
             return unavailable("what the token end point answers is neither a token nor an error of OAuth")
-                .advise("check `token_url` under `auth`");
+                .advise("check `token_url` under `auth`")
+                .into();
         }
     };
     let advice = match answer.error() {
@@ -138,7 +181,7 @@ fn refused(why: &Refusal) -> Cause {
         known => cause.own(&format!(" ({})", known.as_ref())),
     };
     let more = answer.error_description().map(|text| format!(": {}", in_short(text))).unwrap_or_default();
-    cause.foreign(&more).advise(advice)
+    cause.foreign(&more).advise(advice).into()
 }
 
 /// A foreign text as the operator is shown it.
@@ -180,7 +223,9 @@ mod tests {
         };
         let (issued, ()) = tokio::join!(ask(&client, tasks.clone()), serving);
         assert!(tokio::time::timeout(Duration::ZERO, decoy.accept()).await.is_err(), "nothing is followed");
-        let why = issued.map_err(|why| why.full().into_owned());
+        let pause = |pause: Duration| format!(", not before {} s", pause.as_secs());
+        let why = issued
+            .map_err(|unissued| unissued.why.full().into_owned() + &unissued.pause.map(pause).unwrap_or_default());
         assert!(!why.as_ref().is_err_and(|why| why.contains("canary")), "{why:?}");
         why
     }
@@ -194,6 +239,18 @@ mod tests {
     async fn a_token_is_taken_and_every_other_answer_is_said_with_what_to_do_and_bounded() {
         let good = json("200 OK", r#"{"access_token":"t","token_type":"bearer","expires_in":7}"#);
         assert_eq!(said(&good).await, Ok(Issued { token: "t".to_owned(), lasts: Some(Duration::from_secs(7)) }));
+        // Not as RFC 6749 has it, and clear all the same.
+        let plain = |status: &str, body: &str| json(status, body).replace("application/json", "text/plain");
+        for answer in [
+            json("201 Created", r#"{"access_token":"t","token_type":"BEARER","expires_in":"7"}"#),
+            json("200 OK", r#"{"access_token":"t","expires_in":7.9,"scope":["a"]}"#),
+            json("200 OK", r#"{"access_token":"t","token_type":null,"expires_on":1,"expires_in":7}"#),
+            plain("200 OK", r#"{"access_token":"t","token_type":"bearer","expires_in":7,"refresh_token":3}"#),
+        ] {
+            let issued = Issued { token: "t".to_owned(), lasts: Some(Duration::from_secs(7)) };
+            assert_eq!(said(&answer).await, Ok(issued), "{answer}");
+        }
+        let busy = |after: &str| format!("HTTP/1.1 429 Slow\r\nretry-after: {after}\r\ncontent-length: 0\r\n\r\n");
         let bomb = "{".repeat(BODY_MAX + 1);
         for (answer, words) in [
             (json("400 Bad", r#"{"error":"invalid_scope"}"#), "refuses it (invalid_scope); check `scopes`"),
@@ -207,7 +264,13 @@ mod tests {
             (json("200 OK", r#"{"canary":1}"#), "neither a token nor an error of OAuth"),
             (json("200 OK", r#"{"access_token":"canary","token_type":"mac"}"#), "tokens of another type than Bearer"),
             (json("200 OK", &bomb), "has more than 64 KiB"),
+            (json("200 OK", r#"{"error":"invalid_scope"}"#), "refuses it (invalid_scope); check `scopes`"),
+            (json("200 OK", r#"{"access_token":"canary","expires_in":-1}"#), "gives a token that has ended"),
+            (json("200 OK", r#"{"access_token":"canary","expires_in":"?"}"#), "is no number of seconds"),
+            (json("200 OK", r#"{"access_token":{"canary":1}}"#), "neither a token nor an error of OAuth"),
             (json("503 Busy", ""), "answers with HTTP 503"),
+            (busy("17"), "answers with HTTP 429, not before 17 s"),
+            (busy("86400"), "answers with HTTP 429, not before 60 s"),
             (
                 "HTTP/1.1 302 Found\r\nlocation: $DECOY\r\ncontent-length: 0\r\n\r\n".to_owned(),
                 "HTTP 302; check `token_url`",
@@ -237,6 +300,6 @@ mod tests {
             params: Vec::new(),
         };
         let why = ask(&client, Tasks::new()).await.unwrap_err();
-        assert_eq!(why.full(), "the token end point gave none within 10 s");
+        assert_eq!(why.why.full(), "the token end point gave none within 10 s");
     }
 }

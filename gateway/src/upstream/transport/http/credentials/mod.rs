@@ -2,6 +2,10 @@
 
 // One token: how it is given out, how it is shown, and how long.
 mod token;
+// How long it lasts, by the words of who gives it out.
+mod times;
+// What the command of a token says on its stderr, without what may be a token.
+mod stderr;
 // A token from a command.
 mod command;
 // A token from the token end point of an authorization server.

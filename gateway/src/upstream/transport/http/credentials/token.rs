@@ -2,7 +2,7 @@
 
 use crate::health::{Cause, CauseCode};
 use http::header::AUTHORIZATION;
-use http::{HeaderMap, HeaderValue};
+use http::{HeaderMap, HeaderValue, StatusCode};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::time::Instant;
@@ -23,6 +23,20 @@ pub(super) struct Issued {
     pub(super) lasts: Option<Duration>,
 }
 
+/// Why none was given out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Unissued {
+    pub(super) why: Cause,
+    /// So long nobody is to ask again, where that was asked for.
+    pub(super) pause: Option<Duration>,
+}
+
+impl From<Cause> for Unissued {
+    fn from(why: Cause) -> Self {
+        Self { why, pause: None }
+    }
+}
+
 /// A token that the upstream is shown.
 #[derive(Debug)]
 pub(crate) struct Token {
@@ -34,6 +48,8 @@ pub(crate) struct Token {
     replaces: bool,
     /// Whether the upstream has taken it.
     was_taken: AtomicBool,
+    /// Whether a request was refused that was sent again with it.
+    was_in_vain: AtomicBool,
 }
 
 impl Token {
@@ -53,7 +69,7 @@ impl Token {
             let ahead = AHEAD.min(lasts / 5);
             (born + lasts - ahead, born + lasts - ahead / 6)
         });
-        Ok(Self { header, born, times, replaces, was_taken: AtomicBool::new(false) })
+        Ok(Self { header, born, times, replaces, was_taken: AtomicBool::default(), was_in_vain: AtomicBool::default() })
     }
 
     /// Puts it into the headers of a request.
@@ -68,6 +84,15 @@ impl Token {
         }
     }
 
+    /// What a request came to that was refused with another token, and sent again with this one. Where it is refused again the token was
+    /// not the reason.
+    pub(crate) fn judged(&self, status: StatusCode) {
+        match status {
+            StatusCode::UNAUTHORIZED => self.was_in_vain.store(true, Ordering::Relaxed),
+            _ => self.taken(),
+        }
+    }
+
     /// Whether another one is to be fetched.
     pub(super) fn is_near_its_end(&self, now: Instant) -> bool {
         self.times.is_some_and(|(ahead, _)| now >= ahead)
@@ -78,10 +103,12 @@ impl Token {
         self.times.is_some_and(|(_, end)| now >= end)
     }
 
-    /// Whether another one may be taken where this one is: where it is itself another one, and new, the next would be refused just so.
+    /// Whether another one may be taken where this one is: where it is itself another one, and new, the next would be refused just so;
+    /// and so would it where the upstream refuses some requests whatever they are shown with, though it takes others.
     pub(super) fn may_be_replaced(&self, now: Instant) -> bool {
         let is_new = now.duration_since(self.born) < REPLACED_MIN;
-        self.was_taken.load(Ordering::Relaxed) || !self.replaces || !is_new
+        let was_good = self.was_taken.load(Ordering::Relaxed) || !self.replaces;
+        was_good && !self.was_in_vain.load(Ordering::Relaxed) || !is_new
     }
 }
 
@@ -114,6 +141,8 @@ mod tests {
         assert!(!other.may_be_replaced(now) && other.may_be_replaced(now + REPLACED_MIN));
         other.taken();
         assert!(other.may_be_replaced(now), "it was good for a while");
+        other.judged(StatusCode::UNAUTHORIZED);
+        assert!(!other.may_be_replaced(now) && other.may_be_replaced(now + REPLACED_MIN), "for others alone");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The token that is shown now: kept until it ends, and fetched anew by one for all who wait.
 
 use super::source;
-use super::token::{Issued, Token};
+use super::token::{Issued, Token, Unissued};
 use crate::health::{Cause, CauseCode};
 use crate::runtime::Tasks;
 use crate::secrets::{mask, private};
@@ -69,6 +69,11 @@ impl Tokens {
         Some(token)
     }
 
+    /// Whether a token is there that can be shown.
+    pub(crate) fn is_there(&self) -> bool {
+        self.now.load().as_ref().is_some_and(|token| !token.is_over(Instant::now()))
+    }
+
     /// A token that can be shown: the one that is there, or the next one.
     pub(crate) async fn fetched(self: &Arc<Self>, tasks: &Tasks) -> Fetched {
         self.wait(tasks, None).await
@@ -132,7 +137,7 @@ impl Tokens {
     }
 
     /// Keeps what came.
-    fn landed(&self, issued: Result<Issued, Cause>, replaces: bool) -> Fetched {
+    fn landed(&self, issued: Result<Issued, Unissued>, replaces: bool) -> Fetched {
         let made = issued.and_then(|issued| {
             // What is refused is shown to nobody, and would be looked for in the words of all upstreams.
             let token = Token::new(&issued, replaces)?;
@@ -147,12 +152,13 @@ impl Tokens {
                 (flight.failed, flight.pause) = (None, Duration::ZERO);
                 self.now.store(Some(token.clone()));
             }
-            Err(why) => {
+            Err(Unissued { why, pause }) => {
                 flight.pause = (flight.pause * 2).clamp(PAUSE.0, PAUSE.1);
-                flight.failed = Some((Instant::now() + flight.pause, why.clone()));
+                let pause = pause.unwrap_or_default().max(flight.pause);
+                flight.failed = Some((Instant::now() + pause, why.clone()));
             }
         }
-        made
+        made.map_err(|unissued| unissued.why)
     }
 
     fn lock(&self) -> MutexGuard<'_, Flight> {
@@ -227,6 +233,22 @@ mod tests {
         tokio::time::resume();
         let _again = tokio::join!(tokens.fetched(&tasks), tokens.fetched(&tasks));
         assert_eq!(runs(), 2, "for both");
+    }
+
+    #[tokio::test]
+    async fn who_asks_to_be_left_alone_is_asked_again_after_that_time_and_no_sooner() {
+        let (tokens, scratch) = of(|file| format!("echo >> {file}; echo token"));
+        let tasks = Tasks::new();
+        let why = Cause::new(CauseCode::TokenUnavailable, "busy");
+        let pause = Some(Duration::from_secs(40));
+        tokens.landed(Err(Unissued { why: why.clone(), pause }), false).unwrap_err();
+        tokio::time::pause();
+        tokio::time::advance(Duration::from_secs(39)).await;
+        assert_eq!(tokens.fetched(&tasks).await.unwrap_err(), why);
+        assert!(!scratch.0.join("file").exists());
+        tokio::time::advance(Duration::from_secs(1)).await;
+        tokio::time::resume();
+        tokens.fetched(&tasks).await.unwrap();
     }
 
     #[tokio::test]
