@@ -128,6 +128,21 @@ async fn a_file_with_another_fault_is_edited_and_it_is_said_that_no_running_gate
     assert!(good && said.contains(&format!("a running gateway ends its sessions {only}")), "{said}{told}");
 }
 
+#[tokio::test]
+async fn a_token_that_a_listener_names_is_not_revoked_and_it_is_said_where_it_is_named() {
+    let up = Upstream::http(Script::new("up", LEGACY)).await;
+    let ci = "[[auth.tokens]]\nname = \"ci\"\ntoken = \"ci-has-a-long-token\"\n";
+    let gateway = Gateway::serve(&config(&up, ci).listed("tokens = [\"root\", \"ci\"]")).await;
+    let text = std::fs::read_to_string(&gateway.file).expect("it is there");
+    let (good, said, told) = run(&gateway, &["token", "revoke", "ci"]).await;
+    let told = said + &told;
+    for says in ["`ci` is not revoked: a listener names it", "tokens = [", "take the name out of its `tokens` first"] {
+        assert!(!good && told.contains(says), "{told}");
+    }
+    assert!(!told.contains("no token"), "{told}");
+    assert_eq!(std::fs::read_to_string(&gateway.file).expect("it is there"), text);
+}
+
 /// A moment so soon, as it is written in a configuration.
 fn soon(seconds: u64) -> String {
     let at = SystemTime::now() + Duration::from_secs(seconds);

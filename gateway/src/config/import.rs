@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::fault::{self, Fault, Place, Severity};
 use super::source::host::{self, Hosted, Note};
-use super::source::node::{Node, Origin, Shape, Source};
+use super::source::node::{NULL, Node, Origin, Shape, Source};
 use super::source::{self, toml, yaml};
 
 pub(crate) use super::read::nearest::nearest;
@@ -119,7 +119,7 @@ pub(crate) fn server_in(text: &str, format: Format, key: &str, name: &str) -> Re
     let found = root.get(key);
     // Beside a server that cannot be told from another nothing is written.
     let broken = found.map_or(&[][..], Node::entries).iter().find_map(|(_, node)| match &node.shape {
-        Shape::Broken(why) => Some(why.clone()),
+        Shape::Broken(why) if why != NULL => Some(why.clone()),
         _ => None,
     });
     broken.map_or(Ok(()), Err)?;

@@ -54,6 +54,12 @@ fn what_was_there_before_install_is_there_after_uninstall() {
             ".cursor/mcp.json",
             "{\"mcpServers\": {\"a\": {\"args\": [null], \"command\": 1, \"command\": 2}}}\n",
         ),
+        ("cursor", ".cursor/mcp.json", "{\"mcpServers\": {\"a\": null}}\n"),
+        (
+            "goose",
+            ".config/goose/config.yaml",
+            "extensions:\n  a:\n    cmd: x\n    envs: {A: 1, A: 2}\n  b:\nGOOSE_MODEL: x\nGOOSE_MODEL: y\n",
+        ),
         ("codex", ".codex/config.toml", "# mine\r\nmodel = 'x'\r\n"),
         // What install would write into a file that it makes.
         ("continue", ".continue/config.yaml", "name: Local Config\nversion: 1.0.0\nschema: v1\n"),

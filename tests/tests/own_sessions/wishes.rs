@@ -36,6 +36,30 @@ async fn subscribed_twice(gateway: &Gateway, client: &Client) -> (String, Vec<Ve
 }
 
 #[tokio::test]
+async fn what_was_acknowledged_is_kept_though_the_gateway_is_killed_in_that_moment() {
+    let (upstream, mut gateway) = stage(|_| {}, "", "").await;
+    let config = Config::new().upstream(&upstream);
+    let one = connected(&gateway, LEGACY).await;
+    let kept = |gateway: &Gateway| -> Vec<Vec<u8>> {
+        wishes(gateway).iter().map(|path| std::fs::read(path).unwrap_or_default()).collect()
+    };
+    let uri = format!("{{\"uri\":\"{URI}\"}}");
+    for (method, params) in [
+        ("resources/subscribe", uri.as_str()),
+        ("logging/setLevel", "{\"level\":\"error\"}"),
+        ("resources/unsubscribe", &uri),
+        ("logging/setLevel", "{\"level\":\"alert\"}"),
+    ] {
+        let before = kept(&gateway);
+        assert_eq!(one.request(Request::new(method, params)).await.result(), "{}");
+        next(&mut gateway, &config, true).await;
+        let now = kept(&gateway);
+        assert!(now.len() == 1 && now != before, "{method} was told and is not kept");
+        one.http().rest();
+    }
+}
+
+#[tokio::test]
 async fn a_client_that_comes_back_is_subscribed_and_has_its_log_level_again_though_the_upstream_has_forgotten_it() {
     for forgets in [true, false] {
         let (upstream, mut gateway) = stage(|_| {}, "", "").await;

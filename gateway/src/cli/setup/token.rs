@@ -18,7 +18,7 @@ use super::add::Target;
 use crate::cli::args::settings;
 use crate::cli::args::setup::tokens::{Listed, New, Revoke, Token};
 use crate::cli::process::{Failure, answer};
-use crate::config::fault::printable;
+use crate::config::fault::{Fault, Faults, printable};
 use crate::policy::config;
 use crate::policy::config::moment::{in_words, moment};
 use crate::telemetry::logging::say;
@@ -162,7 +162,7 @@ fn revoke(revoke: &Revoke) -> Result<(), Failure> {
         )
         .into());
     }
-    let faults = target.write()?;
+    let faults = target.write().map_err(|failure| still_named(failure, &revoke.names))?;
     let mut out = answer();
     match revoke.json {
         true => out.json(&format!("{:#}", json!({ "revoked": revoke.names, "configuration": target.path() })))?,
@@ -173,6 +173,20 @@ fn revoke(revoke: &Revoke) -> Result<(), Failure> {
         }
     }
     Ok(())
+}
+
+/// Says of tokens that listeners name why they cannot be revoked: without its name, a listener could be one that asks for no token.
+fn still_named(failure: Failure, names: &[String]) -> Failure {
+    let Failure::Config(Faults(faults)) = failure else { return failure };
+    let said = |fault: Fault| match names.iter().find(|name| fault.is_no_token(name)) {
+        Some(name) => Fault {
+            text: format!("`{}` is not revoked: a listener names it", printable(name)),
+            hint: Some("take the name out of its `tokens` first; an empty list there lets everybody in".to_owned()),
+            ..fault
+        },
+        None => fault,
+    };
+    Failure::Config(Faults(faults.into_iter().map(said).collect()))
 }
 
 /// When a running gateway does what follows from the file that was written.

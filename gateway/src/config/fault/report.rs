@@ -84,6 +84,17 @@ impl Fault {
         })
     }
 
+    /// A listener names a token that is not there.
+    pub(crate) fn no_token(name: &str) -> Self {
+        Self::error("unknown-token", format!("no token of [[auth.tokens]] is named `{name}`"))
+    }
+
+    /// Whether it says so of this name.
+    pub(crate) fn is_no_token(&self, name: &str) -> bool {
+        let said = Self::no_token(name);
+        (self.kind, &self.text) == (said.kind, &said.text)
+    }
+
     /// Faults are shown in the order of their places.
     pub(crate) fn order(&self) -> impl Ord + '_ {
         match &self.place {

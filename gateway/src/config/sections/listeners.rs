@@ -141,8 +141,7 @@ pub(crate) fn judge(reading: &Reading, server: &Server, auth: &Auth, admin: &Adm
             if !auth.tokens.iter().any(|token| token.name == *name) {
                 let at = [path(index, "tokens"), vec![item.to_string()]].concat();
                 let place = reading.place(&at, Part::Value).or_else(|| place(index, "tokens"));
-                let text = format!("no token of [[auth.tokens]] is named `{name}`");
-                reading.fault(Fault::error("unknown-token", text).at(place));
+                reading.fault(Fault::no_token(name).at(place));
             }
         }
         if is_open(listener, auth) {

@@ -7,7 +7,7 @@ use std::ops::Range;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::node::{DEPTH_MAX, ENTRIES_MAX, Node, Shape};
+use super::node::{DEPTH_MAX, ENTRIES_MAX, NULL, Node, Shape};
 use crate::config::read::nearest::nearest;
 use crate::steps;
 
@@ -55,6 +55,7 @@ pub(crate) fn parse(text: &str) -> Result<Node, Syntax> {
         }
         let found = match name.as_str() {
             "projects" => projects(&plain, raw, key)?,
+            "mcp" => of_mcp(&plain, raw, key),
             _ => node(&plain, raw, key, 0),
         };
         if let (Shape::Broken(why), true) = (&found.shape, raw.get() != "null") {
@@ -99,10 +100,22 @@ fn projects(text: &str, raw: &RawValue, key: Range<usize>) -> Result<Node, Synta
         let project: Object<'_> = from_str(text, raw.get())?;
         let servers = project.0.iter().find(|(key, raw)| key == "mcpServers" && raw.get() != "null");
         if let Some((_, servers)) = servers {
-            found.push((name.clone(), node(text, servers, key_span(text, &name, raw), 1)));
+            found.push((name.clone(), node(text, servers, key_span(text, &name, raw), 0)));
         }
     }
     Ok(Node { key, span, shape: Shape::Table(found) })
+}
+
+/// `mcp`: its members are settings, or servers; VS Code has its servers under `servers` there.
+fn of_mcp(text: &str, raw: &RawValue, key: Range<usize>) -> Node {
+    let mut found = node(text, raw, key, 1);
+    let object = from_str::<Object<'_>>(text, raw.get()).unwrap_or(Object(Vec::new())).0;
+    let servers = object.iter().find(|(name, raw)| name == "servers" && raw.get().starts_with('{'));
+    if let (Shape::Table(entries), Some((_, raw))) = (&mut found.shape, servers) {
+        let own = entries.iter_mut().filter(|(name, node)| name == "servers" && node.broken().is_none());
+        own.for_each(|(_, servers)| *servers = node(text, raw, servers.key.clone(), 0));
+    }
+    found
 }
 
 /// An object in file order; the values are pieces of the text.
@@ -132,7 +145,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Object<'a> {
 }
 
 /// What is said of a name that stands twice in an object.
-fn doubled(text: &str, name: &str, first: usize) -> String {
+pub(super) fn doubled(text: &str, name: &str, first: usize) -> String {
     let line = memchr::memchr_iter(b'\n', &text.as_bytes()[..first]).count() + 1;
     format!("the key `{name}` is defined twice, first in line {line}")
 }
@@ -168,7 +181,7 @@ fn shape(text: &str, raw: &RawValue, key: &Range<usize>, depth: usize) -> Result
         }
         Some(b'"') => Shape::Text(from_str(text, raw.get())?),
         Some(b't' | b'f') => Shape::Bool(from_str(text, raw.get())?),
-        Some(b'n') => Shape::Broken("it is null".to_owned()),
+        Some(b'n') => Shape::Broken(NULL.to_owned()),
         _ => match serde_json::from_str::<i64>(raw.get()) {
             Ok(number) => Shape::Integer(number),
             Err(_) => Shape::Float(from_str(text, raw.get())?),
@@ -180,8 +193,8 @@ fn shape(text: &str, raw: &RawValue, key: &Range<usize>, depth: usize) -> Result
 fn members(text: &str, object: Object<'_>, depth: usize) -> Vec<(String, Node)> {
     let mut entries: Vec<(String, Node)> = Vec::new();
     let mut known: HashMap<String, usize> = HashMap::new();
-    // A member that is null is as one that is not there.
-    for (name, raw) in object.0.into_iter().filter(|(_, raw)| raw.get() != "null") {
+    // A member that is null is as one that is not there; but a server is not left away in silence.
+    for (name, raw) in object.0.into_iter().filter(|(_, raw)| depth == 0 || raw.get() != "null") {
         let key = key_span(text, &name, raw);
         match known.get(&name) {
             Some(index) => {

@@ -14,6 +14,9 @@ pub(crate) const ENTRIES_MAX: usize = 2048;
 /// The deepest that tables and lists lie in one another.
 pub(crate) const DEPTH_MAX: usize = 32;
 
+/// What is said of a value that is null where one must be.
+pub(crate) const NULL: &str = "it is null";
+
 /// One source: a file, an environment variable, a flag, or what is built in.
 #[derive(Debug)]
 pub(crate) struct Source {
@@ -154,6 +157,11 @@ impl Node {
             }
             (Shape::List(one), Shape::List(other)) => {
                 one.len() == other.len() && one.iter().zip(other).all(|(one, other)| one.is_like(other))
+            }
+            // A line that is named is another one where lines were put in above.
+            (Shape::Broken(one), Shape::Broken(other)) => {
+                let why = |text: &str| text.split(", first in line").next().map(str::to_owned);
+                why(one) == why(other)
             }
             (one, other) => one == other,
         }

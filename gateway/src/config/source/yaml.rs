@@ -5,8 +5,8 @@ use std::ops::Range;
 
 use saphyr_parser::{Event, Parser, ScalarStyle, ScanError, Span, Tag};
 
-use super::json::{Syntax, null_item};
-use super::node::{DEPTH_MAX, ENTRIES_MAX, Node, Shape};
+use super::json::{Syntax, doubled, null_item};
+use super::node::{DEPTH_MAX, ENTRIES_MAX, NULL, Node, Shape};
 use crate::config::read::nearest::nearest;
 use crate::steps;
 
@@ -141,6 +141,8 @@ struct Open {
     key: Option<(String, Range<usize>)>,
     /// Of a table: its keys, each with its place in the text.
     known: HashMap<String, usize>,
+    /// Why the value that comes is none: its key stands there a second time.
+    doubled: Option<String>,
 }
 
 #[derive(Debug, Default)]
@@ -235,7 +237,7 @@ impl Reader<'_> {
         // What has no brackets has no end of its own: that of its last value is its end.
         let span = at.start..self.trimmed(at.clone()).end;
         let node = Node { key: at, span, shape };
-        self.open.push(Open { node, anchor, key: None, known: HashMap::new() });
+        self.open.push(Open { node, anchor, key: None, known: HashMap::new(), doubled: None });
         Ok(())
     }
 
@@ -255,11 +257,20 @@ impl Reader<'_> {
             let why = null_item(items.len(), above.key.as_ref().map(|(name, _)| name.as_str()));
             return self.put(Node { key: at.clone(), span: at, shape: Shape::Broken(why) });
         }
+        // A server is not left away in silence.
+        if let [Open { key: Some((root, _)), .. }, Open { key: Some((_, key)), .. }] = &self.open[..]
+            && ROOTS.contains(&root.as_str())
+        {
+            let key = key.clone();
+            return self.put(Node { span: key.clone(), key, shape: Shape::Broken(NULL.to_owned()) });
+        }
         let Some(open) = self.open.last_mut() else { return Ok(()) };
-        match (&open.node.shape, open.key.take()) {
-            (Shape::Table(_), Some((name, key))) => {
+        match (&mut open.node.shape, open.key.take()) {
+            (Shape::Table(entries), Some((name, key))) => {
                 open.node.span.end = open.node.span.end.max(key.end);
-                if is_root {
+                if let Some(why) = open.doubled.take() {
+                    breaks(entries, &name, key, why);
+                } else if is_root {
                     self.empty.push((name, key));
                 }
                 Ok(())
@@ -270,6 +281,7 @@ impl Reader<'_> {
     }
 
     fn put(&mut self, node: Node) -> Result<(), Syntax> {
+        let is_root = self.open.len() == 1;
         let Some(open) = self.open.last_mut() else {
             self.done = Some(node);
             return Ok(());
@@ -277,17 +289,21 @@ impl Reader<'_> {
         open.node.span.end = open.node.span.end.max(node.span.end);
         match (&mut open.node.shape, open.key.take()) {
             (Shape::List(items), _) if items.len() < ENTRIES_MAX => items.push(node),
-            (Shape::Table(entries), Some((name, key))) if entries.len() < ENTRIES_MAX => {
-                entries.push((name, Node { key, ..node }));
-            }
+            (Shape::Table(entries), Some((name, key))) if entries.len() < ENTRIES_MAX => match open.doubled.take() {
+                Some(why) => breaks(entries, &name, key, why),
+                None => entries.push((name, Node { key, ..node })),
+            },
             (Shape::Table(_), None) => {
                 let Some(name) = word(&node, self.text) else {
                     return Err(Syntax::new(node.span, NO_TEXT));
                 };
                 if let Some(first) = open.known.insert(name.clone(), node.span.start) {
-                    let line = memchr::memchr_iter(b'\n', &self.text.as_bytes()[..first]).count() + 1;
-                    let text = format!("the key `{name}` is defined twice, first in line {line}");
-                    return Err(Syntax::new(node.span, text));
+                    let why = doubled(self.text, &name, first);
+                    // One of two lists of servers cannot be left out alone.
+                    if is_root && ROOTS.contains(&name.as_str()) {
+                        return Err(Syntax::new(node.span, why));
+                    }
+                    open.doubled = Some(why);
                 }
                 open.key = Some((name, node.span));
             }
@@ -298,6 +314,16 @@ impl Reader<'_> {
 }
 
 const NO_TEXT: &str = "a key must be a text";
+
+/// A member whose key stands twice has no value: nobody can say which is meant.
+fn breaks(entries: &mut Vec<(String, Node)>, name: &str, key: Range<usize>, why: String) {
+    let node = Node { span: key.clone(), key, shape: Shape::Broken(why) };
+    match entries.iter_mut().find(|(known, _)| known == name) {
+        Some((_, first)) => *first = node,
+        // The first one was null.
+        None => entries.push((name.to_owned(), node)),
+    }
+}
 
 /// A key as it is written.
 fn word(node: &Node, text: &str) -> Option<String> {

@@ -152,21 +152,31 @@ fn a_server_with_a_value_that_cannot_be_used_is_left_out_and_the_others_serve() 
         ("headers", r#""url": "http://h/", "headers": ["A: b"]"#, "`headers` of `headers` must be an object of names"),
         ("env", r#""command": "x", "env": "A=b""#, "`env` of `env` must be an object of names"),
         ("vars", r#""command": "x", "env_vars": [null]"#, "item 1 of `env_vars` is null"),
+        ("gone", "", "it is null"),
     ];
     let silent = [
         r#""never": {"command": null, "args": [null], "disabled": true}"#,
         r#""ours": {"command": "x", "autoApprove": [null], "gallery": {"a": 1, "a": 2}}"#,
     ];
-    let entries = json.iter().map(|(name, entry, _)| format!("\"{name}\": {{{entry}}}"));
+    let entries = json.iter().map(|(name, entry, _)| match *entry {
+        "" => format!("\"{name}\": null"),
+        entry => format!("\"{name}\": {{{entry}}}"),
+    });
     let entries: Vec<_> = entries.chain(silent.map(str::to_owned)).collect();
     let json_text = format!("{{\"mcpServers\": {{\n{}\n}}}}", entries.join(",\n"));
-    let yaml_text = "extensions:\n  good:\n    cmd: x\n    type: stdio\n  bad:\n    cmd: x\n    args: [a, ~]\n";
+    let yaml_text = "extensions:\n  good:\n    cmd: x\n    type: stdio\n  bad:\n    cmd: x\n    args: [a, ~]\n  mute:\n  two:\n    cmd: x\n    envs: {A: 1, A: 2}\n  one: {cmd: x}\n  one: {cmd: y}\nGOOSE_MODEL: a\nGOOSE_MODEL: b\n";
     let files = [("mcp.json", json_text.as_str()), ("goose.yaml", yaml_text)];
     let loaded = load_texts(&files, &[]).unwrap_or_else(|faults| panic!("{faults}"));
     let names: Vec<_> = loaded.config.upstreams.iter().map(|one| &*one.name).collect();
     assert_eq!((names, &*loaded.config.disabled[0]), (vec!["ours", "good"], "never"));
     let said: Vec<String> = loaded.warnings.iter().map(ToString::to_string).collect();
-    let expected = json.iter().map(|(name, _, why)| (*name, *why)).chain([("bad", "item 2 of `args` is null")]);
+    let yaml = [
+        ("bad", "item 2 of `args` is null"),
+        ("mute", "it is null"),
+        ("two", "the key `A` is defined twice, first in line 11"),
+        ("one", "the key `one` is defined twice, first in line 12"),
+    ];
+    let expected = json.iter().map(|(name, _, why)| (*name, *why)).chain(yaml);
     for (name, why) in expected.clone() {
         let is_it = |fault: &&String| fault.contains(why) && fault.contains(&format!("; `{name}` is left out"));
         assert_eq!(said.iter().filter(is_it).count(), 1, "{name} is missing in\n{}", said.join("\n"));

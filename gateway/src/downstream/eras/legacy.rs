@@ -126,8 +126,7 @@ fn answer(edge: &Edge, session: &Arc<Session>, call: Call) -> Result<Reply, Refu
         Method::SetLevel => {
             let level = call.params.get(Key::Level).and_then(LogLevel::parse);
             let why = "`level` must be one of debug, info, notice, warning, error, critical, alert, emergency";
-            session.set_level(edge, level.ok_or_else(|| invalid(why))?);
-            Ok(empty())
+            Ok(Subscribing::once_written(revision, session.set_level(edge, level.ok_or_else(|| invalid(why))?)))
         }
         Method::ResourcesSubscribe | Method::ResourcesUnsubscribe if !session.lasts => {
             Err(Refusal::new(Reason::UnknownMethod, "subscriptions need a session, and this gateway issues none"))
@@ -142,10 +141,8 @@ fn answer(edge: &Edge, session: &Arc<Session>, call: Call) -> Result<Reply, Refu
             Ok(Reply::live(Subscribing::new(edge, session, uri)))
         }
         Method::ResourcesUnsubscribe => {
-            if session.notices.forget(&uri(&call)?) {
-                session.wishes_changed();
-            }
-            Ok(empty())
+            let was_subscribed = session.notices.forget(&uri(&call)?);
+            Ok(Subscribing::once_written(revision, was_subscribed.then(|| session.wishes_changed()).flatten()))
         }
         Method::Initialize => Err(Refusal::new(Reason::InvalidRequest, "this session is initialized already")),
         method if is_foreign(method) => {

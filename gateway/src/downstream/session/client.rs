@@ -1,6 +1,6 @@
 //! One legacy client's state: who it is, its open calls, its notices and its streams.
 
-use super::kept::{Earlier, KeptWishes, Wishes};
+use super::kept::{Change, Earlier, KeptWishes, Wishes};
 use super::notices::Notices;
 use super::questions::ClientQuestions;
 use super::sealed_id;
@@ -134,18 +134,17 @@ impl Session {
         self
     }
 
-    /// What its client wants lastingly has changed.
-    pub(crate) fn wishes_changed(&self) {
+    /// What its client wants lastingly has changed; `None` where no later run will know.
+    pub(crate) fn wishes_changed(&self) -> Option<Change> {
         // One that has ended is as it was: the next run may go on with it.
-        if let (Some(wishes), Some(uris)) = (self.wishes.get(), self.notices.uris()) {
-            wishes.put(&self.short, Wishes { level: self.level(), uris });
-        }
+        let (wishes, uris) = (self.wishes.get()?, self.notices.uris()?);
+        wishes.put(&self.short, Wishes { level: self.level(), uris })
     }
 
     /// Its client has ended it: nobody comes back to it.
     pub(crate) fn wants_nothing(&self) {
         if let Some(wishes) = self.wishes.get() {
-            wishes.put(&self.short, Wishes::default());
+            let _aside = wishes.put(&self.short, Wishes::default());
         }
     }
 
@@ -221,12 +220,12 @@ impl Session {
     }
 
     /// Sets that level and listens anew with it.
-    pub(crate) fn set_level(&self, edge: &Edge, level: LogLevel) {
+    pub(crate) fn set_level(&self, edge: &Edge, level: LogLevel) -> Option<Change> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).level = Some(level);
         if self.lasts {
             self.notices.listen(edge, &self.caller, Some(level));
         }
-        self.wishes_changed();
+        self.wishes_changed()
     }
 
     /// Notes that the client is there.

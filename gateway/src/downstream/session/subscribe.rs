@@ -1,6 +1,7 @@
 //! A legacy subscription: a listen call that is answered once it was taken, and then kept with the session's notices.
 
 use super::client::Session;
+use super::kept::Change;
 use super::notices::{acknowledges, listen_call, nothing};
 use crate::call::refusal::{Reason, Refusal};
 use crate::call::reply::{Outcome, Reply, Source, Step};
@@ -21,13 +22,44 @@ pub(crate) struct Subscribing {
     revision: Revision,
     /// Whether an earlier run had it.
     is_again: bool,
+    /// Once it was acknowledged: until it is kept.
+    written: Option<Written>,
+}
+
+/// A wish on its way to the disk.
+type Written = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// A wish that is kept.
+struct Keeping {
+    written: Written,
+    revision: Revision,
+}
+
+impl Source for Keeping {
+    fn poll_step(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Step> {
+        ready!(self.written.as_mut().poll(cx));
+        Poll::Ready(Step::Done(Outcome::Complete(nothing())))
+    }
+
+    fn revision(&self) -> Revision {
+        self.revision
+    }
 }
 
 impl Subscribing {
     pub(crate) fn new(edge: &Edge, session: &Arc<Session>, uri: Arc<str>) -> Self {
         let filter = ListenFilter { uris: vec![uri.clone()], ..ListenFilter::default() };
         let reply = edge.call(listen_call(&session.caller, &filter, None));
-        Self { session: session.clone(), uri, listen: Some(reply), revision: session.revision(), is_again: false }
+        let (session, revision) = (session.clone(), session.revision());
+        Self { session, uri, listen: Some(reply), revision, is_again: false, written: None }
+    }
+
+    /// What a client is answered that wants something else lastingly: once a later run will know of it.
+    pub(crate) fn once_written(revision: Revision, change: Option<Change>) -> Reply {
+        match change {
+            Some(change) => Reply::live(Keeping { written: Box::pin(change.written()), revision }),
+            None => Reply::complete(revision, nothing()),
+        }
     }
 
     /// A session listens again as in the earlier run. Resolves once upstreams have taken the subscriptions of that, or have refused them.
@@ -57,7 +89,7 @@ impl Subscribing {
             })
             .await;
             if lost > 0 {
-                session.wishes_changed();
+                let _aside = session.wishes_changed();
                 has_lost(&session, lost);
             }
         }
@@ -84,6 +116,10 @@ impl Source for Subscribing {
     fn poll_step(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Step> {
         let this = &mut *self;
         loop {
+            if let Some(written) = &mut this.written {
+                ready!(written.as_mut().poll(cx));
+                return Poll::Ready(Step::Done(Outcome::Complete(nothing())));
+            }
             let Some(listen) = &mut this.listen else {
                 return Poll::Ready(Step::Done(Refusal::new(Reason::Internal, "the subscription has ended").into()));
             };
@@ -106,7 +142,10 @@ impl Source for Subscribing {
                         this.session.notices.keep_again(&this.uri, listen);
                     } else {
                         this.session.notices.keep(&this.uri, listen);
-                        this.session.wishes_changed();
+                        if let Some(change) = this.session.wishes_changed() {
+                            this.written = Some(Box::pin(change.written()));
+                            continue;
+                        }
                     }
                     return Poll::Ready(Step::Done(Outcome::Complete(nothing())));
                 }

@@ -84,7 +84,7 @@ fn what_is_too_deep_too_much_or_no_table_has_a_place() {
     for (text, why) in [
         ("a: [1\n", ""),
         ("a: 1\n---\nb: 2\n", "more than one document"),
-        ("a: 1\nb: 2\na: 3\n", "the key `a` is defined twice, first in line 1"),
+        ("mcpServers: {}\nb: 2\nmcpServers: {}\n", "the key `mcpServers` is defined twice, first in line 1"),
         ("? [x]\n: 1\n", "a key must be a text"),
         ("- a\n", "this looks like YAML"),
         ("a", "this looks like YAML"),
@@ -96,6 +96,22 @@ fn what_is_too_deep_too_much_or_no_table_has_a_place() {
     let wrong = parse("mcpServers: x\n").map_err(|fault| fault.text).unwrap_err();
     assert!(wrong.contains("`mcpServers` must be"), "{wrong}");
     assert!(parse("extensions:\n").is_ok() && whole("# nothing\n").is_ok() && whole("").is_ok());
+}
+
+#[test]
+fn a_key_that_stands_twice_has_no_value_and_all_around_it_is_read() {
+    let text =
+        "x: 1\nextensions:\n  a: {b: 1, c: {d: 1, d: {e: 2}}}\n  f:\n    g: ~\n    g: 1\n    h: 1\n    h:\nx: 2\n";
+    let root = parse(text).map_err(|fault| fault.text).unwrap();
+    let all = root.get("extensions").unwrap();
+    let [a, f] = ["a", "f"].map(|name| all.get(name).unwrap());
+    assert_eq!(a.get("b").unwrap().shape, Shape::Integer(1));
+    for (node, name, line) in [(a.get("c").unwrap(), "d", 3), (f, "g", 5), (f, "h", 7)] {
+        let why = format!("the key `{name}` is defined twice, first in line {line}");
+        assert_eq!(node.get(name).unwrap().shape, Shape::Broken(why), "{name}");
+    }
+    let whole = whole(text).map_err(|fault| fault.text).unwrap().root;
+    assert_eq!((whole.entries().len(), f.entries().len()), (2, 2), "each stands once");
 }
 
 #[test]

@@ -6,4 +6,4 @@ mod ended;
 mod wishes;
 
 pub(crate) use ended::Ended;
-pub(crate) use wishes::{Earlier, KeptWishes, Wishes};
+pub(crate) use wishes::{Change, Earlier, KeptWishes, Wishes};

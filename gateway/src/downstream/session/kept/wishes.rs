@@ -1,5 +1,5 @@
 //! What handshake clients want lastingly, kept for the next run of the gateway: the level of log messages, and the resources that they
-//! are subscribed to. One sealed file for each session, ours alone; written aside, no request waits for it.
+//! are subscribed to. One sealed file for each session, ours alone, written aside; a client is answered once its wish is written.
 
 use crate::call::LogLevel;
 use crate::downstream::config::{Config, SigningKey};
@@ -16,7 +16,7 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, SystemTime};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 
 /// How a sealed file begins, and what its key is used for.
 const FORMAT: &str = "trunkline-w1.";
@@ -39,6 +39,8 @@ const HOLDS: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 const BEGUN: Duration = Duration::from_secs(60);
 /// A disk that does not answer holds the end up for so long.
 const LAST_WRITE: Duration = Duration::from_secs(2);
+/// And a client for whose wish an answer waits.
+const WRITE_MAX: Duration = Duration::from_millis(500);
 
 /// What one client wants lastingly.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -66,10 +68,25 @@ pub(crate) struct KeptWishes {
     folder: Option<PathBuf>,
     secrets: (Vec<SigningKey>, Option<PathBuf>),
     sealer: OnceLock<Option<Sealer>>,
-    /// What is to be written, by the short ids of the sessions.
-    waiting: Mutex<HashMap<Arc<str>, Wishes>>,
+    waiting: Mutex<Waiting>,
     changed: Notify,
+    /// So many changes are written, or could not be.
+    written: watch::Sender<u64>,
     files: Mutex<Files>,
+}
+
+/// What is to be written, by the short ids of the sessions.
+#[derive(Default)]
+struct Waiting {
+    changes: HashMap<Arc<str>, Wishes>,
+    /// So many changes there were.
+    count: u64,
+}
+
+/// A change on its way to the disk.
+pub(crate) struct Change {
+    of: Arc<KeptWishes>,
+    number: u64,
 }
 
 /// The files, as far as they were counted.
@@ -134,22 +151,22 @@ impl KeptWishes {
             sealer: OnceLock::new(),
             waiting: Mutex::default(),
             changed: Notify::new(),
+            written: watch::Sender::default(),
             files: Mutex::default(),
         }
     }
 
-    /// A session, of which this is the short id, wants this from now on.
-    pub(crate) fn put(&self, session: &Arc<str>, wishes: Wishes) {
-        if self.folder.is_none() {
-            return;
-        }
+    /// A session, of which this is the short id, wants this from now on; `None` where that is not kept.
+    pub(crate) fn put(self: &Arc<Self>, session: &Arc<str>, wishes: Wishes) -> Option<Change> {
+        self.folder.as_ref()?;
         let mut waiting = self.waiting();
-        if waiting.len() >= WAITING_MAX && !waiting.contains_key(session) {
-            return;
+        if waiting.changes.len() >= WAITING_MAX && !waiting.changes.contains_key(session) {
+            return None;
         }
-        waiting.insert(session.clone(), wishes);
-        drop(waiting);
+        waiting.changes.insert(session.clone(), wishes);
+        waiting.count += 1;
         self.changed.notify_one();
+        Some(Change { of: self.clone(), number: waiting.count })
     }
 
     /// What a session of an earlier run wanted.
@@ -184,7 +201,10 @@ impl KeptWishes {
     }
 
     async fn write(self: &Arc<Self>) {
-        let changes: Vec<_> = self.waiting().drain().collect();
+        let (changes, count) = {
+            let mut waiting = self.waiting();
+            (std::mem::take(&mut waiting.changes), waiting.count)
+        };
         if changes.is_empty() {
             return;
         }
@@ -201,6 +221,7 @@ impl KeptWishes {
             failed.iter().for_each(|error| this.complain(error));
         })
         .await;
+        self.written.send_replace(count);
     }
 
     fn complain(&self, error: &io::Error) {
@@ -221,8 +242,16 @@ impl KeptWishes {
         self.sealer.get_or_init(made).as_ref()
     }
 
-    fn waiting(&self) -> MutexGuard<'_, HashMap<Arc<str>, Wishes>> {
+    fn waiting(&self) -> MutexGuard<'_, Waiting> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Change {
+    /// Resolves once it outlives the process, however that ends, or cannot; where the disk does not answer, after a moment.
+    pub(crate) async fn written(self) {
+        let mut written = self.of.written.subscribe();
+        let _in_time = tokio::time::timeout(WRITE_MAX, written.wait_for(|count| *count >= self.number)).await;
     }
 }
 
@@ -322,6 +351,32 @@ mod tests {
         after.put(&two, Wishes::default());
         after.write().await;
         assert_eq!(after.earlier("two"), Earlier::Nothing, "it wants nothing any more");
+    }
+
+    #[tokio::test]
+    async fn a_change_is_waited_for_until_it_is_written_and_no_longer_than_a_disk_may_take() {
+        let state = Scratch::new();
+        let (kept, tasks) = (kept(&state.0, "k"), Tasks::new());
+        tasks.spawn(kept.clone().keep(tasks.clone()));
+        let one: Arc<str> = "one".into();
+        // Nothing can be written as long as this goes on.
+        let ((release, held), other) = (std::sync::mpsc::channel::<()>(), kept.clone());
+        let (begun, has_begun) = tokio::sync::oneshot::channel();
+        let busy = std::thread::spawn(move || {
+            let _files = other.files.lock().unwrap();
+            (begun.send(()), held.recv())
+        });
+        has_begun.await.unwrap();
+        let (put, start) = (|level| kept.put(&one, wishes(Some(level), &[])).unwrap(), tokio::time::Instant::now());
+        put(LogLevel::Debug).written().await;
+        assert!(start.elapsed() >= WRITE_MAX && kept.earlier("one") == Earlier::Nothing);
+        let mut written = Box::pin(put(LogLevel::Error).written());
+        assert!(tokio::time::timeout(Duration::ZERO, &mut written).await.is_err());
+        drop(release);
+        written.await;
+        assert_eq!(kept.earlier("one"), Earlier::Found(wishes(Some(LogLevel::Error), &[]), true));
+        busy.join().unwrap().0.unwrap();
+        tasks.end();
     }
 
     #[tokio::test]
