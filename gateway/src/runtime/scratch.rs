@@ -1,7 +1,9 @@
 //! A folder for one test.
 
+use rustix::process::Uid;
+use rustix::thread::set_thread_res_uid;
 use std::fs;
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -24,6 +26,21 @@ impl Scratch {
         let path = self.0.join(name);
         fs::write(&path, text).expect("the folder takes files");
         path
+    }
+
+    /// Lets other users in, and to what is in it.
+    pub(crate) fn open_to_all(&self) {
+        for path in self.names().iter().map(|name| self.0.join(name)).chain([self.0.clone()]) {
+            fs::set_permissions(path, PermissionsExt::from_mode(0o777)).expect("it is ours");
+        }
+    }
+
+    /// Does something in a thread that is another user's; `None` where only root could have such a one.
+    pub(crate) fn as_another_user<T: Send>(act: impl FnOnce() -> T + Send) -> Option<T> {
+        let other = Uid::from_raw(65_534);
+        let act = || set_thread_res_uid(other, other, other).is_ok().then(act);
+        let is_root = rustix::process::geteuid().is_root();
+        is_root.then(|| std::thread::scope(|scope| scope.spawn(act).join().expect("it ends well"))).flatten()
     }
 
     /// The names of what is in it, in order.

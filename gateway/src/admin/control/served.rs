@@ -173,7 +173,10 @@ async fn whole(request: hyper::Request<Incoming>) -> Result<Request, Box<Respons
 #[cfg(test)]
 mod tests {
     use super::*;
-    use axum::routing::post;
+    use crate::admin::control::folder::{Mode, bind};
+    use crate::runtime::Scratch;
+    use axum::routing::{get, post};
+    use std::io::{Read, Write};
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::unix::pipe;
     use tokio::time::Instant;
@@ -221,6 +224,30 @@ mod tests {
         };
         let (_, answer) = tokio::join!(connection(far, slow().0), asking);
         assert!(answer.contains(" 408 ") && answer.contains("within 10 s"), "{answer}");
+    }
+
+    #[tokio::test]
+    async fn another_user_is_not_served_though_the_folder_lets_everybody_in() {
+        let scratch = Scratch::new();
+        let bound = bind(std::slice::from_ref(&scratch.0), &[], Mode::Serve).unwrap();
+        scratch.open_to_all();
+        let socket = scratch.0.join(&scratch.names()[0]);
+        let (tasks, router) = (Tasks::new(), Router::new().route("/", get(async || "it is me")));
+        tasks.spawn(serve(bound, router, tasks.clone()));
+        let ask = move || {
+            let mut stream = std::os::unix::net::UnixStream::connect(&socket).unwrap();
+            // It may be closed by now.
+            let _ = stream.write_all(b"GET / HTTP/1.0\r\n\r\n");
+            let mut answer = String::new();
+            let _ = stream.read_to_string(&mut answer);
+            answer
+        };
+        let answers = tokio::task::spawn_blocking(move || (ask(), Scratch::as_another_user(ask))).await;
+        let (own, others) = answers.unwrap();
+        assert!(own.ends_with("it is me"), "{own}");
+        assert_eq!(others.unwrap_or_default(), "");
+        tasks.end();
+        tasks.ended().await;
     }
 
     #[tokio::test(start_paused = true)]

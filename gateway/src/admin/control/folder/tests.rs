@@ -56,6 +56,24 @@ async fn what_a_killed_gateway_has_left_is_removed_and_nothing_else() {
 }
 
 #[tokio::test]
+async fn nothing_is_said_to_another_user_who_listens_at_a_socket_of_ours() {
+    let scratch = Scratch::new();
+    let name = format!("{}.serve.7{SUFFIX}", digest(&[]));
+    let socket = scratch.0.join(&name);
+    scratch.open_to_all();
+    let Some(other) = Scratch::as_another_user(|| std::os::unix::net::UnixListener::bind(&socket).unwrap()) else {
+        return;
+    };
+    // As if it were left by one of ours.
+    std::os::unix::fs::chown(&socket, Some(rustix::process::geteuid().as_raw()), None).unwrap();
+    let folder = Folder::open(&scratch.0).unwrap();
+    assert_eq!(folder.sockets(), std::slice::from_ref(&name));
+    assert!(folder.connect(&name).unwrap_err().to_string().contains("another user listens there"));
+    assert!(running(std::slice::from_ref(&scratch.0)).is_empty());
+    drop(other);
+}
+
+#[tokio::test]
 async fn a_folder_that_is_a_link_or_nowhere_is_not_used_and_the_next_one_is() {
     let scratch = Scratch::new();
     let (link, next) = (scratch.0.join("link"), scratch.0.join("next"));

@@ -90,3 +90,23 @@ impl Accept for LocalListener {
 
 /// How a connection is taken that is there already.
 const FLAGS: rustix::net::SocketFlags = rustix::net::SocketFlags::NONBLOCK.union(rustix::net::SocketFlags::CLOEXEC);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::runtime::Scratch;
+
+    #[tokio::test]
+    async fn another_user_does_not_come_in_though_the_folder_lets_everybody_in() {
+        let scratch = Scratch::new();
+        let socket = scratch.0.join("clients.sock");
+        let listener = LocalListener::bind(&socket).unwrap();
+        scratch.open_to_all();
+        let connect = || std::os::unix::net::UnixStream::connect(&socket).unwrap();
+        let others = Scratch::as_another_user(connect);
+        let own = connect();
+        let (_stream, Peer::User(user)) = listener.next().await.unwrap() else { panic!("it is a user's") };
+        assert_eq!(user, rustix::process::geteuid().as_raw());
+        drop((others, own));
+    }
+}
