@@ -9,6 +9,10 @@ use memmap2::{MmapMut, MmapOptions};
 /// stream of events of 900 KiB each that was 70 MiB.
 pub(crate) const MAPPED: usize = 128 * 1024;
 
+/// Up to here a message whose length is not known before is written on the stack first: memory of just its length is asked for then, and
+/// becomes `Bytes` without a second allocation.
+const STACKED: usize = 2048;
+
 /// A message that was written in one go.
 #[derive(Debug)]
 pub enum Composed {
@@ -24,27 +28,41 @@ impl Composed {
         most > MAPPED
     }
 
+    /// Whether a message of at most so many bytes is to be written by [`Self::small`].
+    pub fn is_small(most: usize) -> bool {
+        most <= STACKED
+    }
+
     /// A message of at most `most` bytes; `write` takes what it writes off the front of the room that it is given.
     pub fn large(most: usize, write: impl FnOnce(&mut &mut [u8])) -> Self {
-        let written = |room: &mut [u8]| {
-            let mut rest = &mut *room;
-            write(&mut rest);
-            let rest = rest.len();
-            room.len() - rest
-        };
         match Mapped::room(most) {
             Some(mut map) => {
-                let len = written(&mut map);
+                let len = written(&mut map, write);
                 Self::Mapped(Box::new(Mapped::new(map, len, Charge::default())))
             }
             None => {
                 let mut bytes = vec![0; most];
-                let len = written(&mut bytes);
+                let len = written(&mut bytes, write);
                 bytes.truncate(len);
                 Self::Heap(bytes)
             }
         }
     }
+
+    /// A message that is small; `write` takes what it writes off the front of the room that it is given.
+    pub fn small(write: impl FnOnce(&mut &mut [u8])) -> Self {
+        let mut room = [0; STACKED];
+        let len = written(&mut room, write);
+        Self::Heap(room[..len].to_vec())
+    }
+}
+
+/// How much of the room was written to.
+fn written(room: &mut [u8], write: impl FnOnce(&mut &mut [u8])) -> usize {
+    let mut rest = &mut *room;
+    write(&mut rest);
+    let rest = rest.len();
+    room.len() - rest
 }
 
 /// The parts one behind the other.
@@ -123,6 +141,15 @@ impl AsRef<[u8]> for Mapped {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_small_takes_memory_of_just_its_length() {
+        assert!(Composed::is_small(STACKED) && !Composed::is_small(STACKED + 1));
+        let Composed::Heap(bytes) = Composed::small(|out| out.put_slice(&[b'x'; 100])) else {
+            panic!("it is not large")
+        };
+        assert_eq!((bytes.len(), bytes.capacity()), (100, 100));
+    }
 
     #[test]
     fn what_is_large_is_mapped_and_reads_as_it_was_written() {

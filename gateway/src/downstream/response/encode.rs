@@ -212,7 +212,11 @@ impl ResponseEncoder {
                 return Composed::large(most, |out| self.write(result, from, identity, out));
             }
             // A buffer that is filled to its end becomes the response's body without one more allocation.
-            let adds = if from == self.revision && !from.is_modern() { frame::message::RESULT_AROUND } else { 256 };
+            let is_exact = from == self.revision && !from.is_modern();
+            if !is_exact && Composed::is_small(most) {
+                return Composed::small(|out| self.write(result, from, identity, out));
+            }
+            let adds = if is_exact { frame::message::RESULT_AROUND } else { 256 };
             let mut out = Vec::with_capacity(bytes + adds);
             self.write(result, from, identity, &mut out);
             out.into()

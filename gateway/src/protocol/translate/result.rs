@@ -19,6 +19,9 @@ const GAIN_CACHEABLE: [(Key, Edit<'static>); 3] = [
 const LOSE: [(Key, Edit<'static>); 3] =
     [(Key::ResultType, Edit::Drop), (Key::TtlMs, Edit::Drop), (Key::CacheScope, Edit::Drop)];
 
+/// A `_meta`, which is short as a rule.
+type MetaText = SmallVec<[u8; 256]>;
+
 /// How many bytes [`write_result`] adds to those of the result and of who answers, at most.
 pub const RESULT_ADDS: usize = 1024;
 
@@ -133,8 +136,8 @@ fn within(result: &Object, key: &str, change: impl Fn(&[u8]) -> Option<Vec<u8>>)
 }
 
 /// The rest of a result's `_meta`, and us as who answers.
-fn with_identity(rest: Option<Vec<u8>>, identity: &[u8]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(rest.as_ref().map_or(0, Vec::len) + identity.len() + 48);
+fn with_identity(rest: Option<MetaText>, identity: &[u8]) -> MetaText {
+    let mut out = MetaText::with_capacity(rest.as_ref().map_or(0, MetaText::len) + identity.len() + 48);
     out.extend_from_slice(b"{\"");
     out.extend_from_slice(SERVER_INFO.as_bytes());
     out.extend_from_slice(b"\":");
@@ -149,8 +152,8 @@ fn with_identity(rest: Option<Vec<u8>>, identity: &[u8]) -> Vec<u8> {
 }
 
 /// A result's `_meta` without the name of who answered, which belongs to one hop; `None` where nothing is left.
-fn without_server_info(meta: &[u8]) -> Option<Vec<u8>> {
-    let mut kept = Vec::with_capacity(meta.len());
+fn without_server_info(meta: &[u8]) -> Option<MetaText> {
+    let mut kept = MetaText::with_capacity(meta.len());
     for member in json::Members::of(meta).ok()?.flatten() {
         if json::unquote(&meta[member.start..member.key_end]).as_deref() != Some(SERVER_INFO) {
             kept.push(if kept.is_empty() { b'{' } else { b',' });

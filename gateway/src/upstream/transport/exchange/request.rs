@@ -71,6 +71,9 @@ impl<'a> Request<'a> {
         let meta = self.meta_of(id);
         // A method's name may be escaped, each byte in six.
         let most = self.params.raw().len() + meta.len() + 6 * self.method.as_str().len() + AROUND;
+        if Composed::is_small(most) {
+            return frame::message::one_line(Composed::small(|out| self.write_with(id, &meta, out)));
+        }
         if !Composed::is_large(most) {
             let mut out = Vec::with_capacity(self.room());
             self.write_with(id, &meta, &mut out);
