@@ -78,6 +78,7 @@ mod terminal;
 mod tokens;
 mod traces;
 mod trees;
+mod unreadable;
 mod upstream_tokens;
 mod visits;
 mod websocket_upstreams;

@@ -64,6 +64,32 @@ async fn a_child_gets_what_was_declared_and_nothing_else() {
 }
 
 #[tokio::test]
+async fn a_child_that_is_slow_to_start_is_shown_with_the_variables_that_were_not_passed_to_it() {
+    let silent = Rule::on("initialize", vec![Act::Hang]);
+    let given = Upstream::stdio(Script::new("given", LEGACY).rule(silent.clone())).await;
+    let bare = Upstream::stdio(Script::new("bare", LEGACY).rule(silent)).await;
+    let config = Config::new()
+        .upstream_with(&given, "env = { AAA_TOKEN = \"${AAA_TOKEN}\" }\nenv_inherit = [\"*\"]")
+        .upstream(&bare)
+        .env("AAA_TOKEN", "canary-of-a-token")
+        .env("AAA_COLOURS", "canary-of-no-interest")
+        .env("HTTPS_PROXY", "http://127.0.0.1:9");
+    let gateway = Gateway::serve(&config).await;
+    let is_slow = |page: &str| page.matches("no answer yet").count() == 2;
+    let page = gateway.look_until("/readyz?verbose", "both are slow", is_slow).await;
+    let line = |name: &str| page.lines().find(|line| line.starts_with(name)).unwrap_or_default().to_owned();
+    assert!(line("bare").contains("; not passed to it: AAA_TOKEN"), "{page}");
+    assert!(line("bare").contains("`env` or `env_inherit` passes them"), "{page}");
+    assert!(!line("given").contains("not passed"), "it has all that there is: {page}");
+    assert!(!page.contains("AAA_COLOURS") && !page.contains("HTTPS_PROXY") && !page.contains("canary"), "{page}");
+    // Those who call are told what happens, and no name of a variable.
+    let client = Client::connect(&gateway.reach(), LEGACY).await;
+    let call = Request::new("tools/call", "{\"name\":\"bare__echo\",\"arguments\":{}}");
+    let refused = client.request(call).await.message();
+    assert!(refused.contains("still starting") && !refused.contains("AAA_TOKEN"), "{refused}");
+}
+
+#[tokio::test]
 async fn no_secret_is_told_to_the_log() {
     let exit = Rule::on_tool("fail", vec![Act::Exit(9)]).once();
     let child = Upstream::stdio(Script::new("child", LEGACY).rule(exit)).await;

@@ -1,5 +1,6 @@
 //! Each client over a link of its own era: which links an upstream is given, and when.
 
+mod together;
 mod words;
 
 use trunkline_tests::client::{Client, Open, tool};

@@ -3,10 +3,11 @@
 use crate::hosts;
 use std::process::{Output, Stdio};
 
+use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::Command;
 use trunkline_tests::client::Client;
 use trunkline_tests::gateway::{Config, Gateway};
-use trunkline_tests::process::{GATEWAY, Program, beside};
+use trunkline_tests::process::{self, GATEWAY, Program, beside};
 use trunkline_tests::revision::Revision;
 use trunkline_tests::scratch::Scratch;
 use trunkline_tests::shell;
@@ -327,5 +328,33 @@ async fn yaml_keeps_all_that_is_not_the_entry() {
         let said = text(&refused.stderr);
         assert!(refused.status.code() == Some(1) && said.contains(why), "{before:?}: {said}");
         assert_eq!(std::fs::read_to_string(&path).expect("it is there"), before);
+    }
+}
+
+#[tokio::test]
+async fn without_a_configuration_the_demo_is_served_and_how_to_begin_is_said() {
+    let begin = "no configuration file: serving the built-in demo; to begin, run `trunkline import`";
+    let home = Scratch::new();
+    // Off a terminal each line of `serve` is an object, and `stdio` writes what hosts show to people.
+    let addresses = ["--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"];
+    for (args, is_json) in [(&[&["serve"], &addresses[..]].concat()[..], true), (&["stdio"], false)] {
+        let mut command = in_home(&home, args);
+        let mut child =
+            command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("it starts");
+        let mut lines = BufReader::new(child.stderr.take().expect("it is piped")).lines();
+        let (mut all, mut is_said) = (Vec::new(), false);
+        while !is_said {
+            let line = within("it says something", lines.next_line()).await.expect("text").expect("it runs");
+            is_said |= line.contains(begin);
+            all.push(line);
+        }
+        process::signal(child.id().expect("it runs"), "TERM");
+        while let Some(line) = within("it ends", lines.next_line()).await.expect("text") {
+            all.push(line);
+        }
+        for line in &all {
+            assert_eq!(serde_json::from_str::<serde_json::Value>(line).is_ok(), is_json, "{args:?}: {line}");
+        }
+        let _status = within("it ends", child.wait()).await.expect("it runs");
     }
 }

@@ -90,3 +90,36 @@ async fn where_no_gateway_is_it_says_what_to_do() {
         assert!(text(&output.stderr).contains("is `trunkline serve` running?"), "{}", text(&output.stderr));
     }
 }
+
+#[tokio::test]
+async fn what_an_upstream_may_ask_is_shown_where_it_is_the_same_for_all_its_calls() {
+    let script = |name: &str, revision| Script::new(name, revision);
+    let unset = Upstream::stdio(script("unset", Revision::R2025_11_25)).await;
+    let all = Upstream::stdio(script("all", Revision::R2025_11_25)).await;
+    let none = Upstream::stdio(script("none", Revision::R2025_11_25)).await;
+    let stateless = Upstream::stdio(script("stateless", Revision::MODERN)).await;
+    let http = Upstream::http(script("http", Revision::R2025_11_25)).await;
+    let config = Config::new()
+        .upstream(&unset)
+        .upstream_with(&all, "offer = [\"elicitation\", \"sampling\", \"roots\"]")
+        .upstream_with(&none, "offer = []")
+        .upstream(&stateless)
+        .upstream(&http);
+    let gateway = Gateway::serve(&config).await;
+    gateway.look_until("/readyz?verbose", "all are up", |page| page.matches("  ready  ").count() == 5).await;
+    for (name, said, json) in [
+        ("unset", Some("elicitation"), serde_json::json!(["elicitation"])),
+        ("all", Some("elicitation, sampling, roots"), serde_json::json!(["elicitation", "sampling", "roots"])),
+        ("none", Some("nothing; tools that ask for something may be missing or fail"), serde_json::json!([])),
+        // Each call says what its client can be asked, and each session what its own can.
+        ("stateless", None, serde_json::Value::Null),
+        ("http", None, serde_json::Value::Null),
+    ] {
+        let sheet = text(&look(&["status", name], &gateway).await.stdout);
+        let line = sheet.lines().find_map(|line| line.strip_prefix("may ask     "));
+        assert_eq!(line, said, "{sheet}");
+        let page = text(&look(&["status", name, "--json"], &gateway).await.stdout);
+        let page: serde_json::Value = serde_json::from_str(&page).expect("it is JSON");
+        assert_eq!(page["may_ask"], json, "{page}");
+    }
+}

@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 
+use tokio::time::Instant;
 use trunkline_tests::client::{Client, Request};
+use trunkline_tests::frame::Frame;
 use trunkline_tests::gateway::{Config, Gateway, StdioGateway};
 use trunkline_tests::journal::{Event, Order};
 use trunkline_tests::process::{GATEWAY, Program, beside};
@@ -219,4 +221,76 @@ async fn a_slow_first_answer_is_waited_for_and_its_tools_are_told_of() {
     assert!(client.tools().await.contains(&"slow__echo".into()));
     let is_second = |event: &Event| (event.instance > 0).then_some(());
     assert!(slow.events.find(0, is_second).is_none(), "it was not started anew");
+}
+
+/// The changes that a client hears of, from now on; where it lists only when it hears of one.
+async fn follows(client: &Client, wanted: &[String]) {
+    const CHANGED: &str = "notifications/tools/list_changed";
+    let (ear, began) = (client.listen(&[]).await, Instant::now());
+    let (mut mark, mut seen) = (ear.heard.mark(), client.tools().await);
+    while !wanted.iter().all(|tool| seen.contains(tool)) {
+        let pick = |frame: &Frame| frame.is_notice(CHANGED).then_some(());
+        ear.heard.wait_from(mark, "it hears of what it has not listed", pick).await;
+        mark = ear.heard.mark();
+        seen = client.tools().await;
+    }
+    let told = ear.heard.all().iter().filter(|frame| frame.is_notice(CHANGED)).count();
+    // One may have been kept for it until it listened.
+    let most = 2 + (began.elapsed().as_millis() / 250) as usize;
+    assert!(told <= most, "{told} notices in {:?}", began.elapsed());
+}
+
+/// Upstreams come up one after the other, much sooner than a client is to be told again.
+async fn check_first_notices(upstreams: &[Upstream], early: &Client, late: impl Future<Output = Client>) {
+    for upstream in upstreams {
+        upstream.waiting_at("door").await;
+    }
+    let wanted: Vec<_> = upstreams.iter().map(|upstream| format!("{}__echo", upstream.name)).collect();
+    let (half, rest) = upstreams.split_at(upstreams.len() / 2);
+    let open = async |upstreams: &[Upstream]| {
+        for upstream in upstreams {
+            upstream.order(Order::Open("door".into())).await;
+        }
+    };
+    let come = async {
+        open(half).await;
+        let late = late.await;
+        let first =
+            late.tools_until("the first ones are listed", |tools| tools.contains(&wanted[half.len() - 1])).await;
+        assert!(!first.contains(wanted.last().expect("there are some")), "{first:?}");
+        tokio::join!(follows(&late, &wanted), open(rest));
+    };
+    tokio::join!(follows(early, &wanted), come);
+}
+
+#[tokio::test]
+async fn clients_that_are_there_before_the_upstreams_hear_of_their_lists_joined_and_miss_none() {
+    let upstreams = async || {
+        let gate = || Rule::on("initialize", vec![Act::Gate("door".into())]);
+        let mut upstreams = Vec::new();
+        for number in 0..10 {
+            upstreams.push(Upstream::stdio(Script::new(&format!("up{number}"), REVISION).rule(gate())).await);
+        }
+        let config = Config::new().section("[catalog]\nfirst_list_wait = 0");
+        let config = upstreams.iter().fold(config, |config, upstream| config.upstream(upstream));
+        (upstreams, config)
+    };
+    let (all, config) = upstreams().await;
+    let gateway = Gateway::serve(&config).await;
+    let early = Client::connect(&gateway.reach(), REVISION).await;
+    check_first_notices(&all, &early, Client::connect(&gateway.reach(), REVISION)).await;
+    // Over stdio there is one client.
+    let (all, config) = upstreams().await;
+    let gateway = StdioGateway::prepare(&config);
+    let client = Client::connect(&gateway.reach(), REVISION).await;
+    for upstream in &all {
+        upstream.waiting_at("door").await;
+    }
+    let wanted: Vec<_> = all.iter().map(|upstream| format!("{}__echo", upstream.name)).collect();
+    let open = async {
+        for upstream in &all {
+            upstream.order(Order::Open("door".into())).await;
+        }
+    };
+    tokio::join!(follows(&client, &wanted), open);
 }

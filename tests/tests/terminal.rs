@@ -1,5 +1,7 @@
 //! Commands on a terminal: `top` gives the screen back whichever way it ends, `call` asks the person, and neither does without one.
 
+mod colours;
+
 use std::process::{Output, Stdio};
 
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
@@ -21,10 +23,16 @@ fn on_terminal(gateway: &Gateway, arguments: &[&str]) -> Child {
 
 /// One of another width; `redirect` is a shell's word behind the command.
 fn on_terminal_of(gateway: &Gateway, arguments: &[&str], columns: usize, redirect: &str) -> Child {
+    on_terminal_after(gateway, &[], arguments, columns, redirect)
+}
+
+/// The same with words before the command, such as what sets a variable.
+fn on_terminal_after(gateway: &Gateway, before: &[&str], arguments: &[&str], columns: usize, redirect: &str) -> Child {
     let plain = gateway.command(arguments);
     let plain = plain.as_std();
     let quoted = |text: &std::ffi::OsStr| format!("'{}'", text.to_string_lossy().replace('\'', "'\\''"));
-    let line: Vec<String> = [plain.get_program()].into_iter().chain(plain.get_args()).map(quoted).collect();
+    let before = before.iter().map(std::ffi::OsStr::new);
+    let line: Vec<String> = before.chain([plain.get_program()]).chain(plain.get_args()).map(quoted).collect();
     let line = format!(
         "stty cols {columns} rows 30; before=$(stty -g); {} {redirect}; code=$?; [ \"$before\" = \"$(stty -g)\" ] && echo; echo ended $code as before",
         line.join(" ")

@@ -44,6 +44,8 @@ struct Row<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     era: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    may_ask: Option<&'a [&'static str]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     started_in_seconds: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     items: Option<Items>,
@@ -212,6 +214,7 @@ fn row(health: &Health) -> Row<'_> {
         pid: health.pid,
         revision: health.revision,
         era: health.revision.and_then(era),
+        may_ask: health.may_ask.as_deref(),
         started_in_seconds: health.started_in.map(|time| time.as_secs_f64()),
         items: health.items.map(|[tools, resources, templates, prompts]| Items {
             tools,

@@ -111,6 +111,8 @@ pub struct Health {
     pub last_error: Option<LastError>,
     /// The revision that it speaks.
     pub revision: Option<&'static str>,
+    /// What it was told that it may ask, where that is the same for all its calls.
+    pub may_ask: Option<Vec<&'static str>>,
     /// How long the last start took, up to the inventory.
     pub started_in: Option<Duration>,
     /// How many tools, resources, templates and prompts it offers, once known.
@@ -146,6 +148,7 @@ impl Health {
             failed_starts: 0,
             last_error: None,
             revision: None,
+            may_ask: None,
             started_in: None,
             items: None,
             remarks: BTreeMap::new(),

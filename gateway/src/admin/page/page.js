@@ -480,6 +480,7 @@ function upstream(name) {
         (row.remarks || []).map((text) => el("p", { class: "notice" }, text)),
         el("dl", { class: "facts" },
           fact("Transport", row.transport), fact("Revision", row.revision ? `${row.revision}, ${row.era}` : "not known yet"),
+          row.may_ask && fact("May ask", row.may_ask.join(", ") || "nothing"),
           row.pid && fact("Process", String(row.pid)),
           row.started_in_seconds !== undefined && fact("Start took", took(row.started_in_seconds)),
           fact("Offers", counts), fact("Calls", `${row.calls.in_flight} in flight, ${row.calls.queued} queued`),

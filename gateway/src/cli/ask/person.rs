@@ -6,6 +6,7 @@ use rustix::termios::{QueueSelector, tcflush};
 use serde_json::{Value, json};
 
 use super::form::{self, Person};
+use crate::cli::process::table::obeys;
 use crate::config::fault::printable;
 use crate::telemetry::logging::say;
 
@@ -28,7 +29,7 @@ impl Terminal {
             (true, false) => Some("stderr is no terminal"),
             (true, true) => None,
         };
-        Self { nobody, is_shown, has_progress: false }
+        Self { nobody, is_shown: is_shown && obeys(), has_progress: false }
     }
 
     /// The answer to a question of a server: its result, or in words why there is none.

@@ -1,11 +1,12 @@
 //! `trunkline doctor`: what keeps servers and hosts from working on this machine, as a numbered list with what to do.
 
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::path::Path;
 use std::time::Duration;
 
 use anyhow::anyhow;
+use rustix::fs::{Access, access};
 use serde::{Deserialize, Serialize};
 
 use super::doubts;
@@ -15,6 +16,7 @@ use crate::cli::look;
 use crate::cli::process::{Failure, answer};
 use crate::cli::setup::hosts::{HOSTS, Host};
 use crate::cli::setup::import::entry_of;
+use crate::cli::setup::install::NAME;
 use crate::config::Config;
 use crate::config::fault::{Fault, printable};
 use crate::config::source::{Environment, file};
@@ -43,6 +45,8 @@ impl From<&Fault> for Problem {
         let fix = match (fix.is_empty(), fault.kind) {
             (false, _) => fix,
             (true, "no-command") => "install it, or write its absolute path as `command`".to_owned(),
+            (true, "unreadable-file") => "see with `ls -l` who may read it, and let this user".to_owned(),
+            (true, "syntax") => "mend it there".to_owned(),
             (true, _) => "see docs/security.md, What check warns of".to_owned(),
         };
         Self::new(format!("{place}{}", fault.text), fix)
@@ -76,8 +80,9 @@ pub(crate) fn run(doctor: &Doctor) -> Result<(), Failure> {
         Err(faults) => problems.extend(faults.0.iter().map(Problem::from)),
     }
     let tools = tools(doctor);
+    // A file that cannot be read may have an entry.
     let installed =
-        |host: &&Host| host.user_file(&environment).is_some_and(|file| entry_of(&file, "trunkline").is_some());
+        |host: &&Host| host.user_file(&environment).is_some_and(|file| !matches!(entry_of(&file, NAME), Ok(None)));
     let hosts: Vec<&Host> = match host {
         Some(host) => vec![host],
         None => HOSTS.iter().filter(installed).collect(),
@@ -165,12 +170,22 @@ fn network(config: &Config, environment: &Environment) -> Vec<Problem> {
 fn entry(host: &Host, environment: &Environment) -> Vec<Problem> {
     let Some(path) = host.user_file(environment) else { return Vec::new() };
     let install = format!("run `trunkline install {}`", host.id);
-    let Some((command, args)) = entry_of(&path, "trunkline") else {
-        return vec![Problem::new(format!("{} has no entry of Trunkline in {}", host.title, path.display()), install)];
+    let (command, args) = match entry_of(&path, NAME) {
+        Ok(Some(entry)) => entry,
+        Ok(None) => {
+            let text = format!("{} has no entry of Trunkline in {}", host.title, path.display());
+            return vec![Problem::new(text, install)];
+        }
+        Err(fault) => {
+            let Problem { text, fix } = Problem::from(&*fault);
+            return vec![Problem::new(format!("{}: {text}", host.title), fix)];
+        }
     };
     let mut problems = Vec::new();
-    if command.starts_with('/') && !Path::new(&command).is_file() {
-        let text = format!("the entry in {} starts {command}, which is not there", path.display());
+    if command.starts_with('/')
+        && let Some(why) = unusable(Path::new(&command))
+    {
+        let text = format!("the entry in {} starts {command}, {why}", path.display());
         problems.push(Problem::new(text, install.clone()));
     }
     for pair in args.windows(2).filter(|pair| pair[0] == "--config") {
@@ -180,6 +195,17 @@ fn entry(host: &Host, environment: &Environment) -> Vec<Problem> {
         }
     }
     problems
+}
+
+/// Why a program cannot be started by this user.
+fn unusable(program: &Path) -> Option<&'static str> {
+    match program.metadata() {
+        Ok(seen) if !seen.is_file() => Some("which is no program"),
+        Ok(_) if access(program, Access::EXEC_OK).is_err() => Some("which this user may not start"),
+        Ok(_) => None,
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => Some("which this user may not look at"),
+        Err(_) => Some("which is not there"),
+    }
 }
 
 /// What is more, or longer, than a host takes.

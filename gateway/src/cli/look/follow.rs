@@ -10,6 +10,7 @@ use super::page::{self, Call, CallsPage, Row};
 use crate::cli::args::setup::{Calls, Logs};
 use crate::cli::process::{Failure, answer};
 use crate::config::fault::printable;
+use crate::telemetry::logging::say;
 
 pub(crate) use super::top::run as top;
 
@@ -19,12 +20,16 @@ const EVERY: Duration = Duration::from_secs(1);
 /// Prints the last lines that upstreams wrote to stderr.
 pub(crate) fn logs(logs: &Logs) -> Result<(), Failure> {
     let mut known: HashMap<String, Vec<String>> = HashMap::new();
+    let mut is_first = true;
     loop {
         let whole = page::parse(&page::page(&logs.look)?)?;
         let named = |row: &&Row| logs.name.as_ref().is_none_or(|name| *name == row.name);
         if let Some(name) = logs.name.as_ref().filter(|_| !whole.upstreams.iter().any(|row| named(&row))) {
             let all: Vec<_> = whole.upstreams.iter().map(|row| row.name.as_str()).collect();
             return Err(anyhow!("no upstream `{}`. Known: {}", printable(name), printable(&all.join(", "))).into());
+        }
+        if std::mem::take(&mut is_first) && whole.upstreams.iter().filter(named).all(|row| row.stderr.is_empty()) {
+            say_none("no lines on stderr yet", logs.follow, logs.look.json);
         }
         let mut out = answer();
         for row in whole.upstreams.iter().filter(named) {
@@ -44,6 +49,13 @@ pub(crate) fn logs(logs: &Logs) -> Result<(), Failure> {
             return Ok(());
         }
         pause();
+    }
+}
+
+/// Says on stderr that there is nothing to print, and whether that is waited for. What reads JSON reads nothing.
+fn say_none(what: &str, is_awaited: bool, is_json: bool) {
+    if !is_json {
+        say(&format!("{what}{}", if is_awaited { "; waiting for the first (Ctrl-C ends)" } else { "" }));
     }
 }
 
@@ -80,6 +92,9 @@ pub(crate) fn calls(calls: &Calls) -> Result<(), Failure> {
             b.ended_ago_seconds.unwrap_or_default().total_cmp(&a.ended_ago_seconds.unwrap_or_default())
         });
         let open = page.open.iter().filter(|_| !calls.follow);
+        if last.is_none() && ended.is_empty() && (calls.follow || page.open.is_empty()) {
+            say_none("no calls yet", calls.follow, calls.look.json);
+        }
         let mut out = answer();
         for call in ended.into_iter().chain(open) {
             match calls.look.json {

@@ -82,6 +82,7 @@ pub(crate) struct Row {
     pub(crate) pid: Option<u32>,
     pub(crate) revision: Option<String>,
     pub(crate) era: Option<String>,
+    pub(crate) may_ask: Option<Vec<String>>,
     pub(crate) started_in_seconds: Option<f64>,
     pub(crate) items: Option<Items>,
     #[serde(default)]

@@ -88,6 +88,10 @@ fn sheet(row: &Row) -> String {
     if let (Some(revision), Some(era)) = (&row.revision, &row.era) {
         say("revision", printable(&format!("{revision} ({era})")));
     }
+    if let Some(kinds) = &row.may_ask {
+        let nothing = "nothing; tools that ask for something may be missing or fail".to_owned();
+        say("may ask", if kinds.is_empty() { nothing } else { printable(&kinds.join(", ")) });
+    }
     if let Some(pid) = row.pid {
         say("pid", pid.to_string());
     }
@@ -148,7 +152,7 @@ mod tests {
     fn all_that_is_known_stands_on_the_sheet() {
         let row: Row = serde_json::from_str(
             r#"{"name":"files","transport":"stdio","state":"failed","since_seconds":5,"downtime_seconds":65,"restarts":2,"restarted_for":"crash","cause":"it exited",
-                "retry_in_seconds":60,"pid":7,"remarks":["its list is cut"],"revision":"2026-07-28","era":"stateless","last_error":{"cause":"it exited","ago_seconds":5},"started_in_seconds":0.123,"stderr":["one","two"],
+                "retry_in_seconds":60,"pid":7,"may_ask":["elicitation","roots"],"remarks":["its list is cut"],"revision":"2026-07-28","era":"stateless","last_error":{"cause":"it exited","ago_seconds":5},"started_in_seconds":0.123,"stderr":["one","two"],
                 "items":{"tools":1,"resources":2,"templates":0,"prompts":0},
                 "calls":{"in_flight":3,"queued":1},"failed_starts":2,"instances":[{"name":"laptop","transport":"stdio","state":"backing_off","since_seconds":1,"restarts":1,"cause":"gone"}]}"#,
         )
@@ -156,7 +160,7 @@ mod tests {
         assert_eq!(
             sheet(&row),
             "name        files\ntransport   stdio\nstate       failed for 5 s\ncause       it exited\ndown for    1 min 5 s\n\
-             next try    in 1 min 0 s\nrevision    2026-07-28 (stateless)\npid         7\n\
+             next try    in 1 min 0 s\nrevision    2026-07-28 (stateless)\nmay ask     elicitation, roots\npid         7\n\
              restarts    2 (last: crash)\nlast error  5 s ago: it exited\nstart       took 0.12 s\n\
              offers      1 tool, 2 resources, 0 templates, 0 prompts\nremark      its list is cut\n\
              calls       3 in flight, 1 queued\nfailed      2 instance starts\ninstance    laptop: backing_off for 1 s, 1 restart: gone\nstderr      one\nstderr      two\n"

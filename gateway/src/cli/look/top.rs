@@ -1,4 +1,4 @@
-//! `trunkline top`: the upstreams of a running gateway and its calls, drawn again each second; printed once where stdin or stdout is no terminal.
+//! `trunkline top`: the upstreams of a running gateway and its calls, drawn again each second; printed once where no terminal draws.
 
 use std::collections::HashMap;
 use std::io::{IsTerminal, Write};
@@ -10,7 +10,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use super::page::{self, Call, CallsPage, Row, Whole};
 use super::screen::Screen;
 use crate::cli::args::Look;
-use crate::cli::process::table::{Line, table};
+use crate::cli::process::table::{Line, Room, obeys, table};
 use crate::cli::process::{Failure, answer, runtime};
 use crate::config::fault::printable;
 use crate::gateway::ShutdownSignals;
@@ -18,13 +18,11 @@ use crate::secrets::visible_json;
 
 /// How often it is looked at.
 const EVERY: Duration = Duration::from_secs(1);
-/// Without a terminal lines are as long as they are.
-const NO_WIDTH: usize = usize::MAX;
 
 /// Shows it until `q` or Ctrl-C.
 pub(crate) fn run(look: &Look) -> Result<(), Failure> {
     // Nobody could end it where nobody can type.
-    if !std::io::stdout().is_terminal() || !std::io::stdin().is_terminal() || look.json {
+    if !std::io::stdout().is_terminal() || !std::io::stdin().is_terminal() || !obeys() || look.json {
         return once(look);
     }
     // Which gateway is meant is found out before the screen is taken.
@@ -77,8 +75,9 @@ fn once(look: &Look) -> Result<(), Failure> {
         writeln!(out, "{}", visible_json(&seen.raw()))?;
         return Ok(());
     }
-    for line in seen.lines(NO_WIDTH) {
-        writeln!(out, "{}", line.cut(NO_WIDTH, false))?;
+    let room = Room::of_stdout();
+    for line in seen.lines(room.columns) {
+        writeln!(out, "{}", line.cut(room.columns, room.has_colour))?;
     }
     Ok(())
 }
@@ -212,7 +211,7 @@ mod tests {
             whole: page::parse(whole).unwrap(),
             calls: serde_json::from_str(&calls).unwrap(),
         };
-        let lines: Vec<_> = seen.lines(NO_WIDTH).iter().map(|line| line.cut(NO_WIDTH, false)).collect();
+        let lines: Vec<_> = seen.lines(usize::MAX).iter().map(|line| line.cut(usize::MAX, false)).collect();
         assert_eq!(
             lines,
             [

@@ -40,7 +40,13 @@ impl Room {
 /// Whether the person wants colour.
 pub(crate) fn may_colour() -> bool {
     std::env::var_os("NO_COLOR").is_none_or(|set| set.is_empty())
-        && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
+        && std::env::var_os("CLICOLOR").is_none_or(|set| set != "0")
+        && obeys()
+}
+
+/// Whether a terminal obeys anything but the end of a line.
+pub(crate) fn obeys() -> bool {
+    std::env::var_os("TERM").is_none_or(|term| term != "dumb")
 }
 
 /// Rows below headings, as lines; `goes` are the columns that go where there is no room, the first one first. `state` is the column with
@@ -78,7 +84,8 @@ pub(crate) fn printed(rows: &[Vec<String>], goes: &[usize], state: Option<usize>
     lines.iter().map(|line| format!("{}\n", line.cut(room.columns, room.has_colour).trim_end())).collect()
 }
 
-/// What a state looks like.
+/// What a state looks like. Dark and light terminals show all of these: yellow is pale on white, as white and the bright colours are, and
+/// the plain red of some is dim on black.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Colour {
     None,
@@ -104,8 +111,8 @@ impl Colour {
             Self::None => "",
             Self::Head => "\x1b[1m",
             Self::Good => "\x1b[32m",
-            Self::Odd => "\x1b[33m",
-            Self::Bad => "\x1b[31m",
+            Self::Odd => "\x1b[1m",
+            Self::Bad => "\x1b[1;31m",
         }
     }
 }
@@ -211,6 +218,20 @@ mod tests {
         assert_eq!(wide("e\u{301}日🦀"), 5);
         let cells = ["日本", "ready", "x"].map(str::to_owned);
         assert_eq!(Line::table(&cells, &[6, 5, 1], 1, Colour::None).cut(80, false), "日本    ready  x");
+    }
+
+    #[test]
+    fn states_are_readable_on_dark_and_light_terminals() {
+        // Bold, red, green, magenta and the way back: neither a colour that is that of some background nor a background.
+        let readable = ["0", "1", "31", "32", "35"];
+        for state in ["ready", "idle", "stopped", "failed", "backing_off", "starting", "stopping", "degraded", "any"] {
+            let line = Line::table(&[state.to_owned()], &[0], 0, Colour::of(state)).cut(80, true);
+            let codes = line.split("\x1b[").skip(1).filter_map(|rest| rest.split_once('m'));
+            for code in codes.flat_map(|(codes, _)| codes.split(';')) {
+                assert!(readable.contains(&code), "{state}: {line:?}");
+            }
+            assert!(line.contains(state), "the word says it, too: {line:?}");
+        }
     }
 
     #[test]

@@ -144,12 +144,11 @@ impl Edited {
     /// Replaces it by `text`; a copy of what it was is kept at `backup`. A link stays a link, and a byte order mark stays.
     pub(crate) fn write(&self, text: &str, backup: Option<&Path>) -> Result<(), anyhow::Error> {
         self.takes(text)?;
-        let shown = self.path.display();
         let seen = fs::metadata(&self.real).ok();
         let mode = seen.as_ref().map_or(0o600, |seen| seen.permissions().mode() & 0o777);
         if let Some((backup, held)) = backup.zip(self.held.as_deref()) {
             self.is_unchanged()?;
-            put(backup, held.as_bytes(), mode).with_context(|| format!("cannot write {}", backup.display()))?;
+            put(backup, held.as_bytes(), mode).map_err(|error| unwritten(backup, error))?;
         }
         let has_mark = self.held.as_deref().is_some_and(|held| held.starts_with(file::MARK));
         let text = if has_mark { format!("{}{text}", file::MARK) } else { text.to_owned() };
@@ -158,7 +157,7 @@ impl Edited {
         let owned = seen.filter(|_| rustix::process::geteuid().is_root());
         let written = put(&beside, text.as_bytes(), mode)
             .and_then(|()| owned.map_or(Ok(()), |seen| chown(&beside, Some(seen.uid()), Some(seen.gid()))))
-            .with_context(|| format!("cannot write {shown}"));
+            .map_err(|error| unwritten(&self.path, error));
         // Another program may have written it since it was read; what it wrote stays.
         let replaced = written.and_then(|()| self.is_unchanged()).and_then(|()| self.replace(&beside));
         if replaced.is_err() {
@@ -202,6 +201,13 @@ impl Edited {
         };
         moved.with_context(|| format!("cannot write {shown}"))
     }
+}
+
+/// Why a file is not written: what is written is a new one, in its folder.
+fn unwritten(path: &Path, error: io::Error) -> anyhow::Error {
+    let is_kept_out = matches!(error.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem);
+    let why = if is_kept_out { ": no new file can be made in its folder" } else { "" };
+    anyhow!(error).context(format!("cannot write {}{why}", path.display()))
 }
 
 /// Makes a file that must not be there yet, so that no link is followed.

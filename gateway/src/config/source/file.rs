@@ -1,7 +1,7 @@
 //! Which files are read, and how: regular ones, of a bounded size.
 
 use std::fs::OpenOptions;
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
@@ -30,7 +30,19 @@ pub fn find(named: &[PathBuf], environment: &Environment) -> Vec<PathBuf> {
     let user = of("XDG_CONFIG_HOME").or_else(|| of("HOME").map(|home| home.join(".config")));
     let places = [Some(PathBuf::from("trunkline.toml")), user.map(|user| user.join("trunkline/config.toml"))];
     // What is there but cannot be used must be said, so only what is absent is passed over.
-    places.into_iter().flatten().find(|path| path.symlink_metadata().is_ok()).into_iter().collect()
+    places.into_iter().flatten().find(|path| is_there(path)).into_iter().collect()
+}
+
+/// Whether something stands there, or may: in a folder that is there and lets nobody look. Of what lies deeper below such a folder nothing
+/// is known, and a home that is another user's has none of the files that are looked for in a home.
+pub(crate) fn is_there(path: &Path) -> bool {
+    let is_seen = |path: &Path| path.symlink_metadata().map(drop);
+    match is_seen(path) {
+        Ok(()) => true,
+        Err(error) => {
+            error.kind() == ErrorKind::PermissionDenied && path.parent().is_some_and(|folder| is_seen(folder).is_ok())
+        }
+    }
 }
 
 /// What a file that a reference names holds.
@@ -122,8 +134,8 @@ pub(crate) fn too_large(most: u64) -> String {
 
 fn said(error: &std::io::Error) -> String {
     match error.kind() {
-        std::io::ErrorKind::NotFound => "no such file".to_owned(),
-        std::io::ErrorKind::PermissionDenied => "permission denied".to_owned(),
+        ErrorKind::NotFound => "no such file".to_owned(),
+        ErrorKind::PermissionDenied => "permission denied".to_owned(),
         _ => error.to_string(),
     }
 }

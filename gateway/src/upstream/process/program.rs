@@ -1,5 +1,8 @@
 //! Whether a command can be found and run, as the operating system would look for it.
 
+// Which variables of the gateway a child was not given.
+pub(crate) mod withheld;
+
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::fs::PermissionsExt;

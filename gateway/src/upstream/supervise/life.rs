@@ -7,15 +7,16 @@ use super::{control, loop_detection, ping};
 use crate::health::row::State;
 use crate::health::{Cause, CauseCode, chain};
 use crate::metrics;
+use crate::protocol::capabilities::Capabilities;
 use crate::runtime::Tasks;
 use crate::runtime::timer::late::within;
 use crate::upstream::calls::sessions::open_gate;
-use crate::upstream::config::{EraChoice, Transport};
+use crate::upstream::config::{EraChoice, OFFERS, Transport};
 use crate::upstream::instance::persist;
 use crate::upstream::peer::Peer;
-use crate::upstream::peer::declares;
 use crate::upstream::peer::fault::Fault;
 use crate::upstream::peer::probe::{self, ProbePlan};
+use crate::upstream::peer::{declares, declares_now};
 use crate::upstream::process::program;
 use crate::upstream::transport;
 use crate::upstream::transport::exchange::Lost;
@@ -78,7 +79,10 @@ impl Supervisor {
         self.restarts.met();
         self.memory.note(peer.revision().era(), Instant::now());
         let pid = self.child.as_ref().map(|child| child.pid);
-        instance.status.handle.update(|health| (health.pid, health.revision) = (pid, Some(peer.revision().as_str())));
+        let may_ask = self.may_ask(&peer);
+        instance.status.handle.update(|health| {
+            (health.pid, health.revision, health.may_ask) = (pid, Some(peer.revision().as_str()), may_ask);
+        });
         instance.admission.sessions.renew();
         if let Some(own) = &instance.own {
             own.renew();
@@ -301,6 +305,19 @@ impl Supervisor {
     fn hints(&self) -> Cause {
         let said = || self.child.as_ref().map(Child::last_words).unwrap_or_default();
         // What is suspected says more than the lines that it was seen by.
-        self.instance.status.suspicion().map_or_else(said, |hint| Cause::default().own(&format!("; {hint}")))
+        let seen =
+            self.instance.status.suspicion().map_or_else(said, |hint| Cause::default().own(&format!("; {hint}")));
+        let Some(child) = self.instance.config.transport.child() else { return seen };
+        seen.foreign(&program::withheld::said(std::env::vars_os().map(|(name, _)| name), child.env))
+    }
+
+    /// What it was told that it may ask; nothing is said where that differs by call or by session.
+    fn may_ask(&self, peer: &Peer) -> Option<Vec<&'static str>> {
+        let (config, owner) = (&self.instance.config, &self.instance.owner);
+        if config.is_http() || peer.revision().is_modern() {
+            return None;
+        }
+        let told = declares_now(owner, config)?.can;
+        Some(OFFERS.iter().filter(|(_, kind)| told.and(*kind) != Capabilities::NONE).map(|(word, _)| *word).collect())
     }
 }

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use crate::cli::setup::hosts::{HOSTS, Host};
 use crate::config::fault::Fault;
 use crate::config::import;
-use crate::config::source::Environment;
 use crate::config::source::host::starts_us;
 use crate::config::source::node::{Node, Shape};
+use crate::config::source::{Environment, file};
 
 /// One server.
 #[derive(Debug)]
@@ -100,7 +100,7 @@ pub(crate) fn scan(named: &[String], environment: &Environment) -> Result<Found,
 fn files(named: &[String], environment: &Environment) -> Result<Vec<(&'static str, PathBuf)>, String> {
     let of = |host: &'static Host| -> Vec<(&'static str, PathBuf)> {
         let all = host.user_files(environment).into_iter().chain(host.project_files());
-        all.filter(|path| path.is_file()).map(|path| (host.id, path)).collect()
+        all.filter(|path| file::is_there(path)).map(|path| (host.id, path)).collect()
     };
     let mut files = Vec::new();
     for name in named {
@@ -141,10 +141,16 @@ fn add(mut server: Server, servers: &mut Vec<Server>) {
     servers.push(server);
 }
 
-/// The program and the arguments of one entry of a host's file.
-pub(crate) fn entry_of(file: &Path, name: &str) -> Option<(String, Vec<String>)> {
-    let (source, _) = import::file(file).ok()?;
-    Some(program(source.node(&["upstreams".to_owned(), name.to_owned()])?))
+/// The program and the arguments of one entry of a host's file; an error says why that cannot be read, though it is there.
+pub(crate) fn entry_of(file: &Path, name: &str) -> Result<Option<(String, Vec<String>)>, Box<Fault>> {
+    if !file::is_there(file) {
+        return Ok(None);
+    }
+    match import::file(file) {
+        Ok((source, _)) => Ok(source.node(&["upstreams".to_owned(), name.to_owned()]).map(program)),
+        Err(fault) if fault.kind == import::NO_SERVERS => Ok(None),
+        Err(fault) => Err(fault),
+    }
 }
 
 /// The same of the entry in the text of a host's file, under the key of this host; an error says why the text cannot be read.

@@ -76,9 +76,7 @@ pub(crate) fn install(install: &Install) -> Result<(), Failure> {
     args.extend(install.is_shared.then(|| "--shared".to_owned()));
     for file in &files {
         let file = std::path::absolute(file)?;
-        if !file.is_file() {
-            return Err(anyhow!("cannot read {}: no such file", file.display()).into());
-        }
+        file::read(&file).map_err(|why| anyhow!("cannot read {}: {why}", file.display()))?;
         args.extend(["--config".to_owned(), file.display().to_string()]);
     }
     let entry = Entry { command: program.display().to_string(), args };

@@ -6,7 +6,7 @@ use toml_edit::{Array, Item, Table, value};
 use crate::cli::setup::hosts::Form;
 
 /// How it is named in each host.
-pub(super) const NAME: &str = "trunkline";
+pub(crate) const NAME: &str = "trunkline";
 
 /// What a host shows of the entry that shows such a thing.
 pub(super) const DESCRIPTION: &str = "servers behind Trunkline";

@@ -14,3 +14,4 @@ mod diff;
 mod command;
 
 pub(crate) use command::{install, uninstall};
+pub(crate) use entry::NAME;
