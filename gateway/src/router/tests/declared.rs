@@ -171,6 +171,8 @@ async fn lists_of_one_who_may_not_see_an_upstream_neither_ask_it_nor_wait_for_it
     let begun = tokio::time::Instant::now();
     let mut list = Box::pin(listed(&stage, "root", "x"));
     assert!(tokio::time::timeout(Duration::from_secs(1), &mut list).await.is_err());
+    assert_eq!(restricted("x").await, ["a__only_x"]);
+    assert_eq!(begun.elapsed(), Duration::from_secs(1), "what others wait for is nothing that it waits for");
     assert!(b.vary("x", own("of_b")));
     assert_eq!(
         (list.await, begun.elapsed()),

@@ -343,6 +343,21 @@ fn of_a_text_that_is_cut_no_part_of_a_secret_is_shown() {
 }
 
 #[test]
+fn what_is_cut_is_masked_before() {
+    let learned = Learned::new();
+    learned.note("canary-of-cuts-77");
+    for bytes in [8, 9, 15, 25, 26] {
+        assert_eq!(
+            masked_and_cut("it says canary-of-cuts-77 here", bytes).trim_end(),
+            match bytes {
+                8 => "it says",
+                _ => "it says [secret]",
+            }
+        );
+    }
+}
+
+#[test]
 fn a_long_secret_is_masked_in_pieces() {
     let long: String = (0..3000).map(|number| format!("{number}é-")).collect();
     let masked = Secrets::of([long.clone()]).masked(&format!("a {long} b")).into_owned();
