@@ -116,7 +116,7 @@ fn login_folder() -> Option<PathBuf> {
     (seen.is_dir() && seen.uid() == user).then_some(path)
 }
 
-/// The key that a variable sets. Keys are lower case; only names inside `env` keep theirs, and an
+/// The key that a variable sets. Keys are lower case; only names inside `env`, and `params` of `auth`, keep theirs, and an
 /// upstream's name, which a shell cannot write with a hyphen, has one for each underscore.
 fn path(variable: &str) -> Vec<String> {
     if variable == "RUST_LOG" {
@@ -127,6 +127,11 @@ fn path(variable: &str) -> Vec<String> {
         path.push(match path.as_slice() {
             [section] if section == "upstreams" => part.to_ascii_lowercase().replace('_', "-"),
             [section, _, key] if section == "upstreams" && key == "env" => part.to_owned(),
+            [section, _, auth, key]
+                if section == "upstreams" && auth == "auth" && ["env", "params"].contains(&&**key) =>
+            {
+                part.to_owned()
+            }
             [section, _, key] if section == "upstreams" && key == "headers" => {
                 part.to_ascii_lowercase().replace('_', "-")
             }
@@ -148,6 +153,9 @@ mod tests {
         assert_eq!(key("TRUNKLINE_SERVER__LISTEN"), "server.listen");
         assert_eq!(key("TRUNKLINE_SERVER__SESSION__IDLE_TIMEOUT"), "server.session.idle_timeout");
         assert_eq!(key("TRUNKLINE_UPSTREAMS__MY_GIT__ENV__Token"), "upstreams.my-git.env.Token");
+        assert_eq!(key("TRUNKLINE_UPSTREAMS__GH__AUTH__ENV__Token"), "upstreams.gh.auth.env.Token");
+        assert_eq!(key("TRUNKLINE_UPSTREAMS__GH__AUTH__PARAMS__Aud"), "upstreams.gh.auth.params.Aud");
+        assert_eq!(key("TRUNKLINE_UPSTREAMS__GH__AUTH__CLIENT_ID"), "upstreams.gh.auth.client_id");
         assert_eq!(key("TRUNKLINE_UPSTREAMS__GH__HEADERS__X_API_KEY"), "upstreams.gh.headers.x-api-key");
         assert_eq!(key("RUST_LOG"), "log.level");
     }
