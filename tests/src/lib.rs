@@ -19,6 +19,7 @@ pub mod frame;
 pub mod fuzz;
 pub mod gateway;
 pub mod golden;
+pub mod identity;
 pub mod journal;
 pub mod judge;
 pub mod log;

@@ -178,6 +178,22 @@ impl Upstream {
         }
     }
 
+    /// Shows a document to everybody who asks for this path; one with a status of a redirect says where to.
+    pub fn shows(&self, path: &str, status: u16, document: &str) {
+        match &self.place {
+            Place::Loopback { host, .. } => host.shows(path, status, document),
+            Place::Child { .. } => panic!("{} is reached by stdio", self.name),
+        }
+    }
+
+    /// Says this in its refusals.
+    pub fn challenges(&self, challenge: &str) {
+        match &self.place {
+            Place::Loopback { host, .. } => host.challenges(challenge),
+            Place::Child { .. } => panic!("{} is reached by stdio", self.name),
+        }
+    }
+
     /// Which way it is reached.
     #[must_use]
     pub fn way(&self) -> Way {

@@ -42,6 +42,8 @@ mod line_upstreams;
 mod listeners;
 mod liveness;
 mod logging;
+mod login_attacks;
+mod logins;
 mod look;
 mod machine;
 mod matrix;

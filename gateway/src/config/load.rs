@@ -167,6 +167,9 @@ pub(super) fn check(reading: &Reading) -> Config {
     config.server.state_folder = reading.environment.state_folder();
     let principals = config.auth.tokens.len().max(1);
     config.upstreams.iter_mut().for_each(|one| one.principals = principals);
+    let keys = &config.server.session.signing_keys;
+    let keys: Vec<_> = keys.iter().map(|key| key.as_bytes().to_vec()).collect();
+    config.upstreams.iter_mut().for_each(|one| one.keeps_login_in(config.server.state_folder.as_deref(), &keys));
     let timeouts = config.upstreams.iter().map(|one| (one.name.clone(), one.question_timeout));
     let questions = &mut config.server.questions;
     questions.timeouts = timeouts.filter(|(_, own)| *own != questions.timeout).collect();

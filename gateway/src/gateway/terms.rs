@@ -8,7 +8,8 @@ use crate::runtime::Tasks;
 use crate::telemetry::calls::Calls;
 use crate::telemetry::observe::Observe;
 use crate::telemetry::observe::traces::{Post, Traces};
-use crate::upstream::{Courier, KeptSessions};
+use crate::upstream::KeptSessions;
+use crate::upstream::remote::Courier;
 use std::sync::Arc;
 use std::time::Duration;
 

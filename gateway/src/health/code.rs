@@ -64,6 +64,8 @@ pub enum CauseCode {
     CredentialsRejected,
     /// Who gives out tokens for the upstream refuses one.
     TokenRefused,
+    /// A person is to log in to the upstream.
+    LoginRequired,
     /// There is no token for the upstream now.
     TokenUnavailable,
     /// The upstream asked for a pause.
@@ -140,6 +142,7 @@ impl CauseCode {
             Self::WebSocketClosed(_) => "websocket_closed",
             Self::CredentialsRejected => "credentials_rejected",
             Self::TokenRefused => "token_refused",
+            Self::LoginRequired => "login_required",
             Self::TokenUnavailable => "token_unavailable",
             Self::RateLimited => "rate_limited",
             Self::BreakerOpen => "breaker_open",

@@ -1,5 +1,8 @@
 //! Seals bytes as a text that can neither be read nor altered, with keys made of secrets.
 
+// The secret of this gateway's own that seals what it keeps or hands out.
+pub(crate) mod state_key;
+
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ring::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};

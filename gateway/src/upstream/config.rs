@@ -6,6 +6,10 @@ mod address;
 mod credentials;
 // How an upstream is reached.
 mod transport;
+// Where a URL may lead.
+mod reach;
+// What a person has logged in for.
+mod login;
 // What an upstream is secured with besides the authorities of the platform.
 mod trust;
 
@@ -14,8 +18,10 @@ use crate::protocol::revision::Era;
 pub use crate::protocol::value::Glob;
 pub use address::{gives_out_credentials, meant, numbers};
 pub use credentials::{ClientCredentials, Credentials, TokenCommand};
+pub use login::{Login, Registered};
+pub use reach::Reach;
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 pub use transport::{ChildCommand, Place, Proxy, Remote, Transport};
@@ -108,6 +114,13 @@ impl Config {
     /// Whether one instance serves all clients.
     pub fn is_shared(&self) -> bool {
         matches!(self.sharing, Sharing::Shared | Sharing::OwnSessions)
+    }
+
+    /// A login that a person makes is kept in this folder of our state, sealed with these secrets where there are any.
+    pub fn keeps_login_in(&mut self, state: Option<&Path>, keys: &[Vec<u8>]) {
+        if let Some(Credentials::Login(login)) = &mut self.credentials {
+            (login.state, login.keys) = (state.map(Path::to_owned), keys.to_vec());
+        }
     }
 
     /// Whether the upstream is reached by Streamable HTTP.

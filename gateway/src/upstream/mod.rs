@@ -30,7 +30,7 @@ pub use instance::admission::kept::KeptSessions;
 pub use instance::inventory;
 pub use instance::subscriptions::SessionLevels;
 pub use status::notice;
-pub use transport::remote::Courier;
+pub use transport::remote;
 pub use transport::stdio::start_limit::StartLimit;
 
 use notice::Notice;

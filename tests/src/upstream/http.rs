@@ -45,6 +45,9 @@ pub struct Host {
     pub(crate) forgotten: Notify,
     /// Who says which requests are let in, where not all are.
     guard: OnceLock<Arc<Authority>>,
+    /// Documents that it shows to everybody, by path, each with its status; and what its refusals say besides.
+    documents: Mutex<HashMap<String, (u16, String)>>,
+    challenge: Mutex<Option<String>>,
 }
 
 /// What a request's headers say, by lower-case name.
@@ -62,6 +65,8 @@ impl Host {
             counter: AtomicU64::new(1),
             forgotten: Notify::new(),
             guard: OnceLock::new(),
+            documents: Mutex::default(),
+            challenge: Mutex::default(),
         })
     }
 
@@ -89,14 +94,38 @@ impl Host {
         assert!(self.guard.set(authority).is_ok(), "one guard is enough");
     }
 
+    /// Shows a document to everybody who asks for this path.
+    pub fn shows(&self, path: &str, status: u16, document: &str) {
+        let mut documents = self.documents.lock().unwrap_or_else(PoisonError::into_inner);
+        documents.insert(path.to_owned(), (status, document.to_owned()));
+    }
+
+    /// Says this in its refusals.
+    pub fn challenges(&self, challenge: &str) {
+        *self.challenge.lock().unwrap_or_else(PoisonError::into_inner) = Some(challenge.to_owned());
+    }
+
+    fn shown(&self, path: &str) -> Option<Answer> {
+        let documents = self.documents.lock().unwrap_or_else(PoisonError::into_inner);
+        let (status, document) = documents.get(path)?;
+        let mut answer = whole(*status, "application/json", document.clone());
+        if (300..400).contains(status) {
+            answer.headers_mut().insert("location", document.parse().expect("a URL"));
+        }
+        Some(answer)
+    }
+
     /// Refuses a request of this kind that may not be let in.
     fn refuse(&self, kind: &str, headers: &Headers) -> Option<Answer> {
         let is_let_in = self.guard.get()?.judge(kind, header(headers, "authorization").unwrap_or_default());
         let mut refusal = whole(401, "text/plain", "who are you?");
-        refusal
-            .headers_mut()
-            .insert("www-authenticate", "Bearer error=\"invalid_token\"".parse().expect("a challenge"));
+        refusal.headers_mut().insert("www-authenticate", self.challenge().parse().expect("a challenge"));
         (!is_let_in).then_some(refusal)
+    }
+
+    fn challenge(&self) -> String {
+        let said = self.challenge.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        said.unwrap_or_else(|| "Bearer error=\"invalid_token\"".to_owned())
     }
 
     /// The next number, for session and stream ids.
@@ -128,6 +157,11 @@ async fn serve(host: Arc<Host>, request: Request<Incoming>) -> Result<Answer, In
     let method = request.method().clone();
     let head = head(request.uri(), &headers);
     let query = request.uri().query().unwrap_or_default().to_owned();
+    if method == Method::GET
+        && let Some(document) = host.shown(request.uri().path())
+    {
+        return Ok(document);
+    }
     if method != Method::POST
         && let Some(refusal) = host.refuse(method.as_str(), &headers)
     {

@@ -7,8 +7,8 @@ use clap::{Args as Group, CommandFactory, Parser, Subcommand};
 
 use super::setup::tokens::Token;
 use super::setup::{
-    Add, Call, Calls, Check, Completions, Doctor, Import, Install, List, Logs, Orders, Remove, Settings, Stdio, Ui,
-    Uninstall,
+    Add, Call, Calls, Check, Completions, Doctor, Import, Install, List, Login, Logs, Orders, Remove, Settings, Stdio,
+    Ui, Uninstall,
 };
 use super::shared::{Look, Shared};
 
@@ -57,6 +57,8 @@ pub(crate) enum Command {
     Add(Add),
     /// Remove upstreams from the configuration
     Remove(Remove),
+    /// Log in to an upstream with `auth` of type `oauth`
+    Login(Login),
     /// Make, list and revoke tokens of clients
     #[command(subcommand)]
     Token(Token),

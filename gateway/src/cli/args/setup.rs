@@ -191,6 +191,21 @@ pub(crate) struct Stdio {
     pub(crate) is_shared: bool,
 }
 
+/// What `login` takes besides.
+#[derive(Debug, Default, Group)]
+pub(crate) struct Login {
+    #[command(flatten)]
+    pub(crate) shared: Shared,
+    /// Name of the upstream
+    pub(crate) name: String,
+    /// Only print the link; it is followed on this machine
+    #[arg(long)]
+    pub(crate) no_browser: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
 /// Which upstreams an order is for.
 #[derive(Debug, Default, Group)]
 pub(crate) struct Orders {
@@ -299,4 +314,4 @@ macro_rules! after {
     };
 }
 
-after!(Check, Import, Install, Add, Remove, Doctor, List, Call, Settings);
+after!(Check, Import, Install, Add, Remove, Login, Doctor, List, Call, Settings);

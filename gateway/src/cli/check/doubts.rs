@@ -53,7 +53,7 @@ pub(crate) fn all(files: &[PathBuf], config: &Config, environment: &Environment)
                 doubts.extend(arguments(name, command, args, config));
             }
             Some(Credentials::Client(client)) => doubts.extend(address(name, &client.endpoint, true, config)),
-            None => {}
+            Some(Credentials::Login(_)) | None => {}
         }
     }
     doubts.into_iter().map(|doubt| doubt.masked(&config.secrets)).collect()

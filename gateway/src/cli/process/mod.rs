@@ -8,6 +8,8 @@ mod failure;
 pub(crate) mod table;
 // What a command answers on stdout.
 mod answer;
+// The browser of the person at this machine.
+pub(crate) mod browser;
 // Stdin and stdout, as a host has made them.
 mod pipes;
 

@@ -10,5 +10,7 @@ pub(crate) mod import;
 pub(crate) mod install;
 // `trunkline add` and `remove`: one upstream into the configuration, and out of it.
 pub(crate) mod add;
+// `trunkline login`: a person logs in to an upstream.
+pub(crate) mod login;
 // `trunkline token new`, `ls` and `revoke`: the tokens of clients.
 pub(crate) mod token;

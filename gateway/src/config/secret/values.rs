@@ -48,7 +48,8 @@ pub(crate) fn of(
                     }
                 }
             }
-            None => {}
+            // Its secret is noted where it is read.
+            Some(Credentials::Login(_)) | None => {}
         }
     }
     for Remote { url, headers, .. } in upstreams.iter().filter_map(|one| one.transport.remote()).chain(collector) {

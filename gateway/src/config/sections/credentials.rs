@@ -1,18 +1,20 @@
 //! `auth` of an upstream: what it is shown, written there or fetched while the gateway runs; and that no credentials go where everybody
 //! could read them.
 
+// Clients of authorization servers: of type `client_credentials`, and of type `oauth`, whose users log in.
+mod client;
+
 use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use http::header::AUTHORIZATION;
-use http::{HeaderMap, HeaderName, HeaderValue, Uri};
+use http::{HeaderName, HeaderValue};
 
-use crate::upstream::config::{ClientCredentials, Credentials, Glob, Remote, TokenCommand, Transport};
+use crate::upstream::config::{Credentials, Glob, Remote, TokenCommand, Transport};
 
-use super::address::{Address, address, is_public, is_short_service};
-use super::proxy::proxy;
-use super::transport::{SCHEMES, begins, trust};
+use super::address::{is_public, is_short_service};
+use super::transport::{SCHEMES, begins};
 use crate::config::fault::Fault;
 use crate::config::read::{Section, duration};
 use crate::config::secret::looks::{is_plain, looks_secret};
@@ -28,10 +30,11 @@ enum Kind {
     Basic,
     Exec,
     Client,
+    Login,
 }
 
 /// The kinds, as a file names them, with the keys that each needs and those that it may have.
-const KINDS: [(&str, Kind, &[&str], &[&str]); 4] = [
+const KINDS: [(&str, Kind, &[&str], &[&str]); 5] = [
     ("bearer", Kind::Bearer, &["token"], &[]),
     ("basic", Kind::Basic, &["username", "password"], &[]),
     ("exec", Kind::Exec, &["command"], &["args", "env", "timeout"]),
@@ -41,11 +44,13 @@ const KINDS: [(&str, Kind, &[&str], &[&str]); 4] = [
         &["token_url", "client_id"],
         &["client_secret", "client_auth", "scopes", "resource", "params", "tls", "proxy"],
     ),
+    ("oauth", Kind::Login, &[], &["client_id", "client_secret", "client_auth", "scopes", "resource", "issuer"]),
 ];
 
 /// Reads `auth`. What is written there becomes a header of the upstream; what is to be fetched is returned.
 pub(super) fn credentials(
     section: &mut Section<'_>,
+    name: &str,
     transport: Option<&mut Transport>,
     inherit: &[Glob],
 ) -> Option<Credentials> {
@@ -55,10 +60,14 @@ pub(super) fn credentials(
         return None;
     }
     let kind = kind(&mut auth);
-    let (token, basic) = (secret(&mut auth, "token"), basic(&mut auth));
+    let (token, basic) = (client::secret(&mut auth, "token"), basic(&mut auth));
     let command = command(&mut auth, inherit);
-    let url = transport.as_ref().and_then(|transport| transport.remote()).filter(|remote| remote.socket.is_none());
-    let client = client(&mut auth, url.map(|remote| remote.url.clone()).as_ref());
+    let remote = transport.as_ref().and_then(|transport| transport.remote());
+    let url = remote.filter(|remote| remote.socket.is_none()).map(|remote| remote.url.clone());
+    let known = client::known(&mut auth);
+    let (client, issuer) = (client::of_its_own(&mut auth, &known, url.as_ref()), client::issuer(&mut auth));
+    let login =
+        remote.filter(|_| kind == Some(Kind::Login)).and_then(|at| client::login(&auth, (name, at), known, issuer));
     let header = match kind {
         Some(Kind::Bearer) => token.and_then(|token| bearer(&auth, &token)),
         Some(Kind::Basic) => basic,
@@ -78,6 +87,7 @@ pub(super) fn credentials(
     match kind {
         Some(Kind::Exec) => command.map(Credentials::Command),
         Some(Kind::Client) => client.map(|client| Credentials::Client(Box::new(client))),
+        Some(Kind::Login) => login.map(|login| Credentials::Login(Box::new(login))),
         _ => None,
     }
 }
@@ -106,16 +116,6 @@ fn kind(auth: &mut Section<'_>) -> Option<Kind> {
         }
     }
     kind
-}
-
-/// A text that nobody may read.
-fn secret(auth: &mut Section<'_>, key: &'static str) -> Option<String> {
-    let text = auth.parse(key, |text| match text.trim() {
-        "" => Err("the text is empty".to_owned()),
-        text => Ok(text.to_owned()),
-    })?;
-    auth.reading.secret(&text);
-    Some(text)
 }
 
 fn bearer(auth: &Section<'_>, token: &str) -> Option<HeaderValue> {
@@ -170,49 +170,6 @@ fn command(auth: &mut Section<'_>, inherit: &[Glob]) -> Option<TokenCommand> {
     }
     let env = auth.reading.environment.child(inherit, declared);
     Some(TokenCommand { command: command?, args, env, timeout: timeout.unwrap_or(COMMAND_TIME) })
-}
-
-/// A client of an authorization server, for an upstream at this URL.
-fn client(auth: &mut Section<'_>, upstream: Option<&Uri>) -> Option<ClientCredentials> {
-    let url = auth.parse("token_url", |text| match address(text) {
-        Ok(Address::Http(url, None)) if matches!(url.scheme_str(), Some("http" | "https")) && !text.contains('#') => {
-            Ok(url)
-        }
-        _ => Err("expected the URL of a token end point, such as \"https://login.example.com/token\"".to_owned()),
-    });
-    let id = auth.text("client_id");
-    let secret = secret(auth, "client_secret");
-    let is_in_body = auth.word("client_auth", &[("basic", false), ("post", true)]).unwrap_or(false);
-    let scopes = auth.list("scopes", "[\"tickets.read\"]").unwrap_or_default();
-    let is_scope = |scope: &String| {
-        !scope.is_empty() && scope.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'"' && byte != b'\\')
-    };
-    if !scopes.iter().all(is_scope) {
-        auth.wrong("scopes", "expected one scope an item, without spaces, `\"` and `\\`");
-    }
-    let resource = auth.parse("resource", |text| {
-        let is_url = text.parse::<Uri>().is_ok_and(|url| url.scheme().is_some() && url.host().is_some());
-        match text.is_empty() || is_url && !text.contains('#') {
-            true => Ok(text.to_owned()),
-            false => Err("expected a URL without `#`, or an empty text to leave it out".to_owned()),
-        }
-    });
-    let resource = resource.or_else(|| upstream.and_then(canonical)).filter(|resource| !resource.is_empty());
-    let params = auth.pairs("params");
-    let (trust, proxy) = (trust(auth), proxy(auth, url.as_ref()));
-    let endpoint = Remote { trust, proxy, ..Remote::new(url?, HeaderMap::new()) };
-    Some(ClientCredentials { endpoint, id: id?, secret, is_in_body, scopes, resource, params })
-}
-
-/// The name of an upstream as a resource: its URL, without what a request adds.
-fn canonical(url: &Uri) -> Option<String> {
-    let scheme = match url.scheme_str()? {
-        "https" | "wss" => "https",
-        _ => "http",
-    };
-    let authority = url.authority()?.as_str().to_ascii_lowercase();
-    let path = if url.path() == "/" { "" } else { url.path() };
-    Some(format!("{scheme}://{authority}{path}"))
 }
 
 /// Credentials that everybody on the way could read are sent to a public address only where the file says so.

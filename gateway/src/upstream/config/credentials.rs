@@ -1,5 +1,6 @@
 //! What an upstream is shown where that is fetched while the gateway runs: a token, and where it comes from.
 
+use super::login::Login;
 use super::transport::Remote;
 use std::ffi::OsString;
 use std::fmt;
@@ -12,6 +13,8 @@ pub enum Credentials {
     Command(TokenCommand),
     /// From an authorization server that knows the gateway as a client.
     Client(Box<ClientCredentials>),
+    /// From an authorization server, after a person has logged in.
+    Login(Box<Login>),
 }
 
 /// A command that writes a token to its stdout.
@@ -62,6 +65,10 @@ impl Credentials {
                 let params = params.iter().flat_map(|(name, value)| [name.clone(), value.clone()]);
                 all.into_iter().chain([scopes.join(" ")]).chain(params).map(String::into_bytes).collect()
             }
+            Self::Login(login) => {
+                let client = login.client.as_ref().map(|client| client.id.clone()).unwrap_or_default();
+                [login.resource.clone(), client, login.scopes.join(" ")].map(String::into_bytes).into()
+            }
         }
     }
 }
@@ -76,6 +83,7 @@ impl fmt::Debug for Credentials {
             Self::Client(client) => {
                 f.debug_struct("Client").field("endpoint", &client.endpoint).finish_non_exhaustive()
             }
+            Self::Login(login) => login.fmt(f),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! How an upstream is reached.
 
+use super::reach::Reach;
 use super::trust::Trust;
 use std::ffi::OsString;
 use std::fmt;
@@ -42,6 +43,8 @@ pub struct Remote {
     pub trust: Trust,
     /// The proxy that leads there.
     pub proxy: Option<Proxy>,
+    /// Which addresses its host may stand for.
+    pub reach: Reach,
 }
 
 /// An HTTP proxy.
@@ -60,7 +63,7 @@ pub struct Proxy {
 impl Remote {
     /// At the host of a URL.
     pub fn new(url: http::Uri, headers: http::HeaderMap) -> Self {
-        Self { url, headers, socket: None, trust: Trust::default(), proxy: None }
+        Self { url, headers, socket: None, trust: Trust::default(), proxy: None, reach: Reach::Written }
     }
 
     fn shown(&self, f: &mut fmt::Formatter<'_>, word: &str) -> fmt::Result {

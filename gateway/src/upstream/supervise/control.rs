@@ -11,6 +11,8 @@ use crate::upstream::instance::admission::Admission;
 use crate::upstream::status::Status;
 use crate::upstream::transport::stdio::start_limit::StartTicket;
 use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::sleep;
 
 /// Why a life ends that could go on.
 #[derive(Debug)]
@@ -104,6 +106,21 @@ pub(crate) async fn woken(instance: &Instance, rest: Rest, tasks: &Tasks) -> Wok
             begin(&instance.admission, &instance.status);
             Woken::Start
         }
+    }
+}
+
+/// Resolves when the next attempt is due: after a pause, or when a person has logged in who had to.
+pub(crate) async fn paused(instance: &Instance, delay: Duration) {
+    tokio::select! {
+        () = sleep(delay) => {}
+        () = login_came(instance) => {}
+    }
+}
+
+async fn login_came(instance: &Instance) {
+    match &instance.tokens {
+        Some(tokens) => tokens.login_came().await,
+        None => std::future::pending().await,
     }
 }
 

@@ -21,7 +21,6 @@ use crate::upstream::transport::stdio::Child;
 use crate::upstream::transport::stdio::start_limit::StartTicket;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::time::sleep;
 
 /// A next attempt within this time is worth waiting for, and so is the end of a process.
 const SOON: Duration = Duration::from_secs(5);
@@ -322,7 +321,7 @@ impl Supervisor {
     /// [`Phase::BackingOff`]: waits for the next attempt.
     pub(super) async fn back_off(&mut self, pause: Pause) -> Phase {
         tokio::select! {
-            () = sleep(pause.delay) => {}
+            () = control::paused(&self.instance, pause.delay) => {}
             () = self.tasks.ending() => return Phase::Ended,
             ordered = self.instance.status.handle.ordered() => {
                 let told = self.drained(Told::Order(ordered)).await;

@@ -23,4 +23,4 @@ pub(crate) mod http;
 // Where upstreams on the network are: addresses, connections.
 mod dial;
 // HTTP+SSE, WebSocket and lines over a connection as pipes.
-pub(crate) mod remote;
+pub mod remote;

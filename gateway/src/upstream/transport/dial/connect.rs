@@ -4,10 +4,10 @@ use super::dns::Resolver;
 use super::proxy;
 use crate::health::{Cause, CauseCode};
 use crate::runtime::timer::late::within;
-use crate::upstream::config::{Proxy, gives_out_credentials};
+use crate::upstream::config::{Proxy, Reach};
 use http::HeaderValue;
 use socket2::{SockRef, TcpKeepalive};
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 use std::time::Duration;
@@ -36,12 +36,13 @@ pub(crate) struct Host {
     names: Resolver,
     /// The proxy that leads there, and what it is shown.
     proxy: Option<(Box<Host>, Option<HeaderValue>)>,
+    reach: Reach,
 }
 
 impl Host {
     /// By its name, or its address without brackets.
     pub(crate) fn new(name: &str, port: u16) -> Self {
-        Self { names: Resolver::of(name, port), name: name.to_owned(), port, proxy: None }
+        Self { names: Resolver::of(name, port), name: name.to_owned(), port, proxy: None, reach: Reach::Written }
     }
 
     /// The same, by way of a proxy where there is one.
@@ -50,8 +51,16 @@ impl Host {
         Self { proxy, ..self }
     }
 
+    /// The same, led to no other addresses than these.
+    pub(crate) fn within(self, reach: Reach) -> Self {
+        Self { reach, ..self }
+    }
+
     /// A new connection, on which small frames do not wait for more of them.
     pub(crate) async fn connect(&self) -> Result<TcpStream, Cause> {
+        if !self.reach.admits_host(&self.name) {
+            return Err(self.beyond());
+        }
         let Some((proxy, credentials)) = &self.proxy else { return self.straight().await };
         // What a name stands for there, the proxy decides.
         let mut stream = proxy.straight().await.map_err(|why| why.own(" (the proxy)"))?;
@@ -60,17 +69,11 @@ impl Host {
     }
 
     async fn straight(&self) -> Result<TcpStream, Cause> {
-        // Where it is, is for the operator to know.
-        let failed = |code: CauseCode, why: &str| {
-            let place = format!(" to {}:{}", self.name, self.port);
-            Cause::new(code, "cannot connect").foreign(&place).own(&format!(": {why}"))
-        };
+        let failed = |code: CauseCode, why: &str| self.failed(code, why);
         let found = self.names.find().await?;
         let mut addresses = self.allowed(&found);
         if addresses.is_empty() && !found.is_empty() {
-            let why = "the name stands for a link-local address, or one where a machine's credentials are given out";
-            let advice = "if that is meant, write the address itself in `url`";
-            return Err(failed(CauseCode::AddressRefused, why).advise(advice));
+            return Err(self.beyond());
         }
         addresses.truncate(ADDRESSES_MAX);
         let mut why = failed(CauseCode::DnsFailed, "the host has no address");
@@ -94,10 +97,30 @@ impl Host {
         Err(why)
     }
 
+    /// Where it is, is for the operator to know.
+    fn failed(&self, code: CauseCode, why: &str) -> Cause {
+        let place = format!(" to {}:{}", self.name, self.port);
+        Cause::new(code, "cannot connect").foreign(&place).own(&format!(": {why}"))
+    }
+
+    /// It stands for addresses to which nothing may lead that is named so.
+    fn beyond(&self) -> Cause {
+        let (why, advice) = match self.reach {
+            Reach::Written => (
+                "the name stands for a link-local address, or one where a machine's credentials are given out",
+                "if that is meant, write the address itself in `url`",
+            ),
+            _ => (
+                "a server named this host, which stands for an address of this machine or of its own network",
+                "if that is meant, write the authorization server as `issuer` under `auth`",
+            ),
+        };
+        self.failed(CauseCode::AddressRefused, why).advise(advice)
+    }
+
     /// Without those that no name may lead to: who answers for a name decides where a request with credentials goes.
     fn allowed(&self, found: &[SocketAddr]) -> Vec<SocketAddr> {
-        let is_named = self.name.split('%').next().is_some_and(|name| name.parse::<IpAddr>().is_ok());
-        found.iter().filter(|address| is_named || !gives_out_credentials(address.ip())).copied().collect()
+        found.iter().filter(|address| self.reach.admits(&self.name, address.ip())).copied().collect()
     }
 }
 

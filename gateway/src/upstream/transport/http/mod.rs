@@ -21,14 +21,13 @@ mod status;
 // When nothing is sent to an HTTP upstream: after failures in a row, or while it asked for a pause.
 mod breaker;
 // The token that an upstream is shown, where that is fetched while the gateway runs.
-mod credentials;
+pub(crate) mod credentials;
 // Connections to an HTTP upstream: found, opened, kept for their next use.
 mod connection;
 
 pub(crate) use breaker::Breaker;
 pub(crate) use client::HttpClient;
 pub(crate) use connection::FairPermit;
-pub(crate) use credentials::Tokens;
 pub(crate) use event_stream::EventStream;
 pub(crate) use post::HttpExchange;
 pub(crate) use response::pause;

@@ -74,6 +74,7 @@ impl HttpClient {
         let response = self.pool.send_alone(with(&token, make)).await?;
         if response.status() != StatusCode::UNAUTHORIZED {
             token.taken();
+            breaker::admitted(self);
             return Ok(response);
         }
         if !tokens.may_replace(&token) {
@@ -83,12 +84,24 @@ impl HttpClient {
         let next = self.next_token(tokens, &token).await?;
         let response = self.pool.send_alone(with(&next, make)).await?;
         next.judged(response.status());
+        if response.status() != StatusCode::UNAUTHORIZED {
+            breaker::admitted(self);
+        }
         Ok(response)
     }
 
     async fn first_token(&self, tokens: &Arc<Tokens>) -> Result<Arc<Token>, Lost> {
         let epoch = self.epoch.number();
-        let token = tokens.fetched(&self.tasks).await.map_err(Lost::Unsent)?;
+        let token = tokens.fetched(&self.tasks).await.map_err(|why| match why.code() {
+            // The upstream has not failed: it would refuse whatever it is sent, until a person has done something.
+            CauseCode::LoginRequired => {
+                let status = StatusCode::UNAUTHORIZED.as_u16();
+                let refusal = HttpStatusError { status, text: why, retry_after: None };
+                breaker::denied(self, &refusal);
+                Lost::Status(refusal)
+            }
+            _ => Lost::Unsent(why),
+        })?;
         self.epoch.ended(epoch).map_or(Ok(token), |why| Err(Lost::Unsent(why)))
     }
 

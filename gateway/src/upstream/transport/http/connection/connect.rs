@@ -70,7 +70,10 @@ impl Connector {
         let is_tls = matches!(url.scheme_str(), Some("https" | "wss"));
         let port = url.port_u16().unwrap_or(if is_tls { 443 } else { 80 });
         let secured = is_tls.then(|| Secured::new(host, &remote.trust)).transpose()?;
-        Ok(Door::Host(Box::new(Host::new(host, port).by(remote.proxy.as_ref())), secured.map(Box::new)))
+        Ok(Door::Host(
+            Box::new(Host::new(host, port).by(remote.proxy.as_ref()).within(remote.reach)),
+            secured.map(Box::new),
+        ))
     }
 
     /// The epoch in which connections are opened.

@@ -1,32 +1,24 @@
 //! A token from the token end point of an authorization server, for a client of its own (RFC 6749, 4.4).
 
+use super::once;
+use super::once::ANSWER_MAX;
 use super::times;
 use super::token::{Issued, Unissued};
 use crate::health::{Cause, CauseCode};
-use crate::memory::budget::Budget;
 use crate::runtime::Tasks;
 use crate::runtime::timer::late::within;
-use crate::runtime::watched::Pieces;
 use crate::secrets::{mask, printable};
 use crate::upstream::config::{ClientCredentials, Remote};
-use crate::upstream::transport::events::Nobody;
-use crate::upstream::transport::http::connection::{ConnectionEpoch, Connector, Unread};
 use crate::upstream::transport::http::response::pause;
-use bytes::Bytes;
-use http::header::{CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HOST, USER_AGENT};
+use http::header::CONTENT_TYPE;
 use http::{HeaderValue, StatusCode};
-use http_body_util::{BodyExt, Limited};
 use oauth2::basic::{BasicClient, BasicErrorResponse, BasicErrorResponseType, BasicTokenResponse, BasicTokenType};
 use oauth2::{
     AuthType, ClientId, ClientSecret, HttpRequest, HttpResponse, RequestTokenError, Scope, TokenResponse, TokenUrl,
 };
 use serde_json::{Map, Value, json};
 use std::pin::Pin;
-use std::sync::Arc;
-use std::time::Duration;
 
-/// How long the end point may take for a token.
-const ANSWER_MAX: Duration = Duration::from_secs(10);
 /// The most bytes of its answer.
 const BODY_MAX: usize = 64 * 1024;
 /// So much of its words is told.
@@ -80,23 +72,10 @@ fn unavailable(said: &str) -> Cause {
     Cause::new(CauseCode::TokenUnavailable, said)
 }
 
-/// Posts a request on a connection of its own. Nothing is followed: what the end point is shown is for nobody else.
+/// Posts a request. Nothing is followed: what the end point is shown is for nobody else.
 async fn post(endpoint: &Remote, request: HttpRequest, tasks: &Tasks) -> Result<HttpResponse, Unanswered> {
-    let unasked = |why: &Cause| unanswered(unavailable("the token end point cannot be asked: ").then(why));
-    let invalid = |why: &str| unasked(&Cause::new(CauseCode::UrlInvalid, why));
-    let unread = Unread::new(Arc::new(Nobody(Budget::default())));
-    let connector = Connector::new(endpoint, tasks.clone(), Arc::<ConnectionEpoch>::default(), unread);
-    let connector = connector.map_err(|why| invalid(&why))?;
-    let (mut head, body) = request.into_parts();
-    let host = head.uri.authority().and_then(|authority| HeaderValue::from_str(authority.as_str()).ok());
-    let path = head.uri.path_and_query().map_or("/", http::uri::PathAndQuery::as_str).parse();
-    head.uri = path.map_err(|_| invalid("its URL has no path"))?;
-    head.headers.insert(HOST, host.ok_or_else(|| invalid("its URL has no host"))?);
-    head.headers.insert(USER_AGENT, HeaderValue::from_static(concat!("trunkline/", env!("CARGO_PKG_VERSION"))));
-    head.headers.insert(CONTENT_LENGTH, body.len().into());
-    head.headers.insert(CONNECTION, HeaderValue::from_static("close"));
-    let request = http::Request::from_parts(head, Pieces::from(Bytes::from(body)));
-    let response = connector.send_alone(request).await.map_err(|lost| unasked(lost.text()))?;
+    let unasked = |why: Cause| unanswered(unavailable("the token end point cannot be asked: ").then(&why));
+    let response = once::send(endpoint, request, tasks).await.map_err(unasked)?;
     let (head, body) = response.into_parts();
     let is_of_tokens = matches!(
         head.status,
@@ -113,13 +92,12 @@ async fn post(endpoint: &Remote, request: HttpRequest, tasks: &Tasks) -> Result<
         let why = unavailable("the token end point answers with ").then(&status).advise(advice);
         return Err(Unanswered(Unissued { why, pause: pause(&head.headers) }));
     }
-    let body = Limited::new(body, BODY_MAX).collect().await.map_err(|_| {
+    let Some(body) = once::body(body, BODY_MAX).await else {
         let said = format!("the answer of the token end point breaks, or has more than {} KiB", BODY_MAX / 1024);
-        unanswered(unavailable(&said))
-    })?;
-    let body = body.to_bytes();
+        return Err(unanswered(unavailable(&said)));
+    };
     if !head.status.is_success() {
-        return Ok(http::Response::from_parts(head, body.to_vec()));
+        return Ok(http::Response::from_parts(head, body));
     }
     let (status, body) = plain(&body).map_err(unanswered)?;
     let mut response = http::Response::new(body);
@@ -185,7 +163,7 @@ fn refused(why: &Refusal) -> Unissued {
 }
 
 /// A foreign text as the operator is shown it.
-fn in_short(text: &str) -> String {
+pub(super) fn in_short(text: &str) -> String {
     printable(&mask::masked(text).chars().take(SAID_CHARS).collect::<String>())
 }
 
@@ -193,6 +171,7 @@ fn in_short(text: &str) -> String {
 mod tests {
     use super::*;
     use http::HeaderMap;
+    use std::time::Duration;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::TcpListener;
 

@@ -8,8 +8,12 @@ mod times;
 mod stderr;
 // A token from a command.
 mod command;
+// One request to a server that is no upstream: on a connection of its own, bounded, nothing followed.
+mod once;
 // A token from the token end point of an authorization server.
 mod endpoint;
+// A login of a person at an authorization server: made once, kept, and used until it ends.
+pub(crate) mod oauth;
 // Where a token comes from.
 mod source;
 // The token that is shown now: kept until it ends, and fetched anew by one for all who wait.

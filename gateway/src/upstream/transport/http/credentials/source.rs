@@ -1,22 +1,68 @@
 //! Where a token comes from.
 
-use super::token::{Issued, Unissued};
+use super::oauth::Kept;
+use super::token::{Issued, Token, Unissued};
 use super::{command, endpoint};
 use crate::health::{Cause, CauseCode};
 use crate::runtime::Tasks;
-use crate::upstream::config::Credentials;
+use crate::upstream::config::{ClientCredentials, Credentials, TokenCommand};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::sleep;
 
-/// Fetches a token. It ends soon after the level does, and leaves nothing behind.
-pub(super) async fn fetch(from: &Credentials, tasks: Tasks) -> Result<Issued, Unissued> {
+/// So long after the end of its level an answer is waited for that is asked for already.
+const LAST_ANSWER: Duration = Duration::from_secs(3);
+
+/// Where the token of one upstream comes from.
+pub(super) enum Source {
+    /// From a command.
+    Command(TokenCommand),
+    /// From an authorization server that knows the gateway as a client.
+    Client(Box<ClientCredentials>),
+    /// From the login of a person.
+    Login(Box<Kept>),
+}
+
+impl From<Credentials> for Source {
+    fn from(from: Credentials) -> Self {
+        match from {
+            Credentials::Command(command) => Self::Command(command),
+            Credentials::Client(client) => Self::Client(client),
+            Credentials::Login(login) => Self::Login(Box::new(Kept::new(*login))),
+        }
+    }
+}
+
+/// Fetches a token, another one than that which was refused. It ends soon after the level does, and leaves nothing behind.
+pub(super) async fn fetch(from: &Source, refused: Option<Arc<Token>>, tasks: Tasks) -> Result<Issued, Unissued> {
     let level = tasks.clone();
     let ending = Box::pin(async move { level.ending().await });
     let issued = match from {
-        Credentials::Command(from) => command::run(from, ending).await.map_err(Unissued::from),
-        Credentials::Client(client) => tokio::select! {
+        Source::Command(from) => command::run(from, ending).await.map_err(Unissued::from),
+        Source::Client(client) => tokio::select! {
             issued = endpoint::ask(client, tasks) => issued,
-            () = ending => Err(Cause::new(CauseCode::Stopping, "upstream stopping").into()),
+            () = ending => Err(stopping()),
         },
+        Source::Login(kept) => {
+            let is_refused = |token: &str| refused.as_ref().is_some_and(|refused| refused.is(token));
+            // What was asked for is kept though the level ends: a refresh token may be good once.
+            let later = async {
+                ending.await;
+                sleep(LAST_ANSWER).await;
+            };
+            tokio::select! {
+                issued = kept.token(&is_refused, &tasks) => issued.map_err(Unissued::from),
+                () = later => Err(stopping()),
+            }
+        }
     };
-    let told = |why: Cause| Cause::new(why.code(), "no access token: ").then(&why);
+    let told = |why: Cause| match why.code() {
+        CauseCode::LoginRequired => why,
+        code => Cause::new(code, "no access token: ").then(&why),
+    };
     issued.map_err(|Unissued { why, pause }| Unissued { why: told(why), pause })
+}
+
+fn stopping() -> Unissued {
+    Cause::new(CauseCode::Stopping, "upstream stopping").into()
 }

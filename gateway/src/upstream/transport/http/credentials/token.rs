@@ -17,7 +17,7 @@ const REPLACED_MIN: Duration = Duration::from_secs(30);
 
 /// A token as it was given out.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Issued {
+pub(crate) struct Issued {
     pub(super) token: String,
     /// How long it can be used from now on, where that is known.
     pub(super) lasts: Option<Duration>,
@@ -70,6 +70,11 @@ impl Token {
             (born + lasts - ahead, born + lasts - ahead / 6)
         });
         Ok(Self { header, born, times, replaces, was_taken: AtomicBool::default(), was_in_vain: AtomicBool::default() })
+    }
+
+    /// Whether it is this one.
+    pub(super) fn is(&self, token: &str) -> bool {
+        self.header.as_bytes().strip_prefix(b"Bearer ") == Some(token.as_bytes())
     }
 
     /// Puts it into the headers of a request.

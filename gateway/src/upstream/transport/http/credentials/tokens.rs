@@ -1,6 +1,7 @@
 //! The token that is shown now: kept until it ends, and fetched anew by one for all who wait.
 
 use super::source;
+use super::source::Source;
 use super::token::{Issued, Token, Unissued};
 use crate::health::{Cause, CauseCode};
 use crate::runtime::Tasks;
@@ -24,7 +25,7 @@ type Later = watch::Receiver<Option<Fetched>>;
 
 /// The token of one upstream, for all its instances.
 pub(crate) struct Tokens {
-    from: Credentials,
+    from: Source,
     now: ArcSwapOption<Token>,
     flight: Mutex<Flight>,
     /// What was given out is a secret of the process.
@@ -51,7 +52,7 @@ enum Found {
 impl Tokens {
     /// From there; nothing is fetched yet.
     pub(crate) fn new(from: Credentials) -> Self {
-        Self { from, now: ArcSwapOption::empty(), flight: Mutex::default(), secrets: mask::Learned::new() }
+        Self { from: from.into(), now: ArcSwapOption::empty(), flight: Mutex::default(), secrets: mask::Learned::new() }
     }
 
     /// The token that is there, if it can be shown. Where its end is near another one is fetched aside, in this level.
@@ -63,7 +64,7 @@ impl Tokens {
             // Another call may have begun it, or it may have come by now.
             let is_wanted = self.now.load().as_ref().is_some_and(|token| token.is_near_its_end(now));
             if is_wanted && flight.may_begin(now).is_none() {
-                self.begin(&mut flight, tasks, false);
+                self.begin(&mut flight, tasks, None);
             }
         }
         Some(token)
@@ -88,6 +89,14 @@ impl Tokens {
     /// Another token than the one that the upstream refused.
     pub(crate) async fn in_place_of(self: &Arc<Self>, refused: &Arc<Token>, tasks: &Tasks) -> Fetched {
         self.wait(tasks, Some(refused)).await
+    }
+
+    /// Resolves when a person has logged in; never where nobody has to.
+    pub(crate) async fn login_came(&self) {
+        match &self.from {
+            Source::Login(kept) => kept.came().await,
+            Source::Command(_) | Source::Client(_) => std::future::pending().await,
+        }
     }
 
     async fn wait(self: &Arc<Self>, tasks: &Tasks, refused: Option<&Arc<Token>>) -> Fetched {
@@ -117,16 +126,16 @@ impl Tokens {
         if let Some(token) = self.now.load_full().filter(is_good) {
             return Found::There(token);
         }
-        flight.may_begin(now).unwrap_or_else(|| Found::Coming(self.begin(&mut flight, tasks, refused.is_some())))
+        flight.may_begin(now).unwrap_or_else(|| Found::Coming(self.begin(&mut flight, tasks, refused.cloned())))
     }
 
     /// Fetches one in a task of this level.
-    fn begin(self: &Arc<Self>, flight: &mut Flight, tasks: &Tasks, replaces: bool) -> Later {
+    fn begin(self: &Arc<Self>, flight: &mut Flight, tasks: &Tasks, refused: Option<Arc<Token>>) -> Later {
         let (found, later) = watch::channel(None);
         flight.last = Some(later.clone());
-        let (this, level) = (self.clone(), tasks.clone());
+        let (this, level, replaces) = (self.clone(), tasks.clone(), refused.is_some());
         tasks.spawn(async move {
-            let issued = source::fetch(&this.from, level.clone()).await;
+            let issued = source::fetch(&this.from, refused, level.clone()).await;
             // A level that ends says nothing of tokens.
             if !(issued.is_err() && level.is_ending()) {
                 let landed = this.landed(issued, replaces);
@@ -151,6 +160,10 @@ impl Tokens {
             Ok(token) => {
                 (flight.failed, flight.pause) = (None, Duration::ZERO);
                 self.now.store(Some(token.clone()));
+            }
+            // Whether a person has logged in is asked of nobody but the disk.
+            Err(Unissued { why, .. }) if why.code() == CauseCode::LoginRequired => {
+                (flight.failed, flight.pause) = (None, Duration::ZERO)
             }
             Err(Unissued { why, pause }) => {
                 flight.pause = (flight.pause * 2).clamp(PAUSE.0, PAUSE.1);

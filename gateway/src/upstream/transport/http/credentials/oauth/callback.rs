@@ -1,0 +1,281 @@
+//! Where the browser comes back to: a listener on loopback that takes one answer.
+
+use super::way::{quoted, unusable};
+use crate::health::{Cause, CauseCode};
+use crate::runtime::Tasks;
+use crate::runtime::timer::late::within;
+use bytes::Bytes;
+use http::header::{CACHE_CONTROL, CONNECTION, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HOST, REFERRER_POLICY};
+use http::{HeaderValue, Method, Request, Response, StatusCode};
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use oauth2::url::Url;
+use sha2::{Digest, Sha256};
+use std::convert::Infallible;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::TcpListener;
+use tokio::sync::mpsc;
+
+/// The path that the browser comes back to.
+const PATH: &str = "/callback";
+/// How long a person may take.
+const PERSON_MAX: Duration = Duration::from_secs(10 * 60);
+/// How long a connection may take for its request, and how many bytes that has at most.
+const REQUEST_TIME: Duration = Duration::from_secs(10);
+const REQUEST_MAX: usize = 16 * 1024;
+
+/// What the browser has brought back.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Brought {
+    pub(super) code: Result<String, String>,
+    /// The authorization server, as it names itself there.
+    pub(super) iss: Option<String>,
+}
+
+/// A listener for one login.
+pub(super) struct Callback {
+    listener: TcpListener,
+    at: SocketAddr,
+}
+
+/// What every request is judged by.
+struct Expected {
+    host: String,
+    /// The digest of the state: how long a comparison takes says nothing of it.
+    state: [u8; 32],
+    found: mpsc::Sender<Brought>,
+}
+
+impl Callback {
+    /// On a free port of this machine.
+    pub(super) async fn open() -> Result<Self, Cause> {
+        let opened = async {
+            let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+            let at = listener.local_addr()?;
+            Ok::<_, std::io::Error>(Self { listener, at })
+        };
+        opened.await.map_err(|error| {
+            unusable(format!("no port of this machine is free for the browser to come back to: {error}"))
+        })
+    }
+
+    /// Where the browser is to be sent back to.
+    pub(super) fn url(&self) -> String {
+        format!("http://{}{PATH}", self.at)
+    }
+
+    /// Waits for the one answer to the question with this state. Whatever else comes is refused, and changes nothing.
+    pub(super) async fn brought(self, state: &str, tasks: &Tasks) -> Result<Brought, Cause> {
+        let (found, mut brought) = mpsc::channel(1);
+        let expected =
+            Arc::new(Expected { host: self.at.to_string(), state: Sha256::digest(state.as_bytes()).into(), found });
+        let level = tasks.child();
+        let _ends_with_it = level.guard();
+        let accepting = async {
+            loop {
+                let Ok((stream, _)) = self.listener.accept().await else { continue };
+                let expected = expected.clone();
+                let service = service_fn(move |request| {
+                    let answer = answer(&expected, &request);
+                    async move { Ok::<_, Infallible>(answer) }
+                });
+                let connection = hyper::server::conn::http1::Builder::new()
+                    .keep_alive(false)
+                    .timer(TokioTimer::new())
+                    .header_read_timeout(REQUEST_TIME)
+                    .max_buf_size(REQUEST_MAX)
+                    .serve_connection(TokioIo::new(stream), service);
+                // What breaks off is another program's affair.
+                tasks.spawn(async move { _ = connection.await });
+            }
+        };
+        let waiting = async {
+            tokio::select! {
+                brought = brought.recv() => brought,
+                () = accepting => None,
+            }
+        };
+        let found = within(PERSON_MAX, Box::pin(waiting)).await.ok().flatten();
+        found.ok_or_else(|| Cause::new(CauseCode::TimedOut, "nobody has logged in within 10 min"))
+    }
+}
+
+/// Judges a request, and answers it.
+fn answer(expected: &Expected, request: &Request<Incoming>) -> Response<Full<Bytes>> {
+    let host = request.headers().get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
+    let query = request.uri().query().unwrap_or_default();
+    if request.uri().path() != PATH || request.method() != Method::GET || host != expected.host {
+        return page(StatusCode::NOT_FOUND, "Nothing is here.");
+    }
+    let Some(brought) = read(query, &expected.state) else {
+        return page(StatusCode::BAD_REQUEST, "This is not the login that is waited for. Nothing was done.");
+    };
+    let said = match &brought.code {
+        Ok(_) => "The login goes on in the terminal. You can close this page.",
+        Err(_) => "The login was not completed; the terminal says why. You can close this page.",
+    };
+    match expected.found.try_send(brought) {
+        Ok(()) => page(StatusCode::OK, said),
+        Err(_) => page(StatusCode::BAD_REQUEST, "This login was completed already. Nothing was done."),
+    }
+}
+
+/// What a query brings, where it has the state that was given; each parameter at most once.
+fn read(query: &str, state: &[u8; 32]) -> Option<Brought> {
+    let url = Url::parse(&format!("http://127.0.0.1/?{query}")).ok()?;
+    let mut values: [Option<String>; 4] = [const { None }; 4];
+    for (name, value) in url.query_pairs() {
+        let Some(at) = ["state", "code", "error", "iss"].iter().position(|known| *known == name) else { continue };
+        if values[at].replace(value.into_owned()).is_some() {
+            return None;
+        }
+    }
+    let [given, code, error, iss] = values;
+    if <[u8; 32]>::from(Sha256::digest(given?.as_bytes())) != *state {
+        return None;
+    }
+    let code = match (code.filter(|code| !code.is_empty()), error) {
+        (Some(code), None) => Ok(code),
+        (None, Some(error)) => Err(error),
+        _ => return None,
+    };
+    Some(Brought { code, iss })
+}
+
+/// A page without anything that a browser would run or load.
+fn page(status: StatusCode, said: &str) -> Response<Full<Bytes>> {
+    let html = format!("<!doctype html><meta charset=\"utf-8\"><title>Trunkline</title><p>{said}\n");
+    let mut response = Response::new(Full::new(Bytes::from(html)));
+    *response.status_mut() = status;
+    for (name, value) in [
+        (CONTENT_TYPE, "text/html; charset=utf-8"),
+        (CONTENT_SECURITY_POLICY, "default-src 'none'; frame-ancestors 'none'"),
+        (REFERRER_POLICY, "no-referrer"),
+        (CACHE_CONTROL, "no-store"),
+        (CONNECTION, "close"),
+    ] {
+        response.headers_mut().insert(name, HeaderValue::from_static(value));
+    }
+    response
+}
+
+impl Brought {
+    /// The code, where it was sent by whom it is to be sent by (RFC 9207): else nothing of it is used, and nothing of it is told.
+    pub(super) fn from(self, issuer: &str, names_itself: bool) -> Result<String, Cause> {
+        let odd = |said: &str| Err(Cause::new(CauseCode::TokenRefused, said));
+        match &self.iss {
+            Some(iss) if iss != issuer => {
+                return odd(
+                    "the browser comes back from another authorization server than the one that was asked; nothing of it is used",
+                );
+            }
+            None if names_itself => {
+                return odd(
+                    "the browser comes back without the name of the authorization server, which says that it names itself; nothing of it is used",
+                );
+            }
+            _ => {}
+        }
+        self.code.map_err(|error| {
+            let said = "the authorization server refuses the login, or it was cancelled there:";
+            Cause::new(CauseCode::TokenRefused, said).foreign(&quoted(&error))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpStream;
+
+    fn state() -> [u8; 32] {
+        Sha256::digest(b"s").into()
+    }
+
+    #[test]
+    fn only_the_state_that_was_given_counts_and_each_parameter_once() {
+        let of = |query: &str| read(query, &state()).map(|brought| (brought.code, brought.iss));
+        assert_eq!(of("code=a%2Bb&state=s"), Some((Ok("a+b".to_owned()), None)));
+        assert_eq!(
+            of("state=s&error=access_denied&iss=x"),
+            Some((Err("access_denied".to_owned()), Some("x".to_owned())))
+        );
+        for query in [
+            "code=a",
+            "code=a&state=",
+            "code=a&state=t",
+            "code=a&state=s&state=s",
+            "code=a&code=b&state=s",
+            "code=&state=s",
+            "code=a&error=b&state=s",
+            "state=s",
+            "iss=a&iss=b&code=a&state=s",
+            "",
+        ] {
+            assert_eq!(of(query), None, "{query}");
+        }
+    }
+
+    #[test]
+    fn a_code_of_another_authorization_server_is_not_used_and_its_words_are_not_told() {
+        let brought = |iss: Option<&str>| Brought { code: Err("canary".to_owned()), iss: iss.map(str::to_owned) };
+        for (iss, names_itself) in [(Some("https://b"), false), (Some("https://a/"), true), (None, true)] {
+            let why = brought(iss).from("https://a", names_itself).unwrap_err();
+            assert!(why.full().contains("nothing of it is used") && !why.full().contains("canary"), "{iss:?}");
+        }
+        for (iss, names_itself) in [(Some("https://a"), true), (Some("https://a"), false), (None, false)] {
+            assert!(brought(iss).from("https://a", names_itself).unwrap_err().full().contains("canary"), "{iss:?}");
+        }
+    }
+
+    async fn ask(at: SocketAddr, head: &str) -> String {
+        let mut stream = TcpStream::connect(at).await.unwrap();
+        stream.write_all(head.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.unwrap();
+        answer
+    }
+
+    #[tokio::test]
+    async fn one_answer_is_taken_and_another_program_on_this_machine_changes_nothing() {
+        let (callback, tasks) = (Callback::open().await.unwrap(), Tasks::new());
+        let at = callback.at;
+        assert!(at.ip().is_loopback() && callback.url() == format!("http://{at}/callback"));
+        let get = |host: &str, path: &str| format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n\r\n");
+        let own = at.to_string();
+        // A connection that says nothing is no hindrance.
+        let silent = TcpStream::connect(at).await.unwrap();
+        let asking = async {
+            for (head, status) in [
+                (get(&own, "/"), "404"),
+                (get(&own, "/callback"), "400"),
+                (get(&own, "/callback?code=evil&state=t"), "400"),
+                (get("evil.example", "/callback?code=evil&state=s"), "404"),
+                (
+                    format!("POST /callback?code=evil&state=s HTTP/1.1\r\nHost: {own}\r\nContent-Length: 0\r\n\r\n"),
+                    "404",
+                ),
+                (get(&own, "/callback?code=good&state=s&iss=x"), "200"),
+            ] {
+                let answer = ask(at, &head).await;
+                assert!(answer.starts_with(&format!("HTTP/1.1 {status}")), "{head}: {answer}");
+                assert!(!answer.contains("evil") && !answer.contains("good"), "{answer}");
+            }
+        };
+        let (brought, ()) = tokio::join!(callback.brought("s", &tasks), asking);
+        assert_eq!(brought.unwrap(), Brought { code: Ok("good".to_owned()), iss: Some("x".to_owned()) });
+        assert!(TcpStream::connect(at).await.is_err(), "it listens no more");
+        drop(silent);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_person_has_ten_minutes() {
+        let why = Callback::open().await.unwrap().brought("s", &Tasks::new()).await.unwrap_err();
+        assert_eq!(why.full(), "nobody has logged in within 10 min");
+    }
+}

@@ -1,0 +1,164 @@
+//! What an authorization server gives for a code or a refresh token.
+
+use super::way::{quoted, to, unusable};
+use crate::health::{Cause, CauseCode};
+use crate::runtime::Tasks;
+use crate::runtime::timer::late::within;
+use crate::upstream::config::{Login, Registered, Remote};
+use crate::upstream::transport::http::credentials::once;
+use http::StatusCode;
+use oauth2::basic::{BasicClient, BasicErrorResponse, BasicErrorResponseType, BasicTokenResponse, BasicTokenType};
+use oauth2::{
+    AuthType, AuthorizationCode, ClientId, ClientSecret, HttpRequest, HttpResponse, PkceCodeVerifier, RedirectUrl,
+    RefreshToken, RequestTokenError, TokenResponse, TokenUrl,
+};
+use std::pin::Pin;
+use std::time::Duration;
+
+/// The most bytes of an answer.
+const BODY_MAX: usize = 64 * 1024;
+
+/// The token end point, and who asks there for whom.
+pub(super) struct Endpoint<'a> {
+    pub(super) login: &'a Login,
+    pub(super) url: &'a str,
+    pub(super) client: &'a Registered,
+    pub(super) audience: &'a str,
+    pub(super) tasks: &'a Tasks,
+}
+
+/// What was given.
+pub(super) struct Given {
+    pub(super) access: String,
+    pub(super) refresh: Option<String>,
+    pub(super) lasts: Option<Duration>,
+    pub(super) scopes: Option<Vec<String>>,
+}
+
+/// Why nothing was given.
+pub(super) enum Refused {
+    /// The code or the refresh token is good no more, or nobody knows the client.
+    Over(Cause),
+    /// It may be given another time.
+    Now(Cause),
+}
+
+/// Why the end point gave no answer that speaks of tokens.
+#[derive(Debug, thiserror::Error)]
+#[error("no answer of a token end point")]
+struct Unanswered(Cause);
+
+/// A request under way.
+type Posting = Pin<Box<dyn Future<Output = Result<HttpResponse, Unanswered>> + Send>>;
+type Answered = Result<BasicTokenResponse, RequestTokenError<Unanswered, BasicErrorResponse>>;
+/// A question under way.
+type Asking<'a> = Pin<Box<dyn Future<Output = Answered> + Send + 'a>>;
+
+impl Endpoint<'_> {
+    /// What is given for a code that the browser has brought back to this address.
+    pub(super) async fn for_code(
+        &self,
+        code: &str,
+        proof: PkceCodeVerifier,
+        redirect: &RedirectUrl,
+    ) -> Result<Given, Refused> {
+        let (client, post) = (self.client().map_err(Refused::Now)?.set_redirect_uri(redirect.clone()), self.post()?);
+        let request = client.exchange_code(AuthorizationCode::new(code.to_owned())).set_pkce_verifier(proof);
+        let request = match self.audience {
+            "" => request,
+            audience => request.add_extra_param("resource", audience),
+        };
+        self.answered(Box::pin(request.request_async(&post))).await
+    }
+
+    /// What is given for a refresh token.
+    pub(super) async fn for_refresh(&self, refresh: &str) -> Result<Given, Refused> {
+        let (client, post) = (self.client().map_err(Refused::Now)?, self.post()?);
+        let refresh = RefreshToken::new(refresh.to_owned());
+        let request = match self.audience {
+            "" => client.exchange_refresh_token(&refresh),
+            audience => client.exchange_refresh_token(&refresh).add_extra_param("resource", audience),
+        };
+        self.answered(Box::pin(request.request_async(&post))).await
+    }
+
+    fn client(&self) -> Result<Asked, Cause> {
+        let url = TokenUrl::new(self.url.to_owned()).map_err(|_| unusable("the token end point is no URL"))?;
+        let kind = if self.client.is_in_body { AuthType::RequestBody } else { AuthType::BasicAuth };
+        let client = BasicClient::new(ClientId::new(self.client.id.clone())).set_token_uri(url).set_auth_type(kind);
+        Ok(match &self.client.secret {
+            Some(secret) => client.set_client_secret(ClientSecret::new(secret.clone())),
+            None => client,
+        })
+    }
+
+    fn post(&self) -> Result<impl Fn(HttpRequest) -> Posting + Sync + use<>, Refused> {
+        let way = (to(self.login, "the token end point", self.url).map_err(Refused::Now)?, self.tasks.clone());
+        Ok(move |request| -> Posting {
+            let (place, tasks) = way.clone();
+            Box::pin(async move { post(&place, request, &tasks).await })
+        })
+    }
+
+    async fn answered(&self, asking: Asking<'_>) -> Result<Given, Refused> {
+        let late = || Refused::Now(unusable("the token end point gave none within 10 s"));
+        let answer = within(once::ANSWER_MAX, asking).await.map_err(|_| late())?.map_err(|why| refused(&why))?;
+        if *answer.token_type() != BasicTokenType::Bearer {
+            let said = "the token end point gives tokens of another type than Bearer";
+            return Err(Refused::Now(Cause::new(CauseCode::TokenRefused, said)));
+        }
+        Ok(Given {
+            access: answer.access_token().secret().clone(),
+            refresh: answer.refresh_token().map(|token| token.secret().clone()),
+            lasts: answer.expires_in().filter(|lasts| !lasts.is_zero()),
+            scopes: answer.scopes().map(|scopes| scopes.iter().map(|scope| scope.to_string()).collect()),
+        })
+    }
+}
+
+/// A client that knows where tokens are given.
+type Asked = BasicClient<
+    oauth2::EndpointNotSet,
+    oauth2::EndpointNotSet,
+    oauth2::EndpointNotSet,
+    oauth2::EndpointNotSet,
+    oauth2::EndpointSet,
+>;
+
+/// Posts a request. Nothing is followed: what the end point is shown is for nobody else.
+async fn post(place: &Remote, request: HttpRequest, tasks: &Tasks) -> Result<HttpResponse, Unanswered> {
+    let unasked = |why: Cause| Unanswered(unusable("the token end point cannot be asked: ").then(&why));
+    let (head, body) = once::send(place, request, tasks).await.map_err(unasked)?.into_parts();
+    let status = head.status.as_u16();
+    if !matches!(
+        head.status,
+        StatusCode::OK | StatusCode::BAD_REQUEST | StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN
+    ) {
+        let cause = Cause::new(CauseCode::HttpStatus(status), format!("HTTP {status}"));
+        return Err(Unanswered(unusable("the token end point answers with ").then(&cause)));
+    }
+    let Some(body) = once::body(body, BODY_MAX).await else {
+        let said = "the answer of the token end point breaks, or has more than 64 KiB";
+        return Err(Unanswered(unusable(said)));
+    };
+    Ok(http::Response::from_parts(head, body))
+}
+
+/// What a refusal means. What the answer holds beside its error may be a secret, and is not told.
+fn refused(why: &RequestTokenError<Unanswered, BasicErrorResponse>) -> Refused {
+    use BasicErrorResponseType::{InvalidClient, InvalidGrant, UnauthorizedClient};
+    let answer = match why {
+        RequestTokenError::ServerResponse(answer) => answer,
+        RequestTokenError::Request(Unanswered(why)) => return Refused::Now(why.clone()),
+        RequestTokenError::Parse(..) | RequestTokenError::Other(_) => {
+            return Refused::Now(unusable("what the token end point answers is neither a token nor an error of OAuth"));
+        }
+    };
+    let more = answer.error_description().map(|text| format!(":{}", quoted(text))).unwrap_or_default();
+    let cause = Cause::new(CauseCode::TokenRefused, "the token end point refuses it:");
+    let cause = cause.foreign(&quoted(answer.error().as_ref())).foreign(&more);
+    match answer.error() {
+        InvalidGrant | InvalidClient | UnauthorizedClient => Refused::Over(cause),
+        _ => Refused::Now(cause),
+    }
+}

@@ -1,0 +1,140 @@
+//! A login, from the first question to the kept tokens.
+
+use super::callback::Callback;
+use super::client::client;
+use super::grant::{Endpoint, Given, Refused};
+use super::record::Record;
+use super::resource::{Resource, resource};
+use super::server::{Server, server};
+use super::store::Store;
+use super::way::{quoted, to, unusable};
+use crate::health::{Cause, CauseCode};
+use crate::runtime::Tasks;
+use crate::secrets::{mask, private};
+use crate::upstream::config::{Login, Registered};
+use oauth2::basic::BasicClient;
+use oauth2::{AuthUrl, ClientId, CsrfToken, PkceCodeChallenge, RedirectUrl, Scope};
+use std::time::Duration;
+
+/// What lets a client have a refresh token at servers of OpenID Connect, and the consent that they want for it.
+const OFFLINE: &str = "offline_access";
+
+/// What a person has logged in to.
+#[derive(Debug)]
+pub struct LoggedIn {
+    /// Who gave the tokens.
+    pub issuer: String,
+    /// What they allow, as far as that is known.
+    pub scopes: Vec<String>,
+    /// How long the first access token lasts, where that is known.
+    pub lasts: Option<Duration>,
+    /// Whether it is followed by others without a person.
+    pub is_refreshed: bool,
+}
+
+/// Has a person log in to an upstream: `show` brings a URL to the browser. What was kept before stays until the new login is there.
+pub async fn log_in(login: &Login, tasks: &Tasks, show: impl FnOnce(&str)) -> Result<LoggedIn, Cause> {
+    let store = Store::of(login)?;
+    // Whoever cannot keep a login need not begin one.
+    drop(store.locked().await?);
+    let resource = resource(login, tasks).await?;
+    let server = server(login, &resource, tasks).await?;
+    // It is for the browser; all the same it leads to no scheme of a program, and to nothing that the gateway would not ask itself.
+    to(login, "the page of the authorization server", &server.authorization_endpoint)?;
+    let callback = Callback::open().await?;
+    let redirect = callback.url();
+    let (client, is_registered) = client(login, &server, &redirect, tasks).await?;
+    let scopes = scopes(&resource, &server);
+    let secrets = mask::Learned::new();
+    client.secret.iter().for_each(|secret| secrets.note(secret));
+    let redirect = RedirectUrl::new(redirect).map_err(|_| unusable("the address of the callback is no URL"))?;
+    let (challenge, proof) = PkceCodeChallenge::new_random_sha256();
+    let (url, state) = page((&server, &client), &resource, &scopes, challenge, &redirect)?;
+    show(&url);
+    let brought = callback.brought(state.secret(), tasks).await?;
+    let code = brought.from(&server.issuer, server.authorization_response_iss_parameter_supported)?;
+    secrets.note(&code);
+    let (url, audience) = (&*server.token_endpoint, &*resource.audience);
+    let endpoint = Endpoint { login, url, client: &client, audience, tasks };
+    let given = endpoint.for_code(&code, proof, &redirect).await.map_err(|why| match why {
+        Refused::Over(why) | Refused::Now(why) => Cause::new(why.code(), "no access token: ").then(&why),
+    })?;
+    let record = record(login, (resource, server), (client, is_registered), scopes, given);
+    record.secrets().for_each(|secret| secrets.note(secret));
+    let said = LoggedIn {
+        issuer: record.issuer.clone(),
+        scopes: record.scopes.clone(),
+        lasts: record.left(),
+        is_refreshed: record.refresh.is_some(),
+    };
+    let _lock = store.locked().await?;
+    private::off_the_workers(|| store.write(&record))
+        .map_err(|error| Cause::new(CauseCode::TokenUnavailable, format!("the login cannot be kept: {error}")))?;
+    Ok(said)
+}
+
+/// What is asked for: what the upstream wants, and a refresh token where the authorization server wants to be asked for that.
+fn scopes(resource: &Resource, server: &Server) -> Vec<String> {
+    let mut scopes = resource.scopes.clone();
+    // A login without scopes asks for whatever is usual there.
+    let is_offered = server.scopes_supported.iter().any(|scope| scope == OFFLINE);
+    if is_offered && !scopes.is_empty() && !scopes.iter().any(|scope| scope == OFFLINE) {
+        scopes.push(OFFLINE.to_owned());
+    }
+    scopes
+}
+
+/// The page where the person logs in, and the state that the browser brings back from there.
+fn page(
+    (server, client): (&Server, &Registered),
+    resource: &Resource,
+    scopes: &[String],
+    challenge: PkceCodeChallenge,
+    redirect: &RedirectUrl,
+) -> Result<(String, CsrfToken), Cause> {
+    let page = AuthUrl::new(server.authorization_endpoint.clone());
+    let page = page.map_err(|_| {
+        unusable("the page of the authorization server is no URL:").foreign(&quoted(&server.authorization_endpoint))
+    })?;
+    let asking =
+        BasicClient::new(ClientId::new(client.id.clone())).set_auth_uri(page).set_redirect_uri(redirect.clone());
+    let mut request = asking.authorize_url(CsrfToken::new_random).set_pkce_challenge(challenge);
+    if !resource.audience.is_empty() {
+        request = request.add_extra_param("resource", resource.audience.clone());
+    }
+    if scopes.iter().any(|scope| scope == OFFLINE) {
+        request = request.add_extra_param("prompt", "consent");
+    }
+    for scope in scopes {
+        request = request.add_scope(Scope::new(scope.clone()));
+    }
+    let (url, state) = request.url();
+    Ok((url.to_string(), state))
+}
+
+fn record(
+    login: &Login,
+    (resource, server): (Resource, Server),
+    (client, is_registered): (Registered, bool),
+    scopes: Vec<String>,
+    given: Given,
+) -> Record {
+    let mut record = Record {
+        resource: login.resource.clone(),
+        audience: resource.audience,
+        issuer: server.issuer,
+        token_endpoint: server.token_endpoint,
+        client_id: client.id,
+        client_secret: client.secret,
+        is_in_body: client.is_in_body,
+        is_registered,
+        // Where nothing is said of them they are what was asked for.
+        scopes: given.scopes.unwrap_or(scopes),
+        access: String::new(),
+        refresh: None,
+        given: 0,
+        ends: None,
+    };
+    record.renewed(given.access, given.refresh, given.lasts);
+    record
+}

@@ -1,0 +1,27 @@
+//! A login of a person at an authorization server (OAuth 2.1), for an upstream: made once, kept, and used until it ends.
+
+// What is kept of a login.
+mod record;
+// The file of a login: sealed, written whole, and changed by one process at a time.
+mod store;
+// Where the URLs lead that an upstream or an authorization server names, and the documents that are there.
+mod way;
+// What a 401 says: `WWW-Authenticate`.
+mod challenge;
+// What an upstream says of itself as a resource: which authorization server it believes, and how it is called there.
+mod resource;
+// What an authorization server says of itself.
+mod server;
+// Who the gateway is at an authorization server: configured, or registered there.
+mod client;
+// What an authorization server gives for a code or a refresh token.
+mod grant;
+// Where the browser comes back to: a listener on loopback that takes one answer.
+mod callback;
+// A login, from the first question to the kept tokens.
+mod login;
+// The tokens of a login while the gateway runs: read, refreshed ahead of their end by one process, kept.
+mod kept;
+
+pub(crate) use kept::Kept;
+pub use login::{LoggedIn, log_in};

@@ -1,0 +1,127 @@
+//! What is kept of a login.
+
+use crate::upstream::config::Registered;
+use serde::{Deserialize, Serialize};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// So long before its end a token is refreshed, or a fifth of its time where that is less.
+const AHEAD: Duration = Duration::from_secs(60);
+
+/// A login: its tokens, and who gives the next ones to whom. There is no way to show it: most of it is secret.
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Record {
+    /// The upstream as a resource, as the configuration has it: tokens are shown to that one alone.
+    pub(super) resource: String,
+    /// The same as the authorization server is told.
+    pub(super) audience: String,
+    /// Who gave the tokens: only that one is shown the refresh token.
+    pub(super) issuer: String,
+    pub(super) token_endpoint: String,
+    pub(super) client_id: String,
+    pub(super) client_secret: Option<String>,
+    pub(super) is_in_body: bool,
+    /// Whether the authorization server knows the client by its own registration, and not by the configuration.
+    pub(super) is_registered: bool,
+    pub(super) scopes: Vec<String>,
+    pub(super) access: String,
+    pub(super) refresh: Option<String>,
+    /// When the access token was given, and when it ends, in milliseconds of Unix time.
+    pub(super) given: u64,
+    pub(super) ends: Option<u64>,
+}
+
+impl Record {
+    /// Who the gateway is at the authorization server.
+    pub(super) fn client(&self) -> Registered {
+        Registered { id: self.client_id.clone(), secret: self.client_secret.clone(), is_in_body: self.is_in_body }
+    }
+
+    /// How long the access token can still be used; `None` where that is not known.
+    pub(super) fn left(&self) -> Option<Duration> {
+        self.ends.map(|ends| Duration::from_millis(ends.saturating_sub(now())))
+    }
+
+    /// Whether the access token has ended.
+    pub(super) fn is_over(&self) -> bool {
+        self.left().is_some_and(|left| left.is_zero())
+    }
+
+    /// Whether the access token is to be refreshed before it is used.
+    pub(super) fn is_near_its_end(&self) -> bool {
+        let Some((left, ends)) = self.left().zip(self.ends) else { return false };
+        let whole = Duration::from_millis(ends.saturating_sub(self.given));
+        // A little earlier than the process that counts from when it read it.
+        left <= AHEAD.min(whole / 5) * 5 / 4
+    }
+
+    /// Other tokens of the same login, given now.
+    pub(super) fn renewed(&mut self, access: String, refresh: Option<String>, lasts: Option<Duration>) {
+        self.given = now();
+        self.ends = lasts.map(|lasts| self.given.saturating_add(u64::try_from(lasts.as_millis()).unwrap_or(u64::MAX)));
+        self.access = access;
+        // Where none comes with it the one before is good for the next time, too.
+        self.refresh = refresh.or_else(|| self.refresh.take());
+    }
+
+    /// All of it that nobody may see.
+    pub(super) fn secrets(&self) -> impl Iterator<Item = &str> {
+        [Some(&self.access), self.refresh.as_ref(), self.client_secret.as_ref()]
+            .into_iter()
+            .flatten()
+            .map(|text| &**text)
+    }
+}
+
+fn now() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(now.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    pub(in super::super) fn record(resource: &str, access: &str, refresh: Option<&str>) -> Record {
+        Record {
+            resource: resource.to_owned(),
+            audience: resource.to_owned(),
+            issuer: "https://as.example".to_owned(),
+            token_endpoint: "https://as.example/token".to_owned(),
+            client_id: "me".to_owned(),
+            client_secret: None,
+            is_in_body: false,
+            is_registered: true,
+            scopes: Vec::new(),
+            access: access.to_owned(),
+            refresh: refresh.map(str::to_owned),
+            given: now(),
+            ends: None,
+        }
+    }
+
+    #[test]
+    fn a_token_is_refreshed_a_while_before_its_end_and_one_without_an_end_never() {
+        let mut record = record("https://h.example", "a", None);
+        assert!(!record.is_near_its_end() && !record.is_over());
+        for (whole, left, is_near, is_over) in [
+            (3600, 3600, false, false),
+            (3600, 90, false, false),
+            (3600, 70, true, false),
+            (100, 30, false, false),
+            (100, 20, true, false),
+            (100, 0, true, true),
+        ] {
+            (record.given, record.ends) = (now() - (whole - left) * 1000, Some(now() + left * 1000));
+            assert_eq!((record.is_near_its_end(), record.is_over()), (is_near, is_over), "{left} of {whole}");
+        }
+    }
+
+    #[test]
+    fn a_refresh_token_that_is_not_replaced_stays() {
+        let mut record = record("https://h.example", "a", Some("r"));
+        record.renewed("b".to_owned(), None, Some(Duration::MAX));
+        assert!(record.refresh.as_deref() == Some("r") && record.ends == Some(u64::MAX) && record.access == "b");
+        record.renewed("c".to_owned(), Some("s".to_owned()), None);
+        assert_eq!(record.secrets().collect::<Vec<_>>(), ["c", "s"]);
+    }
+}

@@ -1,0 +1,119 @@
+//! What an authorization server says of itself (RFC 8414, and as OpenID Connect has it).
+
+use super::resource::{Resource, is_same};
+use super::way::{document, quoted, to, unusable, with_path};
+use crate::health::Cause;
+use crate::runtime::Tasks;
+use crate::upstream::config::{Login, Remote};
+use http::Uri;
+use serde::Deserialize;
+
+const OAUTH: &str = "/.well-known/oauth-authorization-server";
+const OPENID: &str = "/.well-known/openid-configuration";
+
+/// An authorization server. Where its end points lead is judged before each is used.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Server {
+    pub(super) issuer: String,
+    pub(super) authorization_endpoint: String,
+    pub(super) token_endpoint: String,
+    pub(super) registration_endpoint: Option<String>,
+    pub(super) scopes_supported: Vec<String>,
+    pub(super) token_endpoint_auth_methods_supported: Option<Vec<String>>,
+    pub(super) client_id_metadata_document_supported: bool,
+    /// Whether it names itself in what it sends the browser back with (RFC 9207).
+    pub(super) authorization_response_iss_parameter_supported: bool,
+    pub(super) code_challenge_methods_supported: Vec<String>,
+}
+
+/// Asks the authorization server of a resource, in all places where its document may lie.
+pub(super) async fn server(login: &Login, resource: &Resource, tasks: &Tasks) -> Result<Server, Cause> {
+    let issuer = to(login, "the authorization server", &resource.issuer)?;
+    if issuer.url.query().is_some() {
+        return Err(unusable("the authorization server has a query in its URL:").foreign(&quoted(&resource.issuer)));
+    }
+    let (mut other, mut failed) = (None, None);
+    for url in places(&issuer.url) {
+        match document::<Server>(&Remote { url, ..issuer.clone() }, tasks).await {
+            Ok(Some(server)) if is_same(&server.issuer, &resource.issuer) => return judged(server),
+            // It speaks for another one: whoever believes it shows that one's codes to this one.
+            Ok(Some(server)) => other = Some(server.issuer),
+            Ok(None) => {}
+            Err(why) => failed = Some(why),
+        }
+    }
+    if let Some(other) = other {
+        let cause = unusable("the authorization server").foreign(&quoted(&resource.issuer));
+        return Err(cause.own(" says that it is another one:").foreign(&quoted(&other)));
+    }
+    if let Some(why) = failed {
+        return Err(unusable("the authorization server")
+            .foreign(&quoted(&resource.issuer))
+            .own(" is not reached: ")
+            .then(&why));
+    }
+    if !resource.is_said && login.issuer.is_none() {
+        let said = "the upstream says neither which authorization server it believes nor that it is its own";
+        return Err(
+            unusable(said).advise("write the authorization server as `issuer` under `auth`, or set a token there")
+        );
+    }
+    Err(unusable("the authorization server").foreign(&quoted(&resource.issuer)).own(" says nothing of itself"))
+}
+
+fn judged(server: Server) -> Result<Server, Cause> {
+    let who = |said: &str| unusable("the authorization server").foreign(&quoted(&server.issuer)).own(said);
+    if server.authorization_endpoint.is_empty() || server.token_endpoint.is_empty() {
+        return Err(who(" does not say where to log in and where tokens are given"));
+    }
+    if !server.code_challenge_methods_supported.iter().any(|method| method == "S256") {
+        return Err(who(" does not protect codes by PKCE with S256, without which nobody is logged in"));
+    }
+    Ok(server)
+}
+
+/// Where the document of an issuer may lie.
+fn places(issuer: &Uri) -> Vec<Uri> {
+    let path = issuer.path().trim_end_matches('/');
+    let paths = match path {
+        "" => vec![OAUTH.to_owned(), OPENID.to_owned()],
+        path => vec![format!("{OAUTH}{path}"), format!("{OPENID}{path}"), format!("{path}{OPENID}")],
+    };
+    paths.iter().filter_map(|path| with_path(issuer, path)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_document_is_looked_for_in_all_its_places() {
+        let at = |issuer: &str| -> Vec<String> {
+            places(&issuer.parse().unwrap()).iter().map(|url| url.path().to_owned()).collect()
+        };
+        for issuer in ["https://as.example", "https://as.example/"] {
+            assert_eq!(at(issuer), [OAUTH, OPENID]);
+        }
+        let expected = [
+            "/.well-known/oauth-authorization-server/t/1",
+            "/.well-known/openid-configuration/t/1",
+            "/t/1/.well-known/openid-configuration",
+        ];
+        assert_eq!(at("https://as.example/t/1"), expected);
+    }
+
+    #[test]
+    fn without_pkce_nobody_is_logged_in() {
+        let server = |methods: &[&str]| Server {
+            authorization_endpoint: "https://as.example/a".to_owned(),
+            token_endpoint: "https://as.example/t".to_owned(),
+            code_challenge_methods_supported: methods.iter().map(|method| (*method).to_owned()).collect(),
+            ..Server::default()
+        };
+        assert!(judged(server(&["plain", "S256"])).is_ok());
+        for methods in [&[][..], &["plain"]] {
+            assert!(judged(server(methods)).unwrap_err().full().contains("PKCE"), "{methods:?}");
+        }
+    }
+}

@@ -1,0 +1,264 @@
+//! An identity provider on loopback: registers clients, logs a person in without asking, gives out tokens and rotates them.
+
+use std::collections::{HashMap, HashSet};
+use std::convert::Infallible;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper::{Request, Response};
+use hyper_util::rt::TokioIo;
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+use tokio::net::TcpListener;
+
+use crate::authority::Authority;
+use crate::canary::base64;
+use crate::tape::Tape;
+
+/// An identity provider. It is as strict as they come: a refresh token that is shown twice ends the whole login.
+pub struct Identity {
+    /// Its issuer.
+    pub url: String,
+    /// Each request: method and path, and what it holds, be it in its query or in its body.
+    pub asked: Tape<(String, Fields)>,
+    /// Who judges for the upstream by the tokens that are given out here.
+    guard: Arc<Authority>,
+    state: Mutex<State>,
+}
+
+/// The fields of a form or of a query.
+pub type Fields = HashMap<String, String>;
+
+#[derive(Default)]
+struct State {
+    /// What it says of itself otherwise; `null` leaves out.
+    metadata: HashMap<String, Value>,
+    /// What it sends the browser back with besides; the name of another one in place of its own.
+    iss: Option<String>,
+    /// The code and its challenge, its client and its redirect URI.
+    codes: HashMap<String, [String; 3]>,
+    given: usize,
+    /// Seconds that a token lasts.
+    lasts: Option<u64>,
+    /// The refresh token that is good, and those that were.
+    refresh: Option<String>,
+    used: HashSet<String>,
+    /// Whether refresh tokens are given out.
+    is_final: bool,
+    /// Where the browser is sent with an error in place of a code.
+    denies: bool,
+    refusal: Option<u16>,
+}
+
+impl Identity {
+    /// One whose tokens this guard lets in.
+    pub async fn start(guard: &Arc<Authority>) -> Arc<Identity> {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let url = format!("http://{}", listener.local_addr().expect("it is bound"));
+        let identity =
+            Arc::new(Identity { url, asked: Tape::default(), guard: guard.clone(), state: Mutex::default() });
+        let serving = identity.clone();
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let of = serving.clone();
+                tokio::spawn(async move {
+                    let service = service_fn(|request| answer(of.clone(), request));
+                    let _ = hyper::server::conn::http1::Builder::new()
+                        .serve_connection(TokioIo::new(stream), service)
+                        .await;
+                });
+            }
+        });
+        identity
+    }
+
+    /// What an upstream says that believes it.
+    #[must_use]
+    pub fn resource(&self, resource: &str) -> String {
+        json!({ "resource": resource, "authorization_servers": [self.url], "scopes_supported": ["mcp.read", "mcp.write"] })
+            .to_string()
+    }
+
+    /// Says this of itself from now on; `null` leaves a key out.
+    pub fn says(&self, key: &str, value: Value) {
+        self.state().metadata.insert(key.to_owned(), value);
+    }
+
+    /// Sends the browser back in this name, or without one.
+    pub fn sends_back_as(&self, iss: Option<&str>) {
+        self.state().iss = iss.map(str::to_owned);
+    }
+
+    /// Tokens last so many seconds from now on.
+    pub fn lasting(&self, seconds: u64) {
+        self.state().lasts = Some(seconds);
+    }
+
+    /// Gives out no refresh tokens.
+    pub fn gives_no_refresh(&self) {
+        self.state().is_final = true;
+    }
+
+    /// Whoever is asked to log in cancels that.
+    pub fn denies(&self) {
+        self.state().denies = true;
+    }
+
+    /// Answers at its token end point with this status.
+    pub fn refuses(&self, status: Option<u16>) {
+        self.state().refusal = status;
+    }
+
+    /// Ends the login: its refresh token is good no more.
+    pub fn ends(&self) {
+        self.state().refresh = None;
+    }
+
+    /// How often it was asked at its token end point in this way.
+    #[must_use]
+    pub fn granted(&self, grant: &str) -> usize {
+        let is_it = |(what, fields): &&(String, Fields)| what == "POST /token" && fields["grant_type"] == grant;
+        self.asked.all().iter().filter(is_it).count()
+    }
+
+    /// What the last request of this kind held.
+    #[must_use]
+    pub fn last(&self, what: &str) -> Fields {
+        self.asked.all().into_iter().rfind(|(known, _)| known == what).expect("it was asked").1
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn metadata(&self) -> Value {
+        let at = |path: &str| json!(format!("{}{path}", self.url));
+        let mut all = json!({
+            "issuer": self.url,
+            "authorization_endpoint": at("/authorize"),
+            "token_endpoint": at("/token"),
+            "registration_endpoint": at("/register"),
+            "code_challenge_methods_supported": ["S256"],
+            "token_endpoint_auth_methods_supported": ["none", "client_secret_basic"],
+            "authorization_response_iss_parameter_supported": true,
+        });
+        for (key, value) in &self.state().metadata {
+            all[key] = value.clone();
+        }
+        all
+    }
+
+    /// Logs the person in, and sends the browser back.
+    fn authorize(&self, fields: &Fields) -> String {
+        let mut state = self.state();
+        let code = format!("canary-code-{}", self.asked.mark());
+        let of = ["code_challenge", "client_id", "redirect_uri"].map(|name| fields[name].clone());
+        let redirect = of[2].clone();
+        state.codes.insert(code.clone(), of);
+        let iss = match &state.iss {
+            None => format!("&iss={}", self.url),
+            Some(other) if other.is_empty() => String::new(),
+            Some(other) => format!("&iss={other}"),
+        };
+        let what = if state.denies { "error=access_denied".to_owned() } else { format!("code={code}") };
+        format!("{redirect}?{what}&state={}{iss}", fields["state"])
+    }
+
+    fn token(&self, fields: &Fields) -> (u16, Value) {
+        let mut state = self.state();
+        if let Some(status) = state.refusal {
+            return (status, json!({}));
+        }
+        let invalid = (400, json!({ "error": "invalid_grant", "error_description": "canary-refresh-1 or so" }));
+        if fields["grant_type"] == "authorization_code" {
+            let Some([challenge, client, redirect]) = state.codes.remove(&fields["code"]) else { return invalid };
+            let is_another = fields.get("client_id").is_some_and(|shown| *shown != client);
+            if challenge != s256(&fields["code_verifier"]) || redirect != fields["redirect_uri"] || is_another {
+                return invalid;
+            }
+        } else {
+            let shown = &fields["refresh_token"];
+            let is_good = state.refresh.as_ref() == Some(shown);
+            if !is_good {
+                // Whoever shows one twice may have stolen it.
+                if state.used.contains(shown) {
+                    state.refresh = None;
+                }
+                return invalid;
+            }
+            state.used.insert(shown.clone());
+        }
+        state.given += 1;
+        let (access, refresh) = (format!("canary-access-{}", state.given), format!("canary-refresh-{}", state.given));
+        self.guard.admit(&access);
+        let mut given = json!({ "access_token": access, "token_type": "Bearer" });
+        if let Some(lasts) = state.lasts {
+            given["expires_in"] = json!(lasts);
+        }
+        if !state.is_final {
+            given["refresh_token"] = json!(refresh);
+            state.refresh = Some(refresh);
+        }
+        (200, given)
+    }
+}
+
+/// The challenge of a verifier (RFC 7636).
+fn s256(verifier: &str) -> String {
+    base64(&Sha256::digest(verifier.as_bytes())).trim_end_matches('=').replace('+', "-").replace('/', "_")
+}
+
+/// The fields of a form or of a query.
+fn fields(text: &str) -> Fields {
+    let pairs = text.split('&').filter_map(|pair| pair.split_once('='));
+    pairs.map(|(name, value)| (decoded(name), decoded(value))).collect()
+}
+
+fn decoded(text: &str) -> String {
+    let (mut bytes, mut out) = (text.bytes(), Vec::new());
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b'+' => out.push(b' '),
+            b'%' => {
+                let mut digit = || char::from(bytes.next().expect("two digits")).to_digit(16).expect("a digit");
+                let (high, low) = (digit(), digit());
+                out.push(u8::try_from(high * 16 + low).expect("a byte"));
+            }
+            byte => out.push(byte),
+        }
+    }
+    String::from_utf8(out).expect("it is text")
+}
+
+async fn answer(identity: Arc<Identity>, request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {
+    let what = format!("{} {}", request.method(), request.uri().path());
+    let query = request.uri().query().unwrap_or_default().to_owned();
+    let body = request.into_body().collect().await.map(|body| body.to_bytes()).unwrap_or_default();
+    let body = String::from_utf8_lossy(&body).into_owned();
+    let held = match (body.starts_with('{'), body.is_empty()) {
+        (true, _) => HashMap::from([("json".to_owned(), body)]),
+        (_, true) => fields(&query),
+        _ => fields(&body),
+    };
+    identity.asked.push((what.clone(), held.clone()));
+    let (status, text, location) = match &*what {
+        "GET /.well-known/oauth-authorization-server" => (200, identity.metadata().to_string(), None),
+        "POST /register" => (201, json!({ "client_id": "registered-1" }).to_string(), None),
+        "GET /authorize" => (302, String::new(), Some(identity.authorize(&held))),
+        "POST /token" => {
+            let (status, given) = identity.token(&held);
+            (status, given.to_string(), None)
+        }
+        _ => (404, String::new(), None),
+    };
+    let mut response = Response::new(Full::new(text.into()));
+    *response.status_mut() = hyper::StatusCode::from_u16(status).expect("a status");
+    response.headers_mut().insert("content-type", "application/json".parse().expect("a content type"));
+    if let Some(location) = location {
+        response.headers_mut().insert("location", location.parse().expect("a URL"));
+    }
+    Ok(response)
+}
