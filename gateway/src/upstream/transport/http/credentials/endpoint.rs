@@ -1,36 +1,22 @@
 //! A token from the token end point of an authorization server, for a client of its own (RFC 6749, 4.4).
 
-use super::once;
+use super::granted::{Posting, Unanswered, post, unavailable};
 use super::once::ANSWER_MAX;
-use super::times;
 use super::token::{Issued, Unissued};
 use crate::health::{Cause, CauseCode};
 use crate::runtime::Tasks;
 use crate::runtime::timer::late::within;
 use crate::secrets::{mask, printable};
-use crate::upstream::config::{ClientCredentials, Remote};
-use crate::upstream::transport::http::response::pause;
-use http::header::CONTENT_TYPE;
-use http::{HeaderValue, StatusCode};
+use crate::upstream::config::ClientCredentials;
 use oauth2::basic::{BasicClient, BasicErrorResponse, BasicErrorResponseType, BasicTokenResponse, BasicTokenType};
-use oauth2::{
-    AuthType, ClientId, ClientSecret, HttpRequest, HttpResponse, RequestTokenError, Scope, TokenResponse, TokenUrl,
-};
-use serde_json::{Map, Value, json};
+use oauth2::{AuthType, ClientId, ClientSecret, RequestTokenError, Scope, TokenResponse, TokenUrl};
 use std::pin::Pin;
 
-/// The most bytes of its answer.
-const BODY_MAX: usize = 64 * 1024;
+/// What is to be looked at where another one answers than a token end point.
+const ADVICE: &str = "check `token_url` under `auth`";
 /// So much of its words is told.
 const SAID_CHARS: usize = 200;
 
-/// Why the end point gave no answer that speaks of tokens.
-#[derive(Debug, thiserror::Error)]
-#[error("no answer of a token end point")]
-struct Unanswered(Unissued);
-
-/// A request under way.
-type Posting = Pin<Box<dyn Future<Output = Result<HttpResponse, Unanswered>> + Send>>;
 /// A question under way.
 type Asking<'a> = Pin<Box<dyn Future<Output = Result<BasicTokenResponse, Refusal>> + Send + 'a>>;
 type Refusal = RequestTokenError<Unanswered, BasicErrorResponse>;
@@ -55,7 +41,7 @@ pub(super) async fn ask(client: &ClientCredentials, tasks: Tasks) -> Result<Issu
     let way = (client.endpoint.clone(), tasks);
     let post = move |request| -> Posting {
         let (endpoint, tasks) = way.clone();
-        Box::pin(async move { post(&endpoint, request, &tasks).await })
+        Box::pin(async move { post(&endpoint, request, &tasks, ADVICE).await })
     };
     let asking: Asking<'_> = Box::pin(request.request_async(&post));
     let answered = within(ANSWER_MAX, asking).await;
@@ -68,68 +54,6 @@ pub(super) async fn ask(client: &ClientCredentials, tasks: Tasks) -> Result<Issu
     Ok(Issued { token: answer.access_token().secret().clone(), lasts: answer.expires_in() })
 }
 
-fn unavailable(said: &str) -> Cause {
-    Cause::new(CauseCode::TokenUnavailable, said)
-}
-
-/// Posts a request. Nothing is followed: what the end point is shown is for nobody else.
-async fn post(endpoint: &Remote, request: HttpRequest, tasks: &Tasks) -> Result<HttpResponse, Unanswered> {
-    let unasked = |why: Cause| unanswered(unavailable("the token end point cannot be asked: ").then(&why));
-    let response = once::send(endpoint, request, tasks).await.map_err(unasked)?;
-    let (head, body) = response.into_parts();
-    let is_of_tokens = matches!(
-        head.status,
-        StatusCode::OK
-            | StatusCode::CREATED
-            | StatusCode::BAD_REQUEST
-            | StatusCode::UNAUTHORIZED
-            | StatusCode::FORBIDDEN
-    );
-    if !is_of_tokens {
-        let status = Cause::new(CauseCode::HttpStatus(head.status.as_u16()), format!("HTTP {}", head.status.as_u16()));
-        let is_busy = head.status.is_server_error() || head.status == StatusCode::TOO_MANY_REQUESTS;
-        let advice = if is_busy { "" } else { "check `token_url` under `auth`" };
-        let why = unavailable("the token end point answers with ").then(&status).advise(advice);
-        return Err(Unanswered(Unissued { why, pause: pause(&head.headers) }));
-    }
-    let Some(body) = once::body(body, BODY_MAX).await else {
-        let said = format!("the answer of the token end point breaks, or has more than {} KiB", BODY_MAX / 1024);
-        return Err(unanswered(unavailable(&said)));
-    };
-    if !head.status.is_success() {
-        return Ok(http::Response::from_parts(head, body));
-    }
-    let (status, body) = plain(&body).map_err(unanswered)?;
-    let mut response = http::Response::new(body);
-    *response.status_mut() = status;
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    Ok(response)
-}
-
-fn unanswered(why: Cause) -> Unanswered {
-    Unanswered(why.into())
-}
-
-/// An answer that says yes, as RFC 6749 has it (5.1). Servers are known to write numbers as texts, to leave out the type of the token, to
-/// have further members in forms of their own, and to say no so, too; what has no token and no error in it is as it is.
-fn plain(body: &[u8]) -> Result<(StatusCode, Vec<u8>), Cause> {
-    let members = serde_json::from_slice::<Map<String, Value>>(body).unwrap_or_default();
-    let said = |name: &str| members.get(name).filter(|value| !value.is_null());
-    let Some(token) = said("access_token") else {
-        let status = if said("error").is_some() { StatusCode::BAD_REQUEST } else { StatusCode::OK };
-        return Ok((status, body.to_vec()));
-    };
-    let lasts = times::lasts(&members).map_err(|why| unavailable(&format!("the token end point gives {why}")))?;
-    let kind = said("token_type").cloned().unwrap_or_else(|| "Bearer".into());
-    let mut answer = json!({ "access_token": token, "token_type": kind });
-    if let Some(lasts) = lasts {
-        // Nought says nothing.
-        let least = u64::from(!lasts.is_zero());
-        answer["expires_in"] = lasts.as_secs().max(least).into();
-    }
-    Ok((StatusCode::OK, answer.to_string().into_bytes()))
-}
-
 /// Why there is no token. What the answer holds beside its error may be a secret, and is not told.
 fn refused(why: &Refusal) -> Unissued {
     use BasicErrorResponseType::{
@@ -140,7 +64,7 @@ fn refused(why: &Refusal) -> Unissued {
         RequestTokenError::Request(Unanswered(unissued)) => return unissued.clone(),
         RequestTokenError::Parse(..) | RequestTokenError::Other(_) => {
             return unavailable("what the token end point answers is neither a token nor an error of OAuth")
-                .advise("check `token_url` under `auth`")
+                .advise(ADVICE)
                 .into();
         }
     };
@@ -169,7 +93,9 @@ pub(super) fn in_short(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::granted::BODY_MAX;
     use super::*;
+    use crate::upstream::config::Remote;
     use http::HeaderMap;
     use std::time::Duration;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};

@@ -10,7 +10,9 @@ mod stderr;
 mod command;
 // One request to a server that is no upstream: on a connection of its own, bounded, nothing followed.
 mod once;
-// A token from the token end point of an authorization server.
+// What the token end point of an authorization server answers, whatever it is asked by.
+mod granted;
+// A token from there for a client of its own.
 mod endpoint;
 // A login of a person at an authorization server: made once, kept, and used until it ends.
 pub(crate) mod oauth;

@@ -51,7 +51,7 @@ pub(super) async fn fetch(from: &Source, refused: Option<Arc<Token>>, tasks: Tas
                 sleep(LAST_ANSWER).await;
             };
             tokio::select! {
-                issued = kept.token(&is_refused, &tasks) => issued.map_err(Unissued::from),
+                issued = kept.token(&is_refused, &tasks) => issued,
                 () = later => Err(stopping()),
             }
         }

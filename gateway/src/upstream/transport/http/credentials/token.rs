@@ -25,10 +25,10 @@ pub(crate) struct Issued {
 
 /// Why none was given out.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Unissued {
-    pub(super) why: Cause,
+pub(crate) struct Unissued {
+    pub(crate) why: Cause,
     /// So long nobody is to ask again, where that was asked for.
-    pub(super) pause: Option<Duration>,
+    pub(crate) pause: Option<Duration>,
 }
 
 impl From<Cause> for Unissued {

@@ -4,19 +4,17 @@ use super::way::{quoted, to, unusable};
 use crate::health::{Cause, CauseCode};
 use crate::runtime::Tasks;
 use crate::runtime::timer::late::within;
-use crate::upstream::config::{Login, Registered, Remote};
+use crate::upstream::config::{Login, Registered};
+use crate::upstream::transport::http::credentials::granted::{Posting, Unanswered, post};
 use crate::upstream::transport::http::credentials::once;
-use http::StatusCode;
+use crate::upstream::transport::http::credentials::token::Unissued;
 use oauth2::basic::{BasicClient, BasicErrorResponse, BasicErrorResponseType, BasicTokenResponse, BasicTokenType};
 use oauth2::{
-    AuthType, AuthorizationCode, ClientId, ClientSecret, HttpRequest, HttpResponse, PkceCodeVerifier, RedirectUrl,
-    RefreshToken, RequestTokenError, TokenResponse, TokenUrl,
+    AuthType, AuthorizationCode, ClientId, ClientSecret, HttpRequest, PkceCodeVerifier, RedirectUrl, RefreshToken,
+    RequestTokenError, TokenResponse, TokenUrl,
 };
 use std::pin::Pin;
 use std::time::Duration;
-
-/// The most bytes of an answer.
-const BODY_MAX: usize = 64 * 1024;
 
 /// The token end point, and who asks there for whom.
 pub(super) struct Endpoint<'a> {
@@ -40,16 +38,9 @@ pub(super) enum Refused {
     /// The code or the refresh token is good no more, or nobody knows the client.
     Over(Cause),
     /// It may be given another time.
-    Now(Cause),
+    Now(Unissued),
 }
 
-/// Why the end point gave no answer that speaks of tokens.
-#[derive(Debug, thiserror::Error)]
-#[error("no answer of a token end point")]
-struct Unanswered(Cause);
-
-/// A request under way.
-type Posting = Pin<Box<dyn Future<Output = Result<HttpResponse, Unanswered>> + Send>>;
 type Answered = Result<BasicTokenResponse, RequestTokenError<Unanswered, BasicErrorResponse>>;
 /// A question under way.
 type Asking<'a> = Pin<Box<dyn Future<Output = Answered> + Send + 'a>>;
@@ -62,7 +53,7 @@ impl Endpoint<'_> {
         proof: PkceCodeVerifier,
         redirect: &RedirectUrl,
     ) -> Result<Given, Refused> {
-        let (client, post) = (self.client().map_err(Refused::Now)?.set_redirect_uri(redirect.clone()), self.post()?);
+        let (client, post) = (self.client().map_err(now)?.set_redirect_uri(redirect.clone()), self.post()?);
         let request = client.exchange_code(AuthorizationCode::new(code.to_owned())).set_pkce_verifier(proof);
         let request = match self.audience {
             "" => request,
@@ -73,7 +64,7 @@ impl Endpoint<'_> {
 
     /// What is given for a refresh token.
     pub(super) async fn for_refresh(&self, refresh: &str) -> Result<Given, Refused> {
-        let (client, post) = (self.client().map_err(Refused::Now)?, self.post()?);
+        let (client, post) = (self.client().map_err(now)?, self.post()?);
         let refresh = RefreshToken::new(refresh.to_owned());
         let request = match self.audience {
             "" => client.exchange_refresh_token(&refresh),
@@ -93,19 +84,19 @@ impl Endpoint<'_> {
     }
 
     fn post(&self) -> Result<impl Fn(HttpRequest) -> Posting + Sync + use<>, Refused> {
-        let way = (to(self.login, "the token end point", self.url).map_err(Refused::Now)?, self.tasks.clone());
+        let way = (to(self.login, "the token end point", self.url).map_err(now)?, self.tasks.clone());
         Ok(move |request| -> Posting {
             let (place, tasks) = way.clone();
-            Box::pin(async move { post(&place, request, &tasks).await })
+            Box::pin(async move { post(&place, request, &tasks, "").await })
         })
     }
 
     async fn answered(&self, asking: Asking<'_>) -> Result<Given, Refused> {
-        let late = || Refused::Now(unusable("the token end point gave none within 10 s"));
+        let late = || now(unusable("the token end point gave none within 10 s"));
         let answer = within(once::ANSWER_MAX, asking).await.map_err(|_| late())?.map_err(|why| refused(&why))?;
         if *answer.token_type() != BasicTokenType::Bearer {
             let said = "the token end point gives tokens of another type than Bearer";
-            return Err(Refused::Now(Cause::new(CauseCode::TokenRefused, said)));
+            return Err(now(Cause::new(CauseCode::TokenRefused, said)));
         }
         Ok(Given {
             access: answer.access_token().secret().clone(),
@@ -125,23 +116,8 @@ type Asked = BasicClient<
     oauth2::EndpointSet,
 >;
 
-/// Posts a request. Nothing is followed: what the end point is shown is for nobody else.
-async fn post(place: &Remote, request: HttpRequest, tasks: &Tasks) -> Result<HttpResponse, Unanswered> {
-    let unasked = |why: Cause| Unanswered(unusable("the token end point cannot be asked: ").then(&why));
-    let (head, body) = once::send(place, request, tasks).await.map_err(unasked)?.into_parts();
-    let status = head.status.as_u16();
-    if !matches!(
-        head.status,
-        StatusCode::OK | StatusCode::BAD_REQUEST | StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN
-    ) {
-        let cause = Cause::new(CauseCode::HttpStatus(status), format!("HTTP {status}"));
-        return Err(Unanswered(unusable("the token end point answers with ").then(&cause)));
-    }
-    let Some(body) = once::body(body, BODY_MAX).await else {
-        let said = "the answer of the token end point breaks, or has more than 64 KiB";
-        return Err(Unanswered(unusable(said)));
-    };
-    Ok(http::Response::from_parts(head, body))
+fn now(why: Cause) -> Refused {
+    Refused::Now(why.into())
 }
 
 /// What a refusal means. What the answer holds beside its error may be a secret, and is not told.
@@ -149,9 +125,9 @@ fn refused(why: &RequestTokenError<Unanswered, BasicErrorResponse>) -> Refused {
     use BasicErrorResponseType::{InvalidClient, InvalidGrant, UnauthorizedClient};
     let answer = match why {
         RequestTokenError::ServerResponse(answer) => answer,
-        RequestTokenError::Request(Unanswered(why)) => return Refused::Now(why.clone()),
+        RequestTokenError::Request(Unanswered(unissued)) => return Refused::Now(unissued.clone()),
         RequestTokenError::Parse(..) | RequestTokenError::Other(_) => {
-            return Refused::Now(unusable("what the token end point answers is neither a token nor an error of OAuth"));
+            return now(unusable("what the token end point answers is neither a token nor an error of OAuth"));
         }
     };
     let more = answer.error_description().map(|text| format!(":{}", quoted(text))).unwrap_or_default();
@@ -159,6 +135,6 @@ fn refused(why: &RequestTokenError<Unanswered, BasicErrorResponse>) -> Refused {
     let cause = cause.foreign(&quoted(answer.error().as_ref())).foreign(&more);
     match answer.error() {
         InvalidGrant | InvalidClient | UnauthorizedClient => Refused::Over(cause),
-        _ => Refused::Now(cause),
+        _ => now(cause),
     }
 }

@@ -7,7 +7,7 @@ use crate::health::{Cause, CauseCode};
 use crate::runtime::Tasks;
 use crate::secrets::{mask, private};
 use crate::upstream::config::Login;
-use crate::upstream::transport::http::credentials::token::Issued;
+use crate::upstream::transport::http::credentials::token::{Issued, Unissued};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::time::sleep;
@@ -51,7 +51,11 @@ impl Kept {
     }
 
     /// The access token: as it is kept, where it will do, and is not the one that was refused; else a new one.
-    pub(crate) async fn token(&self, refused: &(dyn Fn(&str) -> bool + Sync), tasks: &Tasks) -> Result<Issued, Cause> {
+    pub(crate) async fn token(
+        &self,
+        refused: &(dyn Fn(&str) -> bool + Sync),
+        tasks: &Tasks,
+    ) -> Result<Issued, Unissued> {
         let store = Store::of(&self.login)?;
         let stamp = store.stamp();
         self.lock().missing = None;
@@ -59,11 +63,11 @@ impl Kept {
             Ok(record) if self.will_do(&record, refused) => Ok(record),
             // What has no successor is shown to its end.
             Ok(record) if record.refresh.is_none() && !record.is_over() && !refused(&record.access) => Ok(record),
-            Ok(record) if record.refresh.is_none() => Err(self.to_log_in(": the last login has ended")),
+            Ok(record) if record.refresh.is_none() => Err(self.to_log_in(": the last login has ended").into()),
             Ok(_) => self.refreshed(&store, refused, tasks).await,
-            Err(why) => Err(why),
+            Err(why) => Err(why.into()),
         };
-        if found.as_ref().is_err_and(|why| why.code() == CauseCode::LoginRequired) {
+        if found.as_ref().is_err_and(|unissued| unissued.why.code() == CauseCode::LoginRequired) {
             self.lock().missing = Some(stamp);
         }
         found.map(|record| Issued { lasts: record.left(), token: record.access })
@@ -84,13 +88,15 @@ impl Kept {
         store: &Store,
         refused: &(dyn Fn(&str) -> bool + Sync),
         tasks: &Tasks,
-    ) -> Result<Record, Cause> {
+    ) -> Result<Record, Unissued> {
         let _lock = store.locked().await?;
         let mut record = self.read(store)?;
         if self.will_do(&record, refused) {
             return Ok(record);
         }
-        let Some(refresh) = record.refresh.clone() else { return Err(self.to_log_in(": the last login has ended")) };
+        let Some(refresh) = record.refresh.clone() else {
+            return Err(self.to_log_in(": the last login has ended").into());
+        };
         let client = record.client();
         let (url, audience) = (&*record.token_endpoint, &*record.audience);
         let endpoint = Endpoint { login: &self.login, url, client: &client, audience, tasks };
@@ -107,14 +113,18 @@ impl Kept {
                 record.refresh = None;
                 self.keep(store, &record);
                 tracing::warn!(upstream = &*self.login.upstream, cause = &*why.full(), "a login has ended");
-                if is_good { Ok(record) } else { Err(self.to_log_in(": the last login has ended or was revoked")) }
+                if is_good {
+                    Ok(record)
+                } else {
+                    Err(self.to_log_in(": the last login has ended or was revoked").into())
+                }
             }
             // What is there is good for a little longer.
-            Err(Refused::Now(why)) if is_good => {
+            Err(Refused::Now(Unissued { why, .. })) if is_good => {
                 tracing::warn!(upstream = &*self.login.upstream, cause = &*why.full(), "no other access token yet");
                 Ok(record)
             }
-            Err(Refused::Now(why)) => Err(why),
+            Err(Refused::Now(unissued)) => Err(unissued),
         }
     }
 
@@ -170,7 +180,7 @@ mod tests {
 
     async fn token(kept: &Kept, refused: &str) -> Result<String, String> {
         let issued = kept.token(&|token| token == refused, &Tasks::new()).await;
-        issued.map(|issued| issued.token).map_err(|why| why.full().into_owned())
+        issued.map(|issued| issued.token).map_err(|unissued| unissued.why.full().into_owned())
     }
 
     #[tokio::test(start_paused = true)]

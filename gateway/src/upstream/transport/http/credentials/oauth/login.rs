@@ -12,6 +12,7 @@ use crate::health::{Cause, CauseCode};
 use crate::runtime::Tasks;
 use crate::secrets::{mask, private};
 use crate::upstream::config::{Login, Registered};
+use crate::upstream::transport::http::credentials::token::Unissued;
 use oauth2::basic::BasicClient;
 use oauth2::{AuthUrl, ClientId, CsrfToken, PkceCodeChallenge, RedirectUrl, Scope};
 use std::time::Duration;
@@ -57,7 +58,9 @@ pub async fn log_in(login: &Login, tasks: &Tasks, show: impl FnOnce(&str)) -> Re
     let (url, audience) = (&*server.token_endpoint, &*resource.audience);
     let endpoint = Endpoint { login, url, client: &client, audience, tasks };
     let given = endpoint.for_code(&code, proof, &redirect).await.map_err(|why| match why {
-        Refused::Over(why) | Refused::Now(why) => Cause::new(why.code(), "no access token: ").then(&why),
+        Refused::Over(why) | Refused::Now(Unissued { why, .. }) => {
+            Cause::new(why.code(), "no access token: ").then(&why)
+        }
     })?;
     let record = record(login, (resource, server), (client, is_registered), scopes, given);
     record.secrets().for_each(|secret| secrets.note(secret));
