@@ -169,8 +169,11 @@ async fn a_login_is_asked_for_as_the_protocol_has_it() {
 #[tokio::test]
 async fn a_configured_client_is_used_as_it_is_and_an_upstream_without_a_word_is_its_own_authorization_server() {
     let guarded = Guarded::start(Way::Http, MODERN).await;
-    let keys = "auth = { type = \"oauth\", client_id = \"mine\", client_secret = \"canary-secret\", scopes = [\"a\"] }";
-    let gateway = Gateway::serve(&Config::new().upstream_with(&guarded.upstream, keys)).await;
+    let keys = format!(
+        "auth = {{ type = \"oauth\", client_id = \"mine\", client_secret = \"canary-secret\", scopes = [\"a\"], issuer = \"{}\" }}",
+        guarded.identity.url
+    );
+    let gateway = Gateway::serve(&Config::new().upstream_with(&guarded.upstream, &keys)).await;
     logged_in(&gateway).await;
     let asked = guarded.identity.last("GET /authorize");
     assert_eq!((&*asked["client_id"], &*asked["scope"]), ("mine", "a"));
@@ -191,6 +194,21 @@ async fn a_configured_client_is_used_as_it_is_and_an_upstream_without_a_word_is_
     alone.identity.sends_back_as(Some(&own));
     logged_in(&gateway).await;
     up(&gateway, MODERN).await;
+}
+
+#[tokio::test]
+async fn another_login_is_taken_while_the_gateway_runs() {
+    let guarded = Guarded::start(Way::Http, MODERN).await;
+    let gateway = guarded.serve("").await;
+    logged_in(&gateway).await;
+    let client = up(&gateway, MODERN).await;
+    client.call("up__echo", "{}").await.text();
+    logged_in(&gateway).await;
+    until("the token of the other login is shown", || async {
+        client.call("up__echo", "{}").await.text();
+        guarded.with_tokens().last().is_some_and(|token| token == "canary-access-2").then_some(())
+    })
+    .await;
 }
 
 #[tokio::test]

@@ -103,6 +103,10 @@ pub(super) fn login(
         let fault = Fault::error("missing-key", "`client_secret` is that of a client: `client_id` is missing");
         auth.reading.fault(fault.at(auth.place("client_secret")));
     }
+    if issuer.is_none() && secret.is_some() {
+        let said = "`client_secret` is for one authorization server alone, and an upstream could name any: `issuer` is missing";
+        auth.reading.fault(Fault::error("missing-key", said).at(auth.place("client_secret")));
+    }
     let host = at.url.host().unwrap_or_default();
     let reach = match () {
         () if Reach::is_machine(host) => Reach::Machine,
@@ -195,6 +199,7 @@ mod tests {
             ("https://h.example", r#", issuer = "as.example""#, "the URL of an authorization server"),
             ("https://h.example", r#", issuer = "https://as.example/?x""#, "the URL of an authorization server"),
             ("https://h.example", r#", client_secret = "canary""#, "`client_id` is missing"),
+            ("https://h.example", r#", client_id = "me", client_secret = "canary""#, "`issuer` is missing"),
             ("https://h.example", r#", token_url = "https://as.example""#, "`token_url` has no meaning"),
             ("https://h.example", r#", scopes = ["a b"]"#, "one scope an item"),
             ("unix:///run/a.sock#/mcp", "", "needs an upstream at the URL of a host"),

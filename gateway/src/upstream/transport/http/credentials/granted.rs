@@ -80,10 +80,15 @@ fn plain(body: &[u8]) -> Result<(StatusCode, Vec<u8>), Cause> {
         let status = if said("error").is_some() { StatusCode::BAD_REQUEST } else { StatusCode::OK };
         return Ok((status, body.to_vec()));
     };
-    let lasts = times::lasts(&members).map_err(|why| unavailable(&format!("the token end point gives {why}")))?;
+    let refresh = said("refresh_token").filter(|value| value.as_str().is_some_and(|token| !token.is_empty()));
+    let lasts = match times::lasts(&members) {
+        // The refresh token may be the only one that is still good.
+        Err(_) if refresh.is_some() => None,
+        lasts => lasts.map_err(|why| unavailable(&format!("the token end point gives {why}")))?,
+    };
     let kind = said("token_type").cloned().unwrap_or_else(|| "Bearer".into());
     let mut answer = json!({ "access_token": token, "token_type": kind });
-    if let Some(refresh) = said("refresh_token").filter(|value| value.is_string()) {
+    if let Some(refresh) = refresh {
         answer["refresh_token"] = refresh.clone();
     }
     match said("scope") {
@@ -118,6 +123,12 @@ mod tests {
                 200,
                 json!({ "access_token": "a", "scope": "x y", "token_type": "bearer", "expires_in": 0 }),
             ),
+            (
+                r#"{"access_token":"a","refresh_token":"r","expires_in":"never"}"#,
+                200,
+                json!({ "access_token": "a", "refresh_token": "r", "token_type": "Bearer" }),
+            ),
+            (r#"{"access_token":"a","refresh_token":""}"#, 200, json!({ "access_token": "a", "token_type": "Bearer" })),
             (r#"{"error":"invalid_grant"}"#, 400, json!({ "error": "invalid_grant" })),
         ] {
             let (found, text) = plain(body.as_bytes()).unwrap();

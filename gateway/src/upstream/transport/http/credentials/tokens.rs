@@ -59,6 +59,13 @@ impl Tokens {
     pub(crate) fn at_hand(self: &Arc<Self>, tasks: &Tasks) -> Option<Arc<Token>> {
         let now = Instant::now();
         let token = self.now.load_full().filter(|token| !token.is_over(now))?;
+        if let Source::Login(kept) = &self.from
+            && kept.has_changed()
+        {
+            // Read before it is shown: it may be another person's by now.
+            self.now.store(None);
+            return None;
+        }
         if token.is_near_its_end(now) {
             let mut flight = self.lock();
             // Another call may have begun it, or it may have come by now.

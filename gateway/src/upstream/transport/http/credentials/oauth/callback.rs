@@ -19,11 +19,14 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
+use tokio::time::sleep;
 
 /// The path that the browser comes back to.
 const PATH: &str = "/callback";
 /// How long a person may take.
 const PERSON_MAX: Duration = Duration::from_secs(10 * 60);
+/// So long nothing is accepted after that has failed.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// How long a connection may take for its request, and how many bytes that has at most.
 const REQUEST_TIME: Duration = Duration::from_secs(10);
 const REQUEST_MAX: usize = 16 * 1024;
@@ -77,7 +80,11 @@ impl Callback {
         let _ends_with_it = level.guard();
         let accepting = async {
             loop {
-                let Ok((stream, _)) = self.listener.accept().await else { continue };
+                let Ok((stream, _)) = self.listener.accept().await else {
+                    // No file handle is left, or the like: that passes.
+                    sleep(ACCEPT_PAUSE).await;
+                    continue;
+                };
                 let expected = expected.clone();
                 let service = service_fn(move |request| {
                     let answer = answer(&expected, &request);

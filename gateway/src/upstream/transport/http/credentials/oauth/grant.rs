@@ -7,7 +7,7 @@ use crate::runtime::timer::late::within;
 use crate::upstream::config::{Login, Registered};
 use crate::upstream::transport::http::credentials::granted::{Posting, Unanswered, post};
 use crate::upstream::transport::http::credentials::once;
-use crate::upstream::transport::http::credentials::token::Unissued;
+use crate::upstream::transport::http::credentials::token::{Issued, Token, Unissued};
 use oauth2::basic::{BasicClient, BasicErrorResponse, BasicErrorResponseType, BasicTokenResponse, BasicTokenType};
 use oauth2::{
     AuthType, AuthorizationCode, ClientId, ClientSecret, HttpRequest, PkceCodeVerifier, RedirectUrl, RefreshToken,
@@ -21,6 +21,8 @@ pub(super) struct Endpoint<'a> {
     pub(super) login: &'a Login,
     pub(super) url: &'a str,
     pub(super) client: &'a Registered,
+    /// Whether the gateway has registered itself as this client: one that is configured can be put right there.
+    pub(super) is_registered: bool,
     pub(super) audience: &'a str,
     pub(super) tasks: &'a Tasks,
 }
@@ -93,13 +95,19 @@ impl Endpoint<'_> {
 
     async fn answered(&self, asking: Asking<'_>) -> Result<Given, Refused> {
         let late = || now(unusable("the token end point gave none within 10 s"));
-        let answer = within(once::ANSWER_MAX, asking).await.map_err(|_| late())?.map_err(|why| refused(&why))?;
+        let answer = within(once::ANSWER_MAX, asking)
+            .await
+            .map_err(|_| late())?
+            .map_err(|why| refused(&why, self.is_registered))?;
         if *answer.token_type() != BasicTokenType::Bearer {
             let said = "the token end point gives tokens of another type than Bearer";
             return Err(now(Cause::new(CauseCode::TokenRefused, said)));
         }
+        let access = answer.access_token().secret().clone();
+        // What nobody can be shown is not kept in place of what can.
+        Token::new(&Issued { token: access.clone(), lasts: None }, false).map_err(now)?;
         Ok(Given {
-            access: answer.access_token().secret().clone(),
+            access,
             refresh: answer.refresh_token().map(|token| token.secret().clone()),
             lasts: answer.expires_in().filter(|lasts| !lasts.is_zero()),
             scopes: answer.scopes().map(|scopes| scopes.iter().map(|scope| scope.to_string()).collect()),
@@ -121,8 +129,8 @@ fn now(why: Cause) -> Refused {
 }
 
 /// What a refusal means. What the answer holds beside its error may be a secret, and is not told.
-fn refused(why: &RequestTokenError<Unanswered, BasicErrorResponse>) -> Refused {
-    use BasicErrorResponseType::{InvalidClient, InvalidGrant, UnauthorizedClient};
+fn refused(why: &RequestTokenError<Unanswered, BasicErrorResponse>, is_registered: bool) -> Refused {
+    use BasicErrorResponseType::{InvalidClient, InvalidGrant};
     let answer = match why {
         RequestTokenError::ServerResponse(answer) => answer,
         RequestTokenError::Request(Unanswered(unissued)) => return Refused::Now(unissued.clone()),
@@ -134,7 +142,9 @@ fn refused(why: &RequestTokenError<Unanswered, BasicErrorResponse>) -> Refused {
     let cause = Cause::new(CauseCode::TokenRefused, "the token end point refuses it:");
     let cause = cause.foreign(&quoted(answer.error().as_ref())).foreign(&more);
     match answer.error() {
-        InvalidGrant | InvalidClient | UnauthorizedClient => Refused::Over(cause),
+        InvalidGrant => Refused::Over(cause),
+        // Who registered itself and is known no more registers anew with the next login.
+        InvalidClient if is_registered => Refused::Over(cause),
         _ => now(cause),
     }
 }

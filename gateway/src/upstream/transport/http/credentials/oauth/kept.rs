@@ -2,6 +2,7 @@
 
 use super::grant::{Endpoint, Refused};
 use super::record::Record;
+use super::resource::is_same;
 use super::store::{Stamp, Store};
 use crate::health::{Cause, CauseCode};
 use crate::runtime::Tasks;
@@ -10,7 +11,7 @@ use crate::upstream::config::Login;
 use crate::upstream::transport::http::credentials::token::{Issued, Unissued};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 /// How often it is looked for a login that is missing.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -29,6 +30,9 @@ struct State {
     missing: Option<Stamp>,
     /// What could not be written: the file holds what is good no more.
     unwritten: Option<Record>,
+    /// How the file was when it was read or written last, and when it was looked at.
+    seen: Option<Stamp>,
+    looked: Option<Instant>,
 }
 
 impl State {
@@ -57,8 +61,11 @@ impl Kept {
         tasks: &Tasks,
     ) -> Result<Issued, Unissued> {
         let store = Store::of(&self.login)?;
-        let stamp = store.stamp();
-        self.lock().missing = None;
+        let stamp = private::off_the_workers(|| store.stamp());
+        {
+            let mut state = self.lock();
+            (state.missing, state.seen) = (None, Some(stamp));
+        }
         let found = match self.read(&store) {
             Ok(record) if self.will_do(&record, refused) => Ok(record),
             // What has no successor is shown to its end.
@@ -70,7 +77,24 @@ impl Kept {
         if found.as_ref().is_err_and(|unissued| unissued.why.code() == CauseCode::LoginRequired) {
             self.lock().missing = Some(stamp);
         }
-        found.map(|record| Issued { lasts: record.left(), token: record.access })
+        // Nought would say that its end is not known.
+        let lasts = |record: &Record| Some(record.left()?.max(Duration::from_millis(1)));
+        found.map(|record| Issued { lasts: lasts(&record), token: record.access })
+    }
+
+    /// Whether the file is another one than was read: a person has logged in anew, or another process has refreshed the tokens. It is looked
+    /// at once a second at most.
+    pub(crate) fn has_changed(&self) -> bool {
+        let seen = {
+            let (mut state, now) = (self.lock(), Instant::now());
+            if state.looked.is_some_and(|looked| now < looked + LOOK_EVERY) {
+                return false;
+            }
+            state.looked = Some(now);
+            state.seen
+        };
+        let (Some(seen), Ok(store)) = (seen, Store::of(&self.login)) else { return false };
+        private::off_the_workers(|| store.stamp()) != seen
     }
 
     /// Resolves when another login is there than the one that a person was to make; never where none is missing.
@@ -97,9 +121,11 @@ impl Kept {
         let Some(refresh) = record.refresh.clone() else {
             return Err(self.to_log_in(": the last login has ended").into());
         };
-        let client = record.client();
+        // A secret that was put right in the configuration counts.
+        let client = self.login.client.clone().unwrap_or_else(|| record.client());
+        let is_registered = self.login.client.is_none();
         let (url, audience) = (&*record.token_endpoint, &*record.audience);
-        let endpoint = Endpoint { login: &self.login, url, client: &client, audience, tasks };
+        let endpoint = Endpoint { login: &self.login, url, client: &client, is_registered, audience, tasks };
         let given = endpoint.for_refresh(&refresh).await;
         let is_good = !record.is_over() && !refused(&record.access);
         match given {
@@ -140,6 +166,12 @@ impl Kept {
         // A file of another resource says nothing of this one.
         let record = record.filter(|record| record.resource == self.login.resource);
         let record = record.ok_or_else(|| self.to_log_in(""))?;
+        if self.login.issuer.as_ref().is_some_and(|issuer| !is_same(issuer, &record.issuer)) {
+            return Err(self.to_log_in(": the last login was at another authorization server than `issuer`"));
+        }
+        if self.login.client.as_ref().is_some_and(|client| client.id != record.client_id) {
+            return Err(self.to_log_in(": the last login was that of another client than `client_id`"));
+        }
         private::off_the_workers(|| record.secrets().for_each(|secret| self.secrets.note(secret)));
         Ok(record)
     }
@@ -151,7 +183,9 @@ impl Kept {
             let upstream = &*self.login.upstream;
             tracing::error!(upstream, %error, "a login cannot be kept: other processes will need a new one");
         }
-        self.lock().unwritten = written.is_err().then(|| record.clone());
+        let stamp = private::off_the_workers(|| store.stamp());
+        let mut state = self.lock();
+        (state.unwritten, state.seen) = (written.is_err().then(|| record.clone()), Some(stamp));
     }
 
     /// A person is to log in, and why.
@@ -171,6 +205,7 @@ mod tests {
     use super::super::way::tests::login;
     use super::*;
     use crate::runtime::Scratch;
+    use crate::upstream::config::Registered;
     use std::path::Path;
 
     fn kept(state: &Path) -> (Kept, Store) {
@@ -197,6 +232,48 @@ mod tests {
         assert!(tokio::time::timeout(LOOK_EVERY * 5, kept.came()).await.is_err(), "none is missing");
         let why = token(&kept, "canary-of-kept-a").await.unwrap_err();
         assert_eq!(why, "needs login: the last login has ended; run `trunkline login up`");
+    }
+
+    #[tokio::test]
+    async fn a_login_at_another_server_or_of_another_client_than_is_configured_is_not_shown() {
+        let scratch = Scratch::new();
+        let (before, store) = kept(&scratch.0);
+        store.write(&record("http://127.0.0.1:1/mcp", "canary-of-kept-c", None)).unwrap();
+        let client = |id: &str| Some(Registered { id: id.to_owned(), secret: None, is_in_body: false });
+        for (issuer, client, why) in [
+            (Some("https://as.example"), client("me"), None),
+            (Some("https://other.example"), None, Some("at another authorization server than `issuer`")),
+            (None, client("other"), Some("of another client than `client_id`")),
+        ] {
+            let issuer = issuer.map(str::to_owned);
+            let kept = Kept::new(Login { issuer, client, ..before.login.clone() });
+            match (token(&kept, "").await, why) {
+                (Ok(_), None) => {}
+                (Err(said), Some(why)) => assert!(said.contains(why) && said.contains("trunkline login"), "{said}"),
+                (found, why) => panic!("{found:?} {why:?}"),
+            }
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn another_login_is_noticed_and_what_one_has_written_oneself_is_none() {
+        let scratch = Scratch::new();
+        let (kept, store) = kept(&scratch.0);
+        let mut first = record("http://127.0.0.1:1/mcp", "canary-of-kept-d", None);
+        store.write(&first).unwrap();
+        token(&kept, "").await.unwrap();
+        assert!(!kept.has_changed());
+        kept.keep(&store, &first);
+        tokio::time::advance(LOOK_EVERY).await;
+        assert!(!kept.has_changed());
+        first.access = "canary-of-kept-e".to_owned();
+        store.write(&first).unwrap();
+        assert!(!kept.has_changed(), "it was looked at just now");
+        tokio::time::advance(LOOK_EVERY).await;
+        assert!(kept.has_changed());
+        assert_eq!(token(&kept, "").await.as_deref(), Ok("canary-of-kept-e"));
+        tokio::time::advance(LOOK_EVERY).await;
+        assert!(!kept.has_changed());
     }
 
     #[tokio::test]

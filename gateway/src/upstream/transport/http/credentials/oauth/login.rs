@@ -56,7 +56,7 @@ pub async fn log_in(login: &Login, tasks: &Tasks, show: impl FnOnce(&str)) -> Re
     let code = brought.from(&server.issuer, server.authorization_response_iss_parameter_supported)?;
     secrets.note(&code);
     let (url, audience) = (&*server.token_endpoint, &*resource.audience);
-    let endpoint = Endpoint { login, url, client: &client, audience, tasks };
+    let endpoint = Endpoint { login, url, client: &client, is_registered, audience, tasks };
     let given = endpoint.for_code(&code, proof, &redirect).await.map_err(|why| match why {
         Refused::Over(why) | Refused::Now(Unissued { why, .. }) => {
             Cause::new(why.code(), "no access token: ").then(&why)

@@ -6,6 +6,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// So long before its end a token is refreshed, or a fifth of its time where that is less.
 const AHEAD: Duration = Duration::from_secs(60);
+/// No access token is said to last longer.
+const LASTS_MAX: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
 
 /// A login: its tokens, and who gives the next ones to whom. There is no way to show it: most of it is secret.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
@@ -57,7 +59,8 @@ impl Record {
     /// Other tokens of the same login, given now.
     pub(super) fn renewed(&mut self, access: String, refresh: Option<String>, lasts: Option<Duration>) {
         self.given = now();
-        self.ends = lasts.map(|lasts| self.given.saturating_add(u64::try_from(lasts.as_millis()).unwrap_or(u64::MAX)));
+        let millis = |lasts: Duration| u64::try_from(lasts.min(LASTS_MAX).as_millis()).unwrap_or(u64::MAX);
+        self.ends = lasts.map(|lasts| self.given.saturating_add(millis(lasts)));
         self.access = access;
         // Where none comes with it the one before is good for the next time, too.
         self.refresh = refresh.or_else(|| self.refresh.take());
@@ -120,7 +123,8 @@ pub(super) mod tests {
     fn a_refresh_token_that_is_not_replaced_stays() {
         let mut record = record("https://h.example", "a", Some("r"));
         record.renewed("b".to_owned(), None, Some(Duration::MAX));
-        assert!(record.refresh.as_deref() == Some("r") && record.ends == Some(u64::MAX) && record.access == "b");
+        let is_bounded = record.left().is_some_and(|left| left <= LASTS_MAX && left > LASTS_MAX / 2);
+        assert!(record.refresh.as_deref() == Some("r") && is_bounded && record.access == "b");
         record.renewed("c".to_owned(), Some("s".to_owned()), None);
         assert_eq!(record.secrets().collect::<Vec<_>>(), ["c", "s"]);
     }

@@ -38,8 +38,8 @@ pub(super) async fn server(login: &Login, resource: &Resource, tasks: &Tasks) ->
         match document::<Server>(&Remote { url, ..issuer.clone() }, tasks).await {
             Ok(Some(server)) if is_same(&server.issuer, &resource.issuer) => return judged(server),
             // It speaks for another one: whoever believes it shows that one's codes to this one.
-            Ok(Some(server)) => other = Some(server.issuer),
-            Ok(None) => {}
+            Ok(Some(server)) if !server.issuer.is_empty() => other = Some(server.issuer),
+            Ok(_) => {}
             Err(why) => failed = Some(why),
         }
     }

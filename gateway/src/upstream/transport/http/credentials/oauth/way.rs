@@ -82,7 +82,14 @@ pub(super) async fn document<T: DeserializeOwned>(place: &Remote, tasks: &Tasks)
     Ok(answered(place, request, tasks)
         .await?
         .filter(|(status, _)| *status == StatusCode::OK)
-        .and_then(|(_, body)| serde_json::from_slice(&body).ok()))
+        .and_then(|(_, body)| read(&body)))
+}
+
+/// A document, where it can be read as such a one. Some servers write `null` for what they leave out.
+fn read<T: DeserializeOwned>(body: &[u8]) -> Option<T> {
+    let mut members: serde_json::Map<String, serde_json::Value> = serde_json::from_slice(body).ok()?;
+    members.retain(|_, value| !value.is_null());
+    serde_json::from_value(members.into()).ok()
 }
 
 /// What is answered to a JSON document that is posted.
@@ -126,6 +133,19 @@ pub(super) mod tests {
             state: None,
             keys: Vec::new(),
         }
+    }
+
+    #[test]
+    fn null_says_as_much_as_nothing() {
+        #[derive(serde::Deserialize)]
+        struct Said {
+            #[serde(default)]
+            scopes: Vec<String>,
+        }
+        let said = |body: &[u8]| read::<Said>(body).map(|said| said.scopes);
+        assert_eq!(said(br#"{"scopes":null,"more":null}"#), Some(Vec::new()));
+        assert_eq!(said(br#"{"scopes":["a"]}"#), Some(vec!["a".to_owned()]));
+        assert!(said(br#"{"scopes":1}"#).is_none() && said(b"[]").is_none());
     }
 
     #[test]
