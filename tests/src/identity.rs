@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
@@ -29,6 +30,9 @@ pub struct Identity {
     state: Mutex<State>,
 }
 
+/// What stands among the fields of a request for its header of that name.
+pub const AUTHORIZATION: &str = "Authorization";
+
 /// The fields of a form or of a query.
 pub type Fields = HashMap<String, String>;
 
@@ -43,6 +47,9 @@ struct State {
     given: usize,
     /// Seconds that a token lasts.
     lasts: Option<u64>,
+    /// When the last one ends, and how many were followed by another one before they had ended.
+    ends: Option<Instant>,
+    followed: usize,
     /// The refresh token that is good, and those that were.
     refresh: Option<String>,
     used: HashSet<String>,
@@ -124,6 +131,12 @@ impl Identity {
         self.asked.all().iter().filter(is_it).count()
     }
 
+    /// How many tokens were refreshed before they had ended.
+    #[must_use]
+    pub fn followed_in_time(&self) -> usize {
+        self.state().followed
+    }
+
     /// What the last request of this kind held.
     #[must_use]
     pub fn last(&self, what: &str) -> Fields {
@@ -190,7 +203,9 @@ impl Identity {
                 return invalid;
             }
             state.used.insert(shown.clone());
+            state.followed += usize::from(state.ends.is_some_and(|ends| Instant::now() < ends));
         }
+        state.ends = state.lasts.map(|lasts| Instant::now() + Duration::from_secs(lasts));
         state.given += 1;
         let (access, refresh) = (format!("canary-access-{}", state.given), format!("canary-refresh-{}", state.given));
         self.guard.admit(&access);
@@ -236,13 +251,15 @@ fn decoded(text: &str) -> String {
 async fn answer(identity: Arc<Identity>, request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {
     let what = format!("{} {}", request.method(), request.uri().path());
     let query = request.uri().query().unwrap_or_default().to_owned();
+    let shown = request.headers().get("authorization").and_then(|value| value.to_str().ok()).map(str::to_owned);
     let body = request.into_body().collect().await.map(|body| body.to_bytes()).unwrap_or_default();
     let body = String::from_utf8_lossy(&body).into_owned();
-    let held = match (body.starts_with('{'), body.is_empty()) {
+    let mut held = match (body.starts_with('{'), body.is_empty()) {
         (true, _) => HashMap::from([("json".to_owned(), body)]),
         (_, true) => fields(&query),
         _ => fields(&body),
     };
+    held.extend(shown.map(|shown| (AUTHORIZATION.to_owned(), shown)));
     identity.asked.push((what.clone(), held.clone()));
     let (status, text, location) = match &*what {
         "GET /.well-known/oauth-authorization-server" => (200, identity.metadata().to_string(), None),

@@ -95,7 +95,9 @@ async fn an_authorization_server_that_speaks_for_another_one_or_does_not_protect
     }
     assert_eq!(decoy.asked.mark(), 0);
     // What is a thousand times too large, or nested without an end, is nothing.
-    for bomb in ["[".repeat(100_000), format!("{{\"x\":\"{}\"}}", "x".repeat(1 << 20))] {
+    let mut large: Value = serde_json::from_str(&guarded.identity.resource(&guarded.at("/mcp"))).expect("JSON");
+    large["x"] = json!("x".repeat(1 << 20));
+    for bomb in ["[".repeat(100_000), large.to_string()] {
         guarded.upstream.shows(&format!("{RESOURCE}/mcp"), 200, &bomb);
         fails(&guarded, &gateway, "says neither which authorization server it believes").await;
     }
