@@ -46,3 +46,43 @@ pub(super) async fn send(
 pub(super) async fn body(of: Incoming, most: usize) -> Option<Vec<u8>> {
     Some(Limited::new(of, most).collect().await.ok()?.to_bytes().to_vec())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::health::CauseCode::AddressRefused;
+    use crate::upstream::config::Reach;
+    use http::{HeaderMap, StatusCode};
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpListener;
+
+    #[tokio::test]
+    async fn where_a_url_leads_is_judged_by_the_connection_too() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}/", listener.local_addr().unwrap());
+        let asked = async |reach| {
+            let place = Remote { reach, ..Remote::new(url.parse().unwrap(), HeaderMap::new()) };
+            let request = Request::builder().uri(place.url.clone()).body(Vec::new()).unwrap();
+            send(&place, request, &Tasks::new()).await.map(|answer| answer.status()).map_err(|why| why.code())
+        };
+        let serving = async {
+            loop {
+                let (mut stream, _) = listener.accept().await.unwrap();
+                let _ = stream.read(&mut [0; 1024]).await;
+                stream.write_all(b"HTTP/1.1 204 No Content\r\n\r\n").await.unwrap();
+            }
+        };
+        let asking = async {
+            for reach in [Reach::Internet, Reach::Network] {
+                assert_eq!(asked(reach).await, Err(AddressRefused), "{reach:?}");
+            }
+            for reach in [Reach::Machine, Reach::Written] {
+                assert_eq!(asked(reach).await, Ok(StatusCode::NO_CONTENT), "{reach:?}");
+            }
+        };
+        tokio::select! {
+            () = asking => {}
+            () = serving => {}
+        }
+    }
+}
