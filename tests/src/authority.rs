@@ -58,18 +58,7 @@ impl Authority {
             state,
             held: watch::Sender::new(false),
         });
-        let serving = authority.clone();
-        tokio::spawn(async move {
-            while let Ok((stream, _)) = listener.accept().await {
-                let of = serving.clone();
-                tokio::spawn(async move {
-                    let service = service_fn(|request| answer(of.clone(), request));
-                    let _ = hyper::server::conn::http1::Builder::new()
-                        .serve_connection(TokioIo::new(stream), service)
-                        .await;
-                });
-            }
-        });
+        serve(&authority, listener, answer);
         authority
     }
 
@@ -133,6 +122,25 @@ impl Authority {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Has each request at a listener answered, for as long as the test runs.
+pub(crate) fn serve<S, F>(by: &Arc<S>, listener: TcpListener, answer: fn(Arc<S>, Request<Incoming>) -> F)
+where
+    S: Send + Sync + 'static,
+    F: Future<Output = Result<Response<Full<Bytes>>, Infallible>> + Send + 'static,
+{
+    let by = by.clone();
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            let by = by.clone();
+            tokio::spawn(async move {
+                let service = service_fn(|request| answer(by.clone(), request));
+                let _ =
+                    hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
+            });
+        }
+    });
 }
 
 async fn answer(authority: Arc<Authority>, request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {

@@ -8,14 +8,12 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
-use hyper::service::service_fn;
 use hyper::{Request, Response};
-use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use tokio::net::TcpListener;
 
-use crate::authority::Authority;
+use crate::authority::{Authority, serve};
 use crate::canary::base64;
 use crate::tape::Tape;
 
@@ -67,18 +65,7 @@ impl Identity {
         let url = format!("http://{}", listener.local_addr().expect("it is bound"));
         let identity =
             Arc::new(Identity { url, asked: Tape::default(), guard: guard.clone(), state: Mutex::default() });
-        let serving = identity.clone();
-        tokio::spawn(async move {
-            while let Ok((stream, _)) = listener.accept().await {
-                let of = serving.clone();
-                tokio::spawn(async move {
-                    let service = service_fn(|request| answer(of.clone(), request));
-                    let _ = hyper::server::conn::http1::Builder::new()
-                        .serve_connection(TokioIo::new(stream), service)
-                        .await;
-                });
-            }
-        });
+        serve(&identity, listener, answer);
         identity
     }
 

@@ -45,7 +45,7 @@ pub(super) async fn ask(client: &ClientCredentials, tasks: Tasks) -> Result<Issu
     };
     let asking: Asking<'_> = Box::pin(request.request_async(&post));
     let answered = within(ANSWER_MAX, asking).await;
-    let late = |_| unavailable(&format!("the token end point gave none within {} s", ANSWER_MAX.as_secs()));
+    let late = |_| unavailable(format!("the token end point gave none within {} s", ANSWER_MAX.as_secs()));
     let answer = answered.map_err(late)?.map_err(|why| refused(&why))?;
     if *answer.token_type() != BasicTokenType::Bearer {
         let said = "the token end point gives tokens of another type than Bearer";

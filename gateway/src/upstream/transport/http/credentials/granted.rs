@@ -24,7 +24,8 @@ pub(super) struct Unanswered(pub(super) Unissued);
 /// A request under way.
 pub(super) type Posting = Pin<Box<dyn Future<Output = Result<HttpResponse, Unanswered>> + Send>>;
 
-pub(super) fn unavailable(said: &str) -> Cause {
+/// Why there is no token, where nobody has refused one.
+pub(super) fn unavailable(said: impl Into<String>) -> Cause {
     Cause::new(CauseCode::TokenUnavailable, said)
 }
 
@@ -55,7 +56,7 @@ pub(super) async fn post(
     }
     let Some(body) = once::body(body, BODY_MAX).await else {
         let said = format!("the answer of the token end point breaks, or has more than {} KiB", BODY_MAX / 1024);
-        return Err(unanswered(unavailable(&said)));
+        return Err(unanswered(unavailable(said)));
     };
     if !head.status.is_success() {
         return Ok(http::Response::from_parts(head, body));
@@ -84,7 +85,7 @@ fn plain(body: &[u8]) -> Result<(StatusCode, Vec<u8>), Cause> {
     let lasts = match times::lasts(&members) {
         // The refresh token may be the only one that is still good.
         Err(_) if refresh.is_some() => None,
-        lasts => lasts.map_err(|why| unavailable(&format!("the token end point gives {why}")))?,
+        lasts => lasts.map_err(|why| unavailable(format!("the token end point gives {why}")))?,
     };
     let kind = said("token_type").cloned().unwrap_or_else(|| "Bearer".into());
     let mut answer = json!({ "access_token": token, "token_type": kind });

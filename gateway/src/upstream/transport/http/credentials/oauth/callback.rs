@@ -1,9 +1,10 @@
 //! Where the browser comes back to: a listener on loopback that takes one answer.
 
-use super::way::{quoted, unusable};
+use super::way::quoted;
 use crate::health::{Cause, CauseCode};
 use crate::runtime::Tasks;
 use crate::runtime::timer::late::within;
+use crate::upstream::transport::http::credentials::granted::unavailable;
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONNECTION, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HOST, REFERRER_POLICY};
 use http::{HeaderValue, Method, Request, Response, StatusCode};
@@ -62,7 +63,7 @@ impl Callback {
             Ok::<_, std::io::Error>(Self { listener, at })
         };
         opened.await.map_err(|error| {
-            unusable(format!("no port of this machine is free for the browser to come back to: {error}"))
+            unavailable(format!("no port of this machine is free for the browser to come back to: {error}"))
         })
     }
 

@@ -1,11 +1,12 @@
 //! Who the gateway is at an authorization server: a client that the configuration names, or one that registers there (RFC 7591).
 
 use super::server::Server;
-use super::way::{posted, quoted, to, unusable};
+use super::way::{posted, quoted, to};
 use crate::health::Cause;
 use crate::runtime::Tasks;
 use crate::secrets::mask;
 use crate::upstream::config::{Login, Registered};
+use crate::upstream::transport::http::credentials::granted::unavailable;
 use http::StatusCode;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -32,7 +33,7 @@ pub(super) async fn client(
         }
     }
     let Some(endpoint) = &server.registration_endpoint else {
-        let cause = unusable("the authorization server").foreign(&quoted(&server.issuer));
+        let cause = unavailable("the authorization server").foreign(&quoted(&server.issuer));
         let advice = "register the gateway there, with the redirect URI http://127.0.0.1/callback, and write its `client_id` under `auth`";
         return Err(cause.own(" registers no clients by itself").advise(advice));
     };
@@ -48,10 +49,10 @@ pub(super) async fn client(
     });
     let (status, body) = posted(&place, wanted.to_string().into_bytes(), tasks)
         .await
-        .map_err(|why| unusable("the gateway cannot register at the authorization server: ").then(&why))?;
+        .map_err(|why| unavailable("the gateway cannot register at the authorization server: ").then(&why))?;
     let refused = |said: String| {
         let cause =
-            unusable(format!("the authorization server does not register the gateway (HTTP {})", status.as_u16()));
+            unavailable(format!("the authorization server does not register the gateway (HTTP {})", status.as_u16()));
         let advice = "register it there by hand, and write its `client_id` under `auth`";
         Err(cause.foreign(&said).advise(advice))
     };

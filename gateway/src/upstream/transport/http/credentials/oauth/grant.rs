@@ -1,11 +1,11 @@
 //! What an authorization server gives for a code or a refresh token.
 
-use super::way::{quoted, to, unusable};
+use super::way::{quoted, to};
 use crate::health::{Cause, CauseCode};
 use crate::runtime::Tasks;
 use crate::runtime::timer::late::within;
 use crate::upstream::config::{Login, Registered};
-use crate::upstream::transport::http::credentials::granted::{Posting, Unanswered, post};
+use crate::upstream::transport::http::credentials::granted::{Posting, Unanswered, post, unavailable};
 use crate::upstream::transport::http::credentials::once;
 use crate::upstream::transport::http::credentials::token::{Issued, Token, Unissued};
 use oauth2::basic::{BasicClient, BasicErrorResponse, BasicErrorResponseType, BasicTokenResponse, BasicTokenType};
@@ -76,7 +76,7 @@ impl Endpoint<'_> {
     }
 
     fn client(&self) -> Result<Asked, Cause> {
-        let url = TokenUrl::new(self.url.to_owned()).map_err(|_| unusable("the token end point is no URL"))?;
+        let url = TokenUrl::new(self.url.to_owned()).map_err(|_| unavailable("the token end point is no URL"))?;
         let kind = if self.client.is_in_body { AuthType::RequestBody } else { AuthType::BasicAuth };
         let client = BasicClient::new(ClientId::new(self.client.id.clone())).set_token_uri(url).set_auth_type(kind);
         Ok(match &self.client.secret {
@@ -94,7 +94,7 @@ impl Endpoint<'_> {
     }
 
     async fn answered(&self, asking: Asking<'_>) -> Result<Given, Refused> {
-        let late = || now(unusable("the token end point gave none within 10 s"));
+        let late = || now(unavailable("the token end point gave none within 10 s"));
         let answer = within(once::ANSWER_MAX, asking)
             .await
             .map_err(|_| late())?
@@ -135,7 +135,7 @@ fn refused(why: &RequestTokenError<Unanswered, BasicErrorResponse>, is_registere
         RequestTokenError::ServerResponse(answer) => answer,
         RequestTokenError::Request(Unanswered(unissued)) => return Refused::Now(unissued.clone()),
         RequestTokenError::Parse(..) | RequestTokenError::Other(_) => {
-            return now(unusable("what the token end point answers is neither a token nor an error of OAuth"));
+            return now(unavailable("what the token end point answers is neither a token nor an error of OAuth"));
         }
     };
     let more = answer.error_description().map(|text| format!(":{}", quoted(text))).unwrap_or_default();

@@ -26,8 +26,8 @@ pub(crate) struct Kept {
 
 #[derive(Default)]
 struct State {
-    /// How the file was when a person had to log in.
-    missing: Option<Stamp>,
+    /// Whether a person had to log in when a token was wanted last.
+    is_missing: bool,
     /// What could not be written: the file holds what is good no more.
     unwritten: Option<Record>,
     /// How the file was when it was read or written last, and when it was looked at.
@@ -64,7 +64,7 @@ impl Kept {
         let stamp = private::off_the_workers(|| store.stamp());
         {
             let mut state = self.lock();
-            (state.missing, state.seen) = (None, Some(stamp));
+            (state.is_missing, state.seen) = (false, Some(stamp));
         }
         let found = match self.read(&store) {
             Ok(record) if self.will_do(&record, refused) => Ok(record),
@@ -75,7 +75,7 @@ impl Kept {
             Err(why) => Err(why.into()),
         };
         if found.as_ref().is_err_and(|unissued| unissued.why.code() == CauseCode::LoginRequired) {
-            self.lock().missing = Some(stamp);
+            self.lock().is_missing = true;
         }
         // Nought would say that its end is not known.
         let lasts = |record: &Record| Some(record.left()?.max(Duration::from_millis(1)));
@@ -99,7 +99,8 @@ impl Kept {
 
     /// Resolves when another login is there than the one that a person was to make; never where none is missing.
     pub(crate) async fn came(&self) {
-        let Some(before) = self.lock().missing else { return std::future::pending().await };
+        let seen = |state: &State| state.seen.filter(|_| state.is_missing);
+        let Some(before) = seen(&self.lock()) else { return std::future::pending().await };
         let Ok(store) = Store::of(&self.login) else { return std::future::pending().await };
         while private::off_the_workers(|| store.stamp()) == before {
             sleep(LOOK_EVERY).await;
@@ -260,7 +261,9 @@ mod tests {
         let scratch = Scratch::new();
         let (kept, store) = kept(&scratch.0);
         let mut first = record("http://127.0.0.1:1/mcp", "canary-of-kept-d", None);
-        store.write(&first).unwrap();
+        token(&kept, "").await.unwrap_err();
+        kept.keep(&store, &first);
+        assert!(tokio::time::timeout(LOOK_EVERY * 5, kept.came()).await.is_err(), "nobody has logged in");
         token(&kept, "").await.unwrap();
         assert!(!kept.has_changed());
         kept.keep(&store, &first);

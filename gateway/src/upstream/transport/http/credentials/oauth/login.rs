@@ -7,11 +7,12 @@ use super::record::Record;
 use super::resource::{Resource, resource};
 use super::server::{Server, server};
 use super::store::Store;
-use super::way::{quoted, to, unusable};
+use super::way::{quoted, to};
 use crate::health::{Cause, CauseCode};
 use crate::runtime::Tasks;
 use crate::secrets::{mask, private};
 use crate::upstream::config::{Login, Registered};
+use crate::upstream::transport::http::credentials::granted::unavailable;
 use crate::upstream::transport::http::credentials::token::Unissued;
 use oauth2::basic::BasicClient;
 use oauth2::{AuthUrl, ClientId, CsrfToken, PkceCodeChallenge, RedirectUrl, Scope};
@@ -48,7 +49,7 @@ pub async fn log_in(login: &Login, tasks: &Tasks, show: impl FnOnce(&str)) -> Re
     let scopes = scopes(&resource, &server);
     let secrets = mask::Learned::new();
     client.secret.iter().for_each(|secret| secrets.note(secret));
-    let redirect = RedirectUrl::new(redirect).map_err(|_| unusable("the address of the callback is no URL"))?;
+    let redirect = RedirectUrl::new(redirect).map_err(|_| unavailable("the address of the callback is no URL"))?;
     let (challenge, proof) = PkceCodeChallenge::new_random_sha256();
     let (url, state) = page((&server, &client), &resource, &scopes, challenge, &redirect)?;
     show(&url);
@@ -97,7 +98,7 @@ fn page(
 ) -> Result<(String, CsrfToken), Cause> {
     let page = AuthUrl::new(server.authorization_endpoint.clone());
     let page = page.map_err(|_| {
-        unusable("the page of the authorization server is no URL:").foreign(&quoted(&server.authorization_endpoint))
+        unavailable("the page of the authorization server is no URL:").foreign(&quoted(&server.authorization_endpoint))
     })?;
     let asking =
         BasicClient::new(ClientId::new(client.id.clone())).set_auth_uri(page).set_redirect_uri(redirect.clone());

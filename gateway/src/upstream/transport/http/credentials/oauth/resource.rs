@@ -1,12 +1,13 @@
 //! What an upstream says of itself as a resource: which authorization server it believes, and how it is called there (RFC 9728).
 
 use super::challenge::{Challenge, challenge};
-use super::way::{REVISION, document, quoted, unusable, with_path};
+use super::way::{REVISION, document, quoted, with_path};
 use crate::health::Cause;
 use crate::runtime::Tasks;
 use crate::runtime::timer::late::within;
 use crate::upstream::config::{Login, Remote};
 use crate::upstream::transport::http::connection::Origin;
+use crate::upstream::transport::http::credentials::granted::unavailable;
 use crate::upstream::transport::http::credentials::once;
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{Method, Request, Uri};
@@ -50,12 +51,12 @@ pub(super) async fn resource(login: &Login, tasks: &Tasks) -> Result<Resource, C
         return judged(login, metadata, scope.as_deref());
     }
     if let (Some(url), None) = (beyond, &login.issuer) {
-        let cause = unusable("the upstream says at another origin what it is as a resource, which is not asked:");
+        let cause = unavailable("the upstream says at another origin what it is as a resource, which is not asked:");
         return Err(cause.foreign(&quoted(&url)));
     }
     // What has no such document may be its own authorization server.
     let own = with_path(&login.at.url, "").map(|url| url.to_string().trim_end_matches('/').to_owned());
-    let issuer = login.issuer.clone().or(own).ok_or_else(|| unusable("its URL has no host"))?;
+    let issuer = login.issuer.clone().or(own).ok_or_else(|| unavailable("its URL has no host"))?;
     let audience = login.said_resource.clone().unwrap_or_else(|| login.resource.clone());
     Ok(Resource { audience, issuer, is_said: false, scopes: wanted(login, scope.as_deref(), &[]) })
 }
@@ -69,11 +70,11 @@ async fn refused(login: &Login, tasks: &Tasks) -> Result<Challenge, Cause> {
     let request =
         request.header(ACCEPT, "application/json, text/event-stream").header(CONTENT_TYPE, "application/json");
     let request = request.header(REVISION.0, REVISION.1).body(PING.to_vec());
-    let mut request = request.map_err(|_| unusable("its URL cannot be asked"))?;
+    let mut request = request.map_err(|_| unavailable("its URL cannot be asked"))?;
     request.headers_mut().extend(login.at.headers.clone());
     let asked = within(once::ANSWER_MAX, Box::pin(once::send(&login.at, request, tasks))).await;
-    let asked = asked.unwrap_or_else(|_| Err(unusable("no answer within 10 s")));
-    let response = asked.map_err(|why| unusable("the upstream cannot be asked: ").then(&why))?;
+    let asked = asked.unwrap_or_else(|_| Err(unavailable("no answer within 10 s")));
+    let response = asked.map_err(|why| unavailable("the upstream cannot be asked: ").then(&why))?;
     Ok(challenge(response.headers()))
 }
 
@@ -100,19 +101,19 @@ fn places(login: &Login, said: Option<&str>, beyond: &mut Option<String>) -> Vec
 fn judged(login: &Login, metadata: Metadata, scope: Option<&str>) -> Result<Resource, Cause> {
     let Metadata { resource, authorization_servers, scopes_supported } = metadata;
     if !is_it(&login.resource, &resource) {
-        let cause = unusable("the upstream says that it is another resource than the one at its URL:");
+        let cause = unavailable("the upstream says that it is another resource than the one at its URL:");
         return Err(cause.foreign(&quoted(&resource)).advise("check `url`"));
     }
     let issuer = match &login.issuer {
         Some(issuer) if !authorization_servers.iter().any(|server| is_same(server, issuer)) => {
-            let cause = unusable("the upstream names another authorization server than the `issuer` of `auth`:");
+            let cause = unavailable("the upstream names another authorization server than the `issuer` of `auth`:");
             return Err(cause.foreign(&quoted(&authorization_servers.join(", "))));
         }
         Some(issuer) => issuer.clone(),
         None => match authorization_servers.into_iter().next() {
             Some(server) => server,
             None => {
-                let cause = unusable("the upstream names no authorization server");
+                let cause = unavailable("the upstream names no authorization server");
                 return Err(cause.advise("write it as `issuer` under `auth`"));
             }
         },

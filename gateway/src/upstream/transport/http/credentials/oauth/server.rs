@@ -1,10 +1,11 @@
 //! What an authorization server says of itself (RFC 8414, and as OpenID Connect has it).
 
 use super::resource::{Resource, is_same};
-use super::way::{document, quoted, to, unusable, with_path};
+use super::way::{document, quoted, to, with_path};
 use crate::health::Cause;
 use crate::runtime::Tasks;
 use crate::upstream::config::{Login, Remote};
+use crate::upstream::transport::http::credentials::granted::unavailable;
 use http::Uri;
 use serde::Deserialize;
 
@@ -31,7 +32,7 @@ pub(super) struct Server {
 pub(super) async fn server(login: &Login, resource: &Resource, tasks: &Tasks) -> Result<Server, Cause> {
     let issuer = to(login, "the authorization server", &resource.issuer)?;
     if issuer.url.query().is_some() {
-        return Err(unusable("the authorization server has a query in its URL:").foreign(&quoted(&resource.issuer)));
+        return Err(unavailable("the authorization server has a query in its URL:").foreign(&quoted(&resource.issuer)));
     }
     let (mut other, mut failed) = (None, None);
     for url in places(&issuer.url) {
@@ -44,11 +45,11 @@ pub(super) async fn server(login: &Login, resource: &Resource, tasks: &Tasks) ->
         }
     }
     if let Some(other) = other {
-        let cause = unusable("the authorization server").foreign(&quoted(&resource.issuer));
+        let cause = unavailable("the authorization server").foreign(&quoted(&resource.issuer));
         return Err(cause.own(" says that it is another one:").foreign(&quoted(&other)));
     }
     if let Some(why) = failed {
-        return Err(unusable("the authorization server")
+        return Err(unavailable("the authorization server")
             .foreign(&quoted(&resource.issuer))
             .own(" is not reached: ")
             .then(&why));
@@ -56,14 +57,14 @@ pub(super) async fn server(login: &Login, resource: &Resource, tasks: &Tasks) ->
     if !resource.is_said && login.issuer.is_none() {
         let said = "the upstream says neither which authorization server it believes nor that it is its own";
         return Err(
-            unusable(said).advise("write the authorization server as `issuer` under `auth`, or set a token there")
+            unavailable(said).advise("write the authorization server as `issuer` under `auth`, or set a token there")
         );
     }
-    Err(unusable("the authorization server").foreign(&quoted(&resource.issuer)).own(" says nothing of itself"))
+    Err(unavailable("the authorization server").foreign(&quoted(&resource.issuer)).own(" says nothing of itself"))
 }
 
 fn judged(server: Server) -> Result<Server, Cause> {
-    let who = |said: &str| unusable("the authorization server").foreign(&quoted(&server.issuer)).own(said);
+    let who = |said: &str| unavailable("the authorization server").foreign(&quoted(&server.issuer)).own(said);
     if server.authorization_endpoint.is_empty() || server.token_endpoint.is_empty() {
         return Err(who(" does not say where to log in and where tokens are given"));
     }

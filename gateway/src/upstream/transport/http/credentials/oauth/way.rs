@@ -1,11 +1,12 @@
 //! Where the URLs lead that an upstream or an authorization server names, and the documents that are there.
 
-use crate::health::{Cause, CauseCode};
+use crate::health::Cause;
 use crate::runtime::Tasks;
 use crate::runtime::timer::late::within;
-use crate::secrets::{mask, printable};
 use crate::upstream::config::{Login, Reach, Remote, Trust};
 use crate::upstream::transport::http::connection::Origin;
+use crate::upstream::transport::http::credentials::endpoint::in_short;
+use crate::upstream::transport::http::credentials::granted::unavailable;
 use crate::upstream::transport::http::credentials::once;
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{HeaderMap, Method, Request, StatusCode, Uri};
@@ -18,21 +19,16 @@ const URL_MAX: usize = 2048;
 /// The revision whose rules of authorization are followed.
 pub(super) const REVISION: (&str, &str) = ("mcp-protocol-version", "2025-11-25");
 
-/// What cannot be used of what a server says.
-pub(super) fn unusable(said: impl Into<String>) -> Cause {
-    Cause::new(CauseCode::TokenUnavailable, said)
-}
-
 /// A foreign text as the operator is shown it.
 pub(super) fn quoted(text: &str) -> String {
-    format!(" `{}`", printable(&mask::masked(text).chars().take(200).collect::<String>()))
+    format!(" `{}`", in_short(text))
 }
 
 /// Where a URL leads that a server names: by `https`, or to this machine where the upstream is there itself; and into no network of
 /// one's own that the upstream is not in.
 pub(super) fn to(login: &Login, what: &str, text: &str) -> Result<Remote, Cause> {
     let odd = |why: &str| {
-        let cause = unusable(format!("{what}, a URL that a server named,")).foreign(&quoted(text));
+        let cause = unavailable(format!("{what}, a URL that a server named,")).foreign(&quoted(text));
         Err(cause.own(&format!(" is not asked: {why}")))
     };
     let url: Uri = match text.parse::<Uri>() {
@@ -96,8 +92,8 @@ fn read<T: DeserializeOwned>(body: &[u8]) -> Option<T> {
 pub(super) async fn posted(place: &Remote, body: Vec<u8>, tasks: &Tasks) -> Result<(StatusCode, Vec<u8>), Cause> {
     let request = Request::builder().method(Method::POST).uri(place.url.clone()).header(ACCEPT, "application/json");
     let request = request.header(CONTENT_TYPE, "application/json").body(body);
-    let request = request.map_err(|_| unusable("it cannot be asked"))?;
-    answered(place, request, tasks).await?.ok_or_else(|| unusable("its answer breaks, or is larger than 1 MiB"))
+    let request = request.map_err(|_| unavailable("it cannot be asked"))?;
+    answered(place, request, tasks).await?.ok_or_else(|| unavailable("its answer breaks, or is larger than 1 MiB"))
 }
 
 async fn answered(
@@ -110,7 +106,7 @@ async fn answered(
         Ok(once::body(body, DOCUMENT_MAX).await.map(|body| (head.status, body)))
     };
     let host = place.url.host().unwrap_or_default();
-    let late = || unusable("no answer within 10 s from").foreign(&quoted(host));
+    let late = || unavailable("no answer within 10 s from").foreign(&quoted(host));
     within(once::ANSWER_MAX, Box::pin(asking)).await.unwrap_or_else(|_| Err(late()))
 }
 
