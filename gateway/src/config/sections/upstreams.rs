@@ -160,12 +160,12 @@ fn useless(section: &Section<'_>, transport: Option<&Transport>) {
             ("overlap", "the new connection is always ready before the old one ends; remove the key"),
             ("eras", "an HTTP upstream serves each client in its own era wherever it speaks it; remove the key"),
         ],
-        Some(Transport::Sse(_) | Transport::WebSocket(_) | Transport::Lines(_)) => &[
+        Some(Transport::Stdio { .. }) => &[("breaker", "a child that fails is restarted; remove the key")],
+        Some(_) => &[
             ("no_new_privs", "only for children; remove the key"),
             ("overlap", "the new connection is always ready before the old one ends; remove the key"),
             ("breaker", "a connection that fails is opened anew; remove the key"),
         ],
-        Some(Transport::Stdio { .. }) => &[("breaker", "a child that fails is restarted; remove the key")],
         None => &[],
     };
     for (key, label) in foreign.iter().copied().filter(|(key, _)| section.has(key)) {
