@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 use trunkline_tests::client::{Client, Desk, http, tool};
+use trunkline_tests::collector::{Collector, Span};
 use trunkline_tests::gateway::{Config, Gateway};
 use trunkline_tests::peers::Prometheus;
 use trunkline_tests::process::Program;
@@ -160,4 +161,26 @@ async fn every_expression_of_the_dashboard_and_of_the_alerts_has_data_under_load
     }
     let failed: Vec<_> = prometheus.alerts().await.into_iter().filter(|(.., error)| !error.is_empty()).collect();
     assert!(failed.is_empty(), "{failed:?}");
+}
+
+#[tokio::test]
+async fn a_prometheus_keeps_the_trace_of_a_request_beside_what_was_counted_of_it() {
+    let collector = Collector::start().await;
+    let host = Upstream::http(Script::new("host", Revision::MODERN)).await;
+    let traces = format!("[traces]\nendpoint = \"{}\"\n", collector.url);
+    let gateway = Gateway::serve(&Config::new().section(&traces).upstream(&host)).await;
+    let client = Client::open(&gateway.reach(), Revision::MODERN).await;
+    client.tools_until("it is listed", |tools| tools.contains(&"host__echo".into())).await;
+    client.call("host__echo", "{}").await.text();
+    let called = |span: &Span| (span.name == "tools/call host__echo").then(|| span.trace.clone());
+    let trace = collector.spans.wait("the span of the call", called).await;
+    let Some(prometheus) = Prometheus::scraping(&gateway, &file("alerts.yaml")).await else { return };
+    for name in ["trunkline_request_duration_seconds", "mcp_server_operation_duration_seconds"] {
+        let selector = format!("{name}_bucket{{method=\"tools/call\"}}");
+        let selector = if name.starts_with("mcp") { format!("{name}_bucket") } else { selector };
+        until("the trace is an exemplar", || async {
+            prometheus.traces(&selector).await.contains(&trace).then_some(())
+        })
+        .await;
+    }
 }

@@ -8,6 +8,8 @@ pub mod looks;
 mod api;
 // Who is told details and may give orders; the visits of the page.
 mod access;
+// In which format metrics are asked for.
+mod accept;
 // An answer, masked.
 mod answer;
 // The page at `/ui`: its files, and the way in.

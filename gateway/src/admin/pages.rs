@@ -1,6 +1,7 @@
 //! The admin pages: is it alive, is it ready, what does it count; with a token or at the control socket also the details, and orders
 //! to upstreams.
 
+use super::accept;
 use super::access::Access;
 use super::answer::{JSON, TEXT, answer};
 use super::looks::Looks;
@@ -8,7 +9,7 @@ use super::{configuration, orders, report};
 use crate::health::StatusBoard;
 use crate::memory::Refusals;
 use crate::telemetry::audit;
-use crate::telemetry::metrics::Metrics;
+use crate::telemetry::metrics::{Format, Metrics};
 use crate::telemetry::reloads::Reloads;
 use axum::Router;
 use axum::extract::{Path, RawQuery, State};
@@ -21,6 +22,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
+const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// Whether the gateway has stopped to take calls.
 pub type IsDraining = Arc<dyn Fn() -> bool + Send + Sync>;
@@ -61,8 +63,10 @@ pub fn router(shown: Shown) -> Router {
         .route("/readyz", get(ready))
         .route(
             "/metrics",
-            get(|State(shown): State<Shown>| async move {
-                answer(StatusCode::OK, PROMETHEUS, shown.metrics.render(&shown.board))
+            get(|State(shown): State<Shown>, headers: HeaderMap| async move {
+                let format = accept::metrics(&headers);
+                let kind = if format == Format::OpenMetrics { OPENMETRICS } else { PROMETHEUS };
+                answer(StatusCode::OK, kind, shown.metrics.render(&shown.board, format))
             }),
         )
         .route("/gateway", get(own))
@@ -214,6 +218,7 @@ mod tests {
         assert!(get(&router, "/readyz?verbose&format=json", "*/*").await.1.contains("\"state\": \"starting\""));
         assert!(get(&router, "/readyz", "application/json").await.1.contains("\"upstreams\""));
         assert_eq!(get(&router, "/metrics", "*/*").await.0, StatusCode::OK);
+        assert!(get(&router, "/metrics", "application/openmetrics-text").await.1.ends_with("# EOF\n"));
         draining.store(true, Ordering::Relaxed);
         assert_eq!(get(&router, "/readyz", "*/*").await, (StatusCode::SERVICE_UNAVAILABLE, "draining\n".into()));
         assert_eq!(get(&router, "/livez", "*/*").await.0, StatusCode::OK);

@@ -258,7 +258,7 @@ mod tests {
         let audit = Audit { sender, waiting: AtomicUsize::new(0), arguments: Arguments::Hash };
         let registry = crate::telemetry::recorder::Registry::default();
         ::metrics::with_local_recorder(&registry, || (0..5).for_each(|_| audit.put("line\n".to_owned())));
-        let shown = registry.render();
+        let shown = registry.render(crate::telemetry::recorder::exposition::Format::Prometheus);
         assert!(shown.contains("\ntrunkline_audit_lines_lost_total 3\n"), "{shown}");
         assert_eq!(audit.waiting.load(Ordering::Relaxed), 10);
         drop(receiver);

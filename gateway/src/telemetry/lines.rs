@@ -242,6 +242,7 @@ fn tame(text: &[u8], form: Form) -> String {
 mod tests {
     use super::*;
     use crate::telemetry::recorder::Registry;
+    use crate::telemetry::recorder::exposition::Format;
     use std::sync::{Condvar, Mutex};
 
     #[test]
@@ -317,7 +318,7 @@ mod tests {
         ::metrics::with_local_recorder(&registry, || (0..LINES_MAX + 10).for_each(|_| lines.put(b"x\n".to_vec())));
         let dropped = lines.dropped.load(Ordering::Relaxed);
         assert!(dropped >= 9, "one may be with the writer already");
-        let shown = registry.render();
+        let shown = registry.render(Format::Prometheus);
         assert!(shown.contains(&format!("\ntrunkline_log_lines_lost_total {dropped}\n")), "{shown}");
         let (state, opened) = &*stuck.0;
         state.lock().unwrap().0 = true;

@@ -2,6 +2,7 @@
 
 use super::processes::Processes;
 pub use super::recorder::Totals;
+pub use super::recorder::exposition::Format;
 
 use super::recorder::Registry;
 use crate::health::StatusBoard;
@@ -71,12 +72,12 @@ impl Metrics {
     }
 
     /// The text that Prometheus reads, with what the board says now.
-    pub fn render(&self, board: &StatusBoard) -> String {
+    pub fn render(&self, board: &StatusBoard, format: Format) -> String {
         let tasks = Handle::try_current().map_or(0, |runtime| runtime.metrics().num_alive_tasks());
-        aside(READING, || self.read(board, tasks))
+        aside(READING, || self.read(board, tasks, format))
     }
 
-    fn read(&self, board: &StatusBoard, tasks: usize) -> String {
+    fn read(&self, board: &StatusBoard, tasks: usize, format: Format) -> String {
         let mut named = self.0.one_at_a_time.lock().unwrap_or_else(PoisonError::into_inner);
         self.0.registry.forget(sampled::sampled());
         let upstreams = board.snapshot();
@@ -99,7 +100,7 @@ impl Metrics {
             .for_each(|kind| sampled::memory(kind.as_str(), budget.used_by(kind), budget.lost_by(kind)));
         budget.limit().into_iter().for_each(sampled::memory_limit);
         sampled::refresh(tasks);
-        self.0.registry.render()
+        self.0.registry.render(format)
     }
 }
 
@@ -127,7 +128,7 @@ mod tests {
             crate::metrics::overhead("tools/call").record(0.000_03);
             crate::metrics::route("tools/call", &"a".into()).duration.record(0.03);
         });
-        let text = registry.render();
+        let text = registry.render(Format::Prometheus);
         assert!(text.contains("trunkline_overhead_seconds_bucket{method=\"tools/call\",le=\"0.00005\"} 1"), "{text}");
         let duration = "trunkline_request_duration_seconds_bucket{method=\"tools/call\",upstream=\"a\",le=\"0.05\"} 1";
         assert!(text.contains(duration), "{text}");

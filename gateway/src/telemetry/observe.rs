@@ -7,6 +7,7 @@ use super::access;
 use super::access::Line;
 use super::calls::{About, Calls, End, Name, Place};
 use super::config::Metrics;
+use super::recorder::exemplar;
 use crate::call::refusal::Reason;
 use crate::call::reply::{Ending, Failure, Guard, Outcome, Reply};
 use crate::call::{Call, Handle};
@@ -14,6 +15,7 @@ use crate::metrics;
 use crate::metrics::edges;
 use crate::metrics::{OUTCOMES, Route};
 use crate::protocol::frame::Method;
+use crate::protocol::meta::trace::Context;
 use crate::protocol::value::Key;
 use ::metrics::{Counter, Histogram};
 use arc_swap::ArcSwap;
@@ -134,7 +136,7 @@ impl Handles {
     }
 
     /// A request has ended so, after this time, of which the upstream had it for that.
-    fn ended(&self, outcome: usize, duration: Duration, upstream_time: Duration) {
+    fn timed(&self, outcome: usize, duration: Duration, upstream_time: Duration) {
         let seconds = duration.as_secs_f64();
         self.route.duration.record(seconds);
         let operation = self.operations[outcome].get_or_init(|| {
@@ -241,6 +243,11 @@ struct Watch {
 }
 
 impl Watch {
+    /// Its span, where it is a part of a trace.
+    fn context(&self) -> Option<&Context> {
+        self.span.as_deref().map(Going::context)
+    }
+
     /// It has ended: shown, and logged where that is asked for.
     fn ended(&self, handles: &Handles, outcome: usize, duration: Duration, seen: Seen<'_>) {
         if let Some(tool) = &self.tool {
@@ -274,8 +281,10 @@ impl Guard for Watch {
         let duration = self.start.elapsed();
         // A listen call lasts as long as its client likes: that is no duration of ours.
         if !self.is_listen {
-            handles.ended(outcome, duration, upstream_time);
-            handles.overhead.record(duration.saturating_sub(upstream_time).as_secs_f64());
+            exemplar::of_span(self.context(), || {
+                handles.timed(outcome, duration, upstream_time);
+                handles.overhead.record(duration.saturating_sub(upstream_time).as_secs_f64());
+            });
         }
         let bytes = if self.line.is_some() { access::bytes_of(ending.outcome) } else { 0 };
         if let Some(span) = self.span.take() {
@@ -294,7 +303,7 @@ impl Drop for Watch {
             handles.route.requests[outcome].increment(1);
             let duration = self.start.elapsed();
             if !self.is_listen {
-                handles.ended(outcome, duration, Duration::ZERO);
+                exemplar::of_span(self.context(), || handles.timed(outcome, duration, Duration::ZERO));
             }
             let owner = (*handles.owner != *metrics::GATEWAY).then_some(&handles.owner);
             if let Some(span) = self.span.take() {

@@ -163,6 +163,7 @@ mod tests {
     use super::*;
     use crate::health::StatusBoard;
     use crate::telemetry::recorder::Registry;
+    use crate::telemetry::recorder::exposition::Format;
 
     #[test]
     fn a_process_is_read_whatever_its_name_holds() {
@@ -191,13 +192,13 @@ mod tests {
         board.add(&"c".into(), "http");
         let value = |name: &str| {
             ::metrics::with_local_recorder(&registry, || processes.show(&board.snapshot()));
-            let text = registry.render();
+            let text = registry.render(Format::Prometheus);
             let line = text.lines().find_map(|line| Some(line.strip_prefix(name)?.trim().to_owned()));
             line.unwrap_or_else(|| panic!("{name} is not in {text}")).parse::<f64>().unwrap()
         };
         assert!(value("trunkline_child_memory_bytes{upstream=\"a\"}") > 0.0);
         assert_eq!(value("trunkline_child_memory_bytes{upstream=\"b\"}"), 0.0);
-        assert!(!registry.render().contains("upstream=\"c\""), "an upstream over HTTP has no child");
+        assert!(!registry.render(Format::Prometheus).contains("upstream=\"c\""), "an upstream over HTTP has no child");
         let first = value("trunkline_child_cpu_seconds_total{upstream=\"a\"}");
         assert_eq!(value("trunkline_child_cpu_seconds_total{upstream=\"a\"}"), first, "not looked up again");
         tokio::time::advance(FRESH).await;

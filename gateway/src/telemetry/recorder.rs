@@ -1,15 +1,21 @@
 //! What is counted and measured, by name and labels, and the text that Prometheus reads.
 //!
 //! A histogram has its borders from the start: to record is to count, without a sample that somebody has to fold in later, without
-//! a clock, and without one that is calibrated when the program starts. The exporter writes names, descriptions and labels; its own
+//! a clock, and without one that is calibrated when the program starts. The exporter escapes descriptions and labels; its own
 //! recorder keeps each sample until a task folds it in, and calibrates a clock for them.
+
+// Which requests a histogram's buckets have counted last.
+pub(super) mod exemplar;
+// The formats of a page of metrics.
+pub(super) mod exposition;
 
 use crate::metrics;
 use crate::metrics::{edges, resources};
 use ::metrics::{Counter, Gauge, Histogram, HistogramFn, Key, KeyName, Label, Metadata, Recorder, SharedString, Unit};
+use exemplar::Exemplars;
+use exposition::{Format, Page};
 use metrics_exporter_prometheus::formatting;
 use std::collections::BTreeMap;
-use std::fmt::{Display, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -38,6 +44,7 @@ struct Buckets {
     counts: Box<[AtomicU64]>,
     /// The bits of the sum.
     sum: AtomicU64,
+    exemplars: Exemplars,
 }
 
 impl Buckets {
@@ -48,7 +55,7 @@ impl Buckets {
             _ => &metrics::DURATION_BUCKETS,
         };
         let counts = (0..=borders.len()).map(|_| AtomicU64::new(0)).collect();
-        Self { borders, counts, sum: AtomicU64::new(0) }
+        Self { borders, counts, sum: AtomicU64::new(0), exemplars: Exemplars::default() }
     }
 
     fn count(&self) -> u64 {
@@ -64,6 +71,7 @@ impl HistogramFn for Buckets {
     fn record(&self, value: f64) {
         let at = self.borders.iter().position(|border| value <= *border).unwrap_or(self.borders.len());
         self.counts[at].fetch_add(1, Ordering::Relaxed);
+        self.exemplars.counted(at, self.counts.len(), value);
         let add = |sum| Some((f64::from_bits(sum) + value).to_bits());
         let _always = self.sum.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add);
     }
@@ -105,42 +113,43 @@ impl Registry {
     }
 
     /// The text that Prometheus reads.
-    pub(super) fn render(&self) -> String {
+    pub(super) fn render(&self, format: Format) -> String {
         let tables = self.lock();
-        let mut text = String::new();
+        let mut page = Page::new(format);
+        let help = |name: &str| tables.help.get(name).map(|help| &**help);
         for (name, series) in &tables.counters {
-            tables.head(name, "counter", &mut text);
+            page.head(name, "counter", help(name));
             let is_micros = resources::IN_MICROSECONDS.contains(&&**name);
             for (labels, counter) in series {
                 match (counter.load(Ordering::Relaxed), is_micros) {
-                    (count, true) => line(&mut text, name, "", labels, None, count as f64 / 1e6),
-                    (count, false) => line(&mut text, name, "", labels, None, count),
+                    (count, true) => page.sample(name, "", labels, count as f64 / 1e6),
+                    (count, false) => page.sample(name, "", labels, count),
                 }
             }
-            text.push('\n');
+            page.end();
         }
         for (name, series) in &tables.gauges {
-            tables.head(name, "gauge", &mut text);
+            page.head(name, "gauge", help(name));
             for (labels, gauge) in series {
-                line(&mut text, name, "", labels, None, f64::from_bits(gauge.load(Ordering::Relaxed)));
+                page.sample(name, "", labels, f64::from_bits(gauge.load(Ordering::Relaxed)));
             }
-            text.push('\n');
+            page.end();
         }
         for (name, series) in &tables.histograms {
-            tables.head(name, "histogram", &mut text);
+            page.head(name, "histogram", help(name));
             for (labels, buckets) in series {
                 let mut count = 0;
-                let borders = buckets.borders.iter().map(f64::to_string).chain(["+Inf".to_owned()]);
-                for (border, own) in borders.zip(&buckets.counts) {
+                let borders = buckets.borders.iter().copied().chain([f64::INFINITY]);
+                for (at, (border, own)) in borders.zip(&buckets.counts).enumerate() {
                     count += own.load(Ordering::Relaxed);
-                    line(&mut text, name, "_bucket", labels, Some(&border), count);
+                    page.bucket((name, labels), border, count, buckets.exemplars.of(at));
                 }
-                line(&mut text, name, "_sum", labels, None, buckets.sum());
-                line(&mut text, name, "_count", labels, None, count);
+                page.sample(name, "_sum", labels, buckets.sum());
+                page.sample(name, "_count", labels, count);
             }
-            text.push('\n');
+            page.end();
         }
-        text
+        page.finish()
     }
 
     /// Forgets the gauges of these names: what is to be seen of them is set anew.
@@ -170,15 +179,6 @@ impl Registry {
     }
 }
 
-impl Tables {
-    fn head(&self, name: &str, kind: &str, text: &mut String) {
-        if let Some(help) = self.help.get(name) {
-            formatting::write_help_line(text, name, None, None, help);
-        }
-        formatting::write_type_line(text, name, None, None, kind);
-    }
-}
-
 fn drop_series<T>(table: &mut Table<T>, is_gone: impl Fn(&str) -> bool) {
     table.values_mut().for_each(|series| series.retain(|labels, _| !is_gone(labels)));
 }
@@ -187,16 +187,6 @@ fn drop_series<T>(table: &mut Table<T>, is_gone: impl Fn(&str) -> bool) {
 fn value_of<'a>(labels: &'a str, label: &str) -> Option<&'a str> {
     let of = |part: &'a str| part.strip_prefix(label)?.strip_prefix("=\"")?.strip_suffix('"');
     labels.split(',').find_map(of)
-}
-
-/// One line: a name, its labels, and what is recorded under them.
-fn line(text: &mut String, name: &str, suffix: &str, labels: &str, border: Option<&str>, value: impl Display) {
-    let comma = if labels.is_empty() || border.is_none() { "" } else { "," };
-    let border = border.map(|border| format!("le=\"{border}\"")).unwrap_or_default();
-    let _always = match (labels, &*border) {
-        ("", "") => writeln!(text, "{name}{suffix} {value}"),
-        (labels, border) => writeln!(text, "{name}{suffix}{{{labels}{comma}{border}}} {value}"),
-    };
 }
 
 /// Labels as they are written.
@@ -262,6 +252,7 @@ impl Recorder for Registry {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::protocol::meta::trace::Context;
 
     #[test]
     fn what_was_only_seen_is_forgotten_and_what_was_counted_stays() {
@@ -274,7 +265,7 @@ mod tests {
                 metrics::sampled::shown(known, [].into_iter());
                 resources::children(upstream, usage);
             });
-            registry.render()
+            registry.render(Format::Prometheus)
         };
         let first = seen("a");
         for line in [
@@ -320,7 +311,7 @@ mod tests {
             }
         });
         registry.forget_upstream("a");
-        let text = registry.render();
+        let text = registry.render(Format::Prometheus);
         let left = |name: &str| text.lines().filter(|line| line.contains(&format!("upstream=\"{name}\""))).count();
         assert_eq!(left("a"), 0, "{text}");
         assert!(left("ba") > 5 && left("ba") == left("b"), "{text}");
@@ -339,7 +330,7 @@ mod tests {
             let waited = ::metrics::histogram!("waited", "kind" => "y");
             [0.005, 0.006, 400.0].into_iter().for_each(|seconds| waited.record(seconds));
         });
-        let text = registry.render();
+        let text = registry.render(Format::Prometheus);
         for expected in [
             "# HELP calls Calls\\nby \\\\ name\n# TYPE calls counter\ncalls{name=\"a\\\"b\\\\c\\nd\",kind=\"x\"} 3\n\n",
             "# TYPE open gauge\nopen 1.5\n\n",
@@ -349,5 +340,39 @@ mod tests {
         ] {
             assert!(text.contains(expected), "{expected} is not in {text}");
         }
+    }
+
+    #[test]
+    fn in_openmetrics_a_bucket_shows_the_last_sampled_request_that_it_has_counted() {
+        let registry = Registry::default();
+        let context = |span, flags| {
+            let value = format!("00-0af7651916cd43dd8448eb211c80319c-{span:016x}-{flags}");
+            Context::parse(&value).unwrap()
+        };
+        ::metrics::with_local_recorder(&registry, || {
+            ::metrics::describe_counter!("calls_total", "Calls by \"name\"");
+            ::metrics::counter!("calls_total", "name" => "a").increment(2);
+            ::metrics::gauge!("open").set(2.5);
+            let waited = ::metrics::histogram!("waited", "kind" => "y");
+            exemplar::of_span(Some(&context(1, "01")), || waited.record(0.003));
+            exemplar::of_span(Some(&context(2, "01")), || waited.record(0.004));
+            exemplar::of_span(Some(&context(3, "00")), || waited.record(0.002));
+            exemplar::of_span(None, || waited.record(0.001));
+            exemplar::of_span(Some(&context(4, "01")), || waited.record(400.0));
+            waited.record(1.0);
+        });
+        let text = registry.render(Format::OpenMetrics);
+        let [trace, second] = ["0af7651916cd43dd8448eb211c80319c", "0000000000000002"];
+        for expected in [
+            "# TYPE calls counter\n# HELP calls Calls by \\\"name\\\"\ncalls_total{name=\"a\"} 2\n# TYPE open gauge\nopen 2.5\n# TYPE",
+            &format!("le=\"0.005\"}} 4 # {{trace_id=\"{trace}\",span_id=\"{second}\"}} 0.004 "),
+            "le=\"1.0\"} 5\n",
+            &format!("le=\"+Inf\"}} 6 # {{trace_id=\"{trace}\",span_id=\"0000000000000004\"}} 400 "),
+        ] {
+            assert!(text.contains(expected), "{expected} is not in {text}");
+        }
+        assert!(text.ends_with("waited_count{kind=\"y\"} 6\n# EOF\n") && !text.contains("\n\n"), "{text}");
+        let older = registry.render(Format::Prometheus);
+        assert!(!older.contains("trace_id") && older.contains("le=\"1\"} 5\n"), "{older}");
     }
 }

@@ -42,6 +42,7 @@ impl Prometheus {
             .arg(format!("--config.file={}", file.display()))
             .arg(format!("--storage.tsdb.path={}", scratch.path().join("data").display()))
             .arg(format!("--web.listen-address=127.0.0.1:{port}"))
+            .arg("--enable-feature=exemplar-storage")
             .arg("--log.level=error")
             .stdin(Stdio::null())
             .stdout(Stdio::null())
@@ -66,6 +67,15 @@ impl Prometheus {
             Some(series) => Ok(series.clone()),
             None => Err(answer.to_string()),
         }
+    }
+
+    /// The ids of traces that it keeps as exemplars of this series.
+    pub async fn traces(&self, selector: &str) -> Vec<String> {
+        let path = format!("/api/v1/query_exemplars?query={}&start=0&end=9999999999", encoded(selector));
+        let answer = self.get(&path).await;
+        let series = answer["data"].as_array().cloned().unwrap_or_default();
+        let exemplars = series.iter().flat_map(|one| one["exemplars"].as_array().cloned().unwrap_or_default());
+        exemplars.filter_map(|one| Some(one["labels"]["trace_id"].as_str()?.to_owned())).collect()
     }
 
     /// The values of a label among series of this selector.

@@ -7,6 +7,7 @@ use crate::call::reply::{Source, Step};
 use crate::protocol::revision::Revision;
 use crate::protocol::value::Object;
 use crate::telemetry::recorder::Registry;
+use crate::telemetry::recorder::exposition::Format;
 use bytes::Bytes;
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -87,7 +88,7 @@ async fn calls_are_counted_by_method_owner_and_outcome() {
     for method in [Method::ResourcesRead, Method::Listen, Method::Other("made/up".into())] {
         drop(observed.handle(call(method)));
     }
-    let text = recorder.render();
+    let text = recorder.render(Format::Prometheus);
     for line in [
         r#"trunkline_requests_total{method="tools/call",upstream="a",outcome="tool_error"} 1"#,
         r#"trunkline_requests_total{method="prompts/get",upstream="a",outcome="timeout"} 1"#,

@@ -105,6 +105,11 @@ pub(super) struct Going {
 }
 
 impl Going {
+    /// Itself.
+    pub(super) fn context(&self) -> &Context {
+        &self.span.context
+    }
+
     /// The call has ended so; without an outcome it was given up.
     #[cold]
     pub(super) fn end(self: Box<Self>, upstream: Option<&Arc<str>>, outcome: Option<&Outcome>) {

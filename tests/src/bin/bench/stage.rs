@@ -167,7 +167,7 @@ pub(crate) fn gateway(behind: &[Behind<'_>], folder: &Path, wrapper: &[&str]) ->
 }
 
 /// Waits until every upstream is ready.
-fn await_ready(admin: &str) -> Result<()> {
+pub(crate) fn await_ready(admin: &str) -> Result<()> {
     use std::io::{Read, Write};
     let deadline = Instant::now() + Duration::from_secs(120);
     loop {

@@ -3,6 +3,7 @@
 use super::*;
 use crate::protocol::frame::Method;
 use crate::telemetry::recorder::Registry;
+use crate::telemetry::recorder::exposition::Format;
 use std::collections::VecDeque;
 use std::sync::Mutex;
 use std::time::Duration;
@@ -56,7 +57,7 @@ fn a_span_that_finds_no_room_is_counted_and_nobody_waits() {
         (0..5).for_each(|_| maker.take(span()));
         assert!(spans.try_recv().is_ok());
     });
-    let shown = registry.render();
+    let shown = registry.render(Format::Prometheus);
     assert!(shown.contains("trunkline_trace_spans_total{outcome=\"dropped\"} 3\n"), "{shown}");
 }
 
