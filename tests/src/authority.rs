@@ -40,6 +40,8 @@ struct State {
     lasts: Option<u64>,
     /// Status and body in place of a token.
     refusal: Option<(u16, String)>,
+    /// Kinds of requests that nobody may make, whatever they bear.
+    closed: BTreeSet<String>,
     /// Whether the first request of each kind is refused, and those that were seen.
     refuses_first: bool,
     seen: BTreeSet<String>,
@@ -86,6 +88,11 @@ impl Authority {
         self.state().good.clear();
     }
 
+    /// This one is good no more.
+    pub fn dismiss(&self, token: &str) {
+        self.state().good.remove(token);
+    }
+
     /// Nobody is let in any more, whatever is given out.
     pub fn shut(&self) {
         let mut state = self.state();
@@ -96,6 +103,15 @@ impl Authority {
     /// Lets in who bears this, which another one gave out.
     pub fn admit(&self, token: &str) {
         self.state().good.insert(token.to_owned());
+    }
+
+    /// Requests of this kind are refused from now on, or no more, whatever token they bear.
+    pub fn closes(&self, kind: &str, is_closed: bool) {
+        let mut state = self.state();
+        match is_closed {
+            true => state.closed.insert(kind.to_owned()),
+            false => state.closed.remove(kind),
+        };
     }
 
     /// The first request of each kind is refused from now on, whatever token it bears.
@@ -113,7 +129,7 @@ impl Authority {
         let mut state = self.state();
         let token = bears.strip_prefix("Bearer ").unwrap_or_default().to_owned();
         let is_first = state.refuses_first && state.seen.insert(kind.to_owned());
-        let is_let_in = state.good.contains(&token) && !is_first;
+        let is_let_in = state.good.contains(&token) && !is_first && !state.closed.contains(kind);
         drop(state);
         self.judged.push((kind.to_owned(), token, is_let_in));
         is_let_in

@@ -12,6 +12,7 @@ use hyper::{Request, Response};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use tokio::net::TcpListener;
+use tokio::sync::watch;
 
 use crate::authority::{Authority, serve};
 use crate::canary::base64;
@@ -26,6 +27,8 @@ pub struct Identity {
     /// Who judges for the upstream by the tokens that are given out here.
     guard: Arc<Authority>,
     state: Mutex<State>,
+    /// Whether answers about tokens are held back.
+    held: watch::Sender<bool>,
 }
 
 /// What stands among the fields of a request for its header of that name.
@@ -53,8 +56,8 @@ struct State {
     used: HashSet<String>,
     /// Whether refresh tokens are given out.
     is_final: bool,
-    /// Where the browser is sent with an error in place of a code.
-    denies: bool,
+    /// The browser is sent back with an error in place of a code, and with this description of it.
+    denies: Option<String>,
     refusal: Option<u16>,
 }
 
@@ -63,8 +66,13 @@ impl Identity {
     pub async fn start(guard: &Arc<Authority>) -> Arc<Identity> {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let url = format!("http://{}", listener.local_addr().expect("it is bound"));
-        let identity =
-            Arc::new(Identity { url, asked: Tape::default(), guard: guard.clone(), state: Mutex::default() });
+        let identity = Arc::new(Identity {
+            url,
+            asked: Tape::default(),
+            guard: guard.clone(),
+            state: Mutex::default(),
+            held: watch::Sender::new(false),
+        });
         serve(&identity, listener, answer);
         identity
     }
@@ -96,9 +104,19 @@ impl Identity {
         self.state().is_final = true;
     }
 
-    /// Whoever is asked to log in cancels that.
-    pub fn denies(&self) {
-        self.state().denies = true;
+    /// Whoever is asked to log in is refused, in these words.
+    pub fn denies(&self, description: &str) {
+        self.state().denies = Some(description.to_owned());
+    }
+
+    /// Says that tokens can be revoked at it.
+    pub fn revokes(&self) {
+        self.says("revocation_endpoint", json!(format!("{}/revoke", self.url)));
+    }
+
+    /// Holds answers about tokens back, which are given out all the same, or no more.
+    pub fn hold(&self, is_held: bool) {
+        self.held.send_replace(is_held);
     }
 
     /// Answers at its token end point with this status.
@@ -163,8 +181,24 @@ impl Identity {
             Some(other) if other.is_empty() => String::new(),
             Some(other) => format!("&iss={other}"),
         };
-        let what = if state.denies { "error=access_denied".to_owned() } else { format!("code={code}") };
+        let what = match &state.denies {
+            Some(description) => format!("error=access_denied&error_description={description}"),
+            None => format!("code={code}"),
+        };
         format!("{redirect}?{what}&state={}{iss}", fields["state"])
+    }
+
+    /// Makes a token good for nothing (RFC 7009); what is no token is as good.
+    fn revoke(&self, fields: &Fields) -> u16 {
+        let mut state = self.state();
+        if let Some(status) = state.refusal {
+            return status;
+        }
+        if state.refresh.as_ref() == Some(&fields["token"]) {
+            state.refresh = None;
+        }
+        self.guard.dismiss(&fields["token"]);
+        200
     }
 
     fn token(&self, fields: &Fields) -> (u16, Value) {
@@ -254,8 +288,11 @@ async fn answer(identity: Arc<Identity>, request: Request<Incoming>) -> Result<R
         "GET /authorize" => (302, String::new(), Some(identity.authorize(&held))),
         "POST /token" => {
             let (status, given) = identity.token(&held);
+            // Whoever holds it back lets it go, or ends.
+            let _ = identity.held.subscribe().wait_for(|is_held| !is_held).await;
             (status, given.to_string(), None)
         }
+        "POST /revoke" => (identity.revoke(&held), String::new(), None),
         _ => (404, String::new(), None),
     };
     let mut response = Response::new(Full::new(text.into()));

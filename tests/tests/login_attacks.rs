@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use trunkline_tests::client::http::exchange;
-use trunkline_tests::gateway::{Config, Gateway};
+use trunkline_tests::gateway::{Config, Gateway, free_port};
 use trunkline_tests::identity::Identity;
 use trunkline_tests::revision::Revision;
 use trunkline_tests::upstream::Way;
@@ -97,10 +97,74 @@ async fn an_authorization_server_that_speaks_for_another_one_or_does_not_protect
     // What is a thousand times too large, or nested without an end, is nothing.
     let mut large: Value = serde_json::from_str(&guarded.identity.resource(&guarded.at("/mcp"))).expect("JSON");
     large["x"] = json!("x".repeat(1 << 20));
-    for bomb in ["[".repeat(100_000), large.to_string()] {
+    for (bomb, why) in
+        [("[".repeat(100_000), "is no JSON document of its kind"), (large.to_string(), "has more than 1 MiB")]
+    {
         guarded.upstream.shows(&format!("{RESOURCE}/mcp"), 200, &bomb);
         fails(&guarded, &gateway, "says neither which authorization server it believes").await;
+        fails(&guarded, &gateway, &format!("{RESOURCE}/mcp` {why}")).await;
     }
+    // So it is with what an authorization server says.
+    let own = format!("http://{}", guarded.upstream.address());
+    guarded.upstream.shows("/.well-known/oauth-authorization-server", 200, "<html>");
+    let keys = format!("auth = {{ type = \"oauth\", issuer = \"{own}\" }}");
+    guarded.upstream.shows(&format!("{RESOURCE}/mcp"), 404, "");
+    gateway.configure(&Config::new().upstream_with(&guarded.upstream, &keys));
+    fails(&guarded, &gateway, "says nothing of itself that can be read: the document at `http://127.0.0.1").await;
+}
+
+#[tokio::test]
+async fn a_page_of_another_server_than_the_one_that_takes_the_code_is_told_before_anybody_follows_it() {
+    let (guarded, gateway, decoy) = all().await;
+    guarded.identity.says("authorization_endpoint", json!(format!("{}/authorize", decoy.url)));
+    let (is_done, text) = said(&log_in(&gateway, &[]).await);
+    assert!(!is_done, "a code of another server is good for nothing: {text}");
+    let told =
+        format!("the page to log in at is on {}, and its code goes to {}: follow", decoy.url, guarded.identity.url);
+    assert!(text.contains(&told) && text.find(&told) < text.find("follow this link"), "{text}");
+}
+
+#[tokio::test]
+async fn all_authorization_servers_that_an_upstream_names_are_tried_in_order() {
+    let (guarded, gateway, decoy) = all().await;
+    decoy.says("registration_endpoint", Value::Null);
+    let closed = format!("http://127.0.0.1:{}", free_port());
+    let names = |issuers: &[&str]| {
+        let document = json!({ "resource": guarded.at("/mcp"), "authorization_servers": issuers });
+        guarded.upstream.shows(&format!("{RESOURCE}/mcp"), 200, &document.to_string());
+    };
+    names(&[&closed, "https://169.254.169.254", &decoy.url]);
+    fails(&guarded, &gateway, "is not reached").await;
+    fails(&guarded, &gateway, "into a network of one's own").await;
+    fails(&guarded, &gateway, "registers no clients by itself").await;
+    names(&[&closed, "https://169.254.169.254", &decoy.url, &guarded.identity.url]);
+    let (is_done, text) = said(&log_in(&gateway, &[]).await);
+    assert!(is_done && text.contains(&format!("logged in to `up` at {}", guarded.identity.url)), "{text}");
+    assert_eq!(decoy.granted("authorization_code"), 0);
+}
+
+#[tokio::test]
+async fn a_login_that_could_not_be_kept_begins_in_no_browser_and_the_file_is_named() {
+    let (guarded, gateway, _) = all().await;
+    let (key, folder) = (gateway.state().join("signing-key"), gateway.state().join("logins"));
+    std::fs::create_dir_all(gateway.state()).expect("it can be made");
+    std::fs::write(&key, "k".repeat(43)).expect("it can be written");
+    std::fs::set_permissions(&key, std::os::unix::fs::PermissionsExt::from_mode(0o644)).expect("it is ours");
+    let (is_done, text) = said(&log_in(&gateway, &[]).await);
+    assert!(!is_done && text.contains(&format!("the key that seals it, {}", key.display())), "{text}");
+    std::fs::remove_file(&key).expect("it is there");
+    if folder.exists() {
+        std::fs::remove_dir_all(&folder).expect("it is ours");
+    }
+    std::fs::write(&folder, "in the way").expect("it can be written");
+    let (is_done, text) = said(&log_in(&gateway, &[]).await);
+    assert!(!is_done && text.contains(&folder.display().to_string()), "{text}");
+    assert_eq!(guarded.identity.asked.mark(), 0, "nobody is asked anything");
+    // Nor does one for a name that is switched off, or is none.
+    let keys = "enabled = false\nauth = { type = \"oauth\" }";
+    gateway.configure(&Config::new().upstream_with(&guarded.upstream, keys));
+    let (is_done, text) = said(&log_in(&gateway, &[]).await);
+    assert!(!is_done && text.contains("`up` is disabled: set `enabled = true` in [upstreams.up] first"), "{text}");
 }
 
 #[tokio::test]
@@ -113,8 +177,9 @@ async fn what_the_browser_brings_back_counts_only_from_the_server_that_was_asked
     guarded.identity.sends_back_as(Some(""));
     fails(&guarded, &gateway, "without the name of the authorization server").await;
     guarded.identity.sends_back_as(None);
-    guarded.identity.denies();
-    fails(&guarded, &gateway, "refuses the login, or it was cancelled there: `access_denied`").await;
+    guarded.identity.denies("not%20you%1B%5B2J");
+    let words = "refuses the login, or it was cancelled there: `access_denied`: `not you\\u{1b}[2J`";
+    fails(&guarded, &gateway, words).await;
     assert_eq!(decoy.asked.mark(), 0);
 }
 

@@ -1,5 +1,7 @@
 //! Upstreams that a person logs in to (OAuth): `trunkline login`, and what the gateway makes of it.
 
+mod ended;
+
 use std::process::Output;
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,13 +19,13 @@ use trunkline_tests::script::Script;
 use trunkline_tests::upstream::{Upstream, Way};
 use trunkline_tests::within::{all, until, within, within_limit};
 
-const LEGACY: Revision = Revision::R2025_11_25;
-const MODERN: Revision = Revision::MODERN;
+pub(crate) const LEGACY: Revision = Revision::R2025_11_25;
+pub(crate) const MODERN: Revision = Revision::MODERN;
 const CALLS: usize = 1000;
 const CLIENTS: usize = 10;
-const AT_ONCE: Duration = Duration::from_secs(30);
-const AUTH: &str = "auth = { type = \"oauth\" }";
-const NEEDS: &str = "needs login; run `trunkline login up`";
+pub(crate) const AT_ONCE: Duration = Duration::from_secs(30);
+pub(crate) const AUTH: &str = "auth = { type = \"oauth\" }";
+pub(crate) const NEEDS: &str = "needs login; run `trunkline login up`";
 pub(crate) const RESOURCE: &str = "/.well-known/oauth-protected-resource";
 
 /// An upstream behind a guard, which says whom it believes, and that identity provider.
@@ -54,7 +56,7 @@ impl Guarded {
     }
 
     /// What an upstream was asked by whom bears a token.
-    fn with_tokens(&self) -> Vec<String> {
+    pub(crate) fn with_tokens(&self) -> Vec<String> {
         self.guard.judged.all().into_iter().map(|(_, token, _)| token).filter(|token| !token.is_empty()).collect()
     }
 }
@@ -89,12 +91,12 @@ pub(crate) fn said(output: &Output) -> (bool, String) {
     (output.status.success(), text(&output.stdout) + &text(&output.stderr))
 }
 
-async fn logged_in(gateway: &Gateway) {
+pub(crate) async fn logged_in(gateway: &Gateway) {
     let (is_done, text) = said(&log_in(gateway, &[]).await);
     assert!(is_done && text.contains("logged in to `up` at http://127.0.0.1:"), "{text}");
 }
 
-async fn up(gateway: &Gateway, revision: Revision) -> Client {
+pub(crate) async fn up(gateway: &Gateway, revision: Revision) -> Client {
     let client = Client::connect(&gateway.reach(), revision).await;
     client.tools_until("its tools are listed", |tools| tools.contains(&"up__echo".into())).await;
     client

@@ -2,6 +2,7 @@
 
 use super::configuration::Configuration;
 use crate::health::Cause;
+use crate::health::row;
 use crate::health::row::{Health, State};
 use crate::memory::Refusals;
 use crate::memory::account::Kind;
@@ -14,6 +15,7 @@ use serde_json::{Value, json as value};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt::Write;
+use tokio::time::Instant;
 
 /// One upstream as a program reads it.
 #[derive(Serialize)]
@@ -49,6 +51,8 @@ struct Row<'a> {
     started_in_seconds: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     items: Option<Items>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    login: Option<Login<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     remarks: Vec<&'a str>,
     calls: Calls,
@@ -81,6 +85,22 @@ struct Why<'a> {
 impl<'a> From<&'a Cause> for Why<'a> {
     fn from(cause: &'a Cause) -> Self {
         Self { cause: cause.full(), code: cause.code().as_str(), code_number: cause.number(), advice: cause.advice() }
+    }
+}
+
+/// The login of a person that an upstream is called with.
+#[derive(Serialize)]
+struct Login<'a> {
+    issuer: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    expires_in_seconds: Option<u64>,
+    refreshed: bool,
+}
+
+impl<'a> From<&'a row::Login> for Login<'a> {
+    fn from(login: &'a row::Login) -> Self {
+        let left = |ends: Instant| ends.saturating_duration_since(Instant::now()).as_secs();
+        Self { issuer: &login.issuer, expires_in_seconds: login.ends.map(left), refreshed: login.is_refreshed }
     }
 }
 
@@ -133,7 +153,7 @@ pub(crate) fn json(
     let memory = Memory { used_bytes: budget.used(), limit_bytes: budget.limit(), dropped: dropped(budget) };
     let limits = Limits { memory, refused: refusals.all() };
     let whole =
-        Whole { ready: is_ready, upstreams: board.iter().map(row).collect(), limits, configuration: reload.into() };
+        Whole { ready: is_ready, upstreams: board.iter().map(one_of).collect(), limits, configuration: reload.into() };
     pretty(&whole)
 }
 
@@ -176,13 +196,13 @@ pub(crate) fn status(
 
 /// The upstreams of the board as a value.
 pub(crate) fn upstreams(board: &[Health]) -> Value {
-    value!({ "upstreams": board.iter().map(row).collect::<Vec<_>>() })
+    value!({ "upstreams": board.iter().map(one_of).collect::<Vec<_>>() })
 }
 
 /// One upstream of the board as JSON.
 pub(crate) fn one(board: &[Health], name: &str) -> Option<String> {
     let health = board.iter().find(|health| &*health.name == name)?;
-    Some(pretty(&row(health)))
+    Some(pretty(&one_of(health)))
 }
 
 /// JSON that may be shown on a terminal.
@@ -194,7 +214,7 @@ fn pretty(page: &impl Serialize) -> String {
     }
 }
 
-fn row(health: &Health) -> Row<'_> {
+fn one_of(health: &Health) -> Row<'_> {
     Row {
         name: &health.name,
         transport: health.transport,
@@ -222,17 +242,18 @@ fn row(health: &Health) -> Row<'_> {
             templates,
             prompts,
         }),
+        login: health.login.as_ref().map(Login::from),
         remarks: health.remarks.values().map(String::as_str).collect(),
         calls: calls(health),
         client_sessions: (health.sessions > 0).then_some(health.sessions),
         stderr: &health.stderr,
-        instances: health.instances.values().map(row).collect(),
+        instances: health.instances.values().map(one_of).collect(),
     }
 }
 
 /// The seconds up to the next attempt, those that have begun with them.
 fn retry_in(health: &Health) -> Option<u64> {
-    let left = health.retry_at?.saturating_duration_since(tokio::time::Instant::now());
+    let left = health.retry_at?.saturating_duration_since(Instant::now());
     Some(left.as_secs_f64().ceil() as u64)
 }
 
@@ -328,73 +349,4 @@ fn past(health: &Health, out: &mut String) -> std::fmt::Result {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::health::{CauseCode, StatusBoard};
-    use crate::telemetry::reloads::Reloads;
-    use std::time::Duration;
-    use tokio::time::Instant;
-
-    #[tokio::test(start_paused = true)]
-    async fn the_sick_are_named_with_their_cause() {
-        let board = StatusBoard::default();
-        board.add(&"well".into(), "stdio").update(|health| {
-            (health.state, health.items, health.revision) = (State::Ready, Some([3, 0, 0, 1]), Some("2025-11-25"));
-            health.pid = Some(71);
-            health.remarks = [("tools", "its list is cut".to_owned())].into();
-        });
-        let refused = Cause::new(CauseCode::HttpStatus(503), "refused\u{1b}[2J").advise("wait");
-        let ill = board.add(&"ill".into(), "http");
-        ill.update(|health| {
-            (health.state, health.restarts) = (State::Degraded, 2);
-            (health.cause, health.restarted_for) = (Some(refused.clone()), Some("lost"));
-            health.stderr = vec!["first".into(), "last".into()];
-        });
-        let again = board.add(&"again".into(), "stdio");
-        again.update(|health| (health.state, health.cause) = (State::BackingOff, Some("it exited".into())));
-        let many = board.add(&"many".into(), "stdio");
-        (0..3).for_each(|_| many.traffic().began());
-        many.traffic().queue(1);
-        many.instance(&"session 1".into(), 1).update(|health| health.state = State::Ready);
-        many.instance(&"laptop".into(), 2).traffic().began();
-        let pass = |seconds| tokio::time::advance(Duration::from_secs(seconds));
-        pass(3).await;
-        ill.update(|health| health.state = State::BackingOff);
-        ill.update(|health| health.retry_at = Some(Instant::now() + Duration::from_millis(4_200)));
-        again.update(|health| (health.state, health.cause, health.restarts) = (State::Ready, None, 1));
-        pass(4).await;
-        assert_eq!(
-            text(true, &board.snapshot()),
-            "ready\nwell   stdio  ready             7 s  3 tools  2025-11-25  pid 71  its list is cut\n\
-             ill    http   backing_off       4 s  2 restarts (the last for lost)  refused\\u{1b}[2J; wait  next try in 1 s  (stderr: last)\n\
-             again  stdio  ready             4 s  1 restart  last error 7 s ago: it exited\n\
-             many   stdio  starting          7 s  2 instances  3 in flight  1 queued\n  \
-               1 session 1  stdio  ready             7 s\n  2 laptop  stdio  starting          7 s  1 in flight\n"
-        );
-        let json: serde_json::Value = serde_json::from_str(&json(
-            false,
-            &board.snapshot(),
-            (&Budget::new(1 << 20), &Refusals::default()),
-            &Reloads::default().now(),
-        ))
-        .unwrap();
-        assert_eq!(json["ready"], false);
-        assert_eq!(
-            json["limits"]["memory"],
-            serde_json::json!({ "used_bytes": 0, "limit_bytes": 1 << 20, "dropped": 0 })
-        );
-        assert_eq!(json["upstreams"][0]["items"]["tools"], 3);
-        assert_eq!(json["upstreams"][0]["remarks"][0], "its list is cut");
-        assert_eq!(json["upstreams"][1]["stderr"][0], "first");
-        assert_eq!(json["upstreams"][1]["since_seconds"], 4);
-        let why = ["cause", "code", "code_number", "advice"].map(|key| json["upstreams"][1][key].to_string());
-        assert_eq!(why, ["\"refused\\u001b[2J; wait\"", "\"http_status\"", "503", "\"wait\""]);
-        let of_ill = ["downtime_seconds", "retry_in_seconds", "restarted_for"].map(|key| &json["upstreams"][1][key]);
-        assert_eq!(of_ill, [&serde_json::json!(4), &serde_json::json!(1), &serde_json::json!("lost")]);
-        let error = serde_json::json!({ "cause": "it exited", "code": "unknown", "ago_seconds": 7 });
-        assert_eq!((&json["upstreams"][2]["last_error"], &json["upstreams"][2]["uptime_seconds"]), (&error, &4.into()));
-        assert_eq!(json["upstreams"][0]["era"], "handshake");
-        assert_eq!(json["upstreams"][3]["calls"], serde_json::json!({ "in_flight": 3, "queued": 1 }));
-        assert_eq!(json["upstreams"][3]["instances"][1]["name"], "laptop");
-    }
-}
+mod tests;

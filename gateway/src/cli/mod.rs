@@ -16,7 +16,7 @@ mod demo;
 mod check;
 // Looks at a running gateway: `trunkline ls`, `status NAME`, `top`, `logs`, `calls`.
 mod look;
-// From nothing to a host that uses Trunkline: `trunkline import`, `install`, `uninstall`, `add`, `remove`, `login`, `token`.
+// From nothing to a host that uses Trunkline: `trunkline import`, `install`, `uninstall`, `add`, `remove`, `login`, `logout`, `token`.
 mod setup;
 // What a person orders a running gateway to do: `trunkline start NAME…`, `stop`, `restart`, `enable`, `disable` and `reload`.
 mod order;
@@ -44,6 +44,7 @@ pub fn main() -> ExitCode {
         Command::Add(add) => setup::add::add(&add.after(args.shared)),
         Command::Remove(remove) => setup::add::remove(&remove.after(args.shared)),
         Command::Login(login) => setup::login::run(&login.after(args.shared)),
+        Command::Logout(logout) => setup::logout::run(&logout.after(args.shared)),
         Command::Token(token) => setup::token::run(&token.after(args.shared)),
         Command::Import(import) => setup::import::run(&import.after(args.shared)),
         Command::Ls(look) => look::ls::run(&look.after(args.shared)),

@@ -59,6 +59,13 @@ impl Cause {
         self
     }
 
+    /// With this in place of what was advised already.
+    #[must_use]
+    pub fn advise_instead(mut self, advice: &str) -> Self {
+        advice.clone_into(&mut Arc::make_mut(&mut self.0).advice);
+        self
+    }
+
     /// With all that another says: it comes of that one.
     #[must_use]
     pub fn then(mut self, other: &Self) -> Self {

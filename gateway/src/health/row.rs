@@ -80,6 +80,17 @@ pub struct LastError {
     pub cause: Cause,
 }
 
+/// The login of a person that an upstream is called with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Login {
+    /// Who gave its tokens.
+    pub issuer: String,
+    /// When the access token ends, where that is known.
+    pub ends: Option<Instant>,
+    /// Whether that is followed by others without a person.
+    pub is_refreshed: bool,
+}
+
 /// What is known of one upstream.
 #[derive(Debug, Clone)]
 pub struct Health {
@@ -117,6 +128,8 @@ pub struct Health {
     pub started_in: Option<Duration>,
     /// How many tools, resources, templates and prompts it offers, once known.
     pub items: Option<[usize; 4]>,
+    /// The login that it is called with, once it was needed.
+    pub login: Option<Login>,
     /// What else is worth a look while it is well, by what it is about.
     pub remarks: BTreeMap<&'static str, String>,
     /// The last lines that it wrote to stderr, oldest first.
@@ -151,6 +164,7 @@ impl Health {
             may_ask: None,
             started_in: None,
             items: None,
+            login: None,
             remarks: BTreeMap::new(),
             stderr: Vec::new(),
             traffic: Arc::default(),

@@ -7,8 +7,8 @@ use clap::{Args as Group, CommandFactory, Parser, Subcommand};
 
 use super::setup::tokens::Token;
 use super::setup::{
-    Add, Call, Calls, Check, Completions, Doctor, Import, Install, List, Login, Logs, Orders, Remove, Settings, Stdio,
-    Ui, Uninstall,
+    Add, Call, Calls, Check, Completions, Doctor, Import, Install, List, Login, Logout, Logs, Orders, Remove, Settings,
+    Stdio, Ui, Uninstall,
 };
 use super::shared::{Look, Shared};
 
@@ -59,6 +59,8 @@ pub(crate) enum Command {
     Remove(Remove),
     /// Log in to an upstream with `auth` of type `oauth`
     Login(Login),
+    /// Revoke and remove the login to upstreams
+    Logout(Logout),
     /// Make, list and revoke tokens of clients
     #[command(subcommand)]
     Token(Token),

@@ -206,6 +206,22 @@ pub(crate) struct Login {
     pub(crate) json: bool,
 }
 
+/// What `logout` takes besides.
+#[derive(Debug, Default, Group)]
+pub(crate) struct Logout {
+    #[command(flatten)]
+    pub(crate) shared: Shared,
+    /// Names of upstreams
+    #[arg(value_name = "NAME", required_unless_present = "all", conflicts_with = "all")]
+    pub(crate) names: Vec<String>,
+    /// All upstreams that somebody has logged in to
+    #[arg(long)]
+    pub(crate) all: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
 /// Which upstreams an order is for.
 #[derive(Debug, Default, Group)]
 pub(crate) struct Orders {
@@ -314,4 +330,4 @@ macro_rules! after {
     };
 }
 
-after!(Check, Import, Install, Add, Remove, Login, Doctor, List, Call, Settings);
+after!(Check, Import, Install, Add, Remove, Login, Logout, Doctor, List, Call, Settings);

@@ -23,8 +23,9 @@ use crate::config::source::Environment;
 use crate::gateway;
 use crate::router::config::Strategy;
 use crate::telemetry::audit::unusable;
-use crate::upstream::config::{ChildCommand, Credentials, Remote, TokenCommand};
+use crate::upstream::config::{ChildCommand, Credentials, Login, Remote, TokenCommand};
 use crate::upstream::process::missing;
+use crate::upstream::remote::logged_in;
 
 use destination::Destination;
 use loaders::loads_code;
@@ -53,7 +54,8 @@ pub(crate) fn all(files: &[PathBuf], config: &Config, environment: &Environment)
                 doubts.extend(arguments(name, command, args, config));
             }
             Some(Credentials::Client(client)) => doubts.extend(address(name, &client.endpoint, true, config)),
-            Some(Credentials::Login(_)) | None => {}
+            Some(Credentials::Login(login)) => doubts.extend(no_login(name, login)),
+            None => {}
         }
     }
     doubts.into_iter().map(|doubt| doubt.masked(&config.secrets)).collect()
@@ -93,6 +95,14 @@ fn general(files: &[PathBuf], config: &Config) -> Vec<Fault> {
         doubts.push(Fault::warning("open-admin", text));
     }
     doubts
+}
+
+/// A person has yet to log in.
+fn no_login(name: &str, login: &Login) -> Option<Fault> {
+    let why = logged_in(login).err()?;
+    let hint = Some(why.advice().to_owned()).filter(|advice| !advice.is_empty());
+    let text = format!("upstream `{name}`: {}", why.advise_instead("").full());
+    Some(Fault { hint, ..Fault::warning("no-login", text) })
 }
 
 /// Messages that are allowed and for which there is never any memory.

@@ -85,6 +85,7 @@ pub(crate) struct Row {
     pub(crate) may_ask: Option<Vec<String>>,
     pub(crate) started_in_seconds: Option<f64>,
     pub(crate) items: Option<Items>,
+    pub(crate) login: Option<Login>,
     #[serde(default)]
     pub(crate) remarks: Vec<String>,
     pub(crate) calls: Option<Calls>,
@@ -101,6 +102,15 @@ pub(crate) struct Row {
 pub(crate) struct LastError {
     pub(crate) cause: String,
     pub(crate) ago_seconds: u64,
+}
+
+/// The login of a person that it is called with.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Login {
+    pub(crate) issuer: String,
+    pub(crate) expires_in_seconds: Option<u64>,
+    #[serde(default)]
+    pub(crate) refreshed: bool,
 }
 
 /// How much it has to do.

@@ -7,7 +7,7 @@ use anyhow::Context;
 use crate::config::fault::printable;
 
 use super::page as look;
-use super::page::{Row, Whole};
+use super::page::{Login, Row, Whole};
 use crate::cli::args::Status;
 use crate::cli::process::{Failure, answer};
 
@@ -113,6 +113,9 @@ fn sheet(row: &Row) -> String {
         ];
         say("offers", counts.map(|(count, noun)| look::counted(count, noun)).join(", "));
     }
+    if let Some(login) = &row.login {
+        say("login", logged_in(&row.name, login));
+    }
     for remark in &row.remarks {
         say("remark", printable(remark).to_string());
     }
@@ -134,6 +137,17 @@ fn sheet(row: &Row) -> String {
     out
 }
 
+/// Where a person has logged in, and how long that lasts.
+fn logged_in(name: &str, login: &Login) -> String {
+    let until = match (login.expires_in_seconds.map(look::time), login.refreshed) {
+        (Some(left), true) => format!("its token ends in {left} and is refreshed without you"),
+        (None, true) => "its token is refreshed without you".to_owned(),
+        (Some(left), false) => format!("it ends in {left}; run `trunkline login {}` then", printable(name)),
+        (None, false) => "it lasts until the upstream refuses it".to_owned(),
+    };
+    format!("at {}; {until}", printable(&login.issuer))
+}
+
 /// What it was last started again for, in words.
 fn why(reason: &str) -> String {
     let words = match reason {
@@ -152,7 +166,7 @@ mod tests {
     fn all_that_is_known_stands_on_the_sheet() {
         let row: Row = serde_json::from_str(
             r#"{"name":"files","transport":"stdio","state":"failed","since_seconds":5,"downtime_seconds":65,"restarts":2,"restarted_for":"crash","cause":"it exited",
-                "retry_in_seconds":60,"pid":7,"may_ask":["elicitation","roots"],"remarks":["its list is cut"],"revision":"2026-07-28","era":"stateless","last_error":{"cause":"it exited","ago_seconds":5},"started_in_seconds":0.123,"stderr":["one","two"],
+                "retry_in_seconds":60,"pid":7,"may_ask":["elicitation","roots"],"remarks":["its list is cut"],"login":{"issuer":"https://as","expires_in_seconds":90,"refreshed":true},"revision":"2026-07-28","era":"stateless","last_error":{"cause":"it exited","ago_seconds":5},"started_in_seconds":0.123,"stderr":["one","two"],
                 "items":{"tools":1,"resources":2,"templates":0,"prompts":0},
                 "calls":{"in_flight":3,"queued":1},"failed_starts":2,"instances":[{"name":"laptop","transport":"stdio","state":"backing_off","since_seconds":1,"restarts":1,"cause":"gone"}]}"#,
         )
@@ -162,7 +176,8 @@ mod tests {
             "name        files\ntransport   stdio\nstate       failed for 5 s\ncause       it exited\ndown for    1 min 5 s\n\
              next try    in 1 min 0 s\nrevision    2026-07-28 (stateless)\nmay ask     elicitation, roots\npid         7\n\
              restarts    2 (last: crash)\nlast error  5 s ago: it exited\nstart       took 0.12 s\n\
-             offers      1 tool, 2 resources, 0 templates, 0 prompts\nremark      its list is cut\n\
+             offers      1 tool, 2 resources, 0 templates, 0 prompts\n\
+             login       at https://as; its token ends in 1 min 30 s and is refreshed without you\nremark      its list is cut\n\
              calls       3 in flight, 1 queued\nfailed      2 instance starts\ninstance    laptop: backing_off for 1 s, 1 restart: gone\nstderr      one\nstderr      two\n"
         );
         let whole = Whole { ready: true, upstreams: vec![row], limits: None, configuration: None };

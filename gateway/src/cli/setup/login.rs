@@ -15,7 +15,7 @@ use crate::policy::config::moment::in_words;
 use crate::runtime::Tasks;
 use crate::telemetry::logging::say;
 use crate::upstream::config::{Credentials, Login};
-use crate::upstream::remote::{LoggedIn, log_in};
+use crate::upstream::remote::{LoggedIn, Page, log_in};
 
 /// The file that the browser is given, and how long the page is good for.
 const FILE: &str = "trunkline-login-link.html";
@@ -28,7 +28,7 @@ pub(crate) fn run(login: &setup::Login) -> Result<(), Failure> {
     let name = &*to.upstream;
     let done = runtime::block_on(async {
         let tasks = Tasks::new();
-        let done = log_in(to, &tasks, |url| show(login, name, url)).await;
+        let done = log_in(to, &tasks, |page| show(login, name, page)).await;
         done.map_err(|why| anyhow!("cannot log in to `{name}`: {}", printable(&why.full())))
     })?;
     let LoggedIn { issuer, scopes, lasts, is_refreshed } = done;
@@ -50,8 +50,11 @@ pub(crate) fn run(login: &setup::Login) -> Result<(), Failure> {
 }
 
 /// What is logged in to under a name.
-fn meant<'a>(config: &'a Config, name: &str) -> Result<&'a Login, Failure> {
+pub(super) fn meant<'a>(config: &'a Config, name: &str) -> Result<&'a Login, Failure> {
     let Some(upstream) = config.upstreams.iter().find(|one| *one.name == *name) else {
+        if config.disabled.iter().any(|off| **off == *name) {
+            return Err(anyhow!("`{name}` is disabled: set `enabled = true` in [upstreams.{name}] first").into());
+        }
         let known: Vec<_> = config.upstreams.iter().map(|one| &*one.name).collect();
         let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
         return Err(anyhow!("no upstream is named `{}`. Known: {known}", printable(name)).into());
@@ -65,10 +68,16 @@ fn meant<'a>(config: &'a Config, name: &str) -> Result<&'a Login, Failure> {
     }
 }
 
-/// Brings the page to the person: no browser opens where nobody sits at a terminal.
-fn show(login: &setup::Login, name: &str, url: &str) {
+/// Brings the page to the person: no browser opens where nobody sits at a terminal, and none where the page is that of another server.
+fn show(login: &setup::Login, name: &str, Page { url, elsewhere }: &Page) {
+    if let Some((page, issuer)) = elsewhere {
+        let (page, issuer) = (printable(page), printable(issuer));
+        say(&format!(
+            "the page to log in at is on {page}, and its code goes to {issuer}: follow the link only if you trust {issuer} with a login at {page}"
+        ));
+    }
     let is_person = std::io::stderr().is_terminal() && browser::is_there();
-    if is_person && !login.no_browser {
+    if is_person && !login.no_browser && elsewhere.is_none() {
         match browser::opens(FILE, url, SECONDS) {
             Ok(()) => say(&format!("opening the browser to log in to `{name}`; if nothing opens, follow this link:")),
             Err(error) => say(&format!("cannot open a browser ({error}); to log in to `{name}`, follow this link:")),

@@ -12,5 +12,7 @@ pub(crate) mod install;
 pub(crate) mod add;
 // `trunkline login`: a person logs in to an upstream.
 pub(crate) mod login;
+// `trunkline logout`: logins are revoked and kept no more.
+pub(crate) mod logout;
 // `trunkline token new`, `ls` and `revoke`: the tokens of clients.
 pub(crate) mod token;

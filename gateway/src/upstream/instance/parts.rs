@@ -84,7 +84,16 @@ impl Instance {
         let children = Children::new(&config.name, status.metrics.stderr.clone());
         let own = (config.sharing == Sharing::OwnSessions && config.is_http() && owner.is_of_many())
             .then(|| Arc::new(OwnSessions::new(&config)));
-        Self { own, ..Self::of(config.into(), owner, status, children) }
+        let made = Self { own, ..Self::of(config.into(), owner, status, children) };
+        if let Some(tokens) = &made.tokens {
+            let handle = made.status.handle.clone();
+            tokens.login_shown_by(Box::new(move |login| {
+                if handle.health().login != login {
+                    handle.update(|health| health.login = login.clone());
+                }
+            }));
+        }
+        made
     }
 
     /// An instance beside the primary one, with a number of its own.

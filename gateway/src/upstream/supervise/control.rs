@@ -21,6 +21,8 @@ pub(crate) enum Told {
     Idle,
     /// Somebody ordered it; never to start.
     Order(Ordered),
+    /// A person has logged out.
+    LoggedOut,
 }
 
 impl Told {
@@ -28,6 +30,7 @@ impl Told {
     pub(crate) fn cause(&self, upstream: &str) -> Cause {
         match self {
             Self::Idle => Cause::new(CauseCode::Idle, "idle; starts on the next request"),
+            Self::LoggedOut => logged_out(upstream),
             Self::Order(ordered) if ordered.order == Order::Stop => by_order(upstream),
             Self::Order(ordered) if ordered.order == Order::Restart => {
                 Cause::new(CauseCode::RestartedByOrder, "restarted on request; running calls had 5 s to end")
@@ -35,6 +38,11 @@ impl Told {
             Self::Order(_) => Cause::new(CauseCode::RestartedByOrder, "restarted on request"),
         }
     }
+}
+
+fn logged_out(upstream: &str) -> Cause {
+    let run = format!("run `trunkline login {upstream}`");
+    Cause::new(CauseCode::LoginRequired, "needs login: somebody has logged out").advise(&run)
 }
 
 /// What an upstream that does not run waits for.
@@ -117,6 +125,13 @@ pub(crate) async fn paused(instance: &Instance, delay: Duration) {
     }
 }
 
+async fn login_went(instance: &Instance) {
+    match &instance.tokens {
+        Some(tokens) => tokens.login_went().await,
+        None => std::future::pending().await,
+    }
+}
+
 async fn login_came(instance: &Instance) {
     match &instance.tokens {
         Some(tokens) => tokens.login_came().await,
@@ -143,6 +158,10 @@ pub(crate) async fn interrupted(instance: &Arc<Instance>) -> Told {
                     return Told::Order(ordered);
                 }
             },
+            () = login_went(instance) => {
+                instance.admission.gate.close();
+                return Told::LoggedOut;
+            }
             () = instance.admission.demand.unused() => {
                 if instance.is_of_upstream() && may_rest(instance) {
                     return Told::Idle;
@@ -182,6 +201,10 @@ pub(crate) fn after(instance: &Instance, told: Told) -> Option<Rest> {
             off(&instance.admission, &instance.status, &by_order(&instance.name));
             ordered.done();
             Some(Rest::Ordered)
+        }
+        Told::LoggedOut => {
+            begin(&instance.admission, &instance.status);
+            None
         }
         Told::Order(ordered) => {
             begin(&instance.admission, &instance.status);

@@ -111,7 +111,11 @@ impl HttpClient {
         let next = tokens.in_place_of(refused, &self.tasks).await.map_err(|why| {
             let status = StatusCode::UNAUTHORIZED.as_u16();
             let refusal = HttpStatusError::bare(status, Cause::default().own("HTTP 401; ").then(&why));
-            breaker::denied(self, &refusal);
+            match why.code() {
+                // The upstream takes the token for other requests.
+                CauseCode::HttpStatus(_) => breaker::admitted(self),
+                _ => breaker::denied(self, &refusal),
+            }
             Lost::Status(refusal)
         })?;
         self.epoch.ended(epoch).map_or(Ok(next), |why| Err(Lost::Unsent(why)))

@@ -1,6 +1,7 @@
 //! Where a token comes from.
 
 use super::oauth::Kept;
+use super::once::ANSWER_MAX;
 use super::token::{Issued, Token, Unissued};
 use super::{command, endpoint};
 use crate::health::{Cause, CauseCode};
@@ -10,8 +11,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::sleep;
 
-/// So long after the end of its level an answer is waited for that is asked for already.
-const LAST_ANSWER: Duration = Duration::from_secs(3);
+/// So long after the end of its level an answer is waited for that is asked for already: as long as one may take, and to keep what it gives.
+const LAST_ANSWER: Duration = ANSWER_MAX.saturating_add(Duration::from_secs(1));
 
 /// Where the token of one upstream comes from.
 pub(super) enum Source {
@@ -57,7 +58,7 @@ pub(super) async fn fetch(from: &Source, refused: Option<Arc<Token>>, tasks: Tas
         }
     };
     let told = |why: Cause| match why.code() {
-        CauseCode::LoginRequired => why,
+        CauseCode::LoginRequired | CauseCode::HttpStatus(_) => why,
         code => Cause::new(code, "no access token: ").then(&why),
     };
     issued.map_err(|Unissued { why, pause }| Unissued { why: told(why), pause })

@@ -1,5 +1,6 @@
 //! The token that is shown now: kept until it ends, and fetched anew by one for all who wait.
 
+use super::oauth::Show;
 use super::source;
 use super::source::Source;
 use super::token::{Issued, Token, Unissued};
@@ -8,6 +9,7 @@ use crate::runtime::Tasks;
 use crate::secrets::{mask, private};
 use crate::upstream::config::Credentials;
 use arc_swap::ArcSwapOption;
+use http::StatusCode;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;
@@ -62,8 +64,10 @@ impl Tokens {
         if let Source::Login(kept) = &self.from
             && kept.has_changed()
         {
-            // Read before it is shown: it may be another person's by now.
+            // Read before it is shown: it may be another person's by now. What failed before says nothing of it.
             self.now.store(None);
+            let mut flight = self.lock();
+            (flight.failed, flight.pause) = (None, Duration::ZERO);
             return None;
         }
         if token.is_near_its_end(now) {
@@ -98,12 +102,36 @@ impl Tokens {
         self.wait(tasks, Some(refused)).await
     }
 
+    /// Shows from now on which login of a person is used, where one is.
+    pub(crate) fn login_shown_by(&self, show: Show) {
+        if let Source::Login(kept) = &self.from {
+            kept.shown_by(show);
+        }
+    }
+
+    /// What to do where the upstream answers with this status, if that is something else than for credentials that are written.
+    pub(crate) fn advice(&self, status: StatusCode) -> Option<String> {
+        match &self.from {
+            Source::Login(kept) => kept.advice(status),
+            Source::Command(_) | Source::Client(_) => None,
+        }
+    }
+
     /// Resolves when a person has logged in; never where nobody has to.
     pub(crate) async fn login_came(&self) {
         match &self.from {
             Source::Login(kept) => kept.came().await,
             Source::Command(_) | Source::Client(_) => std::future::pending().await,
         }
+    }
+
+    /// Resolves when a person has logged out; never where nobody has logged in.
+    pub(crate) async fn login_went(&self) {
+        match &self.from {
+            Source::Login(kept) => kept.went().await,
+            Source::Command(_) | Source::Client(_) => std::future::pending().await,
+        }
+        self.now.store(None);
     }
 
     async fn wait(self: &Arc<Self>, tasks: &Tasks, refused: Option<&Arc<Token>>) -> Fetched {
@@ -170,7 +198,11 @@ impl Tokens {
             }
             // Whether a person has logged in is asked of nobody but the disk.
             Err(Unissued { why, .. }) if why.code() == CauseCode::LoginRequired => {
-                (flight.failed, flight.pause) = (None, Duration::ZERO)
+                (flight.failed, flight.pause) = (None, Duration::ZERO);
+                // What the upstream takes for nothing is shown no more.
+                if replaces {
+                    self.now.store(None);
+                }
             }
             Err(Unissued { why, pause }) => {
                 flight.pause = (flight.pause * 2).clamp(PAUSE.0, PAUSE.1);

@@ -57,7 +57,11 @@ pub(crate) async fn read(response: Response<Incoming>, http: &HttpSession, id: O
         breaker::pause(&http.wire, pause, &refused(head.status, &head.headers, &Bytes::new(), None).text);
     }
     let body = beside_status(body, http.inbox.budget()).await.unwrap_or_default();
-    judge(head.status, &head.headers, &body, http.has_session().then_some(id))
+    let mut refused = judge(head.status, &head.headers, &body, http.has_session().then_some(id));
+    if let Some(advice) = http.wire.tokens.as_ref().and_then(|tokens| tokens.advice(head.status)) {
+        refused.why.text = refused.why.text.advise_instead(&advice);
+    }
+    refused
 }
 
 /// How long whoever has too much to do, or is down, wants to be left alone.

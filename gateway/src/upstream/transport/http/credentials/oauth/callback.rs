@@ -35,9 +35,16 @@ const REQUEST_MAX: usize = 16 * 1024;
 /// What the browser has brought back.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Brought {
-    pub(super) code: Result<String, String>,
+    pub(super) code: Result<String, Denial>,
     /// The authorization server, as it names itself there.
     pub(super) iss: Option<String>,
+}
+
+/// Why there is no code, in the words of the authorization server.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Denial {
+    error: String,
+    description: Option<String>,
 }
 
 /// A listener for one login.
@@ -135,20 +142,21 @@ fn answer(expected: &Expected, request: &Request<Incoming>) -> Response<Full<Byt
 /// What a query brings, where it has the state that was given; each parameter at most once.
 fn read(query: &str, state: &[u8; 32]) -> Option<Brought> {
     let url = Url::parse(&format!("http://127.0.0.1/?{query}")).ok()?;
-    let mut values: [Option<String>; 4] = [const { None }; 4];
+    let names = ["state", "code", "error", "iss", "error_description"];
+    let mut values: [Option<String>; 5] = [const { None }; 5];
     for (name, value) in url.query_pairs() {
-        let Some(at) = ["state", "code", "error", "iss"].iter().position(|known| *known == name) else { continue };
+        let Some(at) = names.iter().position(|known| *known == name) else { continue };
         if values[at].replace(value.into_owned()).is_some() {
             return None;
         }
     }
-    let [given, code, error, iss] = values;
+    let [given, code, error, iss, description] = values;
     if <[u8; 32]>::from(Sha256::digest(given?.as_bytes())) != *state {
         return None;
     }
     let code = match (code.filter(|code| !code.is_empty()), error) {
         (Some(code), None) => Ok(code),
-        (None, Some(error)) => Err(error),
+        (None, Some(error)) => Err(Denial { error, description }),
         _ => return None,
     };
     Some(Brought { code, iss })
@@ -188,9 +196,10 @@ impl Brought {
             }
             _ => {}
         }
-        self.code.map_err(|error| {
+        self.code.map_err(|Denial { error, description }| {
             let said = "the authorization server refuses the login, or it was cancelled there:";
-            Cause::new(CauseCode::TokenRefused, said).foreign(&quoted(&error))
+            let more = description.filter(|text| !text.is_empty()).map(|text| format!(":{}", quoted(&text)));
+            Cause::new(CauseCode::TokenRefused, said).foreign(&quoted(&error)).foreign(&more.unwrap_or_default())
         })
     }
 }
@@ -200,6 +209,10 @@ mod tests {
     use super::*;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::TcpStream;
+
+    fn denial(error: &str, description: Option<&str>) -> Denial {
+        Denial { error: error.to_owned(), description: description.map(str::to_owned) }
+    }
 
     fn state() -> [u8; 32] {
         Sha256::digest(b"s").into()
@@ -211,8 +224,10 @@ mod tests {
         assert_eq!(of("code=a%2Bb&state=s"), Some((Ok("a+b".to_owned()), None)));
         assert_eq!(
             of("state=s&error=access_denied&iss=x"),
-            Some((Err("access_denied".to_owned()), Some("x".to_owned())))
+            Some((Err(denial("access_denied", None)), Some("x".to_owned())))
         );
+        let said = "state=s&error=access_denied&error_description=not+you%1b";
+        assert_eq!(of(said), Some((Err(denial("access_denied", Some("not you\u{1b}"))), None)));
         for query in [
             "code=a",
             "code=a&state=",
@@ -223,6 +238,7 @@ mod tests {
             "code=a&error=b&state=s",
             "state=s",
             "iss=a&iss=b&code=a&state=s",
+            "error=a&error_description=b&error_description=c&state=s",
             "",
         ] {
             assert_eq!(of(query), None, "{query}");
@@ -231,13 +247,18 @@ mod tests {
 
     #[test]
     fn a_code_of_another_authorization_server_is_not_used_and_its_words_are_not_told() {
-        let brought = |iss: Option<&str>| Brought { code: Err("canary".to_owned()), iss: iss.map(str::to_owned) };
+        let brought = |iss: Option<&str>| {
+            let code = Err(denial("canary", Some("a\u{1b}[31m word that is \u{202e} turned")));
+            Brought { code, iss: iss.map(str::to_owned) }
+        };
         for (iss, names_itself) in [(Some("https://b"), false), (Some("https://a/"), true), (None, true)] {
             let why = brought(iss).from("https://a", names_itself).unwrap_err();
             assert!(why.full().contains("nothing of it is used") && !why.full().contains("canary"), "{iss:?}");
         }
         for (iss, names_itself) in [(Some("https://a"), true), (Some("https://a"), false), (None, false)] {
-            assert!(brought(iss).from("https://a", names_itself).unwrap_err().full().contains("canary"), "{iss:?}");
+            let why = brought(iss).from("https://a", names_itself).unwrap_err();
+            assert!(why.full().ends_with(": `canary`: `a\\u{1b}[31m word that is \\u{202e} turned`"), "{why:?}");
+            assert!(!why.public().contains("canary") && !why.public().contains("turned"));
         }
     }
 

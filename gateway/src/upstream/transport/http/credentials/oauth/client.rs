@@ -5,9 +5,12 @@ use super::way::{posted, quoted, to};
 use crate::health::Cause;
 use crate::runtime::Tasks;
 use crate::secrets::mask;
-use crate::upstream::config::{Login, Registered};
+use crate::upstream::config::{Login, Registered, Remote};
 use crate::upstream::transport::http::credentials::granted::unavailable;
-use http::StatusCode;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use http::{HeaderValue, StatusCode};
+use oauth2::url::form_urlencoded;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -19,17 +22,20 @@ struct Answer {
     token_endpoint_auth_method: Option<String>,
 }
 
-/// The client, and whether it has registered itself.
-pub(super) async fn client(
-    login: &Login,
-    server: &Server,
-    redirect: &str,
-    tasks: &Tasks,
-) -> Result<(Registered, bool), Cause> {
+/// How the gateway becomes a client of an authorization server.
+pub(super) enum Entry {
+    /// It is one by its configuration.
+    Known(Registered),
+    /// It registers itself there.
+    Registration(Box<Remote>),
+}
+
+/// How the gateway becomes a client of this authorization server, if it can.
+pub(super) fn entry(login: &Login, server: &Server) -> Result<Entry, Cause> {
     if let Some(client) = &login.client {
         // A client that is known by the document at its own URL is known where such documents are read.
         if !client.id.starts_with("https://") || server.client_id_metadata_document_supported {
-            return Ok((client.clone(), false));
+            return Ok(Entry::Known(client.clone()));
         }
     }
     let Some(endpoint) = &server.registration_endpoint else {
@@ -37,7 +43,20 @@ pub(super) async fn client(
         let advice = "register the gateway there, with the redirect URI http://127.0.0.1/callback, and write its `client_id` under `auth`";
         return Err(cause.own(" registers no clients by itself").advise(advice));
     };
-    let place = to(login, "the registration end point", endpoint)?;
+    to(login, "the registration end point", endpoint).map(|place| Entry::Registration(Box::new(place)))
+}
+
+/// The client, and whether it has registered itself.
+pub(super) async fn client(
+    entry: Entry,
+    server: &Server,
+    redirect: &str,
+    tasks: &Tasks,
+) -> Result<(Registered, bool), Cause> {
+    let place = match entry {
+        Entry::Known(client) => return Ok((client, false)),
+        Entry::Registration(place) => *place,
+    };
     let method = method(server);
     let wanted = json!({
         "client_name": "Trunkline",
@@ -67,6 +86,24 @@ pub(super) async fn client(
     Ok((Registered { id: answer.client_id, secret, is_in_body }, true))
 }
 
+/// How a client proves who it is in a form (RFC 6749, 2.3.1): by fields, or by a header.
+pub(super) fn proof(client: &Registered) -> (Vec<(&'static str, &str)>, Option<HeaderValue>) {
+    let mut fields = vec![("client_id", &*client.id)];
+    let coded = |text: &str| form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>();
+    match &client.secret {
+        Some(secret) if !client.is_in_body => {
+            let pair = STANDARD.encode(format!("{}:{}", coded(&client.id), coded(secret)));
+            let mut header = HeaderValue::from_str(&format!("Basic {pair}")).ok();
+            header.iter_mut().for_each(|value| value.set_sensitive(true));
+            (Vec::new(), header)
+        }
+        secret => {
+            fields.extend(secret.iter().map(|secret| ("client_secret", &**secret)));
+            (fields, None)
+        }
+    }
+}
+
 /// How the client is to prove who it is: not at all where that is possible, since a program on a person's machine keeps no secret from them.
 fn method(server: &Server) -> &'static str {
     const METHODS: [&str; 3] = ["none", "client_secret_basic", "client_secret_post"];
@@ -76,8 +113,8 @@ fn method(server: &Server) -> &'static str {
     }
 }
 
-/// What stands in an error of a registration.
-fn said(body: &[u8]) -> String {
+/// What stands in an error.
+pub(super) fn said(body: &[u8]) -> String {
     let error: Value = serde_json::from_slice(body).unwrap_or_default();
     let words = [&error["error"], &error["error_description"]].map(|word| word.as_str().unwrap_or_default());
     let words: Vec<_> = words.into_iter().filter(|word| !word.is_empty()).map(|word| mask::masked(word)).collect();
@@ -87,6 +124,20 @@ fn said(body: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_secret_stands_in_a_header_or_in_the_form_and_without_one_the_id_alone() {
+        let client = |secret: Option<&str>, is_in_body| Registered {
+            id: "me +".to_owned(),
+            secret: secret.map(str::to_owned),
+            is_in_body,
+        };
+        let header = Some(HeaderValue::from_str(&format!("Basic {}", STANDARD.encode("me+%2B:a%3Ab"))).unwrap());
+        assert_eq!(proof(&client(Some("a:b"), false)), (Vec::new(), header));
+        let both = vec![("client_id", "me +"), ("client_secret", "a:b")];
+        assert_eq!(proof(&client(Some("a:b"), true)), (both, None));
+        assert_eq!(proof(&client(None, false)), (vec![("client_id", "me +")], None));
+    }
 
     #[test]
     fn a_client_proves_itself_by_nothing_where_it_may_and_else_as_the_server_can() {

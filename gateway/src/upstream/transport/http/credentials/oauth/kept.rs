@@ -1,15 +1,17 @@
 //! The tokens of a login while the gateway runs: read, refreshed ahead of their end by one process, kept.
 
 use super::grant::{Endpoint, Refused};
-use super::record::Record;
-use super::resource::is_same;
+use super::record::{LoggedIn, Record};
+use super::resource::{is_same, refuses};
 use super::store::{Stamp, Store};
+use crate::health::row::Login as Shown;
 use crate::health::{Cause, CauseCode};
 use crate::runtime::Tasks;
 use crate::secrets::{mask, private};
 use crate::upstream::config::Login;
 use crate::upstream::transport::http::credentials::token::{Issued, Unissued};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use http::StatusCode;
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
@@ -22,17 +24,40 @@ pub(crate) struct Kept {
     /// What is given out is a secret of the process.
     secrets: mask::Learned,
     state: Mutex<State>,
+    /// Shows which login is used.
+    show: OnceLock<Show>,
 }
+
+/// Shows a login, or that there is none.
+pub(crate) type Show = Box<dyn Fn(Option<Shown>) + Send + Sync>;
 
 #[derive(Default)]
 struct State {
     /// Whether a person had to log in when a token was wanted last.
     is_missing: bool,
+    /// The access token that the upstream takes for nothing any more.
+    dead: Option<String>,
     /// What could not be written: the file holds what is good no more.
     unwritten: Option<Record>,
     /// How the file was when it was read or written last, and when it was looked at.
     seen: Option<Stamp>,
     looked: Option<Instant>,
+}
+
+/// The login that is kept for an upstream; else why there is none that can be used.
+pub fn logged_in(login: &Login) -> Result<LoggedIn, Cause> {
+    let kept = Kept::new(login.clone());
+    let record = kept.read(&Store::of(login)?)?;
+    match record.is_over() && record.refresh.is_none() {
+        true => Err(kept.to_log_in(": the last login has ended")),
+        false => Ok((&record).into()),
+    }
+}
+
+/// What is shown of a login.
+fn shown(record: &Record) -> Shown {
+    let ends = record.left().and_then(|left| Instant::now().checked_add(left));
+    Shown { issuer: record.issuer.clone(), ends, is_refreshed: record.refresh.is_some() }
 }
 
 impl State {
@@ -51,7 +76,12 @@ impl State {
 impl Kept {
     /// Nothing is read yet.
     pub(crate) fn new(login: Login) -> Self {
-        Self { login, secrets: mask::Learned::new(), state: Mutex::default() }
+        Self { login, secrets: mask::Learned::new(), state: Mutex::default(), show: OnceLock::new() }
+    }
+
+    /// Shows from now on which login is used.
+    pub(crate) fn shown_by(&self, show: Show) {
+        let _first = self.show.set(show);
     }
 
     /// The access token: as it is kept, where it will do, and is not the one that was refused; else a new one.
@@ -62,20 +92,25 @@ impl Kept {
     ) -> Result<Issued, Unissued> {
         let store = Store::of(&self.login)?;
         let stamp = private::off_the_workers(|| store.stamp());
-        {
+        let dead = {
             let mut state = self.lock();
             (state.is_missing, state.seen) = (false, Some(stamp));
-        }
+            state.dead.clone()
+        };
+        let refused = &|token: &str| refused(token) || dead.as_deref() == Some(token);
         let found = match self.read(&store) {
             Ok(record) if self.will_do(&record, refused) => Ok(record),
             // What has no successor is shown to its end.
             Ok(record) if record.refresh.is_none() && !record.is_over() && !refused(&record.access) => Ok(record),
-            Ok(record) if record.refresh.is_none() => Err(self.to_log_in(": the last login has ended").into()),
+            Ok(record) if record.refresh.is_none() => Err(self.ended(&record, tasks).await.into()),
             Ok(_) => self.refreshed(&store, refused, tasks).await,
             Err(why) => Err(why.into()),
         };
         if found.as_ref().is_err_and(|unissued| unissued.why.code() == CauseCode::LoginRequired) {
             self.lock().is_missing = true;
+        }
+        if let Some(show) = self.show.get() {
+            show(found.as_ref().ok().map(shown));
         }
         // Nought would say that its end is not known.
         let lasts = |record: &Record| Some(record.left()?.max(Duration::from_millis(1)));
@@ -107,6 +142,21 @@ impl Kept {
         }
     }
 
+    /// Resolves when the login that is used is kept no more: a person has logged out.
+    pub(crate) async fn went(&self) {
+        let Ok(store) = Store::of(&self.login) else { return std::future::pending().await };
+        loop {
+            sleep(LOOK_EVERY).await;
+            let is_used = {
+                let state = self.lock();
+                !state.is_missing && state.unwritten.is_none() && state.seen.flatten().is_some()
+            };
+            if is_used && private::off_the_workers(|| store.stamp()).is_none() {
+                return;
+            }
+        }
+    }
+
     /// Asks for the next tokens, where no other process has done that meanwhile.
     async fn refreshed(
         &self,
@@ -120,8 +170,12 @@ impl Kept {
             return Ok(record);
         }
         let Some(refresh) = record.refresh.clone() else {
-            return Err(self.to_log_in(": the last login has ended").into());
+            return Err(self.ended(&record, tasks).await.into());
         };
+        // What is asked for now would come too late to be kept.
+        if tasks.is_ending() {
+            return Err(Cause::new(CauseCode::Stopping, "upstream stopping").into());
+        }
         // A secret that was put right in the configuration counts.
         let client = self.login.client.clone().unwrap_or_else(|| record.client());
         let is_registered = self.login.client.is_none();
@@ -140,11 +194,7 @@ impl Kept {
                 record.refresh = None;
                 self.keep(store, &record);
                 tracing::warn!(upstream = &*self.login.upstream, cause = &*why.full(), "a login has ended");
-                if is_good {
-                    Ok(record)
-                } else {
-                    Err(self.to_log_in(": the last login has ended or was revoked").into())
-                }
+                if is_good { Ok(record) } else { Err(self.ended(&record, tasks).await.into()) }
             }
             // What is there is good for a little longer.
             Err(Refused::Now(Unissued { why, .. })) if is_good => {
@@ -155,6 +205,22 @@ impl Kept {
         }
     }
 
+    /// Why a login without a successor is of no use. Where the upstream refused its token, and that has not ended, the upstream is asked
+    /// once whether it takes it for nothing any more: then nothing is sent with it. A refusal of one request alone says nothing of others.
+    async fn ended(&self, record: &Record, tasks: &Tasks) -> Cause {
+        let is_dead = || self.lock().dead.as_deref() == Some(&*record.access);
+        if record.is_over() || is_dead() {
+            return self.to_log_in(": the last login has ended or was revoked");
+        }
+        if refuses(&self.login, &record.access, tasks).await == Some(true) {
+            self.lock().dead = Some(record.access.clone());
+            return self.to_log_in(": the last login has ended or was revoked");
+        }
+        let said = "the upstream refuses this request, and not its login as a whole";
+        let advice = self.advice(StatusCode::FORBIDDEN).unwrap_or_default();
+        Cause::new(CauseCode::HttpStatus(StatusCode::UNAUTHORIZED.as_u16()), said).advise(&advice)
+    }
+
     fn will_do(&self, record: &Record, refused: &(dyn Fn(&str) -> bool + Sync)) -> bool {
         !record.is_near_its_end() && !refused(&record.access)
     }
@@ -162,11 +228,15 @@ impl Kept {
     /// What is kept, or was to be. What is read is a secret before anybody is shown it.
     fn read(&self, store: &Store) -> Result<Record, Cause> {
         let read = private::off_the_workers(|| store.read());
-        let read = read.map_err(|error| self.to_log_in(&format!(": the kept login cannot be used: {error}")));
-        let record = self.lock().latest(read?);
-        // A file of another resource says nothing of this one.
-        let record = record.filter(|record| record.resource == self.login.resource);
-        let record = record.ok_or_else(|| self.to_log_in(""))?;
+        let read = read.map_err(|error| {
+            let path = format!(" ({})", store.path().display());
+            self.to_log_in(&format!(": the kept login cannot be used: {error}")).foreign(&path)
+        });
+        let record = self.lock().latest(read?).ok_or_else(|| self.to_log_in(""))?;
+        // A file that was brought there from elsewhere says nothing of this one.
+        if (&*record.upstream, &*record.resource) != (&*self.login.upstream, &*self.login.resource) {
+            return Err(self.to_log_in(": the login that is kept is that of another upstream"));
+        }
         if self.login.issuer.as_ref().is_some_and(|issuer| !is_same(issuer, &record.issuer)) {
             return Err(self.to_log_in(": the last login was at another authorization server than `issuer`"));
         }
@@ -189,6 +259,16 @@ impl Kept {
         (state.unwritten, state.seen) = (written.is_err().then(|| record.clone()), Some(stamp));
     }
 
+    /// What to do where the upstream refuses what it is shown.
+    pub(crate) fn advice(&self, status: StatusCode) -> Option<String> {
+        let run = format!("run `trunkline login {}`", self.login.upstream);
+        match status {
+            StatusCode::UNAUTHORIZED => Some(run),
+            StatusCode::FORBIDDEN => Some(format!("check what the person who logged in may do there, or {run}")),
+            _ => None,
+        }
+    }
+
     /// A person is to log in, and why.
     fn to_log_in(&self, why: &str) -> Cause {
         Cause::new(CauseCode::LoginRequired, format!("needs login{why}"))
@@ -201,110 +281,4 @@ impl Kept {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::record::tests::record;
-    use super::super::way::tests::login;
-    use super::*;
-    use crate::runtime::Scratch;
-    use crate::upstream::config::Registered;
-    use std::path::Path;
-
-    fn kept(state: &Path) -> (Kept, Store) {
-        let login = Login { state: Some(state.to_owned()), ..login("up", 1) };
-        (Kept::new(login.clone()), Store::of(&login).unwrap())
-    }
-
-    async fn token(kept: &Kept, refused: &str) -> Result<String, String> {
-        let issued = kept.token(&|token| token == refused, &Tasks::new()).await;
-        issued.map(|issued| issued.token).map_err(|unissued| unissued.why.full().into_owned())
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn who_needs_a_login_is_told_of_the_next_one() {
-        let scratch = Scratch::new();
-        let (kept, store) = kept(&scratch.0);
-        assert_eq!(token(&kept, "").await.unwrap_err(), "needs login; run `trunkline login up`");
-        let mut came = std::pin::pin!(kept.came());
-        assert!(tokio::time::timeout(LOOK_EVERY * 5, &mut came).await.is_err());
-        store.write(&record("http://127.0.0.1:1/mcp", "canary-of-kept-a", None)).unwrap();
-        came.await;
-        assert_eq!(token(&kept, "").await.as_deref(), Ok("canary-of-kept-a"));
-        assert_eq!(mask::masked("canary-of-kept-a"), "[secret]");
-        assert!(tokio::time::timeout(LOOK_EVERY * 5, kept.came()).await.is_err(), "none is missing");
-        let why = token(&kept, "canary-of-kept-a").await.unwrap_err();
-        assert_eq!(why, "needs login: the last login has ended; run `trunkline login up`");
-    }
-
-    #[tokio::test]
-    async fn a_login_at_another_server_or_of_another_client_than_is_configured_is_not_shown() {
-        let scratch = Scratch::new();
-        let (before, store) = kept(&scratch.0);
-        store.write(&record("http://127.0.0.1:1/mcp", "canary-of-kept-c", None)).unwrap();
-        let client = |id: &str| Some(Registered { id: id.to_owned(), secret: None, is_in_body: false });
-        for (issuer, client, why) in [
-            (Some("https://as.example"), client("me"), None),
-            (Some("https://other.example"), None, Some("at another authorization server than `issuer`")),
-            (None, client("other"), Some("of another client than `client_id`")),
-        ] {
-            let issuer = issuer.map(str::to_owned);
-            let kept = Kept::new(Login { issuer, client, ..before.login.clone() });
-            match (token(&kept, "").await, why) {
-                (Ok(_), None) => {}
-                (Err(said), Some(why)) => assert!(said.contains(why) && said.contains("trunkline login"), "{said}"),
-                (found, why) => panic!("{found:?} {why:?}"),
-            }
-        }
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn another_login_is_noticed_and_what_one_has_written_oneself_is_none() {
-        let scratch = Scratch::new();
-        let (kept, store) = kept(&scratch.0);
-        let mut first = record("http://127.0.0.1:1/mcp", "canary-of-kept-d", None);
-        token(&kept, "").await.unwrap_err();
-        kept.keep(&store, &first);
-        assert!(tokio::time::timeout(LOOK_EVERY * 5, kept.came()).await.is_err(), "nobody has logged in");
-        token(&kept, "").await.unwrap();
-        assert!(!kept.has_changed());
-        kept.keep(&store, &first);
-        tokio::time::advance(LOOK_EVERY).await;
-        assert!(!kept.has_changed());
-        first.access = "canary-of-kept-e".to_owned();
-        store.write(&first).unwrap();
-        assert!(!kept.has_changed(), "it was looked at just now");
-        tokio::time::advance(LOOK_EVERY).await;
-        assert!(kept.has_changed());
-        assert_eq!(token(&kept, "").await.as_deref(), Ok("canary-of-kept-e"));
-        tokio::time::advance(LOOK_EVERY).await;
-        assert!(!kept.has_changed());
-    }
-
-    #[tokio::test]
-    async fn a_login_of_another_resource_is_not_shown() {
-        let scratch = Scratch::new();
-        let (kept, store) = kept(&scratch.0);
-        store.write(&record("http://127.0.0.1:2/mcp", "canary-of-kept-b", None)).unwrap();
-        assert_eq!(token(&kept, "").await.unwrap_err(), "needs login; run `trunkline login up`");
-    }
-
-    #[test]
-    fn tokens_that_cannot_be_written_are_used_by_this_process_until_others_are_there() {
-        let scratch = Scratch::new();
-        let (kept, store) = kept(&scratch.0);
-        let (folder, aside) = (scratch.0.join("logins"), scratch.0.join("aside"));
-        let mut first = record("http://127.0.0.1:1/mcp", "a", Some("r"));
-        first.given -= 10;
-        store.write(&first).unwrap();
-        let second = record("http://127.0.0.1:1/mcp", "b", Some("s"));
-        std::fs::rename(&folder, &aside).unwrap();
-        std::fs::write(&folder, "in the way").unwrap();
-        kept.keep(&store, &second);
-        std::fs::remove_file(&folder).unwrap();
-        std::fs::rename(&aside, &folder).unwrap();
-        assert!(kept.read(&store).unwrap() == second);
-        let mut third = record("http://127.0.0.1:1/mcp", "c", None);
-        third.given += 10_000;
-        store.write(&third).unwrap();
-        assert!(kept.read(&store).unwrap() == third && kept.lock().unwritten.is_none());
-    }
-}
+mod tests;

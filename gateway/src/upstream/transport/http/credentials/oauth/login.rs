@@ -1,58 +1,53 @@
 //! A login, from the first question to the kept tokens.
 
 use super::callback::Callback;
-use super::client::client;
+use super::client::{Entry, client, entry};
 use super::grant::{Endpoint, Given, Refused};
-use super::record::Record;
+use super::record::{LoggedIn, Record};
 use super::resource::{Resource, resource};
 use super::server::{Server, server};
 use super::store::Store;
 use super::way::{quoted, to};
-use crate::health::{Cause, CauseCode};
+use crate::health::Cause;
 use crate::runtime::Tasks;
 use crate::secrets::{mask, private};
 use crate::upstream::config::{Login, Registered};
+use crate::upstream::transport::http::connection::Origin;
 use crate::upstream::transport::http::credentials::granted::unavailable;
 use crate::upstream::transport::http::credentials::token::Unissued;
 use oauth2::basic::BasicClient;
 use oauth2::{AuthUrl, ClientId, CsrfToken, PkceCodeChallenge, RedirectUrl, Scope};
-use std::time::Duration;
 
 /// What lets a client have a refresh token at servers of OpenID Connect, and the consent that they want for it.
 const OFFLINE: &str = "offline_access";
 
-/// What a person has logged in to.
+/// The page where the person logs in.
 #[derive(Debug)]
-pub struct LoggedIn {
-    /// Who gave the tokens.
-    pub issuer: String,
-    /// What they allow, as far as that is known.
-    pub scopes: Vec<String>,
-    /// How long the first access token lasts, where that is known.
-    pub lasts: Option<Duration>,
-    /// Whether it is followed by others without a person.
-    pub is_refreshed: bool,
+pub struct Page {
+    /// Where it is.
+    pub url: String,
+    /// The origins of the page and of the authorization server, where they differ: a person should know both before following the link.
+    pub elsewhere: Option<(String, String)>,
 }
 
-/// Has a person log in to an upstream: `show` brings a URL to the browser. What was kept before stays until the new login is there.
-pub async fn log_in(login: &Login, tasks: &Tasks, show: impl FnOnce(&str)) -> Result<LoggedIn, Cause> {
+/// Has a person log in to an upstream: `show` brings the page to the person. What was kept before stays until the new login is there.
+pub async fn log_in(login: &Login, tasks: &Tasks, show: impl FnOnce(&Page)) -> Result<LoggedIn, Cause> {
     let store = Store::of(login)?;
     // Whoever cannot keep a login need not begin one.
     drop(store.locked().await?);
+    private::off_the_workers(|| store.is_writable())?;
     let resource = resource(login, tasks).await?;
-    let server = server(login, &resource, tasks).await?;
-    // It is for the browser; all the same it leads to no scheme of a program, and to nothing that the gateway would not ask itself.
-    to(login, "the page of the authorization server", &server.authorization_endpoint)?;
+    let (server, entry) = first_that_will_do(login, &resource, tasks).await?;
     let callback = Callback::open().await?;
     let redirect = callback.url();
-    let (client, is_registered) = client(login, &server, &redirect, tasks).await?;
+    let (client, is_registered) = client(entry, &server, &redirect, tasks).await?;
     let scopes = scopes(&resource, &server);
     let secrets = mask::Learned::new();
     client.secret.iter().for_each(|secret| secrets.note(secret));
     let redirect = RedirectUrl::new(redirect).map_err(|_| unavailable("the address of the callback is no URL"))?;
     let (challenge, proof) = PkceCodeChallenge::new_random_sha256();
     let (url, state) = page((&server, &client), &resource, &scopes, challenge, &redirect)?;
-    show(&url);
+    show(&Page { url, elsewhere: elsewhere(&server) });
     let brought = callback.brought(state.secret(), tasks).await?;
     let code = brought.from(&server.issuer, server.authorization_response_iss_parameter_supported)?;
     secrets.note(&code);
@@ -65,16 +60,36 @@ pub async fn log_in(login: &Login, tasks: &Tasks, show: impl FnOnce(&str)) -> Re
     })?;
     let record = record(login, (resource, server), (client, is_registered), scopes, given);
     record.secrets().for_each(|secret| secrets.note(secret));
-    let said = LoggedIn {
-        issuer: record.issuer.clone(),
-        scopes: record.scopes.clone(),
-        lasts: record.left(),
-        is_refreshed: record.refresh.is_some(),
-    };
+    let said = LoggedIn::from(&record);
     let _lock = store.locked().await?;
     private::off_the_workers(|| store.write(&record))
-        .map_err(|error| Cause::new(CauseCode::TokenUnavailable, format!("the login cannot be kept: {error}")))?;
+        .map_err(|error| store.unusable("the login cannot be kept", &error.to_string()))?;
     Ok(said)
+}
+
+/// The first authorization server of the upstream that a person can log in at, and how the gateway becomes its client.
+async fn first_that_will_do(login: &Login, resource: &Resource, tasks: &Tasks) -> Result<(Server, Entry), Cause> {
+    let mut failed: Option<Cause> = None;
+    for issuer in &resource.issuers {
+        let found = server(login, resource, issuer, tasks).await.and_then(|server| {
+            // It is for the browser; all the same it leads to no scheme of a program, and to nothing that the gateway would not ask itself.
+            to(login, "the page of the authorization server", &server.authorization_endpoint)?;
+            let entry = entry(login, &server)?;
+            Ok((server, entry))
+        });
+        match found {
+            Ok(found) => return Ok(found),
+            Err(why) => failed = Some(failed.map_or(why.clone(), |before| before.own("; ").then(&why))),
+        }
+    }
+    Err(failed.unwrap_or_else(|| unavailable("the upstream names no authorization server")))
+}
+
+/// The origins of the page and of the authorization server, where they differ.
+fn elsewhere(server: &Server) -> Option<(String, String)> {
+    let origin = |url: &str| url.parse().ok().and_then(|url: http::Uri| Origin::of(&url));
+    let (page, issuer) = (origin(&server.authorization_endpoint)?, origin(&server.issuer)?);
+    (page != issuer).then(|| (page.to_string(), issuer.to_string()))
 }
 
 /// What is asked for: what the upstream wants, and a refresh token where the authorization server wants to be asked for that.
@@ -124,10 +139,12 @@ fn record(
     given: Given,
 ) -> Record {
     let mut record = Record {
+        upstream: login.upstream.to_string(),
         resource: login.resource.clone(),
         audience: resource.audience,
         issuer: server.issuer,
         token_endpoint: server.token_endpoint,
+        revocation_endpoint: server.revocation_endpoint,
         client_id: client.id,
         client_secret: client.secret,
         is_in_body: client.is_in_body,

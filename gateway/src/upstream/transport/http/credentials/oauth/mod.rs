@@ -20,8 +20,13 @@ mod grant;
 mod callback;
 // A login, from the first question to the kept tokens.
 mod login;
+// The end of a login: revoked and kept no more.
+mod logout;
 // The tokens of a login while the gateway runs: read, refreshed ahead of their end by one process, kept.
 mod kept;
 
-pub(crate) use kept::Kept;
-pub use login::{LoggedIn, log_in};
+pub use kept::logged_in;
+pub(crate) use kept::{Kept, Show};
+pub use login::{Page, log_in};
+pub use logout::{LoggedOut, log_out};
+pub use record::LoggedIn;

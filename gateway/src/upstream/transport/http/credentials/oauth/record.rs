@@ -12,6 +12,8 @@ const LASTS_MAX: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
 /// A login: its tokens, and who gives the next ones to whom. There is no way to show it: most of it is secret.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Record {
+    /// The name of the upstream: a login is for that one alone.
+    pub(super) upstream: String,
     /// The upstream as a resource, as the configuration has it: tokens are shown to that one alone.
     pub(super) resource: String,
     /// The same as the authorization server is told.
@@ -19,6 +21,9 @@ pub(super) struct Record {
     /// Who gave the tokens: only that one is shown the refresh token.
     pub(super) issuer: String,
     pub(super) token_endpoint: String,
+    /// Where tokens are made good for nothing (RFC 7009).
+    #[serde(default)]
+    pub(super) revocation_endpoint: Option<String>,
     pub(super) client_id: String,
     pub(super) client_secret: Option<String>,
     pub(super) is_in_body: bool,
@@ -30,6 +35,30 @@ pub(super) struct Record {
     /// When the access token was given, and when it ends, in milliseconds of Unix time.
     pub(super) given: u64,
     pub(super) ends: Option<u64>,
+}
+
+/// What a person has logged in to.
+#[derive(Debug)]
+pub struct LoggedIn {
+    /// Who gave the tokens.
+    pub issuer: String,
+    /// What they allow, as far as that is known.
+    pub scopes: Vec<String>,
+    /// How long the access token still lasts, where that is known.
+    pub lasts: Option<Duration>,
+    /// Whether it is followed by others without a person.
+    pub is_refreshed: bool,
+}
+
+impl From<&Record> for LoggedIn {
+    fn from(record: &Record) -> Self {
+        Self {
+            issuer: record.issuer.clone(),
+            scopes: record.scopes.clone(),
+            lasts: record.left(),
+            is_refreshed: record.refresh.is_some(),
+        }
+    }
 }
 
 impl Record {
@@ -86,10 +115,12 @@ pub(super) mod tests {
 
     pub(in super::super) fn record(resource: &str, access: &str, refresh: Option<&str>) -> Record {
         Record {
+            upstream: "up".to_owned(),
             resource: resource.to_owned(),
             audience: resource.to_owned(),
             issuer: "https://as.example".to_owned(),
             token_endpoint: "https://as.example/token".to_owned(),
+            revocation_endpoint: None,
             client_id: "me".to_owned(),
             client_secret: None,
             is_in_body: false,

@@ -1,7 +1,7 @@
 //! What an upstream says of itself as a resource: which authorization server it believes, and how it is called there (RFC 9728).
 
 use super::challenge::{Challenge, challenge};
-use super::way::{REVISION, document, quoted, with_path};
+use super::way::{Document, REVISION, document, quoted, with_path};
 use crate::health::Cause;
 use crate::runtime::Tasks;
 use crate::runtime::timer::late::within;
@@ -9,12 +9,16 @@ use crate::upstream::config::{Login, Remote};
 use crate::upstream::transport::http::connection::Origin;
 use crate::upstream::transport::http::credentials::granted::unavailable;
 use crate::upstream::transport::http::credentials::once;
+use crate::upstream::transport::http::credentials::token::{Issued, Token};
 use http::header::{ACCEPT, CONTENT_TYPE};
-use http::{Method, Request, Uri};
+use http::{Method, Request, Response, StatusCode, Uri};
+use hyper::body::Incoming;
 use serde::Deserialize;
 
 /// Where the document lies, before the path of the upstream.
 const WELL_KNOWN: &str = "/.well-known/oauth-protected-resource";
+/// The most authorization servers that are asked for one login.
+const ISSUERS_MAX: usize = 8;
 /// A request without effect, for its refusal.
 const PING: &[u8] = br#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
 
@@ -23,12 +27,14 @@ const PING: &[u8] = br#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
 pub(super) struct Resource {
     /// How it is called at the authorization server.
     pub(super) audience: String,
-    /// The authorization server.
-    pub(super) issuer: String,
+    /// The authorization servers, in the order in which they are tried.
+    pub(super) issuers: Vec<String>,
     /// Whether the upstream says so itself; else it is taken for its own authorization server, as in 2025-03-26.
     pub(super) is_said: bool,
     /// What the token is to allow: what the refusal says, else all that there is.
     pub(super) scopes: Vec<String>,
+    /// Why what it says of itself cannot be read, where something lies there.
+    pub(super) odd: Option<Cause>,
 }
 
 /// The document, as far as it is read.
@@ -44,11 +50,14 @@ struct Metadata {
 /// Asks the upstream.
 pub(super) async fn resource(login: &Login, tasks: &Tasks) -> Result<Resource, Cause> {
     let Challenge { resource_metadata, scope } = refused(login, tasks).await?;
-    let mut beyond = None;
+    let (mut beyond, mut odd) = (None, None);
     for place in places(login, resource_metadata.as_deref(), &mut beyond) {
         let place = Remote { url: place, ..login.at.clone() };
-        let Some(metadata) = document::<Metadata>(&place, tasks).await? else { continue };
-        return judged(login, metadata, scope.as_deref());
+        match document::<Metadata>(&place, tasks).await? {
+            Document::There(metadata) => return judged(login, metadata, scope.as_deref()),
+            Document::Odd(why) => odd = odd.or(Some(why)),
+            Document::Missing => {}
+        }
     }
     if let (Some(url), None) = (beyond, &login.issuer) {
         let cause = unavailable("the upstream says at another origin what it is as a resource, which is not asked:");
@@ -58,24 +67,47 @@ pub(super) async fn resource(login: &Login, tasks: &Tasks) -> Result<Resource, C
     let own = with_path(&login.at.url, "").map(|url| url.to_string().trim_end_matches('/').to_owned());
     let issuer = login.issuer.clone().or(own).ok_or_else(|| unavailable("its URL has no host"))?;
     let audience = login.said_resource.clone().unwrap_or_else(|| login.resource.clone());
-    Ok(Resource { audience, issuer, is_said: false, scopes: wanted(login, scope.as_deref(), &[]) })
+    Ok(Resource { audience, issuers: vec![issuer], is_said: false, scopes: wanted(login, scope.as_deref(), &[]), odd })
 }
 
 /// What the upstream says to a request without a token; what is no refusal says nothing.
 async fn refused(login: &Login, tasks: &Tasks) -> Result<Challenge, Cause> {
-    if matches!(login.at.url.scheme_str(), Some("ws" | "wss")) {
+    if is_socket(login) {
         return Ok(Challenge::default());
     }
+    Ok(challenge(asked(login, None, tasks).await?.headers()))
+}
+
+/// Whether the upstream refuses a token whatever it is asked, and not one request alone; nothing where it does not say. A WebSocket is
+/// opened with a token, and asked for nothing else with it.
+pub(super) async fn refuses(login: &Login, token: &str, tasks: &Tasks) -> Option<bool> {
+    if is_socket(login) {
+        return Some(true);
+    }
+    let answer = asked(login, Some(token), tasks).await.ok()?;
+    Some(answer.status() == StatusCode::UNAUTHORIZED)
+}
+
+fn is_socket(login: &Login) -> bool {
+    matches!(login.at.url.scheme_str(), Some("ws" | "wss"))
+}
+
+/// The head of the answer to a request without effect, shown with this token or none.
+async fn asked(login: &Login, token: Option<&str>, tasks: &Tasks) -> Result<Response<Incoming>, Cause> {
     let request = Request::builder().method(Method::POST).uri(login.at.url.clone());
     let request =
         request.header(ACCEPT, "application/json, text/event-stream").header(CONTENT_TYPE, "application/json");
     let request = request.header(REVISION.0, REVISION.1).body(PING.to_vec());
     let mut request = request.map_err(|_| unavailable("its URL cannot be asked"))?;
     request.headers_mut().extend(login.at.headers.clone());
+    if let Some(token) = token {
+        let odd = |_| unavailable("its token cannot be shown");
+        let token = Token::new(&Issued { token: token.to_owned(), lasts: None }, false).map_err(odd)?;
+        token.put(request.headers_mut());
+    }
     let asked = within(once::ANSWER_MAX, Box::pin(once::send(&login.at, request, tasks))).await;
     let asked = asked.unwrap_or_else(|_| Err(unavailable("no answer within 10 s")));
-    let response = asked.map_err(|why| unavailable("the upstream cannot be asked: ").then(&why))?;
-    Ok(challenge(response.headers()))
+    asked.map_err(|why| unavailable("the upstream cannot be asked: ").then(&why))
 }
 
 /// Where the document may be: where the refusal says, then behind the path of the upstream, then at the root; all at its own origin.
@@ -104,22 +136,21 @@ fn judged(login: &Login, metadata: Metadata, scope: Option<&str>) -> Result<Reso
         let cause = unavailable("the upstream says that it is another resource than the one at its URL:");
         return Err(cause.foreign(&quoted(&resource)).advise("check `url`"));
     }
-    let issuer = match &login.issuer {
+    let issuers = match &login.issuer {
         Some(issuer) if !authorization_servers.iter().any(|server| is_same(server, issuer)) => {
             let cause = unavailable("the upstream names another authorization server than the `issuer` of `auth`:");
             return Err(cause.foreign(&quoted(&authorization_servers.join(", "))));
         }
-        Some(issuer) => issuer.clone(),
-        None => match authorization_servers.into_iter().next() {
-            Some(server) => server,
-            None => {
-                let cause = unavailable("the upstream names no authorization server");
-                return Err(cause.advise("write it as `issuer` under `auth`"));
-            }
-        },
+        Some(issuer) => vec![issuer.clone()],
+        None if authorization_servers.is_empty() => {
+            let cause = unavailable("the upstream names no authorization server");
+            return Err(cause.advise("write it as `issuer` under `auth`"));
+        }
+        None => authorization_servers.into_iter().take(ISSUERS_MAX).collect(),
     };
     let audience = login.said_resource.clone().unwrap_or(resource);
-    Ok(Resource { audience, issuer, is_said: true, scopes: wanted(login, scope, &scopes_supported) })
+    let scopes = wanted(login, scope, &scopes_supported);
+    Ok(Resource { audience, issuers, is_said: true, scopes, odd: None })
 }
 
 fn wanted(login: &Login, challenged: Option<&str>, supported: &[String]) -> Vec<String> {
@@ -230,10 +261,12 @@ mod tests {
             scopes_supported: Vec::new(),
         };
         let mut login = login("a", 7);
-        assert_eq!(judged(&login, metadata(&["https://x", "https://y"]), None).unwrap().issuer, "https://x");
+        let of = |login: &Login, servers: &[&str]| judged(login, metadata(servers), None).unwrap().issuers;
+        assert_eq!(of(&login, &["https://x", "https://y"]), ["https://x", "https://y"], "in this order");
+        assert_eq!(of(&login, &["https://x"; 100]).len(), ISSUERS_MAX);
         assert!(judged(&login, metadata(&[]), None).unwrap_err().full().contains("names no authorization server"));
         login.issuer = Some("https://y/".to_owned());
-        assert_eq!(judged(&login, metadata(&["https://x", "https://y"]), None).unwrap().issuer, "https://y/");
+        assert_eq!(of(&login, &["https://x", "https://y"]), ["https://y/"]);
         assert!(
             judged(&login, metadata(&["https://x"]), None).unwrap_err().full().contains("another authorization server")
         );

@@ -1,7 +1,7 @@
 //! What an authorization server says of itself (RFC 8414, and as OpenID Connect has it).
 
 use super::resource::{Resource, is_same};
-use super::way::{document, quoted, to, with_path};
+use super::way::{Document, document, quoted, to, with_path};
 use crate::health::Cause;
 use crate::runtime::Tasks;
 use crate::upstream::config::{Login, Remote};
@@ -20,6 +20,7 @@ pub(super) struct Server {
     pub(super) authorization_endpoint: String,
     pub(super) token_endpoint: String,
     pub(super) registration_endpoint: Option<String>,
+    pub(super) revocation_endpoint: Option<String>,
     pub(super) scopes_supported: Vec<String>,
     pub(super) token_endpoint_auth_methods_supported: Option<Vec<String>>,
     pub(super) client_id_metadata_document_supported: bool,
@@ -28,39 +29,41 @@ pub(super) struct Server {
     pub(super) code_challenge_methods_supported: Vec<String>,
 }
 
-/// Asks the authorization server of a resource, in all places where its document may lie.
-pub(super) async fn server(login: &Login, resource: &Resource, tasks: &Tasks) -> Result<Server, Cause> {
-    let issuer = to(login, "the authorization server", &resource.issuer)?;
-    if issuer.url.query().is_some() {
-        return Err(unavailable("the authorization server has a query in its URL:").foreign(&quoted(&resource.issuer)));
+/// Asks an authorization server of a resource, in all places where its document may lie.
+pub(super) async fn server(login: &Login, resource: &Resource, issuer: &str, tasks: &Tasks) -> Result<Server, Cause> {
+    let at = to(login, "the authorization server", issuer)?;
+    let it = |said: &str| unavailable("the authorization server").foreign(&quoted(issuer)).own(said);
+    if at.url.query().is_some() {
+        return Err(it(" has a query in its URL"));
     }
-    let (mut other, mut failed) = (None, None);
-    for url in places(&issuer.url) {
-        match document::<Server>(&Remote { url, ..issuer.clone() }, tasks).await {
-            Ok(Some(server)) if is_same(&server.issuer, &resource.issuer) => return judged(server),
+    let (mut other, mut failed, mut odd) = (None, None, None);
+    for url in places(&at.url) {
+        match document::<Server>(&Remote { url, ..at.clone() }, tasks).await {
+            Ok(Document::There(server)) if is_same(&server.issuer, issuer) => return judged(server),
             // It speaks for another one: whoever believes it shows that one's codes to this one.
-            Ok(Some(server)) if !server.issuer.is_empty() => other = Some(server.issuer),
-            Ok(_) => {}
+            Ok(Document::There(server)) if !server.issuer.is_empty() => other = Some(server.issuer),
+            Ok(Document::There(_) | Document::Missing) => {}
+            Ok(Document::Odd(why)) => odd = odd.or(Some(why)),
             Err(why) => failed = Some(why),
         }
     }
     if let Some(other) = other {
-        let cause = unavailable("the authorization server").foreign(&quoted(&resource.issuer));
-        return Err(cause.own(" says that it is another one:").foreign(&quoted(&other)));
+        return Err(it(" says that it is another one:").foreign(&quoted(&other)));
     }
     if let Some(why) = failed {
-        return Err(unavailable("the authorization server")
-            .foreign(&quoted(&resource.issuer))
-            .own(" is not reached: ")
-            .then(&why));
+        return Err(it(" is not reached: ").then(&why));
     }
     if !resource.is_said && login.issuer.is_none() {
         let said = "the upstream says neither which authorization server it believes nor that it is its own";
-        return Err(
-            unavailable(said).advise("write the authorization server as `issuer` under `auth`, or set a token there")
-        );
+        let advice = "write the authorization server as `issuer` under `auth`, or set a token there";
+        let odd = resource.odd.as_ref().or(odd.as_ref());
+        let odd = odd.map(|why| Cause::default().own(": ").then(why)).unwrap_or_default();
+        return Err(unavailable(said).then(&odd).advise(advice));
     }
-    Err(unavailable("the authorization server").foreign(&quoted(&resource.issuer)).own(" says nothing of itself"))
+    match odd {
+        Some(why) => Err(it(" says nothing of itself that can be read: ").then(&why)),
+        None => Err(it(" says nothing of itself")),
+    }
 }
 
 fn judged(server: Server) -> Result<Server, Cause> {

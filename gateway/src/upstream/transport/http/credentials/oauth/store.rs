@@ -53,6 +53,11 @@ impl Store {
         Ok(Self { path: state.join(FOLDER).join(name), state, keys: login.keys.clone() })
     }
 
+    /// Where the login is.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// What tells whether the login is another one than before.
     pub(super) fn stamp(&self) -> Stamp {
         let seen = std::fs::symlink_metadata(&self.path).ok()?;
@@ -76,7 +81,7 @@ impl Store {
         let sealer = self.sealer()?;
         self.folder()?;
         let text = sealer.close(serde_json::to_vec(record)?, state_key::random());
-        let begun = self.path.with_extension(format!("{:016x}", u64::from_be_bytes(state_key::random())));
+        let begun = self.begun();
         let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&begun)?;
         let written = file.write_all(text.as_bytes()).and_then(|()| file.sync_all());
         let kept = written.and_then(|()| std::fs::rename(&begun, &self.path));
@@ -86,10 +91,36 @@ impl Store {
         kept
     }
 
+    /// Whether a login could be kept: the key that seals it can be read, and its folder takes a file. Blocks.
+    pub(super) fn is_writable(&self) -> Result<(), Cause> {
+        let tried = self.sealer().map(drop).and_then(|()| {
+            self.folder()?;
+            let begun = self.begun();
+            drop(OpenOptions::new().write(true).create_new(true).mode(0o600).open(&begun)?);
+            std::fs::remove_file(&begun)
+        });
+        tried.map_err(|error| self.unusable("a login cannot be kept", &error.to_string()))
+    }
+
+    /// Why the file cannot be used, and which it is.
+    pub(super) fn unusable(&self, what: &str, why: &str) -> Cause {
+        let cause = Cause::new(CauseCode::TokenUnavailable, what);
+        cause.foreign(&format!(" in {}", self.path.display())).own(&format!(": {why}"))
+    }
+
+    /// Keeps no login any more. Blocks.
+    pub(super) fn remove(&self) -> Result<(), Cause> {
+        match std::fs::remove_file(&self.path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                Err(self.unusable("the login cannot be removed", &error.to_string()))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Waits until no other process changes the login.
     pub(super) async fn locked(&self) -> Result<Lock, Cause> {
-        let failed =
-            |why: &str| Cause::new(CauseCode::TokenUnavailable, format!("the kept login cannot be used: {why}"));
+        let failed = |why: &str| self.unusable("the login cannot be locked", why);
         let open = || self.folder().and_then(|()| private::append(&self.path.with_extension("lock")));
         let file = private::off_the_workers(open).map_err(|error| failed(&error.to_string()))?;
         let until = Instant::now() + LOCK_MAX;
@@ -105,6 +136,11 @@ impl Store {
         }
     }
 
+    /// A file that becomes the login once it is whole.
+    fn begun(&self) -> PathBuf {
+        self.path.with_extension(format!("{:016x}", u64::from_be_bytes(state_key::random())))
+    }
+
     fn folder(&self) -> io::Result<()> {
         let folder = self.path.parent().unwrap_or(Path::new("/"));
         DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
@@ -113,7 +149,10 @@ impl Store {
 
     fn sealer(&self) -> io::Result<Sealer> {
         let secrets = match self.keys.is_empty() {
-            true => vec![state_key::kept(&self.state)?],
+            true => vec![state_key::kept(&self.state).map_err(|error| {
+                let path = self.state.join(state_key::FILE);
+                io::Error::other(format!("the key that seals it, {}: {error}", path.display()))
+            })?],
             false => self.keys.clone(),
         };
         Ok(Sealer::new(&secrets, FORMAT, PURPOSE))

@@ -8,8 +8,9 @@ use crate::upstream::transport::http::connection::Origin;
 use crate::upstream::transport::http::credentials::endpoint::in_short;
 use crate::upstream::transport::http::credentials::granted::unavailable;
 use crate::upstream::transport::http::credentials::once;
-use http::header::{ACCEPT, CONTENT_TYPE};
-use http::{HeaderMap, Method, Request, StatusCode, Uri};
+use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE};
+use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, Uri};
+use oauth2::url::form_urlencoded;
 use serde::de::DeserializeOwned;
 
 /// The most bytes of a document.
@@ -69,16 +70,31 @@ pub(super) fn with_path(url: &Uri, path: &str) -> Option<Uri> {
     format!("{scheme}://{}{path}", url.authority()?).parse().ok()
 }
 
-/// The document at a place; `None` where there is none, or nothing that can be read as such a one.
-pub(super) async fn document<T: DeserializeOwned>(place: &Remote, tasks: &Tasks) -> Result<Option<T>, Cause> {
+/// What lies at a place.
+pub(super) enum Document<T> {
+    There(T),
+    Missing,
+    /// Something else than such a document: which and where, and why it cannot be read.
+    Odd(Cause),
+}
+
+/// The document at a place.
+pub(super) async fn document<T: DeserializeOwned>(place: &Remote, tasks: &Tasks) -> Result<Document<T>, Cause> {
     let request = Request::builder().method(Method::GET).uri(place.url.clone()).header(ACCEPT, "application/json");
     let request = request.header(REVISION.0, REVISION.1).body(Vec::new());
-    let Ok(mut request) = request else { return Ok(None) };
+    let Ok(mut request) = request else { return Ok(Document::Missing) };
     request.headers_mut().extend(place.headers.clone());
-    Ok(answered(place, request, tasks)
-        .await?
-        .filter(|(status, _)| *status == StatusCode::OK)
-        .and_then(|(_, body)| read(&body)))
+    let (status, body) = answered(place, request, tasks).await?;
+    if status != StatusCode::OK {
+        return Ok(Document::Missing);
+    }
+    let why = match body.as_deref().map(read) {
+        Some(Some(document)) => return Ok(Document::There(document)),
+        Some(None) => "is no JSON document of its kind",
+        None => "has more than 1 MiB, or breaks off",
+    };
+    let odd = unavailable("the document at").foreign(&quoted(&place.url.to_string()));
+    Ok(Document::Odd(odd.own(&format!(" {why}"))))
 }
 
 /// A document, where it can be read as such a one. Some servers write `null` for what they leave out.
@@ -93,17 +109,35 @@ pub(super) async fn posted(place: &Remote, body: Vec<u8>, tasks: &Tasks) -> Resu
     let request = Request::builder().method(Method::POST).uri(place.url.clone()).header(ACCEPT, "application/json");
     let request = request.header(CONTENT_TYPE, "application/json").body(body);
     let request = request.map_err(|_| unavailable("it cannot be asked"))?;
-    answered(place, request, tasks).await?.ok_or_else(|| unavailable("its answer breaks, or is larger than 1 MiB"))
+    let (status, body) = answered(place, request, tasks).await?;
+    body.map(|body| (status, body)).ok_or_else(|| unavailable("its answer has more than 1 MiB, or breaks off"))
 }
 
+/// What is answered to a form that is posted.
+pub(super) async fn form(
+    place: &Remote,
+    fields: &[(&str, &str)],
+    authorization: Option<HeaderValue>,
+    tasks: &Tasks,
+) -> Result<(StatusCode, Vec<u8>), Cause> {
+    let body = form_urlencoded::Serializer::new(String::new()).extend_pairs(fields).finish();
+    let request = Request::builder().method(Method::POST).uri(place.url.clone()).header(ACCEPT, "application/json");
+    let request = request.header(CONTENT_TYPE, "application/x-www-form-urlencoded").body(body.into_bytes());
+    let mut request = request.map_err(|_| unavailable("it cannot be asked"))?;
+    request.headers_mut().extend(authorization.map(|value| (AUTHORIZATION, value)));
+    let (status, body) = answered(place, request, tasks).await?;
+    body.map(|body| (status, body)).ok_or_else(|| unavailable("its answer has more than 1 MiB, or breaks off"))
+}
+
+/// What is answered; no body where that breaks off or is too large.
 async fn answered(
     place: &Remote,
     request: Request<Vec<u8>>,
     tasks: &Tasks,
-) -> Result<Option<(StatusCode, Vec<u8>)>, Cause> {
+) -> Result<(StatusCode, Option<Vec<u8>>), Cause> {
     let asking = async {
         let (head, body) = once::send(place, request, tasks).await?.into_parts();
-        Ok(once::body(body, DOCUMENT_MAX).await.map(|body| (head.status, body)))
+        Ok((head.status, once::body(body, DOCUMENT_MAX).await))
     };
     let host = place.url.host().unwrap_or_default();
     let late = || unavailable("no answer within 10 s from").foreign(&quoted(host));

@@ -1,0 +1,113 @@
+//! The tokens of a login while the gateway runs.
+
+use super::*;
+use crate::runtime::Scratch;
+use crate::upstream::config::Registered;
+use crate::upstream::transport::http::credentials::oauth::record::tests::record;
+use crate::upstream::transport::http::credentials::oauth::way::tests::login;
+use std::path::Path;
+
+fn kept(state: &Path) -> (Kept, Store) {
+    let login = Login { state: Some(state.to_owned()), ..login("up", 1) };
+    (Kept::new(login.clone()), Store::of(&login).unwrap())
+}
+
+async fn token(kept: &Kept, refused: &str) -> Result<String, String> {
+    let issued = kept.token(&|token| token == refused, &Tasks::new()).await;
+    issued.map(|issued| issued.token).map_err(|unissued| unissued.why.full().into_owned())
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_needs_a_login_is_told_of_the_next_one() {
+    let scratch = Scratch::new();
+    let (kept, store) = kept(&scratch.0);
+    assert_eq!(token(&kept, "").await.unwrap_err(), "needs login; run `trunkline login up`");
+    let mut came = std::pin::pin!(kept.came());
+    assert!(tokio::time::timeout(LOOK_EVERY * 5, &mut came).await.is_err());
+    store.write(&record("http://127.0.0.1:1/mcp", "canary-of-kept-a", None)).unwrap();
+    came.await;
+    assert_eq!(token(&kept, "").await.as_deref(), Ok("canary-of-kept-a"));
+    assert_eq!(mask::masked("canary-of-kept-a"), "[secret]");
+    assert!(tokio::time::timeout(LOOK_EVERY * 5, kept.came()).await.is_err(), "none is missing");
+    // Nobody is there who could say whether it is good for anything else.
+    let why = token(&kept, "canary-of-kept-a").await.unwrap_err();
+    assert!(why.starts_with("the upstream refuses this request"), "{why}");
+    assert_eq!(token(&kept, "").await.as_deref(), Ok("canary-of-kept-a"));
+}
+
+#[tokio::test]
+async fn a_login_at_another_server_or_of_another_client_than_is_configured_is_not_shown() {
+    let scratch = Scratch::new();
+    let (before, store) = kept(&scratch.0);
+    store.write(&record("http://127.0.0.1:1/mcp", "canary-of-kept-c", None)).unwrap();
+    let client = |id: &str| Some(Registered { id: id.to_owned(), secret: None, is_in_body: false });
+    for (issuer, client, why) in [
+        (Some("https://as.example"), client("me"), None),
+        (Some("https://other.example"), None, Some("at another authorization server than `issuer`")),
+        (None, client("other"), Some("of another client than `client_id`")),
+    ] {
+        let issuer = issuer.map(str::to_owned);
+        let kept = Kept::new(Login { issuer, client, ..before.login.clone() });
+        match (token(&kept, "").await, why) {
+            (Ok(_), None) => {}
+            (Err(said), Some(why)) => assert!(said.contains(why) && said.contains("trunkline login"), "{said}"),
+            (found, why) => panic!("{found:?} {why:?}"),
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn another_login_is_noticed_and_what_one_has_written_oneself_is_none() {
+    let scratch = Scratch::new();
+    let (kept, store) = kept(&scratch.0);
+    let mut first = record("http://127.0.0.1:1/mcp", "canary-of-kept-d", None);
+    token(&kept, "").await.unwrap_err();
+    kept.keep(&store, &first);
+    assert!(tokio::time::timeout(LOOK_EVERY * 5, kept.came()).await.is_err(), "nobody has logged in");
+    token(&kept, "").await.unwrap();
+    assert!(!kept.has_changed());
+    kept.keep(&store, &first);
+    tokio::time::advance(LOOK_EVERY).await;
+    assert!(!kept.has_changed());
+    first.access = "canary-of-kept-e".to_owned();
+    store.write(&first).unwrap();
+    assert!(!kept.has_changed(), "it was looked at just now");
+    tokio::time::advance(LOOK_EVERY).await;
+    assert!(kept.has_changed());
+    assert_eq!(token(&kept, "").await.as_deref(), Ok("canary-of-kept-e"));
+    tokio::time::advance(LOOK_EVERY).await;
+    assert!(!kept.has_changed());
+}
+
+#[tokio::test]
+async fn a_login_that_was_brought_from_another_upstream_or_resource_is_not_shown() {
+    let scratch = Scratch::new();
+    let (kept, store) = kept(&scratch.0);
+    for (upstream, resource) in [("up", "http://127.0.0.1:2/mcp"), ("other", "http://127.0.0.1:1/mcp")] {
+        let brought = Record { upstream: upstream.to_owned(), ..record(resource, "canary-of-kept-b", None) };
+        store.write(&brought).unwrap();
+        let why = token(&kept, "").await.unwrap_err();
+        assert!(why.starts_with("needs login: the login that is kept is that of another upstream;"), "{why}");
+    }
+}
+
+#[test]
+fn tokens_that_cannot_be_written_are_used_by_this_process_until_others_are_there() {
+    let scratch = Scratch::new();
+    let (kept, store) = kept(&scratch.0);
+    let (folder, aside) = (scratch.0.join("logins"), scratch.0.join("aside"));
+    let mut first = record("http://127.0.0.1:1/mcp", "a", Some("r"));
+    first.given -= 10;
+    store.write(&first).unwrap();
+    let second = record("http://127.0.0.1:1/mcp", "b", Some("s"));
+    std::fs::rename(&folder, &aside).unwrap();
+    std::fs::write(&folder, "in the way").unwrap();
+    kept.keep(&store, &second);
+    std::fs::remove_file(&folder).unwrap();
+    std::fs::rename(&aside, &folder).unwrap();
+    assert!(kept.read(&store).unwrap() == second);
+    let mut third = record("http://127.0.0.1:1/mcp", "c", None);
+    third.given += 10_000;
+    store.write(&third).unwrap();
+    assert!(kept.read(&store).unwrap() == third && kept.lock().unwritten.is_none());
+}
