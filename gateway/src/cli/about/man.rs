@@ -9,7 +9,9 @@ use crate::cli::process::{Failure, answer};
 
 /// Prints the page in the words of `man`.
 pub(crate) fn run() -> Result<(), Failure> {
-    answer().write_all(page(&Args::command()).as_bytes())?;
+    let mut program = Args::command();
+    program.build();
+    answer().write_all(page(&program).as_bytes())?;
     Ok(())
 }
 

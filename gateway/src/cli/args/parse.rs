@@ -42,8 +42,9 @@ fn without_hidden(mut error: clap::Error) -> clap::Error {
     error
 }
 
-/// What is to be done.
+/// What is to be done. What each command takes is made when it is asked for: a host waits for `stdio` alone.
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 pub(crate) enum Command {
     /// Serve many clients, over Streamable HTTP, HTTP+SSE and WebSocket
     Serve(Serve),

@@ -2,29 +2,32 @@
 
 /// A pattern of `*` (any run, also none) and `?` (one character); all else stands for itself.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Glob(Box<[char]>);
+pub struct Glob {
+    /// What every name that fits begins with: most names differ there, and a start tries thousands.
+    begins: Box<str>,
+    /// The rest, from the first `*` or `?` on.
+    rest: Box<[char]>,
+}
 
 impl Glob {
     /// Takes any text: there is no wrong pattern, only one that matches nothing.
     pub fn new(pattern: &str) -> Self {
-        let mut chars: Vec<char> = pattern.chars().collect();
-        chars.dedup_by(|a, b| *a == '*' && *b == '*');
-        Self(chars.into_boxed_slice())
+        let (begins, rest) = pattern.split_at(pattern.find(['*', '?']).unwrap_or(pattern.len()));
+        let mut rest: Vec<char> = rest.chars().collect();
+        rest.dedup_by(|a, b| *a == '*' && *b == '*');
+        Self { begins: begins.into(), rest: rest.into_boxed_slice() }
     }
 
     /// As it is written, but for stars that say nothing.
     pub fn text(&self) -> String {
-        self.0.iter().collect()
+        self.begins.chars().chain(self.rest.iter().copied()).collect()
     }
 
     /// Whether the whole of `name` fits. Only the last `*` is ever tried again, so the time is
     /// bounded by pattern length times name length, whatever a hostile name looks like.
     pub fn matches(&self, name: &str) -> bool {
-        // Most names differ in the first character, and a start tries thousands.
-        if self.0.first().is_some_and(|first| !matches!(first, '*' | '?') && !name.starts_with(*first)) {
-            return false;
-        }
-        let (mut pattern, mut rest) = (&self.0[..], name.chars());
+        let Some(name) = name.strip_prefix(&*self.begins) else { return false };
+        let (mut pattern, mut rest) = (&self.rest[..], name.chars());
         let mut star: Option<(&[char], std::str::Chars<'_>)> = None;
         loop {
             match (pattern.split_first(), rest.clone().next()) {
@@ -52,18 +55,18 @@ impl Glob {
     }
 
     /// What every name that fits begins with.
-    pub fn begins(&self) -> String {
-        self.0.iter().take_while(|letter| !matches!(letter, '*' | '?')).collect()
+    pub fn begins(&self) -> &str {
+        &self.begins
     }
 
     /// Whether every name fits.
     pub fn is_any(&self) -> bool {
-        matches!(self.0[..], ['*'])
+        self.begins.is_empty() && matches!(self.rest[..], ['*'])
     }
 }
 
 impl std::fmt::Display for Glob {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.0.iter().try_for_each(|letter| write!(f, "{letter}"))
+        f.write_str(&self.text())
     }
 }

@@ -62,7 +62,7 @@ fn fruitless(role: &Role, config: &Config) -> Vec<Fault> {
     }
     let fits = |glob: &Glob, prefix: &String| {
         let begins = glob.begins();
-        begins.starts_with(prefix) || (prefix.starts_with(&begins) && begins != glob.to_string())
+        begins.starts_with(prefix) || (prefix.starts_with(begins) && begins != glob.to_string())
     };
     for (key, globs) in [("tools", &role.tools), ("prompts", &role.prompts)] {
         for glob in globs.iter().flatten().filter(|glob| !prefixes.iter().any(|prefix| fits(glob, prefix))) {
