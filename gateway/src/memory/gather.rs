@@ -2,7 +2,7 @@
 
 use super::account::{Hold, Kind};
 use super::budget::{Budget, Charge, Spent};
-use super::composed::{MAPPED, Mapped};
+use super::composed::{MAPPED, Mapped, charged};
 use bytes::{Bytes, BytesMut};
 use memmap2::MmapMut;
 use std::task::{Context, Poll};
@@ -109,22 +109,6 @@ impl Gather {
             None => charged(std::mem::take(&mut self.small).freeze(), charge),
         };
         (bytes, hold)
-    }
-}
-
-/// Bytes that are counted for as long as any part of them is kept.
-pub fn charged(bytes: impl AsRef<[u8]> + Into<Bytes> + Send + 'static, charge: Charge) -> Bytes {
-    if charge.is_empty() { bytes.into() } else { Bytes::from_owner(Charged { bytes, _charge: charge }) }
-}
-
-struct Charged<T> {
-    bytes: T,
-    _charge: Charge,
-}
-
-impl<T: AsRef<[u8]>> AsRef<[u8]> for Charged<T> {
-    fn as_ref(&self) -> &[u8] {
-        self.bytes.as_ref()
     }
 }
 

@@ -23,8 +23,8 @@ mod refusals;
 // A message that is written in one go.
 mod composed;
 
-pub use composed::{Composed, joined};
-pub use gather::{Gather, charged};
+pub use composed::{Composed, charged, joined};
+pub use gather::Gather;
 pub use purge::{keep_purging, purge_when_told};
 pub use refusals::Refusals;
 pub use standing::StandingCharge;

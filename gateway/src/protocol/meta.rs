@@ -6,7 +6,7 @@ pub mod trace;
 use super::json;
 use super::json::{Fault, Members};
 use super::revision::Revision;
-use super::value::spelling::{META_KEYS, RELATED_TASK};
+use super::value::spelling::{META_KEYS, RELATED_TASK, Spots};
 use super::value::{Key, Object};
 use bytes::Bytes;
 
@@ -60,9 +60,9 @@ pub fn subscription(params: &Object) -> Option<u64> {
 }
 
 impl Meta {
-    /// The `_meta` of a request; empty where there is none.
-    pub fn of(params: &Object) -> Result<Self, Fault> {
-        match (params.in_meta(), params.share(Key::Meta)) {
+    /// The `_meta` of a request, of which this was noted when it was read; empty where there is none.
+    pub(crate) fn of(params: &Object, noted: &Spots) -> Result<Self, Fault> {
+        match (params.in_meta(noted), params.share(Key::Meta)) {
             (Some(members), _) => Ok(Self::noted(members)),
             (None, Some(raw)) => Self::parse(&raw),
             (None, None) => Ok(Self::default()),
@@ -175,16 +175,18 @@ mod tests {
             format!("{{\"{P}subscriptionId\":1,\"{P}serverInfo\":{{}}}}"),
             "{\"progressToken\":7,\"a/b\":[1]}".to_owned(),
             format!("{{{related},\"progressToken\":7}}"),
+            format!("{{\"{P}clientInfo\":{{\"name\":\"{}\"}},\"progressToken\":7}}", "x".repeat(70_000)),
         ] {
             let raw = Bytes::from(format!(" {{\"name\":\"x\", \"_meta\": {meta} ,\"arguments\":{{}}}}"));
-            let object = Object::parse(raw).unwrap();
+            let mut noted = Spots::default();
+            let (object, _) = Object::walk(&raw, 1, &mut noted).unwrap();
             let own = Meta::parse(&object.share(Key::Meta).unwrap()).unwrap();
-            assert_eq!(Meta::of(&object).unwrap(), own, "{meta}");
-            // What stands before it is written anew.
-            assert_eq!(Meta::of(&object.set(Key::Name, b"\"longer\"")).unwrap(), own, "{meta}");
+            assert_eq!(Meta::of(&object, &noted).unwrap(), own, "{meta}");
+            assert_eq!(Meta::of(&object, &Spots::default()).unwrap(), own, "{meta}");
         }
-        assert_eq!(Meta::of(&Object::empty()).unwrap(), Meta::default());
-        assert!(Meta::of(&Object::parse(Bytes::from_static(b"{\"_meta\":1}")).unwrap()).is_err());
+        assert_eq!(Meta::of(&Object::empty(), &Spots::default()).unwrap(), Meta::default());
+        let odd = Object::parse(Bytes::from_static(b"{\"_meta\":1}")).unwrap();
+        assert!(Meta::of(&odd, &Spots::default()).is_err());
     }
 
     #[test]

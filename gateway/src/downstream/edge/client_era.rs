@@ -1,5 +1,6 @@
 //! Legacy or modern: which kind of client speaks, seen from each frame anew.
 
+use super::last_caller::LastCaller;
 use crate::call::caller::credential::Revocation;
 use crate::call::caller::{Grants, Principal};
 use crate::call::refusal::{Reason, Refusal};
@@ -10,8 +11,9 @@ use crate::protocol::json;
 use crate::protocol::meta::Meta;
 use crate::protocol::revision::{Era, Revision};
 use crate::protocol::value::Object;
-use crate::protocol::value::spelling::Twofold;
+use crate::protocol::value::spelling::{Spots, Twofold};
 use std::net::IpAddr;
+use std::sync::Arc;
 
 /// Whose request it is, as the layers before found out.
 #[derive(Debug, Clone)]
@@ -22,6 +24,8 @@ pub(crate) struct Who {
     pub(crate) grants: Grants,
     /// Whether what it was let in with still counts.
     pub(crate) revocation: Revocation,
+    /// Who made the last call on its connection.
+    pub(crate) last: Arc<LastCaller>,
 }
 
 impl Who {
@@ -32,7 +36,7 @@ impl Who {
 
     /// A principal that may everything, for good.
     pub(crate) fn of(principal: Principal) -> Self {
-        Self { principal, address: None, grants: Grants::all(), revocation: Revocation::never() }
+        Self { principal, address: None, grants: Grants::all(), revocation: Revocation::never(), last: Arc::default() }
     }
 
     /// Whose share of what all have in common its requests take.
@@ -43,14 +47,18 @@ impl Who {
 
 /// The era of a request or a notification, and its `_meta`; the body decides, the version header alone never does.
 ///
-/// `header` is the value of `MCP-Protocol-Version`, where there is one.
-pub(crate) fn see(method: &Method, params: &Object, header: Option<&str>) -> Result<(Era, Meta), Refusal> {
+/// `header` is the value of `MCP-Protocol-Version`, where there is one; `noted` is what was noted when the parameters were read.
+pub(crate) fn see(
+    method: &Method,
+    (params, noted): (&Object, &Spots),
+    header: Option<&str>,
+) -> Result<(Era, Meta), Refusal> {
     // What the gateway acts on is what the upstream will act on, whatever program that is.
     let minds = |odd: &Twofold| odd.is_of_meta() || !matches!(method, Method::Other(_));
     if let Some(odd) = params.misspelled().filter(minds) {
         return Err(invalid(odd.of("params")));
     }
-    let meta = Meta::of(params).map_err(|_| invalid("`_meta` must be an object"))?;
+    let meta = Meta::of(params, noted).map_err(|_| invalid("`_meta` must be an object"))?;
     let header_is_modern = header.is_some_and(is_modern);
     let era = match &meta.revision {
         // Clients that try a handshake first may decorate it; only a claim that could be served counts.

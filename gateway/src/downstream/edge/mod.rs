@@ -2,6 +2,8 @@
 
 // What every transport towards clients shares: the handler behind it, who we say we are, the task level.
 mod shared;
+// Who made the last call on a connection.
+mod last_caller;
 // Legacy or modern: which kind of client speaks, seen from each frame anew.
 pub(crate) mod client_era;
 // The open calls of one client connection or session: where a cancellation finds the call it means.
@@ -16,4 +18,5 @@ mod heads;
 pub(crate) use call_context::CallContext;
 pub(crate) use handshake::Asks;
 pub(crate) use heads::Heads;
+pub(crate) use last_caller::LastCaller;
 pub(crate) use shared::Edge;

@@ -19,6 +19,7 @@ use crate::protocol::frame::Method;
 use crate::protocol::frame::message::{Frame, Id};
 use crate::protocol::revision::Revision;
 use crate::protocol::value::Object;
+use crate::protocol::value::spelling::Spots;
 use crate::protocol::{frame, json};
 use crate::runtime::aside;
 use bytes::{BufMut, Bytes};
@@ -100,7 +101,7 @@ fn requests_of(params: &Object, budget: &Budget) -> Result<Vec<Request>, Refusal
                 return Err(invalid("a batch must not be part of a batch".to_owned()));
             }
             Ok(Frame::Request { id, method, params }) => {
-                let meta = legacy_meta(client_era::see(&method, &params, None))?;
+                let meta = legacy_meta(client_era::see(&method, (&params, &Spots::default()), None))?;
                 requests.push((id, method, params, meta));
             }
             _ => return Err(invalid("an element of `requests` is no request with an id and a method".to_owned())),
@@ -212,14 +213,7 @@ impl Batch {
             self.drop_large(spent);
             self.budget.charge(Kind::Answer, self.room())
         });
-        let most = self.room();
-        let frame = if Composed::is_large(most) {
-            aside(most, || Composed::large(most, |out| self.write(out)))
-        } else {
-            let mut out = Vec::with_capacity(most);
-            self.write(&mut out);
-            out.into()
-        };
+        let frame = Composed::of(self.room(), |out| self.write(out));
         self.slots.clear();
         // Where there is no room for what is small either, it is at most a few KiB for each.
         Turn::End(EncodedResponse { charge: charge.unwrap_or_default(), ..EncodedResponse::new(frame, status) })

@@ -46,7 +46,7 @@ pub(crate) fn request(
     }
     let mut asked = ResponseEncoder::of(id, &call, meta.progress_token);
     (asked.is_dialect, asked.mute) = (session.is_dialect, mute);
-    let dialogue = call.method.is_long().then(|| Box::new(LiveQuestions::new(session, &call)));
+    let dialogue = call.method.is_long().then(|| LiveQuestions::new(session, &call));
     let open = match session.open.enter(&asked.id) {
         Ok(open) => open,
         Err(refusal) => {

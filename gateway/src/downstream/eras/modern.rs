@@ -1,7 +1,7 @@
 //! Stateless clients: each request carries its own revision and capabilities, and is judged alone.
 
+use crate::call::caller::Caller;
 use crate::call::caller::trace::Trace;
-use crate::call::caller::{Caller, Can};
 use crate::call::refusal::{Reason, Refusal};
 use crate::call::{Call, LogLevel};
 use crate::downstream::edge::client_era::{Who, invalid, refuse_long, shown};
@@ -110,9 +110,7 @@ fn claim(meta: &Meta) -> Result<Cow<'_, str>, Refusal> {
 
 /// Copies of what a call keeps for as long as it lasts: a part of a request would keep all of it.
 fn detached(id: Id, mut meta: Meta) -> (Id, Meta) {
-    for part in [&mut meta.capabilities, &mut meta.progress_token].into_iter().flatten() {
-        *part = Bytes::copy_from_slice(part);
-    }
+    meta.progress_token = meta.progress_token.map(|token| Bytes::copy_from_slice(&token));
     (id.detached(), meta)
 }
 
@@ -150,13 +148,6 @@ fn level(meta: &Meta) -> Result<Option<LogLevel>, Refusal> {
 }
 
 fn caller(who: &Who, revision: Revision, meta: &Meta) -> Arc<Caller> {
-    Arc::new(Caller {
-        principal: who.principal.clone(),
-        address: who.address,
-        grants: who.grants.clone(),
-        revision,
-        capabilities: meta.capabilities.clone().unwrap_or_else(|| "{}".into()),
-        tenant: None,
-        can: Can::default(),
-    })
+    let capabilities = meta.capabilities.as_deref().unwrap_or(b"{}");
+    who.last.again((&who.principal, who.address, &who.grants), revision, capabilities)
 }

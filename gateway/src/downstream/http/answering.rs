@@ -9,8 +9,8 @@ use super::work::{Deciding, Work};
 use super::{ops, respond};
 use crate::call::caller::credential::Revocation;
 use crate::downstream::config::{Config, Faces};
-use crate::downstream::edge::Heads;
 use crate::downstream::edge::client_era::{self, Who};
+use crate::downstream::edge::{Heads, LastCaller};
 use crate::downstream::listen::Arrival;
 use crate::health::chain;
 use crate::memory::account::Hold;
@@ -31,6 +31,7 @@ const LOOP: &str = "this gateway is its own upstream, directly or through other 
 pub struct Answering<B> {
     endpoint: Arc<Endpoint>,
     arrival: Option<Arrival>,
+    last: Arc<LastCaller>,
     faces: Faces,
     /// Whether what it was let in with still counts.
     revocation: Revocation,
@@ -78,11 +79,11 @@ where
     pub(super) fn new(
         endpoint: Arc<Endpoint>,
         (faces, open): (Faces, Revocation),
-        arrival: Option<Arrival>,
+        (arrival, last): (Option<Arrival>, Arc<LastCaller>),
         request: Request<B>,
     ) -> Self {
         let stage = Stage::Arrived(request);
-        Self { endpoint, arrival, faces, revocation: open, is_of_gateway: false, peer: None, stage }
+        Self { endpoint, arrival, last, faces, revocation: open, is_of_gateway: false, peer: None, stage }
     }
 
     fn take(&mut self) -> Stage<B> {
@@ -132,7 +133,7 @@ where
             return answered(respond::doubled(&name, heads.version().is_some_and(client_era::is_modern)));
         }
         let open = std::mem::take(&mut self.revocation);
-        let who = match endpoint.who(self.arrival.as_ref(), &head.extensions, (&head.headers, open)) {
+        let who = match endpoint.who((self.arrival.as_ref(), &self.last), &head.extensions, (&head.headers, open)) {
             Ok(who) => who,
             Err(share) => {
                 endpoint.edge.refusals.turn_away("connections", &format_args!("{share} has its part of them"));

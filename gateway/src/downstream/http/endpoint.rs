@@ -5,8 +5,8 @@ use crate::call::Handler;
 use crate::call::caller::credential::{Credential, Revocation};
 use crate::call::share::{Part, Share, Shares};
 use crate::downstream::config::Config;
-use crate::downstream::edge::Edge;
 use crate::downstream::edge::client_era::Who;
+use crate::downstream::edge::{Edge, LastCaller};
 use crate::downstream::listen::Arrival;
 use crate::downstream::session::table::Sessions;
 use crate::memory::Refusals;
@@ -45,17 +45,17 @@ impl Endpoint {
     /// good enough. Where the connection is one too many of its share: that share.
     pub(super) fn who(
         &self,
-        arrival: Option<&Arrival>,
+        (arrival, last): (Option<&Arrival>, &Arc<LastCaller>),
         found: &Extensions,
         (headers, open): (&HeaderMap, Revocation),
     ) -> Result<Who, Share> {
-        let address = arrival.and_then(|arrival| arrival.client(headers));
+        let (address, last) = (arrival.and_then(|arrival| arrival.client(headers)), last.clone());
         let who = match found.get::<Credential>() {
             Some(Credential { principal, grants, revocation }) => {
                 let (principal, grants) = (principal.clone(), grants.clone());
-                Who { principal, address, grants, revocation: revocation.clone() }
+                Who { principal, address, grants, revocation: revocation.clone(), last }
             }
-            None => Who { address, revocation: open, ..self.anonymous.clone() },
+            None => Who { address, revocation: open, last, ..self.anonymous.clone() },
         };
         match arrival.filter(|arrival| !arrival.is_admitted()) {
             Some(arrival) if !arrival.admit(&who.share()) => Err(who.share()),

@@ -15,6 +15,7 @@ use crate::protocol::frame::Method;
 use crate::protocol::frame::message::{Frame, Id};
 use crate::protocol::revision::{Era, Revision};
 use crate::protocol::value::Object;
+use crate::protocol::value::spelling::Spots;
 use crate::runtime::aside;
 use bytes::Bytes;
 use http::{Response, StatusCode};
@@ -84,9 +85,12 @@ fn taken(endpoint: &Arc<Endpoint>, who: Who, heads: &Heads<'_>, text: Bytes) -> 
             Err(refusal) => refuse(None, &refusal, Era::Legacy),
         };
     }
-    let answered = match aside(text.len(), || Frame::parse(&text)) {
-        Ok(Frame::Request { id, method, params }) => return request(endpoint, who, heads, id, method, params),
-        Ok(Frame::Notification { method, params }) => notification(endpoint, &who, heads, method, params),
+    let mut noted = Spots::default();
+    let answered = match aside(text.len(), || Frame::noting(&text, &mut noted)) {
+        Ok(Frame::Request { id, method, params }) => {
+            return request(endpoint, who, heads, (id, method, params, &noted));
+        }
+        Ok(Frame::Notification { method, params }) => notification(endpoint, &who, heads, (method, params, &noted)),
         Ok(Frame::Response { id, body: frame::message::Body::Neither }) => {
             // Where it was meant to answer a question, nothing better will come.
             let _unasked = legacy::response(endpoint, &who, heads, (id.clone(), frame::message::Body::Neither));
@@ -106,8 +110,13 @@ fn taken(endpoint: &Arc<Endpoint>, who: Who, heads: &Heads<'_>, text: Bytes) -> 
     }
 }
 
-fn request(endpoint: &Arc<Endpoint>, who: Who, heads: &Heads<'_>, id: Id, method: Method, params: Object) -> Taken {
-    let (era, mut meta) = match client_era::see(&method, &params, heads.version()) {
+fn request(
+    endpoint: &Arc<Endpoint>,
+    who: Who,
+    heads: &Heads<'_>,
+    (id, method, params, noted): (Id, Method, Object, &Spots),
+) -> Taken {
+    let (era, mut meta) = match client_era::see(&method, (&params, noted), heads.version()) {
         Ok(seen) => seen,
         Err(refusal) => return refuse(Some(&id), &refusal, Era::Modern),
     };
@@ -125,10 +134,9 @@ fn notification(
     endpoint: &Arc<Endpoint>,
     who: &Who,
     heads: &Heads<'_>,
-    method: Method,
-    params: Object,
+    (method, params, noted): (Method, Object, &Spots),
 ) -> Result<(), (Refusal, Era)> {
-    let seen = client_era::see(&method, &params, heads.version());
+    let seen = client_era::see(&method, (&params, noted), heads.version());
     let (era, mut meta) = seen.map_err(|refusal| (refusal, Era::Modern))?;
     meta.ambient = heads.trace();
     let taken = match era {

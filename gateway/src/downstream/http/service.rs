@@ -6,6 +6,7 @@ use super::stream::Body;
 use crate::call::Handler;
 use crate::call::caller::credential::OpenAccess;
 use crate::downstream::config::{Config, Faces};
+use crate::downstream::edge::LastCaller;
 use crate::downstream::listen::Arrival;
 use crate::memory::Refusals;
 use crate::memory::budget::Budget;
@@ -44,6 +45,8 @@ pub struct McpService {
     open: OpenAccess,
     /// The connection whose requests it answers, where that is known.
     arrival: Option<Arrival>,
+    /// Who made the last call on it.
+    last: Arc<LastCaller>,
 }
 
 impl McpService {
@@ -66,7 +69,7 @@ impl McpService {
             // First of all: nobody can come back for them.
             closed.edge.parked.close();
         });
-        Self { endpoint, faces, open: OpenAccess::default(), arrival: None }
+        Self { endpoint, faces, open: OpenAccess::default(), arrival: None, last: Arc::default() }
     }
 
     /// Ends the sessions that were opened with what is revoked by now; streams end by themselves.
@@ -94,7 +97,7 @@ impl McpService {
 
     /// The same endpoint, for the requests of one connection.
     pub fn on(&self, arrival: &Arrival) -> Self {
-        Self { arrival: Some(arrival.clone()), ..self.clone() }
+        Self { arrival: Some(arrival.clone()), last: Arc::default(), ..self.clone() }
     }
 }
 
@@ -112,6 +115,6 @@ where
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
         let served = (self.faces, self.open.now());
-        Answering::new(self.endpoint.clone(), served, self.arrival.clone(), request)
+        Answering::new(self.endpoint.clone(), served, (self.arrival.clone(), self.last.clone()), request)
     }
 }

@@ -10,13 +10,14 @@ use crate::protocol::revision::Revision;
 use std::task::{Context, Poll};
 
 /// How the client of a call is asked.
+#[allow(clippy::large_enum_variant, reason = "it lies in the box of its call already")]
 pub(crate) enum Dialogue {
     /// It cannot be: every question is dropped, and whoever asks hears that there is no answer.
     Mute,
     /// A stateless client: its call is parked, and it asks again.
     Stateless(ParkQuestions),
     /// A handshake client: it is asked live, on the call's own stream.
-    Live(Box<LiveQuestions>),
+    Live(LiveQuestions),
 }
 
 impl Dialogue {

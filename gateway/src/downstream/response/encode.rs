@@ -207,19 +207,12 @@ impl ResponseEncoder {
             let told = translate::result(&self.method, result, from, self.revision);
             let result = told.as_ref().unwrap_or(result);
             let bytes = result.raw().len() + self.id.raw().len();
-            let most = bytes + identity.len() + translate::RESULT_ADDS;
-            if Composed::is_large(most) {
-                return Composed::large(most, |out| self.write(result, from, identity, out));
-            }
             // A buffer that is filled to its end becomes the response's body without one more allocation.
-            let is_exact = from == self.revision && !from.is_modern();
-            if !is_exact && Composed::is_small(most) {
-                return Composed::small(|out| self.write(result, from, identity, out));
-            }
-            let adds = if is_exact { frame::message::RESULT_AROUND } else { 256 };
-            let mut out = Vec::with_capacity(bytes + adds);
-            self.write(result, from, identity, &mut out);
-            out.into()
+            let adds = match from == self.revision && !from.is_modern() {
+                true => frame::message::RESULT_AROUND,
+                false => identity.len() + translate::RESULT_ADDS,
+            };
+            Composed::of(bytes + adds, |out| self.write(result, from, identity, out))
         });
         EncodedResponse::new(frame, StatusCode::OK)
     }

@@ -19,6 +19,7 @@ use crate::protocol::frame::message::{Frame, Id};
 use crate::protocol::framing::Untaken;
 use crate::protocol::meta::Meta;
 use crate::protocol::revision::{Era, Revision};
+use crate::protocol::value::spelling::Spots;
 use crate::protocol::value::{Key, Object};
 use crate::runtime::{Tasks, aside};
 use bytes::Bytes;
@@ -106,10 +107,11 @@ impl Connection {
         if Frame::is_batch(&text) {
             return self.batch(&text);
         }
-        match aside(text.len(), || Frame::parse(&text)) {
+        let mut noted = Spots::default();
+        match aside(text.len(), || Frame::noting(&text, &mut noted)) {
             Ok(Frame::Request { id, .. }) if self.is_ending => self.refuse(Some(&id), &ending()),
-            Ok(Frame::Request { id, method, params }) => self.request(id, method, params),
-            Ok(Frame::Notification { method, params }) => self.notification(method, params),
+            Ok(Frame::Request { id, method, params }) => self.request(id, method, (params, &noted)),
+            Ok(Frame::Notification { method, params }) => self.notification(method, (params, &noted)),
             Ok(Frame::Response { id, body: frame::message::Body::Neither }) => {
                 // Where it was meant to answer a question, nothing better will come.
                 self.response(id.as_ref(), frame::message::Body::Neither);
@@ -174,11 +176,11 @@ impl Connection {
         }
     }
 
-    fn request(&mut self, id: Id, method: Method, params: Object) {
+    fn request(&mut self, id: Id, method: Method, (params, noted): (Object, &Spots)) {
         if let Err(refusal) = self.open.admits(&id) {
             return self.refuse(Some(&id), &refusal);
         }
-        let running = match client_era::see(&method, &params, None) {
+        let running = match client_era::see(&method, (&params, noted), None) {
             Ok((Era::Legacy, _)) if batch::is_method(&method) && self.session.is_some() => {
                 return self.batch_method(&id, &params);
             }
@@ -235,7 +237,7 @@ impl Connection {
         Ok(RunningCall::new(&self.edge, asked, reply, Some(open)))
     }
 
-    fn notification(&mut self, method: Method, params: Object) {
+    fn notification(&mut self, method: Method, (params, noted): (Object, &Spots)) {
         // Both eras withdraw calls in the same words, and stateless ones may leave the revision out.
         if method == Method::Cancelled {
             if let Some(id) = params.get(Key::RequestId) {
@@ -243,7 +245,7 @@ impl Connection {
             }
             return;
         }
-        match (client_era::see(&method, &params, None), &self.session) {
+        match (client_era::see(&method, (&params, noted), None), &self.session) {
             // What is wrong with a notification cannot be answered.
             (Err(_), _) | (Ok((Era::Legacy, _)), None) => {}
             (Ok((Era::Modern, meta)), _) => {

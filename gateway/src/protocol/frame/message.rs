@@ -4,7 +4,7 @@ use super::decimal::Decimal;
 use super::method::Method;
 use crate::protocol::json;
 use crate::protocol::json::{Fault, Member, Members};
-use crate::protocol::value::spelling::{Found, Twofold};
+use crate::protocol::value::spelling::{Found, Spots, Twofold};
 use crate::protocol::value::{Object, spelling};
 use bytes::{BufMut, Bytes};
 use std::borrow::Borrow;
@@ -187,6 +187,11 @@ impl Frame {
 
     /// Parses one frame; the bytes are kept, not copied.
     pub fn parse(text: &Bytes) -> Result<Self, FrameFault> {
+        Self::noting(text, &mut Spots::default())
+    }
+
+    /// As [`Self::parse`], and notes where the members of the parameters' `_meta` stand: they need not be looked for.
+    pub(crate) fn noting(text: &Bytes, meta: &mut Spots) -> Result<Self, FrameFault> {
         std::str::from_utf8(text).map_err(|_| Fault::Utf8)?;
         let start = json::space(text, 0);
         if text.get(start) != Some(&b'{') {
@@ -202,7 +207,7 @@ impl Frame {
             members.resume(start + FIRST.len());
         }
         while let Some(member) = members.next_key()? {
-            let end = parts.take(text, member)?;
+            let end = parts.take(text, member, meta)?;
             members.resume(end);
         }
         json::finish(text, members.end())?;
@@ -212,7 +217,7 @@ impl Frame {
 
 impl Parts {
     /// Walks the member's value as its key says and returns where it ends.
-    fn take(&mut self, text: &Bytes, member: Member) -> Result<usize, Fault> {
+    fn take(&mut self, text: &Bytes, member: Member, meta: &mut Spots) -> Result<usize, Fault> {
         let at = member.value;
         let Some((key, is_exact)) = member.key(text).and_then(|key| recognise(&key)) else {
             return json::value(text, at);
@@ -227,7 +232,7 @@ impl Parts {
         }
         let key = ENVELOPE[key];
         if text.get(at) == Some(&b'{') && matches!(key, "params" | "result") {
-            let (object, end) = Object::walk(text, at)?;
+            let (object, end) = Object::walk(text, at, meta)?;
             match key {
                 "params" => self.params = Some(object),
                 _ => self.result = Some(Body::Result(object)),

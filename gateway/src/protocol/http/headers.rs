@@ -60,16 +60,19 @@ pub fn number(number: u64) -> HeaderValue {
 
 /// A text as a header value: as it is where it is plain, else in the Base64 sentinel.
 pub fn encode(text: &str) -> HeaderValue {
-    let plain = text.bytes().all(|byte| matches!(byte, b'\t' | b' '..=b'~'));
-    let is_space = |byte: Option<&u8>| matches!(byte, Some(b' ' | b'\t'));
-    let trimmed = !is_space(text.as_bytes().first()) && !is_space(text.as_bytes().last());
-    let look_alike = text.starts_with(OPEN) && text.ends_with(CLOSE);
-    let value = if plain && trimmed && !look_alike {
-        Cow::Borrowed(text)
-    } else {
-        Cow::Owned(format!("{OPEN}{}{CLOSE}", STANDARD.encode(text)))
+    let value = match is_plain(text) {
+        true => Cow::Borrowed(text),
+        false => Cow::Owned(format!("{OPEN}{}{CLOSE}", STANDARD.encode(text))),
     };
     HeaderValue::from_str(&value).expect("visible ASCII, spaces and tabs are legal in a header")
+}
+
+/// Whether a header can say a text as it is, and nothing else is meant by that.
+fn is_plain(text: &str) -> bool {
+    let is_shown = text.bytes().all(|byte| matches!(byte, b'\t' | b' '..=b'~'));
+    let is_space = |byte: Option<&u8>| matches!(byte, Some(b' ' | b'\t'));
+    let is_trimmed = !is_space(text.as_bytes().first()) && !is_space(text.as_bytes().last());
+    is_shown && is_trimmed && !(text.starts_with(OPEN) && text.ends_with(CLOSE))
 }
 
 /// A method as a header value.
@@ -94,10 +97,27 @@ pub fn decode(value: &HeaderValue) -> Option<String> {
 
 /// What `Mcp-Name` must say for a request; `None` where the method has none.
 pub fn name_of<'a>(method: &Method, params: &'a Object) -> Option<Cow<'a, str>> {
+    params.text(named_by(method)?)
+}
+
+/// [`MCP_NAME`] of a request; a plain name shares the memory of its parameters.
+pub fn name(method: &Method, params: &Object) -> Option<HeaderValue> {
+    let key = named_by(method)?;
+    match params.text(key)? {
+        Cow::Borrowed(text) if is_plain(text) => {
+            let raw = params.share(key)?;
+            HeaderValue::from_maybe_shared(raw.slice(1..raw.len() - 1)).ok()
+        }
+        text => Some(encode(&text)),
+    }
+}
+
+/// The member that names what a request is about.
+fn named_by(method: &Method) -> Option<Key> {
     match method {
-        Method::ToolsCall | Method::PromptsGet => params.text(Key::Name),
-        Method::ResourcesRead => params.text(Key::Uri),
-        Method::TasksGet | Method::TasksUpdate | Method::TasksCancel => params.text(Key::TaskId),
+        Method::ToolsCall | Method::PromptsGet => Some(Key::Name),
+        Method::ResourcesRead => Some(Key::Uri),
+        Method::TasksGet | Method::TasksUpdate | Method::TasksCancel => Some(Key::TaskId),
         _ => None,
     }
 }
@@ -173,6 +193,7 @@ fn agree(name: &HeaderName, told: &Told<'_>, expected: &str) -> Result<(), Strin
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::protocol::json;
     use bytes::Bytes;
     use proptest::prelude::*;
 
@@ -181,6 +202,22 @@ mod tests {
         fn any_text_survives(text in any::<String>()) {
             prop_assert_eq!(decode(&encode(&text)), Some(text));
         }
+    }
+
+    proptest! {
+        #[test]
+        fn a_name_is_told_as_its_text(text in any::<String>()) {
+            let params = Object::parse(format!("{{\"name\":{}}}", json::quote(&text)).into()).unwrap();
+            prop_assert_eq!(name(&Method::ToolsCall, &params), Some(encode(&text)));
+        }
+    }
+
+    #[test]
+    fn a_plain_name_shares_the_memory_of_its_parameters() {
+        let params = Object::parse(Bytes::from(br#"{"name":"echo"}"#.to_vec())).unwrap();
+        let name = name(&Method::ToolsCall, &params).unwrap();
+        assert_eq!(name.as_bytes().as_ptr(), params.raw()[9..].as_ptr());
+        assert_eq!(super::name(&Method::ToolsCall, &Object::empty()), None);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 /// A pattern of `*` (any run, also none) and `?` (one character); all else stands for itself.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Glob {
-    /// What every name that fits begins with: most names differ there, and a start tries thousands.
+    /// What every name that fits begins with.
     begins: Box<str>,
     /// The rest, from the first `*` or `?` on.
     rest: Box<[char]>,
@@ -26,6 +26,10 @@ impl Glob {
     /// Whether the whole of `name` fits. Only the last `*` is ever tried again, so the time is
     /// bounded by pattern length times name length, whatever a hostile name looks like.
     pub fn matches(&self, name: &str) -> bool {
+        // Most names differ in the first letter, and a start tries thousands.
+        if !self.begins.is_empty() && self.begins.as_bytes().first() != name.as_bytes().first() {
+            return false;
+        }
         let Some(name) = name.strip_prefix(&*self.begins) else { return false };
         let (mut pattern, mut rest) = (&self.rest[..], name.chars());
         let mut star: Option<(&[char], std::str::Chars<'_>)> = None;

@@ -1,134 +1,26 @@
 //! The raw params or result of a frame: its bytes, and where the members that the gateway acts on stand.
 
+// The members that the gateway acts on, by their keys.
+mod key;
+// What is known of an object: where its members stand, and what is odd about them.
+mod known;
+
 use super::spelling;
 use super::spelling::{Found, META_KEYS, Spots, Twofold};
 use crate::protocol::json;
 use crate::protocol::json::{Fault, Members};
 use bytes::{BufMut, Bytes};
+pub use key::Key;
+use key::{KEYS, recognise};
+use known::{Known, Place, Places};
 use smallvec::SmallVec;
-
-macro_rules! keys {
-    ($($(#[$doc:meta])* $key:ident = $text:literal,)*) => {
-        /// A member that the gateway acts on; all others are carried unseen.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-        #[repr(u8)]
-        pub enum Key {
-            $($(#[$doc])* $key,)*
-        }
-
-        /// In the order of [`Key`].
-        const KEYS: [&str; ALL.len()] = [$(text($text),)*];
-
-        const ALL: [Key; [$(Key::$key,)*].len()] = [$(Key::$key,)*];
-
-        /// The key that is spelled just so: by its length and its bytes, without a look at all the others.
-        fn exact(key: &[u8]) -> Option<Key> {
-            Some(match key {
-                $($text => Key::$key,)*
-                _ => return None,
-            })
-        }
-    };
-}
-
-const fn text(bytes: &'static [u8]) -> &'static str {
-    match std::str::from_utf8(bytes) {
-        Ok(text) => text,
-        // All of them are texts.
-        Err(_) => "",
-    }
-}
-
-keys! {
-    /// `name`: a tool's or a prompt's.
-    Name = b"name",
-    /// `uri`: a resource's.
-    Uri = b"uri",
-    /// `_meta`.
-    Meta = b"_meta",
-    /// `arguments`.
-    Arguments = b"arguments",
-    /// `requestState`.
-    RequestState = b"requestState",
-    /// `inputResponses`.
-    InputResponses = b"inputResponses",
-    /// `resultType`.
-    ResultType = b"resultType",
-    /// `isError`.
-    IsError = b"isError",
-    /// `content`: of a tool's result.
-    Content = b"content",
-    /// `structuredContent`.
-    StructuredContent = b"structuredContent",
-    /// `ttlMs`.
-    TtlMs = b"ttlMs",
-    /// `cacheScope`.
-    CacheScope = b"cacheScope",
-    /// `progressToken`, in a progress notification.
-    ProgressToken = b"progressToken",
-    /// `requestId`, in a cancellation.
-    RequestId = b"requestId",
-    /// `taskId`.
-    TaskId = b"taskId",
-    /// `task`.
-    Task = b"task",
-    /// `ref`: what is to be completed.
-    Reference = b"ref",
-    /// `cursor`.
-    Cursor = b"cursor",
-    /// `level`: of log messages.
-    Level = b"level",
-    /// `uriTemplate`.
-    UriTemplate = b"uriTemplate",
-    /// `status`: of a task.
-    Status = b"status",
-    /// `inputRequests`.
-    InputRequests = b"inputRequests",
-    /// `nextCursor`.
-    NextCursor = b"nextCursor",
-    /// `notifications`: what a listen call wants to hear of.
-    Notifications = b"notifications",
-    /// `protocolVersion`.
-    ProtocolVersion = b"protocolVersion",
-    /// `capabilities`.
-    Capabilities = b"capabilities",
-}
-
-/// Where a member stands: its key's quote, its value, its end. All zero = absent (an object's first byte is `{`).
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Place {
-    start: u32,
-    value: u32,
-    end: u32,
-}
+use std::cmp::Ordering;
 
 /// A JSON object as its sender wrote it, walked one level deep and once.
 #[derive(Debug, Clone)]
 pub struct Object {
     raw: Bytes,
-    /// `None` where the gateway acts on nothing in it. Boxed: an object is handed on far more often than looked into.
-    known: Option<Box<Known>>,
-}
-
-/// What was found on the walk. It is small: few objects hold more than a few members that the gateway acts on.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-struct Known {
-    places: SmallVec<[(Key, Place); 4]>,
-    /// What not every program reads alike, where there is any.
-    found: Option<Box<Found>>,
-    /// What stands in `_meta`, where the gateway acts on any of it.
-    meta: Option<Box<Spots>>,
-}
-
-impl Known {
-    /// Where a member stands.
-    fn place(&mut self, key: Key) -> &mut Place {
-        let at = self.places.iter().position(|(known, _)| *known == key).unwrap_or_else(|| {
-            self.places.push((key, Place::default()));
-            self.places.len() - 1
-        });
-        &mut self.places[at].1
-    }
+    known: Known,
 }
 
 /// What becomes of one member when the object is written anew.
@@ -158,21 +50,22 @@ impl Default for Object {
 impl Object {
     /// `{}`
     pub fn empty() -> Self {
-        Self { raw: Bytes::from_static(b"{}"), known: None }
+        Self { raw: Bytes::from_static(b"{}"), known: Known::default() }
     }
 
     /// Walks a text that is one object.
     pub fn parse(raw: Bytes) -> Result<Self, Fault> {
         std::str::from_utf8(&raw).map_err(|_| Fault::Utf8)?;
         let start = json::space(&raw, 0);
-        let (object, end) = Self::walk(&raw, start)?;
+        let (object, end) = Self::walk(&raw, start, &mut Spots::default())?;
         json::finish(&raw, end)?;
         Ok(object)
     }
 
-    /// Walks the object that starts at `start` of a longer text; returns it and where it ended.
-    pub(crate) fn walk(text: &Bytes, start: usize) -> Result<(Self, usize), Fault> {
-        let mut known: Option<Box<Known>> = None;
+    /// Walks the object that starts at `start` of a longer text; returns it and where it ended. Notes where the members of its `_meta`
+    /// stand in it.
+    pub(crate) fn walk(text: &Bytes, start: usize, meta: &mut Spots) -> Result<(Self, usize), Fault> {
+        let mut places = Places::new();
         let (mut found, mut variants) = (Found::default(), 0_u32);
         let mut members = Members::at(text, start)?;
         while let Some(member) = members.next_key()? {
@@ -180,7 +73,6 @@ impl Object {
                 members.resume(json::value(text, member.value)?);
                 continue;
             };
-            let known = known.get_or_insert_default();
             let below = match key {
                 Key::Meta => Some(&spelling::META),
                 Key::Reference => Some(&spelling::REFERENCE),
@@ -190,17 +82,14 @@ impl Object {
             };
             let end = match below.filter(|_| text.get(member.value) == Some(&b'{')) {
                 Some(level) if key == Key::Meta => {
-                    let mut meta = known.meta.take().map(|meta| *meta).unwrap_or_default();
                     let mut note = |key, value, end| meta.note(key, value - start, end - start);
-                    let end = spelling::walk(text, member.value, level, &mut found, &mut note)?;
-                    known.meta = (meta != Spots::default()).then(|| Box::new(meta));
-                    end
+                    spelling::walk(text, member.value, level, &mut found, &mut note)?
                 }
                 Some(level) => spelling::walk(text, member.value, level, &mut found, &mut spelling::unnoted)?,
                 None => json::value(text, member.value)?,
             };
             members.resume(end);
-            let place = known.place(key);
+            let place = known::place_in(&mut places, key);
             if place.end != 0 || variants & (1 << key as u32) != 0 {
                 found.note(Twofold::new("", KEYS[key as usize], true));
             }
@@ -219,17 +108,12 @@ impl Object {
         if end - start > u32::MAX as usize {
             return Err(Fault::Syntax(u32::MAX as usize));
         }
-        if let Some(known) = &mut known
-            && found != Found::default()
-        {
-            known.found = Some(Box::new(found));
-        }
-        Ok((Self { raw: text.slice(start..end), known }, end))
+        Ok((Self { raw: text.slice(start..end), known: Known::of(places, found) }, end))
     }
 
     /// The same in memory of its own: it keeps nothing of what it was read from.
     pub fn detached(self) -> Self {
-        Self { raw: Bytes::copy_from_slice(&self.raw), known: self.known }
+        Self { raw: Bytes::copy_from_slice(&self.raw), ..self }
     }
 
     /// The bytes as they came.
@@ -240,29 +124,29 @@ impl Object {
     /// A key that the gateway acts on and that stands twice, here or in `ref`, `task` and `_meta`: such an object means one
     /// thing to one program and another to the next, and is refused.
     pub fn doubled(&self) -> Option<Twofold> {
-        self.known.as_ref()?.found.as_ref()?.double
+        self.known.more()?.found.double
     }
 
     /// A key that is none that the gateway acts on, and that lenient programs take for one.
     pub fn misspelled(&self) -> Option<Twofold> {
-        self.known.as_ref()?.found.as_ref()?.variant
+        self.known.more()?.found.variant
     }
 
     /// The raw value of a member.
     pub fn get(&self, key: Key) -> Option<&[u8]> {
-        let place = self.place(key)?;
+        let place = self.known.place(key)?;
         Some(&self.raw[place.value as usize..place.end as usize])
     }
 
     /// The raw value of a member, sharing the object's memory.
     pub fn share(&self, key: Key) -> Option<Bytes> {
-        let place = self.place(key)?;
+        let place = self.known.place(key)?;
         Some(self.raw.slice(place.value as usize..place.end as usize))
     }
 
-    /// The members of `_meta`, in the order of [`META_KEYS`]; `None` where there are none, or others besides.
-    pub(crate) fn in_meta(&self) -> Option<[Option<Bytes>; META_KEYS.len()]> {
-        let member = self.known.as_ref()?.meta.as_ref()?.members()?;
+    /// The members of `_meta`, in the order of [`META_KEYS`], as the walk has noted them; `None` where there are none, or others besides.
+    pub(crate) fn in_meta(&self, noted: &Spots) -> Option<[Option<Bytes>; META_KEYS.len()]> {
+        let member = noted.members()?;
         Some(std::array::from_fn(|key| member(key).map(|place| self.raw.slice(place))))
     }
 
@@ -280,14 +164,14 @@ impl Object {
     pub fn write<B: BufMut>(&self, edits: &[(Key, Edit<'_>)], out: &mut B) {
         // Nearly all that is sent differs in one member.
         if let [(key, Edit::Set(value))] = edits
-            && let Some(place) = self.place(*key)
+            && let Some(place) = self.known.place(*key)
         {
             out.put_slice(&self.raw[..place.value as usize]);
             out.put_slice(value);
             return out.put_slice(&self.raw[place.end as usize..]);
         }
         if let [(key, Edit::Drop)] = edits
-            && self.place(*key).is_none()
+            && self.known.place(*key).is_none()
         {
             return out.put_slice(&self.raw);
         }
@@ -295,7 +179,7 @@ impl Object {
         let mut comma = false;
         out.put_u8(b'{');
         for (key, edit) in edits {
-            match (self.place(*key), edit) {
+            match (self.known.place(*key), edit) {
                 (Some(place), edit) => present.push((place, *edit)),
                 (None, Edit::Set(value)) => {
                     separate(&mut comma, out);
@@ -355,29 +239,19 @@ impl Object {
 
     /// As [`Self::set`]; `join` copies the parts one behind the other.
     pub fn set_by(mut self, key: Key, value: &[u8], join: impl FnOnce(&[&[u8]]) -> Bytes) -> Self {
-        let Some(changed) = self.place(key) else {
+        let Some(changed) = self.known.place(key) else {
             let raw = self.with(&[(key, Edit::Set(value))]);
             return Self::parse(raw).expect("an object and a value make an object");
         };
         let (before, after) = (&self.raw[..changed.value as usize], &self.raw[changed.end as usize..]);
         self.raw = join(&[before, value, after]);
         let moved = |at: u32| (at as usize + value.len() - (changed.end - changed.value) as usize) as u32;
-        self.known.iter_mut().for_each(|known| known.meta = None);
-        let places = self.known.iter_mut().flat_map(|known| &mut known.places);
-        for place in places.map(|(_, place)| place).filter(|place| place.start >= changed.start && place.end != 0) {
-            let is_it = place.start == changed.start;
-            *place = Place {
-                start: if is_it { place.start } else { moved(place.start) },
-                value: if is_it { place.value } else { moved(place.value) },
-                end: moved(place.end),
-            };
-        }
+        self.known = self.known.moved(|Place { start, value, end }| match start.cmp(&changed.start) {
+            Ordering::Less => Place { start, value, end },
+            Ordering::Equal => Place { start, value, end: moved(end) },
+            Ordering::Greater => Place { start: moved(start), value: moved(value), end: moved(end) },
+        });
         self
-    }
-
-    fn place(&self, key: Key) -> Option<Place> {
-        let place = self.known.as_ref()?.places.iter().find(|(known, _)| *known == key)?.1;
-        (place.end != 0).then_some(place)
     }
 }
 
@@ -386,11 +260,6 @@ fn separate<B: BufMut>(comma: &mut bool, out: &mut B) {
     if std::mem::replace(comma, true) {
         out.put_u8(b',');
     }
-}
-
-/// The key, and whether it is spelled just so.
-fn recognise(key: &[u8]) -> Option<(Key, bool)> {
-    exact(key).map(|key| (key, true)).or_else(|| Some((ALL[spelling::almost(key, &KEYS)?], false)))
 }
 
 #[cfg(test)]

@@ -103,6 +103,11 @@ pub(crate) struct Found {
 }
 
 impl Found {
+    /// Whether all programs read alike what was walked.
+    pub(crate) fn is_nothing(&self) -> bool {
+        self.double.is_none() && self.variant.is_none()
+    }
+
     pub(crate) fn note(&mut self, one: Twofold) {
         match one.is_double {
             true => drop(self.double.get_or_insert(one)),

@@ -7,6 +7,7 @@ use crate::protocol::frame::message::{Body, Frame, Id};
 use crate::protocol::meta::Meta;
 use crate::protocol::revision::{Era, Revision};
 use crate::protocol::value::Object;
+use crate::protocol::value::spelling::Spots;
 use crate::runtime::aside;
 use bytes::Bytes;
 
@@ -34,6 +35,7 @@ enum Read {
 
 /// An element that is answered.
 #[derive(Debug)]
+#[allow(clippy::large_enum_variant, reason = "nearly every element is a request")]
 pub(crate) enum Element {
     /// It may be begun.
     Request(Request),
@@ -119,13 +121,14 @@ impl Element {
 impl Part {
     fn read(text: &Bytes) -> Self {
         let refused = |id, refusal| Self { read: Read::Answered(Element::Refused(id, refusal)), is_modern: false };
-        let (id, method, params) = match Frame::parse(text) {
+        let mut noted = Spots::default();
+        let (id, method, params) = match Frame::noting(text, &mut noted) {
             Ok(Frame::Request { id, method, params }) => (Some(id), method, params),
             Ok(Frame::Notification { method, params }) => (None, method, params),
             Ok(Frame::Response { id, body }) => return Self { read: Read::Response(id, body), is_modern: false },
             Err(fault) => return refused(fault.id.clone(), client_era::unread(fault)),
         };
-        let seen = client_era::see(&method, &params, None);
+        let seen = client_era::see(&method, (&params, &noted), None);
         let is_modern = matches!(seen, Ok((Era::Modern, _)));
         if id.is_some() && method == Method::Initialize {
             let why = "`initialize` must not be part of a batch";

@@ -7,7 +7,7 @@ use crate::memory::Composed;
 use crate::metrics;
 use crate::protocol::frame;
 use crate::protocol::framing::sse;
-use crate::runtime::{FairShare, aside};
+use crate::runtime::FairShare;
 use ::metrics::Gauge;
 use bytes::Bytes;
 use std::pin::Pin;
@@ -140,13 +140,7 @@ impl Stream {
         self.rest();
         self.stretch.wrote(fed.frame.len());
         let (id, frame) = (fed.id.as_deref(), &fed.frame);
-        let most = sse::room(id, frame);
-        if Composed::is_large(most) {
-            return aside(most, || Composed::large(most, |out| sse::encode(id, frame, out))).into();
-        }
-        let mut out = Vec::with_capacity(most);
-        sse::encode(id, frame, &mut out);
-        out.into()
+        Composed::of(sse::room(id, frame), |out| sse::encode(id, frame, out)).into()
     }
 
     fn rest(&mut self) {

@@ -1,5 +1,6 @@
 //! Objects: walked, read and written anew.
 
+use super::key::ALL;
 use super::*;
 use proptest::prelude::*;
 
@@ -80,6 +81,34 @@ fn doubles_are_found_at_every_level_that_is_acted_on() {
     for text in [r#"{"n\u0061me":"a"}"#, r#"{"capabilities":{"Roots":{}}}"#] {
         assert_eq!(object(text).misspelled(), None, "{text}");
     }
+}
+
+#[test]
+fn a_member_is_found_wherever_it_stands() {
+    let (wide, long) = (" ".repeat(300), "x".repeat(70_000));
+    for text in [
+        r#"{"name":"n"}"#.to_owned(),
+        format!(r#"{{"name":{wide}"n"}}"#),
+        format!(r#"{{"z":"{long}","name":"n"}}"#),
+        r#"{"uri":1,"level":2,"cursor":3,"status":4,"name":"n"}"#.to_owned(),
+        r#"{"uri":1,"level":2,"cursor":3,"name":"n"}"#.to_owned(),
+        r#"{"name":"n","_meta":{"progressToken":1}}"#.to_owned(),
+    ] {
+        let read = object(&text);
+        assert_eq!(read.get(Key::Name), Some(&b"\"n\""[..]), "{text}");
+        let set = read.set(Key::Name, b"[]");
+        assert_eq!(set.get(Key::Name), Some(&b"[]"[..]), "{text}");
+        assert_eq!(set.raw(), &text.replace("\"n\"", "[]"));
+        assert_eq!(set.get(Key::TaskId), None, "{text}");
+    }
+}
+
+#[test]
+fn few_members_of_a_short_object_take_no_memory() {
+    let is_small = |text: &str| object(text).known.more().is_none();
+    assert!(is_small(r#"{"content":[],"structuredContent":{},"isError":false,"resultType":"complete"}"#));
+    assert!(is_small(r#"{"name":"n","arguments":{},"_meta":{}}"#));
+    assert!(size_of::<Object>() <= 64);
 }
 
 #[test]

@@ -5,14 +5,14 @@ use crate::call::caller::Caller;
 use crate::call::caller::trace::Attempt;
 use crate::call::share::Share;
 use crate::memory::Composed;
+use crate::memory::budget::Charge;
 use crate::protocol::frame::Decimal;
 use crate::protocol::frame::Method;
 use crate::protocol::meta::Envelope;
 use crate::protocol::value::{Edit, Key, Object};
 use crate::protocol::{frame, meta};
-use crate::runtime::aside;
 use crate::upstream::transport::identity;
-use bytes::BufMut;
+use bytes::{BufMut, Bytes};
 use http::{HeaderName, HeaderValue};
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -66,20 +66,14 @@ impl<'a> Request<'a> {
         frame::message::one_line(&mut out[start..]);
     }
 
-    /// The whole frame, as [`Self::write`] writes it.
-    pub(crate) fn composed(&self, id: u64) -> Composed {
+    /// The whole frame, as [`Self::write`] writes it, counted as long as it is kept.
+    pub(crate) fn frame(&self, id: u64, charge: Charge) -> Bytes {
         let meta = self.meta_of(id);
         // A method's name may be escaped, each byte in six.
         let most = self.params.raw().len() + meta.len() + 6 * self.method.as_str().len() + AROUND;
-        if Composed::is_small(most) {
-            return frame::message::one_line(Composed::small(|out| self.write_with(id, &meta, out)));
-        }
-        if !Composed::is_large(most) {
-            let mut out = Vec::with_capacity(self.room());
-            self.write_with(id, &meta, &mut out);
-            return frame::message::one_line(out).into();
-        }
-        aside(most, || frame::message::one_line(Composed::large(most, |out| self.write_with(id, &meta, out))))
+        Composed::shared(most, charge, |out| {
+            put_line(out, |out| self.write_with(id, &meta, out));
+        })
     }
 
     fn meta_of(&self, id: u64) -> Cow<'static, [u8]> {
@@ -113,6 +107,17 @@ impl<'a> Request<'a> {
         let edit = if meta.is_empty() { Edit::Drop } else { Edit::Set(meta) };
         self.params.write(&[(Key::Meta, edit)], out);
     }
+}
+
+/// Has `write` take what it writes off the front of the room, and puts that on one line.
+fn put_line(out: &mut &mut [u8], write: impl FnOnce(&mut &mut [u8])) {
+    let room = std::mem::take(out);
+    let mut rest = &mut *room;
+    write(&mut rest);
+    let rest = rest.len();
+    let (line, rest) = room.split_at_mut(room.len() - rest);
+    frame::message::one_line(line);
+    *out = rest;
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use super::session::{HasId, HttpSession};
 use super::status::StatusClass;
 use crate::call::share::Share;
 use crate::health::{Cause, CauseCode};
+use crate::memory::budget::Charge;
 use crate::protocol::frame::Decimal;
 use crate::protocol::frame::Method;
 use crate::protocol::value::Object;
@@ -153,7 +154,7 @@ impl HttpSession {
     /// Whether a ping in the session is answered, with whatever speaks of the ping.
     async fn is_known(&self) -> bool {
         let (id, nothing) = (self.next_id(), Object::empty());
-        let frame: Bytes = Request::new(&Method::Ping, &nothing, None).composed(id).into();
+        let frame = Request::new(&Method::Ping, &nothing, None).frame(id, Charge::default());
         let make = || self.post(frame.clone(), None);
         let proof = async {
             let received = self.wire.send(Lane::Beside, &mut Some(make()), &make, &|| ()).await.ok()?;
@@ -169,7 +170,7 @@ impl HttpSession {
     /// Whether the upstream answers a ping in the session: then it still knows it; `None` where it cannot be asked just now.
     pub(crate) async fn is_still_known(&self) -> Option<bool> {
         let (id, nothing) = (self.next_id(), Object::empty());
-        let frame: Bytes = Request::new(&Method::Ping, &nothing, None).composed(id).into();
+        let frame = Request::new(&Method::Ping, &nothing, None).frame(id, Charge::default());
         let make = || self.post(frame.clone(), None);
         let asked = async {
             let received = self.wire.send(Lane::Beside, &mut Some(make()), &make, &|| ()).await;

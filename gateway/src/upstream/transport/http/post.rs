@@ -10,7 +10,6 @@ use super::session::{Drive, HttpSession, OwnHeaders};
 use crate::call::share::SharePermit;
 use crate::health::{Cause, CauseCode};
 use crate::memory::account::Kind;
-use crate::memory::charged;
 use crate::protocol::frame::Method;
 use crate::protocol::frame::message::Body;
 use crate::runtime::timer::late::within;
@@ -39,7 +38,7 @@ impl HttpSession {
         let id = self.next_id();
         let slot = Arc::new(Mailbox::of(request));
         self.opened(id, &slot);
-        let frame = charged(request.composed(id), charge);
+        let frame = request.frame(id, charge);
         let first = self.post(frame.clone(), Some(request));
         let traced = request.attempt.map(|attempt| attempt.headers().collect()).unwrap_or_default();
         let posting = Posting { first: Some(first), frame, own: request.headers.clone(), traced };

@@ -319,9 +319,7 @@ impl HttpSession {
             && let Ok(Frame::Request { method, params, .. }) = Frame::parse(frame)
         {
             let map = request.headers_mut();
-            map.insert(headers::MCP_METHOD, headers::method(&method));
-            let name = headers::name_of(&method, &params);
-            name.into_iter().for_each(|name| _ = map.insert(headers::MCP_NAME, headers::encode(&name)));
+            Named::of(&method, &params).put(map);
             own.iter().for_each(|(name, value)| _ = map.insert(name.clone(), value.clone()));
         }
         request

@@ -61,8 +61,7 @@ impl Head {
 impl Named {
     /// Of a request.
     pub(crate) fn of(method: &Method, params: &Object) -> Self {
-        let name = headers::name_of(method, params).map(|name| headers::encode(&name));
-        Self { method: headers::method(method), name }
+        Self { method: headers::method(method), name: headers::name(method, params) }
     }
 
     /// Puts them into other headers.
