@@ -7,7 +7,7 @@ use trunkline_tests::journal::{Event, Order, What};
 use trunkline_tests::revision::Revision;
 use trunkline_tests::script::Script;
 use trunkline_tests::upstream::Upstream;
-use trunkline_tests::within::until;
+use trunkline_tests::within::{until, within};
 
 const LEGACY: Revision = Revision::R2025_11_25;
 const MODERN: Revision = Revision::MODERN;
@@ -73,6 +73,40 @@ async fn a_client_sees_the_lists_that_its_capabilities_make_where_the_upstream_s
     let (_upstream, gateway) = stage(&[LEGACY, MODERN], "").await;
     each_sees_its_own(&gateway, LEGACY).await;
     each_sees_its_own(&gateway, MODERN).await;
+}
+
+/// What `status` remarks of the upstream.
+async fn remarks(gateway: &Gateway) -> Vec<String> {
+    let sheet = within("it answers", gateway.command(&["status", "up"]).output()).await.expect("it runs");
+    let sheet = String::from_utf8_lossy(&sheet.stdout).into_owned();
+    sheet.lines().filter_map(|line| line.strip_prefix("remark      ")).map(str::to_owned).collect()
+}
+
+#[tokio::test]
+async fn the_tools_that_some_are_not_offered_since_they_cannot_be_asked_are_named_where_both_lists_are_known() {
+    let lacks = "not offered to clients that take no elicitation and no sampling: `asks`";
+    let only = "offered only to clients that take elicitation: `asks`";
+    for (of, revision, declares, says) in [(LEGACY, LEGACY, ROOTED, lacks), (MODERN, MODERN, ASKING, only)] {
+        let (upstream, gateway) = stage(&[of], "").await;
+        gateway.look_until("/readyz?verbose", "it is up", |page| page.contains("  ready  ")).await;
+        assert_eq!(remarks(&gateway).await, [""; 0], "nobody has looked yet");
+        // Whoever is offered the same as all.
+        let same = declaring(&gateway, revision, if declares == ROOTED { ASKING } else { ROOTED }).await;
+        same.tools().await;
+        assert_eq!(remarks(&gateway).await, [""; 0], "{revision}");
+        let client = declaring(&gateway, revision, declares).await;
+        client.tools().await;
+        assert_eq!(remarks(&gateway).await, [says], "{revision}");
+        let listed = within("it answers", gateway.command(&["ls"]).output()).await.expect("it runs");
+        assert!(String::from_utf8_lossy(&listed.stdout).contains(says), "{revision}");
+        // It is kept up to date.
+        upstream.order(Order::AddToolFor("elicitation".into(), true, "pays".into())).await;
+        until("the other one is named", async || {
+            client.tools().await;
+            (remarks(&gateway).await == [format!("{says}, `pays`")]).then_some(())
+        })
+        .await;
+    }
 }
 
 #[tokio::test]

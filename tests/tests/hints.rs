@@ -10,7 +10,9 @@ use trunkline_tests::gateway::{Config, Gateway};
 use trunkline_tests::process::{GATEWAY, beside};
 use trunkline_tests::revision::Revision;
 use trunkline_tests::scratch::Scratch;
+use trunkline_tests::script::Script;
 use trunkline_tests::shell;
+use trunkline_tests::upstream::Upstream;
 use trunkline_tests::within::within;
 
 const LEGACY: Revision = Revision::R2025_11_25;
@@ -226,6 +228,59 @@ esac"#;
             assert_eq!(read(), before);
         }
     }
+}
+
+#[tokio::test]
+async fn the_files_of_other_hosts_are_edited_and_their_programs_are_not_asked() {
+    let home = Scratch::new();
+    let _config = home.file("trunkline.toml", "[upstreams.a]\ncommand = 'sh'\n");
+    let hosts = [
+        ("vscode", "code"),
+        ("codex", "codex"),
+        ("gemini", "gemini"),
+        ("copilot-cli", "copilot"),
+        ("opencode", "opencode"),
+        ("amp", "amp"),
+        ("goose", "goose"),
+    ];
+    let asked = "echo \"$0 $*\" >> \"$HOME/asked\"";
+    let bins: Vec<_> = hosts.iter().map(|(_, name)| program(&home, name, asked)).collect();
+    for order in ["install", "uninstall"] {
+        for (host, _) in hosts {
+            let mut command = Command::new(beside(GATEWAY));
+            command.args([order, host]).env_clear().env("HOME", home.path());
+            command.env("PATH", format!("{}:/usr/bin:/bin", bins[0])).current_dir(home.path());
+            let done = run(command).await;
+            assert!(done.status.success(), "{order} {host}: {}", text(&done.stderr));
+        }
+    }
+    assert!(!home.path().join("asked").exists());
+}
+
+#[tokio::test]
+async fn the_doctor_names_the_sick_servers_of_the_running_gateway_once() {
+    let well = Upstream::stdio(Script::new("well", LEGACY)).await;
+    let crash = "command = \"sh\"\nargs = [\"-c\", \"echo a token is missing >&2; exit 3\"]";
+    let config = Config::new()
+        .upstream(&well)
+        .section(&format!("[upstreams.crash]\n{crash}"))
+        .section("[upstreams.gone]\ncommand = \"/no/such/program\"")
+        .section("[upstreams.deaf]\nurl = \"http://127.0.0.1:9/mcp\"");
+    let gateway = Gateway::serve(&config).await;
+    let all_spoke =
+        |page: &str| ["a token is missing", "does not exist", "cannot connect"].iter().all(|why| page.contains(why));
+    gateway.look_until("/readyz?verbose", "all have spoken", all_spoke).await;
+    let seen = run(gateway.command(&["doctor"])).await;
+    let told = text(&seen.stdout);
+    assert_eq!(seen.status.code(), Some(1), "{told}{}", text(&seen.stderr));
+    let crash: Vec<_> = told.lines().filter(|line| line.contains("upstream `crash` (")).collect();
+    assert!(crash.len() == 1 && crash[0].contains("last line on stderr: a token is missing"), "{told}");
+    assert!(told.contains("look at `trunkline status crash` and `trunkline logs crash`"), "{told}");
+    // What is found without the gateway is said once.
+    for name in ["gone", "deaf"] {
+        assert_eq!(told.matches(&format!("upstream `{name}`")).count(), 1, "{told}");
+    }
+    assert!(!told.contains("`well`"), "{told}");
 }
 
 #[tokio::test]

@@ -320,7 +320,13 @@ async fn yaml_keeps_all_that_is_not_the_entry() {
         ("goose", goose, "a: 1\n---\nb: 2\n", "more than one document"),
         ("goose", goose, "a: [1\n", "it is not YAML"),
         ("goose", goose, "extensions: {}\nextensions: {}\n", "the key `extensions` is defined twice"),
-        ("goose", goose, "extensions:\n  b: {cmd: x}\n  b: {cmd: y}\n", "the key `b` is defined twice"),
+        ("goose", goose, "extensions:\n  b: {cmd: x}\n  b: {cmd: y}\n", "`b` is defined twice, first in line 2"),
+        (
+            "goose",
+            goose,
+            "a: 1\nextensions:\n  b: {cmd: x}\n\n  b: {cmd: y}\n",
+            "`b` is defined twice, first in line 3",
+        ),
         ("goose", goose, "extensions:\n  trunkline: {cmd: other, type: stdio}\n", "does not start Trunkline"),
         ("continue", other, "mcpServers: {}\n", "`mcpServers` in it is no list"),
     ] {

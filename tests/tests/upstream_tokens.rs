@@ -195,6 +195,34 @@ async fn a_call_whose_time_passes_while_a_token_is_awaited_is_told_so() {
 }
 
 #[tokio::test]
+async fn a_call_that_was_refused_and_whose_time_passes_before_the_next_token_comes_did_not_run_and_says_so() {
+    for revision in [LEGACY, MODERN] {
+        let (upstream, authority) = guarded(Way::Http, Script::new("up", revision)).await;
+        let keys = authority.keys("") + "\ncall_timeout = \"400ms\"";
+        let gateway = Gateway::serve(&Config::new().upstream_with(&upstream, &keys)).await;
+        let client = up(&gateway, revision).await;
+        // Its session is there by now, where there is one.
+        client.call("up__echo", "{\"nonce\":\"zeroth\"}").await.text();
+        authority.hold(true);
+        authority.revoke();
+        let why = client.call_once("up__echo", "{\"nonce\":\"first\"}").await.message();
+        assert!(why.contains("no access token within 0.4 s (`call_timeout`); the call did not run"), "{why}");
+        assert!(refused(&authority).contains(&"tools/call".to_owned()), "it was shown the old token");
+        let is_shown = |page: &str| page.contains("waited for an access token and was not sent within 0.4 s");
+        gateway.look_until("/readyz?verbose", "why is shown", is_shown).await;
+        authority.hold(false);
+        until("a token is there", || async {
+            client.call_once("up__echo", "{\"nonce\":\"second\"}").await.frame().error.is_none().then_some(())
+        })
+        .await;
+        let withdrawn = |kind: &&String| *kind == "notifications/cancelled";
+        let judged: Vec<_> = authority.judged.all().into_iter().map(|(kind, ..)| kind).collect();
+        assert_eq!(judged.iter().filter(withdrawn).count(), 0, "there is nothing to withdraw");
+        assert_eq!(upstream.executed().await.len(), 2, "the first has not run");
+    }
+}
+
+#[tokio::test]
 async fn a_token_is_fetched_anew_before_its_end_while_the_old_one_is_shown() {
     let (upstream, authority) = guarded(Way::Http, Script::new("up", MODERN)).await;
     authority.lasting(5);

@@ -13,7 +13,6 @@ use crate::metrics;
 use crate::runtime::Tasks;
 use crate::runtime::complaints::{Complaints, left_unsaid};
 use crate::runtime::system::ServiceManager;
-use crate::secrets::private;
 use crate::telemetry::audit;
 use crate::telemetry::config::Written;
 use crate::telemetry::logging;
@@ -24,11 +23,15 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock, PoisonError};
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::{Mutex, oneshot};
+use tokio::sync::{Mutex, Semaphore, oneshot};
 use tokio::time::sleep;
 
 /// A watch that could not be kept is tried again after so long.
 const AGAIN_AFTER: Duration = Duration::from_secs(2);
+/// So long the files are waited for, with those that they name: they may lie on a machine that does not answer.
+const READ_MAX: Duration = Duration::from_secs(10);
+
+const UNREAD_HINT: &str = "see whether the disk answers that they lie on, and the files that `${file:…}` names";
 
 /// Reads the files, the environment and the flags anew.
 pub type Read = Arc<dyn Fn() -> Result<Loaded, Faults> + Send + Sync>;
@@ -64,6 +67,8 @@ pub(super) struct Reloader {
     manager: ServiceManager,
     /// The watch over the files from before anybody is served: what they hold otherwise since then is noticed.
     watch: std::sync::Mutex<io::Result<Option<Watch>>>,
+    /// Held while the files are read.
+    reading: Arc<Semaphore>,
 }
 
 impl Reloader {
@@ -79,7 +84,20 @@ impl Reloader {
         let files = files(&config);
         let watch = (!files.is_empty()).then(|| Watch::new(&files)).transpose().into();
         let (started, in_force) = (config.clone(), Mutex::new(config));
-        Arc::new(Self { watch, read, started, in_force, upstreams, reloads, complaints, leaving, doors, manager })
+        let reading = Arc::new(Semaphore::new(1));
+        Arc::new(Self {
+            watch,
+            read,
+            started,
+            in_force,
+            upstreams,
+            reloads,
+            complaints,
+            leaving,
+            doors,
+            manager,
+            reading,
+        })
     }
 
     /// What became of the configuration.
@@ -184,30 +202,42 @@ impl Reloader {
             tracing::info!("draining; the configuration is not read anew");
             return Outcome::Unchanged { needs_restart: Vec::new() };
         }
-        let read = || match lost(&files(&in_force)) {
-            Some(fault) => Err(Faults(vec![fault])),
-            None => {
-                (self.read)().and_then(|loaded| match self.doors.get().and_then(|doors| doors.opened(&loaded.config)) {
-                    Some(fault) => Err(Faults(vec![fault])),
-                    None => Ok(loaded),
-                })
-            }
-        };
-        let outcome = match private::off_the_workers(read) {
-            Ok(Loaded { config, warnings, .. }) if config == *in_force => {
-                self.certificate(&warnings);
-                Outcome::Unchanged { needs_restart: needs_restart(&self.started, &config) }
-            }
-            Ok(Loaded { config, warnings, .. }) => {
-                self.certificate(&warnings);
-                let applied = self.apply(&in_force, &config).await;
-                *in_force = config;
-                applied
-            }
-            Err(faults) => Outcome::Refused(faults),
-        };
+        let loaded = self.read_files(files(&in_force)).await;
+        let outcome =
+            match loaded.and_then(|loaded| match self.doors.get().and_then(|doors| doors.opened(&loaded.config)) {
+                Some(fault) => Err(Faults(vec![fault])),
+                None => Ok(loaded),
+            }) {
+                Ok(Loaded { config, warnings, .. }) if config == *in_force => {
+                    self.certificate(&warnings);
+                    Outcome::Unchanged { needs_restart: needs_restart(&self.started, &config) }
+                }
+                Ok(Loaded { config, warnings, .. }) => {
+                    self.certificate(&warnings);
+                    let applied = self.apply(&in_force, &config).await;
+                    *in_force = config;
+                    applied
+                }
+                Err(faults) => Outcome::Refused(faults),
+            };
         self.show(&outcome, is_asked);
         outcome
+    }
+
+    /// Reads the files, and those that they name, beside the workers and within a bounded time.
+    async fn read_files(&self, files: Vec<PathBuf>) -> Result<Loaded, Faults> {
+        let unread = |why: &str| {
+            let text = format!("the files of the configuration {why}");
+            Err(Faults(vec![Fault::error("unreadable", text).hint(UNREAD_HINT)]))
+        };
+        let Ok(held) = self.reading.clone().try_acquire_owned() else { return unread("are still being read") };
+        let read = self.read.clone();
+        let reading = move || {
+            let _held = held;
+            lost(&files).map_or_else(|| read(), |fault| Err(Faults(vec![fault])))
+        };
+        let late = || unread(&format!("could not be read within {} s", READ_MAX.as_secs()));
+        self.upstreams.tasks().beside(READ_MAX, reading).await.unwrap_or_else(late)
     }
 
     /// What is wrong with the files of the certificate keeps nothing else from being put into force.

@@ -2,6 +2,7 @@
 
 mod coming_and_going;
 mod crossing;
+mod reading;
 
 use super::*;
 use crate::downstream::config::Listener;

@@ -1,6 +1,7 @@
 //! The task tree: every task has an owner that waits for it and a token that ends it.
 
 use std::future::Future;
+use std::time::Duration;
 use tokio_util::sync::{CancellationToken, DropGuard, WaitForCancellationFuture};
 use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
@@ -44,6 +45,20 @@ impl Tasks {
                 () = task => {}
             }
         });
+    }
+
+    /// Does what reads a disk in a thread of its own, and waits for it so long, and no longer than this level lasts: a file may lie on a
+    /// machine that does not answer. `None` where it was not done by then; it is left alone, with its thread.
+    pub async fn beside<T: Send + 'static>(
+        &self,
+        limit: Duration,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Option<T> {
+        tokio::select! {
+            biased;
+            done = tokio::task::spawn_blocking(work) => done.ok(),
+            _ = tokio::time::timeout(limit, self.ending()) => None,
+        }
     }
 
     /// Counts as a task of this level for as long as it is kept: for work that somebody else drives.

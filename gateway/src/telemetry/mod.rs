@@ -24,3 +24,6 @@ mod recorder;
 mod processes;
 // What became of the configuration since the start: how often another one was put into force, and what is wrong with the newest.
 pub mod reloads;
+
+#[cfg(test)]
+pub(crate) use recorder::Registry;

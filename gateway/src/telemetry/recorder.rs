@@ -21,7 +21,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// All that is recorded. Clones are the same.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Registry(Arc<Mutex<Tables>>);
+pub(crate) struct Registry(Arc<Mutex<Tables>>);
 
 #[derive(Debug, Default)]
 struct Tables {
@@ -110,6 +110,14 @@ impl Registry {
         };
         (totals.duration, totals.overhead) = (sum(duration), sum(overhead));
         totals
+    }
+
+    /// The sum of a counter, whatever its labels.
+    #[cfg(test)]
+    pub(crate) fn counted(&self, name: &str) -> u64 {
+        let tables = self.lock();
+        let series = tables.counters.get(name).into_iter().flat_map(|series| series.values());
+        series.map(|counter| counter.load(Ordering::Relaxed)).sum()
     }
 
     /// The text that Prometheus reads.

@@ -13,6 +13,8 @@ use super::doubts;
 use crate::cli::args::setup::Doctor;
 use crate::cli::args::{Look, settings};
 use crate::cli::look;
+use crate::cli::look::Row;
+use crate::cli::process::table::{Room, wrapped};
 use crate::cli::process::{Failure, answer};
 use crate::cli::setup::hosts::{HOSTS, Host};
 use crate::cli::setup::import::entry_of;
@@ -53,6 +55,13 @@ impl From<&Fault> for Problem {
     }
 }
 
+/// What stands before what to do.
+const FIX: &str = "   fix: ";
+/// States in which something is wrong, where a cause is known.
+const SICK: [&str; 4] = ["failed", "backing_off", "degraded", "starting"];
+/// Faults of a configuration that say why a server does not start.
+const STARTLESS: [&str; 3] = ["no-command", "no-folder", "no-login"];
+
 /// The tools of a running gateway.
 #[derive(Deserialize)]
 struct Tools {
@@ -68,17 +77,21 @@ struct Tool {
 pub(crate) fn run(doctor: &Doctor) -> Result<(), Failure> {
     let environment = Environment::of_process();
     let host = doctor.host.as_deref().map(Host::named).transpose().map_err(|why| anyhow!(why))?;
-    let mut problems = Vec::new();
+    let (mut problems, mut known) = (Vec::new(), Vec::new());
     match settings::read(&doctor.shared, Vec::new()) {
         Ok(settings) => {
             let mut faults = settings.loaded.warnings;
             faults.extend(settings.loaded.doubts);
             faults.extend(doubts::all(&settings.files, &settings.loaded.config, &environment));
-            problems.extend(faults.iter().map(Problem::from));
-            problems.extend(network(&settings.loaded.config, &environment));
+            let startless = faults.iter().filter(|fault| STARTLESS.contains(&fault.kind));
+            let unreached = network(&settings.loaded.config, &environment);
+            let texts = startless.map(|fault| &fault.text).chain(unreached.iter().map(|problem| &problem.text));
+            known.extend(texts.filter_map(|text| about(text)).map(str::to_owned));
+            problems.extend(faults.iter().map(Problem::from).chain(unreached));
         }
         Err(faults) => problems.extend(faults.0.iter().map(Problem::from)),
     }
+    problems.extend(sick(doctor, &known));
     let tools = tools(doctor);
     // A file that cannot be read may have an entry.
     let installed =
@@ -97,15 +110,17 @@ pub(crate) fn run(doctor: &Doctor) -> Result<(), Failure> {
         let tools = tools.as_ref().map(Vec::len);
         out.json(&format!("{:#}", serde_json::json!({ "problems": problems, "hosts": hosts, "tools": tools })))?;
     } else {
-        write!(out, "{}", shown(&problems, &hosts, tools.as_deref()))?;
+        write!(out, "{}", shown(&problems, &hosts, tools.as_deref(), Room::of_stdout().columns))?;
     }
     if problems.is_empty() { Ok(()) } else { Err(Failure::Found) }
 }
 
-fn shown(problems: &[Problem], hosts: &[&Host], tools: Option<&[String]>) -> String {
+fn shown(problems: &[Problem], hosts: &[&Host], tools: Option<&[String]>, columns: usize) -> String {
     let mut out = String::new();
     for (number, Problem { text, fix }) in problems.iter().enumerate() {
-        out.push_str(&format!("{}. {}\n   fix: {}\n", number + 1, printable(text), printable(fix)));
+        let text = format!("{}. {}", number + 1, printable(text));
+        let fix = format!("{FIX}{}", printable(fix));
+        out.push_str(&format!("{}\n{}\n", wrapped(&text, 3, columns), wrapped(&fix, FIX.len(), columns)));
     }
     let named: Vec<&str> = hosts.iter().map(|host| host.title).collect();
     let named = if named.is_empty() { "none has an entry of Trunkline".to_owned() } else { named.join(", ") };
@@ -128,6 +143,29 @@ fn tools(doctor: &Doctor) -> Option<Vec<String>> {
     let (status, page) = look::get(&look, "/api/v1/tools").ok()?;
     let page: Tools = serde_json::from_str(&page).ok().filter(|_| status == 200)?;
     Some(page.tools.into_iter().map(|tool| tool.name).collect())
+}
+
+/// The upstream that a problem is one of.
+fn about(text: &str) -> Option<&str> {
+    text.strip_prefix("upstream `")?.split('`').next()
+}
+
+/// What is wrong with the upstreams of the running gateway, but for those of which it is known.
+fn sick(doctor: &Doctor, known: &[String]) -> Vec<Problem> {
+    let look = Look { shared: doctor.shared.clone(), ..Look::default() };
+    let Ok(whole) = look::page(&look).and_then(|page| look::parse(&page)) else { return Vec::new() };
+    let sick = whole.upstreams.iter().filter(|row| SICK.contains(&&*row.state) && !known.contains(&row.name));
+    let problem = |row: &Row| {
+        let Row { name, state, .. } = row;
+        // While it is tried again the cause of the last attempt is an error that was.
+        let cause = row.cause.as_ref().or(row.last_error.as_ref().map(|error| &error.cause))?;
+        let text = format!("upstream `{name}` ({state}): {}", cause.trim());
+        let fix = format!(
+            "look at `trunkline status {name}` and `trunkline logs {name}`; `trunkline restart {name}` tries it again"
+        );
+        Some(Problem::new(text, fix))
+    };
+    sick.filter_map(problem).collect()
 }
 
 /// Servers that take no connection.
@@ -244,5 +282,18 @@ mod tests {
             "{said:?}"
         );
         assert!(limits(cursor, &tools[..80]).is_empty());
+    }
+
+    #[test]
+    fn problems_are_numbered_and_go_on_below_themselves() {
+        let problem = Problem::new("upstream `a` (failed): it exited with status 1", "look at its stderr and mend it");
+        let text = shown(&[problem], &[], None, 36);
+        let lines = [
+            "1. upstream `a` (failed): it exited",
+            "   with status 1",
+            "   fix: look at its stderr and mend",
+            "        it",
+        ];
+        assert!(text.starts_with(&(lines.join("\n") + "\nhosts: ")), "{text}");
     }
 }

@@ -312,6 +312,21 @@ mod tests {
             assert_eq!(with(&[(&key, "x")]), ["loader-variable"], "{variable}");
         }
         assert_eq!(with(&[("TRUNKLINE_UPSTREAMS__A__ENV__PATH", "/tmp/x:/bin")]), ["loader-variable"]);
+        // The command of a token is a program as well.
+        let of_token = |variable, value| {
+            let exec = [("URL", "https://h.example/mcp"), ("AUTH__TYPE", "exec"), ("AUTH__COMMAND", "/bin/sh")];
+            let exec = [&exec[..], &[(variable, value)]].concat();
+            let exec: Vec<_> =
+                exec.into_iter().map(|(key, value)| (format!("TRUNKLINE_UPSTREAMS__A__{key}"), value)).collect();
+            let pairs = exec.iter().map(|(key, value)| (key.as_str(), *value));
+            kinds(&pairs.chain([("PATH", "/bin")]).collect::<Vec<_>>())
+        };
+        for (variable, value) in
+            [("AUTH__ENV__LD_PRELOAD", "x"), ("AUTH__ENV__NODE_OPTIONS", "x"), ("AUTH__ENV__PATH", "/tmp/x:/bin")]
+        {
+            assert_eq!(of_token(variable, value), ["loader-variable"], "{variable}");
+        }
+        assert_eq!(of_token("AUTH__ENV__TZ", "UTC"), [""; 0]);
         let args = |args| with(&[("TRUNKLINE_UPSTREAMS__A__ARGS", args)]);
         assert_eq!(args(r#"["-c", "exec run $1", "x"]"#), ["shell-variable"]);
         assert_eq!(args(r#"["-ec", "exec run `x`"]"#), ["shell-variable"]);

@@ -36,6 +36,9 @@ fn listing(whole: &Whole, room: Room) -> String {
     rows.extend(whole.upstreams.iter().map(|row| cells(row).to_vec()));
     rows.extend(whole.disabled().iter().map(|name| off(name).to_vec()));
     let mut out = table::printed(&rows, &GOES, Some(STATE), room);
+    if out.lines().any(|line| line.ends_with('…')) {
+        out.push_str("`trunkline status NAME` shows what is cut here.\n");
+    }
     if let Some(memory) = whole.limits.as_ref().map(|limits| &limits.memory).filter(|memory| memory.dropped > 0) {
         let mib = |bytes: u64| bytes / (1 << 20);
         let limit = memory.limit_bytes.map(|limit| format!(" of {} MiB", mib(limit))).unwrap_or_default();
@@ -97,5 +100,8 @@ mod tests {
              x      backing_off  2 s        -      -           4         refused\\u{1b}[2J\\u{202e}; next try in 4 s\n\
              off    disabled     -          -      -           -         `enabled = false` in the configuration\n"
         );
+        let narrow = listing(&whole, Room { columns: 40, has_colour: false });
+        assert!(narrow.lines().any(|line| line.starts_with("off ") && line.ends_with('…')), "{narrow}");
+        assert!(narrow.ends_with("\n`trunkline status NAME` shows what is cut here.\n"), "{narrow}");
     }
 }

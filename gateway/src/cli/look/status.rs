@@ -9,6 +9,7 @@ use crate::config::fault::printable;
 use super::page as look;
 use super::page::{Login, Row, Whole};
 use crate::cli::args::Status;
+use crate::cli::process::table::{Room, wrapped};
 use crate::cli::process::{Failure, answer};
 
 /// Prints what is known of the upstream.
@@ -26,7 +27,7 @@ pub(crate) fn run(status: &Status) -> Result<(), Failure> {
         let raw = serde_json::to_string_pretty(raw).context("JSON can be written")?;
         out.json(&raw)?;
     } else {
-        write!(out, "{}{}", sheet(row), whole.configuration())?;
+        write!(out, "{}{}", sheet(row, Room::of_stdout().columns), whole.configuration())?;
     }
     Ok(())
 }
@@ -68,9 +69,14 @@ fn unknown(name: &str, whole: &Whole) -> String {
     }
 }
 
-fn sheet(row: &Row) -> String {
+/// Where the values of the sheet stand.
+const VALUE: usize = 12;
+
+fn sheet(row: &Row, columns: usize) -> String {
     let mut out = String::new();
-    let mut say = |what: &str, how: String| out.push_str(&format!("{what:12}{how}\n"));
+    let mut say = |what: &str, how: String| {
+        out.push_str(&(wrapped(&format!("{what:VALUE$}{how}"), VALUE, columns) + "\n"));
+    };
     say("name", printable(&row.name));
     say("transport", printable(&row.transport));
     say("state", format!("{} for {}", printable(&row.state), look::time(row.since_seconds)));
@@ -172,7 +178,7 @@ mod tests {
         )
         .unwrap();
         assert_eq!(
-            sheet(&row),
+            sheet(&row, usize::MAX),
             "name        files\ntransport   stdio\nstate       failed for 5 s\ncause       it exited\ndown for    1 min 5 s\n\
              next try    in 1 min 0 s\nrevision    2026-07-28 (stateless)\nmay ask     elicitation, roots\npid         7\n\
              restarts    2 (last: crash)\nlast error  5 s ago: it exited\nstart       took 0.12 s\n\

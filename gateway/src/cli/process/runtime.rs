@@ -136,6 +136,7 @@ mod tests {
     use super::*;
     use crate::runtime::Tasks;
     use crate::runtime::complaints::SAID_EVERY;
+    use crate::telemetry::Registry;
     use std::sync::Barrier;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -223,6 +224,19 @@ mod tests {
             }
         });
         assert!(count.most.load(Ordering::SeqCst) >= AT_ONCE && left <= FEW, "{left} threads stay");
+    }
+
+    #[test]
+    fn each_worker_that_stands_is_counted_also_where_there_is_no_line_for_it() {
+        let registry = Registry::default();
+        ::metrics::with_local_recorder(&registry, || {
+            let mut report = Stalls::default().into_report();
+            for count in 1..=3 {
+                report(Stall::Stands { worker: 0 });
+                report(Stall::Ended { worker: 0, stood: Duration::from_secs(1) });
+                assert_eq!(registry.counted("trunkline_worker_stalls_total"), count);
+            }
+        });
     }
 
     #[tokio::test(start_paused = true)]

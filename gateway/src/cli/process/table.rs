@@ -9,6 +9,8 @@ use rustix::termios::{isatty, tcgetwinsize};
 const LAST_COLUMNS_MIN: usize = 40;
 /// Between two columns.
 const GAP: usize = 2;
+/// A text goes on in the next line where that has so much room for it.
+const WRAPPED_COLUMNS_MIN: usize = 24;
 
 /// How wide a line may be, and whether it may have colour.
 #[derive(Clone, Copy)]
@@ -168,6 +170,25 @@ impl Line {
     }
 }
 
+/// A text in lines of so many columns, which end between words; all but the first begin with so many blanks.
+pub(crate) fn wrapped(text: &str, indent: usize, columns: usize) -> String {
+    if wide(text) <= columns || columns < indent + WRAPPED_COLUMNS_MIN {
+        return text.to_owned();
+    }
+    let (mut out, mut used) = (String::new(), 0);
+    for word in text.split_inclusive(' ') {
+        if used > indent && used + wide(word.trim_end()) > columns {
+            out.truncate(out.trim_end().len());
+            out.push('\n');
+            out.push_str(&" ".repeat(indent));
+            used = indent;
+        }
+        out.push_str(word);
+        used += wide(word);
+    }
+    out
+}
+
 /// So many columns a text takes on a terminal.
 pub(crate) fn wide(text: &str) -> usize {
     text.chars().map(columns).sum()
@@ -218,6 +239,22 @@ mod tests {
         assert_eq!(wide("e\u{301}日🦀"), 5);
         let cells = ["日本", "ready", "x"].map(str::to_owned);
         assert_eq!(Line::table(&cells, &[6, 5, 1], 1, Colour::None).cut(80, false), "日本    ready  x");
+    }
+
+    #[test]
+    fn a_long_text_goes_on_below_between_words() {
+        let text = "cause       it exited with status 1 after it had said a word of its own";
+        let lines =
+            ["cause       it exited with status 1", "            after it had said a word of", "            its own"];
+        assert_eq!(wrapped(text, 12, 40), lines.join("\n"));
+        assert_eq!(wrapped(text, 12, usize::MAX), text, "a pipe takes lines as long as they are");
+        assert_eq!(wrapped(text, 12, 30), text, "there is too little room beside the blanks");
+        let path = format!("see {} there", "x".repeat(60));
+        assert_eq!(wrapped(&path, 3, 40), format!("see\n   {}\n   there", "x".repeat(60)), "no word is broken");
+        assert_eq!(
+            wrapped("日本語 日本語 日本語 日本語 日本語 日本語", 0, 24),
+            "日本語 日本語 日本語\n日本語 日本語 日本語"
+        );
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::cli::process::table::{Line, Room};
+use crate::cli::process::table::{Line, Room, wrapped};
 use crate::health::row::{Health, State};
 use crate::health::{Cause, CauseCode, StatusBoard};
 use crate::runtime::system::ServiceManager;
@@ -11,6 +11,10 @@ use crate::telemetry::logging::{self, say};
 
 use super::lines;
 use super::lines::News;
+
+/// A line about an upstream has about so many on a terminal, and goes on behind so many blanks.
+const LINES_MAX: usize = 4;
+const BELOW: usize = 6;
 
 /// What was last shown of each upstream.
 #[derive(Default)]
@@ -67,13 +71,18 @@ pub(crate) async fn upstreams(board: StatusBoard, manager: &ServiceManager) {
             summary => {
                 let columns = Room::of_stderr().columns;
                 let all = lines.into_iter().chain(summary.map(|summary| summary.text()));
-                all.for_each(|line| say(&Line::plain(line).cut(columns, false)));
+                all.for_each(|line| say(&laid_out(line, columns)));
             }
         }
         if changes.changed().await.is_err() {
             return;
         }
     }
+}
+
+/// A line as it is written on a terminal: why an upstream is not there is read to its end, where it has one soon.
+fn laid_out(line: String, columns: usize) -> String {
+    wrapped(&Line::plain(line).cut(columns.saturating_mul(LINES_MAX), false), BELOW, columns)
 }
 
 impl Summary {
@@ -196,6 +205,21 @@ mod tests {
             b.update(|health| health.state = state);
             assert_eq!(news(&mut shown, &board), [line]);
         }
+    }
+
+    #[test]
+    fn why_an_upstream_is_not_there_is_read_whole_on_a_terminal_and_has_an_end() {
+        let line = |cause: &str| format!("  backing_off  slack                        stdio   {cause}");
+        let cause = "exited with status 1; last line on stderr: Error: SLACK_BOT_TOKEN is not set";
+        let lines = [
+            "  backing_off  slack                        stdio   exited with status 1; last",
+            "      line on stderr: Error: SLACK_BOT_TOKEN is not set",
+        ];
+        assert_eq!(laid_out(line(cause), 80), lines.join("\n"));
+        assert_eq!(laid_out(line(cause), usize::MAX), line(cause));
+        let endless = laid_out(line(&"word ".repeat(1000)), 80);
+        assert!(endless.lines().count() <= LINES_MAX + 1 && endless.ends_with('…'), "{endless}");
+        assert!(endless.lines().all(|line| line.chars().count() <= 80), "{endless}");
     }
 
     #[tokio::test(start_paused = true)]

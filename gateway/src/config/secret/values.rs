@@ -41,6 +41,10 @@ pub(crate) fn of(
             }
             Some(Credentials::Client(client)) => {
                 found.url(&client.endpoint.url.to_string());
+                // As the header has both: a secret that is too short to be looked for by itself is known beside its name.
+                if let Some(secret) = client.secret.as_ref().filter(|_| !client.is_in_body) {
+                    found.put(&format!("{}:{}", form(&client.id), form(secret)));
+                }
                 for (name, value) in &client.params {
                     found.pair(name, value);
                     if looks_random(value) {
@@ -63,6 +67,16 @@ pub(crate) fn of(
         return Secrets::default();
     }
     Secrets::of(found.0)
+}
+
+/// A text as a form has it, and the name and secret of a client in a header (RFC 6749, 2.3.1).
+fn form(text: &str) -> String {
+    let coded = text.bytes().map(|byte| match byte {
+        b' ' => "+".to_owned(),
+        _ if byte.is_ascii_alphanumeric() || b"*-._".contains(&byte) => char::from(byte).to_string(),
+        _ => format!("%{byte:02X}"),
+    });
+    coded.collect()
 }
 
 /// What was found so far.
@@ -232,5 +246,13 @@ mod tests {
         let sent = of(&format!("{client}, {params}"));
         assert!(sent.has("small-canary") && sent.has("Canary0123456789abcdef"));
         assert!(!sent.has("https://api.lan") && !sent.has("jwt-bearer"));
+        let header = format!("Basic {}", STANDARD.encode("g%2F:a%2Bb%2Bc%2Bd"));
+        let short = client.replace("\"me\"", "\"g/\", client_secret = \"a+b+c+d\"");
+        assert_eq!(
+            of(&short).masked(&header),
+            "Basic [secret]",
+            "a short secret is found where it stands with its name"
+        );
+        assert_eq!(of(&format!("{short}, client_auth = \"post\"")).masked(&header), header, "it is sent otherwise");
     }
 }

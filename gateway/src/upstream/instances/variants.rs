@@ -3,6 +3,8 @@
 
 // What is shown to the clients of one era that declare the same.
 mod kept;
+// Which tools are offered only to clients that can be asked.
+mod missing;
 // One life of such lists: read in a session, or by requests, that declare what the clients do.
 mod life;
 
@@ -21,6 +23,7 @@ use crate::upstream::peer::{Peer, declares_now};
 use crate::upstream::transport::link::Link;
 use kept::Kept;
 use life::{AGAIN, Life, Way};
+use missing::Missing;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;
@@ -42,6 +45,8 @@ pub(crate) struct Variants {
     /// Where they live; none is read before it is there.
     level: OnceLock<Tasks>,
     table: Mutex<Vec<Arc<Kept>>>,
+    /// Which tools some of them lack.
+    missing: Arc<Missing>,
 }
 
 /// What is to be done for the lists as things stand.
@@ -60,7 +65,8 @@ impl Variants {
     /// None yet; `None` where clients share one session with the upstream, or have instances to themselves.
     pub(crate) fn beside(primary: &Arc<Instance>, eras: Option<&Arc<Eras>>) -> Option<Arc<Self>> {
         let (own, primary, eras) = (primary.own.clone()?, primary.clone(), eras.cloned());
-        Some(Arc::new(Self { primary, own, eras, level: OnceLock::new(), table: Mutex::default() }))
+        let missing = Missing::new(primary.status.handle.clone());
+        Some(Arc::new(Self { primary, own, eras, level: OnceLock::new(), table: Mutex::default(), missing }))
     }
 
     /// From now on lists can be read.
@@ -80,7 +86,7 @@ impl Variants {
         }
         let counted = self.primary.status.handle.budget().stand(BYTES + set.beyond.bytes()).ok()?;
         let (shown, receiver) = watch::channel(Variant::Coming);
-        let kept = Arc::new(Kept::new(era, set.clone(), shown, counted));
+        let kept = Arc::new(Kept::new((era, set.clone()), shown, self.missing.place(), counted));
         table.push(kept.clone());
         drop(table);
         if let Some(eras) = &self.eras {
@@ -137,6 +143,7 @@ impl Variants {
                     _ = moves.changed().await;
                 }
                 Plan::Share => {
+                    kept.missing.says(None);
                     kept.show(Variant::Shared);
                     _ = moves.changed().await;
                 }

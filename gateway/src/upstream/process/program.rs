@@ -8,13 +8,25 @@ use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
+/// So much of a PATH is shown in a cause.
+pub(crate) const PATH_CHARS_MAX: usize = 120;
+
 /// Why `command` could not be started with the environment `env` in the folder `cwd`, for a person.
 pub fn missing(command: &str, env: &[(OsString, OsString)], cwd: Option<&Path>) -> Option<String> {
     refusal(command, env, cwd)?;
     let what_to_do = hint(command).map(|hint| format!("; {hint}")).unwrap_or_default();
-    match path_of(env) {
-        _ if command.contains('/') => Some(format!("`{command}` does not exist or is not executable{what_to_do}")),
-        path => Some(format!("`{command}` not found in PATH ({}){what_to_do}", path.display())),
+    Some(match command.contains('/') {
+        true => format!("`{command}` does not exist or is not executable{what_to_do}"),
+        false => format!("`{command}` not found in PATH ({}){what_to_do}", searched(env)),
+    })
+}
+
+/// As much of the PATH of a child as fits in a line beside other things.
+pub(crate) fn searched(env: &[(OsString, OsString)]) -> String {
+    let path = path_of(env).to_string_lossy();
+    match path.char_indices().nth(PATH_CHARS_MAX) {
+        Some((at, _)) => format!("{}…", &path[..at]),
+        None => path.into_owned(),
     }
 }
 
@@ -77,6 +89,9 @@ mod tests {
         assert_eq!(missing("sh", &env("/nowhere:/bin"), None), None);
         assert_eq!(missing("sh", &env("/nowhere"), None).as_deref(), Some("`sh` not found in PATH (/nowhere)"));
         assert!(missing("sh", &[], None).is_some());
+        let long = missing("sh", &env(&format!("/nowhere:/{}", "x".repeat(2 * PATH_CHARS_MAX))), None).unwrap();
+        assert!(long.starts_with("`sh` not found in PATH (/nowhere:/xx") && long.ends_with("x…)"), "{long}");
+        assert!(long.chars().count() < PATH_CHARS_MAX + 40, "{long}");
         assert!(
             missing("npx -y @a/b", &env("/bin"), None)
                 .is_some_and(|why| why.ends_with("write the arguments in `args`"))

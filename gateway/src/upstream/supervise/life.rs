@@ -304,11 +304,12 @@ impl Supervisor {
     /// Why it may not answer, as far as it shows, for the end of a cause.
     fn hints(&self) -> Cause {
         let said = || self.child.as_ref().map(Child::last_words).unwrap_or_default();
-        // What is suspected says more than the lines that it was seen by.
-        let seen =
-            self.instance.status.suspicion().map_or_else(said, |hint| Cause::default().own(&format!("; {hint}")));
-        let Some(child) = self.instance.config.transport.child() else { return seen };
-        seen.foreign(&program::withheld::said(std::env::vars_os().map(|(name, _)| name), child.env))
+        // What is suspected says more than the lines that it was seen by, and than what it may lack.
+        if let Some(hint) = self.instance.status.suspicion() {
+            return Cause::default().own(&format!("; {hint}"));
+        }
+        let Some(child) = self.instance.config.transport.child() else { return said() };
+        said().foreign(&program::withheld::said(std::env::vars_os().map(|(name, _)| name), child.env))
     }
 
     /// What it was told that it may ask; nothing is said where that differs by call or by session.

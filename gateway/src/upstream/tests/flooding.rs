@@ -98,3 +98,76 @@ async fn interim_heads_without_end_end_the_connection_and_the_call_with_a_cause(
     let failed = board.snapshot().remove(0).last_error.expect("it was said").cause;
     assert!(failed.full().contains("interim (1xx) heads"), "{failed:?}");
 }
+
+/// A whole answer whose head has so many bytes, written in so many parts.
+fn headed(seen: &Seen, bytes: usize, parts: usize) -> String {
+    let answer = seen.result(r#"{"content":[]}"#);
+    let length = answer.find("\r\n\r\n").expect("it has a head") + "\r\n\r\n".len();
+    let pad = "x".repeat(bytes - length - "x: \r\n".len());
+    let answer = answer.replacen("content-length", &format!("x: {pad}\r\ncontent-length"), 1);
+    let mut rest = answer.as_str();
+    for _ in 1..parts {
+        let (part, behind) = rest.split_at(rest.len() / 2);
+        seen.write(part);
+        rest = behind;
+    }
+    rest.to_owned()
+}
+
+#[tokio::test]
+async fn a_head_has_at_most_32_kib_and_one_byte_more_ends_its_own_call_alone() {
+    const MOST: usize = 32 * 1024;
+    let (release, released) = tokio::sync::watch::channel(false);
+    let host = Host::start(move |seen| {
+        let mut released = released.clone();
+        Box::pin(async move {
+            if let Some(known) = legacy(&seen, "s1") {
+                return known;
+            }
+            if seen.body.contains("slow") {
+                released.wait_for(|is_released| *is_released).await.unwrap();
+            }
+            let has = |word| seen.body.contains(word);
+            if has("headers") {
+                return seen.result("{}").replacen("content-length", &("x: y\r\n".repeat(100) + "content-length"), 1);
+            }
+            let bytes = match () {
+                () if has("slow") => 1000,
+                () if has("fits") => MOST,
+                () if has("much") => 4 * MOST,
+                () => MOST + 1,
+            };
+            headed(&seen, bytes, if has("parts") { 8 } else { 1 })
+        })
+    })
+    .await;
+    let (upstream, board, _tasks) = start(host.config());
+    is(&board, State::Ready).await;
+    let called = |name: &str| {
+        let params = Object::parse(format!(r#"{{"name":"{name}"}}"#).into()).unwrap();
+        upstream.call(Call { params, ..tool() })
+    };
+    let slow = called("slow");
+    let slow = async { bounded(slow.outcome()).await.1 };
+    let others = async {
+        for _ in 0..8 {
+            for name in ["more", "more in parts", "much more", "more headers"] {
+                let answer = bounded(called(name).outcome()).await.1;
+                let Outcome::Error(Failure::Refused(refusal)) = answer else { panic!("{name}: {answer:?}") };
+                assert_eq!(refusal.reason, Reason::BadAnswer, "{refusal}");
+                let says = "the head of its response has more than 32 KiB or 100 headers";
+                assert!(refusal.message.contains(says), "{refusal}");
+                let failed = board.snapshot().remove(0).last_error.expect("it was said").cause;
+                assert!(failed.full().contains(says), "{failed:?}");
+            }
+            for name in ["fits", "fits in parts"] {
+                let answer = bounded(called(name).outcome()).await.1;
+                assert!(matches!(answer, Outcome::Complete(_)), "{name}: {answer:?}");
+            }
+        }
+        assert_eq!(board.snapshot()[0].state, State::Ready);
+        release.send(true).unwrap();
+    };
+    let (slow, ()) = tokio::join!(slow, others);
+    assert!(matches!(slow, Outcome::Complete(_)), "{slow:?}");
+}

@@ -16,6 +16,7 @@ use crate::cli::setup::hosts::Host;
 use crate::cli::setup::import;
 use crate::cli::setup::save::{Edited, Turns};
 use crate::config::fault::{Faults, Severity, printable};
+use crate::config::import::Format;
 use crate::config::source::host::starts_us;
 use crate::config::source::{Environment, file};
 use crate::config::{Inputs, load};
@@ -163,6 +164,10 @@ fn added(host: &'static Host, edited: Edited, (entry, scope): (&Entry, Scope)) -
         Some((after, ..)) => after.unwrap_or_default(),
         None => before.to_owned(),
     };
+    // In YAML the entry comes first: a fault is named where it stands now, not where it would stand below that.
+    if host.form.format() == Format::Yaml {
+        import::entry_in(before, host, NAME).map_err(told)?;
+    }
     let after = edit::with(&base, host, entry).map_err(told)?;
     edited.takes(&after)?;
     // What is written must be read back as what it is: by the host, and by `uninstall`.

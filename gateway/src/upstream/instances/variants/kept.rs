@@ -1,5 +1,6 @@
 //! What is shown to the clients of one era that declare the same.
 
+use super::missing::Said;
 use crate::memory::StandingCharge;
 use crate::protocol::capabilities::beyond::Declared;
 use crate::protocol::revision::Era;
@@ -24,13 +25,20 @@ pub(super) struct Kept {
     /// When they were looked at last where they are everyone's, and word that they are to be again.
     pub(super) seen: Mutex<Option<Instant>>,
     pub(super) look: Notify,
+    /// Which tools their clients lack.
+    pub(super) missing: Said,
     _counted: StandingCharge,
 }
 
 impl Kept {
-    pub(super) fn new(era: Era, set: Declared, shown: watch::Sender<Variant>, counted: StandingCharge) -> Self {
+    pub(super) fn new(
+        (era, set): (Era, Declared),
+        shown: watch::Sender<Variant>,
+        missing: Said,
+        counted: StandingCharge,
+    ) -> Self {
         let (side, seen, look) = (ArcSwapOption::empty(), Mutex::default(), Notify::new());
-        Self { era, set, shown, side, seen, look, _counted: counted }
+        Self { era, set, shown, side, seen, look, missing, _counted: counted }
     }
 
     /// Somebody looks at them: they are read again where that was last done long ago.

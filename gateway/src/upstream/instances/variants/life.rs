@@ -1,19 +1,21 @@
 //! One life of the lists for clients that declare the same: read in a session, or by requests, that declare what they do.
 
 use super::kept::Kept;
+use super::missing;
 use crate::call::caller::Principal;
 use crate::health::{Cause, CauseCode};
+use crate::protocol::capabilities::Capabilities;
 use crate::protocol::capabilities::beyond::Declared;
 use crate::protocol::json;
 use crate::runtime::Tasks;
 use crate::runtime::timer::late::within;
 use crate::upstream::calls::sessions::opening::{Opening, Unopened};
 use crate::upstream::instance::Instance;
-use crate::upstream::instance::inventory::Variant;
 use crate::upstream::instance::inventory::refresh;
 use crate::upstream::instance::inventory::schedule::ListKinds;
+use crate::upstream::instance::inventory::{Inventory, Variant};
 use crate::upstream::owner::Ownership;
-use crate::upstream::peer::Peer;
+use crate::upstream::peer::{Peer, declares_now};
 use crate::upstream::transport::exchange::Lost;
 use crate::upstream::transport::http::{HttpClient, HttpSession};
 use std::sync::Arc;
@@ -178,10 +180,12 @@ impl Life {
             let (now, all) = (own_lists.borrow().clone(), everyones.borrow().clone());
             match (now, all) {
                 (Some(now), all) if !all.as_ref().is_some_and(|all| now.is_same(all)) => {
+                    kept.missing.says(all.and_then(|all| self.missing(&all, &now)));
                     self.home.offering.learn(&side.offering);
                     kept.show(Variant::Own(now));
                 }
                 _ => {
+                    kept.missing.says(None);
                     kept.show(Variant::Shared);
                     if matches!(self.way, Way::Session(_)) {
                         return;
@@ -194,6 +198,16 @@ impl Life {
                 _ = shared.changed() => side.offering.reads.again(ListKinds::ALL).await,
             }
         }
+    }
+
+    /// Which tools are offered to some clients alone, as far as what they can be asked may be the reason.
+    fn missing(&self, all: &Inventory, own: &Inventory) -> Option<String> {
+        let told = match self.way {
+            Way::Session(_) => declares_now(&self.home.owner, &self.home.config).map(|told| told.can),
+            // What is read for all declares nothing.
+            Way::Requests => Some(Capabilities::NONE),
+        };
+        missing::told((all, told?), (own, self.set.can))
     }
 
     /// What it was lost by may have ended the session of the gateway's own, too.

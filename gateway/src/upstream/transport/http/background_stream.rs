@@ -102,7 +102,7 @@ async fn open(http: &Arc<HttpSession>, place: &Place, was_open: bool) -> Result<
     http.is_there()?;
     let get = || http.get(place.last.as_deref());
     let Received { response, held: _held, .. } =
-        http.wire.send(Lane::Exchange(http.share.as_ref()), &mut Some(get()), &get, &|| ()).await?;
+        http.wire.send(Lane::Exchange(http.share.as_ref()), &mut Some(get()), &get, &|_| ()).await?;
     if response.status().is_success() {
         return Ok(if is_stream(&response) { Opened::Stream(response.into_body()) } else { Opened::None });
     }

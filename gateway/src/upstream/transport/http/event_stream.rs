@@ -38,7 +38,7 @@ impl HttpSession {
     /// Opens a stream of events where the URL of the upstream has it.
     pub(crate) async fn open_stream(self: &Arc<Self>) -> Result<EventStream, Lost> {
         let get = || self.get(None);
-        let received = self.wire.send(Lane::Exchange(None), &mut Some(get()), &get, &|| ()).await?;
+        let received = self.wire.send(Lane::Exchange(None), &mut Some(get()), &get, &|_| ()).await?;
         let response = received.response;
         if !response.status().is_success() {
             return Err(Lost::Status(refusal::read(response, self, None).await.why));
@@ -70,7 +70,7 @@ impl HttpSession {
             *request.uri_mut() = address.clone();
             request
         };
-        let received = self.wire.send(Lane::Exchange(None), &mut Some(make()), &make, &|| ()).await?;
+        let received = self.wire.send(Lane::Exchange(None), &mut Some(make()), &make, &|_| ()).await?;
         let (response, held) = (received.response, received.held);
         if response.status().is_success() {
             // Whatever a body says here means nothing; a small one is read so that the connection can be used again.

@@ -157,7 +157,7 @@ impl HttpSession {
         let frame = Request::new(&Method::Ping, &nothing, None).frame(id, Charge::default());
         let make = || self.post(frame.clone(), None);
         let proof = async {
-            let received = self.wire.send(Lane::Beside, &mut Some(make()), &make, &|| ()).await.ok()?;
+            let received = self.wire.send(Lane::Beside, &mut Some(make()), &make, &|_| ()).await.ok()?;
             if received.response.status().is_success() {
                 return Some(true);
             }
@@ -173,7 +173,7 @@ impl HttpSession {
         let frame = Request::new(&Method::Ping, &nothing, None).frame(id, Charge::default());
         let make = || self.post(frame.clone(), None);
         let asked = async {
-            let received = self.wire.send(Lane::Beside, &mut Some(make()), &make, &|| ()).await;
+            let received = self.wire.send(Lane::Beside, &mut Some(make()), &make, &|_| ()).await;
             received.ok().map(|received| received.response.status())
         };
         let status = within(PROOF_MAX, asked).await.ok()??;
@@ -270,7 +270,7 @@ impl HttpSession {
         let again = request.clone();
         let sent = async {
             let make = || again.clone();
-            _ = self.wire.send(Lane::Beside, &mut Some(request), &make, &|| ()).await;
+            _ = self.wire.send(Lane::Beside, &mut Some(request), &make, &|_| ()).await;
         };
         let _in_time = within(Duration::from_secs(1), sent).await;
     }
@@ -291,7 +291,7 @@ pub(super) fn withdrawal(id: u64) -> Bytes {
 async fn told(http: &Arc<HttpSession>, frame: &Bytes) -> Result<(), Lost> {
     http.is_there()?;
     let make = || http.post(frame.clone(), None);
-    let received = http.wire.send(Lane::Beside, &mut Some(make()), &make, &|| ()).await?;
+    let received = http.wire.send(Lane::Beside, &mut Some(make()), &make, &|_| ()).await?;
     let (response, held) = (received.response, received.held);
     if response.status().is_success() {
         // Whatever a body says here means nothing; a small one is read so that the connection can be used again.

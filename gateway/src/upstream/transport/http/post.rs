@@ -5,7 +5,7 @@ use super::connection::pool::{Lane, Outgoing};
 use super::one_way::{ASIDE_MAX, withdrawal};
 use super::response::answer;
 use super::response::answer::Asked;
-use super::send::Received;
+use super::send::{Course, Received};
 use super::session::{Drive, HttpSession, OwnHeaders};
 use crate::call::share::SharePermit;
 use crate::health::{Cause, CauseCode};
@@ -21,6 +21,9 @@ use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, DropGuard};
+
+/// Where the frame of a request starts that waits for an access token.
+const TOKENLESS: u64 = u64::MAX - 1;
 
 impl HttpSession {
     /// Sends a request once it is polled.
@@ -108,6 +111,15 @@ fn drive(
     }
 }
 
+/// Where the frame of a request starts, as its slot has it: beyond everything while it has not left, or has not run.
+fn start_at(course: Course) -> u64 {
+    match course {
+        Course::AwaitsConnection => u64::MAX,
+        Course::AwaitsToken => TOKENLESS,
+        Course::MayHaveLeft => 0,
+    }
+}
+
 /// Sends a request and waits for the head of its response.
 async fn send(http: &Arc<HttpSession>, posting: &mut Posting, asked: Asked, slot: &Mailbox) -> Result<Received, Lost> {
     let Posting { first, frame, own, traced } = posting;
@@ -115,7 +127,7 @@ async fn send(http: &Arc<HttpSession>, posting: &mut Posting, asked: Asked, slot
     // While nothing is agreed on its headers cannot be made from its frame.
     let kept = if asked.is_meeting { first.clone().map(Box::new) } else { None };
     let again = || kept.as_deref().cloned().unwrap_or_else(|| http.post_again(frame, (own, traced)));
-    let received = http.wire.send(lane, first, &again, &|| slot.enqueued_at(0)).await?;
+    let received = http.wire.send(lane, first, &again, &|course| slot.enqueued_at(start_at(course))).await?;
     if asked.is_meeting {
         http.wire.moves_to(received.moved_to.as_deref().unwrap_or(&http.wire.home));
     }
@@ -213,19 +225,19 @@ impl HttpExchange {
         self.slot.asked_since()
     }
 
-    /// Takes it back, where nothing of it was sent, and says what kept it. Then it never will be.
+    /// Takes it back, where nothing of it was sent or it has not run, and says what kept it. Then it never will be.
     pub(crate) fn take_back(&mut self) -> Option<Withheld> {
         if self.ended || self.was_sent() {
             return None;
         }
         // What waits for a token or a connection waits no longer.
         (self.drive, self.over) = (None, None);
-        let is_tokenless = self.http.wire.tokens.as_ref().is_some_and(|tokens| !tokens.is_there());
-        Some(if is_tokenless { Withheld::Tokenless } else { Withheld::Unconnected })
+        Some(if self.slot.start() == TOKENLESS { Withheld::Tokenless } else { Withheld::Unconnected })
     }
 
+    /// Whether it may have run.
     fn was_sent(&self) -> bool {
-        self.slot.start() != u64::MAX
+        self.slot.start() < TOKENLESS
     }
 
     /// Lets it run on unwatched.

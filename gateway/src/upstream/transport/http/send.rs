@@ -19,6 +19,17 @@ use std::sync::Arc;
 /// So often one request is sent on.
 const HOPS_MAX: usize = 5;
 
+/// How far a request has come; whoever gives it up says by this whether it may have run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Course {
+    /// It waits for an access token: it was not sent, or the upstream has refused it with a 401.
+    AwaitsToken,
+    /// It waits for a connection: it was not sent, or the upstream has sent it elsewhere.
+    AwaitsConnection,
+    /// It may have left.
+    MayHaveLeft,
+}
+
 /// The head of a response, and the connection that its body comes on.
 pub(super) struct Received {
     pub(super) response: Response<Incoming>,
@@ -29,7 +40,7 @@ pub(super) struct Received {
 
 impl HttpClient {
     /// Sends a request, which is taken out of its place, and waits for the head of its response. `again` makes the same request once
-    /// more, where the upstream proves that it did not run; `begun` is called when it may leave.
+    /// more, where the upstream proves that it did not run; `comes` is told how far it has come.
     ///
     /// A 307 or 308 within the upstream's own origin is followed for this request alone, with its method, headers and body. A 401 to a
     /// token that was fetched is answered with the next one, once.
@@ -38,33 +49,38 @@ impl HttpClient {
         lane: Lane<'_>,
         request: &mut Option<Outgoing>,
         again: &(dyn Fn() -> Outgoing + Sync),
-        begun: &(impl Fn() + Sync),
+        comes: &(impl Fn(Course) + Sync),
     ) -> Result<Received, Lost> {
         let token = match &self.tokens {
             None => None,
             Some(tokens) => Some(match tokens.at_hand(&self.tasks) {
                 Some(token) => token,
-                // Boxed, as it is rare: every call has a future of the size of this one.
-                None => Box::pin(self.first_token(tokens)).await?,
+                None => {
+                    comes(Course::AwaitsToken);
+                    // Boxed, as it is rare: every call has a future of the size of this one.
+                    let token = Box::pin(self.first_token(tokens)).await?;
+                    comes(Course::AwaitsConnection);
+                    token
+                }
             }),
         };
         if let (Some(token), Some(request)) = (&token, request.as_mut()) {
             token.put(request.headers_mut());
         }
-        let (response, held) = self.pool.send(lane, request, begun).await?;
+        let (response, held) = self.pool.send(lane, request, &|| comes(Course::MayHaveLeft)).await?;
         ends_once(&response)?;
         let received = Received { response, held, moved_to: None };
         let Some(token) = token else {
             if !is_sent_on(received.response.status()) {
                 return Ok(received);
             }
-            return Box::pin(self.follow(lane, received, again, begun)).await;
+            return Box::pin(self.follow(lane, received, again, comes)).await;
         };
         if !is_sent_on(received.response.status()) && received.response.status() != StatusCode::UNAUTHORIZED {
             token.taken();
             return Ok(received);
         }
-        Box::pin(self.go_on(lane, received, again, begun, token)).await
+        Box::pin(self.go_on(lane, received, again, comes, token)).await
     }
 
     /// Sends a request on a connection of its own, which its response may have become something else.
@@ -127,11 +143,11 @@ impl HttpClient {
         lane: Lane<'_>,
         received: Received,
         again: &(dyn Fn() -> Outgoing + Sync),
-        begun: &(impl Fn() + Sync),
+        comes: &(impl Fn(Course) + Sync),
         token: Arc<Token>,
     ) -> Result<Received, Lost> {
         let Some(tokens) = &self.tokens else { return Ok(received) };
-        let received = self.followed(lane, received, &|| with(&token, again), begun).await?;
+        let received = self.followed(lane, received, &|| with(&token, again), comes).await?;
         if received.response.status() != StatusCode::UNAUTHORIZED {
             token.taken();
             return Ok(received);
@@ -139,6 +155,7 @@ impl HttpClient {
         if !tokens.may_replace(&token) {
             return Ok(received);
         }
+        comes(Course::AwaitsToken);
         // Its connection is for others meanwhile.
         let Received { response, held, .. } = received;
         if beside_status(response.into_body(), self.inbox.budget()).await.is_some() {
@@ -147,16 +164,22 @@ impl HttpClient {
             drop(held);
         }
         let next = self.next_token(tokens, &token).await?;
+        comes(Course::AwaitsConnection);
         let make = || with(&next, again);
-        let received = self.sent(lane, make(), begun).await?;
-        let received = self.followed(lane, received, &make, begun).await?;
+        let received = self.sent(lane, make(), comes).await?;
+        let received = self.followed(lane, received, &make, comes).await?;
         next.judged(received.response.status());
         Ok(received)
     }
 
     /// Sends a request that was sent before, as it is now.
-    async fn sent(&self, lane: Lane<'_>, request: Outgoing, begun: &(impl Fn() + Sync)) -> Result<Received, Lost> {
-        let (response, held) = self.pool.send(lane, &mut Some(request), begun).await?;
+    async fn sent(
+        &self,
+        lane: Lane<'_>,
+        request: Outgoing,
+        comes: &(impl Fn(Course) + Sync),
+    ) -> Result<Received, Lost> {
+        let (response, held) = self.pool.send(lane, &mut Some(request), &|| comes(Course::MayHaveLeft)).await?;
         ends_once(&response)?;
         Ok(Received { response, held, moved_to: None })
     }
@@ -166,10 +189,10 @@ impl HttpClient {
         lane: Lane<'_>,
         received: Received,
         again: &(dyn Fn() -> Outgoing + Sync),
-        begun: &(impl Fn() + Sync),
+        comes: &(impl Fn(Course) + Sync),
     ) -> Result<Received, Lost> {
         match is_sent_on(received.response.status()) {
-            true => self.follow(lane, received, again, begun).await,
+            true => self.follow(lane, received, again, comes).await,
             false => Ok(received),
         }
     }
@@ -179,13 +202,14 @@ impl HttpClient {
         lane: Lane<'_>,
         received: Received,
         again: &(dyn Fn() -> Outgoing + Sync),
-        begun: &(impl Fn() + Sync),
+        comes: &(impl Fn(Course) + Sync),
     ) -> Result<Received, Lost> {
         let Received { mut response, mut held, .. } = received;
         let epoch = self.epoch.number();
         let mut place = again().uri().clone();
         for _ in 0..HOPS_MAX {
             let found = leads_to(&self.origin, &place, &response).map_err(Lost::Status)?;
+            comes(Course::AwaitsConnection);
             if response.body().is_end_stream() {
                 self.pool.put(held);
             }
@@ -194,7 +218,7 @@ impl HttpClient {
             }
             let mut request = again();
             *request.uri_mut() = found.clone();
-            let received = self.sent(lane, request, begun).await?;
+            let received = self.sent(lane, request, comes).await?;
             if !is_sent_on(received.response.status()) {
                 return Ok(Received { moved_to: Some(Box::new(found)), ..received });
             }

@@ -20,9 +20,6 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-/// So much of a PATH is shown in a cause.
-const PATH_CHARS_MAX: usize = 120;
-
 /// What is started.
 pub(crate) struct ChildSpec<'a> {
     pub(crate) name: &'a Arc<str>,
@@ -175,7 +172,7 @@ fn fault(command: &str, env: &[(OsString, OsString)], error: &std::io::Error) ->
     if error.kind() == ErrorKind::NotFound {
         let (own, path) = match command.contains('/') {
             true => (" does not exist", String::new()),
-            false => (" not found in PATH", format!(" ({})", short(&program::path_of(env).to_string_lossy()))),
+            false => (" not found in PATH", format!(" ({})", program::searched(env))),
         };
         let text = Cause::new(CauseCode::CommandNotFound, "command").foreign(&format!(" `{command}`")).own(own);
         let text = text.foreign(&path).advise(program::hint(command).unwrap_or("is it installed?"));
@@ -205,17 +202,10 @@ fn fault(command: &str, env: &[(OsString, OsString)], error: &std::io::Error) ->
     SpawnFault { text, is_passing }
 }
 
-/// As much of a PATH as fits in a line beside other things.
-fn short(path: &str) -> String {
-    match path.char_indices().nth(PATH_CHARS_MAX) {
-        Some((at, _)) => format!("{}…", &path[..at]),
-        None => path.to_owned(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::upstream::process::program::PATH_CHARS_MAX;
 
     fn said(command: &str, errno: Errno) -> SpawnFault {
         let path = format!("/opt/bin:/{}", "x".repeat(2 * PATH_CHARS_MAX));

@@ -3,6 +3,7 @@
 use http::{Request, Response};
 use hyper::body::Incoming;
 use hyper::client::conn::http1::{self, SendRequest};
+use hyper::ext::ReasonPhrase;
 use hyper_util::rt::TokioIo;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -20,8 +21,10 @@ use crate::upstream::config::Remote;
 use crate::upstream::transport::dial::{Host, to_socket};
 use crate::upstream::transport::exchange::Lost;
 
-/// The most bytes of a response's head, and of what is read at once.
-const BUFFER_BYTES_MAX: usize = 32 * 1024;
+/// The most bytes of a response's head, and about so much is read at once.
+pub(super) const HEAD_BYTES_MAX: usize = 32 * 1024;
+/// The most headers of a response, as hyper has it.
+const HEADERS_MAX: usize = 100;
 
 /// What sends requests on one connection.
 pub(crate) struct Sender {
@@ -132,7 +135,11 @@ impl Connector {
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
         let broken = |error: hyper::Error| Cause::new(CauseCode::ConnectionLost, error.to_string());
-        let opened = http1::Builder::new().max_buf_size(BUFFER_BYTES_MAX).handshake(TokioIo::new(stream)).await;
+        let lost = |error: hyper::Error| match error.is_parse_too_large() {
+            true => too_large(),
+            false => Lost::Unknown(broken(error)),
+        };
+        let opened = http1::Builder::new().max_buf_size(HEAD_BYTES_MAX).handshake(TokioIo::new(stream)).await;
         let (mut requests, connection) = opened.map_err(|error| Lost::Unsent(broken(error)))?;
         self.tasks.spawn(async move {
             tokio::select! {
@@ -140,7 +147,9 @@ impl Connector {
                 () = over.cancelled() => {}
             }
         });
-        requests.send_request(request).await.map_err(|error| Lost::Unknown(broken(error)))
+        let response = requests.send_request(request).await.map_err(lost)?;
+        has_small_head(&response)?;
+        Ok(response)
     }
 
     async fn shake<S>(&self, stream: S, flow: Arc<Flow>, epoch: (u64, CancellationToken)) -> Result<Sender, Cause>
@@ -148,7 +157,7 @@ impl Connector {
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
         let (requests, connection) = http1::Builder::new()
-            .max_buf_size(BUFFER_BYTES_MAX)
+            .max_buf_size(HEAD_BYTES_MAX)
             // Head and body go out from one buffer.
             .writev(false)
             .handshake(TokioIo::new(stream))
@@ -167,4 +176,20 @@ impl Connector {
         }));
         Ok(Sender { requests, flow, epoch })
     }
+}
+
+/// Judges the head of a response that was read as a whole: what reads it looks at the length of a part only.
+pub(super) fn has_small_head(response: &Response<Incoming>) -> Result<(), Lost> {
+    let reason = response.extensions().get::<ReasonPhrase>().map(|reason| reason.as_bytes().len());
+    let reason = reason.or(response.status().canonical_reason().map(str::len)).unwrap_or_default();
+    let headers = response.headers().iter().map(|(name, value)| name.as_str().len() + value.len() + ": \r\n".len());
+    let bytes = "HTTP/1.1 200 \r\n".len() + reason + headers.sum::<usize>() + "\r\n".len();
+    if bytes > HEAD_BYTES_MAX { Err(too_large()) } else { Ok(()) }
+}
+
+/// A response whose head is too large: it is not read, and its connection ends.
+pub(super) fn too_large() -> Lost {
+    let limit = HEAD_BYTES_MAX / 1024;
+    let said = format!("the head of its response has more than {limit} KiB or {HEADERS_MAX} headers");
+    Lost::Odd(Cause::new(CauseCode::ResponseInvalid, said))
 }

@@ -55,10 +55,11 @@ impl Flow {
         self.is_waiting.store(true, Ordering::Release);
     }
 
-    /// Its answer has begun.
-    pub(crate) fn is_answered(&self) {
+    /// The head of its answer has come; so much was read meanwhile.
+    pub(crate) fn is_answered(&self) -> usize {
         self.is_under_way.store(false, Ordering::Release);
         self.is_waiting.store(false, Ordering::Release);
+        self.interim.load(Ordering::Relaxed)
     }
 
     /// Shows for as long as it runs that the upstream does not take what it is sent.

@@ -1,6 +1,6 @@
 //! The connections to one HTTP upstream: taken, used for one exchange, put back when its body has ended.
 
-use super::connect::{Connector, Sender};
+use super::connect::{Connector, HEAD_BYTES_MAX, Sender, has_small_head, too_large};
 use super::idle::Idle;
 use super::room::{FairPermit, FairPermits};
 use crate::call::share::Share;
@@ -109,7 +109,10 @@ impl Pool {
             sender.flow.begins(sent.body().size_hint().lower());
             let mut error = match sender.requests.try_send_request(sent).await {
                 Ok(response) => {
-                    sender.flow.is_answered();
+                    // Few heads are measured: one is no longer than all that was read.
+                    if sender.flow.is_answered() > HEAD_BYTES_MAX {
+                        has_small_head(&response)?;
+                    }
                     self.below.heard(response.headers());
                     return Ok((response, Held { sender, born, room: Some(room) }));
                 }
@@ -118,6 +121,7 @@ impl Pool {
             match error.take_message() {
                 Some(unsent) if !is_new => *request = Some(unsent),
                 Some(_) => return Err(closed_at_once()),
+                None if error.error().is_parse_too_large() => return Err(too_large()),
                 None => {
                     let said = format!("the connection broke: {}", causes(error.error()));
                     return Err(Lost::Unknown(Cause::new(CauseCode::ConnectionLost, said)));

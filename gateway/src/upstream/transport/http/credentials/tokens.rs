@@ -81,11 +81,6 @@ impl Tokens {
         Some(token)
     }
 
-    /// Whether a token is there that can be shown.
-    pub(crate) fn is_there(&self) -> bool {
-        self.now.load().as_ref().is_some_and(|token| !token.is_over(Instant::now()))
-    }
-
     /// A token that can be shown: the one that is there, or the next one.
     pub(crate) async fn fetched(self: &Arc<Self>, tasks: &Tasks) -> Fetched {
         self.wait(tasks, None).await

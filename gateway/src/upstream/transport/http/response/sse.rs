@@ -157,7 +157,7 @@ async fn resume(http: &Arc<HttpSession>, whose: Option<&Share>, place: &Place) -
     http.wire.breaker.rested().await;
     http.is_there()?;
     let get = || http.get(place.last.as_deref());
-    let received = http.wire.send(Lane::Exchange(whose), &mut Some(get()), &get, &|| ()).await?;
+    let received = http.wire.send(Lane::Exchange(whose), &mut Some(get()), &get, &|_| ()).await?;
     let (response, held) = (received.response, received.held);
     if !response.status().is_success() || !is_stream(&response) {
         return Err(Lost::Unknown(broken(format!("it cannot be resumed: HTTP {}", response.status().as_u16()))));
