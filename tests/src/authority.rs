@@ -40,6 +40,12 @@ struct State {
     lasts: Option<u64>,
     /// Status and body in place of a token.
     refusal: Option<(u16, String)>,
+    /// Kinds of requests that need a scope.
+    needs: Vec<(String, String)>,
+    /// What each token allows, where that is known.
+    allows: Vec<(String, String)>,
+    /// Kinds of requests that anybody may make.
+    open: BTreeSet<String>,
     /// Kinds of requests that nobody may make, whatever they bear.
     closed: BTreeSet<String>,
     /// Whether the first request of each kind is refused, and those that were seen.
@@ -114,6 +120,32 @@ impl Authority {
         };
     }
 
+    /// Requests of this kind need a token that allows this, from now on.
+    pub fn needs(&self, kind: &str, scope: &str) {
+        self.state().needs.push((kind.to_owned(), scope.to_owned()));
+    }
+
+    /// A token allows this.
+    pub fn allows(&self, token: &str, scopes: &str) {
+        self.state().allows.push((token.to_owned(), scopes.to_owned()));
+    }
+
+    /// Requests of this kind need no token from now on.
+    pub fn opens(&self, kind: &str) {
+        self.state().open.insert(kind.to_owned());
+    }
+
+    /// What a request lacks whose token is good.
+    pub(crate) fn lacks(&self, kind: &str, bears: &str) -> Option<String> {
+        let state = self.state();
+        let token = bears.strip_prefix("Bearer ")?;
+        let allowed = state.allows.iter().rfind(|(known, _)| known == token).map(|(_, scopes)| scopes.clone());
+        let allowed = allowed.unwrap_or_default();
+        let has = |scope: &str| allowed.split(' ').any(|known| known == scope);
+        let lacks = |(of, scope): &&(String, String)| of == kind && !has(scope);
+        state.needs.iter().find(lacks).map(|(_, scope)| scope.clone())
+    }
+
     /// The first request of each kind is refused from now on, whatever token it bears.
     pub fn refuse_first(&self) {
         self.state().refuses_first = true;
@@ -129,7 +161,8 @@ impl Authority {
         let mut state = self.state();
         let token = bears.strip_prefix("Bearer ").unwrap_or_default().to_owned();
         let is_first = state.refuses_first && state.seen.insert(kind.to_owned());
-        let is_let_in = state.good.contains(&token) && !is_first && !state.closed.contains(kind);
+        let is_let_in =
+            (state.good.contains(&token) || state.open.contains(kind)) && !is_first && !state.closed.contains(kind);
         drop(state);
         self.judged.push((kind.to_owned(), token, is_let_in));
         is_let_in

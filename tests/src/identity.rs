@@ -43,8 +43,10 @@ struct State {
     metadata: HashMap<String, Value>,
     /// What it sends the browser back with besides; the name of another one in place of its own.
     iss: Option<String>,
-    /// The code and its challenge, its client and its redirect URI.
-    codes: HashMap<String, [String; 3]>,
+    /// The code and its challenge, its client, its redirect URI, and what was asked for.
+    codes: HashMap<String, [String; 4]>,
+    /// What was asked for last.
+    scopes: String,
     given: usize,
     /// Seconds that a token lasts.
     lasts: Option<u64>,
@@ -173,7 +175,8 @@ impl Identity {
     fn authorize(&self, fields: &Fields) -> String {
         let mut state = self.state();
         let code = format!("canary-code-{}", self.asked.mark());
-        let of = ["code_challenge", "client_id", "redirect_uri"].map(|name| fields[name].clone());
+        let of = ["code_challenge", "client_id", "redirect_uri", "scope"]
+            .map(|name| fields.get(name).cloned().unwrap_or_default());
         let redirect = of[2].clone();
         state.codes.insert(code.clone(), of);
         let iss = match &state.iss {
@@ -208,11 +211,14 @@ impl Identity {
         }
         let invalid = (400, json!({ "error": "invalid_grant", "error_description": "canary-refresh-1 or so" }));
         if fields["grant_type"] == "authorization_code" {
-            let Some([challenge, client, redirect]) = state.codes.remove(&fields["code"]) else { return invalid };
+            let Some([challenge, client, redirect, scopes]) = state.codes.remove(&fields["code"]) else {
+                return invalid;
+            };
             let is_another = fields.get("client_id").is_some_and(|shown| *shown != client);
             if challenge != s256(&fields["code_verifier"]) || redirect != fields["redirect_uri"] || is_another {
                 return invalid;
             }
+            state.scopes = scopes;
         } else {
             let shown = &fields["refresh_token"];
             let is_good = state.refresh.as_ref() == Some(shown);
@@ -230,6 +236,7 @@ impl Identity {
         state.given += 1;
         let (access, refresh) = (format!("canary-access-{}", state.given), format!("canary-refresh-{}", state.given));
         self.guard.admit(&access);
+        self.guard.allows(&access, &state.scopes);
         let mut given = json!({ "access_token": access, "token_type": "Bearer" });
         if let Some(lasts) = state.lasts {
             given["expires_in"] = json!(lasts);

@@ -1,6 +1,7 @@
 //! Upstreams that a person logs in to (OAuth): `trunkline login`, and what the gateway makes of it.
 
 mod ended;
+mod found;
 
 use std::process::Output;
 use std::sync::Arc;
@@ -96,6 +97,19 @@ pub(crate) async fn logged_in(gateway: &Gateway) {
     assert!(is_done && text.contains("logged in to `up` at http://127.0.0.1:"), "{text}");
 }
 
+/// What a call is refused with: a tool that says it to the model where a person can do something about it, else an error.
+pub(crate) async fn refused(client: &Client) -> String {
+    let answer = client.call_once("up__echo", "{}").await;
+    let frame = answer.frame();
+    let Some(result) = frame.result.as_deref() else { return answer.message() };
+    let result: Value = serde_json::from_str(result.get()).expect("JSON");
+    let data = &result["_meta"]["trunkline/refusal"];
+    assert_eq!((&result["isError"], &data["code"]), (&true.into(), &"login_required".into()), "{result}");
+    assert_eq!((&data["upstream"], &data["retriable"]), (&"up".into(), &false.into()), "{result}");
+    assert_eq!(data["advice"], "run `trunkline login up`");
+    answer.text()
+}
+
 pub(crate) async fn up(gateway: &Gateway, revision: Revision) -> Client {
     let client = Client::connect(&gateway.reach(), revision).await;
     client.tools_until("its tools are listed", |tools| tools.contains(&"up__echo".into())).await;
@@ -117,7 +131,7 @@ async fn without_a_login_nothing_is_sent_and_what_to_do_is_said_everywhere_and_a
         assert_eq!(whole["upstreams"][0]["code"], "login_required", "{whole}");
         let client = Client::connect(&gateway.reach(), revision).await;
         for _ in 0..5 {
-            let refusal = client.call_once("up__echo", "{}").await.message();
+            let refusal = refused(&client).await;
             assert!(refusal.contains(NEEDS), "{refusal}");
         }
         assert_eq!((guarded.guard.judged.mark(), guarded.identity.asked.mark()), (0, 0), "nobody is asked anything");
@@ -317,18 +331,15 @@ async fn a_login_that_has_ended_is_shown_is_not_tried_again_and_another_one_goes
     // While the token end point is down nothing is given up.
     guarded.identity.refuses(Some(503));
     guarded.guard.revoke();
-    let why = client.call_once("up__echo", "{}").await.message();
+    let why = refused(&client).await;
     assert!(why.contains("the token end point answers with HTTP 503"), "{why}");
     let asked = guarded.identity.granted("refresh_token");
     guarded.identity.refuses(None);
     guarded.identity.ends();
     let ended = "needs login: the last login has ended";
-    until("the end is known", || async {
-        client.call_once("up__echo", "{}").await.message().contains(ended).then_some(())
-    })
-    .await;
+    until("the end is known", || async { refused(&client).await.contains(ended).then_some(()) }).await;
     for _ in 0..5 {
-        let why = client.call_once("up__echo", "{}").await.message();
+        let why = refused(&client).await;
         assert!(why.contains(ended) && why.contains("run `trunkline login up`"), "{why}");
     }
     let (asked_now, page) = (guarded.identity.granted("refresh_token"), gateway.look("/readyz?verbose").await);

@@ -95,12 +95,15 @@ struct Login<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     expires_in_seconds: Option<u64>,
     refreshed: bool,
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    wanted: &'a [String],
 }
 
 impl<'a> From<&'a row::Login> for Login<'a> {
     fn from(login: &'a row::Login) -> Self {
         let left = |ends: Instant| ends.saturating_duration_since(Instant::now()).as_secs();
-        Self { issuer: &login.issuer, expires_in_seconds: login.ends.map(left), refreshed: login.is_refreshed }
+        let (expires_in_seconds, refreshed) = (login.ends.map(left), login.is_refreshed);
+        Self { issuer: &login.issuer, expires_in_seconds, refreshed, wanted: &login.wanted }
     }
 }
 

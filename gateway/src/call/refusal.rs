@@ -4,6 +4,7 @@ use crate::protocol::frame::rpc_error;
 use crate::protocol::frame::rpc_error::RpcError;
 use crate::protocol::json;
 use crate::protocol::revision::Revision;
+use crate::protocol::value::Object;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -43,6 +44,8 @@ pub enum Reason {
     Unavailable,
     /// The upstream does not run until an operator starts it, and nothing was sent.
     Stopped,
+    /// A person is to log in to the upstream, and nothing ran.
+    Login,
     /// A queue is full, and nothing was sent.
     Busy,
     /// It comes too often; so long it is until it may.
@@ -115,9 +118,12 @@ impl Refusal {
     /// Who can mend it.
     pub fn blame(&self) -> Blame {
         match self.reason {
-            Reason::Unavailable | Reason::Stopped | Reason::Timeout | Reason::OutcomeUnknown | Reason::BadAnswer => {
-                Blame::Upstream
-            }
+            Reason::Unavailable
+            | Reason::Stopped
+            | Reason::Login
+            | Reason::Timeout
+            | Reason::OutcomeUnknown
+            | Reason::BadAnswer => Blame::Upstream,
             Reason::Busy | Reason::Internal => Blame::Gateway,
             _ => Blame::Caller,
         }
@@ -146,6 +152,17 @@ impl Refusal {
         RpcError::new(self.code(revision), &self.message, self.data(revision).as_deref())
     }
 
+    /// A tool's result that says the same to the model: the error of a program would not reach who can do something about it. It is in the
+    /// words of the handshake.
+    pub fn to_tool_result(&self) -> Object {
+        let text = json::quote(&self.message);
+        let data = self.data(Revision::V2025_11_25).unwrap_or_else(|| "{}".to_owned());
+        let result = format!(
+            "{{\"content\":[{{\"type\":\"text\",\"text\":{text}}}],\"isError\":true,\"_meta\":{{\"trunkline/refusal\":{data}}}}}"
+        );
+        Object::parse(result.into()).expect("what we write is an object")
+    }
+
     fn data(&self, revision: Revision) -> Option<String> {
         match &self.reason {
             Reason::ResourceNotFound(uri) => Some(format!("{{\"uri\":{}}}", json::quote(uri))),
@@ -159,8 +176,12 @@ impl Refusal {
                 let upstream =
                     self.upstream.as_ref().map(|upstream| format!("\"upstream\":{},", json::quote(upstream)));
                 let upstream = upstream.or_else(|| self.is_retriable().then(String::new))?;
-                let after = match self.reason {
-                    Reason::Limited(after) => format!(",\"retryAfterMs\":{}", after.as_millis().max(1)),
+                let after = match (&self.reason, &self.upstream) {
+                    (Reason::Limited(after), _) => format!(",\"retryAfterMs\":{}", after.as_millis().max(1)),
+                    (Reason::Login, Some(name)) => {
+                        let advice = json::quote(&format!("run `trunkline login {name}`"));
+                        format!(",\"code\":\"login_required\",\"advice\":{advice}")
+                    }
                     _ => String::new(),
                 };
                 Some(format!("{{\"origin\":\"gateway\",{upstream}\"retriable\":{}{after}}}", self.is_retriable()))
@@ -180,6 +201,7 @@ mod tests {
             (Reason::Unavailable, true),
             (Reason::Busy, true),
             (Reason::Stopped, false),
+            (Reason::Cancelled, false),
             (Reason::OutcomeUnknown, false),
             (Reason::Timeout, false),
             (Reason::BadAnswer, false),
@@ -191,5 +213,12 @@ mod tests {
             let of_none = is_retriable.then(|| r#"{"origin":"gateway","retriable":true}"#.to_owned());
             assert_eq!(data(Refusal::new(reason, "no")), of_none);
         }
+        let login = Refusal::of_upstream(Reason::Login, &"a".into(), "no");
+        let told = r#"{"origin":"gateway","upstream":"a","retriable":false,"code":"login_required","advice":"run `trunkline login a`"}"#;
+        assert_eq!(data(login.clone()).as_deref(), Some(told));
+        let result = format!(
+            r#"{{"content":[{{"type":"text","text":"no"}}],"isError":true,"_meta":{{"trunkline/refusal":{told}}}}}"#
+        );
+        assert_eq!(login.to_tool_result().raw(), result.as_bytes());
     }
 }

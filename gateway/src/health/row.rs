@@ -89,6 +89,8 @@ pub struct Login {
     pub ends: Option<Instant>,
     /// Whether that is followed by others without a person.
     pub is_refreshed: bool,
+    /// What the upstream has asked for beyond what it allows.
+    pub wanted: Vec<String>,
 }
 
 /// What is known of one upstream.

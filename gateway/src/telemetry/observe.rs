@@ -349,7 +349,7 @@ fn outcome_of(outcome: &Outcome) -> usize {
         Outcome::Error(Failure::Refused(refusal)) => match refusal.reason {
             Reason::Timeout => TIMEOUT,
             Reason::Cancelled => CANCELLED,
-            Reason::Unavailable | Reason::Stopped => UPSTREAM_UNAVAILABLE,
+            Reason::Unavailable | Reason::Stopped | Reason::Login => UPSTREAM_UNAVAILABLE,
             Reason::Busy | Reason::Limited(_) => BUSY,
             Reason::BadAnswer => BAD_ANSWER,
             Reason::OutcomeUnknown => OUTCOME_UNKNOWN,

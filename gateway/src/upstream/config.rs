@@ -52,6 +52,8 @@ pub struct Config {
     pub transport: Transport,
     /// What it is shown where that is fetched while the gateway runs.
     pub credentials: Option<Credentials>,
+    /// The login that a person can make where nothing is configured that it is shown, should it ask for one.
+    pub login: Option<Box<Login>>,
     /// When it runs.
     pub start: Start,
     /// Without a call for so long it is stopped until it is needed again; `None` means never.
@@ -118,8 +120,20 @@ impl Config {
 
     /// A login that a person makes is kept in this folder of our state, sealed with these secrets where there are any.
     pub fn keeps_login_in(&mut self, state: Option<&Path>, keys: &[Vec<u8>]) {
-        if let Some(Credentials::Login(login)) = &mut self.credentials {
+        let said = match &mut self.credentials {
+            Some(Credentials::Login(login)) => Some(login),
+            _ => None,
+        };
+        for login in said.into_iter().chain(&mut self.login) {
             (login.state, login.keys) = (state.map(Path::to_owned), keys.to_vec());
+        }
+    }
+
+    /// The login that a person can make.
+    pub fn may_log_in(&self) -> Option<&Login> {
+        match &self.credentials {
+            Some(Credentials::Login(login)) => Some(login),
+            _ => self.login.as_deref(),
         }
     }
 

@@ -117,7 +117,15 @@ impl Host {
 
     /// Refuses a request of this kind that may not be let in.
     fn refuse(&self, kind: &str, headers: &Headers) -> Option<Answer> {
-        let is_let_in = self.guard.get()?.judge(kind, header(headers, "authorization").unwrap_or_default());
+        let guard = self.guard.get()?;
+        let bears = header(headers, "authorization").unwrap_or_default();
+        if let Some(scope) = guard.lacks(kind, bears) {
+            let mut refusal = whole(403, "text/plain", "not so");
+            let challenge = format!("Bearer error=\"insufficient_scope\", scope=\"{scope}\"");
+            refusal.headers_mut().insert("www-authenticate", challenge.parse().expect("a challenge"));
+            return Some(refusal);
+        }
+        let is_let_in = guard.judge(kind, bears);
         let mut refusal = whole(401, "text/plain", "who are you?");
         refusal.headers_mut().insert("www-authenticate", self.challenge().parse().expect("a challenge"));
         (!is_let_in).then_some(refusal)

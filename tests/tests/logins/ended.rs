@@ -7,7 +7,7 @@ use trunkline_tests::gateway::{Config, Gateway};
 use trunkline_tests::upstream::Way;
 use trunkline_tests::within::{within, within_limit};
 
-use super::{AT_ONCE, AUTH, Guarded, LEGACY, MODERN, NEEDS, logged_in, said, up};
+use super::{AT_ONCE, AUTH, Guarded, LEGACY, MODERN, NEEDS, logged_in, refused, said, up};
 
 const ENDED: &str = "needs login: the last login has ended or was revoked; run `trunkline login up`";
 /// So long the authorization server takes for an answer: longer than a gateway that ends waits for others.
@@ -27,11 +27,11 @@ async fn a_token_that_is_good_for_nothing_any_more_is_shown_no_more_until_anothe
         let client = up(&gateway, revision).await;
         client.call("up__echo", "{}").await.text();
         guarded.guard.revoke();
-        let why = client.call_once("up__echo", "{}").await.message();
+        let why = refused(&client).await;
         assert!(why.contains(ENDED), "{why}");
         let asked = guarded.guard.judged.mark();
         for _ in 0..5 {
-            let why = client.call_once("up__echo", "{}").await.message();
+            let why = refused(&client).await;
             assert!(why.contains(ENDED), "{why}");
         }
         assert_eq!(guarded.guard.judged.mark(), asked, "nothing is sent with a dead token");
@@ -54,7 +54,7 @@ async fn a_request_that_alone_is_refused_takes_the_login_from_no_other_and_says_
         let client = up(&gateway, MODERN).await;
         guarded.guard.closes("tools/call", true);
         for _ in 0..3 {
-            let why = client.call_once("up__echo", "{}").await.message();
+            let why = refused(&client).await;
             assert!(why.contains("run `trunkline login up`") && !why.contains("`headers`"), "{why}");
             assert!(!why.contains("needs login"), "others are taken: {why}");
             assert!(gives_refresh || why.contains("the upstream refuses this request, and not its login"), "{why}");
@@ -148,7 +148,7 @@ async fn a_logout_revokes_the_tokens_keeps_none_and_a_running_gateway_notices_at
         let noticed = gateway.look_until("/readyz?verbose", "it is noticed", shows);
         within_limit(AT_ONCE, "it is noticed without a call", noticed).await;
         let asked = guarded.guard.judged.mark();
-        assert!(client.call_once("up__echo", "{}").await.message().contains(NEEDS));
+        assert!(refused(&client).await.contains(NEEDS));
         let sent = guarded.guard.judged.all().split_off(asked);
         assert!(sent.is_empty(), "nothing is sent any more: {way:?} {revision:?} {sent:?}");
         logged_in(&gateway).await;

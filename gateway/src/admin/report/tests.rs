@@ -13,7 +13,8 @@ async fn the_sick_are_named_with_their_cause() {
         health.pid = Some(71);
         health.remarks = [("tools", "its list is cut".to_owned())].into();
         let ends = Some(Instant::now() + Duration::from_secs(100));
-        health.login = Some(row::Login { issuer: "https://as.example".to_owned(), ends, is_refreshed: true });
+        health.login =
+            Some(row::Login { issuer: "https://as.example".to_owned(), ends, is_refreshed: true, wanted: Vec::new() });
     });
     let refused = Cause::new(CauseCode::HttpStatus(503), "refused\u{1b}[2J").advise("wait");
     let ill = board.add(&"ill".into(), "http");

@@ -180,7 +180,7 @@ fn error_of(outcome: &Outcome, revision: Revision) -> (Option<Cow<'static, str>>
             let word = match refusal.reason {
                 Reason::Timeout => "timeout".into(),
                 Reason::Cancelled => "cancelled".into(),
-                Reason::Unavailable | Reason::Stopped => "upstream_unavailable".into(),
+                Reason::Unavailable | Reason::Stopped | Reason::Login => "upstream_unavailable".into(),
                 Reason::Busy => "busy".into(),
                 Reason::BadAnswer => "bad_answer".into(),
                 Reason::OutcomeUnknown => "outcome_unknown".into(),

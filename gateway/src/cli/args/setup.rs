@@ -198,7 +198,7 @@ pub(crate) struct Login {
     pub(crate) shared: Shared,
     /// Name of the upstream
     pub(crate) name: String,
-    /// Only print the link; it is followed on this machine
+    /// Only print the link; where it is followed on another machine, the address that the browser comes to is pasted
     #[arg(long)]
     pub(crate) no_browser: bool,
     /// Print JSON

@@ -111,6 +111,8 @@ pub(crate) struct Login {
     pub(crate) expires_in_seconds: Option<u64>,
     #[serde(default)]
     pub(crate) refreshed: bool,
+    #[serde(default)]
+    pub(crate) wanted: Vec<String>,
 }
 
 /// How much it has to do.

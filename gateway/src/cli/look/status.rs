@@ -151,7 +151,15 @@ fn logged_in(name: &str, login: &Login) -> String {
         (Some(left), false) => format!("it ends in {left}; run `trunkline login {}` then", printable(name)),
         (None, false) => "it lasts until the upstream refuses it".to_owned(),
     };
-    format!("at {}; {until}", printable(&login.issuer))
+    let more = match login.wanted.is_empty() {
+        true => String::new(),
+        false => format!(
+            "; needs more (`{}`): run `trunkline login {}`",
+            printable(&login.wanted.join(" ")),
+            printable(name)
+        ),
+    };
+    format!("at {}; {until}{more}", printable(&login.issuer))
 }
 
 /// What it was last started again for, in words.

@@ -1,10 +1,12 @@
 //! `trunkline login`: a person logs in to an upstream.
 
-use std::io::{IsTerminal, Write};
+use std::io::{BufRead, IsTerminal, Read, Write};
 use std::time::SystemTime;
 
 use anyhow::anyhow;
 use serde_json::json;
+use tokio::sync::mpsc;
+use tokio::sync::mpsc::Receiver;
 
 use crate::cli::args::settings;
 use crate::cli::args::setup;
@@ -14,12 +16,15 @@ use crate::config::fault::printable;
 use crate::policy::config::moment::in_words;
 use crate::runtime::Tasks;
 use crate::telemetry::logging::say;
-use crate::upstream::config::{Credentials, Login};
+use crate::upstream::config::Login;
 use crate::upstream::remote::{LoggedIn, Page, log_in};
 
 /// The file that the browser is given, and how long the page is good for.
 const FILE: &str = "trunkline-login-link.html";
 const SECONDS: u64 = 600;
+
+/// The longest address that is pasted.
+const LINE_MAX: u64 = 16 * 1024;
 
 /// Has the person log in, and keeps what comes of it.
 pub(crate) fn run(login: &setup::Login) -> Result<(), Failure> {
@@ -28,7 +33,7 @@ pub(crate) fn run(login: &setup::Login) -> Result<(), Failure> {
     let name = &*to.upstream;
     let done = runtime::block_on(async {
         let tasks = Tasks::new();
-        let done = log_in(to, &tasks, |page| show(login, name, page)).await;
+        let done = log_in(to, &tasks, pasted(login), |page| show(login, name, page)).await;
         done.map_err(|why| anyhow!("cannot log in to `{name}`: {}", printable(&why.full())))
     })?;
     let LoggedIn { issuer, scopes, lasts, is_refreshed } = done;
@@ -59,17 +64,36 @@ pub(super) fn meant<'a>(config: &'a Config, name: &str) -> Result<&'a Login, Fai
         let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
         return Err(anyhow!("no upstream is named `{}`. Known: {known}", printable(name)).into());
     };
-    match &upstream.credentials {
-        Some(Credentials::Login(login)) => Ok(login),
-        _ => Err(anyhow!(
-            "nobody logs in to `{name}`: for that, write auth = {{ type = \"oauth\" }} in [upstreams.{name}]"
-        )
-        .into()),
+    let said =
+        || anyhow!("nobody logs in to `{name}`: for that, write auth = {{ type = \"oauth\" }} in [upstreams.{name}]");
+    upstream.may_log_in().ok_or_else(|| said().into())
+}
+
+/// The lines of stdin, where the browser may be on another machine. Nobody waits for the thread: the process ends with the login.
+fn pasted(login: &setup::Login) -> Receiver<String> {
+    let (found, lines) = mpsc::channel(1);
+    if login.no_browser || !browser::is_there() {
+        let read = move || {
+            let mut input = std::io::stdin().lock();
+            loop {
+                let mut line = String::new();
+                match input.by_ref().take(LINE_MAX).read_line(&mut line) {
+                    Ok(1..) if found.blocking_send(line).is_ok() => {}
+                    _ => return,
+                }
+            }
+        };
+        // Without it nothing can be pasted.
+        let _started = std::thread::Builder::new().name("pasted".into()).spawn(read);
     }
+    lines
 }
 
 /// Brings the page to the person: no browser opens where nobody sits at a terminal, and none where the page is that of another server.
-fn show(login: &setup::Login, name: &str, Page { url, elsewhere }: &Page) {
+fn show(login: &setup::Login, name: &str, page: &Page) {
+    let Page::At { url, elsewhere } = page else {
+        return say("that is not the address that the browser was sent back to; it begins with http://127.0.0.1");
+    };
     if let Some((page, issuer)) = elsewhere {
         let (page, issuer) = (printable(page), printable(issuer));
         say(&format!(
@@ -83,7 +107,10 @@ fn show(login: &setup::Login, name: &str, Page { url, elsewhere }: &Page) {
             Err(error) => say(&format!("cannot open a browser ({error}); to log in to `{name}`, follow this link:")),
         }
     } else {
-        say(&format!("to log in to `{name}`, follow this link in a browser on this machine:"));
+        say(&format!(
+            "to log in to `{name}`, follow this link in a browser on this machine, or on another one and paste the address here that the \
+             browser comes to in the end, though it shows no page:"
+        ));
     }
     say(&printable(url));
 }

@@ -12,7 +12,7 @@ use crate::config::fault::printable;
 use crate::health::Cause;
 use crate::runtime::Tasks;
 use crate::telemetry::logging::{complain, say};
-use crate::upstream::config::{Credentials, Login};
+use crate::upstream::config::{Config, Login};
 use crate::upstream::remote::{LoggedOut, log_out};
 
 /// Ends the logins that are meant. Each outcome is told, whatever becomes of the others.
@@ -20,11 +20,7 @@ pub(crate) fn run(logout: &setup::Logout) -> Result<(), Failure> {
     let settings = settings::read(&logout.shared, Vec::new())?;
     let config = &settings.loaded.config;
     let meant: Vec<&Login> = match logout.all {
-        true => {
-            let login = |credentials: &'_ Option<Credentials>| matches!(credentials, Some(Credentials::Login(_)));
-            let of = config.upstreams.iter().filter(|one| login(&one.credentials));
-            of.map(|one| meant(config, &one.name)).collect::<Result<_, _>>()?
-        }
+        true => config.upstreams.iter().filter_map(Config::may_log_in).collect(),
         false => logout.names.iter().map(|name| meant(config, name)).collect::<Result<_, _>>()?,
     };
     let ended = runtime::block_on(async {

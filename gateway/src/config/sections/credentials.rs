@@ -19,6 +19,8 @@ use crate::config::fault::Fault;
 use crate::config::read::{Section, duration};
 use crate::config::secret::looks::{is_plain, looks_secret};
 
+pub(super) use client::found;
+
 /// How long a command has for a token, where nothing is said, and at most.
 const COMMAND_TIME: Duration = Duration::from_secs(10);
 const COMMAND_TIME_MAX: Duration = Duration::from_secs(300);
@@ -287,6 +289,30 @@ mod tests {
         let more = client(r#", scopes = ["a", "b"], resource = "", client_auth = "post", params = { audience = "x" }"#);
         assert_eq!((more.scopes, more.resource, more.is_in_body), (vec!["a".to_owned(), "b".to_owned()], None, true));
         assert_eq!(more.params, [("audience".to_owned(), "x".to_owned())]);
+    }
+
+    #[test]
+    fn a_login_can_be_made_where_nothing_says_what_is_shown_and_nobody_could_read_it() {
+        for lines in
+            ["url = \"https://h.example/mcp\"", "url = \"http://127.0.0.1:1/mcp\"", "url = \"http://10.0.0.1/mcp\""]
+        {
+            let config = read(lines).unwrap();
+            let login = config.may_log_in().unwrap();
+            assert!(login.is_found && config.credentials.is_none() && *login.upstream == *"a", "{lines}");
+        }
+        for lines in [
+            "url = \"http://h.example/mcp\"",
+            "url = \"https://h.example/mcp?key=x\"",
+            "url = \"https://h.example/mcp\"\nheaders = { x-region = \"eu\" }",
+            "url = \"https://h.example/mcp\"\nauth = { type = \"bearer\", token = \"x\" }",
+            "url = \"https://h.example/mcp\"\nauth = { type = \"exec\", command = \"x\" }",
+            "url = \"wss://h.example/mcp\"",
+            "url = \"https://h.example/sse\"\ntransport = \"sse\"",
+            "command = \"x\"",
+        ] {
+            assert!(read(lines).unwrap().may_log_in().is_none(), "{lines}");
+        }
+        assert!(!at(r#"type = "oauth""#).unwrap().may_log_in().unwrap().is_found);
     }
 
     #[test]

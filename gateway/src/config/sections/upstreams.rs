@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::upstream::config::{Config, Filter, Sharing, Times, Transport};
 
-use super::credentials::{cleartext, credentials};
+use super::credentials::{cleartext, credentials, found};
 use super::defaults::{Defaults, bound};
 use super::transport::{globs, transport};
 use crate::config::fault::{Fault, Place, Severity};
@@ -121,6 +121,7 @@ fn entry(mut section: Section<'_>, name: &str, title: Option<&str>, defaults: &D
         section.foreign(host, own);
     }
     let mut transport = transport(&mut section, &defaults.env_inherit);
+    let has_auth = section.has("auth");
     let credentials = credentials(&mut section, name, transport.as_mut(), &defaults.env_inherit);
     cleartext(&mut section, transport.as_ref(), credentials.as_ref());
     if title.is_some() && transport.as_ref().is_some_and(is_ourselves) {
@@ -142,7 +143,8 @@ fn entry(mut section: Section<'_>, name: &str, title: Option<&str>, defaults: &D
     let prefix: Arc<str> = prefix.unwrap_or_else(|| Arc::from(name));
     let title = title.filter(|title| *title != name).map(Arc::from);
     let config = transport.map(|transport| config(name, title, prefix.clone(), transport, settings, filter));
-    let config = config.map(|config| Config { tool_times, credentials, ..config });
+    let login = config.as_ref().filter(|_| !has_auth).and_then(|config| found(name, &config.transport)).map(Box::new);
+    let config = config.map(|config| Config { tool_times, credentials, login, ..config });
     Some(Entry { order: (0, 0), enabled, prefix, config })
 }
 
@@ -202,6 +204,7 @@ fn config(
         title,
         transport,
         credentials: None,
+        login: None,
         start: settings.start,
         idle_stop: settings.idle_stop,
         era: settings.era,

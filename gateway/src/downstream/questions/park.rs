@@ -216,7 +216,7 @@ fn full(upstream: &Arc<str>) -> Refusal {
 /// An upstream that failed while its call was parked: there is nothing to come back to.
 fn lost(refusal: Refusal) -> Refusal {
     match refusal.reason {
-        Reason::Unavailable | Reason::Stopped | Reason::OutcomeUnknown => {
+        Reason::Unavailable | Reason::Stopped | Reason::Login | Reason::OutcomeUnknown => {
             let why = format!("`requestState` is no longer valid: {}", refusal.message);
             Refusal { reason: Reason::InvalidParams, message: why, ..refusal }
         }

@@ -157,6 +157,11 @@ impl ResponseEncoder {
                     "The upstream `{upstream}` asks for input, and this client cannot be asked through the gateway."
                 ))
             }
+            Outcome::Error(Failure::Refused(refusal))
+                if refusal.reason == Reason::Login && self.method == Method::ToolsCall =>
+            {
+                self.result(&refusal.to_tool_result(), Revision::V2025_11_25, identity)
+            }
             Outcome::Error(Failure::Refused(refusal)) => {
                 let answer = self.error(&refusal.to_rpc(self.revision));
                 let Reason::Limited(after) = refusal.reason else { return answer };

@@ -33,7 +33,11 @@ pub(crate) fn refusal(
         let cause = cause(only);
         let told = |cause: &str| told(&format!("is not available: {cause}{next}"));
         let is_stopped = only.owner.state() == State::Stopped;
-        let reason = if is_stopped { Reason::Stopped } else { Reason::Unavailable };
+        let reason = match cause.codes().contains(&CauseCode::LoginRequired) {
+            true => Reason::Login,
+            false if is_stopped => Reason::Stopped,
+            false => Reason::Unavailable,
+        };
         let refusal = Refusal::of_upstream(reason, upstream, told(&cause.public()));
         return if cause.is_public() { refusal } else { refusal.for_operator(told(&cause.full())) };
     }

@@ -11,6 +11,8 @@ use std::sync::Arc;
 pub struct Login {
     /// The name of the upstream.
     pub upstream: Arc<str>,
+    /// Whether nothing says that it needs a login, unless it says so itself.
+    pub is_found: bool,
     /// Where it is.
     pub at: Remote,
     /// What it is called as a resource (RFC 8707), by its URL.

@@ -18,7 +18,7 @@ use crate::protocol::payload::chunk;
 use crate::protocol::revision::Era;
 use crate::protocol::value::{Key, Object};
 use crate::upstream::backoff::Starts;
-use crate::upstream::config::{Config, Sharing};
+use crate::upstream::config::{Config, Credentials, Sharing};
 use crate::upstream::instance::task_progress::TaskProgress;
 use crate::upstream::owner::{Holder, Ownership};
 use crate::upstream::peer::eras::{SpokenEra, Trial};
@@ -189,7 +189,7 @@ impl Instance {
             name: config.name.clone(),
             admission: Admission::new(&config, status.handle.traffic(), &status.metrics),
             breaker: Breaker::shown(&config),
-            tokens: config.credentials.clone().map(|from| Arc::new(Tokens::new(from))),
+            tokens: tokens(&config),
             config,
             owner,
             primary: None,
@@ -216,6 +216,12 @@ impl Instance {
             primary.offering.reads.changed(kinds);
         }
     }
+}
+
+/// The token that an upstream is shown, or may be once somebody has logged in.
+fn tokens(config: &Config) -> Option<Arc<Tokens>> {
+    let found = || config.login.clone().map(Credentials::Login);
+    config.credentials.clone().or_else(found).map(|from| Arc::new(Tokens::new(from)))
 }
 
 impl LinkEvents for Instance {

@@ -203,6 +203,9 @@ impl Supervisor {
     /// lost.
     fn wire(&mut self) -> Result<Arc<HttpClient>, Fault> {
         let (instance, config) = (&self.instance, &self.instance.config);
+        if let Some(tokens) = &instance.tokens {
+            tokens.look();
+        }
         if let Some(wire) = &self.wire {
             return Ok(wire.clone());
         }

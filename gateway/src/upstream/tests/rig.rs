@@ -35,6 +35,7 @@ pub(crate) fn config() -> Config {
         prefix: "a".into(),
         transport: Transport::Stdio { command: "false".into(), args: Vec::new(), env: Vec::new(), cwd: None },
         credentials: None,
+        login: None,
         start: Start::Eager,
         idle_stop: None,
         era: EraChoice::Auto,

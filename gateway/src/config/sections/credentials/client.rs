@@ -2,7 +2,7 @@
 
 use http::{HeaderMap, Uri};
 
-use crate::upstream::config::{ClientCredentials, Login, Reach, Registered, Remote};
+use crate::upstream::config::{ClientCredentials, Login, Reach, Registered, Remote, Transport};
 
 use crate::config::fault::Fault;
 use crate::config::read::Section;
@@ -107,6 +107,22 @@ pub(super) fn login(
         let said = "`client_secret` is for one authorization server alone, and an upstream could name any: `issuer` is missing";
         auth.reading.fault(Fault::error("missing-key", said).at(auth.place("client_secret")));
     }
+    let client = id.map(|id| Registered { id, secret, is_in_body });
+    Some(Login { said_resource: resource, issuer, client, scopes, is_found: false, ..plain(name, at)? })
+}
+
+/// The login that a person can make at an upstream of Streamable HTTP for which nothing is written that it is shown: should it ask for one.
+pub(crate) fn found(name: &str, transport: &Transport) -> Option<Login> {
+    let Transport::Http(at) = transport else { return None };
+    let is_readable = at.url.scheme_str() == Some("http") && is_public(at.url.host().unwrap_or_default());
+    match at.socket.is_some() || !at.headers.is_empty() || at.url.query().is_some() || is_readable {
+        true => None,
+        false => plain(name, at),
+    }
+}
+
+/// A login of which nothing is said.
+fn plain(name: &str, at: &Remote) -> Option<Login> {
     let host = at.url.host().unwrap_or_default();
     let reach = match () {
         () if Reach::is_machine(host) => Reach::Machine,
@@ -115,13 +131,14 @@ pub(super) fn login(
     };
     Some(Login {
         upstream: name.into(),
+        is_found: true,
         at: at.clone(),
         resource: canonical(&at.url)?,
-        said_resource: resource,
+        said_resource: None,
         reach,
-        issuer,
-        client: id.map(|id| Registered { id, secret, is_in_body }),
-        scopes,
+        issuer: None,
+        client: None,
+        scopes: Vec::new(),
         state: None,
         keys: Vec::new(),
     })

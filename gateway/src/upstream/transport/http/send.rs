@@ -51,7 +51,7 @@ impl HttpClient {
         again: &(dyn Fn() -> Outgoing + Sync),
         comes: &(impl Fn(Course) + Sync),
     ) -> Result<Received, Lost> {
-        let token = match &self.tokens {
+        let token = match self.shown() {
             None => None,
             Some(tokens) => Some(match tokens.at_hand(&self.tasks) {
                 Some(token) => token,
@@ -85,7 +85,7 @@ impl HttpClient {
 
     /// Sends a request on a connection of its own, which its response may have become something else.
     pub(super) async fn send_alone(&self, make: &(dyn Fn() -> Outgoing + Sync)) -> Result<Response<Incoming>, Lost> {
-        let Some(tokens) = &self.tokens else { return self.pool.send_alone(make()).await };
+        let Some(tokens) = self.shown() else { return self.pool.send_alone(make()).await };
         let token = self.first_token(tokens).await?;
         let response = self.pool.send_alone(with(&token, make)).await?;
         if response.status() != StatusCode::UNAUTHORIZED {
@@ -104,6 +104,11 @@ impl HttpClient {
             breaker::admitted(self);
         }
         Ok(response)
+    }
+
+    /// The token that requests are shown, where they are.
+    fn shown(&self) -> Option<&Arc<Tokens>> {
+        self.tokens.as_ref().filter(|tokens| tokens.are_shown())
     }
 
     async fn first_token(&self, tokens: &Arc<Tokens>) -> Result<Arc<Token>, Lost> {

@@ -21,5 +21,6 @@ mod source;
 // The token that is shown now: kept until it ends, and fetched anew by one for all who wait.
 mod tokens;
 
+pub(crate) use oauth::Refusal;
 pub(crate) use token::Token;
 pub(crate) use tokens::Tokens;

@@ -1,6 +1,6 @@
 //! The token that is shown now: kept until it ends, and fetched anew by one for all who wait.
 
-use super::oauth::Show;
+use super::oauth::{Refusal, Show};
 use super::source;
 use super::source::Source;
 use super::token::{Issued, Token, Unissued};
@@ -9,7 +9,7 @@ use crate::runtime::Tasks;
 use crate::secrets::{mask, private};
 use crate::upstream::config::Credentials;
 use arc_swap::ArcSwapOption;
-use http::StatusCode;
+use http::{HeaderMap, StatusCode};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;
@@ -104,10 +104,25 @@ impl Tokens {
         }
     }
 
-    /// What to do where the upstream answers with this status, if that is something else than for credentials that are written.
-    pub(crate) fn advice(&self, status: StatusCode) -> Option<String> {
+    /// Whether requests are shown a token: where nothing says so but the upstream, once somebody has logged in.
+    pub(crate) fn are_shown(&self) -> bool {
         match &self.from {
-            Source::Login(kept) => kept.advice(status),
+            Source::Login(kept) => kept.is_shown(),
+            Source::Command(_) | Source::Client(_) => true,
+        }
+    }
+
+    /// A connection is about to be made: somebody may have logged in.
+    pub(crate) fn look(&self) {
+        if let Source::Login(kept) = &self.from {
+            kept.look();
+        }
+    }
+
+    /// What a refusal of the upstream says of a login, where that is where its token comes from.
+    pub(crate) async fn refused(&self, status: StatusCode, headers: &HeaderMap, tasks: &Tasks) -> Option<Refusal> {
+        match &self.from {
+            Source::Login(kept) => kept.refused(status, headers, tasks).await,
             Source::Command(_) | Source::Client(_) => None,
         }
     }

@@ -9,6 +9,7 @@ use crate::secrets::printable;
 use crate::secrets::{decoded, mask};
 use crate::upstream::transport::exchange::Lost;
 use crate::upstream::transport::http::breaker;
+use crate::upstream::transport::http::credentials::Refusal;
 use crate::upstream::transport::http::session::HttpSession;
 use crate::upstream::transport::http::status::{HttpStatusError, StatusClass};
 use bytes::Bytes;
@@ -58,8 +59,12 @@ pub(crate) async fn read(response: Response<Incoming>, http: &HttpSession, id: O
     }
     let body = beside_status(body, http.inbox.budget()).await.unwrap_or_default();
     let mut refused = judge(head.status, &head.headers, &body, http.has_session().then_some(id));
-    if let Some(advice) = http.wire.tokens.as_ref().and_then(|tokens| tokens.advice(head.status)) {
-        refused.why.text = refused.why.text.advise_instead(&advice);
+    if let Some(tokens) = &http.wire.tokens {
+        match tokens.refused(head.status, &head.headers, &http.wire.tasks).await {
+            Some(Refusal::Needed(text)) => refused.why.text = text,
+            Some(Refusal::Advised(advice)) => refused.why.text = refused.why.text.advise_instead(&advice),
+            None => {}
+        }
     }
     refused
 }

@@ -20,6 +20,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
+use tokio::sync::mpsc::Receiver;
 use tokio::time::sleep;
 
 /// The path that the browser comes back to.
@@ -79,11 +80,28 @@ impl Callback {
         format!("http://{}{PATH}", self.at)
     }
 
-    /// Waits for the one answer to the question with this state. Whatever else comes is refused, and changes nothing.
-    pub(super) async fn brought(self, state: &str, tasks: &Tasks) -> Result<Brought, Cause> {
+    /// Waits for the one answer to the question with this state. The browser brings it, or a person pastes the address that the browser was
+    /// sent back to; `odd` is called for a text that is none. Whatever else comes is refused, and changes nothing.
+    pub(super) async fn brought(
+        self,
+        state: &str,
+        mut pasted: Receiver<String>,
+        mut odd: impl FnMut() + Send,
+        tasks: &Tasks,
+    ) -> Result<Brought, Cause> {
         let (found, mut brought) = mpsc::channel(1);
         let expected =
             Arc::new(Expected { host: self.at.to_string(), state: Sha256::digest(state.as_bytes()).into(), found });
+        let (own, digest) = (self.url(), expected.state);
+        let pasting = async {
+            while let Some(line) = pasted.recv().await {
+                match pasted_in(&line, &own, &digest) {
+                    Some(brought) => return brought,
+                    None => odd(),
+                }
+            }
+            std::future::pending().await
+        };
         let level = tasks.child();
         let _ends_with_it = level.guard();
         let accepting = async {
@@ -111,6 +129,7 @@ impl Callback {
         let waiting = async {
             tokio::select! {
                 brought = brought.recv() => brought,
+                brought = pasting => Some(brought),
                 () = accepting => None,
             }
         };
@@ -137,6 +156,11 @@ fn answer(expected: &Expected, request: &Request<Incoming>) -> Response<Full<Byt
         Ok(()) => page(StatusCode::OK, said),
         Err(_) => page(StatusCode::BAD_REQUEST, "This login was completed already. Nothing was done."),
     }
+}
+
+/// What a pasted address brings, where it is the one that the browser was to come back to.
+fn pasted_in(line: &str, own: &str, state: &[u8; 32]) -> Option<Brought> {
+    read(line.trim().strip_prefix(own)?.strip_prefix('?')?, state)
 }
 
 /// What a query brings, where it has the state that was given; each parameter at most once.
@@ -296,7 +320,7 @@ mod tests {
                 assert!(!answer.contains("evil") && !answer.contains("good"), "{answer}");
             }
         };
-        let (brought, ()) = tokio::join!(callback.brought("s", &tasks), asking);
+        let (brought, ()) = tokio::join!(callback.brought("s", mpsc::channel(1).1, || (), &tasks), asking);
         assert_eq!(brought.unwrap(), Brought { code: Ok("good".to_owned()), iss: Some("x".to_owned()) });
         // A child that another test starts holds the port, too, until it has become another program.
         let closed = async {
@@ -308,10 +332,27 @@ mod tests {
         drop(silent);
     }
 
+    #[tokio::test]
+    async fn the_address_that_the_browser_was_sent_back_to_can_be_pasted_and_nothing_else_counts() {
+        let (callback, tasks) = (Callback::open().await.unwrap(), Tasks::new());
+        let (own, (paste, pasted), mut odd) = (callback.url(), mpsc::channel(8), 0);
+        for line in [
+            "hello".to_owned(),
+            "http://127.0.0.1:1/callback?code=evil&state=s".to_owned(),
+            format!("{own}?code=evil&state=t"),
+            format!("{own}.evil.example/?code=evil&state=s"),
+            format!("  {own}?code=good&state=s\n"),
+        ] {
+            paste.send(line).await.unwrap();
+        }
+        let brought = callback.brought("s", pasted, || odd += 1, &tasks).await.unwrap();
+        assert_eq!((brought.code, odd), (Ok("good".to_owned()), 4));
+    }
+
     #[tokio::test(start_paused = true)]
     async fn a_person_has_ten_minutes() {
-        let begun = tokio::time::Instant::now();
-        let why = Callback::open().await.unwrap().brought("s", &Tasks::new()).await.unwrap_err();
+        let (begun, callback) = (tokio::time::Instant::now(), Callback::open().await.unwrap());
+        let why = callback.brought("s", mpsc::channel(1).1, || (), &Tasks::new()).await.unwrap_err();
         assert_eq!(why.full(), "nobody has logged in within 10 min");
         assert_eq!(begun.elapsed().as_secs(), 600);
     }

@@ -13,6 +13,8 @@ pub(super) struct Challenge {
     pub(super) resource_metadata: Option<String>,
     /// What the token is to allow.
     pub(super) scope: Option<String>,
+    /// Why what was shown is not taken.
+    pub(super) error: Option<String>,
 }
 
 /// The challenge for a bearer token among the headers of a refusal.
@@ -48,6 +50,7 @@ fn read(text: &str, found: &mut Challenge) {
             () if !is_bearer => None,
             () if word.eq_ignore_ascii_case("resource_metadata") => Some(&mut found.resource_metadata),
             () if word.eq_ignore_ascii_case("scope") => Some(&mut found.scope),
+            () if word.eq_ignore_ascii_case("error") => Some(&mut found.error),
             () => None,
         };
         // The first one counts.
@@ -82,7 +85,7 @@ mod tests {
     fn of(texts: &[&str]) -> (Option<String>, Option<String>) {
         let mut headers = HeaderMap::new();
         texts.iter().for_each(|text| _ = headers.append(WWW_AUTHENTICATE, text.parse().unwrap()));
-        let Challenge { resource_metadata, scope } = challenge(&headers);
+        let Challenge { resource_metadata, scope, .. } = challenge(&headers);
         (resource_metadata, scope)
     }
 

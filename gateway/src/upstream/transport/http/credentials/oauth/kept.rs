@@ -1,7 +1,13 @@
 //! The tokens of a login while the gateway runs: read, refreshed ahead of their end by one process, kept.
 
+// Whether an upstream is shown a token at all.
+mod need;
+
+pub(crate) use need::Refusal;
+
+use super::challenge::{Challenge, challenge};
 use super::grant::{Endpoint, Refused};
-use super::record::{LoggedIn, Record};
+use super::record::{LoggedIn, Record, scopes_of};
 use super::resource::{is_same, refuses};
 use super::store::{Stamp, Store};
 use crate::health::row::Login as Shown;
@@ -10,7 +16,8 @@ use crate::runtime::Tasks;
 use crate::secrets::{mask, private};
 use crate::upstream::config::Login;
 use crate::upstream::transport::http::credentials::token::{Issued, Unissued};
-use http::StatusCode;
+use http::{HeaderMap, StatusCode};
+use need::{Need, Needs};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
@@ -26,6 +33,8 @@ pub(crate) struct Kept {
     state: Mutex<State>,
     /// Shows which login is used.
     show: OnceLock<Show>,
+    /// Whether the upstream is shown a token.
+    needs: Needs,
 }
 
 /// Shows a login, or that there is none.
@@ -37,6 +46,8 @@ struct State {
     is_missing: bool,
     /// The access token that the upstream takes for nothing any more.
     dead: Option<String>,
+    /// What the upstream wants to be allowed beyond what there is.
+    wanted: Vec<String>,
     /// What could not be written: the file holds what is good no more.
     unwritten: Option<Record>,
     /// How the file was when it was read or written last, and when it was looked at.
@@ -57,7 +68,7 @@ pub fn logged_in(login: &Login) -> Result<LoggedIn, Cause> {
 /// What is shown of a login.
 fn shown(record: &Record) -> Shown {
     let ends = record.left().and_then(|left| Instant::now().checked_add(left));
-    Shown { issuer: record.issuer.clone(), ends, is_refreshed: record.refresh.is_some() }
+    Shown { issuer: record.issuer.clone(), ends, is_refreshed: record.refresh.is_some(), wanted: record.wanted.clone() }
 }
 
 impl State {
@@ -76,7 +87,110 @@ impl State {
 impl Kept {
     /// Nothing is read yet.
     pub(crate) fn new(login: Login) -> Self {
-        Self { login, secrets: mask::Learned::new(), state: Mutex::default(), show: OnceLock::new() }
+        let needs = Needs::new(if login.is_found { Need::Unasked } else { Need::Shown });
+        Self { login, secrets: mask::Learned::new(), state: Mutex::default(), show: OnceLock::new(), needs }
+    }
+
+    /// Whether the upstream is shown a token: one that nothing says it of is once somebody has logged in.
+    pub(crate) fn is_shown(&self) -> bool {
+        match self.needs.now() {
+            Need::Shown => true,
+            Need::Unasked => false,
+            Need::Asked => self.may_look() && self.look(),
+        }
+    }
+
+    /// Looks whether somebody has logged in: then the upstream is shown a token.
+    pub(crate) fn look(&self) -> bool {
+        if self.needs.now() == Need::Shown {
+            return true;
+        }
+        let is_there = Store::of(&self.login).is_ok_and(|store| private::off_the_workers(|| store.stamp()).is_some());
+        if is_there {
+            self.needs.becomes(Need::Shown);
+        }
+        is_there
+    }
+
+    /// Whether the file may be looked at: once a second at most.
+    fn may_look(&self) -> bool {
+        let (mut state, now) = (self.lock(), Instant::now());
+        let may = state.looked.is_none_or(|looked| now >= looked + LOOK_EVERY);
+        if may {
+            state.looked = Some(now);
+        }
+        may
+    }
+
+    /// What a refusal of the upstream says of its login; nothing where it is about something else.
+    pub(crate) async fn refused(&self, status: StatusCode, headers: &HeaderMap, tasks: &Tasks) -> Option<Refusal> {
+        let run = format!("run `trunkline login {}`", self.login.upstream);
+        match (status, self.needs.now() == Need::Shown) {
+            (StatusCode::UNAUTHORIZED, true) => Some(Refusal::Advised(run)),
+            (StatusCode::UNAUTHORIZED, false) => {
+                let is_asked =
+                    challenge(headers).resource_metadata.is_some() || self.needs.is_described(&self.login, tasks).await;
+                is_asked.then(|| Refusal::Needed(self.asked()))
+            }
+            (StatusCode::FORBIDDEN, true) => {
+                let Challenge { scope, error, .. } = challenge(headers);
+                let scope = scope.filter(|_| error.as_deref() == Some("insufficient_scope"));
+                let wanted = match scope {
+                    Some(scope) => self.wants(&scope).await,
+                    None => Vec::new(),
+                };
+                Some(Refusal::Advised(match wanted.is_empty() {
+                    true => self.forbidden(),
+                    false => format!("{run}, which asks for more: `{}`", wanted.join(" ")),
+                }))
+            }
+            _ => None,
+        }
+    }
+
+    /// What to do where a request is forbidden, and nothing says what would let it be.
+    fn forbidden(&self) -> String {
+        format!("check what the person who logged in may do there, or run `trunkline login {}`", self.login.upstream)
+    }
+
+    /// The upstream asks for a login. One that was made meanwhile is used from now on.
+    fn asked(&self) -> Cause {
+        let is_there = self.look();
+        if !is_there {
+            self.needs.becomes(Need::Asked);
+        }
+        // Whoever waits for a login goes on at once where one is there.
+        let mut state = self.lock();
+        (state.is_missing, state.seen) = (true, Some(None));
+        drop(state);
+        match is_there {
+            true => Cause::new(CauseCode::LoginRequired, "a login was made just now").advise("try again"),
+            false => self.to_log_in(""),
+        }
+    }
+
+    /// The upstream wants a token that allows this, too: that is kept for the next login. All that it wants beyond what there is.
+    async fn wants(&self, scope: &str) -> Vec<String> {
+        let asked: Vec<String> = scopes_of(scope);
+        let known = self.lock().wanted.clone();
+        if asked.iter().all(|scope| known.contains(scope)) {
+            return known;
+        }
+        let Ok(store) = Store::of(&self.login) else { return Vec::new() };
+        let Ok(_lock) = store.locked().await else { return Vec::new() };
+        let Ok(mut record) = self.read(&store) else { return Vec::new() };
+        if record.wants(&asked) {
+            self.keep(&store, &record);
+        }
+        self.lock().wanted.clone_from(&record.wanted);
+        self.shows(Some(&record));
+        record.wanted
+    }
+
+    fn shows(&self, record: Option<&Record>) {
+        if let Some(show) = self.show.get() {
+            show(record.map(shown));
+        }
     }
 
     /// Shows from now on which login is used.
@@ -109,9 +223,10 @@ impl Kept {
         if found.as_ref().is_err_and(|unissued| unissued.why.code() == CauseCode::LoginRequired) {
             self.lock().is_missing = true;
         }
-        if let Some(show) = self.show.get() {
-            show(found.as_ref().ok().map(shown));
+        if let Ok(record) = &found {
+            self.lock().wanted.clone_from(&record.wanted);
         }
+        self.shows(found.as_ref().ok());
         // Nought would say that its end is not known.
         let lasts = |record: &Record| Some(record.left()?.max(Duration::from_millis(1)));
         found.map(|record| Issued { lasts: lasts(&record), token: record.access })
@@ -120,14 +235,10 @@ impl Kept {
     /// Whether the file is another one than was read: a person has logged in anew, or another process has refreshed the tokens. It is looked
     /// at once a second at most.
     pub(crate) fn has_changed(&self) -> bool {
-        let seen = {
-            let (mut state, now) = (self.lock(), Instant::now());
-            if state.looked.is_some_and(|looked| now < looked + LOOK_EVERY) {
-                return false;
-            }
-            state.looked = Some(now);
-            state.seen
-        };
+        if !self.may_look() {
+            return false;
+        }
+        let seen = self.lock().seen;
         let (Some(seen), Ok(store)) = (seen, Store::of(&self.login)) else { return false };
         private::off_the_workers(|| store.stamp()) != seen
     }
@@ -140,18 +251,24 @@ impl Kept {
         while private::off_the_workers(|| store.stamp()) == before {
             sleep(LOOK_EVERY).await;
         }
+        self.look();
     }
 
     /// Resolves when the login that is used is kept no more: a person has logged out.
     pub(crate) async fn went(&self) {
         let Ok(store) = Store::of(&self.login) else { return std::future::pending().await };
         loop {
+            self.needs.until_shown().await;
             sleep(LOOK_EVERY).await;
             let is_used = {
                 let state = self.lock();
                 !state.is_missing && state.unwritten.is_none() && state.seen.flatten().is_some()
             };
             if is_used && private::off_the_workers(|| store.stamp()).is_none() {
+                if self.login.is_found {
+                    self.needs.becomes(Need::Unasked);
+                }
+                self.shows(None);
                 return;
             }
         }
@@ -217,8 +334,7 @@ impl Kept {
             return self.to_log_in(": the last login has ended or was revoked");
         }
         let said = "the upstream refuses this request, and not its login as a whole";
-        let advice = self.advice(StatusCode::FORBIDDEN).unwrap_or_default();
-        Cause::new(CauseCode::HttpStatus(StatusCode::UNAUTHORIZED.as_u16()), said).advise(&advice)
+        Cause::new(CauseCode::HttpStatus(StatusCode::UNAUTHORIZED.as_u16()), said).advise(&self.forbidden())
     }
 
     fn will_do(&self, record: &Record, refused: &(dyn Fn(&str) -> bool + Sync)) -> bool {
@@ -257,16 +373,6 @@ impl Kept {
         let stamp = private::off_the_workers(|| store.stamp());
         let mut state = self.lock();
         (state.unwritten, state.seen) = (written.is_err().then(|| record.clone()), Some(stamp));
-    }
-
-    /// What to do where the upstream refuses what it is shown.
-    pub(crate) fn advice(&self, status: StatusCode) -> Option<String> {
-        let run = format!("run `trunkline login {}`", self.login.upstream);
-        match status {
-            StatusCode::UNAUTHORIZED => Some(run),
-            StatusCode::FORBIDDEN => Some(format!("check what the person who logged in may do there, or {run}")),
-            _ => None,
-        }
     }
 
     /// A person is to log in, and why.

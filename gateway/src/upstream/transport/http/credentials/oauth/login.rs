@@ -17,21 +17,33 @@ use crate::upstream::transport::http::credentials::granted::unavailable;
 use crate::upstream::transport::http::credentials::token::Unissued;
 use oauth2::basic::BasicClient;
 use oauth2::{AuthUrl, ClientId, CsrfToken, PkceCodeChallenge, RedirectUrl, Scope};
+use tokio::sync::mpsc::Receiver;
 
 /// What lets a client have a refresh token at servers of OpenID Connect, and the consent that they want for it.
 const OFFLINE: &str = "offline_access";
 
-/// The page where the person logs in.
+/// What the person is shown.
 #[derive(Debug)]
-pub struct Page {
-    /// Where it is.
-    pub url: String,
-    /// The origins of the page and of the authorization server, where they differ: a person should know both before following the link.
-    pub elsewhere: Option<(String, String)>,
+pub enum Page {
+    /// The page to log in at.
+    At {
+        /// Where it is.
+        url: String,
+        /// The origins of the page and of the authorization server, where they differ: a person should know both before following the link.
+        elsewhere: Option<(String, String)>,
+    },
+    /// What was pasted is not the address that the browser was sent back to.
+    NotPasted,
 }
 
-/// Has a person log in to an upstream: `show` brings the page to the person. What was kept before stays until the new login is there.
-pub async fn log_in(login: &Login, tasks: &Tasks, show: impl FnOnce(&Page)) -> Result<LoggedIn, Cause> {
+/// Has a person log in to an upstream: `show` brings the page to the person, who may paste the address that the browser is sent back to. What
+/// was kept before stays until the new login is there.
+pub async fn log_in(
+    login: &Login,
+    tasks: &Tasks,
+    pasted: Receiver<String>,
+    show: impl Fn(&Page) + Send + Sync,
+) -> Result<LoggedIn, Cause> {
     let store = Store::of(login)?;
     // Whoever cannot keep a login need not begin one.
     drop(store.locked().await?);
@@ -41,14 +53,14 @@ pub async fn log_in(login: &Login, tasks: &Tasks, show: impl FnOnce(&Page)) -> R
     let callback = Callback::open().await?;
     let redirect = callback.url();
     let (client, is_registered) = client(entry, &server, &redirect, tasks).await?;
-    let scopes = scopes(&resource, &server);
+    let scopes = scopes(&resource, &server, private::off_the_workers(|| store.read()).ok().flatten());
     let secrets = mask::Learned::new();
     client.secret.iter().for_each(|secret| secrets.note(secret));
     let redirect = RedirectUrl::new(redirect).map_err(|_| unavailable("the address of the callback is no URL"))?;
     let (challenge, proof) = PkceCodeChallenge::new_random_sha256();
     let (url, state) = page((&server, &client), &resource, &scopes, challenge, &redirect)?;
-    show(&Page { url, elsewhere: elsewhere(&server) });
-    let brought = callback.brought(state.secret(), tasks).await?;
+    show(&Page::At { url, elsewhere: elsewhere(&server) });
+    let brought = callback.brought(state.secret(), pasted, || show(&Page::NotPasted), tasks).await?;
     let code = brought.from(&server.issuer, server.authorization_response_iss_parameter_supported)?;
     secrets.note(&code);
     let (url, audience) = (&*server.token_endpoint, &*resource.audience);
@@ -93,8 +105,14 @@ fn elsewhere(server: &Server) -> Option<(String, String)> {
 }
 
 /// What is asked for: what the upstream wants, and a refresh token where the authorization server wants to be asked for that.
-fn scopes(resource: &Resource, server: &Server) -> Vec<String> {
+/// Where the upstream asked for more than the login before allows, that is asked for besides all that it did.
+fn scopes(resource: &Resource, server: &Server, before: Option<Record>) -> Vec<String> {
     let mut scopes = resource.scopes.clone();
+    for scope in before.filter(|before| !before.wanted.is_empty()).into_iter().flat_map(Record::all_scopes) {
+        if !scopes.contains(&scope) {
+            scopes.push(scope);
+        }
+    }
     // A login without scopes asks for whatever is usual there.
     let is_offered = server.scopes_supported.iter().any(|scope| scope == OFFLINE);
     if is_offered && !scopes.is_empty() && !scopes.iter().any(|scope| scope == OFFLINE) {
@@ -151,6 +169,7 @@ fn record(
         is_registered,
         // Where nothing is said of them they are what was asked for.
         scopes: given.scopes.unwrap_or(scopes),
+        wanted: Vec::new(),
         access: String::new(),
         refresh: None,
         given: 0,

@@ -26,7 +26,7 @@ mod logout;
 mod kept;
 
 pub use kept::logged_in;
-pub(crate) use kept::{Kept, Show};
+pub(crate) use kept::{Kept, Refusal, Show};
 pub use login::{Page, log_in};
 pub use logout::{LoggedOut, log_out};
 pub use record::LoggedIn;

@@ -1,5 +1,6 @@
 //! What is kept of a login.
 
+use crate::secrets::mask;
 use crate::upstream::config::Registered;
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -8,6 +9,27 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 const AHEAD: Duration = Duration::from_secs(60);
 /// No access token is said to last longer.
 const LASTS_MAX: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
+
+/// The most scopes that an upstream can ask for, one after the other, and the longest one.
+const SCOPES_MAX: usize = 64;
+const SCOPE_BYTES_MAX: usize = 256;
+
+/// The scopes in what an upstream says, as many as are taken.
+pub(super) fn scopes_of(text: &str) -> Vec<String> {
+    let is_scope = |scope: &&str| {
+        scope.len() <= SCOPE_BYTES_MAX
+            && scope.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'"' && byte != b'\\')
+    };
+    let mut scopes: Vec<String> = Vec::new();
+    // What quotes a secret is none.
+    let is_scope = |scope: &&str| is_scope(scope) && mask::masked(scope) == *scope;
+    for scope in text.split_ascii_whitespace().filter(is_scope).take(SCOPES_MAX) {
+        if !scopes.iter().any(|known| known == scope) {
+            scopes.push(scope.to_owned());
+        }
+    }
+    scopes
+}
 
 /// A login: its tokens, and who gives the next ones to whom. There is no way to show it: most of it is secret.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
@@ -30,6 +52,9 @@ pub(super) struct Record {
     /// Whether the authorization server knows the client by its own registration, and not by the configuration.
     pub(super) is_registered: bool,
     pub(super) scopes: Vec<String>,
+    /// What the upstream has asked for beyond them: the next login asks for it, too.
+    #[serde(default)]
+    pub(super) wanted: Vec<String>,
     pub(super) access: String,
     pub(super) refresh: Option<String>,
     /// When the access token was given, and when it ends, in milliseconds of Unix time.
@@ -85,6 +110,22 @@ impl Record {
         left <= AHEAD.min(whole / 5) * 5 / 4
     }
 
+    /// Notes what the upstream asks for, beside what there is; whether that is news. There is no end of what one could ask for.
+    pub(super) fn wants(&mut self, asked: &[String]) -> bool {
+        let is_new = |record: &Self, scope: &String| !record.scopes.contains(scope) && !record.wanted.contains(scope);
+        let news: Vec<String> = asked.iter().filter(|scope| is_new(self, scope)).cloned().collect();
+        if news.is_empty() || self.wanted.len() + news.len() > SCOPES_MAX {
+            return false;
+        }
+        self.wanted.extend(news);
+        true
+    }
+
+    /// What it allows, and what the upstream wants beyond that.
+    pub(super) fn all_scopes(self) -> impl Iterator<Item = String> {
+        self.scopes.into_iter().chain(self.wanted)
+    }
+
     /// Other tokens of the same login, given now.
     pub(super) fn renewed(&mut self, access: String, refresh: Option<String>, lasts: Option<Duration>) {
         self.given = now();
@@ -126,6 +167,7 @@ pub(super) mod tests {
             is_in_body: false,
             is_registered: true,
             scopes: Vec::new(),
+            wanted: Vec::new(),
             access: access.to_owned(),
             refresh: refresh.map(str::to_owned),
             given: now(),
@@ -148,6 +190,20 @@ pub(super) mod tests {
             (record.given, record.ends) = (now() - (whole - left) * 1000, Some(now() + left * 1000));
             assert_eq!((record.is_near_its_end(), record.is_over()), (is_near, is_over), "{left} of {whole}");
         }
+    }
+
+    #[test]
+    fn what_is_wanted_beyond_what_there_is_is_noted_once_and_within_bounds() {
+        let mut record = record("https://h.example", "a", None);
+        record.scopes = scopes_of("read  write read");
+        assert_eq!(record.scopes, ["read", "write"]);
+        assert!(!record.wants(&scopes_of("write")) && record.wants(&scopes_of("write admin")));
+        assert!(!record.wants(&scopes_of("admin read")) && record.wants(&scopes_of("more")));
+        assert_eq!(record.wanted, ["admin", "more"]);
+        let many: Vec<String> = (0..1000).map(|at| format!("s{at}")).collect();
+        assert_eq!(scopes_of(&many.join(" ")).len(), SCOPES_MAX);
+        assert!(!record.wants(&many) && record.wanted.len() == 2, "too many are none");
+        assert_eq!(scopes_of(&format!("a\"b c\\d {} ok", "x".repeat(SCOPE_BYTES_MAX + 1))), ["ok"]);
     }
 
     #[test]

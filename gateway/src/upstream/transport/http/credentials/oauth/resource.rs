@@ -1,6 +1,7 @@
 //! What an upstream says of itself as a resource: which authorization server it believes, and how it is called there (RFC 9728).
 
 use super::challenge::{Challenge, challenge};
+use super::record::scopes_of;
 use super::way::{Document, REVISION, document, quoted, with_path};
 use crate::health::Cause;
 use crate::runtime::Tasks;
@@ -49,7 +50,7 @@ struct Metadata {
 
 /// Asks the upstream.
 pub(super) async fn resource(login: &Login, tasks: &Tasks) -> Result<Resource, Cause> {
-    let Challenge { resource_metadata, scope } = refused(login, tasks).await?;
+    let Challenge { resource_metadata, scope, .. } = refused(login, tasks).await?;
     let (mut beyond, mut odd) = (None, None);
     for place in places(login, resource_metadata.as_deref(), &mut beyond) {
         let place = Remote { url: place, ..login.at.clone() };
@@ -68,6 +69,17 @@ pub(super) async fn resource(login: &Login, tasks: &Tasks) -> Result<Resource, C
     let issuer = login.issuer.clone().or(own).ok_or_else(|| unavailable("its URL has no host"))?;
     let audience = login.said_resource.clone().unwrap_or_else(|| login.resource.clone());
     Ok(Resource { audience, issuers: vec![issuer], is_said: false, scopes: wanted(login, scope.as_deref(), &[]), odd })
+}
+
+/// Whether an upstream says of itself at a known place that it is a resource that a person can log in to.
+pub(super) async fn is_described(login: &Login, tasks: &Tasks) -> bool {
+    for place in places(login, None, &mut None) {
+        let place = Remote { url: place, ..login.at.clone() };
+        if let Ok(Document::There(Metadata { resource, authorization_servers, .. })) = document(&place, tasks).await {
+            return is_it(&login.resource, &resource) && !authorization_servers.is_empty();
+        }
+    }
+    false
 }
 
 /// What the upstream says to a request without a token; what is no refusal says nothing.
@@ -156,7 +168,7 @@ fn judged(login: &Login, metadata: Metadata, scope: Option<&str>) -> Result<Reso
 fn wanted(login: &Login, challenged: Option<&str>, supported: &[String]) -> Vec<String> {
     match (&login.scopes[..], challenged) {
         ([], None) => supported.to_vec(),
-        ([], Some(challenged)) => challenged.split_ascii_whitespace().map(str::to_owned).collect(),
+        ([], Some(challenged)) => scopes_of(challenged),
         (scopes, _) => scopes.to_vec(),
     }
 }

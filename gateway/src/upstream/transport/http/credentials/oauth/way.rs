@@ -153,6 +153,7 @@ pub(super) mod tests {
         let url = format!("http://127.0.0.1:{port}/mcp");
         Login {
             upstream: upstream.into(),
+            is_found: false,
             at: Remote::new(url.parse().unwrap(), HeaderMap::new()),
             resource: url,
             said_resource: None,
