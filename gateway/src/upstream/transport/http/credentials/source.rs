@@ -1,6 +1,6 @@
 //! Where a token comes from.
 
-use super::oauth::Kept;
+use super::oauth::StoredLogin;
 use super::once::ANSWER_MAX;
 use super::token::{Issued, Token, Unissued};
 use super::{command, endpoint};
@@ -21,7 +21,7 @@ pub(super) enum Source {
     /// From an authorization server that knows the gateway as a client.
     Client(Box<ClientCredentials>),
     /// From the login of a person.
-    Login(Box<Kept>),
+    Login(Box<StoredLogin>),
 }
 
 impl From<Credentials> for Source {
@@ -29,7 +29,7 @@ impl From<Credentials> for Source {
         match from {
             Credentials::Command(command) => Self::Command(command),
             Credentials::Client(client) => Self::Client(client),
-            Credentials::Login(login) => Self::Login(Box::new(Kept::new(*login))),
+            Credentials::Login(login) => Self::Login(Box::new(StoredLogin::new(*login))),
         }
     }
 }

@@ -35,7 +35,7 @@ const REQUEST_MAX: usize = 16 * 1024;
 
 /// What the browser has brought back.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Brought {
+pub(super) struct AuthorizationResponse {
     pub(super) code: Result<String, Denial>,
     /// The authorization server, as it names itself there.
     pub(super) iss: Option<String>,
@@ -59,7 +59,7 @@ struct Expected {
     host: String,
     /// The digest of the state: how long a comparison takes says nothing of it.
     state: [u8; 32],
-    found: mpsc::Sender<Brought>,
+    found: mpsc::Sender<AuthorizationResponse>,
 }
 
 impl Callback {
@@ -88,7 +88,7 @@ impl Callback {
         mut pasted: Receiver<String>,
         mut odd: impl FnMut() + Send,
         tasks: &Tasks,
-    ) -> Result<Brought, Cause> {
+    ) -> Result<AuthorizationResponse, Cause> {
         let (found, mut brought) = mpsc::channel(1);
         let expected =
             Arc::new(Expected { host: self.at.to_string(), state: Sha256::digest(state.as_bytes()).into(), found });
@@ -159,12 +159,12 @@ fn answer(expected: &Expected, request: &Request<Incoming>) -> Response<Full<Byt
 }
 
 /// What a pasted address brings, where it is the one that the browser was to come back to.
-fn pasted_in(line: &str, own: &str, state: &[u8; 32]) -> Option<Brought> {
+fn pasted_in(line: &str, own: &str, state: &[u8; 32]) -> Option<AuthorizationResponse> {
     read(line.trim().strip_prefix(own)?.strip_prefix('?')?, state)
 }
 
 /// What a query brings, where it has the state that was given; each parameter at most once.
-fn read(query: &str, state: &[u8; 32]) -> Option<Brought> {
+fn read(query: &str, state: &[u8; 32]) -> Option<AuthorizationResponse> {
     let url = Url::parse(&format!("http://127.0.0.1/?{query}")).ok()?;
     let names = ["state", "code", "error", "iss", "error_description"];
     let mut values: [Option<String>; 5] = [const { None }; 5];
@@ -183,7 +183,7 @@ fn read(query: &str, state: &[u8; 32]) -> Option<Brought> {
         (None, Some(error)) => Err(Denial { error, description }),
         _ => return None,
     };
-    Some(Brought { code, iss })
+    Some(AuthorizationResponse { code, iss })
 }
 
 /// A page without anything that a browser would run or load.
@@ -203,7 +203,7 @@ fn page(status: StatusCode, said: &str) -> Response<Full<Bytes>> {
     response
 }
 
-impl Brought {
+impl AuthorizationResponse {
     /// The code, where it was sent by whom it is to be sent by (RFC 9207): else nothing of it is used, and nothing of it is told.
     pub(super) fn from(self, issuer: &str, names_itself: bool) -> Result<String, Cause> {
         let odd = |said: &str| Err(Cause::new(CauseCode::TokenRefused, said));
@@ -273,7 +273,7 @@ mod tests {
     fn a_code_of_another_authorization_server_is_not_used_and_its_words_are_not_told() {
         let brought = |iss: Option<&str>| {
             let code = Err(denial("canary", Some("a\u{1b}[31m word that is \u{202e} turned")));
-            Brought { code, iss: iss.map(str::to_owned) }
+            AuthorizationResponse { code, iss: iss.map(str::to_owned) }
         };
         for (iss, names_itself) in [(Some("https://b"), false), (Some("https://a/"), true), (None, true)] {
             let why = brought(iss).from("https://a", names_itself).unwrap_err();
@@ -321,7 +321,7 @@ mod tests {
             }
         };
         let (brought, ()) = tokio::join!(callback.brought("s", mpsc::channel(1).1, || (), &tasks), asking);
-        assert_eq!(brought.unwrap(), Brought { code: Ok("good".to_owned()), iss: Some("x".to_owned()) });
+        assert_eq!(brought.unwrap(), AuthorizationResponse { code: Ok("good".to_owned()), iss: Some("x".to_owned()) });
         // A child that another test starts holds the port, too, until it has become another program.
         let closed = async {
             while TcpStream::connect(at).await.is_ok() {

@@ -23,10 +23,10 @@ mod login;
 // The end of a login: revoked and kept no more.
 mod logout;
 // The tokens of a login while the gateway runs: read, refreshed ahead of their end by one process, kept.
-mod kept;
+mod stored_login;
 
-pub use kept::logged_in;
-pub(crate) use kept::{Kept, Refusal, Show};
 pub use login::{Page, log_in};
 pub use logout::{LoggedOut, log_out};
 pub use record::LoggedIn;
+pub use stored_login::logged_in;
+pub(crate) use stored_login::{Refusal, Show, StoredLogin};

@@ -26,7 +26,7 @@ use tokio::time::{Instant, sleep};
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// The login for one upstream.
-pub(crate) struct Kept {
+pub(crate) struct StoredLogin {
     login: Login,
     /// What is given out is a secret of the process.
     secrets: mask::Learned,
@@ -57,7 +57,7 @@ struct State {
 
 /// The login that is kept for an upstream; else why there is none that can be used.
 pub fn logged_in(login: &Login) -> Result<LoggedIn, Cause> {
-    let kept = Kept::new(login.clone());
+    let kept = StoredLogin::new(login.clone());
     let record = kept.read(&Store::of(login)?)?;
     match record.is_over() && record.refresh.is_none() {
         true => Err(kept.to_log_in(": the last login has ended")),
@@ -84,7 +84,7 @@ impl State {
     }
 }
 
-impl Kept {
+impl StoredLogin {
     /// Nothing is read yet.
     pub(crate) fn new(login: Login) -> Self {
         let needs = Needs::new(if login.is_found { Need::Unasked } else { Need::Shown });

@@ -7,12 +7,12 @@ use crate::upstream::transport::http::credentials::oauth::record::tests::record;
 use crate::upstream::transport::http::credentials::oauth::way::tests::login;
 use std::path::Path;
 
-fn kept(state: &Path) -> (Kept, Store) {
+fn kept(state: &Path) -> (StoredLogin, Store) {
     let login = Login { state: Some(state.to_owned()), ..login("up", 1) };
-    (Kept::new(login.clone()), Store::of(&login).unwrap())
+    (StoredLogin::new(login.clone()), Store::of(&login).unwrap())
 }
 
-async fn token(kept: &Kept, refused: &str) -> Result<String, String> {
+async fn token(kept: &StoredLogin, refused: &str) -> Result<String, String> {
     let issued = kept.token(&|token| token == refused, &Tasks::new()).await;
     issued.map(|issued| issued.token).map_err(|unissued| unissued.why.full().into_owned())
 }
@@ -47,7 +47,7 @@ async fn a_login_at_another_server_or_of_another_client_than_is_configured_is_no
         (None, client("other"), Some("of another client than `client_id`")),
     ] {
         let issuer = issuer.map(str::to_owned);
-        let kept = Kept::new(Login { issuer, client, ..before.login.clone() });
+        let kept = StoredLogin::new(Login { issuer, client, ..before.login.clone() });
         match (token(&kept, "").await, why) {
             (Ok(_), None) => {}
             (Err(said), Some(why)) => assert!(said.contains(why) && said.contains("trunkline login"), "{said}"),
