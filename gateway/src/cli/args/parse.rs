@@ -42,7 +42,7 @@ fn without_hidden(mut error: clap::Error) -> clap::Error {
     error
 }
 
-/// What is to be done. What each command takes is made when it is asked for: a host waits for `stdio` alone.
+// What is to be done. What each command takes is made when it is asked for: a host waits for `stdio` alone.
 #[derive(Debug, Subcommand)]
 #[command(defer = true)]
 pub(crate) enum Command {
@@ -128,7 +128,7 @@ pub(crate) enum Command {
     },
 }
 
-/// What `start-upstream` takes.
+// What `start-upstream` takes.
 #[derive(Debug, Group)]
 pub(crate) struct Start {
     /// It and what it starts gain no rights
@@ -145,7 +145,7 @@ pub(crate) struct Start {
     pub(crate) args: Vec<OsString>,
 }
 
-/// What `serve` takes besides.
+// What `serve` takes besides.
 #[derive(Debug, Default, Group)]
 pub(crate) struct Serve {
     #[command(flatten)]
@@ -161,7 +161,7 @@ pub(crate) struct Serve {
     pub(crate) allow_unauthenticated: bool,
 }
 
-/// What `status` takes besides.
+// What `status` takes besides.
 #[derive(Debug, Default, Group)]
 pub(crate) struct Status {
     /// Name of the upstream
@@ -177,7 +177,7 @@ impl Status {
     }
 }
 
-/// What `restart` takes besides.
+// What `restart` takes besides.
 #[derive(Debug, Default, Group)]
 pub(crate) struct Restart {
     #[command(flatten)]
@@ -223,6 +223,36 @@ mod tests {
             assert!(!said(hidden).contains("-upstream'") && !said(hidden).contains("-shared'"), "{}", said(hidden));
         }
         assert!(said("chek").contains("a similar subcommand exists: 'check'"), "{}", said("chek"));
+    }
+
+    /// What `--help` says after these words, without its line breaks.
+    fn help(words: &[&str]) -> String {
+        let typed = ["trunkline"].iter().chain(words).chain(&["--help"]);
+        let said = Args::try_parse_from(typed).unwrap_err().to_string();
+        said.split_whitespace().collect::<Vec<_>>().join(" ")
+    }
+
+    fn each_opens_with_its_line(of: &clap::Command, words: &[&str], seen: &mut usize) {
+        let list = help(words);
+        for command in of.get_subcommands().filter(|one| !one.is_hide_set() && one.get_name() != "help") {
+            let words = [words, &[command.get_name()]].concat();
+            let own = help(&words);
+            let (about, _) = own.split_once(" Usage: ").unwrap();
+            let line = format!(" {} {about} ", command.get_name());
+            assert!(list.contains(&line) && !own.contains("besides"), "{words:?}: {about}");
+            assert_eq!(command.get_about().unwrap().to_string(), about, "the manual page has it from here");
+            *seen += 1;
+            each_opens_with_its_line(command, &words, seen);
+        }
+    }
+
+    #[test]
+    fn the_help_of_each_command_opens_with_the_line_that_lists_it() {
+        let mut program = Args::command();
+        program.build();
+        let mut seen = 0;
+        each_opens_with_its_line(&program, &[], &mut seen);
+        assert!(seen > 30, "{seen}");
     }
 
     #[test]

@@ -9,7 +9,7 @@ use clap::Args as Group;
 
 use super::shared::{Look, Shared};
 
-/// What `check` takes besides.
+// What `check` takes besides.
 #[derive(Debug, Default, Group)]
 pub(crate) struct Check {
     #[command(flatten)]
@@ -25,7 +25,7 @@ pub(crate) struct Check {
     pub(crate) json: bool,
 }
 
-/// What `import` takes besides.
+// What `import` takes besides.
 #[derive(Debug, Default, Group)]
 pub(crate) struct Import {
     #[command(flatten)]
@@ -57,7 +57,7 @@ pub(crate) enum Scope {
     Project,
 }
 
-/// What `install` takes besides.
+// What `install` takes besides.
 #[derive(Debug, Default, Group)]
 pub(crate) struct Install {
     #[command(flatten)]
@@ -79,7 +79,7 @@ pub(crate) struct Install {
     pub(crate) json: bool,
 }
 
-/// What `uninstall` takes besides.
+// What `uninstall` takes besides.
 #[derive(Debug, Default, Group)]
 pub(crate) struct Uninstall {
     /// Hosts, such as cursor, claude-code or codex
@@ -96,7 +96,7 @@ pub(crate) struct Uninstall {
     pub(crate) json: bool,
 }
 
-/// What `add` takes besides.
+// What `add` takes besides.
 #[derive(Debug, Default, Group)]
 pub(crate) struct Add {
     #[command(flatten)]
@@ -119,7 +119,7 @@ pub(crate) struct Add {
     pub(crate) json: bool,
 }
 
-/// What `remove` takes besides.
+// What `remove` takes besides.
 #[derive(Debug, Default, Group)]
 pub(crate) struct Remove {
     #[command(flatten)]
@@ -132,7 +132,7 @@ pub(crate) struct Remove {
     pub(crate) json: bool,
 }
 
-/// What `doctor` takes besides.
+// What `doctor` takes besides.
 #[derive(Debug, Default, Group)]
 pub(crate) struct Doctor {
     #[command(flatten)]
@@ -145,7 +145,7 @@ pub(crate) struct Doctor {
     pub(crate) json: bool,
 }
 
-/// What `logs` takes besides.
+// What `logs` takes besides.
 #[derive(Debug, Default, Group)]
 pub(crate) struct Logs {
     /// Name of an upstream; else all of them
@@ -164,7 +164,7 @@ impl Logs {
     }
 }
 
-/// What `calls` takes besides.
+// What `calls` takes besides.
 #[derive(Debug, Default, Group)]
 pub(crate) struct Calls {
     /// Wait for what comes
@@ -181,7 +181,7 @@ impl Calls {
     }
 }
 
-/// What `stdio` takes besides.
+// What `stdio` takes besides.
 #[derive(Debug, Default, Group)]
 pub(crate) struct Stdio {
     #[command(flatten)]
@@ -191,7 +191,7 @@ pub(crate) struct Stdio {
     pub(crate) is_shared: bool,
 }
 
-/// What `login` takes besides.
+// What `login` takes besides.
 #[derive(Debug, Default, Group)]
 pub(crate) struct Login {
     #[command(flatten)]
@@ -206,7 +206,7 @@ pub(crate) struct Login {
     pub(crate) json: bool,
 }
 
-/// What `logout` takes besides.
+// What `logout` takes besides.
 #[derive(Debug, Default, Group)]
 pub(crate) struct Logout {
     #[command(flatten)]
@@ -222,7 +222,7 @@ pub(crate) struct Logout {
     pub(crate) json: bool,
 }
 
-/// Which upstreams an order is for.
+// Which upstreams an order is for.
 #[derive(Debug, Default, Group)]
 pub(crate) struct Orders {
     /// Names of upstreams
@@ -242,7 +242,7 @@ impl Orders {
     }
 }
 
-/// What `ui` takes besides.
+// What `ui` takes besides.
 #[derive(Debug, Default, Group)]
 pub(crate) struct Ui {
     #[command(flatten)]
@@ -259,7 +259,7 @@ impl Ui {
     }
 }
 
-/// What `tools`, `resources` and `prompts` take besides.
+// What `tools`, `resources` and `prompts` take besides.
 #[derive(Debug, Default, Group)]
 pub(crate) struct List {
     /// Name of an upstream, or a part of a name
@@ -271,7 +271,7 @@ pub(crate) struct List {
     pub(crate) json: bool,
 }
 
-/// What `call` takes besides.
+// What `call` takes besides.
 #[derive(Debug, Default, Group)]
 pub(crate) struct Call {
     #[command(flatten)]
@@ -298,7 +298,7 @@ pub(crate) enum ConfigWhat {
     Schema,
 }
 
-/// What `config` takes besides.
+// What `config` takes besides.
 #[derive(Debug, Default, Group)]
 pub(crate) struct Settings {
     #[command(flatten)]
@@ -311,7 +311,7 @@ pub(crate) struct Settings {
     pub(crate) json: bool,
 }
 
-/// What `completions` takes.
+// What `completions` takes.
 #[derive(Debug, Group)]
 pub(crate) struct Completions {
     /// The shell

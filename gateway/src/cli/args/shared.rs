@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args as Group;
 
-/// What may stand before the command and after it. Clap's own global arguments would drop what
-/// stands before where both are given, so both sides are read and joined.
+// What may stand before the command and after it. Clap's own global arguments would drop what
+// stands before where both are given, so both sides are read and joined.
 #[derive(Clone, Debug, Default, Group)]
 pub(crate) struct Shared {
     /// Configuration in TOML, or the file of a host as it is (JSON, TOML, YAML); repeatable, later files win
@@ -24,7 +24,7 @@ impl Shared {
     }
 }
 
-/// What `ls` takes besides.
+// What `ls` takes besides.
 #[derive(Clone, Debug, Default, Group)]
 pub(crate) struct Look {
     #[command(flatten)]

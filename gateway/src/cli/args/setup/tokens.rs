@@ -4,7 +4,7 @@ use clap::{Args as Group, Subcommand};
 
 use crate::cli::args::shared::Shared;
 
-/// What is to be done with tokens.
+// What is to be done with tokens.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Token {
     /// Make a token, print it once, and write its digest into the configuration
@@ -15,7 +15,7 @@ pub(crate) enum Token {
     Revoke(Revoke),
 }
 
-/// What `token new` takes besides.
+// What `token new` takes besides.
 #[derive(Debug, Default, Group)]
 pub(crate) struct New {
     #[command(flatten)]
@@ -33,7 +33,7 @@ pub(crate) struct New {
     pub(crate) json: bool,
 }
 
-/// What `token ls` takes besides.
+// What `token ls` takes besides.
 #[derive(Debug, Default, Group)]
 pub(crate) struct Listed {
     #[command(flatten)]
@@ -43,7 +43,7 @@ pub(crate) struct Listed {
     pub(crate) json: bool,
 }
 
-/// What `token revoke` takes besides.
+// What `token revoke` takes besides.
 #[derive(Debug, Default, Group)]
 pub(crate) struct Revoke {
     #[command(flatten)]

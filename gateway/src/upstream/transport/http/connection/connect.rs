@@ -148,7 +148,7 @@ impl Connector {
             }
         });
         let response = requests.send_request(request).await.map_err(lost)?;
-        has_small_head(&response)?;
+        check_head(&response)?;
         Ok(response)
     }
 
@@ -179,7 +179,7 @@ impl Connector {
 }
 
 /// Judges the head of a response that was read as a whole: what reads it looks at the length of a part only.
-pub(super) fn has_small_head(response: &Response<Incoming>) -> Result<(), Lost> {
+pub(super) fn check_head(response: &Response<Incoming>) -> Result<(), Lost> {
     let reason = response.extensions().get::<ReasonPhrase>().map(|reason| reason.as_bytes().len());
     let reason = reason.or(response.status().canonical_reason().map(str::len)).unwrap_or_default();
     let headers = response.headers().iter().map(|(name, value)| name.as_str().len() + value.len() + ": \r\n".len());

@@ -56,7 +56,7 @@ impl Flow {
     }
 
     /// The head of its answer has come; so much was read meanwhile.
-    pub(crate) fn is_answered(&self) -> usize {
+    pub(crate) fn answered(&self) -> usize {
         self.is_under_way.store(false, Ordering::Release);
         self.is_waiting.store(false, Ordering::Release);
         self.interim.load(Ordering::Relaxed)

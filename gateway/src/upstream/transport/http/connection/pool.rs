@@ -1,6 +1,6 @@
 //! The connections to one HTTP upstream: taken, used for one exchange, put back when its body has ended.
 
-use super::connect::{Connector, HEAD_BYTES_MAX, Sender, has_small_head, too_large};
+use super::connect::{Connector, HEAD_BYTES_MAX, Sender, check_head, too_large};
 use super::idle::Idle;
 use super::room::{FairPermit, FairPermits};
 use crate::call::share::Share;
@@ -110,8 +110,8 @@ impl Pool {
             let mut error = match sender.requests.try_send_request(sent).await {
                 Ok(response) => {
                     // Few heads are measured: one is no longer than all that was read.
-                    if sender.flow.is_answered() > HEAD_BYTES_MAX {
-                        has_small_head(&response)?;
+                    if sender.flow.answered() > HEAD_BYTES_MAX {
+                        check_head(&response)?;
                     }
                     self.below.heard(response.headers());
                     return Ok((response, Held { sender, born, room: Some(room) }));

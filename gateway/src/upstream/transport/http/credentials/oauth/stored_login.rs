@@ -135,14 +135,13 @@ impl StoredLogin {
             (StatusCode::FORBIDDEN, true) => {
                 let Challenge { scope, error, .. } = challenge(headers);
                 let scope = scope.filter(|_| error.as_deref() == Some("insufficient_scope"));
-                let wanted = match scope {
+                let is_more_wanted = match scope {
                     Some(scope) => self.wants(&scope).await,
-                    None => Vec::new(),
+                    None => false,
                 };
-                Some(Refusal::Advised(match wanted.is_empty() {
-                    true => self.forbidden(),
-                    false => format!("{run}, which asks for more: `{}`", wanted.join(" ")),
-                }))
+                // What it asks for are its own words, and may be those of another client's call: `status` and `login` show them to a person.
+                let advice = if is_more_wanted { format!("{run}, which asks for more") } else { self.forbidden() };
+                Some(Refusal::Advised(advice))
             }
             _ => None,
         }
@@ -169,22 +168,22 @@ impl StoredLogin {
         }
     }
 
-    /// The upstream wants a token that allows this, too: that is kept for the next login. All that it wants beyond what there is.
-    async fn wants(&self, scope: &str) -> Vec<String> {
+    /// The upstream wants a token that allows this, too: that is kept for the next login. Whether it wants anything beyond what there is.
+    async fn wants(&self, scope: &str) -> bool {
         let asked: Vec<String> = scopes_of(scope);
         let known = self.lock().wanted.clone();
         if asked.iter().all(|scope| known.contains(scope)) {
-            return known;
+            return !known.is_empty();
         }
-        let Ok(store) = Store::of(&self.login) else { return Vec::new() };
-        let Ok(_lock) = store.locked().await else { return Vec::new() };
-        let Ok(mut record) = self.read(&store) else { return Vec::new() };
+        let Ok(store) = Store::of(&self.login) else { return false };
+        let Ok(_lock) = store.locked().await else { return false };
+        let Ok(mut record) = self.read(&store) else { return false };
         if record.wants(&asked) {
             self.keep(&store, &record);
         }
         self.lock().wanted.clone_from(&record.wanted);
         self.shows(Some(&record));
-        record.wanted
+        !record.wanted.is_empty()
     }
 
     fn shows(&self, record: Option<&Record>) {
