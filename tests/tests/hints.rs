@@ -297,3 +297,53 @@ async fn an_entry_that_does_not_start_yet_is_said_to_and_why() {
     assert!(said.contains("the entry does not start yet: ${A_TOKEN} has no value"), "{said}");
     assert_eq!(text(&install(Some("x")).await.stderr), "");
 }
+
+#[tokio::test]
+async fn each_command_says_of_an_upstream_that_is_sick_or_disabled_or_unknown_that_it_is() {
+    let well = Upstream::stdio(Script::new("well", LEGACY)).await;
+    let config = Config::new()
+        .upstream(&well)
+        .section("[upstreams.gone]\ncommand = \"/no/such/program\"")
+        .section("[upstreams.off]\ncommand = \"sh\"\nenabled = false");
+    let gateway = Gateway::serve(&config).await;
+    let both = |page: &str| page.contains("does not exist") && page.contains("  ready  ");
+    gateway.look_until("/readyz?verbose", "one is up and one is not", both).await;
+    let off = "`off` is disabled in the configuration: set `enabled = true` in [upstreams.off]";
+    for (args, code, what) in [
+        (&["tools", "gone"][..], 1, "no tools: upstream `gone` is "),
+        (&["tools", "gone"], 1, "does not exist"),
+        (&["tools", "nosuch"], 1, "no upstream `nosuch`. Known: "),
+        (&["tools", "off"], 1, off),
+        (&["prompts", "well"], 0, ""),
+        (&["call", "gone__find"], 1, "upstream `gone`, which may have it, is not available"),
+        (&["call", "gone__find"], 1, "does not exist"),
+        (&["call", "nosuch__find"], 1, "no tool `nosuch__find`"),
+        (&["status", "off"], 1, off),
+        (&["logs", "off"], 1, off),
+        (&["start", "off"], 1, off),
+        (&["restart", "off"], 1, off),
+        (&["enable", "off"], 1, off),
+        (&["login", "gone"], 1, "`gone` is a child process, which logs in by itself"),
+    ] {
+        let Output { status, stdout, stderr } = run(gateway.command(args)).await;
+        let said = text(&stdout) + &text(&stderr);
+        assert!(status.code() == Some(code) && said.contains(what), "{args:?}: {said}");
+        assert!(!said.contains("did you mean") && !said.contains("oauth"), "{args:?}: {said}");
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_still_starts_is_not_said_to_be_broken() {
+    let slow = "[upstreams.slow]\ncommand = \"/bin/sleep\"\nargs = [\"600\"]";
+    let gateway = Gateway::serve(&Config::new().section(slow)).await;
+    gateway.look_until("/readyz?verbose", "it starts", |page| page.contains("  starting  ")).await;
+    let doctor = run(gateway.command(&["doctor"])).await;
+    assert!(doctor.status.success() && !text(&doctor.stdout).contains("slow"), "{}", text(&doctor.stdout));
+    for (args, what) in [
+        (&["tools"][..], "no tools yet: all upstreams are still starting (slow): try again"),
+        (&["tools", "slow"], "no tools: upstream `slow` is still starting; try again"),
+    ] {
+        let Output { status, stderr, .. } = run(gateway.command(args)).await;
+        assert!(status.code() == Some(1) && text(&stderr).contains(what), "{args:?}: {}", text(&stderr));
+    }
+}

@@ -76,7 +76,7 @@ async fn an_authorization_server_that_speaks_for_another_one_or_does_not_protect
     let (guarded, gateway, decoy) = all().await;
     for (key, value, words) in [
         ("issuer", json!(decoy.url), "says that it is another one"),
-        ("issuer", Value::Null, "says nothing of itself"),
+        ("issuer", Value::Null, "says nothing of itself; asked were `http://127.0.0.1"),
         ("code_challenge_methods_supported", json!(["plain"]), "does not protect codes by PKCE"),
         ("code_challenge_methods_supported", json!([]), "does not protect codes by PKCE"),
         ("authorization_endpoint", json!("javascript:alert(1)"), "is not asked"),

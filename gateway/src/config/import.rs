@@ -16,11 +16,7 @@ pub(crate) fn file(path: &Path) -> Result<(Source, Vec<Fault>), Box<Fault>> {
     let shown = path.display().to_string();
     let text = source::read(path).map_err(|why| {
         let fault = Fault::error("unreadable-file", format!("cannot read {shown}: {why}"));
-        // Such as /dev/null.
-        Box::new(match path.metadata().is_ok_and(|seen| !seen.is_file() && !seen.is_dir()) {
-            true => fault.hint("to run without a file, name an empty one, and set variables such as TRUNKLINE_UPSTREAMS__FILES__COMMAND"),
-            false => fault,
-        })
+        Box::new(Fault { hint: why.advice().map(str::to_owned), ..fault })
     })?;
     of_text(path, text)
 }

@@ -144,7 +144,7 @@ fn look(files: &[PathBuf]) -> Seen {
         Ok(text) if text.is_empty() => None,
         Ok(text) => Some(Sha256::digest(text).into()),
         Err(_) if !file.exists() => None,
-        Err(why) => Some(Sha256::digest(why).into()),
+        Err(why) => Some(Sha256::digest(why.to_string()).into()),
     };
     private::off_the_workers(|| files.iter().map(look).collect())
 }

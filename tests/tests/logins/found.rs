@@ -140,3 +140,16 @@ async fn a_login_on_another_machine_is_finished_by_pasting_where_the_browser_cam
     assert!(told.contains("that is not the address that the browser was sent back to"), "{told}");
     up(&gateway, MODERN).await.call("up__echo", "{}").await.text();
 }
+
+#[tokio::test]
+async fn each_command_that_meets_a_missing_login_says_how_to_log_in() {
+    let guarded = Guarded::start(Way::Http, MODERN).await;
+    let gateway = plain(&guarded).await;
+    gateway.look_until("/readyz?verbose", "it is shown", |page| page.contains(NEEDS)).await;
+    for args in [&["doctor"][..], &["tools", "up"], &["call", "up__echo"]] {
+        let output = within("it answers", gateway.command(args).output()).await.expect("it runs");
+        let (is_done, text) = said(&output);
+        assert!(!is_done && text.contains("`trunkline login up`"), "{args:?}: {text}");
+        assert!(!text.contains("restart") && !text.contains("trunkline logs"), "{args:?}: {text}");
+    }
+}

@@ -183,7 +183,7 @@ pub(crate) fn warnings() -> Vec<String> {
         // Literals are blanked in the product, and stand in the text on the same line or the next.
         let lines: Vec<&str> = source.text.lines().collect();
         // What is said of an entry of a host's file is a note first.
-        for call in ["Fault::warning(", "Note::new("] {
+        for call in ["Fault::warning(", "Fault::of_upstream(", "Note::new("] {
             for (number, _) in source.product.lines().enumerate().filter(|(_, line)| line.contains(call)) {
                 let here = lines[number..].iter().take(2).copied().collect::<String>();
                 let kind = here.split_once(call).and_then(|(_, rest)| rest.split('"').nth(1));

@@ -5,7 +5,7 @@ use std::io::Write;
 use anyhow::anyhow;
 use serde_json::{Map, Value, json};
 
-use super::session::Session;
+use super::session::{Refused, Session};
 use crate::cli::args::setup::Call;
 use crate::cli::process::{Failure, answer};
 use crate::config::fault::printable;
@@ -17,17 +17,18 @@ pub(crate) fn run(call: &Call) -> Result<(), Failure> {
     arguments(&call.arguments, &Value::Null).map_err(|why| anyhow!(why))?;
     let mut session = Session::open(&call.shared)?;
     let tools = session.list("tools/list", "tools")?;
-    let Some(tool) = tools.iter().find(|tool| tool["name"] == call.tool.as_str()) else {
-        let own = |tool: &&Value| tool["name"].as_str().is_some_and(|name| name.ends_with(&call.tool));
-        let names: Vec<&str> = tools.iter().filter_map(|tool| tool["name"].as_str()).collect();
-        let meant =
-            tools.iter().find(own).and_then(|tool| tool["name"].as_str()).or_else(|| nearest(&call.tool, &names));
-        let meant =
-            meant.map_or_else(|| "`trunkline tools` lists them".to_owned(), |name| format!("did you mean `{name}`?"));
-        return Err(anyhow!("no tool `{}`: {}", printable(&call.tool), printable(&meant)).into());
+    let found = tools.iter().find(|tool| tool["name"] == call.tool.as_str());
+    let schema = found.map_or(&Value::Null, |tool| &tool["inputSchema"]["properties"]);
+    let arguments = arguments(&call.arguments, schema).map_err(|why| anyhow!(why))?;
+    // Of a name that an upstream may have which is not there the gateway says how that one stands.
+    let is_known = found.is_some() || may_be_missing(&session);
+    let params = json!({ "name": call.tool, "arguments": arguments });
+    let asked = is_known.then(|| session.ask("tools/call", params)).transpose();
+    let result = match asked {
+        Ok(Some(result)) => result,
+        Err(why) if found.is_some() || is_of_upstreams(&why) => return Err(why.into()),
+        Ok(None) | Err(_) => return Err(anyhow!(unknown(&call.tool, &tools)).into()),
     };
-    let arguments = arguments(&call.arguments, &tool["inputSchema"]["properties"]).map_err(|why| anyhow!(why))?;
-    let result = session.ask("tools/call", json!({ "name": call.tool, "arguments": arguments }))?;
     let mut out = answer();
     match call.json {
         true => out.json(&format!("{result:#}"))?,
@@ -36,6 +37,26 @@ pub(crate) fn run(call: &Call) -> Result<(), Failure> {
         }
     }
     if result["isError"] == true { Err(Failure::Found) } else { Ok(()) }
+}
+
+/// Whether a call was refused for how an upstream stands that may have the tool.
+fn is_of_upstreams(why: &anyhow::Error) -> bool {
+    why.downcast_ref::<Refused>().is_some_and(|refused| refused.is_of_upstreams)
+}
+
+/// Whether an upstream is not there, so that what it offers may stand in no list.
+fn may_be_missing(session: &Session) -> bool {
+    session.upstreams(|_| false).is_some_and(|whole| whole.upstreams.iter().any(|row| !row.is_up()))
+}
+
+/// That no tool has the name, and what may be meant.
+fn unknown(tool: &str, tools: &[Value]) -> String {
+    let own = |name: &&str| name.ends_with(tool);
+    let names: Vec<&str> = tools.iter().filter_map(|tool| tool["name"].as_str()).collect();
+    let meant = names.iter().copied().find(own).or_else(|| nearest(tool, &names));
+    let meant =
+        meant.map_or_else(|| "`trunkline tools` lists them".to_owned(), |name| format!("did you mean `{name}`?"));
+    format!("no tool `{}`: {}", printable(tool), printable(&meant))
 }
 
 /// A block of a result, as text.

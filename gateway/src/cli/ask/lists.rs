@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::session::Session;
 use crate::cli::args::setup::List;
+use crate::cli::look::Row;
 use crate::cli::process::{Failure, answer};
 use crate::config::fault::printable;
 
@@ -17,20 +18,21 @@ const SHOWN: usize = 80;
 pub(crate) fn run(list: &List, key: &str, name: &str) -> Result<(), Failure> {
     let mut session = Session::open(&list.shared)?;
     let mut items = session.list(&format!("{key}/list"), key)?;
-    // Why each of them fails was said by the gateway that was started for this.
-    let broken = if items.is_empty() { session.all_broken() } else { None };
-    drop(session);
-    if let Some(prefix) = &list.name {
+    if let Some(part) = &list.name {
         // An upstream by its name, which begins those of its tools; or a part of a name.
-        items.retain(|item| item[name].as_str().is_some_and(|known| known.contains(prefix.as_str())));
+        items.retain(|item| item[name].as_str().is_some_and(|known| known.contains(part.as_str())));
     }
+    let why_none = if items.is_empty() { why_none(&session, list.name.as_deref(), key) } else { None };
+    drop(session);
     let mut out = answer();
     if list.json {
         out.json(&format!("{:#}", json!({ key: items })))?;
-        return failed(broken, key);
     }
-    if broken.is_some() {
-        return failed(broken, key);
+    if let Some(why) = why_none {
+        return Err(anyhow!(why).into());
+    }
+    if list.json {
+        return Ok(());
     }
     let width = items.iter().filter_map(|item| item[name].as_str()).map(|name| name.chars().count()).max();
     for item in &items {
@@ -49,10 +51,33 @@ pub(crate) fn run(list: &List, key: &str, name: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// An empty list of upstreams that all fail is no answer.
-fn failed(broken: Option<String>, key: &str) -> Result<(), Failure> {
-    let said = |names| anyhow!("no {key}: none of the upstreams works ({names}); `trunkline doctor` says what to do");
-    broken.map_or(Ok(()), |names| Err(said(names).into()))
+/// Why a list is empty, where that is no answer: its upstreams do not work, or there is none of the name.
+fn why_none(session: &Session, name: Option<&str>, key: &str) -> Option<String> {
+    let whole = session.upstreams(|row| name.is_none_or(|name| row.name == name))?;
+    let Some(name) = name else { return none_works(&whole.upstreams, key) };
+    match whole.upstreams.iter().find(|row| row.name == name) {
+        Some(row) => Some(format!("no {key}: {}", row.why_not()?)),
+        None if whole.is_disabled(name) => Some(whole.unknown(name)),
+        None => Some(format!("none of the {key} has `{}` in its name, and {}", printable(name), whole.unknown(name))),
+    }
+}
+
+/// Why there is nothing at all, where no upstream takes calls.
+fn none_works(rows: &[Row], key: &str) -> Option<String> {
+    if rows.is_empty() || rows.iter().any(|row| row.is_up() || row.state == "idle") {
+        return None;
+    }
+    // Why each of them fails was said by the gateway, where it was started for this.
+    let is_coming = |row: &&Row| row.state == "starting" && row.ailment().is_none();
+    let named = |rows: Vec<&Row>| rows.iter().map(|row| printable(&row.name)).collect::<Vec<_>>().join(", ");
+    let (coming, broken): (Vec<_>, Vec<_>) = rows.iter().partition(is_coming);
+    let starting = format!("still starting ({}): try again", named(coming.clone()));
+    let failed = format!("works ({}); `trunkline doctor` says what to do", named(broken.clone()));
+    Some(match (coming.is_empty(), broken.is_empty()) {
+        (true, _) => format!("no {key}: none of the upstreams {failed}"),
+        (_, true) => format!("no {key} yet: all upstreams are {starting}"),
+        _ => format!("no {key} yet: some upstreams are {starting}; none of the others {failed}"),
+    })
 }
 
 /// The first line of a description.

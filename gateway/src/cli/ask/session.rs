@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::person::Terminal;
 use crate::admin::control::{self, join};
 use crate::cli::args::{Look, Shared, settings};
-use crate::cli::look::{page, parse};
+use crate::cli::look::{Row, Whole};
 use crate::cli::process::Failure;
 use crate::config::fault::printable;
 use crate::gateway::own_program;
@@ -89,7 +89,7 @@ impl Session {
                 (None, Some(answered)) if answered == id => {
                     self.person.clear();
                     if let Some(error) = frame.get("error") {
-                        bail!("{}", told(error));
+                        return Err(Refused::from(error).into());
                     }
                     return Ok(frame["result"].take());
                 }
@@ -125,9 +125,9 @@ impl Session {
         Ok(all)
     }
 
-    /// The upstreams, where there are some and none of them takes calls; each is named.
+    /// What the gateway says of its upstreams, once none of those that matter starts any more, or that takes too long.
     #[allow(clippy::disallowed_methods, reason = "a command that does nothing else")]
-    pub(super) fn all_broken(&self) -> Option<String> {
+    pub(super) fn upstreams(&self, matters: impl Fn(&Row) -> bool) -> Option<Whole> {
         let pid = match &self.way {
             Way::Own(child, _) => child.id(),
             Way::Joined(_, pid) => *pid,
@@ -136,12 +136,10 @@ impl Session {
         // A list can be there before its upstream has told what else it offers.
         let until = Instant::now() + STARTS_MAX;
         loop {
-            let rows = parse(&page(&look).ok()?).ok()?.upstreams;
-            if rows.is_empty() || rows.iter().any(|one| one.is_up() || one.state == "idle") {
-                return None;
-            }
-            if rows.iter().all(|one| one.state != "starting") || Instant::now() >= until {
-                return Some(rows.iter().map(|one| printable(&one.name)).collect::<Vec<_>>().join(", "));
+            let whole = Whole::of(&look).ok()?;
+            let starts = |row: &Row| matters(row) && row.state == "starting";
+            if !whole.upstreams.iter().any(starts) || Instant::now() >= until {
+                return Some(whole);
             }
             sleep(STARTS_LOOK);
         }
@@ -165,6 +163,21 @@ impl Drop for Session {
             *to = None;
             let _ = child.wait();
         }
+    }
+}
+
+/// A request that the gateway, or an upstream, answered with an error.
+#[derive(Debug, thiserror::Error)]
+#[error("{text}")]
+pub(super) struct Refused {
+    text: String,
+    /// Whether the gateway refused it for how its upstreams stand, not for what it asks.
+    pub(super) is_of_upstreams: bool,
+}
+
+impl From<&Value> for Refused {
+    fn from(error: &Value) -> Self {
+        Self { text: told(error), is_of_upstreams: error["data"]["origin"] == "gateway" }
     }
 }
 

@@ -13,7 +13,7 @@ use super::doubts;
 use crate::cli::args::setup::Doctor;
 use crate::cli::args::{Look, settings};
 use crate::cli::look;
-use crate::cli::look::Row;
+use crate::cli::look::{Row, Whole};
 use crate::cli::process::table::{Room, wrapped};
 use crate::cli::process::{Failure, answer};
 use crate::cli::setup::hosts::{HOSTS, Host};
@@ -32,11 +32,18 @@ const CONNECT: Duration = Duration::from_secs(5);
 struct Problem {
     text: String,
     fix: String,
+    /// The upstream that it concerns.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    upstream: Option<String>,
 }
 
 impl Problem {
     fn new(text: impl Into<String>, fix: impl Into<String>) -> Self {
-        Self { text: text.into(), fix: fix.into() }
+        Self { text: text.into(), fix: fix.into(), upstream: None }
+    }
+
+    fn of_upstream(name: &str, text: impl Into<String>, fix: impl Into<String>) -> Self {
+        Self { upstream: Some(name.to_owned()), ..Self::new(text, fix) }
     }
 }
 
@@ -47,18 +54,16 @@ impl From<&Fault> for Problem {
         let fix = match (fix.is_empty(), fault.kind) {
             (false, _) => fix,
             (true, "no-command") => "install it, or write its absolute path as `command`".to_owned(),
-            (true, "unreadable-file") => "see with `ls -l` who may read it, and let this user".to_owned(),
+            (true, "unreadable-file") => "see whether it is the file that is meant".to_owned(),
             (true, "syntax") => "mend it there".to_owned(),
             (true, _) => "see docs/security.md, What check warns of".to_owned(),
         };
-        Self::new(format!("{place}{}", fault.text), fix)
+        Self { upstream: fault.upstream.clone(), ..Self::new(format!("{place}{}", fault.text), fix) }
     }
 }
 
 /// What stands before what to do.
 const FIX: &str = "   fix: ";
-/// States in which something is wrong, where a cause is known.
-const SICK: [&str; 4] = ["failed", "backing_off", "degraded", "starting"];
 /// Faults of a configuration that say why a server does not start.
 const STARTLESS: [&str; 3] = ["no-command", "no-folder", "no-login"];
 
@@ -85,8 +90,8 @@ pub(crate) fn run(doctor: &Doctor) -> Result<(), Failure> {
             faults.extend(doubts::all(&settings.files, &settings.loaded.config, &environment));
             let startless = faults.iter().filter(|fault| STARTLESS.contains(&fault.kind));
             let unreached = network(&settings.loaded.config, &environment);
-            let texts = startless.map(|fault| &fault.text).chain(unreached.iter().map(|problem| &problem.text));
-            known.extend(texts.filter_map(|text| about(text)).map(str::to_owned));
+            let named = startless.map(|fault| &fault.upstream).chain(unreached.iter().map(|problem| &problem.upstream));
+            known.extend(named.flatten().cloned());
             problems.extend(faults.iter().map(Problem::from).chain(unreached));
         }
         Err(faults) => problems.extend(faults.0.iter().map(Problem::from)),
@@ -117,7 +122,7 @@ pub(crate) fn run(doctor: &Doctor) -> Result<(), Failure> {
 
 fn shown(problems: &[Problem], hosts: &[&Host], tools: Option<&[String]>, columns: usize) -> String {
     let mut out = String::new();
-    for (number, Problem { text, fix }) in problems.iter().enumerate() {
+    for (number, Problem { text, fix, .. }) in problems.iter().enumerate() {
         let text = format!("{}. {}", number + 1, printable(text));
         let fix = format!("{FIX}{}", printable(fix));
         out.push_str(&format!("{}\n{}\n", wrapped(&text, 3, columns), wrapped(&fix, FIX.len(), columns)));
@@ -145,27 +150,24 @@ fn tools(doctor: &Doctor) -> Option<Vec<String>> {
     Some(page.tools.into_iter().map(|tool| tool.name).collect())
 }
 
-/// The upstream that a problem is one of.
-fn about(text: &str) -> Option<&str> {
-    text.strip_prefix("upstream `")?.split('`').next()
-}
-
 /// What is wrong with the upstreams of the running gateway, but for those of which it is known.
 fn sick(doctor: &Doctor, known: &[String]) -> Vec<Problem> {
     let look = Look { shared: doctor.shared.clone(), ..Look::default() };
-    let Ok(whole) = look::page(&look).and_then(|page| look::parse(&page)) else { return Vec::new() };
-    let sick = whole.upstreams.iter().filter(|row| SICK.contains(&&*row.state) && !known.contains(&row.name));
-    let problem = |row: &Row| {
-        let Row { name, state, .. } = row;
-        // While it is tried again the cause of the last attempt is an error that was.
-        let cause = row.cause.as_ref().or(row.last_error.as_ref().map(|error| &error.cause))?;
-        let text = format!("upstream `{name}` ({state}): {}", cause.trim());
-        let fix = format!(
-            "look at `trunkline status {name}` and `trunkline logs {name}`; `trunkline restart {name}` tries it again"
-        );
-        Some(Problem::new(text, fix))
+    let Ok(whole) = Whole::of(&look) else { return Vec::new() };
+    whole.upstreams.iter().filter(|row| !known.contains(&row.name)).filter_map(ailing).collect()
+}
+
+/// What is wrong with an upstream of the running gateway. Its cause knows best what to do.
+fn ailing(row: &Row) -> Option<Problem> {
+    let Row { name, state, transport, .. } = row;
+    let (cause, advice) = row.ailment()?;
+    // Only a child has a stderr.
+    let logs = if transport == "stdio" { format!(" and `trunkline logs {name}`") } else { String::new() };
+    let fix = match advice {
+        "" => format!("look at `trunkline status {name}`{logs}; `trunkline restart {name}` tries it again"),
+        advice => advice.to_owned(),
     };
-    sick.filter_map(problem).collect()
+    Some(Problem::of_upstream(name, format!("upstream `{name}` ({state}): {cause}"), fix))
 }
 
 /// Servers that take no connection.
@@ -199,7 +201,8 @@ fn network(config: &Config, environment: &Environment) -> Vec<Problem> {
         };
         let fix =
             "check the address under `url`, that the server runs, and the network; behind a proxy set HTTPS_PROXY";
-        problems.extend(why.map(|why| Problem::new(format!("upstream `{}`: {why}", upstream.name), fix)));
+        let name = &upstream.name;
+        problems.extend(why.map(|why| Problem::of_upstream(name, format!("upstream `{name}`: {why}"), fix)));
     }
     problems
 }
@@ -215,7 +218,7 @@ fn entry(host: &Host, environment: &Environment) -> Vec<Problem> {
             return vec![Problem::new(text, install)];
         }
         Err(fault) => {
-            let Problem { text, fix } = Problem::from(&*fault);
+            let Problem { text, fix, .. } = Problem::from(&*fault);
             return vec![Problem::new(format!("{}: {text}", host.title), fix)];
         }
     };
@@ -282,6 +285,33 @@ mod tests {
             "{said:?}"
         );
         assert!(limits(cursor, &tools[..80]).is_empty());
+    }
+
+    #[test]
+    fn a_sick_server_is_told_by_its_cause_and_the_fix_is_the_one_that_the_cause_advises() {
+        let of = |text: &str| {
+            let row: Row =
+                serde_json::from_str(&format!("{{\"name\":\"x\",\"since_seconds\":1,\"restarts\":0,{text}}}")).unwrap();
+            ailing(&row).map(|problem| (problem.text, problem.fix))
+        };
+        let login = r#""transport":"http","state":"failed","cause":"needs login; run `trunkline login x`","advice":"run `trunkline login x`""#;
+        assert_eq!(of(login), Some(("upstream `x` (failed): needs login".into(), "run `trunkline login x`".into())));
+        let (_, remote) = of(r#""transport":"http","state":"failed","cause":"gone""#).unwrap();
+        assert_eq!(remote, "look at `trunkline status x`; `trunkline restart x` tries it again");
+        let (_, child) = of(r#""transport":"stdio","state":"failed","cause":"gone""#).unwrap();
+        assert_eq!(child, "look at `trunkline status x` and `trunkline logs x`; `trunkline restart x` tries it again");
+        assert_eq!(
+            of(r#""transport":"stdio","state":"starting","downtime_seconds":1,"cause":"it has not answered yet""#),
+            None
+        );
+    }
+
+    #[test]
+    fn a_problem_of_a_fault_names_the_upstream_that_the_fault_names() {
+        let problem = Problem::from(&Fault::of_upstream("no-command", "x", "`npxx` not found"));
+        assert_eq!((problem.upstream.as_deref(), &*problem.text), (Some("x"), "upstream `x`: `npxx` not found"));
+        let general = Problem::from(&Fault::warning("x", "upstream `x`: this only looks like one"));
+        assert_eq!(general.upstream, None);
     }
 
     #[test]

@@ -36,9 +36,7 @@ pub(crate) fn all(files: &[PathBuf], config: &Config, environment: &Environment)
     doubts.extend(roles::all(config));
     for upstream in &config.upstreams {
         let name = &upstream.name;
-        doubts.extend(
-            upstream.doubt().map(|doubt| Fault::warning("shared-questions", format!("upstream `{name}`: {doubt}"))),
-        );
+        doubts.extend(upstream.doubt().map(|doubt| Fault::of_upstream("shared-questions", name, doubt)));
         if let Some(ChildCommand { command, args, env, cwd }) = upstream.transport.child() {
             doubts.extend(place(name, command, env, cwd));
             doubts.extend(loader(name, env, environment));
@@ -101,8 +99,7 @@ fn general(files: &[PathBuf], config: &Config) -> Vec<Fault> {
 fn no_login(name: &str, login: &Login) -> Option<Fault> {
     let why = logged_in(login).err()?;
     let hint = Some(why.advice().to_owned()).filter(|advice| !advice.is_empty());
-    let text = format!("upstream `{name}`: {}", why.advise_instead("").full());
-    Some(Fault { hint, ..Fault::warning("no-login", text) })
+    Some(Fault { hint, ..Fault::of_upstream("no-login", name, why.advise_instead("").full()) })
 }
 
 /// Messages that are allowed and for which there is never any memory.
@@ -136,10 +133,9 @@ fn in_units(bytes: usize) -> String {
 /// Whether the program and its folder are there.
 fn place(name: &str, command: &str, env: &[(OsString, OsString)], cwd: Option<&Path>) -> Vec<Fault> {
     let folder = cwd.filter(|cwd| !cwd.is_dir()).map(|cwd| {
-        Fault::warning("no-folder", format!("upstream `{name}`: working directory `{}` does not exist", cwd.display()))
+        Fault::of_upstream("no-folder", name, format!("working directory `{}` does not exist", cwd.display()))
     });
-    let program =
-        missing(command, env, cwd).map(|why| Fault::warning("no-command", format!("upstream `{name}`: {why}")));
+    let program = missing(command, env, cwd).map(|why| Fault::of_upstream("no-command", name, why));
     folder.into_iter().chain(program).collect()
 }
 
@@ -154,9 +150,9 @@ fn loader(name: &str, env: &[(OsString, OsString)], environment: &Environment) -
     let given = env.iter().filter(|(variable, value)| is_given(variable, value));
     let said = |variable: &str| {
         let text = format!(
-            "upstream `{name}`: the variable {variable} decides which code its program runs; whoever can write its files can run code"
+            "the variable {variable} decides which code its program runs; whoever can write its files can run code"
         );
-        Fault::warning("loader-variable", text)
+        Fault::of_upstream("loader-variable", name, text)
     };
     given.map(|(variable, _)| said(&variable.to_string_lossy())).collect()
 }
@@ -169,14 +165,12 @@ fn arguments(name: &str, command: &str, args: &[String], config: &Config) -> Vec
     if words.any(is_shell) {
         let script = words.skip_while(|arg| !takes_commands(arg)).nth(1);
         if let Some(doubt) = script.and_then(script::doubt) {
-            doubts.push(Fault::warning("shell-variable", format!("upstream `{name}`: {}", doubt.text())));
+            doubts.push(Fault::of_upstream("shell-variable", name, doubt.text()));
         }
     }
     if args.iter().any(|arg| config.secrets.has(arg)) {
-        let text = format!(
-            "upstream `{name}`: `args` holds a secret, and every user of this machine can read arguments; pass it in `env`"
-        );
-        doubts.push(Fault::warning("secret-in-arguments", text));
+        let text = "`args` holds a secret, and every user of this machine can read arguments; pass it in `env`";
+        doubts.push(Fault::of_upstream("secret-in-arguments", name, text));
     }
     doubts
 }
@@ -192,13 +186,13 @@ fn address(name: &str, remote: &Remote, is_shown_a_token: bool, config: &Config)
         ("the address of its proxy", by.as_ref().is_some_and(|(by, _)| by.is_metadata())),
     ] {
         let text = format!(
-            "upstream `{name}`: {address} is link-local or that of a cloud metadata service, which gives out credentials of this machine"
+            "{address} is link-local or that of a cloud metadata service, which gives out credentials of this machine"
         );
-        doubts.extend(is_it.then(|| Fault::warning("metadata-address", text)));
+        doubts.extend(is_it.then(|| Fault::of_upstream("metadata-address", name, text)));
     }
     if by.is_some_and(|(by, has_password)| has_password && !by.is_local()) {
-        let text = format!("upstream `{name}`: the password of its proxy is sent without encryption");
-        doubts.push(Fault::warning("plain-credentials", text));
+        let text = "the password of its proxy is sent without encryption";
+        doubts.push(Fault::of_upstream("plain-credentials", name, text));
     }
     let is_secret = |text: &str| config.secrets.has(text);
     let has_secret = is_shown_a_token
@@ -206,8 +200,8 @@ fn address(name: &str, remote: &Remote, is_shown_a_token: bool, config: &Config)
         || headers.values().any(|value| is_secret(&String::from_utf8_lossy(value.as_bytes())))
         || is_secret(&url.to_string());
     if matches!(url.scheme_str(), Some("http" | "ws")) && !destination.is_local() && has_secret {
-        let text = format!("upstream `{name}`: credentials are sent without encryption");
-        doubts.push(Fault::warning("plain-credentials", text));
+        let text = "credentials are sent without encryption";
+        doubts.push(Fault::of_upstream("plain-credentials", name, text));
     }
     doubts
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
 
-use super::page::{self, Call, CallsPage, Row};
+use super::page::{self, Call, CallsPage, Row, Whole};
 use crate::cli::args::setup::{Calls, Logs};
 use crate::cli::process::{Failure, answer};
 use crate::config::fault::printable;
@@ -22,11 +22,10 @@ pub(crate) fn logs(logs: &Logs) -> Result<(), Failure> {
     let mut known: HashMap<String, Vec<String>> = HashMap::new();
     let mut is_first = true;
     loop {
-        let whole = page::parse(&page::page(&logs.look)?)?;
+        let whole = Whole::of(&logs.look)?;
         let named = |row: &&Row| logs.name.as_ref().is_none_or(|name| *name == row.name);
         if let Some(name) = logs.name.as_ref().filter(|_| !whole.upstreams.iter().any(|row| named(&row))) {
-            let all: Vec<_> = whole.upstreams.iter().map(|row| row.name.as_str()).collect();
-            return Err(anyhow!("no upstream `{}`. Known: {}", printable(name), printable(&all.join(", "))).into());
+            return Err(anyhow!("{}", whole.unknown(name)).into());
         }
         if std::mem::take(&mut is_first) && whole.upstreams.iter().filter(named).all(|row| row.stderr.is_empty()) {
             say_none("no lines on stderr yet", logs.follow, logs.look.json);

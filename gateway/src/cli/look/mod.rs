@@ -15,4 +15,4 @@ pub(crate) mod status;
 // What goes on while it is looked at: `trunkline logs` and `calls`, what a running gateway keeps of its upstreams and its calls; `top`.
 pub(crate) mod follow;
 
-pub(crate) use page::{Row, counted, get, page, parse, post, time};
+pub(crate) use page::{Row, Whole, counted, get, page, post, time};

@@ -34,9 +34,30 @@ pub(crate) struct Configuration {
 }
 
 impl Whole {
+    /// What the gateway says that the command line or the configuration points to.
+    pub(crate) fn of(look: &Look) -> Result<Self, Failure> {
+        parse(&page(look)?)
+    }
+
     /// The upstreams that are switched off.
     pub(crate) fn disabled(&self) -> &[String] {
         self.configuration.as_ref().map_or(&[], |configuration| &configuration.disabled)
+    }
+
+    /// Whether the upstream of this name is switched off.
+    pub(crate) fn is_disabled(&self, name: &str) -> bool {
+        self.disabled().iter().any(|off| off == name)
+    }
+
+    /// Why there is nothing to say of an upstream of this name.
+    pub(crate) fn unknown(&self, name: &str) -> String {
+        let shown = printable(name);
+        if self.is_disabled(name) {
+            return format!("`{shown}` is disabled in the configuration: set `enabled = true` in [upstreams.{shown}]");
+        }
+        let names: Vec<_> = self.upstreams.iter().map(|row| printable(&row.name)).collect();
+        let known = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+        format!("no upstream `{shown}`. Known: {known}")
     }
 
     /// What is to be known of the configuration: why that of the files is not in force.
@@ -78,6 +99,8 @@ pub(crate) struct Row {
     pub(crate) failed_starts: u64,
     pub(crate) last_error: Option<LastError>,
     pub(crate) cause: Option<String>,
+    #[serde(default)]
+    pub(crate) advice: String,
     pub(crate) retry_in_seconds: Option<u64>,
     pub(crate) pid: Option<u32>,
     pub(crate) revision: Option<String>,
@@ -101,6 +124,8 @@ pub(crate) struct Row {
 #[derive(Debug, Deserialize)]
 pub(crate) struct LastError {
     pub(crate) cause: String,
+    #[serde(default)]
+    pub(crate) advice: String,
     pub(crate) ago_seconds: u64,
 }
 
@@ -174,7 +199,7 @@ pub(crate) fn post(look: &Look, path: &str) -> Result<(u16, String), Failure> {
 }
 
 /// What a page says.
-pub(crate) fn parse(page: &str) -> Result<Whole, Failure> {
+pub(super) fn parse(page: &str) -> Result<Whole, Failure> {
     Ok(serde_json::from_str(page).context("not a Trunkline gateway, or one of another version")?)
 }
 
@@ -182,6 +207,39 @@ impl Row {
     /// Whether there is somebody who takes calls.
     pub(crate) fn is_up(&self) -> bool {
         matches!(&*self.state, "ready" | "degraded")
+    }
+
+    /// What ails it, and what its own cause advises, which may be nothing. One that is started for the first time is not ailing.
+    pub(crate) fn ailment(&self) -> Option<(&str, &str)> {
+        let (cause, advice) = match (&*self.state, &self.cause, &self.last_error) {
+            // While it is tried again the cause of the last attempt is an error that was.
+            ("starting", _, Some(error)) if self.downtime_seconds.is_some_and(|down| error.ago_seconds <= down) => {
+                (&error.cause, &error.advice)
+            }
+            ("failed" | "backing_off" | "degraded", Some(cause), _) => (cause, &self.advice),
+            ("failed" | "backing_off" | "degraded", None, Some(error)) => (&error.cause, &error.advice),
+            _ => return None,
+        };
+        let bare = cause.trim().strip_suffix(advice.as_str()).and_then(|rest| rest.strip_suffix("; "));
+        Some((bare.filter(|_| !advice.is_empty()).unwrap_or(cause.trim()), advice))
+    }
+
+    /// Why nothing is to be had of it, for a person; `None` where something is.
+    pub(crate) fn why_not(&self) -> Option<String> {
+        let (name, state) = (printable(&self.name), printable(&self.state));
+        match self.ailment() {
+            Some((cause, _)) if !self.is_up() && cause.is_empty() => Some(format!("upstream `{name}` is {state}")),
+            Some((cause, advice)) if !self.is_up() => {
+                let advice =
+                    if advice.is_empty() { format!("look at `trunkline status {name}`") } else { printable(advice) };
+                Some(format!("upstream `{name}` is {state}: {}; {advice}", printable(cause)))
+            }
+            None if self.state == "starting" => Some(format!("upstream `{name}` is still starting; try again")),
+            None if self.state == "stopped" => {
+                Some(format!("upstream `{name}` is stopped; run `trunkline start {name}`"))
+            }
+            _ => None,
+        }
     }
 }
 
@@ -203,6 +261,34 @@ pub(crate) fn counted(count: usize, noun: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn row(text: &str) -> Row {
+        let own = r#""name":"x","transport":"http","since_seconds":1,"restarts":0"#;
+        serde_json::from_str(&format!("{{{own},{text}}}")).unwrap()
+    }
+
+    #[test]
+    fn what_ails_an_upstream_is_told_without_its_advice_and_a_first_start_is_no_ailment() {
+        let failed = row(
+            r#""state":"failed","cause":"needs login; run `trunkline login x`","advice":"run `trunkline login x`""#,
+        );
+        assert_eq!(failed.ailment(), Some(("needs login", "run `trunkline login x`")));
+        assert_eq!(failed.why_not().unwrap(), "upstream `x` is failed: needs login; run `trunkline login x`");
+        let again = row(r#""state":"starting","downtime_seconds":5,"last_error":{"cause":"gone","ago_seconds":5}"#);
+        assert_eq!(again.ailment(), Some(("gone", "")));
+        assert_eq!(again.why_not().unwrap(), "upstream `x` is starting: gone; look at `trunkline status x`");
+        for merely in [
+            r#""state":"starting","downtime_seconds":5"#,
+            r#""state":"starting","downtime_seconds":5,"cause":"it has not answered yet""#,
+            r#""state":"starting","downtime_seconds":5,"last_error":{"cause":"of a life before","ago_seconds":9}"#,
+        ] {
+            let row = row(merely);
+            assert_eq!(row.ailment(), None, "{merely}");
+            assert_eq!(row.why_not().unwrap(), "upstream `x` is still starting; try again");
+        }
+        let degraded = row(r#""state":"degraded","cause":"it is silent""#);
+        assert_eq!((degraded.ailment(), degraded.why_not()), (Some(("it is silent", "")), None), "it takes calls");
+    }
 
     #[test]
     fn times_are_said_as_people_say_them() {

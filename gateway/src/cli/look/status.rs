@@ -7,7 +7,7 @@ use anyhow::Context;
 use crate::config::fault::printable;
 
 use super::page as look;
-use super::page::{Login, Row, Whole};
+use super::page::{Login, Row};
 use crate::cli::args::Status;
 use crate::cli::process::table::{Room, wrapped};
 use crate::cli::process::{Failure, answer};
@@ -17,7 +17,7 @@ pub(crate) fn run(status: &Status) -> Result<(), Failure> {
     let page = look::page(&status.look)?;
     let whole = look::parse(&page)?;
     let Some(row) = whole.upstreams.iter().find(|row| row.name == status.name) else {
-        return Err(anyhow::anyhow!("{}", unknown(&status.name, &whole)).into());
+        return Err(anyhow::anyhow!("{}", whole.unknown(&status.name)).into());
     };
     let mut out = answer();
     if status.look.json {
@@ -59,14 +59,6 @@ fn told(instance: &Row) -> String {
         ));
     }
     line
-}
-
-fn unknown(name: &str, whole: &Whole) -> String {
-    let names: Vec<_> = whole.upstreams.iter().map(|row| printable(&row.name)).collect();
-    match names.is_empty() {
-        true => format!("no upstream `{name}`. Known: none"),
-        false => format!("no upstream `{name}`. Known: {}", names.join(", ")),
-    }
 }
 
 /// Where the values of the sheet stand.
@@ -175,6 +167,7 @@ fn why(reason: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cli::look::page::Whole;
 
     #[test]
     fn all_that_is_known_stands_on_the_sheet() {
@@ -194,7 +187,10 @@ mod tests {
              login       at https://as; its token ends in 1 min 30 s and is refreshed without you\nremark      its list is cut\n\
              calls       3 in flight, 1 queued\nfailed      2 instance starts\ninstance    laptop: backing_off for 1 s, 1 restart: gone\nstderr      one\nstderr      two\n"
         );
-        let whole = Whole { ready: true, upstreams: vec![row], limits: None, configuration: None };
-        assert_eq!(unknown("x", &whole), "no upstream `x`. Known: files");
+        let off = serde_json::from_str(r#"{"disabled":["off"]}"#).unwrap();
+        let whole = Whole { ready: true, upstreams: vec![row], limits: None, configuration: Some(off) };
+        assert_eq!(whole.unknown("x"), "no upstream `x`. Known: files");
+        let disabled = "`off` is disabled in the configuration: set `enabled = true` in [upstreams.off]";
+        assert_eq!(whole.unknown("off"), disabled);
     }
 }

@@ -12,7 +12,7 @@ use crate::telemetry::logging::{complain, say};
 use crate::cli::args::Look;
 use crate::cli::args::setup::Orders;
 use crate::cli::look;
-use crate::cli::look::Row;
+use crate::cli::look::{Row, Whole};
 use crate::cli::process::{Failure, answer};
 
 /// How long a start is watched, and how often it is looked at.
@@ -47,7 +47,7 @@ pub(crate) fn run(order: Order, orders: &Orders) -> Result<(), Failure> {
 
 /// The names of those that are meant.
 fn meant(order: Order, orders: &Orders) -> Result<Vec<String>, Failure> {
-    let rows = || -> Result<Vec<Row>, Failure> { Ok(look::parse(&look::page(&orders.look)?)?.upstreams) };
+    let rows = || -> Result<Vec<Row>, Failure> { Ok(Whole::of(&orders.look)?.upstreams) };
     if !orders.all {
         if order == Order::Restart {
             // Where that cannot be known the order itself says why.
@@ -84,7 +84,12 @@ fn ordered(order: Order, orders: &Orders, name: &str) -> Result<Done, Failure> {
     let (status, said) = look::post(&orders.look, &format!("/upstreams/{name}/{}", order.as_str()))?;
     let mut page = match status {
         200 | 202 => said,
-        404 => return Err(anyhow!("{}", printable(said.trim())).into()),
+        404 => {
+            // It knows those alone that are not disabled.
+            let whole = Whole::of(&orders.look).ok().filter(|whole| whole.is_disabled(name));
+            let off = whole.map(|whole| whole.unknown(name));
+            return Err(anyhow!("{}", off.unwrap_or_else(|| printable(said.trim()))).into());
+        }
         _ => return Err(anyhow!("cannot {} `{name}`: {}", order.as_str(), printable(said.trim())).into()),
     };
     if order != Order::Stop {

@@ -64,6 +64,11 @@ pub(super) fn meant<'a>(config: &'a Config, name: &str) -> Result<&'a Login, Fai
         let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
         return Err(anyhow!("no upstream is named `{}`. Known: {known}", printable(name)).into());
     };
+    if upstream.is_child() {
+        let said =
+            "is a child process, which logs in by itself, or by variables in its `env`: there is nothing to do here";
+        return Err(anyhow!("`{name}` {said}").into());
+    }
     let said =
         || anyhow!("nobody logs in to `{name}`: for that, write auth = {{ type = \"oauth\" }} in [upstreams.{name}]");
     upstream.may_log_in().ok_or_else(|| said().into())

@@ -24,6 +24,8 @@ pub struct Fault {
     pub label: Option<String>,
     /// What to do about it.
     pub hint: Option<String>,
+    /// The upstream that it concerns, where it is about one.
+    pub upstream: Option<String>,
 }
 
 /// Whether a fault keeps the gateway from starting.
@@ -63,12 +65,25 @@ impl Fault {
 
     /// A fault that keeps the gateway from starting.
     pub(crate) fn error(kind: &'static str, text: impl Into<String>) -> Self {
-        Self { severity: Severity::Error, kind, text: text.into(), place: None, label: None, hint: None }
+        Self {
+            severity: Severity::Error,
+            kind,
+            text: text.into(),
+            place: None,
+            label: None,
+            hint: None,
+            upstream: None,
+        }
     }
 
     /// A fault that does not.
     pub(crate) fn warning(kind: &'static str, text: impl Into<String>) -> Self {
         Self { severity: Severity::Warning, ..Self::error(kind, text) }
+    }
+
+    /// A warning about one upstream, which its text names first.
+    pub(crate) fn of_upstream(kind: &'static str, upstream: &str, text: impl fmt::Display) -> Self {
+        Self { upstream: Some(upstream.to_owned()), ..Self::warning(kind, format!("upstream `{upstream}`: {text}")) }
     }
 
     /// Nothing is configured that could be served. `file` is the one that could say it.

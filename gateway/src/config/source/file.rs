@@ -54,7 +54,7 @@ pub(crate) struct Secret {
 
 /// What a file that a reference names holds. It may be a link, and root's own: so are secrets mounted. Never a pipe or a device.
 pub(crate) fn secret(path: &Path) -> Result<Secret, String> {
-    let text = private::off_the_workers(|| read_bounded(path, SECRET_BYTES_MAX))?;
+    let text = private::off_the_workers(|| read_bounded(path, SECRET_BYTES_MAX)).map_err(|why| why.to_string())?;
     Ok(Secret { text, doubt: doubt(path) })
 }
 
@@ -83,13 +83,60 @@ fn doubt(path: &Path) -> Option<String> {
 /// A byte order mark is what some editors put before a text, and no part of it.
 pub(crate) const MARK: char = '\u{feff}';
 
+/// Why a file is not read.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Unreadable {
+    #[error("no such file")]
+    Missing,
+    #[error("permission denied")]
+    Denied,
+    #[error("it is a folder")]
+    Folder,
+    /// A pipe, a socket, a device.
+    #[error("not a regular file")]
+    Special,
+    #[error("{}", too_large(*.0))]
+    TooLarge(u64),
+    #[error("not UTF-8 text")]
+    NotText,
+    #[error("{0}")]
+    Failed(std::io::Error),
+}
+
+impl Unreadable {
+    /// What to do about a configuration that is not read.
+    pub(crate) fn advice(&self) -> Option<&'static str> {
+        Some(match self {
+            Self::Denied => "see with `ls -l` who may read it, and let this user",
+            Self::Folder => "name a file in it",
+            // Such as /dev/null.
+            Self::Special => {
+                "to run without a file, name an empty one, and set variables such as TRUNKLINE_UPSTREAMS__FILES__COMMAND"
+            }
+            Self::TooLarge(_) => "no configuration is so large: see whether another file is meant",
+            Self::NotText => "save it as UTF-8",
+            Self::Missing | Self::Failed(_) => return None,
+        })
+    }
+}
+
+impl From<std::io::Error> for Unreadable {
+    fn from(error: std::io::Error) -> Self {
+        match error.kind() {
+            ErrorKind::NotFound => Self::Missing,
+            ErrorKind::PermissionDenied => Self::Denied,
+            _ => Self::Failed(error),
+        }
+    }
+}
+
 /// The text of a file; an error says why there is none.
-pub(crate) fn read(path: &Path) -> Result<String, String> {
+pub(crate) fn read(path: &Path) -> Result<String, Unreadable> {
     read_bounded(path, bytes_max(path))
 }
 
 /// The text of a file with its byte order mark, for what writes it back. It may be as large as one of the name `like`.
-pub(crate) fn read_with_mark(path: &Path, like: &Path) -> Result<String, String> {
+pub(crate) fn read_with_mark(path: &Path, like: &Path) -> Result<String, Unreadable> {
     read_whole(path, bytes_max(like))
 }
 
@@ -99,29 +146,29 @@ pub(crate) fn bytes_max(path: &Path) -> u64 {
     if is_json { HOST_BYTES_MAX } else { MOST_BYTES }
 }
 
-fn read_bounded(path: &Path, most: u64) -> Result<String, String> {
+fn read_bounded(path: &Path, most: u64) -> Result<String, Unreadable> {
     let text = read_whole(path, most)?;
     Ok(text.strip_prefix(MARK).map(str::to_owned).unwrap_or(text))
 }
 
-fn read_whole(path: &Path, most: u64) -> Result<String, String> {
+fn read_whole(path: &Path, most: u64) -> Result<String, Unreadable> {
     // Looked at before it is opened, which some devices would act on; and again, since another may bear the name by then. A pipe
     // is not waited for.
-    let seen = path.metadata().map_err(|error| said(&error))?;
+    let seen = path.metadata()?;
     if !seen.is_file() {
-        return Err(if seen.is_dir() { "it is a folder" } else { "not a regular file" }.to_owned());
+        return Err(if seen.is_dir() { Unreadable::Folder } else { Unreadable::Special });
     }
     let flags = (OFlags::NONBLOCK | OFlags::CLOEXEC).bits().cast_signed();
-    let file = OpenOptions::new().read(true).custom_flags(flags).open(path).map_err(|error| said(&error))?;
-    if !file.metadata().map_err(|error| said(&error))?.is_file() {
-        return Err("not a regular file".to_owned());
+    let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+    if !file.metadata()?.is_file() {
+        return Err(Unreadable::Special);
     }
     let mut bytes = Vec::new();
-    file.take(most + 1).read_to_end(&mut bytes).map_err(|error| said(&error))?;
+    file.take(most + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > most {
-        return Err(too_large(most));
+        return Err(Unreadable::TooLarge(most));
     }
-    String::from_utf8(bytes).map_err(|_| "not UTF-8 text".to_owned())
+    String::from_utf8(bytes).map_err(|_| Unreadable::NotText)
 }
 
 /// What is said of a file that has more bytes.
@@ -129,13 +176,5 @@ pub(crate) fn too_large(most: u64) -> String {
     match most >> 20 {
         0 => format!("larger than {} KiB", most >> 10),
         mebibytes => format!("larger than {mebibytes} MiB"),
-    }
-}
-
-fn said(error: &std::io::Error) -> String {
-    match error.kind() {
-        ErrorKind::NotFound => "no such file".to_owned(),
-        ErrorKind::PermissionDenied => "permission denied".to_owned(),
-        _ => error.to_string(),
     }
 }

@@ -56,6 +56,26 @@ fn a_link_to_a_file_is_read_and_a_pipe_a_device_and_a_large_file_are_not() {
 }
 
 #[test]
+fn only_a_file_that_may_not_be_read_is_advised_to_be_let_read() {
+    use crate::config::source::file::Unreadable;
+    for (why, what) in [
+        (Unreadable::Denied, Some("`ls -l`")),
+        (Unreadable::Folder, Some("name a file")),
+        (Unreadable::TooLarge(1 << 20), Some("no configuration is so large")),
+        (Unreadable::NotText, Some("UTF-8")),
+        (Unreadable::Special, Some("name an empty one")),
+        (Unreadable::Missing, None),
+    ] {
+        let advice = why.advice();
+        assert_eq!(advice.is_some(), what.is_some(), "{why}");
+        assert!(advice.is_none_or(|advice| advice.contains(what.unwrap())), "{why}: {advice:?}");
+    }
+    let folder = Scratch::new();
+    let fault = crate::config::import::file(&folder.0).unwrap_err();
+    assert_eq!(fault.hint.as_deref(), Unreadable::Folder.advice(), "{fault}");
+}
+
+#[test]
 fn who_else_may_write_or_read_the_file_is_told() {
     let folder = Scratch::new();
     set_mode(&folder.0, 0o755);

@@ -152,18 +152,25 @@ fn no_such_name(catalog: &Arc<Catalog>, kind: Kind, name: &str, call: Call) -> W
         return Way::Ready(hand_over(catalog, only, call));
     }
     let mut why = format!("Unknown {}: {}", kind.noun(), suggest::shown(name));
-    if let Some(nearest) = suggest::nearest(name, catalog.shelf(kind).view(grants.now().rights())) {
-        why.push_str(&format!(" (did you mean {nearest}?)"));
-    }
-    if catalog.unseen_owners(name, grants).next().is_some() {
-        let refusal = unseen::refusal(catalog, catalog.unseen_owners(name, grants), &call.method, name);
+    let unknown = || catalog.unseen_owners(name, grants).chain(catalog.empty_owners(kind, name, grants));
+    if unknown().next().is_some() {
+        let refusal = unseen::refusal(catalog, unknown(), &call.method, name);
         return Way::Unseen(call, refusal);
     }
-    let partly: Vec<_> = catalog.partly_seen_owners(name, grants).map(|id| &catalog.members[id]).collect();
+    let partly: Vec<_> = catalog.partly_seen_owners(name, grants).collect();
+    // What one may have that is not well is no slip of the pen for what another one has.
+    let now = grants.now();
+    let near = catalog.shelf(kind).view(now.rights());
+    let near = near.filter(|entry| partly.is_empty() || partly.contains(&entry.member));
+    if let Some(nearest) = suggest::nearest(name, near) {
+        why.push_str(&format!(" (did you mean {nearest}?)"));
+    }
     if let [only] = partly[..] {
+        let only = &catalog.members[only];
         let cause = only.owner.cause().map(|cause| format!(": {}", cause.public())).unwrap_or_default();
         let (upstream, state) = (only.owner.name(), only.owner.state().as_str());
         why.push_str(&format!(" (upstream {upstream} may have it, but is {state}{cause})"));
+        return Way::Ready(refuse(&call, Refusal::of_upstream(Reason::InvalidParams, upstream, why)));
     }
     Way::Ready(refuse(&call, invalid(why)))
 }

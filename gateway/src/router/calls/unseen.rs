@@ -1,4 +1,4 @@
-//! What is said of a name or URI that only upstreams can own that were never seen: not that it is unknown, which nobody knows.
+//! What is said of a name or URI that only upstreams can own that were never seen, or offered nothing before they failed: not that it is unknown, which nobody knows.
 
 use crate::call::refusal::{Reason, Refusal};
 use crate::health::row::State;

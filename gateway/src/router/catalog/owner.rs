@@ -246,6 +246,11 @@ impl Member {
         state.is_up() || (matches!(state, State::Starting | State::Idle) && !self.owner.has_failed())
     }
 
+    /// Whether it is not there, and the last attempt to start it has failed.
+    pub(crate) fn has_failed(&self) -> bool {
+        !self.owner.state().is_up() && self.owner.has_failed()
+    }
+
     /// Until when a list may wait for the first inventory. The first list decides; hanging upstreams cost that once.
     pub(crate) fn patience(&self, wait: Duration) -> Instant {
         *self.patience.get_or_init(|| Instant::now() + wait)

@@ -256,11 +256,19 @@ impl Catalog {
         self.unseen().filter(move |id| self.may_own(*id, public) && self.sees(*id, grants))
     }
 
-    /// Upstreams of which not all could be read the last time, and whose a name could be, of those that a caller may see.
+    /// Upstreams of which not all could be read the last time, or that have failed since, and whose a name could be, of those that a
+    /// caller may see.
     pub(crate) fn partly_seen_owners(&self, public: &str, grants: &Grants) -> impl Iterator<Item = MemberId> {
         let seen = self.known.iter().filter(|(_, known)| known.is_some()).map(|(id, _)| id);
-        let is_whole = |id: MemberId| self.members[id].owner.is_whole();
-        seen.filter(move |id| !is_whole(*id) && self.may_own(*id, public) && self.sees(*id, grants))
+        let is_well = |id: MemberId| self.members[id].owner.is_whole() && !self.members[id].has_failed();
+        seen.filter(move |id| !is_well(*id) && self.may_own(*id, public) && self.sees(*id, grants))
+    }
+
+    /// Those of them whose last list of this kind was empty: nothing is known of what they have.
+    pub(crate) fn empty_owners(&self, kind: Kind, public: &str, grants: &Grants) -> impl Iterator<Item = MemberId> {
+        let has_failed = |id: &MemberId| self.members[*id].has_failed();
+        let is_empty = move |id: &MemberId| !self.shelf(kind).entries().iter().any(|entry| entry.member == *id);
+        self.partly_seen_owners(public, grants).filter(has_failed).filter(is_empty)
     }
 
     /// Whether a caller may use a tool or prompt of an upstream that no list names: what it claims of itself is not known.

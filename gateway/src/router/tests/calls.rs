@@ -136,6 +136,30 @@ async fn a_name_that_a_list_which_could_not_be_read_may_have_is_refused_with_tha
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_name_of_an_upstream_that_has_failed_is_refused_with_that_and_no_other_upstream_is_suggested() {
+    let (well, sick) = (Scripted::new("well", "well"), Scripted::new("sick", "sick"));
+    well.offer(inventory(&["sick__find"]));
+    sick.offer(inventory(&[]));
+    sick.stands(State::Ready);
+    let stage = Stage::new(Strategy::Prefix, &[&well, &sick]);
+    let ask = async |stage: &Stage| refusal(stage.ask(Method::ToolsCall, r#"{"name":"sick__find"}"#)).await;
+    let unknown = ask(&stage).await;
+    assert_eq!(unknown.reason, Reason::InvalidParams, "{}", unknown.message);
+    sick.stands(State::Failed);
+    let refused = ask(&stage).await;
+    assert_eq!((&refused.reason, refused.upstream.as_deref()), (&Reason::Unavailable, Some("sick")));
+    let why = "upstream `sick`, which may have it, is not available";
+    assert!(refused.message.contains(why) && !refused.message.contains("did you mean"), "{}", refused.message);
+    // What it offered before it failed is known to be all.
+    sick.offer(inventory(&["finds"]));
+    sick.stands(State::Failed);
+    let refused = ask(&Stage::new(Strategy::Prefix, &[&well, &sick])).await;
+    assert_eq!((&refused.reason, refused.upstream.as_deref()), (&Reason::InvalidParams, Some("sick")));
+    let why = "Unknown tool: sick__find (did you mean sick__finds?) (upstream sick may have it, but is failed)";
+    assert_eq!(refused.message, why);
+}
+
+#[tokio::test(start_paused = true)]
 async fn headers_that_disagree_with_arguments_are_refused() {
     let a = Scripted::new("a", "a");
     let mut tool = item("name", "x");

@@ -62,7 +62,10 @@ pub(super) async fn server(login: &Login, resource: &Resource, issuer: &str, tas
     }
     match odd {
         Some(why) => Err(it(" says nothing of itself that can be read: ").then(&why)),
-        None => Err(it(" says nothing of itself")),
+        None => {
+            let tried: Vec<_> = places(&at.url).iter().map(|url| format!("`{url}`")).collect();
+            Err(it(" says nothing of itself; asked were ").foreign(&tried.join(" and ")))
+        }
     }
 }
 
