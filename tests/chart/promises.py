@@ -60,6 +60,11 @@ def broken(documents):
     if pod["terminationGracePeriodSeconds"] < needs:
         yield f"terminationGracePeriodSeconds is {pod['terminationGracePeriodSeconds']}: the end takes up to {needs} s"
 
+    claims = {one["name"] for one in pod["volumes"] if "persistentVolumeClaim" in one}
+    state = next((one["mountPath"] for one in gateway["volumeMounts"] if one["name"] == "state"), None)
+    if state != literals(gateway).get("XDG_STATE_HOME") or (state and ("state" not in claims or deployment["strategy"] != {"type": "Recreate"})):
+        yield f"the state folder is {state}, on {claims}, and pods take turns by {deployment['strategy']}"
+
     labels = template["metadata"]["labels"]
     selectors = [deployment["selector"]["matchLabels"]]
     selectors += [service["spec"]["selector"] for service in of(documents, "Service")]

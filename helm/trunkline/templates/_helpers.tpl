@@ -194,6 +194,9 @@ allow_unauthenticated = true
 {{- end }}
 {{- end }}
 {{- if include "trunkline.isReplicated" . }}
+{{- if .Values.storage.stateClaim }}
+{{- fail "storage.stateClaim is for one replica: two gateways do not share a state folder" }}
+{{- end }}
 {{- if not (or .Values.signingKey.enabled (dig "server" "session" "signing_key" "" .Values.config) .Values.configToml .Values.existingConfigMap) }}
 {{- fail "several replicas need one signing key: signingKey.enabled, or [server.session] signing_key" }}
 {{- end }}

@@ -16,8 +16,9 @@ use oauth2::url::Url;
 use sha2::{Digest, Sha256};
 use std::convert::Infallible;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::Receiver;
@@ -61,6 +62,9 @@ struct Expected {
     state: [u8; 32],
     found: mpsc::Sender<AuthorizationResponse>,
 }
+
+/// What the browser has brought, and the one place for it.
+type Taken = (mpsc::OwnedPermit<AuthorizationResponse>, AuthorizationResponse);
 
 impl Callback {
     /// On a free port of this machine.
@@ -111,19 +115,7 @@ impl Callback {
                     sleep(ACCEPT_PAUSE).await;
                     continue;
                 };
-                let expected = expected.clone();
-                let service = service_fn(move |request| {
-                    let answer = answer(&expected, &request);
-                    async move { Ok::<_, Infallible>(answer) }
-                });
-                let connection = hyper::server::conn::http1::Builder::new()
-                    .keep_alive(false)
-                    .timer(TokioTimer::new())
-                    .header_read_timeout(REQUEST_TIME)
-                    .max_buf_size(REQUEST_MAX)
-                    .serve_connection(TokioIo::new(stream), service);
-                // What breaks off is another program's affair.
-                tasks.spawn(async move { _ = connection.await });
+                level.spawn_until_end(serve(stream, expected.clone()));
             }
         };
         let waiting = async {
@@ -138,24 +130,50 @@ impl Callback {
     }
 }
 
-/// Judges a request, and answers it.
-fn answer(expected: &Expected, request: &Request<Incoming>) -> Response<Full<Bytes>> {
+/// Answers the one request of a connection. What it brings is handed on once its answer is written: the command may end right after, and
+/// the browser is to show what became of the login.
+async fn serve(stream: impl AsyncRead + AsyncWrite + Unpin, expected: Arc<Expected>) {
+    let taken = OnceLock::new();
+    let service = service_fn(|request| {
+        let (answer, brought) = answer(&expected, &request);
+        if let Some(brought) = brought {
+            _ = taken.set(brought);
+        }
+        async move { Ok::<_, Infallible>(answer) }
+    });
+    let connection = hyper::server::conn::http1::Builder::new()
+        .keep_alive(false)
+        .timer(TokioTimer::new())
+        .header_read_timeout(REQUEST_TIME)
+        .max_buf_size(REQUEST_MAX)
+        .serve_connection(TokioIo::new(stream), service);
+    // What breaks off, or does not read its answer, is another program's affair.
+    _ = within(REQUEST_TIME, connection).await;
+    if let Some((place, brought)) = taken.into_inner() {
+        place.send(brought);
+    }
+}
+
+/// Judges a request, and answers it; with what it brings, where that is the one answer that is waited for.
+fn answer(expected: &Expected, request: &Request<Incoming>) -> (Response<Full<Bytes>>, Option<Taken>) {
     let host = request.headers().get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
     let query = request.uri().query().unwrap_or_default();
     if request.uri().path() != PATH || request.method() != Method::GET || host != expected.host {
-        return page(StatusCode::NOT_FOUND, "Nothing is here.");
+        return (page(StatusCode::NOT_FOUND, "Nothing is here."), None);
     }
     let Some(brought) = read(query, &expected.state) else {
-        return page(StatusCode::BAD_REQUEST, "This is not the login that is waited for. Nothing was done.");
+        let said = "This is not the login that is waited for. Nothing was done.";
+        return (page(StatusCode::BAD_REQUEST, said), None);
+    };
+    let Ok(place) = expected.found.clone().try_reserve_owned() else {
+        let said = "This login was completed already. Nothing was done.";
+        return (page(StatusCode::BAD_REQUEST, said), None);
     };
     let said = match &brought.code {
         Ok(_) => "The login goes on in the terminal. You can close this page.",
         Err(_) => "The login was not completed; the terminal says why. You can close this page.",
     };
-    match expected.found.try_send(brought) {
-        Ok(()) => page(StatusCode::OK, said),
-        Err(_) => page(StatusCode::BAD_REQUEST, "This login was completed already. Nothing was done."),
-    }
+    (page(StatusCode::OK, said), Some((place, brought)))
 }
 
 /// What a pasted address brings, where it is the one that the browser was to come back to.
@@ -330,6 +348,27 @@ mod tests {
         };
         tokio::time::timeout(REQUEST_TIME, closed).await.expect("it listens no more");
         drop(silent);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_the_browser_brings_counts_once_its_answer_is_written_and_one_that_reads_nothing_waits_in_vain() {
+        let tasks = Tasks::new();
+        for reads in [true, false] {
+            let (found, mut brought) = mpsc::channel(1);
+            let expected = Expected { host: "127.0.0.1:1".to_owned(), state: state(), found };
+            // So little is taken at once: the answer is written when most of it is read.
+            let (mut browser, ours) = tokio::io::duplex(64);
+            let begun = tokio::time::Instant::now();
+            tasks.spawn(serve(ours, Arc::new(expected)));
+            browser.write_all(b"GET /callback?code=good&state=s HTTP/1.1\r\nHost: 127.0.0.1:1\r\n\r\n").await.unwrap();
+            browser.read_u8().await.unwrap();
+            assert!(brought.try_recv().is_err(), "the command could end before the page is shown");
+            if reads {
+                browser.read_to_end(&mut Vec::new()).await.unwrap();
+            }
+            assert_eq!(brought.recv().await.unwrap().code, Ok("good".to_owned()));
+            assert_eq!(begun.elapsed().as_secs(), if reads { 0 } else { REQUEST_TIME.as_secs() });
+        }
     }
 
     #[tokio::test]
