@@ -9,6 +9,7 @@ mod view;
 pub use forms::{BYTES_MAX, BYTES_MIN, MASK};
 pub use json::Kept;
 
+use crate::secrets::random::looks_given;
 use arc_swap::ArcSwapOption;
 use bytes::Bytes;
 use needles::Needles;
@@ -27,8 +28,8 @@ const LEARNED_MAX: usize = 4;
 /// Where the secrets of the process come from.
 struct Sources {
     configured: Secrets,
-    /// By holder, the newest last.
-    learned: BTreeMap<u64, VecDeque<String>>,
+    /// By holder, the newest last, and whether it is masked wherever it stands.
+    learned: BTreeMap<u64, VecDeque<(String, bool)>>,
     holders: u64,
 }
 
@@ -51,8 +52,21 @@ impl Secrets {
             let parts = lines.chain([value.trim()]).flat_map(|part| [part, part.trim_end_matches('=')]);
             known.extend(parts.filter(|part| part.len() >= BYTES_MIN).map(str::to_owned));
         }
-        let needles = Needles::of(&known);
-        Self(needles.map(|needles| Arc::new(Known { values: known, needles })))
+        Self::made(known, &BTreeSet::new())
+    }
+
+    fn made(values: BTreeSet<String>, words: &BTreeSet<String>) -> Self {
+        let needles = Needles::of(&values, words);
+        Self(needles.map(|needles| Arc::new(Known { values, needles })))
+    }
+
+    /// These and words that are secrets where they stand as credentials.
+    fn and_words(&self, words: impl Iterator<Item = String>) -> Self {
+        let words: BTreeSet<String> = words.filter(|word| word.len() >= BYTES_MIN).collect();
+        match words.is_empty() {
+            true => self.clone(),
+            false => Self::made(self.0.as_ref().map(|known| known.values.clone()).unwrap_or_default(), &words),
+        }
     }
 
     /// Whether a text holds any of them.
@@ -91,12 +105,13 @@ impl Secrets {
 
 impl Sources {
     fn apply(&self) {
-        let learned = self.learned.values().flatten();
-        let all = match self.learned.is_empty() {
+        let (values, words): (Vec<_>, Vec<_>) =
+            self.learned.values().flatten().cloned().partition(|(_, is_all)| *is_all);
+        let all = match values.is_empty() {
             true => self.configured.clone(),
-            false => self.configured.and(&Secrets::of(learned.cloned())),
+            false => self.configured.and(&Secrets::of(values.into_iter().map(|(value, _)| value))),
         };
-        KNOWN.store(all.0);
+        KNOWN.store(all.and_words(words.into_iter().map(|(word, _)| word)).0);
     }
 }
 
@@ -115,16 +130,34 @@ impl Learned {
 
     /// Another one.
     pub fn note(&self, value: &str) {
+        self.learn(value, true);
+    }
+
+    /// Another one that a server gave out. One that may be a word is masked where it stands as a credential alone: else a server could have
+    /// any word of others masked.
+    pub fn note_given(&self, value: &str) {
+        self.learn(value, looks_given(value));
+    }
+
+    fn learn(&self, value: &str, is_all: bool) {
         let mut sources = SOURCES.lock().unwrap_or_else(PoisonError::into_inner);
         let own = sources.learned.entry(self.0).or_default();
-        if own.iter().any(|known| known == value) {
+        if own.iter().any(|(known, _)| known == value) {
             return;
         }
-        own.push_back(value.to_owned());
+        own.push_back((value.to_owned(), is_all));
         if own.len() > LEARNED_MAX {
             own.pop_front();
         }
         sources.apply();
+    }
+
+    /// Those of before are no secrets of the process any more.
+    pub fn forget(&self) {
+        let mut sources = SOURCES.lock().unwrap_or_else(PoisonError::into_inner);
+        if sources.learned.remove(&self.0).is_some() {
+            sources.apply();
+        }
     }
 }
 
@@ -136,10 +169,7 @@ impl Default for Learned {
 
 impl Drop for Learned {
     fn drop(&mut self) {
-        let mut sources = SOURCES.lock().unwrap_or_else(PoisonError::into_inner);
-        if sources.learned.remove(&self.0).is_some() {
-            sources.apply();
-        }
+        self.forget();
     }
 }
 

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 use trunkline_tests::gateway::{Config, Gateway};
-use trunkline_tests::upstream::Way;
+use trunkline_tests::script::Script;
+use trunkline_tests::upstream::{Upstream, Way};
 use trunkline_tests::within::{within, within_limit};
 
 use super::{AT_ONCE, AUTH, Guarded, LEGACY, MODERN, NEEDS, logged_in, refused, said, up};
@@ -181,4 +182,45 @@ async fn a_logout_whose_tokens_cannot_be_revoked_says_so_and_keeps_none_all_the_
     // A name that nobody can log in to is said to be one.
     let text = run(&gateway, &["logout", "nobody"]).await;
     assert!(text.contains("no upstream is named `nobody`. Known: up"), "{text}");
+}
+
+#[tokio::test]
+async fn the_login_of_an_upstream_that_is_no_more_or_is_another_one_now_is_ended_by_its_name_and_by_all() {
+    let guarded = Guarded::start(Way::Http, MODERN).await;
+    let moved = Guarded::start(Way::Http, MODERN).await;
+    guarded.identity.revokes();
+    let gateway = guarded.serve("").await;
+    let other = Upstream::start(Way::Http, Script::new("other", MODERN)).await;
+    let headers = "headers = { Authorization = \"Bearer canary-of-the-file\" }";
+    let with = |keys: &str| Config::new().upstream_with(&guarded.upstream, keys);
+    let expected = format!("logged out of `up` at {}; its tokens are revoked\n", guarded.identity.url);
+    for config in [
+        with(headers),
+        with("enabled = false"),
+        Config::new().upstream(&other),
+        Config::new().upstream_with(&moved.upstream, AUTH),
+    ] {
+        for (what, is_all) in [("up", false), ("--all", true)] {
+            gateway.configure(&with(AUTH));
+            logged_in(&gateway).await;
+            gateway.configure(&config);
+            let text = run(&gateway, &["logout", what]).await;
+            assert!(text.contains(&expected) && text.contains("a running gateway notices by itself"), "{text}");
+            let text = run(&gateway, &["logout", what]).await;
+            let is_said = match is_all {
+                true => text.contains("nobody was logged in to any upstream"),
+                false => text.contains("`up`"),
+            };
+            assert!(is_said && !text.contains("logged out") && !text.contains("notices"), "{text}");
+        }
+    }
+    assert_eq!(guarded.identity.asked.all().iter().filter(|(what, _)| what == "POST /revoke").count(), 16);
+    // What cannot be read may be another one's.
+    let path = gateway.state().join("logins").join("0".repeat(32));
+    std::fs::write(&path, "of another key").expect("it can be written");
+    let text = run(&gateway, &["logout", "--all"]).await;
+    assert!(
+        text.contains("is left as it is, since it may be a login of another configuration") && path.exists(),
+        "{text}"
+    );
 }

@@ -58,7 +58,7 @@ pub(crate) enum Command {
     Add(Add),
     /// Remove upstreams from the configuration
     Remove(Remove),
-    /// Log in to an upstream with `auth` of type `oauth`
+    /// Log in to an upstream that asks for it
     Login(Login),
     /// Revoke and remove the login to upstreams
     Logout(Logout),

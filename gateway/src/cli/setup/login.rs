@@ -81,9 +81,10 @@ fn pasted(login: &setup::Login) -> Receiver<String> {
         let read = move || {
             let mut input = std::io::stdin().lock();
             loop {
-                let mut line = String::new();
-                match input.by_ref().take(LINE_MAX).read_line(&mut line) {
-                    Ok(1..) if found.blocking_send(line).is_ok() => {}
+                // A byte that is no text ends no reading.
+                let mut line = Vec::new();
+                match input.by_ref().take(LINE_MAX).read_until(b'\n', &mut line) {
+                    Ok(1..) if found.blocking_send(String::from_utf8_lossy(&line).into_owned()).is_ok() => {}
                     _ => return,
                 }
             }
@@ -96,8 +97,11 @@ fn pasted(login: &setup::Login) -> Receiver<String> {
 
 /// Brings the page to the person: no browser opens where nobody sits at a terminal, and none where the page is that of another server.
 fn show(login: &setup::Login, name: &str, page: &Page) {
-    let Page::At { url, elsewhere } = page else {
-        return say("that is not the address that the browser was sent back to; it begins with http://127.0.0.1");
+    let (url, elsewhere) = match page {
+        Page::At { url, elsewhere } => (url, elsewhere),
+        Page::NotPasted(why) => {
+            return say(&format!("that is not the address that the browser was sent back to: {why}"));
+        }
     };
     if let Some((page, issuer)) = elsewhere {
         let (page, issuer) = (printable(page), printable(issuer));

@@ -2,72 +2,124 @@
 
 use std::io::Write;
 
+use anyhow::anyhow;
 use serde_json::{Value, json};
 
 use super::login::meant;
 use crate::cli::args::settings;
 use crate::cli::args::setup;
 use crate::cli::process::{Failure, answer, runtime};
+use crate::config;
 use crate::config::fault::printable;
 use crate::health::Cause;
 use crate::runtime::Tasks;
 use crate::telemetry::logging::{complain, say};
 use crate::upstream::config::{Config, Login};
-use crate::upstream::remote::{LoggedOut, log_out};
+use crate::upstream::remote::{LoggedOut, StoredLogins};
 
 /// Ends the logins that are meant. Each outcome is told, whatever becomes of the others.
 pub(crate) fn run(logout: &setup::Logout) -> Result<(), Failure> {
     let settings = settings::read(&logout.shared, Vec::new())?;
     let config = &settings.loaded.config;
-    let meant: Vec<&Login> = match logout.all {
-        true => config.upstreams.iter().filter_map(Config::may_log_in).collect(),
-        false => logout.names.iter().map(|name| meant(config, name)).collect::<Result<_, _>>()?,
+    let kept = kept(config)?;
+    let logins = match logout.all {
+        true => all(config, kept.logins),
+        false => named(config, &logout.names, kept.logins)?,
     };
-    let ended = runtime::block_on(async {
-        let (tasks, mut all) = (Tasks::new(), Vec::new());
-        for login in &meant {
-            all.push(log_out(login, &tasks).await);
-        }
-        Ok(all)
-    })?;
-    let (mut rows, mut is_well, mut out) = (Vec::new(), true, answer());
-    for (login, ended) in meant.iter().zip(ended) {
+    let ended = runtime::block_on(async { Ok(LoggedOut::end(&logins, &Tasks::new()).await) })?;
+    let (mut rows, mut is_well, mut is_news, mut out) = (Vec::new(), true, false, answer());
+    for (login, ended) in logins.iter().zip(ended) {
         let name = &*login.upstream;
         is_well &= ended.is_ok();
+        is_news |= matches!(ended, Ok(Some(_)));
         // Of all only those are told of that somebody had logged in to.
         if logout.all && matches!(ended, Ok(None)) {
             continue;
         }
         match logout.json {
-            true => rows.push(row(name, ended)),
+            true => rows.push(row(login, ended)),
             false => match ended {
-                Ok(ended) => writeln!(out, "{}", line(name, ended))?,
+                Ok(ended) => writeln!(out, "{}", line(login, ended))?,
                 Err(why) => complain(&format!("cannot log out of `{name}`: {}", printable(&why.full()))),
             },
         }
     }
-    if logout.json {
-        out.json(&format!("{:#}", Value::Array(rows)))?;
-    } else {
-        say("a running gateway notices by itself");
+    // Those that are known by their upstream are removed whether they can be read or not.
+    for (path, why) in kept.unreadable.iter().filter(|(path, _)| logout.all && path.exists()) {
+        is_well = false;
+        complain(&format!(
+            "{} is left as it is, since it may be a login of another configuration: {why}",
+            path.display()
+        ));
+    }
+    match (logout.json, is_news) {
+        (true, _) => out.json(&format!("{:#}", Value::Array(rows)))?,
+        (false, true) => say("a running gateway notices by itself"),
+        (false, false) if logout.all && is_well => writeln!(out, "nobody was logged in to any upstream")?,
+        (false, false) => {}
     }
     if is_well { Ok(()) } else { Err(Failure::Found) }
 }
 
+/// What is kept, for whatever upstream.
+fn kept(config: &config::Config) -> Result<StoredLogins, Failure> {
+    let Some(state) = &config.server.state_folder else { return Ok(StoredLogins::default()) };
+    let keys: Vec<_> = config.server.session.signing_keys.iter().map(|key| key.as_bytes().to_vec()).collect();
+    Ok(StoredLogins::read(state, &keys)
+        .map_err(|error| anyhow!("the logins in {} cannot be read: {error}", state.display()))?)
+}
+
+/// The logins of all upstreams, and those that are kept for others.
+fn all(config: &config::Config, kept: Vec<Login>) -> Vec<Login> {
+    let mut logins: Vec<Login> = config.upstreams.iter().filter_map(Config::may_log_in).cloned().collect();
+    for login in kept {
+        add(&mut logins, login);
+    }
+    logins
+}
+
+/// The logins of upstreams of these names: as they are configured, and as they were.
+fn named(config: &config::Config, names: &[String], kept: Vec<Login>) -> Result<Vec<Login>, Failure> {
+    let mut logins: Vec<Login> = Vec::new();
+    for name in names {
+        let before = logins.len();
+        let configured = meant(config, name);
+        if let Ok(login) = &configured {
+            add(&mut logins, (*login).clone());
+        }
+        let is_meant = |login: &&Login| *login.upstream == **name;
+        kept.iter().filter(is_meant).for_each(|login| add(&mut logins, login.clone()));
+        // One that nobody could log in to now may have been another one when somebody did.
+        if logins.len() == before && !logins.iter().any(|login| *login.upstream == **name) {
+            configured?;
+        }
+    }
+    Ok(logins)
+}
+
+/// Another one, unless it is there: a configured one knows more than what is kept.
+fn add(logins: &mut Vec<Login>, login: Login) {
+    if !logins.iter().any(|known| (&known.upstream, &known.resource) == (&login.upstream, &login.resource)) {
+        logins.push(login);
+    }
+}
+
 /// What became of a login, as JSON.
-fn row(name: &str, ended: Result<Option<LoggedOut>, Cause>) -> Value {
+fn row(login: &Login, ended: Result<Option<LoggedOut>, Cause>) -> Value {
+    let (name, url) = (&*login.upstream, &*login.resource);
     match ended {
-        Err(why) => json!({ "name": name, "error": why.full() }),
-        Ok(None) => json!({ "name": name, "was_logged_in": false }),
+        Err(why) => json!({ "name": name, "url": url, "error": why.full() }),
+        Ok(None) => json!({ "name": name, "url": url, "was_logged_in": false }),
         Ok(Some(LoggedOut { issuer, revoked })) => {
             let why = revoked.err().map(|why| why.full().into_owned());
-            json!({ "name": name, "was_logged_in": true, "issuer": issuer, "revoked": why.is_none(), "why": why })
+            json!({ "name": name, "url": url, "was_logged_in": true, "issuer": issuer, "revoked": why.is_none(), "why": why })
         }
     }
 }
 
 /// The same for a person.
-fn line(name: &str, ended: Option<LoggedOut>) -> String {
+fn line(login: &Login, ended: Option<LoggedOut>) -> String {
+    let name = &*login.upstream;
     let Some(LoggedOut { issuer, revoked }) = ended else { return format!("nobody was logged in to `{name}`") };
     let at = issuer.map(|issuer| format!(" at {}", printable(&issuer))).unwrap_or_default();
     let what = match revoked {

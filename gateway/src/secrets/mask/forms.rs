@@ -12,6 +12,21 @@ pub const BYTES_MIN: usize = 8;
 /// So much of secrets is known in all.
 pub const BYTES_MAX: usize = 1 << 20;
 
+/// What stands before a credential.
+const BEFORE: [&str; 11] = [
+    "bearer ",
+    "token=",
+    "token: ",
+    "token:",
+    "token ",
+    "token \"",
+    "token `",
+    "token '",
+    "token\":\"",
+    "token\": \"",
+    "secret=",
+];
+
 /// A longer value is looked for in pieces of [`PIECE`].
 pub(super) const WHOLE_MAX: usize = 1024;
 const PIECE: usize = 256;
@@ -34,6 +49,11 @@ pub(super) fn all(value: &str, sum: usize) -> Vec<Vec<u8>> {
         }
     }
     forms
+}
+
+/// The forms of a word where it stands as a credential.
+pub(super) fn of_credential(word: &str) -> impl Iterator<Item = Vec<u8>> {
+    BEFORE.into_iter().map(move |before| [before, word].concat().into_bytes())
 }
 
 /// Values as one reads them who takes their bytes for Latin-1, or for what Windows has in its place: so many programs read headers. There

@@ -54,8 +54,8 @@ struct Form {
 }
 
 impl Needles {
-    /// Of these values; `None` where there are none.
-    pub(super) fn of(values: &BTreeSet<String>) -> Option<Self> {
+    /// Of these values, and of words where they stand as credentials; `None` where there are none.
+    pub(super) fn of(values: &BTreeSet<String>, words: &BTreeSet<String>) -> Option<Self> {
         let sum = values.iter().map(String::len).sum();
         let (mut found, mut longest): (BTreeMap<Vec<u8>, (usize, usize)>, usize) = (BTreeMap::new(), 0);
         // What is misread is not looked for in what was encoded twice.
@@ -70,6 +70,11 @@ impl Needles {
                 found.entry(form).or_insert(limits);
             }
         }
+        // Whole, or not at all: cut, they are other words.
+        found.extend(words.iter().flat_map(|word| forms::of_credential(word)).map(|form| {
+            let length = form.len();
+            (form, (length, length))
+        }));
         let longest = longest.min(forms::WHOLE_MAX).max(found.keys().map(Vec::len).max()?);
         let (mut patterns, mut all): (BTreeMap<Vec<u8>, Pattern>, Vec<Form>) = (BTreeMap::new(), Vec::new());
         // Whatever holds a form holds its middle.
@@ -283,8 +288,8 @@ mod tests {
         fn the_first_look_passes_over_nothing(pieces in prop::collection::vec(0..PIECES.len(), 1..12), cut in 0..8_usize, is_foreign in any::<bool>()) {
             let plain = ["s3cr3t/va+lue?\"x\"=", "s3cr3t/v"].map(str::to_owned);
             let values = if is_foreign { BTreeSet::from(["s3cr3t/vä+lue?ä".to_owned()]) } else { BTreeSet::from(plain) };
-            let with = Needles::of(&values).unwrap();
-            let without = Needles { filter: None, ..Needles::of(&values).unwrap() };
+            let with = Needles::of(&values, &BTreeSet::new()).unwrap();
+            let without = Needles { filter: None, ..Needles::of(&values, &BTreeSet::new()).unwrap() };
             prop_assert!(with.filter.is_some());
             let text: String = pieces.into_iter().map(|at| PIECES[at]).collect();
             for text in [text.clone(), STANDARD.encode(&text), text.replace("word", &STANDARD.encode(&text)), text.chars().take(cut).collect::<String>() + "s3cr3t/va+lue?"] {

@@ -363,3 +363,24 @@ fn a_long_secret_is_masked_in_pieces() {
     let masked = Secrets::of([long.clone()]).masked(&format!("a {long} b")).into_owned();
     assert_eq!(masked.replace(MASK, ""), "a  b");
 }
+
+#[test]
+fn a_word_that_a_server_gave_out_is_masked_where_it_stands_as_a_credential_alone() {
+    let learned = Learned::new();
+    learned.note_given("repositories");
+    for (text, masked_text) in [
+        ("Lists repositories, and all that is in repositories", None),
+        ("a bearer of repositories; token_of_repositories", None),
+        ("Bearer repos", None),
+        ("authorization: Bearer repositories", Some("authorization: [secret]")),
+        ("invalid token `repositories`", Some("invalid [secret]`")),
+        ("?access_token=repositories&x", Some("?access_[secret]&x")),
+        (r#"{"refresh_token":"repositories"}"#, Some(r#"{"refresh_[secret]"}"#)),
+    ] {
+        assert_eq!(masked(text), masked_text.unwrap_or(text));
+    }
+    let json = br#"{"error":"token=repositories of repositories"}"#;
+    assert_eq!(masked_json(json, Kept::Names).unwrap(), &br#"{"error":"[secret] of repositories"}"#[..]);
+    drop(learned);
+    assert_eq!(masked("Bearer repositories"), "Bearer repositories");
+}

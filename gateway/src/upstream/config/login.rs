@@ -2,8 +2,9 @@
 
 use super::reach::Reach;
 use super::transport::Remote;
+use http::HeaderMap;
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// What a person logs in to.
@@ -42,6 +43,32 @@ pub struct Registered {
     pub secret: Option<String>,
     /// Whether the secret stands in the body of a request, and not in a header.
     pub is_in_body: bool,
+}
+
+impl Login {
+    /// One that is kept for an upstream that may stand in no configuration any more: all that is known of it is its name and its URL.
+    pub(crate) fn stored(upstream: &str, resource: &str, (state, keys): (&Path, &[Vec<u8>])) -> Option<Self> {
+        let at = Remote::new(resource.parse().ok()?, HeaderMap::new());
+        let host = at.url.host()?;
+        let reach = match () {
+            () if Reach::is_machine(host) => Reach::Machine,
+            () if Reach::Internet.admits_host(host.trim_start_matches('[').trim_end_matches(']')) => Reach::Internet,
+            () => Reach::Network,
+        };
+        Some(Self {
+            upstream: upstream.into(),
+            is_found: true,
+            at,
+            resource: resource.to_owned(),
+            said_resource: None,
+            reach,
+            issuer: None,
+            client: None,
+            scopes: Vec::new(),
+            state: Some(state.to_owned()),
+            keys: keys.to_vec(),
+        })
+    }
 }
 
 /// Secrets are never shown.

@@ -9,5 +9,7 @@ pub(crate) mod lines;
 // Bodies for an HTTP server that is no upstream.
 mod courier;
 
-pub use crate::upstream::transport::http::credentials::oauth::{LoggedIn, LoggedOut, Page, log_in, log_out, logged_in};
+pub use crate::upstream::transport::http::credentials::oauth::{
+    LoggedIn, LoggedOut, Page, StoredLogins, log_in, logged_in,
+};
 pub use courier::Courier;

@@ -142,6 +142,7 @@ impl Tokens {
             Source::Command(_) | Source::Client(_) => std::future::pending().await,
         }
         self.now.store(None);
+        self.secrets.forget();
     }
 
     async fn wait(self: &Arc<Self>, tasks: &Tasks, refused: Option<&Arc<Token>>) -> Fetched {
@@ -196,7 +197,10 @@ impl Tokens {
             // What is refused is shown to nobody, and would be looked for in the words of all upstreams.
             let token = Token::new(&issued, replaces)?;
             // Before anybody is shown it.
-            private::off_the_workers(|| self.secrets.note(&issued.token));
+            private::off_the_workers(|| match &self.from {
+                Source::Command(_) | Source::Client(_) => self.secrets.note(&issued.token),
+                Source::Login(kept) => kept.note(&self.secrets, &issued.token),
+            });
             Ok(Arc::new(token))
         });
         let mut flight = self.lock();
@@ -326,6 +330,24 @@ mod tests {
         tasks.ended().await;
         drop(tokens);
         assert_eq!(mask::masked("canary-of-tokens-42"), "canary-of-tokens-42");
+    }
+
+    #[tokio::test]
+    async fn a_word_that_a_server_gives_out_as_a_token_is_masked_as_one_alone_unless_the_operator_has_named_the_server()
+    {
+        let found =
+            crate::upstream::config::Login::stored("a", "http://127.0.0.1:1/mcp", ("/x".as_ref(), &[])).unwrap();
+        let named = crate::upstream::config::Login { issuer: Some("http://127.0.0.1:1".to_owned()), ..found.clone() };
+        for (login, token, masked) in [
+            (found.clone(), "confirmation", "confirmation"),
+            (found, "V1StGXR8_Z5jdHi6B-myT", "[secret]"),
+            (named, "disconfirmation", "[secret]"),
+        ] {
+            let tokens = Tokens::new(Credentials::Login(Box::new(login)));
+            tokens.landed(Ok(Issued { token: token.to_owned(), lasts: None }), false).unwrap();
+            assert_eq!(mask::masked(token), masked);
+            assert!(!mask::masked(&format!("{{\"access_token\": \"{token}\"}}")).contains(token));
+        }
     }
 
     #[tokio::test]

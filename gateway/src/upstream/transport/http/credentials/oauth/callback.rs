@@ -1,5 +1,8 @@
 //! Where the browser comes back to: a listener on loopback that takes one answer.
 
+// The same, as a person pastes it.
+mod pasted;
+
 use super::way::quoted;
 use crate::health::{Cause, CauseCode};
 use crate::runtime::Tasks;
@@ -13,6 +16,7 @@ use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use oauth2::url::Url;
+use pasted::query_in;
 use sha2::{Digest, Sha256};
 use std::convert::Infallible;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -85,12 +89,12 @@ impl Callback {
     }
 
     /// Waits for the one answer to the question with this state. The browser brings it, or a person pastes the address that the browser was
-    /// sent back to; `odd` is called for a text that is none. Whatever else comes is refused, and changes nothing.
+    /// sent back to; `odd` is told what is wrong with a text that is none. Whatever else comes is refused, and changes nothing.
     pub(super) async fn brought(
         self,
         state: &str,
         mut pasted: Receiver<String>,
-        mut odd: impl FnMut() + Send,
+        mut odd: impl FnMut(&'static str) + Send,
         tasks: &Tasks,
     ) -> Result<AuthorizationResponse, Cause> {
         let (found, mut brought) = mpsc::channel(1);
@@ -99,9 +103,10 @@ impl Callback {
         let (own, digest) = (self.url(), expected.state);
         let pasting = async {
             while let Some(line) = pasted.recv().await {
-                match pasted_in(&line, &own, &digest) {
-                    Some(brought) => return brought,
-                    None => odd(),
+                let is_other = "it breaks off, or it is that of another login";
+                match query_in(&line, &own).and_then(|query| read(query, &digest).ok_or(is_other)) {
+                    Ok(brought) => return brought,
+                    Err(why) => odd(why),
                 }
             }
             std::future::pending().await
@@ -174,11 +179,6 @@ fn answer(expected: &Expected, request: &Request<Incoming>) -> (Response<Full<By
         Err(_) => "The login was not completed; the terminal says why. You can close this page.",
     };
     (page(StatusCode::OK, said), Some((place, brought)))
-}
-
-/// What a pasted address brings, where it is the one that the browser was to come back to.
-fn pasted_in(line: &str, own: &str, state: &[u8; 32]) -> Option<AuthorizationResponse> {
-    read(line.trim().strip_prefix(own)?.strip_prefix('?')?, state)
 }
 
 /// What a query brings, where it has the state that was given; each parameter at most once.
@@ -338,7 +338,7 @@ mod tests {
                 assert!(!answer.contains("evil") && !answer.contains("good"), "{answer}");
             }
         };
-        let (brought, ()) = tokio::join!(callback.brought("s", mpsc::channel(1).1, || (), &tasks), asking);
+        let (brought, ()) = tokio::join!(callback.brought("s", mpsc::channel(1).1, |_| (), &tasks), asking);
         assert_eq!(brought.unwrap(), AuthorizationResponse { code: Ok("good".to_owned()), iss: Some("x".to_owned()) });
         // A child that another test starts holds the port, too, until it has become another program.
         let closed = async {
@@ -374,7 +374,7 @@ mod tests {
     #[tokio::test]
     async fn the_address_that_the_browser_was_sent_back_to_can_be_pasted_and_nothing_else_counts() {
         let (callback, tasks) = (Callback::open().await.unwrap(), Tasks::new());
-        let (own, (paste, pasted), mut odd) = (callback.url(), mpsc::channel(8), 0);
+        let (own, (paste, pasted), mut odd) = (callback.url(), mpsc::channel(8), Vec::new());
         for line in [
             "hello".to_owned(),
             "http://127.0.0.1:1/callback?code=evil&state=s".to_owned(),
@@ -384,14 +384,15 @@ mod tests {
         ] {
             paste.send(line).await.unwrap();
         }
-        let brought = callback.brought("s", pasted, || odd += 1, &tasks).await.unwrap();
-        assert_eq!((brought.code, odd), (Ok("good".to_owned()), 4));
+        let brought = callback.brought("s", pasted, |why| odd.push(why), &tasks).await.unwrap();
+        assert_eq!((brought.code, odd.len()), (Ok("good".to_owned()), 4));
+        assert_eq!(odd[2], "it breaks off, or it is that of another login");
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_person_has_ten_minutes() {
         let (begun, callback) = (tokio::time::Instant::now(), Callback::open().await.unwrap());
-        let why = callback.brought("s", mpsc::channel(1).1, || (), &Tasks::new()).await.unwrap_err();
+        let why = callback.brought("s", mpsc::channel(1).1, |_| (), &Tasks::new()).await.unwrap_err();
         assert_eq!(why.full(), "nobody has logged in within 10 min");
         assert_eq!(begun.elapsed().as_secs(), 600);
     }

@@ -14,6 +14,9 @@ use oauth2::url::form_urlencoded;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+/// The longest name or secret that a registration may give: both are kept with the login.
+const GIVEN_MAX: usize = 4096;
+
 /// What is answered to a registration.
 #[derive(Deserialize)]
 struct Answer {
@@ -79,11 +82,19 @@ pub(super) async fn client(
         return refused(said(&body));
     }
     let Ok(answer) = serde_json::from_slice::<Answer>(&body) else { return refused(String::new()) };
+    if !is_short(&answer) {
+        return refused(format!(": its `client_id` or `client_secret` is longer than {} KiB", GIVEN_MAX / 1024));
+    }
     let is_in_body = answer.token_endpoint_auth_method.as_deref().unwrap_or(method) == "client_secret_post";
     // One without a proof of its own is told by its id alone.
     let secret = answer.client_secret.filter(|secret| !secret.is_empty());
     let secret = secret.filter(|_| answer.token_endpoint_auth_method.as_deref() != Some("none"));
     Ok((Registered { id: answer.client_id, secret, is_in_body }, true))
+}
+
+/// Whether what a registration gives can be kept.
+fn is_short(answer: &Answer) -> bool {
+    answer.client_secret.iter().chain([&answer.client_id]).all(|text| text.len() <= GIVEN_MAX)
 }
 
 /// How a client proves who it is in a form (RFC 6749, 2.3.1): by fields, or by a header.
@@ -124,6 +135,17 @@ pub(super) fn said(body: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_endless_name_or_secret_of_a_registration_is_not_taken() {
+        let answer = |id: usize, secret: usize| Answer {
+            client_id: "x".repeat(id),
+            client_secret: Some("x".repeat(secret)),
+            token_endpoint_auth_method: None,
+        };
+        assert!(is_short(&answer(GIVEN_MAX, GIVEN_MAX)));
+        assert!(!is_short(&answer(GIVEN_MAX + 1, 1)) && !is_short(&answer(1, GIVEN_MAX + 1)));
+    }
 
     #[test]
     fn a_secret_stands_in_a_header_or_in_the_form_and_without_one_the_id_alone() {

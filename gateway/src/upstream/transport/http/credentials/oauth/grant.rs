@@ -1,9 +1,11 @@
 //! What an authorization server gives for a code or a refresh token.
 
+use super::record::scopes_among;
 use super::way::{quoted, to};
 use crate::health::{Cause, CauseCode};
 use crate::runtime::Tasks;
 use crate::runtime::timer::late::within;
+use crate::secrets::Secrets;
 use crate::upstream::config::{Login, Registered};
 use crate::upstream::transport::http::credentials::granted::{Posting, Unanswered, post, unavailable};
 use crate::upstream::transport::http::credentials::once;
@@ -61,18 +63,18 @@ impl Endpoint<'_> {
             "" => request,
             audience => request.add_extra_param("resource", audience),
         };
-        self.answered(Box::pin(request.request_async(&post))).await
+        self.answered(Box::pin(request.request_async(&post)), code).await
     }
 
     /// What is given for a refresh token.
-    pub(super) async fn for_refresh(&self, refresh: &str) -> Result<Given, Refused> {
+    pub(super) async fn for_refresh(&self, shown: &str) -> Result<Given, Refused> {
         let (client, post) = (self.client().map_err(now)?, self.post()?);
-        let refresh = RefreshToken::new(refresh.to_owned());
+        let refresh = RefreshToken::new(shown.to_owned());
         let request = match self.audience {
             "" => client.exchange_refresh_token(&refresh),
             audience => client.exchange_refresh_token(&refresh).add_extra_param("resource", audience),
         };
-        self.answered(Box::pin(request.request_async(&post))).await
+        self.answered(Box::pin(request.request_async(&post)), shown).await
     }
 
     fn client(&self) -> Result<Asked, Cause> {
@@ -93,12 +95,10 @@ impl Endpoint<'_> {
         })
     }
 
-    async fn answered(&self, asking: Asking<'_>) -> Result<Given, Refused> {
+    async fn answered(&self, asking: Asking<'_>, shown: &str) -> Result<Given, Refused> {
         let late = || now(unavailable("the token end point gave none within 10 s"));
-        let answer = within(once::ANSWER_MAX, asking)
-            .await
-            .map_err(|_| late())?
-            .map_err(|why| refused(&why, self.is_registered))?;
+        let answer =
+            within(once::ANSWER_MAX, asking).await.map_err(|_| late())?.map_err(|why| self.refused(&why, shown))?;
         if *answer.token_type() != BasicTokenType::Bearer {
             let said = "the token end point gives tokens of another type than Bearer";
             return Err(now(Cause::new(CauseCode::TokenRefused, said)));
@@ -110,8 +110,32 @@ impl Endpoint<'_> {
             access,
             refresh: answer.refresh_token().map(|token| token.secret().clone()),
             lasts: answer.expires_in().filter(|lasts| !lasts.is_zero()),
-            scopes: answer.scopes().map(|scopes| scopes.iter().map(|scope| scope.to_string()).collect()),
+            scopes: answer.scopes().map(|scopes| scopes_among(scopes.iter().map(|scope| &***scope))),
         })
+    }
+
+    /// What a refusal of what was shown means. What the answer holds beside its error may be a secret, and is not told; its words may quote
+    /// what was shown, whether that looks like a token or not.
+    fn refused(&self, why: &RequestTokenError<Unanswered, BasicErrorResponse>, shown: &str) -> Refused {
+        use BasicErrorResponseType::{InvalidClient, InvalidGrant};
+        let answer = match why {
+            RequestTokenError::ServerResponse(answer) => answer,
+            RequestTokenError::Request(Unanswered(unissued)) => return Refused::Now(unissued.clone()),
+            RequestTokenError::Parse(..) | RequestTokenError::Other(_) => {
+                return now(unavailable("what the token end point answers is neither a token nor an error of OAuth"));
+            }
+        };
+        let own = Secrets::of(self.client.secret.iter().cloned().chain([shown.to_owned()]));
+        let said = |text: &str| quoted(&own.masked(text));
+        let more = answer.error_description().map(|text| format!(":{}", said(text))).unwrap_or_default();
+        let cause = Cause::new(CauseCode::TokenRefused, "the token end point refuses it:");
+        let cause = cause.foreign(&said(answer.error().as_ref())).foreign(&more);
+        match answer.error() {
+            InvalidGrant => Refused::Over(cause),
+            // Who registered itself and is known no more registers anew with the next login.
+            InvalidClient if self.is_registered => Refused::Over(cause),
+            _ => now(cause),
+        }
     }
 }
 
@@ -126,25 +150,4 @@ type Asked = BasicClient<
 
 fn now(why: Cause) -> Refused {
     Refused::Now(why.into())
-}
-
-/// What a refusal means. What the answer holds beside its error may be a secret, and is not told.
-fn refused(why: &RequestTokenError<Unanswered, BasicErrorResponse>, is_registered: bool) -> Refused {
-    use BasicErrorResponseType::{InvalidClient, InvalidGrant};
-    let answer = match why {
-        RequestTokenError::ServerResponse(answer) => answer,
-        RequestTokenError::Request(Unanswered(unissued)) => return Refused::Now(unissued.clone()),
-        RequestTokenError::Parse(..) | RequestTokenError::Other(_) => {
-            return now(unavailable("what the token end point answers is neither a token nor an error of OAuth"));
-        }
-    };
-    let more = answer.error_description().map(|text| format!(":{}", quoted(text))).unwrap_or_default();
-    let cause = Cause::new(CauseCode::TokenRefused, "the token end point refuses it:");
-    let cause = cause.foreign(&quoted(answer.error().as_ref())).foreign(&more);
-    match answer.error() {
-        InvalidGrant => Refused::Over(cause),
-        // Who registered itself and is known no more registers anew with the next login.
-        InvalidClient if is_registered => Refused::Over(cause),
-        _ => now(cause),
-    }
 }

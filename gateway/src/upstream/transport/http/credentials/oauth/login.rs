@@ -32,8 +32,8 @@ pub enum Page {
         /// The origins of the page and of the authorization server, where they differ: a person should know both before following the link.
         elsewhere: Option<(String, String)>,
     },
-    /// What was pasted is not the address that the browser was sent back to.
-    NotPasted,
+    /// What was pasted is not the address that the browser was sent back to: what is wrong with it.
+    NotPasted(&'static str),
 }
 
 /// Has a person log in to an upstream: `show` brings the page to the person, who may paste the address that the browser is sent back to. What
@@ -60,7 +60,7 @@ pub async fn log_in(
     let (challenge, proof) = PkceCodeChallenge::new_random_sha256();
     let (url, state) = page((&server, &client), &resource, &scopes, challenge, &redirect)?;
     show(&Page::At { url, elsewhere: elsewhere(&server) });
-    let brought = callback.brought(state.secret(), pasted, || show(&Page::NotPasted), tasks).await?;
+    let brought = callback.brought(state.secret(), pasted, |why| show(&Page::NotPasted(why)), tasks).await?;
     let code = brought.from(&server.issuer, server.authorization_response_iss_parameter_supported)?;
     secrets.note(&code);
     let (url, audience) = (&*server.token_endpoint, &*resource.audience);

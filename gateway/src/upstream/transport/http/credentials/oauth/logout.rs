@@ -1,4 +1,4 @@
-//! The end of a login: its tokens are revoked where that can be done (RFC 7009), and it is kept no more.
+//! The end of a login: it is kept no more, and its tokens are revoked where that can be done (RFC 7009).
 
 use super::client::{proof, said};
 use super::record::Record;
@@ -9,6 +9,13 @@ use crate::runtime::Tasks;
 use crate::secrets::{mask, private};
 use crate::upstream::config::Login;
 use crate::upstream::transport::http::credentials::granted::unavailable;
+use futures_util::future::join_all;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use tokio::time::{Instant, timeout_at};
+
+/// So long the tokens of all logins may take together to be revoked.
+const REVOKED_WITHIN: Duration = Duration::from_secs(10);
 
 /// What became of a login.
 #[derive(Debug)]
@@ -19,24 +26,69 @@ pub struct LoggedOut {
     pub revoked: Result<(), Cause>,
 }
 
-/// Ends the login for an upstream; `None` where there is none. It is kept no more, whether its tokens can be revoked or not.
-pub async fn log_out(login: &Login, tasks: &Tasks) -> Result<Option<LoggedOut>, Cause> {
+/// The logins that are kept, for whatever upstream; and which files cannot be read, and why.
+#[derive(Default)]
+pub struct StoredLogins {
+    /// By name and URL, as they were made.
+    pub logins: Vec<Login>,
+    /// What may be a login as well.
+    pub unreadable: Vec<(PathBuf, String)>,
+}
+
+impl StoredLogins {
+    /// All logins that are kept in this folder of our state and open with these keys. Blocks.
+    pub fn read(state: &Path, keys: &[Vec<u8>]) -> std::io::Result<Self> {
+        let mut found = Self::default();
+        for (path, read) in Store::all(state, keys)? {
+            let login = read.map_err(|error| error.to_string()).and_then(|record| {
+                let login = Login::stored(&record.upstream, &record.resource, (state, keys));
+                let is_its_own = |login: &Login| Store::of(login).is_ok_and(|store| store.path() == path);
+                login.filter(is_its_own).ok_or_else(|| "it is the login of another upstream".to_owned())
+            });
+            match login {
+                Ok(login) => found.logins.push(login),
+                Err(why) => found.unreadable.push((path, why)),
+            }
+        }
+        Ok(found)
+    }
+}
+
+impl LoggedOut {
+    /// Ends logins: what became of each; `None` where there is none. First none is kept any more, so that no gateway uses what is being revoked,
+    /// whatever breaks this off; then the tokens are revoked.
+    pub async fn end(logins: &[Login], tasks: &Tasks) -> Vec<Result<Option<Self>, Cause>> {
+        let mut removed = Vec::new();
+        for login in logins {
+            removed.push(remove(login).await);
+        }
+        let until = Instant::now() + REVOKED_WITHIN;
+        let each = removed.into_iter().zip(logins).map(|(removed, login)| async move {
+            let Some(read) = removed? else { return Ok(None) };
+            let record = match read {
+                Ok(record) => record,
+                Err(why) => return Ok(Some(Self { issuer: None, revoked: Err(why) })),
+            };
+            let late = |_| Err(unavailable(format!("they were not revoked within {} s", REVOKED_WITHIN.as_secs())));
+            let revoked = timeout_at(until, Box::pin(revoke(login, &record, tasks))).await.unwrap_or_else(late);
+            Ok(Some(Self { issuer: Some(record.issuer), revoked }))
+        });
+        join_all(each).await
+    }
+}
+
+/// Keeps a login no more: what it was, or why that cannot be read; `None` where there is none.
+async fn remove(login: &Login) -> Result<Option<Result<Record, Cause>>, Cause> {
     let store = Store::of(login)?;
     if private::off_the_workers(|| store.stamp()).is_none() {
         return Ok(None);
     }
     // No gateway refreshes it meanwhile.
     let _lock = store.locked().await?;
-    let ended = match private::off_the_workers(|| store.read()) {
-        Ok(None) => return Ok(None),
-        Ok(Some(record)) => LoggedOut { revoked: revoke(login, &record, tasks).await, issuer: Some(record.issuer) },
-        Err(error) => {
-            let why = unavailable(format!("the kept login cannot be read: {error}"));
-            LoggedOut { revoked: Err(why), issuer: None }
-        }
-    };
+    let read = private::off_the_workers(|| store.read());
     private::off_the_workers(|| store.remove())?;
-    Ok(Some(ended))
+    let unreadable = |error: std::io::Error| unavailable(format!("the kept login cannot be read: {error}"));
+    Ok(read.map_err(unreadable).transpose())
 }
 
 /// Makes the tokens good for nothing: that which others are had by, and then the one that is shown.
@@ -67,4 +119,55 @@ async fn revoke(login: &Login, record: &Record, tasks: &Tasks) -> Result<(), Cau
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::record::tests::record;
+    use super::super::way::tests::login;
+    use super::*;
+    use crate::runtime::Scratch;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpListener;
+    use tokio::time::sleep;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_logout_keeps_nothing_before_it_revokes_and_has_ten_seconds_for_all() {
+        let (scratch, listener) = (Scratch::new(), TcpListener::bind("127.0.0.1:0").await.unwrap());
+        let endpoint = format!("http://{}/revoke", listener.local_addr().unwrap());
+        let logins = ["a", "b"].map(|name| Login { state: Some(scratch.0.clone()), ..login(name, 1) });
+        let store = |login: &Login| Store::of(login).unwrap();
+        for login in &logins {
+            let kept = record(&login.resource, "canary-of-logout-1", Some("canary-of-logout-2"));
+            let endpoint = Some(endpoint.clone());
+            let kept = Record { upstream: login.upstream.to_string(), revocation_endpoint: endpoint, ..kept };
+            store(login).write(&kept).unwrap();
+        }
+        let (begun, tasks, was_kept) = (Instant::now(), Tasks::new(), AtomicBool::new(false));
+        // Each answer comes in its own time, and the second one of a login too late for all.
+        let slow = async {
+            loop {
+                let (mut stream, _) = listener.accept().await.unwrap();
+                was_kept.fetch_or(logins.iter().any(|login| store(login).stamp().is_some()), Ordering::Relaxed);
+                tasks.spawn(async move {
+                    _ = stream.read(&mut [0; 4096]).await;
+                    sleep(Duration::from_secs(6)).await;
+                    let answer = b"HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
+                    _ = stream.write_all(answer).await;
+                });
+            }
+        };
+        let ended = tokio::select! {
+            ended = LoggedOut::end(&logins, &tasks) => ended,
+            () = slow => unreachable!("it goes on"),
+        };
+        assert!(!was_kept.into_inner(), "no gateway shows a token that is being revoked");
+        assert_eq!(begun.elapsed().as_secs(), 10);
+        for ended in ended {
+            let why = ended.unwrap().unwrap().revoked.unwrap_err();
+            assert!(why.full().contains("they were not revoked within 10 s"), "{why:?}");
+        }
+        tasks.end();
+    }
 }

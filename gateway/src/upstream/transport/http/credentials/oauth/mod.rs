@@ -20,13 +20,13 @@ mod grant;
 mod callback;
 // A login, from the first question to the kept tokens.
 mod login;
-// The end of a login: revoked and kept no more.
+// The end of a login: kept no more, and revoked.
 mod logout;
 // The tokens of a login while the gateway runs: read, refreshed ahead of their end by one process, kept.
 mod stored_login;
 
 pub use login::{Page, log_in};
-pub use logout::{LoggedOut, log_out};
+pub use logout::{LoggedOut, StoredLogins};
 pub use record::LoggedIn;
 pub use stored_login::logged_in;
 pub(crate) use stored_login::{Refusal, Show, StoredLogin};

@@ -10,25 +10,39 @@ const AHEAD: Duration = Duration::from_secs(60);
 /// No access token is said to last longer.
 const LASTS_MAX: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
 
-/// The most scopes that an upstream can ask for, one after the other, and the longest one.
-const SCOPES_MAX: usize = 64;
+/// The most scopes that an upstream can ask for, one after the other, their bytes together, and the longest one.
+const SCOPES_MAX: usize = 32;
+const SCOPES_BYTES_MAX: usize = 2048;
 const SCOPE_BYTES_MAX: usize = 256;
 
 /// The scopes in what an upstream says, as many as are taken.
 pub(super) fn scopes_of(text: &str) -> Vec<String> {
-    let is_scope = |scope: &&str| {
-        scope.len() <= SCOPE_BYTES_MAX
-            && scope.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'"' && byte != b'\\')
-    };
+    scopes_among(text.split_ascii_whitespace())
+}
+
+/// The scopes among these texts (RFC 6749, 3.3), as many as are taken.
+pub(super) fn scopes_among<'a>(texts: impl Iterator<Item = &'a str>) -> Vec<String> {
     let mut scopes: Vec<String> = Vec::new();
-    // What quotes a secret is none.
-    let is_scope = |scope: &&str| is_scope(scope) && mask::masked(scope) == *scope;
-    for scope in text.split_ascii_whitespace().filter(is_scope).take(SCOPES_MAX) {
+    for scope in texts.filter(|text| is_scope(text)) {
         if !scopes.iter().any(|known| known == scope) {
             scopes.push(scope.to_owned());
+            if !are_few(&scopes) {
+                scopes.pop();
+                break;
+            }
         }
     }
     scopes
+}
+
+/// Whether a text is a scope. What would end a quotation of it is none, and neither is what quotes a secret.
+fn is_scope(text: &str) -> bool {
+    let is_of_it = |byte: u8| byte.is_ascii_graphic() && !b"\"\\`".contains(&byte);
+    !text.is_empty() && text.len() <= SCOPE_BYTES_MAX && text.bytes().all(is_of_it) && mask::masked(text) == text
+}
+
+fn are_few(scopes: &[String]) -> bool {
+    scopes.len() <= SCOPES_MAX && scopes.iter().map(String::len).sum::<usize>() <= SCOPES_BYTES_MAX
 }
 
 /// A login: its tokens, and who gives the next ones to whom. There is no way to show it: most of it is secret.
@@ -114,11 +128,12 @@ impl Record {
     pub(super) fn wants(&mut self, asked: &[String]) -> bool {
         let is_new = |record: &Self, scope: &String| !record.scopes.contains(scope) && !record.wanted.contains(scope);
         let news: Vec<String> = asked.iter().filter(|scope| is_new(self, scope)).cloned().collect();
-        if news.is_empty() || self.wanted.len() + news.len() > SCOPES_MAX {
-            return false;
+        let all = [&self.wanted[..], &news].concat();
+        let may = !news.is_empty() && are_few(&all);
+        if may {
+            self.wanted = all;
         }
-        self.wanted.extend(news);
-        true
+        may
     }
 
     /// What it allows, and what the upstream wants beyond that.
@@ -203,7 +218,11 @@ pub(super) mod tests {
         let many: Vec<String> = (0..1000).map(|at| format!("s{at}")).collect();
         assert_eq!(scopes_of(&many.join(" ")).len(), SCOPES_MAX);
         assert!(!record.wants(&many) && record.wanted.len() == 2, "too many are none");
-        assert_eq!(scopes_of(&format!("a\"b c\\d {} ok", "x".repeat(SCOPE_BYTES_MAX + 1))), ["ok"]);
+        assert_eq!(scopes_of(&format!("a\"b c\\d e`f {} ok", "x".repeat(SCOPE_BYTES_MAX + 1))), ["ok"]);
+        assert_eq!(scopes_among(["", "two words", "\u{7f}", "\u{e4}", "ok"].into_iter()), ["ok"]);
+        let long: Vec<String> = (10..30).map(|at| format!("{at}{}", "x".repeat(200))).collect();
+        assert_eq!(scopes_of(&long.join(" ")).len(), SCOPES_BYTES_MAX / 202);
+        assert!(!record.wants(&long) && record.wanted.len() == 2, "too long together");
     }
 
     #[test]

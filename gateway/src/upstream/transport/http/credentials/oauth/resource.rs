@@ -1,7 +1,7 @@
 //! What an upstream says of itself as a resource: which authorization server it believes, and how it is called there (RFC 9728).
 
 use super::challenge::{Challenge, challenge};
-use super::record::scopes_of;
+use super::record::{scopes_among, scopes_of};
 use super::way::{Document, REVISION, document, quoted, with_path};
 use crate::health::Cause;
 use crate::runtime::Tasks;
@@ -167,7 +167,7 @@ fn judged(login: &Login, metadata: Metadata, scope: Option<&str>) -> Result<Reso
 
 fn wanted(login: &Login, challenged: Option<&str>, supported: &[String]) -> Vec<String> {
     match (&login.scopes[..], challenged) {
-        ([], None) => supported.to_vec(),
+        ([], None) => scopes_among(supported.iter().map(|scope| &**scope)),
         ([], Some(challenged)) => scopes_of(challenged),
         (scopes, _) => scopes.to_vec(),
     }

@@ -1,7 +1,7 @@
 //! What an authorization server says of itself (RFC 8414, and as OpenID Connect has it).
 
 use super::resource::{Resource, is_same};
-use super::way::{Document, document, quoted, to, with_path};
+use super::way::{Document, URL_MAX, document, quoted, to, with_path};
 use crate::health::Cause;
 use crate::runtime::Tasks;
 use crate::upstream::config::{Login, Remote};
@@ -74,6 +74,11 @@ fn judged(server: Server) -> Result<Server, Cause> {
     if server.authorization_endpoint.is_empty() || server.token_endpoint.is_empty() {
         return Err(who(" does not say where to log in and where tokens are given"));
     }
+    let more = [&server.registration_endpoint, &server.revocation_endpoint].into_iter().flatten();
+    let named = [&server.issuer, &server.authorization_endpoint, &server.token_endpoint];
+    if named.into_iter().chain(more).any(|url| url.len() > URL_MAX) {
+        return Err(who(&format!(" names a URL that is longer than {} KiB", URL_MAX / 1024)));
+    }
     if !server.code_challenge_methods_supported.iter().any(|method| method == "S256") {
         return Err(who(" does not protect codes by PKCE with S256, without which nobody is logged in"));
     }
@@ -108,6 +113,25 @@ mod tests {
             "/t/1/.well-known/openid-configuration",
         ];
         assert_eq!(at("https://as.example/t/1"), expected);
+    }
+
+    #[test]
+    fn a_server_with_an_endless_url_is_refused_before_anybody_logs_in() {
+        let long = format!("https://as.example/{}", "x".repeat(URL_MAX));
+        let server = Server {
+            authorization_endpoint: "https://as.example/a".to_owned(),
+            token_endpoint: "https://as.example/t".to_owned(),
+            code_challenge_methods_supported: vec!["S256".to_owned()],
+            ..Server::default()
+        };
+        for server in [
+            Server { revocation_endpoint: Some(long.clone()), ..server.clone() },
+            Server { registration_endpoint: Some(long.clone()), ..server.clone() },
+            Server { token_endpoint: long.clone(), ..server.clone() },
+            Server { authorization_endpoint: long.clone(), ..server },
+        ] {
+            assert!(judged(server).unwrap_err().full().ends_with("names a URL that is longer than 2 KiB"));
+        }
     }
 
     #[test]

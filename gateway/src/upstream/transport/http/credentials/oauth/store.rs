@@ -53,6 +53,26 @@ impl Store {
         Ok(Self { path: state.join(FOLDER).join(name), state, keys: login.keys.clone() })
     }
 
+    /// All logins that are kept in this folder of our state, for whatever upstream, and which files cannot be read, and why. Blocks.
+    pub(super) fn all(state: &Path, keys: &[Vec<u8>]) -> io::Result<Vec<(PathBuf, io::Result<Record>)>> {
+        let folder = match std::fs::read_dir(state.join(FOLDER)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            folder => folder?,
+        };
+        let mut found = Vec::new();
+        for path in folder {
+            let path = path?.path();
+            // What was begun, and locks, have an extension.
+            if path.extension().is_none() {
+                let store = Self { state: state.to_owned(), path, keys: keys.to_vec() };
+                let read = store.read().transpose();
+                found.extend(read.map(|read| (store.path, read)));
+            }
+        }
+        found.sort_by(|one, other| one.0.cmp(&other.0));
+        Ok(found)
+    }
+
     /// Where the login is.
     pub(super) fn path(&self) -> &Path {
         &self.path
@@ -95,6 +115,9 @@ impl Store {
     pub(super) fn is_writable(&self) -> Result<(), Cause> {
         let tried = self.sealer().map(drop).and_then(|()| {
             self.folder()?;
+            if std::fs::symlink_metadata(&self.path).is_ok_and(|seen| seen.is_dir()) {
+                return Err(io::Error::other("a folder is in its place"));
+            }
             let begun = self.begun();
             drop(OpenOptions::new().write(true).create_new(true).mode(0o600).open(&begun)?);
             std::fs::remove_file(&begun)
@@ -212,6 +235,15 @@ mod tests {
         std::fs::write(&path, &text).unwrap();
         std::fs::set_permissions(&path, PermissionsExt::from_mode(0o640)).unwrap();
         assert!(keyed(&["k"]).read().is_err(), "others can read it");
+    }
+
+    #[test]
+    fn a_folder_in_the_place_of_a_login_is_found_before_anybody_logs_in() {
+        let scratch = Scratch::new();
+        let store = store(&scratch.0, "a", &[]);
+        store.is_writable().unwrap();
+        std::fs::create_dir(&store.path).unwrap();
+        assert!(store.is_writable().unwrap_err().full().ends_with("a folder is in its place"));
     }
 
     #[tokio::test(start_paused = true)]

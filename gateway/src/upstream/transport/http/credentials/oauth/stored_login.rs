@@ -17,13 +17,10 @@ use crate::secrets::{mask, private};
 use crate::upstream::config::Login;
 use crate::upstream::transport::http::credentials::token::{Issued, Unissued};
 use http::{HeaderMap, StatusCode};
-use need::{Need, Needs};
+use need::{LOOK_EVERY, Need, Needs};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
-
-/// How often it is looked for a login that is missing.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// The login for one upstream.
 pub(crate) struct StoredLogin {
@@ -50,9 +47,8 @@ struct State {
     wanted: Vec<String>,
     /// What could not be written: the file holds what is good no more.
     unwritten: Option<Record>,
-    /// How the file was when it was read or written last, and when it was looked at.
+    /// How the file was when it was read or written last.
     seen: Option<Stamp>,
-    looked: Option<Instant>,
 }
 
 /// The login that is kept for an upstream; else why there is none that can be used.
@@ -95,31 +91,23 @@ impl StoredLogin {
     pub(crate) fn is_shown(&self) -> bool {
         match self.needs.now() {
             Need::Shown => true,
-            Need::Unasked => false,
-            Need::Asked => self.may_look() && self.look(),
+            Need::Unasked | Need::Asked => self.needs.may_look() && self.look(),
         }
     }
 
-    /// Looks whether somebody has logged in: then the upstream is shown a token.
+    /// Looks whether somebody has logged in: then the upstream is shown a token. Where no login is left it is asked without one again.
     pub(crate) fn look(&self) -> bool {
-        if self.needs.now() == Need::Shown {
+        if !self.login.is_found {
             return true;
         }
-        let is_there = Store::of(&self.login).is_ok_and(|store| private::off_the_workers(|| store.stamp()).is_some());
-        if is_there {
-            self.needs.becomes(Need::Shown);
+        let is_kept = Store::of(&self.login).is_ok_and(|store| private::off_the_workers(|| store.stamp()).is_some());
+        let is_there = is_kept || self.lock().unwritten.is_some();
+        match self.needs.now() {
+            Need::Shown if !is_there => self.needs.becomes(Need::Unasked),
+            Need::Unasked | Need::Asked if is_there => self.needs.becomes(Need::Shown),
+            _ => {}
         }
         is_there
-    }
-
-    /// Whether the file may be looked at: once a second at most.
-    fn may_look(&self) -> bool {
-        let (mut state, now) = (self.lock(), Instant::now());
-        let may = state.looked.is_none_or(|looked| now >= looked + LOOK_EVERY);
-        if may {
-            state.looked = Some(now);
-        }
-        may
     }
 
     /// What a refusal of the upstream says of its login; nothing where it is about something else.
@@ -221,11 +209,18 @@ impl StoredLogin {
         };
         if found.as_ref().is_err_and(|unissued| unissued.why.code() == CauseCode::LoginRequired) {
             self.lock().is_missing = true;
+            // Where none is left at all, the next request goes without.
+            self.look();
         }
         if let Ok(record) = &found {
             self.lock().wanted.clone_from(&record.wanted);
         }
-        self.shows(found.as_ref().ok());
+        match &found {
+            Ok(record) => self.shows(Some(record)),
+            Err(unissued) if unissued.why.code() == CauseCode::LoginRequired => self.shows(None),
+            // A server that is down, or one request that is refused, takes the login from nobody.
+            Err(_) => {}
+        }
         // Nought would say that its end is not known.
         let lasts = |record: &Record| Some(record.left()?.max(Duration::from_millis(1)));
         found.map(|record| Issued { lasts: lasts(&record), token: record.access })
@@ -234,7 +229,7 @@ impl StoredLogin {
     /// Whether the file is another one than was read: a person has logged in anew, or another process has refreshed the tokens. It is looked
     /// at once a second at most.
     pub(crate) fn has_changed(&self) -> bool {
-        if !self.may_look() {
+        if !self.needs.may_look() {
             return false;
         }
         let seen = self.lock().seen;
@@ -264,9 +259,8 @@ impl StoredLogin {
                 !state.is_missing && state.unwritten.is_none() && state.seen.flatten().is_some()
             };
             if is_used && private::off_the_workers(|| store.stamp()).is_none() {
-                if self.login.is_found {
-                    self.needs.becomes(Need::Unasked);
-                }
+                self.look();
+                self.secrets.forget();
                 self.shows(None);
                 return;
             }
@@ -358,12 +352,20 @@ impl StoredLogin {
         if self.login.client.as_ref().is_some_and(|client| client.id != record.client_id) {
             return Err(self.to_log_in(": the last login was that of another client than `client_id`"));
         }
-        private::off_the_workers(|| record.secrets().for_each(|secret| self.secrets.note(secret)));
+        private::off_the_workers(|| record.secrets().for_each(|secret| self.note(&self.secrets, secret)));
         Ok(record)
     }
 
+    /// What was given out is a secret of the process: in all texts where the operator has named who gives it out.
+    pub(crate) fn note(&self, secrets: &mask::Learned, secret: &str) {
+        match self.login.issuer {
+            Some(_) => secrets.note(secret),
+            None => secrets.note_given(secret),
+        }
+    }
+
     fn keep(&self, store: &Store, record: &Record) {
-        private::off_the_workers(|| record.secrets().for_each(|secret| self.secrets.note(secret)));
+        private::off_the_workers(|| record.secrets().for_each(|secret| self.note(&self.secrets, secret)));
         let written = private::off_the_workers(|| store.write(record));
         if let Err(error) = &written {
             let upstream = &*self.login.upstream;

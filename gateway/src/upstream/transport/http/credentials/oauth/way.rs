@@ -16,7 +16,7 @@ use serde::de::DeserializeOwned;
 /// The most bytes of a document.
 const DOCUMENT_MAX: usize = 1024 * 1024;
 /// The longest URL that a server may name.
-const URL_MAX: usize = 2048;
+pub(super) const URL_MAX: usize = 2048;
 /// The revision whose rules of authorization are followed.
 pub(super) const REVISION: (&str, &str) = ("mcp-protocol-version", "2025-11-25");
 

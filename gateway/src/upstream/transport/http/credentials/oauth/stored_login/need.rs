@@ -4,11 +4,13 @@ use crate::health::Cause;
 use crate::runtime::Tasks;
 use crate::upstream::config::Login;
 use crate::upstream::transport::http::credentials::oauth::resource::is_described;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::sync::{Mutex, Notify};
 use tokio::time::Instant;
 
+/// How often it is looked for a login.
+pub(super) const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// So long an upstream that does not say that a person can log in is not asked again.
 const DESCRIBED_MIN: Duration = Duration::from_secs(60);
 
@@ -37,6 +39,9 @@ pub(super) enum Need {
 pub(super) struct Needs {
     now: AtomicU8,
     is_shown: Notify,
+    /// When it was looked for a login last, in milliseconds from a while before the beginning.
+    looked: AtomicU64,
+    began: Instant,
     /// Whether it says that a person can log in, and when it was asked.
     described: Mutex<Option<(Instant, bool)>>,
 }
@@ -44,7 +49,8 @@ pub(super) struct Needs {
 impl Needs {
     /// As it begins.
     pub(super) fn new(need: Need) -> Self {
-        Self { now: AtomicU8::new(need as u8), is_shown: Notify::new(), described: Mutex::default() }
+        let (looked, began) = (AtomicU64::new(0), Instant::now());
+        Self { now: AtomicU8::new(need as u8), is_shown: Notify::new(), looked, began, described: Mutex::default() }
     }
 
     pub(super) fn now(&self) -> Need {
@@ -58,8 +64,18 @@ impl Needs {
     pub(super) fn becomes(&self, need: Need) {
         self.now.store(need as u8, Ordering::Relaxed);
         if need == Need::Shown {
+            // A token that is known from before is not shown unlooked at.
+            self.looked.store(0, Ordering::Relaxed);
             self.is_shown.notify_waiters();
         }
+    }
+
+    /// Whether it may be looked for a login: once a second at most.
+    pub(super) fn may_look(&self) -> bool {
+        let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        let (now, last) = (millis(self.began.elapsed() + LOOK_EVERY), self.looked.load(Ordering::Relaxed));
+        let is_due = now.saturating_sub(last) >= millis(LOOK_EVERY);
+        is_due && self.looked.compare_exchange(last, now, Ordering::Relaxed, Ordering::Relaxed).is_ok()
     }
 
     /// Resolves when the upstream is shown a token.

@@ -21,18 +21,22 @@ async fn token(kept: &StoredLogin, refused: &str) -> Result<String, String> {
 async fn who_needs_a_login_is_told_of_the_next_one() {
     let scratch = Scratch::new();
     let (kept, store) = kept(&scratch.0);
+    let shown = std::sync::Arc::new(Mutex::new(Vec::new()));
+    let seen = shown.clone();
+    kept.shown_by(Box::new(move |login| seen.lock().unwrap().push(login.is_some())));
     assert_eq!(token(&kept, "").await.unwrap_err(), "needs login; run `trunkline login up`");
     let mut came = std::pin::pin!(kept.came());
     assert!(tokio::time::timeout(LOOK_EVERY * 5, &mut came).await.is_err());
-    store.write(&record("http://127.0.0.1:1/mcp", "canary-of-kept-a", None)).unwrap();
+    store.write(&record("http://127.0.0.1:1/mcp", "c4nary-0f-k3pt-a1x9Q", None)).unwrap();
     came.await;
-    assert_eq!(token(&kept, "").await.as_deref(), Ok("canary-of-kept-a"));
-    assert_eq!(mask::masked("canary-of-kept-a"), "[secret]");
+    assert_eq!(token(&kept, "").await.as_deref(), Ok("c4nary-0f-k3pt-a1x9Q"));
+    assert_eq!(mask::masked("c4nary-0f-k3pt-a1x9Q"), "[secret]");
     assert!(tokio::time::timeout(LOOK_EVERY * 5, kept.came()).await.is_err(), "none is missing");
     // Nobody is there who could say whether it is good for anything else.
-    let why = token(&kept, "canary-of-kept-a").await.unwrap_err();
+    let why = token(&kept, "c4nary-0f-k3pt-a1x9Q").await.unwrap_err();
     assert!(why.starts_with("the upstream refuses this request"), "{why}");
-    assert_eq!(token(&kept, "").await.as_deref(), Ok("canary-of-kept-a"));
+    assert_eq!(*shown.lock().unwrap(), [false, true], "the login is shown all the same");
+    assert_eq!(token(&kept, "").await.as_deref(), Ok("c4nary-0f-k3pt-a1x9Q"));
 }
 
 #[tokio::test]
@@ -110,4 +114,45 @@ fn tokens_that_cannot_be_written_are_used_by_this_process_until_others_are_there
     third.given += 10_000;
     store.write(&third).unwrap();
     assert!(kept.read(&store).unwrap() == third && kept.lock().unwritten.is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_upstream_without_a_word_of_logins_is_shown_one_at_once_and_none_once_it_is_gone() {
+    let scratch = Scratch::new();
+    let found = Login { is_found: true, state: Some(scratch.0.clone()), ..login("up", 1) };
+    let (kept, store) = (StoredLogin::new(found.clone()), Store::of(&found).unwrap());
+    assert!(!kept.is_shown());
+    store.write(&record("http://127.0.0.1:1/mcp", "c4nary-0f-k3pt-f1x9Q", None)).unwrap();
+    assert!(!kept.is_shown(), "it was looked at just now");
+    tokio::time::advance(LOOK_EVERY).await;
+    assert!(kept.is_shown(), "nobody waits for a refusal");
+    assert_eq!(token(&kept, "").await.as_deref(), Ok("c4nary-0f-k3pt-f1x9Q"));
+    // The login ends, and its file goes while nothing is connected.
+    let why = kept.to_log_in("");
+    kept.lock().is_missing = true;
+    store.remove().unwrap();
+    assert_eq!(token(&kept, "").await.unwrap_err(), why.full());
+    assert!(!kept.is_shown(), "requests go without again");
+    // So it is where a file is in its place that is none.
+    std::fs::write(store.path(), "broken").unwrap();
+    std::fs::set_permissions(store.path(), std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+    tokio::time::advance(LOOK_EVERY).await;
+    assert!(kept.is_shown());
+    assert!(token(&kept, "").await.unwrap_err().contains("the kept login cannot be used"));
+    std::fs::remove_file(store.path()).unwrap();
+    tokio::time::timeout(LOOK_EVERY * 5, kept.came()).await.expect("the next attempt is due");
+    assert!(!kept.is_shown() && !kept.look());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_word_in_place_of_a_token_is_masked_nowhere_and_after_a_logout_nothing_is() {
+    let scratch = Scratch::new();
+    let (kept, store) = kept(&scratch.0);
+    let given = record("http://127.0.0.1:1/mcp", "irreversibly", Some("c4nary-0f-k3pt-g1x9Q"));
+    store.write(&given).unwrap();
+    assert_eq!(token(&kept, "").await.as_deref(), Ok("irreversibly"));
+    assert_eq!(mask::masked("irreversibly: c4nary-0f-k3pt-g1x9Q"), "irreversibly: [secret]");
+    store.remove().unwrap();
+    kept.went().await;
+    assert_eq!(mask::masked("c4nary-0f-k3pt-g1x9Q"), "c4nary-0f-k3pt-g1x9Q");
 }
