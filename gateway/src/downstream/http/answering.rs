@@ -207,7 +207,7 @@ impl<B> Answering<B> {
             return Err(Box::new(respond::revoked()));
         }
         let Some(peer) = &self.peer else { return post::begin(&self.endpoint, who, heads, read) };
-        let taken = peer.take(read.map(|(text, _)| text));
+        let taken = peer.take(read.map(|(text, _)| text), heads.trace());
         Err(Box::new(taken.unwrap_or_else(|unread| post::unread(&self.endpoint, &unread))))
     }
 }

@@ -114,7 +114,7 @@ pub(super) fn batch(
     frames: batch::Frames,
 ) -> Result<Option<Work>, Refusal> {
     let session = session(endpoint, who, heads)?;
-    let array = frames.judge(session.revision())?;
+    let array = frames.judge(session.revision())?.caused_by(heads.trace().as_deref());
     let batch = batch::Batch::of_array(&endpoint.edge, &session, stream(heads), array);
     Ok(batch.map(|batch| batched(endpoint, session, batch)))
 }

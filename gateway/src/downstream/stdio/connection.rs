@@ -18,6 +18,7 @@ use crate::protocol::frame::Method;
 use crate::protocol::frame::message::{Frame, Id};
 use crate::protocol::framing::Untaken;
 use crate::protocol::meta::Meta;
+use crate::protocol::meta::trace::Carried;
 use crate::protocol::revision::{Era, Revision};
 use crate::protocol::value::spelling::Spots;
 use crate::protocol::value::{Key, Object};
@@ -71,6 +72,8 @@ pub(crate) struct Connection {
     is_told: bool,
     /// Nothing is begun any more.
     is_ending: bool,
+    /// The trace context of what brought the line that is taken now.
+    ambient: Option<Box<Carried>>,
 }
 
 impl Connection {
@@ -88,6 +91,7 @@ impl Connection {
             session: None,
             is_told: false,
             is_ending: false,
+            ambient: None,
         }
     }
 
@@ -100,6 +104,13 @@ impl Connection {
     pub(crate) async fn room(&self) {
         // It never closes.
         let _given_back = self.slots.acquire().await;
+    }
+
+    /// Takes one line that a request with this trace context has brought.
+    pub(crate) fn take_traced(&mut self, text: Bytes, ambient: Option<Box<Carried>>) {
+        self.ambient = ambient;
+        self.take(text);
+        self.ambient = None;
     }
 
     /// Takes one line. Calls are handed over here, in order; what they come to is awaited elsewhere.
@@ -180,7 +191,7 @@ impl Connection {
         if let Err(refusal) = self.open.admits(&id) {
             return self.refuse(Some(&id), &refusal);
         }
-        let running = match client_era::see(&method, (&params, noted), None) {
+        let running = match self.see(&method, (&params, noted)) {
             Ok((Era::Legacy, _)) if batch::is_method(&method) && self.session.is_some() => {
                 return self.batch_method(&id, &params);
             }
@@ -192,6 +203,12 @@ impl Connection {
             Ok(running) => self.run(Parting::new(running.listening_until(&self.listens))),
             Err(refusal) => self.refuse(Some(&id), &refusal),
         }
+    }
+
+    fn see(&self, method: &Method, params: (&Object, &Spots)) -> Result<(Era, Meta), Refusal> {
+        let (era, mut meta) = client_era::see(method, params, None)?;
+        meta.ambient = self.ambient.clone();
+        Ok((era, meta))
     }
 
     fn modern(&mut self, id: &Id, method: Method, params: Object, meta: Meta) -> Result<RunningCall, Refusal> {
@@ -245,7 +262,7 @@ impl Connection {
             }
             return;
         }
-        match (client_era::see(&method, (&params, noted), None), &self.session) {
+        match (self.see(&method, (&params, noted)), &self.session) {
             // What is wrong with a notification cannot be answered.
             (Err(_), _) | (Ok((Era::Legacy, _)), None) => {}
             (Ok((Era::Modern, meta)), _) => {
@@ -263,6 +280,7 @@ impl Connection {
         match (batch::Frames::read(text).and_then(|frames| frames.judge(revision)), &self.session) {
             (Ok(array), Some(session)) => {
                 let array = if self.is_ending { array.without_requests(ending) } else { array };
+                let array = array.caused_by(self.ambient.as_deref());
                 if let Some(batch) = Batch::of_array(&self.edge, session, Stream::Taken, array) {
                     self.run(batch);
                 }

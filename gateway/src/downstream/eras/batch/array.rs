@@ -5,6 +5,7 @@ use crate::downstream::edge::client_era;
 use crate::protocol::frame::Method;
 use crate::protocol::frame::message::{Body, Frame, Id};
 use crate::protocol::meta::Meta;
+use crate::protocol::meta::trace::Carried;
 use crate::protocol::revision::{Era, Revision};
 use crate::protocol::value::Object;
 use crate::protocol::value::spelling::Spots;
@@ -153,6 +154,19 @@ pub(super) fn legacy_meta(seen: Result<(Era, Meta), Refusal>) -> Result<Meta, Re
 }
 
 impl Array {
+    /// The array as what a request with this trace context has brought.
+    pub(crate) fn caused_by(mut self, ambient: Option<&Carried>) -> Self {
+        let Some(ambient) = ambient else { return self };
+        let requests = self.elements.iter_mut().filter_map(|one| match one {
+            Element::Request((.., meta)) => Some(meta),
+            Element::Refused(..) => None,
+        });
+        for meta in requests.chain(self.notifications.iter_mut().map(|(.., meta)| meta)) {
+            meta.ambient = Some(Box::new(ambient.clone()));
+        }
+        self
+    }
+
     /// Whether anything in it is to be begun.
     pub(super) fn asks(&self) -> bool {
         self.elements.iter().any(|element| matches!(element, Element::Request(_)))

@@ -12,6 +12,7 @@ use crate::downstream::session::table::new_id;
 use crate::downstream::stdio::{Client, Connection};
 use crate::memory::StandingCharge;
 use crate::metrics;
+use crate::protocol::meta::trace::Carried;
 use crate::protocol::revision::Revision;
 use crate::runtime::{Keyed, Tasks};
 use bytes::Bytes;
@@ -106,8 +107,12 @@ async fn retire(edge: Arc<Edge>, clients: Arc<Clients>, id: Arc<str>, peer: Weak
 }
 
 impl Peer {
-    /// Takes a message; what there is to say of it is on the stream.
-    pub(crate) fn take(&self, read: Result<Bytes, Unread>) -> Result<Response<Body>, Unread> {
+    /// Takes a message with the trace context of its request; what there is to say of it is on the stream.
+    pub(crate) fn take(
+        &self,
+        read: Result<Bytes, Unread>,
+        ambient: Option<Box<Carried>>,
+    ) -> Result<Response<Body>, Unread> {
         let text = read?;
         let refused = |reason, why| Ok(respond::refused(None, &Refusal::new(reason, why), Revision::NEWEST_LEGACY));
         match &mut *self.lock() {
@@ -116,7 +121,7 @@ impl Peer {
                 refused(Reason::Busy, "as many calls of this client are open as one may have; wait for some to end")
             }
             Some(connection) => {
-                connection.take(text);
+                connection.take_traced(text, ambient);
                 Ok(respond::empty(StatusCode::ACCEPTED))
             }
         }

@@ -268,3 +268,21 @@ async fn a_refused_handshake_leaves_no_session_behind() {
 async fn text_of(response: http::Response<super::Body>) -> (u16, String) {
     (response.status().as_u16(), text(response).await)
 }
+
+#[tokio::test(start_paused = true)]
+async fn the_trace_of_a_request_is_that_of_each_frame_of_its_array() {
+    let mut bench = Bench::new();
+    let (id, _listen) = bench.session("2025-03-26").await;
+    let face = bench.client.clone();
+    let parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+    let array = format!("[{},{}]", call("1", "slow"), call("2", "slow"));
+    let request = post().header("mcp-session-id", &id).header("traceparent", parent);
+    tokio::join!(face.send(request, &array), async {
+        for _ in 0..2 {
+            let hand = bench.hands.next().await;
+            let trace = hand.call.trace.clone().expect("it is of a trace");
+            assert_eq!(trace.context.as_ref().map(|context| context.traceparent()).as_deref(), Some(parent));
+            hand.complete("{}");
+        }
+    });
+}

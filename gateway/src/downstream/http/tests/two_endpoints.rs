@@ -126,3 +126,21 @@ async fn at_the_end_what_runs_may_finish_and_then_the_stream_ends() {
     assert_eq!(piece(&mut peer.stream).await, None);
     crate::downstream::scripted::soon(bench.tasks.ended()).await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn the_trace_of_a_post_is_that_of_its_message_and_of_no_other() {
+    let mut bench = Bench::new();
+    let (peer, _listen) = joined(&mut bench).await;
+    let parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+    for (id, header) in [("1", Some(parent)), ("2", None), ("3", Some("nonsense"))] {
+        let mut request = Request::post(&peer.messages).header("content-type", "application/json");
+        if let Some(header) = header {
+            request = request.header("traceparent", header).header("baggage", "tenant=blue");
+        }
+        bench.send(principal(request, "ann"), &call(id, "slow")).await;
+        let trace = bench.hands.next().await.call.trace;
+        let context = trace.as_ref().and_then(|trace| Some(trace.context.as_ref()?.traceparent()));
+        assert_eq!(context.as_deref(), header.filter(|header| *header == parent), "{id}");
+        assert_eq!(trace.and_then(|trace| trace.baggage.clone()).is_some(), header.is_some(), "{id}");
+    }
+}
