@@ -295,6 +295,16 @@ async fn an_entry_that_does_not_start_yet_is_said_to_and_why() {
     let _config = home.file("trunkline.toml", "[upstreams.a]\ncommand = 'sh'\nargs = ['${A_TOKEN}']\n");
     let said = text(&install(None).await.stderr);
     assert!(said.contains("the entry does not start yet: ${A_TOKEN} has no value"), "{said}");
+    let said = text(&install(Some("x")).await.stderr);
+    let taken = "note: the configuration takes A_TOKEN from this shell";
+    assert!(said.starts_with(taken) && said.contains("`env_file`") && said.lines().count() == 1, "{said}");
+    let three =
+        "[upstreams.a]\ncommand = 'sh'\nargs = ['${A_TOKEN}', '${HOME}']\nenv = { B = '${B_B}', C = '${C_C}' }\n";
+    let _config = home.file("trunkline.toml", three);
+    let said = text(&install(None).await.stderr);
+    assert!(said.contains("${A_TOKEN}, ${B_B} and ${C_C} have no value"), "{said}");
+    // What has a default is not missed, and what every program has needs no word.
+    let _config = home.file("trunkline.toml", "[upstreams.a]\ncommand = 'sh'\nargs = ['${A_TOKEN:-x}', '${HOME}']\n");
     assert_eq!(text(&install(Some("x")).await.stderr), "");
 }
 

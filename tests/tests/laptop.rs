@@ -179,7 +179,10 @@ async fn the_configuration_and_completions_are_printed() {
     assert!(!shown.contains("canary"), "{shown}");
     for shell in ["bash", "zsh", "fish"] {
         let script = text(&run(&home, &["completions", shell]).await.stdout);
-        assert!(script.contains("uninstall"), "{shell}");
+        assert!(script.contains("uninstall") && script.contains("log-level"), "{shell}");
+        for hidden in ["demo-upstream", "start-upstream", "serve-shared", "guard-upstreams"] {
+            assert!(!script.contains(hidden), "{shell}: {hidden}");
+        }
     }
 }
 

@@ -111,7 +111,10 @@ pub(crate) fn server_in(text: &str, format: Format, key: &str, name: &str) -> Re
         Format::Yaml => yaml::whole(text).map(|whole| whole.root).map_err(Unread::from),
         format => format.parse(text),
     };
-    let root = parsed.map_err(|unread| unread.why)?;
+    let root = parsed.map_err(|Unread { at, why, .. }| {
+        let line = text.bytes().take(at.start).filter(|byte| *byte == b'\n').count() + 1;
+        format!("line {line}: {why}")
+    })?;
     let found = root.get(key);
     // Beside a server that cannot be told from another nothing is written.
     let broken = found.map_or(&[][..], Node::entries).iter().find_map(|(_, node)| match &node.shape {

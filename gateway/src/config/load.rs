@@ -39,6 +39,47 @@ impl Inputs {
         let _nothing = check(&reading);
         schema::of_keys(reading.sketch.map(Sketch::into_keys).unwrap_or_default())
     }
+
+    /// Reads `[admin]` alone: who looks at a running gateway need not be able to start it.
+    pub(crate) fn admin(self) -> Result<telemetry::config::Admin, Faults> {
+        let (reading, _) = read(self)?;
+        let admin = settings::admin(Section::root(&reading).table("admin"));
+        let secrets = Secrets::of(reading.secrets());
+        sorted(reading)
+            .map_err(|Faults(faults)| Faults(faults.into_iter().map(|fault| fault.masked(&secrets)).collect()))?;
+        Ok(admin)
+    }
+
+    /// As `load`; what is without faults can be judged further where there are some.
+    pub(crate) fn load_or_part(self) -> Result<Loaded, Box<Part>> {
+        let is_running = self.is_running;
+        let (reading, is_demo) =
+            read(self).map_err(|faults| Box::new(Part { faults, doubts: Vec::new(), config: None }))?;
+        let mut config = check(&reading);
+        if is_running {
+            reading.revise(0, |fault| {
+                if fault.kind == Fault::CERTIFICATE {
+                    fault.severity = Severity::Warning;
+                }
+            });
+        }
+        if is_demo {
+            // Whoever only tries it finds nothing of it later.
+            config.cache = upstream::config::Cache::Off;
+        }
+        let masked = |faults: Vec<Fault>| faults.into_iter().map(|fault| fault.masked(&config.secrets)).collect();
+        let doubts = masked(reading.doubts());
+        match sorted(reading) {
+            Ok(warnings) => {
+                let warnings = masked(warnings);
+                Ok(Loaded { config, warnings, doubts })
+            }
+            Err(Faults(faults)) => {
+                let faults = Faults(masked(faults));
+                Err(Box::new(Part { faults, doubts, config: Some(config) }))
+            }
+        }
+    }
 }
 
 /// A configuration without errors.
@@ -52,36 +93,19 @@ pub struct Loaded {
     pub doubts: Vec<Fault>,
 }
 
-/// Reads, merges and checks all of it. Every fault is found, not only the first.
-pub fn load(inputs: Inputs) -> Result<Loaded, Faults> {
-    let is_running = inputs.is_running;
-    let (reading, is_demo) = read(inputs)?;
-    let mut config = check(&reading);
-    if is_running {
-        reading.revise(0, |fault| {
-            if fault.kind == Fault::CERTIFICATE {
-                fault.severity = Severity::Warning;
-            }
-        });
-    }
-    if is_demo {
-        // Whoever only tries it finds nothing of it later.
-        config.cache = upstream::config::Cache::Off;
-    }
-    let masked = |faults: Vec<Fault>| faults.into_iter().map(|fault| fault.masked(&config.secrets)).collect();
-    let doubts = masked(reading.doubts());
-    let warnings = masked(sorted(reading).map_err(|faults| Faults(masked(faults.0)))?);
-    Ok(Loaded { config, warnings, doubts })
+/// What there is of a configuration with errors.
+#[derive(Clone, Debug)]
+pub(crate) struct Part {
+    pub(crate) faults: Faults,
+    /// As those of `Loaded`.
+    pub(crate) doubts: Vec<Fault>,
+    /// All but what the faults are about; `None` where a source cannot be read.
+    pub(crate) config: Option<Config>,
 }
 
-/// Reads `[admin]` alone: who looks at a running gateway need not be able to start it.
-pub fn admin_of(inputs: Inputs) -> Result<telemetry::config::Admin, Faults> {
-    let (reading, _) = read(inputs)?;
-    let admin = settings::admin(Section::root(&reading).table("admin"));
-    let secrets = Secrets::of(reading.secrets());
-    sorted(reading)
-        .map_err(|Faults(faults)| Faults(faults.into_iter().map(|fault| fault.masked(&secrets)).collect()))?;
-    Ok(admin)
+/// Reads, merges and checks all of it. Every fault is found, not only the first.
+pub fn load(inputs: Inputs) -> Result<Loaded, Faults> {
+    inputs.load_or_part().map_err(|part| part.faults)
 }
 
 /// The warnings, where there is no error among what was found.

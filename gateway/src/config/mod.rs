@@ -23,7 +23,8 @@ pub mod fault;
 pub mod fuzzing;
 
 pub use checked::Config;
-pub use load::{Inputs, Loaded, admin_of, load};
+pub(crate) use load::Part;
+pub use load::{Inputs, Loaded, load};
 pub(crate) use read::shell;
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use clap::CommandFactory;
+use clap::{Command, CommandFactory};
 use serde_json::json;
 
 use crate::cli::args::setup::{Completions, ConfigWhat, Settings};
@@ -22,9 +22,19 @@ pub(crate) fn version() -> Result<(), Failure> {
 pub(crate) fn completions(completions: &Completions) -> Result<(), Failure> {
     // What makes them panics where it cannot write.
     let mut made = Vec::new();
-    clap_complete::generate(completions.shell, &mut Args::command(), "trunkline", &mut made);
+    clap_complete::generate(completions.shell, &mut shown(), "trunkline", &mut made);
     answer().write_all(&made)?;
     Ok(())
+}
+
+/// The command line without the commands that nobody is to type: a script completes those, too, that are hidden.
+fn shown() -> Command {
+    let whole = Args::command();
+    let commands = whole.get_subcommands().filter(|command| !command.is_hide_set()).cloned();
+    Command::new("trunkline")
+        .version(env!("CARGO_PKG_VERSION"))
+        .args(whole.get_arguments().cloned())
+        .subcommands(commands)
 }
 
 /// Prints which files are read, what they say, or what they may say.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::config::fault::{Fault, Faults, listed};
 use crate::config::source::{Environment, file};
-use crate::config::{Config, Inputs, Loaded, admin_of, load};
+use crate::config::{Config, Inputs, Loaded, Part};
 
 use crate::gateway::Read;
 use crate::health::chain;
@@ -89,13 +89,13 @@ pub(crate) fn admin(shared: &Shared, given: Option<Flag>) -> Result<Admin, Fault
     let environment = Environment::of_process();
     // Who names the address needs no file for it.
     let files = if given.is_some() { Vec::new() } else { file::find(&shared.config, &environment) };
-    admin_of(Inputs { files, environment, flags: given.into_iter().collect(), ..Inputs::default() })
+    Inputs { files, environment, flags: given.into_iter().collect(), ..Inputs::default() }.admin()
 }
 
 /// The token for it, where one is set; without the files, where they cannot be read.
 pub(crate) fn admin_token(shared: &Shared) -> Option<AdminToken> {
-    let admin = admin(shared, None)
-        .or_else(|_| admin_of(Inputs { environment: Environment::of_process(), ..Inputs::default() }));
+    let admin =
+        admin(shared, None).or_else(|_| Inputs { environment: Environment::of_process(), ..Inputs::default() }.admin());
     admin.ok()?.token
 }
 
@@ -122,19 +122,35 @@ pub(crate) fn read(shared: &Shared, flags: Vec<Flag>) -> Result<Settings, Faults
     Ok(settings)
 }
 
+/// As `read`, for whoever judges what is there, too, where something is wrong.
+pub(crate) fn read_or_part(shared: &Shared) -> Result<Settings, Box<Part>> {
+    let settings = look_or_part(shared, Vec::new(), false);
+    let config = match &settings {
+        Ok(settings) => Some(&settings.loaded.config),
+        Err(part) => part.config.as_ref(),
+    };
+    config.inspect(|config| config.secrets.keep());
+    settings
+}
+
 fn look(shared: &Shared, flags: Vec<Flag>, is_running: bool) -> Result<Settings, Faults> {
+    look_or_part(shared, flags, is_running).map_err(|part| part.faults)
+}
+
+fn look_or_part(shared: &Shared, flags: Vec<Flag>, is_running: bool) -> Result<Settings, Box<Part>> {
     let environment = Environment::of_process();
     let files = file::find(&shared.config, &environment);
     let level = shared.log_level.clone().map(|level| ("--log-level", &["log", "level"][..], level));
     let control = Control { folders: environment.control_folders(), files: files.clone() };
-    let mut loaded = load(Inputs {
+    let mut loaded = Inputs {
         files: files.clone(),
         environment,
         flags: level.into_iter().chain(flags).collect(),
         is_running,
         demo: std::env::current_exe().ok(),
         draft: None,
-    })?;
+    }
+    .load_or_part()?;
     loaded.config.admin.control = Some(control);
     Ok(Settings { loaded, files })
 }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use serde_json::json;
 
+use crate::config::Part;
 use crate::config::fault::{Fault, Severity, count, listed, printable};
 use crate::config::source::Environment;
 use crate::gateway::Seen;
@@ -17,7 +18,7 @@ use crate::cli::process::{Failure, answer};
 /// Prints all faults, or that there are none.
 pub(crate) fn run(check: &Check) -> Result<(), Failure> {
     let mut out = answer();
-    match settings::read(&check.shared, Vec::new()) {
+    match settings::read_or_part(&check.shared) {
         Ok(settings) => {
             let mut warnings = settings.loaded.warnings;
             warnings.extend(settings.loaded.doubts);
@@ -38,9 +39,14 @@ pub(crate) fn run(check: &Check) -> Result<(), Failure> {
             }
             if is_bad { Err(Failure::Said) } else { Ok(()) }
         }
-        Err(faults) => {
+        Err(part) => {
+            let Part { mut faults, doubts, config } = *part;
+            faults.0.extend(doubts);
+            // What the faults are not about is judged as well.
+            let upstreams = config.as_ref().map_or(0, |config| config.upstreams.len());
+            faults.0.extend(config.iter().flat_map(|config| doubts::of_upstreams(config, &Environment::of_process())));
             match check.json {
-                true => out.json(&report(&faults.0, 0, None))?,
+                true => out.json(&report(&faults.0, upstreams, None))?,
                 false => writeln!(out, "{faults}")?,
             }
             Err(Failure::Said)
@@ -51,7 +57,7 @@ pub(crate) fn run(check: &Check) -> Result<(), Failure> {
 /// All faults as JSON, and what somebody sees.
 fn report(faults: &[Fault], upstreams: usize, seen: Option<&Seen>) -> String {
     let one = |fault: &Fault| {
-        let Fault { severity, kind, text, place, label, hint, upstream } = fault;
+        let Fault { severity, kind, text, place, label, hint, upstream, unset: _ } = fault;
         let place = place.as_ref().map(ToString::to_string);
         let severity = if *severity == Severity::Error { "error" } else { "warning" };
         json!({

@@ -82,20 +82,25 @@ struct Tool {
 pub(crate) fn run(doctor: &Doctor) -> Result<(), Failure> {
     let environment = Environment::of_process();
     let host = doctor.host.as_deref().map(Host::named).transpose().map_err(|why| anyhow!(why))?;
-    let (mut problems, mut known) = (Vec::new(), Vec::new());
-    match settings::read(&doctor.shared, Vec::new()) {
+    let (faults, config) = match settings::read_or_part(&doctor.shared) {
         Ok(settings) => {
             let mut faults = settings.loaded.warnings;
             faults.extend(settings.loaded.doubts);
             faults.extend(doubts::all(&settings.files, &settings.loaded.config, &environment));
-            let startless = faults.iter().filter(|fault| STARTLESS.contains(&fault.kind));
-            let unreached = network(&settings.loaded.config, &environment);
-            let named = startless.map(|fault| &fault.upstream).chain(unreached.iter().map(|problem| &problem.upstream));
-            known.extend(named.flatten().cloned());
-            problems.extend(faults.iter().map(Problem::from).chain(unreached));
+            (faults, Some(settings.loaded.config))
         }
-        Err(faults) => problems.extend(faults.0.iter().map(Problem::from)),
-    }
+        Err(part) => {
+            let mut faults = part.faults.0;
+            faults.extend(part.doubts);
+            faults.extend(part.config.iter().flat_map(|config| doubts::of_upstreams(config, &environment)));
+            (faults, part.config)
+        }
+    };
+    let unreached = config.as_ref().map(|config| network(config, &environment)).unwrap_or_default();
+    let startless = faults.iter().filter(|fault| STARTLESS.contains(&fault.kind));
+    let named = startless.map(|fault| &fault.upstream).chain(unreached.iter().map(|problem| &problem.upstream));
+    let known: Vec<String> = named.flatten().cloned().collect();
+    let mut problems: Vec<_> = faults.iter().map(Problem::from).chain(unreached).collect();
     problems.extend(sick(doctor, &known));
     let tools = tools(doctor);
     // A file that cannot be read may have an entry.

@@ -32,8 +32,14 @@ use loaders::loads_code;
 
 /// All of them.
 pub(crate) fn all(files: &[PathBuf], config: &Config, environment: &Environment) -> Vec<Fault> {
-    let mut doubts = general(files, config);
-    doubts.extend(roles::all(config));
+    let whole = general(files, config).into_iter().chain(roles::all(config));
+    let whole = whole.map(|doubt| doubt.masked(&config.secrets));
+    whole.chain(of_upstreams(config, environment)).collect()
+}
+
+/// Those that are about one upstream each: they hold, too, where something else is wrong.
+pub(super) fn of_upstreams(config: &Config, environment: &Environment) -> Vec<Fault> {
+    let mut doubts = Vec::new();
     for upstream in &config.upstreams {
         let name = &upstream.name;
         doubts.extend(upstream.doubt().map(|doubt| Fault::of_upstream("shared-questions", name, doubt)));

@@ -26,6 +26,8 @@ pub struct Fault {
     pub hint: Option<String>,
     /// The upstream that it concerns, where it is about one.
     pub upstream: Option<String>,
+    /// The variable that has no value, where it is about one.
+    pub unset: Option<String>,
 }
 
 /// Whether a fault keeps the gateway from starting.
@@ -73,6 +75,7 @@ impl Fault {
             label: None,
             hint: None,
             upstream: None,
+            unset: None,
         }
     }
 

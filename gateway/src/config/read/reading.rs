@@ -280,10 +280,7 @@ impl Reading {
                 source.place(mark.clone(), &[key, mark])
             });
             let fault = Fault::error(problem.kind, problem.text).at(place);
-            self.fault(match problem.hint {
-                Some(hint) => fault.hint(hint),
-                None => fault,
-            });
+            self.fault(Fault { hint: problem.hint, unset: problem.unset, ..fault });
         }
     }
 

@@ -20,6 +20,8 @@ pub(crate) struct Problem {
     pub(crate) kind: &'static str,
     pub(crate) text: String,
     pub(crate) hint: Option<String>,
+    /// The variable that has no value.
+    pub(crate) unset: Option<String>,
 }
 
 /// Fills the references of `text` in. What is filled in is never looked at again.
@@ -64,6 +66,7 @@ fn reference(inside: &str, dollar: usize, lookup: &impl Lookup) -> Result<String
             kind: "unreadable-file",
             text: format!("cannot read ${{{inside}}}: {why}"),
             hint: None,
+            unset: None,
         });
     }
     // Several hosts write `${env:VAR}` in the files that are imported.
@@ -83,6 +86,7 @@ fn reference(inside: &str, dollar: usize, lookup: &impl Lookup) -> Result<String
             kind: "unset-variable",
             text: format!("${{{name}}} has no value and no default"),
             hint: Some(format!("export {name}, or write ${{{name}:-}} where it may be empty")),
+            unset: Some(name.to_owned()),
         })
     } else if let Some(default) = rest.strip_prefix(":-") {
         if default.contains("${") {
@@ -95,6 +99,7 @@ fn reference(inside: &str, dollar: usize, lookup: &impl Lookup) -> Result<String
             kind: "unset-variable",
             text: format!("${{{name}}} has no value: {}", if message.is_empty() { "it is required" } else { message }),
             hint: None,
+            unset: Some(name.to_owned()),
         })
     } else if name == "input" || name == "secret" {
         Err(bad(shown, format!("`${{{name}:…}}` is not known here; use ${{VAR}} or ${{file:/path}}")))
@@ -104,7 +109,7 @@ fn reference(inside: &str, dollar: usize, lookup: &impl Lookup) -> Result<String
 }
 
 fn bad(range: Range<usize>, text: String) -> Problem {
-    Problem { range, kind: "bad-reference", text, hint: None }
+    Problem { range, kind: "bad-reference", text, hint: None, unset: None }
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use sha2::{Digest, Sha256};
 
 use super::loading::{good, load_texts};
 use crate::config::source::Environment;
-use crate::config::{Inputs, admin_of, load};
+use crate::config::{Inputs, load};
 use crate::runtime::Scratch;
 use crate::upstream::config::{BreakerConfig, Cache, Checks, EraChoice, Remote, RestartPolicy, Transport};
 
@@ -239,8 +239,8 @@ fn the_admin_address_is_found_where_the_rest_cannot_be_used() {
     let wrong = folder.write("b.toml", "[admin]\nlisten = '7'\n");
     let inputs = |file: &std::path::PathBuf| Inputs { files: vec![file.clone()], ..Inputs::default() };
     assert!(load(inputs(&file)).is_err());
-    assert_eq!(admin_of(inputs(&file)).unwrap().listen, Some("127.0.0.1:7".parse().unwrap()));
-    assert!(admin_of(inputs(&wrong)).unwrap_err().to_string().contains("an address with a port"));
+    assert_eq!(inputs(&file).admin().unwrap().listen, Some("127.0.0.1:7".parse().unwrap()));
+    assert!(inputs(&wrong).admin().unwrap_err().to_string().contains("an address with a port"));
 }
 
 #[test]

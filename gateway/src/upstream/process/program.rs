@@ -8,8 +8,8 @@ use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-/// So much of a PATH is shown in a cause.
-pub(crate) const PATH_CHARS_MAX: usize = 120;
+/// So much of a PATH is shown in a cause: it has no place to break a line at.
+pub(crate) const PATH_CHARS_MAX: usize = 56;
 
 /// Why `command` could not be started with the environment `env` in the folder `cwd`, for a person.
 pub fn missing(command: &str, env: &[(OsString, OsString)], cwd: Option<&Path>) -> Option<String> {
@@ -21,13 +21,12 @@ pub fn missing(command: &str, env: &[(OsString, OsString)], cwd: Option<&Path>) 
     })
 }
 
-/// As much of the PATH of a child as fits in a line beside other things.
+/// As much of the PATH of a child as fits in a line beside other things, cut between folders where there are several.
 pub(crate) fn searched(env: &[(OsString, OsString)]) -> String {
     let path = path_of(env).to_string_lossy();
-    match path.char_indices().nth(PATH_CHARS_MAX) {
-        Some((at, _)) => format!("{}…", &path[..at]),
-        None => path.into_owned(),
-    }
+    let Some((at, next)) = path.char_indices().nth(PATH_CHARS_MAX) else { return path.into_owned() };
+    let whole = path[..at + next.len_utf8()].rfind(':').filter(|end| *end > 0).map_or(at, |end| end + 1);
+    format!("{}…", &path[..whole])
 }
 
 /// What the text of a path or a command that leads nowhere shows to be wrong with it.
@@ -90,8 +89,10 @@ mod tests {
         assert_eq!(missing("sh", &env("/nowhere"), None).as_deref(), Some("`sh` not found in PATH (/nowhere)"));
         assert!(missing("sh", &[], None).is_some());
         let long = missing("sh", &env(&format!("/nowhere:/{}", "x".repeat(2 * PATH_CHARS_MAX))), None).unwrap();
-        assert!(long.starts_with("`sh` not found in PATH (/nowhere:/xx") && long.ends_with("x…)"), "{long}");
-        assert!(long.chars().count() < PATH_CHARS_MAX + 40, "{long}");
+        assert_eq!(long, "`sh` not found in PATH (/nowhere:…)");
+        let one = missing("sh", &env(&format!("/{}", "é".repeat(2 * PATH_CHARS_MAX))), None).unwrap();
+        assert!(one.starts_with("`sh` not found in PATH (/éé") && one.ends_with("é…)"), "{one}");
+        assert!(one.chars().count() < PATH_CHARS_MAX + 40, "{one}");
         assert!(
             missing("npx -y @a/b", &env("/bin"), None)
                 .is_some_and(|why| why.ends_with("write the arguments in `args`"))

@@ -35,8 +35,10 @@ pub(crate) fn run(import: &Import) -> Result<(), Failure> {
         server.skipped = fault(server);
         if server.skipped.is_none() && !toml::add(&mut document, server, &mut secrets).map_err(|why| anyhow!(why))? {
             server.skipped = Some(format!("{} has it already", target.display()));
+            server.is_there = true;
         }
     }
+    let kept: Vec<&str> = servers.iter().filter(|server| server.is_there).map(|server| server.name.as_str()).collect();
     let taken = servers.iter().filter(|server| server.skipped.is_none()).count();
     let mut text = endings_kept(edited.text(), &document.to_string());
     if edited.text().is_empty() {
@@ -66,12 +68,40 @@ pub(crate) fn run(import: &Import) -> Result<(), Failure> {
     }
     write!(out, "{}", listing(&servers))?;
     if import.dry_run {
-        writeln!(out, "\n{text}")?;
+        writeln!(out, "\n{}", added(&servers, &mut secrets).map_err(|why| anyhow!(why))?)?;
     }
     let unset = unset(&text, &environment);
-    let said = Said { taken, target: &target, secrets: &secrets, unset: &unset, folder: folder.as_deref(), writes };
+    // What is found without being named need not be named.
+    let is_found = file::find(&[], &environment).iter().any(|file| absolute(file) == target);
+    let option = if is_found { String::new() } else { format!(" --config {}", word(&target)) };
+    let said = Said {
+        taken,
+        kept: &kept,
+        target: &target,
+        option: &option,
+        secrets: &secrets,
+        unset: &unset,
+        folder: folder.as_deref(),
+        writes,
+    };
     write!(out, "{}", said.text())?;
     Ok(())
+}
+
+/// What is added to the configuration.
+fn added(servers: &[Server], secrets: &mut secrets::Found) -> Result<String, String> {
+    let mut alone = DocumentMut::new();
+    for server in servers.iter().filter(|server| server.skipped.is_none()) {
+        toml::add(&mut alone, server, secrets)?;
+    }
+    Ok(alone.to_string().trim_start().to_owned())
+}
+
+/// A path as a word of a shell.
+fn word(path: &Path) -> String {
+    let path = printable(&path.display().to_string());
+    let is_plain = path.chars().all(|char| char.is_alphanumeric() || "/._-+@:,".contains(char));
+    if is_plain { path } else { format!("'{}'", path.replace('\'', "'\\''")) }
 }
 
 /// The configuration that is written: that of the command line; else the one in force; else one in this folder.
@@ -137,7 +167,12 @@ fn texts_of(node: &Node, add: &mut impl FnMut(&str)) {
 
 /// Writes each secret into a file of its own that only this user can read. One that is there holds the same value.
 fn keep(folder: &Path, secrets: &secrets::Found) -> Result<(), anyhow::Error> {
-    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    let shown = folder.display();
+    if folder.exists() && !folder.is_dir() {
+        return Err(anyhow!("{shown} is no folder; name one that is there or can be made: `--secret-files FOLDER`"));
+    }
+    let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
+    made.with_context(|| format!("the folder {shown} cannot be made"))?;
     for (name, value) in &secrets.values {
         let path = folder.join(name);
         match put(&path, value.as_bytes(), 0o600) {
@@ -196,7 +231,11 @@ fn unset(text: &str, environment: &Environment) -> Vec<String> {
 /// What was done, and what is left to do.
 struct Said<'a> {
     taken: usize,
+    /// The servers that the configuration has already.
+    kept: &'a [&'a str],
     target: &'a Path,
+    /// What names it to other commands; empty where they find it.
+    option: &'a str,
     secrets: &'a secrets::Found,
     unset: &'a [String],
     folder: Option<&'a Path>,
@@ -205,7 +244,7 @@ struct Said<'a> {
 
 impl Said<'_> {
     fn text(&self) -> String {
-        let Self { taken, target, secrets, unset, folder, writes } = self;
+        let Self { taken, kept, target, option, secrets, unset, folder, writes } = self;
         let noun = if *taken == 1 { "server" } else { "servers" };
         let target = printable(&target.display().to_string());
         let mut out = match (taken, writes) {
@@ -213,6 +252,12 @@ impl Said<'_> {
             (_, true) => format!("{taken} {noun} written to {target}\n"),
             (_, false) => format!("{taken} {noun} would be written to {target}\n"),
         };
+        if !kept.is_empty() {
+            let all = kept.join(" ");
+            out.push_str(&format!(
+                "what is there already stays as it is; to import it anew, first run `trunkline remove{option} {all}`\n"
+            ));
+        }
         let names: Vec<&str> = secrets.values.keys().map(String::as_str).collect();
         if let Some(folder) = folder.filter(|_| !names.is_empty()) {
             out.push_str(&format!("secrets are kept in {}: {}\n", folder.display(), names.join(", ")));
@@ -224,7 +269,7 @@ impl Said<'_> {
             out.push_str(&format!("variables to set: {}\n", unset.join(", ")));
         }
         if *writes {
-            out.push_str("next: `trunkline check`, then `trunkline install HOST`\n");
+            out.push_str(&format!("next: `trunkline check{option}`, then `trunkline install{option} HOST`\n"));
         }
         out
     }

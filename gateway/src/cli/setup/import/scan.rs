@@ -22,6 +22,8 @@ pub(crate) struct Server {
     pub(crate) node: Node,
     /// Why it is not taken over.
     pub(crate) skipped: Option<String>,
+    /// Whether that is since the configuration has one of its name.
+    pub(crate) is_there: bool,
 }
 
 impl Server {
@@ -80,6 +82,7 @@ pub(crate) fn scan(named: &[String], environment: &Environment) -> Result<Found,
                         line: line(node),
                         host,
                         node: node.clone(),
+                        is_there: false,
                         skipped: starts_us(text(node, "command"), &texts(node, "args"))
                             .then(|| "it starts Trunkline itself".to_owned()),
                     };

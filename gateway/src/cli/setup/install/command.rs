@@ -9,13 +9,14 @@ use serde_json::json;
 use super::diff;
 use super::edit;
 use super::entry::{DESCRIPTION, Entry, NAME};
+use super::needs;
 use super::own_program::OwnProgram;
 use crate::cli::args::setup::{Install, Scope, Uninstall};
 use crate::cli::process::{Failure, answer};
 use crate::cli::setup::hosts::Host;
 use crate::cli::setup::import;
 use crate::cli::setup::save::{Edited, Turns};
-use crate::config::fault::{Faults, Severity, printable};
+use crate::config::fault::printable;
 use crate::config::import::Format;
 use crate::config::source::host::starts_us;
 use crate::config::source::{Environment, file};
@@ -73,78 +74,162 @@ pub(crate) fn install(install: &Install) -> Result<(), Failure> {
         .into());
     }
     let program = std::env::current_exe()?;
-    let mut args = vec!["stdio".to_owned()];
+    let (mut args, mut texts) = (vec!["stdio".to_owned()], Vec::new());
     args.extend(install.is_shared.then(|| "--shared".to_owned()));
     for file in &files {
         let file = std::path::absolute(file)?;
-        file::read(&file).map_err(|why| anyhow!("cannot read {}: {why}", file.display()))?;
+        texts.push(file::read(&file).map_err(|why| anyhow!("cannot read {}: {why}", file.display()))?);
         args.extend(["--config".to_owned(), file.display().to_string()]);
     }
     let entry = Entry { command: program.display().to_string(), args };
-    let (places, _turns) = places(&install.hosts, install.scope, &environment, !install.dry_run)?;
-    let mut changes = Vec::new();
-    for (host, file) in places {
-        changes.push(added(host, Edited::open(&file)?, (&entry, install.scope))?);
+    let asked = Asked {
+        hosts: &install.hosts,
+        scope: install.scope,
+        makes: !install.dry_run,
+        dry_run: install.dry_run,
+        as_json: install.json,
+    };
+    let ended = asked.each(&environment, |host, edited| Ok(Some(added(host, edited, (&entry, install.scope))?)))?;
+    if ended.done > 0 {
+        let taken = needs::taken(&texts, &environment);
+        if let Some(note) = needs::note(load(Inputs { files, environment, ..Inputs::default() }).err(), &taken) {
+            say(&note);
+        }
     }
-    carry_out(&changes, install.dry_run, install.json)?;
-    // An entry that cannot start is a riddle in a host.
-    if let Err(Faults(faults)) = load(Inputs { files, environment, ..Inputs::default() })
-        && let Some(first) = faults.iter().find(|fault| fault.severity == Severity::Error)
-    {
-        say(&format!("note: the entry does not start yet: {}; `trunkline check` says more", printable(&first.text)));
-    }
-    Ok(())
+    ended.end()
 }
 
 /// Takes the entry out of each host.
 pub(crate) fn uninstall(uninstall: &Uninstall) -> Result<(), Failure> {
-    let environment = Environment::of_process();
-    let (places, _turns) = places(&uninstall.hosts, uninstall.scope, &environment, false)?;
-    let mut changes = Vec::new();
-    for (host, file) in places {
-        let edited = Edited::open(&file)?;
-        match removed(host, &edited)? {
-            Some((after, backup, ours)) => {
-                let own = OwnProgram::removing(host, uninstall.scope);
-                let then = host.after_removal();
-                changes.push(Change { host, edited, after, backup, then, ours, own });
-            }
-            None => {
-                return Err(anyhow!("{} has no entry `{NAME}` in {}", host.title, file.display()).into());
-            }
-        }
-    }
-    carry_out(&changes, uninstall.dry_run, uninstall.json)
+    let asked = Asked {
+        hosts: &uninstall.hosts,
+        scope: uninstall.scope,
+        makes: false,
+        dry_run: uninstall.dry_run,
+        as_json: uninstall.json,
+    };
+    let change = |host: &'static Host, edited: Edited| {
+        let Some((after, backup, ours)) = removed(host, &edited)? else { return Ok(None) };
+        let own = OwnProgram::removing(host, uninstall.scope);
+        Ok(Some(Change { host, edited, after, backup, then: host.after_removal(), ours, own }))
+    };
+    asked.each(&Environment::of_process(), change)?.end()
 }
 
-fn place(id: &str, scope: Scope, environment: &Environment) -> Result<(&'static Host, PathBuf), Failure> {
+/// What a command is asked to do with hosts.
+struct Asked<'a> {
+    hosts: &'a [String],
+    scope: Scope,
+    /// Whether a folder that is missing is made.
+    makes: bool,
+    dry_run: bool,
+    as_json: bool,
+}
+
+impl Asked<'_> {
+    /// Does each host by itself, and prints what was done: one that cannot be done keeps no other from it.
+    fn each(
+        &self,
+        environment: &Environment,
+        change: impl Fn(&'static Host, Edited) -> Result<Option<Change>, anyhow::Error>,
+    ) -> Result<Ended, Failure> {
+        let mut ids: Vec<&String> = Vec::new();
+        self.hosts.iter().for_each(|id| ids.extend((!ids.contains(&id)).then_some(id)));
+        let mut ended = Ended { hosts: ids.len(), done: 0, failed: Vec::new() };
+        let (mut told, mut reports) = (String::new(), Vec::new());
+        for id in ids {
+            let one = place(id, self.scope, environment).and_then(|(host, file)| {
+                // No other command edits the file meanwhile.
+                let _turn = Turns::take(std::slice::from_ref(&file), self.makes)?;
+                match change(host, Edited::open(&file)?)? {
+                    Some(change) => self.carry_out(&change),
+                    None => Ok(nothing(host, &file)),
+                }
+            });
+            match one {
+                Ok((text, report)) => {
+                    ended.done += 1;
+                    told.push_str(&text);
+                    reports.push(report);
+                }
+                Err(why) => {
+                    let title = Host::named(id).map_or(id.as_str(), |host| host.title);
+                    reports.push(json!({ "host": id, "changed": false, "error": format!("{why:#}") }));
+                    ended.failed.push((title.to_owned(), why));
+                }
+            }
+        }
+        // All is done by now, whether or not that can be said.
+        match self.as_json {
+            true => answer().json(&format!("{:#}", json!({ "hosts": reports })))?,
+            false => answer().write_all(told.as_bytes())?,
+        }
+        Ok(ended)
+    }
+
+    /// Writes one file, and says what was done.
+    fn carry_out(&self, change: &Change) -> Result<Told, anyhow::Error> {
+        let after = change.after.as_deref().unwrap_or_default();
+        let before = change.edited.text();
+        let is_same = change.after.as_deref() == Some(before) && change.edited.is_there();
+        let is_written = !self.dry_run && !is_same;
+        let diff = diff::lines(before, after, &change.ours);
+        let by = if is_written { write_out(change)? } else { None };
+        let file = change.edited.path().display().to_string();
+        let done = match (is_same, self.dry_run, &change.after) {
+            (true, ..) => "is up to date",
+            (_, true, _) => "would be changed",
+            (_, _, None) => "is removed: nothing else was in it",
+            _ => "is changed",
+        };
+        let by_whom = by.as_ref().map(|by| format!(", by `{by}`")).unwrap_or_default();
+        let mut told = format!("{}: {} {done}{by_whom}\n{diff}", change.host.title, printable(&file));
+        if is_written {
+            let kept = change.backup.said(by.is_some()).map(|said| said + "\n").unwrap_or_default();
+            told.push_str(&format!("{kept}then: {}\n", change.then));
+        }
+        Ok((told, json!({ "host": change.host.id, "file": file, "changed": is_written, "diff": diff })))
+    }
+}
+
+/// What is said of a host: for a person, and as JSON.
+type Told = (String, serde_json::Value);
+
+/// What came of the hosts.
+struct Ended {
+    /// How many were named.
+    hosts: usize,
+    done: usize,
+    /// Each with its reason.
+    failed: Vec<(String, anyhow::Error)>,
+}
+
+impl Ended {
+    /// A failure names each host that could not be done, with the reason.
+    fn end(mut self) -> Result<(), Failure> {
+        if self.hosts == 1 {
+            return self.failed.pop().map_or(Ok(()), |(_, why)| Err(why.into()));
+        }
+        let were = if self.failed.len() == 1 { "was" } else { "were" };
+        let mut said = format!("{} of {} hosts {were} not changed:", self.failed.len(), self.hosts);
+        self.failed.iter().for_each(|(title, why)| said.push_str(&format!("\n  {title}: {why:#}")));
+        if self.failed.is_empty() { Ok(()) } else { Err(anyhow!(said).into()) }
+    }
+}
+
+/// What is said of a host that has no entry: that is what was wanted.
+fn nothing(host: &Host, file: &Path) -> Told {
+    let text = format!("{} has no entry `{NAME}` in {}\n", host.title, printable(&file.display().to_string()));
+    (text, json!({ "host": host.id, "file": file.display().to_string(), "changed": false, "diff": "" }))
+}
+
+fn place(id: &str, scope: Scope, environment: &Environment) -> Result<(&'static Host, PathBuf), anyhow::Error> {
     let host = Host::named(id).map_err(|why| anyhow!(why))?;
     let file = match scope {
         Scope::User => host.user_file(environment).ok_or_else(|| anyhow!("HOME is not set"))?,
         Scope::Project => host.project_file().ok_or_else(|| anyhow!("{} has no file for a project", host.title))?,
     };
     Ok((host, file))
-}
-
-/// A host and its file.
-type Place = (&'static Host, PathBuf);
-
-/// The hosts that are named, each once, with their files, which no other command edits meanwhile.
-fn places(
-    ids: &[String],
-    scope: Scope,
-    environment: &Environment,
-    makes: bool,
-) -> Result<(Vec<Place>, Turns), Failure> {
-    let mut places: Vec<Place> = Vec::new();
-    for id in ids {
-        let (host, file) = place(id, scope, environment)?;
-        if !places.iter().any(|(known, _)| known.id == host.id) {
-            places.push((host, file));
-        }
-    }
-    let files: Vec<PathBuf> = places.iter().map(|(_, file)| file.clone()).collect();
-    Ok((places, Turns::take(&files, makes)?))
 }
 
 fn backup(file: &Path) -> PathBuf {
@@ -259,55 +344,6 @@ fn words(host: &Host, entry: &Entry) -> Vec<String> {
     // The longest first: a path may hold a shorter word.
     words.sort_by_key(|word| usize::MAX - word.len());
     words
-}
-
-fn carry_out(changes: &[Change], dry_run: bool, as_json: bool) -> Result<(), Failure> {
-    let mut told = Vec::new();
-    let mut reports = Vec::new();
-    let mut end = Ok(());
-    for change in changes {
-        let after = change.after.as_deref().unwrap_or_default();
-        let before = change.edited.text();
-        let is_same = change.after.as_deref() == Some(before) && change.edited.is_there();
-        let diff = diff::lines(before, after, &change.ours);
-        let mut by = None;
-        if !dry_run && !is_same {
-            match write_out(change) {
-                Ok(own) => by = own,
-                Err(why) => {
-                    end = Err(why);
-                    break;
-                }
-            }
-        }
-        let file = change.edited.path().display().to_string();
-        if as_json {
-            reports
-                .push(json!({ "host": change.host.id, "file": file, "changed": !is_same && !dry_run, "diff": diff }));
-            continue;
-        }
-        let done = match (is_same, dry_run, &change.after) {
-            (true, ..) => "is up to date",
-            (_, true, _) => "would be changed",
-            (_, _, None) => "is removed: nothing else was in it",
-            _ => "is changed",
-        };
-        let by_whom = by.as_ref().map(|by| format!(", by `{by}`")).unwrap_or_default();
-        writeln!(told, "{}: {} {done}{by_whom}", change.host.title, printable(&file))?;
-        write!(told, "{diff}")?;
-        if !dry_run && !is_same {
-            if let Some(said) = change.backup.said(by.is_some()) {
-                writeln!(told, "{said}")?;
-            }
-            writeln!(told, "then: {}", change.then)?;
-        }
-    }
-    if as_json {
-        answer().json(&format!("{:#}", json!({ "hosts": reports })))?;
-    }
-    // All is done by now, whether or not that can be said.
-    answer().write_all(&told)?;
-    Ok(end?)
 }
 
 /// Writes it, or has the host's own program write it, whose name is given then.

@@ -4,6 +4,7 @@ use jsonc_parser::ParseOptions;
 use jsonc_parser::cst::{CstObject, CstRootNode};
 use toml_edit::{DocumentMut, Item, Table};
 
+use super::diff::line_of;
 use super::entry::{Entry, NAME};
 use super::yaml;
 use crate::cli::setup::hosts::{Form, Host};
@@ -79,13 +80,17 @@ pub(super) fn without(text: &str, host: &Host) -> Result<Option<String>, String>
 }
 
 fn json(text: &str) -> Result<(CstRootNode, CstObject), String> {
-    let root = CstRootNode::parse(text, &OPTIONS).map_err(|error| format!("it is not JSON: {}", error.kind()))?;
+    let root = CstRootNode::parse(text, &OPTIONS)
+        .map_err(|error| format!("it is not JSON (line {}): {}", error.line_display(), error.kind()))?;
     let whole = root.object_value().ok_or_else(|| "it holds no object".to_owned())?;
     Ok((root, whole))
 }
 
 fn toml(text: &str) -> Result<DocumentMut, String> {
-    text.parse().map_err(|error: toml_edit::TomlError| format!("it is not TOML: {}", error.message()))
+    text.parse().map_err(|error: toml_edit::TomlError| {
+        let line = error.span().map(|span| format!(" (line {})", line_of(text, span.start))).unwrap_or_default();
+        format!("it is not TOML{line}: {}", error.message())
+    })
 }
 
 fn wrong(host: &Host) -> String {

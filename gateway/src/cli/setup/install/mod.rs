@@ -10,6 +10,8 @@ mod yaml;
 mod own_program;
 // Which lines of a file are changed.
 mod diff;
+// The variables that a host needs beside it.
+mod needs;
 // The commands.
 mod command;
 

@@ -5,6 +5,7 @@
 
 use std::ops::Range;
 
+use super::diff::line_of;
 use super::entry::{Entry, NAME};
 use crate::cli::setup::hosts::{Form, Host};
 use crate::cli::setup::save::endings_kept;
@@ -93,7 +94,8 @@ pub(super) fn without(text: &str, host: &Host) -> Result<Option<String>, String>
 }
 
 fn read(text: &str) -> Result<Whole, String> {
-    yaml::whole(text).map_err(|syntax| format!("it is not YAML: {}", syntax.text))
+    yaml::whole(text)
+        .map_err(|syntax| format!("it is not YAML (line {}): {}", line_of(text, syntax.at.start), syntax.text))
 }
 
 /// What a file of the host begins with that has nothing else in it.

@@ -208,7 +208,7 @@ mod tests {
     use crate::upstream::process::program::PATH_CHARS_MAX;
 
     fn said(command: &str, errno: Errno) -> SpawnFault {
-        let path = format!("/opt/bin:/{}", "x".repeat(2 * PATH_CHARS_MAX));
+        let path = format!("/opt/bin:/usr/bin:/{}", "x".repeat(2 * PATH_CHARS_MAX));
         let env = [("PATH".into(), path.into())];
         fault(command, &env, &std::io::Error::from_raw_os_error(errno.raw_os_error()))
     }
@@ -217,8 +217,7 @@ mod tests {
     fn a_command_that_is_not_found_is_named_with_the_path_that_was_searched() {
         let bare = said("npx", Errno::NOENT).text;
         let full = bare.full();
-        assert!(full.starts_with("command `npx` not found in PATH (/opt/bin:/xxx"), "{full}");
-        assert!(full.ends_with("x…); is it installed?") && full.chars().count() < PATH_CHARS_MAX + 100, "{full}");
+        assert_eq!(full, "command `npx` not found in PATH (/opt/bin:/usr/bin:…); is it installed?");
         assert_eq!(bare.public(), "command not found in PATH; is it installed?");
         assert_eq!(said("./x", Errno::NOENT).text.full(), "command `./x` does not exist; is it installed?");
     }
