@@ -85,6 +85,21 @@ async fn an_upstream_that_is_shown_headers_or_says_nothing_of_itself_is_told_wha
 }
 
 #[tokio::test]
+async fn an_upstream_that_says_elsewhere_what_it_is_does_not_show_a_login_that_nobody_can_make() {
+    let guarded = Guarded::start(Way::Http, MODERN).await;
+    for path in ["/mcp", ""] {
+        guarded.upstream.shows(&format!("{RESOURCE}{path}"), 404, "");
+    }
+    guarded.upstream.challenges("Bearer resource_metadata=\"https://elsewhere.example/resource\"");
+    let gateway = plain(&guarded).await;
+    let says = "it says at another origin what it is as a resource, which is not asked: set its credentials in `auth`";
+    let page = gateway.look_until("/readyz?verbose", "why is shown", |page| page.contains(says)).await;
+    assert!(!page.contains("needs login"), "{page}");
+    let (is_done, text) = said(&log_in(&gateway, &[]).await);
+    assert!(!is_done && text.contains("says at another origin what it is as a resource"), "{text}");
+}
+
+#[tokio::test]
 async fn a_token_that_allows_too_little_is_told_so_and_the_next_login_asks_for_the_union() {
     for revision in [LEGACY, MODERN] {
         let guarded = Guarded::start(Way::Http, revision).await;
@@ -117,8 +132,18 @@ async fn a_token_that_allows_too_little_is_told_so_and_the_next_login_asks_for_t
 async fn a_login_on_another_machine_is_finished_by_pasting_where_the_browser_came_to() {
     let guarded = Guarded::start(Way::Http, MODERN).await;
     let gateway = guarded.serve("").await;
+    for is_screen in [false, true] {
+        finished_by_pasting(&gateway, is_screen).await;
+    }
+}
+
+/// On a machine with a screen no browser opens either where nobody sits at a terminal.
+async fn finished_by_pasting(gateway: &Gateway, is_screen: bool) {
     let piped = std::process::Stdio::piped;
-    let mut command = gateway.command(&["login", "up", "--no-browser"]);
+    let mut command = gateway.command(if is_screen { &["login", "up"] } else { &["login", "up", "--no-browser"] });
+    if is_screen {
+        command.env("DISPLAY", ":99");
+    }
     let mut child = command.stdin(piped()).stdout(piped()).stderr(piped()).spawn().expect("it runs");
     let (mut input, error) = (child.stdin.take().expect("a pipe"), child.stderr.take().expect("a pipe"));
     let mut lines = BufReader::new(error).lines();
@@ -138,7 +163,7 @@ async fn a_login_on_another_machine_is_finished_by_pasting_where_the_browser_cam
     assert!(output.status.success() && said(&output).1.contains("logged in to `up`"), "{}", said(&output).1);
     let told = lines.next_line().await.expect("a line").expect("it is not over");
     assert!(told.contains("that is not the address that the browser was sent back to"), "{told}");
-    up(&gateway, MODERN).await.call("up__echo", "{}").await.text();
+    up(gateway, MODERN).await.call("up__echo", "{}").await.text();
 }
 
 #[tokio::test]

@@ -51,6 +51,7 @@ pub(super) fn of_upstreams(config: &Config, environment: &Environment) -> Vec<Fa
         if let Some(remote) = upstream.transport.remote() {
             doubts.extend(address(name, remote, upstream.credentials.is_some(), config));
         }
+        doubts.extend(upstream.may_log_in().and_then(|login| no_login(name, login)));
         match &upstream.credentials {
             Some(Credentials::Command(TokenCommand { command, args, env, .. })) => {
                 doubts.extend(place(name, command, env, None));
@@ -58,8 +59,7 @@ pub(super) fn of_upstreams(config: &Config, environment: &Environment) -> Vec<Fa
                 doubts.extend(arguments(name, command, args, config));
             }
             Some(Credentials::Client(client)) => doubts.extend(address(name, &client.endpoint, true, config)),
-            Some(Credentials::Login(login)) => doubts.extend(no_login(name, login)),
-            None => {}
+            Some(Credentials::Login(_)) | None => {}
         }
     }
     doubts.into_iter().map(|doubt| doubt.masked(&config.secrets)).collect()
@@ -101,7 +101,7 @@ fn general(files: &[PathBuf], config: &Config) -> Vec<Fault> {
     doubts
 }
 
-/// A person has yet to log in.
+/// A person has yet to log in, or to do so anew.
 fn no_login(name: &str, login: &Login) -> Option<Fault> {
     let why = logged_in(login).err()?;
     let hint = Some(why.advice().to_owned()).filter(|advice| !advice.is_empty());

@@ -6,7 +6,7 @@ use std::time::SystemTime;
 use anyhow::anyhow;
 use serde_json::json;
 use tokio::sync::mpsc;
-use tokio::sync::mpsc::Receiver;
+use tokio::sync::mpsc::Sender;
 
 use crate::cli::args::settings;
 use crate::cli::args::setup;
@@ -33,7 +33,8 @@ pub(crate) fn run(login: &setup::Login) -> Result<(), Failure> {
     let name = &*to.upstream;
     let done = runtime::block_on(async {
         let tasks = Tasks::new();
-        let done = log_in(to, &tasks, pasted(login), |page| show(login, name, page)).await;
+        let (paste, pasted) = mpsc::channel(1);
+        let done = log_in(to, &tasks, pasted, |page| show(login, name, page, &paste)).await;
         done.map_err(|why| anyhow!("cannot log in to `{name}`: {}", printable(&why.full())))
     })?;
     let LoggedIn { issuer, scopes, lasts, is_refreshed } = done;
@@ -74,31 +75,29 @@ pub(super) fn meant<'a>(config: &'a Config, name: &str) -> Result<&'a Login, Fai
     upstream.may_log_in().ok_or_else(|| said().into())
 }
 
-/// The lines of stdin, where the browser may be on another machine. Nobody waits for the thread: the process ends with the login.
-fn pasted(login: &setup::Login) -> Receiver<String> {
-    let (found, lines) = mpsc::channel(1);
-    if login.no_browser || !browser::is_there() {
-        let read = move || {
-            let mut input = std::io::stdin().lock();
-            loop {
-                // A byte that is no text ends no reading.
-                let mut line = Vec::new();
-                match input.by_ref().take(LINE_MAX).read_until(b'\n', &mut line) {
-                    Ok(1..) if found.blocking_send(String::from_utf8_lossy(&line).into_owned()).is_ok() => {}
-                    _ => return,
-                }
+/// Takes the lines of stdin from now on, where the browser may be on another machine. Nobody waits for the thread: the process ends with the
+/// login.
+fn takes_lines(found: Sender<String>) {
+    let read = move || {
+        let mut input = std::io::stdin().lock();
+        loop {
+            // A byte that is no text ends no reading.
+            let mut line = Vec::new();
+            match input.by_ref().take(LINE_MAX).read_until(b'\n', &mut line) {
+                Ok(1..) if found.blocking_send(String::from_utf8_lossy(&line).into_owned()).is_ok() => {}
+                _ => return,
             }
-        };
-        // Without it nothing can be pasted.
-        let _started = std::thread::Builder::new().name("pasted".into()).spawn(read);
-    }
-    lines
+        }
+    };
+    // Without it nothing can be pasted.
+    let _started = std::thread::Builder::new().name("pasted".into()).spawn(read);
 }
 
 /// Brings the page to the person: no browser opens where nobody sits at a terminal, and none where the page is that of another server.
-fn show(login: &setup::Login, name: &str, page: &Page) {
+fn show(login: &setup::Login, name: &str, page: &Page, paste: &Sender<String>) {
     let (url, elsewhere) = match page {
         Page::At { url, elsewhere } => (url, elsewhere),
+        Page::Asking(who) => return say(&format!("waiting for {}", printable(who))),
         Page::NotPasted(why) => {
             return say(&format!("that is not the address that the browser was sent back to: {why}"));
         }
@@ -110,16 +109,20 @@ fn show(login: &setup::Login, name: &str, page: &Page) {
         ));
     }
     let is_person = std::io::stderr().is_terminal() && browser::is_there();
-    if is_person && !login.no_browser && elsewhere.is_none() {
-        match browser::opens(FILE, url, SECONDS) {
-            Ok(()) => say(&format!("opening the browser to log in to `{name}`; if nothing opens, follow this link:")),
-            Err(error) => say(&format!("cannot open a browser ({error}); to log in to `{name}`, follow this link:")),
+    let may_open = is_person && !login.no_browser && elsewhere.is_none();
+    match may_open.then(|| browser::opens(FILE, url, SECONDS)) {
+        Some(Ok(())) => say(&format!(
+            "opening the browser to log in to `{name}`; if nothing opens, follow this link on this machine, or run it with --no-browser:"
+        )),
+        failed => {
+            let failed = failed.and_then(Result::err).map(|error| format!("cannot open a browser ({error}); "));
+            let failed = failed.unwrap_or_default();
+            say(&format!(
+                "{failed}to log in to `{name}`, follow this link in a browser on this machine, or on another one and paste the address here \
+                 that the browser comes to in the end, though it shows no page:"
+            ));
+            takes_lines(paste.clone());
         }
-    } else {
-        say(&format!(
-            "to log in to `{name}`, follow this link in a browser on this machine, or on another one and paste the address here that the \
-             browser comes to in the end, though it shows no page:"
-        ));
     }
     say(&printable(url));
 }

@@ -62,10 +62,23 @@ impl Host {
             return Err(self.beyond());
         }
         let Some((proxy, credentials)) = &self.proxy else { return self.straight().await };
+        self.judged().await?;
         // What a name stands for there, the proxy decides.
         let mut stream = proxy.straight().await.map_err(|why| why.own(" (the proxy)"))?;
         proxy::lead(&mut stream, (&self.name, self.port), credentials.as_ref()).await?;
         Ok(stream)
+    }
+
+    /// Whether it may be asked for by way of a proxy: a name that a server gave is looked up here, too, where that can be done.
+    async fn judged(&self) -> Result<(), Cause> {
+        if self.reach == Reach::Written {
+            return Ok(());
+        }
+        match self.names.find().await {
+            Ok(found) if self.allowed(&found).len() < found.len() => Err(self.beyond()),
+            // Names of the internet may be known to the proxy alone.
+            Ok(_) | Err(_) => Ok(()),
+        }
     }
 
     async fn straight(&self) -> Result<TcpStream, Cause> {
@@ -241,6 +254,32 @@ mod tests {
         }
         waiting.await.unwrap();
         std::fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[tokio::test]
+    async fn no_proxy_is_asked_for_a_name_that_a_server_gave_and_that_leads_into_a_network_of_ones_own() {
+        let proxy = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = proxy.local_addr().unwrap().port();
+        let led = async |address: &str, reach| {
+            let found: Vec<SocketAddr> = address.split(' ').filter_map(|text| text.parse().ok()).collect();
+            let names = Resolver::asking("as.example", 443, move |_, _| match found.is_empty() {
+                true => Err(std::io::Error::other("nobody knows it")),
+                false => Ok(found.clone()),
+            });
+            let way = Some((Box::new(Host::new("127.0.0.1", port)), None));
+            let host = Host { names, proxy: way, reach, ..Host::new("as.example", 443) };
+            tokio::select! {
+                led = host.connect() => led.unwrap_err().code(),
+                asked = proxy.accept() => asked.map(|_| CauseCode::Stopping).unwrap(),
+            }
+        };
+        for inside in ["10.0.0.7:443", "127.0.0.1:443", "192.0.2.1:443 [fd00::1]:443"] {
+            assert_eq!(led(inside, Reach::Internet).await, CauseCode::AddressRefused, "{inside}");
+            assert_eq!(led(inside, Reach::Written).await, CauseCode::Stopping, "a person wrote it: {inside}");
+        }
+        for outside in ["192.0.2.1:443", ""] {
+            assert_eq!(led(outside, Reach::Internet).await, CauseCode::Stopping, "{outside}");
+        }
     }
 
     #[test]

@@ -32,7 +32,7 @@ impl Resolver {
         Self::asking(host, port, |host, port| Ok((host, port).to_socket_addrs()?.collect()))
     }
 
-    fn asking(
+    pub(super) fn asking(
         host: &str,
         port: u16,
         look_up: impl Fn(&str, u16) -> io::Result<Vec<SocketAddr>> + Send + Sync + 'static,

@@ -120,9 +120,14 @@ impl Tokens {
     }
 
     /// What a refusal of the upstream says of a login, where that is where its token comes from.
-    pub(crate) async fn refused(&self, status: StatusCode, headers: &HeaderMap, tasks: &Tasks) -> Option<Refusal> {
+    pub(crate) async fn refused(
+        &self,
+        answer: (StatusCode, &HeaderMap),
+        is_of_client: bool,
+        tasks: &Tasks,
+    ) -> Option<Refusal> {
         match &self.from {
-            Source::Login(kept) => kept.refused(status, headers, tasks).await,
+            Source::Login(kept) => kept.refused(answer, is_of_client, tasks).await,
             Source::Command(_) | Source::Client(_) => None,
         }
     }

@@ -60,7 +60,7 @@ pub(crate) async fn read(response: Response<Incoming>, http: &HttpSession, id: O
     let body = beside_status(body, http.inbox.budget()).await.unwrap_or_default();
     let mut refused = judge(head.status, &head.headers, &body, http.has_session().then_some(id));
     if let Some(tokens) = &http.wire.tokens {
-        match tokens.refused(head.status, &head.headers, &http.wire.tasks).await {
+        match tokens.refused((head.status, &head.headers), http.is_met(), &http.wire.tasks).await {
             Some(Refusal::Needed(text)) => refused.why.text = text,
             Some(Refusal::Advised(advice)) => refused.why.text = refused.why.text.advise_instead(&advice),
             None => {}

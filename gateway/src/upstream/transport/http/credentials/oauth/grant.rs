@@ -18,6 +18,9 @@ use oauth2::{
 use std::pin::Pin;
 use std::time::Duration;
 
+/// The longest token that is taken: no upstream reads a longer header, and both are kept in one file.
+const TOKEN_MAX: usize = 16 * 1024;
+
 /// The token end point, and who asks there for whom.
 pub(super) struct Endpoint<'a> {
     pub(super) login: &'a Login,
@@ -103,12 +106,17 @@ impl Endpoint<'_> {
             let said = "the token end point gives tokens of another type than Bearer";
             return Err(now(Cause::new(CauseCode::TokenRefused, said)));
         }
-        let access = answer.access_token().secret().clone();
+        let (access, refresh) = (answer.access_token().secret(), answer.refresh_token().map(RefreshToken::secret));
+        if refresh.into_iter().chain([access]).any(|token| token.len() > TOKEN_MAX) {
+            let said = format!("the token end point gives a token of more than {} KiB", TOKEN_MAX / 1024);
+            return Err(now(Cause::new(CauseCode::TokenRefused, said)));
+        }
+        let access = access.clone();
         // What nobody can be shown is not kept in place of what can.
         Token::new(&Issued { token: access.clone(), lasts: None }, false).map_err(now)?;
         Ok(Given {
             access,
-            refresh: answer.refresh_token().map(|token| token.secret().clone()),
+            refresh: refresh.cloned(),
             lasts: answer.expires_in().filter(|lasts| !lasts.is_zero()),
             scopes: answer.scopes().map(|scopes| scopes_among(scopes.iter().map(|scope| &***scope))),
         })
@@ -150,4 +158,47 @@ type Asked = BasicClient<
 
 fn now(why: Cause) -> Refused {
     Refused::Now(why.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::way::tests::login;
+    use super::*;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpListener;
+
+    #[tokio::test]
+    async fn a_token_that_is_too_long_to_be_shown_or_kept_is_not_taken_and_what_was_shown_is_not_quoted() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let (login, url, tasks) = (login("a", port), format!("http://127.0.0.1:{port}/token"), Tasks::new());
+        let client = Registered { id: "me".to_owned(), secret: None, is_in_body: false };
+        let endpoint =
+            Endpoint { login: &login, url: &url, client: &client, is_registered: true, audience: "", tasks: &tasks };
+        let asked = async |status: &str, body: String| {
+            let answering = async {
+                let (mut stream, _) = listener.accept().await.unwrap();
+                _ = stream.read(&mut [0; 4096]).await.unwrap();
+                let length = body.len();
+                let head = format!("HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {length}");
+                stream.write_all(format!("{head}\r\nconnection: close\r\n\r\n{body}").as_bytes()).await.unwrap();
+            };
+            match tokio::join!(endpoint.for_refresh("a-short-one"), answering).0 {
+                Ok(given) => Ok(given.access.len()),
+                Err(Refused::Over(why) | Refused::Now(Unissued { why, .. })) => Err(why.full().into_owned()),
+            }
+        };
+        let given = |access: usize, refresh: usize| {
+            let [access, refresh] = [access, refresh].map(|length| "x".repeat(length));
+            format!(r#"{{"access_token":"{access}","refresh_token":"{refresh}","token_type":"Bearer"}}"#)
+        };
+        let long = Err("the token end point gives a token of more than 16 KiB".to_owned());
+        assert_eq!(asked("200 OK", given(TOKEN_MAX, TOKEN_MAX)).await, Ok(TOKEN_MAX));
+        assert_eq!(asked("200 OK", given(TOKEN_MAX + 1, 1)).await, long);
+        assert_eq!(asked("200 OK", given(1, TOKEN_MAX + 1)).await, long);
+        let error = r#"{"error":"invalid_grant","error_description":"nobody knows a-short-one"}"#;
+        let why = asked("400 Bad Request", error.to_owned()).await.unwrap_err();
+        assert_eq!(why, "the token end point refuses it: `invalid_grant`: `nobody knows [secret]`");
+        tasks.end();
+    }
 }

@@ -127,7 +127,7 @@ fn places(login: &Login, said: Option<&str>, beyond: &mut Option<String>) -> Vec
     let at = &login.at.url;
     let path = at.path().trim_end_matches('/');
     let said = said.and_then(|text| match text.parse::<Uri>() {
-        Ok(url) if Origin::of(&url).is_some() && Origin::of(&url) == Origin::of(at) => {
+        Ok(url) if is_own(login, text) => {
             with_path(at, url.path_and_query().map_or("/", http::uri::PathAndQuery::as_str))
         }
         _ => {
@@ -139,6 +139,12 @@ fn places(login: &Login, said: Option<&str>, beyond: &mut Option<String>) -> Vec
     let mut places: Vec<Uri> = said.into_iter().chain(known.into_iter().flatten()).collect();
     places.dedup();
     places
+}
+
+/// Whether a URL is at the origin of the upstream: none elsewhere is asked what the upstream is.
+pub(super) fn is_own(login: &Login, url: &str) -> bool {
+    let origin = url.parse().ok().and_then(|url| Origin::of(&url));
+    origin.is_some() && origin == Origin::of(&login.at.url)
 }
 
 /// What the document says, where it speaks of this upstream: a token for another one is asked for nowhere.

@@ -6,6 +6,7 @@ use crate::secrets::private;
 use crate::secrets::sealer::{Sealer, state_key};
 use crate::upstream::config::Login;
 use sha2::{Digest, Sha256};
+use std::ffi::OsStr;
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
@@ -101,6 +102,10 @@ impl Store {
         let sealer = self.sealer()?;
         self.folder()?;
         let text = sealer.close(serde_json::to_vec(record)?, state_key::random());
+        if text.len() as u64 > FILE_BYTES_MAX {
+            return Err(io::Error::other("it has more than 256 KiB"));
+        }
+        self.sweep();
         let begun = self.begun();
         let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&begun)?;
         let written = file.write_all(text.as_bytes()).and_then(|()| file.sync_all());
@@ -120,7 +125,11 @@ impl Store {
             }
             let begun = self.begun();
             drop(OpenOptions::new().write(true).create_new(true).mode(0o600).open(&begun)?);
-            std::fs::remove_file(&begun)
+            match std::fs::remove_file(&begun) {
+                // Whoever keeps a login meanwhile has swept it.
+                Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+                _ => Ok(()),
+            }
         });
         tried.map_err(|error| self.unusable("a login cannot be kept", &error.to_string()))
     }
@@ -133,6 +142,7 @@ impl Store {
 
     /// Keeps no login any more. Blocks.
     pub(super) fn remove(&self) -> Result<(), Cause> {
+        self.sweep();
         match std::fs::remove_file(&self.path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
                 Err(self.unusable("the login cannot be removed", &error.to_string()))
@@ -162,6 +172,20 @@ impl Store {
     /// A file that becomes the login once it is whole.
     fn begun(&self) -> PathBuf {
         self.path.with_extension(format!("{:016x}", u64::from_be_bytes(state_key::random())))
+    }
+
+    /// Removes what was begun for this login and never became it: its process was killed. Only one process at a time changes a login.
+    fn sweep(&self) {
+        let of_folder = self.path.parent().and_then(|folder| std::fs::read_dir(folder).ok());
+        for path in of_folder.into_iter().flatten().flatten().map(|file| file.path()) {
+            let is_begun = |text: &str| text.len() == 16 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+            if path.file_stem() == self.path.file_name()
+                && path.extension().and_then(OsStr::to_str).is_some_and(is_begun)
+            {
+                // What cannot be removed now is in nobody's way.
+                let _left = std::fs::remove_file(path);
+            }
+        }
     }
 
     fn folder(&self) -> io::Result<()> {
@@ -235,6 +259,46 @@ mod tests {
         std::fs::write(&path, &text).unwrap();
         std::fs::set_permissions(&path, PermissionsExt::from_mode(0o640)).unwrap();
         assert!(keyed(&["k"]).read().is_err(), "others can read it");
+    }
+
+    #[test]
+    fn what_a_killed_process_has_begun_is_swept_with_the_next_write_and_the_end_of_the_login_and_nothing_else() {
+        let scratch = Scratch::new();
+        let (own, other) = (store(&scratch.0, "a", &[]), store(&scratch.0, "b", &[]));
+        let kept = record("https://h.example", "t", None);
+        let names = || {
+            let files = std::fs::read_dir(own.path.parent().unwrap()).unwrap();
+            files.map(|file| file.unwrap().path()).collect::<std::collections::BTreeSet<_>>()
+        };
+        let ends: [&dyn Fn(); 2] = [&|| own.write(&kept).unwrap(), &|| own.remove().unwrap()];
+        for end in ends {
+            own.write(&kept).unwrap();
+            let lock = own.path.with_extension("lock");
+            for path in [own.begun(), own.begun(), other.begun(), lock.clone()] {
+                std::fs::write(path, "x").unwrap();
+            }
+            let before = names();
+            end();
+            let gone: Vec<_> = before.difference(&names()).cloned().collect();
+            assert!(gone.len() >= 2 && gone.iter().all(|path| path.file_stem() == own.path.file_name()), "{gone:?}");
+            assert!(lock.exists() && names().iter().any(|path| path.file_stem() == other.path.file_name()));
+            assert!(
+                !names().iter().any(
+                    |path| path.with_extension("") == own.path && path.extension().is_some_and(|end| end != "lock")
+                )
+            );
+        }
+    }
+
+    #[test]
+    fn a_login_that_could_not_be_read_again_is_not_kept() {
+        let scratch = Scratch::new();
+        let store = store(&scratch.0, "a", &[]);
+        let (small, large) =
+            (record("https://h.example", "t", None), record("https://h.example", &"t".repeat(200_000), None));
+        store.write(&small).unwrap();
+        assert_eq!(store.write(&large).unwrap_err().to_string(), "it has more than 256 KiB");
+        assert!(store.read().unwrap() == Some(small), "the one before is still there");
     }
 
     #[test]

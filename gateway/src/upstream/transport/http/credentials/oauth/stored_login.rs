@@ -17,7 +17,7 @@ use crate::secrets::{mask, private};
 use crate::upstream::config::Login;
 use crate::upstream::transport::http::credentials::token::{Issued, Unissued};
 use http::{HeaderMap, StatusCode};
-use need::{LOOK_EVERY, Need, Needs};
+use need::{ELSEWHERE, LOOK_EVERY, Need, Needs};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
@@ -51,13 +51,16 @@ struct State {
     seen: Option<Stamp>,
 }
 
-/// The login that is kept for an upstream; else why there is none that can be used.
-pub fn logged_in(login: &Login) -> Result<LoggedIn, Cause> {
+/// The login that is kept for an upstream; none where it may need none. Else why there is none that can be used.
+pub fn logged_in(login: &Login) -> Result<Option<LoggedIn>, Cause> {
+    if login.is_found && Store::of(login).map_or(true, |store| store.stamp().is_none()) {
+        return Ok(None);
+    }
     let kept = StoredLogin::new(login.clone());
     let record = kept.read(&Store::of(login)?)?;
     match record.is_over() && record.refresh.is_none() {
         true => Err(kept.to_log_in(": the last login has ended")),
-        false => Ok((&record).into()),
+        false => Ok(Some((&record).into())),
     }
 }
 
@@ -111,14 +114,21 @@ impl StoredLogin {
     }
 
     /// What a refusal of the upstream says of its login; nothing where it is about something else.
-    pub(crate) async fn refused(&self, status: StatusCode, headers: &HeaderMap, tasks: &Tasks) -> Option<Refusal> {
+    pub(crate) async fn refused(
+        &self,
+        (status, headers): (StatusCode, &HeaderMap),
+        is_of_client: bool,
+        tasks: &Tasks,
+    ) -> Option<Refusal> {
         let run = format!("run `trunkline login {}`", self.login.upstream);
         match (status, self.needs.now() == Need::Shown) {
             (StatusCode::UNAUTHORIZED, true) => Some(Refusal::Advised(run)),
             (StatusCode::UNAUTHORIZED, false) => {
-                let is_asked =
-                    challenge(headers).resource_metadata.is_some() || self.needs.is_described(&self.login, tasks).await;
-                is_asked.then(|| Refusal::Needed(self.asked()))
+                let said = challenge(headers).resource_metadata;
+                match self.needs.is_asked(said.as_deref(), &self.login, is_of_client, tasks).await {
+                    true => Some(Refusal::Needed(self.asked())),
+                    false => said.map(|_| Refusal::Advised(ELSEWHERE.to_owned())),
+                }
             }
             (StatusCode::FORBIDDEN, true) => {
                 let Challenge { scope, error, .. } = challenge(headers);
@@ -226,8 +236,7 @@ impl StoredLogin {
         found.map(|record| Issued { lasts: lasts(&record), token: record.access })
     }
 
-    /// Whether the file is another one than was read: a person has logged in anew, or another process has refreshed the tokens. It is looked
-    /// at once a second at most.
+    /// Whether the file is another one than was read: of a person, or of another process. It is looked at once a second at most.
     pub(crate) fn has_changed(&self) -> bool {
         if !self.needs.may_look() {
             return false;

@@ -3,16 +3,24 @@
 use crate::health::Cause;
 use crate::runtime::Tasks;
 use crate::upstream::config::Login;
-use crate::upstream::transport::http::credentials::oauth::resource::is_described;
+use crate::upstream::transport::http::credentials::oauth::resource::{is_described, is_own};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::time::Duration;
-use tokio::sync::{Mutex, Notify};
-use tokio::time::Instant;
+use tokio::sync::{Notify, watch};
+use tokio::time::{Instant, timeout};
 
 /// How often it is looked for a login.
 pub(super) const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// So long an upstream that does not say that a person can log in is not asked again.
 const DESCRIBED_MIN: Duration = Duration::from_secs(60);
+/// So long it may take to say so, at all places together.
+const DESCRIBED_WITHIN: Duration = Duration::from_secs(10);
+/// So long a request waits for that: one that nobody else waits for, and one of a client.
+const PATIENCE: [Duration; 2] = [DESCRIBED_WITHIN, Duration::from_secs(1)];
+
+/// What to do where a login is asked for that nobody can make.
+pub(super) const ELSEWHERE: &str = "it says at another origin what it is as a resource, which is not asked: set its credentials in `auth` or `headers`, or write its authorization server as `issuer` under `auth`";
 
 /// What a refusal says of a login.
 #[derive(Debug)]
@@ -42,15 +50,36 @@ pub(super) struct Needs {
     /// When it was looked for a login last, in milliseconds from a while before the beginning.
     looked: AtomicU64,
     began: Instant,
-    /// Whether it says that a person can log in, and when it was asked.
-    described: Mutex<Option<(Instant, bool)>>,
+    described: Arc<watch::Sender<Described>>,
+}
+
+/// When an upstream was asked whether it says that a person can log in, and what it said last.
+#[derive(Clone, Copy, Default)]
+struct Described {
+    asked: Option<Instant>,
+    is_so: Option<bool>,
+}
+
+/// While an upstream is asked. Where that is broken off before anything is known, the next one asks.
+struct Asking(Arc<watch::Sender<Described>>);
+
+impl Drop for Asking {
+    fn drop(&mut self) {
+        self.0.send_if_modified(|described| {
+            let is_broken_off = described.is_so.is_none();
+            if is_broken_off {
+                described.asked = None;
+            }
+            is_broken_off
+        });
+    }
 }
 
 impl Needs {
     /// As it begins.
     pub(super) fn new(need: Need) -> Self {
         let (looked, began) = (AtomicU64::new(0), Instant::now());
-        Self { now: AtomicU8::new(need as u8), is_shown: Notify::new(), looked, began, described: Mutex::default() }
+        Self { now: AtomicU8::new(need as u8), is_shown: Notify::new(), looked, began, described: Arc::default() }
     }
 
     pub(super) fn now(&self) -> Need {
@@ -86,16 +115,69 @@ impl Needs {
         }
     }
 
-    /// Whether the upstream says of itself that a person can log in to it; it is asked now and then, by one at a time.
-    pub(super) async fn is_described(&self, login: &Login, tasks: &Tasks) -> bool {
-        let mut known = self.described.lock().await;
-        match *known {
-            Some((asked, is_so)) if is_so || asked.elapsed() < DESCRIBED_MIN => is_so,
-            _ => {
-                let is_so = is_described(login, tasks).await;
-                *known = Some((Instant::now(), is_so));
-                is_so
-            }
+    /// Whether a refusal without a token asks for a login: it names what the upstream says of itself, at its own origin, or that lies where it
+    /// is known to. A request of a client waits for that only shortly, once.
+    pub(super) async fn is_asked(&self, said: Option<&str>, login: &Login, is_of_client: bool, tasks: &Tasks) -> bool {
+        if said.is_some_and(|url| is_own(login, url)) {
+            return true;
         }
+        let mut known = self.described.subscribe();
+        let begins = self.described.send_if_modified(|described| {
+            let is_due = described.asked.is_none_or(|asked| asked.elapsed() >= DESCRIBED_MIN);
+            let begins = described.is_so != Some(true) && is_due;
+            if begins {
+                described.asked = Some(Instant::now());
+            }
+            begins
+        });
+        if begins {
+            let (asking, login, level) = (Asking(self.described.clone()), login.clone(), tasks.clone());
+            tasks.spawn_until_end(async move {
+                let is_so = timeout(DESCRIBED_WITHIN, Box::pin(is_described(&login, &level))).await.unwrap_or(false);
+                asking.0.send_modify(|described| described.is_so = Some(is_so));
+            });
+        } else if is_of_client {
+            // Whoever has begun it waits; the others are told what is known.
+            return known.borrow().is_so == Some(true);
+        }
+        let known = timeout(PATIENCE[usize::from(is_of_client)], known.wait_for(|described| described.is_so.is_some()));
+        known.await.is_ok_and(|known| known.is_ok_and(|known| known.is_so == Some(true)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::upstream::transport::http::credentials::oauth::way::tests::login;
+    use tokio::net::TcpListener;
+
+    #[tokio::test(start_paused = true)]
+    async fn no_call_waits_for_what_an_upstream_says_of_itself_longer_than_a_second_and_only_one_does() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let login = login("up", listener.local_addr().unwrap().port());
+        let (needs, tasks) = (Needs::new(Need::Unasked), Tasks::new());
+        let waited = async |is_of_client: bool| {
+            let begun = Instant::now();
+            assert!(!needs.is_asked(Some("https://elsewhere.example/"), &login, is_of_client, &tasks).await);
+            begun.elapsed().as_secs()
+        };
+        // It takes connections, and says nothing.
+        assert_eq!(waited(true).await, 1);
+        assert_eq!(waited(true).await, 0);
+        assert_eq!(waited(false).await, 9, "a connection that is made waits for all of it");
+        for is_of_client in [true, false] {
+            assert_eq!(waited(is_of_client).await, 0, "it is known");
+        }
+        let begun = Instant::now();
+        assert!(needs.is_asked(Some(&format!("{}?x", login.resource)), &login, true, &tasks).await);
+        assert_eq!(begun.elapsed().as_secs(), 0, "it says so itself");
+        // A look that its connection has broken off is begun again.
+        tokio::time::advance(DESCRIBED_MIN).await;
+        let (needs, level) = (Needs::new(Need::Unasked), tasks.child());
+        assert!(!needs.is_asked(None, &login, true, &level).await);
+        level.end();
+        level.ended().await;
+        assert!(needs.described.borrow().asked.is_none());
+        tasks.end();
     }
 }

@@ -83,6 +83,27 @@ async fn another_login_is_noticed_and_what_one_has_written_oneself_is_none() {
     assert!(!kept.has_changed());
 }
 
+#[test]
+fn who_may_need_no_login_is_told_of_one_that_was_made_and_is_good_no_more() {
+    let scratch = Scratch::new();
+    let (_, store) = kept(&scratch.0);
+    let of = |is_found, state: Option<&Path>| {
+        let login = Login { is_found, state: state.map(Path::to_owned), ..login("up", 1) };
+        logged_in(&login).map(|found| found.is_some()).map_err(|why| why.full().into_owned())
+    };
+    let own = Some(&*scratch.0);
+    assert_eq!((of(true, own), of(true, None)), (Ok(false), Ok(false)));
+    assert!(of(false, own).unwrap_err().starts_with("needs login") && of(false, None).is_err());
+    let mut record = record("http://127.0.0.1:1/mcp", "canary-of-kept-h", None);
+    store.write(&record).unwrap();
+    assert_eq!((of(true, own), of(false, own)), (Ok(true), Ok(true)));
+    record.ends = Some(record.given - 1);
+    store.write(&record).unwrap();
+    for is_found in [true, false] {
+        assert!(of(is_found, own).unwrap_err().contains("the last login has ended"));
+    }
+}
+
 #[tokio::test]
 async fn a_login_that_was_brought_from_another_upstream_or_resource_is_not_shown() {
     let scratch = Scratch::new();
