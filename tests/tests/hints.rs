@@ -357,3 +357,28 @@ async fn a_server_that_still_starts_is_not_said_to_be_broken() {
         assert!(status.code() == Some(1) && text(&stderr).contains(what), "{args:?}: {}", text(&stderr));
     }
 }
+
+#[tokio::test]
+async fn a_command_in_a_folder_without_a_configuration_says_which_gateway_it_asks() {
+    let well = Upstream::stdio(Script::new("well", LEGACY)).await;
+    let gateway = Gateway::serve(&Config::new().upstream(&well)).await;
+    let elsewhere = Scratch::new();
+    let ask = |args: &[&str]| {
+        let known = gateway.command(&[]);
+        let mut command = Command::new(beside(GATEWAY));
+        command.args(args).current_dir(elsewhere.path());
+        command.envs(known.as_std().get_envs().filter_map(|(name, value)| Some((name, value?))));
+        run(command)
+    };
+    for args in [&["tools"][..], &["call", "well__echo"]] {
+        let Output { status, stdout, stderr } = ask(args).await;
+        assert!(status.success() && !stdout.is_empty(), "{args:?}: {}{}", text(&stdout), text(&stderr));
+        let note = text(&stderr);
+        assert!(
+            note.contains("note: no configuration here: asking the gateway that runs (process "),
+            "{args:?}: {note}"
+        );
+    }
+    let Output { stderr, .. } = run(gateway.command(&["tools"])).await;
+    assert_eq!(text(&stderr), "", "the configuration is its own");
+}

@@ -132,6 +132,13 @@ async fn what_upstreams_say_and_what_was_called_is_printed() {
     let said = text(&calls.stdout);
     let is_it = |line: &str| line.contains("\"name\":\"shout\"") || line.contains("\"name\":\"sh__shout\"");
     assert!(said.lines().any(is_it), "{said}{}", text(&calls.stderr));
+    // Below headings, with the time; requests for lists where they are asked for.
+    let table = async |args: &[&str]| {
+        text(&within("it answers", gateway.command(args).output()).await.expect("it runs").stdout)
+    };
+    let (uses, all) = (table(&["calls"]).await, table(&["calls", "--all"]).await);
+    assert!(uses.starts_with("BEGAN") && uses.contains("tools/call") && !uses.contains("/list"), "{uses}");
+    assert!(all.starts_with("BEGAN") && all.contains("tools/call") && all.contains("tools/list"), "{all}");
     let unknown = within("it answers", gateway.command(&["logs", "nobody"]).output()).await.expect("it runs");
     assert!(text(&unknown.stderr).contains("no upstream `nobody`. Known: sh"), "{}", text(&unknown.stderr));
 }

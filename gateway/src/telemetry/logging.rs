@@ -5,6 +5,8 @@ mod local_time;
 // A line as a person reads it at a terminal.
 mod terminal_line;
 
+pub(crate) use local_time::Zone;
+
 use super::config::{Format, Log};
 use super::lines::{Form, Lines};
 use super::ration::{Ration, Rationed};

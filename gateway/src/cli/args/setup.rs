@@ -170,6 +170,9 @@ pub(crate) struct Calls {
     /// Wait for what comes
     #[arg(short, long)]
     pub(crate) follow: bool,
+    /// Show every request, such as those for lists, and not only what uses a tool, a resource or a prompt
+    #[arg(short, long)]
+    pub(crate) all: bool,
     #[command(flatten)]
     pub(crate) look: Look,
 }

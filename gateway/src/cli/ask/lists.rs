@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::session::Session;
 use crate::cli::args::setup::List;
 use crate::cli::look::Row;
+use crate::cli::process::table::{Line, Room};
 use crate::cli::process::{Failure, answer};
 use crate::config::fault::printable;
 
@@ -35,13 +36,9 @@ pub(crate) fn run(list: &List, key: &str, name: &str) -> Result<(), Failure> {
         return Ok(());
     }
     let width = items.iter().filter_map(|item| item[name].as_str()).map(|name| name.chars().count()).max();
+    let columns = Room::of_stdout().columns;
     for item in &items {
-        let named = printable(item[name].as_str().unwrap_or_default());
-        writeln!(
-            out,
-            "{}",
-            format!("{named:width$}  {}", described(item), width = width.unwrap_or_default()).trim_end()
-        )?;
+        writeln!(out, "{}", line(item, name, width.unwrap_or_default(), columns))?;
     }
     match items.len() {
         0 => writeln!(out, "no {key}")?,
@@ -49,6 +46,13 @@ pub(crate) fn run(list: &List, key: &str, name: &str) -> Result<(), Failure> {
         many => writeln!(out, "{many} {key}")?,
     }
     Ok(())
+}
+
+/// An item in a line that a terminal has room for.
+fn line(item: &Value, name: &str, width: usize, columns: usize) -> String {
+    let named = printable(item[name].as_str().unwrap_or_default());
+    let whole = format!("{named:width$}  {}", described(item));
+    Line::plain(whole.trim_end().to_owned()).cut(columns, false)
 }
 
 /// Why a list is empty, where that is no answer: its upstreams do not work, or there is none of the name.
@@ -87,4 +91,17 @@ fn described(item: &Value) -> String {
     let short: String = line.chars().take(SHOWN).collect();
     let more = if line.chars().count() > SHOWN { "…" } else { "" };
     printable(&format!("{short}{more}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_item_takes_one_line_of_a_terminal_and_a_pipe_takes_what_there_is() {
+        let item = json!({ "name": "files__read", "description": "Reads a file\nand more" });
+        assert_eq!(line(&item, "name", 13, usize::MAX), "files__read    Reads a file");
+        assert_eq!(line(&item, "name", 13, 20), "files__read    Read…");
+        assert_eq!(line(&json!({ "name": "x" }), "name", 13, 20), "x");
+    }
 }

@@ -18,6 +18,7 @@ use crate::cli::process::Failure;
 use crate::config::fault::printable;
 use crate::gateway::own_program;
 use crate::telemetry::config::Control;
+use crate::telemetry::logging::say;
 
 /// A gateway that runs has so long to let the client in; the head of its answer is not longer.
 const LET_IN_WITHIN: Duration = Duration::from_secs(5);
@@ -216,7 +217,17 @@ fn joined(shared: &Shared) -> Option<(BufReader<UnixStream>, u32)> {
     let all: Vec<_> = control::running(&folders).into_iter().filter(|one| one.mode.is_of_many()).collect();
     let is_only = all.len() == 1 && files.is_empty() && !is_named;
     let mut meant = all.into_iter().filter(|one| is_only || one.is_of(&files));
-    meant.find_map(|one| Some((let_in(one.stream)?, one.pid)))
+    meant.find_map(|one| {
+        let (is_of_here, command) = (one.is_of(&files), one.mode.command());
+        let joined = (let_in(one.stream)?, one.pid);
+        if !is_of_here {
+            say(&format!(
+                "note: no configuration here: asking the gateway that runs (process {}, `{command}`)",
+                joined.1
+            ));
+        }
+        Some(joined)
+    })
 }
 
 /// A gateway that does not let in is not joined.

@@ -2,18 +2,21 @@
 
 use std::collections::HashMap;
 use std::io::Write;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, anyhow};
 
 use super::page::{self, Call, CallsPage, Row, Whole};
 use crate::cli::args::setup::{Calls, Logs};
+use crate::cli::process::table::{Line, Room};
 use crate::cli::process::{Failure, answer};
 use crate::config::fault::printable;
-use crate::telemetry::logging::say;
+use crate::telemetry::logging::{Zone, say};
 
 pub(crate) use super::top::run as top;
 
+/// What uses something that an upstream offers.
+const USES: [&str; 3] = ["tools/call", "resources/read", "prompts/get"];
 /// So often a gateway is asked what is new.
 const EVERY: Duration = Duration::from_secs(1);
 
@@ -75,7 +78,8 @@ fn fresh<'a>(before: &[String], now: &'a [String]) -> &'a [String] {
 pub(crate) fn calls(calls: &Calls) -> Result<(), Failure> {
     #[allow(clippy::disallowed_methods, reason = "a command without a clock of its own")]
     let clock = Instant::now;
-    let mut last: Option<Instant> = None;
+    let (mut last, mut is_headed): (Option<Instant>, bool) = (None, false);
+    let zone = Zone::here();
     loop {
         let (status, text) = page::get(&calls.look, "/api/v1/calls")?;
         let asked = clock();
@@ -85,20 +89,27 @@ pub(crate) fn calls(calls: &Calls) -> Result<(), Failure> {
         let page: CallsPage =
             serde_json::from_str(&text).context("not a Trunkline gateway, or one of another version")?;
         let since = last.map(|last| asked.duration_since(last).as_secs_f64());
+        let is_shown = |call: &&Call| calls.all || USES.contains(&&*call.method);
         let is_new = |call: &&Call| since.is_none_or(|since| call.ended_ago_seconds.is_none_or(|ago| ago <= since));
-        let mut ended: Vec<&Call> = page.ended.iter().filter(is_new).collect();
+        let mut ended: Vec<&Call> = page.ended.iter().filter(is_shown).filter(is_new).collect();
         ended.sort_by(|a, b| {
             b.ended_ago_seconds.unwrap_or_default().total_cmp(&a.ended_ago_seconds.unwrap_or_default())
         });
-        let open = page.open.iter().filter(|_| !calls.follow);
-        if last.is_none() && ended.is_empty() && (calls.follow || page.open.is_empty()) {
-            say_none("no calls yet", calls.follow, calls.look.json);
+        let open: Vec<&Call> = page.open.iter().filter(is_shown).filter(|_| !calls.follow).collect();
+        if last.is_none() && ended.is_empty() && open.is_empty() {
+            let is_all = calls.all || page.ended.is_empty() && page.open.is_empty();
+            let others = if is_all { "" } else { " (`--all` shows requests for lists, too)" };
+            say_none(&format!("no calls yet{others}"), calls.follow, calls.look.json);
         }
         let mut out = answer();
+        let columns = Room::of_stdout().columns;
         for call in ended.into_iter().chain(open) {
+            if !calls.look.json && !std::mem::replace(&mut is_headed, true) {
+                writeln!(out, "{}", line("BEGAN", "OUTCOME", "TOOK", "WHAT", columns))?;
+            }
             match calls.look.json {
                 true => out.json(&serde_json::to_string(call).context("a call cannot be written")?)?,
-                false => writeln!(out, "{}", line(call))?,
+                false => writeln!(out, "{}", shown(call, &zone, now(), columns))?,
             }
         }
         out.flush()?;
@@ -111,18 +122,50 @@ pub(crate) fn calls(calls: &Calls) -> Result<(), Failure> {
     }
 }
 
-/// A call in one line.
-fn line(call: &Call) -> String {
+/// So long it is since 1970.
+#[allow(clippy::disallowed_methods, reason = "the time of day is for a person, and times nothing")]
+fn now() -> Duration {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
+}
+
+/// A call in one line, with the time of day at which it began.
+fn shown(call: &Call, zone: &Zone, now: Duration, columns: usize) -> String {
+    let ago = Duration::try_from_secs_f64(call.duration_seconds + call.ended_ago_seconds.unwrap_or_default());
+    let began = now.saturating_sub(ago.unwrap_or_default());
+    let began = zone.time_of_day(i64::try_from(began.as_secs()).unwrap_or_default(), began.subsec_millis());
     let outcome = call.outcome.as_deref().unwrap_or("running");
     let what = if call.name.is_empty() { call.method.clone() } else { format!("{} {}", call.method, call.name) };
     let upstream = call.upstream.as_deref().map(|name| format!("  {name}")).unwrap_or_default();
     let principal = if call.principal.is_empty() { String::new() } else { format!("  by {}", call.principal) };
-    printable(&format!("{outcome:12}  {:9.3} s  {what}{upstream}{principal}", call.duration_seconds))
+    let took = format!("{:.3} s", call.duration_seconds);
+    line(&began, outcome, &took, &format!("{what}{upstream}{principal}"), columns)
+}
+
+/// Cells of the table of calls: lines come one by one, so that no column waits for the widest.
+fn line(began: &str, outcome: &str, took: &str, what: &str, columns: usize) -> String {
+    Line::plain(printable(&format!("{began:12}  {outcome:12}  {took:>11}  {what}"))).cut(columns, false)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_call_stands_below_its_headings_with_the_time_at_which_it_began() {
+        let call: Call = serde_json::from_str(
+            r#"{"method":"tools/call","name":"echo","upstream":"up","principal":"me","duration_seconds":1.5,"outcome":"ok","ended_ago_seconds":2.5}"#,
+        )
+        .unwrap();
+        let at = Duration::from_secs(3600 + 4);
+        let whole = shown(&call, &Zone::default(), at, usize::MAX);
+        assert_eq!(whole, "01:00:00.000  ok                1.500 s  tools/call echo  up  by me");
+        let head = line("BEGAN", "OUTCOME", "TOOK", "WHAT", usize::MAX);
+        assert_eq!(head.find("WHAT"), whole.find("tools/call"));
+        assert_eq!(shown(&call, &Zone::default(), at, 44), "01:00:00.000  ok                1.500 s  to…");
+        // A clock that was set back is none to fail by.
+        let odd = Call { duration_seconds: f64::NAN, ..call };
+        assert!(shown(&odd, &Zone::default(), Duration::ZERO, usize::MAX).starts_with("00:00:00.000"));
+    }
 
     #[test]
     fn only_what_is_new_is_printed() {
