@@ -37,8 +37,9 @@ fn on_terminal_after(gateway: &Gateway, before: &[&str], arguments: &[&str], col
         "stty cols {columns} rows 30; before=$(stty -g); {} {redirect}; code=$?; [ \"$before\" = \"$(stty -g)\" ] && echo; echo ended $code as before",
         line.join(" ")
     );
-    let mut command = Command::new("script");
-    command.args(["-qefc", &line, "/dev/null"]);
+    // Who runs the tests in the background may have Ctrl-C ignored, which every program inherits; a terminal's programs have not.
+    let mut command = Command::new("env");
+    command.args(["--default-signal=INT,QUIT", "script", "-qefc", &line, "/dev/null"]);
     command
         .envs(plain.get_envs().filter_map(|(name, value)| Some((name, value?))))
         .env("SHELL", "/bin/sh")
