@@ -64,7 +64,9 @@ pub(crate) fn upstreams(own: Section<'_>, defaults: &Defaults) -> (Vec<Config>, 
 fn named(reading: &Reading, name: &str, place: Option<Place>) {
     if !is_name(name) {
         let like = slug(name);
-        let like = if is_name(&like) { like } else { "my-server".to_owned() };
+        // Of a name in another script a letter or two may be left, which say nothing.
+        let letters = like.bytes().filter(u8::is_ascii_alphabetic).count();
+        let like = if is_name(&like) && letters > 1 { like } else { "my-server".to_owned() };
         let text = format!("use 1 to 32 of a-z, 0-9 and `-`, not first or last; try `{like}`");
         reading.fault(Fault::error("bad-name", format!("invalid upstream name `{name}`")).at(place).label(text));
     }

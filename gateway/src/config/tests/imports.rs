@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::loading::load_texts;
+use super::loading::{load_texts, shown};
 use crate::upstream::config::Transport;
 
 const HOST: &str = r#"{
@@ -59,21 +59,30 @@ fn what_cannot_be_taken_is_left_out_and_said_with_its_place() {
     let names = |loaded: &crate::config::Loaded| -> Vec<String> {
         loaded.config.upstreams.iter().map(|one| one.name.to_string()).collect()
     };
-    assert_eq!((names(&loaded), &*loaded.config.disabled[0]), (vec!["good".to_owned()], "off"));
+    assert_eq!(
+        (names(&loaded), &*loaded.config.disabled[0]),
+        (["x-2", "server-1", "good"].map(str::to_owned).to_vec(), "off")
+    );
     let said: Vec<String> = loaded.warnings.iter().map(ToString::to_string).collect();
-    for (kind, at) in [
-        ("unknown-transport", "2:19"),
-        ("bad-value", "3:20"),
-        ("duplicate-name", "3:24"),
-        ("bad-name", "4:3"),
-        ("unset-variable", "5:21"),
-    ] {
+    for (kind, at) in
+        [("unknown-transport", "2:19"), ("bad-value", "3:20"), ("duplicate-name", "3:24"), ("unset-variable", "5:21")]
+    {
         let is_it = |fault: &&String| {
             fault.starts_with(&format!("warning[{kind}]")) && fault.contains(&format!("mcp.json:{at}\n"))
         };
         assert_eq!(said.iter().filter(is_it).count(), 1, "{kind} at {at} is missing in\n{}", said.join("\n"));
     }
-    assert_eq!(said.len(), 5, "{}", said.join("\n"));
+    assert_eq!(said.len(), 4, "{}", said.join("\n"));
+}
+
+#[test]
+fn a_name_of_which_a_letter_is_left_is_told_another() {
+    for (name, like) in
+        [("Ünï 😀", "my-server"), ("日本", "my-server"), ("Meine Dateien", "meine-dateien"), ("a9_", "my-server")]
+    {
+        let said = shown(&format!("[upstreams.\"{name}\"]\ncommand = \"x\"\n"));
+        assert!(said.contains(&format!("try `{like}`")), "{said}");
+    }
 }
 
 #[test]

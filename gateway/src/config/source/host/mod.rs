@@ -11,7 +11,7 @@ mod entry;
 // References to variables, from the form of a host to ours.
 mod variables;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 use super::node::Node;
@@ -43,23 +43,19 @@ pub(crate) fn is_hosted(root: &Node) -> bool {
     root.get("upstreams").is_none() && root.get("mcp_servers").is_some()
 }
 
-/// Reads the servers of a file. Of those that cannot be named, or whose name is taken, a note is left.
+/// Reads the servers of a file. Of those that have no name, or the name of another, a note is left.
 pub(crate) fn read(root: &Node) -> Hosted {
     let mut hosted = Hosted::default();
     let mut taken: HashMap<String, (String, Range<usize>)> = HashMap::new();
     let inputs = variables::Inputs::of(root);
-    for found in dialect::servers(root) {
-        let slug = slug(&found.name);
+    let all = dialect::servers(root);
+    let mut slugs = Slugs { all: all.iter().map(|found| slug(&found.name)).collect(), next: HashMap::new() };
+    let mut known: HashMap<String, Range<usize>> = HashMap::new();
+    for found in all {
         let at = found.node.key_or_span();
-        if slug.is_empty() {
-            let (text, label) = match found.name.is_empty() {
-                true => ("a server without a name is left out".to_owned(), "write its `name`".to_owned()),
-                false => (
-                    format!("invalid upstream name `{}`; it is left out", found.name),
-                    "rename it: a name needs a letter or a digit of a-z, 0-9".to_owned(),
-                ),
-            };
-            hosted.notes.push(Note { label: Some(label), ..Note::new("bad-name", at, text) });
+        if found.name.is_empty() {
+            let note = Note::new("bad-name", at, "a server without a name is left out");
+            hosted.notes.push(Note { label: Some("write its `name`".to_owned()), ..note });
             continue;
         }
         if let Some(kind) = found.part_of_host() {
@@ -67,17 +63,27 @@ pub(crate) fn read(root: &Node) -> Hosted {
             hosted.notes.push(Note::new(PART, at, text));
             continue;
         }
-        if let Some((other, first)) = taken.get(&slug) {
-            // The same name in two projects of one host: the nearer one counts.
-            let what = match *other == found.name {
-                true => format!("`{other}` is defined twice"),
-                false => format!("`{other}` and `{}` are both named `{slug}`", found.name),
-            };
-            let label = Some("left out; rename one".to_owned());
-            hosted.notes.push(Note { label, other: Some(first.clone()), ..Note::new("duplicate-name", at, what) });
+        // The same name in two projects of one host: the nearer one counts.
+        if let Some(first) = known.get(&found.name) {
+            let (label, text) = (Some("left out; rename one".to_owned()), format!("`{}` is defined twice", found.name));
+            hosted.notes.push(Note { label, other: Some(first.clone()), ..Note::new("duplicate-name", at, text) });
             continue;
         }
-        taken.insert(slug.clone(), (found.name.clone(), at.clone()));
+        let mut slug = slug(&found.name);
+        if slug.is_empty() {
+            slug = slugs.numbered("server", 1);
+        } else if let Some((other, first)) = taken.get(&slug) {
+            let text = format!("`{other}` and `{}` are both named `{slug}`", found.name);
+            slug = slugs.numbered(&slug, 2);
+            let label = Some(format!("here it is `{slug}`; rename one to choose"));
+            hosted.notes.push(Note {
+                label,
+                other: Some(first.clone()),
+                ..Note::new("duplicate-name", at.clone(), text)
+            });
+        }
+        known.insert(found.name.clone(), at.clone());
+        taken.insert(slug.clone(), (found.name.clone(), at));
         match entry::read(&found.name, found.node, found.dialect, &inputs, &mut hosted.notes) {
             Ok(node) => hosted.servers.push(Server { slug, name: found.name, node }),
             Err(note) => {
@@ -87,6 +93,28 @@ pub(crate) fn read(root: &Node) -> Hosted {
         }
     }
     hosted
+}
+
+/// The names that servers of a file have here.
+struct Slugs {
+    all: HashSet<String>,
+    /// Of a name that was numbered: the number that is tried next.
+    next: HashMap<String, usize>,
+}
+
+impl Slugs {
+    /// The first name with a number behind it that no server has.
+    fn numbered(&mut self, begin: &str, first: usize) -> String {
+        let begin = begin.get(..26).unwrap_or(begin).trim_end_matches('-');
+        let next = self.next.entry(begin.to_owned()).or_insert(first);
+        loop {
+            let name = format!("{begin}-{next}");
+            *next += 1;
+            if self.all.insert(name.clone()) {
+                return name;
+            }
+        }
+    }
 }
 
 /// A name made of what may stand in a name: lower case, everything else one hyphen.

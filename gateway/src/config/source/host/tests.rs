@@ -121,14 +121,27 @@ fn what_cannot_be_used_is_named() {
         [
             ("unused-key", "\"comand\""),
             ("duplicate-name", "\"a-B\""),
-            ("bad-name", "\"日本\""),
             ("bad-reference", "\"cwd\""),
             ("bad-value", "\"n\"")
         ]
     );
     assert_eq!(found.notes[0].label.as_deref(), Some("did you mean `command`?"));
-    assert_eq!(found.servers.iter().map(|server| &*server.slug).collect::<Vec<_>>(), ["a-b", "off"]);
+    assert_eq!(
+        found.servers.iter().map(|server| &*server.slug).collect::<Vec<_>>(),
+        ["a-b", "a-b-2", "server-1", "off"]
+    );
     assert_eq!(one(r#"{"mcpServers": {"x": {"url": "http://h/"}}}"#), "{url=http://h/}");
+}
+
+#[test]
+fn a_name_of_any_script_gets_one_of_ours_that_no_other_has() {
+    let one = |name: &str| format!("\"{name}\": {{\"command\": \"x\"}}");
+    let names = ["server-1", "😀", "A", "a", "a-2", "á", "日本"].map(one).join(", ");
+    let found = hosted(&format!("{{\"context_servers\": {{{names}}}, \"servers\": {{{}}}}}", one("日本")));
+    let said: Vec<_> = found.notes.iter().map(|note| (note.kind, note.text.as_str())).collect();
+    assert_eq!(said[0].0, "duplicate-name", "{said:?}");
+    let named: Vec<_> = found.servers.iter().map(|one| format!("{}={}", one.name, one.slug)).collect();
+    assert_eq!(named, ["日本=server-2", "server-1=server-1", "😀=server-3", "A=a", "a=a-3", "a-2=a-2", "á=server-4"]);
 }
 
 #[test]
