@@ -1,6 +1,6 @@
 //! What reads configuration files here, as plain functions: see [`crate::fuzzing`].
 
-use super::fault::{self, Fault, Place};
+use super::fault::Fault;
 use super::import;
 pub use super::import::Format;
 use super::load::check;
@@ -26,11 +26,7 @@ pub fn expanded(text: &str) -> Option<String> {
 pub fn faults(text: &str, format: Format) -> Vec<Fault> {
     let root = match format.parse(text) {
         Ok(root) => root,
-        Err(unread) => {
-            let excerpt = fault::excerpt(text, unread.at, &[], &[]);
-            let place = Place::File { path: "file".to_owned(), excerpt };
-            return vec![Fault::error(unread.kind, unread.why).at(Some(place))];
-        }
+        Err(unread) => return vec![unread.fault("file".to_owned(), text, format)],
     };
     let source = Source { origin: Origin::File("file".into()), text: text.to_owned(), root, imported: Vec::new() };
     let (source, said) = import::taken(source, format != Format::Toml);

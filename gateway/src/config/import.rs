@@ -5,6 +5,7 @@ use std::path::Path;
 
 use super::fault::{self, Fault, Place, Severity};
 use super::source::host::{self, Hosted, Note};
+use super::source::names;
 use super::source::node::{NULL, Node, Origin, Shape, Source};
 use super::source::{self, toml, yaml};
 
@@ -14,7 +15,7 @@ pub(crate) use super::secret::looks::looks_secret;
 /// A file as a source, and what is doubtful of it where it is a host's.
 pub(crate) fn file(path: &Path) -> Result<(Source, Vec<Fault>), Box<Fault>> {
     let shown = path.display().to_string();
-    let text = source::read(path).map_err(|why| {
+    let text = source::file::read(path).map_err(|why| {
         let fault = Fault::error("unreadable-file", format!("cannot read {shown}: {why}"));
         Box::new(Fault { hint: why.advice().map(str::to_owned), ..fault })
     })?;
@@ -30,12 +31,7 @@ pub(super) fn of_text(path: &Path, text: String) -> Result<(Source, Vec<Fault>),
             let source = Source { origin: Origin::File(path.to_owned()), text, root, imported: Vec::new() };
             Ok(taken(source, format != Format::Toml))
         }
-        Err(Unread { kind, at, why, is_name }) => {
-            // A line with a syntax error may be the one with the secret; the name of a key that stands twice is none.
-            let open = is_name.then(|| at.clone());
-            let excerpt = fault::excerpt(&text, at, open.as_slice(), &[]);
-            Err(Box::new(Fault::error(kind, why).at(Some(Place::File { path: shown, excerpt }))))
-        }
+        Err(unread) => Err(Box::new(unread.fault(shown, &text, format))),
     }
 }
 
@@ -49,6 +45,23 @@ pub(super) struct Unread {
     pub(super) why: String,
     /// Whether the name of a key stands there.
     is_name: bool,
+}
+
+impl Unread {
+    /// The fault of the file at `path`, with this text.
+    pub(super) fn fault(self, path: String, text: &str, format: Format) -> Fault {
+        let Self { kind, at, why, is_name } = self;
+        // A line with a syntax error may be the one with the secret; the name of a key that stands twice is none, nor are those that
+        // are names however the text was meant.
+        let names = match format {
+            Format::Json => names::of_json(text, at.start),
+            Format::Yaml => names::of_yaml(text, at.start),
+            Format::Toml => names::of_toml(text, at.start),
+        };
+        let open = is_name.then(|| at.clone());
+        let excerpt = fault::excerpt(text, at, open.as_slice(), &names);
+        Fault::error(kind, why).at(Some(Place::File { path, excerpt }))
+    }
 }
 
 impl From<source::Syntax> for Unread {
@@ -104,6 +117,10 @@ fn parsed(path: &Path, text: &str) -> (Format, Parsed) {
     (format, parsed)
 }
 
+fn line_number(text: &str, at: usize) -> usize {
+    text.bytes().take(at).filter(|byte| *byte == b'\n').count() + 1
+}
+
 /// The server of this name under a key of a host's file, as an upstream; an error says why the file cannot be read.
 pub(crate) fn server_in(text: &str, format: Format, key: &str, name: &str) -> Result<Option<Node>, String> {
     let parsed = match format {
@@ -111,10 +128,7 @@ pub(crate) fn server_in(text: &str, format: Format, key: &str, name: &str) -> Re
         Format::Yaml => yaml::whole(text).map(|whole| whole.root).map_err(Unread::from),
         format => format.parse(text),
     };
-    let root = parsed.map_err(|Unread { at, why, .. }| {
-        let line = text.bytes().take(at.start).filter(|byte| *byte == b'\n').count() + 1;
-        format!("line {line}: {why}")
-    })?;
+    let root = parsed.map_err(|Unread { at, why, .. }| format!("line {}: {why}", line_number(text, at.start)))?;
     let found = root.get(key);
     // Beside a server that cannot be told from another nothing is written.
     let broken = found.map_or(&[][..], Node::entries).iter().find_map(|(_, node)| match &node.shape {

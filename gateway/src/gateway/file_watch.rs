@@ -140,7 +140,7 @@ fn folders(file: &Path) -> Vec<PathBuf> {
 
 /// As the configuration is read: in bounds, and never from a pipe. A file that has nothing in it yet is about to be written.
 fn look(files: &[PathBuf]) -> Seen {
-    let look = |file: &PathBuf| match source::read(file) {
+    let look = |file: &PathBuf| match source::file::read(file) {
         Ok(text) if text.is_empty() => None,
         Ok(text) => Some(Sha256::digest(text).into()),
         Err(_) if !file.exists() => None,

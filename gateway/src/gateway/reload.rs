@@ -321,7 +321,7 @@ fn files(config: &Config) -> Vec<PathBuf> {
 /// A file that is gone or holds nothing is one that is about to be written, or could not be: nobody ends all upstreams and tokens in this
 /// way, and the demo comes in no configuration's place.
 fn lost(files: &[PathBuf]) -> Option<Fault> {
-    files.iter().find_map(|file| match source::read(file) {
+    files.iter().find_map(|file| match source::file::read(file) {
         Ok(text) if text.trim().is_empty() => {
             let fault = Fault::error("empty-file", format!("{} is empty", file.display()));
             Some(fault.hint("write a comment into it where no upstream is meant"))

@@ -47,8 +47,12 @@ pub(crate) fn excerpt(text: &str, mark: Range<usize>, open: &[Range<usize>], key
     let heading = (from == line_start && is_heading(&text[from..start], open, &mark)).then_some(from..start);
     let names = keys.iter().rev().find(|key| key.start >= from && is_heading_of(&text[from..key.start]));
     let names = names.filter(|_| from == line_start).map(|key| from..key.start);
+    // What a comment says may be a secret that was in force once; that it is one may be seen.
+    let remark = (from == line_start).then(|| comment(line)).flatten().map(|mark| from + mark.start..from + mark.end);
     let is_key = |at: usize| keys.get(keys.partition_point(|key| key.end <= at)).is_some_and(|key| key.contains(&at));
-    let is_open = |at: usize| open.iter().chain(&heading).chain(&names).any(|range| range.contains(&at)) || is_key(at);
+    let is_open = |at: usize| {
+        open.iter().chain(&heading).chain(&names).chain(&remark).any(|range| range.contains(&at)) || is_key(at)
+    };
 
     let (mut shown, mut indent, mut width) = (String::new(), 0, 0);
     for (at, char) in line.char_indices().map(|(at, char)| (from + at, char)) {
@@ -74,6 +78,22 @@ pub(crate) fn excerpt(text: &str, mark: Range<usize>, open: &[Range<usize>], key
         indent,
         width,
     }
+}
+
+/// The mark with which a comment begins: outside of the quotes of its line, and behind a blank.
+fn comment(line: &str) -> Option<Range<usize>> {
+    let (mut quote, mut before) = (None, ' ');
+    for (at, char) in line.char_indices() {
+        match (quote, char) {
+            (Some(open), _) if char == open && before != '\\' => quote = None,
+            (None, '"' | '\'') => quote = Some(char),
+            (None, '#') if before.is_whitespace() => return Some(at..at + 1),
+            (None, '/') if before.is_whitespace() && line[at + 1..].starts_with(['/', '*']) => return Some(at..at + 2),
+            _ => {}
+        }
+        before = char;
+    }
+    None
 }
 
 /// At most so many columns, with the beginning of the mark among them: a host's file may be one long line.
@@ -138,15 +158,28 @@ mod tests {
     #[test]
     fn only_open_pieces_are_shown() {
         let text = "x\nkey = \"secret\" # note\ny";
-        assert_eq!(shown(text, 2..5, &[2..5]), ("key = \"******\" * ****".to_owned(), 0, 3));
-        assert_eq!(shown(text, 8..16, &[2..5]), ("key = \"******\" * ****".to_owned(), 6, 8));
-        assert_eq!(shown(text, 8..16, &[2..5, 8..16]), ("key = \"secret\" * ****".to_owned(), 6, 8));
-        assert_eq!(shown(text, 8..16, &[]), ("*** = \"******\" * ****".to_owned(), 6, 8));
+        assert_eq!(shown(text, 2..5, &[2..5]), ("key = \"******\" # ****".to_owned(), 0, 3));
+        assert_eq!(shown(text, 8..16, &[2..5]), ("key = \"******\" # ****".to_owned(), 6, 8));
+        assert_eq!(shown(text, 8..16, &[2..5, 8..16]), ("key = \"secret\" # ****".to_owned(), 6, 8));
+        assert_eq!(shown(text, 8..16, &[]), ("*** = \"******\" # ****".to_owned(), 6, 8));
+    }
+
+    #[test]
+    fn that_there_is_a_comment_is_shown_and_not_what_it_says() {
+        for (line, expected) in [
+            ("# a = \"b\"", "# * = \"*\""),
+            ("\"a # b\" // c", "\"* * *\" // *"),
+            ("'a' /* b */", "'*' /* * **"),
+            ("a#b http://c", "*** ****:***"),
+            ("\"a \\\" # b\"", "\"* *\" * *\""),
+        ] {
+            assert_eq!(shown(line, 0..1, &[]).0, expected, "{line}");
+        }
     }
 
     #[test]
     fn a_heading_is_shown_up_to_its_marked_name() {
-        assert_eq!(shown("[[a.b.name]] # note", 6..10, &[6..10]).0, "[[a.b.name]] * ****");
+        assert_eq!(shown("[[a.b.name]] # note", 6..10, &[6..10]).0, "[[a.b.name]] # ****");
         assert_eq!(shown("[\"a\", b]", 6..7, &[6..7]).0, "[\"*\", b]");
         assert_eq!(shown("[a.b]", 3..4, &[]).0, "[***]");
     }
@@ -157,9 +190,9 @@ mod tests {
             |text: &str, mark: Range<usize>, keys: &[Range<usize>]| excerpt(text, mark.clone(), &[mark], keys).shown;
         assert_eq!(
             shown("e = { A = \"x\", B = \"y\" } # c", 6..7, &[0..1, 6..7, 15..16]),
-            "e = { A = \"*\", B = \"*\" } * *"
+            "e = { A = \"*\", B = \"*\" } # *"
         );
-        assert_eq!(shown("[a.\"b c\".d] # x", 10..11, &[3..8, 10..11]), "[a.\"b c\".d] * *");
+        assert_eq!(shown("[a.\"b c\".d] # x", 10..11, &[3..8, 10..11]), "[a.\"b c\".d] # *");
         assert_eq!(shown("[\"x\", { k = \"y\" }]", 8..9, &[8..9]), "[\"*\", { k = \"*\" }]");
     }
 

@@ -14,9 +14,10 @@ pub(crate) mod toml;
 mod environment;
 // One source of configuration: a tree of values, each with where it stands; a figment provider.
 pub(crate) mod node;
+// Names in a text that is not well written: those that an excerpt may show.
+pub(crate) mod names;
 // `${VAR}`, `${VAR:-default}`, `${VAR:?message}`, `${file:/path}` and `$$` in texts: one pass, pure.
 pub(crate) mod expand;
 
 pub use environment::Environment;
-pub(crate) use file::read;
 pub(crate) use json::{Syntax, parse};

@@ -14,6 +14,9 @@ pub(crate) const ENTRIES_MAX: usize = 2048;
 /// The deepest that tables and lists lie in one another.
 pub(crate) const DEPTH_MAX: usize = 32;
 
+/// So many bytes on either side of a place references are looked for: more than an excerpt shows.
+const NEAR: usize = 1024;
+
 /// What is said of a value that is null where one must be.
 pub(crate) const NULL: &str = "it is null";
 
@@ -93,7 +96,8 @@ impl Source {
                 let (line, mut keys) = (line_of(&self.text, mark.start), Vec::new());
                 self.root.keys_in(&line, &mut keys);
                 keys.sort_unstable_by_key(|key| key.start);
-                let excerpt = excerpt(&self.text, mark, open, &keys);
+                let open = [open, &references(&self.text, &line, mark.start)].concat();
+                let excerpt = excerpt(&self.text, mark, &open, &keys);
                 Some(Place::File { path: path.display().to_string(), excerpt })
             }
             Origin::Variable(name) => Some(Place::Variable(name.clone())),
@@ -101,6 +105,26 @@ impl Source {
             Origin::Builtin => None,
         }
     }
+}
+
+/// The references to variables near a place in its line: the name of a variable is no secret, but what stands for it without a value
+/// may be one. A dollar sign that is written twice begins none.
+fn references(text: &str, line: &Range<usize>, at: usize) -> Vec<Range<usize>> {
+    let bytes = text.as_bytes();
+    let (from, to) = (line.start.max(at.saturating_sub(NEAR)), line.end.min(at.saturating_add(NEAR)));
+    let reference = |start: usize| {
+        let name = bytes[start + 2..].iter().take_while(|byte| byte.is_ascii_uppercase() || **byte == b'_').count();
+        let end = start + 2 + name;
+        let is_one = name > 0 && !bytes[..start].ends_with(b"$");
+        is_one.then_some(())?;
+        match bytes.get(end) {
+            Some(b'}') => Some(start..end + 1),
+            Some(b':') => Some(start..end),
+            _ => None,
+        }
+    };
+    let near = bytes.get(from..to).unwrap_or_default();
+    memchr::memmem::find_iter(near, b"${").filter_map(|start| reference(from + start)).collect()
 }
 
 impl Node {

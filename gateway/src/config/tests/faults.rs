@@ -38,7 +38,7 @@ fn names_and_keys_are_shown_and_values_are_not() {
     let said = shown(
         "[upstreams.a]\ncommand = \"x\"\nenv = { ONE = \"canary\", TWO = \"canary${NOPE}\" } # canary\n[upstreams.\"A b\".more]\n[x.y]\n",
     );
-    let env = "3│ env = { ONE = \"******\", TWO = \"******${NOPE}\" } * ******";
+    let env = "3│ env = { ONE = \"******\", TWO = \"******${NOPE}\" } # ******";
     for line in [env, "4│ [upstreams.\"A b\".more]", "5│ [x.y]"] {
         assert!(said.contains(line), "{line} in {said}");
     }
@@ -156,6 +156,36 @@ fn a_syntax_error_shows_its_place_and_no_value() {
     let faults = shown("[upstreams.a.headers]\nAuthorization = \"Bearer canary\n");
     assert!(faults.contains("error[syntax]") && faults.contains("a.toml:2:"), "{faults}");
     assert!(!faults.contains("canary"), "{faults}");
+}
+
+#[test]
+fn the_names_of_variables_are_shown_and_what_stands_for_their_values_is_not() {
+    let said = shown(
+        "[upstreams.a]\ncommand = \"x\"\nenv = { A = \"${AA}\", B = \"canary${BB:-canary}$${CANARY}${canary}\" }\n",
+    );
+    assert!(said.contains("3│ env = { A = \"${AA}\", B = \"******${BB:*******}**{******}*{******}\" }"), "{said}");
+}
+
+#[test]
+fn an_excerpt_of_a_broken_file_shows_names_and_no_value() {
+    for (text, line) in [
+        ("[upstreams.a]\ncommand = \"canary\n", "2│ command = \"******"),
+        ("[upstreams.a\ncommand = \"canary\"\n", "1│ [upstreams.a"),
+        (
+            "[upstreams.a]\nenv = { A = \"canary\", B = canary } # canary\n",
+            "2│ env = { A = \"******\", B = ****** } # ******",
+        ),
+        ("[upstreams.a]\nargs = [\"canary\"\nenv = { A = \"canary\" }\n", "3│ env = { * = \"******\" }"),
+    ] {
+        let said = shown(text);
+        assert!(said.contains(line) && !said.contains("canary"), "{line} is missing in\n{said}");
+    }
+    let host = load_texts(&[("a.json", "{\"mcpServers\": {\"a\": {\"command\": }, \"b\": \"canary\"}}")], &[]);
+    let said = host.unwrap_err().to_string();
+    assert!(said.contains("1│ {\"mcpServers\": {\"a\": {\"command\": }, \"*\": \"******\"}}"), "{said}");
+    let host = load_texts(&[("a.yaml", "extensions:\n  a:\n    cmd: canary: canary\n")], &[]);
+    let said = host.unwrap_err().to_string();
+    assert!(said.contains("3│     cmd: ******: ******"), "{said}");
 }
 
 #[test]

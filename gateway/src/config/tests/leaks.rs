@@ -31,6 +31,56 @@ const JSON: &str = r#"{"mcpServers": {
   "b": {"url": "https://h/?key=canary", "headers": {"Authorization": "Bearer canary"}} // canary
 }}"#;
 
+/// Secrets that look like what stands around values, where names are.
+const HOSTILE: &str = r#"
+[upstreams.a]
+command = "x"
+args = ["--key=canary=", "canary: canary", "{ canary = canary, canary: 1 }", 'canary = "canary"']
+env = { KEY = "1, canary = canary", OTHER = ", canary = 'canary'" } # canary = "canary"
+[upstreams.b]
+url = "https://canary:canary@h/?canary=canary&x=[canary]"
+headers.Authorization = "canary= # canary = canary"
+"#;
+
+const HOSTILE_LINES: &str = r#"
+[upstreams.a]
+url = "https://h/"
+[upstreams.a.headers]
+X-Key = """
+canary = "canary"
+[canary]
+canary: canary
+"""
+X-Other = '''
+canary==
+{ canary = canary }
+'''
+"#;
+
+const HOSTILE_JSON: &str = r#"{"mcpServers": {
+  "a": {"command": "x", "args": ["--key=canary=", "canary: {canary: canary}", "\"canary\": \"canary\"", ", canary:"],
+    "env": {"KEY": "{canary: canary, ", "OTHER": ": canary: // canary"}},
+  "b": {"url": "https://canary:canary@h/?canary=canary", "headers": {"Authorization": "canary:"}} // "canary": canary
+}}"#;
+
+const HOSTILE_YAML: &str = r#"mcpServers:
+  - name: a
+    command: x
+    args: ["canary=canary", "canary: canary", 'canary: canary', canary:canary]
+    env:
+      KEY: "canary
+        canary: canary"
+      OTHER: 'canary: canary' # canary
+      MORE: canary=
+  - name: b
+    url: https://canary:canary@h/?canary=canary
+    headers:
+      X: |
+        canary: canary
+        canary:
+      Y: canary
+"#;
+
 /// Replaces one character, which breaks the text in one of many ways.
 fn broken(text: &str, at: prop::sample::Index, with: &str) -> String {
     let mut chars: Vec<String> = text.chars().map(String::from).collect();
@@ -52,6 +102,19 @@ proptest! {
         let text = broken(TOML, at, &with);
         let faults = std::panic::catch_unwind(|| shown(&text)).expect("it has faults and no panic");
         prop_assert!(!leaks(&faults), "{}\n{}", text, faults);
+    }
+
+    #[test]
+    fn a_broken_file_with_secrets_that_look_like_names_tells_none(
+        at: prop::sample::Index, with in "[\"'=\\[\\]{}#\n\\\\ ,.$:a0]?", kind in 0..4usize,
+    ) {
+        let (name, text) = [("a.toml", HOSTILE), ("b.toml", HOSTILE_LINES), ("mcp.json", HOSTILE_JSON), ("a.yaml", HOSTILE_YAML)][kind];
+        let text = broken(text, at, &with);
+        let folder = Scratch::new();
+        if let Err(faults) = load(Inputs { files: vec![folder.write(name, &text)], ..Inputs::default() }) {
+            let broken: Vec<_> = faults.0.iter().filter(|fault| fault.kind == "syntax").map(ToString::to_string).collect();
+            prop_assert!(!leaks(&broken.concat()), "{}\n{}", text, broken.concat());
+        }
     }
 
     #[test]
