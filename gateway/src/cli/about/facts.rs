@@ -11,6 +11,7 @@ use crate::cli::process::{Failure, answer};
 use crate::config::Inputs;
 use crate::config::fault::printable;
 use crate::config::source::{Environment, file};
+use crate::telemetry::logging::say;
 
 /// Says which version this is.
 pub(crate) fn version() -> Result<(), Failure> {
@@ -48,9 +49,15 @@ pub(crate) fn config(config: &Settings) -> Result<(), Failure> {
         let files: Vec<_> =
             files.iter().map(|file| std::path::absolute(file).unwrap_or_else(|_| file.clone())).collect();
         match config.json {
-            true => out.json(&format!("{:#}", json!({ "files": files })))?,
+            true => {
+                let files: Vec<String> = files.iter().map(|path| file::shown(path)).collect();
+                out.json(&format!("{:#}", json!({ "files": files })))?;
+            }
             false if files.is_empty() => writeln!(out, "no file: the built-in demo")?,
-            false => files.iter().try_for_each(|file| writeln!(out, "{}", printable(&file.display().to_string())))?,
+            false => files.iter().try_for_each(|path| writeln!(out, "{}", file::shown(path)))?,
+        }
+        if let Some(why) = files.iter().find_map(|path| file::written(path).err()) {
+            say(&format!("note: bytes that are not UTF-8 are shown as `\\xff`; {why}"));
         }
         return Ok(());
     }

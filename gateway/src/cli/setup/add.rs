@@ -77,12 +77,8 @@ impl Target {
         Err(Failure::Config(Faults(then)))
     }
 
-    pub(super) fn path(&self) -> &Path {
-        self.edited.path()
-    }
-
-    pub(super) fn shown(&self) -> std::path::Display<'_> {
-        self.edited.path().display()
+    pub(super) fn shown(&self) -> String {
+        file::shown(self.edited.path())
     }
 }
 
@@ -196,7 +192,7 @@ pub(crate) fn remove(remove: &Remove) -> Result<(), Failure> {
 fn said(text: &str, names: &[&str], file: &Path, as_json: bool) -> Result<(), Failure> {
     let mut out = answer();
     match as_json {
-        true => out.json(&format!("{:#}", json!({ "upstreams": names, "configuration": file })))?,
+        true => out.json(&format!("{:#}", json!({ "upstreams": names, "configuration": file::shown(file) })))?,
         false => writeln!(out, "{}; a running gateway takes it over by itself", printable(text))?,
     }
     Ok(())

@@ -45,7 +45,7 @@ fn folders(files: &[PathBuf], makes: bool) -> Result<Vec<PathBuf>, anyhow::Error
         let real = real(file)?;
         let Some(folder) = real.parent() else { continue };
         if makes {
-            fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
+            fs::create_dir_all(folder).with_context(|| format!("cannot create {}", file::shown(folder)))?;
         }
         folders.extend(fs::canonicalize(folder));
     }
@@ -64,7 +64,7 @@ fn turn(folder: &Path) -> Result<Option<File>, anyhow::Error> {
             Ok(()) => return Ok(Some(held)),
             Err(Errno::WOULDBLOCK | Errno::INTR) if Instant::now() < end => std::thread::sleep(LOOK),
             Err(Errno::WOULDBLOCK | Errno::INTR) => {
-                bail!("another command edits a file in {}; run this one again when it is done", folder.display())
+                bail!("another command edits a file in {}; run this one again when it is done", file::shown(folder))
             }
             Err(_) => return Ok(None),
         }
@@ -76,7 +76,7 @@ fn real(path: &Path) -> Result<PathBuf, anyhow::Error> {
     match fs::canonicalize(path) {
         Ok(real) => Ok(real),
         Err(_) if is_link(path) => {
-            let shown = path.display();
+            let shown = file::shown(path);
             bail!("{shown} is a link to a file that is not there; create that file, or remove the link")
         }
         Err(_) => Ok(std::path::absolute(path)?),
@@ -109,7 +109,8 @@ impl Edited {
         if real.symlink_metadata().is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
             return Ok(None);
         }
-        let text = file::read_with_mark(real, path).map_err(|why| anyhow!("cannot read {}: {why}", path.display()))?;
+        let text =
+            file::read_with_mark(real, path).map_err(|why| anyhow!("cannot read {}: {why}", file::shown(path)))?;
         Ok(Some(text))
     }
 
@@ -136,7 +137,7 @@ impl Edited {
     pub(crate) fn takes(&self, text: &str) -> Result<(), anyhow::Error> {
         let most = file::bytes_max(&self.path);
         match text.len() as u64 + file::MARK.len_utf8() as u64 > most {
-            true => bail!("cannot change {}: it would be {}", self.path.display(), file::too_large(most)),
+            true => bail!("cannot change {}: it would be {}", file::shown(&self.path), file::too_large(most)),
             false => Ok(()),
         }
     }
@@ -170,12 +171,12 @@ impl Edited {
     /// Takes it away.
     pub(crate) fn remove(&self) -> Result<(), anyhow::Error> {
         self.is_unchanged()?;
-        fs::remove_file(&self.real).with_context(|| format!("cannot remove {}", self.path.display()))
+        fs::remove_file(&self.real).with_context(|| format!("cannot remove {}", file::shown(&self.path)))
     }
 
     fn is_unchanged(&self) -> Result<(), anyhow::Error> {
         if Self::read(&self.path, &self.real)? != self.held {
-            bail!("{} has changed meanwhile; run the command again", self.path.display());
+            bail!("{} has changed meanwhile; run the command again", file::shown(&self.path));
         }
         Ok(())
     }
@@ -189,7 +190,7 @@ impl Edited {
     }
 
     fn replace(&self, beside: &Path) -> Result<(), anyhow::Error> {
-        let shown = self.path.display();
+        let shown = file::shown(&self.path);
         let moved = match self.held {
             Some(_) => fs::rename(beside, &self.real),
             None => match renameat_with(CWD, beside, CWD, &self.real, RenameFlags::NOREPLACE) {
@@ -207,7 +208,7 @@ impl Edited {
 fn unwritten(path: &Path, error: io::Error) -> anyhow::Error {
     let is_kept_out = matches!(error.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem);
     let why = if is_kept_out { ": no new file can be made in its folder" } else { "" };
-    anyhow!(error).context(format!("cannot write {}{why}", path.display()))
+    anyhow!(error).context(format!("cannot write {}{why}", file::shown(path)))
 }
 
 /// Makes a file that must not be there yet, so that no link is followed.

@@ -67,7 +67,7 @@ fn new(new: &New) -> Result<(), Failure> {
     put(&mut target, keys.into_iter().filter_map(|(key, value)| Some((key, value?))))?;
     let faults = target.write()?;
     let mut out = answer();
-    let file = target.path();
+    let file = target.shown();
     if new.json {
         let said = json!({
             "name": new.name, "token": token, "roles": new.roles, "expires": expires, "configuration": file,
@@ -165,7 +165,7 @@ fn revoke(revoke: &Revoke) -> Result<(), Failure> {
     let faults = target.write().map_err(|failure| still_named(failure, &revoke.names))?;
     let mut out = answer();
     match revoke.json {
-        true => out.json(&format!("{:#}", json!({ "revoked": revoke.names, "configuration": target.path() })))?,
+        true => out.json(&format!("{:#}", json!({ "revoked": revoke.names, "configuration": target.shown() })))?,
         false => {
             let (names, file) = (revoke.names.join("`, `"), target.shown());
             let taken = taken(faults, "ends its sessions");

@@ -2,12 +2,13 @@
 
 use std::fs::OpenOptions;
 use std::io::{ErrorKind, Read};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
 
-use crate::secrets::private;
+use crate::secrets::{decoded, private, visible};
 
 use super::environment::Environment;
 
@@ -78,6 +79,23 @@ fn doubt(path: &Path) -> Option<String> {
         rustix::fs::statvfs(&real).is_ok_and(|mount| mount.f_flag.contains(rustix::fs::StatVfsMountFlags::RDONLY));
     (seen.mode() & 0o004 != 0 && !is_read_only)
         .then(|| "every user can read it; run `chmod o-r` on it, or mount it read-only".to_owned())
+}
+
+/// A path for a person: bytes that are no UTF-8 are written out, as is what a terminal would obey.
+pub(crate) fn shown(path: &Path) -> String {
+    visible(&decoded(path.as_os_str().as_bytes())).into_owned()
+}
+
+/// A path as a text that is written into a file; an error says which part of it cannot be one.
+pub(crate) fn written(path: &Path) -> Result<&str, String> {
+    path.to_str().ok_or_else(|| {
+        let odd = path.components().find(|part| part.as_os_str().to_str().is_none());
+        let odd = odd.map(|part| shown(Path::new(part.as_os_str()))).unwrap_or_default();
+        format!(
+            "the path {} cannot be written into a file: `{odd}` in it is not UTF-8. Rename that, or move what is in it elsewhere",
+            shown(path)
+        )
+    })
 }
 
 /// A byte order mark is what some editors put before a text, and no part of it.

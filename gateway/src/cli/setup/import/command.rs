@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::io::{ErrorKind, Write};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
+use std::str::Utf8Chunk;
 
 use anyhow::{Context, anyhow};
 use serde_json::json;
@@ -19,6 +21,7 @@ use crate::config::fault::{Fault, Faults, Severity, listed, printable};
 use crate::config::source::node::{Node, Shape};
 use crate::config::source::{Environment, file};
 use crate::config::{Inputs, load};
+use crate::secrets::decoded;
 
 /// Shows what is found and writes it.
 pub(crate) fn run(import: &Import) -> Result<(), Failure> {
@@ -26,6 +29,8 @@ pub(crate) fn run(import: &Import) -> Result<(), Failure> {
     let found = scan::scan(&import.from, &environment).map_err(|why| anyhow!(why))?;
     let target = target(import, &environment);
     let folder = import.secret_files.as_deref().map(absolute);
+    // The configuration would name files that are not there.
+    folder.as_deref().map_or(Ok(""), file::written).map_err(|why| anyhow!(why))?;
     let _turns = Turns::take(std::slice::from_ref(&target), !import.dry_run)?;
     let edited = Edited::open(&target)?;
     let mut document = document(&edited)?;
@@ -34,7 +39,7 @@ pub(crate) fn run(import: &Import) -> Result<(), Failure> {
     for server in servers.iter_mut().filter(|server| server.skipped.is_none()) {
         server.skipped = fault(server);
         if server.skipped.is_none() && !toml::add(&mut document, server, &mut secrets).map_err(|why| anyhow!(why))? {
-            server.skipped = Some(format!("{} has it already", target.display()));
+            server.skipped = Some(format!("{} has it already", file::shown(&target)));
             server.is_there = true;
         }
     }
@@ -60,7 +65,7 @@ pub(crate) fn run(import: &Import) -> Result<(), Failure> {
     }
     write!(out, "{}", listed(&found.faults))?;
     if servers.is_empty() {
-        let places = found.files.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ");
+        let places = found.files.iter().map(|path| file::shown(path)).collect::<Vec<_>>().join(", ");
         let places =
             if places.is_empty() { "no host's file was found".to_owned() } else { format!("looked at {places}") };
         let next = if import.from.is_empty() { ". Name a file: `trunkline import FILE`" } else { "" };
@@ -99,7 +104,13 @@ fn added(servers: &[Server], secrets: &mut secrets::Found) -> Result<String, Str
 
 /// A path as a word of a shell.
 fn word(path: &Path) -> String {
-    let path = printable(&path.display().to_string());
+    let Some(path) = path.to_str() else {
+        let plain = |text: &str| text.replace('\\', "\\\\").replace('\'', "\\'");
+        let pieces = path.as_os_str().as_bytes().utf8_chunks();
+        let piece = |piece: Utf8Chunk<'_>| plain(piece.valid()) + &decoded(piece.invalid());
+        return format!("$'{}'", printable(&pieces.map(piece).collect::<String>()));
+    };
+    let path = printable(path);
     let is_plain = path.chars().all(|char| char.is_alphanumeric() || "/._-+@:,".contains(char));
     if is_plain { path } else { format!("'{}'", path.replace('\'', "'\\''")) }
 }
@@ -132,7 +143,7 @@ fn fault(server: &Server) -> Option<String> {
 
 /// The configuration that is written to. The file of Codex is none: its servers would no longer be read beside ours.
 fn document(edited: &Edited) -> Result<DocumentMut, anyhow::Error> {
-    let shown = edited.path().display();
+    let shown = file::shown(edited.path());
     let document: Result<DocumentMut, _> = edited.text().parse();
     let document = document.map_err(|_| anyhow!("{shown} is not TOML; run `trunkline check` on it"))?;
     if document.contains_key("mcp_servers") && !document.contains_key("upstreams") {
@@ -167,7 +178,7 @@ fn texts_of(node: &Node, add: &mut impl FnMut(&str)) {
 
 /// Writes each secret into a file of its own that only this user can read. One that is there holds the same value.
 fn keep(folder: &Path, secrets: &secrets::Found) -> Result<(), anyhow::Error> {
-    let shown = folder.display();
+    let shown = file::shown(folder);
     if folder.exists() && !folder.is_dir() {
         return Err(anyhow!("{shown} is no folder; name one that is there or can be made: `--secret-files FOLDER`"));
     }
@@ -177,7 +188,7 @@ fn keep(folder: &Path, secrets: &secrets::Found) -> Result<(), anyhow::Error> {
         let path = folder.join(name);
         match put(&path, value.as_bytes(), 0o600) {
             Err(error) if error.kind() == ErrorKind::AlreadyExists && secrets::holds(&path, value) => {}
-            written => written.with_context(|| path.display().to_string())?,
+            written => written.with_context(|| file::shown(&path))?,
         }
     }
     Ok(())
@@ -246,7 +257,7 @@ impl Said<'_> {
     fn text(&self) -> String {
         let Self { taken, kept, target, option, secrets, unset, folder, writes } = self;
         let noun = if *taken == 1 { "server" } else { "servers" };
-        let target = printable(&target.display().to_string());
+        let target = file::shown(target);
         let mut out = match (taken, writes) {
             (0, _) => format!("nothing to import: {target} is unchanged\n"),
             (_, true) => format!("{taken} {noun} written to {target}\n"),
@@ -260,7 +271,7 @@ impl Said<'_> {
         }
         let names: Vec<&str> = secrets.values.keys().map(String::as_str).collect();
         if let Some(folder) = folder.filter(|_| !names.is_empty()) {
-            out.push_str(&format!("secrets are kept in {}: {}\n", folder.display(), names.join(", ")));
+            out.push_str(&format!("secrets are kept in {}: {}\n", file::shown(folder), names.join(", ")));
         } else if !names.is_empty() {
             let names = names.join(", ");
             out.push_str(&format!("secrets were left out (`--secret-files FOLDER` keeps them in files): {names}\n"));
@@ -286,7 +297,7 @@ fn report(
         json!({
             "name": server.name,
             "title": server.title,
-            "file": server.file,
+            "file": file::shown(&server.file),
             "line": server.line,
             "how": way(server),
             "skipped": server.skipped,
@@ -294,9 +305,9 @@ fn report(
     };
     json!({
         "servers": servers.iter().map(one).collect::<Vec<_>>(),
-        "files": files,
+        "files": files.iter().map(|path| file::shown(path)).collect::<Vec<_>>(),
         "secrets": secrets.values.keys().collect::<Vec<_>>(),
-        "configuration": target,
+        "configuration": file::shown(target),
         "written": writes,
     })
 }

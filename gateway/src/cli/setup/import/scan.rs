@@ -31,7 +31,7 @@ impl Server {
     pub(crate) fn place(&self) -> String {
         let home = std::env::var_os("HOME").filter(|home| !home.is_empty());
         let below = home.as_deref().and_then(|home| self.file.strip_prefix(home).ok());
-        let file = below.map_or_else(|| self.file.display().to_string(), |below| format!("~/{}", below.display()));
+        let file = below.map_or_else(|| file::shown(&self.file), |below| format!("~/{}", file::shown(below)));
         format!("{file}:{}", self.line)
     }
 

@@ -16,7 +16,6 @@ use crate::cli::process::{Failure, answer};
 use crate::cli::setup::hosts::Host;
 use crate::cli::setup::import;
 use crate::cli::setup::save::{Edited, Turns};
-use crate::config::fault::printable;
 use crate::config::import::Format;
 use crate::config::source::host::starts_us;
 use crate::config::source::{Environment, file};
@@ -49,7 +48,7 @@ enum Backup {
 impl Backup {
     /// What is to be known of it once the file is written, by the host's own program or by us.
     fn said(&self, is_by_host: bool) -> Option<String> {
-        let shown = |path: &Path| printable(&path.display().to_string());
+        let shown = file::shown;
         match self {
             Self::Made(path) => (!is_by_host).then(|| format!("what it was is kept in {}", shown(path))),
             // Whether the host has put back every byte is not known.
@@ -78,10 +77,10 @@ pub(crate) fn install(install: &Install) -> Result<(), Failure> {
     args.extend(install.is_shared.then(|| "--shared".to_owned()));
     for file in &files {
         let file = std::path::absolute(file)?;
-        texts.push(file::read(&file).map_err(|why| anyhow!("cannot read {}: {why}", file.display()))?);
-        args.extend(["--config".to_owned(), file.display().to_string()]);
+        texts.push(file::read(&file).map_err(|why| anyhow!("cannot read {}: {why}", file::shown(&file)))?);
+        args.extend(["--config".to_owned(), file::written(&file).map_err(|why| anyhow!(why))?.to_owned()]);
     }
-    let entry = Entry { command: program.display().to_string(), args };
+    let entry = Entry { command: file::written(&program).map_err(|why| anyhow!(why))?.to_owned(), args };
     let asked = Asked {
         hosts: &install.hosts,
         scope: install.scope,
@@ -175,7 +174,7 @@ impl Asked<'_> {
         let is_written = !self.dry_run && !is_same;
         let diff = diff::lines(before, after, &change.ours);
         let by = if is_written { write_out(change)? } else { None };
-        let file = change.edited.path().display().to_string();
+        let file = file::shown(change.edited.path());
         let done = match (is_same, self.dry_run, &change.after) {
             (true, ..) => "is up to date",
             (_, true, _) => "would be changed",
@@ -183,7 +182,7 @@ impl Asked<'_> {
             _ => "is changed",
         };
         let by_whom = by.as_ref().map(|by| format!(", by `{by}`")).unwrap_or_default();
-        let mut told = format!("{}: {} {done}{by_whom}\n{diff}", change.host.title, printable(&file));
+        let mut told = format!("{}: {} {done}{by_whom}\n{diff}", change.host.title, file);
         if is_written {
             let kept = change.backup.said(by.is_some()).map(|said| said + "\n").unwrap_or_default();
             told.push_str(&format!("{kept}then: {}\n", change.then));
@@ -219,8 +218,8 @@ impl Ended {
 
 /// What is said of a host that has no entry: that is what was wanted.
 fn nothing(host: &Host, file: &Path) -> Told {
-    let text = format!("{} has no entry `{NAME}` in {}\n", host.title, printable(&file.display().to_string()));
-    (text, json!({ "host": host.id, "file": file.display().to_string(), "changed": false, "diff": "" }))
+    let text = format!("{} has no entry `{NAME}` in {}\n", host.title, file::shown(file));
+    (text, json!({ "host": host.id, "file": file::shown(file), "changed": false, "diff": "" }))
 }
 
 fn place(id: &str, scope: Scope, environment: &Environment) -> Result<(&'static Host, PathBuf), anyhow::Error> {
@@ -241,7 +240,7 @@ fn backup(file: &Path) -> PathBuf {
 /// The file with the entry. One that has it already is first made what it was without it.
 fn added(host: &'static Host, edited: Edited, (entry, scope): (&Entry, Scope)) -> Result<Change, anyhow::Error> {
     let file = edited.path();
-    let told = |why: String| anyhow!("cannot change {}: {why}", file.display());
+    let told = |why: String| anyhow!("cannot change {}: {why}", file::shown(file));
     let before = edited.text();
     let without = removed(host, &edited)?;
     let own = OwnProgram::adding(host, scope, entry, without.is_some());
@@ -273,7 +272,7 @@ fn added(host: &'static Host, edited: Edited, (entry, scope): (&Entry, Scope)) -
         // What `uninstall` puts back must be what was there: neither an older backup nor what a link leads to.
         false if is_backup_of(&kept, &edited, &base) => Backup::None,
         false => {
-            let kept = printable(&kept.display().to_string());
+            let kept = file::shown(&kept);
             return Err(told(format!("{kept} is in the way: it is no backup of what is there now. Move it away")));
         }
     };
@@ -295,12 +294,12 @@ type Removed = (Option<String>, Backup, Vec<String>);
 
 fn removed(host: &'static Host, edited: &Edited) -> Result<Option<Removed>, anyhow::Error> {
     let (path, before) = (edited.path(), edited.text());
-    let told = |why: String| anyhow!("cannot change {}: {why}", path.display());
+    let told = |why: String| anyhow!("cannot change {}: {why}", file::shown(path));
     let Some(without) = edit::without(before, host).map_err(told)? else { return Ok(None) };
     let entry = import::entry_in(before, host, NAME).map_err(told)?;
     let entry = entry.map(|(command, args)| Entry { command, args });
     let Some(entry) = entry.filter(|entry| starts_us(&entry.command, &entry.args)) else {
-        let path = path.display();
+        let path = file::shown(path);
         return Err(anyhow!("the entry `{NAME}` in {path} does not start Trunkline; remove or rename it yourself"));
     };
     let kept = backup(path);
