@@ -117,6 +117,12 @@ fn parsed(path: &Path, text: &str) -> (Format, Parsed) {
     (format, parsed)
 }
 
+/// In which line the text of a host's file is not well written, and why.
+pub(crate) fn unread(text: &str, format: Format) -> Option<(usize, String)> {
+    let Unread { kind, at, why, .. } = format.parse(text).err()?;
+    (kind == "syntax").then(|| (line_number(text, at.start), why))
+}
+
 fn line_number(text: &str, at: usize) -> usize {
     text.bytes().take(at).filter(|byte| *byte == b'\n').count() + 1
 }

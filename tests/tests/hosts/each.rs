@@ -36,6 +36,49 @@ fn a_file_that_is_no_json_is_refused_with_the_line() {
     put(home, ".cursor/mcp.json", "{\n  \"mcpServers\": {\n    \"a\": oops\n  }\n}\n");
     let said = text(&run(home, &["install", "cursor"]));
     assert!(said.starts_with("exit 1") && said.contains("it is not JSON (line 3): "), "{said}");
+    let (cursor, goose, codex) = (".cursor/mcp.json", ".config/goose/config.yaml", ".codex/config.toml");
+    for (host, place, content, why) in [
+        (
+            "cursor",
+            cursor,
+            "{\n  \"mcpServers\": {\n",
+            "it is not JSON (line 3): the file ends too early: a `}` is missing",
+        ),
+        ("cursor", cursor, "[]\n", "it holds no object (line 1): the file of a host is one, and begins with `{`"),
+        ("cursor", cursor, "{\"mcpServers\": {'a': 1}}", "(line 1): JSON has double quotes"),
+        ("goose", goose, "GOOSE_MODEL: x\nbroken\nextensions: {}\n", "it is not YAML (line 2): this line is neither"),
+        ("codex", codex, "model = 'x'\n[mcp_servers\n", "it is not TOML (line 2): "),
+    ] {
+        let file = put(home, place, content);
+        for command in ["install", "uninstall"] {
+            let said = text(&run(home, &[command, host]));
+            assert!(said.starts_with("exit 1") && said.contains(why), "{command}: {said}");
+            assert!(said.contains("Mend that, or move the file away"), "{command}: {said}");
+            assert_eq!(read(&file), content);
+        }
+    }
+}
+
+#[test]
+fn the_path_that_install_writes_has_no_way_back_in_it_and_the_link_that_was_named() {
+    let scratch = Scratch::new();
+    let home = scratch.path();
+    let real = put(home, "real/a.toml", "[upstreams.a]\ncommand = 'sh'\n");
+    std::fs::create_dir_all(home.join("x/y")).expect("it can be made");
+    std::os::unix::fs::symlink(&real, home.join("linked.toml")).expect("it can be made");
+    std::os::unix::fs::symlink(home.join("x/y"), home.join("short")).expect("it can be made");
+    let whole = home.canonicalize().expect("it is there");
+    for (named, written) in [
+        ("x/../linked.toml", whole.join("linked.toml")),
+        ("short/../../linked.toml", whole.join("linked.toml")),
+        ("short/../../real/a.toml", whole.join("real/a.toml")),
+        ("./linked.toml", home.join("linked.toml")),
+    ] {
+        let said = text(&run(home, &["install", "cursor", "--config", named]));
+        let expected = format!("\"--config\", \"{}\"]", written.display());
+        let file = read(&home.join(".cursor/mcp.json"));
+        assert!(said.starts_with("exit 0") && file.contains(&expected), "{named}: {said}{file}");
+    }
 }
 
 #[test]

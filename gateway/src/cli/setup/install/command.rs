@@ -1,7 +1,7 @@
 //! The commands: which file, what is written, what is said.
 
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use anyhow::anyhow;
 use serde_json::json;
@@ -76,7 +76,7 @@ pub(crate) fn install(install: &Install) -> Result<(), Failure> {
     let (mut args, mut texts) = (vec!["stdio".to_owned()], Vec::new());
     args.extend(install.is_shared.then(|| "--shared".to_owned()));
     for file in &files {
-        let file = std::path::absolute(file)?;
+        let file = cleaned(file)?;
         texts.push(file::read(&file).map_err(|why| anyhow!("cannot read {}: {why}", file::shown(&file)))?);
         args.extend(["--config".to_owned(), file::written(&file).map_err(|why| anyhow!(why))?.to_owned()]);
     }
@@ -96,6 +96,16 @@ pub(crate) fn install(install: &Install) -> Result<(), Failure> {
         }
     }
     ended.end()
+}
+
+/// An absolute path without `..`. The links on it stay as they were named, unless `..` depends on where one leads; the last part of it stays.
+fn cleaned(file: &Path) -> std::io::Result<PathBuf> {
+    let file = std::path::absolute(file)?;
+    let climbs = file.components().any(|part| part == Component::ParentDir);
+    match (file.parent(), file.file_name()) {
+        (Some(folder), Some(name)) if climbs => Ok(folder.canonicalize()?.join(name)),
+        _ => Ok(file),
+    }
 }
 
 /// Takes the entry out of each host.

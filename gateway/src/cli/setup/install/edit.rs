@@ -6,10 +6,10 @@ use toml_edit::{DocumentMut, Item, Table};
 
 use super::diff::line_of;
 use super::entry::{Entry, NAME};
-use super::yaml;
+use super::yaml::{self, mend};
 use crate::cli::setup::hosts::{Form, Host};
 use crate::cli::setup::save::endings_kept;
-use crate::config::import::Format;
+use crate::config::import::{Format, unread};
 
 /// JSON with comments and trailing commas, as hosts read it.
 const OPTIONS: ParseOptions = ParseOptions {
@@ -80,19 +80,25 @@ pub(super) fn without(text: &str, host: &Host) -> Result<Option<String>, String>
 }
 
 fn json(text: &str) -> Result<(CstRootNode, CstObject), String> {
-    let root = CstRootNode::parse(text, &OPTIONS)
-        .map_err(|error| format!("it is not JSON (line {}): {}", error.line_display(), error.kind()))?;
-    let whole = root.object_value().ok_or_else(|| "it holds no object".to_owned())?;
+    let root = CstRootNode::parse(text, &OPTIONS).map_err(|error| {
+        // What reads the file for its servers has more to say.
+        let said = unread(text, Format::Json);
+        let (line, why) = said.unwrap_or_else(|| (error.line_display(), error.kind().to_string()));
+        mend(&format!("it is not JSON (line {line}): {why}"))
+    })?;
+    let whole = root
+        .object_value()
+        .ok_or_else(|| mend("it holds no object (line 1): the file of a host is one, and begins with `{`"))?;
     Ok((root, whole))
 }
 
 fn toml(text: &str) -> Result<DocumentMut, String> {
     text.parse().map_err(|error: toml_edit::TomlError| {
         let line = error.span().map(|span| format!(" (line {})", line_of(text, span.start))).unwrap_or_default();
-        format!("it is not TOML{line}: {}", error.message())
+        mend(&format!("it is not TOML{line}: {}", error.message()))
     })
 }
 
 fn wrong(host: &Host) -> String {
-    format!("`{}` in it is no object", host.root.join("."))
+    mend(&format!("`{}` in it is no object", host.root.join(".")))
 }

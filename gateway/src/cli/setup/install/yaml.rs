@@ -93,9 +93,14 @@ pub(super) fn without(text: &str, host: &Host) -> Result<Option<String>, String>
     }
 }
 
+/// What is wrong with a file, and what to do.
+pub(super) fn mend(why: &str) -> String {
+    format!("{why}. Mend that, or move the file away, and run the command again; the file is as it was")
+}
+
 fn read(text: &str) -> Result<Whole, String> {
     yaml::whole(text)
-        .map_err(|syntax| format!("it is not YAML (line {}): {}", line_of(text, syntax.at.start), syntax.text))
+        .map_err(|syntax| mend(&format!("it is not YAML (line {}): {}", line_of(text, syntax.at.start), syntax.text)))
 }
 
 /// What a file of the host begins with that has nothing else in it.
