@@ -2,6 +2,7 @@
 
 mod api;
 mod apps;
+mod asked_alone;
 mod audit;
 mod broken_ones;
 mod budgets;

@@ -13,12 +13,12 @@ use trunkline_tests::scratch::Scratch;
 use trunkline_tests::shell;
 use trunkline_tests::within::{until, within};
 
-fn text(bytes: &[u8]) -> String {
+pub(crate) fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
 /// A command of the program in a home of its own.
-fn in_home(home: &Scratch, args: &[&str]) -> Command {
+pub(crate) fn in_home(home: &Scratch, args: &[&str]) -> Command {
     let mut command = Command::new(beside(GATEWAY));
     command.args(args).env("HOME", home.path()).env("XDG_RUNTIME_DIR", home.path()).env_remove("XDG_CONFIG_HOME");
     command.env_remove("TRUNKLINE_CONFIG").current_dir(home.path()).kill_on_drop(true);
@@ -33,7 +33,7 @@ fn quoted(text: &str) -> String {
     serde_json::to_string(text).expect("a text can be written")
 }
 
-fn entry(name: &str, program: &Program) -> String {
+pub(crate) fn entry(name: &str, program: &Program) -> String {
     let args: Vec<String> = program.args.iter().map(|arg| quoted(&arg.replace('$', "$$"))).collect();
     format!(
         "[upstreams.{name}]\ncommand = {}\nargs = [{}]\n",

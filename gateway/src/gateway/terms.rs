@@ -11,19 +11,13 @@ use crate::telemetry::observe::traces::{Post, Traces};
 use crate::upstream::KeptSessions;
 use crate::upstream::remote::Courier;
 use std::sync::Arc;
-use std::time::Duration;
-
-/// How long first lists wait where the configuration does not say: a host asks once and remembers, so it waits longer.
-const FIRST_LIST_WAIT_SERVE: Duration = Duration::from_secs(2);
-const FIRST_LIST_WAIT_STDIO: Duration = Duration::from_secs(8);
 
 /// What a router is made with; its client may be the one on stdin and stdout.
 pub(super) fn of(config: &Config, is_of_one_client: bool) -> Terms {
-    let wait = if is_of_one_client { FIRST_LIST_WAIT_STDIO } else { FIRST_LIST_WAIT_SERVE };
     Terms {
         naming: config.naming.clone(),
         page_size: config.catalog.page_size,
-        first_list_wait: config.catalog.first_list_wait.unwrap_or(wait),
+        first_list_wait: config.catalog.first_wait(is_of_one_client),
         instructions: config.server.instructions.clone(),
         unknown: config.extensions,
         secret: secret(config),

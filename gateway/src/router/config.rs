@@ -65,3 +65,15 @@ impl Default for Catalog {
         Self { first_list_wait: None, page_size: 1_000 }
     }
 }
+
+/// How long first lists wait where the configuration does not say: a host asks once and remembers, so it waits longer.
+const FIRST_LIST_WAIT_SERVE: Duration = Duration::from_secs(2);
+const FIRST_LIST_WAIT_STDIO: Duration = Duration::from_secs(8);
+
+impl Catalog {
+    /// How long the first list waits; the client may be the one on stdin and stdout.
+    pub fn first_wait(&self, is_of_one_client: bool) -> Duration {
+        let own = if is_of_one_client { FIRST_LIST_WAIT_STDIO } else { FIRST_LIST_WAIT_SERVE };
+        self.first_list_wait.unwrap_or(own)
+    }
+}

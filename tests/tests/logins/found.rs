@@ -19,6 +19,14 @@ async fn row(gateway: &Gateway) -> Value {
     serde_json::from_slice(&json.stdout).expect("JSON")
 }
 
+/// `call` says on stderr, as every refusal, what a model is told by a result.
+async fn refused_to_a_person(gateway: &Gateway) {
+    let called = within("it answers", gateway.command(&["call", "up__echo"]).output()).await.expect("it runs");
+    let text = String::from_utf8_lossy(&called.stderr);
+    assert_eq!((called.status.code(), &*called.stdout), (Some(1), &b""[..]), "{text}");
+    assert!(text.starts_with("error: ") && text.contains(NEEDS) && text.lines().count() == 1, "{text}");
+}
+
 #[tokio::test]
 async fn an_upstream_that_asks_for_a_login_shows_so_and_needs_no_key_for_it() {
     for (revision, is_named) in [(LEGACY, true), (MODERN, true), (LEGACY, false), (MODERN, false)] {
@@ -31,6 +39,7 @@ async fn an_upstream_that_asks_for_a_login_shows_so_and_needs_no_key_for_it() {
         gateway.look_until("/readyz?verbose", "it is shown", |page| page.contains(NEEDS)).await;
         let client = Client::connect(&gateway.reach(), revision).await;
         assert!(refused(&client).await.contains(NEEDS));
+        refused_to_a_person(&gateway).await;
         logged_in(&gateway).await;
         let comes = client.tools_until("its tools are listed", |tools| tools.contains(&"up__echo".into()));
         within_limit(AT_ONCE, "it comes up without an order", comes).await;

@@ -5,23 +5,33 @@ use std::io::Write;
 use anyhow::anyhow;
 use serde_json::{Map, Value, json};
 
+use super::awaited::Wanted;
 use super::session::{Refused, Session};
 use crate::cli::args::setup::Call;
 use crate::cli::process::{Failure, answer};
 use crate::config::fault::printable;
 use crate::config::import::nearest;
 
+/// What marks a result that says, in words for a model, what the gateway refuses.
+const REFUSAL: &str = "trunkline/refusal";
+
 /// Calls the tool and prints what it says. A result that is an error ends with code 1.
 pub(crate) fn run(call: &Call) -> Result<(), Failure> {
     // What nobody can read is refused before any server is started for it.
     arguments(&call.arguments, &Value::Null).map_err(|why| anyhow!(why))?;
-    let mut session = Session::open(&call.shared)?;
-    let tools = session.list("tools/list", "tools")?;
+    let mut session = Session::open(&call.shared, Wanted::Tool(&call.tool))?;
+    let tools = session.wanted("tools", "name")?;
     let found = tools.iter().find(|tool| tool["name"] == call.tool.as_str());
     let schema = found.map_or(&Value::Null, |tool| &tool["inputSchema"]["properties"]);
     let arguments = arguments(&call.arguments, schema).map_err(|why| anyhow!(why))?;
+    let whole = if found.is_none() { session.upstreams(|_| false) } else { None };
+    if let Some(whole) = &whole
+        && let Some(off) = whole.disabled_owner(&call.tool)
+    {
+        return Err(anyhow!(whole.unknown(off)).into());
+    }
     // Of a name that an upstream may have which is not there the gateway says how that one stands.
-    let is_known = found.is_some() || may_be_missing(&session);
+    let is_known = found.is_some() || whole.is_some_and(|whole| whole.upstreams.iter().any(|row| !row.is_up()));
     let params = json!({ "name": call.tool, "arguments": arguments });
     let asked = is_known.then(|| session.ask("tools/call", params)).transpose();
     let result = match asked {
@@ -29,12 +39,14 @@ pub(crate) fn run(call: &Call) -> Result<(), Failure> {
         Err(why) if found.is_some() || is_of_upstreams(&why) => return Err(why.into()),
         Ok(None) | Err(_) => return Err(anyhow!(unknown(&call.tool, &tools)).into()),
     };
+    let blocks = || result["content"].as_array().into_iter().flatten().map(text);
+    if !call.json && result["isError"] == true && result["_meta"][REFUSAL].is_object() {
+        return Err(anyhow!(blocks().collect::<Vec<_>>().join("\n")).into());
+    }
     let mut out = answer();
     match call.json {
         true => out.json(&format!("{result:#}"))?,
-        false => {
-            result["content"].as_array().into_iter().flatten().try_for_each(|block| writeln!(out, "{}", text(block)))?
-        }
+        false => blocks().try_for_each(|block| writeln!(out, "{block}"))?,
     }
     if result["isError"] == true { Err(Failure::Found) } else { Ok(()) }
 }
@@ -42,11 +54,6 @@ pub(crate) fn run(call: &Call) -> Result<(), Failure> {
 /// Whether a call was refused for how an upstream stands that may have the tool.
 fn is_of_upstreams(why: &anyhow::Error) -> bool {
     why.downcast_ref::<Refused>().is_some_and(|refused| refused.is_of_upstreams)
-}
-
-/// Whether an upstream is not there, so that what it offers may stand in no list.
-fn may_be_missing(session: &Session) -> bool {
-    session.upstreams(|_| false).is_some_and(|whole| whole.upstreams.iter().any(|row| !row.is_up()))
 }
 
 /// That no tool has the name, and what may be meant.

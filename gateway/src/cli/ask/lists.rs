@@ -5,25 +5,30 @@ use std::io::Write;
 use anyhow::anyhow;
 use serde_json::{Value, json};
 
+use super::awaited::Wanted;
 use super::session::Session;
 use crate::cli::args::setup::List;
 use crate::cli::look::Row;
 use crate::cli::process::table::{Line, Room};
 use crate::cli::process::{Failure, answer};
 use crate::config::fault::printable;
+use crate::telemetry::logging::say;
 
 /// So many characters of a description are shown.
 const SHOWN: usize = 80;
 
 /// Prints a list; `key` is its key in the answer, `name` that by which an item is asked for.
 pub(crate) fn run(list: &List, key: &str, name: &str) -> Result<(), Failure> {
-    let mut session = Session::open(&list.shared)?;
-    let mut items = session.list(&format!("{key}/list"), key)?;
+    let mut session = Session::open(&list.shared, Wanted::List(list.name.as_deref()))?;
+    let mut items = session.wanted(key, name)?;
     if let Some(part) = &list.name {
         // An upstream by its name, which begins those of its tools; or a part of a name.
         items.retain(|item| item[name].as_str().is_some_and(|known| known.contains(part.as_str())));
     }
     let why_none = if items.is_empty() { why_none(&session, list.name.as_deref(), key) } else { None };
+    if why_none.is_none() {
+        missing(&session, list.name.as_deref(), key).iter().for_each(|one| say(one));
+    }
     drop(session);
     let mut out = answer();
     if list.json {
@@ -58,7 +63,7 @@ fn line(item: &Value, name: &str, width: usize, columns: usize) -> String {
 /// Why a list is empty, where that is no answer: its upstreams do not work, or there is none of the name.
 fn why_none(session: &Session, name: Option<&str>, key: &str) -> Option<String> {
     let whole = session.upstreams(|row| name.is_none_or(|name| row.name == name))?;
-    let Some(name) = name else { return none_works(&whole.upstreams, key) };
+    let Some(name) = name else { return none_works(&whole.upstreams, key, session.is_of_own()) };
     match whole.upstreams.iter().find(|row| row.name == name) {
         Some(row) => Some(format!("no {key}: {}", row.why_not()?)),
         None if whole.is_disabled(name) => Some(whole.unknown(name)),
@@ -66,16 +71,45 @@ fn why_none(session: &Session, name: Option<&str>, key: &str) -> Option<String> 
     }
 }
 
+/// The upstreams of which nothing is in a list of all, and why.
+fn missing(session: &Session, name: Option<&str>, key: &str) -> Vec<String> {
+    let rows = session.upstreams(|_| false).map(|whole| whole.upstreams).unwrap_or_default();
+    if rows.iter().any(|row| Some(&*row.name) == name) {
+        return Vec::new();
+    }
+    let is_of_own = session.is_of_own();
+    rows.iter().filter(|row| row.items.is_none()).filter_map(|row| absent(row, key, is_of_own)).collect()
+}
+
+/// Why nothing of an upstream is in a list.
+fn absent(row: &Row, key: &str, is_of_own: bool) -> Option<String> {
+    let why = match row.state == "starting" && row.ailment().is_none() {
+        false => row.why_not()?,
+        true => {
+            let name = printable(&row.name);
+            let cause = row.cause.as_deref().map(|cause| format!(": {}", printable(cause.trim()))).unwrap_or_default();
+            let then =
+                if is_of_own { format!("`trunkline {key} {name}` waits for it") } else { "try again".to_owned() };
+            format!("upstream `{name}` is still starting{cause}; {then}")
+        }
+    };
+    Some(format!("not listed: {why}"))
+}
+
 /// Why there is nothing at all, where no upstream takes calls.
-fn none_works(rows: &[Row], key: &str) -> Option<String> {
+fn none_works(rows: &[Row], key: &str, is_of_own: bool) -> Option<String> {
     if rows.is_empty() || rows.iter().any(|row| row.is_up() || row.state == "idle") {
         return None;
     }
     // Why each of them fails was said by the gateway, where it was started for this.
-    let is_coming = |row: &&Row| row.state == "starting" && row.ailment().is_none();
+    let is_coming = |row: &&Row| row.is_coming();
     let named = |rows: Vec<&Row>| rows.iter().map(|row| printable(&row.name)).collect::<Vec<_>>().join(", ");
     let (coming, broken): (Vec<_>, Vec<_>) = rows.iter().partition(is_coming);
-    let starting = format!("still starting ({}): try again", named(coming.clone()));
+    let then = match coming.first().filter(|_| is_of_own) {
+        Some(row) => format!("`trunkline {key} {}` waits for it", printable(&row.name)),
+        None => "try again".to_owned(),
+    };
+    let starting = format!("still starting ({}): {then}", named(coming.clone()));
     let failed = format!("works ({}); `trunkline doctor` says what to do", named(broken.clone()));
     Some(match (coming.is_empty(), broken.is_empty()) {
         (true, _) => format!("no {key}: none of the upstreams {failed}"),
@@ -96,6 +130,26 @@ fn described(item: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_upstream_of_which_nothing_is_listed_is_named_with_what_keeps_it() {
+        let row = |state: &str| -> Row {
+            let own = r#""name":"x","transport":"stdio","since_seconds":1,"restarts":0"#;
+            serde_json::from_str(&format!("{{{own},{state}}}")).unwrap()
+        };
+        let starting = row(r#""state":"starting","cause":"no answer yet""#);
+        for (is_of_own, then) in [(true, "`trunkline prompts x` waits for it"), (false, "try again")] {
+            let told = absent(&starting, "prompts", is_of_own).unwrap();
+            assert_eq!(told, format!("not listed: upstream `x` is still starting: no answer yet; {then}"));
+        }
+        let failed = row(r#""state":"failed","cause":"gone""#);
+        let told = "not listed: upstream `x` is failed: gone; look at `trunkline status x`";
+        assert_eq!(absent(&failed, "tools", false).unwrap(), told);
+        assert_eq!(absent(&row(r#""state":"idle""#), "tools", true), None);
+        let yet = |is_of_own| none_works(&[row(r#""state":"starting""#)], "tools", is_of_own).unwrap();
+        assert_eq!(yet(false), "no tools yet: all upstreams are still starting (x): try again");
+        assert_eq!(yet(true), "no tools yet: all upstreams are still starting (x): `trunkline tools x` waits for it");
+    }
 
     #[test]
     fn an_item_takes_one_line_of_a_terminal_and_a_pipe_takes_what_there_is() {

@@ -4,6 +4,8 @@
 mod form;
 // The person at the terminal.
 mod person;
+// What a command waits for at a gateway of its own.
+mod awaited;
 // A client for one command, of the gateway that runs, or of one of its own.
 mod session;
 // The lists.

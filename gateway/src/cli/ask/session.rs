@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, anyhow, bail};
 use serde_json::{Value, json};
 
+use super::awaited::{Awaited, Turn, Wanted};
 use super::person::Terminal;
 use crate::admin::control::{self, join};
 use crate::cli::args::{Look, Shared, settings};
@@ -33,6 +34,8 @@ const LIST_WAIT: &str = "TRUNKLINE_CATALOG__FIRST_LIST_WAIT";
 /// So long, and so often, upstreams are looked at that still start when a list is there.
 const STARTS_MAX: Duration = Duration::from_secs(5);
 const STARTS_LOOK: Duration = Duration::from_millis(20);
+/// A gateway that was started for this can be looked at so soon after it answers.
+const SEEN_WITHIN: Duration = Duration::from_secs(1);
 
 /// A client of a gateway: of the one that runs, else of one of its own.
 pub(super) struct Session {
@@ -40,6 +43,17 @@ pub(super) struct Session {
     from: Box<dyn BufRead>,
     next: u64,
     person: Terminal,
+    /// What is waited for before a list is taken.
+    awaited: Option<Awaited>,
+    /// Until then upstreams of a gateway of its own may start.
+    starts_until: Option<Instant>,
+}
+
+/// What a gateway that is started for this is made for.
+#[derive(Default)]
+struct Start {
+    awaited: Option<Awaited>,
+    until: Option<Instant>,
 }
 
 /// The way to the gateway.
@@ -52,14 +66,15 @@ enum Way {
 
 impl Session {
     /// Joins the gateway that runs for the configuration, or starts one.
-    pub(super) fn open(shared: &Shared) -> Result<Self, Failure> {
-        let (way, from) = match joined(shared) {
+    pub(super) fn open(shared: &Shared, wanted: Wanted<'_>) -> Result<Self, Failure> {
+        let (way, from, Start { awaited, until }) = match joined(shared) {
             Some((stream, pid)) => {
-                (Way::Joined(stream.get_ref().try_clone()?, pid), Box::new(stream) as Box<dyn BufRead>)
+                let way = Way::Joined(stream.get_ref().try_clone()?, pid);
+                (way, Box::new(stream) as Box<dyn BufRead>, Start::default())
             }
-            None => own(shared)?,
+            None => own(shared, wanted)?,
         };
-        let mut session = Self { way, from, next: 0, person: Terminal::new() };
+        let mut session = Self { way, from, next: 0, person: Terminal::new(), awaited, starts_until: until };
         let params = json!({
             "protocolVersion": "2025-11-25",
             "capabilities": { "elicitation": { "form": {}, "url": {} } },
@@ -110,8 +125,27 @@ impl Session {
         }
     }
 
+    /// All of a list, once what is wanted is in it, or will not be; `name` is the key of that by which an item is asked for.
+    #[allow(clippy::disallowed_methods, reason = "a command that does nothing else")]
+    pub(super) fn wanted(&mut self, key: &str, name: &str) -> Result<Vec<Value>, anyhow::Error> {
+        let method = format!("{key}/list");
+        let Some(mut awaited) = self.awaited.take() else { return self.list(&method, key) };
+        loop {
+            let whole = self.whole();
+            let turn = awaited.turn(whole.as_ref().map(|whole| &*whole.upstreams), key, Instant::now());
+            if turn != Turn::Wait {
+                let items = self.list(&method, key)?;
+                let is_it = |item: &Value| item[name].as_str().is_some_and(|it| awaited.is_it(it, name == "name"));
+                if turn == Turn::Take || items.iter().any(is_it) {
+                    return Ok(items);
+                }
+            }
+            sleep(STARTS_LOOK);
+        }
+    }
+
     /// All pages of a list.
-    pub(super) fn list(&mut self, method: &str, key: &str) -> Result<Vec<Value>, anyhow::Error> {
+    fn list(&mut self, method: &str, key: &str) -> Result<Vec<Value>, anyhow::Error> {
         let (mut all, mut params) = (Vec::new(), json!({}));
         for _ in 0..PAGES_MAX {
             let mut page = self.ask(method, params)?;
@@ -126,21 +160,37 @@ impl Session {
         Ok(all)
     }
 
-    /// What the gateway says of its upstreams, once none of those that matter starts any more, or that takes too long.
-    #[allow(clippy::disallowed_methods, reason = "a command that does nothing else")]
-    pub(super) fn upstreams(&self, matters: impl Fn(&Row) -> bool) -> Option<Whole> {
+    /// Whether the gateway was started for this, and ends with it.
+    pub(super) fn is_of_own(&self) -> bool {
+        matches!(self.way, Way::Own(..))
+    }
+
+    /// What the gateway says of its upstreams now.
+    fn whole(&self) -> Option<Whole> {
         let pid = match &self.way {
             Way::Own(child, _) => child.id(),
             Way::Joined(_, pid) => *pid,
         };
-        let look = Look { pid: Some(pid), ..Look::default() };
+        Whole::of(&Look { pid: Some(pid), ..Look::default() }).ok()
+    }
+
+    /// What the gateway says of its upstreams, once none of those that matter starts any more, or that takes too long.
+    #[allow(clippy::disallowed_methods, reason = "a command that does nothing else")]
+    pub(super) fn upstreams(&self, matters: impl Fn(&Row) -> bool) -> Option<Whole> {
+        let now = Instant::now();
+        let seen_until = if self.is_of_own() { now + SEEN_WITHIN } else { now };
         // A list can be there before its upstream has told what else it offers.
-        let until = Instant::now() + STARTS_MAX;
+        let until = self.starts_until.unwrap_or(now + STARTS_MAX);
         loop {
-            let whole = Whole::of(&look).ok()?;
-            let starts = |row: &Row| matters(row) && row.state == "starting";
-            if !whole.upstreams.iter().any(starts) || Instant::now() >= until {
-                return Some(whole);
+            match self.whole() {
+                Some(whole) => {
+                    let waits = whole.upstreams.iter().any(|row| matters(row) && row.is_coming());
+                    if !waits || Instant::now() >= until {
+                        return Some(whole);
+                    }
+                }
+                None if Instant::now() >= seen_until => return None,
+                None => {}
             }
             sleep(STARTS_LOOK);
         }
@@ -194,12 +244,18 @@ fn told(error: &Value) -> String {
 }
 
 /// A gateway that is started for this. What it logs goes to stderr, warnings and errors alone.
-fn own(shared: &Shared) -> Result<(Way, Box<dyn BufRead>), Failure> {
+#[allow(clippy::disallowed_methods, reason = "a command that does nothing else")]
+fn own(shared: &Shared, wanted: Wanted<'_>) -> Result<(Way, Box<dyn BufRead>, Start), Failure> {
     let mut command = Command::new(own_program());
     command.arg("stdio").args(["--log-level", shared.log_level.as_deref().unwrap_or("warn")]);
-    // The list is to be whole, however long `npx` downloads.
-    if std::env::var_os(LIST_WAIT).is_none() {
-        command.env(LIST_WAIT, "120s");
+    // What is wrong with the configuration, the gateway says.
+    let config = settings::read(shared, Vec::new()).ok().map(|settings| settings.loaded.config);
+    let now = Instant::now();
+    let awaited = config.as_ref().and_then(|config| Awaited::new(config, wanted, now));
+    let until = config.map(|config| now + config.catalog.first_wait(true));
+    if awaited.is_some() {
+        // The wait is here, and for no other upstream.
+        command.env(LIST_WAIT, "0s");
     }
     for file in &shared.config {
         command.arg("--config").arg(file);
@@ -208,7 +264,7 @@ fn own(shared: &Shared) -> Result<(Way, Box<dyn BufRead>), Failure> {
     let (Some(to), Some(from)) = (child.stdin.take(), child.stdout.take()) else {
         return Err(anyhow!("the gateway has no pipes").into());
     };
-    Ok((Way::Own(child, Some(to)), Box::new(BufReader::new(from))))
+    Ok((Way::Own(child, Some(to)), Box::new(BufReader::new(from)), Start { awaited, until }))
 }
 
 /// A place at the gateway that runs for the configuration: by its files; where there are none, the only one that can be joined.

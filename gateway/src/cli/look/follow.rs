@@ -11,6 +11,7 @@ use crate::cli::args::setup::{Calls, Logs};
 use crate::cli::process::table::{Line, Room};
 use crate::cli::process::{Failure, answer};
 use crate::config::fault::printable;
+use crate::metrics::OUTCOMES;
 use crate::telemetry::logging::{Zone, say};
 
 pub(crate) use super::top::run as top;
@@ -141,9 +142,21 @@ fn shown(call: &Call, zone: &Zone, now: Duration, columns: usize) -> String {
     line(&began, outcome, &took, &format!("{what}{upstream}{principal}"), columns)
 }
 
+/// As wide as the longest outcome.
+const OUTCOME: usize = {
+    let (mut widest, mut at) = ("running".len(), 0);
+    while at < OUTCOMES.len() {
+        if OUTCOMES[at].len() > widest {
+            widest = OUTCOMES[at].len();
+        }
+        at += 1;
+    }
+    widest
+};
+
 /// Cells of the table of calls: lines come one by one, so that no column waits for the widest.
 fn line(began: &str, outcome: &str, took: &str, what: &str, columns: usize) -> String {
-    Line::plain(printable(&format!("{began:12}  {outcome:12}  {took:>11}  {what}"))).cut(columns, false)
+    Line::plain(printable(&format!("{began:12}  {outcome:OUTCOME$}  {took:>11}  {what}"))).cut(columns, false)
 }
 
 #[cfg(test)]
@@ -158,10 +171,14 @@ mod tests {
         .unwrap();
         let at = Duration::from_secs(3600 + 4);
         let whole = shown(&call, &Zone::default(), at, usize::MAX);
-        assert_eq!(whole, "01:00:00.000  ok                1.500 s  tools/call echo  up  by me");
+        assert_eq!(whole, "01:00:00.000  ok                        1.500 s  tools/call echo  up  by me");
         let head = line("BEGAN", "OUTCOME", "TOOK", "WHAT", usize::MAX);
         assert_eq!(head.find("WHAT"), whole.find("tools/call"));
-        assert_eq!(shown(&call, &Zone::default(), at, 44), "01:00:00.000  ok                1.500 s  to…");
+        for outcome in OUTCOMES {
+            let long = line("01:00:00.000", outcome, "1.500 s", "tools/call", usize::MAX);
+            assert_eq!(head.find("WHAT"), long.find("tools/call"), "{outcome}");
+        }
+        assert_eq!(shown(&call, &Zone::default(), at, 52), "01:00:00.000  ok                        1.500 s  to…");
         // A clock that was set back is none to fail by.
         let odd = Call { duration_seconds: f64::NAN, ..call };
         assert!(shown(&odd, &Zone::default(), Duration::ZERO, usize::MAX).starts_with("00:00:00.000"));

@@ -57,7 +57,15 @@ impl Whole {
         }
         let names: Vec<_> = self.upstreams.iter().map(|row| printable(&row.name)).collect();
         let known = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
-        format!("no upstream `{shown}`. Known: {known}")
+        let off: Vec<_> = self.disabled().iter().map(|off| printable(off)).collect();
+        let off = if off.is_empty() { String::new() } else { format!(" (disabled: {})", off.join(", ")) };
+        format!("no upstream `{shown}`. Known: {known}{off}")
+    }
+
+    /// The upstream that is switched off and whose name a tool bears.
+    pub(crate) fn disabled_owner(&self, tool: &str) -> Option<&str> {
+        let bears = |off: &&String| tool.strip_prefix(off.as_str()).is_some_and(|rest| rest.starts_with("__"));
+        self.disabled().iter().find(bears).map(String::as_str)
     }
 
     /// What is to be known of the configuration: why that of the files is not in force.
@@ -209,6 +217,22 @@ impl Row {
         matches!(&*self.state, "ready" | "degraded")
     }
 
+    /// Whether it is about to be there or to fail, and nothing is known to be wrong with it so far. One that has crashed is shown as
+    /// ending before its cause counts.
+    pub(crate) fn is_coming(&self) -> bool {
+        matches!(&*self.state, "starting" | "stopping") && self.ailment().is_none()
+    }
+
+    /// How many items of the list of this key it offers, where that is known.
+    pub(crate) fn offers(&self, key: &str) -> Option<usize> {
+        let Items { tools, resources, prompts, .. } = self.items.as_ref()?;
+        Some(*match key {
+            "resources" => resources,
+            "prompts" => prompts,
+            _ => tools,
+        })
+    }
+
     /// What ails it, and what its own cause advises, which may be nothing. One that is started for the first time is not ailing.
     pub(crate) fn ailment(&self) -> Option<(&str, &str)> {
         let (cause, advice) = match (&*self.state, &self.cause, &self.last_error) {
@@ -238,6 +262,7 @@ impl Row {
             None if self.state == "stopped" => {
                 Some(format!("upstream `{name}` is stopped; run `trunkline start {name}`"))
             }
+            None if !self.is_up() && self.state != "idle" => Some(format!("upstream `{name}` is {state}")),
             _ => None,
         }
     }
@@ -286,6 +311,17 @@ mod tests {
             assert_eq!(row.ailment(), None, "{merely}");
             assert_eq!(row.why_not().unwrap(), "upstream `x` is still starting; try again");
         }
+        for (state, is_coming, why) in [
+            ("stopping", true, Some("upstream `x` is stopping")),
+            ("backing_off", false, Some("upstream `x` is backing_off")),
+            ("starting", true, Some("upstream `x` is still starting; try again")),
+            ("idle", false, None),
+            ("ready", false, None),
+        ] {
+            let row = row(&format!(r#""state":"{state}""#));
+            assert_eq!((row.is_coming(), row.why_not().as_deref()), (is_coming, why), "{state}");
+        }
+        assert!(!again.is_coming() && !failed.is_coming(), "it is known what ails them");
         let degraded = row(r#""state":"degraded","cause":"it is silent""#);
         assert_eq!((degraded.ailment(), degraded.why_not()), (Some(("it is silent", "")), None), "it takes calls");
     }

@@ -189,7 +189,8 @@ mod tests {
         );
         let off = serde_json::from_str(r#"{"disabled":["off"]}"#).unwrap();
         let whole = Whole { ready: true, upstreams: vec![row], limits: None, configuration: Some(off) };
-        assert_eq!(whole.unknown("x"), "no upstream `x`. Known: files");
+        assert_eq!(whole.unknown("x"), "no upstream `x`. Known: files (disabled: off)");
+        assert_eq!(["off__x", "off", "office__x"].map(|tool| whole.disabled_owner(tool)), [Some("off"), None, None]);
         let disabled = "`off` is disabled in the configuration: set `enabled = true` in [upstreams.off]";
         assert_eq!(whole.unknown("off"), disabled);
     }
