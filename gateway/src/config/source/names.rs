@@ -233,7 +233,7 @@ fn ends_open(token: &[u8]) -> bool {
 pub(crate) fn of_json(text: &str, fault: usize) -> Vec<Range<usize>> {
     let (line, bytes) = (line_of(text, fault), text.as_bytes());
     steps::add(line.end);
-    let (mut names, mut at, mut last) = (Vec::new(), 0, b'{');
+    let (mut names, mut open, mut at, mut last) = (Vec::new(), Vec::new(), 0, b'{');
     while at < line.end && at <= fault {
         let rest = &bytes[at..];
         let (length, is_blank) = match rest[0] {
@@ -256,10 +256,17 @@ pub(crate) fn of_json(text: &str, fault: usize) -> Vec<Range<usize>> {
                 }
                 let inner = &text[name.start + 1..name.end - 1];
                 let behind = text[name.end..line.end].trim_start();
-                let is_key = behind.starts_with(':') && line.end - behind.len() <= fault && is_name(inner);
+                let is_key = behind.starts_with(':') && line.end - behind.len() < fault && is_name(inner);
+                // An item of a list that has a colon behind it is a value still.
+                let is_in_object = open.last() == Some(&b'{');
                 let is_known = last == b'{' && KNOWN.contains(&inner);
-                names.extend((is_key && matches!(last, b'{' | b',') || is_known).then_some(name));
+                names.extend((is_in_object && (is_key && matches!(last, b'{' | b',') || is_known)).then_some(name));
             }
+        }
+        match rest[0] {
+            byte @ (b'{' | b'[') => open.push(byte),
+            b'}' | b']' => drop(open.pop()),
+            _ => {}
         }
         if !is_blank {
             last = rest[length - 1];

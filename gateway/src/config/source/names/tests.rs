@@ -63,6 +63,8 @@ fn names_before_a_fault_in_json_are_found_and_no_others() {
         ("{\"A\": \"half\n\"secret\": !\"x\"}", ""),
         ("{\"a\": 1 /* \" */, // \"\n \"b\": !}", "\"b\""),
         ("{\"secret\"!, \"b\"}", ""),
+        ("{\"args\": [\"--key\", \"secret\"!: \"x\"]}", "\"args\""),
+        ("{\"args\": [\"--key\", \"secret\": !\"x\"]}", "\"args\""),
         ("{\"a b\": {\"c2VjcmV0Y2FuYXJ5\": !}}", ""),
     ] {
         assert_eq!(names(of_json, text), expected, "{text}");
