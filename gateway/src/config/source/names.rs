@@ -67,8 +67,8 @@ pub(crate) fn of_toml(text: &str, fault: usize) -> Vec<Range<usize>> {
     // So may those of a text in one line, where one is missing or too many.
     let piece = &text[line.clone()];
     if is_odd(piece, "\"") || is_odd(piece, "'") {
-        let quote = piece.find(['"', '\'']).map_or(line.end, |at| line.start + at);
-        names.retain(|name| name.end <= quote);
+        let value = piece.find(['"', '\'', '=', '{']).map_or(line.end, |at| line.start + at);
+        names.retain(|name| name.end <= value);
     }
     let first = known_first(text, &line).filter(|first| names.iter().all(|name| name.start > first.start));
     first.into_iter().chain(names).collect()
@@ -180,7 +180,7 @@ impl Toml<'_> {
         let mark = behind.trim_start_matches([' ', '\t']);
         let is_key = match mark.as_bytes() {
             // The end of a text in base64, which stands there without quotes.
-            [b'=', b'=', ..] => false,
+            [b'=', rest @ ..] if rest.trim_ascii_start().first().is_some_and(|next| b"=,}]#".contains(next)) => false,
             [b'=', rest @ ..] => mark.len() < behind.len() || !rest.trim_ascii().is_empty(),
             [b':', rest @ ..] => rest.first().is_none_or(|next| b" \t\r\"'".contains(next)),
             _ => false,
