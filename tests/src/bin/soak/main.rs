@@ -42,6 +42,9 @@ const SHORT: Duration = Duration::from_secs(10 * 60);
 /// So often memory is looked at anew before it counts as grown.
 const LOOKS: usize = 40;
 
+/// So long the tasks of a run may take to end.
+const END: Duration = Duration::from_secs(5);
+
 const TERMS: Terms = Terms { slack: Duration::from_secs(10), spare: 0, grown_kib: Some(GROWN_KIB), lines: 20 };
 
 /// What was asked for.
@@ -85,8 +88,8 @@ fn main() -> ExitCode {
             false => soak(&wish.0, number, &seed).await,
         }
     });
-    // What the faults have left waiting in the scripted upstreams waits for good.
-    runtime.shutdown_background();
+    // What the faults have left waiting in the scripted upstreams waits for good; what is dropped meanwhile ends its gateway.
+    runtime.shutdown_timeout(END);
     if holds { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
