@@ -27,16 +27,16 @@ async fn who_needs_a_login_is_told_of_the_next_one() {
     assert_eq!(token(&kept, "").await.unwrap_err(), "needs login; run `trunkline login up`");
     let mut came = std::pin::pin!(kept.came());
     assert!(tokio::time::timeout(LOOK_EVERY * 5, &mut came).await.is_err());
-    store.write(&record("http://127.0.0.1:1/mcp", "c4nary-0f-k3pt-a1x9Q", None)).unwrap();
+    store.write(&record("http://127.0.0.1:1/mcp", "q7Wm-2hYt-Zs5K-a1x9Q", None)).unwrap();
     came.await;
-    assert_eq!(token(&kept, "").await.as_deref(), Ok("c4nary-0f-k3pt-a1x9Q"));
-    assert_eq!(mask::masked("c4nary-0f-k3pt-a1x9Q"), "[secret]");
+    assert_eq!(token(&kept, "").await.as_deref(), Ok("q7Wm-2hYt-Zs5K-a1x9Q"));
+    assert_eq!(mask::masked("q7Wm-2hYt-Zs5K-a1x9Q"), "[secret]");
     assert!(tokio::time::timeout(LOOK_EVERY * 5, kept.came()).await.is_err(), "none is missing");
     // Nobody is there who could say whether it is good for anything else.
-    let why = token(&kept, "c4nary-0f-k3pt-a1x9Q").await.unwrap_err();
+    let why = token(&kept, "q7Wm-2hYt-Zs5K-a1x9Q").await.unwrap_err();
     assert!(why.starts_with("the upstream refuses this request"), "{why}");
     assert_eq!(*shown.lock().unwrap(), [false, true], "the login is shown all the same");
-    assert_eq!(token(&kept, "").await.as_deref(), Ok("c4nary-0f-k3pt-a1x9Q"));
+    assert_eq!(token(&kept, "").await.as_deref(), Ok("q7Wm-2hYt-Zs5K-a1x9Q"));
 }
 
 #[tokio::test]
@@ -143,11 +143,11 @@ async fn an_upstream_without_a_word_of_logins_is_shown_one_at_once_and_none_once
     let found = Login { is_found: true, state: Some(scratch.0.clone()), ..login("up", 1) };
     let (kept, store) = (StoredLogin::new(found.clone()), Store::of(&found).unwrap());
     assert!(!kept.is_shown());
-    store.write(&record("http://127.0.0.1:1/mcp", "c4nary-0f-k3pt-f1x9Q", None)).unwrap();
+    store.write(&record("http://127.0.0.1:1/mcp", "Lp3v-8RcD-bN6e-f1y7C", None)).unwrap();
     assert!(!kept.is_shown(), "it was looked at just now");
     tokio::time::advance(LOOK_EVERY).await;
     assert!(kept.is_shown(), "nobody waits for a refusal");
-    assert_eq!(token(&kept, "").await.as_deref(), Ok("c4nary-0f-k3pt-f1x9Q"));
+    assert_eq!(token(&kept, "").await.as_deref(), Ok("Lp3v-8RcD-bN6e-f1y7C"));
     // The login ends, and its file goes while nothing is connected.
     let why = kept.to_log_in("");
     kept.lock().is_missing = true;
@@ -169,11 +169,11 @@ async fn an_upstream_without_a_word_of_logins_is_shown_one_at_once_and_none_once
 async fn a_word_in_place_of_a_token_is_masked_nowhere_and_after_a_logout_nothing_is() {
     let scratch = Scratch::new();
     let (kept, store) = kept(&scratch.0);
-    let given = record("http://127.0.0.1:1/mcp", "irreversibly", Some("c4nary-0f-k3pt-g1x9Q"));
+    let given = record("http://127.0.0.1:1/mcp", "irreversibly", Some("4kUj-Gy9X-oT1w-g2z8B"));
     store.write(&given).unwrap();
     assert_eq!(token(&kept, "").await.as_deref(), Ok("irreversibly"));
-    assert_eq!(mask::masked("irreversibly: c4nary-0f-k3pt-g1x9Q"), "irreversibly: [secret]");
+    assert_eq!(mask::masked("irreversibly: 4kUj-Gy9X-oT1w-g2z8B"), "irreversibly: [secret]");
     store.remove().unwrap();
     kept.went().await;
-    assert_eq!(mask::masked("c4nary-0f-k3pt-g1x9Q"), "c4nary-0f-k3pt-g1x9Q");
+    assert_eq!(mask::masked("4kUj-Gy9X-oT1w-g2z8B"), "4kUj-Gy9X-oT1w-g2z8B");
 }
