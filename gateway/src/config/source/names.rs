@@ -303,7 +303,9 @@ pub(crate) fn of_yaml(text: &str, fault: usize) -> Vec<Range<usize>> {
     });
     let count = |brackets: [char; 2]| before.matches(brackets).count();
     let is_inside = count(['[', '{']) != count([']', '}']);
-    match is_key && !goes_on && !is_inside && name.start <= fault && is_name(&text[name.clone()]) {
+    // The text that ends here may have been meant to begin on the line before.
+    let is_torn = ['"', '\''].iter().any(|quote| piece.matches(*quote).count() % 2 == 1);
+    match is_key && !goes_on && !is_inside && !is_torn && name.start <= fault && is_name(&text[name.clone()]) {
         true => vec![name],
         false => known_first(text, &line).into_iter().collect(),
     }

@@ -85,6 +85,8 @@ fn the_name_that_begins_a_line_of_yaml_is_found_unless_the_line_may_go_on_with_a
         ("a: |\n  x\nsecret: !y", ""),
         ("a: [x,\nsecret: !y", ""),
         ("half\nsecret: !y", ""),
+        ("a:\nsecret: !y' # z", ""),
+        ("a:\ncommand: !y'", "command"),
         ("a: b\nhttps://h/?secret=!x", ""),
     ] {
         assert_eq!(names(of_yaml, text), expected, "{text}");
