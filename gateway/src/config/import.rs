@@ -123,7 +123,8 @@ pub(crate) fn unread(text: &str, format: Format) -> Option<(usize, String)> {
     (kind == "syntax").then(|| (line_number(text, at.start), why))
 }
 
-fn line_number(text: &str, at: usize) -> usize {
+/// The line of a file in which something stands, counted from one.
+pub(crate) fn line_number(text: &str, at: usize) -> usize {
     text.bytes().take(at).filter(|byte| *byte == b'\n').count() + 1
 }
 

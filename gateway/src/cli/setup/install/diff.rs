@@ -23,11 +23,6 @@ pub(super) fn lines(before: &str, after: &str, ours: &[String]) -> String {
     out
 }
 
-/// The number of the line that a byte stands in.
-pub(super) fn line_of(text: &str, at: usize) -> usize {
-    text.bytes().take(at).filter(|byte| *byte == b'\n').count() + 1
-}
-
 /// Whether a line is made of our words, and of what every such file has.
 fn is_plain(line: &str, ours: &[String]) -> bool {
     let mut line = line.to_owned();

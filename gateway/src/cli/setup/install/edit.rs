@@ -4,12 +4,11 @@ use jsonc_parser::ParseOptions;
 use jsonc_parser::cst::{CstObject, CstRootNode};
 use toml_edit::{DocumentMut, Item, Table};
 
-use super::diff::line_of;
 use super::entry::{Entry, NAME};
 use super::yaml::{self, mend};
 use crate::cli::setup::hosts::{Form, Host};
 use crate::cli::setup::save::endings_kept;
-use crate::config::import::{Format, unread};
+use crate::config::import::{Format, line_number, unread};
 
 /// JSON with comments and trailing commas, as hosts read it.
 const OPTIONS: ParseOptions = ParseOptions {
@@ -94,7 +93,7 @@ fn json(text: &str) -> Result<(CstRootNode, CstObject), String> {
 
 fn toml(text: &str) -> Result<DocumentMut, String> {
     text.parse().map_err(|error: toml_edit::TomlError| {
-        let line = error.span().map(|span| format!(" (line {})", line_of(text, span.start))).unwrap_or_default();
+        let line = error.span().map(|span| format!(" (line {})", line_number(text, span.start))).unwrap_or_default();
         mend(&format!("it is not TOML{line}: {}", error.message()))
     })
 }

@@ -5,10 +5,10 @@
 
 use std::ops::Range;
 
-use super::diff::line_of;
 use super::entry::{Entry, NAME};
 use crate::cli::setup::hosts::{Form, Host};
 use crate::cli::setup::save::endings_kept;
+use crate::config::import::line_number;
 use crate::config::source::node::{Node, Shape};
 use crate::config::source::yaml::{self, Whole};
 
@@ -99,8 +99,9 @@ pub(super) fn mend(why: &str) -> String {
 }
 
 fn read(text: &str) -> Result<Whole, String> {
-    yaml::whole(text)
-        .map_err(|syntax| mend(&format!("it is not YAML (line {}): {}", line_of(text, syntax.at.start), syntax.text)))
+    yaml::whole(text).map_err(|syntax| {
+        mend(&format!("it is not YAML (line {}): {}", line_number(text, syntax.at.start), syntax.text))
+    })
 }
 
 /// What a file of the host begins with that has nothing else in it.
