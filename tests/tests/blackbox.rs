@@ -54,6 +54,7 @@ mod noise;
 mod odd_clients;
 mod own_sessions;
 mod parked;
+mod plain_calls;
 mod probing;
 mod progress;
 mod proxies;

@@ -173,6 +173,36 @@ macro_rules! cell {
         async fn sse_to_sse() {
             check(Revision::$client, Way::Sse, Revision::$upstream, Way::Sse).await;
         }
+
+        #[tokio::test]
+        async fn stdio_to_unix() {
+            check(Revision::$client, Way::Stdio, Revision::$upstream, Way::Unix).await;
+        }
+
+        #[tokio::test]
+        async fn websocket_to_unix() {
+            check(Revision::$client, Way::WebSocket, Revision::$upstream, Way::Unix).await;
+        }
+
+        #[tokio::test]
+        async fn sse_to_unix() {
+            check(Revision::$client, Way::Sse, Revision::$upstream, Way::Unix).await;
+        }
+
+        #[tokio::test]
+        async fn unix_to_websocket() {
+            check(Revision::$client, Way::Unix, Revision::$upstream, Way::WebSocket).await;
+        }
+
+        #[tokio::test]
+        async fn unix_to_sse() {
+            check(Revision::$client, Way::Unix, Revision::$upstream, Way::Sse).await;
+        }
+
+        #[tokio::test]
+        async fn unix_to_unix() {
+            check(Revision::$client, Way::Unix, Revision::$upstream, Way::Unix).await;
+        }
     };
 }
 

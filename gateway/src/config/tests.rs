@@ -1,5 +1,6 @@
 //! Whole configurations, from text to values and faults.
 
+mod dialects;
 mod example;
 mod faults;
 mod files;

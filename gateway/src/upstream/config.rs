@@ -4,6 +4,8 @@
 mod address;
 // What an upstream is shown where that is fetched while the gateway runs.
 mod credentials;
+// How it is spoken to.
+mod dialect;
 // How an upstream is reached.
 mod transport;
 // Where a URL may lead.
@@ -17,7 +19,9 @@ pub use crate::protocol::capabilities::Capabilities;
 use crate::protocol::revision::Era;
 pub use crate::protocol::value::Glob;
 pub use address::{gives_out_credentials, meant, numbers};
+use bytes::Bytes;
 pub use credentials::{ClientCredentials, Credentials, TokenCommand};
+pub use dialect::{Definitions, Dialect};
 pub use login::{Login, Registered};
 pub use reach::Reach;
 use std::collections::HashMap;
@@ -60,6 +64,10 @@ pub struct Config {
     pub idle_stop: Option<Duration>,
     /// Whether the era is probed or given.
     pub era: EraChoice,
+    /// How it is spoken to.
+    pub dialect: Dialect,
+    /// Its tools, where the configuration says what they are: a result of `tools/list`.
+    pub defined: Option<Bytes>,
     /// Whether a second child may run, for clients of the other era. Over HTTP both eras need no configuration.
     pub has_both_eras: bool,
     /// From spawn or dial to the end of the handshake.

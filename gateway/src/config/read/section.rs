@@ -26,6 +26,11 @@ impl<'a> Section<'a> {
         self.reading.sketch.is_some() || self.rest.contains_key(key)
     }
 
+    /// Whether it is a configuration that is read, and not only noted what keys take.
+    pub(crate) fn reading_is_real(&self) -> bool {
+        self.reading.sketch.is_none()
+    }
+
     /// Takes the text at `key` for none where it is empty and no file says so: a variable cannot be taken away by whoever adds others.
     pub(crate) fn forget_empty(&mut self, key: &'static str) {
         let is_empty = matches!(self.rest.get(key), Some(Value::String(_, text)) if text.is_empty());

@@ -1,9 +1,12 @@
 //! `[upstreams.NAME]` and the servers of hosts' files: every upstream, in the order of the files.
 
+// How an upstream is spoken to, and what its tools are where it does not say so.
+mod dialect;
+
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::upstream::config::{Config, Filter, Sharing, Times, Transport};
+use crate::upstream::config::{Checks, Config, Dialect, EraChoice, Filter, Sharing, Times, Transport};
 
 use super::credentials::{cleartext, credentials, found};
 use super::defaults::{Defaults, bound};
@@ -132,6 +135,7 @@ fn entry(mut section: Section<'_>, name: &str, title: Option<&str>, defaults: &D
         return None;
     }
     useless(&section, transport.as_ref());
+    let dialect = dialect::dialect(&mut section, transport.as_ref());
     let settings = defaults.over(&mut section);
     let mut tools = section.table("tools");
     let filter = Filter {
@@ -140,13 +144,20 @@ fn entry(mut section: Section<'_>, name: &str, title: Option<&str>, defaults: &D
     };
     let tool_times =
         tools.table("override").tables().into_iter().map(|(name, section)| (name.into(), times(section))).collect();
+    let defined = dialect::defined(&mut tools, dialect);
     tools.end("a `tools` table");
     section.end("an upstream");
     let prefix: Arc<str> = prefix.unwrap_or_else(|| Arc::from(name));
     let title = title.filter(|title| *title != name).map(Arc::from);
     let config = transport.map(|transport| config(name, title, prefix.clone(), transport, settings, filter));
     let login = config.as_ref().filter(|_| !has_auth).and_then(|config| found(name, &config.transport)).map(Box::new);
-    let config = config.map(|config| Config { tool_times, credentials, login, ..config });
+    let config = config.map(|config| Config {
+        tool_times,
+        credentials,
+        login,
+        defined: defined.list(),
+        ..spoken_to(config, dialect)
+    });
     Some(Entry { order: (0, 0), enabled, prefix, config })
 }
 
@@ -210,6 +221,8 @@ fn config(
         start: settings.start,
         idle_stop: settings.idle_stop,
         era: settings.era,
+        dialect: Dialect::Mcp,
+        defined: None,
         has_both_eras: settings.has_both_eras,
         startup_timeout: settings.startup_timeout,
         start_wait: settings.start_wait,
@@ -237,6 +250,16 @@ fn config(
         tools,
         max_message: settings.max_response,
     }
+}
+
+/// One that is spoken to like this: what knows calls of tools alone has no eras, no sessions and no pings.
+fn spoken_to(config: Config, dialect: Dialect) -> Config {
+    if dialect == Dialect::Mcp {
+        return config;
+    }
+    let sharing = if config.sharing == Sharing::OwnSessions { Sharing::Shared } else { config.sharing };
+    let health = Checks { interval: None, ..config.health };
+    Config { dialect, sharing, health, era: EraChoice::Legacy, has_both_eras: false, ..config }
 }
 
 /// A host's file often holds the entry by which the host starts us.

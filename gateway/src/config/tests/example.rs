@@ -57,7 +57,7 @@ fn its_examples_are_right() {
     let text = with_examples().lines().filter(|line| !is_of_files(line)).collect::<Vec<_>>().join("\n");
     let loaded = load_texts(&[("a.toml", &text)], &ENV).unwrap_or_else(|faults| panic!("{faults}"));
     assert_eq!(loaded.warnings, []);
-    assert_eq!(loaded.config.upstreams.len(), 8);
+    assert_eq!(loaded.config.upstreams.len(), 10);
 }
 
 #[test]

@@ -26,6 +26,9 @@ pub const UNSUPPORTED_REVISION: i64 = -32022;
 /// No session, or an unknown one, as the field says it.
 pub const SESSION: i64 = -32000;
 
+/// The code of an error that has none.
+const CODELESS: i64 = -32000;
+
 /// A JSON-RPC error object as raw bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RpcError(Bytes);
@@ -49,6 +52,17 @@ impl RpcError {
             true => Ok(error),
             false => Err("the `message` of the error in it is not a string"),
         }
+    }
+
+    /// The error that a peer means, whatever it has of one: an object without a code, a text.
+    pub fn loosely(raw: &[u8]) -> Self {
+        if let Ok(error) = Self::checked(Bytes::copy_from_slice(raw)) {
+            return error;
+        }
+        let code = json::get(raw, "code").and_then(|code| std::str::from_utf8(code).ok()?.parse().ok());
+        let message = json::get(raw, "message").unwrap_or(raw);
+        let message = json::unquote(message).unwrap_or_else(|| String::from_utf8_lossy(message));
+        Self::new(code.unwrap_or(CODELESS), &message, None)
     }
 
     /// Writes a new one; `data` is raw JSON.

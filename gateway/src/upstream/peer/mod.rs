@@ -12,6 +12,8 @@ pub(crate) mod handshake;
 mod discover;
 // Why an upstream did not come up, or a request of our own was not answered.
 pub(crate) mod fault;
+// Meets what lists and calls tools, each by itself, and knows nothing else of the protocol.
+mod tools_only;
 // What an upstream is told in its handshake that may be asked here.
 mod declaring;
 // What was lost with a session at an upstream: its client is told in the first result of the session that came in its place.

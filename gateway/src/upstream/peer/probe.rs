@@ -3,20 +3,18 @@
 use super::discover::Verdict;
 use super::fault::{Fault, FaultKind};
 use super::profile::{Offer, Peer};
-use super::{discover, handshake};
+pub(crate) use super::tools_only::meet as meet_tools_only;
+use super::{discover, handshake, tools_only};
 use crate::health::{Cause, CauseCode};
 use crate::protocol::capabilities::beyond::Declared;
-use crate::protocol::frame::Method;
 use crate::protocol::frame::message::Body;
 use crate::protocol::frame::rpc_error::{METHOD_NOT_FOUND, RpcError, UNSUPPORTED_REVISION};
-use crate::protocol::revision::{Era, Revision};
-use crate::protocol::value::Object;
+use crate::protocol::revision::Era;
 use crate::runtime::timer::late::within;
 use crate::upstream::config::EraChoice;
-use crate::upstream::transport::exchange::{Lost, Request};
+use crate::upstream::transport::exchange::Lost;
 use crate::upstream::transport::http::StatusClass;
 use crate::upstream::transport::link::Link;
-use bytes::Bytes;
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -100,7 +98,7 @@ pub(crate) async fn meet(link: &Link, plan: ProbePlan, declares: &Declared) -> R
 
 async fn shake(link: &Link, declares: &Declared) -> Result<Offer, Fault> {
     match initialize(link, declares).await {
-        Err((fault, Unmet::Unknown)) if !link.is_pipe() => bare(link).await.ok_or(fault),
+        Err((fault, Unmet::Unknown)) if !link.is_pipe() => tools_only::listed(link).await.map_err(|_| fault),
         read => read.map_err(|(fault, _)| fault),
     }
 }
@@ -116,7 +114,7 @@ async fn shake_first(link: &Link, declares: &Declared) -> Result<Offer, Fault> {
     }
     match discover(link).await {
         Ok(offer) => Ok(offer),
-        Err(_) if why == Unmet::Unknown && !link.is_pipe() => bare(link).await.ok_or(fault),
+        Err(_) if why == Unmet::Unknown && !link.is_pipe() => tools_only::listed(link).await.map_err(|_| fault),
         Err(_) => Err(fault),
     }
 }
@@ -151,15 +149,6 @@ fn why(answer: &Result<Body, Lost>) -> Unmet {
         },
         _ => Unmet::Otherwise,
     }
-}
-
-/// Some HTTP upstreams list and call tools, each by itself, and know nothing else.
-async fn bare(link: &Link) -> Option<Offer> {
-    let mut exchange = link.exchange(&Request::new(&Method::ToolsList, &Object::empty(), None)).ok()?;
-    let Ok(Body::Result(result)) = exchange.answer().await else { return None };
-    result.find("tools").filter(|tools| tools.starts_with(b"["))?;
-    let said = Object::parse(Bytes::from_static(br#"{"capabilities":{"tools":{}}}"#)).ok()?;
-    Some(handshake::offer(&said, Revision::NEWEST_LEGACY))
 }
 
 async fn discover(link: &Link) -> Result<Offer, Fault> {

@@ -11,7 +11,7 @@ use crate::protocol::capabilities::Capabilities;
 use crate::runtime::Tasks;
 use crate::runtime::timer::late::within;
 use crate::upstream::calls::sessions::open_gate;
-use crate::upstream::config::{EraChoice, OFFERS, Transport};
+use crate::upstream::config::{Dialect, EraChoice, OFFERS, Transport};
 use crate::upstream::instance::persist;
 use crate::upstream::peer::Peer;
 use crate::upstream::peer::fault::Fault;
@@ -117,7 +117,8 @@ impl Supervisor {
             let _ = within(LISTEN_WAIT, first).await;
             return;
         }
-        if let Some(http) = &self.http {
+        let has_stream = self.instance.config.dialect == Dialect::Mcp;
+        if let Some(http) = self.http.as_ref().filter(|_| has_stream) {
             // The background stream of a session.
             let (started, mut start) = watch::channel(false);
             let (http, instance, peer) = (http.clone(), self.instance.clone(), peer.clone());
@@ -177,7 +178,8 @@ impl Supervisor {
             Transport::WebSocket(_) => {
                 let (http, config) = (HttpSession::new(self.wire()?), &instance.config);
                 let limits = (&*config.name, config.max_message);
-                let opening = transport::remote::websocket::open(&http, limits, instance.clone(), level);
+                let opening =
+                    transport::remote::websocket::open(&http, config.dialect, limits, instance.clone(), level);
                 let opened = within(config.startup_timeout, opening).await.unwrap_or_else(|_| {
                     let limit = config.startup_timeout.as_secs_f32();
                     let said = format!("no answer to the upgrade to a WebSocket within {limit} s (`startup_timeout`)");
@@ -240,7 +242,8 @@ impl Supervisor {
     /// Whether an upstream that was asked over Streamable HTTP may speak HTTP+SSE: it refused the POST as such.
     fn may_be_older(&self, fault: &Fault) -> bool {
         let is_refused = matches!(fault.text.code(), CauseCode::HttpStatus(400 | 402 | 404..=406 | 409..=428));
-        is_refused && self.instance.config.is_http() && self.instance.trial.is_none() && self.http.is_some()
+        let (config, trial) = (&self.instance.config, &self.instance.trial);
+        is_refused && config.is_http() && config.dialect == Dialect::Mcp && trial.is_none() && self.http.is_some()
     }
 
     /// Meets one that refused a POST over HTTP+SSE, where it has that; else the refusal stands.
@@ -269,7 +272,14 @@ impl Supervisor {
         let limit = self.instance.config.startup_timeout;
         let declares = declares(&self.instance.owner, &self.instance.config).await;
         persist::recall_for(&self.instance, &declares).await;
-        let mut meeting = std::pin::pin!(within(limit, probe::meet(link, plan, &declares)));
+        let config = &self.instance.config;
+        let meeting = async {
+            match config.dialect {
+                Dialect::Mcp => probe::meet(link, plan, &declares).await,
+                Dialect::CallsOnly | Dialect::Bare => probe::meet_tools_only(link, config.defined.as_ref()).await,
+            }
+        };
+        let mut meeting = std::pin::pin!(within(limit, meeting));
         let mut was_told = false;
         let met = loop {
             tokio::select! {
@@ -280,7 +290,10 @@ impl Supervisor {
         let met = met.unwrap_or_else(|_| {
             let (limit, hints) = (limit.as_secs_f32(), self.hints());
             self.instance.status.forget_suspicion();
-            let said = "no answer to `initialize` or `server/discover` within";
+            let said = match self.instance.config.dialect {
+                Dialect::Mcp => "no answer to `initialize` or `server/discover` within",
+                Dialect::CallsOnly | Dialect::Bare => "no answer to `tools/list` within",
+            };
             let said = format!("{said} {limit} s (`startup_timeout`)");
             Err(Fault::passing(Cause::new(CauseCode::TimedOut, said).then(&hints)))
         });

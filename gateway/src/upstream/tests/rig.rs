@@ -1,6 +1,8 @@
 //! For tests: an upstream in memory, played frame by frame, with the clock paused.
 
-use super::super::config::{BreakerConfig, Checks, Config, EraChoice, Filter, Restart, Sharing, Start, Transport};
+use super::super::config::{
+    BreakerConfig, Checks, Config, Dialect, EraChoice, Filter, Restart, Sharing, Start, Transport,
+};
 use crate::call::Call;
 use crate::call::caller::{Caller, Grants, Principal};
 use crate::call::reply::{Outcome, Reply, Step};
@@ -39,6 +41,8 @@ pub(crate) fn config() -> Config {
         start: Start::Eager,
         idle_stop: None,
         era: EraChoice::Auto,
+        dialect: Dialect::Mcp,
+        defined: None,
         has_both_eras: false,
         startup_timeout: Duration::from_secs(60),
         start_wait: Duration::from_secs(5),

@@ -66,6 +66,19 @@ impl<'a> Request<'a> {
         frame::message::one_line(&mut out[start..]);
     }
 
+    /// Appends a call of a tool as it is written where nothing of the protocol is known, on one line.
+    pub(crate) fn write_bare(&self, id: u64, out: &mut Vec<u8>) {
+        let start = out.len();
+        out.extend_from_slice(b"{\"id\":");
+        out.extend_from_slice(Decimal::of(id).as_bytes());
+        out.extend_from_slice(b",\"name\":");
+        out.extend_from_slice(self.params.get(Key::Name).unwrap_or(b"\"\""));
+        out.extend_from_slice(b",\"arguments\":");
+        out.extend_from_slice(self.params.get(Key::Arguments).unwrap_or(b"{}"));
+        frame::message::close(out);
+        frame::message::one_line(&mut out[start..]);
+    }
+
     /// The whole frame, as [`Self::write`] writes it, counted as long as it is kept.
     pub(crate) fn frame(&self, id: u64, charge: Charge) -> Bytes {
         let meta = self.meta_of(id);

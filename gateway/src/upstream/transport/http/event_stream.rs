@@ -59,8 +59,8 @@ impl HttpSession {
     }
 
     /// Opens a connection and has it become a WebSocket.
-    pub(crate) async fn upgrade(&self) -> Result<TokioIo<Upgraded>, Lost> {
-        upgrade::upgrade(self).await
+    pub(crate) async fn upgrade(&self, subprotocol: Option<&'static str>) -> Result<TokioIo<Upgraded>, Lost> {
+        upgrade::upgrade(self, subprotocol).await
     }
 
     /// POSTs a message to an address of the upstream's own origin. The answer to it, if there is one, comes elsewhere.

@@ -46,6 +46,8 @@ pub(crate) struct Pipe {
     pub(crate) noise: StrayOutput,
     /// Whether it is shown that the upstream does not read.
     unread: AtomicBool,
+    /// Whether calls of tools are all that the other side knows, each by itself.
+    is_bare: bool,
     tasks: Tasks,
     /// Something has come.
     heard: CancellationToken,
@@ -56,7 +58,16 @@ pub(crate) struct Pipe {
 impl Pipe {
     /// A pipe whose questions wait at this level.
     pub(crate) fn new(inbox: Arc<dyn LinkEvents>, tasks: Tasks) -> Arc<Self> {
-        Arc::new(Self {
+        Arc::new(Self::of(inbox, tasks, false))
+    }
+
+    /// The same, where calls of tools are all that the other side knows, each by itself.
+    pub(crate) fn bare(inbox: Arc<dyn LinkEvents>, tasks: Tasks) -> Arc<Self> {
+        Arc::new(Self::of(inbox, tasks, true))
+    }
+
+    fn of(inbox: Arc<dyn LinkEvents>, tasks: Tasks, is_bare: bool) -> Self {
+        Self {
             pending: Mutex::default(),
             made: TaskTokens::default(),
             noise: StrayOutput::default(),
@@ -67,11 +78,12 @@ impl Pipe {
             pulse: Liveness::default(),
             revision: OnceLock::new(),
             desk: PendingQuestions::default(),
+            is_bare,
             tasks,
             heard: CancellationToken::new(),
             closed: CancellationToken::new(),
             cause: OnceLock::new(),
-        })
+        }
     }
 
     /// From now on this revision is spoken.
@@ -91,7 +103,10 @@ impl Pipe {
             self.pending().remove(id);
             return Err(lost);
         }
-        slot.enqueued_at(out.put(request.share.clone(), |bytes| request.write(id, bytes)));
+        slot.enqueued_at(out.put(request.share.clone(), |bytes| match self.is_bare {
+            false => request.write(id, bytes),
+            true => request.write_bare(id, bytes),
+        }));
         drop(out);
         self.filled.notify_one();
         // A handshake may not be cancelled.
@@ -104,6 +119,10 @@ impl Pipe {
         if out.is_closed() {
             return Err(self.unsent());
         }
+        if self.is_bare && *request.method != Method::ToolsCall {
+            let said = "nothing but a tool call can be sent to it (`dialect = \"bare\"`)";
+            return Err(Lost::Odd(Cause::new(CauseCode::ResponseInvalid, said)));
+        }
         let length = request.room();
         out.admits(request.share.as_ref(), length).map_err(|full| self.full(full))?;
         out.has_room(self.inbox.budget(), length).map_err(|why| self.busy(&why.to_string()))
@@ -111,6 +130,9 @@ impl Pipe {
 
     /// Sends a notification.
     pub(crate) fn notify(&self, request: &Request<'_>) -> Result<(), Lost> {
+        if self.is_bare {
+            return Ok(());
+        }
         let mut out = self.out();
         if out.is_closed() {
             return Err(self.unsent());
@@ -155,6 +177,11 @@ impl Pipe {
     pub(crate) fn count_for(self: &Arc<Self>, upstream: &str) {
         let counted = Arc::downgrade(self);
         sampled::pending(upstream, move || Some(counted.upgrade()?.in_flight()));
+    }
+
+    /// Whether calls of tools are all that the other side knows.
+    pub(crate) fn is_bare(&self) -> bool {
+        self.is_bare
     }
 
     /// Whether a stateless revision is spoken.

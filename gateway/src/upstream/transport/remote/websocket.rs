@@ -1,6 +1,8 @@
 //! WebSocket (RFC 6455) as a pipe: every message is one text message of the subprotocol `mcp`, either way, without compression. The
 //! connection ends, and all that is open ends with it; the code of its close frame decides when it is opened anew.
 
+// Answers that are no frames.
+mod bare;
 // The way out: frames, pongs, the close frame.
 mod output;
 
@@ -11,9 +13,10 @@ use crate::protocol::framing::lines::Line;
 use crate::protocol::framing::websocket::{Fault, Message, Messages};
 use crate::runtime::timer::Pace;
 use crate::runtime::watched::linger;
-use crate::runtime::{FairShare, Tasks};
+use crate::runtime::{FairShare, Tasks, aside};
 use crate::secrets::mask;
 use crate::secrets::printable;
+use crate::upstream::config::Dialect;
 use crate::upstream::transport::events::LinkEvents;
 use crate::upstream::transport::exchange::Lost;
 use crate::upstream::transport::http::HttpSession;
@@ -25,6 +28,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 
+/// The subprotocol of MCP.
+const SUBPROTOCOL: &str = "mcp";
 /// So much of the reason in a close frame is told on.
 const REASON_CHARS: usize = 123;
 /// The longest pause within a message.
@@ -35,12 +40,17 @@ const TOO_SLOW: u16 = 1008;
 /// Connects. What it starts belongs to the level; the end of the level closes the pipe.
 pub(crate) async fn open(
     http: &Arc<HttpSession>,
+    dialect: Dialect,
     (upstream, max): (&str, usize),
     inbox: Arc<dyn LinkEvents>,
     level: &Tasks,
 ) -> Result<Arc<Pipe>, Lost> {
-    let stream = http.upgrade().await?;
-    let pipe = Pipe::new(inbox, level.clone());
+    let subprotocol = (dialect != Dialect::Bare).then_some(SUBPROTOCOL);
+    let stream = http.upgrade(subprotocol).await?;
+    let pipe = match subprotocol {
+        Some(_) => Pipe::new(inbox, level.clone()),
+        None => Pipe::bare(inbox, level.clone()),
+    };
     pipe.count_for(upstream);
     run(stream, &pipe, max, level);
     Ok(pipe)
@@ -140,6 +150,9 @@ async fn more(
 /// Takes a message; why none follows.
 fn take(pipe: &Pipe, sorter: &mut Sorter<'_>, message: Message, controls: &Controls) -> Option<Cause> {
     match message {
+        Message::Text(text) if pipe.is_bare() => {
+            aside(text.len(), || bare::answer(&text)).into_iter().for_each(|frame| sorter.line(Line::Frame(frame)));
+        }
         Message::Text(text) => sorter.line(Line::Frame(text)),
         Message::Untaken { why, head, tail } => sorter.line(Line::Untaken { why, head, tail: Some(tail) }),
         Message::Ping(payload) => {

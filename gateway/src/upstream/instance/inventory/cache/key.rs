@@ -59,6 +59,7 @@ pub(super) fn of(config: &Config) -> String {
             put(value.as_bytes());
         }
     }
+    config.defined.iter().for_each(|list| put(list));
     config.credentials.iter().flat_map(Credentials::parts).for_each(|part| put(&part));
     hex(&digest.finalize())
 }

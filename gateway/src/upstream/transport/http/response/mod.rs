@@ -6,6 +6,10 @@ pub(crate) mod answer;
 pub(crate) mod body;
 // A stream of events: read as it comes, resumed where that is possible, answered aside.
 pub(crate) mod sse;
+// How far a stream was read, so that it can be resumed there.
+mod place;
+// An answer in parts: events of other names than messages have.
+mod fragments;
 // What a response that says no means for its request: an error of the upstream's own, a lost session, or just no.
 pub(crate) mod refusal;
 // The response by which a connection becomes a WebSocket.
@@ -13,5 +17,5 @@ pub(crate) mod upgrade;
 // How long an upstream asks to be left alone: `Retry-After`, in seconds or as a date.
 mod retry_after;
 
+pub(crate) use place::Place;
 pub(crate) use retry_after::pause;
-pub(crate) use sse::Place;

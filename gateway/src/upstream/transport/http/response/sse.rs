@@ -1,6 +1,8 @@
 //! A stream of events: read as it comes, resumed where that is possible, answered aside.
 
 use super::body::{is_stream, one};
+use super::fragments::{self, Fragments, Unjoined};
+use super::place::Place;
 use crate::call::LogLevel;
 use crate::call::share::Share;
 use crate::health::{Cause, CauseCode};
@@ -8,7 +10,7 @@ use crate::memory::Gather;
 use crate::memory::account::Kind;
 use crate::memory::budget::{Budget, Spent};
 use crate::protocol::frame::Method;
-use crate::protocol::frame::message::{Body, Frame};
+use crate::protocol::frame::message::{Body, Frame, FrameFault};
 use crate::protocol::framing::Untaken;
 use crate::protocol::framing::sse::{Decoder, SseEvent, too_long};
 use crate::protocol::payload::chunk;
@@ -47,8 +49,6 @@ pub(crate) const TOO_SLOW: &str = "an event that it began did not go on, or came
 /// How long a stream that only tells of what happens may be silent, comments and all. Whoever is behind it may be gone without
 /// anybody between having said so; asking anew costs little.
 pub(crate) const SILENT_MAX: Duration = Duration::from_secs(5 * 60);
-/// What an upstream can ask for.
-const RETRY: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(60));
 
 /// Takes a stream apart.
 pub(crate) type Events = Decoder<Gather>;
@@ -70,33 +70,6 @@ pub(crate) struct Reading<'a> {
     pub(crate) listens: bool,
 }
 
-/// What a stream has said of how it is resumed.
-#[derive(Debug, Default)]
-pub(crate) struct Place {
-    /// The last event id.
-    pub(crate) last: Option<Bytes>,
-    /// How long to wait first.
-    pub(crate) retry: Option<Duration>,
-}
-
-impl Place {
-    /// Notes what an event sets.
-    pub(crate) fn note(&mut self, event: &SseEvent) -> bool {
-        if let Some(retry) = event.retry {
-            self.retry = Some(Duration::from_millis(retry).clamp(RETRY.0, RETRY.1));
-        }
-        match &event.id {
-            Some(id) if Some(id) != self.last.as_ref() => {
-                // An empty id takes the last one back.
-                // A copy: a part of the event would keep all of it.
-                self.last = (!id.is_empty()).then(|| Bytes::copy_from_slice(id));
-                true
-            }
-            _ => false,
-        }
-    }
-}
-
 /// When something new was last told.
 #[derive(Debug, Default)]
 struct News {
@@ -104,6 +77,8 @@ struct News {
     idle: u32,
     /// By when something has to be told, once it was resumed.
     until: Option<Instant>,
+    /// Parts of the answer.
+    parts: Option<Box<Fragments>>,
 }
 
 impl News {
@@ -128,6 +103,7 @@ pub(crate) async fn answer(reading: &Reading<'_>, body: Incoming, held: Held) ->
                 return Ok(answer);
             }
             Err(Cut::Lost(why)) => return Err(Lost::Dropped(Cause::new(CauseCode::MemoryFull, why))),
+            Err(Cut::Odd(why)) => return Err(Lost::Odd(Cause::new(CauseCode::ResponseInvalid, why))),
             Err(Cut::Broken(why)) => broken(why),
         };
         if place.last.is_none() || reading.http.is_modern() || news.idle >= RESUMES_MAX || news.are_over() {
@@ -171,6 +147,17 @@ pub(crate) enum Cut {
     Broken(String),
     /// The answer would not be taken then either.
     Lost(String),
+    /// It is no answer that can be taken.
+    Odd(String),
+}
+
+impl From<Unjoined> for Cut {
+    fn from(why: Unjoined) -> Self {
+        match why {
+            Unjoined::TooLong(why) => Self::Odd(why),
+            Unjoined::NoRoom(why) => Self::Lost(format!("part of the response was dropped: {why}")),
+        }
+    }
 }
 
 /// Reads one stretch of a stream.
@@ -190,7 +177,7 @@ async fn read(
                 return Err(Cut::Lost(format!("part of the response was dropped: {why}")));
             }
             if let Some(answer) = heed(reading, event, place, news) {
-                return Ok((answer, decoder));
+                return answer.map(|answer| (answer, decoder));
             }
             stretch.heard(bytes).await;
         }
@@ -211,7 +198,7 @@ async fn read(
                 http.wire.pulse.beat();
                 frame.data_ref().into_iter().for_each(|chunk| decoder.push(chunk));
             }
-            Some(Err(Cut::Lost(why))) => return Err(Cut::Lost(why)),
+            Some(Err(cut @ (Cut::Lost(_) | Cut::Odd(_)))) => return Err(cut),
             Some(Err(Cut::Broken(why))) => {
                 return Err(Cut::Broken(format!("the stream broke before the answer: {why}")));
             }
@@ -223,7 +210,12 @@ async fn read(
 }
 
 /// Takes one event of a stream: the answer, where it holds that.
-fn heed(reading: &Reading<'_>, event: Result<SseEvent, Untaken>, place: &mut Place, news: &mut News) -> Option<Body> {
+fn heed(
+    reading: &Reading<'_>,
+    event: Result<SseEvent, Untaken>,
+    place: &mut Place,
+    news: &mut News,
+) -> Option<Result<Body, Cut>> {
     let Reading { http, id, slot, .. } = reading;
     let Ok(event) = event else {
         http.inbox.violated("event_too_long", &too_long(http.wire.max));
@@ -233,10 +225,14 @@ fn heed(reading: &Reading<'_>, event: Result<SseEvent, Untaken>, place: &mut Pla
         news.idle = 0;
     }
     if !is_message(&event) {
-        return None;
+        let max = http.wire.max;
+        let room = || Gather::new(&slot.budget(http.inbox.budget()), Kind::Line, max);
+        let taken = (!reading.listens).then(|| fragments::take(&mut news.parts, &event, *id, (max, room)))??;
+        return Some(taken.map_err(Cut::from));
     }
     news.told();
-    one(&event.data, *id, &|frame| beside(http, slot, *id, frame), &|fault| http.inbox.violated("not_a_frame", fault))
+    let odd = |fault: &FrameFault| http.inbox.violated("not_a_frame", fault);
+    one(&event.data, *id, &|frame| beside(http, slot, *id, frame), &odd).map(Ok)
 }
 
 /// What comes next on a stream; of one that only tells of what happens, silence is an end.

@@ -15,11 +15,8 @@ use http::{HeaderMap, HeaderValue, StatusCode};
 use hyper::upgrade::Upgraded;
 use hyper_util::rt::TokioIo;
 
-/// The subprotocol of MCP.
-const SUBPROTOCOL: &str = "mcp";
-
-/// Opens a connection and has it become a WebSocket.
-pub(crate) async fn upgrade(http: &HttpSession) -> Result<TokioIo<Upgraded>, Lost> {
+/// Opens a connection and has it become a WebSocket, of this subprotocol where one is asked for.
+pub(crate) async fn upgrade(http: &HttpSession, subprotocol: Option<&'static str>) -> Result<TokioIo<Upgraded>, Lost> {
     let key = key()?;
     let make = || {
         let mut request = http.get(None);
@@ -28,7 +25,9 @@ pub(crate) async fn upgrade(http: &HttpSession) -> Result<TokioIo<Upgraded>, Los
         headers.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
         headers.insert(UPGRADE, HeaderValue::from_static("websocket"));
         headers.insert(SEC_WEBSOCKET_VERSION, HeaderValue::from_static("13"));
-        headers.insert(SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_static(SUBPROTOCOL));
+        if let Some(name) = subprotocol {
+            headers.insert(SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_static(name));
+        }
         headers.insert(SEC_WEBSOCKET_KEY, key.clone());
         request
     };
@@ -41,7 +40,7 @@ pub(crate) async fn upgrade(http: &HttpSession) -> Result<TokioIo<Upgraded>, Los
         }
         _ => return Err(Lost::Status(refusal::read(response, http, None).await.why)),
     }
-    agreed(response.headers(), &key)?;
+    agreed(response.headers(), &key, subprotocol)?;
     let upgraded = hyper::upgrade::on(response).await;
     let broken = |error: hyper::Error| Cause::new(CauseCode::ConnectionLost, error.to_string());
     Ok(TokioIo::new(upgraded.map_err(|error| Lost::Unsent(broken(error)))?))
@@ -58,8 +57,8 @@ fn key() -> Result<HeaderValue, Lost> {
     HeaderValue::from_str(&BASE64.encode(bytes)).map_err(|error| odd(&error.to_string(), ""))
 }
 
-/// Whether the other side has agreed on what was asked for, and on no more. Some name no subprotocol and speak MCP all the same.
-fn agreed(headers: &HeaderMap, key: &HeaderValue) -> Result<(), Lost> {
+/// Whether the other side has agreed on what was asked for, and on no more. Some name no subprotocol and speak it all the same.
+fn agreed(headers: &HeaderMap, key: &HeaderValue, subprotocol: Option<&str>) -> Result<(), Lost> {
     let expected = websocket::accept(key.as_bytes());
     if headers.get(SEC_WEBSOCKET_ACCEPT).is_none_or(|found| found.as_bytes() != expected.as_bytes()) {
         let said = "its answer to the upgrade is not that of a WebSocket server (`Sec-WebSocket-Accept`)";
@@ -72,10 +71,15 @@ fn agreed(headers: &HeaderMap, key: &HeaderValue) -> Result<(), Lost> {
         ));
     }
     match headers.get(SEC_WEBSOCKET_PROTOCOL) {
-        Some(named) if named != SUBPROTOCOL => Err(odd(
-            "it speaks another subprotocol than `mcp` on this WebSocket",
-            "check that `url` is the address of MCP",
-        )),
+        Some(named) if subprotocol.is_none_or(|asked| named != asked) => Err(match subprotocol {
+            Some(asked) => odd(
+                &format!("it speaks another subprotocol than `{asked}` on this WebSocket"),
+                "check that `url` is the address of MCP",
+            ),
+            None => {
+                odd("it speaks a subprotocol of WebSocket that was not asked for", "remove `dialect` if that is `mcp`")
+            }
+        }),
         _ => Ok(()),
     }
 }
@@ -89,11 +93,15 @@ mod tests {
         let key = HeaderValue::from_static("dGhlIHNhbXBsZSBub25jZQ==");
         // The example of RFC 6455, 1.3.
         let accept = ("sec-websocket-accept", "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
-        let said = |all: &[(&'static str, &'static str)]| {
+        let asked = |subprotocol, all: &[(&'static str, &'static str)]| {
             let mut headers = HeaderMap::new();
             all.iter().for_each(|(name, value)| _ = headers.insert(*name, HeaderValue::from_static(value)));
-            agreed(&headers, &key).map_err(|lost| lost.text().full().into_owned())
+            agreed(&headers, &key, subprotocol).map_err(|lost| lost.text().full().into_owned())
         };
+        let said = |all: &[(&'static str, &'static str)]| asked(Some("mcp"), all);
+        assert_eq!(asked(None, &[accept]), Ok(()));
+        let unasked = asked(None, &[accept, ("sec-websocket-protocol", "mcp")]);
+        assert!(unasked.unwrap_err().contains("not asked for; remove `dialect`"));
         assert_eq!(said(&[accept]), Ok(()), "no subprotocol is named");
         assert_eq!(said(&[accept, ("sec-websocket-protocol", "mcp")]), Ok(()));
         let other = said(&[accept, ("sec-websocket-protocol", "graphql-ws")]);
