@@ -3,6 +3,7 @@
 //! They are pinned by lock files under `tests/peers/` and installed on demand, once, into ignored folders. A machine
 //! that cannot have them skips these tests and says why; with `TRUNKLINE_REQUIRE_PEERS=1` that is a failure.
 
+mod bridges;
 mod door;
 mod drive;
 pub(crate) mod install;
@@ -13,6 +14,7 @@ pub mod survivors;
 mod web;
 mod workplace;
 
+pub use bridges::{Bridges, Listening, bridges, on_mcp_go};
 pub use door::{Door, Waiting};
 pub use drive::{Answers, Connect, Mode, Plan, Report, Sdk};
 pub use nginx::Nginx;

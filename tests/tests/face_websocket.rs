@@ -1,6 +1,7 @@
 //! Clients over WebSocket: the upgrade and its checks, both eras on one connection, close codes, and what ends with the connection.
 
 mod broken;
+mod cases;
 
 use futures_util::{SinkExt, StreamExt};
 use tokio::net::TcpStream;

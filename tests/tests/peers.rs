@@ -1,5 +1,6 @@
 //! Official SDK clients of every kind, five reference servers of other people, the gateway between them.
 
+mod bridged;
 mod errand;
 mod journey;
 mod restarted;
@@ -89,6 +90,25 @@ async fn over_sse(sdk: Sdk) {
 #[tokio::test]
 async fn typescript_1_over_sse() {
     over_sse(Sdk::TypeScript1).await;
+}
+
+#[tokio::test]
+async fn python_2_over_sse() {
+    over_sse(Sdk::Python2(Mode::Legacy)).await;
+}
+
+/// The same over WebSocket.
+#[tokio::test]
+async fn typescript_1_over_websocket() {
+    let Some(peers) = peers::ready() else { return };
+    let place = Workplace::new();
+    let errand = five_upstreams(&place);
+    let served = Served::start(&place, &place.five_upstreams(peers)).await;
+    let ws = served.url.replace("http://", "ws://").replace("/mcp", "/ws");
+    let report = Sdk::TypeScript1.run(peers, &plan(Connect::WebSocket { ws }, &errand)).await;
+    judge(Sdk::TypeScript1, Sdk::TypeScript1.revision(), &report, &errand);
+    served.stop().await;
+    none_left(&place.mark()).await;
 }
 
 #[tokio::test]

@@ -1,7 +1,7 @@
 // Carries out a plan with whichever SDK is handed in, and prints one line of JSON: what the client saw.
 //
 // A plan is data, so that every SDK in every language does the same things:
-//   connect   {url} or {command, args, env}
+//   connect   {url}, {sse}, {ws} or {command, args, env}
 //   mode      "legacy", "auto" or a revision to be pinned to
 //   until     names of tools that must be listed before the steps begin
 //   patience  milliseconds to wait for those names, altogether

@@ -2,6 +2,7 @@
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
 import { SSEClientTransport } from "@modelcontextprotocol/sdk/client/sse.js";
+import { WebSocketClientTransport } from "@modelcontextprotocol/sdk/client/websocket.js";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import {
   CreateMessageRequestSchema,
@@ -42,8 +43,11 @@ async function connect(plan, changed, handlers, noted) {
   for (const [method, answer] of handlers) client.setRequestHandler(SCHEMAS[method], answer);
   client.setNotificationHandler(ToolListChangedNotificationSchema, changed);
   for (const schema of NOTICES) client.setNotificationHandler(schema, ({ method, params }) => noted(method, params));
-  const { url, sse, command, args, env } = plan.connect;
-  const remote = sse ? new SSEClientTransport(new URL(sse)) : url && new StreamableHTTPClientTransport(new URL(url), options(plan));
+  const { url, sse, ws, command, args, env } = plan.connect;
+  const remote =
+    (sse && new SSEClientTransport(new URL(sse))) ||
+    (ws && new WebSocketClientTransport(new URL(ws))) ||
+    (url && new StreamableHTTPClientTransport(new URL(url), options(plan)));
   const transport = listening(remote ?? new StdioClientTransport({ command, args, env }));
   await client.connect(transport);
   return {

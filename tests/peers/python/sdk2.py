@@ -17,6 +17,7 @@ import anyio
 import anyio.to_thread
 import mcp_types as types
 from mcp import Client, MCPError, StdioServerParameters
+from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared._httpx_utils import create_mcp_http_client
 
@@ -266,6 +267,8 @@ async def carry_out(plan: Json, report: Json) -> None:
     if url := where.get("url"):
         headers = {"Authorization": f"Bearer {plan['token']}"} if plan.get("token") else None
         peer = streamable_http_client(url, http_client=create_mcp_http_client(headers=headers))
+    elif sse := where.get("sse"):
+        peer = sse_client(sse)
     else:
         peer = StdioServerParameters(command=where["command"], args=where["args"], env=where.get("env"))
     info = types.Implementation(name="python-sdk-2", version="1")

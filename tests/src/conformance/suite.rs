@@ -10,13 +10,11 @@ use tokio::process::Command;
 use tokio::sync::Semaphore;
 
 use super::check::{Check, Checks, read};
-use crate::peers::install::{install as peers, node_major, packages, rust_server};
+use crate::peers::install::{install as peers, node_22, packages, rust_server};
 use crate::peers::or_skip;
 use crate::process::{GATEWAY, beside};
 use crate::scratch::Scratch;
 
-/// The suite needs this node; an older one of the system is passed over.
-const NODE_MAJOR: u32 = 22;
 /// How long a run may take on a crowded machine; what it has not come to by then is missing.
 const LIMIT: Duration = Duration::from_secs(180);
 /// How many runs go on at once: each waits four fifths of its time.
@@ -214,16 +212,6 @@ fn install() -> Result<Suite, String> {
     let dir = root.join("conformance");
     packages(&dir)?;
     let peers = peers()?;
-    let with = |node| Suite { node, dir, python: peers.python_bin.join("python"), python_dir: peers.python_dir };
-    if node_major()? >= NODE_MAJOR {
-        return Ok(with(PathBuf::from("node")));
-    }
-    let own = root.join(format!("node{NODE_MAJOR}"));
-    packages(&own)?;
-    let named = |machine: &str| own.join(format!("node_modules/node-linux-{machine}/bin/node"));
-    let found = [named("x64"), named("arm64")].into_iter().find(|node| node.exists());
-    match found {
-        Some(node) => Ok(with(node)),
-        None => Err(format!("node {NODE_MAJOR} or newer is needed, and there is none to install for this machine")),
-    }
+    let node = node_22()?;
+    Ok(Suite { node, dir, python: peers.python_bin.join("python"), python_dir: peers.python_dir })
 }

@@ -71,6 +71,10 @@ impl Sdk {
             Self::Python2(_) => (peers.python_bin.join("python"), peers.python_dir.join("sdk2.py")),
         };
         let mut command = Command::new(program);
+        if self == Self::TypeScript1 {
+            // Its WebSocket is that of the system, which node 20 has behind a flag.
+            command.arg("--experimental-websocket");
+        }
         command.arg(script);
         command
     }
@@ -119,6 +123,11 @@ pub enum Connect {
     Sse {
         /// Its address.
         sse: String,
+    },
+    /// A WebSocket.
+    WebSocket {
+        /// Its address.
+        ws: String,
     },
     /// A program that the SDK starts as its own child.
     Command {

@@ -7,6 +7,7 @@ use std::process::Command;
 use crate::peers::{Peers, required};
 
 const NODE_MAJOR: u32 = 20;
+const NODE_NEWER: u32 = 22;
 const PYTHON_MINOR: u32 = 11;
 
 /// Installs what is missing. The error is a sentence for a person.
@@ -36,6 +37,23 @@ pub(crate) fn rust_server(dir: &Path) -> Result<(), String> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let build = ["build", "--locked", "--quiet", "--target-dir", "built"];
     run(Command::new(cargo).current_dir(dir).args(build)).map(drop)
+}
+
+/// A node that programs run on for which the system's may be too old: that one, or one of npm's.
+pub(crate) fn node_22() -> Result<PathBuf, String> {
+    if node_major()? >= NODE_NEWER {
+        return Ok(PathBuf::from("node"));
+    }
+    let own = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("peers/node{NODE_NEWER}"));
+    packages(&own)?;
+    let named = |machine: &str| own.join(format!("node_modules/node-linux-{machine}/bin/node"));
+    let found = [named("x64"), named("arm64")].into_iter().find(|node| node.exists());
+    found.ok_or_else(|| format!("node {NODE_NEWER} or newer is needed, and there is none to install for this machine"))
+}
+
+/// Builds the Go program in a folder, whose modules its `go.sum` pins, into its folder `built`.
+pub(crate) fn go_server(dir: &Path) -> Result<(), String> {
+    run(Command::new("go").current_dir(dir).args(["build", "-mod=readonly", "-o", "built/server", "."])).map(drop)
 }
 
 /// Where a browser of the system is.
@@ -87,7 +105,7 @@ fn once(dir: &Path, pins: &str, folder: &str, install: impl FnOnce(&Path) -> Res
 }
 
 /// The major version of the node that is found on the path.
-pub(crate) fn node_major() -> Result<u32, String> {
+fn node_major() -> Result<u32, String> {
     let version = run(Command::new("node").arg("--version"))?;
     let major = version.trim_start_matches('v').split('.').next().and_then(|major| major.parse::<u32>().ok());
     major.ok_or_else(|| format!("node says that its version is {version}"))

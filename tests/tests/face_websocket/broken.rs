@@ -10,7 +10,7 @@ use trunkline_tests::within::within;
 const MAX: usize = 64 << 10;
 
 /// A frame with a mask.
-fn frame(first: u8, payload: &[u8]) -> Vec<u8> {
+pub(super) fn frame(first: u8, payload: &[u8]) -> Vec<u8> {
     let mut bytes = vec![first];
     match payload.len() {
         length @ 0..=125 => bytes.push(0x80 | length as u8),
@@ -42,7 +42,7 @@ async fn asked(gateway: &Gateway, lines: &str) -> TcpStream {
 }
 
 /// A connection that has just become a WebSocket.
-async fn raw(gateway: &Gateway) -> TcpStream {
+pub(super) async fn raw(gateway: &Gateway) -> TcpStream {
     let mut stream = asked(gateway, "").await;
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
@@ -53,7 +53,7 @@ async fn raw(gateway: &Gateway) -> TcpStream {
 }
 
 /// The next frame of the gateway: its first byte, and what it carries.
-async fn next(stream: &mut TcpStream) -> (u8, Vec<u8>) {
+pub(super) async fn next(stream: &mut TcpStream) -> (u8, Vec<u8>) {
     let mut head = [0; 2];
     within("a frame comes", stream.read_exact(&mut head)).await.expect("the connection is open");
     assert_eq!(head[1] & 0x80, 0, "a server masks nothing");

@@ -74,7 +74,7 @@ fn progressed(seen: &Value, steps: usize) -> bool {
 }
 
 /// The reference server that has something of everything; `p` is put before its names.
-fn everything(p: &str) -> Errand {
+pub(crate) fn everything(p: &str) -> Errand {
     let named = |name: &str| format!("{p}{name}");
     let long = named("trigger-long-running-operation");
     Errand::of(&[&named("echo"), &named("get-sum"), &long])

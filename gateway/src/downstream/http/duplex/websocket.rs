@@ -1,6 +1,6 @@
 //! A WebSocket: its messages are read in order, and answered as over stdio. The connection is the session: when it ends, its calls do.
 
-use super::writer::{self, Order};
+use super::writer::{self, Order, Pongs};
 use crate::downstream::edge::Edge;
 use crate::downstream::edge::client_era::Who;
 use crate::downstream::listen::Upgraded;
@@ -23,8 +23,6 @@ use tokio::sync::mpsc;
 
 /// So many frames wait for a client that does not read; calls wait then, too.
 const QUEUE: usize = 256;
-/// So many pongs may wait; of pings beyond that only the first are answered.
-const ORDERS: usize = 4;
 /// How long a close frame may take to be written.
 const CLOSE_MAX: Duration = Duration::from_secs(1);
 
@@ -90,7 +88,8 @@ pub(super) async fn serve(upgraded: Upgraded, terms: Terms) {
     let _cancelled = calls.guard();
     let _counted = Counted::new();
     let (outlet, frames) = mpsc::channel(QUEUE);
-    let (orders, ordered) = mpsc::channel(ORDERS);
+    let (orders, ordered) = mpsc::channel(1);
+    let pongs = Arc::new(Pongs::default());
     let budget = terms.edge.budget.owned_by(terms.who.share().owner());
     let client = Client { who: terms.who.clone(), id: new_id().into(), transport: "websocket" };
     let edge = &terms.edge;
@@ -98,11 +97,12 @@ pub(super) async fn serve(upgraded: Upgraded, terms: Terms) {
         connection: Connection::new(edge.clone(), outlet, calls.child(), edge.cut(), client),
         messages: Messages::new(terms.max, Gather::new(&budget, Kind::Body, terms.max), &early),
         orders,
+        pongs: pongs.clone(),
         pace: Pace::new(terms.pause),
         max: terms.max,
     };
     drop(early);
-    let mut writing = pin!(writer::write(output, (frames, ordered), &budget, terms.keepalive));
+    let mut writing = pin!(writer::write(output, (frames, &pongs, ordered), &budget, terms.keepalive));
     let end = tokio::select! {
         biased;
         written = writing.as_mut() => Err(written),
@@ -130,6 +130,7 @@ struct Talk {
     connection: Connection,
     messages: Messages<Gather>,
     orders: mpsc::Sender<Order>,
+    pongs: Arc<Pongs>,
     pace: Pace,
     max: usize,
 }
@@ -194,8 +195,7 @@ impl Talk {
         match message {
             Message::Text(text) => self.connection.take(text),
             Message::Untaken { why, .. } => self.connection.refuse_line(why, self.max),
-            // Of many pings the last answers may be left out.
-            Message::Ping(bytes) => _ = self.orders.try_send(Order::Pong(bytes)),
+            Message::Ping(payload) => self.pongs.put(payload),
             Message::Pong | Message::Part | Message::Close(_) => {}
         }
     }
@@ -241,7 +241,8 @@ mod tests {
         Talk {
             connection: Connection::new(edge.clone(), mpsc::channel(QUEUE).0, Tasks::new(), edge.cut(), client),
             messages: Messages::new(MAX, Gather::new(&budget, Kind::Body, MAX), b""),
-            orders: mpsc::channel(ORDERS).0,
+            orders: mpsc::channel(1).0,
+            pongs: Arc::default(),
             pace: Pace::new(PAUSE),
             max: MAX,
         }

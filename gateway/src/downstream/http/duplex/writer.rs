@@ -4,10 +4,13 @@ use crate::memory::account::Kind;
 use crate::memory::budget::{Budget, UNCOUNTED};
 use crate::protocol::framing::websocket::{Kind as Opcode, write_head};
 use bytes::Bytes;
+use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::io;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use tokio::io::{AsyncWrite, AsyncWriteExt};
+use tokio::sync::Notify;
 use tokio::sync::mpsc::Receiver;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
@@ -18,10 +21,39 @@ const REASON_BYTES: usize = 123;
 /// The code of a connection that is closed for want of memory.
 const TRY_AGAIN_LATER: u16 = 1013;
 
-/// What is written besides frames of MCP.
+/// So many pings are answered each; of more that come before these answers are written, the newest is (RFC 6455, 5.5.3).
+const PONGS_MAX: usize = 32;
+
+/// The answers to pings that wait to be written.
+#[derive(Default)]
+pub(super) struct Pongs {
+    due: Mutex<VecDeque<Bytes>>,
+    filled: Notify,
+}
+
+impl Pongs {
+    /// Has a ping answered.
+    pub(super) fn put(&self, payload: Bytes) {
+        let mut due = self.due.lock().unwrap_or_else(PoisonError::into_inner);
+        due.truncate(PONGS_MAX - 1);
+        due.push_back(payload);
+        drop(due);
+        self.filled.notify_one();
+    }
+
+    async fn next(&self) -> Bytes {
+        loop {
+            let next = self.due.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+            match next {
+                Some(payload) => return payload,
+                None => self.filled.notified().await,
+            }
+        }
+    }
+}
+
+/// What is written besides frames of MCP and answers to pings.
 pub(super) enum Order {
-    /// The answer to a ping.
-    Pong(Bytes),
     /// The end. Where it `is_last`, what waits is written before it.
     Close { code: Option<u16>, reason: String, is_last: bool },
 }
@@ -30,7 +62,7 @@ pub(super) enum Order {
 /// frame it sends nothing more, and says so to the system.
 pub(super) async fn write<W: AsyncWrite + Unpin>(
     out: W,
-    (mut frames, mut orders): (Receiver<Bytes>, Receiver<Order>),
+    (mut frames, pongs, mut orders): (Receiver<Bytes>, &Pongs, Receiver<Order>),
     budget: &Budget,
     keepalive: Duration,
 ) -> io::Result<()> {
@@ -42,7 +74,6 @@ pub(super) async fn write<W: AsyncWrite + Unpin>(
         tokio::select! {
             biased;
             Some(order) = orders.recv() => match order {
-                Order::Pong(bytes) => out.small(Opcode::Pong, &bytes),
                 Order::Close { code, reason, is_last } => {
                     while is_last && let Ok(frame) = frames.try_recv() {
                         if !out.text(&frame).await? {
@@ -52,6 +83,7 @@ pub(super) async fn write<W: AsyncWrite + Unpin>(
                     return out.close(code, &reason).await;
                 }
             },
+            payload = pongs.next() => out.small(Opcode::Pong, &payload),
             1.. = frames.recv_many(&mut together, TOGETHER) => {
                 is_silent = false;
                 for frame in together.drain(..) {
