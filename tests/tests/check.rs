@@ -70,6 +70,24 @@ fn broken_syntax_is_told_with_its_place() {
 }
 
 #[test]
+fn a_syntax_fault_is_told_beside_the_faults_of_other_files_and_lines() {
+    let scratch = Scratch::new();
+    let one = scratch.file("one.toml", "[upstreams.a]\ncommand = npx\nstart = \"never\"\n[upstreams.b]\nurl = oops\n");
+    let two = scratch.file("two.toml", "[upstreams.c]\ncommand = \"trunkline-no-such-program\"\nkolour = 1\n");
+    let two_good = scratch.file("three.toml", "[upstreams.d]\ncommand = \"trunkline-no-such-program\"\n");
+    let files = [&one, &two, &two_good].map(|file| file.display().to_string());
+    let output = run(&["check", "--json", "-c", &files[0], "-c", &files[1], "-c", &files[2]], &[]);
+    assert!(!output.status.success());
+    let said: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let faults = said["faults"].as_array().unwrap();
+    let kinds: Vec<&str> = faults.iter().filter_map(|fault| fault["kind"].as_str()).collect();
+    assert_eq!(kinds, ["syntax", "bad-value", "syntax", "unknown-key", "no-command", "no-command"], "{said:#}");
+    // What is to be served is strict.
+    let output = run(&["serve", "-c", &files[0]], &[]);
+    assert!(!output.status.success() && String::from_utf8_lossy(&output.stderr).contains("error[syntax]"));
+}
+
+#[test]
 fn the_example_is_right() {
     let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../config.example.toml");
     let output = run(&["check", "--config", &example.display().to_string()], &[]);

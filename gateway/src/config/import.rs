@@ -7,32 +7,33 @@ use super::fault::{self, Fault, Place, Severity};
 use super::source::host::{self, Hosted, Note};
 use super::source::names;
 use super::source::node::{NULL, Node, Origin, Shape, Source};
-use super::source::{self, toml, yaml};
+use super::source::{self, json, toml, yaml};
 
 pub(crate) use super::read::nearest::nearest;
 pub(crate) use super::secret::looks::looks_secret;
 
 /// A file as a source, and what is doubtful of it where it is a host's.
 pub(crate) fn file(path: &Path) -> Result<(Source, Vec<Fault>), Box<Fault>> {
-    let shown = path.display().to_string();
-    let text = source::file::read(path).map_err(|why| {
-        let fault = Fault::error("unreadable-file", format!("cannot read {shown}: {why}"));
-        Box::new(Fault { hint: why.advice().map(str::to_owned), ..fault })
-    })?;
-    of_text(path, text)
-}
-
-/// The text of a file as a source.
-pub(super) fn of_text(path: &Path, text: String) -> Result<(Source, Vec<Fault>), Box<Fault>> {
-    let shown = path.display().to_string();
+    let text = text(path)?;
     let (format, parsed) = parsed(path, &text);
     match parsed {
-        Ok(root) => {
-            let source = Source { origin: Origin::File(path.to_owned()), text, root, imported: Vec::new() };
-            Ok(taken(source, format != Format::Toml))
-        }
-        Err(unread) => Err(Box::new(unread.fault(shown, &text, format))),
+        Ok(root) => Ok(source(path, text, root, format)),
+        Err(unread) => Err(Box::new(unread.fault(path.display().to_string(), &text, format))),
     }
+}
+
+/// The text of a file.
+pub(super) fn text(path: &Path) -> Result<String, Box<Fault>> {
+    source::file::read(path).map_err(|why| {
+        let fault = Fault::error("unreadable-file", format!("cannot read {}: {why}", path.display()));
+        Box::new(Fault { hint: why.advice().map(str::to_owned), ..fault })
+    })
+}
+
+/// The values of a file as a source.
+pub(super) fn source(path: &Path, text: String, root: Node, format: Format) -> (Source, Vec<Fault>) {
+    let source = Source { origin: Origin::File(path.to_owned()), text, root, imported: Vec::new() };
+    taken(source, format != Format::Toml)
 }
 
 /// Of a text that is well written, and may be the file of a host that has no servers.
@@ -64,10 +65,27 @@ impl Unread {
     }
 }
 
-impl From<source::Syntax> for Unread {
-    fn from(syntax: source::Syntax) -> Self {
+impl From<json::Syntax> for Unread {
+    fn from(syntax: json::Syntax) -> Self {
         let kind = if syntax.is_without_servers { NO_SERVERS } else { "syntax" };
-        Self { kind, at: syntax.at, why: syntax.text, is_name: syntax.is_name }
+        Self { kind, at: syntax.at, why: plain(syntax.text), is_name: syntax.is_name }
+    }
+}
+
+/// What the parser of YAML says, in plain words.
+fn plain(said: String) -> String {
+    let is = |begin: &str, end: &str| said.starts_with(begin) && said.ends_with(end);
+    match () {
+        () if is("while scanning a quoted scalar", "end of stream") => "a closing quote is missing".to_owned(),
+        () if is("while parsing a block", "indicator") || is("while parsing a block mapping", "expected key") => {
+            "this line is indented otherwise than the lines around it".to_owned()
+        }
+        () if is("while parsing a flow sequence", "or ']'") => "a `]` or a comma is missing".to_owned(),
+        () if is("while parsing a flow mapping", "or '}'") => "a `}` or a comma is missing".to_owned(),
+        () if said.starts_with("mapping values are not allowed") => {
+            "a second `: ` stands in this line: a text with one in it needs quotes".to_owned()
+        }
+        () => said,
     }
 }
 
@@ -95,7 +113,7 @@ impl Format {
     /// The values of a text.
     pub(super) fn parse(self, text: &str) -> Parsed {
         match self {
-            Self::Json => source::parse(text).map_err(Unread::from),
+            Self::Json => json::parse(text).map_err(Unread::from),
             Self::Yaml => yaml::parse(text).map_err(Unread::from),
             Self::Toml => toml::parse(text).map_err(Unread::from),
         }
@@ -103,7 +121,7 @@ impl Format {
 }
 
 /// The values of a file, and what it is written in: by its content, and by its name where that says nothing.
-fn parsed(path: &Path, text: &str) -> (Format, Parsed) {
+pub(super) fn parsed(path: &Path, text: &str) -> (Format, Parsed) {
     let is_named = |endings: [&str; 2]| path.extension().is_some_and(|ending| endings.iter().any(|one| ending == *one));
     let format = match text.trim_start().starts_with('{') || is_named(["json", "jsonc"]) {
         true => Format::Json,

@@ -3,6 +3,7 @@
 use super::checked::Config;
 use super::fault::{Fault, Faults, Place, Severity};
 use super::import;
+use super::judged::Judged;
 use super::read::{Reading, Section, Sketch};
 use super::schema;
 use super::secret;
@@ -10,6 +11,7 @@ use super::sections::{self, listeners, settings};
 use super::source::Environment;
 use super::source::host::PART;
 use super::source::node::{Node, Origin, Shape, Source};
+use super::source::torn::Gaps;
 use crate::secrets::Secrets;
 use crate::{downstream, telemetry, upstream};
 use std::path::{Path, PathBuf};
@@ -42,7 +44,7 @@ impl Inputs {
 
     /// Reads `[admin]` alone: who looks at a running gateway need not be able to start it.
     pub(crate) fn admin(self) -> Result<telemetry::config::Admin, Faults> {
-        let (reading, _) = read(self)?;
+        let (reading, _) = read(self);
         let admin = settings::admin(Section::root(&reading).table("admin"));
         let secrets = Secrets::of(reading.secrets());
         sorted(reading)
@@ -53,8 +55,7 @@ impl Inputs {
     /// As `load`; what is without faults can be judged further where there are some.
     pub(crate) fn load_or_part(self) -> Result<Loaded, Box<Part>> {
         let is_running = self.is_running;
-        let (reading, is_demo) =
-            read(self).map_err(|faults| Box::new(Part { faults, doubts: Vec::new(), config: None }))?;
+        let (reading, is_demo) = read(self);
         let mut config = check(&reading);
         if is_running {
             reading.revise(0, |fault| {
@@ -76,7 +77,7 @@ impl Inputs {
             }
             Err(Faults(faults)) => {
                 let faults = Faults(masked(faults));
-                Err(Box::new(Part { faults, doubts, config: Some(config) }))
+                Err(Box::new(Part { faults, doubts, config }))
             }
         }
     }
@@ -99,8 +100,8 @@ pub(crate) struct Part {
     pub(crate) faults: Faults,
     /// As those of `Loaded`.
     pub(crate) doubts: Vec<Fault>,
-    /// All but what the faults are about; `None` where a source cannot be read.
-    pub(crate) config: Option<Config>,
+    /// All but what the faults are about.
+    pub(crate) config: Config,
 }
 
 /// Reads, merges and checks all of it. Every fault is found, not only the first.
@@ -119,21 +120,18 @@ fn sorted(reading: Reading) -> Result<Vec<Fault>, Faults> {
 }
 
 /// Reads and merges all sources; whether that is the built-in demo.
-fn read(inputs: Inputs) -> Result<(Reading, bool), Faults> {
-    let (mut faults, mut warnings) = (Vec::new(), Vec::new());
+fn read(inputs: Inputs) -> (Reading, bool) {
+    let (mut faults, mut gaps) = (Vec::new(), Gaps::default());
     let mut sources: Vec<Source> = Vec::new();
     for path in &inputs.files {
-        let read = match inputs.draft.as_ref().filter(|(draft, _)| draft == path) {
-            Some((_, text)) => import::of_text(path, text.clone()),
-            None => import::file(path),
-        };
-        match read {
-            Ok((source, said)) => {
-                warnings.extend(said.into_iter().filter(|fault| fault.kind != PART));
-                warnings.extend(import::replaced(&mut sources, &source));
-                sources.push(source);
-            }
-            Err(fault) => faults.push(*fault),
+        let draft = inputs.draft.as_ref().filter(|(draft, _)| draft == path).map(|(_, text)| text);
+        let Judged { source, doubts, faults: own, gaps: missing } = Judged::of(path, draft);
+        faults.extend(own);
+        gaps.add(missing);
+        faults.extend(doubts.into_iter().filter(|fault| fault.kind != PART));
+        if let Some(source) = source {
+            faults.extend(import::replaced(&mut sources, &source));
+            sources.push(source);
         }
     }
     let (overrides, unreadable) = inputs.environment.overrides();
@@ -143,7 +141,7 @@ fn read(inputs: Inputs) -> Result<(Reading, bool), Faults> {
     for source in overrides {
         match settings::misunderstood(&source) {
             // It is there for other programs too: none of them ends because of it.
-            Some(warning) => warnings.push(warning),
+            Some(warning) => faults.push(warning),
             None => sources.push(source),
         }
     }
@@ -155,20 +153,21 @@ fn read(inputs: Inputs) -> Result<(Reading, bool), Faults> {
     let demo_of = inputs.demo.filter(|_| inputs.files.is_empty() && !has_upstreams);
     let is_demo = demo_of.is_some();
     sources.splice(0..0, demo_of.map(|program| demo(&program)));
-    // After a file that could not be read, much would be missing that is not.
-    if !faults.is_empty() {
-        return Err(Faults(faults));
-    }
-    Ok((Reading::new(sources, inputs.environment, warnings), is_demo))
+    let mut reading = Reading::new(sources, inputs.environment, faults);
+    reading.gaps = gaps;
+    (reading, is_demo)
 }
 
 /// Reads every section.
 pub(super) fn check(reading: &Reading) -> Config {
+    let first = reading.faults_so_far();
     let mut root = Section::root(reading);
     let questions = settings::questions(root.table("questions"));
     let defaults = sections::Defaults::read(root.table("defaults"), questions.timeout);
     let (catalog, cache) = settings::catalog(root.table("catalog"));
+    reading.keep_certain(first);
     let (upstreams, disabled) = sections::upstreams(root.table("upstreams"), &defaults);
+    let beside = reading.faults_so_far();
     let mut config = Config {
         server: downstream::config::Config { questions, ..settings::server(root.table("server")) },
         admin: settings::admin(root.table("admin")),
@@ -198,7 +197,10 @@ pub(super) fn check(reading: &Reading) -> Config {
     let questions = &mut config.server.questions;
     questions.timeouts = timeouts.filter(|(_, own)| *own != questions.timeout).collect();
     questions.names_upstream = !config.naming.is_transparent(config.upstreams.len());
-    listeners::judge(reading, &config.server, &config.auth, &config.admin);
+    reading.keep_certain(beside);
+    if !reading.gaps.has_section() {
+        listeners::judge(reading, &config.server, &config.auth, &config.admin);
+    }
     let collector = config.traces.as_ref().map(|(_, collector)| collector);
     config.secrets = secret::of(reading, &config.server.session.signing_keys, (&config.upstreams, collector));
     config

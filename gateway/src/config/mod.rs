@@ -6,6 +6,8 @@ mod checked;
 mod load;
 // A file as a source; the servers of a host's file are upstreams.
 pub(crate) mod import;
+// What there is of a file, also where it has syntax faults.
+mod judged;
 // Sources of configuration: files, the environment and flags as trees of values with their places.
 pub mod source;
 // The merged configuration while it is read: sections, units, and the words that a person most likely meant.

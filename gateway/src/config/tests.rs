@@ -12,3 +12,4 @@ mod loading;
 mod places;
 mod schema;
 mod shown;
+mod torn;

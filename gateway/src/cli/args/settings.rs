@@ -126,10 +126,10 @@ pub(crate) fn read(shared: &Shared, flags: Vec<Flag>) -> Result<Settings, Faults
 pub(crate) fn read_or_part(shared: &Shared) -> Result<Settings, Box<Part>> {
     let settings = look_or_part(shared, Vec::new(), false);
     let config = match &settings {
-        Ok(settings) => Some(&settings.loaded.config),
-        Err(part) => part.config.as_ref(),
+        Ok(settings) => &settings.loaded.config,
+        Err(part) => &part.config,
     };
-    config.inspect(|config| config.secrets.keep());
+    config.secrets.keep();
     settings
 }
 

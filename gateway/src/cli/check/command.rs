@@ -43,8 +43,8 @@ pub(crate) fn run(check: &Check) -> Result<(), Failure> {
             let Part { mut faults, doubts, config } = *part;
             faults.0.extend(doubts);
             // What the faults are not about is judged as well.
-            let upstreams = config.as_ref().map_or(0, |config| config.upstreams.len());
-            faults.0.extend(config.iter().flat_map(|config| doubts::of_upstreams(config, &Environment::of_process())));
+            let upstreams = config.upstreams.len();
+            faults.0.extend(doubts::of_upstreams(&config, &Environment::of_process()));
             match check.json {
                 true => out.json(&report(&faults.0, upstreams, None))?,
                 false => writeln!(out, "{faults}")?,

@@ -87,16 +87,16 @@ pub(crate) fn run(doctor: &Doctor) -> Result<(), Failure> {
             let mut faults = settings.loaded.warnings;
             faults.extend(settings.loaded.doubts);
             faults.extend(doubts::all(&settings.files, &settings.loaded.config, &environment));
-            (faults, Some(settings.loaded.config))
+            (faults, settings.loaded.config)
         }
         Err(part) => {
             let mut faults = part.faults.0;
             faults.extend(part.doubts);
-            faults.extend(part.config.iter().flat_map(|config| doubts::of_upstreams(config, &environment)));
+            faults.extend(doubts::of_upstreams(&part.config, &environment));
             (faults, part.config)
         }
     };
-    let unreached = config.as_ref().map(|config| network(config, &environment)).unwrap_or_default();
+    let unreached = network(&config, &environment);
     let startless = faults.iter().filter(|fault| STARTLESS.contains(&fault.kind));
     let named = startless.map(|fault| &fault.upstream).chain(unreached.iter().map(|problem| &problem.upstream));
     let known: Vec<String> = named.flatten().cloned().collect();

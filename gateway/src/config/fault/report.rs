@@ -89,6 +89,9 @@ impl Fault {
         Self { upstream: Some(upstream.to_owned()), ..Self::warning(kind, format!("upstream `{upstream}`: {text}")) }
     }
 
+    /// Of two values of which one must not be above the other.
+    pub(crate) const ORDER: &str = "bad-order";
+
     /// Nothing is configured that could be served. `file` is the one that could say it.
     pub(crate) fn no_upstreams(file: Option<&Path>) -> Self {
         let fault = Fault::warning("no-upstreams", "no upstreams are configured, so clients see no tools");
@@ -111,6 +114,20 @@ impl Fault {
     pub(crate) fn is_no_token(&self, name: &str) -> bool {
         let said = Self::no_token(name);
         (self.kind, &self.text) == (said.kind, &said.text)
+    }
+
+    /// Whether it may be there only because something else could not be read.
+    pub(crate) fn may_follow(&self) -> bool {
+        let kinds = [
+            "missing-key",
+            "useless-key",
+            "unknown-token",
+            "open-door",
+            "cleartext-credentials",
+            Self::ORDER,
+            "duplicate-name",
+        ];
+        kinds.contains(&self.kind)
     }
 
     /// Faults are shown in the order of their places.

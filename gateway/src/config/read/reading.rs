@@ -13,12 +13,15 @@ use crate::config::fault::{Fault, Place, SHOWN_MAX};
 use crate::config::secret::looks;
 use crate::config::source::expand::{Lookup, Problem, expand};
 use crate::config::source::node::{Node, Origin, Shape, Source};
+use crate::config::source::torn::Gaps;
 use crate::config::source::{Environment, file};
 
 /// All sources, merged; and what was found wrong with them.
 pub(crate) struct Reading {
     pub(crate) merged: Dict,
     pub(crate) environment: Environment,
+    /// What of the sources was not read: nothing is called missing that may stand there.
+    pub(crate) gaps: Gaps,
     /// Low to high.
     sources: Vec<Source>,
     faults: RefCell<Vec<Fault>>,
@@ -77,6 +80,7 @@ impl Reading {
         Self {
             merged,
             environment,
+            gaps: Gaps::default(),
             sources,
             faults: RefCell::new(faults),
             doubts: RefCell::default(),
@@ -149,6 +153,20 @@ impl Reading {
     /// Forgets those noted after the first `from`.
     pub(crate) fn forget(&self, from: usize) {
         self.faults.borrow_mut().truncate(from);
+    }
+
+    /// Keeps only such of those noted after the first `from`.
+    pub(crate) fn keep(&self, from: usize, is_such: impl Fn(&Fault) -> bool) {
+        let mut faults = self.faults.borrow_mut();
+        let later = faults.split_off(from);
+        faults.extend(later.into_iter().filter(is_such));
+    }
+
+    /// Of those noted after the first `from`, which are not about upstreams: keeps only what does not follow from something unread.
+    pub(crate) fn keep_certain(&self, from: usize) {
+        if self.gaps.has_section() {
+            self.keep(from, |fault| !fault.may_follow());
+        }
     }
 
     /// Whether one of those noted after the first `from` is such.

@@ -85,12 +85,13 @@ fn token(mut section: Section<'_>, roles: &Roles) -> (Option<Arc<str>>, Option<[
         }
     });
     let place = section.own_place();
-    let missing = |text: &str| section.reading.fault(Fault::error("missing-key", text).at(place.clone()));
+    let fault = |kind, text: &str| section.reading.fault(Fault::error(kind, text).at(place.clone()));
+    let missing = |text: &str| fault("missing-key", text);
     if !has_name && name.is_none() {
         missing("a token has no `name`");
     }
     match (has_hash, has_token) {
-        (true, true) => missing("a token has both `hash` and `token`"),
+        (true, true) => fault("two-forms", "a token has both `hash` and `token`"),
         (false, false) => missing("a token has neither `hash` nor `token`"),
         _ => {}
     }

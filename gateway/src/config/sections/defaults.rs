@@ -274,7 +274,7 @@ fn restart(mut section: Section<'_>, or: &Restart) -> Restart {
     // Said once, where it was written, and not for every upstream that inherits it.
     if touched && restart.backoff_min > restart.backoff_max {
         let text = "`backoff_min` is longer than `backoff_max`";
-        section.reading.fault(Fault::error("bad-value", text).at(section.own_place()));
+        section.reading.fault(Fault::error(Fault::ORDER, text).at(section.own_place()));
     }
     section.end("a `restart` table");
     restart

@@ -155,9 +155,10 @@ fn useless(section: &Section<'_>, address: &Address, keys_there: &[&str]) {
 
 /// Reports what is not there, or there twice.
 fn missing(section: &Section<'_>, (kind, said): (Word, bool), (has_command, has_url): (bool, bool)) {
-    let missing = |text: &str| section.reading.fault(Fault::error("missing-key", text).at(section.own_place()));
+    let fault = |kind, text: &str| section.reading.fault(Fault::error(kind, text).at(section.own_place()));
+    let missing = |text: &str| fault("missing-key", text);
     match (kind, has_command, has_url) {
-        (_, true, true) => missing("an upstream has either `command` or `url`, and this one has both"),
+        (_, true, true) => fault("two-forms", "an upstream has either `command` or `url`, and this one has both"),
         (Word::Stdio, false, _) if said => missing("an upstream with transport `stdio` needs `command`"),
         (Word::Http, _, false) => missing("an upstream with transport `http` needs `url`"),
         (Word::WebSocket, _, false) => missing("an upstream with transport `websocket` needs `url`"),

@@ -27,6 +27,9 @@ struct Entry {
 
 /// Reads the table. Entries that are switched off are checked and left out; the second part are their names.
 pub(crate) fn upstreams(own: Section<'_>, defaults: &Defaults) -> (Vec<Config>, Vec<Arc<str>>) {
+/// Faults of references whose variable or file is not there.
+const UNFILLED: [&str; 2] = ["unset-variable", "unreadable-file"];
+
     let reading = own.reading;
     let mut entries = Vec::new();
     let mut off = Vec::new();
@@ -36,7 +39,17 @@ pub(crate) fn upstreams(own: Section<'_>, defaults: &Defaults) -> (Vec<Config>, 
         let place = || reading.place(&path, Part::Key);
         named(reading, &name, place());
         let title = reading.imported(&path).map(str::to_owned);
-        let Some(entry) = entry(section, &name, title.as_deref(), defaults) else { continue };
+        let entry = entry(section, &name, title.as_deref(), defaults);
+        if reading.gaps.has_section() {
+            // What it has not itself is that of `[defaults]`.
+            reading.keep(before, |fault| fault.kind != Fault::ORDER);
+        }
+        if reading.gaps.has_upstream(&name) {
+            // It may be switched off, or have what seems to be missing, where nothing could be read.
+            reading.keep(before, |fault| !fault.may_follow() && !UNFILLED.contains(&fault.kind));
+            continue;
+        }
+        let Some(entry) = entry else { continue };
         if let Some(title) = &title
             && !lenient(reading, before, title, entry.enabled)
         {

@@ -285,7 +285,7 @@ fn key_span(text: &str, key: &str, raw: &RawValue) -> Range<usize> {
 }
 
 /// Comments and trailing commas as spaces, so that every place stays what it was.
-fn without_comments(text: &str) -> String {
+pub(super) fn without_comments(text: &str) -> String {
     let mut out = text.as_bytes().to_vec();
     steps::add(out.len());
     let (mut at, mut comma) = (0, None);
@@ -316,7 +316,7 @@ fn without_comments(text: &str) -> String {
     String::from_utf8(out).unwrap_or_else(|_| text.to_owned())
 }
 
-fn string_length(text: &[u8]) -> usize {
+pub(super) fn string_length(text: &[u8]) -> usize {
     let mut at = 1;
     while at < text.len() && text[at] != b'"' {
         at += if text[at] == b'\\' { 2 } else { 1 };

@@ -3,13 +3,15 @@
 // Which files are read, and how: regular ones, of a bounded size.
 pub mod file;
 // A host's JSON file as a tree of values with their places; comments and trailing commas are taken.
-mod json;
+pub(crate) mod json;
 // A host's YAML file as a tree of values with their places.
 pub(crate) mod yaml;
 // Hosts' files: which dialect one is written in, and its servers in the keys of `[upstreams.NAME]`.
 pub(crate) mod host;
 // A TOML file as a tree of values with their places.
 pub(crate) mod toml;
+// Files with syntax faults: what can be read beside those is judged as well.
+pub(crate) mod torn;
 // The environment of the process: a snapshot, what children inherit of it, and the overrides in it.
 mod environment;
 // One source of configuration: a tree of values, each with where it stands; a figment provider.
@@ -20,4 +22,3 @@ pub(crate) mod names;
 pub(crate) mod expand;
 
 pub use environment::Environment;
-pub(crate) use json::{Syntax, parse};

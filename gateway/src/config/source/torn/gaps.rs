@@ -1,0 +1,48 @@
+//! What of the sources was not read, so that nothing is called missing that may stand there.
+
+use std::collections::BTreeSet;
+
+/// The parts with syntax faults.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Gaps {
+    /// Upstreams of which a part was not read.
+    upstreams: BTreeSet<String>,
+    /// Something of the other sections was not read.
+    has_sections: bool,
+    /// What was not read may be anything.
+    has_all: bool,
+}
+
+impl Gaps {
+    /// A whole file, or so much of it that anything may stand there.
+    pub(crate) fn everything() -> Self {
+        Self { has_all: true, ..Self::default() }
+    }
+
+    /// With a part of the table that has these keys above it.
+    pub(super) fn note(&mut self, path: &[String]) {
+        match path {
+            [first, name, ..] if first == "upstreams" => drop(self.upstreams.insert(name.clone())),
+            [first] if first == "upstreams" => self.has_all = true,
+            [] => self.has_all = true,
+            _ => self.has_sections = true,
+        }
+    }
+
+    /// With those of another source.
+    pub(crate) fn add(&mut self, other: Self) {
+        self.upstreams.extend(other.upstreams);
+        self.has_sections |= other.has_sections;
+        self.has_all |= other.has_all;
+    }
+
+    /// Whether a part of this upstream may be missing.
+    pub(crate) fn has_upstream(&self, name: &str) -> bool {
+        self.has_all || self.upstreams.contains(name)
+    }
+
+    /// Whether a part of another section may be missing.
+    pub(crate) fn has_section(&self) -> bool {
+        self.has_all || self.has_sections
+    }
+}

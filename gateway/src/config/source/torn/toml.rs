@@ -1,0 +1,260 @@
+//! TOML with syntax faults: the statement with the fault is left out, or its whole table where its end is doubtful.
+
+use super::rest::{FAULTS_MAX, Torn};
+use crate::config::source::toml::{Syntax, parse};
+use crate::steps;
+
+/// The marks of texts in several lines.
+const LONG: [&str; 2] = ["\"\"\"", "'''"];
+
+/// What can be read of `text`, which has the fault `first`.
+pub(crate) fn read(text: &str, first: Syntax) -> Torn<Syntax> {
+    let mut torn = Torn::new(text, first);
+    let mut so_far = 0;
+    while let Some((fault, _)) = torn.faults.last().filter(|(fault, _)| fault.at != (0..0)) {
+        let part = Part::with(&torn.text, fault.at.start);
+        let is_blank = torn.text.get(part.from..part.to).is_none_or(|part| part.trim().is_empty());
+        if part.from < so_far || is_blank || torn.faults.len() > FAULTS_MAX {
+            break;
+        }
+        part.paths.iter().for_each(|path| torn.gaps.note(path));
+        torn.leave_out(part.from..part.to);
+        so_far = part.to;
+        match parse(&torn.text) {
+            Ok(root) => return Torn { root, ..torn },
+            Err(next) => torn.faults.push((next, 0..0)),
+        }
+    }
+    torn.given_up()
+}
+
+/// A part of a text that is left out.
+#[derive(Debug, PartialEq)]
+struct Part {
+    from: usize,
+    to: usize,
+    /// The tables that it is of; nothing is known of what belongs to none.
+    paths: Vec<Vec<String>>,
+}
+
+impl Part {
+    /// The part that has a syntax fault at `at`.
+    fn with(text: &str, at: usize) -> Self {
+        let from = statement(text, at);
+        let line_end = text[from..].find('\n').map_or(text.len(), |end| from + end);
+        let line = &text[from..line_end];
+        let above: Vec<Vec<String>> = text[..from].lines().rev().find_map(heading).into_iter().collect();
+        let upto = text.get(from..at.max(from)).unwrap_or_default();
+        if LONG.iter().any(|mark| text.matches(mark).count() % 2 == 1 || upto.contains(mark)) {
+            // A text in several lines has no end, and what looks like a heading may belong to it.
+            return Self { from, to: text.len(), paths: vec![Vec::new()] };
+        }
+        let is_heading = line.trim_start().starts_with('[');
+        let ends = !is_heading && at <= line_end && is_closed(line);
+        if ends {
+            let path = above.into_iter().next().unwrap_or_else(|| key_of(line));
+            return Self { from, to: line_end, paths: vec![path] };
+        }
+        let mut to = line_end;
+        for next in text[line_end..].split_inclusive('\n') {
+            if heading(next).is_some() {
+                break;
+            }
+            to += next.len();
+        }
+        let own = if is_heading { broken_heading(line) } else { None };
+        let paths = own.map_or(above, |own| vec![own]);
+        // A heading that is not understood begins a table that nobody knows.
+        let is_known =
+            !paths.is_empty() && !text[line_end..to].lines().any(|line| line.trim_start().starts_with("[\""));
+        Self { from, to, paths: if is_known { paths } else { vec![Vec::new()] } }
+    }
+}
+
+/// Where the statement begins in which `at` stands: behind the last end of a line that is in no bracket.
+fn statement(text: &str, at: usize) -> usize {
+    steps::add(at);
+    let bytes = text.as_bytes();
+    let (mut start, mut open, mut here) = (0, 0_usize, 0);
+    while here < bytes.len().min(at) {
+        here += match bytes[here] {
+            b'#' => memchr::memchr(b'\n', &bytes[here..]).unwrap_or(bytes.len() - here),
+            b'"' | b'\'' => quoted(&text[here..]),
+            byte => {
+                match byte {
+                    b'[' | b'{' => open += 1,
+                    b']' | b'}' => open = open.saturating_sub(1),
+                    b'\n' if open == 0 => start = here + 1,
+                    _ => {}
+                }
+                1
+            }
+        };
+    }
+    start
+}
+
+/// The bytes of the text in quotes with which `text` begins. One that is in one line ends with it.
+fn quoted(text: &str) -> usize {
+    if let Some(mark) = LONG.iter().find(|mark| text.starts_with(**mark)) {
+        return text[3..].find(mark).map_or(text.len(), |end| 3 + end + 3);
+    }
+    let bytes = text.as_bytes();
+    let mut at = 1;
+    while at < bytes.len() && bytes[at] != b'\n' {
+        match bytes[at] {
+            byte if byte == bytes[0] => return at + 1,
+            b'\\' if bytes[0] == b'"' && bytes.get(at + 1).is_some_and(|next| *next != b'\n') => at += 2,
+            _ => at += 1,
+        }
+    }
+    at.min(bytes.len())
+}
+
+/// Whether a line leaves no bracket and no text in quotes open.
+fn is_closed(line: &str) -> bool {
+    let bytes = line.as_bytes();
+    let (mut open, mut here) = (0_usize, 0);
+    while here < bytes.len() {
+        here += match bytes[here] {
+            b'#' => bytes.len() - here,
+            quote @ (b'"' | b'\'') => {
+                let length = quoted(&line[here..]);
+                // It may have been meant to go on in the next line.
+                if length < 2 || bytes[here + length - 1] != quote {
+                    return false;
+                }
+                length
+            }
+            byte => {
+                match byte {
+                    b'[' | b'{' => open += 1,
+                    b']' | b'}' => open = open.saturating_sub(1),
+                    _ => {}
+                }
+                1
+            }
+        };
+    }
+    open == 0
+}
+
+/// The keys of a line that is a heading, and can be nothing else.
+fn heading(line: &str) -> Option<Vec<String>> {
+    let inside = line.trim().strip_prefix('[')?;
+    let inside = inside.strip_prefix('[').unwrap_or(inside);
+    let (keys, behind) = dotted(inside)?;
+    let behind = behind.trim_start().strip_prefix(']')?;
+    let behind = behind.strip_prefix(']').unwrap_or(behind).trim_start();
+    let first = keys.first()?;
+    // An item of a list may look like one.
+    let is_word = first.starts_with(|char: char| char.is_ascii_alphabetic())
+        && !["true", "false", "inf", "nan"].contains(&first.as_str());
+    (is_word && !inside.trim_start().starts_with(['"', '\'']) && (behind.is_empty() || behind.starts_with('#')))
+        .then_some(keys)
+}
+
+/// The keys of a heading that is not well written, as far as they can be told.
+fn broken_heading(line: &str) -> Option<Vec<String>> {
+    let (keys, _) = dotted(line.trim_start().trim_start_matches('['))?;
+    (keys.len() > 1 || keys.first().is_some_and(|first| first != "upstreams")).then_some(keys)
+}
+
+/// The keys with dots between them with which a text begins, and what stands behind them.
+fn dotted(text: &str) -> Option<(Vec<String>, &str)> {
+    let (mut keys, mut rest) = (Vec::new(), text);
+    loop {
+        rest = rest.trim_start_matches([' ', '\t']);
+        let length = match rest.as_bytes().first()? {
+            b'"' | b'\'' => quoted(rest),
+            _ => rest.find(|char: char| !(char.is_ascii_alphanumeric() || "-_".contains(char))).unwrap_or(rest.len()),
+        };
+        if length == 0 {
+            return None;
+        }
+        keys.push(rest[..length].trim_matches(['"', '\'']).to_owned());
+        rest = rest[length..].trim_start_matches([' ', '\t']);
+        match rest.strip_prefix('.') {
+            Some(behind) => rest = behind,
+            None => return Some((keys, rest)),
+        }
+    }
+}
+
+/// The table that a statement outside of every table is of.
+fn key_of(line: &str) -> Vec<String> {
+    let keys = dotted(line).map(|(keys, _)| keys).unwrap_or_default();
+    // The last one is that of the value.
+    if keys.first().is_some_and(|first| first == "upstreams") && keys.len() < 3 { Vec::new() } else { keys }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::gaps::Gaps;
+    use super::*;
+
+    /// The lines of `text` that are left out, and how many faults are told.
+    fn left_out(text: &str) -> (Vec<usize>, usize, Gaps) {
+        let first = parse(text).unwrap_err();
+        let torn = read(text, first);
+        let pairs = text.lines().zip(torn.text.lines()).enumerate();
+        let gone = pairs.filter(|(_, (before, after))| before != after).map(|(index, _)| index + 1).collect();
+        (gone, torn.faults.len(), torn.gaps)
+    }
+
+    fn of(upstreams: &[&str]) -> Gaps {
+        let mut gaps = Gaps::default();
+        upstreams.iter().for_each(|name| gaps.note(&["upstreams".to_owned(), (*name).to_owned()]));
+        gaps
+    }
+
+    #[test]
+    fn a_statement_is_left_out_alone_where_its_end_is_certain() {
+        for line in ["command = npx", "command =", "command \"x\"", "command = \"x\" y", "args = [a]"] {
+            let text = format!("[upstreams.a]\n{line}\nprefix = \"p\"\n[upstreams.b]\nurl = 1\n");
+            assert_eq!(left_out(&text), (vec![2], 1, of(&["a"])), "{line}");
+        }
+        let two = "[upstreams.a]\ncommand = npx\nprefix = \"p\"\n[upstreams.b]\nurl = x\nprefix = y\n";
+        assert_eq!(left_out(two), (vec![2, 5, 6], 3, of(&["a", "b"])));
+        let twice = "[upstreams.a]\ncommand = \"a\"\ncommand = \"b\"\n";
+        assert_eq!(left_out(twice), (vec![3], 1, of(&["a"])));
+    }
+
+    #[test]
+    fn a_table_is_left_out_where_the_end_of_a_statement_is_doubtful() {
+        let after = "[upstreams.b]\nurl = \"x\"\n";
+        for (table, gone, names) in [
+            ("[upstreams.a]\nargs = [\"x\",\nenv = { A = \"x\" }\n", vec![2, 3], &["a"][..]),
+            ("[upstreams.a]\nenv = { A = \"x\",\n  b = 1\n", vec![2, 3], &["a"]),
+            ("[upstreams.a]\ncommand = \"x\nargs = y\n", vec![2, 3], &["a"]),
+            ("[upstreams.a\ncommand = \"x\"\nargs = []\n", vec![1, 2, 3], &["a"]),
+            ("[upstreams.a]\n[upstreams.a]\ncommand = \"x\"\n", vec![2, 3], &["a"]),
+        ] {
+            assert_eq!(left_out(&format!("{table}{after}")), (gone, 1, of(names)), "{table}");
+        }
+    }
+
+    #[test]
+    fn the_rest_is_left_out_where_a_text_in_several_lines_has_no_end() {
+        let text = "[upstreams.a]\nurl = \"x\"\nenv.A = \"\"\"\n[upstreams.b]\nurl = \"x\"\n";
+        let (gone, faults, gaps) = left_out(text);
+        assert_eq!((gone, faults), (vec![3, 4, 5], 1));
+        assert!(gaps.has_upstream("zed") && gaps.has_section());
+    }
+
+    #[test]
+    fn other_sections_have_gaps_of_their_own() {
+        let (_, _, gaps) = left_out("[[auth.tokens]]\nname = x\n[upstreams.a]\nurl = 1\n");
+        assert!(gaps.has_section() && !gaps.has_upstream("a"));
+        for text in ["[upstreams]\na.url = x\n", "upstreams.a = { url = x }\n", "[\n", "[upstreams]\na = {\n"] {
+            assert!(left_out(text).2.has_upstream("zed"), "{text}");
+        }
+        assert_eq!(left_out("upstreams.a.url = x\n").2, of(&["a"]));
+    }
+
+    #[test]
+    fn many_faults_are_told_up_to_a_bound() {
+        let lines: String = (0..FAULTS_MAX + 5).map(|index| format!("k{index} = x\n")).collect();
+        assert_eq!(left_out(&lines).1, FAULTS_MAX);
+    }
+}
