@@ -63,12 +63,9 @@ fn what_was_imported_is_a_configuration_that_holds() {
         let config = scratch.path().join("trunkline.toml");
         let Ok(written) = std::fs::read_to_string(&config) else { continue };
         assert!(!written.contains("canary"), "{name}: {written}");
-        // What hosts ask for, or take from elsewhere, is not there.
-        let checked = run(scratch.path(), &["check"]);
-        let said = text(&checked)
-            .replace("error[unset-variable]", "")
-            .replace("error[bad-value]: invalid value for `upstreams.fetch.env_file`", "");
-        assert!(!said.contains("error["), "{name}: {said}\n{written}");
+        // What hosts ask for, or take from elsewhere, is not there: such a server is left out, as in its host, and the others serve.
+        let said = text(&run(scratch.path(), &["check"]));
+        assert!(said.starts_with("exit 0") && !said.contains("error["), "{name}: {said}\n{written}");
         let again = text(&run(scratch.path(), &["import", &file]));
         assert_eq!(std::fs::read_to_string(&config).expect("it is there"), written, "{name}: {again}");
         for (path, value) in trunkline_tests::scratch::texts(&scratch.path().join("secrets")) {

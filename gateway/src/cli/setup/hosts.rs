@@ -66,6 +66,9 @@ impl Form {
     }
 }
 
+/// The variables that every program of a desktop has.
+pub(crate) const EVERYWHERE: [&str; 8] = ["HOME", "PATH", "USER", "LOGNAME", "SHELL", "LANG", "TMPDIR", "PWD"];
+
 /// What a host takes at most.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {

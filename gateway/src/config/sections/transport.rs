@@ -259,7 +259,9 @@ fn env_file(section: &mut Section<'_>) -> Vec<(String, String)> {
     let text = match section.reading.file(&path) {
         Ok(text) => text,
         Err(why) => {
-            section.wrong("env_file", &format!("cannot read {path}: {why}"));
+            let text = format!("invalid value for `{}`", section.reading.spelled(&section.at("env_file")));
+            let fault = Fault::error("unreadable-file", text).at(section.place("env_file"));
+            section.reading.fault(fault.label(format!("cannot read {path}: {why}")));
             return Vec::new();
         }
     };

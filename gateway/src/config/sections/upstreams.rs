@@ -19,17 +19,19 @@ use crate::config::source::host::{slug, starts_us};
 struct Entry {
     order: (usize, usize),
     enabled: bool,
+    /// Whether it is left out where a variable or a file of it is not there.
+    optional: bool,
     /// What stands before its names, also where faults were found in the rest.
     prefix: Arc<str>,
     /// `None` where faults were found.
     config: Option<Config>,
 }
 
-/// Reads the table. Entries that are switched off are checked and left out; the second part are their names.
-pub(crate) fn upstreams(own: Section<'_>, defaults: &Defaults) -> (Vec<Config>, Vec<Arc<str>>) {
 /// Faults of references whose variable or file is not there.
 const UNFILLED: [&str; 2] = ["unset-variable", "unreadable-file"];
 
+/// Reads the table. Entries that are switched off are checked and left out; the second part are their names.
+pub(crate) fn upstreams(own: Section<'_>, defaults: &Defaults) -> (Vec<Config>, Vec<Arc<str>>) {
     let reading = own.reading;
     let mut entries = Vec::new();
     let mut off = Vec::new();
@@ -53,6 +55,9 @@ const UNFILLED: [&str; 2] = ["unset-variable", "unreadable-file"];
         if let Some(title) = &title
             && !lenient(reading, before, title, entry.enabled)
         {
+            continue;
+        }
+        if entry.enabled && entry.optional && is_unfilled(reading, before, &name) {
             continue;
         }
         let prefix = Some(entry.prefix.clone()).filter(|prefix| !prefix.is_empty());
@@ -112,6 +117,23 @@ fn lenient(reading: &Reading, before: usize, title: &str, enabled: bool) -> bool
     false
 }
 
+/// Whether all that keeps an optional upstream from starting is a variable or a file that is not there: it is left out, with a warning.
+fn is_unfilled(reading: &Reading, before: usize, name: &str) -> bool {
+    let is_error = |fault: &Fault| fault.severity == Severity::Error;
+    let is_other = |fault: &Fault| is_error(fault) && !UNFILLED.contains(&fault.kind);
+    if !reading.any(before, is_error) || reading.any(before, is_other) {
+        return false;
+    }
+    reading.revise(before, |fault| {
+        if fault.severity == Severity::Error {
+            fault.severity = Severity::Warning;
+            fault.text.push_str(&format!("; `{name}` is left out, since it is `optional`"));
+            fault.upstream = Some(name.to_owned());
+        }
+    });
+    true
+}
+
 /// Keys of hosts' files, and what they are called here.
 const OF_HOSTS: [(&str, &str); 5] = [
     (
@@ -127,6 +149,7 @@ const OF_HOSTS: [(&str, &str); 5] = [
 /// `[upstreams.NAME]`, or a host's server, whose own name is its title.
 fn entry(mut section: Section<'_>, name: &str, title: Option<&str>, defaults: &Defaults) -> Option<Entry> {
     let enabled = section.flag("enabled").unwrap_or(true);
+    let optional = section.flag("optional").unwrap_or(false);
     let prefix = section.parse("prefix", |text| {
         let plain = |char: char| char.is_ascii_alphanumeric() || "_-.".contains(char);
         if text.len() <= 32 && text.chars().all(plain) {
@@ -171,7 +194,7 @@ fn entry(mut section: Section<'_>, name: &str, title: Option<&str>, defaults: &D
         defined: defined.list(),
         ..spoken_to(config, dialect)
     });
-    Some(Entry { order: (0, 0), enabled, prefix, config })
+    Some(Entry { order: (0, 0), enabled, optional, prefix, config })
 }
 
 /// Keys that have no meaning for an upstream of this transport.

@@ -224,3 +224,30 @@ fn a_number_among_the_variables_is_the_text_that_the_host_would_hand_on() {
     );
     assert_eq!(loaded.config.upstreams[0].call_timeout, Some(Duration::from_secs(16)));
 }
+
+#[test]
+fn an_optional_upstream_is_left_out_where_a_variable_or_a_file_is_missing_and_nothing_else_is_forgiven() {
+    let other = "[upstreams.b]\ncommand = \"x\"\n";
+    let with = |keys: &str| load_texts(&[("a.toml", &format!("[upstreams.a]\n{keys}\n{other}"))], &[]);
+    let names = |loaded: &crate::config::Loaded| {
+        loaded.config.upstreams.iter().map(|one| one.name.to_string()).collect::<Vec<_>>()
+    };
+    for keys in [
+        "command = \"x\"\nargs = [\"${NO}\"]",
+        "command = \"x\"\nenv.A = \"${NO:?is needed}\"",
+        "command = \"x\"\nenv_file = \"/no/such/file\"",
+        "url = \"https://h/\"\nheaders.A = \"${file:/no/such/file}\"",
+    ] {
+        assert!(with(keys).is_err(), "{keys}");
+        let loaded = with(&format!("{keys}\noptional = true")).unwrap();
+        assert_eq!(names(&loaded), ["b"], "{keys}");
+        let said = loaded.warnings[0].to_string();
+        assert!(said.contains("; `a` is left out, since it is `optional`"), "{said}");
+        let off = with(&format!("{keys}\noptional = true\nenabled = false")).is_ok();
+        assert_eq!(off, !keys.contains("/no/such"), "{keys}");
+    }
+    for keys in ["command = \"x\"\nargs = [\"${NO}\"]\nstart = \"never\"", "args = [\"${NO}\"]"] {
+        assert!(with(&format!("{keys}\noptional = true")).is_err(), "{keys}");
+    }
+    assert_eq!(names(&with("command = \"x\"\noptional = true").unwrap()), ["a", "b"]);
+}

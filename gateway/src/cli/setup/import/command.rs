@@ -277,7 +277,7 @@ impl Said<'_> {
             out.push_str(&format!("secrets were left out (`--secret-files FOLDER` keeps them in files): {names}\n"));
         }
         if !unset.is_empty() {
-            out.push_str(&format!("variables to set: {}\n", unset.join(", ")));
+            out.push_str(&format!("variables to set, or the servers that need them are left out: {}\n", unset.join(", ")));
         }
         if *writes {
             out.push_str(&format!("next: `trunkline check{option}`, then `trunkline install{option} HOST`\n"));

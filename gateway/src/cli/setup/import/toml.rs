@@ -4,6 +4,7 @@ use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, Value};
 
 use super::scan::{Server, texts};
 use super::secrets::Found;
+use crate::cli::setup::hosts::EVERYWHERE;
 use crate::config::source::node::{Node, Shape};
 
 /// Adds a server to a configuration. What has this name there already stays, and `false` says so.
@@ -41,8 +42,19 @@ pub(super) fn add(document: &mut DocumentMut, server: &Server, secrets: &mut Fou
         };
         table.insert(key, item);
     }
+    // Its host starts the others without it.
+    if table.contains_key("env_file") || takes_variables(&table.to_string()) {
+        table.insert("optional", Item::Value(Value::from(true)));
+    }
     upstreams.insert(&server.name, Item::Table(table));
     Ok(true)
+}
+
+/// Whether a text refers to a variable that may be missing.
+fn takes_variables(text: &str) -> bool {
+    let inside = text.split("${").skip(1).filter_map(|rest| rest.split_once('}')).map(|(inside, _)| inside);
+    let mut needed = inside.filter(|inside| !inside.starts_with("file:") && !inside.contains(":-"));
+    needed.any(|name| !EVERYWHERE.contains(&name))
 }
 
 fn value(server: &str, key: &str, node: &Node, secrets: &mut Found) -> Value {

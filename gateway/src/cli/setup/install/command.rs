@@ -91,7 +91,9 @@ pub(crate) fn install(install: &Install) -> Result<(), Failure> {
     let ended = asked.each(&environment, |host, edited| Ok(Some(added(host, edited, (&entry, install.scope))?)))?;
     if ended.done > 0 {
         let taken = needs::taken(&texts, &environment);
-        if let Some(note) = needs::note(load(Inputs { files, environment, ..Inputs::default() }).err(), &taken) {
+        let loaded = load(Inputs { files, environment, ..Inputs::default() });
+        let faults = loaded.map_or_else(|faults| faults.0, |loaded| loaded.warnings);
+        if let Some(note) = needs::note(&faults, &taken) {
             say(&note);
         }
     }

@@ -1,10 +1,8 @@
 //! What a host needs beside the entry: the variables that the configuration takes from the environment.
 
-use crate::config::fault::{Fault, Faults, Severity, printable};
+use crate::cli::setup::hosts::EVERYWHERE;
+use crate::config::fault::{Fault, Severity, printable};
 use crate::config::source::Environment;
-
-/// What every program of a desktop has.
-const EVERYWHERE: [&str; 8] = ["HOME", "PATH", "USER", "LOGNAME", "SHELL", "LANG", "TMPDIR", "PWD"];
 
 /// The variables of this environment that texts refer to, each once, but for those that every program has.
 pub(super) fn taken(texts: &[String], environment: &Environment) -> Vec<String> {
@@ -24,26 +22,48 @@ pub(super) fn taken(texts: &[String], environment: &Environment) -> Vec<String> 
     names
 }
 
-/// What to say where an entry does not start, or may not start in a host that has other variables than this shell.
-pub(super) fn note(faults: Option<Faults>, taken: &[String]) -> Option<String> {
-    let faults = faults.map(|Faults(faults)| faults).unwrap_or_default();
+/// What to say where an entry does not start, starts without some servers, or may not start in a host that has other variables than this
+/// shell. `faults` are those of the configuration, warnings among them.
+pub(super) fn note(faults: &[Fault], taken: &[String]) -> Option<String> {
     let errors: Vec<&Fault> = faults.iter().filter(|fault| fault.severity == Severity::Error).collect();
     let Some(first) = errors.first() else {
-        return (!taken.is_empty()).then(|| {
+        // Those of an upstream that is switched off keep nothing from anybody.
+        let unset = unset(&faults.iter().filter(|fault| fault.upstream.is_some()).collect::<Vec<_>>());
+        let (have, them) = if unset.len() == 1 { ("has", "it") } else { ("have", "them") };
+        let left_out = (!unset.is_empty()).then(|| {
+            let names = joined(&unset);
+            format!(
+                "note: {names} {have} no value: the servers that need {them} are left out; `trunkline check` names them"
+            )
+        });
+        let taken = (!taken.is_empty()).then(|| {
             format!(
                 "note: the configuration takes {} from this shell, and a host that is started from a desktop may not have \
                  it; keep values in files: `env_file`, or `${{file:/path}}` in place of `${{NAME}}`",
                 taken.join(", ")
             )
         });
+        let notes: Vec<String> = left_out.into_iter().chain(taken).collect();
+        return (!notes.is_empty()).then(|| notes.join("\n"));
     };
+    let unset = unset(&errors);
+    let why = if unset.len() > 1 { format!("{} have no value", joined(&unset)) } else { first.text.clone() };
+    Some(format!("note: the entry does not start yet: {}; `trunkline check` says more", printable(&why)))
+}
+
+/// The variables without a value, each once.
+fn unset(faults: &[&Fault]) -> Vec<String> {
     let mut unset: Vec<String> =
-        errors.iter().filter_map(|fault| Some(format!("${{{}}}", fault.unset.as_ref()?))).collect();
+        faults.iter().filter_map(|fault| Some(format!("${{{}}}", fault.unset.as_ref()?))).collect();
     unset.sort_unstable();
     unset.dedup();
-    let why = match unset.as_slice() {
-        [] | [_] => first.text.clone(),
-        [firsts @ .., last] => format!("{} and {last} have no value", firsts.join(", ")),
-    };
-    Some(format!("note: the entry does not start yet: {}; `trunkline check` says more", printable(&why)))
+    unset
+}
+
+/// Names in a sentence.
+fn joined(names: &[String]) -> String {
+    match names {
+        [firsts @ .., last] if !firsts.is_empty() => format!("{} and {last}", firsts.join(", ")),
+        _ => names.concat(),
+    }
 }
