@@ -2,15 +2,13 @@
 //! may be a secret is not shown.
 
 use super::reading::{Reading, SECRET};
+use crate::config::secret::shown::{self, HIDDEN};
 use crate::config::source::node::{Node, Origin, Source};
 use crate::telemetry::config::{Setting, Written};
 use figment::value::{Dict, Num, Value};
 use serde_json::Value as Json;
 use sha2::{Digest, Sha256};
 use std::collections::HashMap;
-
-/// What stands in place of a value that may be a secret.
-const HIDDEN: &str = "[secret]";
 
 impl Reading {
     /// What is written, in the order of the keys.
@@ -19,8 +17,7 @@ impl Reading {
         let mut path = Vec::new();
         self.walk(&self.merged, &mut path, &mut |path, value| {
             let source = self.find(path).map_or_else(String::new, |(source, node)| told(source, node, &mut lines));
-            let is_hidden = path.iter().any(|name| is_secret(name));
-            keys.push(Setting { key: path.join("."), value: json(value, is_hidden), source });
+            keys.push(Setting { key: path.join("."), value: shown(path, value), source });
         });
         Written { settings: keys.into(), digest: self.digest() }
     }
@@ -61,6 +58,21 @@ fn is_secret(name: &str) -> bool {
     SECRET.contains(&name)
 }
 
+/// A value as it may be shown: of arguments and addresses what clearly is no secret.
+fn shown(path: &[String], value: &Value) -> Json {
+    let Some((name, above)) = path.split_last() else { return Json::Null };
+    let is_hidden_above = above.iter().any(|name| is_secret(name));
+    match (name.as_str(), value) {
+        _ if is_hidden_above => json(value, true),
+        ("url" | "endpoint" | "proxy", Value::String(_, text)) => shown::address(text).into(),
+        ("args", Value::Array(_, items)) => {
+            let texts: Option<Vec<&str>> = items.iter().map(Value::as_str).collect();
+            texts.map_or_else(|| json(value, true), |texts| shown::args(&texts).into())
+        }
+        _ => json(value, is_secret(name)),
+    }
+}
+
 /// Where a value is written; the beginnings of lines are found once for each source.
 fn told(source: &Source, node: &Node, lines: &mut HashMap<usize, Vec<usize>>) -> String {
     match &source.origin {
@@ -80,7 +92,8 @@ fn told(source: &Source, node: &Node, lines: &mut HashMap<usize, Vec<usize>>) ->
 
 fn json(value: &Value, is_hidden: bool) -> Json {
     match value {
-        Value::String(_, _) | Value::Char(_, _) if is_hidden => HIDDEN.into(),
+        Value::String(_, text) if is_hidden => shown::hidden(text).into(),
+        Value::Char(_, _) if is_hidden => HIDDEN.into(),
         Value::String(_, text) => text.as_str().into(),
         Value::Char(_, char) => char.to_string().into(),
         Value::Bool(_, value) => (*value).into(),

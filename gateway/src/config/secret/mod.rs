@@ -2,6 +2,8 @@
 
 // The secret values of a configuration: references, credentials, values of keys that look secret.
 mod values;
+// Arguments and addresses as they may be shown.
+pub(crate) mod shown;
 // Texts of a URL with `%2F` and the like read.
 mod percent;
 // Whether a key or a value looks like a secret.
