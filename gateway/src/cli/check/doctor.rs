@@ -51,14 +51,49 @@ impl From<&Fault> for Problem {
     fn from(fault: &Fault) -> Self {
         let place = fault.place.as_ref().map(|place| format!("{place}: ")).unwrap_or_default();
         let fix = fault.label.iter().chain(&fault.hint).cloned().collect::<Vec<_>>().join("; ");
-        let fix = match (fix.is_empty(), fault.kind) {
-            (false, _) => fix,
-            (true, "no-command") => "install it, or write its absolute path as `command`".to_owned(),
-            (true, "unreadable-file") => "see whether it is the file that is meant".to_owned(),
-            (true, "syntax") => "mend it there".to_owned(),
-            (true, _) => "see docs/security.md, What check warns of".to_owned(),
-        };
+        let fix = if fix.is_empty() { mending(fault) } else { fix };
         Self { upstream: fault.upstream.clone(), ..Self::new(format!("{place}{}", fault.text), fix) }
+    }
+}
+
+/// What to run or to write where a fault itself does not say it.
+fn mending(fault: &Fault) -> String {
+    let own =
+        fault.upstream.as_ref().map_or_else(|| "[upstreams.NAME]".to_owned(), |name| format!("[upstreams.{name}]"));
+    match fault.kind {
+        "no-command" => format!("install it, or write its absolute path as `command` under {own}"),
+        "no-folder" => format!("make the folder, or write another `cwd` under {own}"),
+        "unreadable-file" => "see whether it is the file that is meant".to_owned(),
+        "syntax" => "correct the line; `trunkline check` shows it".to_owned(),
+        "missing-key" => "write it there; `trunkline config schema` has every key".to_owned(),
+        "demo" => "run `trunkline import`, or `trunkline add NAME -- COMMAND`".to_owned(),
+        "shared-questions" => format!("write `sharing = \"per-principal\"` under {own}"),
+        "shell-variable" => {
+            "write \"$1\" in double quotes in the script, with the value as an argument behind it".to_owned()
+        }
+        "secret-in-arguments" => format!("write env = {{ NAME = \"${{NAME}}\" }} under {own} in place of the argument"),
+        "loader-variable" => {
+            format!("remove the variable from `env` under {own}, or let nobody else write where it leads")
+        }
+        "metadata-address" => format!("write the address of the server itself as `url`, or as `proxy`, under {own}"),
+        "plain-credentials" => format!("write https:// or wss:// in `url` under {own}, and a proxy on this machine"),
+        "names-may-change" => "write `strategy = \"prefix\"` under [naming]".to_owned(),
+        "admin-token" => {
+            "run `trunkline token new NAME` for the client, and `trunkline token revoke` its old one".to_owned()
+        }
+        "expired-token" => "run `trunkline token revoke NAME`, then `trunkline token new NAME`".to_owned(),
+        "open-admin" => "write `listen = \"127.0.0.1:9808\"` under [admin], unless the network is trusted".to_owned(),
+        "open-file" => "run `chmod 600` on the file".to_owned(),
+        "unused-role" => "give it to a token, `roles = [\"NAME\"]` under [[auth.tokens]], or remove it".to_owned(),
+        "open-beside-roles" => "write `tokens = [\"NAME\"]` under that entry of [[server.listeners]]".to_owned(),
+        "matches-nothing" => "correct the pattern; `trunkline tools` lists the names".to_owned(),
+        "unset-variable" => format!("export the variable, or write `optional = true` under {own}"),
+        "unused-key" => "remove the key there, or leave it: it has no effect here".to_owned(),
+        "bad-reference" => "write `${NAME}` there, and export the variable".to_owned(),
+        "bad-value" => "correct the value there".to_owned(),
+        "own-entry" => "nothing is to be done: the host keeps its entry".to_owned(),
+        "replaced" => "remove one of the two entries, or leave it: the later one counts".to_owned(),
+        _ => "run `trunkline check`, which shows the line".to_owned(),
     }
 }
 
@@ -309,6 +344,22 @@ mod tests {
             of(r#""transport":"stdio","state":"starting","downtime_seconds":1,"cause":"it has not answered yet""#),
             None
         );
+    }
+
+    #[test]
+    fn each_fault_that_does_not_say_what_to_do_is_told_with_what_to_run_or_to_write() {
+        let page = include_str!("../../../../docs/security.md");
+        let table = page.split("## What check warns of").nth(1).unwrap();
+        let cells = table.lines().filter_map(|line| line.strip_prefix("| `")?.split('|').next());
+        let kinds: Vec<&'static str> = cells.flat_map(|cell| cell.split('`')).filter(|kind| kind.len() > 3).collect();
+        // These always come with a hint or a label.
+        let own =
+            ["no-upstreams", "no-audit", "over-memory-limit", "no-login", "file-sent", "duplicate-name", "bad-name"];
+        for kind in kinds.iter().filter(|kind| !own.contains(kind)) {
+            let fix = Problem::from(&Fault::of_upstream(kind, "x", "")).fix;
+            assert!(!fix.contains("docs/") && !fix.starts_with("run `trunkline check`"), "{kind}: {fix}");
+        }
+        assert!(kinds.len() > 20, "{kinds:?}");
     }
 
     #[test]

@@ -8,7 +8,8 @@ use serde_json::json;
 
 use super::diff;
 use super::edit;
-use super::entry::{DESCRIPTION, Entry, NAME};
+use super::entry::{Entry, NAME};
+use super::folders;
 use super::needs;
 use super::own_program::OwnProgram;
 use crate::cli::args::setup::{Install, Scope, Uninstall};
@@ -150,12 +151,13 @@ impl Asked<'_> {
         let (mut told, mut reports) = (String::new(), Vec::new());
         for id in ids {
             let one = place(id, self.scope, environment).and_then(|(host, file)| {
-                // No other command edits the file meanwhile.
-                let _turn = Turns::take(std::slice::from_ref(&file), self.makes)?;
-                match change(host, Edited::open(&file)?)? {
-                    Some(change) => self.carry_out(&change),
-                    None => Ok(nothing(host, &file)),
+                let missing = folders::missing(&file);
+                let done = self.one(host, &file, environment, &change);
+                if done.is_err() {
+                    // What it has made for nothing goes again.
+                    folders::remove(&missing);
                 }
+                done
             });
             match one {
                 Ok((text, report)) => {
@@ -176,6 +178,27 @@ impl Asked<'_> {
             false => answer().write_all(told.as_bytes())?,
         }
         Ok(ended)
+    }
+
+    /// Does one host.
+    fn one(
+        &self,
+        host: &'static Host,
+        file: &Path,
+        environment: &Environment,
+        change: impl Fn(&'static Host, Edited) -> Result<Option<Change>, anyhow::Error>,
+    ) -> Result<Told, anyhow::Error> {
+        // No other command edits the file meanwhile.
+        let _turn = Turns::take(std::slice::from_ref(&file.to_owned()), self.makes)?;
+        let Some(change) = change(host, Edited::open(file)?)? else { return Ok(nothing(host, file)) };
+        let (mut told, report) = self.carry_out(&change)?;
+        if change.after.is_none() && !self.dry_run {
+            let folders = folders::of_install(file, environment);
+            folders::remove(&folders).last().into_iter().for_each(|top| {
+                told.push_str(&format!("{} is removed: it was empty\n", file::shown(top)));
+            });
+        }
+        Ok((told, report))
     }
 
     /// Writes one file, and says what was done.
@@ -271,7 +294,7 @@ fn added(host: &'static Host, edited: Edited, (entry, scope): (&Entry, Scope)) -
     if read.map(|(command, args)| Entry { command, args }).as_ref() != Some(entry) {
         return Err(told(format!("the entry `{NAME}` would not be read there")));
     }
-    let ours = words(host, entry);
+    let ours = entry.words(host);
     // Where it was put in without a trace it can be taken out without one.
     // Unless nothing else is there: then it cannot be told from a file that was made for it, and that goes with it.
     let is_like_made = edited.is_there() && edit::with("", host, entry).is_ok_and(|made| made == after);
@@ -318,7 +341,7 @@ fn removed(host: &'static Host, edited: &Edited) -> Result<Option<Removed>, anyh
     let original = file::read_with_mark(&kept, path).ok();
     let original = original.map(|text| text.strip_prefix(file::MARK).map(str::to_owned).unwrap_or(text));
     let makes = |base: &str| edit::with(base, host, &entry).is_ok_and(|made| made == before);
-    let ours = words(host, &entry);
+    let ours = entry.words(host);
     Ok(Some(match original {
         Some(original) if makes(&original) => (Some(original), Backup::Gone(kept), ours),
         // A link and the file that it leads to were there before.
@@ -326,35 +349,6 @@ fn removed(host: &'static Host, edited: &Edited) -> Result<Option<Removed>, anyh
         _ if is_kept(&kept) => (Some(without), Backup::Stays(kept), ours),
         _ => (Some(without), Backup::None, ours),
     }))
-}
-
-/// The texts of an entry, which may be shown.
-fn words(host: &Host, entry: &Entry) -> Vec<String> {
-    let keys = [
-        "startup_timeout_sec",
-        "tool_timeout_sec",
-        "command",
-        "stdio",
-        "--config",
-        "args",
-        "type",
-        "local",
-        "tools",
-        "timeout",
-        "enabled",
-        "name",
-        "description",
-        "cmd",
-        "Local Config",
-        "version",
-        "schema",
-    ];
-    let values = ["600000", "600", "20", "*", "[", "]", "true", "1.0.0", "v1", DESCRIPTION, NAME];
-    let mut words: Vec<String> = entry.args.iter().cloned().chain([entry.command.clone()]).collect();
-    words.extend(host.root.iter().chain(&keys).chain(&values).map(|word| (*word).to_owned()));
-    // The longest first: a path may hold a shorter word.
-    words.sort_by_key(|word| usize::MAX - word.len());
-    words
 }
 
 /// Writes it, or has the host's own program write it, whose name is given then.

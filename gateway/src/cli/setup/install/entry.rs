@@ -3,7 +3,7 @@
 use jsonc_parser::cst::CstInputValue;
 use toml_edit::{Array, Item, Table, value};
 
-use crate::cli::setup::hosts::Form;
+use crate::cli::setup::hosts::{Form, Host};
 
 /// How it is named in each host.
 pub(crate) const NAME: &str = "trunkline";
@@ -19,6 +19,35 @@ pub(super) struct Entry {
 }
 
 impl Entry {
+    /// Its texts, which may be shown.
+    pub(super) fn words(&self, host: &Host) -> Vec<String> {
+        let keys = [
+            "startup_timeout_sec",
+            "tool_timeout_sec",
+            "command",
+            "stdio",
+            "--config",
+            "args",
+            "type",
+            "local",
+            "tools",
+            "timeout",
+            "enabled",
+            "name",
+            "description",
+            "cmd",
+            "Local Config",
+            "version",
+            "schema",
+        ];
+        let values = ["600000", "600", "20", "*", "[", "]", "true", "1.0.0", "v1", DESCRIPTION, NAME];
+        let mut words: Vec<String> = self.args.iter().cloned().chain([self.command.clone()]).collect();
+        words.extend(host.root.iter().chain(&keys).chain(&values).map(|word| (*word).to_owned()));
+        // The longest first: a path may hold a shorter word.
+        words.sort_by_key(|word| usize::MAX - word.len());
+        words
+    }
+
     /// As JSON.
     pub(super) fn json(&self, form: Form) -> CstInputValue {
         let text = |text: &str| CstInputValue::String(text.to_owned());

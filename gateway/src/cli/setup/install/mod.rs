@@ -12,6 +12,8 @@ mod own_program;
 mod diff;
 // The variables that a host needs beside it.
 mod needs;
+// The folders that are made for a file.
+mod folders;
 // The commands.
 mod command;
 
