@@ -33,7 +33,10 @@ use args::{Args, Command, Restart};
 
 /// The whole program: reads the command line, does what it says, and says how that went.
 pub fn main() -> ExitCode {
-    let args = Args::typed();
+    let (args, is_json) = Args::typed();
+    if is_json {
+        process::failure::speak_json();
+    }
     let done = match args.command {
         Command::Serve(serve) => serve::run(args.shared, serve),
         Command::Stdio(stdio) => stdio::run(args.shared, stdio),

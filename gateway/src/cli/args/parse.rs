@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 
 use clap::error::{ContextKind, ContextValue};
-use clap::{Args as Group, CommandFactory, Parser, Subcommand};
+use clap::{ArgMatches, Args as Group, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use super::setup::tokens::Token;
 use super::setup::{
@@ -11,6 +11,7 @@ use super::setup::{
     Stdio, Ui, Uninstall,
 };
 use super::shared::{Look, Shared};
+use crate::cli::process::failure::tell_usage;
 
 /// One MCP endpoint in front of many MCP servers.
 #[derive(Debug, Parser)]
@@ -23,10 +24,25 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    /// What was typed. A usage fault ends the program here, with exit code 2.
-    pub(crate) fn typed() -> Self {
-        Self::try_parse().unwrap_or_else(|error| without_hidden(error).exit())
+    /// What was typed, and whether it asks for JSON. A usage fault ends the program here, with exit code 2.
+    pub(crate) fn typed() -> (Self, bool) {
+        let matches = Self::command().try_get_matches();
+        let typed = matches.and_then(|matches| Ok((Self::from_arg_matches(&matches)?, asks_json(&matches))));
+        typed.unwrap_or_else(|error| {
+            let error = without_hidden(error.format(&mut Self::command()));
+            if error.use_stderr() && std::env::args_os().any(|arg| arg == "--json") {
+                tell_usage(&error.render().to_string());
+                std::process::exit(error.exit_code());
+            }
+            error.exit()
+        })
     }
+}
+
+/// Whether the command has `--json`.
+fn asks_json(matches: &ArgMatches) -> bool {
+    matches.try_get_one::<bool>("json").is_ok_and(|asked| asked == Some(&true))
+        || matches.subcommand().is_some_and(|(_, command)| asks_json(command))
 }
 
 /// What is meant for nobody to type is suggested to nobody.

@@ -124,7 +124,7 @@ pub(crate) struct Add {
 pub(crate) struct Remove {
     #[command(flatten)]
     pub(crate) shared: Shared,
-    /// Names of upstreams
+    /// Names of upstreams; of several those that are there are removed, and exit code 1 says that another is not
     #[arg(value_name = "NAME", required = true)]
     pub(crate) names: Vec<String>,
     /// Print JSON
@@ -214,7 +214,7 @@ pub(crate) struct Login {
 pub(crate) struct Logout {
     #[command(flatten)]
     pub(crate) shared: Shared,
-    /// Names of upstreams
+    /// Names of upstreams; of several each is logged out by itself, and exit code 1 says that one is not
     #[arg(value_name = "NAME", required_unless_present = "all", conflicts_with = "all")]
     pub(crate) names: Vec<String>,
     /// All upstreams that somebody has logged in to
@@ -228,7 +228,7 @@ pub(crate) struct Logout {
 // Which upstreams an order is for.
 #[derive(Debug, Default, Group)]
 pub(crate) struct Orders {
-    /// Names of upstreams
+    /// Names of upstreams; of several each is ordered by itself, and exit code 1 says that one is not as ordered
     #[arg(value_name = "NAME", required_unless_present = "all", conflicts_with = "all")]
     pub(crate) names: Vec<String>,
     /// All upstreams of the gateway

@@ -248,11 +248,10 @@ fn told(error: &Value) -> String {
 fn own(shared: &Shared, wanted: Wanted<'_>) -> Result<(Way, Box<dyn BufRead>, Start), Failure> {
     let mut command = Command::new(own_program());
     command.arg("stdio").args(["--log-level", shared.log_level.as_deref().unwrap_or("warn")]);
-    // What is wrong with the configuration, the gateway says.
-    let config = settings::read(shared, Vec::new()).ok().map(|settings| settings.loaded.config);
+    let config = settings::read(shared, Vec::new())?.loaded.config;
     let now = Instant::now();
-    let awaited = config.as_ref().and_then(|config| Awaited::new(config, wanted, now));
-    let until = config.map(|config| now + config.catalog.first_wait(true));
+    let awaited = Awaited::new(&config, wanted, now);
+    let until = Some(now + config.catalog.first_wait(true));
     if awaited.is_some() {
         // The wait is here, and for no other upstream.
         command.env(LIST_WAIT, "0s");

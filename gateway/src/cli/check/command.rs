@@ -56,15 +56,7 @@ pub(crate) fn run(check: &Check) -> Result<(), Failure> {
 
 /// All faults as JSON, and what somebody sees.
 fn report(faults: &[Fault], upstreams: usize, seen: Option<&Seen>) -> String {
-    let one = |fault: &Fault| {
-        let Fault { severity, kind, text, place, label, hint, upstream, unset: _ } = fault;
-        let place = place.as_ref().map(ToString::to_string);
-        let severity = if *severity == Severity::Error { "error" } else { "warning" };
-        json!({
-            "severity": severity, "kind": kind, "upstream": upstream, "text": text, "place": place, "label": label, "hint": hint
-        })
-    };
-    let mut whole = json!({ "upstreams": upstreams, "faults": faults.iter().map(one).collect::<Vec<_>>() });
+    let mut whole = json!({ "upstreams": upstreams, "faults": faults.iter().map(Fault::json).collect::<Vec<_>>() });
     if let Some(seen) = seen {
         whole["seen"] = json!(seen);
     }

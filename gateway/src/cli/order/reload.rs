@@ -10,6 +10,7 @@ use crate::telemetry::logging::complain;
 
 use crate::cli::args::Look;
 use crate::cli::look;
+use crate::cli::process::failure::tell;
 use crate::cli::process::{Failure, answer};
 
 /// What became of it.
@@ -35,8 +36,11 @@ pub(crate) fn run(look: &Look) -> Result<(), Failure> {
         200 => {}
         422 => {
             // As `check` would say it; the gateway's own files count, not those of this shell.
-            complain(&printable_lines(&said));
-            complain("nothing has changed: the gateway keeps its current configuration");
+            let kept = "nothing has changed: the gateway keeps its current configuration";
+            match look.json {
+                true => tell(&format!("{kept}\n{}", said.trim_end()), 3),
+                false => [&*printable_lines(&said), kept].iter().for_each(|text| complain(text)),
+            }
             return Err(Failure::Said);
         }
         _ => return Err(anyhow!("not reloaded: {}", printable(said.trim())).into()),

@@ -7,12 +7,13 @@ use anyhow::{Context, anyhow};
 
 use crate::config::fault::printable;
 use crate::health::Order;
-use crate::telemetry::logging::{complain, say};
+use crate::telemetry::logging::say;
 
 use crate::cli::args::Look;
 use crate::cli::args::setup::Orders;
 use crate::cli::look;
 use crate::cli::look::{Row, Whole};
+use crate::cli::process::failure::tell as tell_error;
 use crate::cli::process::{Failure, answer};
 
 /// How long a start is watched, and how often it is looked at.
@@ -85,10 +86,9 @@ fn ordered(order: Order, orders: &Orders, name: &str) -> Result<Done, Failure> {
     let mut page = match status {
         200 | 202 => said,
         404 => {
-            // It knows those alone that are not disabled.
-            let whole = Whole::of(&orders.look).ok().filter(|whole| whole.is_disabled(name));
-            let off = whole.map(|whole| whole.unknown(name));
-            return Err(anyhow!("{}", off.unwrap_or_else(|| printable(said.trim()))).into());
+            // It names those alone that are not disabled, and not the one that is meant.
+            let unknown = Whole::of(&orders.look).ok().map(|whole| whole.unknown(name));
+            return Err(anyhow!("{}", unknown.unwrap_or_else(|| printable(said.trim()))).into());
         }
         _ => return Err(anyhow!("cannot {} `{name}`: {}", order.as_str(), printable(said.trim())).into()),
     };
@@ -111,7 +111,7 @@ fn tell(
         Ok(done) => done,
         Err(Failure::Failed(error)) => {
             rows.push(serde_json::json!({ "name": name, "error": format!("{error:#}") }));
-            complain(&format!("error: {error:#}"));
+            tell_error(&format!("{error:#}"), 1);
             return Ok(());
         }
         Err(failure) => return Err(failure),
@@ -125,7 +125,7 @@ fn tell(
         }
     }
     if !done.is_as_ordered {
-        complain(&format!("error: `{name}` is {}", state(&done.row)));
+        tell_error(&format!("`{name}` is {}", state(&done.row)), 1);
     }
     Ok(())
 }

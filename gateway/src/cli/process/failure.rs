@@ -1,9 +1,13 @@
 //! How a command can fail, and with which exit code.
 
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use serde_json::{Value, json};
 
 use super::answer::is_unread;
-use crate::config::fault::Faults;
+use crate::config::fault::{Fault, Faults, count};
+use crate::secrets::visible_json;
 use crate::telemetry::logging::{complain, flush, is_json};
 
 /// Why a command did not do what was asked.
@@ -19,25 +23,75 @@ pub(crate) enum Failure {
     Said,
 }
 
+/// Whether a program reads what this command says.
+static IS_JSON: AtomicBool = AtomicBool::new(false);
+
+/// From here on errors are said as JSON.
+pub(crate) fn speak_json() {
+    IS_JSON.store(true, Ordering::Relaxed);
+}
+
+/// Says on stderr what went wrong, such as with one of several things, and with which code the command ends for it; `error:` stands before
+/// it where a person reads.
+pub(crate) fn tell(text: &str, code: u8) {
+    match IS_JSON.load(Ordering::Relaxed) {
+        true => complain_json(&json!({ "error": text, "exit_code": code })),
+        false => complain(&format!("error: {text}")),
+    }
+}
+
+/// Says wrong usage for a program.
+pub(crate) fn tell_usage(text: &str) {
+    let text = text.trim().strip_prefix("error: ").unwrap_or(text.trim());
+    complain_json(&json!({ "error": text, "exit_code": 2 }));
+}
+
+fn complain_json(value: &Value) {
+    complain(&visible_json(&value.to_string()));
+}
+
 impl Failure {
     /// Says what happened on stderr, and waits a moment until it is written: the process ends with this.
     pub(crate) fn end(self) -> ExitCode {
-        let code = match self {
-            Self::Failed(error) => {
-                // In a log of JSON the level says it.
-                let prefix = if is_json() { "" } else { "error: " };
-                complain(&format!("{prefix}{error:#}"));
-                ExitCode::from(1)
-            }
-            Self::Config(faults) => {
-                complain(&faults.to_string());
-                ExitCode::from(3)
-            }
-            Self::Found => ExitCode::from(1),
-            Self::Said => ExitCode::from(3),
-        };
+        if IS_JSON.load(Ordering::Relaxed) {
+            self.json().iter().for_each(complain_json);
+        } else {
+            self.text().iter().for_each(|text| complain(text));
+        }
         flush();
-        code
+        ExitCode::from(self.code())
+    }
+
+    fn code(&self) -> u8 {
+        match self {
+            Self::Failed(_) | Self::Found => 1,
+            Self::Config(_) | Self::Said => 3,
+        }
+    }
+
+    /// What is still to be said, for a person.
+    fn text(&self) -> Option<String> {
+        match self {
+            // In a log of JSON the level says it.
+            Self::Failed(error) if is_json() => Some(format!("{error:#}")),
+            Self::Failed(error) => Some(format!("error: {error:#}")),
+            Self::Config(faults) => Some(faults.to_string()),
+            Self::Found | Self::Said => None,
+        }
+    }
+
+    /// The same for a program.
+    fn json(&self) -> Option<Value> {
+        let code = self.code();
+        match self {
+            Self::Failed(error) => Some(json!({ "error": format!("{error:#}"), "exit_code": code })),
+            Self::Config(faults) => {
+                let all: Vec<Value> = faults.0.iter().map(Fault::json).collect();
+                let text = format!("the configuration is wrong: {}", count(&faults.0));
+                Some(json!({ "error": text, "exit_code": code, "faults": all }))
+            }
+            Self::Found | Self::Said => None,
+        }
     }
 }
 

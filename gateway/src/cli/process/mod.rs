@@ -3,7 +3,7 @@
 // The one place where a runtime is made.
 pub(crate) mod runtime;
 // How a command can fail, and with which exit code.
-mod failure;
+pub(crate) mod failure;
 // Tables for a terminal.
 pub(crate) mod table;
 // What a command answers on stdout.

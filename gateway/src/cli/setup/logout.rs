@@ -8,12 +8,13 @@ use serde_json::{Value, json};
 use super::login::meant;
 use crate::cli::args::settings;
 use crate::cli::args::setup;
+use crate::cli::process::failure::tell;
 use crate::cli::process::{Failure, answer, runtime};
 use crate::config;
 use crate::config::fault::printable;
 use crate::health::Cause;
 use crate::runtime::Tasks;
-use crate::telemetry::logging::{complain, say};
+use crate::telemetry::logging::say;
 use crate::upstream::config::{Config, Login};
 use crate::upstream::remote::{LoggedOut, StoredLogins};
 
@@ -22,10 +23,13 @@ pub(crate) fn run(logout: &setup::Logout) -> Result<(), Failure> {
     let settings = settings::read(&logout.shared, Vec::new())?;
     let config = &settings.loaded.config;
     let kept = kept(config)?;
-    let logins = match logout.all {
-        true => all(config, kept.logins),
+    let (logins, unknown) = match logout.all {
+        true => (all(config, kept.logins), Vec::new()),
         false => named(config, &logout.names, kept.logins)?,
     };
+    if logins.is_empty() && !unknown.is_empty() {
+        return unnamed(unknown);
+    }
     let ended = runtime::block_on(async { Ok(LoggedOut::end(&logins, &Tasks::new()).await) })?;
     let (mut rows, mut is_well, mut is_news, mut out) = (Vec::new(), true, false, answer());
     for (login, ended) in logins.iter().zip(ended) {
@@ -40,17 +44,17 @@ pub(crate) fn run(logout: &setup::Logout) -> Result<(), Failure> {
             true => rows.push(row(login, ended)),
             false => match ended {
                 Ok(ended) => writeln!(out, "{}", line(login, ended))?,
-                Err(why) => complain(&format!("cannot log out of `{name}`: {}", printable(&why.full()))),
+                Err(why) => tell(&format!("cannot log out of `{name}`: {}", printable(&why.full())), 1),
             },
         }
     }
     // Those that are known by their upstream are removed whether they can be read or not.
     for (path, why) in kept.unreadable.iter().filter(|(path, _)| logout.all && path.exists()) {
         is_well = false;
-        complain(&format!(
-            "{} is left as it is, since it may be a login of another configuration: {why}",
-            path.display()
-        ));
+        tell(
+            &format!("{} is left as it is, since it may be a login of another configuration: {why}", path.display()),
+            1,
+        );
     }
     match (logout.json, is_news) {
         (true, _) => out.json(&format!("{:#}", Value::Array(rows)))?,
@@ -58,7 +62,15 @@ pub(crate) fn run(logout: &setup::Logout) -> Result<(), Failure> {
         (false, false) if logout.all && is_well => writeln!(out, "nobody was logged in to any upstream")?,
         (false, false) => {}
     }
+    unnamed(unknown)?;
     if is_well { Ok(()) } else { Err(Failure::Found) }
+}
+
+/// Tells why names are those of no login.
+fn unnamed(mut unknown: Vec<anyhow::Error>) -> Result<(), Failure> {
+    let Some(last) = unknown.pop() else { return Ok(()) };
+    unknown.iter().for_each(|why| tell(&format!("{why:#}"), 1));
+    Err(last.into())
 }
 
 /// What is kept, for whatever upstream.
@@ -78,9 +90,13 @@ fn all(config: &config::Config, kept: Vec<Login>) -> Vec<Login> {
     logins
 }
 
-/// The logins of upstreams of these names: as they are configured, and as they were.
-fn named(config: &config::Config, names: &[String], kept: Vec<Login>) -> Result<Vec<Login>, Failure> {
-    let mut logins: Vec<Login> = Vec::new();
+/// The logins of upstreams of these names: as they are configured, and as they were. The second part says why others have none.
+fn named(
+    config: &config::Config,
+    names: &[String],
+    kept: Vec<Login>,
+) -> Result<(Vec<Login>, Vec<anyhow::Error>), Failure> {
+    let (mut logins, mut unknown): (Vec<Login>, Vec<_>) = (Vec::new(), Vec::new());
     for name in names {
         let before = logins.len();
         let configured = meant(config, name);
@@ -91,10 +107,14 @@ fn named(config: &config::Config, names: &[String], kept: Vec<Login>) -> Result<
         kept.iter().filter(is_meant).for_each(|login| add(&mut logins, login.clone()));
         // One that nobody could log in to now may have been another one when somebody did.
         if logins.len() == before && !logins.iter().any(|login| *login.upstream == **name) {
-            configured?;
+            match configured {
+                Ok(_) => {}
+                Err(Failure::Failed(why)) => unknown.push(why),
+                Err(failure) => return Err(failure),
+            }
         }
     }
-    Ok(logins)
+    Ok((logins, unknown))
 }
 
 /// Another one, unless it is there: a configured one knows more than what is kept.

@@ -166,6 +166,16 @@ impl Fault {
         self
     }
 
+    /// For a program.
+    pub(crate) fn json(&self) -> serde_json::Value {
+        let Self { severity, kind, text, place, label, hint, upstream, unset: _ } = self;
+        let place = place.as_ref().map(ToString::to_string);
+        let severity = if *severity == Severity::Error { "error" } else { "warning" };
+        serde_json::json!({
+            "severity": severity, "kind": kind, "upstream": upstream, "text": text, "place": place, "label": label, "hint": hint
+        })
+    }
+
     pub(crate) fn at(mut self, place: Option<Place>) -> Self {
         self.place = place;
         self
