@@ -92,7 +92,7 @@ async fn each_of_several_gateways_is_found_by_its_configuration_or_its_process()
     let (is_done, said) = run(bare(shared.path(), &["stop", "one"])).await;
     assert!(!is_done && said.contains("choose one with --pid or --config"), "{said}");
     let (is_done, said) = run(bare(shared.path(), &["ls", "--config", "/no/such/file.toml"])).await;
-    assert!(!is_done && said.contains("is `trunkline serve` running?"), "{said}");
+    assert!(!is_done && said.contains("is `trunkline serve --config /no/such/file.toml` running?"), "{said}");
     let modes = std::fs::metadata(shared.path().join("trunkline")).expect("it is there").permissions().mode() & 0o777;
     assert_eq!((sockets(shared.path()).len(), modes), (2, 0o700));
 }

@@ -2,6 +2,7 @@
 
 mod each;
 mod paths;
+mod told;
 mod undone;
 
 use std::path::{Path, PathBuf};

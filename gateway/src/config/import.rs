@@ -9,7 +9,7 @@ use super::source::names;
 use super::source::node::{NULL, Node, Origin, Shape, Source};
 use super::source::{self, json, toml, yaml};
 
-pub(crate) use super::read::nearest::nearest;
+pub(crate) use super::read::nearest::{nearest, told};
 pub(crate) use super::secret::looks::looks_secret;
 
 /// A file as a source, and what is doubtful of it where it is a host's.

@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 use super::awaited::Wanted;
 use super::session::{Refused, Session};
 use crate::cli::args::setup::Call;
+use crate::cli::look::Row;
 use crate::cli::process::{Failure, answer};
 use crate::config::fault::printable;
 use crate::config::import::nearest;
@@ -29,6 +30,12 @@ pub(crate) fn run(call: &Call) -> Result<(), Failure> {
         && let Some(off) = whole.disabled_owner(&call.tool)
     {
         return Err(anyhow!(whole.unknown(off)).into());
+    }
+    // A gateway that was started for this is gone before anybody can look at it.
+    if let Some(why) =
+        whole.as_ref().filter(|_| session.is_of_own()).and_then(|whole| why_not(&whole.upstreams, &call.tool))
+    {
+        return Err(anyhow!(why).into());
     }
     // Of a name that an upstream may have which is not there the gateway says how that one stands.
     let is_known = found.is_some() || whole.is_some_and(|whole| whole.upstreams.iter().any(|row| !row.is_up()));
@@ -54,6 +61,14 @@ pub(crate) fn run(call: &Call) -> Result<(), Failure> {
 /// Whether a call was refused for how an upstream stands that may have the tool.
 fn is_of_upstreams(why: &anyhow::Error) -> bool {
     why.downcast_ref::<Refused>().is_some_and(|refused| refused.is_of_upstreams)
+}
+
+/// Why a tool is not there, where the name of an upstream that takes no calls begins its own.
+fn why_not(rows: &[Row], tool: &str) -> Option<String> {
+    let owns = |row: &&Row| tool.strip_prefix(&row.name).is_some_and(|rest| rest.starts_with("__"));
+    // One that is still starting may list it in a moment.
+    let why = rows.iter().find(owns).filter(|row| row.ailment().is_some())?.why_not(true)?;
+    Some(format!("`tools/call` of `{}` was not sent: {why}", printable(tool)))
 }
 
 /// That no tool has the name, and what may be meant.

@@ -65,7 +65,7 @@ fn why_none(session: &Session, name: Option<&str>, key: &str) -> Option<String> 
     let whole = session.upstreams(|row| name.is_none_or(|name| row.name == name))?;
     let Some(name) = name else { return none_works(&whole.upstreams, key, session.is_of_own()) };
     match whole.upstreams.iter().find(|row| row.name == name) {
-        Some(row) => Some(format!("no {key}: {}", row.why_not()?)),
+        Some(row) => Some(format!("no {key}: {}", row.why_not(session.is_of_own())?)),
         None if whole.is_disabled(name) => Some(whole.unknown(name)),
         None => Some(format!("none of the {key} has `{}` in its name, and {}", printable(name), whole.unknown(name))),
     }
@@ -84,7 +84,7 @@ fn missing(session: &Session, name: Option<&str>, key: &str) -> Vec<String> {
 /// Why nothing of an upstream is in a list.
 fn absent(row: &Row, key: &str, is_of_own: bool) -> Option<String> {
     let why = match row.state == "starting" && row.ailment().is_none() {
-        false => row.why_not()?,
+        false => row.why_not(is_of_own)?,
         true => {
             let name = printable(&row.name);
             let cause = row.cause.as_deref().map(|cause| format!(": {}", printable(cause.trim()))).unwrap_or_default();

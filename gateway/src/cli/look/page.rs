@@ -6,6 +6,7 @@ use anyhow::Context;
 use serde::{Deserialize, Serialize};
 
 use crate::config::fault::printable;
+use crate::config::import::told;
 
 use super::reach;
 use crate::cli::args::Look;
@@ -56,10 +57,10 @@ impl Whole {
             return format!("`{shown}` is disabled in the configuration: set `enabled = true` in [upstreams.{shown}]");
         }
         let names: Vec<_> = self.upstreams.iter().map(|row| printable(&row.name)).collect();
-        let known = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+        let known = told(name, &names.iter().map(|name| &**name).collect::<Vec<_>>());
         let off: Vec<_> = self.disabled().iter().map(|off| printable(off)).collect();
         let off = if off.is_empty() { String::new() } else { format!(" (disabled: {})", off.join(", ")) };
-        format!("no upstream `{shown}`. Known: {known}{off}")
+        format!("no upstream `{shown}`{known}{off}")
     }
 
     /// The upstream that is switched off and whose name a tool bears.
@@ -248,14 +249,18 @@ impl Row {
         Some((bare.filter(|_| !advice.is_empty()).unwrap_or(cause.trim()), advice))
     }
 
-    /// Why nothing is to be had of it, for a person; `None` where something is.
-    pub(crate) fn why_not(&self) -> Option<String> {
+    /// Why nothing is to be had of it, for a person; `None` where something is. A gateway that was started for one command, as `is_of_own`
+    /// says, is gone with it, so that nobody can look at it or start something in it.
+    pub(crate) fn why_not(&self, is_of_own: bool) -> Option<String> {
         let (name, state) = (printable(&self.name), printable(&self.state));
         match self.ailment() {
             Some((cause, _)) if !self.is_up() && cause.is_empty() => Some(format!("upstream `{name}` is {state}")),
             Some((cause, advice)) if !self.is_up() => {
-                let advice =
-                    if advice.is_empty() { format!("look at `trunkline status {name}`") } else { printable(advice) };
+                let advice = match advice {
+                    "" if is_of_own => "run `trunkline doctor`".to_owned(),
+                    "" => format!("look at `trunkline status {name}`"),
+                    advice => printable(advice),
+                };
                 Some(format!("upstream `{name}` is {state}: {}; {advice}", printable(cause)))
             }
             None if self.state == "starting" => Some(format!("upstream `{name}` is still starting; try again")),
@@ -298,10 +303,11 @@ mod tests {
             r#""state":"failed","cause":"needs login; run `trunkline login x`","advice":"run `trunkline login x`""#,
         );
         assert_eq!(failed.ailment(), Some(("needs login", "run `trunkline login x`")));
-        assert_eq!(failed.why_not().unwrap(), "upstream `x` is failed: needs login; run `trunkline login x`");
+        assert_eq!(failed.why_not(false).unwrap(), "upstream `x` is failed: needs login; run `trunkline login x`");
         let again = row(r#""state":"starting","downtime_seconds":5,"last_error":{"cause":"gone","ago_seconds":5}"#);
         assert_eq!(again.ailment(), Some(("gone", "")));
-        assert_eq!(again.why_not().unwrap(), "upstream `x` is starting: gone; look at `trunkline status x`");
+        assert_eq!(again.why_not(false).unwrap(), "upstream `x` is starting: gone; look at `trunkline status x`");
+        assert_eq!(again.why_not(true).unwrap(), "upstream `x` is starting: gone; run `trunkline doctor`");
         for merely in [
             r#""state":"starting","downtime_seconds":5"#,
             r#""state":"starting","downtime_seconds":5,"cause":"it has not answered yet""#,
@@ -309,7 +315,7 @@ mod tests {
         ] {
             let row = row(merely);
             assert_eq!(row.ailment(), None, "{merely}");
-            assert_eq!(row.why_not().unwrap(), "upstream `x` is still starting; try again");
+            assert_eq!(row.why_not(false).unwrap(), "upstream `x` is still starting; try again");
         }
         for (state, is_coming, why) in [
             ("stopping", true, Some("upstream `x` is stopping")),
@@ -319,11 +325,11 @@ mod tests {
             ("ready", false, None),
         ] {
             let row = row(&format!(r#""state":"{state}""#));
-            assert_eq!((row.is_coming(), row.why_not().as_deref()), (is_coming, why), "{state}");
+            assert_eq!((row.is_coming(), row.why_not(false).as_deref()), (is_coming, why), "{state}");
         }
         assert!(!again.is_coming() && !failed.is_coming(), "it is known what ails them");
         let degraded = row(r#""state":"degraded","cause":"it is silent""#);
-        assert_eq!((degraded.ailment(), degraded.why_not()), (Some(("it is silent", "")), None), "it takes calls");
+        assert_eq!((degraded.ailment(), degraded.why_not(false)), (Some(("it is silent", "")), None), "it takes calls");
     }
 
     #[test]

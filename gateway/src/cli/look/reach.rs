@@ -102,9 +102,11 @@ fn by_address(look: &Look, folders: &[PathBuf]) -> Result<Reach, Failure> {
     let folders: Vec<_> = folders.iter().map(|folder| printable(&folder.display().to_string())).collect();
     let folders =
         if folders.is_empty() { "no folder, since HOME is not set".to_owned() } else { folders.join(" and ") };
+    let options: String =
+        look.shared.config.iter().map(|file| format!(" --config {}", printable(&file.display().to_string()))).collect();
     Err(anyhow!(
-        "no gateway found for this configuration (no control socket in {folders}); is `trunkline serve` running? For a gateway of \
-         another user or machine pass `--admin ADDRESS` and set its `[admin] token`"
+        "no gateway found for this configuration (no control socket in {folders}); is `trunkline serve{options}` running? For a \
+         gateway of another user or machine pass `--admin ADDRESS` and set its `[admin] token`"
     )
     .into())
 }

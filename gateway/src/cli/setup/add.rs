@@ -11,7 +11,8 @@ use super::save::{Edited, Turns, endings_kept};
 use crate::cli::args::Shared;
 use crate::cli::args::setup::{Add, Remove};
 use crate::cli::process::{Failure, answer};
-use crate::config::fault::{Fault, Faults, Severity, printable};
+use crate::config::fault::{Fault, Faults, Place, Severity, printable};
+use crate::config::import::told;
 use crate::config::source::{Environment, file};
 use crate::config::{Inputs, load};
 
@@ -74,11 +75,39 @@ impl Target {
             self.edited.write(&text, None)?;
             return Ok(now.len());
         }
+        let own = self.edited.path().display().to_string();
+        then.iter_mut().for_each(|fault| unwritten(fault, &own, (before, &text)));
         Err(Failure::Config(Faults(then)))
     }
 
     pub(super) fn shown(&self) -> String {
         file::shown(self.edited.path())
+    }
+}
+
+/// A fault of the second text, which is not written in place of the first: it is told at the line that it has in the file, if it has one.
+fn unwritten(fault: &mut Fault, file: &str, (before, after): (&str, &str)) {
+    let is_own = matches!(&fault.place, Some(Place::File { path, .. }) if path == file);
+    match &mut fault.place {
+        Some(Place::File { excerpt, .. }) if is_own => match line_before(excerpt.line, before, after) {
+            Some(line) => excerpt.line = line,
+            None => fault.place = None,
+        },
+        _ => {}
+    }
+    let unchanged = format!("{} is unchanged", printable(file));
+    fault.hint = Some(fault.hint.take().map_or(unchanged.clone(), |hint| format!("{hint}; {unchanged}")));
+}
+
+/// Where a line of the text `after` stands in the text `before`: what was changed lies in one piece.
+fn line_before(line: usize, before: &str, after: &str) -> Option<usize> {
+    let (old, new): (Vec<&str>, Vec<&str>) = (before.lines().collect(), after.lines().collect());
+    let head = old.iter().zip(&new).take_while(|(old, new)| old == new).count();
+    let tail = old.iter().rev().zip(new.iter().rev()).take_while(|(old, new)| old == new).count();
+    match line {
+        line if line <= head => Some(line),
+        line if line + tail > new.len() => (line + old.len()).checked_sub(new.len()),
+        _ => None,
     }
 }
 
@@ -171,22 +200,32 @@ fn table(add: &Add) -> Result<Table, anyhow::Error> {
     Ok(table)
 }
 
-/// Removes upstreams.
+/// Removes upstreams, each by itself: one that is not there keeps no other from it.
 pub(crate) fn remove(remove: &Remove) -> Result<(), Failure> {
     let mut target = Target::of(&remove.shared, false)?;
-    for name in &remove.names {
-        let upstreams = target.document.get_mut("upstreams").and_then(Item::as_table_like_mut);
-        let known: Vec<String> =
-            upstreams.iter().flat_map(|table| table.iter()).map(|(name, _)| name.to_owned()).collect();
-        if upstreams.and_then(|table| table.remove(name)).is_none() {
-            let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-            return Err(anyhow!("no upstream `{name}` in {}. Known: {known}", target.shown()).into());
-        }
+    let upstreams = |document: &DocumentMut| {
+        let table = document.get("upstreams").and_then(Item::as_table_like);
+        table.iter().flat_map(|table| table.iter()).map(|(name, _)| name.to_owned()).collect::<Vec<_>>()
+    };
+    let known = upstreams(&target.document);
+    let mut names: Vec<&str> = Vec::new();
+    remove.names.iter().for_each(|name| names.extend((!names.contains(&&**name)).then_some(&**name)));
+    let (there, missing): (Vec<&str>, Vec<&str>) =
+        names.into_iter().partition(|name| known.iter().any(|one| one == name));
+    if !there.is_empty() {
+        let table = target.document.get_mut("upstreams").and_then(Item::as_table_like_mut);
+        table.into_iter().for_each(|table| there.iter().for_each(|name| drop(table.remove(name))));
+        target.write()?;
+        let text = format!("removed `{}` from {}", there.join("`, `"), target.shown());
+        said(&text, &there, target.edited.path(), remove.json)?;
     }
-    target.write()?;
-    let names: Vec<&str> = remove.names.iter().map(String::as_str).collect();
-    let text = format!("removed `{}` from {}", names.join("`, `"), target.shown());
-    said(&text, &names, target.edited.path(), remove.json)
+    let known = upstreams(&target.document);
+    let known: Vec<&str> = known.iter().map(|name| &**name).collect();
+    let of = |name: &&str| format!("no upstream `{}` in {}{}", printable(name), target.shown(), told(name, &known));
+    match missing.is_empty() {
+        true => Ok(()),
+        false => Err(anyhow!(missing.iter().map(of).collect::<Vec<_>>().join("\n")).into()),
+    }
 }
 
 fn said(text: &str, names: &[&str], file: &Path, as_json: bool) -> Result<(), Failure> {
@@ -196,4 +235,18 @@ fn said(text: &str, names: &[&str], file: &Path, as_json: bool) -> Result<(), Fa
         false => writeln!(out, "{}; a running gateway takes it over by itself", printable(text))?,
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_told_where_it_stands_in_the_file_and_not_in_what_was_to_be_written() {
+        let (before, after) = ("a\nb\nc\nd\n", "a\nx\ny\nd\n");
+        assert_eq!([1, 2, 3, 4].map(|line| line_before(line, before, after)), [Some(1), None, None, Some(4)]);
+        assert_eq!([1, 2].map(|line| line_before(line, "a\nb\nc\n", "a\nc\n")), [Some(1), Some(3)]);
+        assert_eq!([1, 2, 3].map(|line| line_before(line, "a\n", "a\nb\nc\n")), [Some(1), None, None]);
+        assert_eq!(line_before(1, "", "b\n"), None);
+    }
 }

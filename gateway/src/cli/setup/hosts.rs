@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use crate::config::import::Format;
+use crate::config::fault::printable;
+use crate::config::import::{Format, told};
 use crate::config::source::Environment;
 
 /// One host.
@@ -267,7 +268,7 @@ impl Host {
     pub(crate) fn named(id: &str) -> Result<&'static Self, String> {
         HOSTS.iter().find(|host| host.id == id).ok_or_else(|| {
             let known: Vec<_> = HOSTS.iter().map(|host| host.id).collect();
-            format!("unknown host `{id}`. Known: {}", known.join(", "))
+            format!("unknown host `{}`{}", printable(id), told(id, &known))
         })
     }
 

@@ -13,6 +13,7 @@ use crate::cli::args::setup;
 use crate::cli::process::{Failure, answer, browser, runtime};
 use crate::config::Config;
 use crate::config::fault::printable;
+use crate::config::import::told;
 use crate::policy::config::moment::in_words;
 use crate::runtime::Tasks;
 use crate::telemetry::logging::say;
@@ -62,8 +63,7 @@ pub(super) fn meant<'a>(config: &'a Config, name: &str) -> Result<&'a Login, Fai
             return Err(anyhow!("`{name}` is disabled: set `enabled = true` in [upstreams.{name}] first").into());
         }
         let known: Vec<_> = config.upstreams.iter().map(|one| &*one.name).collect();
-        let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-        return Err(anyhow!("no upstream is named `{}`. Known: {known}", printable(name)).into());
+        return Err(anyhow!("no upstream is named `{}`{}", printable(name), told(name, &known)).into());
     };
     if upstream.is_child() {
         let said =

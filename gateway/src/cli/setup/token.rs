@@ -19,6 +19,7 @@ use crate::cli::args::settings;
 use crate::cli::args::setup::tokens::{Listed, New, Revoke, Token};
 use crate::cli::process::{Failure, answer};
 use crate::config::fault::{Fault, Faults, printable};
+use crate::config::import::told;
 use crate::policy::config;
 use crate::policy::config::moment::{in_words, moment};
 use crate::telemetry::logging::say;
@@ -148,8 +149,8 @@ fn revoke(revoke: &Revoke) -> Result<(), Failure> {
     for name in &revoke.names {
         let known = names(&target);
         let Some(at) = known.iter().position(|known| known == name) else {
-            let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-            return Err(anyhow!("no token `{}` in {}. Known: {known}", printable(name), target.shown()).into());
+            let known = told(name, &known.iter().map(|known| &**known).collect::<Vec<_>>());
+            return Err(anyhow!("no token `{}` in {}{known}", printable(name), target.shown()).into());
         };
         take_out(&mut target.document, at);
     }

@@ -19,6 +19,14 @@ pub(crate) fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
         .map(|(_, known)| known)
 }
 
+/// What is said behind a word that is not known: which of `known` is meant, and all of them.
+pub(crate) fn told(word: &str, known: &[&str]) -> String {
+    let meant = nearest(word, known).map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
+    let stop = if meant.is_empty() { "." } else { "" };
+    let all = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+    format!("{meant}{stop} Known: {all}")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -33,5 +41,12 @@ mod tests {
         assert_eq!(nearest("description", &known), None);
         assert_eq!(nearest("x", &[]), None);
         assert_eq!(nearest(&"x".repeat(1 << 20), &known), None);
+    }
+
+    #[test]
+    fn a_word_that_is_not_known_is_told_with_the_one_that_is_meant_and_all_others() {
+        assert_eq!(told("evn", &["url", "env"]), "; did you mean `env`? Known: url, env");
+        assert_eq!(told("x-y-z", &["url"]), ". Known: url");
+        assert_eq!(told("x", &[]), ". Known: none");
     }
 }

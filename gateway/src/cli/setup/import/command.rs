@@ -58,18 +58,17 @@ pub(crate) fn run(import: &Import) -> Result<(), Failure> {
         edited.write(&text, None)?;
     }
     let mut out = answer();
+    // What was asked for by its name was not done where its file cannot be read; the others are.
+    let is_unread = !import.from.is_empty() && found.faults.iter().any(|fault| fault.severity == Severity::Error);
+    let done = || if is_unread { Err(Failure::Found) } else { Ok(()) };
     if import.json {
-        let report = report(&servers, &secrets, &found.files, &target, writes);
+        let report = report(&servers, (&secrets, &found.faults), &found.files, &target, writes);
         out.json(&format!("{report:#}"))?;
-        return Ok(());
+        return done();
     }
     write!(out, "{}", listed(&found.faults))?;
     if servers.is_empty() {
-        let places = found.files.iter().map(|path| file::shown(path)).collect::<Vec<_>>().join(", ");
-        let places =
-            if places.is_empty() { "no host's file was found".to_owned() } else { format!("looked at {places}") };
-        let next = if import.from.is_empty() { ". Name a file: `trunkline import FILE`" } else { "" };
-        return Err(anyhow!("no servers to import: {places}{next}").into());
+        return Err(nothing(&found.files, import.from.is_empty()).into());
     }
     write!(out, "{}", listing(&servers))?;
     if import.dry_run {
@@ -90,7 +89,15 @@ pub(crate) fn run(import: &Import) -> Result<(), Failure> {
         writes,
     };
     write!(out, "{}", said.text())?;
-    Ok(())
+    done()
+}
+
+/// Why there is nothing to import.
+fn nothing(files: &[PathBuf], is_of_all: bool) -> anyhow::Error {
+    let places = files.iter().map(|path| file::shown(path)).collect::<Vec<_>>().join(", ");
+    let places = if places.is_empty() { "no host's file was found".to_owned() } else { format!("looked at {places}") };
+    let next = if is_of_all { ". Name a file: `trunkline import FILE`" } else { "" };
+    anyhow!("no servers to import: {places}{next}")
 }
 
 /// What is added to the configuration.
@@ -277,7 +284,10 @@ impl Said<'_> {
             out.push_str(&format!("secrets were left out (`--secret-files FOLDER` keeps them in files): {names}\n"));
         }
         if !unset.is_empty() {
-            out.push_str(&format!("variables to set, or the servers that need them are left out: {}\n", unset.join(", ")));
+            out.push_str(&format!(
+                "variables to set, or the servers that need them are left out: {}\n",
+                unset.join(", ")
+            ));
         }
         if *writes {
             out.push_str(&format!("next: `trunkline check{option}`, then `trunkline install{option} HOST`\n"));
@@ -288,7 +298,7 @@ impl Said<'_> {
 
 fn report(
     servers: &[Server],
-    secrets: &secrets::Found,
+    (secrets, faults): (&secrets::Found, &[Fault]),
     files: &[PathBuf],
     target: &Path,
     writes: bool,
@@ -306,6 +316,7 @@ fn report(
     json!({
         "servers": servers.iter().map(one).collect::<Vec<_>>(),
         "files": files.iter().map(|path| file::shown(path)).collect::<Vec<_>>(),
+        "faults": faults.iter().map(Fault::json).collect::<Vec<_>>(),
         "secrets": secrets.values.keys().collect::<Vec<_>>(),
         "configuration": file::shown(target),
         "written": writes,
