@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::io::Write;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, anyhow};
 
@@ -77,27 +77,27 @@ fn fresh<'a>(before: &[String], now: &'a [String]) -> &'a [String] {
 
 /// Prints the last calls and those under way.
 pub(crate) fn calls(calls: &Calls) -> Result<(), Failure> {
-    #[allow(clippy::disallowed_methods, reason = "a command without a clock of its own")]
-    let clock = Instant::now;
-    let (mut last, mut is_headed): (Option<Instant>, bool) = (None, false);
+    let (mut known, mut is_first, mut is_headed): (Vec<String>, bool, bool) = (Vec::new(), true, false);
     let zone = Zone::here();
     loop {
         let (status, text) = page::get(&calls.look, "/api/v1/calls")?;
-        let asked = clock();
         if status != 200 {
             return Err(anyhow!("the gateway says: {}", printable(text.trim())).into());
         }
         let page: CallsPage =
             serde_json::from_str(&text).context("not a Trunkline gateway, or one of another version")?;
-        let since = last.map(|last| asked.duration_since(last).as_secs_f64());
         let is_shown = |call: &&Call| calls.all || USES.contains(&&*call.method);
-        let is_new = |call: &&Call| since.is_none_or(|since| call.ended_ago_seconds.is_none_or(|ago| ago <= since));
-        let mut ended: Vec<&Call> = page.ended.iter().filter(is_shown).filter(is_new).collect();
+        let mut ended: Vec<&Call> = page.ended.iter().collect();
         ended.sort_by(|a, b| {
             b.ended_ago_seconds.unwrap_or_default().total_cmp(&a.ended_ago_seconds.unwrap_or_default())
         });
+        // By what stays the same of a call, and not by times: an answer may take as long as calls do.
+        let all: Vec<String> = ended.iter().map(|call| same(call)).collect();
+        let is_new = fresh(&known, &all).len();
+        let ended: Vec<&Call> = ended.split_off(all.len() - is_new).into_iter().filter(is_shown).collect();
+        known = all;
         let open: Vec<&Call> = page.open.iter().filter(is_shown).filter(|_| !calls.follow).collect();
-        if last.is_none() && ended.is_empty() && open.is_empty() {
+        if is_first && ended.is_empty() && open.is_empty() {
             let is_all = calls.all || page.ended.is_empty() && page.open.is_empty();
             let others = if is_all { "" } else { " (`--all` shows requests for lists, too)" };
             say_none(&format!("no calls yet{others}"), calls.follow, calls.look.json);
@@ -118,9 +118,15 @@ pub(crate) fn calls(calls: &Calls) -> Result<(), Failure> {
         if !calls.follow {
             return Ok(());
         }
-        last = Some(asked);
+        is_first = false;
         pause();
     }
+}
+
+/// What stays the same of a call that has ended.
+fn same(call: &Call) -> String {
+    let Call { principal, method, upstream, name, duration_seconds, outcome, ended_ago_seconds: _ } = call;
+    format!("{principal:?} {method:?} {upstream:?} {name:?} {duration_seconds} {outcome:?}")
 }
 
 /// So long it is since 1970.
@@ -182,6 +188,23 @@ mod tests {
         // A clock that was set back is none to fail by.
         let odd = Call { duration_seconds: f64::NAN, ..call };
         assert!(shown(&odd, &Zone::default(), Duration::ZERO, usize::MAX).starts_with("00:00:00.000"));
+    }
+
+    #[test]
+    fn a_call_that_has_ended_is_known_again_whenever_it_is_looked_at() {
+        let call = |name: &str, ago: f64| Call {
+            principal: String::new(),
+            method: "tools/call".to_owned(),
+            upstream: None,
+            name: name.to_owned(),
+            duration_seconds: 0.25,
+            outcome: Some("ok".to_owned()),
+            ended_ago_seconds: Some(ago),
+        };
+        // However long the answer of the gateway took.
+        let before = [same(&call("a", 0.5))];
+        let now = [same(&call("a", 9.5)), same(&call("b", 9.4)), same(&call("c", 0.1))];
+        assert_eq!(fresh(&before, &now), &now[1..]);
     }
 
     #[test]
