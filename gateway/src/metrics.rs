@@ -229,7 +229,7 @@ pub struct Upstream {
 /// The handles of an upstream.
 pub fn upstream(name: &str) -> Upstream {
     let label = || name.to_owned();
-    let made = Upstream {
+    Upstream {
         name: label(),
         inflight: gauge!(INFLIGHT, "upstream" => label()),
         queued: gauge!(QUEUED, "upstream" => label()),
@@ -243,13 +243,21 @@ pub fn upstream(name: &str) -> Upstream {
         stderr: counter!(STDERR, "upstream" => label()),
         waiting: histogram!(WAITING, "upstream" => label()),
         bytes: edges::of_upstream(name),
-    };
-    // Counters are there from the start, at 0: an increase of what was not there is none.
-    RESTART_REASONS.iter().for_each(|reason| made.restarts(reason).increment(0));
-    for kind in QUESTION_KINDS {
-        QUESTION_OUTCOMES.iter().for_each(|outcome| made.questions(kind, outcome).increment(0));
     }
-    made
+}
+
+/// Shows the counters of an upstream that are made where they are first counted, at 0: to Prometheus an increase of what was not
+/// there is none. Whoever reads the metrics does this at the first sight of the upstream: a start makes no counters that nobody reads.
+pub fn first_seen(upstream: &str) {
+    let label = || upstream.to_owned();
+    for reason in RESTART_REASONS {
+        counter!(RESTARTS, "upstream" => label(), "reason" => reason).increment(0);
+    }
+    for kind in QUESTION_KINDS {
+        for outcome in QUESTION_OUTCOMES {
+            counter!(QUESTIONS, "upstream" => label(), "kind" => kind, "outcome" => outcome).increment(0);
+        }
+    }
 }
 
 /// Why an upstream was started again.

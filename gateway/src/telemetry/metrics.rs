@@ -41,6 +41,11 @@ struct Named {
 }
 
 impl Named {
+    /// Those of them that were at no reading before.
+    fn new_ones(&self, now: &HashSet<Arc<str>>) -> Vec<Arc<str>> {
+        now.difference(&self.known).cloned().collect()
+    }
+
     /// The upstreams that are gone for good: at two readings one after the other they were not there. One that is removed and added again is
     /// missing for a moment at most.
     fn gone(&mut self, now: &HashSet<Arc<str>>) -> Vec<Arc<str>> {
@@ -81,7 +86,9 @@ impl Metrics {
         let mut named = self.0.one_at_a_time.lock().unwrap_or_else(PoisonError::into_inner);
         self.0.registry.forget(sampled::sampled());
         let upstreams = board.snapshot();
-        for name in named.gone(&upstreams.iter().map(|health| health.name.clone()).collect()) {
+        let now = upstreams.iter().map(|health| health.name.clone()).collect();
+        named.new_ones(&now).iter().for_each(|name| metrics::first_seen(name));
+        for name in named.gone(&now) {
             self.0.registry.forget_upstream(&name);
             metrics::forgets();
         }

@@ -15,6 +15,7 @@ use super::failure::Failure;
 use crate::memory::purge_when_told;
 use crate::metrics;
 use crate::runtime::complaints::{Complaints, left_unsaid};
+use crate::runtime::system::cores;
 use crate::runtime::watchdog::{Stall, Watchdog};
 
 /// The most threads for what blocks.
@@ -29,8 +30,9 @@ const BESIDE: usize = 2;
 
 /// Runs `work` to its end on a runtime of several threads.
 pub(crate) fn block_on<T>(work: impl Future<Output = Result<T, anyhow::Error>>) -> Result<T, Failure> {
-    try_threads(workers() + BESIDE).context("cannot start threads")?;
-    let runtime = threads(KEEP_ALIVE).build().context("cannot start threads")?;
+    let workers = workers();
+    try_threads(workers + BESIDE).context("cannot start threads")?;
+    let runtime = threads(KEEP_ALIVE).worker_threads(workers).build().context("cannot start threads")?;
     let heard = {
         let _inside = runtime.enter();
         // Heard, and so without effect: a write beyond the limit on the size of files fails, and ends nothing. Children do not inherit it.
@@ -71,8 +73,10 @@ async fn keep_a_spare(keep_alive: Duration) -> Infallible {
     }
 }
 
+/// How many workers there are: what the variable of tokio says, else one for each core.
 fn workers() -> usize {
-    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
+    let said = std::env::var("TOKIO_WORKER_THREADS").ok().and_then(|count| count.parse().ok());
+    said.filter(|count| *count > 0).unwrap_or_else(cores)
 }
 
 /// Whether so many threads can be had at once: the runtime takes it for granted, and panics where they cannot.

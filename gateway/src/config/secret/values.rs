@@ -1,6 +1,6 @@
 //! The secret values of a configuration: references, credentials in headers and addresses, values of keys that look secret.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -24,11 +24,13 @@ pub(crate) fn of(
     (upstreams, collector): (&[Config], Option<&Remote>),
 ) -> Secrets {
     let mut found = Found(reading.secrets());
+    // Most children get the same variables.
+    let mut seen = HashSet::new();
     found.0.extend(keys.iter().map(|key| String::from_utf8_lossy(key.as_bytes()).into_owned()));
     for upstream in upstreams {
         if let Some(child) = upstream.transport.child() {
             found.args(child.args);
-            for (name, value) in child.env {
+            for (name, value) in child.env.iter().filter(|pair| seen.insert(*pair)) {
                 found.pair(&name.to_string_lossy(), &value.to_string_lossy());
             }
         }

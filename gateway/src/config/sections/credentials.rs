@@ -4,6 +4,7 @@
 // Clients of authorization servers: of type `client_credentials`, and of type `oauth`, whose users log in.
 mod client;
 
+use std::ffi::OsString;
 use std::time::Duration;
 
 use base64::Engine;
@@ -11,13 +12,14 @@ use base64::engine::general_purpose::STANDARD;
 use http::header::AUTHORIZATION;
 use http::{HeaderName, HeaderValue};
 
-use crate::upstream::config::{Credentials, Glob, Remote, TokenCommand, Transport};
+use crate::upstream::config::{Credentials, Remote, TokenCommand, Transport};
 
 use super::address::{is_public, is_short_service};
 use super::transport::{SCHEMES, begins};
 use crate::config::fault::Fault;
 use crate::config::read::{Section, duration};
 use crate::config::secret::looks::{is_plain, looks_secret};
+use crate::config::source::Environment;
 
 pub(super) use client::found;
 
@@ -54,7 +56,7 @@ pub(super) fn credentials(
     section: &mut Section<'_>,
     name: &str,
     transport: Option<&mut Transport>,
-    inherit: &[Glob],
+    inherited: &[(OsString, OsString)],
 ) -> Option<Credentials> {
     let is_given = section.has("auth");
     let mut auth = section.table("auth");
@@ -63,7 +65,7 @@ pub(super) fn credentials(
     }
     let kind = kind(&mut auth);
     let (token, basic) = (client::secret(&mut auth, "token"), basic(&mut auth));
-    let command = command(&mut auth, inherit);
+    let command = command(&mut auth, inherited);
     let remote = transport.as_ref().and_then(|transport| transport.remote());
     let url = remote.filter(|remote| remote.socket.is_none()).map(|remote| remote.url.clone());
     let known = client::known(&mut auth);
@@ -148,7 +150,7 @@ fn sensitive(mut value: HeaderValue) -> HeaderValue {
 }
 
 /// A command whose stdout is a token.
-fn command(auth: &mut Section<'_>, inherit: &[Glob]) -> Option<TokenCommand> {
+fn command(auth: &mut Section<'_>, inherited: &[(OsString, OsString)]) -> Option<TokenCommand> {
     let no_nul = |text: &str| if text.contains('\0') { Err("a NUL byte is not allowed") } else { Ok(text.to_owned()) };
     let command = auth.parse("command", |text| match text.trim() {
         "" => Err("expected a program".to_owned()),
@@ -170,7 +172,7 @@ fn command(auth: &mut Section<'_>, inherit: &[Glob]) -> Option<TokenCommand> {
     for (_, value) in declared.iter().filter(|(name, value)| !is_plain(name, value) && !value.contains("://")) {
         auth.reading.secret(value);
     }
-    let env = auth.reading.environment.child(inherit, declared);
+    let env = Environment::child(inherited, declared);
     Some(TokenCommand { command: command?, args, env, timeout: timeout.unwrap_or(COMMAND_TIME) })
 }
 

@@ -1,5 +1,6 @@
 //! `[defaults]`: what holds for every upstream that does not say otherwise.
 
+use std::ffi::OsString;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -43,7 +44,8 @@ pub(crate) struct Defaults {
     pub(crate) no_new_privs: bool,
     pub(crate) overlap: bool,
     pub(crate) breaker: Option<BreakerConfig>,
-    pub(crate) env_inherit: Vec<Glob>,
+    /// What children get of the environment, where the upstream does not say otherwise.
+    pub(crate) inherited: Arc<[(OsString, OsString)]>,
 }
 
 /// What programs need to find themselves, their user, the tools and desktop of a person, their way out, where packages come from, and
@@ -168,7 +170,7 @@ impl Default for Defaults {
             no_new_privs: false,
             overlap: false,
             breaker: Some(BreakerConfig::default()),
-            env_inherit: INHERITED.into_iter().map(Glob::new).collect(),
+            inherited: Arc::default(),
         }
     }
 }
@@ -178,7 +180,10 @@ impl Defaults {
     pub(crate) fn read(mut section: Section<'_>, question_timeout: Duration) -> Self {
         let built_in = Self { question_timeout, ..Self::default() };
         let mut defaults = built_in.over(&mut section);
-        defaults.env_inherit = globs(&mut section, "env_inherit").unwrap_or(built_in.env_inherit);
+        let patterns = globs(&mut section, "env_inherit");
+        let patterns = patterns.unwrap_or_else(|| INHERITED.into_iter().map(Glob::new).collect());
+        // Once for all upstreams: each would try every variable with every pattern.
+        defaults.inherited = section.reading.environment.fitting(&patterns);
         section.end("[defaults]");
         defaults
     }
@@ -216,7 +221,7 @@ impl Defaults {
             no_new_privs: section.flag("no_new_privs").unwrap_or(self.no_new_privs),
             overlap: section.flag("overlap").unwrap_or(self.overlap),
             breaker: breaker(section.table("breaker"), self.breaker.as_ref()),
-            env_inherit: self.env_inherit.clone(),
+            inherited: self.inherited.clone(),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! How an upstream is reached: from `command` or `url` to a checked transport.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use http::{HeaderMap, HeaderName, HeaderValue};
@@ -11,6 +12,7 @@ use super::proxy::proxy;
 use crate::config::fault::Fault;
 use crate::config::read::shell::{is_shell, takes_commands};
 use crate::config::read::{Kind, Part, Section};
+use crate::config::source::Environment;
 use crate::config::source::expand::Lookup;
 
 /// What the file asks for; some are known words without anything behind them.
@@ -66,7 +68,7 @@ const OWN: [&str; 13] = [
 ];
 
 /// Reads all keys that say how the upstream is reached.
-pub(crate) fn transport(section: &mut Section<'_>, inherit: &[Glob]) -> Option<Transport> {
+pub(crate) fn transport(section: &mut Section<'_>, inherited: &[(OsString, OsString)]) -> Option<Transport> {
     let (word_key, url_key) = ("transport", "url");
     section.takes(word_key, || Kind::Word(KNOWN.to_vec()));
     let word = section.parse(word_key, |text| {
@@ -82,7 +84,7 @@ pub(crate) fn transport(section: &mut Section<'_>, inherit: &[Glob]) -> Option<T
         present(section, &["headers", "auth", "tls", "proxy", "cleartext_credentials"]),
     );
     let of_network = present(section, &["tls", "proxy", "cleartext_credentials"]);
-    let stdio = stdio(section, inherit);
+    let stdio = stdio(section, inherited);
     let remote = remote(section);
     let url = remote.as_ref().and_then(|(address, _)| address.url());
     let (trust, proxy) = (trust(section), proxy(section, url));
@@ -206,7 +208,7 @@ fn present(section: &Section<'_>, keys: &[&'static str]) -> Vec<&'static str> {
     keys.iter().copied().filter(|key| section.has(key)).collect()
 }
 
-fn stdio(section: &mut Section<'_>, inherit: &[Glob]) -> Option<Transport> {
+fn stdio(section: &mut Section<'_>, inherited: &[(OsString, OsString)]) -> Option<Transport> {
     let no_nul = |text: &str| if text.contains('\0') { Err("a NUL byte is not allowed") } else { Ok(text.to_owned()) };
     let command = section.parse("command", |text| match text.trim() {
         "" => Err("expected a program".to_owned()),
@@ -243,8 +245,8 @@ fn stdio(section: &mut Section<'_>, inherit: &[Glob]) -> Option<Transport> {
         };
         wrong_name(section, "env", name, why);
     }
-    let own = globs(section, "env_inherit");
-    let env = section.reading.environment.child(own.as_deref().unwrap_or(inherit), declared);
+    let own = globs(section, "env_inherit").map(|patterns| section.reading.environment.fitting(&patterns));
+    let env = Environment::child(own.as_deref().unwrap_or(inherited), declared);
     Some(Transport::Stdio { command: command?, args, env, cwd })
 }
 

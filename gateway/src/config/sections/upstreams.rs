@@ -161,9 +161,9 @@ fn entry(mut section: Section<'_>, name: &str, title: Option<&str>, defaults: &D
     for (host, own) in OF_HOSTS {
         section.foreign(host, own);
     }
-    let mut transport = transport(&mut section, &defaults.env_inherit);
+    let mut transport = transport(&mut section, &defaults.inherited);
     let has_auth = section.has("auth");
-    let credentials = credentials(&mut section, name, transport.as_mut(), &defaults.env_inherit);
+    let credentials = credentials(&mut section, name, transport.as_mut(), &defaults.inherited);
     cleartext(&mut section, transport.as_ref(), credentials.as_ref());
     if title.is_some() && transport.as_ref().is_some_and(is_ourselves) {
         let text = format!("`{}` starts Trunkline itself and is left out", title.unwrap_or(name));

@@ -3,6 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use crate::runtime::system::handed::is_of_sockets;
 use crate::upstream::config::Glob;
@@ -63,19 +64,20 @@ impl Environment {
         Some(named.or_else(|| absolute("HOME").map(|home| home.join(in_home)))?.join("trunkline"))
     }
 
-    /// What a child gets: the names that fit a pattern, then `declared` over them; sorted, so that
-    /// two loads of the same files are equal.
-    pub(crate) fn child(&self, inherit: &[Glob], declared: Vec<(String, String)>) -> Vec<(OsString, OsString)> {
-        let fits = |name: &OsStr| {
-            let inherits = |name: &str| inherit.iter().any(|glob| glob.matches(name)) && !is_of_sockets(name);
-            name.to_str().is_some_and(inherits)
-        };
-        let mut env: Vec<(OsString, OsString)> = self
-            .variables
-            .iter()
-            .filter(|(name, _)| fits(name) && !declared.iter().any(|(known, _)| name == known.as_str()))
-            .cloned()
-            .collect();
+    /// The variables whose names fit a pattern.
+    pub(crate) fn fitting(&self, patterns: &[Glob]) -> Arc<[(OsString, OsString)]> {
+        let fits = |name: &str| patterns.iter().any(|glob| glob.matches(name)) && !is_of_sockets(name);
+        let fitting = self.variables.iter().filter(|(name, _)| name.to_str().is_some_and(fits));
+        fitting.cloned().collect()
+    }
+
+    /// What a child gets: what it inherits, and `declared` over that; sorted, so that two loads of the same files are equal.
+    pub(crate) fn child(
+        inherited: &[(OsString, OsString)],
+        declared: Vec<(String, String)>,
+    ) -> Vec<(OsString, OsString)> {
+        let is_declared = |name: &OsStr| declared.iter().any(|(known, _)| name == known.as_str());
+        let mut env: Vec<_> = inherited.iter().filter(|(name, _)| !is_declared(name)).cloned().collect();
         env.extend(declared.into_iter().map(|(name, value)| (name.into(), value.into())));
         env.sort();
         env
@@ -207,7 +209,8 @@ mod tests {
     fn a_child_gets_what_is_named_and_nothing_else() {
         let env = Environment::of(&[("PATH", "/bin"), ("LC_ALL", "C"), ("CANARY", "secret"), ("HOME", "/root")]);
         let globs: Vec<Glob> = ["PATH", "LC_*", "HOME"].into_iter().map(Glob::new).collect();
-        let child = env.child(&globs, vec![("HOME".to_owned(), "/tmp".to_owned()), ("KEY".to_owned(), "v".to_owned())]);
+        let declared = vec![("HOME".to_owned(), "/tmp".to_owned()), ("KEY".to_owned(), "v".to_owned())];
+        let child = Environment::child(&env.fitting(&globs), declared);
         let pairs: Vec<_> =
             child.iter().map(|(name, value)| (name.to_str().unwrap(), value.to_str().unwrap())).collect();
         assert_eq!(pairs, [("HOME", "/tmp"), ("KEY", "v"), ("LC_ALL", "C"), ("PATH", "/bin")]);

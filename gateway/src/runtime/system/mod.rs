@@ -8,3 +8,12 @@ pub mod handed;
 mod service_manager;
 
 pub use service_manager::ServiceManager;
+
+use std::num::NonZero;
+use std::sync::LazyLock;
+
+/// How many threads this process may run at once. Asked once: the answer is read from several files.
+pub fn cores() -> usize {
+    static CORES: LazyLock<usize> = LazyLock::new(|| std::thread::available_parallelism().map_or(1, NonZero::get));
+    *CORES
+}

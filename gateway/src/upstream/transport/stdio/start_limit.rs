@@ -1,6 +1,7 @@
 //! How many children are started at once: each holds a start from its spawn to its first byte, and not for long where none comes.
 
 use crate::call::share::Share;
+use crate::runtime::system::cores;
 use crate::upstream::transport::pipe::Pipe;
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -54,7 +55,7 @@ pub(crate) struct StartPermit(Option<StartLimit>);
 impl StartLimit {
     /// As many as this machine bears.
     pub fn of_this_machine() -> Self {
-        Self::new(PER_CORE * std::thread::available_parallelism().map_or(1, std::num::NonZero::get))
+        Self::new(PER_CORE * cores())
     }
 
     pub(crate) fn new(count: usize) -> Self {
