@@ -173,7 +173,8 @@ impl Config {
     /// Whether one child, or one connection, which asks live, serves several principals: as soon as two of them have a call open
     /// there, nothing says whose a question of it is.
     pub fn is_ambiguous(&self) -> bool {
-        !self.is_http() && self.era != EraChoice::Modern && self.is_shared() && self.principals > 1
+        let asks = self.era != EraChoice::Modern && self.dialect == Dialect::Mcp;
+        asks && !self.is_http() && self.is_shared() && self.principals > 1
     }
 
     /// What a child that clients share is told that it may ask: what it was promised must be kept.

@@ -61,3 +61,12 @@ fn a_definition_that_is_none_is_shown_with_what_to_write() {
         assert!(said.contains("a.toml:5:9"), "{said}");
     }
 }
+
+#[test]
+fn what_asks_nothing_is_not_doubted_where_several_tokens_share_it() {
+    let tokens: String = ["ann", "bob"]
+        .map(|name| format!("[[auth.tokens]]\nname = \"{name}\"\ntoken = \"{name}-0123456789abcdef\"\n"))
+        .concat();
+    assert!(one(&format!("{SOCKET}{tokens}")).doubt().is_some());
+    assert_eq!(one(&format!("{SOCKET}dialect = \"bare\"\n{DEFINE}{tokens}")).doubt(), None);
+}
