@@ -117,6 +117,20 @@ async fn a_head_of_which_two_programs_could_think_differently_is_refused() {
 }
 
 #[tokio::test]
+async fn a_head_of_more_than_100_headers_is_refused() {
+    let bench = start(patience()).await;
+    let own = call("echo").split_once("\r\n\r\n").unwrap().0.lines().count() - 1;
+    for (headers, status) in [(100, "200 OK"), (101, "431 Request Header Fields Too Large")] {
+        let more: String = (own..headers).map(|at| format!("x-{at}: y\r\n")).collect();
+        let mut stream = TcpStream::connect(bench.address).await.unwrap();
+        let request = call("echo").replacen("\r\n\r\n", &format!("\r\n{more}\r\n"), 1);
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let answer = read_to(&mut stream, "\r\n\r\n").await;
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status}\r\n")), "{headers}: {answer}");
+    }
+}
+
+#[tokio::test]
 async fn a_body_of_which_two_programs_could_think_differently_ends_its_connection() {
     let bench = start(patience()).await;
     let whole = call("echo");
