@@ -129,6 +129,20 @@ async fn a_file_with_another_fault_is_edited_and_it_is_said_that_no_running_gate
 }
 
 #[tokio::test]
+async fn of_several_tokens_those_that_are_there_are_revoked_and_the_others_told() {
+    let up = Upstream::http(Script::new("up", LEGACY)).await;
+    let gateway = Gateway::serve(&config(&up, "")).await;
+    for name in ["ci", "desk"] {
+        assert!(run(&gateway, &["token", "new", name]).await.0);
+    }
+    let (good, said, told) = run(&gateway, &["token", "revoke", "cy", "ci", "ci", "nosuch"]).await;
+    assert!(!good && said.contains("revoked `ci` in "), "{said}{told}");
+    assert!(told.contains("no token `cy` in ") && told.contains("no token `nosuch` in "), "{told}");
+    let (_, left, _) = run(&gateway, &["token", "ls"]).await;
+    assert!(!left.contains("\nci ") && left.contains("\ndesk ") && left.contains("\nroot "), "{left}");
+}
+
+#[tokio::test]
 async fn a_token_that_a_listener_names_is_not_revoked_and_it_is_said_where_it_is_named() {
     let up = Upstream::http(Script::new("up", LEGACY)).await;
     let ci = "[[auth.tokens]]\nname = \"ci\"\ntoken = \"ci-has-a-long-token\"\n";

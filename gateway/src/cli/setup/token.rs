@@ -143,37 +143,47 @@ fn put(target: &mut Target, keys: impl Iterator<Item = (&'static str, Value)>) -
     Ok(())
 }
 
-/// Takes tokens out: who has one is let in no more, and what is open ends.
+/// Takes tokens out: who has one is let in no more, and what is open ends. A name that is not known keeps no other in force.
 fn revoke(revoke: &Revoke) -> Result<(), Failure> {
     let mut target = Target::that(&revoke.shared, false, has_tokens)?;
-    for name in &revoke.names {
-        let known = names(&target);
-        let Some(at) = known.iter().position(|known| known == name) else {
-            let known = told(name, &known.iter().map(|known| &**known).collect::<Vec<_>>());
-            return Err(anyhow!("no token `{}` in {}{known}", printable(name), target.shown()).into());
-        };
-        take_out(&mut target.document, at);
+    let (mut revoked, mut missing): (Vec<&str>, Vec<&str>) = (Vec::new(), Vec::new());
+    for name in revoke.names.iter().map(String::as_str) {
+        match names(&target).iter().position(|known| known == name) {
+            Some(at) => {
+                take_out(&mut target.document, at);
+                revoked.push(name);
+            }
+            None if revoked.contains(&name) || missing.contains(&name) => {}
+            None => missing.push(name),
+        }
     }
-    // Nobody who takes a right away wants to give all of them to everybody.
-    if names(&target).is_empty() {
-        let (name, file) = (revoke.names.last().map(|name| printable(name)).unwrap_or_default(), target.shown());
+    let known = names(&target);
+    if let (Some(last), true) = (revoked.last(), known.is_empty()) {
+        // Nobody who takes a right away wants to give all of them to everybody.
+        let (name, file) = (printable(last), target.shown());
         return Err(anyhow!(
             "`{name}` is the last token in {file}: without one, the gateway asks for none, or for those of an earlier file. \
              Make another first (`trunkline token new`), or take [[auth.tokens]] out of the file yourself"
         )
         .into());
     }
-    let faults = target.write().map_err(|failure| still_named(failure, &revoke.names))?;
-    let mut out = answer();
-    match revoke.json {
-        true => out.json(&format!("{:#}", json!({ "revoked": revoke.names, "configuration": target.shown() })))?,
-        false => {
-            let (names, file) = (revoke.names.join("`, `"), target.shown());
-            let taken = taken(faults, "ends its sessions");
-            writeln!(out, "revoked `{}` in {file}; {taken}", printable(&names))?;
+    if !revoked.is_empty() {
+        let faults = target.write().map_err(|failure| still_named(failure, &revoke.names))?;
+        let mut out = answer();
+        match revoke.json {
+            true => out.json(&format!("{:#}", json!({ "revoked": revoked, "configuration": target.shown() })))?,
+            false => {
+                let (names, file, taken) = (revoked.join("`, `"), target.shown(), taken(faults, "ends its sessions"));
+                writeln!(out, "revoked `{}` in {file}; {taken}", printable(&names))?;
+            }
         }
     }
-    Ok(())
+    let known: Vec<&str> = known.iter().map(|known| &**known).collect();
+    let of = |name: &&str| format!("no token `{}` in {}{}", printable(name), target.shown(), told(name, &known));
+    match missing.is_empty() {
+        true => Ok(()),
+        false => Err(anyhow!(missing.iter().map(of).collect::<Vec<_>>().join("\n")).into()),
+    }
 }
 
 /// Says of tokens that listeners name why they cannot be revoked: without its name, a listener could be one that asks for no token.

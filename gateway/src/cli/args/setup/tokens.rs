@@ -48,7 +48,7 @@ pub(crate) struct Listed {
 pub(crate) struct Revoke {
     #[command(flatten)]
     pub(crate) shared: Shared,
-    /// Names of tokens
+    /// Names of tokens; of several those that are there are revoked, and exit code 1 says that another is not
     #[arg(value_name = "NAME", required = true)]
     pub(crate) names: Vec<String>,
     /// Print JSON
