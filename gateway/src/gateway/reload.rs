@@ -19,6 +19,7 @@ use crate::telemetry::logging;
 use crate::telemetry::reloads::Reloads;
 use std::future::pending;
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock, PoisonError};
 use std::time::Duration;
@@ -30,7 +31,7 @@ use tokio::time::sleep;
 const AGAIN_AFTER: Duration = Duration::from_secs(2);
 /// So long the files are waited for, with those that they name: they may lie on a machine that does not answer.
 const READ_MAX: Duration = Duration::from_secs(10);
-
+const PANIC_HINT: &str = "stderr says where; please report it with what was changed last";
 const UNREAD_HINT: &str = "see whether the disk answers that they lie on, and the files that `${file:…}` names";
 
 /// Reads the files, the environment and the flags anew.
@@ -226,15 +227,17 @@ impl Reloader {
 
     /// Reads the files, and those that they name, beside the workers and within a bounded time.
     async fn read_files(&self, files: Vec<PathBuf>) -> Result<Loaded, Faults> {
-        let unread = |why: &str| {
+        let because = |why: &str, hint: &str| {
             let text = format!("the files of the configuration {why}");
-            Err(Faults(vec![Fault::error("unreadable", text).hint(UNREAD_HINT)]))
+            Err(Faults(vec![Fault::error("unreadable", text).hint(hint)]))
         };
+        let unread = |why: &str| because(why, UNREAD_HINT);
         let Ok(held) = self.reading.clone().try_acquire_owned() else { return unread("are still being read") };
         let read = self.read.clone();
         let reading = move || {
             let _held = held;
-            lost(&files).map_or_else(|| read(), |fault| Err(Faults(vec![fault])))
+            let read = || lost(&files).map_or_else(|| read(), |fault| Err(Faults(vec![fault])));
+            catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(|_| because("made Trunkline itself fail", PANIC_HINT))
         };
         let late = || unread(&format!("could not be read within {} s", READ_MAX.as_secs()));
         self.upstreams.tasks().beside(READ_MAX, reading).await.unwrap_or_else(late)

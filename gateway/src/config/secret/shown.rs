@@ -76,7 +76,7 @@ fn flag_before(before: &str) -> Option<bool> {
 
 /// Whether it is `--name`, `-y`, or a few such letters. Behind one that programs take secrets with a value may stand without a blank.
 fn is_flag(arg: &str) -> bool {
-    let is_short = |name: &str| name.len() == 1 || name.len() <= 4 && !SHORT.contains(&&arg[..2]);
+    let is_short = |name: &str| name.len() == 1 || (2..=4).contains(&name.len()) && !SHORT.contains(&&arg[..2]);
     arg.starts_with("--") || arg.strip_prefix('-').is_some_and(|name| name.is_ascii() && is_short(name))
 }
 
@@ -231,6 +231,8 @@ mod tests {
     fn in_doubt_a_value_is_masked_and_no_name() {
         for (line, expected) in [
             (&["--token", "hunter"][..], "--token [secret]"),
+            (&["-"], "-"),
+            (&["xf", "-", "-C"], "xf - -C"),
             (&["--api-key=hunter"], "--api-key=[secret]"),
             (&["-p", "hunter"], "-p [secret]"),
             (&["-phunter"], "[secret]"),

@@ -57,6 +57,11 @@ fn no_fault_is_told_that_only_follows_from_what_could_not_be_read() {
         kinds(&[("a.toml", "[upstreams.a]\ncommand = \"x\"\nenabled = flase\nenv.A = \"${UNSET}\"\n")]),
         syntax(3)
     );
+    // In a host's file, too, whose names become ours.
+    assert_eq!(
+        kinds(&[("config.toml", "[mcp_servers.Git_Hub]\nurl = https://h/mcp\n[mcp_servers.b]\nurl = 'http://h/'\n")]),
+        syntax(2)
+    );
     let door = "[server]\nlisten = \"0.0.0.0:1\"\n[[auth.tokens]]\nname = \"a\"\ntoken = x\n";
     assert_eq!(kinds(&[("a.toml", door)]), syntax(5));
     let pause = "[defaults.restart]\nbackoff_min = \"2h\"\nbackoff_max = 3 h\n";

@@ -89,3 +89,12 @@ async fn files_are_waited_for_ten_seconds_and_not_read_twice_at_once() {
         tokio::task::yield_now().await;
     }
 }
+
+#[tokio::test]
+async fn a_configuration_that_makes_the_reader_panic_is_refused_and_said_to_be_our_fault() {
+    let gateway = Gateway::start(config(), Mode::Serve).reloaded_by(Arc::new(|| panic!("on purpose")));
+    let reloader = gateway.reloader.clone().unwrap();
+    let said = refused(reloader.reload().await);
+    assert!(said.contains("made Trunkline itself fail") && said.contains("please report it"), "{said}");
+    assert!(!said.contains("within 10 s"), "{said}");
+}

@@ -1,6 +1,10 @@
 //! What of the sources was not read, so that nothing is called missing that may stand there.
 
+use crate::config::source::host::slug;
 use std::collections::BTreeSet;
+
+/// The table of a host's file in TOML that holds its servers.
+const OF_CODEX: &str = "mcp_servers";
 
 /// The parts with syntax faults.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -23,7 +27,8 @@ impl Gaps {
     pub(super) fn note(&mut self, path: &[String]) {
         match path {
             [first, name, ..] if first == "upstreams" => drop(self.upstreams.insert(name.clone())),
-            [first] if first == "upstreams" => self.has_all = true,
+            [first, name, ..] if first == OF_CODEX => drop(self.upstreams.insert(slug(name))),
+            [first] if ["upstreams", OF_CODEX].contains(&&**first) => self.has_all = true,
             [] => self.has_all = true,
             _ => self.has_sections = true,
         }
