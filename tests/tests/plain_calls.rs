@@ -137,6 +137,17 @@ async fn an_answer_in_parts_is_joined_and_its_end_says_whether_it_is_one() {
     assert!(cut.message().contains("may or may not have run"), "parts without an end are no answer: {}", cut.error());
 }
 
+#[tokio::test]
+async fn a_part_that_cannot_be_read_and_an_error_without_a_text_say_so_and_name_the_upstream() {
+    let end = "event: complete\ndata: {}\n\n";
+    let unread = in_events(&format!("event: result\ndata: {{\"content\":[],\"x\":NaN}}\n\n{end}")).await;
+    let said = unread.message();
+    assert!(said.contains("plain") && said.contains("a part of its answer cannot be read"), "{}", unread.error());
+    let silent = in_events("event: error\ndata:\n\n").await;
+    let expected = "the upstream `plain` gave an error without a text".to_owned();
+    assert_eq!((silent.code(), silent.message()), (-32000, expected));
+}
+
 /// A server that takes `{id, name, arguments}` on a WebSocket, and what it was sent.
 struct Bare {
     address: std::net::SocketAddr,
@@ -161,8 +172,10 @@ impl Bare {
     }
 
     fn section(&self) -> String {
-        let tools: String =
-            ["echo", "chatty", "refuse", "hang", "drop"].iter().map(|name| format!("{name} = '{{}}'\n")).collect();
+        let tools: String = ["echo", "chatty", "refuse", "hang", "drop", "text", "float", "array"]
+            .iter()
+            .map(|name| format!("{name} = '{{}}'\n"))
+            .collect();
         let url = format!("ws://{}/", self.address);
         format!(
             "[upstreams.bare]\nurl = \"{url}\"\ndialect = \"bare\"\nstart_wait = \"50s\"\n[upstreams.bare.tools.define]\n{tools}"
@@ -200,6 +213,13 @@ async fn answer(socket: &mut WebSocketStream<TcpStream>, call: &Value) -> Option
             json!({ "method": "notifications/message", "params": {} }),
             json!({ "id": id, "result": { "pages": 3 } }),
         ],
+        "text" => vec![
+            json!({ "id": "none of ours", "result": "other" }),
+            json!({ "result": "other" }),
+            json!({ "id": id.to_string(), "result": "mine" }),
+        ],
+        "float" => vec![json!({ "id": id.as_f64(), "result": "mine" })],
+        "array" => vec![json!([{ "type": "ping" }, { "id": id, "result": "mine" }])],
         "refuse" => vec![json!({ "id": id, "error": "no paper" })],
         "drop" => {
             let _ = socket.close(Some(CloseFrame { code: 1011.into(), reason: "".into() })).await;
@@ -237,6 +257,19 @@ async fn in_the_bare_dialect_calls_have_growing_ids_and_nothing_else_is_sent() {
         let keys: Vec<&String> = call.as_object().expect("an object").keys().collect();
         assert_eq!(keys, ["arguments", "id", "name"], "{call}");
     }
+}
+
+#[tokio::test]
+async fn in_the_bare_dialect_an_id_may_be_a_text_or_a_float_and_an_answer_without_one_is_told_of_and_taken_for_none() {
+    let server = Bare::start().await;
+    let gateway = Gateway::serve(&Config::new().section(&server.section())).await;
+    let client = connected(&gateway, LEGACY, "bare__echo").await;
+    for name in ["text", "float", "array"] {
+        assert_eq!(client.call(&format!("bare__{name}"), "{}").await.text(), "mine", "{name}");
+    }
+    gateway.says(&["unknown_id", "an answer to an unknown id", "none of ours"]).await;
+    let counted = "trunkline_protocol_violations_total{upstream=\"bare\",kind=\"unknown_id\"} 2";
+    gateway.look_until("/metrics", "both are counted", |page| page.contains(counted)).await;
 }
 
 #[tokio::test]

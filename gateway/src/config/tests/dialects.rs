@@ -41,6 +41,8 @@ fn what_has_no_meaning_for_it_is_refused() {
         ("[upstreams.a]\ncommand = \"x\"\ndialect = \"bare\"\n".into(), "only an upstream with transport `websocket`"),
         (format!("{HTTP}{DEFINE}"), "tools are defined for `sessions = \"off\"` and `dialect = \"bare\"` alone"),
         (format!("{SOCKET}dialect = \"bare\"\n"), "needs `tools.define`: it has no list of tools"),
+        (format!("{SOCKET}dialect = \"bare\"\ntools.define = {{}}\n"), "needs `tools.define`: it has no list of tools"),
+        (format!("{SOCKET}dialect = \"bare\"\ntools.define = {{}}\n"), "no tool is defined here"),
         (format!("{HTTP}sessions = \"of\"\n"), "did you mean \"off\"?"),
     ] {
         let said = shown(&text);

@@ -6,3 +6,5 @@ pub mod input;
 pub(crate) mod task;
 // Results that come in chunks after their answer, as some upstreams send them: which frames those are.
 pub(crate) mod chunk;
+// Results of servers that do not keep to the form of one.
+pub(crate) mod loose;

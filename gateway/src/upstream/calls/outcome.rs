@@ -7,7 +7,7 @@ use crate::metrics;
 use crate::protocol::capabilities::{Capabilities, unknown_extensions};
 use crate::protocol::frame::Method;
 use crate::protocol::frame::message::Body;
-use crate::protocol::frame::rpc_error::{HEADER_MISMATCH, RpcError, UNSUPPORTED_REVISION};
+use crate::protocol::frame::rpc_error::{HEADER_MISMATCH, INTERNAL, RpcError, UNSUPPORTED_REVISION};
 use crate::protocol::json;
 use crate::protocol::revision::{Revision, dialect_2024_10_07};
 use crate::protocol::value::{Key, Object};
@@ -54,8 +54,18 @@ pub(crate) fn of_peer(outcome: Outcome, peer: &Peer, (upstream, call): (&str, &C
             };
             Outcome::Complete(peer.owed.told_in(upstream, result))
         }
+        Outcome::Error(Failure::Upstream(error)) if json::get(error.raw(), "message") == Some(b"\"\"") => {
+            Outcome::Error(Failure::Upstream(with_text(&error, upstream)))
+        }
         outcome => outcome,
     }
+}
+
+/// An error that says nothing, with a text.
+fn with_text(error: &RpcError, upstream: &str) -> RpcError {
+    let data = error.data().map(String::from_utf8_lossy);
+    let text = format!("the upstream `{upstream}` gave an error without a text");
+    RpcError::new(error.code().unwrap_or(INTERNAL), &text, data.as_deref())
 }
 
 /// A call that its upstream gets in the words of another era is counted.

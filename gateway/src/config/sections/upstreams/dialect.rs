@@ -51,7 +51,9 @@ pub(super) fn dialect(section: &mut Section<'_>, transport: Option<&Transport>) 
 pub(super) fn defined(tools: &mut Section<'_>, dialect: Dialect) -> Definitions {
     let has_any = tools.has("define");
     let mut defined = Definitions::default();
-    for (name, text) in tools.pairs("define") {
+    let pairs = tools.pairs("define");
+    let is_empty = pairs.is_empty();
+    for (name, text) in pairs {
         if let Err(why) = defined.add(&name, text.trim()) {
             let path: Vec<String> = tools.at("define").into_iter().chain([name.clone()]).collect();
             let fault = Fault::error("bad-value", format!("invalid definition of the tool `{name}`"));
@@ -64,9 +66,11 @@ pub(super) fn defined(tools: &mut Section<'_>, dialect: Dialect) -> Definitions 
             let label = "tools are defined for `sessions = \"off\"` and `dialect = \"bare\"` alone; remove the key";
             tools.reading.fault(fault.at(tools.place("define")).label(label));
         }
-        Dialect::Bare if !has_any => {
+        Dialect::Bare if is_empty => {
             let text = "an upstream with `dialect = \"bare\"` needs `tools.define`: it has no list of tools";
-            tools.reading.fault(Fault::error("missing-key", text).at(tools.own_place()));
+            let place = if has_any { tools.place("define") } else { tools.own_place() };
+            let fault = Fault::error("missing-key", text).at(place);
+            tools.reading.fault(if has_any { fault.label("no tool is defined here") } else { fault });
         }
         _ => {}
     }

@@ -15,20 +15,18 @@ use crate::protocol::framing::lines::{Line, Lines};
 use crate::protocol::value::{Key, Object};
 use crate::protocol::{json, meta};
 use crate::runtime::{FairShare, Tasks, aside};
-use crate::secrets::{decoded, mask};
 use crate::upstream::transport::events::{IncomingRequest, LinkEvents};
 use crate::upstream::transport::exchange::Lost;
 use crate::upstream::transport::exchange::mailbox::{Arrival, Kept};
 use crate::upstream::transport::questions::Asker;
 use bytes::Bytes;
+pub(crate) use signs::excerpt;
 use signs::{misframed, scheme};
 use std::sync::Arc;
 use tokio::io::{AsyncRead, AsyncReadExt};
 
 /// So many lines that are no frames, and none that is: whatever it is, it does not speak MCP.
 const GARBAGE_MAX: u32 = 1000;
-/// So much of a line that is no frame is told on.
-const EXCERPT_BYTES: usize = 80;
 
 /// How reading a pipe ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -237,7 +235,8 @@ impl<'a> Sorter<'a> {
 
     fn response(&self, id: &Id, body: Body) {
         let Some(number) = id.number() else {
-            return self.inbox().violated("unknown_id", &"a response to an unknown id");
+            let id = excerpt(id.raw());
+            return self.inbox().violated("unknown_id", &format_args!("a response to an unknown id: {id}"));
         };
         let mut pending = self.pipe.pending();
         let slot = pending.remove(number);
@@ -252,7 +251,7 @@ impl<'a> Sorter<'a> {
             }
             None if late => self.inbox().violated("late_answer", &"a late response"),
             None if ours => self.inbox().violated("duplicate_answer", &"a second response to one request"),
-            None => self.inbox().violated("unknown_id", &"a response to an unknown id"),
+            None => self.inbox().violated("unknown_id", &format_args!("a response to an unknown id: {number}")),
         }
     }
 
@@ -322,8 +321,7 @@ impl<'a> Sorter<'a> {
         if let Some(cause) = misframed(text).filter(|_| self.good == 0) {
             self.inbox().suspect(cause);
         }
-        let begins = decoded(&text[..text.len().min(EXCERPT_BYTES + mask::margin())]);
-        let begins = mask::masked_and_cut(&begins, EXCERPT_BYTES);
+        let begins = excerpt(text);
         match text.first() {
             Some(b'{' | b'[') => self.inbox().violated("not_a_frame", &format_args!("{fault}: {begins}")),
             _ if self.source == Source::Network => {

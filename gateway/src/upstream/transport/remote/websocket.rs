@@ -9,6 +9,7 @@ mod output;
 use crate::health::{Cause, CauseCode};
 use crate::memory::Gather;
 use crate::memory::account::Kind;
+use crate::protocol::frame::message::{BATCH_MAX, Frame};
 use crate::protocol::framing::lines::Line;
 use crate::protocol::framing::websocket::{Fault, Message, Messages};
 use crate::runtime::timer::Pace;
@@ -22,6 +23,7 @@ use crate::upstream::transport::exchange::Lost;
 use crate::upstream::transport::http::HttpSession;
 use crate::upstream::transport::pipe::reader::{self, Sorter, Source};
 use crate::upstream::transport::pipe::{Pipe, writer};
+use bytes::Bytes;
 use output::{Controls, Frames};
 use std::io;
 use std::sync::Arc;
@@ -150,9 +152,13 @@ async fn more(
 /// Takes a message; why none follows.
 fn take(pipe: &Pipe, sorter: &mut Sorter<'_>, message: Message, controls: &Controls) -> Option<Cause> {
     match message {
-        Message::Text(text) if pipe.is_bare() => {
-            aside(text.len(), || bare::answer(&text)).into_iter().for_each(|frame| sorter.line(Line::Frame(frame)));
+        Message::Text(text) if pipe.is_bare() && Frame::is_batch(&text) => {
+            match aside(text.len(), || Frame::split(&text, BATCH_MAX)) {
+                Ok(all) => all.iter().for_each(|text| answered(pipe, sorter, text)),
+                Err(_) => sorter.line(Line::Frame(text)),
+            }
         }
+        Message::Text(text) if pipe.is_bare() => answered(pipe, sorter, &text),
         Message::Text(text) => sorter.line(Line::Frame(text)),
         Message::Untaken { why, head, tail } => sorter.line(Line::Untaken { why, head, tail: Some(tail) }),
         Message::Ping(payload) => {
@@ -169,6 +175,14 @@ fn take(pipe: &Pipe, sorter: &mut Sorter<'_>, message: Message, controls: &Contr
         }
     }
     None
+}
+
+/// Takes an answer in the bare dialect, or one of an array of them.
+fn answered(pipe: &Pipe, sorter: &mut Sorter<'_>, text: &Bytes) {
+    match aside(text.len(), || bare::answer(text).ok_or_else(|| bare::unmatched(text))) {
+        Ok(frame) => sorter.line(Line::Frame(frame)),
+        Err(why) => why.into_iter().for_each(|why| pipe.inbox.violated("unknown_id", &why)),
+    }
 }
 
 fn lost(why: impl Into<String>) -> Cause {

@@ -5,19 +5,23 @@ use crate::memory::budget::Spent;
 use crate::protocol::frame::message::{Body, Id};
 use crate::protocol::frame::rpc_error::RpcError;
 use crate::protocol::framing::sse::SseEvent;
-use crate::protocol::json;
+use crate::protocol::json::{self, Fault};
+use crate::protocol::payload::loose;
 use crate::protocol::value::Object;
 use crate::runtime::aside;
 use bytes::Bytes;
+
+/// Members of an envelope, which are no part of what is in it.
+const ENVELOPE: [&str; 4] = ["id", "jsonrpc", "result", "error"];
 
 /// The parts of one answer.
 #[derive(Debug)]
 pub(crate) struct Fragments {
     /// Their contents, raw, joined by commas.
     contents: Gather,
-    /// What the last of them says besides.
-    beside: Vec<u8>,
-    /// The most bytes of all contents.
+    /// What the last of them says besides, and what of those before it stays: an object, or nothing.
+    beside: Gather,
+    /// The most bytes of all of it.
     max: usize,
 }
 
@@ -26,6 +30,8 @@ pub(crate) struct Fragments {
 pub(crate) enum Unjoined {
     /// They have more than there may be.
     TooLong(String),
+    /// One of them cannot be read.
+    Unreadable(String),
     /// There is no memory for them.
     NoRoom(Spent),
 }
@@ -34,6 +40,7 @@ pub(crate) enum Unjoined {
 enum Said {
     Result(Bytes),
     Error(RpcError),
+    Unreadable(Fault),
 }
 
 /// Takes an event of another name than a message has; the answer to the request `id` where it ends that. `parts` are those before it,
@@ -42,21 +49,26 @@ pub(crate) fn take(
     parts: &mut Option<Box<Fragments>>,
     event: &SseEvent,
     id: u64,
-    (max, room): (usize, impl FnOnce() -> Gather),
+    (max, room): (usize, impl Fn() -> Gather),
 ) -> Option<Result<Body, Unjoined>> {
     if !matches!(&event.name[..], b"result" | b"complete" | b"error") {
         return None;
     }
+    let is_error = event.name == b"error"[..];
     aside(event.data.len(), || {
         let said = match said(&event.data, id)? {
             Said::Error(error) => return Some(Ok(Body::Error(error.raw().clone()))),
+            Said::Unreadable(why) if !is_error => {
+                return Some(Err(Unjoined::Unreadable(format!("a part of its answer cannot be read: {why}"))));
+            }
+            Said::Unreadable(_) => event.data.clone(),
             Said::Result(said) => said,
         };
         match &event.name[..] {
             b"error" => Some(Ok(Body::Error(RpcError::loosely(&said).raw().clone()))),
             b"complete" => Some(Ok(whole(parts.take(), &said))),
             _ => {
-                let none = || Box::new(Fragments { contents: room(), beside: Vec::new(), max });
+                let none = || Box::new(Fragments { contents: room(), beside: room(), max });
                 parts.get_or_insert_with(none).push(&said).err().map(Err)
             }
         }
@@ -65,36 +77,93 @@ pub(crate) fn take(
 
 /// What the data of an event says: of a JSON-RPC message the result or the error. None where that is of another request.
 fn said(data: &Bytes, id: u64) -> Option<Said> {
-    if json::document(data).is_err() || !data.trim_ascii_start().starts_with(b"{") {
-        return Some(Said::Result(data.clone()));
+    let text = data.slice_ref(data.trim_ascii());
+    match (json::document(data), text.first()) {
+        (Ok(_), Some(b'{')) => {}
+        (Ok(_), Some(b'[' | b'"')) => return Some(Said::Result(text)),
+        (Err(why), Some(b'{')) => return Some(Said::Unreadable(why)),
+        // The blanks of a mere text are its own.
+        _ => return Some(Said::Result(data.clone())),
     }
-    if let Some(of) = json::get(data, "id").filter(|raw| *raw != b"null") {
-        Id::from_raw(data.slice_ref(of)).filter(|of| of.number() == Some(id))?;
+    let member = |key| json::get(&text, key).filter(|raw| *raw != b"null");
+    if let Some(of) = member("id") {
+        Id::from_raw(text.slice_ref(of)).filter(|of| of.number() == Some(id))?;
     }
-    if let Some(error) = json::get(data, "error").filter(|raw| *raw != b"null") {
+    let (result, has_content) = (member("result"), member("content").is_some());
+    if let Some(error) = member("error").filter(|raw| *raw != b"false" || result.is_none() && !has_content) {
         return Some(Said::Error(RpcError::loosely(error)));
     }
-    let result = json::get(data, "result").filter(|raw| raw.starts_with(b"{"));
-    Some(Said::Result(result.map_or_else(|| data.clone(), |raw| data.slice_ref(raw))))
+    let is_message = ["id", "jsonrpc"].iter().any(|key| json::get(&text, key).is_some());
+    Some(Said::Result(match result {
+        Some(raw) if raw.starts_with(b"{") => text.slice_ref(raw),
+        Some(raw) if !has_content => loose::result(raw).into(),
+        _ if is_message => opened(&text),
+        _ => text,
+    }))
+}
+
+/// What is in an envelope, without that.
+fn opened(text: &[u8]) -> Bytes {
+    let mut rest = Vec::with_capacity(text.len());
+    json::others(text, &ENVELOPE, &mut rest);
+    match rest.first_mut() {
+        Some(comma) => *comma = b'{',
+        None => rest.push(b'{'),
+    }
+    rest.push(b'}');
+    rest.into()
 }
 
 impl Fragments {
     /// Takes the contents of a part behind those before it.
     fn push(&mut self, said: &[u8]) -> Result<(), Unjoined> {
-        self.beside.clear();
-        json::others(said, &["content"], &mut self.beside);
+        let has = |key: &str| json::get(said, key).is_some();
+        // Of a content by itself nothing is beside it.
+        let is_lone = !has("content") && (has("type") || has("text"));
+        let earlier = self.beside.take();
+        self.keep(said, |key, _| key != b"content" && (!is_lone || key == b"isError" || key == b"structuredContent"))?;
+        self.keep(&earlier, |key, value| stays(key, value, said))?;
+        drop(earlier);
+        if !self.beside.is_empty() {
+            self.put(true, b"}")?;
+        }
         for content in contents(said) {
-            let comma = if self.contents.is_empty() { 0 } else { 1 };
-            if self.contents.len() + self.beside.len() + content.len() + comma > self.max {
-                let max = self.max;
-                return Err(Unjoined::TooLong(format!(
-                    "its parts have more than {max} bytes, the limit set by `max_response`"
-                )));
+            if !self.contents.is_empty() {
+                self.put(false, b",")?;
             }
-            let lost = |why: Spent| Unjoined::NoRoom(why);
-            self.contents.push(&b","[..comma]).and_then(|()| self.contents.push(&content)).map_err(lost)?;
+            self.put(false, &content)?;
         }
         Ok(())
+    }
+
+    /// Takes these members of an object to those beside the contents.
+    fn keep(&mut self, object: &[u8], is_kept: impl Fn(&[u8], &[u8]) -> bool) -> Result<(), Unjoined> {
+        for member in json::Members::of(object).into_iter().flatten().flatten() {
+            let key = member.key(object).unwrap_or_default();
+            if is_kept(&key, &object[member.value..member.end]) {
+                self.put(true, if self.beside.is_empty() { b"{" } else { b"," })?;
+                self.put(true, &object[member.start..member.end])?;
+            }
+        }
+        Ok(())
+    }
+
+    fn put(&mut self, is_beside: bool, piece: &[u8]) -> Result<(), Unjoined> {
+        let Self { contents, beside, max } = self;
+        if contents.len() + beside.len() + piece.len() > *max {
+            let why = format!("its parts have more than {max} bytes, the limit set by `max_response`");
+            return Err(Unjoined::TooLong(why));
+        }
+        if is_beside { beside } else { contents }.push(piece).map_err(Unjoined::NoRoom)
+    }
+}
+
+/// Whether what an earlier part says stays: a failure, or a structured content, that the later one does not mention.
+fn stays(key: &[u8], value: &[u8], later: &[u8]) -> bool {
+    match key {
+        b"isError" => value == b"true" && json::get(later, "isError").is_none(),
+        b"structuredContent" => json::get(later, "structuredContent").is_none(),
+        _ => false,
     }
 }
 
@@ -122,16 +191,26 @@ fn contents(said: &[u8]) -> Vec<Vec<u8>> {
 /// The answer: what its end says, with the contents of its parts where that has none.
 fn whole(parts: Option<Box<Fragments>>, said: &Bytes) -> Body {
     let is_object = said.starts_with(b"{");
-    let is_whole =
-        json::get(said, "content").is_some_and(|list| list.starts_with(b"[") && (parts.is_none() || list.len() > 2));
-    if is_object && is_whole {
+    let own = json::get(said, "content").filter(|list| list.starts_with(b"[") && (parts.is_none() || list.len() > 2));
+    let (contents, beside) = parts.map(|mut parts| (parts.contents.take(), parts.beside.take())).unwrap_or_default();
+    let failed = json::get(&beside, "isError").is_some_and(|raw| stays(b"isError", raw, said));
+    if is_object && own.is_some() && !failed {
         return result(said.clone());
     }
-    let (contents, beside) = parts.map(|mut parts| (parts.contents.take(), parts.beside)).unwrap_or_default();
-    let mut out = [b"{\"content\":[", &contents[..], b"]"].concat();
+    let contents = own.map_or(&contents[..], |list| &list[1..list.len() - 1]);
+    let mut out = [b"{\"content\":[", contents, b"]"].concat();
     match is_object && said.len() > 2 {
-        true => json::others(said, &["content"], &mut out),
-        false => out.extend_from_slice(&beside),
+        true => {
+            json::others(said, &["content"], &mut out);
+            let structured = json::get(&beside, "structuredContent").filter(|_| own.is_none());
+            for (key, raw) in [("isError", failed.then_some(&b"true"[..])), ("structuredContent", structured)] {
+                if let Some(raw) = raw.filter(|raw| stays(key.as_bytes(), raw, said)) {
+                    out.extend_from_slice(format!(",\"{key}\":").as_bytes());
+                    out.extend_from_slice(raw);
+                }
+            }
+        }
+        false => json::others(&beside, &[], &mut out),
     }
     out.push(b'}');
     result(out.into())
@@ -160,7 +239,7 @@ mod tests {
             Ok(Body::Result(result)) => Ok(String::from_utf8(result.raw().to_vec()).unwrap()),
             Ok(Body::Error(raw)) => Err(String::from_utf8(raw.to_vec()).unwrap()),
             Ok(other) => panic!("{other:?}"),
-            Err(Unjoined::TooLong(why)) => Err(why),
+            Err(Unjoined::TooLong(why) | Unjoined::Unreadable(why)) => Err(why),
             Err(Unjoined::NoRoom(why)) => panic!("{why}"),
         })
     }
@@ -185,10 +264,8 @@ mod tests {
         assert_eq!(read(&[first, second], 1000), None, "no part ends the answer");
         let texts = [("result", "a"), ("result", "\"b\""), ("complete", "{}")];
         assert_eq!(read(&texts, 1000), joined(""), "a part may be a mere text");
-        assert_eq!(
-            read(&[("result", a), ("result", "{\"text\":\"b\"}"), ("complete", "{}")], 1000),
-            joined(",\"text\":\"b\"")
-        );
+        let lone = [("result", a), ("result", "{\"text\":\"b\"}"), ("complete", "{}")];
+        assert_eq!(read(&lone, 1000), joined(""), "a content by itself");
         assert_eq!(read(&[("complete", "{}")], 1000), Some(Ok(r#"{"content":[]}"#.to_owned())));
         assert_eq!(read(&[("heartbeat", "{}"), ("message", "{}")], 1000), None);
     }
@@ -217,5 +294,82 @@ mod tests {
         assert_eq!(read(&[part; 2], 100), None);
         let said = read(&[part; 3], 100).unwrap().unwrap_err();
         assert!(said.contains("more than 100 bytes, the limit set by `max_response`"), "{said}");
+    }
+
+    #[test]
+    fn what_parts_say_beside_their_contents_is_counted_and_has_the_limit_of_all() {
+        let budget = Budget::new(64 << 20);
+        let mut parts = None;
+        let room = || Gather::new(&budget, Kind::Line, 4 << 20);
+        let mut part = |bytes: usize| {
+            let data = format!("{{\"x\":\"{}\"}}", "y".repeat(bytes));
+            let event = SseEvent { name: "result".into(), data: data.into(), ..SseEvent::default() };
+            take(&mut parts, &event, 7, (1 << 20, room))
+        };
+        assert!(part(1 << 19).is_none());
+        assert!(budget.used() >= 1 << 19, "{}", budget.used());
+        assert!(matches!(part(1 << 20), Some(Err(Unjoined::TooLong(_)))), "without any content, too");
+    }
+
+    #[test]
+    fn a_part_that_cannot_be_read_ends_the_answer_with_the_reason() {
+        for events in [
+            &[("result", r#"{"content":[{"type":"text","text":"a"}],"x":NaN}"#)][..],
+            &[("result", r#" {"a":1,"b":}"#)],
+            &[("result", r#"{"content":[]}"#), ("complete", r#"{"q":1,"#)],
+        ] {
+            let said = read(events, 1000).expect("it ends").unwrap_err();
+            assert!(said.starts_with("a part of its answer cannot be read: "), "{said}");
+        }
+        let end = read(&[("error", r#"{"code":-5,"mess"#)], 1000).expect("it ends").unwrap_err();
+        assert!(end.contains("-32000"), "an error stays one: {end}");
+    }
+
+    #[test]
+    fn results_that_are_no_objects_are_contents_and_blanks_and_envelopes_are_nothing() {
+        let (a, b) = (r#"{"type":"text","text":"a"}"#, r#"{"type":"text","text":"b"}"#);
+        for (first, second) in [
+            (r#"{"id":7,"result":"a"}"#, r#"{"id":7,"result":[{"type":"text","text":"b"}]}"#),
+            ("  {\"content\":[{\"type\":\"text\",\"text\":\"a\"}]}", "\n[{\"type\":\"text\",\"text\":\"b\"}] "),
+            (
+                r#"{"id":7,"jsonrpc":"2.0","content":[{"type":"text","text":"a"}],"error":false}"#,
+                r#"{"jsonrpc":"2.0","id":7,"error":null,"content":[{"type":"text","text":"b"}]}"#,
+            ),
+        ] {
+            for end in ["{}", " {\"id\":7} ", "\n", r#"{"jsonrpc":"2.0","id":7,"result":null}"#] {
+                let seen = read(&[("result", first), ("result", second), ("complete", end)], 1000);
+                assert_eq!(seen, Some(Ok(format!(r#"{{"content":[{a},{b}]}}"#))), "{first} {end}");
+            }
+        }
+        assert_eq!(
+            read(&[("complete", r#"{"id":7,"jsonrpc":"2.0","content":[],"isError":true}"#)], 1000),
+            Some(Ok(r#"{"content":[],"isError":true}"#.to_owned()))
+        );
+    }
+
+    #[test]
+    fn a_failure_and_a_structured_content_stay_where_later_parts_do_not_mention_them() {
+        let first = ("result", r#"{"content":[1],"isError":true,"structuredContent":{"a":1},"x":1}"#);
+        let second = ("result", r#"{"content":[2]}"#);
+        let stays = r#","isError":true,"structuredContent":{"a":1}}"#;
+        for (events, expected) in [
+            (vec![first, second, ("complete", "{}")], format!(r#"{{"content":[1,2]{stays}"#)),
+            (
+                vec![first, ("result", "b"), ("complete", "")],
+                format!(r#"{{"content":[1,{{"type":"text","text":"b"}}]{stays}"#),
+            ),
+            (vec![first, ("complete", r#"{"y":1}"#)], format!(r#"{{"content":[1],"y":1{stays}"#)),
+            (vec![first, ("complete", r#"{"content":[3]}"#)], r#"{"content":[3],"isError":true}"#.into()),
+            (
+                vec![first, ("complete", r#"{"isError":false,"structuredContent":2}"#)],
+                r#"{"content":[1],"isError":false,"structuredContent":2}"#.into(),
+            ),
+            (
+                vec![first, ("result", r#"{"content":[2],"isError":false}"#), ("complete", "{}")],
+                r#"{"content":[1,2],"isError":false,"structuredContent":{"a":1}}"#.into(),
+            ),
+        ] {
+            assert_eq!(read(&events, 1000), Some(Ok(expected)), "{events:?}");
+        }
     }
 }

@@ -154,7 +154,7 @@ pub(crate) enum Cut {
 impl From<Unjoined> for Cut {
     fn from(why: Unjoined) -> Self {
         match why {
-            Unjoined::TooLong(why) => Self::Odd(why),
+            Unjoined::TooLong(why) | Unjoined::Unreadable(why) => Self::Odd(why),
             Unjoined::NoRoom(why) => Self::Lost(format!("part of the response was dropped: {why}")),
         }
     }

@@ -1,5 +1,16 @@
 //! What a line that is no frame says of who is there.
 
+use crate::secrets::{decoded, mask};
+
+/// So much of a line that is no frame is told on.
+const EXCERPT_BYTES: usize = 80;
+
+/// What is told on of such a line, or of a part of it: its beginning, masked.
+pub(crate) fn excerpt(text: &[u8]) -> String {
+    let begins = decoded(&text[..text.len().min(EXCERPT_BYTES + mask::margin())]);
+    mask::masked_and_cut(&begins, EXCERPT_BYTES)
+}
+
 /// The scheme of the protocol that answers a line of MCP so: HTTP with a status line, TLS with an alert.
 pub(super) fn scheme(answer: &[u8]) -> Option<&'static str> {
     match answer {
