@@ -10,7 +10,7 @@ use figment::value::{Dict, Num, Value};
 
 use super::kind::Sketch;
 use crate::config::fault::{Fault, Place, SHOWN_MAX};
-use crate::config::secret::looks;
+use crate::config::secret::{looks, shown};
 use crate::config::source::expand::{Lookup, Problem, expand};
 use crate::config::source::node::{Node, Origin, Shape, Source};
 use crate::config::source::torn::Gaps;
@@ -188,7 +188,7 @@ impl Reading {
         let key = list_of(source, path, node).map_or(&node.key, |list| &list.key).clone();
         match part {
             Part::Key => source.place(node.key.clone(), &[key]),
-            Part::Value if node.is_single() && !is_secret(path) => {
+            Part::Value if node.is_single() && !is_secret(path) && is_open(source, path, node) => {
                 source.place(node.span.clone(), &[key, node.span.clone()])
             }
             Part::Value => source.place(node.span.clone(), &[key]),
@@ -343,6 +343,14 @@ fn list_of<'a>(source: &'a Source, path: &[String], node: &Node) -> Option<&'a N
 
 fn is_secret(path: &[String]) -> bool {
     path.iter().any(|name| SECRET.contains(&name.as_str()))
+}
+
+/// Whether a value that stands under the name of no secret holds none.
+fn is_open(source: &Source, path: &[String], node: &Node) -> bool {
+    let written = source.text.get(node.span.clone()).unwrap_or_default().trim_matches(['"', '\'']);
+    // The items of a list have numbers for names.
+    let key = path.iter().rev().find(|name| name.parse::<usize>().is_err());
+    key.is_some_and(|key| shown::is_open(key, written))
 }
 
 /// The bytes of `piece` in the written form of a value; the whole where escapes hide it.

@@ -64,7 +64,12 @@ fn shown(path: &[String], value: &Value) -> Json {
     let is_hidden_above = above.iter().any(|name| is_secret(name));
     match (name.as_str(), value) {
         _ if is_hidden_above => json(value, true),
-        ("url" | "endpoint" | "proxy", Value::String(_, text)) => shown::address(text).into(),
+        ("url" | "endpoint" | "proxy" | "token_url" | "issuer", Value::String(_, text)) => shown::address(text).into(),
+        ("command", Value::String(_, text)) => shown::command(text).into(),
+        // As a variable has it, with commas between.
+        ("roots" | "allowed_origins", Value::String(_, text)) => {
+            text.split(',').map(shown::text).collect::<Vec<_>>().join(",").into()
+        }
         ("args", Value::Array(_, items)) => {
             let texts: Option<Vec<&str>> = items.iter().map(Value::as_str).collect();
             texts.map_or_else(|| json(value, true), |texts| shown::args(&texts).into())
@@ -93,8 +98,8 @@ fn told(source: &Source, node: &Node, lines: &mut HashMap<usize, Vec<usize>>) ->
 fn json(value: &Value, is_hidden: bool) -> Json {
     match value {
         Value::String(_, text) if is_hidden => shown::hidden(text).into(),
-        Value::Char(_, _) if is_hidden => HIDDEN.into(),
-        Value::String(_, text) => text.as_str().into(),
+        Value::Char(_, _) | Value::Num(_, _) if is_hidden => HIDDEN.into(),
+        Value::String(_, text) => shown::text(text).into(),
         Value::Char(_, char) => char.to_string().into(),
         Value::Bool(_, value) => (*value).into(),
         Value::Num(_, number) => number_of(*number),

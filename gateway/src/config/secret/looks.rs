@@ -56,6 +56,50 @@ const ABOUT: [&str; 20] = [
     "url",
 ];
 
+/// Behind flags with one of these words a secret may stand, too: they are masked where arguments are shown, and nowhere else,
+const MASKED: [&str; 13] = [
+    "conn",
+    "connection",
+    "dsn",
+    "licence",
+    "license",
+    "mnemonic",
+    "otp",
+    "pin",
+    "psk",
+    "pwd",
+    "session",
+    "sessionid",
+    "totp",
+];
+/// as is what ends with one of these and is none of the words behind them.
+const MASKED_ENDS: [&str; 4] = ["key", "keys", "pass", "pwd"];
+const WORDS: [&str; 5] = ["bypass", "compass", "hotkey", "monkey", "turkey"];
+/// So keys of well-known services begin.
+const KEYS: [&str; 21] = [
+    "AIza",
+    "AKIA",
+    "ASIA",
+    "dckr_pat_",
+    "eyJ",
+    "gho_",
+    "ghp_",
+    "ghr_",
+    "ghs_",
+    "ghu_",
+    "github_pat_",
+    "glpat-",
+    "hf_",
+    "npm_",
+    "pk-",
+    "pk_",
+    "rk_",
+    "sk-",
+    "sk_",
+    "tl_",
+    "whsec_",
+];
+
 /// Whether the value of a variable is no secret, though a reference names it: a path, or what every login has.
 pub(crate) fn is_plain(variable: &str, value: &str) -> bool {
     OF_THE_LOGIN.contains(&variable) || variable.starts_with("XDG_") || is_path(value)
@@ -71,10 +115,54 @@ pub(crate) fn is_path(text: &str) -> bool {
 
 /// Whether the name of a key says that its value is a secret.
 pub(crate) fn looks_secret(name: &str) -> bool {
+    let words = words(name);
+    // `PWD` alone is a folder.
+    let is_secret = |word: &String| {
+        let one = word.strip_suffix('s').unwrap_or(word);
+        [&**word, one].iter().any(|word| SECRET.contains(word) || ENDS.iter().any(|end| word.ends_with(end)))
+    };
+    let is_pwd = words.len() > 1 && words.last().is_some_and(|word| word == "pwd") && words[0] != "old";
+    (is_pwd || words.iter().any(is_secret)) && !words.last().is_some_and(|word| ABOUT.contains(&&**word))
+}
+
+/// Whether a flag, or a word before a value, says that the value may be a secret: in doubt it does.
+pub(super) fn names_secret(name: &str) -> bool {
+    let words = words(name);
+    let is_such = |word: &String| {
+        let word = word.as_str();
+        MASKED.contains(&word) || MASKED_ENDS.iter().any(|end| word.ends_with(end)) && !WORDS.contains(&word)
+    };
+    let is_about = words.last().is_some_and(|word| ABOUT.contains(&&**word));
+    let is_session = words.ends_with(&["session".to_owned(), "id".to_owned()]);
+    looks_secret(name) || words.iter().any(is_such) && (!is_about || is_session)
+}
+
+/// Whether a flag takes how many there may be: `--max-tokens`.
+pub(super) fn counts(flag: &str) -> bool {
+    let words = words(flag);
+    let is_count = |word: &String| ["count", "limit", "max", "min", "num"].contains(&&**word);
+    words.iter().any(is_count) && words.last().is_some_and(|word| word == "tokens")
+}
+
+/// Whether a flag takes the file of a key: `--ssh-key`.
+pub(super) fn names_file(flag: &str) -> bool {
+    let words = words(flag);
+    let is_other = |word: &String| ["access", "api", "license", "master", "secret"].contains(&&**word);
+    words.last().is_some_and(|word| word == "key" || word == "keys") && !words.iter().any(is_other)
+}
+
+/// Whether a text, or a part of it, begins as the keys of a well-known service do.
+pub(super) fn begins_as_key(text: &str) -> bool {
+    let is_slack = |part: &str| part.starts_with("xox") && part.as_bytes().get(4) == Some(&b'-');
+    let is_key = |part: &str| is_slack(part) || KEYS.iter().any(|key| part.len() > key.len() && part.starts_with(key));
+    text.split(['/', ':', '=', '@', ',', '&', '?', ' ']).any(is_key)
+}
+
+/// The words of a name, in small letters. A new one begins at what is no letter, and where a capital follows a small letter.
+fn words(name: &str) -> Vec<String> {
     let mut words: Vec<String> = vec![String::new()];
     let mut was_lower = false;
     for char in name.chars() {
-        // A new word begins at what is no letter, and where a capital follows a small letter.
         if (!char.is_alphabetic() || char.is_uppercase() && was_lower)
             && words.last().is_some_and(|word| !word.is_empty())
         {
@@ -86,13 +174,7 @@ pub(crate) fn looks_secret(name: &str) -> bool {
         was_lower = char.is_lowercase();
     }
     words.retain(|word| !word.is_empty());
-    // `PWD` alone is a folder.
-    let is_secret = |word: &String| {
-        let one = word.strip_suffix('s').unwrap_or(word);
-        [&**word, one].iter().any(|word| SECRET.contains(word) || ENDS.iter().any(|end| word.ends_with(end)))
-    };
-    let is_pwd = words.len() > 1 && words.last().is_some_and(|word| word == "pwd") && words[0] != "old";
-    (is_pwd || words.iter().any(is_secret)) && !words.last().is_some_and(|word| ABOUT.contains(&&**word))
+    words
 }
 
 #[cfg(test)]

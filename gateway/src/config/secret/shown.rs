@@ -1,77 +1,153 @@
-//! Arguments and addresses of a configuration as they may be shown: what clearly is no secret; in doubt a value is masked, and never a name.
+//! Arguments, commands and other values of a configuration as they may be shown: what clearly is no secret; in doubt a value is masked.
 
-use super::looks::looks_secret;
+use super::address::{is_path, path};
+use super::looks::{begins_as_key, counts, names_file, names_secret};
+use super::word::{is_number, is_plain, is_reference, is_scheme, piece, without_defaults};
 use crate::secrets::looks_random;
 
-/// What stands in place of a value that may be a secret.
-pub(crate) const HIDDEN: &str = "[secret]";
+pub(crate) use super::address::address;
+pub(crate) use super::word::{HIDDEN, hidden};
+
 /// Short flags behind which programs take passwords, tokens and users.
 const SHORT: [&str; 8] = ["-p", "-P", "-k", "-t", "-u", "-U", "-s", "-a"];
-/// A longer word of letters alone may be chance.
-const WORD_MAX: usize = 24;
+/// What `-t` takes where it is no token.
+const TRANSPORTS: [&str; 6] = ["stdio", "http", "https", "sse", "streamable-http", "ws"];
+/// What may stand behind a version in the tag of an image.
+const VARIANTS: [&str; 7] = ["alpine", "slim", "bookworm", "bullseye", "beta", "alpha", "rc"];
+
+/// What the word before says of the next one.
+#[derive(Clone, Copy, PartialEq)]
+enum Next {
+    Open,
+    /// It is what a short flag takes.
+    Short,
+    /// It is a secret, whatever it looks like.
+    Secret,
+    /// It belongs to a secret, up to the next plain flag.
+    Rest,
+}
 
 /// The arguments of a program.
 pub(crate) fn args(args: &[&str]) -> Vec<String> {
-    let one = |(index, arg): (usize, &&str)| {
-        let before = index.checked_sub(1).and_then(|before| args.get(before)).copied().unwrap_or_default();
-        match flag_before(before) {
-            _ if is_flag(arg) => flag(arg),
-            _ if arg.starts_with('-') && *arg != "-" => HIDDEN.to_owned(),
-            Some(true) => hidden(arg),
-            _ => value(arg),
-        }
-    };
-    args.iter().enumerate().map(one).collect()
+    let (mut next, mut before) = (Next::Open, "");
+    let mut out = Vec::with_capacity(args.len());
+    for &arg in args {
+        let is_flag_like = arg.starts_with('-') && arg != "-";
+        let (shown, then) = match next {
+            Next::Secret => {
+                let shown = given(before, arg);
+                let is_whole = !arg.is_empty() && shown == arg;
+                let then = if is_whole { Next::Open } else { Next::Rest };
+                (shown, if arg.trim().is_empty() || leads(arg) { Next::Secret } else { then })
+            }
+            Next::Rest if !is_plain_flag(arg) => (hidden(arg), Next::Rest),
+            Next::Short if !is_flag_like => (behind_short(before, arg), after(before, arg)),
+            _ => (open(arg), after(before, arg)),
+        };
+        out.push(shown);
+        (next, before) = (then, arg);
+    }
+    out
 }
 
-/// The address of a server: its scheme, host, port and path, and the names of its parameters.
-pub(crate) fn address(text: &str) -> String {
-    if let Some(path) = text.strip_prefix("unix:") {
-        return format!("unix:{}", value(path));
-    }
-    let is_scheme = |scheme: &str| scheme.chars().all(|char| char.is_ascii_alphanumeric() || "+-.".contains(char));
-    let Some((scheme, rest)) = text.split_once("://").filter(|(scheme, _)| is_scheme(scheme)) else {
-        return hidden(text);
+/// The program that a command names, if nothing else stands there; of anything behind it nobody knows what it is.
+pub(crate) fn command(text: &str) -> String {
+    let text = without_defaults(text);
+    let mut words = text.split_whitespace();
+    let is_name = |part: &str| {
+        part.chars().all(|char| char.is_alphanumeric() || "._-+@~".contains(char))
+            && !looks_random(part)
+            && !begins_as_key(part)
     };
-    let (before, fragment) = rest.split_once('#').map_or((rest, ""), |(before, _)| (before, "#[secret]"));
-    let (before, query) = before.split_once('?').map_or((before, None), |(before, query)| (before, Some(query)));
-    let (user, place) = match without_user(before) {
-        Some(place) => ("[secret]@", place),
-        None => ("", before),
-    };
-    let mut parts = place.split('/');
-    let host = parts.next().unwrap_or_default();
-    let is_host = host.chars().all(|char| char.is_ascii_alphanumeric() || "-._:[]${}".contains(char));
-    let mut out = format!("{scheme}://{user}{}", if is_host { host } else { HIDDEN });
-    for part in parts {
-        out.push('/');
-        out.push_str(&if part.is_empty() { String::new() } else { piece(part) });
+    if text.contains("://") {
+        return HIDDEN.to_owned();
     }
-    for (index, pair) in query.into_iter().flat_map(|query| query.split('&')).enumerate() {
-        out.push(if index == 0 { '?' } else { '&' });
-        let (name, value) = pair.split_once('=').unwrap_or(("", pair));
-        let name = if name.is_empty() { String::new() } else { format!("{}=", piece(name)) };
-        out.push_str(&format!("{name}{}", hidden(value)));
-    }
-    out + fragment
-}
-
-/// What stands behind the name and the password before a host, where there are some. A password may have a slash in it.
-fn without_user(text: &str) -> Option<&str> {
-    let host = text.split('/').next().unwrap_or_default();
-    let is_port = |port: &str| port.contains(['$', ']']) || port.bytes().all(|byte| byte.is_ascii_digit());
-    let is_cut = host.rsplit_once(':').is_some_and(|(_, port)| !is_port(port));
-    match host.rfind('@') {
-        Some(at) => text.get(at + 1..),
-        None if is_cut => text.rsplit_once('@').map(|(_, place)| place),
-        None => None,
+    let one = |part: &str| if is_reference(part) || is_name(part) { part.to_owned() } else { HIDDEN.to_owned() };
+    let program = words.next().map(|word| word.split('/').map(one).collect::<Vec<_>>().join("/"));
+    match (program, words.next()) {
+        (None, _) => String::new(),
+        (Some(program), None) => program,
+        (Some(program), Some(_)) if !program.contains(HIDDEN) => format!("{program} {HIDDEN}"),
+        (Some(_), Some(_)) => HIDDEN.to_owned(),
     }
 }
 
-/// Whether a value that follows may be a secret: `None` where nothing says what it is.
-fn flag_before(before: &str) -> Option<bool> {
-    let name = before.strip_prefix('-')?;
-    Some(!before.contains(['=', ':', ' ']) && (SHORT.contains(&before) || looks_secret(name)))
+/// A text that holds no secret by its key: what its words show to be one is masked.
+pub(crate) fn text(text: &str) -> String {
+    let one = |word: &str| {
+        let plain = word.trim_end();
+        let shown = match plain {
+            _ if plain.contains("://") => address(plain),
+            _ if plain.contains('@') && plain.contains(':') || begins_as_key(plain) => HIDDEN.to_owned(),
+            _ => return word.to_owned(),
+        };
+        shown + &word[plain.len()..]
+    };
+    text.split_inclusive(char::is_whitespace).map(one).collect()
+}
+
+/// Whether the value at a key may be shown as it stands in its file.
+pub(crate) fn is_open(key: &str, text: &str) -> bool {
+    let is_address = ["token_url", "issuer", "roots", "allowed_origins"].contains(&key) || text.contains("://");
+    match key {
+        "command" => command(text) == text,
+        _ => !(is_address || text.contains(['@', '\\']) || begins_as_key(text)) || value(text) == text,
+    }
+}
+
+/// An argument behind one that says nothing of it.
+fn open(arg: &str) -> String {
+    match arg {
+        "-" => arg.to_owned(),
+        _ if is_flag(arg) => flag(arg),
+        _ if arg.starts_with('-') => HIDDEN.to_owned(),
+        _ => value(arg),
+    }
+}
+
+/// What an argument says of the next one.
+fn after(before: &str, arg: &str) -> Next {
+    let name = arg.trim().trim_end_matches([':', '=', ' ']);
+    let is_name = name.chars().all(|char| char.is_ascii_alphanumeric() || "-_.".contains(char));
+    // `-e NAME` hands on a variable that has its value from elsewhere.
+    let is_handed_on = ["-e", "--env"].contains(&before) && !arg.starts_with('-');
+    match arg {
+        _ if SHORT.contains(&arg) => Next::Short,
+        _ if leads(arg) || is_name && !is_handed_on && names_secret(name) => Next::Secret,
+        _ => Next::Open,
+    }
+}
+
+/// Whether the end of an argument says that a value follows.
+fn leads(arg: &str) -> bool {
+    let text = arg.trim();
+    text.ends_with([':', '=']) || text.rsplit([' ', ':', '=']).next().is_some_and(is_scheme)
+}
+
+/// What stands behind the name of a secret: shown where the name and the value say that it is none.
+fn given(before: &str, arg: &str) -> String {
+    let is_file = names_file(before) && arg.matches('/').count() > 1 && is_path(arg) && path(arg) == arg;
+    if is_file || counts(before) && is_number(arg) { arg.to_owned() } else { hidden(arg) }
+}
+
+/// What stands behind a short flag that may take a secret, or a port, or a transport.
+fn behind_short(before: &str, arg: &str) -> String {
+    let is_host = |host: &str| host.split('.').all(is_number);
+    let is_port = ["-p", "-P"].contains(&before) && arg.split(':').count() <= 3 && arg.split(':').all(is_host);
+    let is_transport = before == "-t" && TRANSPORTS.contains(&arg);
+    if is_port || is_transport { arg.to_owned() } else { hidden(arg) }
+}
+
+/// Whether an argument is a flag and nothing else, or one with a value of its own.
+fn is_plain_flag(arg: &str) -> bool {
+    let name = arg.split('=').next().unwrap_or_default().trim_start_matches('-');
+    arg.starts_with('-') && !name.is_empty() && is_flag(arg) && is_flag_name(name)
+}
+
+fn is_flag_name(name: &str) -> bool {
+    name.chars().all(|char| char.is_ascii_alphanumeric() || "-_.".contains(char))
+        && !begins_as_key(name)
+        && name.split(['-', '_', '.']).all(is_plain)
 }
 
 /// Whether it is `--name`, `-y`, or a few such letters. Behind one that programs take secrets with a value may stand without a blank.
@@ -82,13 +158,12 @@ fn is_flag(arg: &str) -> bool {
 
 /// `--name` or `--name=value`.
 fn flag(arg: &str) -> String {
-    let (name, given) = arg.split_once('=').map_or((arg, None), |(name, given)| (name, Some(given)));
-    let is_name = name.trim_start_matches('-').split('-').all(|part| part.is_empty() || is_plain(part));
-    match given {
-        _ if !is_name => HIDDEN.to_owned(),
+    let (name, of_it) = arg.split_once('=').map_or((arg, None), |(name, of_it)| (name, Some(of_it)));
+    match of_it {
+        _ if !is_flag_name(name.trim_start_matches('-')) => HIDDEN.to_owned(),
         None => name.to_owned(),
-        Some(given) if looks_secret(name) => format!("{name}={}", hidden(given)),
-        Some(given) => format!("{name}={}", value(given)),
+        Some(of_it) if names_secret(name) => format!("{name}={}", given(name, of_it)),
+        Some(of_it) => format!("{name}={}", value(of_it)),
     }
 }
 
@@ -101,96 +176,51 @@ fn value(text: &str) -> String {
         return address(text);
     }
     // A variable, or a header: its name says what it is, and its value is nobody's business.
-    let is_name =
-        |name: &str| !name.is_empty() && name.chars().all(|char| char.is_ascii_alphanumeric() || "_-".contains(char));
+    let is_name = |name: &str| {
+        !name.is_empty()
+            && name.chars().all(|char| char.is_ascii_alphanumeric() || "_-".contains(char))
+            && name.split(['_', '-']).all(is_plain)
+            && !begins_as_key(name)
+    };
     for mark in ["=", ": "] {
-        if let Some((name, given)) = text.split_once(mark).filter(|(name, _)| is_name(name) && is_plain_name(name)) {
-            return format!("{name}{mark}{}", hidden(given));
+        if let Some((name, of_it)) = text.split_once(mark).filter(|(name, _)| is_name(name)) {
+            return format!("{name}{mark}{}", hidden(of_it));
         }
     }
-    let is_path = text.starts_with(['/', '.', '~']) && text.len() > 1 || text.starts_with("${");
+    let is_filled = text.split_once(':').is_some_and(|(name, of_it)| is_name(name) && is_reference(of_it));
+    let is_size = text.split_once([',', 'x']).is_some_and(|(one, other)| is_number(one) && is_number(other));
     match text {
         "" | "-" | "." => text.to_owned(),
-        _ if is_path => text
-            .split('/')
-            .map(|part| if part.is_empty() { String::new() } else { piece(part) })
-            .collect::<Vec<_>>()
-            .join("/"),
-        _ => package(text).unwrap_or_else(|| HIDDEN.to_owned()),
+        _ if is_filled || is_size || is_package(text) => text.to_owned(),
+        _ if is_path(text) => path(text),
+        _ => HIDDEN.to_owned(),
     }
 }
 
 /// A number, a word, or the name of a package with its version: `@scope/server-files@1.2`, `docker.io/mcp/time:latest`.
-fn package(text: &str) -> Option<String> {
-    let is_number = text.len() < 8 && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
-    let parts = text.split(['@', '/', ':']).filter(|part| !part.is_empty());
-    let is_package = text.chars().all(|char| char.is_ascii_alphanumeric() || "@/:._-".contains(char))
+fn is_package(text: &str) -> bool {
+    text.chars().all(|char| char.is_ascii_alphanumeric() || "@/:._-".contains(char))
+        && !is_path(text)
         && !looks_random(text)
-        && parts.clone().all(|part| part.split(['-', '_', '.']).all(is_plain))
-        && text.split_once(':').is_none_or(is_tagged);
-    (is_number || is_package).then(|| text.to_owned())
+        && text.split(['@', '/', ':']).all(|part| piece(part) == part)
+        && text.split_once(':').is_none_or(is_tagged)
 }
 
-/// Whether what stands before and behind a colon is an image and its tag, and no name with a password.
-fn is_tagged((image, tag): (&str, &str)) -> bool {
-    let is_version = tag.starts_with(|char: char| char.is_ascii_digit()) || tag == "latest";
-    !tag.contains(['@', ':', '/']) && (is_version || image.contains('/'))
-}
-
-/// One part of a path.
-fn piece(part: &str) -> String {
-    let is_plain = part.chars().all(|char| char.is_alphanumeric() || "._-@+ ~".contains(char))
-        && !looks_random(part)
-        && part.split(['-', '_', '.', ' ', '@', '+', '~']).all(is_plain);
-    if is_plain || is_reference(part) { part.to_owned() } else { HIDDEN.to_owned() }
-}
-
-/// Whether a word is one of letters, or of digits with at most one letter before or behind them, as versions have it.
-fn is_plain(word: &str) -> bool {
-    let letters = word.chars().filter(|char| char.is_alphabetic()).count();
-    let digits = word.chars().filter(char::is_ascii_digit).count();
-    match digits {
-        0 => word.len() <= WORD_MAX && is_word(word),
-        // `v2`, `mcp2`, `k8s`: no password is so short.
-        _ => letters == 0 && digits <= 6 || letters + digits <= 4,
-    }
-}
-
-/// Whether a word has capitals at its beginning alone, or nothing else.
-fn is_word(word: &str) -> bool {
-    let capitals = word.chars().filter(|char| char.is_uppercase()).count();
-    let changes =
-        word.chars().zip(word.chars().skip(1)).filter(|(one, next)| one.is_uppercase() && next.is_lowercase());
-    capitals == word.chars().count() || changes.count() <= 2 && capitals <= 3
-}
-
-fn is_plain_name(name: &str) -> bool {
-    name.split(['_', '-']).all(is_plain)
-}
-
-/// The names of references alone: what stands for one without a value may be a secret.
-fn is_reference(text: &str) -> bool {
-    let is_one =
-        |inside: &str| !inside.is_empty() && inside.chars().all(|char| char.is_ascii_alphanumeric() || char == '_');
-    text.strip_prefix("${").and_then(|rest| rest.strip_suffix('}')).is_some_and(|inside| {
-        is_one(inside) || inside.strip_prefix("file:").is_some_and(|path| !path.contains(['$', '{', '}']))
-    })
-}
-
-/// A value that may be a secret, unless it only refers to one.
-pub(crate) fn hidden(text: &str) -> String {
-    match text {
-        "" => String::new(),
-        text if is_reference(text) => text.to_owned(),
-        text => match text.split_once(' ').filter(|(scheme, rest)| is_word(scheme) && is_reference(rest)) {
-            Some((scheme, rest))
-                if ["bearer", "basic", "token"].iter().any(|known| scheme.eq_ignore_ascii_case(known)) =>
-            {
-                format!("{scheme} {rest}")
-            }
-            _ => HIDDEN.to_owned(),
-        },
-    }
+/// Whether what stands before and behind a colon is an image and its tag, a port of this machine, or a repository, and no name with a
+/// password.
+fn is_tagged((before, tag): (&str, &str)) -> bool {
+    let (version, variant) = tag.split_once('-').unwrap_or((tag, ""));
+    let numbers: Vec<&str> = version.strip_prefix('v').unwrap_or(version).split('.').collect();
+    let is_version = numbers.iter().all(|number| is_number(number))
+        && (numbers.len() > 1 || numbers[0].len() <= 2)
+        && (variant.is_empty() || VARIANTS.iter().any(|known| variant.starts_with(known)));
+    let is_image = tag == "latest" || before.contains('/') && is_version;
+    let is_here = before == "localhost" || before.split('.').count() == 4 && before.split('.').all(is_number);
+    let is_repository = before.strip_prefix("git@").is_some_and(|host| host.contains('.') && !host.contains('/'))
+        && tag.ends_with(".git")
+        && tag.contains('/')
+        && !tag.contains([':', '@']);
+    is_image || is_here && is_number(tag) || is_repository
 }
 
 #[cfg(test)]
@@ -212,8 +242,7 @@ mod tests {
             "--token ${TOKEN} --header Authorization:${AUTH} ${HOME}/x ${file:/run/secrets/a}",
         ] {
             let words: Vec<&str> = line.split(' ').collect();
-            let expected = line.replace("Authorization:${AUTH}", "[secret]");
-            assert_eq!(shown(&words), expected);
+            assert_eq!(shown(&words), line);
         }
         for url in [
             "https://mcp.example.com/v1/mcp",

@@ -3,6 +3,7 @@
 // Which variables of the gateway a child was not given.
 pub(crate) mod withheld;
 
+use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::fs::PermissionsExt;
@@ -15,10 +16,21 @@ pub(crate) const PATH_CHARS_MAX: usize = 56;
 pub fn missing(command: &str, env: &[(OsString, OsString)], cwd: Option<&Path>) -> Option<String> {
     refusal(command, env, cwd)?;
     let what_to_do = hint(command).map(|hint| format!("; {hint}")).unwrap_or_default();
+    let named = named(command);
     Some(match command.contains('/') {
-        true => format!("`{command}` does not exist or is not executable{what_to_do}"),
-        false => format!("`{command}` not found in PATH ({}){what_to_do}", searched(env)),
+        true => format!("`{named}` does not exist or is not executable{what_to_do}"),
+        false => format!("`{named}` not found in PATH ({}){what_to_do}", searched(env)),
     })
+}
+
+/// As much of a command as may be shown: arguments and variables that somebody wrote into it may be secrets.
+pub(crate) fn named(command: &str) -> Cow<'_, str> {
+    let first = command.split_whitespace().next().unwrap_or_default();
+    match first {
+        _ if first.contains('=') || first.contains("://") => Cow::Borrowed("…"),
+        _ if first.len() < command.trim().len() => Cow::Owned(format!("{first} …")),
+        _ => Cow::Borrowed(command),
+    }
 }
 
 /// As much of the PATH of a child as fits in a line beside other things, cut between folders where there are several.
@@ -97,6 +109,14 @@ mod tests {
             missing("npx -y @a/b", &env("/bin"), None)
                 .is_some_and(|why| why.ends_with("write the arguments in `args`"))
         );
+        for (command, shown) in [
+            ("API_KEY=hunter npx", "`…` not found"),
+            ("npx -y foo --api-key hunter", "`npx …` not found"),
+            ("bash -c 'export TOKEN=hunter; foo/x'", "`bash …` does not exist"),
+        ] {
+            let why = missing(command, &[], None).unwrap();
+            assert!(why.starts_with(shown) && !why.contains("hunter"), "{why}");
+        }
         assert!(missing("~/bin/x", &[], None).is_some_and(|why| why.ends_with("write `${HOME}`")));
         assert_eq!(missing("/bin/sh", &[], None), None);
         assert_eq!(missing("./sh", &[], Some(Path::new("/bin"))), None);

@@ -174,7 +174,9 @@ fn fault(command: &str, env: &[(OsString, OsString)], error: &std::io::Error) ->
             true => (" does not exist", String::new()),
             false => (" not found in PATH", format!(" ({})", program::searched(env))),
         };
-        let text = Cause::new(CauseCode::CommandNotFound, "command").foreign(&format!(" `{command}`")).own(own);
+        let text = Cause::new(CauseCode::CommandNotFound, "command")
+            .foreign(&format!(" `{}`", program::named(command)))
+            .own(own);
         let text = text.foreign(&path).advise(program::hint(command).unwrap_or("is it installed?"));
         return SpawnFault { text, is_passing: false };
     }
@@ -198,7 +200,8 @@ fn fault(command: &str, env: &[(OsString, OsString)], error: &std::io::Error) ->
     };
     let is_passing = matches!(code, CauseCode::SpawnFailed(_));
     // Where a program lies is for the operator to know.
-    let text = Cause::new(code, "command").foreign(&format!(" `{command}`")).own(&text).advise(advice);
+    let text =
+        Cause::new(code, "command").foreign(&format!(" `{}`", program::named(command))).own(&text).advise(advice);
     SpawnFault { text, is_passing }
 }
 

@@ -115,7 +115,8 @@ fn unstarted(command: &str, error: &std::io::Error) -> Cause {
         std::io::ErrorKind::PermissionDenied => (CauseCode::CommandNotExecutable, "not executable".to_owned()),
         _ => (CauseCode::SpawnFailed(error.raw_os_error()), format!("not started: {error}")),
     };
-    let cause = Cause::new(CauseCode::TokenUnavailable, "the command of `auth`").foreign(&format!(" (`{command}`)"));
+    let named = format!(" (`{}`)", program::named(command));
+    let cause = Cause::new(CauseCode::TokenUnavailable, "the command of `auth`").foreign(&named);
     cause.own(&format!(" is {said}")).then(&Cause::new(code, "")).advise("check `command` under `auth`, and its `PATH`")
 }
 
