@@ -7,12 +7,12 @@ use anyhow::anyhow;
 use serde_json::json;
 use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, Value, value};
 
+use super::named::Named;
 use super::save::{Edited, Turns, endings_kept};
 use crate::cli::args::Shared;
 use crate::cli::args::setup::{Add, Remove};
 use crate::cli::process::{Failure, answer};
 use crate::config::fault::{Fault, Faults, Place, Severity, printable};
-use crate::config::import::told;
 use crate::config::source::{Environment, file};
 use crate::config::{Inputs, load};
 
@@ -207,25 +207,16 @@ pub(crate) fn remove(remove: &Remove) -> Result<(), Failure> {
         let table = document.get("upstreams").and_then(Item::as_table_like);
         table.iter().flat_map(|table| table.iter()).map(|(name, _)| name.to_owned()).collect::<Vec<_>>()
     };
-    let known = upstreams(&target.document);
-    let mut names: Vec<&str> = Vec::new();
-    remove.names.iter().for_each(|name| names.extend((!names.contains(&&**name)).then_some(&**name)));
-    let (there, missing): (Vec<&str>, Vec<&str>) =
-        names.into_iter().partition(|name| known.iter().any(|one| one == name));
+    let named = Named::of(&remove.names, &upstreams(&target.document));
+    let there = &named.there;
     if !there.is_empty() {
         let table = target.document.get_mut("upstreams").and_then(Item::as_table_like_mut);
         table.into_iter().for_each(|table| there.iter().for_each(|name| drop(table.remove(name))));
         target.write()?;
         let text = format!("removed `{}` from {}", there.join("`, `"), target.shown());
-        said(&text, &there, target.edited.path(), remove.json)?;
+        said(&text, there, target.edited.path(), remove.json)?;
     }
-    let known = upstreams(&target.document);
-    let known: Vec<&str> = known.iter().map(|name| &**name).collect();
-    let of = |name: &&str| format!("no upstream `{}` in {}{}", printable(name), target.shown(), told(name, &known));
-    match missing.is_empty() {
-        true => Ok(()),
-        false => Err(anyhow!(missing.iter().map(of).collect::<Vec<_>>().join("\n")).into()),
-    }
+    named.end("upstream", &target.shown(), &upstreams(&target.document))
 }
 
 fn said(text: &str, names: &[&str], file: &Path, as_json: bool) -> Result<(), Failure> {

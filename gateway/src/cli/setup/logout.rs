@@ -6,6 +6,7 @@ use anyhow::anyhow;
 use serde_json::{Value, json};
 
 use super::login::meant;
+use super::named::each;
 use crate::cli::args::settings;
 use crate::cli::args::setup;
 use crate::cli::process::failure::tell;
@@ -28,7 +29,7 @@ pub(crate) fn run(logout: &setup::Logout) -> Result<(), Failure> {
         false => named(config, &logout.names, kept.logins)?,
     };
     if logins.is_empty() && !unknown.is_empty() {
-        return unnamed(unknown);
+        return each(unknown);
     }
     let ended = runtime::block_on(async { Ok(LoggedOut::end(&logins, &Tasks::new()).await) })?;
     let (mut rows, mut is_well, mut is_news, mut out) = (Vec::new(), true, false, answer());
@@ -62,15 +63,8 @@ pub(crate) fn run(logout: &setup::Logout) -> Result<(), Failure> {
         (false, false) if logout.all && is_well => writeln!(out, "nobody was logged in to any upstream")?,
         (false, false) => {}
     }
-    unnamed(unknown)?;
+    each(unknown)?;
     if is_well { Ok(()) } else { Err(Failure::Found) }
-}
-
-/// Tells why names are those of no login.
-fn unnamed(mut unknown: Vec<anyhow::Error>) -> Result<(), Failure> {
-    let Some(last) = unknown.pop() else { return Ok(()) };
-    unknown.iter().for_each(|why| tell(&format!("{why:#}"), 1));
-    Err(last.into())
 }
 
 /// What is kept, for whatever upstream.

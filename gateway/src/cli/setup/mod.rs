@@ -8,6 +8,8 @@ mod save;
 pub(crate) mod import;
 // `trunkline install` and `uninstall`: one entry in the file of a host.
 pub(crate) mod install;
+// Of several names that are given: those that are there, and the others.
+mod named;
 // `trunkline add` and `remove`: one upstream into the configuration, and out of it.
 pub(crate) mod add;
 // `trunkline login`: a person logs in to an upstream.

@@ -15,11 +15,11 @@ use sha2::{Digest, Sha256};
 use toml_edit::{Array, ArrayOfTables, DocumentMut, InlineTable, Item, Table, Value, value};
 
 use super::add::Target;
+use super::named::Named;
 use crate::cli::args::settings;
 use crate::cli::args::setup::tokens::{Listed, New, Revoke, Token};
 use crate::cli::process::{Failure, answer};
 use crate::config::fault::{Fault, Faults, printable};
-use crate::config::import::told;
 use crate::policy::config;
 use crate::policy::config::moment::{in_words, moment};
 use crate::telemetry::logging::say;
@@ -146,16 +146,11 @@ fn put(target: &mut Target, keys: impl Iterator<Item = (&'static str, Value)>) -
 /// Takes tokens out: who has one is let in no more, and what is open ends. A name that is not known keeps no other in force.
 fn revoke(revoke: &Revoke) -> Result<(), Failure> {
     let mut target = Target::that(&revoke.shared, false, has_tokens)?;
-    let (mut revoked, mut missing): (Vec<&str>, Vec<&str>) = (Vec::new(), Vec::new());
-    for name in revoke.names.iter().map(String::as_str) {
-        match names(&target).iter().position(|known| known == name) {
-            Some(at) => {
-                take_out(&mut target.document, at);
-                revoked.push(name);
-            }
-            None if revoked.contains(&name) || missing.contains(&name) => {}
-            None => missing.push(name),
-        }
+    let named = Named::of(&revoke.names, &names(&target));
+    let revoked = &named.there;
+    for name in revoked {
+        let at = names(&target).iter().position(|known| known == name);
+        at.into_iter().for_each(|at| take_out(&mut target.document, at));
     }
     let known = names(&target);
     if let (Some(last), true) = (revoked.last(), known.is_empty()) {
@@ -178,12 +173,7 @@ fn revoke(revoke: &Revoke) -> Result<(), Failure> {
             }
         }
     }
-    let known: Vec<&str> = known.iter().map(|known| &**known).collect();
-    let of = |name: &&str| format!("no token `{}` in {}{}", printable(name), target.shown(), told(name, &known));
-    match missing.is_empty() {
-        true => Ok(()),
-        false => Err(anyhow!(missing.iter().map(of).collect::<Vec<_>>().join("\n")).into()),
-    }
+    named.end("token", &target.shown(), &known)
 }
 
 /// Says of tokens that listeners name why they cannot be revoked: without its name, a listener could be one that asks for no token.
