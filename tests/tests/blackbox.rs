@@ -38,6 +38,7 @@ mod hosts;
 mod http_faults;
 mod https;
 mod laptop;
+mod left_out;
 mod limits;
 mod line_upstreams;
 mod listeners;

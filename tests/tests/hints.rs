@@ -275,7 +275,9 @@ async fn the_doctor_names_the_sick_servers_of_the_running_gateway_once() {
     assert_eq!(seen.status.code(), Some(1), "{told}{}", text(&seen.stderr));
     let crash: Vec<_> = told.lines().filter(|line| line.contains("upstream `crash` (")).collect();
     assert!(crash.len() == 1 && crash[0].contains("last line on stderr: a token is missing"), "{told}");
-    assert!(told.contains("look at `trunkline status crash` and `trunkline logs crash`"), "{told}");
+    let file = gateway.file.display();
+    let look = format!("look at `trunkline status crash --config {file}` and `trunkline logs crash --config {file}`");
+    assert!(told.contains(&look), "{told}");
     // What is found without the gateway is said once.
     for name in ["gone", "deaf"] {
         assert_eq!(told.matches(&format!("upstream `{name}`")).count(), 1, "{told}");

@@ -1,6 +1,7 @@
 //! What became of the configuration since the start, in words: for a person, and as JSON.
 
 use crate::secrets::visible;
+use crate::telemetry::config::LeftOut;
 use crate::telemetry::reloads::Reload;
 use serde::Serialize;
 
@@ -23,6 +24,9 @@ pub(super) struct Configuration<'a> {
     /// The upstreams that are switched off.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     disabled: Vec<&'a str>,
+    /// Those that are switched on and left out, with the reason.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    left_out: &'a [LeftOut],
 }
 
 impl<'a> From<&'a Reload> for Configuration<'a> {
@@ -35,6 +39,7 @@ impl<'a> From<&'a Reload> for Configuration<'a> {
             certificate_error: reload.certificates.values().next().map(|(why, _)| why.as_str()),
             needs_restart: &reload.needs_restart,
             disabled: reload.disabled.iter().map(|name| &**name).collect(),
+            left_out: &reload.left_out,
         }
     }
 }
@@ -60,6 +65,9 @@ pub(super) fn text(reload: &Reload) -> String {
     }
     if !reload.disabled.is_empty() {
         out.push_str(&format!("configuration  disabled: {}\n", visible(&reload.disabled.join(", "))));
+    }
+    for LeftOut { name, why, advice } in &reload.left_out {
+        out.push_str(&format!("configuration  left out: {name}: {}; {}\n", visible(why), visible(advice)));
     }
     out
 }

@@ -34,6 +34,8 @@ pub struct Config {
     pub upstreams: Vec<upstream::config::Config>,
     /// The names of those that are switched off.
     pub disabled: Vec<std::sync::Arc<str>>,
+    /// Those that are switched on and left out, with the reason.
+    pub left_out: Vec<telemetry::config::LeftOut>,
     /// What is written, and where.
     pub written: telemetry::config::Written,
     /// What nobody may read in a log, an error or a page.

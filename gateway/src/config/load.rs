@@ -7,7 +7,7 @@ use super::judged::Judged;
 use super::read::{Reading, Section, Sketch};
 use super::schema;
 use super::secret;
-use super::sections::{self, listeners, settings};
+use super::sections::{self, Upstreams, listeners, settings};
 use super::source::Environment;
 use super::source::host::PART;
 use super::source::node::{Node, Origin, Shape, Source};
@@ -166,7 +166,7 @@ pub(super) fn check(reading: &Reading) -> Config {
     let defaults = sections::Defaults::read(root.table("defaults"), questions.timeout);
     let (catalog, cache) = settings::catalog(root.table("catalog"));
     reading.keep_certain(first);
-    let (upstreams, disabled) = sections::upstreams(root.table("upstreams"), &defaults);
+    let Upstreams { on: upstreams, off: disabled, left_out } = sections::upstreams(root.table("upstreams"), &defaults);
     let beside = reading.faults_so_far();
     let mut config = Config {
         server: downstream::config::Config { questions, ..settings::server(root.table("server")) },
@@ -183,6 +183,7 @@ pub(super) fn check(reading: &Reading) -> Config {
         extensions: settings::extensions(root.table("extensions")),
         upstreams,
         disabled,
+        left_out,
         written: reading.written(),
         secrets: Secrets::default(),
     };
@@ -203,6 +204,8 @@ pub(super) fn check(reading: &Reading) -> Config {
     }
     let collector = config.traces.as_ref().map(|(_, collector)| collector);
     config.secrets = secret::of(reading, &config.server.session.signing_keys, (&config.upstreams, collector));
+    let Config { left_out, secrets, .. } = &mut config;
+    left_out.iter_mut().for_each(|one| one.why = secrets.masked(&one.why).into_owned());
     config
 }
 

@@ -81,7 +81,7 @@ impl Reloader {
     ) -> Arc<Self> {
         metrics::reloaded(None);
         let (reloads, complaints, doors) = (Reloads::default(), Complaints::default(), OnceLock::new());
-        reloads.switched_off(&config.disabled);
+        reloads.absent(&config.disabled, &config.left_out);
         let files = files(&config);
         let watch = (!files.is_empty()).then(|| Watch::new(&files)).transpose().into();
         let (started, in_force) = (config.clone(), Mutex::new(config));
@@ -265,7 +265,7 @@ impl Reloader {
             self.upstreams.regranted(&changed);
         }
         logging::set_level(&now.log);
-        self.reloads.switched_off(&now.disabled);
+        self.reloads.absent(&now.disabled, &now.left_out);
         let upstreams = self.upstreams.set(&now.upstreams, now.server.shutdown_grace).await;
         Outcome::Applied { upstreams, needs_restart: needs_restart(&self.started, now) }
     }

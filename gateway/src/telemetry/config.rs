@@ -83,6 +83,17 @@ impl Default for Log {
     }
 }
 
+/// An upstream that is configured and not there: something that it needs was missing when the configuration was read.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct LeftOut {
+    /// Its name.
+    pub name: String,
+    /// What was missing or wrong.
+    pub why: String,
+    /// What to do about it.
+    pub advice: String,
+}
+
 /// What a configuration says, key by key: for whoever looks. Where a value stands makes no difference between two configurations.
 #[derive(Clone, Debug, Default)]
 pub struct Written {

@@ -1,5 +1,6 @@
 //! What became of the configuration since the start: how often another one was put into force, and what is wrong with the newest.
 
+use crate::telemetry::config::LeftOut;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::time::Instant;
@@ -23,6 +24,8 @@ pub struct Reload {
     pub needs_restart: Vec<&'static str>,
     /// The upstreams that are switched off.
     pub disabled: Vec<Arc<str>>,
+    /// Those that are switched on and left out.
+    pub left_out: Vec<LeftOut>,
 }
 
 impl Default for Reloads {
@@ -34,6 +37,7 @@ impl Default for Reloads {
             certificates: BTreeMap::new(),
             needs_restart: Vec::new(),
             disabled: Vec::new(),
+            left_out: Vec::new(),
         })))
     }
 }
@@ -45,9 +49,10 @@ impl Reloads {
         (now.since, now.count, now.error, now.needs_restart) = (Instant::now(), now.count + 1, None, needs_restart);
     }
 
-    /// These upstreams of the one in force are switched off.
-    pub fn switched_off(&self, disabled: &[Arc<str>]) {
-        self.lock().disabled = disabled.to_vec();
+    /// Of the one in force these upstreams are switched off, and these left out.
+    pub fn absent(&self, disabled: &[Arc<str>], left_out: &[LeftOut]) {
+        let mut now = self.lock();
+        (now.disabled, now.left_out) = (disabled.to_vec(), left_out.to_vec());
     }
 
     /// The files hold what is in force.

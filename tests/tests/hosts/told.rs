@@ -14,6 +14,12 @@ fn error(output: &std::process::Output) -> (Option<i32>, Value) {
     (output.status.code(), serde_json::from_str(last).unwrap_or_else(|_| panic!("{said}")))
 }
 
+/// Each line as JSON.
+fn json_lines(said: &[u8]) -> Vec<Value> {
+    let said = String::from_utf8_lossy(said);
+    said.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|_| panic!("not JSON: {line}"))).collect()
+}
+
 #[test]
 fn a_file_that_is_imported_by_name_and_cannot_be_read_is_a_failure_and_the_others_are_imported() {
     let scratch = Scratch::new();
@@ -116,6 +122,12 @@ fn of_several_upstreams_those_that_are_there_are_removed_and_each_other_is_named
     assert_eq!(done["upstreams"], serde_json::json!(["git"]));
     let (code, why) = error(&output);
     assert!(code == Some(1) && why["error"].as_str().is_some_and(|why| why.contains("`nosuch`")), "{why}");
+    put(home, "trunkline.toml", &TWO.replace("files", "alpha"));
+    let said = text(&run(home, &["remove", "alpha", "alpa"]));
+    assert!(said.contains("no upstream `alpa` in trunkline.toml (`alpha` is gone now). Known: git"), "{said}");
+    let each = json_lines(&run(home, &["remove", "gti", "nosuch", "--json"]).stderr);
+    let each: Vec<_> = each.iter().filter_map(|one| one["error"].as_str()).collect();
+    assert!(each.len() == 2 && each[0].contains("did you mean `git`") && each[1].contains("`nosuch`"), "{each:?}");
     let help = text(&run(home, &["remove", "--help"]));
     assert!(help.contains("those that are there are removed"), "{help}");
 }
@@ -175,6 +187,72 @@ fn an_error_is_one_json_object_where_json_is_asked_for() {
     }
     let plain = text(&run(home, &["ls"]));
     assert!(plain.contains("\nerror: no gateway found"), "{plain}");
+}
+
+#[test]
+fn each_fix_of_the_doctor_can_be_typed_as_it_stands() {
+    let scratch = Scratch::new();
+    let home = scratch.path();
+    let secret = put(home, "secret", "x").display().to_string();
+    std::fs::set_permissions(&secret, std::os::unix::fs::PermissionsExt::from_mode(0o644)).expect("it is ours");
+    put(
+        home,
+        "my own.toml",
+        &format!(
+            "[upstreams.a]\ncommand = 'sh'\ncwd = '/no/such folder'\nenv = {{ A = '${{file:{secret}}}' }}\n\
+             [upstreams.b]\nurl = 'http://127.0.0.1:1/'\nauth = {{ type = 'oauth' }}\n\
+             [[auth.tokens]]\nname = 'old'\ntoken = 'a-long-token-of-old'\nexpires = '2020-01-01'\nroles = ['r']\n\
+             [auth.roles.r]\nupstreams = ['nosuch']\n[auth.roles.empty]\nupstreams = ['*']\n"
+        ),
+    );
+    put(home, ".cursor/mcp.json", "{}");
+    let output = run(home, &["doctor", "--json", "--host", "cursor", "--config", "my own.toml"]);
+    let said: Value = serde_json::from_slice(&output.stdout).expect("it is JSON");
+    let fixes: Vec<&str> =
+        said["problems"].as_array().expect("a list").iter().filter_map(|one| one["fix"].as_str()).collect();
+    for what in [
+        "run `trunkline login b --config 'my own.toml'`",
+        "run `trunkline install cursor --config 'my own.toml'`",
+        "run `trunkline token new old-2 --role r --config 'my own.toml'`, give it to the client, then run \
+         `trunkline token revoke old --config 'my own.toml'`",
+        "run `mkdir -p '/no/such folder'`",
+        &format!("run `chmod o-r {secret}`"),
+        "write `roles = [\"empty\"]` under",
+    ] {
+        assert!(fixes.iter().any(|fix| fix.contains(what)), "{what}: {fixes:#?}");
+    }
+    for fix in fixes {
+        let commands = fix.split('`').skip(1).step_by(2).filter(|one| one.starts_with("trunkline "));
+        commands.for_each(|command| assert!(command.contains("--config 'my own.toml'"), "{fix}"));
+    }
+    // What is said of the file of a host does not lead into that file.
+    put(home, "mcp.json", r#"{"mcpServers": {"a": {"command": "npxx"}}}"#);
+    let host = text(&run(home, &["doctor", "--json", "--config", "mcp.json"]));
+    assert!(host.contains("named behind mcp.json: --config mcp.json --config trunkline.toml"), "{host}");
+    // The configuration that is not there is made by the command that is told.
+    let none = text(&run(home, &["doctor", "--json", "--config", "new.toml"]));
+    assert!(none.contains("run `trunkline import --config new.toml`"), "{none}");
+    assert!(run(home, &["import", "mcp.json", "--config", "new.toml"]).status.success());
+    assert!(read(&home.join("new.toml")).contains("[upstreams.a]"));
+}
+
+#[test]
+fn what_is_said_beside_an_answer_is_json_where_json_is_asked_for() {
+    let scratch = Scratch::new();
+    let home = scratch.path();
+    let lacks = "[upstreams.lacks]\ncommand = 'sh'\nargs = ['${NOT_SET_HERE}']\noptional = true\n";
+    let fails = "[upstreams.fails]\ncommand = '/bin/false'\n";
+    put(home, "trunkline.toml", &format!("{lacks}{fails}"));
+    for (args, what) in [
+        (&["tools", "--json"][..], "is left out"),
+        (&["tools", "lacks", "--json"], "is left out"),
+        (&["call", "fails__x", "--json"], "fails"),
+        (&["install", "cursor", "--json"], "NOT_SET_HERE"),
+    ] {
+        let output = run(home, args);
+        let said = json_lines(&output.stderr);
+        assert!(!said.is_empty() && said.iter().any(|one| one.to_string().contains(what)), "{args:?}: {said:?}");
+    }
 }
 
 #[test]

@@ -79,8 +79,10 @@ async fn check_and_doctor_name_a_login_that_is_missing_and_status_shows_how_long
     for command in [&["check"][..], &["doctor"]] {
         let text = run(&gateway, command).await;
         // The doctor also says how the upstream stands in the gateway that runs.
+        let whole = format!("fix: run `trunkline login up --config {}`", gateway.file.display());
+        assert!(command == ["check"] || text.contains(&whole), "{text}");
         let line = text.lines().find(|line| line.contains("upstream `up`")).unwrap_or_default();
-        assert!(line.contains("needs login") && text.contains("run `trunkline login up`"), "{text}");
+        assert!(line.contains("needs login") && text.contains("run `trunkline login up"), "{text}");
     }
     logged_in(&gateway).await;
     // The doctor says how the upstream stands in the gateway that runs: it has noticed the login by then.

@@ -368,6 +368,7 @@ function notices(status) {
     configuration.certificate_error && note("bad", "The certificate of the files is not in force.", configuration.certificate_error),
     configuration.needs_restart && note("", "Takes effect at the next start:", configuration.needs_restart.join(", ")),
     configuration.disabled && note("", "Switched off:", configuration.disabled.join(", ")),
+    ...(configuration.left_out ?? []).map(({ name, why, advice }) => note("", `Left out: ${name}.`, `${why}; ${advice}`)),
   ];
 }
 

@@ -7,11 +7,11 @@ use serde_json::json;
 
 use crate::cli::args::setup::{Completions, ConfigWhat, Settings};
 use crate::cli::args::{Args, settings};
+use crate::cli::process::failure::note;
 use crate::cli::process::{Failure, answer};
 use crate::config::Inputs;
 use crate::config::fault::printable;
 use crate::config::source::{Environment, file};
-use crate::telemetry::logging::say;
 
 /// Says which version this is.
 pub(crate) fn version() -> Result<(), Failure> {
@@ -57,7 +57,7 @@ pub(crate) fn config(config: &Settings) -> Result<(), Failure> {
             false => files.iter().try_for_each(|path| writeln!(out, "{}", file::shown(path)))?,
         }
         if let Some(why) = files.iter().find_map(|path| file::written(path).err()) {
-            say(&format!("note: bytes that are not UTF-8 are shown as `\\xff`; {why}"));
+            note(&format!("note: bytes that are not UTF-8 are shown as `\\xff`; {why}"));
         }
         return Ok(());
     }

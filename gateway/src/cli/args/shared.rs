@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args as Group;
 
+use crate::config::source::file::{quoted, shown};
+
 // What may stand before the command and after it. Clap's own global arguments would drop what
 // stands before where both are given, so both sides are read and joined.
 #[derive(Clone, Debug, Default, Group)]
@@ -17,6 +19,12 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
+    /// The options of a command that leads to the same configuration, with a blank before each.
+    pub(crate) fn options(&self) -> String {
+        let option = |file: &PathBuf| format!(" --config {}", quoted(&shown(file)));
+        self.config.iter().map(option).collect()
+    }
+
     /// These, and then `later`.
     pub(crate) fn join(mut self, later: Self) -> Self {
         self.config.extend(later.config);

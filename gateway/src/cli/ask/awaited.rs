@@ -4,10 +4,10 @@ use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 use crate::cli::look::Row;
+use crate::cli::process::failure::note;
 use crate::config::Config;
 use crate::config::fault::printable;
 use crate::router::config::Strategy;
-use crate::telemetry::logging::say;
 
 /// After so long a person is told what is waited for.
 const MOMENT: Duration = Duration::from_secs(2);
@@ -66,8 +66,9 @@ impl Awaited {
                 (owns.max_by_key(|one| one.prefix.len()), tool, true)
             }
         };
-        // Nobody comes who has a tool of one that is switched off.
-        let is_off = is_tool && owner.is_none() && config.disabled.iter().any(|off| name.starts_with(&begins(off)));
+        // Nobody comes who has a tool of one that is switched off or left out.
+        let mut absent = config.disabled.iter().map(|off| &**off).chain(config.left_out.iter().map(|one| &*one.name));
+        let is_off = is_tool && owner.is_none() && absent.any(|off| name.starts_with(&begins(off)));
         let wait = if is_off { Duration::ZERO } else { config.catalog.first_wait(true) };
         Some(Self {
             owner: owner.map(|one| one.name.to_string()),
@@ -134,7 +135,7 @@ impl Awaited {
         let cause = row.cause.as_deref().map(|cause| printable(cause.trim()));
         if self.told.insert((row.name.clone(), cause.clone())) {
             let cause = cause.as_deref().unwrap_or("still starting");
-            say(&format!("waiting for `{}`: {cause}", printable(&row.name)));
+            note(&format!("waiting for `{}`: {cause}", printable(&row.name)));
         }
     }
 }

@@ -27,7 +27,7 @@ pub(crate) fn run(call: &Call) -> Result<(), Failure> {
     let arguments = arguments(&call.arguments, schema).map_err(|why| anyhow!(why))?;
     let whole = if found.is_none() { session.upstreams(|_| false) } else { None };
     if let Some(whole) = &whole
-        && let Some(off) = whole.disabled_owner(&call.tool)
+        && let Some(off) = whole.absent_owner(&call.tool)
     {
         return Err(anyhow!(whole.unknown(off)).into());
     }

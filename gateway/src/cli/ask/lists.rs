@@ -9,10 +9,10 @@ use super::awaited::Wanted;
 use super::session::Session;
 use crate::cli::args::setup::List;
 use crate::cli::look::Row;
+use crate::cli::process::failure::note;
 use crate::cli::process::table::{Line, Room};
 use crate::cli::process::{Failure, answer};
 use crate::config::fault::printable;
-use crate::telemetry::logging::say;
 
 /// So many characters of a description are shown.
 const SHOWN: usize = 80;
@@ -27,7 +27,7 @@ pub(crate) fn run(list: &List, key: &str, name: &str) -> Result<(), Failure> {
     }
     let why_none = if items.is_empty() { why_none(&session, list.name.as_deref(), key) } else { None };
     if why_none.is_none() {
-        missing(&session, list.name.as_deref(), key).iter().for_each(|one| say(one));
+        missing(&session, list.name.as_deref(), key).iter().for_each(|one| note(one));
     }
     drop(session);
     let mut out = answer();
@@ -66,19 +66,23 @@ fn why_none(session: &Session, name: Option<&str>, key: &str) -> Option<String> 
     let Some(name) = name else { return none_works(&whole.upstreams, key, session.is_of_own()) };
     match whole.upstreams.iter().find(|row| row.name == name) {
         Some(row) => Some(format!("no {key}: {}", row.why_not(session.is_of_own())?)),
-        None if whole.is_disabled(name) => Some(whole.unknown(name)),
+        None if whole.is_absent(name) => Some(whole.unknown(name)),
         None => Some(format!("none of the {key} has `{}` in its name, and {}", printable(name), whole.unknown(name))),
     }
 }
 
 /// The upstreams of which nothing is in a list of all, and why.
 fn missing(session: &Session, name: Option<&str>, key: &str) -> Vec<String> {
-    let rows = session.upstreams(|_| false).map(|whole| whole.upstreams).unwrap_or_default();
+    let Some(whole) = session.upstreams(|_| false) else { return Vec::new() };
+    let rows = &whole.upstreams;
     if rows.iter().any(|row| Some(&*row.name) == name) {
         return Vec::new();
     }
     let is_of_own = session.is_of_own();
-    rows.iter().filter(|row| row.items.is_none()).filter_map(|row| absent(row, key, is_of_own)).collect()
+    let failing = rows.iter().filter(|row| row.items.is_none()).filter_map(|row| absent(row, key, is_of_own));
+    // What a gateway leaves out that was started for this, it has said itself.
+    let left_out = whole.left_out().iter().filter(|_| !is_of_own).map(|one| format!("not listed: {}", one.told()));
+    failing.chain(left_out).collect()
 }
 
 /// Why nothing of an upstream is in a list.

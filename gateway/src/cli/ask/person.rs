@@ -6,6 +6,7 @@ use rustix::termios::{QueueSelector, tcflush};
 use serde_json::{Value, json};
 
 use super::form::{self, Person};
+use crate::cli::process::failure::note;
 use crate::cli::process::table::obeys;
 use crate::config::fault::printable;
 use crate::telemetry::logging::say;
@@ -39,13 +40,13 @@ impl Terminal {
             ("elicitation/create", Some(why)) => {
                 let message = params["message"].as_str().unwrap_or_default();
                 let url = params["url"].as_str().map(|url| format!(" ({})", printable(url))).unwrap_or_default();
-                self.say(&format!("declined, since {why}: the server asks: {}{url}", form::shortened(message)));
+                self.note(&format!("declined, since {why}: the server asks: {}{url}", form::shortened(message)));
                 Ok(json!({ "action": "decline" }))
             }
             ("ping", _) => Ok(json!({})),
             (method, _) => {
                 let asker = form::asker(params);
-                self.say(&format!("refused: {asker} asks for {}, which a command line has not", printable(method)));
+                self.note(&format!("refused: {asker} asks for {}, which a command line has not", printable(method)));
                 Err(format!("{method} cannot be answered at a command line"))
             }
         }
@@ -64,7 +65,7 @@ impl Terminal {
                 self.write(&format!("\r\x1b[K\x1b[?7l{short}\x1b[?7h"));
                 self.has_progress = true;
             }
-            false => say(&text),
+            false => note(&text),
         }
     }
 
@@ -73,6 +74,12 @@ impl Terminal {
         if std::mem::take(&mut self.has_progress) {
             self.write("\r\x1b[K");
         }
+    }
+
+    /// What nobody is asked for.
+    fn note(&mut self, text: &str) {
+        self.clear();
+        note(text);
     }
 
     fn write(&self, text: &str) {

@@ -16,10 +16,10 @@ use crate::admin::control::{self, join};
 use crate::cli::args::{Look, Shared, settings};
 use crate::cli::look::{Row, Whole};
 use crate::cli::process::Failure;
+use crate::cli::process::failure::{note, speaks_json};
 use crate::config::fault::printable;
 use crate::gateway::own_program;
 use crate::telemetry::config::Control;
-use crate::telemetry::logging::say;
 
 /// A gateway that runs has so long to let the client in; the head of its answer is not longer.
 const LET_IN_WITHIN: Duration = Duration::from_secs(5);
@@ -30,6 +30,8 @@ const PAGES_MAX: usize = 1000;
 
 /// How long a list waits for upstreams that were never seen.
 const LIST_WAIT: &str = "TRUNKLINE_CATALOG__FIRST_LIST_WAIT";
+/// How a gateway writes its log.
+const LOG_FORMAT: &str = "TRUNKLINE_LOG__FORMAT";
 
 /// So long, and so often, upstreams are looked at that still start when a list is there.
 const STARTS_MAX: Duration = Duration::from_secs(5);
@@ -252,6 +254,10 @@ fn own(shared: &Shared, wanted: Wanted<'_>) -> Result<(Way, Box<dyn BufRead>, St
     let now = Instant::now();
     let awaited = Awaited::new(&config, wanted, now);
     let until = Some(now + config.catalog.first_wait(true));
+    if speaks_json() {
+        // Its warnings go to the same stderr.
+        command.env(LOG_FORMAT, "json");
+    }
     if awaited.is_some() {
         // The wait is here, and for no other upstream.
         command.env(LIST_WAIT, "0s");
@@ -276,7 +282,7 @@ fn joined(shared: &Shared) -> Option<(BufReader<UnixStream>, u32)> {
         let (is_of_here, command) = (one.is_of(&files), one.mode.command());
         let joined = (let_in(one.stream)?, one.pid);
         if !is_of_here {
-            say(&format!(
+            note(&format!(
                 "note: no configuration here: asking the gateway that runs (process {}, `{command}`)",
                 joined.1
             ));

@@ -1,5 +1,8 @@
 //! `trunkline doctor`: what keeps servers and hosts from working on this machine, as a numbered list with what to do.
 
+// What to do about a problem: a command or a line as it is typed or written.
+mod fix;
+
 use std::io::{ErrorKind, Write};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::path::Path;
@@ -51,49 +54,8 @@ impl From<&Fault> for Problem {
     fn from(fault: &Fault) -> Self {
         let place = fault.place.as_ref().map(|place| format!("{place}: ")).unwrap_or_default();
         let fix = fault.label.iter().chain(&fault.hint).cloned().collect::<Vec<_>>().join("; ");
-        let fix = if fix.is_empty() { mending(fault) } else { fix };
+        let fix = if fix.is_empty() { fix::mending(fault) } else { fix };
         Self { upstream: fault.upstream.clone(), ..Self::new(format!("{place}{}", fault.text), fix) }
-    }
-}
-
-/// What to run or to write where a fault itself does not say it.
-fn mending(fault: &Fault) -> String {
-    let own =
-        fault.upstream.as_ref().map_or_else(|| "[upstreams.NAME]".to_owned(), |name| format!("[upstreams.{name}]"));
-    match fault.kind {
-        "no-command" => format!("install it, or write its absolute path as `command` under {own}"),
-        "no-folder" => format!("make the folder, or write another `cwd` under {own}"),
-        "unreadable-file" => "see whether it is the file that is meant".to_owned(),
-        "syntax" => "correct the line; `trunkline check` shows it".to_owned(),
-        "missing-key" => "write it there; `trunkline config schema` has every key".to_owned(),
-        "demo" => "run `trunkline import`, or `trunkline add NAME -- COMMAND`".to_owned(),
-        "shared-questions" => format!("write `sharing = \"per-principal\"` under {own}"),
-        "shell-variable" => {
-            "write \"$1\" in double quotes in the script, with the value as an argument behind it".to_owned()
-        }
-        "secret-in-arguments" => format!("write env = {{ NAME = \"${{NAME}}\" }} under {own} in place of the argument"),
-        "loader-variable" => {
-            format!("remove the variable from `env` under {own}, or let nobody else write where it leads")
-        }
-        "metadata-address" => format!("write the address of the server itself as `url`, or as `proxy`, under {own}"),
-        "plain-credentials" => format!("write https:// or wss:// in `url` under {own}, and a proxy on this machine"),
-        "names-may-change" => "write `strategy = \"prefix\"` under [naming]".to_owned(),
-        "admin-token" => {
-            "run `trunkline token new NAME` for the client, and `trunkline token revoke` its old one".to_owned()
-        }
-        "expired-token" => "run `trunkline token revoke NAME`, then `trunkline token new NAME`".to_owned(),
-        "open-admin" => "write `listen = \"127.0.0.1:9808\"` under [admin], unless the network is trusted".to_owned(),
-        "open-file" => "run `chmod 600` on the file".to_owned(),
-        "unused-role" => "give it to a token, `roles = [\"NAME\"]` under [[auth.tokens]], or remove it".to_owned(),
-        "open-beside-roles" => "write `tokens = [\"NAME\"]` under that entry of [[server.listeners]]".to_owned(),
-        "matches-nothing" => "correct the pattern; `trunkline tools` lists the names".to_owned(),
-        "unset-variable" => format!("export the variable, or write `optional = true` under {own}"),
-        "unused-key" => "remove the key there, or leave it: it has no effect here".to_owned(),
-        "bad-reference" => "write `${NAME}` there, and export the variable".to_owned(),
-        "bad-value" => "correct the value there".to_owned(),
-        "own-entry" => "nothing is to be done: the host keeps its entry".to_owned(),
-        "replaced" => "remove one of the two entries, or leave it: the later one counts".to_owned(),
-        _ => "run `trunkline check`, which shows the line".to_owned(),
     }
 }
 
@@ -149,6 +111,8 @@ pub(crate) fn run(doctor: &Doctor) -> Result<(), Failure> {
         problems.extend(entry(host, &environment));
         problems.extend(tools.iter().flat_map(|tools| limits(host, tools)));
     }
+    let files = file::find(&doctor.shared.config, &environment);
+    problems.iter_mut().for_each(|problem| problem.fix = fix::as_typed(&problem.fix, &doctor.shared, &files));
     let mut out = answer();
     if doctor.json {
         let hosts: Vec<&str> = hosts.iter().map(|host| host.id).collect();
@@ -239,9 +203,12 @@ fn network(config: &Config, environment: &Environment) -> Vec<Problem> {
                 failed
             }
         };
-        let fix =
-            "check the address under `url`, that the server runs, and the network; behind a proxy set HTTPS_PROXY";
         let name = &upstream.name;
+        let scheme = if is_plain { "http" } else { "https" };
+        let fix = format!(
+            "start the server, or correct `url` under [upstreams.{name}]; `curl -v {scheme}://{host}:{port}/` shows where the \
+             way ends; behind a proxy, export HTTPS_PROXY"
+        );
         problems.extend(why.map(|why| Problem::of_upstream(name, format!("upstream `{name}`: {why}"), fix)));
     }
     problems
@@ -294,7 +261,7 @@ fn limits(host: &Host, tools: &[String]) -> Vec<Problem> {
     let mut problems = Vec::new();
     if let Some(most) = host.limits.tools.filter(|most| tools.len() > *most) {
         let text = format!("{} takes {most} tools, and there are {}", host.title, tools.len());
-        let fix = "leave tools out: `tools.allow` and `tools.deny` under [upstreams.NAME], or `enabled = false`";
+        let fix = "write `tools = { deny = [\"PATTERN\"] }`, or `enabled = false`, under [upstreams.NAME] of what is not needed";
         problems.push(Problem::new(text, fix));
     }
     let (before, most) = (host.limits.before, host.limits.name);
@@ -306,7 +273,7 @@ fn limits(host: &Host, tools: &[String]) -> Vec<Problem> {
             host.title
         );
         let room = most - before;
-        problems.push(Problem::new(text, format!("set `[naming] max_length = {room}`, or shorter `prefix`es")));
+        problems.push(Problem::new(text, format!("write `max_length = {room}` under [naming]")));
     }
     problems
 }
@@ -353,8 +320,20 @@ mod tests {
         let cells = table.lines().filter_map(|line| line.strip_prefix("| `")?.split('|').next());
         let kinds: Vec<&'static str> = cells.flat_map(|cell| cell.split('`')).filter(|kind| kind.len() > 3).collect();
         // These always come with a hint or a label.
-        let own =
-            ["no-upstreams", "no-audit", "over-memory-limit", "no-login", "file-sent", "duplicate-name", "bad-name"];
+        let own = [
+            "no-upstreams",
+            "no-audit",
+            "over-memory-limit",
+            "no-login",
+            "file-sent",
+            "duplicate-name",
+            "bad-name",
+            "no-folder",
+            "admin-token",
+            "expired-token",
+            "open-file",
+            "unused-role",
+        ];
         for kind in kinds.iter().filter(|kind| !own.contains(kind)) {
             let fix = Problem::from(&Fault::of_upstream(kind, "x", "")).fix;
             assert!(!fix.contains("docs/") && !fix.starts_with("run `trunkline check`"), "{kind}: {fix}");

@@ -20,7 +20,9 @@ use crate::config::Config;
 use crate::config::fault::Fault;
 use crate::config::shell::{is_shell, takes_commands};
 use crate::config::source::Environment;
+use crate::config::source::file::{quoted, shown};
 use crate::gateway;
+use crate::policy::config::Token;
 use crate::router::config::Strategy;
 use crate::telemetry::audit::unusable;
 use crate::upstream::config::{ChildCommand, Credentials, Login, Remote, TokenCommand};
@@ -87,18 +89,26 @@ fn general(files: &[PathBuf], config: &Config) -> Vec<Fault> {
     if let Some(client) = config.auth.tokens.iter().find(|client| Some(client.digest) == admin) {
         let text =
             format!("client `{}` has the same token as `[admin]`, so it can stop and start upstreams", client.name);
-        doubts.push(Fault::warning("admin-token", text));
+        doubts.push(Fault { hint: Some(another_token(client)), ..Fault::warning("admin-token", text) });
     }
     let now = SystemTime::now();
     for token in config.auth.tokens.iter().filter(|token| token.is_over(now)) {
         let text = format!("the token `{}` has expired, so that its bearer is refused", token.name);
-        doubts.push(Fault::warning("expired-token", text));
+        doubts.push(Fault { hint: Some(another_token(token)), ..Fault::warning("expired-token", text) });
     }
     if let Some(listen) = config.admin.listen.filter(|listen| !listen.ip().is_loopback()) {
         let text = format!("probes and metrics at {listen} can be read from other machines");
         doubts.push(Fault::warning("open-admin", text));
     }
     doubts
+}
+
+/// How another token takes the place of one. The last one is not revoked, so that the other comes first.
+fn another_token(token: &Token) -> String {
+    let roles = token.roles.iter().flatten().map(|role| format!(" --role {}", quoted(role))).collect::<String>();
+    let (old, new) = (quoted(&token.name), format!("{}-2", token.name));
+    let new = quoted(&new);
+    format!("run `trunkline token new {new}{roles}`, give it to the client, then run `trunkline token revoke {old}`")
 }
 
 /// A person has yet to log in, or to do so anew.
@@ -139,7 +149,9 @@ fn in_units(bytes: usize) -> String {
 /// Whether the program and its folder are there.
 fn place(name: &str, command: &str, env: &[(OsString, OsString)], cwd: Option<&Path>) -> Vec<Fault> {
     let folder = cwd.filter(|cwd| !cwd.is_dir()).map(|cwd| {
-        Fault::of_upstream("no-folder", name, format!("working directory `{}` does not exist", cwd.display()))
+        let hint = format!("run `mkdir -p {}`, or write another `cwd` under [upstreams.{name}]", quoted(&shown(cwd)));
+        let text = format!("working directory `{}` does not exist", cwd.display());
+        Fault { hint: Some(hint), ..Fault::of_upstream("no-folder", name, text) }
     });
     let program = missing(command, env, cwd).map(|why| Fault::of_upstream("no-command", name, why));
     folder.into_iter().chain(program).collect()

@@ -29,12 +29,13 @@ const STATE: usize = 1;
 const HEADINGS: [&str; 7] = ["NAME", "STATE", "SINCE", "TOOLS", "REVISION", "RESTARTS", "WHAT"];
 
 fn listing(whole: &Whole, room: Room) -> String {
-    if whole.upstreams.is_empty() && whole.disabled().is_empty() {
+    if whole.upstreams.is_empty() && whole.disabled().is_empty() && whole.left_out().is_empty() {
         return "no upstreams are configured\n".to_owned();
     }
     let mut rows = vec![HEADINGS.map(str::to_owned).to_vec()];
     rows.extend(whole.upstreams.iter().map(|row| cells(row).to_vec()));
-    rows.extend(whole.disabled().iter().map(|name| off(name).to_vec()));
+    rows.extend(whole.disabled().iter().map(|name| absent(name, "disabled", "`enabled = false` in the configuration")));
+    rows.extend(whole.left_out().iter().map(|one| absent(&one.name, "left_out", &one.why())));
     let mut out = table::printed(&rows, &GOES, Some(STATE), room);
     if out.lines().any(|line| line.ends_with('…')) {
         out.push_str("`trunkline status NAME` shows what is cut here.\n");
@@ -55,9 +56,9 @@ fn listing(whole: &Whole, room: Room) -> String {
     out
 }
 
-/// One that is switched off.
-fn off(name: &str) -> [String; HEADINGS.len()] {
-    [&printable(name), "disabled", "-", "-", "-", "-", "`enabled = false` in the configuration"].map(str::to_owned)
+/// One that is configured and not there.
+fn absent(name: &str, state: &str, why: &str) -> Vec<String> {
+    [&printable(name), state, "-", "-", "-", "-", why].map(str::to_owned).to_vec()
 }
 
 fn cells(row: &Row) -> [String; HEADINGS.len()] {
@@ -90,7 +91,7 @@ mod tests {
                 {"name":"files","transport":"stdio","state":"ready","since_seconds":61,"restarts":0,"revision":"2025-11-25",
                  "items":{"tools":3,"resources":0,"templates":0,"prompts":0},"failed_starts":1,"remarks":["its list is cut"],"stderr":[]},
                 {"name":"x","transport":"http","state":"backing_off","since_seconds":2,"restarts":4,"cause":"refused\u001b[2J\u202e","retry_in_seconds":4}],
-                "configuration":{"disabled":["off"]}}"#,
+                "configuration":{"disabled":["off"],"left_out":[{"name":"opt","why":"${A} has no value","advice":"export A"}]}}"#,
         )
         .unwrap();
         assert_eq!(
@@ -98,7 +99,8 @@ mod tests {
             "NAME   STATE        SINCE      TOOLS  REVISION    RESTARTS  WHAT\n\
              files  ready        1 min 1 s  3      2025-11-25  0         1 failed instance start; its list is cut\n\
              x      backing_off  2 s        -      -           4         refused\\u{1b}[2J\\u{202e}; next try in 4 s\n\
-             off    disabled     -          -      -           -         `enabled = false` in the configuration\n"
+             off    disabled     -          -      -           -         `enabled = false` in the configuration\n\
+             opt    left_out     -          -      -           -         ${A} has no value; export A\n"
         );
         let narrow = listing(&whole, Room { columns: 40, has_colour: false });
         assert!(narrow.lines().any(|line| line.starts_with("off ") && line.ends_with('…')), "{narrow}");

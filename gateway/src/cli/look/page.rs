@@ -32,6 +32,28 @@ pub(crate) struct Configuration {
     needs_restart: Vec<String>,
     #[serde(default)]
     disabled: Vec<String>,
+    #[serde(default)]
+    left_out: Vec<LeftOut>,
+}
+
+/// An upstream that is switched on and not there.
+#[derive(Debug, Deserialize)]
+pub(crate) struct LeftOut {
+    pub(crate) name: String,
+    why: String,
+    advice: String,
+}
+
+impl LeftOut {
+    /// Why it is not there, and what to do.
+    pub(crate) fn why(&self) -> String {
+        printable(&format!("{}; {}", self.why, self.advice))
+    }
+
+    /// The same with its name.
+    pub(crate) fn told(&self) -> String {
+        format!("upstream `{}` is left out: {}", printable(&self.name), self.why())
+    }
 }
 
 impl Whole {
@@ -45,28 +67,43 @@ impl Whole {
         self.configuration.as_ref().map_or(&[], |configuration| &configuration.disabled)
     }
 
-    /// Whether the upstream of this name is switched off.
-    pub(crate) fn is_disabled(&self, name: &str) -> bool {
-        self.disabled().iter().any(|off| off == name)
+    /// The upstreams that are switched on and left out.
+    pub(crate) fn left_out(&self) -> &[LeftOut] {
+        self.configuration.as_ref().map_or(&[], |configuration| &configuration.left_out)
+    }
+
+    /// Whether the upstream of this name is configured, and switched off or left out.
+    pub(crate) fn is_absent(&self, name: &str) -> bool {
+        self.absent().any(|absent| absent == name)
+    }
+
+    fn absent(&self) -> impl Iterator<Item = &str> {
+        self.disabled().iter().chain(self.left_out().iter().map(|one| &one.name)).map(String::as_str)
     }
 
     /// Why there is nothing to say of an upstream of this name.
     pub(crate) fn unknown(&self, name: &str) -> String {
         let shown = printable(name);
-        if self.is_disabled(name) {
+        if let Some(left_out) = self.left_out().iter().find(|one| one.name == name) {
+            return left_out.told();
+        }
+        if self.is_absent(name) {
             return format!("`{shown}` is disabled in the configuration: set `enabled = true` in [upstreams.{shown}]");
         }
         let names: Vec<_> = self.upstreams.iter().map(|row| printable(&row.name)).collect();
         let known = told(name, &names.iter().map(|name| &**name).collect::<Vec<_>>());
-        let off: Vec<_> = self.disabled().iter().map(|off| printable(off)).collect();
-        let off = if off.is_empty() { String::new() } else { format!(" (disabled: {})", off.join(", ")) };
-        format!("no upstream `{shown}`{known}{off}")
+        let of = |what: &str, names: Vec<String>| (!names.is_empty()).then(|| format!("{what}: {}", names.join(", ")));
+        let off = of("disabled", self.disabled().iter().map(|off| printable(off)).collect());
+        let left_out = of("left out", self.left_out().iter().map(|one| printable(&one.name)).collect());
+        let absent = off.into_iter().chain(left_out).collect::<Vec<_>>().join("; ");
+        let absent = if absent.is_empty() { absent } else { format!(" ({absent})") };
+        format!("no upstream `{shown}`{known}{absent}")
     }
 
-    /// The upstream that is switched off and whose name a tool bears.
-    pub(crate) fn disabled_owner(&self, tool: &str) -> Option<&str> {
-        let bears = |off: &&String| tool.strip_prefix(off.as_str()).is_some_and(|rest| rest.starts_with("__"));
-        self.disabled().iter().find(bears).map(String::as_str)
+    /// The upstream that is switched off or left out and whose name a tool bears.
+    pub(crate) fn absent_owner(&self, tool: &str) -> Option<&str> {
+        let bears = |name: &&str| tool.strip_prefix(*name).is_some_and(|rest| rest.starts_with("__"));
+        self.absent().find(bears)
     }
 
     /// What is to be known of the configuration: why that of the files is not in force.

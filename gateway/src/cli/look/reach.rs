@@ -10,9 +10,9 @@ use std::time::Duration;
 use anyhow::{anyhow, bail};
 
 use crate::admin::{Running, control};
+use crate::cli::process::failure::note;
 use crate::config::fault::printable;
 use crate::telemetry::config::{AdminToken, Control};
-use crate::telemetry::logging::say;
 
 use crate::cli::args::{Look, settings};
 use crate::cli::process::Failure;
@@ -51,7 +51,7 @@ pub(crate) fn gateway(look: &Look) -> Result<Reach, Failure> {
                 // Once, however often it is looked at.
                 static SAID: Once = Once::new();
                 SAID.call_once(|| {
-                    say(&format!("note: the running gateway (process {}) has another configuration", running.pid))
+                    note(&format!("note: the running gateway (process {}) has another configuration", running.pid))
                 });
             }
             Ok(Reach::Socket(running.stream, running.pid))
@@ -102,8 +102,7 @@ fn by_address(look: &Look, folders: &[PathBuf]) -> Result<Reach, Failure> {
     let folders: Vec<_> = folders.iter().map(|folder| printable(&folder.display().to_string())).collect();
     let folders =
         if folders.is_empty() { "no folder, since HOME is not set".to_owned() } else { folders.join(" and ") };
-    let options: String =
-        look.shared.config.iter().map(|file| format!(" --config {}", printable(&file.display().to_string()))).collect();
+    let options = look.shared.options();
     Err(anyhow!(
         "no gateway found for this configuration (no control socket in {folders}); is `trunkline serve{options}` running? For a \
          gateway of another user or machine pass `--admin ADDRESS` and set its `[admin] token`"

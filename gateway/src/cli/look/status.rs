@@ -187,11 +187,18 @@ mod tests {
              login       at https://as; its token ends in 1 min 30 s and is refreshed without you\nremark      its list is cut\n\
              calls       3 in flight, 1 queued\nfailed      2 instance starts\ninstance    laptop: backing_off for 1 s, 1 restart: gone\nstderr      one\nstderr      two\n"
         );
-        let off = serde_json::from_str(r#"{"disabled":["off"]}"#).unwrap();
+        let off = serde_json::from_str(
+            r#"{"disabled":["off"],"left_out":[{"name":"opt","why":"${A} has no value","advice":"export A"}]}"#,
+        )
+        .unwrap();
         let whole = Whole { ready: true, upstreams: vec![row], limits: None, configuration: Some(off) };
-        assert_eq!(whole.unknown("x"), "no upstream `x`. Known: files (disabled: off)");
-        assert_eq!(["off__x", "off", "office__x"].map(|tool| whole.disabled_owner(tool)), [Some("off"), None, None]);
+        assert_eq!(whole.unknown("x"), "no upstream `x`. Known: files (disabled: off; left out: opt)");
+        assert_eq!(
+            ["off__x", "off", "office__x", "opt__x"].map(|tool| whole.absent_owner(tool)),
+            [Some("off"), None, None, Some("opt")]
+        );
         let disabled = "`off` is disabled in the configuration: set `enabled = true` in [upstreams.off]";
         assert_eq!(whole.unknown("off"), disabled);
+        assert_eq!(whole.unknown("opt"), "upstream `opt` is left out: ${A} has no value; export A");
     }
 }

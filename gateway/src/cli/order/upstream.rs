@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow};
 
+use crate::cli::process::failure::note;
 use crate::config::fault::printable;
 use crate::health::Order;
-use crate::telemetry::logging::say;
 
 use crate::cli::args::Look;
 use crate::cli::args::setup::Orders;
@@ -134,7 +134,7 @@ fn tell(
 fn announced(names: &[String], rows: &[Row]) {
     for row in rows.iter().filter(|row| row.is_up() && names.contains(&row.name)) {
         if let Some(calls) = row.calls.as_ref().filter(|calls| calls.in_flight > 0) {
-            say(&waits(&row.name, calls.in_flight));
+            note(&waits(&row.name, calls.in_flight));
         }
     }
 }

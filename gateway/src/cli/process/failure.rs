@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::answer::is_unread;
 use crate::config::fault::{Fault, Faults, count};
 use crate::secrets::visible_json;
-use crate::telemetry::logging::{complain, flush, is_json};
+use crate::telemetry::logging::{complain, flush, is_json, say};
 
 /// Why a command did not do what was asked.
 #[derive(Debug)]
@@ -38,6 +38,19 @@ pub(crate) fn tell(text: &str, code: u8) {
         true => complain_json(&json!({ "error": text, "exit_code": code })),
         false => complain(&format!("error: {text}")),
     }
+}
+
+/// Says something beside the answer on stderr. A program reads it as JSON, as it does all else.
+pub(crate) fn note(text: &str) {
+    match IS_JSON.load(Ordering::Relaxed) {
+        true => complain_json(&json!({ "note": text.strip_prefix("note: ").unwrap_or(text) })),
+        false => say(text),
+    }
+}
+
+/// Whether a program reads what this command says.
+pub(crate) fn speaks_json() -> bool {
+    IS_JSON.load(Ordering::Relaxed)
 }
 
 /// Says wrong usage for a program.

@@ -10,13 +10,13 @@ use tokio::sync::mpsc::Sender;
 
 use crate::cli::args::settings;
 use crate::cli::args::setup;
+use crate::cli::process::failure::note;
 use crate::cli::process::{Failure, answer, browser, runtime};
 use crate::config::Config;
 use crate::config::fault::printable;
 use crate::config::import::told;
 use crate::policy::config::moment::in_words;
 use crate::runtime::Tasks;
-use crate::telemetry::logging::say;
 use crate::upstream::config::Login;
 use crate::upstream::remote::{LoggedIn, Page, log_in};
 
@@ -52,7 +52,7 @@ pub(crate) fn run(login: &setup::Login) -> Result<(), Failure> {
         (false, None) => "it lasts until the upstream refuses it, since there is no refresh token".to_owned(),
     };
     writeln!(out, "logged in to `{name}` at {}; {until}", printable(&issuer))?;
-    say("a running gateway connects by itself");
+    note("a running gateway connects by itself");
     Ok(())
 }
 
@@ -61,6 +61,9 @@ pub(super) fn meant<'a>(config: &'a Config, name: &str) -> Result<&'a Login, Fai
     let Some(upstream) = config.upstreams.iter().find(|one| *one.name == *name) else {
         if config.disabled.iter().any(|off| **off == *name) {
             return Err(anyhow!("`{name}` is disabled: set `enabled = true` in [upstreams.{name}] first").into());
+        }
+        if let Some(one) = config.left_out.iter().find(|one| one.name == name) {
+            return Err(anyhow!("`{name}` is left out: {}; {}", one.why, one.advice).into());
         }
         let known: Vec<_> = config.upstreams.iter().map(|one| &*one.name).collect();
         return Err(anyhow!("no upstream is named `{}`{}", printable(name), told(name, &known)).into());
@@ -97,32 +100,32 @@ fn takes_lines(found: Sender<String>) {
 fn show(login: &setup::Login, name: &str, page: &Page, paste: &Sender<String>) {
     let (url, elsewhere) = match page {
         Page::At { url, elsewhere } => (url, elsewhere),
-        Page::Asking(who) => return say(&format!("waiting for {}", printable(who))),
+        Page::Asking(who) => return note(&format!("waiting for {}", printable(who))),
         Page::NotPasted(why) => {
-            return say(&format!("that is not the address that the browser was sent back to: {why}"));
+            return note(&format!("that is not the address that the browser was sent back to: {why}"));
         }
     };
     if let Some((page, issuer)) = elsewhere {
         let (page, issuer) = (printable(page), printable(issuer));
-        say(&format!(
+        note(&format!(
             "the page to log in at is on {page}, and its code goes to {issuer}: follow the link only if you trust {issuer} with a login at {page}"
         ));
     }
     let is_person = std::io::stderr().is_terminal() && browser::is_there();
     let may_open = is_person && !login.no_browser && elsewhere.is_none();
     match may_open.then(|| browser::opens(FILE, url, SECONDS)) {
-        Some(Ok(())) => say(&format!(
+        Some(Ok(())) => note(&format!(
             "opening the browser to log in to `{name}`; if nothing opens, follow this link on this machine, or run it with --no-browser:"
         )),
         failed => {
             let failed = failed.and_then(Result::err).map(|error| format!("cannot open a browser ({error}); "));
             let failed = failed.unwrap_or_default();
-            say(&format!(
+            note(&format!(
                 "{failed}to log in to `{name}`, follow this link in a browser on this machine, or on another one and paste the address here \
                  that the browser comes to in the end, though it shows no page:"
             ));
             takes_lines(paste.clone());
         }
     }
-    say(&printable(url));
+    note(&printable(url));
 }

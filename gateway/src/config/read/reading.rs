@@ -174,6 +174,11 @@ impl Reading {
         self.faults.borrow()[from..].iter().any(is_such)
     }
 
+    /// What there is to say of those noted after the first `from`.
+    pub(crate) fn seen<T>(&self, from: usize, say: impl Fn(&[Fault]) -> T) -> T {
+        say(&self.faults.borrow()[from..])
+    }
+
     /// All that was noted.
     pub(crate) fn into_faults(self) -> Vec<Fault> {
         self.faults.into_inner()
@@ -324,9 +329,9 @@ impl Lookup for Reading {
             return Err("the path must be absolute".to_owned());
         }
         let read = file::secret(Path::new(path))?;
-        if let Some(why) = read.doubt {
+        if let Some(file::Doubt { why, fix }) = read.doubt {
             let doubt = Fault::warning("open-file", format!("the file {path}: {why}"));
-            self.doubt(doubt);
+            self.doubt(doubt.hint(fix));
         }
         let text = read.text.trim_end_matches(['\n', '\r']).to_owned();
         self.secret(&text);

@@ -3,9 +3,10 @@
 // How an upstream is spoken to, and what its tools are where it does not say so.
 mod dialect;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use crate::telemetry::config::LeftOut;
 use crate::upstream::config::{Checks, Config, Dialect, EraChoice, Filter, Sharing, Times, Transport};
 
 use super::credentials::{cleartext, credentials, found};
@@ -27,14 +28,25 @@ struct Entry {
     config: Option<Config>,
 }
 
+/// The upstreams of a configuration.
+#[derive(Default)]
+pub(crate) struct Upstreams {
+    /// Those that are switched on, in the order of the files.
+    pub(crate) on: Vec<Config>,
+    /// The names of those that are switched off.
+    pub(crate) off: Vec<Arc<str>>,
+    /// Those that are switched on, and lack something.
+    pub(crate) left_out: Vec<LeftOut>,
+}
+
 /// Faults of references whose variable or file is not there.
 const UNFILLED: [&str; 2] = ["unset-variable", "unreadable-file"];
 
-/// Reads the table. Entries that are switched off are checked and left out; the second part are their names.
-pub(crate) fn upstreams(own: Section<'_>, defaults: &Defaults) -> (Vec<Config>, Vec<Arc<str>>) {
+/// Reads the table. Entries that are switched off are checked.
+pub(crate) fn upstreams(own: Section<'_>, defaults: &Defaults) -> Upstreams {
     let reading = own.reading;
     let mut entries = Vec::new();
-    let mut off = Vec::new();
+    let Upstreams { mut off, mut left_out, .. } = Upstreams::default();
     let mut prefixes: HashMap<Arc<str>, String> = HashMap::new();
     for (name, section) in own.tables() {
         let (path, before, order) = (section.path.clone(), reading.faults_so_far(), section.order());
@@ -53,11 +65,16 @@ pub(crate) fn upstreams(own: Section<'_>, defaults: &Defaults) -> (Vec<Config>, 
         }
         let Some(entry) = entry else { continue };
         if let Some(title) = &title
-            && !lenient(reading, before, title, entry.enabled)
+            && let Some(why) = unusable(reading, before, title, entry.enabled)
         {
+            left_out.push(LeftOut { name, ..why });
             continue;
         }
-        if entry.enabled && entry.optional && is_unfilled(reading, before, &name) {
+        if entry.enabled
+            && entry.optional
+            && let Some(why) = unfilled(reading, before, &name)
+        {
+            left_out.push(why);
             continue;
         }
         let prefix = Some(entry.prefix.clone()).filter(|prefix| !prefix.is_empty());
@@ -78,7 +95,8 @@ pub(crate) fn upstreams(own: Section<'_>, defaults: &Defaults) -> (Vec<Config>, 
         entries.push(Entry { order, ..entry });
     }
     entries.sort_by_key(|entry| entry.order);
-    (entries.into_iter().filter(|entry| entry.enabled).filter_map(|entry| entry.config).collect(), off)
+    let on = entries.into_iter().filter(|entry| entry.enabled).filter_map(|entry| entry.config).collect();
+    Upstreams { on, off, left_out }
 }
 
 /// Whether the upstream may have this name.
@@ -94,36 +112,38 @@ fn named(reading: &Reading, name: &str, place: Option<Place>) {
 }
 
 /// What is wrong with a host's server is no fault of the configuration: it is left out, with a warning. One that is switched off is not
-/// judged at all. Whether it stays.
-fn lenient(reading: &Reading, before: usize, title: &str, enabled: bool) -> bool {
+/// judged at all. `None` where it stays.
+fn unusable(reading: &Reading, before: usize, title: &str, enabled: bool) -> Option<LeftOut> {
     if !enabled {
         reading.forget(before);
-        return true;
+        return None;
     }
     if !reading.any(before, |fault| fault.severity == Severity::Error) {
-        return true;
+        return None;
     }
     let is_own = |fault: &Fault| fault.severity == Severity::Error && !reading.is_of_host(fault.place.as_ref());
     if reading.any(before, is_own) {
         // What is written over it in a file of ours is judged as such.
-        return true;
+        return None;
     }
+    let why = reading.seen(before, |faults| left_out(title, faults));
     reading.revise(before, |fault| {
         if fault.severity == Severity::Error {
             fault.severity = Severity::Warning;
             fault.text.push_str(&format!("; `{title}` is left out"));
         }
     });
-    false
+    Some(why)
 }
 
-/// Whether all that keeps an optional upstream from starting is a variable or a file that is not there: it is left out, with a warning.
-fn is_unfilled(reading: &Reading, before: usize, name: &str) -> bool {
+/// Where all that keeps an optional upstream from starting is a variable or a file that is not there: it is left out, with a warning.
+fn unfilled(reading: &Reading, before: usize, name: &str) -> Option<LeftOut> {
     let is_error = |fault: &Fault| fault.severity == Severity::Error;
     let is_other = |fault: &Fault| is_error(fault) && !UNFILLED.contains(&fault.kind);
     if !reading.any(before, is_error) || reading.any(before, is_other) {
-        return false;
+        return None;
     }
+    let why = reading.seen(before, |faults| left_out(name, faults));
     reading.revise(before, |fault| {
         if fault.severity == Severity::Error {
             fault.severity = Severity::Warning;
@@ -131,7 +151,25 @@ fn is_unfilled(reading: &Reading, before: usize, name: &str) -> bool {
             fault.upstream = Some(name.to_owned());
         }
     });
-    true
+    Some(why)
+}
+
+/// What is said of an upstream that is left out for the errors among these faults.
+fn left_out(name: &str, faults: &[Fault]) -> LeftOut {
+    let errors = || faults.iter().filter(|fault| fault.severity == Severity::Error);
+    let mut texts: Vec<&str> = errors().map(|fault| &*fault.text).collect();
+    let mut unset: Vec<&str> = errors().filter_map(|fault| fault.unset.as_deref()).collect();
+    [&mut texts, &mut unset].into_iter().for_each(|list| {
+        let mut seen = HashSet::new();
+        list.retain(|text| seen.insert(*text));
+    });
+    let advice = match (unset.is_empty(), errors().any(|fault| fault.unset.is_none())) {
+        // A process that runs is given no other environment.
+        (false, false) => format!("export {} where the gateway is started, and start it anew", unset.join(", ")),
+        (false, true) => format!("export {}, mend the rest, and start the gateway anew", unset.join(", ")),
+        (true, _) => "mend that, and run `trunkline reload`; `trunkline check` shows where it stands".to_owned(),
+    };
+    LeftOut { name: name.to_owned(), why: texts.join("; "), advice }
 }
 
 /// Keys of hosts' files, and what they are called here.

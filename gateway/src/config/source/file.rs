@@ -1,5 +1,6 @@
 //! Which files are read, and how: regular ones, of a bounded size.
 
+use std::borrow::Cow;
 use std::fs::OpenOptions;
 use std::io::{ErrorKind, Read};
 use std::os::unix::ffi::OsStrExt;
@@ -50,7 +51,13 @@ pub(crate) fn is_there(path: &Path) -> bool {
 pub(crate) struct Secret {
     pub(crate) text: String,
     /// What should be mended about the file.
-    pub(crate) doubt: Option<String>,
+    pub(crate) doubt: Option<Doubt>,
+}
+
+/// Who else has to do with a file, and what ends that.
+pub(crate) struct Doubt {
+    pub(crate) why: String,
+    pub(crate) fix: String,
 }
 
 /// What a file that a reference names holds. It may be a link, and root's own: so are secrets mounted. Never a pipe or a device.
@@ -60,30 +67,45 @@ pub(crate) fn secret(path: &Path) -> Result<Secret, String> {
 }
 
 /// Who else may change the file, or put another in its place, or read it where that is not the mount's own doing.
-fn doubt(path: &Path) -> Option<String> {
+fn doubt(path: &Path) -> Option<Doubt> {
     let real = path.canonicalize().ok()?;
     let seen = real.metadata().ok()?;
-    let mend = "run `chmod go-w` on it";
+    let doubt = |why: String, mode: &str, path: &Path| {
+        let fix = format!("run `chmod {mode} {}`", quoted(&shown(path)));
+        Some(Doubt { why, fix })
+    };
     if seen.mode() & 0o022 != 0 {
-        return Some(format!("other users can write it; {mend}"));
+        return doubt("other users can write it".to_owned(), "go-w", &real);
     }
     // The folder of the link and that of the file: who can write either decides what is read.
     for folder in [path.parent(), real.parent()].into_iter().flatten() {
         let mode = folder.metadata().map(|seen| seen.mode()).unwrap_or_default();
         // In a folder such as /tmp nobody but its owner can take a file away.
         if mode & 0o022 != 0 && mode & 0o1000 == 0 {
-            return Some(format!("other users can write its folder {}; {mend}", folder.display()));
+            return doubt(format!("other users can write its folder {}", folder.display()), "go-w", folder);
         }
     }
     let is_read_only =
         rustix::fs::statvfs(&real).is_ok_and(|mount| mount.f_flag.contains(rustix::fs::StatVfsMountFlags::RDONLY));
-    (seen.mode() & 0o004 != 0 && !is_read_only)
-        .then(|| "every user can read it; run `chmod o-r` on it, or mount it read-only".to_owned())
+    match seen.mode() & 0o004 != 0 && !is_read_only {
+        true => doubt("every user can read it".to_owned(), "o-r", &real)
+            .map(|doubt| Doubt { fix: format!("{}, or mount it read-only", doubt.fix), ..doubt }),
+        false => None,
+    }
 }
 
 /// A path for a person: bytes that are no UTF-8 are written out, as is what a terminal would obey.
 pub(crate) fn shown(path: &Path) -> String {
     visible(&decoded(path.as_os_str().as_bytes())).into_owned()
+}
+
+/// A word, such as a path, as it is typed in a shell.
+pub(crate) fn quoted(word: &str) -> Cow<'_, str> {
+    let is_plain = |char: char| char.is_ascii_alphanumeric() || "_./-+=@:,%".contains(char);
+    match !word.is_empty() && word.chars().all(is_plain) {
+        true => Cow::Borrowed(word),
+        false => Cow::Owned(format!("'{}'", word.replace('\'', "'\\''"))),
+    }
 }
 
 /// A path as a text that is written into a file; an error says which part of it cannot be one.

@@ -17,7 +17,11 @@ pub(super) fn all(config: &Config) -> Vec<Fault> {
     let mut doubts = Vec::new();
     for role in &auth.roles {
         if !given().any(|name| *name == role.name) {
-            doubts.push(Fault::warning("unused-role", format!("nobody has the role `{}`", role.name)));
+            let name = &role.name;
+            let hint =
+                format!("write `roles = [\"{name}\"]` under one of [[auth.tokens]], or remove [auth.roles.{name}]");
+            let text = format!("nobody has the role `{name}`");
+            doubts.push(Fault { hint: Some(hint), ..Fault::warning("unused-role", text) });
         }
         doubts.extend(fruitless(role, config));
     }

@@ -13,6 +13,7 @@ use super::folders;
 use super::needs;
 use super::own_program::OwnProgram;
 use crate::cli::args::setup::{Install, Scope, Uninstall};
+use crate::cli::process::failure::note;
 use crate::cli::process::{Failure, answer};
 use crate::cli::setup::hosts::Host;
 use crate::cli::setup::import;
@@ -21,7 +22,6 @@ use crate::config::import::Format;
 use crate::config::source::host::starts_us;
 use crate::config::source::{Environment, file};
 use crate::config::{Inputs, load};
-use crate::telemetry::logging::say;
 
 /// What a file becomes.
 struct Change {
@@ -94,8 +94,8 @@ pub(crate) fn install(install: &Install) -> Result<(), Failure> {
         let taken = needs::taken(&texts, &environment);
         let loaded = load(Inputs { files, environment, ..Inputs::default() });
         let faults = loaded.map_or_else(|faults| faults.0, |loaded| loaded.warnings);
-        if let Some(note) = needs::note(&faults, &taken) {
-            say(&note);
+        if let Some(said) = needs::note(&faults, &taken) {
+            note(&said);
         }
     }
     ended.end()
