@@ -143,6 +143,7 @@ fn begin() {
                 "sessions",
                 "connections",
                 "bodies",
+                "frames",
                 "memory",
                 "calls",
                 "listens",
@@ -366,7 +367,7 @@ pub fn not_put(reason: &'static str) -> Counter {
     counter!(NOT_PUT, "reason" => reason)
 }
 
-/// Requests and connections of clients that were refused because something was full: `sessions`, `connections`, `bodies`, `memory`, `calls`, `listens`,
+/// Requests and connections of clients that were refused because something was full: `sessions`, `connections`, `bodies`, `frames`, `memory`, `calls`, `listens`,
 /// `questions`.
 pub fn refused(full: &'static str) -> Counter {
     counter!(REFUSED, "full" => full)

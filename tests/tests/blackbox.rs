@@ -35,6 +35,7 @@ mod health;
 mod hints;
 mod host;
 mod hosts;
+mod http2;
 mod http_faults;
 mod https;
 mod laptop;

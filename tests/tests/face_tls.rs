@@ -22,13 +22,13 @@ use trunkline_tests::within::{until, within};
 const GREETING: &str = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}"#;
 
 /// The files of a gateway.
-struct Files {
+pub(crate) struct Files {
     scratch: Scratch,
-    authority: Authority,
+    pub(crate) authority: Authority,
 }
 
 impl Files {
-    fn new() -> Files {
+    pub(crate) fn new() -> Files {
         let files = Files { scratch: Scratch::new(), authority: Authority::new() };
         files.renew("127.0.0.1", 2999);
         files
@@ -51,7 +51,8 @@ impl Files {
         format!("tls = {{ cert = \"{}\", key = \"{}\" }}\n", path("cert.pem"), path("key.pem"))
     }
 
-    fn section(&self, more: &str) -> String {
+    /// As the section of the only listener.
+    pub(crate) fn section(&self, more: &str) -> String {
         let path = |name: &str| self.scratch.path().join(name).display().to_string();
         format!("[server.tls]\ncert = \"{}\"\nkey = \"{}\"\n{more}", path("cert.pem"), path("key.pem"))
     }

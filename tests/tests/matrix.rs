@@ -32,7 +32,14 @@ async fn check(client: Revision, client_way: Way, upstream_revision: Revision, u
     run(&gateway.reach_by(client_way), client, upstream, upstream_revision, bystander).await;
 }
 
-async fn run(reach: &Reach, revision: Revision, upstream: Upstream, upstream_revision: Revision, bystander: Upstream) {
+/// Every scenario between a client that comes by `reach` and an upstream of a gateway.
+pub(crate) async fn run(
+    reach: &Reach,
+    revision: Revision,
+    upstream: Upstream,
+    upstream_revision: Revision,
+    bystander: Upstream,
+) {
     let client = Client::connect_with(reach, revision, Desk::willing("ada")).await;
     let both = |tools: &[String]| ["up__echo", "by__echo"].iter().all(|name| tools.iter().any(|tool| tool == name));
     client.tools_until("the tools of both upstreams are listed", both).await;

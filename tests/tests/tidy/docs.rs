@@ -61,7 +61,7 @@ fn example(text: &str) -> BTreeMap<String, Option<String>> {
 }
 
 fn is_key(text: &str) -> bool {
-    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_')
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
 }
 
 /// The keys of `docs/configuration.md`, each with the cell of its default.

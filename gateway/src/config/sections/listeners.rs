@@ -97,12 +97,13 @@ fn faces(section: &mut Section<'_>) -> Option<Faces> {
 
 /// The certificate that clients are shown. Its files are read here, so that what is wrong with them is told with their place.
 fn tls(mut section: Section<'_>, what: &str) -> Option<Tls> {
-    let is_there = ["cert", "key", "client_ca"].iter().any(|key| section.has(key));
+    let is_there = ["cert", "key", "client_ca", "http2"].iter().any(|key| section.has(key));
     let place = section.own_place();
     let (cert, key) = (section.parse("cert", file), section.parse("key", file));
     let client_ca = section.parse("client_ca", file);
+    let http2 = section.flag("http2").unwrap_or(true);
     let tls = match (cert, key) {
-        (Some(cert), Some(key)) => Some(Tls { cert, key, client_ca }),
+        (Some(cert), Some(key)) => Some(Tls { cert, key, client_ca, http2 }),
         _ => None,
     };
     match tls.as_ref().map(Tls::check) {

@@ -49,7 +49,7 @@ fn its_defaults_for_upstreams_are_those_that_are_built_in() {
 fn its_examples_are_right() {
     // The files of a certificate are read with the configuration, and here there are none.
     let is_of_files = |line: &&str| {
-        let keys = ["[server.tls]", "cert = ", "key = ", "ca = ", "client_ca = ", "tls = { cert"];
+        let keys = ["[server.tls]", "cert = ", "key = ", "ca = ", "client_ca = ", "http2 = ", "tls = { cert"];
         keys.iter().any(|key| line.starts_with(key))
     };
     // `[server] listen` is the short form of the listeners, which are among the examples.

@@ -1,20 +1,24 @@
-//! The accept loop: HTTP/1.1 connections, each in a task of its own, bounded in number and in patience.
+//! The accept loop: connections, each in a task of its own, bounded in number and in patience.
 
 // What connections come from.
 mod accept;
+// How long a connection is waited for, at its beginning and at its end.
+mod patience;
+// Connections that bear many requests at once: HTTP/2.
+mod multiplexed;
 // Connections over a socket of this machine.
 mod local;
 // The file of a socket.
 mod socket_file;
 
 pub(crate) use local::LocalListener;
+pub(crate) use patience::Patience;
 
 use super::certificate;
 use super::connections::{Arrival, Connections};
 use super::framing::HEAD_BYTES_MAX;
-use super::leaving::Leaving;
 use super::timeouts::{ConnectionWatch, Followed, Sending, Serving};
-use super::tls::Certificates;
+use super::tls::{Certificates, HTTP2};
 use super::upgrade::{Upgrade, Upgraded};
 use crate::call::caller::Principal;
 use crate::memory::Refusals;
@@ -34,6 +38,7 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::server::conn::http1::Parts;
 use hyper_util::rt::TokioIo;
+use patience::LAST_WORDS;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
@@ -52,27 +57,8 @@ const CLOSE: HeaderValue = HeaderValue::from_static("close");
 const FULL: &[u8] =
     b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 10\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
 
-/// How long an idle connection is kept for a request that its client sent before it could see the end. More than the way round the
-/// earth, and little for somebody who waits for the end.
-const LINGER: Duration = Duration::from_secs(1);
 /// The most connections that are taken after the end was told: those that the system had established by then.
 const LATECOMERS_MAX: usize = 1024;
-
-/// How long the answers of what was cut off have to be written.
-const LAST_WORDS: Duration = Duration::from_millis(500);
-
-/// What a listener may be told.
-#[derive(Debug, Clone)]
-pub(crate) struct Patience {
-    /// From the first byte of a request to the end of its head.
-    pub head: Duration,
-    /// How long an idle connection stays open once the listener was told to end: a request may be on its way on it.
-    pub linger: Duration,
-    /// Set when responses are to close their connections.
-    pub leaving: Leaving,
-    /// Told to end when responses may go on no longer, after the listener was told to end.
-    pub cut: Tasks,
-}
 
 /// How many connections a listener may have, and how much memory they all may take.
 #[derive(Debug, Clone)]
@@ -85,18 +71,6 @@ pub(crate) struct Bounds {
     pub refusals: Refusals,
     /// Where answers and bytes are counted.
     pub face: Face,
-}
-
-impl Patience {
-    /// So long a head may take; at the end, idle connections are kept for no longer than the grace.
-    pub(crate) fn new(head: Duration, grace: Duration, leaving: Leaving, cut: Tasks) -> Self {
-        Self { head, linger: LINGER.min(grace), leaving, cut }
-    }
-
-    /// The same, but that idle connections are closed at once at the end.
-    pub(crate) fn without_linger(self) -> Self {
-        Self { linger: Duration::ZERO, ..self }
-    }
 }
 
 /// Serves connections, as many as there is room for, until `tasks` is told to end; returns when the last one has ended. Each
@@ -174,6 +148,7 @@ pub(crate) async fn serve_tls<S, R>(
         let (acceptor, service, patience) = (certificates.acceptor(), service.clone(), patience.clone());
         let place = (arrival, bounds.budget.count(Kind::Connection, CONNECTION_BYTES), bounds.face.clone());
         let (below, budget, certificates) = (level.clone(), bounds.budget.clone(), certificates.clone());
+        let refusals = bounds.refusals.clone();
         level.spawn(repoll_on_self_wake(async move {
             let shaken = tokio::select! {
                 shaken = within(patience.head, acceptor.accept(stream)) => shaken,
@@ -189,6 +164,11 @@ pub(crate) async fn serve_tls<S, R>(
                 place.0.certify(Principal::of_certificate(&certificate::subject(first)));
             }
             let service = service(&place.0);
+            if stream.get_ref().1.alpn_protocol() == Some(HTTP2) {
+                // In a task of its own: this one's wakes may be held back by whoever takes a body, who is in another task there.
+                let level = below.clone();
+                return below.spawn(multiplexed::serve(stream, service, patience, level, (budget, refusals), place));
+            }
             connection(stream, service, patience, below, budget, place).await;
         }));
     };

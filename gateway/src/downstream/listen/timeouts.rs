@@ -73,10 +73,41 @@ impl ConnectionWatch {
 
     /// A head has come in whole and is being served, until the guard is gone.
     pub(crate) fn serve(self: &Arc<Self>) -> Serving {
-        self.serving.store(true, Ordering::Relaxed);
         self.head_since.store(0, Ordering::Relaxed);
-        self.idle_since.store(0, Ordering::Relaxed);
+        self.serves(true);
         Serving(self.clone())
+    }
+
+    /// Whether anything is being served: where that is much at once, it is counted elsewhere.
+    pub(crate) fn serves(&self, is_serving: bool) {
+        self.serving.store(is_serving, Ordering::Relaxed);
+        if is_serving {
+            self.idle_since.store(0, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether a head is coming in, where that does not follow from what is being served.
+    pub(crate) fn reads_head(&self, is_reading: bool) {
+        match (is_reading, self.head_since.load(Ordering::Relaxed)) {
+            (true, 0) => self.head_since.store(self.now(), Ordering::Relaxed),
+            (false, 1..) => self.head_since.store(0, Ordering::Relaxed),
+            _ => {}
+        }
+    }
+
+    /// How long its peer may take nothing of what it is sent.
+    pub(crate) fn unread_limit(&self) -> Duration {
+        if self.arrival.is_admitted() { UNREAD } else { IDLE_STRANGER }
+    }
+
+    /// Where its answers and bytes are counted.
+    pub(crate) fn face(&self) -> &Face {
+        &self.face
+    }
+
+    /// Whether its client is to leave.
+    pub(crate) fn is_leaving(&self) -> bool {
+        self.leaving.is_asked()
     }
 
     /// Resolves when patience has come to its end. One timer a connection, which a request does not touch.
@@ -86,8 +117,8 @@ impl ConnectionWatch {
             if is_idle && self.idle_since.load(Ordering::Relaxed) == 0 {
                 self.idle_since.store(self.now(), Ordering::Relaxed);
             }
-            let (idle, unread) =
-                if self.arrival.is_admitted() { (IDLE, UNREAD) } else { (IDLE_STRANGER, IDLE_STRANGER) };
+            let idle = if self.arrival.is_admitted() { IDLE } else { IDLE_STRANGER };
+            let unread = self.unread_limit();
             let limits = [(&self.head_since, self.head), (&self.idle_since, idle), (&self.unread_since, unread)];
             let due = limits.map(|(since, limit)| match since.load(Ordering::Relaxed) {
                 0 => self.now() + limit.as_millis() as u64,
@@ -105,17 +136,16 @@ impl ConnectionWatch {
     }
 
     /// Counts a large part of a response until it is sent. Where there is no memory for it, or none any more before the peer has
-    /// read it, the connection is closed.
-    fn counted(self: &Arc<Self>, data: Bytes) -> Option<Bytes> {
+    /// read it, `cut` is woken.
+    fn counted(&self, data: Bytes, cut: Waker) -> Option<Bytes> {
         let budget = match self.arrival.share() {
             Some(share) => self.budget.owned_by(share.owner()),
             None => self.budget.clone(),
         };
         let Ok(charge) = budget.charge(Kind::Answer, data.len()) else {
-            self.cut.notify_one();
+            cut.wake();
             return None;
         };
-        let cut = Waker::from(Arc::new(Cut(Arc::downgrade(self))));
         let _not_yet = charge.poll_lost(&Context::from_waker(&cut));
         Some(charged(data, charge))
     }
@@ -130,7 +160,8 @@ impl ConnectionWatch {
         }
     }
 
-    fn wrote(&self, is_pending: bool) {
+    /// Something was written, or `is_pending`: nothing is taken now.
+    pub(crate) fn wrote(&self, is_pending: bool) {
         let unread = self.unread_since.load(Ordering::Relaxed);
         if is_pending && unread == 0 {
             self.unread_since.store(self.now(), Ordering::Relaxed);
@@ -151,8 +182,35 @@ impl Wake for Cut {
     }
 }
 
+/// Keeps a request under watch until its response is sent.
+pub(crate) trait Guard {
+    /// Its connection.
+    fn watch(&self) -> &Arc<ConnectionWatch>;
+
+    /// What ends it when it is woken: what is on its way to the peer has lost its memory.
+    fn cut(&self) -> Waker;
+
+    /// So many bytes of the response were handed over to be sent.
+    fn hands(&mut self, bytes: usize) {
+        let _uncounted = bytes;
+    }
+
+    /// All that was handed over was taken, and there is nothing more as yet.
+    fn rests(&mut self) {}
+}
+
 /// A request is being served for as long as this lives.
 pub(crate) struct Serving(Arc<ConnectionWatch>);
+
+impl Guard for Serving {
+    fn watch(&self) -> &Arc<ConnectionWatch> {
+        &self.0
+    }
+
+    fn cut(&self) -> Waker {
+        Waker::from(Arc::new(Cut(Arc::downgrade(&self.0))))
+    }
+}
 
 impl Serving {
     /// Whether no request may follow on the connection: where the next one begins is in doubt, or the client is to leave.
@@ -162,8 +220,7 @@ impl Serving {
 
     /// Goes on until the response's body is sent.
     pub(crate) fn until_sent<R>(self, response: Response<R>) -> Response<Sending<R>> {
-        self.0.face.answered(response.status().as_u16());
-        response.map(|body| Sending { body, serving: self, part: Pieces::default() })
+        Sending::of(response, self)
     }
 }
 
@@ -174,32 +231,49 @@ impl Drop for Serving {
 }
 
 /// A response's body that tells when it is sent.
-pub(crate) struct Sending<R> {
+pub(crate) struct Sending<R, G = Serving> {
     body: R,
-    serving: Serving,
+    guard: G,
     /// What is left of a part of it.
     part: Pieces,
 }
 
-impl<R: Body<Data = Bytes> + Unpin> Body for Sending<R> {
+impl<R, G: Guard> Sending<R, G> {
+    /// A response, which is counted; its guard goes with the last of its body.
+    pub(crate) fn of(response: Response<R>, guard: G) -> Response<Self> {
+        guard.watch().face.answered(response.status().as_u16());
+        response.map(|body| Self { body, guard, part: Pieces::default() })
+    }
+}
+
+impl<R: Body<Data = Bytes> + Unpin, G: Guard + Unpin> Body for Sending<R, G> {
     type Data = Bytes;
     type Error = R::Error;
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, R::Error>>> {
         if let Some(piece) = self.part.take() {
+            self.guard.hands(piece.len());
             return Poll::Ready(Some(Ok(Frame::data(piece))));
         }
         let polled = Pin::new(&mut self.body).poll_frame(cx);
-        let Poll::Ready(Some(Ok(frame))) = polled else { return polled };
+        let Poll::Ready(Some(Ok(frame))) = polled else {
+            self.guard.rests();
+            return polled;
+        };
         match frame.into_data() {
-            Ok(data) if data.len() > UNCOUNTED => match self.serving.0.counted(data) {
+            Ok(data) if data.len() > UNCOUNTED => match self.guard.watch().counted(data, self.guard.cut()) {
                 Some(data) => {
                     self.part = data.into();
-                    Poll::Ready(self.part.take().map(|piece| Ok(Frame::data(piece))))
+                    let piece = self.part.take();
+                    self.guard.hands(piece.as_ref().map_or(0, Bytes::len));
+                    Poll::Ready(piece.map(|piece| Ok(Frame::data(piece))))
                 }
                 None => Poll::Pending,
             },
-            Ok(data) => Poll::Ready(Some(Ok(Frame::data(data)))),
+            Ok(data) => {
+                self.guard.hands(data.len());
+                Poll::Ready(Some(Ok(Frame::data(data))))
+            }
             Err(frame) => Poll::Ready(Some(Ok(frame))),
         }
     }

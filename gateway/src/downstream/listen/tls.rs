@@ -18,7 +18,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::SystemTime;
 use tokio_rustls::TlsAcceptor;
 
-/// The files.
+/// What the versions of HTTP are called in a handshake.
+pub(super) const HTTP2: &[u8] = b"h2";
+const HTTP1: &[u8] = b"http/1.1";
+
+/// The files, and what is spoken with them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tls {
     /// The certificate, and what leads from it to a known authority.
@@ -27,6 +31,8 @@ pub struct Tls {
     pub key: PathBuf,
     /// The authorities whose clients may show certificates.
     pub client_ca: Option<PathBuf>,
+    /// Whether clients may choose HTTP/2.
+    pub http2: bool,
 }
 
 /// What is wrong with a file: the key that names it, and what to do.
@@ -90,7 +96,9 @@ impl Tls {
         let mut config = builder
             .with_single_cert(certificates, key)
             .map_err(|error| fault("key", pem::misfit(&error, &self.key, &self.cert)))?;
-        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        // The first one that a client knows too is spoken.
+        let spoken: &[&[u8]] = if self.http2 { &[HTTP2, HTTP1] } else { &[HTTP1] };
+        config.alpn_protocols = spoken.iter().map(|name| name.to_vec()).collect();
         Ok(Arc::new(config))
     }
 }

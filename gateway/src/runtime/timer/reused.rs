@@ -3,6 +3,7 @@
 
 use crate::runtime::poll::Door;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
 use tokio::time::{Instant, Sleep, sleep_until};
@@ -19,7 +20,7 @@ type Clock = Box<(Pin<Box<Sleep>>, Door)>;
 pub struct Timers {
     kept: Mutex<Vec<Clock>>,
     /// Whether one task alone waits for them, which ends with them: each goes on to wake it.
-    is_of_one_task: bool,
+    is_of_one_task: AtomicBool,
 }
 
 impl Timers {
@@ -33,7 +34,12 @@ impl Timers {
 
     /// Those of one task, which they end with: none is for another.
     pub fn of_one_task() -> Arc<Self> {
-        Arc::new(Self { is_of_one_task: true, ..Self::default() })
+        Arc::new(Self { is_of_one_task: true.into(), ..Self::default() })
+    }
+
+    /// Others wait for them, too, from now on.
+    pub fn of_many_tasks(&self) {
+        self.is_of_one_task.store(false, Ordering::Relaxed);
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<Clock>> {
@@ -92,7 +98,7 @@ impl Timer {
 impl Drop for Timer {
     fn drop(&mut self) {
         let (Some(mut clock), Some(of)) = (self.clock.take(), &self.of) else { return };
-        if !of.is_of_one_task {
+        if !of.is_of_one_task.load(Ordering::Relaxed) {
             // It keeps nobody who had it.
             clock.1.leave();
         }
