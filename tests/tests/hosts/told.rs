@@ -88,6 +88,16 @@ fn the_folders_that_install_has_made_go_with_the_file_where_nothing_else_is_in_t
     let said = text(&run(home, &["uninstall", "vscode"]));
     assert!(!said.contains("it was empty") && home.join(".config/Code/User/settings.json").exists(), "{said}");
     assert!(run(home, &["install", "vscode", "--dry-run"]).status.success() && !home.join(".cursor").exists());
+    // Those that were there before stay, however empty they are.
+    for (folder, host) in [(".cursor", "cursor"), (".gemini", "gemini"), (".codeium", "windsurf")] {
+        std::fs::create_dir_all(home.join(folder)).expect("it can be made");
+        assert!(run(home, &["install", host]).status.success(), "{host}");
+        // Again: what was made is known still.
+        assert!(run(home, &["install", host]).status.success(), "{host}");
+        assert!(run(home, &["uninstall", host]).status.success(), "{host}");
+        let left: Vec<_> = std::fs::read_dir(home.join(folder)).expect("it stays").flatten().collect();
+        assert!(left.is_empty(), "{host}: {left:?}");
+    }
 }
 
 #[test]
@@ -147,6 +157,23 @@ fn the_name_that_is_meant_is_told() {
         let said = text(&run(home, args));
         assert!(said.starts_with("exit 1") && said.contains(meant), "{args:?}: {said}");
     }
+}
+
+#[test]
+fn a_host_that_is_mistyped_is_told_before_the_configuration_that_is_not_there() {
+    let scratch = Scratch::new();
+    let home = scratch.path();
+    let host = "error: unknown host `cursr`; did you mean `cursor`?";
+    for (args, then) in [
+        (&["install", "cursr"][..], "no configuration to start with"),
+        (&["install", "cursor", "cursr", "--config", "nosuch.toml"], "cannot read "),
+    ] {
+        let said = text(&run(home, args));
+        let (host, other) = (said.find(host), said.rfind("error: "));
+        assert!(host.is_some() && host < other && said.contains(then), "{args:?}: {said}");
+    }
+    let both = json_lines(&run(home, &["install", "cursr", "--json"]).stderr);
+    assert!(both.len() == 2 && both[0]["error"].as_str().is_some_and(|why| why.contains("`cursor`")), "{both:?}");
 }
 
 #[test]

@@ -17,6 +17,7 @@ use crate::cli::process::failure::note;
 use crate::cli::process::{Failure, answer};
 use crate::cli::setup::hosts::Host;
 use crate::cli::setup::import;
+use crate::cli::setup::named::each;
 use crate::cli::setup::save::{Edited, Turns};
 use crate::config::import::Format;
 use crate::config::source::host::starts_us;
@@ -67,21 +68,14 @@ impl Backup {
 pub(crate) fn install(install: &Install) -> Result<(), Failure> {
     let environment = Environment::of_process();
     let files = file::find(&install.shared.config, &environment);
-    if files.is_empty() {
-        return Err(anyhow!(
-            "no configuration to start with: run `trunkline import` first, or name one with --config FILE"
-        )
-        .into());
-    }
-    let program = std::env::current_exe()?;
-    let (mut args, mut texts) = (vec!["stdio".to_owned()], Vec::new());
-    args.extend(install.is_shared.then(|| "--shared".to_owned()));
-    for file in &files {
-        let file = cleaned(file)?;
-        texts.push(file::read(&file).map_err(|why| anyhow!("cannot read {}: {why}", file::shown(&file)))?);
-        args.extend(["--config".to_owned(), file::written(&file).map_err(|why| anyhow!(why))?.to_owned()]);
-    }
-    let entry = Entry { command: file::written(&program).map_err(|why| anyhow!(why))?.to_owned(), args };
+    let (entry, texts) = match entry(install.is_shared, &files) {
+        Ok(entry) => entry,
+        Err(why) => {
+            // Who has mistyped a host is told so first, and need not come back for it.
+            let wrong = install.hosts.iter().filter_map(|id| place(id, install.scope, &environment).err());
+            return each(wrong.chain([why]).collect());
+        }
+    };
     let asked = Asked {
         hosts: &install.hosts,
         scope: install.scope,
@@ -99,6 +93,25 @@ pub(crate) fn install(install: &Install) -> Result<(), Failure> {
         }
     }
     ended.end()
+}
+
+/// The entry that leads to these files, and what they hold.
+fn entry(is_shared: bool, files: &[PathBuf]) -> Result<(Entry, Vec<String>), anyhow::Error> {
+    if files.is_empty() {
+        return Err(anyhow!(
+            "no configuration to start with: run `trunkline import` first, or name one with --config FILE"
+        ));
+    }
+    let program = std::env::current_exe()?;
+    let (mut args, mut texts) = (vec!["stdio".to_owned()], Vec::new());
+    args.extend(is_shared.then(|| "--shared".to_owned()));
+    for file in files {
+        let file = cleaned(file)?;
+        texts.push(file::read(&file).map_err(|why| anyhow!("cannot read {}: {why}", file::shown(&file)))?);
+        args.extend(["--config".to_owned(), file::written(&file).map_err(|why| anyhow!(why))?.to_owned()]);
+    }
+    let command = file::written(&program).map_err(|why| anyhow!(why))?.to_owned();
+    Ok((Entry { command, args }, texts))
 }
 
 /// An absolute path without `..`. The links on it stay as they were named, unless `..` depends on where one leads; the last part of it stays.
@@ -153,9 +166,12 @@ impl Asked<'_> {
             let one = place(id, self.scope, environment).and_then(|(host, file)| {
                 let missing = folders::missing(&file);
                 let done = self.one(host, &file, environment, &change);
-                if done.is_err() {
+                match done {
                     // What it has made for nothing goes again.
-                    folders::remove(&missing);
+                    Err(_) => drop(folders::remove(&missing)),
+                    // A folder that is not known to be of `install` stays, which is no reason to fail.
+                    Ok(_) if self.makes => drop(folders::keep(&file, &missing)),
+                    Ok(_) => {}
                 }
                 done
             });
@@ -192,8 +208,10 @@ impl Asked<'_> {
         let _turn = Turns::take(std::slice::from_ref(&file.to_owned()), self.makes)?;
         let Some(change) = change(host, Edited::open(file)?)? else { return Ok(nothing(host, file)) };
         let (mut told, report) = self.carry_out(&change)?;
-        if change.after.is_none() && !self.dry_run {
-            let folders = folders::of_install(file, environment);
+        if !self.makes && !self.dry_run {
+            let mut folders = folders::made(file, environment);
+            // A file that stays keeps its folders.
+            folders.retain(|_| change.after.is_none());
             folders::remove(&folders).last().into_iter().for_each(|top| {
                 told.push_str(&format!("{} is removed: it was empty\n", file::shown(top)));
             });
