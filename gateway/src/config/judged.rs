@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::fault::Fault;
 use super::import::{self, Format, Unread};
-use super::source::node::Source;
+use super::source::node::{Origin, Source};
 use super::source::torn::{self, Gaps, Torn};
 use super::source::{json, toml};
 
@@ -53,7 +53,8 @@ impl Judged {
             unread.fault(path.display().to_string(), &[around.0, own, around.1].concat(), format)
         };
         let faults = faults.into_iter().map(fault).collect();
-        let (source, doubts) = import::source(path, left.clone(), root, format);
+        let source = Source { origin: Origin::File(path.to_owned()), text: left, root, imported: Vec::new() };
+        let (source, doubts) = import::taken(source, format != Format::Toml || gaps.is_of_codex());
         Self { source: Some(source), doubts, faults, gaps }
     }
 }

@@ -23,8 +23,25 @@ pub(crate) fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
 pub(crate) fn told(word: &str, known: &[&str]) -> String {
     let meant = nearest(word, known).map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
     let stop = if meant.is_empty() { "." } else { "" };
-    let all = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+    let all = match known.len() {
+        0 => "none".to_owned(),
+        count if count > LISTED_MAX => format!("{}, and {} more", near(word, known).join(", "), count - NEAR),
+        _ => known.join(", "),
+    };
     format!("{meant}{stop} Known: {all}")
+}
+
+/// So many known words are all told; of more only so many, the nearest ones.
+const LISTED_MAX: usize = 20;
+const NEAR: usize = 5;
+
+/// The nearest of many, the first one first.
+fn near<'a>(word: &str, known: &[&'a str]) -> Vec<&'a str> {
+    let word: String = word.chars().take(WORD_BYTES_MAX).collect();
+    let mut known = known.to_vec();
+    known.sort_by_cached_key(|known| strsim::damerau_levenshtein(&word, known));
+    known.truncate(NEAR);
+    known
 }
 
 #[cfg(test)]
@@ -48,5 +65,10 @@ mod tests {
         assert_eq!(told("evn", &["url", "env"]), "; did you mean `env`? Known: url, env");
         assert_eq!(told("x-y-z", &["url"]), ". Known: url");
         assert_eq!(told("x", &[]), ". Known: none");
+        let many: Vec<String> = (0..100).map(|index| format!("server-{index}")).collect();
+        let many: Vec<&str> = many.iter().map(String::as_str).collect();
+        let said = told("sever-42", &many);
+        assert!(said.starts_with("; did you mean `server-42`? Known: server-42, server-"), "{said}");
+        assert!(said.ends_with(", and 95 more") && said.len() < 120, "{said}");
     }
 }

@@ -8,6 +8,7 @@ use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use super::node::{DEPTH_MAX, ENTRIES_MAX, NULL, Node, Shape};
+use super::toml::{CURLY, is_curly};
 use crate::config::read::nearest::nearest;
 use crate::steps;
 
@@ -19,11 +20,13 @@ pub(crate) struct Syntax {
     pub(crate) is_without_servers: bool,
     /// Whether the name of a key stands there that is known, and so no secret.
     pub(crate) is_name: bool,
+    /// Whether the text ends too early or too late: one brace more or less, wherever it is, has this fault.
+    pub(crate) is_end: bool,
 }
 
 impl Syntax {
     pub(crate) fn new(at: Range<usize>, text: impl Into<String>) -> Self {
-        Self { at, text: text.into(), is_without_servers: false, is_name: false }
+        Self { at, text: text.into(), is_without_servers: false, is_name: false, is_end: false }
     }
 }
 
@@ -229,19 +232,25 @@ fn from_str<'a, T: Deserialize<'a>>(text: &str, piece: &'a str) -> Result<T, Syn
         // The position is shown by the excerpt; serde_json's own would be that of the piece.
         let said = error.to_string();
         let said = said.split(" at line ").next().unwrap_or_default().to_owned();
+        let is_end = error.is_eof() || said == "trailing characters";
         let said = match () {
             () if error.is_eof() => missing_end(text),
             // The position is that of the quote, or right behind it.
+            () if text.get(at..).is_some_and(is_curly) => CURLY.to_owned(),
             () if text.as_bytes()[at.saturating_sub(1)..].iter().take(2).any(|byte| *byte == b'\'') => {
                 SINGLE.to_owned()
             }
             () if said == "expected value" => {
                 "a value is missing: a text in double quotes, a number, `true`, `[` or `{`".to_owned()
             }
+            () if said == "invalid escape" => {
+                "a backslash in a text begins an escape such as \\n: write \\\\ for each".to_owned()
+            }
+            () if said == "trailing characters" => "the file goes on behind its end: a `}` is too many".to_owned(),
             () if said.ends_with("hex escape") => "an escape `\\u` in it is half of a character".to_owned(),
             () => said,
         };
-        Syntax::new(at..at + 1, said)
+        Syntax { is_end, ..Syntax::new(at..at + 1, said) }
     })
 }
 
@@ -325,68 +334,4 @@ pub(super) fn string_length(text: &[u8]) -> usize {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn values_stand_where_they_stand() {
-        let text = "// é\n{ \"x\": 1, \"servers\": {\n  \"a.b\": { \"command\": \"npx\", /* , } */ \"args\": [\"//x\", 2.5, true,], },\n} }";
-        let root = parse(text).map_err(|fault| fault.text).unwrap();
-        let Shape::Table(top) = &root.shape else { panic!() };
-        let Shape::Table(entries) = &top[0].1.shape else { panic!() };
-        let (name, entry) = &entries[0];
-        assert_eq!((name.as_str(), &text[entry.key.clone()]), ("a.b", "\"a.b\""));
-        let Shape::Table(fields) = &entry.shape else { panic!() };
-        assert_eq!(&text[fields[0].1.span.clone()], "\"npx\"");
-        let Shape::List(items) = &fields[1].1.shape else { panic!() };
-        assert_eq!(items.iter().map(|item| &text[item.span.clone()]).collect::<Vec<_>>(), ["\"//x\"", "2.5", "true"]);
-        assert_eq!(items[0].shape, Shape::Text("//x".to_owned()));
-    }
-
-    #[test]
-    fn a_text_that_ends_too_early_is_said_to_lack_what_closes_it() {
-        let said = |text: &str| parse(text).map_err(|fault| fault.text).unwrap_err();
-        for (text, closing) in [
-            ("{\"mcpServers\": {\"a\": {\"args\": [\"}\"", "]"),
-            ("{\"mcpServers\": {\"a\": {}", "}"),
-            ("{\"mcpServers\": {\"a", "\""),
-            ("{\"mcpServers\": {} // }", "}"),
-        ] {
-            assert_eq!(said(text), format!("the file ends too early: a `{closing}` is missing"), "{text}");
-        }
-        assert!(said(" \n").starts_with("the file is empty"));
-    }
-
-    #[test]
-    fn what_has_no_value_says_why_at_its_place_and_all_around_it_is_read() {
-        for (member, at, why) in [
-            ("\"x\": [1, null, 2]", "null", "item 2 of `x` is null"),
-            ("\"x\": [[null]]", "null", "item 1 of a list is null"),
-            ("\"x\": 1, \"y\": 2, \"x\": 3", "\"x\"", "the key `x` is defined twice, first in line 1"),
-            ("\"x\": 1e999", "", "number out of range"),
-            ("\"x\": \"\\ud800\"", "", "an escape `\\u` in it is half of a character"),
-            (&format!("\"x\": {}1{}", "[".repeat(99), "]".repeat(99)), "[", "nested too deep"),
-            (&format!("\"x\": [{}1]", "1,".repeat(ENTRIES_MAX)), "", "more than 2048 items"),
-        ] {
-            let text =
-                format!("{{\"theme\": 1, \"theme\": 2, \"servers\": {{\"a\": {{{member}}}, \"b\": {{\"z\": 1}}}}}}");
-            let root = parse(&text).map_err(|fault| fault.text).unwrap();
-            let (node, said) = root.broken().unwrap_or_else(|| panic!("{member}"));
-            assert!(said.starts_with(why) && text[node.span.clone()].starts_with(at), "{member}: {said}");
-            let other = root.get("servers").and_then(|servers| servers.get("b")).unwrap();
-            assert_eq!(other.get("z").map(|node| &node.shape), Some(&Shape::Integer(1)));
-        }
-    }
-
-    #[test]
-    fn faults_have_a_place() {
-        let fault = |text: &str| parse(text).map_err(|fault| (fault.at.start, fault.text)).unwrap_err();
-        assert_eq!(fault("{}").0, 0);
-        assert_eq!(fault("{\"mcpServers\": {\"a\": {\n\"x\" 1}}}").0, 27);
-        assert_eq!(fault("{\"mcpServers\": {},\n \"mcpServers\": {}}").0, 20);
-        assert!(fault("{\"mcpServers\": {},\n \"mcpServers\": {}}").1.contains("twice, first in line 1"));
-        for text in ["", "[", "{\"mcpServers\": /*", "{\"mcpServers\": 1,,}", "\"", "{\"mcpServers\": {\"a\": \"\\"] {
-            assert!(parse(text).is_err(), "{text}");
-        }
-    }
-}
+mod tests;

@@ -49,7 +49,7 @@ const KNOWN: [&str; 30] = [
 pub(crate) fn of_toml(text: &str, fault: usize) -> Vec<Range<usize>> {
     let line = line_of(text, fault);
     steps::add(line.end);
-    let is_odd = |text: &str, quotes: &str| text.matches(quotes).count() % 2 == 1;
+    let is_odd = |text: &str, quotes: &str| memchr::memmem::find_iter(text.as_bytes(), quotes).count() % 2 == 1;
     let longs = ["\"\"\"", "'''"];
     if longs.iter().any(|quotes| is_odd(text, quotes) || is_odd(&text[..line.start], quotes)) {
         return Vec::new();

@@ -16,6 +16,9 @@ pub(crate) struct Syntax {
     pub(crate) is_name: bool,
 }
 
+/// The marks of texts in several lines.
+pub(crate) const LONG: [&str; 2] = ["\"\"\"", "'''"];
+
 /// A longer name is not told.
 const NAME_MAX: usize = 64;
 
@@ -27,8 +30,17 @@ pub(crate) fn parse(text: &str) -> Result<Node, Syntax> {
     steps::add(text.len());
     let document = Document::parse(text).map_err(|error| {
         let at = error.span().unwrap_or(0..0);
+        if let Some(syntax) = unclosed(text, &at) {
+            return syntax;
+        }
         match error.message() {
             "duplicate key" => double(text, at),
+            said if has_curly(text, &at) && !said.contains("escape") => {
+                Syntax { at, text: CURLY.to_owned(), is_name: false }
+            }
+            said if ["escape", "unicode"].iter().any(|word| said.contains(word)) => {
+                Syntax { at, text: BACKSLASH.to_owned(), is_name: false }
+            }
             said if UNQUOTED.iter().any(|unquoted| said.contains(unquoted)) && begins_with_letter(text, &at) => {
                 unquoted(text, at)
             }
@@ -60,6 +72,86 @@ fn excess(node: &Node, depth: usize) -> Option<(Range<usize>, String)> {
         Shape::List(items) => items.iter().find_map(|node| excess(node, depth + 1)),
         _ => None,
     }
+}
+
+/// What is said of a backslash in a text that is no escape.
+const BACKSLASH: &str =
+    "a backslash in \"…\" begins an escape such as \\n: write '…' around the text, or \\\\ for each";
+/// What is said of quotes that an editor has made of others.
+pub(crate) const CURLY: &str = "these are curly quotes: write straight ones, \"…\"";
+
+/// Whether a curly quote stands there.
+fn has_curly(text: &str, at: &Range<usize>) -> bool {
+    text.get(at.start..).is_some_and(is_curly)
+}
+
+/// Whether a text begins with a curly quote.
+pub(crate) fn is_curly(text: &str) -> bool {
+    text.starts_with(['\u{2018}', '\u{2019}', '\u{201c}', '\u{201d}', '\u{201e}'])
+}
+
+/// The text in quotes that has no end in its line, in the statement of a fault: what follows it is told as a fault only for that.
+fn unclosed(text: &str, at: &Range<usize>) -> Option<Syntax> {
+    let from = statement(text, at.start);
+    let end = text.get(at.start..)?.find('\n').map_or(text.len(), |end| at.start + end);
+    let (bytes, mut here) = (text.as_bytes(), from);
+    while here < end {
+        here += match bytes[here] {
+            b'#' => memchr::memchr(b'\n', &bytes[here..]).unwrap_or(bytes.len() - here),
+            quote @ (b'"' | b'\'') => {
+                let rest = &text[here..];
+                let length = quoted(rest);
+                if !LONG.iter().any(|mark| rest.starts_with(mark)) && (length < 2 || bytes[here + length - 1] != quote)
+                {
+                    let text = "a quote is missing in this line: a text in quotes ends in the line in which it begins";
+                    return Some(Syntax { at: here..here + length, text: text.to_owned(), is_name: false });
+                }
+                length
+            }
+            _ => 1,
+        };
+    }
+    None
+}
+
+/// Where the statement begins in which `at` stands: behind the last end of a line that is in no bracket.
+pub(crate) fn statement(text: &str, at: usize) -> usize {
+    steps::add(at);
+    let bytes = text.as_bytes();
+    let (mut start, mut open, mut here) = (0, 0_usize, 0);
+    while here < bytes.len().min(at) {
+        here += match bytes[here] {
+            b'#' => memchr::memchr(b'\n', &bytes[here..]).unwrap_or(bytes.len() - here),
+            b'"' | b'\'' => quoted(&text[here..]),
+            byte => {
+                match byte {
+                    b'[' | b'{' => open += 1,
+                    b']' | b'}' => open = open.saturating_sub(1),
+                    b'\n' if open == 0 => start = here + 1,
+                    _ => {}
+                }
+                1
+            }
+        };
+    }
+    start
+}
+
+/// The bytes of the text in quotes with which `text` begins. One that is in one line ends with it.
+pub(crate) fn quoted(text: &str) -> usize {
+    if let Some(mark) = LONG.iter().find(|mark| text.starts_with(**mark)) {
+        return text[3..].find(mark).map_or(text.len(), |end| 3 + end + 3);
+    }
+    let bytes = text.as_bytes();
+    let mut at = 1;
+    while at < bytes.len() && bytes[at] != b'\n' {
+        match bytes[at] {
+            byte if byte == bytes[0] => return at + 1,
+            b'\\' if bytes[0] == b'"' && bytes.get(at + 1).is_some_and(|next| *next != b'\n') => at += 2,
+            _ => at += 1,
+        }
+    }
+    at.min(bytes.len())
 }
 
 fn begins_with_letter(text: &str, at: &Range<usize>) -> bool {

@@ -120,7 +120,7 @@ pub(crate) fn whole(text: &str) -> Result<Whole, Syntax> {
     let root = reader.done.unwrap_or_default();
     match root.shape {
         Shape::Table(_) => Ok(Whole { root, empty: reader.empty }),
-        _ => Err(Syntax::new(root.span, UNLIKE)),
+        shape => Err(Syntax::new(root.span, if matches!(shape, Shape::List(_)) { UNLIKE } else { WITHOUT })),
     }
 }
 

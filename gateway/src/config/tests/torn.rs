@@ -62,6 +62,9 @@ fn no_fault_is_told_that_only_follows_from_what_could_not_be_read() {
         kinds(&[("config.toml", "[mcp_servers.Git_Hub]\nurl = https://h/mcp\n[mcp_servers.b]\nurl = 'http://h/'\n")]),
         syntax(2)
     );
+    // A file of Codex stays one, also where its servers are what cannot be read.
+    let codex = "model = \"x\"\n[mcp_servers.a\ncommand = \"x\"\n[profiles.p]\nmodel = \"y\"\n";
+    assert_eq!(kinds(&[("config.toml", codex)]), syntax(2));
     let door = "[server]\nlisten = \"0.0.0.0:1\"\n[[auth.tokens]]\nname = \"a\"\ntoken = x\n";
     assert_eq!(kinds(&[("a.toml", door)]), syntax(5));
     let pause = "[defaults.restart]\nbackoff_min = \"2h\"\nbackoff_max = 3 h\n";
@@ -98,12 +101,31 @@ fn the_line_of_a_fault_is_shown_as_it_stands_in_the_file() {
 }
 
 #[test]
+fn what_an_editor_or_a_path_has_brought_in_is_told_in_plain_words() {
+    for (name, text, why) in [
+        ("a.toml", "[upstreams.a]\ncommand = \"C:\\Users\\x\"\n", "a backslash in \"…\" begins an escape"),
+        ("a.toml", "[upstreams.a]\ncommand = \"C:\\Program\"\n", "a backslash in \"…\" begins an escape"),
+        ("a.toml", "[upstreams.a]\ncommand = “npx”\n", "these are curly quotes"),
+        ("a.toml", "[upstreams.a]\nargs = [“npx”]\n", "these are curly quotes"),
+        ("a.toml", "[upstreams.a]\nargs = ['x', ‘npx’]\n", "these are curly quotes"),
+        ("a.json", "{\"mcpServers\": {\"a\": {\"command\": “npx”}}}", "these are curly quotes"),
+        ("a.json", "{“mcpServers”: {}}", "these are curly quotes"),
+        ("a.json", "{\"mcpServers\": {\"a\": {\"command\": \"C:\\Program\"}}}", "write \\\\ for each"),
+    ] {
+        let said = load_texts(&[(name, text)], &[]).unwrap_err().to_string();
+        assert!(said.contains(why) && said.matches("error[").count() == 1, "{text}: {said}");
+    }
+}
+
+#[test]
 fn yaml_that_is_not_well_written_is_told_in_plain_words() {
     for (text, why) in [
         ("extensions:\n  a:\n    cmd: \"x\n", "a closing quote is missing"),
         ("mcpServers:\n  - name: c\n    command: x\n   args: [y]\n", "indented otherwise than the lines around it"),
         ("extensions:\n  a:\n    args: [x\n", "a `]` or a comma is missing"),
         ("extensions:\n  a:\n    cmd: x: y\n", "a text with one in it needs quotes"),
+        ("exten", "YAML is read as the file of Goose or Continue"),
+        ("mcpServers", "expected `extensions` or `mcpServers`"),
     ] {
         let folder = Scratch::new();
         let files = vec![folder.write("a.yaml", text)];

@@ -13,6 +13,8 @@ pub(crate) struct Gaps {
     upstreams: BTreeSet<String>,
     /// Something of the other sections was not read.
     has_sections: bool,
+    /// Servers of Codex are among what was not read, so that the file is a host's.
+    is_of_codex: bool,
     /// What was not read may be anything.
     has_all: bool,
 }
@@ -25,6 +27,7 @@ impl Gaps {
 
     /// With a part of the table that has these keys above it.
     pub(super) fn note(&mut self, path: &[String]) {
+        self.is_of_codex |= path.first().is_some_and(|first| first == OF_CODEX);
         match path {
             [first, name, ..] if first == "upstreams" => drop(self.upstreams.insert(name.clone())),
             [first, name, ..] if first == OF_CODEX => drop(self.upstreams.insert(slug(name))),
@@ -39,6 +42,12 @@ impl Gaps {
         self.upstreams.extend(other.upstreams);
         self.has_sections |= other.has_sections;
         self.has_all |= other.has_all;
+        self.is_of_codex |= other.is_of_codex;
+    }
+
+    /// Whether the file is one of Codex for what was not read of it.
+    pub(crate) fn is_of_codex(&self) -> bool {
+        self.is_of_codex
     }
 
     /// Whether a part of this upstream may be missing.

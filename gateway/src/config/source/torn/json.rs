@@ -13,7 +13,10 @@ const SERVERS: [&str; 3] = ["mcpServers", "servers", "context_servers"];
 pub(crate) fn read(text: &str, first: Syntax) -> Torn<Syntax> {
     let mut torn = Torn::new(text, first);
     let mut so_far = 0;
-    while let Some((fault, _)) = torn.faults.last().filter(|_| torn.faults.len() <= FAULTS_MAX) {
+    // Where a brace is missing or too many, it is told once, by what is found first.
+    let is_next =
+        |torn: &Torn<Syntax>| torn.faults.len() == 1 || !torn.faults.last().is_some_and(|(next, _)| next.is_end);
+    while let Some((fault, _)) = torn.faults.last().filter(|_| torn.faults.len() <= FAULTS_MAX && is_next(&torn)) {
         let plain = without_comments(&torn.text);
         // What follows in the line of a fault may be a comment, or the rest of a text.
         let is_apart = |member: &Member<'_>| {
@@ -72,7 +75,10 @@ impl<'a> Member<'a> {
                 }
                 (b'{' | b'[', _) => open.push(bytes[here]),
                 (b'}' | b']', [b'{', b'{']) if found.is_some() => break,
-                (b'}' | b']', _) => drop(open.pop()),
+                (closing @ (b'}' | b']'), _) => {
+                    // Of a bracket that does not fit nobody knows what it closes.
+                    is_doubtful |= open.pop().is_some_and(|opening| (opening == b'{') != (closing == b'}'));
+                }
                 (b',', [b'{', b'{']) if here >= at && found.is_some() => {
                     // Where one is missing before the server, the one behind it stands for it.
                     here += usize::from(found != Some(at));
@@ -129,6 +135,28 @@ mod tests {
         assert_eq!(left(&two), (vec!["a".to_owned()], 2, of(&["b-b", "c"])));
         let line = two.replace('\n', " ");
         assert_eq!(left(&line), (Vec::new(), 1, Gaps::everything()), "the second may be the rest of the first");
+    }
+
+    #[test]
+    fn a_brace_that_slipped_is_told_once() {
+        let around = |broken: &str| {
+            format!(
+                "{{\"mcpServers\": {{\n\"a\": {{\"command\": \"x\"}},\n\"b\": {broken},\n\"c\": {{\"command\": \"x\"}}\n}}}}\n"
+            )
+        };
+        for broken in [
+            "{\"command\": \"x\"]}",
+            "{\"args\": [\"x\"}",
+            "{\"args\": [\"x\"}}",
+            "{\"command\": \"x\"}}",
+            "{\"command\": \"x\"",
+            "{\"command\": npx",
+            "{\"command\": npx}}",
+            "{\"env\": {\"A\": \"x\", \"command\": npx}",
+        ] {
+            let (servers, faults, _) = left(&around(broken));
+            assert!(faults == 1 && !servers.contains(&"b".to_owned()), "{broken}: {servers:?} {faults}");
+        }
     }
 
     #[test]

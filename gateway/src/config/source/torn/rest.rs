@@ -30,6 +30,12 @@ impl<F> Torn<F> {
         self.faults.last_mut().into_iter().for_each(|(_, own)| *own = part.clone());
     }
 
+    /// With the faults in the order of the text, which need not be that in which they are found.
+    pub(super) fn sorted(mut self, at: impl Fn(&F) -> usize) -> Self {
+        self.faults.sort_by_key(|(fault, _)| at(fault));
+        self
+    }
+
     /// With the faults as something else.
     pub(crate) fn map<G>(self, turn: impl Fn(F) -> G) -> Torn<G> {
         let faults = self.faults.into_iter().map(|(fault, part)| (turn(fault), part)).collect();

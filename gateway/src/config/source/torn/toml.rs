@@ -1,31 +1,61 @@
 //! TOML with syntax faults: the statement with the fault is left out, or its whole table where its end is doubtful.
 
-use super::rest::{FAULTS_MAX, Torn};
-use crate::config::source::toml::{Syntax, parse};
-use crate::steps;
+use memchr::memmem;
 
-/// The marks of texts in several lines.
-const LONG: [&str; 2] = ["\"\"\"", "'''"];
+use super::rest::{FAULTS_MAX, Torn};
+use crate::config::source::node::Node;
+use crate::config::source::toml::{LONG, Syntax, parse, quoted, statement};
 
 /// What can be read of `text`, which has the fault `first`.
 pub(crate) fn read(text: &str, first: Syntax) -> Torn<Syntax> {
-    let mut torn = Torn::new(text, first);
-    let mut so_far = 0;
+    let (mut torn, mut read) = (Torn::new(text, first), 0);
+    if let Err(fault) = next(text, &mut read) {
+        // The parser tells brackets first, wherever they stand.
+        torn.faults = vec![(fault, 0..0)];
+    }
     while let Some((fault, _)) = torn.faults.last().filter(|(fault, _)| fault.at != (0..0)) {
         let part = Part::with(&torn.text, fault.at.start);
         let is_blank = torn.text.get(part.from..part.to).is_none_or(|part| part.trim().is_empty());
-        if part.from < so_far || is_blank || torn.faults.len() > FAULTS_MAX {
+        if is_blank || torn.faults.len() > FAULTS_MAX {
             break;
         }
         part.paths.iter().for_each(|path| torn.gaps.note(path));
         torn.leave_out(part.from..part.to);
-        so_far = part.to;
-        match parse(&torn.text) {
-            Ok(root) => return Torn { root, ..torn },
+        match next(&torn.text, &mut read) {
+            Ok(root) => return Torn { root, ..torn }.sorted(|fault| fault.at.start),
             Err(next) => torn.faults.push((next, 0..0)),
         }
     }
-    torn.given_up()
+    torn.given_up().sorted(|fault| fault.at.start)
+}
+
+/// The values of a text, or its next fault. Each table is read by itself until it has none; what tables have with each other is a fault
+/// of the whole. There is none before `read`, which moves on.
+fn next(text: &str, read: &mut usize) -> Result<Node, Syntax> {
+    while *read < text.len() {
+        let end = table_end(text, *read);
+        if let Err(Syntax { at, text, is_name }) = parse(&text[*read..end]) {
+            return Err(Syntax { at: at.start + *read..at.end + *read, text, is_name });
+        }
+        *read = end;
+    }
+    parse(text)
+}
+
+/// Where the table ends that begins here. What looks like a heading may belong to a text in several lines.
+fn table_end(text: &str, from: usize) -> usize {
+    let rest = &text[from..];
+    if from == 0 && LONG.iter().any(|mark| text.contains(mark)) {
+        return text.len();
+    }
+    let mut end = rest.find('\n').map_or(rest.len(), |end| end + 1);
+    for line in rest[end..].split_inclusive('\n') {
+        if heading(line).is_some() {
+            break;
+        }
+        end += line.len();
+    }
+    from + end
 }
 
 /// A part of a text that is left out.
@@ -45,7 +75,7 @@ impl Part {
         let line = &text[from..line_end];
         let above: Vec<Vec<String>> = text[..from].lines().rev().find_map(heading).into_iter().collect();
         let upto = text.get(from..at.max(from)).unwrap_or_default();
-        if LONG.iter().any(|mark| text.matches(mark).count() % 2 == 1 || upto.contains(mark)) {
+        if LONG.iter().any(|mark| memmem::find_iter(text.as_bytes(), mark).count() % 2 == 1 || upto.contains(mark)) {
             // A text in several lines has no end, and what looks like a heading may belong to it.
             return Self { from, to: text.len(), paths: vec![Vec::new()] };
         }
@@ -69,46 +99,6 @@ impl Part {
             !paths.is_empty() && !text[line_end..to].lines().any(|line| line.trim_start().starts_with("[\""));
         Self { from, to, paths: if is_known { paths } else { vec![Vec::new()] } }
     }
-}
-
-/// Where the statement begins in which `at` stands: behind the last end of a line that is in no bracket.
-fn statement(text: &str, at: usize) -> usize {
-    steps::add(at);
-    let bytes = text.as_bytes();
-    let (mut start, mut open, mut here) = (0, 0_usize, 0);
-    while here < bytes.len().min(at) {
-        here += match bytes[here] {
-            b'#' => memchr::memchr(b'\n', &bytes[here..]).unwrap_or(bytes.len() - here),
-            b'"' | b'\'' => quoted(&text[here..]),
-            byte => {
-                match byte {
-                    b'[' | b'{' => open += 1,
-                    b']' | b'}' => open = open.saturating_sub(1),
-                    b'\n' if open == 0 => start = here + 1,
-                    _ => {}
-                }
-                1
-            }
-        };
-    }
-    start
-}
-
-/// The bytes of the text in quotes with which `text` begins. One that is in one line ends with it.
-fn quoted(text: &str) -> usize {
-    if let Some(mark) = LONG.iter().find(|mark| text.starts_with(**mark)) {
-        return text[3..].find(mark).map_or(text.len(), |end| 3 + end + 3);
-    }
-    let bytes = text.as_bytes();
-    let mut at = 1;
-    while at < bytes.len() && bytes[at] != b'\n' {
-        match bytes[at] {
-            byte if byte == bytes[0] => return at + 1,
-            b'\\' if bytes[0] == b'"' && bytes.get(at + 1).is_some_and(|next| *next != b'\n') => at += 2,
-            _ => at += 1,
-        }
-    }
-    at.min(bytes.len())
 }
 
 /// Whether a line leaves no bracket and no text in quotes open.
@@ -250,6 +240,27 @@ mod tests {
             assert!(left_out(text).2.has_upstream("zed"), "{text}");
         }
         assert_eq!(left_out("upstreams.a.url = x\n").2, of(&["a"]));
+    }
+
+    #[test]
+    fn faults_before_one_that_is_told_first_are_told_in_their_order() {
+        for broken in ["args = [\"x, \"y\"]", "args = [\"x]", "env = { A = \"x }", "command = \"x"] {
+            let text = format!("[upstreams.a]\ncommand = npx\n[upstreams.b]\n{broken}\n[upstreams.c]\nurl = \"x\"\n");
+            let torn = read(&text, parse(&text).unwrap_err());
+            let lines: Vec<_> = torn.faults.iter().map(|(fault, _)| text[..fault.at.start].lines().count()).collect();
+            assert_eq!(lines, [2, 4], "{broken}");
+            assert!(torn.faults[1].0.text.starts_with("a quote is missing in this line"), "{broken}");
+            assert_eq!(torn.gaps, of(&["a", "b"]), "{broken}");
+        }
+    }
+
+    #[test]
+    fn a_text_with_many_broken_tables_is_read_a_few_times_and_not_once_for_each_fault() {
+        let table = |index: usize| format!("[upstreams.a{index}]\ncommand = npx\n");
+        let text: String = (0..16_000).map(table).collect();
+        let steps =
+            crate::steps::of(|| assert_eq!(read(&text, parse(&text).unwrap_err()).faults.len(), FAULTS_MAX)).unwrap();
+        assert!(steps < 4 * text.len() as u64, "{steps} for {} bytes", text.len());
     }
 
     #[test]

@@ -87,7 +87,7 @@ fn what_is_too_deep_too_much_or_no_table_has_a_place() {
         ("mcpServers: {}\nb: 2\nmcpServers: {}\n", "the key `mcpServers` is defined twice, first in line 1"),
         ("? [x]\n: 1\n", "a key must be a text"),
         ("- a\n", "this looks like YAML"),
-        ("a", "this looks like YAML"),
+        ("a", "YAML is read as the file of Goose or Continue"),
     ] {
         assert!(said(text).contains(why), "{text}: {}", said(text));
     }
