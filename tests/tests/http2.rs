@@ -1,10 +1,11 @@
-//! HTTP/2 with clients: chosen in the handshake, with all that holds for HTTP/1.1.
+//! HTTP/2 with clients and upstreams: chosen in the handshake, with all that holds for HTTP/1.1.
 
 #![allow(clippy::disallowed_methods)] // a test's tasks end with its runtime
 
 pub(crate) mod bridge;
 
 use std::net::SocketAddr;
+use std::sync::atomic::Ordering;
 
 use bridge::Body;
 use bytes::Bytes;
@@ -15,11 +16,13 @@ use hyper::client::conn::http2::SendRequest;
 use trunkline_tests::client::Reach;
 use trunkline_tests::gateway::{Config, Gateway};
 use trunkline_tests::revision::Revision;
+use trunkline_tests::scratch::Scratch;
 use trunkline_tests::script::Script;
 use trunkline_tests::upstream::Upstream;
 use trunkline_tests::within::{until, within};
 
 use crate::face_tls::Files;
+use crate::https::tls::Authority;
 use crate::matrix;
 
 const GREETING: &str = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}"#;
@@ -133,4 +136,36 @@ async fn what_is_refused_over_http_1_is_refused_over_http2() {
             _ => {}
         }
     }
+}
+
+/// Every scenario with an upstream of HTTP/2.
+async fn check_upstream(client: Revision, upstream_revision: Revision) {
+    let authority = Authority::new();
+    let upstream = Upstream::http(Script::new("up", upstream_revision).asking().tasked()).await;
+    let bystander = Upstream::http(Script::new("by", Revision::R2025_11_25)).await;
+    let inner: http::Uri = upstream.url().parse().expect("a URL");
+    let inner = inner.authority().expect("a host and port").as_str().parse().expect("an address");
+    let (address, connections) = bridge::behind(&authority.certify("127.0.0.1", 2999), inner).await;
+    let scratch = Scratch::new();
+    let roots = scratch.file("roots.pem", &authority.pem);
+    let config = Config::new()
+        .section(&format!("[upstreams.up]\nurl = \"https://{address}/mcp\"\n"))
+        .env("SSL_CERT_FILE", &roots.display().to_string())
+        .upstream(&bystander);
+    let gateway = Gateway::serve(&config).await;
+    matrix::run(&gateway.reach(), client, upstream, upstream_revision, bystander).await;
+    let connections = connections.load(Ordering::SeqCst);
+    assert!((1..6).contains(&connections), "{connections}: they are shared");
+}
+
+#[tokio::test]
+async fn an_upstream_with_a_session_has_all_over_http2() {
+    check_upstream(Revision::R2025_11_25, Revision::R2025_11_25).await;
+    check_upstream(Revision::MODERN, Revision::R2025_06_18).await;
+}
+
+#[tokio::test]
+async fn a_stateless_upstream_has_all_over_http2() {
+    check_upstream(Revision::MODERN, Revision::MODERN).await;
+    check_upstream(Revision::R2025_11_25, Revision::MODERN).await;
 }

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use http::{Request, Uri, Version, header};
@@ -16,7 +17,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-use crate::https::tls::Authority;
+use crate::https::tls::{Authority, Credentials, of_http2};
 
 /// What is sent.
 pub(crate) type Body = BoxBody<Bytes, hyper::Error>;
@@ -79,4 +80,40 @@ async fn pass(
         *answer.version_mut() = Version::HTTP_11;
         answer
     })
+}
+
+/// Somewhere to reach a server of HTTP/1.1 with HTTP/2; and how many connections have come.
+pub(crate) async fn behind(credentials: &Credentials, inner: SocketAddr) -> (SocketAddr, Arc<AtomicUsize>) {
+    let acceptor = of_http2(credentials);
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("loopback has a free port");
+    let here = listener.local_addr().expect("a bound socket has an address");
+    let counted = Arc::<AtomicUsize>::default();
+    let counts = counted.clone();
+    tokio::spawn(async move {
+        while let Ok((socket, _)) = listener.accept().await {
+            let (acceptor, counts) = (acceptor.clone(), counts.clone());
+            tokio::spawn(async move {
+                let stream = acceptor.accept(socket).await.ok()?;
+                counts.fetch_add(1, Ordering::SeqCst);
+                let service = hyper::service::service_fn(move |request| hand_on(request, inner));
+                let builder = hyper::server::conn::http2::Builder::new(TokioExecutor::new());
+                builder.serve_connection(TokioIo::new(stream), service).await.ok()
+            });
+        }
+    });
+    (here, counted)
+}
+
+async fn hand_on(request: Request<Incoming>, inner: SocketAddr) -> Result<http::Response<Incoming>, hyper::Error> {
+    let stream = TcpStream::connect(inner).await.expect("the upstream listens");
+    let (mut send, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
+    tokio::spawn(connection);
+    let (mut head, body) = request.into_parts();
+    let path = head.uri.path_and_query().map_or("/", |path| path.as_str());
+    head.uri = path.parse().expect("a path");
+    head.version = Version::HTTP_11;
+    head.headers.insert(header::HOST, inner.to_string().parse().expect("an address"));
+    let mut answer = send.send_request(Request::from_parts(head, body)).await?;
+    *answer.version_mut() = Version::HTTP_2;
+    Ok(answer)
 }

@@ -95,6 +95,20 @@ pub(crate) async fn door(credentials: Credentials, inner: SocketAddr) -> (Socket
     door_asking(credentials, None, inner).await
 }
 
+/// How TLS is spoken with these, for HTTP/2 alone.
+pub(crate) fn of_http2(credentials: &Credentials) -> TlsAcceptor {
+    let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(credentials.key.serialize_der()));
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let builder = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+    let mut config = builder
+        .expect("ring has them")
+        .with_no_client_auth()
+        .with_single_cert(vec![credentials.certificate.der().clone()], key)
+        .expect("the key fits the certificate");
+    config.alpn_protocols = vec![b"h2".to_vec()];
+    TlsAcceptor::from(Arc::new(config))
+}
+
 /// The same; a client must show a certificate of that authority.
 pub(crate) async fn door_asking(
     credentials: Credentials,

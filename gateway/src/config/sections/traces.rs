@@ -29,7 +29,7 @@ pub(crate) fn traces(mut section: Section<'_>) -> Option<(Traces, Remote)> {
     let endpoint = section.parse("endpoint", |text| endpoint(text, true));
     let endpoint = if written { endpoint } else { variables.endpoint() };
     let headers = headers(&mut section, variables.headers());
-    let (trust, proxy) = (trust(&mut section), proxy(&mut section, endpoint.as_ref()));
+    let (trust, proxy) = (trust(&mut section, false), proxy(&mut section, endpoint.as_ref()));
     let mut resource = variables.resource();
     resource.extend(section.pairs("resource"));
     let service = section.parse("service_name", |text| match text {

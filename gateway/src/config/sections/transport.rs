@@ -87,7 +87,7 @@ pub(crate) fn transport(section: &mut Section<'_>, inherited: &[(OsString, OsStr
     let stdio = stdio(section, inherited);
     let remote = remote(section);
     let url = remote.as_ref().and_then(|(address, _)| address.url());
-    let (trust, proxy) = (trust(section), proxy(section, url));
+    let (trust, proxy) = (trust(section, true), proxy(section, url));
     let (kind, said) = match word {
         Some(Word::NotBuilt(name)) => {
             let text = format!("transport `{name}` is not supported");
@@ -311,7 +311,7 @@ fn remote(section: &mut Section<'_>) -> Option<(Address, HeaderMap)> {
 }
 
 /// `tls`: what a connection is secured with besides the authorities of the platform.
-pub(super) fn trust(section: &mut Section<'_>) -> Trust {
+pub(super) fn trust(section: &mut Section<'_>, is_for_calls: bool) -> Trust {
     let mut tls = section.table("tls");
     let file = |text: &str| match text.starts_with('/') {
         true => Ok(PathBuf::from(text)),
@@ -323,7 +323,8 @@ pub(super) fn trust(section: &mut Section<'_>) -> Trust {
         let fault = Fault::error("missing-key", "a certificate needs both `tls.cert` and `tls.key`");
         tls.reading.fault(fault.at(tls.own_place()));
     }
-    let trust = Trust { ca, own: cert.zip(key) };
+    let http1_alone = is_for_calls && tls.flag("http2") == Some(false);
+    let trust = Trust { ca, own: cert.zip(key), http1_alone };
     if let Err(fault) = trust.read() {
         tls.wrong(fault.key, &fault.text);
     }

@@ -15,6 +15,8 @@ pub struct Trust {
     pub ca: Option<PathBuf>,
     /// A certificate that the upstream is shown, and its key.
     pub own: Option<(PathBuf, PathBuf)>,
+    /// Whether no HTTP/2 is offered.
+    pub http1_alone: bool,
 }
 
 /// When each file was changed, its length and its number; none of one that cannot be looked at.

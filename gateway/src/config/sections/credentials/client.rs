@@ -62,7 +62,7 @@ pub(super) fn of_its_own(auth: &mut Section<'_>, known: &Known, upstream: Option
     let Known { id, secret, is_in_body, scopes, resource } = known;
     let resource = resource.clone().or_else(|| upstream.and_then(canonical)).filter(|resource| !resource.is_empty());
     let params = auth.pairs("params");
-    let (trust, proxy) = (trust(auth), proxy(auth, url.as_ref()));
+    let (trust, proxy) = (trust(auth, false), proxy(auth, url.as_ref()));
     let endpoint = Remote { trust, proxy, ..Remote::new(url?, HeaderMap::new()) };
     let (id, secret, scopes) = (id.clone()?, secret.clone(), scopes.clone());
     Some(ClientCredentials { endpoint, id, secret, is_in_body: *is_in_body, scopes, resource, params })

@@ -11,8 +11,9 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::sync::CancellationToken;
 
 use super::epoch::ConnectionEpoch;
-use super::flow::{Flow, Unread};
-use super::secured::Secured;
+use super::flow::{Flow, HEAD_BYTES_MAX, Unread};
+use super::secured::{HTTP2, Secured};
+use super::shared::Shared;
 use crate::health::{Cause, CauseCode};
 use crate::runtime::Tasks;
 use crate::runtime::poll::{poll_when_woken, repoll_on_self_wake};
@@ -21,8 +22,6 @@ use crate::upstream::config::Remote;
 use crate::upstream::transport::dial::{Host, to_socket};
 use crate::upstream::transport::exchange::Lost;
 
-/// The most bytes of a response's head, and about so much is read at once.
-pub(super) const HEAD_BYTES_MAX: usize = 32 * 1024;
 /// The most headers of a response, as hyper has it.
 const HEADERS_MAX: usize = 100;
 
@@ -33,6 +32,14 @@ pub(crate) struct Sender {
     pub(crate) flow: Arc<Flow>,
     /// The epoch in which it was opened.
     pub(crate) epoch: u64,
+}
+
+/// What was dialed.
+pub(crate) enum Dialed {
+    /// A connection for one exchange after the other.
+    Alone(Sender),
+    /// One for many at once.
+    Shared(Shared),
 }
 
 /// Where connections lead.
@@ -46,6 +53,8 @@ enum Door {
 /// Opens connections to one upstream.
 pub(crate) struct Connector {
     door: Door,
+    /// The host and port, as they stand in a URL.
+    authority: String,
     tasks: Tasks,
     /// A connection ends with the epoch that it was opened in.
     epoch: Arc<ConnectionEpoch>,
@@ -64,7 +73,9 @@ impl Connector {
             Some(socket) => Door::Socket(socket.clone()),
             None => Self::to_host(remote)?,
         };
-        Ok(Self { door, tasks, epoch, unread })
+        let authority = remote.url.authority().map(|authority| authority.as_str()).unwrap_or_default();
+        let authority = authority.rsplit('@').next().unwrap_or_default().to_owned();
+        Ok(Self { door, authority, tasks, epoch, unread })
     }
 
     fn to_host(remote: &Remote) -> Result<Door, String> {
@@ -79,27 +90,39 @@ impl Connector {
         ))
     }
 
+    /// Whether a connection may bear many exchanges at once.
+    pub(super) fn may_share(&self) -> bool {
+        matches!(&self.door, Door::Host(_, Some(_)))
+    }
+
     /// The epoch in which connections are opened.
     pub(crate) fn epoch(&self) -> &ConnectionEpoch {
         &self.epoch
     }
 
     /// A new connection; the text says why there is none.
-    pub(crate) async fn dial(&self) -> Result<Sender, Cause> {
+    pub(crate) async fn dial(&self) -> Result<Dialed, Cause> {
         let epoch = self.epoch.now();
         let flow = Arc::new(Flow::counted(self.unread.bytes()));
         match &self.door {
             Door::Host(host, None) => {
                 let stream = Watched::new(host.connect().await?, flow.clone());
-                self.shake(stream, flow, epoch).await
+                self.shake(stream, flow, epoch).await.map(Dialed::Alone)
             }
             Door::Host(host, Some(tls)) => {
                 let stream = Watched::new(host.connect().await?, flow.clone());
-                self.shake(tls.secure(stream).await?, flow, epoch).await
+                let stream = tls.secure(stream, true).await?;
+                match stream.get_ref().1.alpn_protocol() {
+                    Some(HTTP2) => {
+                        let watch = (flow, self.unread.clone());
+                        Shared::open(stream, &self.authority, &self.tasks, epoch, watch).await.map(Dialed::Shared)
+                    }
+                    _ => self.shake(stream, flow, epoch).await.map(Dialed::Alone),
+                }
             }
             Door::Socket(path) => {
                 let stream = Watched::new(to_socket(path).await?, flow.clone());
-                self.shake(stream, flow, epoch).await
+                self.shake(stream, flow, epoch).await.map(Dialed::Alone)
             }
         }
     }
@@ -113,7 +136,7 @@ impl Connector {
                 match tls {
                     None => self.alone(stream, over, request).await,
                     Some(tls) => {
-                        let stream = tls.secure(stream).await.map_err(Lost::Unsent)?;
+                        let stream = tls.secure(stream, false).await.map_err(Lost::Unsent)?;
                         self.alone(stream, over, request).await
                     }
                 }

@@ -6,6 +6,7 @@ use crate::runtime::watched::Watch;
 use crate::upstream::status::Condition;
 use crate::upstream::transport::events::LinkEvents;
 use socket2::SockRef;
+use std::error::Error;
 use std::io;
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
@@ -20,6 +21,9 @@ const TAKEN_BYTES: usize = 32 * 1024;
 /// How often it is looked whether a connection that is full has moved, and after how many looks without a byte that is shown.
 const LOOK: Duration = Duration::from_secs(1);
 const SHOWN_AFTER: u32 = 5;
+
+/// The most bytes of a response's head, and about so much is read at once.
+pub(super) const HEAD_BYTES_MAX: usize = 32 * 1024;
 
 /// The most bytes that are read of a request's answer before its head is whole: what is more is interim heads (1xx) without end. The
 /// head itself has a bound of its own; what is read of the body before the head was handed over is less than this.
@@ -163,6 +167,17 @@ impl Drop for Shown {
             self.0.inbox.set_condition(Condition::Unread, None);
         }
     }
+}
+
+/// An error with what caused it.
+pub(crate) fn causes(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        text = format!("{text}: {cause}");
+        next = cause.source();
+    }
+    text
 }
 
 #[cfg(test)]

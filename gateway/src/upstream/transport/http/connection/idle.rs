@@ -6,9 +6,9 @@ use tokio::time::Instant;
 /// How many wait for their next use.
 const IDLE_MAX: usize = 64;
 /// How long one waits; servers close theirs after a minute or more.
-const IDLE_TIME: Duration = Duration::from_secs(45);
+pub(super) const IDLE_TIME: Duration = Duration::from_secs(45);
 /// How old one gets: a name that leads elsewhere by now is followed, since every new connection looks it up.
-const AGE_MAX: Duration = Duration::from_secs(300);
+pub(super) const AGE_MAX: Duration = Duration::from_secs(300);
 
 /// Connections that wait; the one that was used last is used next.
 #[derive(Debug)]

@@ -6,6 +6,10 @@ pub(crate) mod pool;
 mod head;
 // Which of the connections that wait for their next use may have one.
 mod idle;
+// Connections that bear many exchanges at once: HTTP/2.
+mod shared;
+// Which of these has a place for one more exchange, and when another one is opened.
+mod sharing;
 // Opens connections to an HTTP upstream: to its host or to a socket of this machine.
 mod connect;
 // TLS with an upstream: the authorities of the platform and of a file, a certificate of our own, and what a failure means.

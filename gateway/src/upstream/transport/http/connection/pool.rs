@@ -1,8 +1,12 @@
 //! The connections to one HTTP upstream: taken, used for one exchange, put back when its body has ended.
 
-use super::connect::{Connector, HEAD_BYTES_MAX, Sender, check_head, too_large};
+use super::connect::{Connector, Sender, check_head, too_large};
+use super::flow::HEAD_BYTES_MAX;
+pub(crate) use super::flow::causes;
 use super::idle::Idle;
 use super::room::{FairPermit, FairPermits};
+use super::shared::Exchange;
+use super::sharing::{Opened, SharedConnections};
 use crate::call::share::Share;
 use crate::health::{Cause, CauseCode, chain};
 use crate::runtime::system::handles;
@@ -11,7 +15,6 @@ use crate::upstream::transport::exchange::Lost;
 use http::{Request, Response};
 use http_body::Body as _;
 use hyper::body::Incoming;
-use std::error::Error;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::time::Instant;
 
@@ -38,22 +41,33 @@ pub(crate) struct Pool {
     /// Which gateways it leads to.
     below: chain::Below,
     idle: Mutex<Idle<Sender>>,
+    /// Those that bear many exchanges at once.
+    shared: SharedConnections,
     room: Arc<FairPermits>,
     room_beside: Arc<FairPermits>,
 }
 
 /// A connection in use; dropped, it is closed.
 pub(crate) struct Held {
-    sender: Sender,
+    way: Way,
     /// When it was made.
     born: Instant,
     room: Option<FairPermit>,
+}
+
+/// What a connection in use is.
+enum Way {
+    /// One of this exchange alone.
+    Alone(Sender),
+    /// One of others, too: it goes on.
+    Shared(#[allow(dead_code, reason = "kept until its answer is read")] Exchange),
 }
 
 impl Pool {
     pub(crate) fn new(dialer: Connector) -> Self {
         let most = (handles::limit() / 4).clamp(*CONNECTIONS.start(), *CONNECTIONS.end());
         Self {
+            shared: SharedConnections::new(dialer.may_share()),
             dialer,
             below: chain::Below::default(),
             idle: Mutex::default(),
@@ -92,10 +106,14 @@ impl Pool {
             let kept = self.kept();
             let (mut sender, born, is_new) = match kept {
                 Some((sender, born)) => (sender, born, false),
-                None => {
-                    let sender = Box::pin(self.dialer.dial()).await.map_err(Lost::Unsent)?;
-                    (sender, Instant::now(), true)
-                }
+                None => match Box::pin(self.shared.send(&self.dialer, request, begun)).await? {
+                    Opened::Alone(sender) => (sender, Instant::now(), true),
+                    Opened::Answered(response, exchange) => {
+                        self.below.heard(response.headers());
+                        let way = Way::Shared(exchange);
+                        return Ok((response, Held { way, born: Instant::now(), room: Some(room) }));
+                    }
+                },
             };
             if sender.requests.ready().await.is_err() {
                 if is_new {
@@ -114,7 +132,7 @@ impl Pool {
                         check_head(&response)?;
                     }
                     self.below.heard(response.headers());
-                    return Ok((response, Held { sender, born, room: Some(room) }));
+                    return Ok((response, Held { way: Way::Alone(sender), born, room: Some(room) }));
                 }
                 Err(error) => error,
             };
@@ -139,8 +157,10 @@ impl Pool {
 
     /// Puts a connection back whose response has been read to its end.
     pub(crate) fn put(&self, held: Held) {
-        if !held.sender.requests.is_closed() {
-            self.idle().put(held.sender, held.born);
+        if let Held { way: Way::Alone(sender), born, .. } = held
+            && !sender.requests.is_closed()
+        {
+            self.idle().put(sender, born);
         }
     }
 
@@ -164,17 +184,6 @@ impl Held {
 
 fn closed_at_once() -> Lost {
     Lost::Unsent(Cause::new(CauseCode::ConnectionLost, "it closed the connection at once"))
-}
-
-/// An error with what caused it.
-pub(crate) fn causes(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut next = error.source();
-    while let Some(cause) = next {
-        text = format!("{text}: {cause}");
-        next = cause.source();
-    }
-    text
 }
 
 #[cfg(test)]

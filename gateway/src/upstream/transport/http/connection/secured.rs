@@ -16,6 +16,9 @@ use tokio_rustls::client::TlsStream;
 /// How long the TLS handshake may take.
 const TLS_MAX: Duration = Duration::from_secs(5);
 
+/// What HTTP/2 is called in a handshake.
+pub(super) const HTTP2: &[u8] = b"h2";
+
 /// What connections to one host are secured with.
 pub(super) struct Secured {
     host: String,
@@ -75,8 +78,8 @@ impl Secured {
         read.iter_mut().for_each(|read| read.has_worked = true);
     }
 
-    /// TLS on a new connection.
-    pub(super) async fn secure<S>(&self, stream: S) -> Result<TlsStream<S>, Cause>
+    /// TLS on a new connection, which may become one that bears many exchanges at once.
+    pub(super) async fn secure<S>(&self, stream: S, may_be_shared: bool) -> Result<TlsStream<S>, Cause>
     where
         S: AsyncRead + AsyncWrite + Unpin,
     {
@@ -86,7 +89,11 @@ impl Secured {
             true => of_platform(),
             false => private::off_the_workers(|| self.of_files()),
         };
-        let connector = TlsConnector::from(config.map_err(|why| failed().own(&format!(" is not possible: {why}")))?);
+        let mut config = config.map_err(|why| failed().own(&format!(" is not possible: {why}")))?;
+        if may_be_shared && !self.trust.http1_alone {
+            Arc::make_mut(&mut config).alpn_protocols.insert(0, HTTP2.to_vec());
+        }
+        let connector = TlsConnector::from(config);
         let shaken = within(TLS_MAX, connector.connect(self.name.clone(), stream)).await;
         let shaken = shaken.map_err(|_| failed().own(&format!(" took more than {} s", TLS_MAX.as_secs())))?;
         let stream = shaken.map_err(|error| {
