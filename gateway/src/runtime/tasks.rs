@@ -1,8 +1,11 @@
 //! The task tree: every task has an owner that waits for it and a token that ends it.
 
+use pin_project_lite::pin_project;
 use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
 use std::time::Duration;
-use tokio_util::sync::{CancellationToken, DropGuard, WaitForCancellationFuture};
+use tokio_util::sync::{CancellationToken, DropGuard, WaitForCancellationFuture, WaitForCancellationFutureOwned};
 use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
@@ -38,13 +41,7 @@ impl Tasks {
     where
         F: Future<Output = ()> + Send + 'static,
     {
-        let token = self.token.clone();
-        self.spawn(async move {
-            tokio::select! {
-                () = token.cancelled() => {}
-                () = task => {}
-            }
-        });
+        self.spawn(UntilEnd { ended: self.token.clone().cancelled_owned(), task });
     }
 
     /// Does what reads a disk in a thread of its own, and waits for it so long, and no longer than this level lasts: a file may lie on a
@@ -100,6 +97,28 @@ impl Tasks {
     /// Whether none runs.
     pub fn is_empty(&self) -> bool {
         self.tracker.is_empty()
+    }
+}
+
+pin_project! {
+    /// A task that is dropped where it stands when its level ends: a type of its own, since an `async` block holds what it is given twice.
+    struct UntilEnd<F> {
+        #[pin]
+        ended: WaitForCancellationFutureOwned,
+        #[pin]
+        task: F,
+    }
+}
+
+impl<F: Future<Output = ()>> Future for UntilEnd<F> {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let this = self.project();
+        match this.ended.poll(cx) {
+            Poll::Ready(()) => Poll::Ready(()),
+            Poll::Pending => this.task.poll(cx),
+        }
     }
 }
 

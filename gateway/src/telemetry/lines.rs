@@ -5,8 +5,8 @@ use crate::secrets::mask::{self, Kept};
 use crate::secrets::{visible, visible_json};
 use std::io::Write;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
 use std::time::Duration;
 use tokio::time::Instant;
 use tracing::Level;
@@ -29,8 +29,17 @@ pub(super) enum Form {
 #[derive(Clone)]
 pub(super) struct Lines {
     form: Form,
-    sender: SyncSender<Message>,
-    dropped: Arc<AtomicU64>,
+    /// Without room of its own: that of so many lines would be touched at each start.
+    sender: Sender<Message>,
+    counts: Arc<Counts>,
+}
+
+/// How many lines there are that are not written.
+#[derive(Default)]
+struct Counts {
+    waiting: AtomicUsize,
+    /// Since the last line that was written.
+    dropped: AtomicU64,
 }
 
 enum Message {
@@ -52,18 +61,27 @@ pub(super) trait Due: Send + Sync {
 impl Lines {
     /// Starts the thread that writes them, and does what is due.
     pub(super) fn start(out: impl Write + Send + 'static, due: Arc<dyn Due>, form: Form) -> std::io::Result<Self> {
-        let (sender, receiver) = sync_channel(LINES_MAX);
-        let dropped = Arc::new(AtomicU64::new(0));
-        let counted = dropped.clone();
+        let (sender, receiver) = channel();
+        let counts = Arc::<Counts>::default();
+        let counted = counts.clone();
         std::thread::Builder::new()
             .name("log".into())
             .spawn(move || write_all(&receiver, &counted, out, &*due, form))?;
-        Ok(Self { form, sender, dropped })
+        Ok(Self { form, sender, counts })
     }
 
     /// Something may be due now, or sooner than before. Where there is no room to say so the thread is awake, and looks.
     pub(super) fn look(&self) {
-        let _ = self.sender.try_send(Message::Look);
+        _ = self.hand_in(Message::Look);
+    }
+
+    /// Hands something in, where there is room.
+    fn hand_in(&self, message: Message) -> bool {
+        let has_room = self.counts.waiting.fetch_add(1, Ordering::Relaxed) < LINES_MAX;
+        if !has_room || self.sender.send(message).is_err() {
+            self.counts.waiting.fetch_sub(1, Ordering::Relaxed);
+        }
+        has_room
     }
 
     /// Whether each line is a JSON object.
@@ -80,30 +98,24 @@ impl Lines {
     }
 
     fn put(&self, line: Vec<u8>) {
-        if let Err(TrySendError::Full(_)) = self.sender.try_send(Message::Line(line)) {
-            self.dropped.fetch_add(1, Ordering::Relaxed);
+        if !self.hand_in(Message::Line(line)) {
+            self.counts.dropped.fetch_add(1, Ordering::Relaxed);
             metrics::lines_lost().increment(1);
         }
     }
 
-    /// Waits until what was handed in is written, but not longer than this; also where just now there is no room to ask for it.
+    /// Waits until what was handed in is written, but not longer than this.
     pub(super) fn flush(&self, limit: Duration) {
-        let until = Instant::now() + limit;
         let (sender, receiver) = sync_channel(1);
-        let mut asking = Message::Flushed(sender);
-        loop {
-            match self.sender.try_send(asking) {
-                Ok(()) => break,
-                Err(TrySendError::Full(back)) if Instant::now() < until => asking = back,
-                Err(_) => return,
-            }
-            std::thread::yield_now();
+        // Few ask, so that they need no room.
+        self.counts.waiting.fetch_add(1, Ordering::Relaxed);
+        if self.sender.send(Message::Flushed(sender)).is_ok() {
+            _ = receiver.recv_timeout(limit);
         }
-        let _ = receiver.recv_timeout(until.saturating_duration_since(Instant::now()));
     }
 }
 
-fn write_all(receiver: &Receiver<Message>, dropped: &AtomicU64, mut out: impl Write, due: &dyn Due, form: Form) {
+fn write_all(receiver: &Receiver<Message>, counts: &Counts, mut out: impl Write, due: &dyn Due, form: Form) {
     loop {
         let wait = due.next().map(|at| at.saturating_duration_since(Instant::now()));
         let message = match wait {
@@ -114,6 +126,9 @@ fn write_all(receiver: &Receiver<Message>, dropped: &AtomicU64, mut out: impl Wr
             }
             Some(wait) => receiver.recv_timeout(wait),
         };
+        if message.is_ok() {
+            counts.waiting.fetch_sub(1, Ordering::Relaxed);
+        }
         // Nobody can be told that stderr is gone.
         match message {
             Ok(Message::Line(line)) => drop(out.write_all(&line)),
@@ -121,7 +136,7 @@ fn write_all(receiver: &Receiver<Message>, dropped: &AtomicU64, mut out: impl Wr
             Ok(Message::Look) | Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => return,
         }
-        let missing = dropped.swap(0, Ordering::Relaxed);
+        let missing = counts.dropped.swap(0, Ordering::Relaxed);
         if missing > 0 {
             let text = format!("({missing} lines of the log were dropped here: stderr is not read fast enough)");
             let _ = match form {
@@ -316,14 +331,14 @@ mod tests {
         let lines = Lines::start(stuck.clone(), Arc::new(Nothing), Form::Text).unwrap();
         let registry = Registry::default();
         ::metrics::with_local_recorder(&registry, || (0..LINES_MAX + 10).for_each(|_| lines.put(b"x\n".to_vec())));
-        let dropped = lines.dropped.load(Ordering::Relaxed);
+        let dropped = lines.counts.dropped.load(Ordering::Relaxed);
         assert!(dropped >= 9, "one may be with the writer already");
         let shown = registry.render(Format::Prometheus);
         assert!(shown.contains(&format!("\ntrunkline_log_lines_lost_total {dropped}\n")), "{shown}");
         let (state, opened) = &*stuck.0;
         state.lock().unwrap().0 = true;
         opened.notify_all();
-        while lines.sender.try_send(Message::Line(b"last\n".to_vec())).is_err() {
+        while !lines.hand_in(Message::Line(b"last\n".to_vec())) {
             std::thread::yield_now();
         }
         lines.flush(Duration::from_secs(60));

@@ -75,6 +75,13 @@ impl Failure {
         ExitCode::from(self.code())
     }
 
+    /// The same where nothing can be handed up any more.
+    pub(crate) fn end_at_once(self) -> ! {
+        let code = self.code();
+        self.end();
+        std::process::exit(code.into())
+    }
+
     fn code(&self) -> u8 {
         match self {
             Self::Failed(_) | Self::Found => 1,

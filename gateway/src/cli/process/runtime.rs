@@ -3,12 +3,12 @@
 use std::convert::Infallible;
 use std::future::Future;
 use std::io;
-use std::sync::{Arc, Mutex, mpsc};
+use std::pin::pin;
 use std::time::Duration;
 
 use anyhow::Context;
 use rustix::process::Signal;
-use tokio::runtime::Builder;
+use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::failure::Failure;
@@ -25,24 +25,23 @@ const BLOCKING_MAX: usize = 32;
 /// pieces of work in this time: with five seconds, four looks at the metrics a second kept ten threads, and 8 MiB in their heaps.
 const KEEP_ALIVE: Duration = Duration::from_secs(1);
 
-/// So many threads are started with the workers: one for what blocks, and the watchdog.
-const BESIDE: usize = 2;
+/// What is said where the system gives no more threads.
+const NO_THREADS: &str = "cannot start threads";
 
 /// Runs `work` to its end on a runtime of several threads.
 pub(crate) fn block_on<T>(work: impl Future<Output = Result<T, anyhow::Error>>) -> Result<T, Failure> {
-    let workers = workers();
-    try_threads(workers + BESIDE).context("cannot start threads")?;
-    let runtime = threads(KEEP_ALIVE).worker_threads(workers).build().context("cannot start threads")?;
+    let runtime = started(threads(KEEP_ALIVE).worker_threads(workers())).context(NO_THREADS)?;
     let heard = {
         let _inside = runtime.enter();
         // Heard, and so without effect: a write beyond the limit on the size of files fails, and ends nothing. Children do not inherit it.
         signal(SignalKind::from_raw(Signal::XFSZ.as_raw()))
     };
-    let watchdog =
-        Watchdog::start(runtime.metrics(), Stalls::default().into_report()).context("cannot start a thread")?;
+    let watchdog = Watchdog::start(runtime.metrics(), Stalls::default().into_report()).context(NO_THREADS)?;
+    // Where it stands it stays: as a branch it would be moved, and be there twice.
+    let mut work = pin!(work);
     let done = runtime.block_on(async {
         tokio::select! {
-            done = work => done,
+            done = &mut work => done,
             never = keep_a_spare(KEEP_ALIVE) => match never {},
         }
     });
@@ -79,24 +78,22 @@ fn workers() -> usize {
     said.filter(|count| *count > 0).unwrap_or_else(cores)
 }
 
-/// Whether so many threads can be had at once: the runtime takes it for granted, and panics where they cannot.
-fn try_threads(count: usize) -> io::Result<()> {
-    let (go, wait) = mpsc::channel::<()>();
-    let wait = Arc::new(Mutex::new(wait));
-    let started: io::Result<Vec<_>> = (0..count)
-        .map(|_| {
-            let wait = wait.clone();
-            // None ends before the last one was started.
-            let hold = move || drop(wait.lock().map(|wait| wait.recv()));
-            std::thread::Builder::new().spawn(hold)
-        })
-        .collect();
-    drop(go);
-    for thread in started? {
-        // It does nothing that could fail.
-        let _ = thread.join();
+/// The runtime with its workers, and the first thread for what blocks. Where the system gives no more threads the runtime panics, and its
+/// panic unwinds into a wait for workers that never end; so the process ends before, with the words of an error. To start as many threads
+/// beforehand, to see whether they can be had, is a tenth of a start.
+fn started(builder: &mut Builder) -> io::Result<Runtime> {
+    let before = std::panic::take_hook();
+    std::panic::set_hook(Box::new(|panic| {
+        let refused = std::thread::Builder::new().spawn(|| ()).err();
+        let why = refused.map_or_else(|| panic.to_string(), |error| error.to_string());
+        Failure::Failed(anyhow::anyhow!("{NO_THREADS}: {why}")).end_at_once();
+    }));
+    let runtime = builder.build();
+    if let Ok(runtime) = &runtime {
+        runtime.spawn_blocking(|| ());
     }
-    Ok(())
+    std::panic::set_hook(before);
+    runtime
 }
 
 /// Shows those who run the gateway that a worker stands: that is a fault of the gateway, and calls of others wait for it. Each is
@@ -141,8 +138,8 @@ mod tests {
     use crate::runtime::Tasks;
     use crate::runtime::complaints::SAID_EVERY;
     use crate::telemetry::Registry;
-    use std::sync::Barrier;
     use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::{Arc, Barrier};
 
     const WORKERS: usize = 2;
     const AT_ONCE: usize = 8;
@@ -156,7 +153,7 @@ mod tests {
 
     impl Counted {
         /// A runtime whose threads are counted.
-        fn runtime(&self, keep_alive: Duration) -> tokio::runtime::Runtime {
+        fn runtime(&self, keep_alive: Duration) -> Runtime {
             let (started, stopped) = (self.clone(), self.clone());
             let start =
                 move || _ = started.most.fetch_max(started.now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);

@@ -4,8 +4,9 @@
 //! would queue it and call another thread to help: a system call and a context switch for nothing.
 
 use super::bell::{ASLEEP, Bell, POLLING};
-use std::future::{Future, poll_fn};
-use std::pin::pin;
+use pin_project_lite::pin_project;
+use std::future::Future;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, Waker};
@@ -14,37 +15,56 @@ use std::task::{Context, Poll, Waker};
 const TURNS_MAX: usize = 8;
 
 /// The future, polled again at once where it wakes itself.
-pub async fn repoll_on_self_wake<F: Future>(future: F) -> F::Output {
-    let mut future = pin!(future);
-    let mut task = Waker::noop().clone();
+pub fn repoll_on_self_wake<F: Future>(future: F) -> RepollOnSelfWake<F> {
+    let task = Waker::noop().clone();
     let bell = Arc::new(Bell::of(task.clone()));
     let waker = Waker::from(bell.clone());
-    poll_fn(move |cx| {
+    RepollOnSelfWake { future, task, bell, waker }
+}
+
+pin_project! {
+    /// Made by [`repoll_on_self_wake`]: a type of its own, since an `async fn` holds the future of a connection twice.
+    #[must_use = "a future does nothing unless polled"]
+    pub struct RepollOnSelfWake<F> {
+        #[pin]
+        future: F,
+        task: Waker,
+        bell: Arc<Bell>,
+        waker: Waker,
+    }
+}
+
+impl<F: Future> Future for RepollOnSelfWake<F> {
+    type Output = F::Output;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
+        let mut this = self.project();
         // It is nearly always the same one: that is seen without the lock.
-        if !task.will_wake(cx.waker()) {
-            task.clone_from(cx.waker());
-            bell.wakes(&task);
+        if !this.task.will_wake(cx.waker()) {
+            this.task.clone_from(cx.waker());
+            this.bell.wakes(this.task);
         }
         for _ in 0..TURNS_MAX {
-            bell.state.store(POLLING, Ordering::Release);
-            if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
+            this.bell.state.store(POLLING, Ordering::Release);
+            if let Poll::Ready(output) = this.future.as_mut().poll(&mut Context::from_waker(this.waker)) {
                 return Poll::Ready(output);
             }
             // Whoever rang meanwhile was not passed on.
-            if bell.state.compare_exchange(POLLING, ASLEEP, Ordering::AcqRel, Ordering::Acquire).is_ok() {
+            if this.bell.state.compare_exchange(POLLING, ASLEEP, Ordering::AcqRel, Ordering::Acquire).is_ok() {
                 return Poll::Pending;
             }
         }
-        bell.state.store(ASLEEP, Ordering::Release);
+        this.bell.state.store(ASLEEP, Ordering::Release);
         cx.waker().wake_by_ref();
         Poll::Pending
-    })
-    .await
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::future::poll_fn;
+    use std::pin::pin;
     use std::sync::atomic::AtomicUsize;
     use std::task::Wake;
 

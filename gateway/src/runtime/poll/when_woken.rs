@@ -5,8 +5,9 @@
 //! A `select!` polls every branch each time. The clock and the end of a level, which a connection watches beside its requests,
 //! are due once in minutes, and asking them each time is a measurable part of a request.
 
-use std::future::{Future, poll_fn};
-use std::pin::pin;
+use pin_project_lite::pin_project;
+use std::future::Future;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
@@ -87,16 +88,36 @@ impl Door {
 }
 
 /// The future, not polled again before it was woken.
-pub async fn poll_when_woken<F: Future>(future: F) -> F::Output {
-    let mut future = pin!(future);
-    let mut door = Door::default();
-    poll_fn(move |cx| door.poll(cx, |cx| future.as_mut().poll(cx))).await
+pub fn poll_when_woken<F: Future>(future: F) -> PollWhenWoken<F> {
+    PollWhenWoken { future, door: Door::default() }
+}
+
+pin_project! {
+    /// Made by [`poll_when_woken`]: a type of its own, since an `async fn` holds what it is given twice.
+    #[must_use = "a future does nothing unless polled"]
+    pub struct PollWhenWoken<F> {
+        #[pin]
+        future: F,
+        door: Door,
+    }
+}
+
+impl<F: Future> Future for PollWhenWoken<F> {
+    type Output = F::Output;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
+        let this = self.project();
+        let future = this.future;
+        this.door.poll(cx, |cx| future.poll(cx))
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::runtime::tasks::Tasks;
+    use std::future::poll_fn;
+    use std::pin::pin;
     use std::sync::atomic::AtomicUsize;
     use std::time::Duration;
     use tokio::sync::Notify;

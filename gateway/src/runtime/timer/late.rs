@@ -2,12 +2,13 @@
 //! waits for lies ready: first whoever reads has a turn.
 
 use super::reused::{Timer, Timers};
+use pin_project_lite::pin_project;
 use std::future::{Future, poll_fn};
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, Sleep, sleep_until};
 
 /// Whoever reads has so long once a timer has fired. Nobody waits for it who is answered in time.
 const TURN: Duration = Duration::from_millis(20);
@@ -86,14 +87,15 @@ fn after(time: Duration) -> Instant {
 pub async fn passed(until: Instant) {
     let mut sleep = pin!(sleep_until(until));
     let mut turns = 0;
-    poll_fn(|cx| {
-        loop {
-            ready!(sleep.as_mut().poll(cx));
-            let Some(next) = next_turn(&mut turns, sleep.deadline()) else { return Poll::Ready(()) };
-            sleep.as_mut().reset(next);
-        }
-    })
-    .await;
+    poll_fn(|cx| poll_passed(sleep.as_mut(), &mut turns, cx)).await;
+}
+
+fn poll_passed(mut sleep: Pin<&mut Sleep>, turns: &mut u32, cx: &mut Context<'_>) -> Poll<()> {
+    loop {
+        ready!(sleep.as_mut().poll(cx));
+        let Some(next) = next_turn(turns, sleep.deadline()) else { return Poll::Ready(()) };
+        sleep.as_mut().reset(next);
+    }
 }
 
 /// The same, so long from now on.
@@ -101,17 +103,58 @@ pub async fn passes(time: Duration) {
     passed(after(time)).await;
 }
 
-/// What the future resolves to within this time.
-pub async fn within<F: Future>(time: Duration, future: F) -> Result<F::Output, Late> {
-    within_until(after(time), future).await
+/// What the future resolves to within this time, from the first look at it.
+pub fn within<F: Future>(time: Duration, future: F) -> Within<F> {
+    Within { future, limit: Limit::Time(time), sleep: None, turns: 0 }
 }
 
 /// What the future resolves to by then.
-pub async fn within_until<F: Future>(until: Instant, future: F) -> Result<F::Output, Late> {
-    tokio::select! {
-        biased;
-        output = future => Ok(output),
-        () = passed(until) => Err(Late),
+pub fn within_until<F: Future>(until: Instant, future: F) -> Within<F> {
+    Within { future, limit: Limit::Until(until), sleep: None, turns: 0 }
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Limit {
+    Time(Duration),
+    Until(Instant),
+}
+
+pin_project! {
+    /// A future with a limit; made by [`within`] and [`within_until`]. It is a type of its own since an `async fn` holds what it is given
+    /// twice: a future of three such limits is eight times as large.
+    #[derive(Debug)]
+    #[must_use = "a future does nothing unless polled"]
+    pub struct Within<F> {
+        #[pin]
+        future: F,
+        limit: Limit,
+        // There once the future had to be waited for.
+        #[pin]
+        sleep: Option<Sleep>,
+        turns: u32,
+    }
+}
+
+impl<F: Future> Future for Within<F> {
+    type Output = Result<F::Output, Late>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let mut this = self.project();
+        let until = match *this.limit {
+            Limit::Time(time) => after(time),
+            Limit::Until(until) => until,
+        };
+        *this.limit = Limit::Until(until);
+        if let Poll::Ready(output) = this.future.poll(cx) {
+            return Poll::Ready(Ok(output));
+        }
+        if this.sleep.is_none() {
+            this.sleep.set(Some(sleep_until(until)));
+        }
+        match this.sleep.as_pin_mut() {
+            Some(sleep) => poll_passed(sleep, this.turns, cx).map(|()| Err(Late)),
+            None => Poll::Pending,
+        }
     }
 }
 
@@ -138,6 +181,17 @@ mod tests {
             let (answer, ()) = tokio::join!(within(Duration::from_secs(3), told), reader);
             assert_eq!(answer, Ok(Ok(7)), "{freeze:?}");
         }
+    }
+
+    #[test]
+    fn a_limit_is_no_second_copy_of_what_it_limits() {
+        let large = || async {
+            let kept = [1_u8; 4096];
+            tokio::task::yield_now().await;
+            kept.len()
+        };
+        let limited = within(Duration::ZERO, within(Duration::ZERO, large()));
+        assert!(size_of_val(&limited) < size_of_val(&large()) + 1024, "{}", size_of_val(&limited));
     }
 
     #[tokio::test(start_paused = true)]

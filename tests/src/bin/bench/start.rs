@@ -24,12 +24,14 @@ pub(crate) async fn measure(rounds: usize, folder: &Path) -> Result<()> {
     println!("\nstart and recovery, median of {rounds}");
     // A first list waits for upstreams that were never seen, the hanging ones too: that wait is a setting, and not what
     // is measured; it is shown once.
-    let (mut greeted, mut listed) =
+    let (mut greeted, mut listed, mut faults) =
         starts("[catalog]\ncache = false\nfirst_list_wait = \"0s\"\n", rounds, folder).await?;
     let of = HEALTHY + HANGING + EXITING + 1;
     print(&format!("exec to `initialize` answered, {of} upstreams"), &mut greeted);
+    faults.sort_unstable();
+    println!("  {:48} {:>8}", "pages touched for the first time until then", faults[faults.len() / 2]);
     print(&format!("exec to a list of all {HEALTHY} healthy ones"), &mut listed);
-    let (_, mut waited) = starts("[catalog]\ncache = false\n", 1, folder).await?;
+    let (_, mut waited, _) = starts("[catalog]\ncache = false\n", 1, folder).await?;
     print("the same with the first list's own wait", &mut waited);
     let mut again = second_starts(rounds, folder).await?;
     print("exec to that list at the second start, none up yet", &mut again);
@@ -38,17 +40,18 @@ pub(crate) async fn measure(rounds: usize, folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Several starts with these settings: the times of the greeting, and of the whole list.
-async fn starts(settings: &str, rounds: usize, folder: &Path) -> Result<(Vec<Duration>, Vec<Duration>)> {
+/// Several starts with these settings: the times of the greeting, and of the whole list, and the page faults before the greeting.
+async fn starts(settings: &str, rounds: usize, folder: &Path) -> Result<(Vec<Duration>, Vec<Duration>, Vec<u64>)> {
     let file = folder.join("twenty.toml");
     std::fs::write(&file, twenty(settings)?)?;
-    let (mut greeted, mut listed) = (Vec::new(), Vec::new());
+    let (mut greeted, mut listed, mut faults) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..rounds {
         let start = tokio::time::timeout(LIMIT, start(&file)).await.context("no list with all healthy tools")??;
         greeted.push(start.greeted);
         listed.push(start.listed);
+        faults.push(start.faults);
     }
-    Ok((greeted, listed))
+    Ok((greeted, listed, faults))
 }
 
 /// Starts after one that has kept what the upstreams offer: none of them answers this time.
@@ -102,6 +105,7 @@ fn twenty(settings: &str) -> Result<String> {
 
 struct Start {
     greeted: Duration,
+    faults: u64,
     listed: Duration,
 }
 
@@ -112,6 +116,7 @@ async fn start(file: &Path) -> Result<Start> {
     let mut host = Host::start(Command::new(program).args(["stdio", "--config"]).arg(file))?;
     host.shake_hands().await?;
     let greeted = began.elapsed();
+    let faults = page_faults(host.child.id())?;
     for id in 1.. {
         host.say(&format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/list","params":{{}}}}"#))?;
         let mut list = host.hear().await?;
@@ -120,11 +125,19 @@ async fn start(file: &Path) -> Result<Start> {
             list = host.hear().await?;
         }
         if (0..HEALTHY).all(|at| list.contains(&format!("\"u{at}__echo\""))) {
-            return Ok(Start { greeted, listed: began.elapsed() });
+            return Ok(Start { greeted, faults, listed: began.elapsed() });
         }
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
     unreachable!("the ids do not end")
+}
+
+/// How many pages a process has touched for the first time.
+fn page_faults(pid: u32) -> Result<u64> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"))?;
+    // The name of the program, which may hold anything, ends with the last parenthesis.
+    let fields = stat.rsplit_once(')').map(|(_, fields)| fields.split_whitespace());
+    fields.and_then(|mut fields| fields.nth(7)).context("no such field")?.parse().context("no number")
 }
 
 /// What a host has of the gateway that it started; dropping it closes stdin and waits for the end.
