@@ -10,6 +10,7 @@ use trunkline_tests::gateway::{Config, Gateway};
 use trunkline_tests::journal::Order;
 use trunkline_tests::process::{self, Program};
 use trunkline_tests::revision::Revision;
+use trunkline_tests::scratch::Scratch;
 use trunkline_tests::script::{Act, Rule, Script};
 use trunkline_tests::upstream::Upstream;
 use trunkline_tests::within::{until, within};
@@ -318,4 +319,33 @@ async fn a_line_of_the_log_at_a_terminal_has_the_time_of_day_there_and_begins_wi
     let (time, rest) = line.split_once(' ').unwrap_or_default();
     assert!(time.len() == 12 && time.as_bytes()[2] == b':', "{seen}");
     assert!(rest.starts_with("INFO  crash: cannot find module") && !rest.contains("stream="), "{seen}");
+}
+
+/// SIGHUP alone reloads; the terminal that showed the log is gone when it comes for that.
+#[tokio::test]
+async fn a_gateway_ends_with_the_terminal_that_shows_its_log() {
+    let (_up, gateway) = stage().await;
+    let folder = Scratch::new();
+    let log = folder.path().join("serve.log");
+    for (redirect, ends) in [(String::new(), true), (format!("2>{}", log.display()), false)] {
+        let arguments = ["serve", "--listen", "127.0.0.1:0", "--admin", "off"];
+        let mut child = on_terminal_of(&gateway, &arguments, 100, &redirect);
+        let script = child.id().expect("it runs");
+        let served = until("`serve` has its child", || async {
+            let shells = process::children(script);
+            let mut serving = shells.iter().flat_map(|shell| process::children(*shell));
+            serving.find(|pid| process::children(*pid).len() > 1)
+        })
+        .await;
+        child.kill().await.expect("it runs");
+        if !ends {
+            until("the configuration is read again", || async {
+                std::fs::read_to_string(&log).ok().filter(|log| log.contains("read anew"))
+            })
+            .await;
+            assert!(process::is_alive(served), "it runs where its log is a file");
+            process::signal(served, "TERM");
+        }
+        until("it has ended", || async { (!process::is_alive(served)).then_some(()) }).await;
+    }
 }

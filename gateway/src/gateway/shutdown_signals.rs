@@ -1,6 +1,6 @@
-//! Who tells the process to end: SIGTERM, SIGINT; a hang-up of the terminal is not meant for us.
+//! Who tells the process to end: SIGTERM, SIGINT, and the end of the terminal that shows its log. SIGHUP alone means something else.
 
-use std::io;
+use std::io::{self, IsTerminal};
 use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::Instant;
@@ -12,8 +12,9 @@ const ONCE: Duration = Duration::from_millis(500);
 pub struct ShutdownSignals {
     terminate: Signal,
     interrupt: Signal,
-    /// Heard, and so without effect.
-    _hangup: Signal,
+    hangup: Signal,
+    /// Whether a person sees what it says: a gateway whose terminal was closed would run on where nobody looks for it.
+    is_seen: bool,
     words: Words,
 }
 
@@ -38,7 +39,8 @@ impl ShutdownSignals {
         Ok(Self {
             terminate: signal(SignalKind::terminate())?,
             interrupt: signal(SignalKind::interrupt())?,
-            _hangup: signal(SignalKind::hangup())?,
+            hangup: signal(SignalKind::hangup())?,
+            is_seen: io::stderr().is_terminal(),
             words: Words::default(),
         })
     }
@@ -49,6 +51,8 @@ impl ShutdownSignals {
             tokio::select! {
                 _ = self.terminate.recv() => {}
                 _ = self.interrupt.recv() => {}
+                // What was hung up is no terminal any more.
+                _ = self.hangup.recv() => if !self.is_seen || io::stderr().is_terminal() { continue },
             }
             if self.words.is_new(Instant::now()) {
                 return;
