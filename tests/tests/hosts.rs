@@ -1,6 +1,7 @@
 //! The files of hosts as they are: what `check` and `import` make of each, compared with what was looked at and kept.
 
 mod each;
+mod judged;
 mod paths;
 mod told;
 mod undone;

@@ -36,6 +36,8 @@ pub struct Config {
     pub disabled: Vec<std::sync::Arc<str>>,
     /// Those that are switched on and left out, with the reason.
     pub left_out: Vec<telemetry::config::LeftOut>,
+    /// What is known of them: enough to judge it, and not to start it.
+    pub lacking: Vec<upstream::config::Config>,
     /// What is written, and where.
     pub written: telemetry::config::Written,
     /// What nobody may read in a log, an error or a page.

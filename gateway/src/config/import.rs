@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::path::Path;
 
 use super::fault::{self, Fault, Place, Severity};
+use super::source::file::Unreadable;
 use super::source::host::{self, Hosted, Note};
 use super::source::names;
 use super::source::node::{NULL, Node, Origin, Shape, Source};
@@ -12,9 +13,9 @@ use super::source::{self, json, toml, yaml};
 pub(crate) use super::read::nearest::{nearest, told};
 pub(crate) use super::secret::looks::looks_secret;
 
-/// A file as a source, and what is doubtful of it where it is a host's.
+/// The file of a host as a source, and what is doubtful of it.
 pub(crate) fn file(path: &Path) -> Result<(Source, Vec<Fault>), Box<Fault>> {
-    let text = text(path)?;
+    let text = source::file::read(path).map_err(|why| unreadable(path, &why, why.advice_for_host()))?;
     let (format, parsed) = parsed(path, &text);
     match parsed {
         Ok(root) => Ok(source(path, text, root, format)),
@@ -24,10 +25,12 @@ pub(crate) fn file(path: &Path) -> Result<(Source, Vec<Fault>), Box<Fault>> {
 
 /// The text of a file.
 pub(super) fn text(path: &Path) -> Result<String, Box<Fault>> {
-    source::file::read(path).map_err(|why| {
-        let fault = Fault::error("unreadable-file", format!("cannot read {}: {why}", path.display()));
-        Box::new(Fault { hint: why.advice().map(str::to_owned), ..fault })
-    })
+    source::file::read(path).map_err(|why| unreadable(path, &why, why.advice()))
+}
+
+fn unreadable(path: &Path, why: &Unreadable, advice: Option<&str>) -> Box<Fault> {
+    let fault = Fault::error("unreadable-file", format!("cannot read {}: {why}", path.display()));
+    Box::new(Fault { hint: advice.map(str::to_owned), ..fault })
 }
 
 /// The values of a file as a source.

@@ -166,7 +166,8 @@ pub(super) fn check(reading: &Reading) -> Config {
     let defaults = sections::Defaults::read(root.table("defaults"), questions.timeout);
     let (catalog, cache) = settings::catalog(root.table("catalog"));
     reading.keep_certain(first);
-    let Upstreams { on: upstreams, off: disabled, left_out } = sections::upstreams(root.table("upstreams"), &defaults);
+    let Upstreams { on: upstreams, off: disabled, left_out, lacking } =
+        sections::upstreams(root.table("upstreams"), &defaults);
     let beside = reading.faults_so_far();
     let mut config = Config {
         server: downstream::config::Config { questions, ..settings::server(root.table("server")) },
@@ -184,6 +185,7 @@ pub(super) fn check(reading: &Reading) -> Config {
         upstreams,
         disabled,
         left_out,
+        lacking,
         written: reading.written(),
         secrets: Secrets::default(),
     };
@@ -193,7 +195,8 @@ pub(super) fn check(reading: &Reading) -> Config {
     config.upstreams.iter_mut().for_each(|one| one.principals = principals);
     let keys = &config.server.session.signing_keys;
     let keys: Vec<_> = keys.iter().map(|key| key.as_bytes().to_vec()).collect();
-    config.upstreams.iter_mut().for_each(|one| one.keeps_login_in(config.server.state_folder.as_deref(), &keys));
+    let all = config.upstreams.iter_mut().chain(&mut config.lacking);
+    all.for_each(|one| one.keeps_login_in(config.server.state_folder.as_deref(), &keys));
     let timeouts = config.upstreams.iter().map(|one| (one.name.clone(), one.question_timeout));
     let questions = &mut config.server.questions;
     questions.timeouts = timeouts.filter(|(_, own)| *own != questions.timeout).collect();
@@ -203,7 +206,8 @@ pub(super) fn check(reading: &Reading) -> Config {
         listeners::judge(reading, &config.server, &config.auth, &config.admin);
     }
     let collector = config.traces.as_ref().map(|(_, collector)| collector);
-    config.secrets = secret::of(reading, &config.server.session.signing_keys, (&config.upstreams, collector));
+    let all = config.upstreams.iter().chain(&config.lacking);
+    config.secrets = secret::of(reading, &config.server.session.signing_keys, (all, collector));
     let Config { left_out, secrets, .. } = &mut config;
     left_out.iter_mut().for_each(|one| one.why = secrets.masked(&one.why).into_owned());
     config

@@ -1,16 +1,20 @@
 //! `trunkline doctor`: what keeps servers and hosts from working on this machine, as a numbered list with what to do.
 
+// The entries in the files of hosts.
+mod entries;
 // What to do about a problem: a command or a line as it is typed or written.
 mod fix;
+// One thing that is wrong.
+mod problem;
 
-use std::io::{ErrorKind, Write};
+use std::io::Write;
 use std::net::{TcpStream, ToSocketAddrs};
-use std::path::Path;
 use std::time::Duration;
 
 use anyhow::anyhow;
-use rustix::fs::{Access, access};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
+
+use problem::Problem;
 
 use super::doubts;
 use crate::cli::args::setup::Doctor;
@@ -20,44 +24,13 @@ use crate::cli::look::{Row, Whole};
 use crate::cli::process::table::{Room, wrapped};
 use crate::cli::process::{Failure, answer};
 use crate::cli::setup::hosts::{HOSTS, Host};
-use crate::cli::setup::import::entry_of;
-use crate::cli::setup::install::NAME;
 use crate::config::Config;
-use crate::config::fault::{Fault, printable};
+use crate::config::fault::printable;
 use crate::config::source::{Environment, file};
 use crate::upstream::config::Remote;
 
 /// So long a server may take to accept a connection.
 const CONNECT: Duration = Duration::from_secs(5);
-
-/// One thing that is wrong.
-#[derive(Debug, Serialize)]
-struct Problem {
-    text: String,
-    fix: String,
-    /// The upstream that it concerns.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    upstream: Option<String>,
-}
-
-impl Problem {
-    fn new(text: impl Into<String>, fix: impl Into<String>) -> Self {
-        Self { text: text.into(), fix: fix.into(), upstream: None }
-    }
-
-    fn of_upstream(name: &str, text: impl Into<String>, fix: impl Into<String>) -> Self {
-        Self { upstream: Some(name.to_owned()), ..Self::new(text, fix) }
-    }
-}
-
-impl From<&Fault> for Problem {
-    fn from(fault: &Fault) -> Self {
-        let place = fault.place.as_ref().map(|place| format!("{place}: ")).unwrap_or_default();
-        let fix = fault.label.iter().chain(&fault.hint).cloned().collect::<Vec<_>>().join("; ");
-        let fix = if fix.is_empty() { fix::mending(fault) } else { fix };
-        Self { upstream: fault.upstream.clone(), ..Self::new(format!("{place}{}", fault.text), fix) }
-    }
-}
 
 /// What stands before what to do.
 const FIX: &str = "   fix: ";
@@ -101,14 +74,13 @@ pub(crate) fn run(doctor: &Doctor) -> Result<(), Failure> {
     problems.extend(sick(doctor, &known));
     let tools = tools(doctor);
     // A file that cannot be read may have an entry.
-    let installed =
-        |host: &&Host| host.user_file(&environment).is_some_and(|file| !matches!(entry_of(&file, NAME), Ok(None)));
+    let installed = |host: &&Host| entries::may_have_one(host, &environment);
     let hosts: Vec<&Host> = match host {
         Some(host) => vec![host],
         None => HOSTS.iter().filter(installed).collect(),
     };
     for host in &hosts {
-        problems.extend(entry(host, &environment));
+        problems.extend(entries::all(host, &environment));
         problems.extend(tools.iter().flat_map(|tools| limits(host, tools)));
     }
     let files = file::find(&doctor.shared.config, &environment);
@@ -181,7 +153,7 @@ fn network(config: &Config, environment: &Environment) -> Vec<Problem> {
         return Vec::new();
     }
     let mut problems = Vec::new();
-    for upstream in &config.upstreams {
+    for upstream in config.upstreams.iter().chain(&config.lacking) {
         let Some(Remote { url, socket: None, .. }) = upstream.transport.remote() else { continue };
         let host = url.host().unwrap_or_default();
         let is_plain = matches!(url.scheme_str(), Some("http" | "ws"));
@@ -214,48 +186,6 @@ fn network(config: &Config, environment: &Environment) -> Vec<Problem> {
     problems
 }
 
-/// What is wrong with the entry in a host's file.
-fn entry(host: &Host, environment: &Environment) -> Vec<Problem> {
-    let Some(path) = host.user_file(environment) else { return Vec::new() };
-    let install = format!("run `trunkline install {}`", host.id);
-    let (command, args) = match entry_of(&path, NAME) {
-        Ok(Some(entry)) => entry,
-        Ok(None) => {
-            let text = format!("{} has no entry of Trunkline in {}", host.title, path.display());
-            return vec![Problem::new(text, install)];
-        }
-        Err(fault) => {
-            let Problem { text, fix, .. } = Problem::from(&*fault);
-            return vec![Problem::new(format!("{}: {text}", host.title), fix)];
-        }
-    };
-    let mut problems = Vec::new();
-    if command.starts_with('/')
-        && let Some(why) = unusable(Path::new(&command))
-    {
-        let text = format!("the entry in {} starts {command}, {why}", path.display());
-        problems.push(Problem::new(text, install.clone()));
-    }
-    for pair in args.windows(2).filter(|pair| pair[0] == "--config") {
-        if let Err(why) = file::read(Path::new(&pair[1])) {
-            let text = format!("the entry in {} names the configuration {}: {why}", path.display(), pair[1]);
-            problems.push(Problem::new(text, install.clone()));
-        }
-    }
-    problems
-}
-
-/// Why a program cannot be started by this user.
-fn unusable(program: &Path) -> Option<&'static str> {
-    match program.metadata() {
-        Ok(seen) if !seen.is_file() => Some("which is no program"),
-        Ok(_) if access(program, Access::EXEC_OK).is_err() => Some("which this user may not start"),
-        Ok(_) => None,
-        Err(error) if error.kind() == ErrorKind::PermissionDenied => Some("which this user may not look at"),
-        Err(_) => Some("which is not there"),
-    }
-}
-
 /// What is more, or longer, than a host takes.
 fn limits(host: &Host, tools: &[String]) -> Vec<Problem> {
     let mut problems = Vec::new();
@@ -281,6 +211,7 @@ fn limits(host: &Host, tools: &[String]) -> Vec<Problem> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::fault::Fault;
 
     #[test]
     fn what_is_more_than_a_host_takes_is_told() {

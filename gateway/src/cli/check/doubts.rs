@@ -39,10 +39,10 @@ pub(crate) fn all(files: &[PathBuf], config: &Config, environment: &Environment)
     whole.chain(of_upstreams(config, environment)).collect()
 }
 
-/// Those that are about one upstream each: they hold, too, where something else is wrong.
+/// Those that are about one upstream each: they hold, too, where something else is wrong, or a variable has no value.
 pub(super) fn of_upstreams(config: &Config, environment: &Environment) -> Vec<Fault> {
     let mut doubts = Vec::new();
-    for upstream in &config.upstreams {
+    for upstream in config.upstreams.iter().chain(&config.lacking) {
         let name = &upstream.name;
         doubts.extend(upstream.doubt().map(|doubt| Fault::of_upstream("shared-questions", name, doubt)));
         if let Some(ChildCommand { command, args, env, cwd }) = upstream.transport.child() {

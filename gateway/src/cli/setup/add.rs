@@ -38,8 +38,8 @@ impl Target {
             file.extension().is_none_or(|ending| endings.iter().all(|other| ending != *other))
         };
         let is_it = |file: &&PathBuf| {
-            let document = std::fs::read_to_string(file).ok().and_then(|text| text.parse::<DocumentMut>().ok());
-            is_toml(file) && document.is_some_and(|document| has(&document))
+            let text = is_toml(file).then(|| file::read(file).ok()).flatten();
+            text.and_then(|text| text.parse::<DocumentMut>().ok()).is_some_and(|document| has(&document))
         };
         let file = match (files.iter().rfind(is_it).or_else(|| files.iter().rfind(is_toml)), files.last()) {
             (Some(file), _) => file.clone(),
@@ -60,7 +60,7 @@ impl Target {
         Ok(Self { edited, files, document, _turns: turns })
     }
 
-    /// Writes it, unless it would have a fault that it has not now. So many faults it has that it had before: while it has any, no
+    /// Writes it, unless it would have a fault that it has not now. So many faults stay that it had before: while it has any, no
     /// running gateway takes what was written.
     pub(super) fn write(&self) -> Result<usize, Failure> {
         let before = self.edited.text();
@@ -70,10 +70,11 @@ impl Target {
         }
         let now = errors(&self.files, None);
         let mut then = errors(&self.files, Some((self.edited.path().to_owned(), text.clone())));
+        let all = then.len();
         then.retain(|fault| !now.iter().any(|known| known.kind == fault.kind && known.text == fault.text));
         if then.is_empty() {
             self.edited.write(&text, None)?;
-            return Ok(now.len());
+            return Ok(all);
         }
         let own = self.edited.path().display().to_string();
         then.iter_mut().for_each(|fault| unwritten(fault, &own, (before, &text)));
@@ -144,8 +145,9 @@ pub(crate) fn add(add: &Add) -> Result<(), Failure> {
         return Err(anyhow!("`{}` is in {file} already; run `trunkline remove {}` first", add.name, add.name).into());
     }
     upstreams.insert(&add.name, Item::Table(table));
-    target.write()?;
-    said(&format!("added `{}` to {}", add.name, target.shown()), &[&add.name], target.edited.path(), add.json)
+    let faults = target.write()?;
+    let text = format!("added `{}` to {}", add.name, target.shown());
+    said((&text, faults), &[&add.name], target.edited.path(), add.json)
 }
 
 /// What is written of it.
@@ -212,18 +214,28 @@ pub(crate) fn remove(remove: &Remove) -> Result<(), Failure> {
     if !there.is_empty() {
         let table = target.document.get_mut("upstreams").and_then(Item::as_table_like_mut);
         table.into_iter().for_each(|table| there.iter().for_each(|name| drop(table.remove(name))));
-        target.write()?;
+        let faults = target.write()?;
         let text = format!("removed `{}` from {}", there.join("`, `"), target.shown());
-        said(&text, there, target.edited.path(), remove.json)?;
+        said((&text, faults), there, target.edited.path(), remove.json)?;
     }
     named.end("upstream", &target.shown(), &upstreams(&target.document))
 }
 
-fn said(text: &str, names: &[&str], file: &Path, as_json: bool) -> Result<(), Failure> {
+/// When a running gateway does what was written, where the configuration had so many faults before.
+pub(super) fn taken(faults: usize, what: &str) -> String {
+    let still = match faults {
+        0 => return format!("a running gateway {what} by itself"),
+        1 => "1 fault of the configuration is mended".to_owned(),
+        many => format!("{many} faults of the configuration are mended"),
+    };
+    format!("a running gateway {what} only once {still}: run `trunkline check`")
+}
+
+fn said((text, faults): (&str, usize), names: &[&str], file: &Path, as_json: bool) -> Result<(), Failure> {
     let mut out = answer();
     match as_json {
         true => out.json(&format!("{:#}", json!({ "upstreams": names, "configuration": file::shown(file) })))?,
-        false => writeln!(out, "{}; a running gateway takes it over by itself", printable(text))?,
+        false => writeln!(out, "{}; {}", printable(text), taken(faults, "takes it over"))?,
     }
     Ok(())
 }

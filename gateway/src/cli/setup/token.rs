@@ -14,7 +14,7 @@ use serde_json::json;
 use sha2::{Digest, Sha256};
 use toml_edit::{Array, ArrayOfTables, DocumentMut, InlineTable, Item, Table, Value, value};
 
-use super::add::Target;
+use super::add::{Target, taken};
 use super::named::Named;
 use crate::cli::args::settings;
 use crate::cli::args::setup::tokens::{Listed, New, Revoke, Token};
@@ -188,16 +188,6 @@ fn still_named(failure: Failure, names: &[String]) -> Failure {
         None => fault,
     };
     Failure::Config(Faults(faults.into_iter().map(said).collect()))
-}
-
-/// When a running gateway does what follows from the file that was written.
-fn taken(faults: usize, what: &str) -> String {
-    let still = match faults {
-        0 => return format!("a running gateway {what} by itself"),
-        1 => "1 fault of the configuration is mended".to_owned(),
-        many => format!("{many} faults of the configuration are mended"),
-    };
-    format!("a running gateway {what} only once {still}: run `trunkline check`")
 }
 
 /// Lists them, without what they are known by.

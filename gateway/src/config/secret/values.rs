@@ -18,16 +18,16 @@ use crate::config::fault::Fault;
 use crate::config::read::Reading;
 
 /// All secrets of a configuration.
-pub(crate) fn of(
+pub(crate) fn of<'a>(
     reading: &Reading,
     keys: &[SigningKey],
-    (upstreams, collector): (&[Config], Option<&Remote>),
+    (upstreams, collector): (impl Iterator<Item = &'a Config> + Clone, Option<&Remote>),
 ) -> Secrets {
     let mut found = Found(reading.secrets());
     // Most children get the same variables.
     let mut seen = HashSet::new();
     found.0.extend(keys.iter().map(|key| String::from_utf8_lossy(key.as_bytes()).into_owned()));
-    for upstream in upstreams {
+    for upstream in upstreams.clone() {
         if let Some(child) = upstream.transport.child() {
             found.args(child.args);
             for (name, value) in child.env.iter().filter(|pair| seen.insert(*pair)) {
@@ -58,7 +58,7 @@ pub(crate) fn of(
             Some(Credentials::Login(_)) | None => {}
         }
     }
-    for Remote { url, headers, .. } in upstreams.iter().filter_map(|one| one.transport.remote()).chain(collector) {
+    for Remote { url, headers, .. } in upstreams.filter_map(|one| one.transport.remote()).chain(collector) {
         found.url(&url.to_string());
         found.headers(headers);
     }

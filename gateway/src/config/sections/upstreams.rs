@@ -37,6 +37,8 @@ pub(crate) struct Upstreams {
     pub(crate) off: Vec<Arc<str>>,
     /// Those that are switched on, and lack something.
     pub(crate) left_out: Vec<LeftOut>,
+    /// What is known of them.
+    pub(crate) lacking: Vec<Config>,
 }
 
 /// Faults of references whose variable or file is not there.
@@ -46,7 +48,7 @@ const UNFILLED: [&str; 2] = ["unset-variable", "unreadable-file"];
 pub(crate) fn upstreams(own: Section<'_>, defaults: &Defaults) -> Upstreams {
     let reading = own.reading;
     let mut entries = Vec::new();
-    let Upstreams { mut off, mut left_out, .. } = Upstreams::default();
+    let Upstreams { mut off, mut left_out, mut lacking, .. } = Upstreams::default();
     let mut prefixes: HashMap<Arc<str>, String> = HashMap::new();
     for (name, section) in own.tables() {
         let (path, before, order) = (section.path.clone(), reading.faults_so_far(), section.order());
@@ -68,6 +70,7 @@ pub(crate) fn upstreams(own: Section<'_>, defaults: &Defaults) -> Upstreams {
             && let Some(why) = unusable(reading, before, title, entry.enabled)
         {
             left_out.push(LeftOut { name, ..why });
+            lacking.extend(entry.config);
             continue;
         }
         if entry.enabled
@@ -75,6 +78,7 @@ pub(crate) fn upstreams(own: Section<'_>, defaults: &Defaults) -> Upstreams {
             && let Some(why) = unfilled(reading, before, &name)
         {
             left_out.push(why);
+            lacking.extend(entry.config);
             continue;
         }
         let prefix = Some(entry.prefix.clone()).filter(|prefix| !prefix.is_empty());
@@ -96,7 +100,7 @@ pub(crate) fn upstreams(own: Section<'_>, defaults: &Defaults) -> Upstreams {
     }
     entries.sort_by_key(|entry| entry.order);
     let on = entries.into_iter().filter(|entry| entry.enabled).filter_map(|entry| entry.config).collect();
-    Upstreams { on, off, left_out }
+    Upstreams { on, off, left_out, lacking }
 }
 
 /// Whether the upstream may have this name.

@@ -158,6 +158,15 @@ impl Unreadable {
             Self::Missing | Self::Failed(_) => return None,
         })
     }
+
+    /// What to do about the file of a host that is not read: no command of ours makes it.
+    pub(crate) fn advice_for_host(&self) -> Option<&'static str> {
+        match self {
+            Self::Folder | Self::Special => Some("the host reads no such thing: move it away, or name another file"),
+            Self::TooLarge(_) => Some("no host's file is so large: see whether another file is meant"),
+            Self::Missing | Self::Denied | Self::NotText | Self::Failed(_) => self.advice(),
+        }
+    }
 }
 
 impl From<std::io::Error> for Unreadable {

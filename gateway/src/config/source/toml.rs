@@ -101,6 +101,10 @@ fn unclosed(text: &str, at: &Range<usize>) -> Option<Syntax> {
             quote @ (b'"' | b'\'') => {
                 let rest = &text[here..];
                 let length = quoted(rest);
+                if let Some(mark) = LONG.iter().find(|mark| rest.starts_with(**mark) && !rest[3..].contains(**mark)) {
+                    let text = format!("a text in several lines begins here, and no {mark} ends it");
+                    return Some(Syntax { at: here..here + 3, text, is_name: false });
+                }
                 if !LONG.iter().any(|mark| rest.starts_with(mark)) && (length < 2 || bytes[here + length - 1] != quote)
                 {
                     let text = "a quote is missing in this line: a text in quotes ends in the line in which it begins";

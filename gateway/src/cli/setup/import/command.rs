@@ -145,7 +145,11 @@ fn fault(server: &Server) -> Option<String> {
     let is_lasting = |fault: &Fault| {
         fault.severity == Severity::Error && !["unset-variable", "unreadable-file"].contains(&fault.kind)
     };
-    faults.into_iter().find(is_lasting).map(|fault| fault.text)
+    let whole = |Fault { text, label, .. }: Fault| match label {
+        Some(label) => format!("{text}: {label}"),
+        None => text,
+    };
+    faults.into_iter().find(is_lasting).map(whole)
 }
 
 /// The configuration that is written to. The file of Codex is none: its servers would no longer be read beside ours.

@@ -229,6 +229,8 @@ mod tests {
         let text = "[upstreams.a]\nurl = \"x\"\nenv.A = \"\"\"\n[upstreams.b]\nurl = \"x\"\n";
         let (gone, faults, gaps) = left_out(text);
         assert_eq!((gone, faults), (vec![3, 4, 5], 1));
+        let first = parse(text).unwrap_err();
+        assert_eq!((text[..first.at.start].lines().count(), &text[first.at.clone()]), (3, "\"\"\""), "{}", first.text);
         assert!(gaps.has_upstream("zed") && gaps.has_section());
     }
 
