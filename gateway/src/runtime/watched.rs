@@ -2,6 +2,8 @@
 
 // A body as it is written to one: in pieces, each copied behind its head into one write.
 mod pieces;
+// Frames of HTTP/2 that ask for nothing: how many there may be.
+mod frames;
 
 use super::poll::Door;
 use super::timer::late::within;
@@ -12,6 +14,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 
+pub use frames::{Credit, Frames};
 pub use pieces::Pieces;
 
 /// So long, and so much, [`linger`] reads.

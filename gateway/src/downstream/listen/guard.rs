@@ -144,6 +144,10 @@ fn judge(terms: &Terms, method: &Method, uri: &Uri, headers: &HeaderMap) -> Verd
     };
     let is_any = (terms.any_host)(uri, headers);
     let Some(host) = host.or(is_any.then_some("")) else { return refuse("a request must name exactly one host") };
+    // Of two that differ, one program would believe the one, and another the other.
+    if hosts.first().is_some() && uri.authority().is_some_and(|named| !named.as_str().eq_ignore_ascii_case(host)) {
+        return refuse("a request must name exactly one host");
+    }
     let names = [Some(host), uri.authority().map(|authority| authority.as_str())];
     if !is_any && !names.into_iter().flatten().all(|name| rules.admits_host(name)) {
         return Verdict::Refuse(format!(
@@ -218,6 +222,9 @@ mod tests {
         assert_eq!(ask(LOOPBACK, Request::get("/").header("host", "evil.example:8808")).await.status(), 403);
         assert_eq!(ask(LOOPBACK, get().header("host", "localhost:8808")).await.status(), 403);
         assert_eq!(ask(LOOPBACK, get().uri("http://evil.example/")).await.status(), 403);
+        assert_eq!(ask(LOOPBACK, get().uri("http://LOCALHOST:8808/")).await.status(), 200);
+        let two = get().uri("http://127.0.0.1:8808/");
+        assert_eq!(ask(LOOPBACK, two).await.status(), 403, "both are known, and they differ");
         assert_eq!(ask(LOOPBACK, get().header("origin", "null")).await.status(), 403);
         assert_eq!(ask(LOOPBACK, get().header("origin", "https://evil.example")).await.status(), 403);
         let twice = get().header("origin", "http://localhost").header("origin", "http://localhost");

@@ -190,13 +190,22 @@ pub(crate) trait Guard {
     /// What ends it when it is woken: what is on its way to the peer has lost its memory.
     fn cut(&self) -> Waker;
 
-    /// So many bytes of the response were handed over to be sent.
-    fn hands(&mut self, bytes: usize) {
-        let _uncounted = bytes;
+    /// A piece of the response is handed over to be sent, and it may be the last one.
+    fn hands(&mut self, piece: Bytes, is_last: bool) -> Bytes {
+        let _unseen = is_last;
+        piece
     }
 
-    /// All that was handed over was taken, and there is nothing more as yet.
-    fn rests(&mut self) {}
+    /// Whether the response may end with the piece that was handed over last.
+    fn may_end(&self) -> bool {
+        true
+    }
+
+    /// Resolves when every piece was taken, where the response does not end before.
+    fn poll_taken(&mut self, cx: &Context<'_>) -> Poll<()> {
+        let _unused = cx;
+        Poll::Ready(())
+    }
 }
 
 /// A request is being served for as long as this lives.
@@ -236,13 +245,37 @@ pub(crate) struct Sending<R, G = Serving> {
     guard: G,
     /// What is left of a part of it.
     part: Pieces,
+    /// There is no more of it.
+    has_ended: bool,
 }
 
 impl<R, G: Guard> Sending<R, G> {
     /// A response, which is counted; its guard goes with the last of its body.
     pub(crate) fn of(response: Response<R>, guard: G) -> Response<Self> {
         guard.watch().face.answered(response.status().as_u16());
-        response.map(|body| Self { body, guard, part: Pieces::default() })
+        response.map(|body| Self { body, guard, part: Pieces::default(), has_ended: false })
+    }
+}
+
+impl<R: Body<Data = Bytes> + Unpin, G: Guard> Sending<R, G> {
+    /// The first piece of data, whose rest is kept; `Pending` where there is no memory for it, and it is about to be cut.
+    fn part(&mut self, data: Bytes) -> Poll<Option<Bytes>> {
+        if data.len() <= UNCOUNTED {
+            return Poll::Ready(Some(data));
+        }
+        let Some(data) = self.guard.watch().counted(data, self.guard.cut()) else { return Poll::Pending };
+        self.part = data.into();
+        Poll::Ready(self.part.take())
+    }
+
+    fn handed(&mut self, piece: Bytes) -> Frame<Bytes> {
+        let is_last = self.is_last();
+        Frame::data(self.guard.hands(piece, is_last))
+    }
+
+    /// Whether nothing is left of it.
+    fn is_last(&self) -> bool {
+        self.part.left() == 0 && self.body.is_end_stream()
     }
 }
 
@@ -252,34 +285,25 @@ impl<R: Body<Data = Bytes> + Unpin, G: Guard + Unpin> Body for Sending<R, G> {
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, R::Error>>> {
         if let Some(piece) = self.part.take() {
-            self.guard.hands(piece.len());
-            return Poll::Ready(Some(Ok(Frame::data(piece))));
+            return Poll::Ready(Some(Ok(self.handed(piece))));
         }
-        let polled = Pin::new(&mut self.body).poll_frame(cx);
-        let Poll::Ready(Some(Ok(frame))) = polled else {
-            self.guard.rests();
-            return polled;
-        };
-        match frame.into_data() {
-            Ok(data) if data.len() > UNCOUNTED => match self.guard.watch().counted(data, self.guard.cut()) {
-                Some(data) => {
-                    self.part = data.into();
-                    let piece = self.part.take();
-                    self.guard.hands(piece.as_ref().map_or(0, Bytes::len));
-                    Poll::Ready(piece.map(|piece| Ok(Frame::data(piece))))
+        if !self.has_ended {
+            match Pin::new(&mut self.body).poll_frame(cx) {
+                Poll::Ready(Some(Ok(frame))) => {
+                    return match frame.into_data() {
+                        Ok(data) => self.part(data).map(|piece| piece.map(|piece| Ok(self.handed(piece)))),
+                        Err(frame) => Poll::Ready(Some(Ok(frame))),
+                    };
                 }
-                None => Poll::Pending,
-            },
-            Ok(data) => {
-                self.guard.hands(data.len());
-                Poll::Ready(Some(Ok(Frame::data(data))))
+                Poll::Ready(None) => self.has_ended = true,
+                polled => return polled,
             }
-            Err(frame) => Poll::Ready(Some(Ok(frame))),
         }
+        self.guard.poll_taken(cx).map(|()| None)
     }
 
     fn is_end_stream(&self) -> bool {
-        self.part.left() == 0 && self.body.is_end_stream()
+        self.is_last() && self.guard.may_end()
     }
 
     fn size_hint(&self) -> SizeHint {

@@ -2,8 +2,10 @@
 
 // The requests that are open on one connection.
 mod streams;
-// Follows the frames that a client sends: a head that never ends, and frames that ask for nothing.
-mod frames;
+// One of them: what its client has not taken of the answer.
+mod stream;
+// A connection's bytes: a head that never ends, and frames that ask for nothing.
+mod followed;
 
 use super::patience::{LAST_WORDS, Patience};
 use crate::downstream::listen::connections::Arrival;
@@ -14,9 +16,9 @@ use crate::memory::budget::{Budget, Charge};
 use crate::metrics::edges::Face;
 use crate::runtime::Tasks;
 use crate::runtime::timer::late::passes;
-use crate::runtime::watched::Watched;
+use crate::runtime::watched::{Credit, Watched};
 use bytes::Bytes;
-use frames::{Credit, Followed};
+use followed::Followed;
 use http::header::CONNECTION;
 use http::{Request, Response, StatusCode};
 use hyper::body::Incoming;
@@ -94,6 +96,7 @@ pub(super) async fn serve<I, S, R>(
             () = watch.stalled() => {}
             () = arrival.closed() => {}
             () = streams.cut_unread() => {}
+            () = streams.rests(patience.linger.max(LAST_WORDS)) => {}
             () = patience.cut.ending() => {}
         }
     }

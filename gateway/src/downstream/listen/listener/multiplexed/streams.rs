@@ -1,22 +1,25 @@
 //! The requests that are open on one connection: counted, and each cut alone where its client takes nothing of the answer.
 
-use super::frames::Credit;
+use super::stream::Stream;
 use crate::downstream::listen::connections::{Arrival, Beside};
 use crate::downstream::listen::timeouts::{ConnectionWatch, Guard};
 use crate::memory::Refusals;
 use crate::memory::account::Kind;
-use crate::memory::budget::{Budget, Charge};
-use crate::runtime::timer::late::passed;
+use crate::memory::budget::{Budget, Charge, UNCOUNTED};
+use crate::runtime::timer::late::{passed, passes};
+use crate::runtime::watched::Credit;
+use bytes::Bytes;
 use slab::Slab;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Wake, Waker};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
 /// What an open request is counted as: its head, and what of the answer lies in the connection.
 const STREAM_BYTES: usize = 16 * 1024;
+/// So many frames are earned with a part of an answer.
+const WITH_A_PART: u64 = 4;
 /// So long requests are taken that a client sends before it can know that it is to send no more.
 const ON_THE_WAY: Duration = Duration::from_secs(1);
 
@@ -44,21 +47,13 @@ struct Inner {
     parted: Option<Instant>,
 }
 
-/// One request.
-#[derive(Default)]
-pub(super) struct Stream {
-    /// Since when a part of its answer has been waiting for room, in milliseconds since the connection began plus one; 0 means no.
-    unread_since: AtomicU64,
-    cut: Notify,
-}
-
 /// A request is open as long as this lives.
 pub(super) struct Open {
     of: Arc<Streams>,
     key: usize,
     stream: Arc<Stream>,
-    _beside: Option<Beside>,
-    _charge: Charge,
+    /// What it has taken; none where that goes with the last piece of the answer.
+    place: Option<(Option<Beside>, Charge)>,
 }
 
 impl Streams {
@@ -102,7 +97,7 @@ impl Streams {
         inner.newest = Some(stream.clone());
         drop(inner);
         let charge = self.budget.count(Kind::Connection, STREAM_BYTES);
-        Some(Open { of: self.clone(), key, stream, _beside: beside, _charge: charge })
+        Some(Open { of: self.clone(), key, stream, place: Some((beside, charge)) })
     }
 
     /// The request that came last; none where it was refused.
@@ -126,6 +121,17 @@ impl Streams {
         self.parts.notified().await;
     }
 
+    /// Resolves when nothing is open any more, looked at so often. A client that does not say that it has read the last word is not
+    /// waited for.
+    pub(super) async fn rests(&self, look: Duration) {
+        loop {
+            passes(look).await;
+            if self.lock().open.is_empty() {
+                return;
+            }
+        }
+    }
+
     /// Cuts each request whose client takes nothing of its answer for too long, and no other. It never ends.
     pub(super) async fn cut_unread(&self) {
         loop {
@@ -140,20 +146,13 @@ impl Streams {
     /// Since when the answer has been waiting that has waited the longest.
     fn waits_since(&self) -> Option<u64> {
         let inner = self.lock();
-        inner
-            .open
-            .iter()
-            .map(|(_, stream)| stream.unread_since.load(Ordering::Relaxed))
-            .filter(|since| *since > 0)
-            .min()
+        inner.open.iter().filter_map(|(_, stream)| stream.unread_since()).min()
     }
 
     fn cut_before(&self, time: u64) {
         for (_, stream) in &self.lock().open {
-            let since = stream.unread_since.load(Ordering::Relaxed);
-            if since > 0 && since <= time {
-                stream.unread_since.store(0, Ordering::Relaxed);
-                stream.cut.notify_one();
+            if stream.unread_since().is_some_and(|since| since <= time) {
+                stream.give_up();
             }
         }
     }
@@ -167,19 +166,6 @@ impl Streams {
     }
 }
 
-impl Stream {
-    /// Resolves when it is to be reset.
-    pub(super) async fn cut(&self) {
-        self.cut.notified().await;
-    }
-}
-
-impl Wake for Stream {
-    fn wake(self: Arc<Self>) {
-        self.cut.notify_one();
-    }
-}
-
 impl Guard for Open {
     fn watch(&self) -> &Arc<ConnectionWatch> {
         &self.of.watch
@@ -189,16 +175,26 @@ impl Guard for Open {
         Waker::from(self.stream.clone())
     }
 
-    fn hands(&mut self, bytes: usize) {
+    fn hands(&mut self, piece: Bytes, is_last: bool) -> Bytes {
         // The client says of each part that it has room for more.
-        self.of.credit.earn(bytes);
-        if self.stream.unread_since.swap(self.of.now(), Ordering::Relaxed) == 0 {
+        self.of.credit.earn(WITH_A_PART, piece.len());
+        let now = self.of.now();
+        if self.stream.is_taken() {
             self.of.waits.notify_one();
         }
+        let Some(place) = self.place.take_if(|_| is_last && piece.len() <= UNCOUNTED && self.stream.is_taken()) else {
+            return self.stream.hands(piece, now, ());
+        };
+        // The end of a short answer goes out with it, in one frame; what it has taken is free when the client has it.
+        self.stream.hands(piece, now, place)
     }
 
-    fn rests(&mut self) {
-        self.stream.unread_since.store(0, Ordering::Relaxed);
+    fn may_end(&self) -> bool {
+        self.place.is_none() || self.stream.is_taken()
+    }
+
+    fn poll_taken(&mut self, cx: &Context<'_>) -> Poll<()> {
+        self.stream.poll_taken(cx)
     }
 }
 

@@ -225,6 +225,49 @@ async fn a_client_that_takes_nothing_of_one_answer_loses_that_one_alone() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_client_that_leaves_the_last_byte_of_an_answer_loses_that_one_too() {
+    let (bench, room) = (Bench::new(1000), (1 << 20) - 1);
+    let mut client = h2::client::Builder::new();
+    client.initial_window_size(room).initial_connection_window_size(1 << 21);
+    let (send, connection) = client.handshake::<_, Bytes>(bench.connect(1)).await.unwrap();
+    bench.level.spawn(async move { drop(connection.await) });
+    let mut unread = ask(&send, "/large").await.unwrap().into_body();
+    let (mut got, begun) = (0, Instant::now());
+    let error = loop {
+        match timeout(Duration::from_secs(100), unread.data()).await.expect("it is cut") {
+            Some(Ok(data)) => got += data.len(),
+            Some(Err(error)) => break error,
+            None => panic!("all of it came"),
+        }
+    };
+    assert_eq!((got, error.reason()), (room as usize, Some(Reason::CANCEL)));
+    assert!(begun.elapsed() >= Duration::from_secs(60));
+    assert_eq!(status(&send, "/").await, Ok(200));
+    drop((send, unread));
+    assert!(until(|| bench.budget.used() < 64 << 10).await, "its memory is free");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_short_answer_has_its_place_until_its_client_takes_it() {
+    let bench = Bench::new(1000);
+    let (send, connection) =
+        h2::client::Builder::new().initial_window_size(1).handshake::<_, Bytes>(bench.connect(1)).await.unwrap();
+    bench.level.spawn(async move { drop(connection.await) });
+    let mut answers = Vec::new();
+    for _ in 0..10 {
+        answers.push(ask(&send, "/").await.unwrap().into_body());
+    }
+    assert!(bench.budget.used() > 10 * 16 * 1024, "{} bytes are counted", bench.budget.used());
+    for body in &mut answers {
+        while let Some(data) = body.data().await {
+            let data = data.unwrap();
+            body.flow_control().release_capacity(data.len()).unwrap();
+        }
+    }
+    assert!(until(|| bench.budget.used() < 64 << 10).await, "its memory is free");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_client_that_is_to_leave_is_told_so_and_what_it_has_begun_is_answered() {
     let bench = Bench::new(1000);
     let (send, end) = bench.client(1).await;

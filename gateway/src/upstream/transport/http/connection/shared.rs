@@ -4,7 +4,7 @@ use super::flow::{Flow, HEAD_BYTES_MAX, Unread, causes};
 use super::idle::{AGE_MAX, IDLE_TIME};
 use crate::health::{Cause, CauseCode};
 use crate::runtime::Tasks;
-use crate::runtime::watched::Pieces;
+use crate::runtime::watched::{Credit, Frames, Pieces, Watch, Watched};
 use crate::upstream::transport::exchange::Lost;
 use http::header::{CONNECTION, HOST};
 use http::uri::{Authority, Scheme};
@@ -14,6 +14,7 @@ use hyper::client::conn::http2::{Builder, SendRequest};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use std::error::Error;
 use std::future::poll_fn;
+use std::io;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -31,6 +32,9 @@ const UNSENT_MAX: usize = 64 * 1024;
 /// After so long without a byte, while something is asked, the upstream is pinged, and has so long to say something.
 const SILENCE: Duration = Duration::from_secs(20);
 const ECHO_MAX: Duration = Duration::from_secs(10);
+/// So many frames that are no part of a body are earned with a request: heads, trailers, windows, pings.
+const WITH_A_REQUEST: u64 = 16;
+
 pub(super) type Outgoing = Request<Pieces>;
 
 /// A connection that bears many exchanges.
@@ -43,6 +47,8 @@ pub(crate) struct Shared {
     open: AtomicUsize,
     /// The most at once, as the upstream wants it.
     most: Arc<AtomicUsize>,
+    /// How many frames may come that are no part of a body.
+    credit: Arc<Credit>,
     /// When the last exchange ended.
     rests_since: Mutex<Instant>,
     /// It takes no more of them.
@@ -67,6 +73,8 @@ impl Shared {
         let broken = |why: String| Cause::new(CauseCode::ConnectionLost, why);
         let authority = authority.parse().map_err(|_| broken("the URL has no host".to_owned()))?;
         let executor = Executor { tasks: tasks.clone(), over: over.clone() };
+        let credit = Arc::<Credit>::default();
+        let followed = Followed { frames: Frames::of_server(), credit: credit.clone() };
         let (requests, mut connection) = Builder::new(executor)
             .timer(TokioTimer::new())
             .keep_alive_interval(SILENCE)
@@ -75,7 +83,7 @@ impl Shared {
             .initial_connection_window_size(WINDOW * EXCHANGES_MAX as u32)
             .max_header_list_size(HEAD_BYTES_MAX as u32)
             .max_send_buf_size(UNSENT_MAX)
-            .handshake(TokioIo::new(stream))
+            .handshake(TokioIo::new(Watched::new(stream, followed)))
             .await
             .map_err(|error| broken(error.to_string()))?;
         let most = Arc::new(AtomicUsize::new(EXCHANGES_MAX));
@@ -103,6 +111,7 @@ impl Shared {
             born: now,
             open: AtomicUsize::new(0),
             most,
+            credit,
             rests_since: Mutex::new(now),
             is_over: AtomicBool::new(false),
         })
@@ -129,6 +138,7 @@ impl Exchange {
     pub(super) async fn send(&self, request: Outgoing) -> Result<Response<Incoming>, Lost> {
         let Self(shared) = self;
         let request = shared.addressed(request)?;
+        shared.credit.earn(WITH_A_REQUEST, request.body().left());
         let error = match shared.requests.clone().try_send_request(request).await {
             Ok(response) => return Ok(response),
             Err(mut error) => match error.take_message() {
@@ -142,7 +152,8 @@ impl Exchange {
         let said = || causes(&error);
         match verdict(&error) {
             Verdict::Refused => {
-                Err(Lost::Unsent(Cause::new(CauseCode::ConnectionLost, "the upstream took no more requests at once")))
+                // It is there, and goes on: it has too much to do.
+                Err(Lost::Busy(Cause::new(CauseCode::QueueFull, "the upstream took no more requests at once")))
             }
             Verdict::Left => {
                 shared.is_over.store(true, Ordering::Relaxed);
@@ -203,6 +214,25 @@ fn verdict(error: &(dyn Error + 'static)) -> Verdict {
         next = error.source();
     }
     Verdict::Unknown
+}
+
+/// What an upstream sends, within TLS.
+struct Followed {
+    frames: Frames,
+    credit: Arc<Credit>,
+}
+
+impl<S> Watch<S> for Followed {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<()> {
+        match self.frames.follow(bytes, &self.credit) {
+            0 => Ok(()),
+            _ => Err(io::Error::other(
+                "the upstream sent too many frames that are no part of a body: interim (1xx) heads, pings, settings",
+            )),
+        }
+    }
+
+    fn wrote(&mut self, _is_pending: bool) {}
 }
 
 /// Runs what a connection consists of, until its epoch ends.

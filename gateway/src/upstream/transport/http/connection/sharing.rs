@@ -64,7 +64,7 @@ impl SharedConnections {
                     *request = None;
                     return Ok(Opened::Answered(response, exchange));
                 }
-                Err(Lost::Unsent(_)) if sent < SENT_MAX => {}
+                Err(Lost::Unsent(_) | Lost::Busy(_)) if sent < SENT_MAX => {}
                 Err(lost) => return Err(lost),
             }
         }

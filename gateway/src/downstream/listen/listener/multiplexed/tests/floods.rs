@@ -151,6 +151,19 @@ async fn a_client_that_does_not_hear_that_it_is_to_leave_is_served_no_more() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_client_that_does_not_hear_of_a_shutdown_holds_it_up_only_while_something_is_asked() {
+    let bench = Bench::new(100);
+    let mut peer = bench.connect(1);
+    peer.write_all(&[opening(), request(1, "/wait", true)].concat()).await.unwrap();
+    bench.under_way(1).await;
+    bench.level.end();
+    sleep(Duration::from_secs(4)).await;
+    assert_eq!(bench.open.load(Ordering::SeqCst), 1, "it is waited for");
+    bench.gate.add_permits(1);
+    tokio::time::timeout(Duration::from_secs(5), bench.level.ended()).await.expect("nothing is left");
+}
+
+#[tokio::test(start_paused = true)]
 async fn no_more_requests_than_are_allowed_are_under_way_at_once() {
     let bench = Bench::new(10_000);
     let mut peer = bench.connect(1);

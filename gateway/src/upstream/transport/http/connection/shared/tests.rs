@@ -66,7 +66,7 @@ async fn many_exchanges_are_on_one_connection_and_what_is_refused_did_not_run() 
         answers
     };
     let (answers, ()) = tokio::join!(answers, serves);
-    assert!(matches!(&answers[..], [Ok(200), Err(Lost::Unsent(_)), Ok(200)]), "{answers:?}");
+    assert!(matches!(&answers[..], [Ok(200), Err(Lost::Busy(_)), Ok(200)]), "{answers:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -129,4 +129,30 @@ async fn an_upstream_that_says_nothing_any_more_is_pinged_and_given_up() {
         () = serves => unreachable!("it never ends"),
     };
     assert!(matches!(answered, Err(Lost::Unknown(_))), "{answered:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_upstream_may_send_frames_that_answer_nothing_within_measure_and_loses_the_connection_beyond_it() {
+    for (interim, is_answered) in [(200, true), (5000, false)] {
+        let (tasks, over) = (Tasks::new(), CancellationToken::new());
+        let (shared, mut server) = connected(&tasks, &over).await;
+        let one = asks(shared.begin().unwrap());
+        let serves = async {
+            let mut asked = next(&mut server).await;
+            for _ in 0..interim {
+                let head = Response::builder().status(103).body(()).unwrap();
+                if asked.1.send_informational(head).is_err() {
+                    break;
+                }
+                let _sent = timeout(Duration::from_millis(1), server.accept()).await;
+            }
+            let _gone = asked.1.send_response(Response::new(()), true);
+            let _sent = timeout(Duration::from_secs(1), server.accept()).await;
+        };
+        let (answered, ()) = tokio::join!(one, serves);
+        match is_answered {
+            true => assert!(matches!(answered, Ok(200)), "{answered:?}"),
+            false => assert!(format!("{answered:?}").contains("no part of a body"), "{answered:?}"),
+        }
+    }
 }
