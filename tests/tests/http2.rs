@@ -3,6 +3,8 @@
 #![allow(clippy::disallowed_methods)] // a test's tasks end with its runtime
 
 pub(crate) mod bridge;
+mod manner;
+mod unwell;
 
 use std::net::SocketAddr;
 use std::sync::atomic::Ordering;

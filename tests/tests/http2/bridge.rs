@@ -17,7 +17,8 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-use crate::https::tls::{Authority, Credentials, of_http2};
+use super::manner::Manner;
+use crate::https::tls::{Authority, Credentials, offering};
 
 /// What is sent.
 pub(crate) type Body = BoxBody<Bytes, hyper::Error>;
@@ -84,24 +85,50 @@ async fn pass(
 
 /// Somewhere to reach a server of HTTP/1.1 with HTTP/2; and how many connections have come.
 pub(crate) async fn behind(credentials: &Credentials, inner: SocketAddr) -> (SocketAddr, Arc<AtomicUsize>) {
-    let acceptor = of_http2(credentials);
+    let manner = Arc::<Manner>::default();
+    let (address, counted) = (behind_with(credentials, inner, &manner).await, manner.clone());
+    (address, counted.connections.clone())
+}
+
+/// The same, by whoever behaves in this manner.
+pub(crate) async fn behind_with(credentials: &Credentials, inner: SocketAddr, manner: &Arc<Manner>) -> SocketAddr {
+    let acceptor = offering(credentials, &[b"h2", b"http/1.1"]);
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("loopback has a free port");
     let here = listener.local_addr().expect("a bound socket has an address");
-    let counted = Arc::<AtomicUsize>::default();
-    let counts = counted.clone();
+    let manner = manner.clone();
     tokio::spawn(async move {
         while let Ok((socket, _)) = listener.accept().await {
-            let (acceptor, counts) = (acceptor.clone(), counts.clone());
+            let (acceptor, manner) = (acceptor.clone(), manner.clone());
             tokio::spawn(async move {
                 let stream = acceptor.accept(socket).await.ok()?;
-                counts.fetch_add(1, Ordering::SeqCst);
-                let service = hyper::service::service_fn(move |request| hand_on(request, inner));
-                let builder = hyper::server::conn::http2::Builder::new(TokioExecutor::new());
+                manner.connections.fetch_add(1, Ordering::SeqCst);
+                let is_shared = stream.get_ref().1.alpn_protocol() == Some(b"h2");
+                let served = manner.clone();
+                let service = hyper::service::service_fn(move |request| answer(served.clone(), request, inner));
+                if !is_shared {
+                    let builder = hyper::server::conn::http1::Builder::new();
+                    return builder.serve_connection(TokioIo::new(stream), service).await.ok();
+                }
+                manner.multiplexed.fetch_add(1, Ordering::SeqCst);
+                let mut builder = hyper::server::conn::http2::Builder::new(TokioExecutor::new());
+                builder.initial_stream_window_size(16 * 1024);
+                let stream = manner.before(stream);
                 builder.serve_connection(TokioIo::new(stream), service).await.ok()
             });
         }
     });
-    (here, counted)
+    here
+}
+
+type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+async fn answer(
+    manner: Arc<Manner>,
+    request: Request<Incoming>,
+    inner: SocketAddr,
+) -> Result<http::Response<Incoming>, Failure> {
+    let request = manner.takes(request).await?;
+    Ok(hand_on(request, inner).await?)
 }
 
 async fn hand_on(request: Request<Incoming>, inner: SocketAddr) -> Result<http::Response<Incoming>, hyper::Error> {

@@ -95,8 +95,8 @@ pub(crate) async fn door(credentials: Credentials, inner: SocketAddr) -> (Socket
     door_asking(credentials, None, inner).await
 }
 
-/// How TLS is spoken with these, for HTTP/2 alone.
-pub(crate) fn of_http2(credentials: &Credentials) -> TlsAcceptor {
+/// How TLS is spoken with these, for these protocols.
+pub(crate) fn offering(credentials: &Credentials, protocols: &[&[u8]]) -> TlsAcceptor {
     let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(credentials.key.serialize_der()));
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let builder = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
@@ -105,7 +105,7 @@ pub(crate) fn of_http2(credentials: &Credentials) -> TlsAcceptor {
         .with_no_client_auth()
         .with_single_cert(vec![credentials.certificate.der().clone()], key)
         .expect("the key fits the certificate");
-    config.alpn_protocols = vec![b"h2".to_vec()];
+    config.alpn_protocols = protocols.iter().map(|name| name.to_vec()).collect();
     TlsAcceptor::from(Arc::new(config))
 }
 
