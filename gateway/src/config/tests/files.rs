@@ -72,7 +72,7 @@ fn only_a_file_that_may_not_be_read_is_advised_to_be_let_read() {
     }
     let folder = Scratch::new();
     let fault = crate::config::import::file(&folder.0).unwrap_err();
-    assert_eq!(fault.hint.as_deref(), Unreadable::Folder.advice(), "{fault}");
+    assert_eq!(fault.hint.as_deref(), Unreadable::Folder.advice_for_host(), "{fault}");
 }
 
 #[test]
