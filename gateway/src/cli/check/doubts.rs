@@ -24,6 +24,7 @@ use crate::config::source::file::{quoted, shown};
 use crate::gateway;
 use crate::policy::config::Token;
 use crate::router::config::Strategy;
+use crate::secrets::mask;
 use crate::telemetry::audit::unusable;
 use crate::upstream::config::{ChildCommand, Credentials, Login, Remote, TokenCommand};
 use crate::upstream::process::missing;
@@ -149,7 +150,9 @@ fn in_units(bytes: usize) -> String {
 /// Whether the program and its folder are there.
 fn place(name: &str, command: &str, env: &[(OsString, OsString)], cwd: Option<&Path>) -> Vec<Fault> {
     let folder = cwd.filter(|cwd| !cwd.is_dir()).map(|cwd| {
-        let hint = format!("run `mkdir -p {}`, or write another `cwd` under [upstreams.{name}]", quoted(&shown(cwd)));
+        // Masked before: a secret that is quoted is not found any more.
+        let folder = mask::masked(&shown(cwd)).into_owned();
+        let hint = format!("run `mkdir -p {}`, or write another `cwd` under [upstreams.{name}]", quoted(&folder));
         let text = format!("working directory `{}` does not exist", cwd.display());
         Fault { hint: Some(hint), ..Fault::of_upstream("no-folder", name, text) }
     });

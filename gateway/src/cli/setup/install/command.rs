@@ -301,19 +301,16 @@ fn added(host: &'static Host, edited: Edited, (entry, scope): (&Entry, Scope)) -
         Some((after, ..)) => after.unwrap_or_default(),
         None => before.to_owned(),
     };
-    // A fault is named where it stands now, not where it would stand in what is written: in YAML the entry comes first.
-    let is_yaml = host.form.format() == Format::Yaml;
+    // A fault is named where it stands now, not where it would stand in what is written.
     let judged = || import::entry_in(before, host, NAME).map_err(told);
-    if is_yaml {
+    // In YAML the entry comes first.
+    if host.form.format() == Format::Yaml {
         judged()?;
     }
     let after = edit::with(&base, host, entry).map_err(told)?;
-    if !is_yaml && !before.trim().is_empty() {
-        judged()?;
-    }
     edited.takes(&after)?;
-    // What is written must be read back as what it is: by the host, and by `uninstall`.
-    let read = import::entry_in(&after, host, NAME).map_err(told)?;
+    // What is written must be read back as what it is: by the host, and by `uninstall`. A file without servers is no fault of itself.
+    let read = import::entry_in(&after, host, NAME).or_else(|why| judged().and(Err(told(why))))?;
     if read.map(|(command, args)| Entry { command, args }).as_ref() != Some(entry) {
         return Err(told(format!("the entry `{NAME}` would not be read there")));
     }
