@@ -79,8 +79,8 @@ fn workers() -> usize {
 }
 
 /// The runtime with its workers, and the first thread for what blocks. Where the system gives no more threads the runtime panics, and its
-/// panic unwinds into a wait for workers that never end; so the process ends before, with the words of an error. To start as many threads
-/// beforehand, to see whether they can be had, is a tenth of a start.
+/// panic unwinds into a wait for workers that never end; so the process ends before, with the words of an error. Threads that are tried
+/// beforehand prove nothing: others may take their places meanwhile.
 fn started(builder: &mut Builder) -> io::Result<Runtime> {
     let before = std::panic::take_hook();
     std::panic::set_hook(Box::new(|panic| {

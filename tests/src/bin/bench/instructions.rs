@@ -25,7 +25,7 @@ const CASES: [(&str, Front, bool, [u64; 2], u64); 5] = [
     ("HTTP upstream, stateless client", Front::Http(Dialect::Modern), true, [61_200, 48_800], 21),
     ("HTTP upstream, handshake client", Front::Http(Dialect::Legacy), true, [58_200, 45_900], 20),
     ("HTTP upstream, `trunkline stdio`", Front::Stdio, true, [48_500, 39_500], 16),
-    ("stdio upstream, handshake client", Front::Http(Dialect::Legacy), false, [41_200, 33_000], 12),
+    ("stdio upstream, handshake client", Front::Http(Dialect::Legacy), false, [41_200, 32_300], 12),
     // A child is opened by handshake, so these calls are translated.
     ("stdio upstream, stateless client", Front::Http(Dialect::Modern), false, [44_100, 35_500], 13),
 ];
