@@ -136,10 +136,19 @@ async fn cancel(client: &Client, name: &str, round: usize, upstream: &Upstream) 
     let stays = client.start(call(&wait("stays"))).await;
     let goes = client.start(call(&wait("goes"))).await;
     upstream.waiting_at(&wait("stays")).await;
-    let meant = upstream.waiting_at(&wait("goes")).await;
+    // Each child counts its requests by itself: an id alone would be that of another client's call, too.
+    let at = wait("goes");
+    let waits = |event: &Event| match &event.what {
+        What::Waiting { gate, id } if *gate == at => Some((event.instance, id.clone())),
+        _ => None,
+    };
+    let meant = upstream.events.wait(&format!("{} has {at} at its gate", upstream.name), waits).await;
     goes.cancel().await;
-    let hears = |event: &Event| matches!(&event.what, What::Cancelled { id, .. } if *id == meant).then_some(());
-    upstream.events.wait(&format!("{} hears that {meant} is cancelled", upstream.name), hears).await;
+    let hears = |event: &Event| match &event.what {
+        What::Cancelled { id, .. } => (event.instance == meant.0 && *id == meant.1).then_some(()),
+        _ => None,
+    };
+    upstream.events.wait(&format!("{} hears that {meant:?} is cancelled", upstream.name), hears).await;
     upstream.order(Order::Open(wait("stays"))).await;
     assert_eq!(stays.answer().await.text(), "released", "{name}");
 }
