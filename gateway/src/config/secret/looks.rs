@@ -137,6 +137,12 @@ pub(super) fn names_secret(name: &str) -> bool {
     looks_secret(name) || words.iter().any(is_such) && (!is_about || is_session)
 }
 
+/// Whether a flag turns something off, so that it takes nothing: `--no-auth`.
+pub(super) fn turns_off(flag: &str) -> bool {
+    let name = flag.strip_prefix("--no-").or_else(|| flag.strip_prefix("--without-"));
+    name.is_some_and(|name| name.chars().all(|char| char.is_ascii_lowercase() || char == '-'))
+}
+
 /// Whether a flag takes how many there may be: `--max-tokens`.
 pub(super) fn counts(flag: &str) -> bool {
     let words = words(flag);

@@ -1,7 +1,7 @@
 //! Arguments, commands and other values of a configuration as they may be shown: what clearly is no secret; in doubt a value is masked.
 
 use super::address::{is_path, path};
-use super::looks::{begins_as_key, counts, names_file, names_secret};
+use super::looks::{begins_as_key, counts, names_file, names_secret, turns_off};
 use super::word::{is_number, is_plain, is_reference, is_scheme, piece, without_defaults};
 use crate::secrets::looks_random;
 
@@ -14,6 +14,29 @@ const SHORT: [&str; 8] = ["-p", "-P", "-k", "-t", "-u", "-U", "-s", "-a"];
 const TRANSPORTS: [&str; 6] = ["stdio", "http", "https", "sse", "streamable-http", "ws"];
 /// What may stand behind a version in the tag of an image.
 const VARIANTS: [&str; 7] = ["alpine", "slim", "bookworm", "bullseye", "beta", "alpha", "rc"];
+/// Images whose name says enough that a version behind it is no password.
+const IMAGES: [&str; 18] = [
+    "alpine",
+    "busybox",
+    "debian",
+    "elasticsearch",
+    "golang",
+    "mariadb",
+    "memcached",
+    "mongo",
+    "mysql",
+    "nginx",
+    "node",
+    "postgres",
+    "python",
+    "rabbitmq",
+    "redis",
+    "ruby",
+    "rust",
+    "ubuntu",
+];
+/// How a volume can be mounted.
+const MOUNTED: [&str; 6] = ["ro", "rw", "z", "Z", "cached", "delegated"];
 
 /// What the word before says of the next one.
 #[derive(Clone, Copy, PartialEq)]
@@ -42,6 +65,7 @@ pub(crate) fn args(args: &[&str]) -> Vec<String> {
             }
             Next::Rest if !is_plain_flag(arg) => (hidden(arg), Next::Rest),
             Next::Short if !is_flag_like => (behind_short(before, arg), after(before, arg)),
+            Next::Open if ["-v", "--volume"].contains(&before) && is_mount(arg) => (arg.to_owned(), Next::Open),
             _ => (open(arg), after(before, arg)),
         };
         out.push(shown);
@@ -105,6 +129,23 @@ fn open(arg: &str) -> String {
     }
 }
 
+/// Whether a text is a volume, or a folder of this machine, and the folder as which a container has it.
+fn is_mount(text: &str) -> bool {
+    let parts: Vec<&str> = text.split(':').collect();
+    let is_name = |name: &str| name.chars().all(|char| char.is_ascii_lowercase() || "-_".contains(char));
+    let is_shown = |part: &str| part.len() > 1 && is_path(part) && path(part) == part;
+    match &parts[..] {
+        [from, to, how @ ..] => {
+            (is_shown(from) || !from.is_empty() && is_name(from) && piece(from) == *from)
+                && to.starts_with('/')
+                && is_shown(to)
+                && how.len() <= 1
+                && how.iter().all(|how| how.split(',').all(|one| MOUNTED.contains(&one)))
+        }
+        _ => false,
+    }
+}
+
 /// What an argument says of the next one.
 fn after(before: &str, arg: &str) -> Next {
     let name = arg.trim().trim_end_matches([':', '=', ' ']);
@@ -113,6 +154,7 @@ fn after(before: &str, arg: &str) -> Next {
     let is_handed_on = ["-e", "--env"].contains(&before) && !arg.starts_with('-');
     match arg {
         _ if SHORT.contains(&arg) => Next::Short,
+        _ if turns_off(arg) => Next::Open,
         _ if leads(arg) || is_name && !is_handed_on && names_secret(name) => Next::Secret,
         _ => Next::Open,
     }
@@ -214,7 +256,7 @@ fn is_tagged((before, tag): (&str, &str)) -> bool {
     let is_version = numbers.iter().all(|number| is_number(number))
         && (numbers.len() > 1 || numbers[0].len() <= 2)
         && (variant.is_empty() || VARIANTS.iter().any(|known| variant.starts_with(known)));
-    let is_image = tag == "latest" || before.contains('/') && is_version;
+    let is_image = tag == "latest" || (before.contains('/') || IMAGES.contains(&before)) && is_version;
     let is_here = before == "localhost" || before.split('.').count() == 4 && before.split('.').all(is_number);
     let is_repository = before.strip_prefix("git@").is_some_and(|host| host.contains('.') && !host.contains('/'))
         && tag.ends_with(".git")
@@ -235,6 +277,9 @@ mod tests {
     fn what_clearly_is_no_secret_is_shown() {
         for line in [
             "-y @modelcontextprotocol/server-filesystem@2025.1 /home/me/projects ./src ~/notes",
+            "run -i redis:7 postgres:16.2 node:22-alpine python:3.12-slim",
+            "run -v data:/data -v /srv/notes:/notes:ro --volume ~/x:/x:rw,z -v ${HOME}/y:/y mcp/time",
+            "x --no-auth /srv/notes --no-password word --without-token stdio",
             "run -i --rm --network=host docker.io/mcp/time:latest",
             "mcp-server-git --repository /srv/repo --port 8080 --log-level=debug --verbose",
             "-m mcp_server_fetch --user-agent Mozilla",
@@ -274,6 +319,18 @@ mod tests {
             (&["me:hunter@tcp(h)/db"], "[secret]"),
             (&["me:hunter@host"], "[secret]"),
             (&["me:hunter"], "[secret]"),
+            (&["me:7"], "[secret]"),
+            (&["redis:123456"], "[secret]"),
+            (&["redis:hunter"], "[secret]"),
+            (&["-v", "me:hunter"], "-v [secret]"),
+            (&["-v", "me:/hunter2hunter"], "-v [secret]"),
+            (&["-v", "sk-proj-AbCdEfGh0123:/x"], "-v [secret]"),
+            (&["-v", "ghp_hunter:/x"], "-v [secret]"),
+            (&["-v", "/x:/y:hunter"], "-v /[secret]/[secret]"),
+            (&["me:/hunter"], "[secret]"),
+            (&["--no-auth", "hunter2hunter"], "--no-auth [secret]"),
+            (&["--no-auth=hunter"], "--no-auth=[secret]"),
+            (&["no-auth", "hunter"], "no-auth [secret]"),
             (&["${T:-hunter}"], "[secret]"),
             (&["sk-proj-AbCdEfGh0123"], "[secret]"),
             (&["ghp_0123456789abcdefghijABCDEFGHIJ012345"], "[secret]"),

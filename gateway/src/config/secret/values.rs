@@ -12,7 +12,7 @@ use crate::secrets::mask::{BYTES_MAX, BYTES_MIN};
 use crate::secrets::{Secrets, looks_random};
 use crate::upstream::config::{Config, Credentials, Remote};
 
-use super::looks::{is_path, looks_secret};
+use super::looks::{is_path, looks_secret, turns_off};
 use super::percent::decoded_in_part;
 use crate::config::fault::Fault;
 use crate::config::read::Reading;
@@ -149,7 +149,8 @@ impl Found {
                 self.credential(arg);
             }
             let name = arg.trim_start_matches('-');
-            is_secret_next = arg.starts_with('-') && !arg.contains(['=', ':', ' ']) && looks_secret(name);
+            is_secret_next =
+                arg.starts_with('-') && !arg.contains(['=', ':', ' ']) && looks_secret(name) && !turns_off(arg);
             let is_name = |name: &str| name.len() <= 64 && !name.contains(['/', '{', '"', '?']);
             for mark in ['=', ':'] {
                 if let Some((name, value)) = name.split_once(mark).filter(|(name, _)| is_name(name)) {
@@ -217,6 +218,7 @@ mod tests {
             |args: &[&str]| found(|found| found.args(&args.iter().map(|arg| (*arg).to_owned()).collect::<Vec<_>>()));
         assert_eq!(args(&["--token", "canary-one", "--name", "not-secret"]), ["canary-one"]);
         assert_eq!(args(&["--api-key=canary-one", "--url=https://h/x"]), ["canary-one"]);
+        assert_eq!(args(&["--no-auth", "not-secret", "--no-password", "not-secret"]), [""; 0]);
         assert_eq!(args(&["-e", "GH_TOKEN=canary-one"]), ["canary-one"]);
         assert_eq!(args(&["--header", "Authorization: Bearer canary-one"]), ["Bearer canary-one", "canary-one"]);
         assert_eq!(args(&[r#"{"a":{"apiKey":"canary-one","b":"not-secret"}}"#]), ["canary-one"]);
