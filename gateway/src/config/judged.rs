@@ -6,7 +6,7 @@ use super::fault::Fault;
 use super::import::{self, Format, Unread};
 use super::source::node::{Origin, Source};
 use super::source::torn::{self, Gaps, Torn};
-use super::source::{json, toml};
+use super::source::{json, toml, yaml};
 
 /// What there is of a file.
 pub(super) struct Judged {
@@ -67,6 +67,9 @@ fn torn(text: &str, format: Format) -> Option<Torn<Unread>> {
             let first = json::parse(text).err().filter(|first| !first.is_without_servers)?;
             Some(torn::of_json(text, first).map(Unread::from))
         }
-        Format::Yaml => None,
+        Format::Yaml => {
+            let first = yaml::parse(text).err().filter(|first| !first.is_without_servers)?;
+            Some(torn::of_yaml(text, first).map(Unread::from))
+        }
     }
 }

@@ -134,6 +134,9 @@ impl Toml<'_> {
                 }
                 b'=' => {
                     self.expects_key = false;
+                    // Between brackets a value without its first quotes may go on in the next line.
+                    let next = bytes[at + 1..].iter().find(|byte| !b" \t\r".contains(byte));
+                    self.is_doubtful |= !self.open.is_empty() && matches!(next, None | Some(b'\n' | b','));
                     1
                 }
                 _ => {

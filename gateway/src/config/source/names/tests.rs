@@ -47,6 +47,8 @@ fn what_may_be_a_part_of_a_value_in_toml_is_no_name() {
         ("key = {secret= x!\"", "key"),
         ("env = { A = 1, secret = y!\" }", "env"),
         ("key = \"\"\nsecret: !x\n\"\"\"\n", ""),
+        ("env = { A = \n, secret = 'x'!\" }", ""),
+        ("env = { A = ,\n secret = 'x'!\" }", ""),
         ("url = https://h/?secret=!x", "url"),
         ("https!://h/?secret=x", ""),
         ("é = \"é\", \"é!", ""),

@@ -164,14 +164,24 @@ mod tests {
         for text in [
             "{\"mcpServers\": {\"a\": {\"command\": \"x\"}, \"b\": {\"command\": \"x",
             "{\"mcpServers\": {\"a\": {\"command\": \"x\"}, \"b\": {\"command\": \"x,\n\"args\": []}, \"c\": {}}}",
+            // Quotes around a line's end, a bracket that does not fit, and a comma that is missing behind the server.
+            "{\"mcpServers\": {\"a\": {\"command\": \"x\"}, \"b\": {\"args\": [\"y\"], env\": {\"A\": \"1\"}}, \"c\": {\ncommand\": \"x\"}}}",
+            "{\"mcpServers\": {\"a\": {\"command\": \"x\"}, \"b\": {\"args\": [y\"], \"env: {\"A\": \"1\"}}, \"c\": {\"command\": \"x\"}}}",
+            "{\"mcpServers\": {\"a\": {\"command\": \"x\"}, \"b\": {\"args\": [\"y\"], \"env\": {\"A\": \"1\"}}, c\": {xcommand\": \"x\"}}}",
         ] {
             let (servers, faults, gaps) = left(text);
             assert_eq!((servers, faults), (vec!["a".to_owned()], 1), "{text}");
             assert!(gaps.has_upstream("zed"), "{text}");
         }
-        for text in
-            ["{\"mcpServers\": {\"a\": {\"command\": \"x\", \"b\": {}}}", "{\"theme\" 1, \"mcpServers\": {}}", "{"]
-        {
+        for text in [
+            "{\"mcpServers\": {\"a\": {\"command\": \"x\", \"b\": {}}}",
+            "{\"theme\" 1, \"mcpServers\": {}}",
+            "{",
+            // A second fault that is an end, one behind the last server, and one in what is no object of servers.
+            "{\n\"theme\": 1,\n\"mcpServers\": {\n\"a\": {\n\"command\": \"x\"\n},\n\"b\": {\n\"args\":{[\n\"y\"\n]\n}\n},\n\"other\": {\n\"q\": {\"w\": 1},\n\"r\": {}\n}\n\n",
+            "{\"mcpServers\": {\n\"a\":x{\"command\": \"x\"},\n\"b\": {\"command\": \"x\", \"args\": [\"y\"]},\n\"c\": {\"command\": \"x\"}\n}{\n",
+            "{\"mcpServers\": {\n\"a\": {\"command\"} \"x\"},\n\"b\": {\"command\": \"x\", \"args\": [\"y]},\n\"c\": {\"command\": \"x\"}\n}}\n",
+        ] {
             assert_eq!(left(text), (Vec::new(), 1, Gaps::everything()), "{text}");
         }
     }

@@ -8,8 +8,11 @@ mod rest;
 mod toml;
 // Of a host's JSON: the servers with the fault are left out.
 mod json;
+// Of a host's YAML, too.
+mod yaml;
 
 pub(crate) use gaps::Gaps;
 pub(crate) use json::read as of_json;
 pub(crate) use rest::Torn;
 pub(crate) use toml::read as of_toml;
+pub(crate) use yaml::read as of_yaml;

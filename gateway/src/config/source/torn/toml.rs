@@ -75,7 +75,11 @@ impl Part {
         let line = &text[from..line_end];
         let above: Vec<Vec<String>> = text[..from].lines().rev().find_map(heading).into_iter().collect();
         let upto = text.get(from..at.max(from)).unwrap_or_default();
-        if LONG.iter().any(|mark| memmem::find_iter(text.as_bytes(), mark).count() % 2 == 1 || upto.contains(mark)) {
+        let rest = text.get(at..).unwrap_or_default();
+        // Marks that stand in comments are counted, too.
+        let is_endless = |mark: &str| rest.strip_prefix(mark).is_some_and(|rest| !rest.contains(mark));
+        let is_odd = |mark: &str| memmem::find_iter(text.as_bytes(), mark).count() % 2 == 1;
+        if LONG.iter().any(|mark| is_odd(mark) || upto.contains(mark) || is_endless(mark)) {
             // A text in several lines has no end, and what looks like a heading may belong to it.
             return Self { from, to: text.len(), paths: vec![Vec::new()] };
         }
@@ -231,6 +235,10 @@ mod tests {
         assert_eq!((gone, faults), (vec![3, 4, 5], 1));
         let first = parse(text).unwrap_err();
         assert_eq!((text[..first.at.start].lines().count(), &text[first.at.clone()]), (3, "\"\"\""), "{}", first.text);
+        assert!(gaps.has_upstream("zed") && gaps.has_section());
+        // A comment with such a mark ends no text.
+        let (gone, faults, gaps) = left_out(&format!("# \"\"\"\n{text}"));
+        assert_eq!((gone, faults), (vec![4, 5, 6], 1));
         assert!(gaps.has_upstream("zed") && gaps.has_section());
     }
 
