@@ -294,3 +294,20 @@ fn a_tool_of_a_server_that_fails_is_refused_with_what_helps_without_a_running_ga
     );
     assert!(!said.contains("trunkline status"), "{said}");
 }
+
+#[test]
+fn a_configuration_that_is_not_toml_is_told_with_its_line_and_with_the_command_that_shows_it() {
+    let scratch = Scratch::new();
+    let home = scratch.path();
+    put(home, "my own.toml", "# mine\n[upstreams.a]\ncommand = npx\n");
+    put(home, "mcp.json", r#"{"mcpServers": {"b": {"command": "sh"}}}"#);
+    let config = ["--config", "my own.toml"];
+    for args in [&["add", "x", "--", "sh"][..], &["remove", "a"], &["import", "mcp.json"]] {
+        let end = args.iter().position(|arg| *arg == "--").unwrap_or(args.len());
+        let said = text(&run(home, &[&args[..end], &config, &args[end..]].concat()));
+        let expected =
+            "my own.toml is not TOML (line 3): the value of `command` needs quotes: \"…\"; `trunkline check --config '";
+        assert!(said.starts_with("exit 1") && said.contains(expected), "{args:?}: {said}");
+        assert!(said.contains("my own.toml'` shows the line"), "{args:?}: {said}");
+    }
+}

@@ -38,6 +38,16 @@ fn a_file_that_install_could_not_undo_is_left_alone() {
     let said = text(&run(home, &["install", "cursor"]));
     assert!(said.starts_with("exit 1") && said.contains("is a link to a file that is not there"), "{said}");
     assert!(file.is_symlink());
+    std::fs::remove_file(&file).expect("it is there");
+    std::os::unix::fs::symlink("mcp.json", &file).expect("it can be made");
+    for args in [&["install", "cursor"][..], &["import", "cursor"], &["doctor"], &["check", "--config", place]] {
+        let said = text(&run(home, args));
+        assert!(
+            !said.starts_with("exit 0") && said.contains("is a link that leads back to itself"),
+            "{args:?}: {said}"
+        );
+        assert!(!said.contains("os error"), "{args:?}: {said}");
+    }
 }
 
 #[test]

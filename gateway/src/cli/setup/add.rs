@@ -52,8 +52,7 @@ impl Target {
         };
         let turns = Turns::take(std::slice::from_ref(&file), makes)?;
         let edited = Edited::open(&file)?;
-        let document: Result<DocumentMut, _> = edited.text().parse();
-        let document = document.map_err(|_| anyhow!("{} is not TOML; run `trunkline check` on it", file.display()))?;
+        let document = edited.toml()?;
         if document.contains_key("mcp_servers") && !document.contains_key("upstreams") {
             return Err(of_a_host(&file).into());
         }

@@ -9,7 +9,9 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, anyhow, bail};
 use rustix::fs::{CWD, FlockOperation, RenameFlags, flock, renameat_with};
 use rustix::io::Errno;
+use toml_edit::{DocumentMut, TomlError};
 
+use crate::config::import::{Format, line_number, unread};
 use crate::config::source::file;
 
 /// So long a command waits for others that edit a file of the same folder.
@@ -75,6 +77,9 @@ fn turn(folder: &Path) -> Result<Option<File>, anyhow::Error> {
 fn real(path: &Path) -> Result<PathBuf, anyhow::Error> {
     match fs::canonicalize(path) {
         Ok(real) => Ok(real),
+        Err(error) if Errno::from_io_error(&error) == Some(Errno::LOOP) => {
+            bail!("{} is a link that leads back to itself; remove it, or let it lead to a file", file::shown(path))
+        }
         Err(_) if is_link(path) => {
             let shown = file::shown(path);
             bail!("{shown} is a link to a file that is not there; create that file, or remove the link")
@@ -131,6 +136,18 @@ impl Edited {
     pub(crate) fn text(&self) -> &str {
         let held = self.held.as_deref().unwrap_or_default();
         held.strip_prefix(file::MARK).unwrap_or(held)
+    }
+
+    /// Its text as TOML; an error says what in it is none, and where.
+    pub(crate) fn toml(&self) -> Result<DocumentMut, anyhow::Error> {
+        self.text().parse().map_err(|error: TomlError| {
+            let at = error.span().map_or(0, |span| span.start);
+            let said = unread(self.text(), Format::Toml);
+            let (line, why) = said.unwrap_or_else(|| (line_number(self.text(), at), error.message().to_owned()));
+            let shown = file::shown(&self.path);
+            let named = file::quoted(&shown);
+            anyhow!("{shown} is not TOML (line {line}): {why}; `trunkline check --config {named}` shows the line")
+        })
     }
 
     /// Whether a text may stand in it: no larger than what is read back.

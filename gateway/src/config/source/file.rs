@@ -8,6 +8,7 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
+use rustix::io::Errno;
 
 use crate::secrets::{decoded, private, visible};
 
@@ -132,6 +133,8 @@ pub(crate) enum Unreadable {
     Denied,
     #[error("it is a folder")]
     Folder,
+    #[error("it is a link that leads back to itself")]
+    Loop,
     /// A pipe, a socket, a device.
     #[error("not a regular file")]
     Special,
@@ -149,6 +152,7 @@ impl Unreadable {
         Some(match self {
             Self::Denied => "see with `ls -l` who may read it, and let this user",
             Self::Folder => "name a file in it",
+            Self::Loop => "remove the link, or let it lead to a file",
             // Such as /dev/null.
             Self::Special => {
                 "to run without a file, name an empty one, and set variables such as TRUNKLINE_UPSTREAMS__FILES__COMMAND"
@@ -164,7 +168,7 @@ impl Unreadable {
         match self {
             Self::Folder | Self::Special => Some("the host reads no such thing: move it away, or name another file"),
             Self::TooLarge(_) => Some("no host's file is so large: see whether another file is meant"),
-            Self::Missing | Self::Denied | Self::NotText | Self::Failed(_) => self.advice(),
+            Self::Missing | Self::Denied | Self::Loop | Self::NotText | Self::Failed(_) => self.advice(),
         }
     }
 }
@@ -174,6 +178,7 @@ impl From<std::io::Error> for Unreadable {
         match error.kind() {
             ErrorKind::NotFound => Self::Missing,
             ErrorKind::PermissionDenied => Self::Denied,
+            _ if Errno::from_io_error(&error) == Some(Errno::LOOP) => Self::Loop,
             _ => Self::Failed(error),
         }
     }

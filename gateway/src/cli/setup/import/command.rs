@@ -155,8 +155,7 @@ fn fault(server: &Server) -> Option<String> {
 /// The configuration that is written to. The file of Codex is none: its servers would no longer be read beside ours.
 fn document(edited: &Edited) -> Result<DocumentMut, anyhow::Error> {
     let shown = file::shown(edited.path());
-    let document: Result<DocumentMut, _> = edited.text().parse();
-    let document = document.map_err(|_| anyhow!("{shown} is not TOML; run `trunkline check` on it"))?;
+    let document = edited.toml()?;
     if document.contains_key("mcp_servers") && !document.contains_key("upstreams") {
         return Err(anyhow!("{shown} is the file of a host; name another with --output FILE"));
     }
