@@ -17,6 +17,7 @@ mod children;
 mod control;
 mod correlation;
 mod dialects;
+mod doctor;
 mod environment;
 mod eras;
 mod face_guards;

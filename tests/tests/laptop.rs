@@ -68,6 +68,10 @@ async fn tools_are_listed_and_called_without_a_running_gateway() {
     let unread = run(&home, &["call", "sh__hello", "nope"]).await;
     let said = text(&unread.stderr);
     assert!(said.starts_with("error: expected key=value") && said.lines().count() == 1, "{said}");
+    let torn = text(&run(&home, &["call", "sh__hello", "{\"a\":"]).await.stderr);
+    let expected = "error: the argument is not a JSON object: a `}` is missing at the end; write key=value, or one object in \
+        single quotes: '{\"key\": \"value\"}'\n";
+    assert_eq!(torn, expected);
 }
 
 #[tokio::test]
@@ -87,6 +91,10 @@ async fn a_list_of_upstreams_that_all_fail_is_an_error_and_one_that_is_empty_is_
         let said = text(&listed.stderr);
         assert_eq!(listed.status.code(), Some(code), "{args:?}: {said}");
         assert_eq!(said.contains("none of the upstreams works (broken)"), code == 1, "{args:?}: {said}");
+        // Why it fails is told in a line of its own, and no log beside it.
+        let told = said.matches("not listed: upstream `broken` is ").count();
+        assert_eq!(told, usize::from(file.contains("broken")), "{args:?}: {said}");
+        assert!(!said.contains("upstream unavailable"), "{args:?}: {said}");
     }
 }
 
@@ -187,7 +195,7 @@ async fn the_configuration_and_completions_are_printed() {
     for shell in ["bash", "zsh", "fish"] {
         let script = text(&run(&home, &["completions", shell]).await.stdout);
         assert!(script.contains("uninstall") && script.contains("log-level"), "{shell}");
-        for hidden in ["demo-upstream", "start-upstream", "serve-shared", "guard-upstreams"] {
+        for hidden in ["demo-upstream", "start-upstream", "serve-shared", "serve-once", "guard-upstreams"] {
             assert!(!script.contains(hidden), "{shell}: {hidden}");
         }
     }

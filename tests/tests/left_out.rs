@@ -7,15 +7,16 @@ use trunkline_tests::gateway::{Config, Gateway};
 use trunkline_tests::revision::Revision;
 use trunkline_tests::scratch::Scratch;
 use trunkline_tests::script::Script;
+use trunkline_tests::shell;
 use trunkline_tests::upstream::Upstream;
 use trunkline_tests::within::within;
 
-use crate::laptop::{in_home, text};
+use crate::laptop::{entry, in_home, text};
 
 const LEGACY: Revision = Revision::R2025_11_25;
 const OPTIONAL: &str = "[upstreams.opt]\ncommand = 'sh'\nargs = ['${NOT_SET_HERE}']\noptional = true\n";
 const WHY: &str = "upstream `opt` is left out: ${NOT_SET_HERE} has no value and no default; \
-    export NOT_SET_HERE where the gateway is started, and start it anew";
+    export NOT_SET_HERE=… where the gateway is started, and start it anew";
 
 async fn run(mut command: Command) -> Output {
     within("the command ends", command.output()).await.expect("it runs")
@@ -81,4 +82,45 @@ async fn a_server_of_a_host_that_cannot_be_used_is_known_as_left_out() {
         let error = said.lines().find(|line| line.starts_with("error: ")).unwrap_or_default();
         assert!(status.code() == Some(1) && error.contains("is left out: ") && error.contains(why), "{name}: {said}");
     }
+}
+
+#[tokio::test]
+async fn of_many_that_are_left_out_a_command_without_a_running_gateway_says_in_one_line_how_many() {
+    let home = Scratch::new();
+    let lame = |name: &str| OPTIONAL.replace("[upstreams.opt]", &format!("[upstreams.{name}]"));
+    let lame = format!("{}{}{}", lame("one"), lame("two"), lame("three"));
+    let well = entry("sh", &shell::upstream(&[("hello", "said ok")]));
+    let _file = home.file("trunkline.toml", &format!("{lame}{well}"));
+    let many = "3 of 4 upstreams are left out; `trunkline doctor` says why";
+    let told = format!("not listed: {many}");
+    for (args, code, stdout, stderr) in [
+        (&["tools"][..], 0, "sh__hello\n1 tool\n", format!("{told}\n")),
+        (&["prompts"], 0, "no prompts\n", format!("{told}\n")),
+        (&["call", "sh__hello"], 0, "ok\n", String::new()),
+        (&["call", "sh__helo"], 1, "", format!("{many}\nerror: no tool `sh__helo`: did you mean `sh__hello`?\n")),
+        (&["tools", "two"], 1, "", format!("error: {}\n", WHY.replace("`opt`", "`two`"))),
+        (&["call", "two__x"], 1, "", format!("error: {}\n", WHY.replace("`opt`", "`two`"))),
+    ] {
+        let Output { status, stdout: out, stderr: said } = run(in_home(&home, args)).await;
+        assert_eq!((status.code(), text(&out), text(&said)), (Some(code), stdout.to_owned(), stderr), "{args:?}");
+    }
+    let json = run(in_home(&home, &["tools", "--json"])).await;
+    let said: serde_json::Value = serde_json::from_slice(&json.stderr).expect("one line of JSON");
+    assert_eq!(said["note"], told);
+    let checked = text(&run(in_home(&home, &["check"])).await.stdout);
+    assert_eq!(checked.matches("warning[unset-variable]").count(), 3, "{checked}");
+    // Where none is left, that is why there is nothing.
+    let path = home.file("lame.toml", &lame).display().to_string();
+    let none = run(in_home(&home, &["tools", "--config", &path])).await;
+    let said = text(&none.stderr);
+    let all = format!("error: no tools: 3 of 3 upstreams are left out; `trunkline doctor --config {path}` says why\n");
+    assert_eq!((none.status.code(), said), (Some(1), all));
+    // A gateway that runs has its own environment: it is asked.
+    let gateway = Gateway::serve(&Config::new().section(&lame)).await;
+    let asked = run(gateway.command(&["tools"])).await;
+    let said = text(&asked.stderr);
+    assert!(
+        asked.status.code() == Some(1) && said.contains("3 of 3 upstreams are left out; `trunkline ls --config"),
+        "{said}"
+    );
 }

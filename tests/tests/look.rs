@@ -42,6 +42,8 @@ async fn upstreams_are_listed_and_one_is_described() {
     assert_eq!((&ill["code"], &ill["last_error"]["code"]), (&"command_not_found".into(), &"command_not_found".into()));
     let (cause, advice) = (ill["cause"].as_str().unwrap_or_default(), ill["advice"].as_str().unwrap_or_default());
     assert!(!advice.is_empty() && cause.ends_with(advice) && cause.contains("/no/such/command"), "{ill}");
+    let overview = text(&look(&["status"], &gateway).await.stdout);
+    assert!(overview.starts_with("NAME") && overview.contains("/no/such/command"), "{overview}");
     let unknown = look(&["status", "nobody"], &gateway).await;
     assert_eq!(unknown.status.code(), Some(1));
     assert!(text(&unknown.stderr).contains("Known: up, ill"), "{}", text(&unknown.stderr));

@@ -41,6 +41,7 @@ pub fn main() -> ExitCode {
         Command::Serve(serve) => serve::run(args.shared, serve),
         Command::Stdio(stdio) => stdio::run(args.shared, stdio),
         Command::ServeShared(shared) => stdio::run_started(&args.shared.join(shared)),
+        Command::ServeOnce(shared) => stdio::run_for_command(&args.shared.join(shared)),
         Command::Check(check) => check::run(&check.after(args.shared)),
         Command::Install(install) => setup::install::install(&install.after(args.shared)),
         Command::Uninstall(uninstall) => setup::install::uninstall(&uninstall),

@@ -12,6 +12,7 @@ use super::source::{self, json, toml, yaml};
 
 pub(crate) use super::read::nearest::{nearest, told};
 pub(crate) use super::secret::looks::looks_secret;
+pub(crate) use super::source::json::unclosed;
 
 /// The file of a host as a source, and what is doubtful of it.
 pub(crate) fn file(path: &Path) -> Result<(Source, Vec<Fault>), Box<Fault>> {

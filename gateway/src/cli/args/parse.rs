@@ -89,7 +89,7 @@ pub(crate) enum Command {
     Ls(Look),
     /// Watch the upstreams and the calls of a running gateway; printed once where stdout is no terminal
     Top(Look),
-    /// Show everything about one upstream of a running gateway
+    /// Show everything about one upstream of a running gateway, or list all
     Status(Status),
     /// Open the page of a running gateway in the browser
     Ui(Ui),
@@ -136,6 +136,9 @@ pub(crate) enum Command {
     /// Serves those that share a gateway until the last has gone for a while
     #[command(hide = true)]
     ServeShared(Shared),
+    /// Serves the command that starts it, on stdin and stdout
+    #[command(hide = true)]
+    ServeOnce(Shared),
     /// Ends what is left of a gateway's upstreams once it is gone
     #[command(hide = true)]
     GuardUpstreams {
@@ -180,8 +183,8 @@ pub(crate) struct Serve {
 // What `status` takes besides.
 #[derive(Debug, Default, Group)]
 pub(crate) struct Status {
-    /// Name of the upstream
-    pub(crate) name: String,
+    /// Name of the upstream; without it all are listed, as `ls` does
+    pub(crate) name: Option<String>,
     #[command(flatten)]
     pub(crate) look: Look,
 }

@@ -32,6 +32,23 @@ impl Settings {
     /// it would start itself for ever.
     pub(crate) fn begin(&self, writer: Writer) -> Result<(), Failure> {
         self.begin_bridge(writer)?;
+        self.audit()
+    }
+
+    /// The same for what a command starts for itself, which tells what matters to it.
+    pub(crate) fn begin_for_command(&self, writer: Writer) -> Result<(), Failure> {
+        self.start(writer)?;
+        self.audit()
+    }
+
+    /// The same for what only leads to a gateway.
+    pub(crate) fn begin_bridge(&self, writer: Writer) -> Result<(), Failure> {
+        self.start(writer)?;
+        self.warn();
+        Ok(())
+    }
+
+    fn audit(&self) -> Result<(), Failure> {
         let audit = &self.loaded.config.audit;
         if let Err(error) = audit::start(audit) {
             let file = audit.file.as_deref().unwrap_or(Path::new("")).display();
@@ -40,11 +57,9 @@ impl Settings {
         Ok(())
     }
 
-    /// The same for what only leads to a gateway.
-    pub(crate) fn begin_bridge(&self, writer: Writer) -> Result<(), Failure> {
+    fn start(&self, writer: Writer) -> Result<(), Failure> {
         logging::start(&self.loaded.config.log, writer);
         if chain::begins(&self.files) {
-            self.warn();
             return Ok(());
         }
         let files: Vec<_> = self.files.iter().map(|file| file.display().to_string()).collect();
@@ -55,16 +70,34 @@ impl Settings {
         )))
     }
 
+    /// What a person must know before anything else, in one line: that nothing is configured.
+    pub(crate) fn brief(&self) -> Option<String> {
+        if self.is_demo() {
+            return Some(DEMO.to_owned());
+        }
+        let is_empty = self.loaded.config.left_out.is_empty();
+        let Fault { text, hint, .. } = self.nothing().filter(|_| is_empty)?;
+        Some([text].into_iter().chain(hint).collect::<Vec<_>>().join("; "))
+    }
+
+    fn is_demo(&self) -> bool {
+        self.files.is_empty() && is_demo(&self.loaded.config)
+    }
+
+    /// That nothing is served, where it is so.
+    fn nothing(&self) -> Option<Fault> {
+        let nothing = self.loaded.config.upstreams.is_empty();
+        nothing.then(|| Fault::no_upstreams(self.files.last().map(PathBuf::as_path)))
+    }
+
     fn warn(&self) {
-        if self.files.is_empty() && is_demo(&self.loaded.config) {
+        if self.is_demo() {
             match logging::is_json() {
                 true => tracing::info!("{DEMO}"),
                 false => say(DEMO),
             }
         }
-        let nothing = self.loaded.config.upstreams.is_empty();
-        let nothing = nothing.then(|| Fault::no_upstreams(self.files.last().map(PathBuf::as_path)));
-        let warnings: Vec<_> = self.loaded.warnings.iter().cloned().chain(nothing).collect();
+        let warnings: Vec<_> = self.loaded.warnings.iter().cloned().chain(self.nothing()).collect();
         if !logging::is_json() {
             return say(&listed(&warnings));
         }

@@ -9,9 +9,10 @@ use super::awaited::Wanted;
 use super::session::{Refused, Session};
 use crate::cli::args::setup::Call;
 use crate::cli::look::Row;
+use crate::cli::process::failure::note;
 use crate::cli::process::{Failure, answer};
 use crate::config::fault::printable;
-use crate::config::import::nearest;
+use crate::config::import::{nearest, unclosed};
 
 /// What marks a result that says, in words for a model, what the gateway refuses.
 const REFUSAL: &str = "trunkline/refusal";
@@ -37,6 +38,7 @@ pub(crate) fn run(call: &Call) -> Result<(), Failure> {
     {
         return Err(anyhow!(why).into());
     }
+    let left_out = whole.as_ref().and_then(|whole| whole.told_left_out(session.is_of_own(), &call.shared.options()));
     // Of a name that an upstream may have which is not there the gateway says how that one stands.
     let is_known = found.is_some() || whole.is_some_and(|whole| whole.upstreams.iter().any(|row| !row.is_up()));
     let params = json!({ "name": call.tool, "arguments": arguments });
@@ -44,7 +46,11 @@ pub(crate) fn run(call: &Call) -> Result<(), Failure> {
     let result = match asked {
         Ok(Some(result)) => result,
         Err(why) if found.is_some() || is_of_upstreams(&why) => return Err(why.into()),
-        Ok(None) | Err(_) => return Err(anyhow!(unknown(&call.tool, &tools)).into()),
+        Ok(None) | Err(_) => {
+            // It may be one of theirs.
+            left_out.iter().for_each(|told| note(told));
+            return Err(anyhow!(unknown(&call.tool, &tools)).into());
+        }
     };
     let blocks = || result["content"].as_array().into_iter().flatten().map(text);
     if !call.json && result["isError"] == true && result["_meta"][REFUSAL].is_object() {
@@ -99,10 +105,12 @@ fn text(block: &Value) -> String {
 
 /// One JSON object, or pairs `key=value`. A value is read as JSON where the tool does not ask for a text.
 fn arguments(given: &[String], properties: &Value) -> Result<Value, String> {
-    if let [one] = given
-        && one.trim_start().starts_with('{')
-    {
-        return serde_json::from_str(one).map_err(|error| format!("the arguments are not JSON: {error}"));
+    match given {
+        [one] if one.trim_start().starts_with('{') => return object(one),
+        [first, _, ..] if first.trim_start().starts_with('{') => {
+            return Err(format!("the shell has made several arguments of one object; {EXAMPLE}"));
+        }
+        _ => {}
     }
     let mut found = Map::new();
     for pair in given {
@@ -120,6 +128,35 @@ fn arguments(given: &[String], properties: &Value) -> Result<Value, String> {
         }
     }
     Ok(found.into())
+}
+
+/// What a person types in place of what is no object.
+const EXAMPLE: &str = "write key=value, or one object in single quotes: '{\"key\": \"value\"}'";
+
+/// One JSON object; or what is wrong with it, and how it is written.
+fn object(text: &str) -> Result<Value, String> {
+    serde_json::from_str(text).map_err(|error| {
+        let before: usize = text.split_inclusive('\n').take(error.line().saturating_sub(1)).map(str::len).sum();
+        let near = (before + error.column().saturating_sub(1)).min(text.len());
+        let at = (0..=near).rev().find(|at| text.is_char_boundary(*at)).unwrap_or_default();
+        let around = |part: &str| text[..at].ends_with(part) || text[at..].starts_with(part);
+        let said = error.to_string();
+        let why = match () {
+            () if error.is_eof() => match unclosed(text) {
+                Some(closing) => format!("a `{closing}` is missing at the end"),
+                None => "it ends too early".to_owned(),
+            },
+            () if text.contains(['\u{201c}', '\u{201d}']) => "it has curly quotes in place of straight ones".to_owned(),
+            () if around("'") => "it has single quotes in place of double ones".to_owned(),
+            () if said.starts_with("trailing characters") => "it goes on behind its end".to_owned(),
+            () if !text.contains('"') => "names and texts need double quotes in it".to_owned(),
+            () => {
+                let (number, found) = (text[..at].chars().count() + 1, text[at..].chars().next().unwrap_or(' '));
+                format!("character {number}, `{}`, is not expected there", printable(&found.to_string()))
+            }
+        };
+        format!("the argument is not a JSON object: {why}; {EXAMPLE}")
+    })
 }
 
 /// Whether a tool takes the value as it is typed: it asks for a text, alone or beside null, or lists the text among its values.
@@ -151,6 +188,21 @@ mod tests {
         assert_eq!(of(&[]), Ok(json!({})));
         assert!(of(&["x"]).is_err() && of(&["{x"]).is_err());
         assert!(of(&["a=1", "a=2"]).is_err_and(|why| why == "`a` is given twice") && of(&["=1"]).is_err());
+        for (given, why) in [
+            (&["{\"a\":"][..], "a `}` is missing at the end"),
+            (&["{\"a\": \"x"], "a `\"` is missing at the end"),
+            (&["{\"a\": [1"], "a `]` is missing at the end"),
+            (&["{a: 1}"], "names and texts need double quotes in it"),
+            (&["{'a': 1}"], "it has single quotes in place of double ones"),
+            (&["{\u{201c}a\u{201d}: 1}"], "it has curly quotes in place of straight ones"),
+            (&["{\"a\": 1}}"], "it goes on behind its end"),
+            (&["{\"a\": x}"], "character 7, `x`, is not expected there"),
+            (&["{\"é\": x}"], "character 7, `x`, is not expected there"),
+        ] {
+            assert_eq!(of(given), Err(format!("the argument is not a JSON object: {why}; {EXAMPLE}")), "{given:?}");
+        }
+        let split = format!("the shell has made several arguments of one object; {EXAMPLE}");
+        assert_eq!(of(&["{a:", "1}"]), Err(split));
         let properties = json!({ "a": { "type": ["string", "null"] }, "b": { "enum": ["1", 2] }, "c": { "type": ["string", "integer"] } });
         let given = ["a=5", "b=1", "c=5"].map(str::to_owned);
         assert_eq!(arguments(&given, &properties), Ok(json!({ "a": "5", "b": "1", "c": 5 })));

@@ -25,9 +25,10 @@ pub(crate) fn run(list: &List, key: &str, name: &str) -> Result<(), Failure> {
         // An upstream by its name, which begins those of its tools; or a part of a name.
         items.retain(|item| item[name].as_str().is_some_and(|known| known.contains(part.as_str())));
     }
-    let why_none = if items.is_empty() { why_none(&session, list.name.as_deref(), key) } else { None };
-    if why_none.is_none() {
-        missing(&session, list.name.as_deref(), key).iter().for_each(|one| note(one));
+    let why_none = if items.is_empty() { why_none(&session, list, key) } else { None };
+    // Nobody can look at the upstreams of a gateway that ends with this.
+    if why_none.is_none() || list.name.is_none() && session.is_of_own() {
+        missing(&session, list, key).iter().for_each(|one| note(one));
     }
     drop(session);
     let mut out = answer();
@@ -61,28 +62,33 @@ fn line(item: &Value, name: &str, width: usize, columns: usize) -> String {
 }
 
 /// Why a list is empty, where that is no answer: its upstreams do not work, or there is none of the name.
-fn why_none(session: &Session, name: Option<&str>, key: &str) -> Option<String> {
+fn why_none(session: &Session, list: &List, key: &str) -> Option<String> {
+    let (name, is_of_own) = (list.name.as_deref(), session.is_of_own());
     let whole = session.upstreams(|row| name.is_none_or(|name| row.name == name))?;
-    let Some(name) = name else { return none_works(&whole.upstreams, key, session.is_of_own()) };
+    let Some(name) = name else {
+        let all_out = whole.told_left_out(is_of_own, &list.shared.options()).filter(|_| whole.upstreams.is_empty());
+        return all_out
+            .map(|told| format!("no {key}: {told}"))
+            .or_else(|| none_works(&whole.upstreams, key, is_of_own));
+    };
     match whole.upstreams.iter().find(|row| row.name == name) {
-        Some(row) => Some(format!("no {key}: {}", row.why_not(session.is_of_own())?)),
+        Some(row) => Some(format!("no {key}: {}", row.why_not(is_of_own)?)),
         None if whole.is_absent(name) => Some(whole.unknown(name)),
         None => Some(format!("none of the {key} has `{}` in its name, and {}", printable(name), whole.unknown(name))),
     }
 }
 
-/// The upstreams of which nothing is in a list of all, and why.
-fn missing(session: &Session, name: Option<&str>, key: &str) -> Vec<String> {
+/// The upstreams of which nothing is in a list of all, and why. That all are left out is why there is no list.
+fn missing(session: &Session, list: &List, key: &str) -> Vec<String> {
     let Some(whole) = session.upstreams(|_| false) else { return Vec::new() };
     let rows = &whole.upstreams;
-    if rows.iter().any(|row| Some(&*row.name) == name) {
+    if rows.is_empty() || rows.iter().any(|row| Some(&row.name) == list.name.as_ref()) {
         return Vec::new();
     }
     let is_of_own = session.is_of_own();
     let failing = rows.iter().filter(|row| row.items.is_none()).filter_map(|row| absent(row, key, is_of_own));
-    // What a gateway leaves out that was started for this, it has said itself.
-    let left_out = whole.left_out().iter().filter(|_| !is_of_own).map(|one| format!("not listed: {}", one.told()));
-    failing.chain(left_out).collect()
+    let left_out = whole.told_left_out(is_of_own, &list.shared.options());
+    failing.chain(left_out.map(|told| format!("not listed: {told}"))).collect()
 }
 
 /// Why nothing of an upstream is in a list.
@@ -105,7 +111,6 @@ fn none_works(rows: &[Row], key: &str, is_of_own: bool) -> Option<String> {
     if rows.is_empty() || rows.iter().any(|row| row.is_up() || row.state == "idle") {
         return None;
     }
-    // Why each of them fails was said by the gateway, where it was started for this.
     let is_coming = |row: &&Row| row.is_coming();
     let named = |rows: Vec<&Row>| rows.iter().map(|row| printable(&row.name)).collect::<Vec<_>>().join(", ");
     let (coming, broken): (Vec<_>, Vec<_>) = rows.iter().partition(is_coming);

@@ -245,12 +245,14 @@ fn told(error: &Value) -> String {
     }
 }
 
-/// A gateway that is started for this. What it logs goes to stderr, warnings and errors alone.
+/// A gateway that is started for this. What of its upstreams matters is told with the answer; its log goes to stderr where a level is asked for.
 #[allow(clippy::disallowed_methods, reason = "a command that does nothing else")]
 fn own(shared: &Shared, wanted: Wanted<'_>) -> Result<(Way, Box<dyn BufRead>, Start), Failure> {
     let mut command = Command::new(own_program());
-    command.arg("stdio").args(["--log-level", shared.log_level.as_deref().unwrap_or("warn")]);
-    let config = settings::read(shared, Vec::new())?.loaded.config;
+    command.arg("serve-once").args(["--log-level", shared.log_level.as_deref().unwrap_or("off")]);
+    let settings = settings::read(shared, Vec::new())?;
+    settings.brief().iter().for_each(|brief| note(brief));
+    let config = settings.loaded.config;
     let now = Instant::now();
     let awaited = Awaited::new(&config, wanted, now);
     let until = Some(now + config.catalog.first_wait(true));

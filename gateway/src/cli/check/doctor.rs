@@ -4,49 +4,33 @@
 mod entries;
 // What to do about a problem: a command or a line as it is typed or written.
 mod fix;
+// Whether servers take connections.
+mod network;
+// The gateway that runs for the configuration.
+mod running;
 // One thing that is wrong.
 mod problem;
 
 use std::io::Write;
-use std::net::{TcpStream, ToSocketAddrs};
-use std::time::Duration;
 
 use anyhow::anyhow;
-use serde::Deserialize;
-
 use problem::Problem;
+use running::Gateway;
 
 use super::doubts;
+use crate::cli::args::settings;
 use crate::cli::args::setup::Doctor;
-use crate::cli::args::{Look, settings};
-use crate::cli::look;
-use crate::cli::look::{Row, Whole};
+use crate::cli::look::Row;
 use crate::cli::process::table::{Room, wrapped};
 use crate::cli::process::{Failure, answer};
 use crate::cli::setup::hosts::{HOSTS, Host};
-use crate::config::Config;
 use crate::config::fault::printable;
 use crate::config::source::{Environment, file};
-use crate::upstream::config::Remote;
-
-/// So long a server may take to accept a connection.
-const CONNECT: Duration = Duration::from_secs(5);
 
 /// What stands before what to do.
 const FIX: &str = "   fix: ";
 /// Faults of a configuration that say why a server does not start.
 const STARTLESS: [&str; 3] = ["no-command", "no-folder", "no-login"];
-
-/// The tools of a running gateway.
-#[derive(Deserialize)]
-struct Tools {
-    tools: Vec<Tool>,
-}
-
-#[derive(Deserialize)]
-struct Tool {
-    name: String,
-}
 
 /// Looks at everything and prints what is wrong.
 pub(crate) fn run(doctor: &Doctor) -> Result<(), Failure> {
@@ -66,13 +50,14 @@ pub(crate) fn run(doctor: &Doctor) -> Result<(), Failure> {
             (faults, part.config)
         }
     };
-    let unreached = network(&config, &environment);
+    let unreached = network::unreached(&config, &environment);
     let startless = faults.iter().filter(|fault| STARTLESS.contains(&fault.kind));
     let named = startless.map(|fault| &fault.upstream).chain(unreached.iter().map(|problem| &problem.upstream));
     let known: Vec<String> = named.flatten().cloned().collect();
     let mut problems: Vec<_> = faults.iter().map(Problem::from).chain(unreached).collect();
-    problems.extend(sick(doctor, &known));
-    let tools = tools(doctor);
+    let gateway = Gateway::of(&doctor.shared);
+    problems.extend(sick(&gateway, &known));
+    let tools = gateway.tools();
     // A file that cannot be read may have an entry.
     let installed = |host: &&Host| entries::may_have_one(host, &environment);
     let hosts: Vec<&Host> = match host {
@@ -91,12 +76,12 @@ pub(crate) fn run(doctor: &Doctor) -> Result<(), Failure> {
         let tools = tools.as_ref().map(Vec::len);
         out.json(&format!("{:#}", serde_json::json!({ "problems": problems, "hosts": hosts, "tools": tools })))?;
     } else {
-        write!(out, "{}", shown(&problems, &hosts, tools.as_deref(), Room::of_stdout().columns))?;
+        write!(out, "{}", shown(&problems, &hosts, &gateway.told(tools.as_deref()), Room::of_stdout().columns))?;
     }
     if problems.is_empty() { Ok(()) } else { Err(Failure::Found) }
 }
 
-fn shown(problems: &[Problem], hosts: &[&Host], tools: Option<&[String]>, columns: usize) -> String {
+fn shown(problems: &[Problem], hosts: &[&Host], tools: &str, columns: usize) -> String {
     let mut out = String::new();
     for (number, Problem { text, fix, .. }) in problems.iter().enumerate() {
         let text = format!("{}. {}", number + 1, printable(text));
@@ -105,11 +90,7 @@ fn shown(problems: &[Problem], hosts: &[&Host], tools: Option<&[String]>, column
     }
     let named: Vec<&str> = hosts.iter().map(|host| host.title).collect();
     let named = if named.is_empty() { "none has an entry of Trunkline".to_owned() } else { named.join(", ") };
-    out.push_str(&format!("hosts: {named}\n"));
-    match tools {
-        Some(tools) => out.push_str(&format!("tools: {}, by the running gateway\n", tools.len())),
-        None => out.push_str("tools: not known, since no gateway runs; limits of hosts were not looked at\n"),
-    }
+    out.push_str(&format!("hosts: {named}\n{tools}\n"));
     match problems.len() {
         0 => out.push_str("No problems found\n"),
         1 => out.push_str("1 problem\n"),
@@ -118,18 +99,9 @@ fn shown(problems: &[Problem], hosts: &[&Host], tools: Option<&[String]>, column
     out
 }
 
-/// The names of all tools, as clients see them, where a gateway runs.
-fn tools(doctor: &Doctor) -> Option<Vec<String>> {
-    let look = Look { shared: doctor.shared.clone(), ..Look::default() };
-    let (status, page) = look::get(&look, "/api/v1/tools").ok()?;
-    let page: Tools = serde_json::from_str(&page).ok().filter(|_| status == 200)?;
-    Some(page.tools.into_iter().map(|tool| tool.name).collect())
-}
-
 /// What is wrong with the upstreams of the running gateway, but for those of which it is known.
-fn sick(doctor: &Doctor, known: &[String]) -> Vec<Problem> {
-    let look = Look { shared: doctor.shared.clone(), ..Look::default() };
-    let Ok(whole) = Whole::of(&look) else { return Vec::new() };
+fn sick(gateway: &Gateway, known: &[String]) -> Vec<Problem> {
+    let Some(whole) = gateway.whole() else { return Vec::new() };
     whole.upstreams.iter().filter(|row| !known.contains(&row.name)).filter_map(ailing).collect()
 }
 
@@ -144,46 +116,6 @@ fn ailing(row: &Row) -> Option<Problem> {
         advice => advice.to_owned(),
     };
     Some(Problem::of_upstream(name, format!("upstream `{name}` ({state}): {cause}"), fix))
-}
-
-/// Servers that take no connection.
-fn network(config: &Config, environment: &Environment) -> Vec<Problem> {
-    let proxies = ["HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"];
-    if proxies.iter().any(|name| environment.get(name).is_some_and(|value| !value.is_empty())) {
-        return Vec::new();
-    }
-    let mut problems = Vec::new();
-    for upstream in config.upstreams.iter().chain(&config.lacking) {
-        let Some(Remote { url, socket: None, .. }) = upstream.transport.remote() else { continue };
-        let host = url.host().unwrap_or_default();
-        let is_plain = matches!(url.scheme_str(), Some("http" | "ws"));
-        let port = url.port_u16().unwrap_or(if is_plain { 80 } else { 443 });
-        let bare = host.trim_start_matches('[').trim_end_matches(']');
-        let why = match (bare, port).to_socket_addrs() {
-            Err(error) => Some(format!("DNS lookup of {host} failed: {error}")),
-            Ok(addresses) => {
-                let mut failed = Some(format!("{host} has no address"));
-                for address in addresses {
-                    match TcpStream::connect_timeout(&address, CONNECT) {
-                        Ok(_) => {
-                            failed = None;
-                            break;
-                        }
-                        Err(error) => failed = Some(format!("cannot connect to {address}: {error}")),
-                    }
-                }
-                failed
-            }
-        };
-        let name = &upstream.name;
-        let scheme = if is_plain { "http" } else { "https" };
-        let fix = format!(
-            "start the server, or correct `url` under [upstreams.{name}]; `curl -v {scheme}://{host}:{port}/` shows where the \
-             way ends; behind a proxy, export HTTPS_PROXY"
-        );
-        problems.extend(why.map(|why| Problem::of_upstream(name, format!("upstream `{name}`: {why}"), fix)));
-    }
-    problems
 }
 
 /// What is more, or longer, than a host takes.
@@ -283,7 +215,7 @@ mod tests {
     #[test]
     fn problems_are_numbered_and_go_on_below_themselves() {
         let problem = Problem::new("upstream `a` (failed): it exited with status 1", "look at its stderr and mend it");
-        let text = shown(&[problem], &[], None, 36);
+        let text = shown(&[problem], &[], "", 36);
         let lines = [
             "1. upstream `a` (failed): it exited",
             "   with status 1",

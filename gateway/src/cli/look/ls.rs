@@ -34,8 +34,10 @@ fn listing(whole: &Whole, room: Room) -> String {
     }
     let mut rows = vec![HEADINGS.map(str::to_owned).to_vec()];
     rows.extend(whole.upstreams.iter().map(|row| cells(row).to_vec()));
-    rows.extend(whole.disabled().iter().map(|name| absent(name, "disabled", "`enabled = false` in the configuration")));
-    rows.extend(whole.left_out().iter().map(|one| absent(&one.name, "left_out", &one.why())));
+    rows.extend(absent(whole).map(|[name, state, why]| {
+        let none = [(); HEADINGS.len() - 3].map(|()| "-".to_owned());
+        [name, state].into_iter().chain(none).chain([why]).collect()
+    }));
     let mut out = table::printed(&rows, &GOES, Some(STATE), room);
     if out.lines().any(|line| line.ends_with('…')) {
         out.push_str("`trunkline status NAME` shows what is cut here.\n");
@@ -56,9 +58,11 @@ fn listing(whole: &Whole, room: Room) -> String {
     out
 }
 
-/// One that is configured and not there.
-fn absent(name: &str, state: &str, why: &str) -> Vec<String> {
-    [&printable(name), state, "-", "-", "-", "-", why].map(str::to_owned).to_vec()
+/// Those that are configured and not there: the name of each, its state, and why.
+pub(super) fn absent(whole: &Whole) -> impl Iterator<Item = [String; 3]> {
+    let why = "`enabled = false` in the configuration";
+    let off = whole.disabled().iter().map(move |name| [printable(name), "disabled".to_owned(), why.to_owned()]);
+    off.chain(whole.left_out().iter().map(|one| [printable(&one.name), "left_out".to_owned(), one.why()]))
 }
 
 fn cells(row: &Row) -> [String; HEADINGS.len()] {

@@ -72,6 +72,20 @@ impl Whole {
         self.configuration.as_ref().map_or(&[], |configuration| &configuration.left_out)
     }
 
+    /// Those that are left out, in one line: one with the reason, of several how many; the command that says why is one that leads to the
+    /// same configuration by these options. A gateway that was started for one command is gone with it.
+    pub(crate) fn told_left_out(&self, is_of_own: bool, options: &str) -> Option<String> {
+        match self.left_out() {
+            [] => None,
+            [one] => Some(one.told()),
+            many => {
+                let all = many.len() + self.upstreams.len();
+                let command = if is_of_own { "doctor" } else { "ls" };
+                Some(format!("{} of {all} upstreams are left out; `trunkline {command}{options}` says why", many.len()))
+            }
+        }
+    }
+
     /// Whether the upstream of this name is configured, and switched off or left out.
     pub(crate) fn is_absent(&self, name: &str) -> bool {
         self.absent().any(|absent| absent == name)
@@ -294,6 +308,10 @@ impl Row {
             Some((cause, _)) if !self.is_up() && cause.is_empty() => Some(format!("upstream `{name}` is {state}")),
             Some((cause, advice)) if !self.is_up() => {
                 let advice = match advice {
+                    // Only a child has a stderr.
+                    "" if is_of_own && self.transport == "stdio" => {
+                        format!("`trunkline tools {name} --log-level info` shows what it writes to stderr")
+                    }
                     "" if is_of_own => "run `trunkline doctor`".to_owned(),
                     "" => format!("look at `trunkline status {name}`"),
                     advice => printable(advice),
@@ -345,6 +363,9 @@ mod tests {
         assert_eq!(again.ailment(), Some(("gone", "")));
         assert_eq!(again.why_not(false).unwrap(), "upstream `x` is starting: gone; look at `trunkline status x`");
         assert_eq!(again.why_not(true).unwrap(), "upstream `x` is starting: gone; run `trunkline doctor`");
+        let child = Row { transport: "stdio".to_owned(), ..row(r#""state":"failed","cause":"gone""#) };
+        let shows = "`trunkline tools x --log-level info` shows what it writes to stderr";
+        assert_eq!(child.why_not(true).unwrap(), format!("upstream `x` is failed: gone; {shows}"));
         for merely in [
             r#""state":"starting","downtime_seconds":5"#,
             r#""state":"starting","downtime_seconds":5,"cause":"it has not answered yet""#,

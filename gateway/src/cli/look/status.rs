@@ -6,24 +6,26 @@ use anyhow::Context;
 
 use crate::config::fault::printable;
 
+use super::ls;
 use super::page as look;
 use super::page::{Login, Row};
 use crate::cli::args::Status;
 use crate::cli::process::table::{Room, wrapped};
 use crate::cli::process::{Failure, answer};
 
-/// Prints what is known of the upstream.
+/// Prints what is known of the upstream; of all, a line each, where none is named.
 pub(crate) fn run(status: &Status) -> Result<(), Failure> {
+    let Some(name) = &status.name else { return ls::run(&status.look) };
     let page = look::page(&status.look)?;
     let whole = look::parse(&page)?;
-    let Some(row) = whole.upstreams.iter().find(|row| row.name == status.name) else {
-        return Err(anyhow::anyhow!("{}", whole.unknown(&status.name)).into());
+    let Some(row) = whole.upstreams.iter().find(|row| row.name == *name) else {
+        return Err(anyhow::anyhow!("{}", whole.unknown(name)).into());
     };
     let mut out = answer();
     if status.look.json {
         let page: serde_json::Value = serde_json::from_str(&page).context("the page is not JSON")?;
         let rows = page["upstreams"].as_array().into_iter().flatten();
-        let raw = rows.into_iter().find(|row| row["name"] == *status.name).unwrap_or(&serde_json::Value::Null);
+        let raw = rows.into_iter().find(|row| row["name"] == **name).unwrap_or(&serde_json::Value::Null);
         let raw = serde_json::to_string_pretty(raw).context("JSON can be written")?;
         out.json(&raw)?;
     } else {

@@ -7,6 +7,7 @@ use std::time::Duration;
 use tokio::io::AsyncReadExt;
 use tokio::signal::unix::{SignalKind, signal};
 
+use super::ls::absent;
 use super::page::{self, Call, CallsPage, Row, Whole};
 use super::screen::Screen;
 use crate::cli::args::Look;
@@ -137,6 +138,10 @@ impl Seen {
         let mut cells = vec![HEADINGS.map(str::to_owned).to_vec()];
         let lines = self.whole.upstreams.iter().map(|row| line(row, ended.get(&*row.name).map_or(&[], Vec::as_slice)));
         cells.extend(lines.map(|line| line.to_vec()));
+        cells.extend(absent(&self.whole).map(|[name, state, why]| {
+            let none = [(); HEADINGS.len() - 3].map(|()| "-".to_owned());
+            [name, state].into_iter().chain(none).chain([why]).collect()
+        }));
         table(&cells, &GOES, Some(STATE), columns)
     }
 }
@@ -195,7 +200,8 @@ mod tests {
         let whole = r#"{"ready":true,"upstreams":[
             {"name":"files","transport":"stdio","state":"ready","since_seconds":61,"restarts":0,"calls":{"in_flight":2,"queued":1},
              "items":{"tools":3,"resources":0,"templates":0,"prompts":0}},
-            {"name":"x","transport":"http","state":"backing_off","since_seconds":2,"restarts":4,"cause":"refused\u001b[2J"}]}"#;
+            {"name":"x","transport":"http","state":"backing_off","since_seconds":2,"restarts":4,"cause":"refused\u001b[2J"}],
+            "configuration":{"disabled":["off"],"left_out":[{"name":"opt","why":"${A} has no value","advice":"export A=…"}]}}"#;
         let ended = |outcome: &str, time: f64| {
             format!(r#"{{"method":"tools/call","upstream":"files","duration_seconds":{time},"outcome":"{outcome}"}}"#)
         };
@@ -220,6 +226,8 @@ mod tests {
                 "NAME   STATE        SINCE      TOOLS  NOW  QUEUE  LAST  FAILED  P95     WHAT",
                 "files  ready        1 min 1 s  3      2    1      20    1       190 ms",
                 "x      backing_off  2 s        -      0    0      0     0       -       refused\\u{1b}[2J",
+                "off    disabled     -          -      -    -      -     -       -       `enabled = false` in the configuration",
+                "opt    left_out     -          -      -    -      -     -       -       ${A} has no value; export A=…",
                 "",
                 "  1.5 min  files  long",
                 "   500 ms  files  short",

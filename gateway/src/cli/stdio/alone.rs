@@ -25,6 +25,13 @@ pub(super) fn run(shared: &Shared) -> Result<(), Failure> {
     runtime::block_on(gateway(settings.loaded.config, settings::reader(shared, &[])))
 }
 
+/// The same for a command that has started it, and that tells what is doubtful where it matters.
+pub(crate) fn run_for_command(shared: &Shared) -> Result<(), Failure> {
+    let settings = settings::read(shared, Vec::new())?;
+    settings.begin_for_command(Writer::Stdio)?;
+    runtime::block_on(gateway(settings.loaded.config, settings::reader(shared, &[])))
+}
+
 async fn gateway(config: Config, read: Read) -> Result<(), anyhow::Error> {
     let mut told = ShutdownSignals::new()?;
     let gateway = Gateway::start(config, Mode::Stdio).reloaded_by(read);

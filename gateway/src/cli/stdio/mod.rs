@@ -23,6 +23,7 @@ use super::args::Shared;
 use super::args::setup::Stdio;
 use super::process::Failure;
 
+pub(super) use alone::run_for_command;
 pub(super) use started::run as run_started;
 
 /// Serves until stdin ends. Nothing but frames is written to stdout.

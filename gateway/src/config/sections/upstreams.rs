@@ -167,10 +167,11 @@ fn left_out(name: &str, faults: &[Fault]) -> LeftOut {
         let mut seen = HashSet::new();
         list.retain(|text| seen.insert(*text));
     });
+    let exports = unset.iter().map(|name| format!("{name}=…")).collect::<Vec<_>>().join(" ");
     let advice = match (unset.is_empty(), errors().any(|fault| fault.unset.is_none())) {
         // A process that runs is given no other environment.
-        (false, false) => format!("export {} where the gateway is started, and start it anew", unset.join(", ")),
-        (false, true) => format!("export {}, mend the rest, and start the gateway anew", unset.join(", ")),
+        (false, false) => format!("export {exports} where the gateway is started, and start it anew"),
+        (false, true) => format!("export {exports}, mend the rest, and start the gateway anew"),
         (true, _) => "mend that, and run `trunkline reload`; `trunkline check` shows where it stands".to_owned(),
     };
     LeftOut { name: name.to_owned(), why: texts.join("; "), advice }

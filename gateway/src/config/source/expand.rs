@@ -85,7 +85,7 @@ fn reference(inside: &str, dollar: usize, lookup: &impl Lookup) -> Result<String
             range: whole,
             kind: "unset-variable",
             text: format!("${{{name}}} has no value and no default"),
-            hint: Some(format!("export {name}, or write ${{{name}:-}} where it may be empty")),
+            hint: Some(format!("export {name}=…, or write ${{{name}:-}} where it may be empty")),
             unset: Some(name.to_owned()),
         })
     } else if let Some(default) = rest.strip_prefix(":-") {

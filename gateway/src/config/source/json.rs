@@ -256,6 +256,15 @@ fn from_str<'a, T: Deserialize<'a>>(text: &str, piece: &'a str) -> Result<T, Syn
 
 /// What a text lacks that ends within a value.
 fn missing_end(text: &str) -> String {
+    match unclosed(text) {
+        _ if text.trim().is_empty() => "the file is empty; write { \"mcpServers\": {} }".to_owned(),
+        Some(closing) => format!("the file ends too early: a `{closing}` is missing"),
+        None => "the file ends too early".to_owned(),
+    }
+}
+
+/// What would close the innermost text, list or object that is open at the end of a text.
+pub(crate) fn unclosed(text: &str) -> Option<char> {
     let (mut at, mut open) = (0, Vec::new());
     while at < text.len() {
         let rest = &text.as_bytes()[at..];
@@ -269,11 +278,7 @@ fn missing_end(text: &str) -> String {
         }
         at += length;
     }
-    match open.last() {
-        _ if text.trim().is_empty() => "the file is empty; write { \"mcpServers\": {} }".to_owned(),
-        Some(closing) => format!("the file ends too early: a `{closing}` is missing"),
-        None => "the file ends too early".to_owned(),
-    }
+    open.pop()
 }
 
 fn span_in(text: &str, piece: &str) -> Range<usize> {

@@ -28,7 +28,7 @@ fn an_unset_variable_is_marked_where_it_stands() {
            ┌─ a.toml:4:27\n \
           4│   Authorization = \"****** ${TOKEN} ******\"\n  \
            │                           ^^^^^^^^\n  \
-           = hint: export TOKEN, or write ${TOKEN:-} where it may be empty\n\
+           = hint: export TOKEN=…, or write ${TOKEN:-} where it may be empty\n\
          1 error"
     );
 }

@@ -86,6 +86,14 @@ fn no_fault_is_told_that_only_follows_from_what_could_not_be_read() {
 }
 
 #[test]
+fn the_servers_around_a_syntax_fault_in_yaml_are_judged() {
+    let text = "extensions:\n  a:\n    cmd: x: y\n  b:\n    type: stdio\n  c:\n    args: [x\n  d:\n    cmd: x\n";
+    let mut found = kinds(&[("config.yaml", text)]);
+    found.sort_unstable();
+    assert_eq!(found, [("missing-key", 4), ("syntax", 3), ("syntax", 6)]);
+}
+
+#[test]
 fn what_is_certain_is_told_of_a_table_with_a_syntax_fault() {
     let text = "[upstreams.a]\ncommand = x\nstart = \"never\"\n[upstreams.b]\nargs = []\n";
     assert_eq!(kinds(&[("a.toml", text)]), [("syntax", 2), ("bad-value", 3), ("missing-key", 4)]);

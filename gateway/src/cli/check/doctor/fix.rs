@@ -36,8 +36,8 @@ pub(super) fn mending(fault: &Fault) -> String {
         "open-beside-roles" => "write `tokens = [\"NAME\"]` under that entry of [[server.listeners]]".to_owned(),
         "matches-nothing" => "correct the pattern; `trunkline tools` lists the names".to_owned(),
         "unset-variable" => {
-            let name = fault.unset.as_deref().unwrap_or("the variable");
-            format!("export {name}, or write `optional = true` under {own}")
+            let name = fault.unset.as_deref().unwrap_or("NAME");
+            format!("export {name}=…, or write `optional = true` under {own}")
         }
         "unused-key" => "remove the key there, or leave it: it has no effect here".to_owned(),
         "bad-reference" => "write `${NAME}` there, and export the variable".to_owned(),
