@@ -35,7 +35,7 @@ impl Files {
     }
 
     /// Puts another certificate there, and its key.
-    fn renew(&self, name: &str, until: i32) {
+    pub(crate) fn renew(&self, name: &str, until: i32) {
         let (cert, key) = self.authority.certify(name, until).pem();
         self.put("key.pem", &key);
         self.put("cert.pem", &cert);

@@ -4,6 +4,7 @@
 
 pub(crate) mod bridge;
 mod manner;
+mod renewed;
 mod unwell;
 
 use std::net::SocketAddr;

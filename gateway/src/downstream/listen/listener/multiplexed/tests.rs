@@ -1,6 +1,6 @@
 //! Clients of HTTP/2 that do what they may, and what they may not, over streams in memory.
 
-use super::{STREAMS_MAX, serve};
+use super::{CONNECTION_WINDOW, STREAM_WINDOW, STREAMS_MAX, serve};
 use crate::downstream::listen::connections::Connections;
 use crate::downstream::listen::leaving::Leaving;
 use crate::downstream::listen::listener::Patience;
@@ -142,6 +142,19 @@ async fn status(send: &SendRequest<Bytes>, path: &str) -> Result<u16, Option<Rea
     ask(send, path).await.map(|answer| answer.status().as_u16()).map_err(|error| error.reason())
 }
 
+/// Reads what comes of an answer until it is cut, and never says so: the window is not opened again. How much came, and the reason.
+async fn until_cut(answer: &mut RecvStream, mut beside: impl AsyncFnMut()) -> (usize, Option<Reason>) {
+    let mut got = 0;
+    loop {
+        match timeout(Duration::from_secs(100), answer.data()).await.expect("it is cut") {
+            Some(Ok(data)) => got += data.len(),
+            Some(Err(error)) => return (got, error.reason()),
+            None => panic!("all of it came"),
+        }
+        beside().await;
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn requests_that_wait_hold_up_no_other_and_are_all_answered() {
     let bench = Bench::new(1000);
@@ -206,20 +219,17 @@ async fn a_client_that_takes_nothing_of_one_answer_loses_that_one_alone() {
     let (send, _end) = bench.client(1).await;
     let mut unread = ask(&send, "/large").await.unwrap().into_body();
     assert!(bench.budget.used() < 1 << 21);
+    let mut waits = Box::pin(ask(&send, "/wait"));
+    assert!(futures_util::poll!(&mut waits).is_pending());
+    bench.under_way(1).await;
     let begun = Instant::now();
-    let mut got = 0;
-    let error = loop {
-        // Read, and never said to be: the window is not opened again.
-        match timeout(Duration::from_secs(100), unread.data()).await.expect("it is cut") {
-            Some(Ok(data)) => got += data.len(),
-            Some(Err(error)) => break error,
-            None => panic!("all of it came"),
-        }
-        assert_eq!(status(&send, "/").await, Ok(200), "others are served");
-    };
-    assert_eq!((got, error.reason()), (65_535, Some(Reason::CANCEL)));
+    let others_are_served = async || assert_eq!(status(&send, "/").await, Ok(200), "others are served");
+    let cut = until_cut(&mut unread, others_are_served).await;
+    assert_eq!(cut, (65_535, Some(Reason::CANCEL)));
     assert!(begun.elapsed() >= Duration::from_secs(60));
     assert_eq!(status(&send, "/").await, Ok(200));
+    bench.gate.add_permits(1);
+    assert_eq!(waits.await.unwrap().status(), 200, "nor does one that has no answer yet");
     drop((send, unread));
     assert!(until(|| bench.budget.used() < 64 << 10).await, "its memory is free");
 }
@@ -232,15 +242,9 @@ async fn a_client_that_leaves_the_last_byte_of_an_answer_loses_that_one_too() {
     let (send, connection) = client.handshake::<_, Bytes>(bench.connect(1)).await.unwrap();
     bench.level.spawn(async move { drop(connection.await) });
     let mut unread = ask(&send, "/large").await.unwrap().into_body();
-    let (mut got, begun) = (0, Instant::now());
-    let error = loop {
-        match timeout(Duration::from_secs(100), unread.data()).await.expect("it is cut") {
-            Some(Ok(data)) => got += data.len(),
-            Some(Err(error)) => break error,
-            None => panic!("all of it came"),
-        }
-    };
-    assert_eq!((got, error.reason()), (room as usize, Some(Reason::CANCEL)));
+    let begun = Instant::now();
+    let cut = until_cut(&mut unread, async || ()).await;
+    assert_eq!(cut, (room as usize, Some(Reason::CANCEL)));
     assert!(begun.elapsed() >= Duration::from_secs(60));
     assert_eq!(status(&send, "/").await, Ok(200));
     drop((send, unread));
@@ -333,4 +337,35 @@ async fn a_client_is_told_how_much_it_may_ask_for_at_once_and_of_no_other_protoc
     assert_eq!(status(&send, "/").await, Ok(200));
     assert_eq!(send.current_max_send_streams(), STREAMS_MAX as usize);
     assert!(!send.is_extended_connect_protocol_enabled());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_that_takes_long_keeps_its_connection() {
+    let bench = Bench::new(1000);
+    let (send, _end) = bench.client(1).await;
+    let mut open = Box::pin(ask(&send, "/wait"));
+    assert!(futures_util::poll!(&mut open).is_pending());
+    bench.under_way(1).await;
+    sleep(Duration::from_secs(1000)).await;
+    bench.gate.add_permits(1);
+    assert_eq!(open.await.unwrap().status(), 200);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_client_may_send_of_bodies_that_nobody_reads_is_bounded_for_a_request_and_for_all() {
+    let bench = Bench::new(1000);
+    let (send, _end) = bench.client(1).await;
+    assert_eq!(status(&send, "/").await, Ok(200));
+    let mut bodies = Vec::new();
+    for count in 1..=6 {
+        let mut send = send.clone().ready().await.unwrap();
+        let request = Request::post("https://localhost/wait").body(()).unwrap();
+        let (answer, mut body) = send.send_request(request, false).unwrap();
+        body.reserve_capacity(1 << 20);
+        bodies.push((answer, body));
+        bench.under_way(count).await;
+    }
+    let room: Vec<_> = bodies.iter().map(|(_, body)| body.capacity()).collect();
+    assert_eq!(room[0], STREAM_WINDOW as usize, "{room:?}");
+    assert_eq!(room.iter().sum::<usize>(), CONNECTION_WINDOW as usize, "{room:?}");
 }

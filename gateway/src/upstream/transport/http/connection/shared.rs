@@ -25,8 +25,10 @@ use tokio_util::sync::CancellationToken;
 
 /// The most exchanges at once on one connection, where the upstream does not want fewer.
 const EXCHANGES_MAX: usize = 100;
-/// The most bytes of one answer that nobody has read yet. All exchanges may have so many: one that is not read holds up no other.
+/// The most bytes of one answer that nobody has read yet, and of all answers on a connection. Those of all lie outside the budget of
+/// memory, so that they are few; nobody who reads an answer waits for a client meanwhile.
 const WINDOW: u32 = 128 * 1024;
+const CONNECTION_WINDOW: u32 = 1024 * 1024;
 /// The most bytes of one request that lie in the connection and wait for room at the upstream.
 const UNSENT_MAX: usize = 64 * 1024;
 /// After so long without a byte, while something is asked, the upstream is pinged, and has so long to say something.
@@ -80,7 +82,7 @@ impl Shared {
             .keep_alive_interval(SILENCE)
             .keep_alive_timeout(ECHO_MAX)
             .initial_stream_window_size(WINDOW)
-            .initial_connection_window_size(WINDOW * EXCHANGES_MAX as u32)
+            .initial_connection_window_size(CONNECTION_WINDOW)
             .max_header_list_size(HEAD_BYTES_MAX as u32)
             .max_send_buf_size(UNSENT_MAX)
             .handshake(TokioIo::new(Watched::new(stream, followed)))

@@ -244,3 +244,49 @@ async fn empty_pieces_of_a_body_end_their_connection() {
     assert!(is_ended && written < 20_000, "{written}");
     bench.under_way(0).await;
 }
+
+/// Asks for a path, sends more behind that, and reads up to the end of the answer.
+async fn asks(peer: &mut DuplexStream, stream: u32, more: &[u8]) {
+    peer.write_all(&[request(stream, "/", true), more.to_vec()].concat()).await.unwrap();
+    loop {
+        let mut head = [0; 9];
+        peer.read_exact(&mut head).await.expect("the connection goes on");
+        let [high, middle, low, kind, flags, number @ ..] = head;
+        let mut payload = vec![0; usize::from(high) << 16 | usize::from(middle) << 8 | usize::from(low)];
+        peer.read_exact(&mut payload).await.unwrap();
+        if kind == DATA && flags & END_STREAM != 0 && u32::from_be_bytes(number) == stream {
+            return;
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn frames_that_ask_for_nothing_are_earned_with_answers_and_none_are_saved_up() {
+    let bench = Bench::new(100);
+    let mut peer = bench.connect(1);
+    peer.write_all(&opening()).await.unwrap();
+    let window = frame(WINDOW_UPDATE, 0, 0, &1_u32.to_be_bytes());
+    // As many as come with an answer, beyond those that may come at once.
+    for count in 0..1000 {
+        asks(&mut peer, 2 * count + 1, &window.repeat(4)).await;
+    }
+    for count in 1000..2000 {
+        asks(&mut peer, 2 * count + 1, &[]).await;
+    }
+    peer.write_all(&window.repeat(2000)).await.unwrap();
+    let begun = Instant::now();
+    while peer.read(&mut [0; 1024]).await.is_ok_and(|count| count > 0) {}
+    assert!(begun.elapsed() < Duration::from_secs(1), "it is ended");
+}
+
+#[tokio::test(start_paused = true)]
+async fn requests_that_break_the_protocol_end_their_connection() {
+    let bench = Bench::new(100);
+    let broken = [&head("/")[..], b"\x00\x0aconnection\x05close"].concat();
+    let (written, said, is_ended) =
+        flood(bench.connect(1), 100_000, |count| frame(HEADERS, END_HEADERS | END_STREAM, 2 * count + 1, &broken))
+            .await;
+    assert!(is_ended && written < 5000, "{written}");
+    assert_eq!(said, Some(ENHANCE_YOUR_CALM));
+    assert_eq!(bench.begun.load(Ordering::SeqCst), 0);
+}

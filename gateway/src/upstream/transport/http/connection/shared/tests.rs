@@ -1,6 +1,6 @@
 //! An upstream of HTTP/2 that refuses, leaves and breaks, over streams in memory.
 
-use super::{Exchange, Shared};
+use super::{AGE_MAX, CONNECTION_WINDOW, EXCHANGES_MAX, Exchange, IDLE_TIME, Shared, WINDOW};
 use crate::runtime::Tasks;
 use crate::runtime::watched::Pieces;
 use crate::upstream::tests::rig::{Rig, config};
@@ -14,16 +14,25 @@ use http::{Request, Response};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{DuplexStream, duplex};
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 /// A connection, and its other end.
 async fn connected(tasks: &Tasks, over: &CancellationToken) -> (Arc<Shared>, Connection<DuplexStream, Bytes>) {
+    connected_to(tasks, over, &h2::server::Builder::new()).await
+}
+
+/// The same; the other end has these settings.
+async fn connected_to(
+    tasks: &Tasks,
+    over: &CancellationToken,
+    settings: &h2::server::Builder,
+) -> (Arc<Shared>, Connection<DuplexStream, Bytes>) {
     let (near, far) = duplex(1 << 16);
     let unread = Unread::new(Rig::new(config()).instance);
     let watch = (Arc::new(Flow::default()), unread);
     let opened = Shared::open(near, "up.example:443", tasks, (0, over.clone()), watch);
-    let (shared, server) = tokio::join!(opened, h2::server::handshake(far));
+    let (shared, server) = tokio::join!(opened, settings.handshake(far));
     (Arc::new(shared.unwrap_or_else(|_| panic!("it opens"))), server.unwrap())
 }
 
@@ -154,5 +163,95 @@ async fn an_upstream_may_send_frames_that_answer_nothing_within_measure_and_lose
             true => assert!(matches!(answered, Ok(200)), "{answered:?}"),
             false => assert!(format!("{answered:?}").contains("no part of a body"), "{answered:?}"),
         }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_nobody_has_read_of_all_answers_on_a_connection_is_bounded() {
+    let (tasks, over) = (Tasks::new(), CancellationToken::new());
+    let (shared, mut server) = connected(&tasks, &over).await;
+    let exchanges: Vec<_> = (0..20).map(|_| shared.begin().unwrap()).collect();
+    // Their heads are taken, and nothing else.
+    let answers = join_all(exchanges.iter().map(|exchange| exchange.send(request())));
+    let serves = async {
+        let mut bodies = Vec::new();
+        for _ in 0..20 {
+            let mut body = next(&mut server).await.1.send_response(Response::new(()), false).unwrap();
+            body.reserve_capacity(1 << 20);
+            bodies.push(body);
+        }
+        let _sent = timeout(Duration::from_secs(1), server.accept()).await;
+        bodies.iter().map(h2::SendStream::capacity).collect::<Vec<_>>()
+    };
+    let (_answers, room) = tokio::join!(answers, serves);
+    assert_eq!(room[0], WINDOW as usize, "{room:?}");
+    assert_eq!(room.iter().sum::<usize>(), CONNECTION_WINDOW as usize, "{room:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_more_exchanges_are_on_a_connection_than_both_sides_want() {
+    let (tasks, over) = (Tasks::new(), CancellationToken::new());
+    for (wanted, most) in [(2, 2), (1000, EXCHANGES_MAX)] {
+        let mut settings = h2::server::Builder::new();
+        let (shared, mut server) = connected_to(&tasks, &over, settings.max_concurrent_streams(wanted)).await;
+        let one = asks(shared.begin().unwrap());
+        let serves = async {
+            answer(next(&mut server).await);
+            let _sent = timeout(Duration::from_secs(1), server.accept()).await;
+        };
+        assert!(matches!(tokio::join!(one, serves).0, Ok(200)));
+        let mut open: Vec<_> = std::iter::from_fn(|| shared.begin()).take(2000).collect();
+        assert_eq!(open.len(), most);
+        drop(open.pop());
+        assert!(shared.begin().is_some(), "its place is free");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn frames_that_answer_nothing_are_earned_with_requests() {
+    let (tasks, over) = (Tasks::new(), CancellationToken::new());
+    let (shared, mut server) = connected(&tasks, &over).await;
+    for _ in 0..200 {
+        let one = asks(shared.begin().unwrap());
+        let serves = async {
+            let mut asked = next(&mut server).await;
+            for _ in 0..14 {
+                asked.1.send_informational(Response::builder().status(103).body(()).unwrap()).unwrap();
+            }
+            answer(asked);
+            let _sent = timeout(Duration::from_millis(1), server.accept()).await;
+        };
+        let (answered, ()) = tokio::join!(one, serves);
+        assert!(matches!(answered, Ok(200)), "{answered:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_connection_that_rested_for_long_or_is_old_is_not_used_again() {
+    let (tasks, over) = (Tasks::new(), CancellationToken::new());
+    let (shared, _server) = connected(&tasks, &over).await;
+    assert!(shared.is_good());
+    sleep(IDLE_TIME).await;
+    assert!(!shared.is_good(), "nothing was on it for long");
+    let open = shared.begin().unwrap();
+    assert!(shared.is_good());
+    sleep(AGE_MAX).await;
+    assert!(!shared.is_good(), "it is old, whatever is on it");
+    drop(open);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_head_that_is_too_long_is_no_answer() {
+    let (tasks, over) = (Tasks::new(), CancellationToken::new());
+    for (length, is_answered) in [(1000, true), (40 * 1024, false)] {
+        let (shared, mut server) = connected(&tasks, &over).await;
+        let one = asks(shared.begin().unwrap());
+        let serves = async {
+            let mut asked = next(&mut server).await;
+            let response = Response::builder().header("x-long", "x".repeat(length)).body(()).unwrap();
+            let _sent = asked.1.send_response(response, true);
+            let _sent = timeout(Duration::from_secs(1), server.accept()).await;
+        };
+        assert_eq!(tokio::join!(one, serves).0.is_ok(), is_answered, "{length}");
     }
 }
