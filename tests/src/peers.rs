@@ -59,6 +59,15 @@ pub fn page() -> Option<(PathBuf, PathBuf)> {
     or_skip(&install::browser()).cloned()
 }
 
+/// A curl that speaks HTTP/2, or nothing where there is none; then the reason stands on stderr.
+///
+/// # Panics
+/// With `TRUNKLINE_REQUIRE_PEERS=1`, when there is none.
+#[must_use]
+pub fn curl() -> Option<PathBuf> {
+    or_skip(&install::curl()).cloned()
+}
+
 /// What was installed, or nothing; then the reason stands on stderr.
 ///
 /// # Panics

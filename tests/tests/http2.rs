@@ -3,6 +3,7 @@
 #![allow(clippy::disallowed_methods)] // a test's tasks end with its runtime
 
 pub(crate) mod bridge;
+mod foreign;
 mod manner;
 mod renewed;
 mod unwell;

@@ -69,6 +69,14 @@ pub(crate) fn browser() -> Result<(PathBuf, PathBuf), String> {
     Ok((browser, folder))
 }
 
+/// The system's curl, where it speaks HTTP/2.
+pub(crate) fn curl() -> Result<PathBuf, String> {
+    match run(Command::new("curl").arg("--version"))?.contains(" HTTP2") {
+        true => Ok(PathBuf::from("curl")),
+        false => Err("curl was built without HTTP/2".to_owned()),
+    }
+}
+
 fn install_python(dir: &Path) -> Result<(), String> {
     run(Command::new("python3").current_dir(dir).args(["-m", "venv", "--clear", ".venv"]))?;
     run(Command::new(dir.join(".venv/bin/python")).current_dir(dir).args([
