@@ -2,6 +2,7 @@
 
 use super::instance::chunks::Chunks;
 use super::transport;
+use super::transport::remote::websocket::bare;
 use crate::call::ListenFilter;
 use crate::call::share::Share;
 use crate::memory::budget::Budget;
@@ -15,7 +16,18 @@ use std::time::Duration;
 
 /// For how long the headers of a refusal ask to be left alone.
 pub fn pause(headers: &HeaderMap) -> Option<Duration> {
-    transport::http::pause(headers)
+    transport::http::fuzzing::pause(headers)
+}
+
+/// What events, each a name and its data, come to as the answer to the request 7, with so many bytes of parts: of which kind it is, and
+/// what it says. None where no event ends it.
+pub fn joined(events: Vec<(Bytes, Bytes)>, max: usize) -> Option<(&'static str, Bytes)> {
+    transport::http::fuzzing::joined(events, max)
+}
+
+/// The frame that a message in the dialect `{id, name, arguments}` stands for, and what is wrong with it where nothing says whose it is.
+pub fn bare(text: &Bytes) -> (Option<Bytes>, Option<String>) {
+    (bare::answer(text), bare::unmatched(text))
 }
 
 /// A foreign text without what a terminal or a log would act on.

@@ -91,6 +91,15 @@ fn decode(chunks: &[&[u8]]) {
     }
 }
 
+/// An answer that begins with this part, and goes on with so many others.
+fn joined(first: String, count: usize, part: &'static str) -> Work {
+    let event = |name: &'static str, data: Bytes| (Bytes::from_static(name.as_bytes()), data);
+    let mut events = vec![event("result", first.into())];
+    events.extend((0..count).map(|_| event("result", Bytes::from_static(part.as_bytes()))));
+    events.push(event("complete", Bytes::from_static(b"{}")));
+    Box::new(move || _ = upstream::joined(events, 1 << 20).expect("it is whole"))
+}
+
 const FRAMES: &[Row] = &[
     ("members of params", 2_000, |n| framed(format!("{{{}}}", list(n, |at| format!("\"k{at}\":[{at}]"))))),
     ("depth of params", 60, |n| framed(format!("{{\"arguments\":{}{}}}", "[".repeat(n), "]".repeat(n)))),
@@ -109,6 +118,16 @@ const FRAMES: &[Row] = &[
     ("a cut answer", 20_000, |n| {
         let text = format!("{{\"jsonrpc\":\"2.0\",\"result\":[{}", "7,".repeat(n));
         Box::new(move || _ = upstream::answered_id(text.as_bytes(), text.as_bytes()))
+    }),
+    ("parts of an answer", 500, |n| {
+        joined(format!("{{\"content\":[1],\"structuredContent\":\"{}\"}}", "x".repeat(50 * n)), n, "[1]")
+    }),
+    ("what parts say besides", 500, |n| {
+        joined(format!("{{\"isError\":true,\"x\":\"{}\"}}", "x".repeat(50 * n)), n, "{\"y\":1}")
+    }),
+    ("a bare answer", 2_000, |n| {
+        let text = Bytes::from(format!("{{\"id\":7,\"content\":[{}]}}", list(n, |_| "{\"type\":\"text\"}".to_owned())));
+        Box::new(move || _ = upstream::bare(&text))
     }),
     ("chunks of a result", 500, |n| {
         let chunk = |at| object(format!("{{\"streamId\":\"s{}\",\"chunk\":{{\"content\":\"x{at}\"}}}}", at % 3));

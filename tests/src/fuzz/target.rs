@@ -1,6 +1,6 @@
 //! What is fuzzed: a name, a body, and the words that its inputs are made of.
 
-use super::{bytes, files, foreign, routes, sealed, values, websocket};
+use super::{bytes, files, foreign, multiplexed, parts, routes, sealed, values, websocket};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// One thing that reads bytes.
@@ -35,7 +35,7 @@ impl Shape {
 /// All that is fuzzed.
 #[must_use]
 pub fn all() -> Vec<Target> {
-    let streams = [bytes::TARGETS, websocket::TARGETS].concat();
+    let streams = [bytes::TARGETS, websocket::TARGETS, multiplexed::TARGETS, parts::TARGETS].concat();
     let rest = [values::TARGETS, routes::TARGETS, sealed::TARGETS, files::TARGETS, foreign::TARGETS];
     [streams, rest.concat()].concat()
 }

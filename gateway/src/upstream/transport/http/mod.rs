@@ -30,6 +30,6 @@ pub(crate) use client::HttpClient;
 pub(crate) use connection::FairPermit;
 pub(crate) use event_stream::EventStream;
 pub(crate) use post::HttpExchange;
-pub(crate) use response::pause;
+pub(crate) use response::fuzzing;
 pub(crate) use session::HttpSession;
 pub(crate) use status::{HttpStatusError, StatusClass};

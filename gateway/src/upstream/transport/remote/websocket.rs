@@ -2,7 +2,7 @@
 //! connection ends, and all that is open ends with it; the code of its close frame decides when it is opened anew.
 
 // Answers that are no frames.
-mod bare;
+pub(crate) mod bare;
 // The way out: frames, pongs, the close frame.
 mod output;
 

@@ -19,7 +19,11 @@ const ENVELOPE: [&str; 4] = ["id", "jsonrpc", "result", "error"];
 pub(crate) struct Fragments {
     /// Their contents, raw, joined by commas.
     contents: Gather,
-    /// What the last of them says besides, and what of those before it stays: an object, or nothing.
+    /// The structured content that was said last.
+    structured: Gather,
+    /// Whether it has failed: what the last of them says, or one before it that said so.
+    failed: Option<bool>,
+    /// What the last of them says besides: members.
     beside: Gather,
     /// The most bytes of all of it.
     max: usize,
@@ -68,7 +72,10 @@ pub(crate) fn take(
             b"error" => Some(Ok(Body::Error(RpcError::loosely(&said).raw().clone()))),
             b"complete" => Some(Ok(whole(parts.take(), &said))),
             _ => {
-                let none = || Box::new(Fragments { contents: room(), beside: room(), max });
+                let none = || {
+                    let (contents, structured, beside) = (room(), room(), room());
+                    Box::new(Fragments { contents, structured, failed: None, beside, max })
+                };
                 parts.get_or_insert_with(none).push(&said).err().map(Err)
             }
         }
@@ -114,56 +121,64 @@ fn opened(text: &[u8]) -> Bytes {
     rest.into()
 }
 
+/// What a piece belongs to.
+#[derive(Clone, Copy)]
+enum Of {
+    Contents,
+    Structured,
+    Beside,
+}
+
 impl Fragments {
-    /// Takes the contents of a part behind those before it.
+    /// Takes the contents of a part behind those before it. Nothing that earlier parts have said is copied again.
     fn push(&mut self, said: &[u8]) -> Result<(), Unjoined> {
         let has = |key: &str| json::get(said, key).is_some();
         // Of a content by itself nothing is beside it.
         let is_lone = !has("content") && (has("type") || has("text"));
-        let earlier = self.beside.take();
-        self.keep(said, |key, _| key != b"content" && (!is_lone || key == b"isError" || key == b"structuredContent"))?;
-        self.keep(&earlier, |key, value| stays(key, value, said))?;
-        drop(earlier);
-        if !self.beside.is_empty() {
-            self.put(true, b"}")?;
+        if let Some(structured) = json::get(said, "structuredContent") {
+            self.structured.clear();
+            self.put(Of::Structured, structured)?;
+        }
+        self.failed = match json::get(said, "isError") {
+            Some(b"true") => Some(true),
+            Some(b"false") => Some(false),
+            Some(_) => None,
+            None => self.failed.filter(|failed| *failed),
+        };
+        self.beside.clear();
+        for member in json::Members::of(said).into_iter().flatten().flatten() {
+            let (key, value) = (member.key(said).unwrap_or_default(), &said[member.value..member.end]);
+            let is_kept = match &key[..] {
+                b"content" | b"structuredContent" => false,
+                b"isError" => !matches!(value, b"true" | b"false"),
+                _ => !is_lone,
+            };
+            if is_kept {
+                self.put(Of::Beside, b",")?;
+                self.put(Of::Beside, &said[member.start..member.end])?;
+            }
         }
         for content in contents(said) {
             if !self.contents.is_empty() {
-                self.put(false, b",")?;
+                self.put(Of::Contents, b",")?;
             }
-            self.put(false, &content)?;
+            self.put(Of::Contents, &content)?;
         }
         Ok(())
     }
 
-    /// Takes these members of an object to those beside the contents.
-    fn keep(&mut self, object: &[u8], is_kept: impl Fn(&[u8], &[u8]) -> bool) -> Result<(), Unjoined> {
-        for member in json::Members::of(object).into_iter().flatten().flatten() {
-            let key = member.key(object).unwrap_or_default();
-            if is_kept(&key, &object[member.value..member.end]) {
-                self.put(true, if self.beside.is_empty() { b"{" } else { b"," })?;
-                self.put(true, &object[member.start..member.end])?;
-            }
-        }
-        Ok(())
-    }
-
-    fn put(&mut self, is_beside: bool, piece: &[u8]) -> Result<(), Unjoined> {
-        let Self { contents, beside, max } = self;
-        if contents.len() + beside.len() + piece.len() > *max {
+    fn put(&mut self, of: Of, piece: &[u8]) -> Result<(), Unjoined> {
+        let Self { contents, structured, beside, max, .. } = self;
+        if contents.len() + structured.len() + beside.len() + piece.len() > *max {
             let why = format!("its parts have more than {max} bytes, the limit set by `max_response`");
             return Err(Unjoined::TooLong(why));
         }
-        if is_beside { beside } else { contents }.push(piece).map_err(Unjoined::NoRoom)
-    }
-}
-
-/// Whether what an earlier part says stays: a failure, or a structured content, that the later one does not mention.
-fn stays(key: &[u8], value: &[u8], later: &[u8]) -> bool {
-    match key {
-        b"isError" => value == b"true" && json::get(later, "isError").is_none(),
-        b"structuredContent" => json::get(later, "structuredContent").is_none(),
-        _ => false,
+        let into = match of {
+            Of::Contents => contents,
+            Of::Structured => structured,
+            Of::Beside => beside,
+        };
+        into.push(piece).map_err(Unjoined::NoRoom)
     }
 }
 
@@ -192,25 +207,31 @@ fn contents(said: &[u8]) -> Vec<Vec<u8>> {
 fn whole(parts: Option<Box<Fragments>>, said: &Bytes) -> Body {
     let is_object = said.starts_with(b"{");
     let own = json::get(said, "content").filter(|list| list.starts_with(b"[") && (parts.is_none() || list.len() > 2));
-    let (contents, beside) = parts.map(|mut parts| (parts.contents.take(), parts.beside.take())).unwrap_or_default();
-    let failed = json::get(&beside, "isError").is_some_and(|raw| stays(b"isError", raw, said));
-    if is_object && own.is_some() && !failed {
+    // What the end mentions holds, and what it does not stays.
+    let stays = |key: &str| !is_object || json::get(said, key).is_none();
+    let (contents, structured, failed, beside) = parts
+        .map(|mut parts| (parts.contents.take(), parts.structured.take(), parts.failed, parts.beside.take()))
+        .unwrap_or_default();
+    if is_object && own.is_some() && !(failed == Some(true) && stays("isError")) {
         return result(said.clone());
     }
     let contents = own.map_or(&contents[..], |list| &list[1..list.len() - 1]);
     let mut out = [b"{\"content\":[", contents, b"]"].concat();
-    match is_object && said.len() > 2 {
-        true => {
-            json::others(said, &["content"], &mut out);
-            let structured = json::get(&beside, "structuredContent").filter(|_| own.is_none());
-            for (key, raw) in [("isError", failed.then_some(&b"true"[..])), ("structuredContent", structured)] {
-                if let Some(raw) = raw.filter(|raw| stays(key.as_bytes(), raw, said)) {
-                    out.extend_from_slice(format!(",\"{key}\":").as_bytes());
-                    out.extend_from_slice(raw);
-                }
-            }
-        }
-        false => json::others(&beside, &[], &mut out),
+    let is_said = is_object && said.len() > 2;
+    if is_said {
+        json::others(said, &["content"], &mut out);
+    }
+    match failed.filter(|failed| stays("isError") && (*failed || !is_said)) {
+        Some(true) => out.extend_from_slice(b",\"isError\":true"),
+        Some(false) => out.extend_from_slice(b",\"isError\":false"),
+        None => {}
+    }
+    if !structured.is_empty() && own.is_none() && stays("structuredContent") {
+        out.extend_from_slice(b",\"structuredContent\":");
+        out.extend_from_slice(&structured);
+    }
+    if !is_said {
+        out.extend_from_slice(&beside);
     }
     out.push(b'}');
     result(out.into())

@@ -16,6 +16,8 @@ pub(crate) mod refusal;
 pub(crate) mod upgrade;
 // How long an upstream asks to be left alone: `Retry-After`, in seconds or as a date.
 mod retry_after;
+// What reads the bytes of HTTP upstreams here, as plain functions: see [`crate::fuzzing`].
+pub(crate) mod fuzzing;
 
 pub(crate) use place::Place;
 pub(crate) use retry_after::pause;

@@ -12,7 +12,7 @@ const FLOAT_BYTES: usize = 16;
 const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
 
 /// The frame that a message stands for; none where it answers nothing, such as a ping or a notice.
-pub(super) fn answer(text: &Bytes) -> Option<Bytes> {
+pub(crate) fn answer(text: &Bytes) -> Option<Bytes> {
     if json::document(text).is_err() {
         // It is told of as what it is.
         return Some(text.clone());
@@ -60,7 +60,7 @@ fn ids(text: &[u8]) -> impl Iterator<Item = &[u8]> {
 }
 
 /// What is wrong with an answer for which there is no frame, since nothing says whose it is; none where it answers nothing.
-pub(super) fn unmatched(text: &[u8]) -> Option<String> {
+pub(crate) fn unmatched(text: &[u8]) -> Option<String> {
     let has = |key| json::get(text, key).is_some();
     if has("method") || !["result", "error", "content"].into_iter().any(has) {
         return None;
