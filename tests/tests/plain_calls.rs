@@ -47,6 +47,10 @@ async fn without_sessions_tools_are_listed_and_called_with_nothing_before() {
         assert_eq!(upstream.frames_with(&format!("\"{method}\"")), 0, "{method}");
     }
     assert_eq!(upstream.visits(), 0, "nor is a stream asked for");
+    let page = gateway.look("/readyz?verbose&format=json").await;
+    let row = &serde_json::from_slice::<Value>(&page.body).expect("JSON")["upstreams"][0];
+    assert_eq!((&row["state"], row.get("revision").filter(|it| !it.is_null())), (&json!("ready"), None), "{row}");
+    assert!(row.get("remarks").is_none_or(|all| *all == json!([])), "it was asked for its tools: {row}");
 }
 
 #[tokio::test]
@@ -70,6 +74,9 @@ async fn tools_that_are_defined_are_not_asked_for_and_a_status_without_an_answer
     let keys = "sessions = \"off\"\n[upstreams.plain.tools.define]\necho = '{\"description\":\"says it\"}'\n\
                 print = '{\"inputSchema\":{\"type\":\"object\",\"required\":[\"text\"]}}'\nscan = '{}'\nstaple = '{}'\n";
     let gateway = Gateway::serve(&Config::new().upstream_with(&upstream, keys)).await;
+    let said = "its tools are those of `tools.define`: the first call shows whether it answers";
+    let page = gateway.look_until("/readyz?verbose", "it is remarked", |page| page.contains(said)).await;
+    assert!(!page.contains("2025-11-25"), "it has named no revision: {page}");
     let client = connected(&gateway, LEGACY, "plain__echo").await;
     let list = client.request(trunkline_tests::client::Request::new("tools/list", "{}")).await.value();
     let of = |name: &str| {

@@ -38,7 +38,12 @@ struct Named {
     known: HashSet<Arc<str>>,
     /// Those of them that were not, at the last reading.
     missing: HashSet<Arc<str>>,
+    /// Those that are gone for good. What ends later, such as a call, is recorded under their names once more.
+    gone: HashSet<Arc<str>>,
 }
+
+/// How many names are remembered of those that are gone.
+const GONE_MAX: usize = 100;
 
 impl Named {
     /// Those of them that were at no reading before.
@@ -53,7 +58,12 @@ impl Named {
         let gone: Vec<_> = missing.intersection(&self.missing).cloned().collect();
         self.known = now.union(&missing).filter(|name| !gone.contains(name)).cloned().collect();
         self.missing = missing;
-        gone
+        self.gone.retain(|name| !now.contains(name));
+        if self.gone.len() + gone.len() > GONE_MAX {
+            self.gone.clear();
+        }
+        self.gone.extend(gone);
+        self.gone.iter().cloned().collect()
     }
 }
 
@@ -89,8 +99,9 @@ impl Metrics {
         let now = upstreams.iter().map(|health| health.name.clone()).collect();
         named.new_ones(&now).iter().for_each(|name| metrics::first_seen(name));
         for name in named.gone(&now) {
-            self.0.registry.forget_upstream(&name);
-            metrics::forgets();
+            if self.0.registry.forget_upstream(&name) {
+                metrics::forgets();
+            }
         }
         for health in &upstreams {
             let uptime = health.uptime().unwrap_or_default().as_secs_f64();
@@ -116,15 +127,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_upstream_is_gone_when_it_was_missing_twice() {
+    fn an_upstream_is_gone_when_it_was_missing_twice_and_until_it_comes_again() {
         let mut named = Named::default();
         let mut at = |names: &[&str]| {
             let mut gone = named.gone(&names.iter().map(|name| Arc::from(*name)).collect());
             gone.sort();
             gone.join(" ")
         };
-        assert_eq!([at(&["a", "b", "c"]), at(&["a"]), at(&["a", "b"]), at(&["b"])], ["", "", "c", ""]);
-        assert_eq!([at(&["b", "a"]), at(&[]), at(&[]), at(&[])], ["", "", "a b", ""]);
+        assert_eq!([at(&["a", "b", "c"]), at(&["a"]), at(&["a", "b"]), at(&["b"])], ["", "", "c", "c"]);
+        assert_eq!([at(&["b", "a"]), at(&[]), at(&[]), at(&[])], ["c", "c", "a b c", "a b c"]);
+        assert_eq!([at(&["a"]), at(&["a", "b", "c"])], ["b c", ""]);
     }
 
     #[test]

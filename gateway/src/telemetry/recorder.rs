@@ -167,15 +167,15 @@ impl Registry {
     }
 
     /// Forgets all that was recorded of an upstream. Handles that are still there record what nobody reads.
-    pub(super) fn forget_upstream(&self, name: &str) {
+    pub(super) fn forget_upstream(&self, name: &str) -> bool {
         let label = format!("upstream=\"{}\"", formatting::sanitize_label_value(name));
         // Within a value a quotation mark has a backslash before it: this finds labels alone.
         let is_of_it = |labels: &str| labels.starts_with(&label) || labels.contains(&format!(",{label}"));
         let mut tables = self.lock();
         let Tables { counters, gauges, histograms, .. } = &mut *tables;
-        drop_series(counters, is_of_it);
-        drop_series(gauges, is_of_it);
-        drop_series(histograms, is_of_it);
+        let dropped =
+            [drop_series(counters, is_of_it), drop_series(gauges, is_of_it), drop_series(histograms, is_of_it)];
+        dropped.contains(&true)
     }
 
     fn describe(&self, name: &KeyName, help: SharedString) {
@@ -187,8 +187,15 @@ impl Registry {
     }
 }
 
-fn drop_series<T>(table: &mut Table<T>, is_gone: impl Fn(&str) -> bool) {
-    table.values_mut().for_each(|series| series.retain(|labels, _| !is_gone(labels)));
+/// Whether there were any.
+fn drop_series<T>(table: &mut Table<T>, is_gone: impl Fn(&str) -> bool) -> bool {
+    let mut any = false;
+    table.values_mut().for_each(|series| {
+        let before = series.len();
+        series.retain(|labels, _| !is_gone(labels));
+        any |= series.len() < before;
+    });
+    any
 }
 
 /// The value of a label, of those whose values need no escapes.
@@ -319,7 +326,7 @@ mod tests {
                 ::metrics::gauge!("other", "tool" => format!("upstream=\"{name}\"")).set(1.0);
             }
         });
-        registry.forget_upstream("a");
+        assert!(registry.forget_upstream("a") && !registry.forget_upstream("a"), "it is told whether there was any");
         let text = registry.render(Format::Prometheus);
         let left = |name: &str| text.lines().filter(|line| line.contains(&format!("upstream=\"{name}\""))).count();
         assert_eq!(left("a"), 0, "{text}");

@@ -92,7 +92,7 @@ pub(crate) fn offer(result: &Object, revision: Revision) -> Offer {
     let capabilities = share("capabilities").and_then(|raw| Object::parse(raw).ok()).unwrap_or_default();
     let instructions = share("instructions").filter(|raw| raw.starts_with(b"\""));
     let supports = Supports::of(&capabilities, revision);
-    Offer { revision, capabilities, instructions, supports, is_dialect: false }
+    Offer { revision, names_revision: true, capabilities, instructions, supports, is_dialect: false }
 }
 
 /// Ends the handshake; what follows comes after it.

@@ -34,6 +34,8 @@ pub(crate) const ORDINARY: LogLevel = LogLevel::ORDINARY;
 pub(crate) struct Offer {
     /// The revision that is spoken.
     pub(crate) revision: Revision,
+    /// Whether it has named that: whatever knows calls of tools alone names none.
+    pub(crate) names_revision: bool,
     /// The capabilities that it declared.
     pub(crate) capabilities: Object,
     /// Its instructions, a raw JSON string.
@@ -81,6 +83,16 @@ impl Peer {
     /// The revision that is spoken.
     pub(crate) fn revision(&self) -> Revision {
         self.offer.revision
+    }
+
+    /// The revision that it has named.
+    pub(crate) fn named_revision(&self) -> Option<&'static str> {
+        self.offer.names_revision.then(|| self.revision().as_str())
+    }
+
+    /// Whether its tools are not asked for.
+    pub(crate) fn has_defined_tools(&self) -> bool {
+        self.tools.is_some()
     }
 
     /// Sends a client's call on, which has its place until its end; nothing waits here.

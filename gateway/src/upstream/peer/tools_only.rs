@@ -45,5 +45,5 @@ pub(super) async fn listed(link: &Link) -> Result<Offer, Fault> {
 
 fn offer() -> Offer {
     let said = Object::parse(Bytes::from_static(br#"{"capabilities":{"tools":{}}}"#)).unwrap_or_default();
-    handshake::offer(&said, Revision::NEWEST_LEGACY)
+    Offer { names_revision: false, ..handshake::offer(&said, Revision::NEWEST_LEGACY) }
 }

@@ -34,6 +34,8 @@ const SLOW: Duration = Duration::from_secs(3);
 const ENDPOINT_MAX: Duration = Duration::from_secs(10);
 /// How long a stream that tells of changes may take to start.
 const LISTEN_WAIT: Duration = Duration::from_secs(1);
+/// What is remarked of an upstream whose tools are not asked for.
+const UNASKED: &str = "its tools are those of `tools.define`: the first call shows whether it answers";
 
 impl Supervisor {
     /// Opens a link and meets who is there; what belongs to this life is started in `level`.
@@ -78,11 +80,7 @@ impl Supervisor {
         }
         self.restarts.met();
         self.memory.note(peer.revision().era(), Instant::now());
-        let pid = self.child.as_ref().map(|child| child.pid);
-        let may_ask = self.may_ask(&peer);
-        instance.status.handle.update(|health| {
-            (health.pid, health.revision, health.may_ask) = (pid, Some(peer.revision().as_str()), may_ask);
-        });
+        self.shows(&peer);
         instance.admission.sessions.renew();
         if let Some(own) = &instance.own {
             own.renew();
@@ -265,6 +263,19 @@ impl Supervisor {
             tracing::info!(target: metrics::UPSTREAM_STATE, upstream, state = "starting", "upstream speaks HTTP+SSE; `transport = \"sse\"` spares the first attempt");
         }
         met
+    }
+
+    /// Shows what is known of who was met.
+    fn shows(&self, peer: &Peer) {
+        let (pid, may_ask) = (self.child.as_ref().map(|child| child.pid), self.may_ask(peer));
+        self.instance.status.handle.update(|health| {
+            (health.pid, health.revision, health.may_ask) = (pid, peer.named_revision(), may_ask);
+            // Nothing is sent to such a one before the first call.
+            match peer.has_defined_tools() && !peer.link.is_pipe() {
+                true => _ = health.remarks.insert("defined", UNASKED.to_owned()),
+                false => _ = health.remarks.remove("defined"),
+            }
+        });
     }
 
     /// Finds out who is at the other end.

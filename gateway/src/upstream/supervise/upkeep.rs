@@ -47,7 +47,7 @@ fn ready(instance: &Arc<Instance>, peer: &Arc<Peer>, begun: Instant) {
         upstream = &*instance.name,
         instance = status.number,
         state = "ready",
-        revision = peer.revision().as_str(),
+        revision = peer.named_revision(),
         tools,
         resources,
         templates,

@@ -100,3 +100,22 @@ async fn a_cursor_that_is_no_string_and_texts_that_not_all_can_read_are_remarked
     inventory.changed().await.unwrap();
     assert_eq!(rig.board.snapshot().remove(0).remarks, Default::default());
 }
+
+#[tokio::test(start_paused = true)]
+async fn an_upstream_that_offers_nothing_is_ready_with_a_remark_until_it_offers_something() {
+    let mut rig = Rig::new(config());
+    let peer = rig.met(LEGACY, LISTS);
+    let mut inventory = rig.upstream().inventory();
+    let begun = tokio::time::Instant::now();
+    rig.tasks.spawn_until_end(crate::upstream::supervise::keep_inventory(rig.instance.clone(), peer, begun));
+    let (id, ..) = rig.far.request().await;
+    rig.far.result(&id, r#"{"tools":[]}"#).await;
+    assert!(known(&mut inventory).await.tools.is_empty());
+    let health = rig.board.snapshot().remove(0);
+    assert_eq!((health.state, &*health.remarks["empty"]), (State::Ready, "it offers no tools, resources or prompts"));
+    rig.far.notify("notifications/tools/list_changed", "{}").await;
+    let (id, ..) = rig.far.request().await;
+    rig.far.result(&id, r#"{"tools":[{"name":"late"}]}"#).await;
+    inventory.changed().await.unwrap();
+    assert_eq!(rig.board.snapshot().remove(0).remarks, Default::default());
+}

@@ -17,6 +17,9 @@ use crate::upstream::transport::exchange::Lost;
 use std::time::Duration;
 use tokio::time::Instant;
 
+/// What is remarked of an upstream whose lists are all empty.
+const EMPTY: &str = "it offers no tools, resources or prompts";
+
 /// Reads for as long as the peer lives; `ready` is called after the first read. Returns what showed that the peer is gone.
 pub(crate) async fn keep(
     (offering, status): (&Offering, &Status),
@@ -109,6 +112,12 @@ pub(crate) fn publish((offering, status): (&Offering, &Status), is_http: bool, i
             status.metrics.items(kind, count);
         }
     }
-    status.handle.update(|health| health.items = Some(counts));
+    status.handle.update(|health| {
+        health.items = Some(counts);
+        match counts.iter().all(|count| *count == 0) {
+            true => _ = health.remarks.insert("empty", EMPTY.to_owned()),
+            false => _ = health.remarks.remove("empty"),
+        }
+    });
     offering.publish(inventory, is_http);
 }
