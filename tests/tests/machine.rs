@@ -1,4 +1,4 @@
-//! The fault machine: ten upstreams, four clients with eight calls each in flight, a hostile one, faults by a seed, the
+//! The fault machine: upstreams of every transport, four clients with eight calls each in flight, a hostile one, faults by a seed, the
 //! invariants of the judge.
 //!
 //! A run prints its seed; `TRUNKLINE_SEED` plays it again.
@@ -15,7 +15,7 @@ use trunkline_tests::judge::history::{End, History, Made};
 use trunkline_tests::judge::invariants::{Terms, judge};
 use trunkline_tests::machine::given_up::echo_until;
 use trunkline_tests::machine::load::{LOST_AFTER, call, each_of_each};
-use trunkline_tests::machine::stage::{Face, Log, ON_WIRE, UPSTREAMS};
+use trunkline_tests::machine::stage::{ALL, Face, Log, ON_WIRE};
 use trunkline_tests::machine::{Fault, Hold, Kind, Load, Plan, Stage, round};
 use trunkline_tests::seed::Seed;
 use trunkline_tests::upstream::Way;
@@ -160,9 +160,10 @@ async fn nobody_waits(way: Way) {
     // Once without any fault: sessions of calls are opened.
     let mut history = History { made: others(&stage, usize::MAX, &mut seed).await, ..History::default() };
     let before = stage.at_rest(None, 0).await;
-    let first = usize::from(way == Way::Http);
+    let of_way = |at: &usize| stage.places[*at].upstream.way() == way;
+    let places: Vec<usize> = (0..ALL).filter(of_way).collect();
     for kind in Kind::of(way) {
-        let at = first + 2 * seed.below(5);
+        let at = places[seed.below(places.len())];
         let fault = Fault::new(at, *kind, stage.deadline, &mut seed);
         let (place, known) = (&stage.places[at], stage.identities(&[at]));
         place.falls_ill(kind.may_spoil());
@@ -237,7 +238,7 @@ async fn served(stage: &Arc<Stage>, callers: &[usize], sick: usize, seed: &mut S
         }
         let tools = stage.callers[caller].client.tools().await;
         let listed = tools.iter().filter(|tool| tool.ends_with("__echo")).count();
-        assert!(listed + 1 >= UPSTREAMS, "the others' tools are listed");
+        assert!(listed + 1 >= ALL, "the others' tools are listed");
     }
     calls.join_all().await
 }
@@ -262,7 +263,7 @@ async fn a_client_on_a_bad_wire_harms_nobody_and_goes_on_in_its_session() {
     for how in BAD {
         stage.wire().carry(how);
         let own = {
-            let (stage, at, mut seed) = (stage.clone(), seed.below(10), seed.part("own"));
+            let (stage, at, mut seed) = (stage.clone(), seed.below(ALL), seed.part("own"));
             tokio::spawn(async move { call(&stage, ON_WIRE, at, &mut seed).await })
         };
         let others = served(&stage, &[0, 1, 3], usize::MAX, &mut seed);
@@ -293,4 +294,19 @@ async fn nobody_waits_behind_a_sick_child() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nobody_waits_behind_a_sick_host() {
     nobody_waits(Way::Http).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nobody_waits_behind_a_sick_stream_of_events() {
+    nobody_waits(Way::Sse).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nobody_waits_behind_a_sick_websocket() {
+    nobody_waits(Way::WebSocket).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nobody_waits_behind_a_sick_socket_of_lines() {
+    nobody_waits(Way::Unix).await;
 }

@@ -170,6 +170,54 @@ const ON_HTTP: [Kind; 32] = [
     Kind::Quotes(Quoting::Error),
 ];
 
+/// What a connection can have that carries all messages of an upstream, and nothing beside them.
+const ON_UNIX: [Kind; 10] = [
+    Kind::Hang,
+    Kind::Late,
+    Kind::Flood,
+    Kind::UnknownIds,
+    Kind::IllTypedIds,
+    Kind::Both,
+    Kind::Doubled,
+    Kind::Deep,
+    Kind::Wide,
+    Kind::Quotes(Quoting::Error),
+];
+
+const ON_SSE: [Kind; 15] = [
+    Kind::Hang,
+    Kind::Late,
+    Kind::Flood,
+    Kind::UnknownIds,
+    Kind::IllTypedIds,
+    Kind::Both,
+    Kind::Doubled,
+    Kind::Deep,
+    Kind::Wide,
+    Kind::Quotes(Quoting::Error),
+    Kind::Pieces,
+    Kind::SlowWire,
+    Kind::DeadWire,
+    Kind::ResetWire,
+    Kind::BrokenWire,
+];
+
+const ON_WEBSOCKET: [Kind; 13] = [
+    Kind::Hang,
+    Kind::Late,
+    Kind::Flood,
+    Kind::Both,
+    Kind::Doubled,
+    Kind::Deep,
+    Kind::Wide,
+    Kind::Quotes(Quoting::Error),
+    Kind::Pieces,
+    Kind::SlowWire,
+    Kind::DeadWire,
+    Kind::ResetWire,
+    Kind::BrokenWire,
+];
+
 /// The longest message that the machine's gateway takes from an upstream, in MiB.
 pub const MESSAGE_MAX_MIB: usize = 4;
 /// How much later than the deadline of its call a late answer comes.
@@ -181,7 +229,10 @@ impl Kind {
     pub fn of(way: Way) -> &'static [Kind] {
         match way {
             Way::Stdio => &ON_STDIO,
-            _ => &ON_HTTP,
+            Way::Http => &ON_HTTP,
+            Way::Sse => &ON_SSE,
+            Way::WebSocket => &ON_WEBSOCKET,
+            Way::Unix | Way::Tcp => &ON_UNIX,
         }
     }
 

@@ -14,7 +14,7 @@ use crate::judge::invariants::has_enough;
 use crate::judge::{self, history::End, history::Made};
 use crate::machine::given_up::give_up;
 use crate::machine::setting::INNOCENT;
-use crate::machine::stage::{Ids, Stage, UPSTREAMS};
+use crate::machine::stage::{ALL, Ids, Stage};
 use crate::seed::Seed;
 
 /// How long any call is waited for before it counts as lost: longer than for two minutes, for which a stream that was resumed may be silent.
@@ -34,7 +34,7 @@ struct Shared {
     stop: CancellationToken,
     made: Mutex<Vec<Made>>,
     /// How many calls of each upstream have ended.
-    ended: [AtomicU64; UPSTREAMS],
+    ended: [AtomicU64; ALL],
     /// How long a worker rests between two calls.
     pace: Duration,
 }
@@ -68,8 +68,8 @@ impl Load {
 
     /// Waits until so many more calls of each upstream have ended.
     pub async fn each(&self, calls: u64) {
-        let goals: Vec<u64> = (0..UPSTREAMS).map(|at| self.ended(at) + calls).collect();
-        while (0..UPSTREAMS).any(|at| self.ended(at) < goals[at]) {
+        let goals: Vec<u64> = (0..ALL).map(|at| self.ended(at) + calls).collect();
+        while (0..ALL).any(|at| self.ended(at) < goals[at]) {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     }
@@ -99,7 +99,7 @@ impl Load {
 
 async fn work(shared: Arc<Shared>, caller: usize, mut seed: Seed) {
     while !shared.stop.is_cancelled() {
-        let at = shared.stage.may_call(caller, seed.below(UPSTREAMS));
+        let at = shared.stage.may_call(caller, seed.below(ALL));
         let is_given_up = seed.chance(GIVEN_UP);
         let made = match is_given_up {
             true => give_up(&shared.stage, caller, at, &mut seed).await,
@@ -119,7 +119,7 @@ async fn work(shared: Arc<Shared>, caller: usize, mut seed: Seed) {
 pub async fn each_of_each(stage: &Stage, seed: &mut Seed) -> Vec<Made> {
     let mut made = Vec::new();
     for caller in 0..stage.callers.len() {
-        for at in 0..UPSTREAMS {
+        for at in 0..ALL {
             made.push(call(stage, caller, stage.may_call(caller, at), seed).await);
         }
     }

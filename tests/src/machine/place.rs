@@ -8,7 +8,7 @@ use crate::cable::Cable;
 use crate::journal::{Event, Order, What};
 use crate::machine::siege::GATE;
 use crate::process;
-use crate::upstream::Upstream;
+use crate::upstream::{Upstream, Way};
 use crate::within::until;
 
 /// How long an order may take to be obeyed on a crowded machine, and how often that is looked for.
@@ -106,12 +106,13 @@ impl Place {
         if self.cable.is_none() { self.read().waiting.len() } else { 0 }
     }
 
-    /// What it is known by: the ids of all its processes, or of its sessions that are there to stay.
+    /// What it is known by: the ids of all its processes, or of its sessions that are there to stay. Other connections have no name.
     #[must_use]
     pub fn identity(&self) -> Vec<String> {
-        match &self.cable {
-            None => self.read().pids.iter().map(ToString::to_string).collect(),
-            Some(_) => self.upstream.kept_sessions(),
+        match self.upstream.way() {
+            Way::Stdio => self.read().pids.iter().map(ToString::to_string).collect(),
+            Way::Http => self.upstream.kept_sessions(),
+            _ => Vec::new(),
         }
     }
 

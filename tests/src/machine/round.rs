@@ -12,7 +12,7 @@ use crate::machine::hostile;
 use crate::machine::load::{Load, call, call_with};
 use crate::machine::look;
 use crate::machine::siege;
-use crate::machine::stage::{Stage, UPSTREAMS};
+use crate::machine::stage::{ALL, Stage, UPSTREAMS};
 use crate::seed::Seed;
 use crate::within::{all, within_limit};
 
@@ -61,10 +61,16 @@ impl Plan {
         let mut faults: Vec<Fault> = Vec::new();
         for _ in 0..count {
             let mut fault = self.fault(stage);
-            // Upstreams that are reached the same way stand two apart.
-            let beside = (0..UPSTREAMS / 2).map(|step| (fault.at + 2 * step) % UPSTREAMS);
-            let free = beside.into_iter().find(|at| faults.iter().all(|other| other.at != *at));
-            fault.at = free.expect("there are fewer faults than upstreams of a kind");
+            let way = stage.places[fault.at].upstream.way();
+            let beside = (fault.at..ALL).chain(0..fault.at).filter(|at| stage.places[*at].upstream.way() == way);
+            match beside.into_iter().find(|at| faults.iter().all(|other| other.at != *at)) {
+                Some(free) => fault.at = free,
+                // The only one of its kind is sick already: it has this fault another time.
+                None => {
+                    self.waiting.insert(0, (fault.at, fault.kind));
+                    break;
+                }
+            }
             faults.push(fault);
         }
         faults
@@ -85,7 +91,10 @@ impl Plan {
         if self.waiting.is_empty() {
             self.waiting = every_kind(stage);
             for (at, _) in &mut self.waiting {
-                *at = (*at + 2 * self.seed.below(UPSTREAMS / 2)) % UPSTREAMS;
+                if *at < UPSTREAMS {
+                    // Upstreams that are reached the same way stand two apart.
+                    *at = (*at + 2 * self.seed.below(UPSTREAMS / 2)) % UPSTREAMS;
+                }
             }
             self.seed.shuffle(&mut self.waiting);
             if self.is_sorted {
@@ -103,10 +112,10 @@ impl Plan {
     }
 }
 
-/// Every kind on either transport, in one upstream of that transport.
+/// Every kind on each transport, in one upstream of that transport.
 fn every_kind(stage: &Stage) -> Vec<(usize, Kind)> {
     let of = |at: usize| Kind::of(stage.places[at].upstream.way()).iter().map(move |kind| (at, *kind));
-    of(0).chain(of(1)).collect()
+    of(0).chain(of(1)).chain((UPSTREAMS..ALL).flat_map(of)).collect()
 }
 
 /// What came of a round, beside the calls of the load.
@@ -202,9 +211,9 @@ async fn long_calls(stage: &Stage, at: Option<usize>, seed: &mut Seed) -> Vec<Ma
 /// Waits until enough calls have ended, of the sick and of the others.
 async fn hold(stage: &Stage, load: &Load, sick: &[usize], until: Hold) {
     let goal = |at: usize| if sick.contains(&at) { until.sick } else { until.others };
-    let goals: Vec<u64> = (0..UPSTREAMS).map(|at| load.ended(at) + goal(at)).collect();
+    let goals: Vec<u64> = (0..ALL).map(|at| load.ended(at) + goal(at)).collect();
     let met = async {
-        while (0..UPSTREAMS).any(|at| load.ended(at) < goals[at]) {
+        while (0..ALL).any(|at| load.ended(at) < goals[at]) {
             tokio::time::sleep(Duration::from_millis(10)).await;
             stage.log();
         }

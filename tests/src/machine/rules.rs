@@ -30,9 +30,10 @@ pub(super) fn rules(kind: Kind, way: Way, late: Duration) -> Vec<Rule> {
         let events: String = frames.iter().map(|frame| format!("data: {frame}\n\n")).collect();
         Act::status(200, "text/event-stream", &events)
     };
-    // On stdio the strangers come first and then the ordinary answer; in a stream all of it is one.
+    // On a pipe the strangers come first and then the ordinary answer; in the stream of one answer all of it is one.
     let strangers = |id: &str| match way {
-        Way::Stdio => echo(vec![Act::Write(format!("{}\n", foreign(id)))]),
+        Way::Stdio | Way::Unix | Way::Tcp => echo(vec![Act::Write(format!("{}\n", foreign(id)))]),
+        Way::Sse => echo(vec![Act::Write(format!("event: message\ndata: {}\n\n", foreign(id)))]),
         _ => ran(&[stream(&[&foreign(id), GOOD])]),
     };
     match kind {

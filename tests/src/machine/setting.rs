@@ -15,8 +15,13 @@ use crate::script::Script;
 use crate::seed::Seed;
 use crate::upstream::{Upstream, Way};
 
-/// How many upstreams there are.
+/// How many upstreams there are that are reached by stdio and by Streamable HTTP, in turn.
 pub const UPSTREAMS: usize = 10;
+/// Those beside them, each reached another way.
+const OTHERS: [(Way, Revision); 3] =
+    [(Way::Sse, Revision::R2024_11_05), (Way::WebSocket, Revision::R2025_06_18), (Way::Unix, Revision::R2025_11_25)];
+/// How many upstreams there are in all.
+pub const ALL: usize = UPSTREAMS + OTHERS.len();
 /// How many of them are stateless.
 pub(crate) const STATELESS: usize = UPSTREAMS / Revision::ALL.len();
 /// Which of them asks, in a way that has the gateway park a stateless client's call. The first principal alone calls it: a
@@ -50,9 +55,15 @@ fn token(principal: &str) -> String {
     format!("{}-is-the-token-of-{principal}", crate::canary::CORE)
 }
 
-/// The revision that an upstream speaks: each is among them, on either transport.
-fn revision(number: usize) -> Revision {
-    Revision::ALL[(number / 2) % Revision::ALL.len()]
+/// How an upstream is reached, and the revision that it speaks: each is among those by stdio, and among those by Streamable HTTP.
+fn kind(number: usize) -> (Way, Revision) {
+    match number.checked_sub(UPSTREAMS) {
+        Some(other) => OTHERS[other],
+        None => {
+            let way = if number.is_multiple_of(2) { Way::Stdio } else { Way::Http };
+            (way, Revision::ALL[(number / 2) % Revision::ALL.len()])
+        }
+    }
 }
 
 /// An upstream of that number.
@@ -65,11 +76,11 @@ pub(crate) async fn place(number: usize, seed: &Seed) -> Place {
             script.tools.push("ask".into());
         }
     };
-    let script = Script::new(&name, revision(number)).only_tools(&TOOLS).with(quiet);
-    let way = if number.is_multiple_of(2) { Way::Stdio } else { Way::Http };
+    let (way, revision) = kind(number);
+    let script = Script::new(&name, revision).only_tools(&TOOLS).with(quiet);
     let upstream = Upstream::start(way, script).await;
     let cable = match way {
-        Way::Stdio => None,
+        Way::Stdio | Way::Unix => None,
         _ => Some(Cable::to(upstream.address(), seed.part(&name)).await),
     };
     Place::new(upstream, cable)
@@ -123,9 +134,16 @@ pub(crate) fn configuration(
     }
     for (number, place) in places.iter().enumerate() {
         let asks = if number == ASKER { "offer = [\"elicitation\"]\n" } else { "" };
-        config = match &place.cable {
-            None => config.upstream_with(&place.upstream, &format!("{asks}{}", secrets.env())),
-            Some(cable) => {
+        config = match (&place.cable, place.upstream.way()) {
+            (None, Way::Stdio) => config.upstream_with(&place.upstream, &format!("{asks}{}", secrets.env())),
+            (None, _) => config.upstream(&place.upstream),
+            (Some(cable), Way::Sse | Way::WebSocket) => {
+                let (name, at, keys) = (&place.upstream.name, cable.address, secrets.headers());
+                let url = place.upstream.url().replace(&place.upstream.address().to_string(), &at.to_string());
+                let transport = if place.upstream.way() == Way::Sse { "transport = \"sse\"\n" } else { "" };
+                config.section(&format!("[upstreams.{name}]\nurl = \"{url}\"\n{transport}{keys}"))
+            }
+            (Some(cable), _) => {
                 let (name, at, query) = (&place.upstream.name, cable.address, percent(&secrets.next(), true));
                 let keys = secrets.headers();
                 config.section(&format!("[upstreams.{name}]\nurl = \"http://{at}/mcp?api_key={query}\"\n{keys}"))

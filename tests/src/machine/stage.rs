@@ -1,4 +1,4 @@
-//! The stage: ten upstreams, the gateway, and the clients that call through it.
+//! The stage: upstreams of every transport, the gateway, and the clients that call through it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,9 +18,10 @@ use crate::process;
 use crate::revision::Revision;
 use crate::scratch::{self, Scratch};
 use crate::seed::Seed;
+use crate::upstream::Way;
 use crate::within::{until_within, within_limit};
 
-pub use crate::machine::setting::UPSTREAMS;
+pub use crate::machine::setting::{ALL, UPSTREAMS};
 
 /// Which client reaches the gateway over a cable.
 pub const ON_WIRE: usize = 2;
@@ -70,7 +71,7 @@ pub struct Caller {
 
 /// All of it.
 pub struct Stage {
-    /// The upstreams, `u0` to `u9`.
+    /// The upstreams, `u0` to `u12`.
     pub places: Vec<Place>,
     /// The clients.
     pub callers: Vec<Caller>,
@@ -94,7 +95,7 @@ impl Stage {
     /// Sets the stage, and waits until every tool is listed.
     pub async fn set(face: Face, deadline: Option<Duration>, log: Log, seed: &Seed) -> Arc<Stage> {
         let mut places = Vec::new();
-        for number in 0..UPSTREAMS {
+        for number in 0..ALL {
             places.push(setting::place(number, seed).await);
         }
         let (scratch, hers) = (Scratch::new(), setting::hers(seed).await);
@@ -156,7 +157,7 @@ impl Stage {
 
     async fn is_listed(&self) {
         for caller in &self.callers {
-            let all = |tools: &[String]| tools.iter().filter(|tool| tool.ends_with("__echo")).count() == UPSTREAMS;
+            let all = |tools: &[String]| tools.iter().filter(|tool| tool.ends_with("__echo")).count() == ALL;
             let listed = caller.client.tools_until("every upstream's tool is listed", all);
             within_limit(PATIENCE, "every upstream's tool is listed", listed).await;
         }
@@ -283,7 +284,8 @@ impl Stage {
         for number in 0_u32.. {
             // Now and then: what is kept open for good is opened anew each time, which takes a moment.
             if number % SEVER_EVERY == 0 {
-                for place in self.places.iter().chain([&self.hers]) {
+                let places = self.places.iter().filter(|place| place.upstream.way() == Way::Http);
+                for place in places.chain([&self.hers]) {
                     place.cable.iter().for_each(Cable::sever);
                 }
             }

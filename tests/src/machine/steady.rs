@@ -12,7 +12,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::judge::history::Made;
 use crate::machine::load::call_with;
-use crate::machine::stage::{Stage, UPSTREAMS};
+use crate::machine::stage::{ALL, Stage};
 use crate::seed::Seed;
 
 /// So many calls of one upstream are open at once; the next ones are left out. Only a sick one comes near.
@@ -41,8 +41,8 @@ struct Shared {
     stop: CancellationToken,
     open: TaskTracker,
     made: Mutex<Vec<Timed>>,
-    ended: [AtomicU64; UPSTREAMS],
-    running: [AtomicUsize; UPSTREAMS],
+    ended: [AtomicU64; ALL],
+    running: [AtomicUsize; ALL],
 }
 
 impl Steady {
@@ -60,8 +60,8 @@ impl Steady {
         });
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
         let runtime = runtime.expect("a runtime can be made");
-        for at in 0..UPSTREAMS {
-            let first = every.mul_f64(at as f64 / UPSTREAMS as f64);
+        for at in 0..ALL {
+            let first = every.mul_f64(at as f64 / ALL as f64);
             let seed = seed.part(&format!("upstream {at}"));
             runtime.spawn(beat(shared.clone(), at, first, every, seed));
         }
@@ -77,8 +77,8 @@ impl Steady {
     /// Waits until so many more calls of each upstream have ended, of the sick one so many.
     pub async fn each(&self, calls: u64, sick: Option<(usize, u64)>) {
         let wanted = |at: usize| sick.filter(|(sick, _)| *sick == at).map_or(calls, |(_, calls)| calls);
-        let goals: Vec<u64> = (0..UPSTREAMS).map(|at| self.ended(at) + wanted(at)).collect();
-        while (0..UPSTREAMS).any(|at| self.ended(at) < goals[at]) {
+        let goals: Vec<u64> = (0..ALL).map(|at| self.ended(at) + wanted(at)).collect();
+        while (0..ALL).any(|at| self.ended(at) < goals[at]) {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     }

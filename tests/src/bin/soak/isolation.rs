@@ -1,4 +1,4 @@
-//! What each kind of fault in one upstream costs the other nine: their slowest call in a hundred, before it, under it, after it.
+//! What each kind of fault in one upstream costs the others: their slowest call in a hundred, before it, under it, after it.
 //!
 //! Calls of each upstream begin by the clock, so that all three have the same rate. What passes at once (a kill, a flood) is put
 //! in again and again while it is measured. The allowance is reckoned from the mean of before and after. A kind that is beyond it
@@ -8,7 +8,7 @@ use crate::{DEADLINE, TERMS};
 use std::time::{Duration, Instant};
 use trunkline_tests::judge::history::{End, History, Made};
 use trunkline_tests::judge::invariants::judge;
-use trunkline_tests::machine::stage::{Face, Log, ON_WIRE, UPSTREAMS};
+use trunkline_tests::machine::stage::{ALL, Face, Log, ON_WIRE};
 use trunkline_tests::machine::steady::Timed;
 use trunkline_tests::machine::{Fault, Kind, Stage, Steady, round};
 use trunkline_tests::process;
@@ -18,7 +18,7 @@ use trunkline_tests::within::within_limit;
 
 /// A call of each upstream so often.
 const EVERY: Duration = Duration::from_millis(10);
-/// How many calls of each upstream make a measurement: over two thousand of the nine.
+/// How many calls of each upstream make a measurement: over two thousand of the others.
 const CALLS: u64 = 240;
 /// How many calls of the sick one end before its fault is taken out.
 const SICK_CALLS: u64 = 6;
@@ -26,6 +26,8 @@ const SICK_CALLS: u64 = 6;
 const AGAIN: Duration = Duration::from_millis(500);
 /// The callers; the one over the slow wire would hide what is looked for.
 const CALLERS: [usize; 3] = [0, 1, 3];
+/// How upstreams are reached in which faults are put.
+const WAYS: [Way; 5] = [Way::Stdio, Way::Http, Way::Sse, Way::WebSocket, Way::Unix];
 /// How long a measurement may take.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// The least that counts as slower.
@@ -84,7 +86,7 @@ struct Bench {
 
 /// Whether a kind's name begins so.
 pub(crate) fn is_known(begin: &str) -> bool {
-    [Way::Stdio, Way::Http].into_iter().flat_map(Kind::of).any(|kind| begins(*kind, begin))
+    WAYS.into_iter().flat_map(Kind::of).any(|kind| begins(*kind, begin))
 }
 
 fn begins(kind: Kind, begin: &str) -> bool {
@@ -98,7 +100,7 @@ pub(crate) async fn measure(number: u64, seed: &Seed, only: &str) -> bool {
     CALLERS.iter().for_each(|caller| stage.callers[*caller].client.http().rest());
     let load = Steady::start(&stage, &CALLERS, EVERY, &seed.part("load"));
     let mut bench = Bench { stage, load, calls: seed.part("round"), well: Span::default() };
-    println!("seed {number}: of the nine that are well, a call of each every {EVERY:?}");
+    println!("seed {number}: of those that are well, a call of each every {EVERY:?}");
     println!("p99 allowed: the larger of 1.2 times and 2 ms more than the mean of before and after");
     println!(
         "{:24} {:>8} {:>8} {:>8} {:>8}  {:>8} {:>8} {:>8}  {:>6} {:>6} {:>9} {:>9}",
@@ -118,9 +120,11 @@ pub(crate) async fn measure(number: u64, seed: &Seed, only: &str) -> bool {
     bench.load.each(CALLS, None).await;
     bench.well().await;
     let mut beyond = Vec::new();
-    for way in [Way::Stdio, Way::Http] {
+    for way in WAYS {
         for kind in Kind::of(way) {
-            let at = usize::from(way == Way::Http) + 2 * dice.below(UPSTREAMS / 2);
+            let of_way = |at: &usize| bench.stage.places[*at].upstream.way() == way;
+            let places: Vec<usize> = (0..ALL).filter(of_way).collect();
+            let at = places[dice.below(places.len())];
             let fault = Fault::new(at, *kind, bench.stage.deadline, &mut dice);
             // By the same seed it befalls the same upstream, alone or not.
             if begins(*kind, only) && !bench.holds(&fault, way).await {
@@ -137,7 +141,7 @@ pub(crate) async fn measure(number: u64, seed: &Seed, only: &str) -> bool {
 }
 
 fn name(fault: &Fault, way: Way) -> String {
-    format!("{:?}, {}", fault.kind, if way == Way::Stdio { "stdio" } else { "HTTP" })
+    format!("{:?}, {way:?}", fault.kind)
 }
 
 impl Bench {

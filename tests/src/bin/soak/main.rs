@@ -1,8 +1,8 @@
-//! The soak: random faults in ten upstreams under load, for as long as is wanted, and then what is left is compared with what
+//! The soak: random faults in upstreams of every transport under load, for as long as is wanted, and then what is left is compared with what
 //! was there after every kind of fault had come once.
 //!
 //! `soak --minutes 60` puts a fault in every ten seconds; `soak --seconds 60` one every two; `--every SECONDS` says otherwise.
-//! `soak --isolation` measures what each kind of fault in one upstream costs the other nine, `soak --isolation --only Flood` that
+//! `soak --isolation` measures what each kind of fault in one upstream costs the others, `soak --isolation --only Flood` that
 //! of the kinds whose name begins so. `--trace` has the gateway log everything, to look for secrets there. `--seed N` plays a run again.
 
 #![allow(clippy::print_stdout, reason = "the report is what this program is for")]
