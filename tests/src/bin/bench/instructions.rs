@@ -4,6 +4,7 @@
 use super::load::{Dialect, Target, calls};
 use super::stage::{self, Behind};
 use super::start::Host;
+use super::wire::Way;
 use anyhow::{Context, Result, ensure};
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -137,7 +138,7 @@ impl Run<'_> {
         match front {
             Front::Http(dialect) => {
                 let (gateway, address) = stage::gateway(std::slice::from_ref(&self.behind), self.folder, wrapper)?;
-                let target = Target { address, path: "/mcp".into(), tool: "u0__echo".into(), dialect };
+                let target = Target { address, path: "/mcp".into(), tool: "u0__echo".into(), dialect, way: Way::Http };
                 calls(&target, IN_FLIGHT, count).await?;
                 gateway.stop()
             }

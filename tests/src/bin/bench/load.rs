@@ -1,9 +1,8 @@
 //! A closed loop of calls over keep-alive connections: each worker sends, waits, checks, and sends again.
 
-use anyhow::{Context, Result, bail, ensure};
+use super::wire::{self, Way, Wire};
+use anyhow::{Result, ensure};
 use std::time::{Duration, Instant};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
 
 /// How the client speaks.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -25,6 +24,8 @@ pub(crate) struct Target {
     pub(crate) tool: String,
     /// How it is spoken to.
     pub(crate) dialect: Dialect,
+    /// How it is reached.
+    pub(crate) way: Way,
 }
 
 /// What a run measured.
@@ -51,8 +52,9 @@ impl Run {
 /// Makes `calls` calls with `workers` in flight; every answer must bear its call's own words.
 pub(crate) async fn calls(target: &Target, workers: usize, calls: usize) -> Result<Run> {
     let mut connections = Vec::new();
+    let shared = wire::shared(&target.way, &target.address).await?;
     for worker in 0..workers {
-        connections.push(Connection::open(target, worker).await?);
+        connections.push(Connection::on(target, worker, shared.clone()).await?);
     }
     let started = Instant::now();
     let mut tasks = tokio::task::JoinSet::new();
@@ -77,7 +79,7 @@ pub(crate) async fn calls(target: &Target, workers: usize, calls: usize) -> Resu
 
 /// One keep-alive connection with what its requests have in common.
 pub(crate) struct Connection {
-    socket: TcpStream,
+    wire: Wire,
     head: String,
     dialect: Dialect,
     tool: String,
@@ -88,14 +90,19 @@ pub(crate) struct Connection {
 impl Connection {
     /// Connects, and shakes hands where the dialect wants it.
     pub(crate) async fn open(target: &Target, worker: usize) -> Result<Self> {
-        let socket = TcpStream::connect(&target.address).await.with_context(|| target.address.clone())?;
-        socket.set_nodelay(true)?;
+        let shared = wire::shared(&target.way, &target.address).await?;
+        Self::on(target, worker, shared).await
+    }
+
+    /// The same, on what all workers share where they do.
+    async fn on(target: &Target, worker: usize, shared: Option<wire::Shared>) -> Result<Self> {
+        let (wire, path) = Wire::open(&target.way, &target.address, &target.path, shared).await?;
         let head = format!(
-            "POST {} HTTP/1.1\r\nhost: {}\r\ncontent-type: application/json\r\naccept: application/json, text/event-stream\r\n",
-            target.path, target.address
+            "POST {path} HTTP/1.1\r\nhost: {}\r\ncontent-type: application/json\r\naccept: application/json, text/event-stream\r\n",
+            target.address
         );
         let mut connection =
-            Self { socket, head, dialect: target.dialect, tool: target.tool.clone(), worker, answer: Vec::new() };
+            Self { wire, head, dialect: target.dialect, tool: target.tool.clone(), worker, answer: Vec::new() };
         if target.dialect == Dialect::Legacy {
             connection.shake_hands().await?;
         }
@@ -159,37 +166,7 @@ impl Connection {
 
     /// Sends one request and reads its answer; returns the answer's head.
     async fn exchange(&mut self, headers: &str, body: &str) -> Result<String> {
-        let request = format!("{}{headers}content-length: {}\r\n\r\n{body}", self.head, body.len());
-        self.socket.write_all(request.as_bytes()).await?;
-        self.answer.clear();
-        let mut buffer = [0; 65536];
-        let head = loop {
-            let read = self.socket.read(&mut buffer).await?;
-            ensure!(read > 0, "the connection was closed in mid-answer");
-            self.answer.extend_from_slice(&buffer[..read]);
-            if let Some(at) = find(&self.answer, b"\r\n\r\n") {
-                break at + 4;
-            }
-        };
-        let text = String::from_utf8(self.answer[..head].to_vec())?;
-        if !text.starts_with("HTTP/1.1 2") {
-            bail!("refused: {text}{}", String::from_utf8_lossy(&self.answer[head..]));
-        }
-        let length = text.lines().find_map(|line| {
-            let (name, value) = line.split_once(':')?;
-            name.eq_ignore_ascii_case("content-length").then(|| value.trim().parse::<usize>().ok())?
-        });
-        let length = head + length.unwrap_or(0);
-        while self.answer.len() < length {
-            let read = self.socket.read(&mut buffer).await?;
-            ensure!(read > 0, "the connection was closed in mid-answer");
-            self.answer.extend_from_slice(&buffer[..read]);
-        }
-        self.answer.drain(..head);
-        Ok(text)
+        let head = format!("{}{headers}", self.head);
+        self.wire.exchange(&head, body, &mut self.answer).await
     }
-}
-
-fn find(text: &[u8], what: &[u8]) -> Option<usize> {
-    text.windows(what.len()).position(|window| window == what)
 }

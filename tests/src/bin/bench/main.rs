@@ -10,15 +10,18 @@
 
 mod instructions;
 mod load;
+mod others;
 mod scrape;
 mod stage;
 mod start;
+mod wire;
 
 use anyhow::{Result, ensure};
 use load::{Connection, Dialect, Run, Target, calls};
 use stage::{Behind, Process};
 use std::path::Path;
 use std::time::Duration;
+use wire::Way;
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -64,6 +67,7 @@ fn main() -> Result<()> {
             println!("{} cores, median of {} rounds, every answer checked", cores(), scale.rounds);
             over_http(scale, &folder).await?;
             over_stdio(scale, &folder).await?;
+            others::measure(scale, &folder).await?;
             lists(scale, &folder).await?;
             memory(scale, &folder).await?;
             start::measure(scale.starts, &folder).await?;
@@ -141,7 +145,7 @@ fn median(lines: &[Line], of: impl Fn(&Line) -> f64) -> f64 {
 }
 
 fn target(address: &str, tool: &str, dialect: Dialect) -> Target {
-    Target { address: address.into(), path: "/mcp".into(), tool: tool.into(), dialect }
+    Target { address: address.into(), path: "/mcp".into(), tool: tool.into(), dialect, way: Way::Http }
 }
 
 async fn over_http(scale: Scale, folder: &Path) -> Result<()> {

@@ -106,6 +106,14 @@ pub(crate) fn http_upstream(tools: usize) -> Result<(Process, String)> {
     Ok((process, address))
 }
 
+/// Starts an upstream with one tool that is reached another way: `ws`, `sse`, `h2`, or `unix` with the path of its socket.
+pub(crate) fn upstream_by(way: &str, rest: &[&str]) -> Result<(Process, String)> {
+    let address = free_address()?;
+    let mut command = Command::new(sibling("bench-upstream")?);
+    command.arg(format!("{way}:{address}")).arg("1").args(rest);
+    Ok((Process::start(&mut command, Some(&address))?, address))
+}
+
 /// Starts nginx as a plain proxy with one worker before an address; `None` where nginx is not installed.
 pub(crate) fn nginx(upstream: &str, folder: &Path) -> Result<Option<(Process, String)>> {
     let address = free_address()?;
@@ -133,6 +141,8 @@ pub(crate) enum Behind<'a> {
     Http(&'a str),
     /// A child with so many tools.
     Stdio(usize),
+    /// With these keys.
+    With(String),
 }
 
 /// These upstreams as a configuration has them.
@@ -140,6 +150,7 @@ pub(crate) fn upstreams(behind: &[Behind<'_>]) -> Result<String> {
     let program = sibling("bench-upstream")?;
     let all = behind.iter().enumerate().map(|(at, one)| match one {
         Behind::Http(upstream) => format!("[upstreams.u{at}]\nurl = \"http://{upstream}/mcp\"\n"),
+        Behind::With(keys) => format!("[upstreams.u{at}]\n{keys}\n"),
         Behind::Stdio(tools) => {
             format!("[upstreams.u{at}]\ncommand = \"{}\"\nargs = [\"stdio\", \"{tools}\"]\n", program.display())
         }
@@ -149,9 +160,22 @@ pub(crate) fn upstreams(behind: &[Behind<'_>]) -> Result<String> {
 
 /// Starts the gateway over some upstreams; `wrapper` runs it under another program.
 pub(crate) fn gateway(behind: &[Behind<'_>], folder: &Path, wrapper: &[&str]) -> Result<(Process, String)> {
-    let (address, admin) = (free_address()?, free_address()?);
+    let address = free_address()?;
+    let process = listening(behind, folder, &format!("listen = \"{address}\""), &address, wrapper)?;
+    Ok((process, address))
+}
+
+/// The same with these keys of `[server]`, which have it listen at this address at least.
+pub(crate) fn listening(
+    behind: &[Behind<'_>],
+    folder: &Path,
+    keys: &str,
+    address: &str,
+    wrapper: &[&str],
+) -> Result<Process> {
+    let admin = free_address()?;
     let mut config = format!(
-        "[server]\nlisten = \"{address}\"\n[admin]\nlisten = \"{admin}\"\ntoken = \"{ADMIN_TOKEN}\"\n[log]\nlevel = \"warn\"\n"
+        "[server]\n{keys}\n[admin]\nlisten = \"{admin}\"\ntoken = \"{ADMIN_TOKEN}\"\n[log]\nlevel = \"warn\"\n"
     );
     config += &upstreams(behind)?;
     let file = folder.join(format!("gateway-{}.toml", address.replace(':', "-")));
@@ -161,9 +185,9 @@ pub(crate) fn gateway(behind: &[Behind<'_>], folder: &Path, wrapper: &[&str]) ->
     let mut command = Command::new(words.next().context("there is always the gateway itself")?);
     command.args(words).args(["serve", "--config"]).arg(&file).stderr(Stdio::null());
     command.env("TRUNKLINE_CATALOG__CACHE", "false");
-    let process = Process::start(&mut command, Some(&address))?;
+    let process = Process::start(&mut command, Some(address))?;
     await_ready(&admin)?;
-    Ok((process, address))
+    Ok(process)
 }
 
 /// Waits until every upstream is ready.

@@ -2,6 +2,7 @@
 
 use super::load::{Connection, Dialect, Target};
 use super::stage::{self, Behind, Process};
+use super::wire::Way;
 use anyhow::{Context, Result, ensure};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -190,7 +191,8 @@ async fn recovery(rounds: usize, folder: &Path) -> Result<Vec<Duration>> {
     for _ in 0..rounds {
         // A gateway of its own each time: crashes in a row are meant to wait longer.
         let (gateway, address) = stage::gateway(&[Behind::Stdio(1)], folder, &[])?;
-        let target = Target { address, path: "/mcp".into(), tool: "u0__echo".into(), dialect: Dialect::Modern };
+        let (path, tool) = ("/mcp".into(), "u0__echo".into());
+        let target = Target { address, path, tool, dialect: Dialect::Modern, way: Way::Http };
         let mut connection = Connection::open(&target, 0).await?;
         connection.call(0).await?;
         let child = only_child(&gateway)?;
