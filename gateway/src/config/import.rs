@@ -72,24 +72,7 @@ impl Unread {
 impl From<json::Syntax> for Unread {
     fn from(syntax: json::Syntax) -> Self {
         let kind = if syntax.is_without_servers { NO_SERVERS } else { "syntax" };
-        Self { kind, at: syntax.at, why: plain(syntax.text), is_name: syntax.is_name }
-    }
-}
-
-/// What the parser of YAML says, in plain words.
-fn plain(said: String) -> String {
-    let is = |begin: &str, end: &str| said.starts_with(begin) && said.ends_with(end);
-    match () {
-        () if is("while scanning a quoted scalar", "end of stream") => "a closing quote is missing".to_owned(),
-        () if is("while parsing a block", "indicator") || is("while parsing a block mapping", "expected key") => {
-            "this line is indented otherwise than the lines around it".to_owned()
-        }
-        () if is("while parsing a flow sequence", "or ']'") => "a `]` or a comma is missing".to_owned(),
-        () if is("while parsing a flow mapping", "or '}'") => "a `}` or a comma is missing".to_owned(),
-        () if said.starts_with("mapping values are not allowed") => {
-            "a second `: ` stands in this line: a text with one in it needs quotes".to_owned()
-        }
-        () => said,
+        Self { kind, at: syntax.at, why: syntax.text, is_name: syntax.is_name }
     }
 }
 

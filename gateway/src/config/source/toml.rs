@@ -75,7 +75,7 @@ fn excess(node: &Node, depth: usize) -> Option<(Range<usize>, String)> {
 }
 
 /// What is said of a backslash in a text that is no escape.
-const BACKSLASH: &str =
+pub(crate) const BACKSLASH: &str =
     "a backslash in \"…\" begins an escape such as \\n: write '…' around the text, or \\\\ for each";
 /// What is said of quotes that an editor has made of others.
 pub(crate) const CURLY: &str = "these are curly quotes: write straight ones, \"…\"";

@@ -1,5 +1,8 @@
 //! A host's YAML file as a tree of values with their places.
 
+// What is wrong with a text, in plain words.
+mod words;
+
 use std::collections::HashMap;
 use std::ops::Range;
 
@@ -169,14 +172,7 @@ impl Reader<'_> {
 
     fn said(&self, error: &ScanError) -> Syntax {
         let at = self.place(Span::empty(*error.marker())).start;
-        if error.info() != NO_COLON {
-            return Syntax::new(at..at + 1, error.info());
-        }
-        // It is found out where the next line begins.
-        let before = self.text.get(..at).unwrap_or_default().trim_end();
-        let line = before.rfind('\n').map_or(0, |end| end + 1);
-        let at = line + before[line..].len() - before[line..].trim_start().len();
-        Syntax::new(at..at + 1, "this line is neither `key: value` nor `- item`")
+        words::said(self.text, at, error.info())
     }
 
     fn take(&mut self, event: Event<'_>, span: Span) -> Result<(), Syntax> {
@@ -320,8 +316,6 @@ impl Reader<'_> {
     }
 }
 
-/// What the parser says of a line without a colon.
-const NO_COLON: &str = "simple key expect ':'";
 const NO_TEXT: &str = "a key must be a text";
 
 /// A member whose key stands twice has no value: nobody can say which is meant.
