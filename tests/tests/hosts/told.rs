@@ -293,6 +293,9 @@ fn a_tool_of_a_server_that_fails_is_refused_with_what_helps_without_a_running_ga
         "{said}"
     );
     assert!(!said.contains("trunkline status"), "{said}");
+    // A command that is told leads to the configuration that was named.
+    let named = text(&run(home, &["call", "sick__x", "--config", "trunkline.toml"]));
+    assert!(named.contains("`trunkline tools sick --log-level info --config trunkline.toml` shows what it"), "{named}");
 }
 
 #[test]

@@ -25,6 +25,18 @@ impl Shared {
         self.config.iter().map(option).collect()
     }
 
+    /// A text with the commands of ours in it as they are typed here: each leads to the same configuration.
+    pub(crate) fn typed(&self, text: &str) -> String {
+        let options = self.options();
+        let mut typed: Vec<String> = text.split('`').map(str::to_owned).collect();
+        // What stands between two backticks is to be typed or written.
+        for command in typed.iter_mut().skip(1).step_by(2).filter(|one| one.starts_with("trunkline ")) {
+            let end = command.find(" -- ").unwrap_or(command.len());
+            command.insert_str(end, &options);
+        }
+        typed.join("`")
+    }
+
     /// These, and then `later`.
     pub(crate) fn join(mut self, later: Self) -> Self {
         self.config.extend(later.config);

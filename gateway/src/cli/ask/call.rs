@@ -30,15 +30,15 @@ pub(crate) fn run(call: &Call) -> Result<(), Failure> {
     if let Some(whole) = &whole
         && let Some(off) = whole.absent_owner(&call.tool)
     {
-        return Err(anyhow!(whole.unknown(off)).into());
+        return Err(anyhow!(call.shared.typed(&whole.unknown(off))).into());
     }
     // A gateway that was started for this is gone before anybody can look at it.
     if let Some(why) =
         whole.as_ref().filter(|_| session.is_of_own()).and_then(|whole| why_not(&whole.upstreams, &call.tool))
     {
-        return Err(anyhow!(why).into());
+        return Err(anyhow!(call.shared.typed(&why)).into());
     }
-    let left_out = whole.as_ref().and_then(|whole| whole.told_left_out(session.is_of_own(), &call.shared.options()));
+    let left_out = whole.as_ref().and_then(|whole| whole.told_left_out(session.is_of_own()));
     // Of a name that an upstream may have which is not there the gateway says how that one stands.
     let is_known = found.is_some() || whole.is_some_and(|whole| whole.upstreams.iter().any(|row| !row.is_up()));
     let params = json!({ "name": call.tool, "arguments": arguments });
@@ -48,8 +48,8 @@ pub(crate) fn run(call: &Call) -> Result<(), Failure> {
         Err(why) if found.is_some() || is_of_upstreams(&why) => return Err(why.into()),
         Ok(None) | Err(_) => {
             // It may be one of theirs.
-            left_out.iter().for_each(|told| note(told));
-            return Err(anyhow!(unknown(&call.tool, &tools)).into());
+            left_out.iter().for_each(|told| note(&call.shared.typed(told)));
+            return Err(anyhow!(call.shared.typed(&unknown(&call.tool, &tools))).into());
         }
     };
     let blocks = || result["content"].as_array().into_iter().flatten().map(text);

@@ -28,7 +28,7 @@ pub(crate) fn run(list: &List, key: &str, name: &str) -> Result<(), Failure> {
     let why_none = if items.is_empty() { why_none(&session, list, key) } else { None };
     // Nobody can look at the upstreams of a gateway that ends with this.
     if why_none.is_none() || list.name.is_none() && session.is_of_own() {
-        missing(&session, list, key).iter().for_each(|one| note(one));
+        missing(&session, list, key).iter().for_each(|one| note(&list.shared.typed(one)));
     }
     drop(session);
     let mut out = answer();
@@ -36,7 +36,7 @@ pub(crate) fn run(list: &List, key: &str, name: &str) -> Result<(), Failure> {
         out.json(&format!("{:#}", json!({ key: items })))?;
     }
     if let Some(why) = why_none {
-        return Err(anyhow!(why).into());
+        return Err(anyhow!(list.shared.typed(&why)).into());
     }
     if list.json {
         return Ok(());
@@ -66,7 +66,7 @@ fn why_none(session: &Session, list: &List, key: &str) -> Option<String> {
     let (name, is_of_own) = (list.name.as_deref(), session.is_of_own());
     let whole = session.upstreams(|row| name.is_none_or(|name| row.name == name))?;
     let Some(name) = name else {
-        let all_out = whole.told_left_out(is_of_own, &list.shared.options()).filter(|_| whole.upstreams.is_empty());
+        let all_out = whole.told_left_out(is_of_own).filter(|_| whole.upstreams.is_empty());
         return all_out
             .map(|told| format!("no {key}: {told}"))
             .or_else(|| none_works(&whole.upstreams, key, is_of_own));
@@ -87,7 +87,7 @@ fn missing(session: &Session, list: &List, key: &str) -> Vec<String> {
     }
     let is_of_own = session.is_of_own();
     let failing = rows.iter().filter(|row| row.items.is_none()).filter_map(|row| absent(row, key, is_of_own));
-    let left_out = whole.told_left_out(is_of_own, &list.shared.options());
+    let left_out = whole.told_left_out(is_of_own);
     failing.chain(left_out.map(|told| format!("not listed: {told}"))).collect()
 }
 
@@ -119,7 +119,9 @@ fn none_works(rows: &[Row], key: &str, is_of_own: bool) -> Option<String> {
         None => "try again".to_owned(),
     };
     let starting = format!("still starting ({}): {then}", named(coming.clone()));
-    let failed = format!("works ({}); `trunkline doctor` says what to do", named(broken.clone()));
+    // Beside the list of a gateway that was started for it, what to do is told of each.
+    let then = if is_of_own { "" } else { "; `trunkline doctor` says what to do" };
+    let failed = format!("works ({}){then}", named(broken.clone()));
     Some(match (coming.is_empty(), broken.is_empty()) {
         (true, _) => format!("no {key}: none of the upstreams {failed}"),
         (_, true) => format!("no {key} yet: all upstreams are {starting}"),
@@ -155,6 +157,9 @@ mod tests {
         let told = "not listed: upstream `x` is failed: gone; look at `trunkline status x`";
         assert_eq!(absent(&failed, "tools", false).unwrap(), told);
         assert_eq!(absent(&row(r#""state":"idle""#), "tools", true), None);
+        let works = |is_of_own| none_works(std::slice::from_ref(&failed), "tools", is_of_own).unwrap();
+        assert_eq!(works(true), "no tools: none of the upstreams works (x)");
+        assert_eq!(works(false), "no tools: none of the upstreams works (x); `trunkline doctor` says what to do");
         let yet = |is_of_own| none_works(&[row(r#""state":"starting""#)], "tools", is_of_own).unwrap();
         assert_eq!(yet(false), "no tools yet: all upstreams are still starting (x): try again");
         assert_eq!(yet(true), "no tools yet: all upstreams are still starting (x): `trunkline tools x` waits for it");

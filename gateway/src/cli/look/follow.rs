@@ -6,7 +6,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, anyhow};
 
-use super::page::{self, Call, CallsPage, Row, Whole};
+use super::page::{self, Call, CallsPage, Whole};
+use super::row::Row;
 use crate::cli::args::setup::{Calls, Logs};
 use crate::cli::process::table::{Line, Room};
 use crate::cli::process::{Failure, answer};

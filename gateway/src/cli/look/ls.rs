@@ -5,7 +5,8 @@ use std::io::Write;
 use crate::config::fault::printable;
 
 use super::page as look;
-use super::page::{Row, Whole};
+use super::page::Whole;
+use super::row::Row;
 use crate::cli::args::Look;
 use crate::cli::process::table::{self, Room};
 use crate::cli::process::{Failure, answer};

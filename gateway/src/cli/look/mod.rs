@@ -1,5 +1,7 @@
 //! Looks at a running gateway.
 
+// What a gateway says of one upstream.
+mod row;
 // Looks at a running gateway: what `ls` and `status` show.
 mod page;
 // The way to a running gateway: its control socket, else its admin address; one request and its answer.
@@ -15,4 +17,5 @@ pub(crate) mod status;
 // What goes on while it is looked at: `trunkline logs` and `calls`, what a running gateway keeps of its upstreams and its calls; `top`.
 pub(crate) mod follow;
 
-pub(crate) use page::{Row, Whole, counted, get, page, post, time};
+pub(crate) use page::{Whole, counted, get, page, post, time};
+pub(crate) use row::Row;

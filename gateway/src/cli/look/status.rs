@@ -8,7 +8,7 @@ use crate::config::fault::printable;
 
 use super::ls;
 use super::page as look;
-use super::page::{Login, Row};
+use super::row::{Login, Row};
 use crate::cli::args::Status;
 use crate::cli::process::table::{Room, wrapped};
 use crate::cli::process::{Failure, answer};

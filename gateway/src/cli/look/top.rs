@@ -8,7 +8,8 @@ use tokio::io::AsyncReadExt;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::ls::absent;
-use super::page::{self, Call, CallsPage, Row, Whole};
+use super::page::{self, Call, CallsPage, Whole};
+use super::row::Row;
 use super::screen::Screen;
 use crate::cli::args::Look;
 use crate::cli::process::table::{Line, Room, obeys, table};

@@ -50,14 +50,7 @@ pub(super) fn mending(fault: &Fault) -> String {
 
 /// A fix with all that a person types: each command leads to the configuration that was looked at, and a line stands in a file that takes it.
 pub(super) fn as_typed(fix: &str, shared: &Shared, files: &[PathBuf]) -> String {
-    let options = shared.options();
-    let mut typed: Vec<String> = fix.split('`').map(str::to_owned).collect();
-    // What stands between two backticks is to be typed or written.
-    for command in typed.iter_mut().skip(1).step_by(2).filter(|one| one.starts_with("trunkline ")) {
-        let end = command.find(" -- ").unwrap_or(command.len());
-        command.insert_str(end, &options);
-    }
-    let typed = typed.join("`");
+    let typed = shared.typed(fix);
     let is_of_host = |file: &PathBuf| {
         file.extension().is_some_and(|ending| ["json", "jsonc", "yaml", "yml"].iter().any(|known| ending == *known))
     };
