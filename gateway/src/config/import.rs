@@ -55,14 +55,23 @@ pub(super) struct Unread {
 impl Unread {
     /// The fault of the file at `path`, with this text.
     pub(super) fn fault(self, path: String, text: &str, format: Format) -> Fault {
+        self.fault_beside_others(path, (text, text), format)
+    }
+
+    /// The same of a text in which what has other faults is left out, beside the whole one: a line may go on with what was left out, and
+    /// a name in it may be a part of that.
+    pub(super) fn fault_beside_others(self, path: String, (text, whole): (&str, &str), format: Format) -> Fault {
         let Self { kind, at, why, is_name } = self;
         // A line with a syntax error may be the one with the secret; the name of a key that stands twice is none, nor are those that
         // are names however the text was meant.
-        let names = match format {
+        let names = |text: &str| match format {
             Format::Json => names::of_json(text, at.start),
             Format::Yaml => names::of_yaml(text, at.start),
             Format::Toml => names::of_toml(text, at.start),
         };
+        let certain = names(whole);
+        let mut names = names(text);
+        names.retain(|name| certain.contains(name));
         let open = is_name.then(|| at.clone());
         let excerpt = fault::excerpt(text, at, open.as_slice(), &names);
         Fault::error(kind, why).at(Some(Place::File { path, excerpt }))

@@ -50,7 +50,8 @@ impl Judged {
             // What was put behind its end is no part of the file.
             let behind = left.get(part.end..text.len()).unwrap_or_default();
             let around = (left.get(..part.start).unwrap_or_default(), behind);
-            unread.fault(path.display().to_string(), &[around.0, own, around.1].concat(), format)
+            let seen = [around.0, own, around.1].concat();
+            unread.fault_beside_others(path.display().to_string(), (&seen, text), format)
         };
         let faults = faults.into_iter().map(fault).collect();
         let source = Source { origin: Origin::File(path.to_owned()), text: left, root, imported: Vec::new() };

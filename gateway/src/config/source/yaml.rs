@@ -294,7 +294,11 @@ impl Reader<'_> {
             (Shape::List(items), _) if items.len() < ENTRIES_MAX => items.push(node),
             (Shape::Table(entries), Some((name, key))) if entries.len() < ENTRIES_MAX => match open.doubled.take() {
                 Some(why) => breaks(entries, &name, key, why),
-                None => entries.push((name, Node { key, ..node })),
+                None => {
+                    // An empty text in several lines stands nowhere.
+                    let span = if node.span.is_empty() { key.clone() } else { node.span };
+                    entries.push((name, Node { key, span, ..node }));
+                }
             },
             (Shape::Table(_), None) => {
                 let Some(name) = word(&node, self.text) else {

@@ -94,6 +94,25 @@ fn leaks(faults: &str) -> bool {
     faults.contains("canary")
 }
 
+#[test]
+fn a_line_behind_a_fault_shows_no_name_that_may_be_the_rest_of_a_secret_there() {
+    let torn = [
+        ("?canary=canary&", "\ncanary=canary&", HOSTILE),
+        ("=[canary]", "\n[canary]", HOSTILE),
+        ("OTHER = \"", "OTHER = \n", HOSTILE),
+        ("X-Key = ", "X-Key ='", HOSTILE_LINES),
+        ("X-Key = ", "X-Key =#", HOSTILE_LINES),
+    ];
+    for (part, broken, whole) in torn {
+        let text = whole.replacen(part, broken, 1);
+        let folder = Scratch::new();
+        let files = vec![folder.write("a.toml", &text)];
+        let faults = load(Inputs { files, ..Inputs::default() }).expect_err("it has faults").0;
+        let broken: Vec<_> = faults.iter().filter(|fault| fault.kind == "syntax").map(ToString::to_string).collect();
+        assert!(text != whole && !broken.is_empty() && !leaks(&broken.concat()), "{text}\n{}", broken.concat());
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(3_000) })]
 

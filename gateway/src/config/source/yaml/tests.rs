@@ -32,6 +32,7 @@ fn values_stand_where_they_stand() {
         assert_eq!(piece(text, path), expected, "{path:?}");
     }
     assert!(piece(text, &["extensions", "dev"]).ends_with("a\n      b"), "{}", piece(text, &["extensions", "dev"]));
+    assert_eq!(piece("extensions:\n  a:\n    cmd: >\n  b: 1\n", &["extensions", "a", "cmd"]), "cmd");
     let root = parse(text).map_err(|fault| fault.text).unwrap();
     let names: Vec<_> = root.entries().iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(names, ["extensions"]);
