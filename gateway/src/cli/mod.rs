@@ -80,7 +80,7 @@ pub fn main() -> ExitCode {
             let limits = gateway::ChildLimits { no_new_privs: start.no_new_privs };
             return gateway::become_program((start.gateway, start.files), limits, &start.program, &start.args);
         }
-        Command::GuardUpstreams { run } => return gateway::guard(&run),
+        Command::GuardUpstreams(guard) => return gateway::guard(&guard.run),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

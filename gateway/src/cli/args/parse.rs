@@ -26,6 +26,10 @@ pub(crate) struct Args {
 impl Args {
     /// What was typed, and whether it asks for JSON. A usage fault ends the program here, with exit code 2.
     pub(crate) fn typed() -> (Self, bool) {
+        let words: Vec<OsString> = std::env::args_os().collect();
+        if let Some(args) = Often::typed(&words) {
+            return (args, false);
+        }
         let matches = Self::command().try_get_matches();
         let typed = matches.and_then(|matches| Ok((Self::from_arg_matches(&matches)?, asks_json(&matches))));
         typed.unwrap_or_else(|error| {
@@ -36,6 +40,32 @@ impl Args {
             }
             error.exit()
         })
+    }
+}
+
+/// What a host starts for each client, and the gateway for each child: read without making all other commands, which takes longer
+/// than reading the configuration does.
+#[derive(Debug, Parser)]
+#[command(defer = true)]
+enum Often {
+    Stdio(Stdio),
+    StartUpstream(Start),
+    GuardUpstreams(GuardUpstreams),
+}
+
+impl Often {
+    /// The command line, where it is one of these and nothing is wrong with it; what is wrong, and `--help`, is for all of them.
+    fn typed(words: &[OsString]) -> Option<Args> {
+        let command = match words.get(1)?.to_str()? {
+            "stdio" | "start-upstream" | "guard-upstreams" => Self::try_parse_from(words).ok()?,
+            _ => return None,
+        };
+        let command = match command {
+            Self::Stdio(stdio) => Command::Stdio(stdio),
+            Self::StartUpstream(start) => Command::StartUpstream(start),
+            Self::GuardUpstreams(guard) => Command::GuardUpstreams(guard),
+        };
+        Some(Args { shared: Shared::default(), command })
     }
 }
 
@@ -141,10 +171,14 @@ pub(crate) enum Command {
     ServeOnce(Shared),
     /// Ends what is left of a gateway's upstreams once it is gone
     #[command(hide = true)]
-    GuardUpstreams {
-        /// What the marks of its upstreams begin with
-        run: String,
-    },
+    GuardUpstreams(GuardUpstreams),
+}
+
+// What `guard-upstreams` takes.
+#[derive(Debug, Group)]
+pub(crate) struct GuardUpstreams {
+    /// What the marks of its upstreams begin with
+    pub(crate) run: String,
 }
 
 // What `start-upstream` takes.
@@ -176,7 +210,7 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) admin: Option<String>,
     /// Allow listening beyond loopback without tokens
-    #[arg(long)]
+    #[arg(long, visible_alias = "no-auth")]
     pub(crate) allow_unauthenticated: bool,
 }
 
@@ -232,6 +266,26 @@ mod tests {
         let shared = args.shared.join(serve.shared);
         assert_eq!(shared.config, ["a", "b", "c"].map(PathBuf::from));
         assert_eq!((shared.log_level.as_deref(), serve.listen.as_deref()), (Some("info"), Some("x")));
+    }
+
+    #[test]
+    fn what_is_started_often_is_read_as_all_is() {
+        let words = |line: &str| line.split(' ').map(OsString::from).collect::<Vec<_>>();
+        for line in [
+            "trunkline stdio",
+            "trunkline stdio --shared -c a --config b --log-level warn",
+            "trunkline start-upstream --no-new-privs 7 1024 -- npx -y server --config x",
+            "trunkline guard-upstreams run",
+        ] {
+            let often = Often::typed(&words(line)).map(|args| format!("{args:?}"));
+            assert_eq!(often, Some(format!("{:?}", Args::try_parse_from(words(line)).unwrap())), "{line}");
+        }
+        // What is wrong, asks for help or is something else is told by the whole.
+        for line in
+            ["trunkline", "trunkline stdio --help", "trunkline stdio x", "trunkline -c a stdio", "trunkline serve"]
+        {
+            assert!(Often::typed(&words(line)).is_none(), "{line}");
+        }
     }
 
     #[test]

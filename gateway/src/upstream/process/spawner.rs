@@ -54,7 +54,9 @@ pub(crate) struct Spawner {
     /// for this but another start.
     starting: Mutex<()>,
     /// Whether children are started by way of our own program, and guarded.
-    thread: OnceLock<SyncSender<Job>>,
+    owns: OnceLock<()>,
+    /// Where they are started then, from the first one on: who answers its first client soon does not wait for a thread.
+    thread: Mutex<Option<SyncSender<Job>>>,
     guard: Mutex<Option<Guard>>,
     /// The process groups of children of which something may be left. Taken after the guard's lock.
     groups: Mutex<Groups>,
@@ -85,9 +87,7 @@ pub(crate) fn spawner() -> &'static Spawner {
 /// children by way of itself.
 pub(crate) fn own_processes(tasks: &Tasks) -> io::Result<()> {
     linux::adopt_strangers()?;
-    let (jobs, queue) = sync_channel(QUEUE);
-    std::thread::Builder::new().name("nursery".into()).spawn(move || start_all(&queue))?;
-    let _ = spawner().thread.set(jobs);
+    let _is_first = spawner().owns.set(());
     let children = signal(SignalKind::child())?;
     tasks.spawn_until_end(reap(children));
     Ok(())
@@ -108,8 +108,8 @@ pub(crate) async fn leave_guard() {
 impl Spawner {
     /// Starts a child in a process group of its own, with pipes to it. Blocks until it has been started.
     pub(crate) fn start(&self, start: &Start<'_>) -> io::Result<Child> {
-        let mut command = match self.thread.get() {
-            Some(_) => {
+        let mut command = match self.owns.get() {
+            Some(()) => {
                 let mut command = Command::new(linux::own_program());
                 command.args(start.limits.words(std::process::id())).arg("--").arg(start.command);
                 command
@@ -124,7 +124,7 @@ impl Spawner {
         if let Some(cwd) = start.cwd {
             command.current_dir(cwd);
         }
-        if self.thread.get().is_some() {
+        if self.owns.get().is_some() {
             self.keep_guard();
         }
         let child = self.spawn(command)?;
@@ -207,12 +207,25 @@ impl Spawner {
     }
 
     fn spawn(&self, command: Command) -> io::Result<Child> {
-        let Some(thread) = self.thread.get() else { return self.spawn_here(command) };
+        if self.owns.get().is_none() {
+            return self.spawn_here(command);
+        }
         let (started, start) = sync_channel(1);
         let job = Job { command, runtime: Handle::current(), started };
         let gone = || io::Error::other("the thread that starts children is gone");
-        thread.send(job).map_err(|_| gone())?;
+        self.nursery()?.send(job).map_err(|_| gone())?;
         start.recv().map_err(|_| gone())?
+    }
+
+    /// The thread that starts children.
+    fn nursery(&self) -> io::Result<SyncSender<Job>> {
+        let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(jobs) = &*thread {
+            return Ok(jobs.clone());
+        }
+        let (jobs, queue) = sync_channel(QUEUE);
+        std::thread::Builder::new().name("nursery".into()).spawn(move || start_all(&queue))?;
+        Ok(thread.insert(jobs).clone())
     }
 
     /// No stranger is reaped between a start and its being known.
