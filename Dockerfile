@@ -38,11 +38,8 @@ RUN find gateway -name '*.rs' -exec touch {} +; \
 
 # What a container needs and a laptop does not; the second file is for a configuration of one's own, and is read after it.
 COPY LICENSE /out/usr/share/doc/trunkline/LICENSE
-# The gateway fills the reference in, not the shell.
-# hadolint ignore=SC2016
 RUN mkdir -p /out/etc/trunkline; \
-    printf '[[auth.tokens]]\nname = "container"\ntoken = "${TRUNKLINE_TOKEN:?%s}"\n' \
-      'the gateway serves whoever has this token: set it, with 16 characters or more, or mount /etc/trunkline/config.toml with [auth]' \
+    printf '# Without tokens in your configuration one is made, shown in the log once and kept in the home folder.\n[auth]\ngenerate_token = true\n' \
       > /out/etc/trunkline/container.toml; \
     echo '# Mount your configuration over this file.' > /out/etc/trunkline/config.toml; \
     chmod 644 /out/etc/trunkline/*.toml /out/usr/share/doc/trunkline/LICENSE

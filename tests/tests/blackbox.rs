@@ -31,6 +31,7 @@ mod faults;
 mod frail;
 mod freezes;
 mod fuzz;
+mod generated_token;
 mod harness;
 mod health;
 mod hints;

@@ -2,12 +2,17 @@
 
 use std::path::PathBuf;
 
+use anyhow::Context;
+
 use crate::config::Config;
 use crate::gateway::{Gateway, Mode, Place, Read, ShutdownSignals};
+use crate::policy::config::Generated;
 use crate::runtime::system::ServiceManager;
 use crate::runtime::system::handed::{self, HandedSocket};
+use crate::secrets::client_token;
 use crate::telemetry::logging::{self, Writer, say};
 
+use super::args::settings::Settings;
 use super::args::{Flag, Serve, Shared, settings};
 use super::process::{Failure, runtime};
 use super::report;
@@ -19,10 +24,33 @@ pub(super) fn run(shared: Shared, mut serve: Serve) -> Result<(), Failure> {
     let handed = handed::sockets().map_err(anyhow::Error::from)?;
     let shared = shared.join(std::mem::take(&mut serve.shared));
     let flags = flags(serve);
-    let settings = settings::read(&shared, flags.clone())?;
+    let settings = with_token(settings::read(&shared, flags.clone())?, &shared, &flags)?;
     settings.begin(Writer::Serve)?;
+    if settings.loaded.config.auth.generated == Generated::Kept
+        && let Some(state) = &settings.loaded.config.server.state_folder
+    {
+        say(&format!("clients present the token in {} (`auth.generate_token`)", client_token::file(state).display()));
+    }
     let read = settings::reader(&shared, &flags);
     runtime::block_on(gateway(settings.loaded.config, settings.files, read, handed))
+}
+
+/// The same settings with the token that `auth.generate_token` asks for: it is made at the first start, and shown then.
+fn with_token(settings: Settings, shared: &Shared, flags: &[Flag]) -> Result<Settings, Failure> {
+    let config = &settings.loaded.config;
+    let Some(state) = config.server.state_folder.as_ref().filter(|_| config.auth.generated == Generated::Lacking)
+    else {
+        return Ok(settings);
+    };
+    let file = client_token::file(state);
+    let (token, is_new) =
+        client_token::made(state).with_context(|| format!("cannot keep the token of clients in {}", file.display()))?;
+    logging::start(&config.log, Writer::Serve);
+    if is_new {
+        // Before it is read as part of the configuration: from then on it is masked wherever it is said.
+        say(&format!("no token of clients is configured, so one was made, which is shown this once: {token}"));
+    }
+    Ok(settings::read(shared, flags.to_vec())?)
 }
 
 /// The flags that were given, as overrides.

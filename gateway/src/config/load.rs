@@ -12,6 +12,7 @@ use super::source::Environment;
 use super::source::host::PART;
 use super::source::node::{Node, Origin, Shape, Source};
 use super::source::torn::Gaps;
+use crate::policy::config::Generated;
 use crate::secrets::Secrets;
 use crate::{downstream, telemetry, upstream};
 use std::path::{Path, PathBuf};
@@ -58,6 +59,9 @@ impl Inputs {
         let (reading, is_demo) = read(self);
         let mut config = check(&reading);
         if is_running {
+            if config.auth.generated == Generated::Lacking {
+                reading.fault(listeners::lost_token(config.server.state_folder.as_deref()));
+            }
             reading.revise(0, |fault| {
                 if fault.kind == Fault::CERTIFICATE {
                     fault.severity = Severity::Warning;
@@ -203,7 +207,7 @@ pub(super) fn check(reading: &Reading) -> Config {
     questions.names_upstream = !config.naming.is_transparent(config.upstreams.len());
     reading.keep_certain(beside);
     if !reading.gaps.has_section() {
-        listeners::judge(reading, &config.server, &config.auth, &config.admin);
+        listeners::judge(reading, &config.server, &mut config.auth, &config.admin);
     }
     let collector = config.traces.as_ref().map(|(_, collector)| collector);
     let all = config.upstreams.iter().chain(&config.lacking);

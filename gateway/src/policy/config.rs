@@ -21,6 +21,22 @@ pub struct Auth {
     pub roles: Vec<Arc<Role>>,
     /// Listening beyond loopback without tokens was asked for.
     pub allow_unauthenticated: bool,
+    /// The token that the gateway makes for itself where nobody is asked for any.
+    pub generated: Generated,
+}
+
+/// The token that a gateway makes for itself, where that is wanted and needed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Generated {
+    /// It is not wanted.
+    #[default]
+    Off,
+    /// Wanted, where one is needed.
+    Wanted,
+    /// Needed, and not made yet.
+    Lacking,
+    /// It is among the tokens, and kept in a file.
+    Kept,
 }
 
 impl Auth {

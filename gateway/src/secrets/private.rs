@@ -1,9 +1,9 @@
 //! Files that are this user's alone: opened without following a link, never a pipe or a device, bounded when they are read.
 
 use rustix::fs::OFlags;
-use std::fs::{self, File, Metadata, OpenOptions};
-use std::io::{self, Read};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::fs::{self, DirBuilder, File, Metadata, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use tokio::runtime::{Handle, RuntimeFlavor};
 
@@ -48,6 +48,34 @@ pub fn append(path: &Path) -> io::Result<File> {
     }
     is_private(&seen)?;
     Ok(file)
+}
+
+/// The content of a file that is ours alone; where it is not there yet, it is made first, and this says so. Whoever makes it first wins.
+pub fn made_once(path: &Path, most: u64, make: impl FnOnce() -> String) -> io::Result<(Vec<u8>, bool)> {
+    match read(path, most) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        found => return found.map(|text| (text, false)),
+    }
+    if let Some(folder) = path.parent() {
+        DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    }
+    let mut chance = [0; 8];
+    getrandom::fill(&mut chance).map_err(io::Error::other)?;
+    let begun = path.with_extension(format!("{:016x}", u64::from_be_bytes(chance)));
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&begun)?;
+    // It appears under its name whole, or not at all.
+    let mut is_new = true;
+    let written = writeln!(file, "{}", make()).and_then(|()| file.sync_all()).and_then(|()| {
+        match fs::hard_link(&begun, path) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => is_new = false,
+            Err(_) => fs::rename(&begun, path)?,
+            Ok(()) => {}
+        }
+        Ok(())
+    });
+    let _gone_already = fs::remove_file(&begun);
+    written?;
+    read(path, most).map(|text| (text, is_new))
 }
 
 /// Whether a folder is ours alone: nobody else can have put anything into it.

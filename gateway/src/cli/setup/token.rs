@@ -7,9 +7,7 @@ use std::fmt::Write as _;
 use std::io::Write;
 use std::time::{Duration, SystemTime};
 
-use anyhow::{Context, anyhow};
-use base64::Engine;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use anyhow::anyhow;
 use serde_json::json;
 use sha2::{Digest, Sha256};
 use toml_edit::{Array, ArrayOfTables, DocumentMut, InlineTable, Item, Table, Value, value};
@@ -22,12 +20,9 @@ use crate::cli::process::{Failure, answer};
 use crate::config::fault::{Fault, Faults, printable};
 use crate::policy::config;
 use crate::policy::config::moment::{in_words, moment};
+use crate::secrets::client_token;
 use crate::telemetry::logging::say;
 use taken_out::take_out;
-
-/// What a token begins with: whoever finds one knows what it is.
-const BEGINS: &str = "tl_";
-const BYTES: usize = 32;
 
 /// One of them.
 pub(crate) fn run(token: &Token) -> Result<(), Failure> {
@@ -51,9 +46,7 @@ fn new(new: &New) -> Result<(), Failure> {
         )
         .into());
     }
-    let mut bytes = [0; BYTES];
-    getrandom::fill(&mut bytes).context("the system gives no random bytes")?;
-    let token = format!("{BEGINS}{}", URL_SAFE_NO_PAD.encode(bytes));
+    let token = client_token::fresh().map_err(anyhow::Error::from)?;
     let digest = Sha256::digest(token.as_bytes());
     let mut hash = "sha256:".to_owned();
     digest.iter().for_each(|byte| _ = write!(hash, "{byte:02x}"));

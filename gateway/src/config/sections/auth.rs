@@ -7,7 +7,8 @@ use std::time::SystemTime;
 use sha2::{Digest, Sha256};
 
 use crate::policy::config::moment::moment;
-use crate::policy::config::{Auth, Token};
+use crate::policy::config::{Auth, Generated, Token};
+use crate::secrets::client_token::LENGTH_MIN;
 
 use super::roles::{Roles, certificates};
 use crate::config::fault::Fault;
@@ -27,6 +28,7 @@ enum Mode {
 pub(crate) fn auth(mut section: Section<'_>) -> Auth {
     let mode = section.word("mode", &[("none", Mode::None), ("token", Mode::Token)]);
     let allow_unauthenticated = section.flag("allow_unauthenticated").unwrap_or(false);
+    let generates = section.flag("generate_token").unwrap_or(false);
     let roles = Roles::read(section.table("roles"));
     let certificates = certificates(&mut section, &roles);
     let entries = section.list_of_tables("tokens");
@@ -54,11 +56,12 @@ pub(crate) fn auth(mut section: Section<'_>) -> Auth {
         Some(Mode::None) if written > 0 => {
             section.wrong("mode", "[[auth.tokens]] are configured: write \"token\", or remove them")
         }
-        Some(Mode::Token) if written == 0 => section.wrong("mode", "no [[auth.tokens]] are configured"),
+        Some(Mode::Token) if written == 0 && !generates => section.wrong("mode", "no [[auth.tokens]] are configured"),
         _ => {}
     }
     section.end("[auth]");
-    Auth { tokens, certificates, roles: roles.into_all(), allow_unauthenticated }
+    let generated = if generates { Generated::Wanted } else { Generated::Off };
+    Auth { tokens, certificates, roles: roles.into_all(), allow_unauthenticated, generated }
 }
 
 /// The name, the digest, and the roles and the end of a token, as far as they can be taken.
@@ -78,7 +81,7 @@ fn token(mut section: Section<'_>, roles: &Roles) -> (Option<Arc<str>>, Option<[
     // Hashed at once: the token itself is kept nowhere but among what is masked.
     let token = section.parse("token", |text| match text.trim() {
         "" => Err("the token is empty".to_owned()),
-        text if text.len() < 16 => Err("the token is shorter than 16 characters".to_owned()),
+        text if text.len() < LENGTH_MIN => Err(format!("the token is shorter than {LENGTH_MIN} characters")),
         text => {
             reading.secret(text);
             Ok(<[u8; 32]>::from(Sha256::digest(text.as_bytes())))

@@ -6,8 +6,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::address::SOCKET_PATH_MAX;
+use super::generated;
 use crate::downstream::config::{Address, Config as Server, Faces, Listener, Tls};
-use crate::policy::config::Auth;
+use crate::policy::config::{Auth, Generated};
+use crate::secrets::client_token;
 use crate::telemetry::config::Admin;
 
 use crate::config::fault::Fault;
@@ -131,7 +133,11 @@ fn file(text: &str) -> Result<PathBuf, String> {
 }
 
 /// What of the listeners does not go together: with one another, with the admin address, and with the tokens.
-pub(crate) fn judge(reading: &Reading, server: &Server, auth: &Auth, admin: &Admin) {
+pub(crate) fn judge(reading: &Reading, server: &Server, auth: &mut Auth, admin: &Admin) {
+    let is_wanted = auth.generated == Generated::Wanted && auth.tokens.is_empty();
+    if is_wanted && server.listeners.iter().any(|listener| is_open(listener, auth)) {
+        generated::add(reading, auth);
+    }
     let path = |index: usize, key: &str| match server.lists_listeners {
         true => ["server", "listeners", &index.to_string(), key].map(str::to_owned).to_vec(),
         false => vec!["server".to_owned(), if key == "address" { "listen" } else { key }.to_owned()],
@@ -145,7 +151,7 @@ pub(crate) fn judge(reading: &Reading, server: &Server, auth: &Auth, admin: &Adm
                 reading.fault(Fault::no_token(name).at(place));
             }
         }
-        if is_open(listener, auth) {
+        if is_open(listener, auth) && auth.generated != Generated::Lacking {
             reading.fault(open_door(listener, auth).at(place(index, "address")));
         }
         if server.listeners[..index].iter().any(|other| is_same(&other.address, &listener.address)) {
@@ -166,6 +172,13 @@ pub(crate) fn judge(reading: &Reading, server: &Server, auth: &Auth, admin: &Adm
 fn is_open(listener: &Listener, auth: &Auth) -> bool {
     let is_asked = listener.asks_certificate() || !auth.only(listener.tokens.as_deref()).is_open();
     !is_asked && !listener.address.is_local()
+}
+
+/// Who runs already makes no other token than the one that its clients have.
+pub(crate) fn lost_token(state: Option<&Path>) -> Fault {
+    let file = state.map(client_token::file).unwrap_or_default();
+    let text = format!("no token of clients is configured, and the one in {} is gone", file.display());
+    Fault::error("open-door", text).hint("restart the gateway to have a new one made, or add [[auth.tokens]]")
 }
 
 fn open_door(listener: &Listener, auth: &Auth) -> Fault {

@@ -3,9 +3,7 @@
 use crate::secrets::private;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
-use std::fs::{DirBuilder, OpenOptions};
-use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::io;
 use std::path::Path;
 
 /// The file that holds it, in the folder of our state.
@@ -24,29 +22,8 @@ pub(crate) fn random<const LENGTH: usize>() -> [u8; LENGTH] {
 
 /// The secret in a folder; made first where it is not there yet. Whoever makes it first wins.
 pub(crate) fn kept(folder: &Path) -> io::Result<Vec<u8>> {
-    let path = folder.join(FILE);
-    match read(&path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-        found => return found,
-    }
-    DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-    let begun = folder.join(format!("{FILE}.{:016x}", u64::from_be_bytes(random())));
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&begun)?;
-    let secret = STANDARD_NO_PAD.encode(random::<SECRET_BYTES>());
-    // It appears under its name whole, or not at all.
-    let written = writeln!(file, "{secret}").and_then(|()| file.sync_all()).and_then(|()| {
-        match std::fs::hard_link(&begun, &path) {
-            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => std::fs::rename(&begun, &path),
-            _ => Ok(()),
-        }
-    });
-    let _gone_already = std::fs::remove_file(&begun);
-    written?;
-    read(&path)
-}
-
-fn read(path: &Path) -> io::Result<Vec<u8>> {
-    let text = private::read(path, FILE_BYTES_MAX)?;
+    let made = || STANDARD_NO_PAD.encode(random::<SECRET_BYTES>());
+    let (text, _) = private::made_once(&folder.join(FILE), FILE_BYTES_MAX, made)?;
     let secret = text.trim_ascii();
     if secret.len() < SECRET_BYTES {
         return Err(io::Error::other("too short for a key; delete it to have a new one made"));
